@@ -1,0 +1,264 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cache is a read-through cache of feeds that polls politely.
+//
+// It owns the life of a feed. A reader's request is answered from memory
+// ([Feed.Serve]); where the feed's next poll is due, one poll is reserved in the
+// [Store], made through the [Origin], judged, and committed as one transaction
+// (poll.go). How rarely that happens is decided by package policy; how a poll is
+// carried out is the business of the Origin.
+//
+// Readers are answered by RFC 9110 (conditional requests, content coding),
+// RFC 9111 (Age, Cache-Control) and RFC 9211 (Cache-Status). It is no general
+// HTTP cache: its one kind of content is the feed.
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// An Origin is where feeds come from.
+type Origin interface {
+	// Poll makes one conditional GET, its redirects included.
+	Poll(ctx context.Context, ask policy.Ask) policy.Answer
+	// Ready tells when a poll of this URL could start, and what it would wait for.
+	// A poll is not reserved before it can start.
+	Ready(url string) (at time.Time, why string)
+	// Hold tells of a pause of the URL's host that was agreed before a restart.
+	Hold(url string, until time.Time, why string)
+}
+
+// Options are what a cache is made of. They stay as they are for its life.
+type Options struct {
+	Store  Store
+	Origin Origin
+	Memory int64            // budget of hot representations, in bytes; 0: 64 MiB
+	Now    func() time.Time // nil: time.Now
+}
+
+// Settings are what a new configuration may change while the cache runs.
+type Settings struct {
+	// Rules returns the operator's rules for a feed. Nil: the default rules for all.
+	Rules func(url string) policy.Rules
+	// Feeds are the configured feeds, by canonical URL: they are never forgotten.
+	Feeds []string
+	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.
+	Prefetch bool
+	// IdleAfter ends the prefetching of a feed that nobody has asked for so long. 0: 30 days.
+	IdleAfter time.Duration
+	// Subscribers tells how many readers stand behind a feed; 0: not known. Nil: never known.
+	Subscribers func(url string) int
+	// Observe is called after each poll, without locks held. Nil: nobody listens.
+	Observe func(Poll)
+	Log     *zap.Logger // nil: nothing is logged
+}
+
+const (
+	// grace is how long after its reservation a poll may start. What has not
+	// started by then is dropped: a sleeper that wakes up late must not poll.
+	grace = 10 * time.Second
+	// patience is how long a reader waits for a poll that is under way, counted
+	// from its start, before it gets the last good version.
+	patience = 3 * time.Second
+	// farewell is how long Close lets polls that are under way finish.
+	farewell = 5 * time.Second
+	// maxUnread bounds the feeds that have never had a version: a reader who asks
+	// for invented URLs must not fill the table.
+	maxUnread = 10_000
+)
+
+// Cache is the engine. It is safe for concurrent use.
+type Cache struct {
+	store    Store
+	origin   Origin
+	memory   *memory
+	coders   *coders
+	now      func() time.Time
+	chance   func() float64
+	settings atomic.Pointer[Settings]
+
+	feeds  sync.Map     // canonical URL to *Feed; reads take no lock
+	unread atomic.Int64 // feeds in it without a version
+
+	agenda *agenda
+	outage outage // of the store
+
+	open context.Context // of background work: ends when Close begins
+	shut context.CancelFunc
+	life context.Context // of polls: ends some seconds later
+	end  context.CancelFunc
+	work sync.WaitGroup
+	mu   sync.Mutex // guards the start of work against Close
+}
+
+// New opens a cache over a store and reads the record of every feed.
+func New(o Options) (*Cache, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Memory <= 0 {
+		o.Memory = 64 << 20
+	}
+	memory, err := newMemory(o.Memory)
+	if err != nil {
+		return nil, fmt.Errorf("making room for hot representations: %w", err)
+	}
+	c := &Cache{
+		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(),
+		now: o.Now, chance: rand.Float64, agenda: newAgenda(),
+	}
+	c.life, c.end = context.WithCancel(context.Background())
+	c.open, c.shut = context.WithCancel(c.life)
+	c.settings.Store(Settings{}.filled())
+	if err := c.load(); err != nil {
+		c.end()
+		memory.close()
+		return nil, fmt.Errorf("reading the store: %w", err)
+	}
+	c.background(func() { c.prefetch(c.open) })
+	c.background(func() { c.sweep(c.open) })
+	return c, nil
+}
+
+func (s Settings) filled() *Settings {
+	if s.Rules == nil {
+		s.Rules = func(string) policy.Rules { return policy.DefaultRules() }
+	}
+	if s.IdleAfter <= 0 {
+		s.IdleAfter = 30 * 24 * time.Hour
+	}
+	if s.Subscribers == nil {
+		s.Subscribers = func(string) int { return 0 }
+	}
+	if s.Observe == nil {
+		s.Observe = func(Poll) {}
+	}
+	if s.Log == nil {
+		s.Log = zap.NewNop()
+	}
+	return &s
+}
+
+// Apply puts settings in force, for all feeds and at once. What was decided
+// under earlier rules stands until the next poll.
+func (c *Cache) Apply(s Settings) {
+	c.settings.Store(s.filled())
+	pinned := make(map[string]bool, len(s.Feeds))
+	for _, url := range s.Feeds {
+		pinned[url] = true
+		if f, err := c.Feed(url); err == nil {
+			f.pinned.Store(true)
+		}
+	}
+	c.feeds.Range(func(url, f any) bool {
+		f.(*Feed).pinned.Store(pinned[url.(string)])
+		return true
+	})
+	c.agenda.wake()
+}
+
+// Feed returns the feed of a canonical URL (see [Canonical]), known or new. It
+// fails with an [Unavailable] where there is no room for another unknown feed.
+func (c *Cache) Feed(url string) (*Feed, error) {
+	if f, ok := c.feeds.Load(url); ok {
+		return f.(*Feed), nil
+	}
+	if c.unread.Load() >= maxUnread {
+		return nil, &Unavailable{Status: 503, Reason: "too many feeds that have never answered are being asked for; try again later", RetryAfter: time.Hour}
+	}
+	f, known := c.feeds.LoadOrStore(url, newFeed(c, url, &state{memo: memo{Asked: c.now()}}))
+	if !known {
+		c.unread.Add(1)
+		c.agenda.put(f.(*Feed), c.now())
+	}
+	return f.(*Feed), nil
+}
+
+// known returns the feed of a URL that has a record of its own.
+func (c *Cache) known(url string) *Feed {
+	if f, ok := c.feeds.Load(url); ok {
+		return f.(*Feed)
+	}
+	return nil
+}
+
+// load reads all records into the table.
+func (c *Cache) load() error {
+	now := c.now()
+	latest, err := c.store.Latest(c.life)
+	if err != nil {
+		return err
+	}
+	// A clock that stands before the last thing written has been set back (a board
+	// without a battery, a restored machine): by wall time nothing can be told due.
+	setBack := latest.After(now)
+	return c.store.Scan(c.life, func(r Record) error {
+		s, err := decodeRecord(r)
+		if err != nil {
+			return fmt.Errorf("record of %s: %w", r.URL, err)
+		}
+		if setBack {
+			s.Next = now.Add(s.planned())
+		} else {
+			// Adding to now gives the time a monotonic reading: from here on, steps of
+			// the wall clock change nothing.
+			s.Next = now.Add(s.Next.Sub(now))
+		}
+		f := newFeed(c, r.URL, s)
+		c.feeds.Store(r.URL, f)
+		if s.Version == 0 {
+			c.unread.Add(1)
+		}
+		if p := s.memo.Pause; p.Until.After(now) {
+			c.origin.Hold(r.URL, p.Until, p.Why)
+		}
+		c.agenda.put(f, s.Next)
+		return nil
+	})
+}
+
+// background runs work that Close waits for; not at all once Close has begun.
+func (c *Cache) background(work func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.Err() != nil {
+		return false
+	}
+	c.work.Go(work)
+	return true
+}
+
+// Close ends background work, lets polls that are under way finish for some
+// seconds, and frees memory. The store is the caller's to close. Readers may go
+// on asking: they get what the store and memory still give.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	closed := c.open.Err() != nil
+	c.shut()
+	c.mu.Unlock()
+	if closed {
+		return errors.New("cache is closed already")
+	}
+	done := make(chan struct{})
+	go func() { c.work.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(farewell):
+	}
+	c.end()
+	<-done
+	c.memory.close()
+	c.coders.close()
+	return nil
+}

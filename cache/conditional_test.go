@@ -1,0 +1,179 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sample is a version in all codings, as readers see it.
+func sample(t testing.TB, body string) *prepared {
+	t.Helper()
+	c := newCoders()
+	defer c.close()
+	e, err := c.encode([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &state{Schedule: Schedule{Version: 1}}
+	s.memo.Version = version{
+		Number: 1, Tag: "0123456789abcdef", OriginTag: `W/"origin's, own"`, ContentType: "application/rss+xml",
+		LastModified: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), Size: len(body),
+	}
+	return prepare(ID{}, s, e)
+}
+
+func TestConditions(t *testing.T) {
+	p := sample(t, strings.Repeat("a feed ", 1000))
+	const (
+		lm     = "Mon, 02 Mar 2026 10:00:00 GMT"
+		later  = "Tue, 03 Mar 2026 10:00:00 GMT"
+		before = "Mon, 02 Mar 2026 09:59:59 GMT"
+	)
+	for _, c := range []struct {
+		name    string
+		headers [][2]string
+		want    bool
+	}{
+		// RFC 9110 section 13.1.2.
+		{"no condition", nil, false},
+		{"identity tag", [][2]string{{"If-None-Match", `"0123456789abcdef"`}}, true},
+		{"tag of another coding", [][2]string{{"If-None-Match", `"0123456789abcdef.gz"`}}, true},
+		{"weak form", [][2]string{{"If-None-Match", `W/"0123456789abcdef.br"`}}, true},
+		{"other tag", [][2]string{{"If-None-Match", `"0123456789abcdee"`}}, false},
+		{"longer tag", [][2]string{{"If-None-Match", `"0123456789abcdef0"`}}, false},
+		{"any", [][2]string{{"If-None-Match", `*`}}, true},
+		{"in a list", [][2]string{{"If-None-Match", `"x", W/"y" ,"0123456789abcdef"`}}, true},
+		{"in a list without spaces", [][2]string{{"If-None-Match", `"x","0123456789abcdef"`}}, true},
+		{"list of others", [][2]string{{"If-None-Match", `"x", "y"`}}, false},
+		{"in a second line", [][2]string{{"If-None-Match", `"x"`}, {"If-None-Match", `"0123456789abcdef"`}}, true},
+		{"comma inside of a tag", [][2]string{{"If-None-Match", `"x,0123456789abcdef"`}}, false},
+		{"origin's own tag", [][2]string{{"If-None-Match", `W/"origin's, own"`}}, true},
+		{"origin's own tag, strong", [][2]string{{"If-None-Match", `"origin's, own"`}}, true},
+		{"quotes lost", [][2]string{{"If-None-Match", `0123456789abcdef.gz`}}, true},
+		{"suffix of a proxy", [][2]string{{"If-None-Match", `"0123456789abcdef-gzip"`}}, true},
+		{"empty", [][2]string{{"If-None-Match", ``}}, false},
+		{"unclosed", [][2]string{{"If-None-Match", `"`}}, false},
+
+		// RFC 9110 section 13.1.3.
+		{"our date", [][2]string{{"If-Modified-Since", lm}}, true},
+		{"later date", [][2]string{{"If-Modified-Since", later}}, true},
+		{"earlier date", [][2]string{{"If-Modified-Since", before}}, false},
+		{"our date in the RFC 850 form", [][2]string{{"If-Modified-Since", "Monday, 02-Mar-26 10:00:00 GMT"}}, true},
+		{"invalid date", [][2]string{{"If-Modified-Since", "yesterday"}}, false},
+		{"two dates", [][2]string{{"If-Modified-Since", lm}, {"If-Modified-Since", lm}}, false},
+
+		// RFC 9110 section 13.2.2: the tag overrides the date.
+		{"other tag and our date", [][2]string{{"If-None-Match", `"x"`}, {"If-Modified-Since", lm}}, false},
+		{"our tag and an earlier date", [][2]string{{"If-None-Match", `"0123456789abcdef"`}, {"If-Modified-Since", before}}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := http.Header{}
+			for _, f := range c.headers {
+				h.Add(f[0], f[1])
+			}
+			if got := notModified(h, p); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCodings(t *testing.T) {
+	p := sample(t, strings.Repeat("a feed with words in it ", 1000))
+	for _, c := range []struct{ accept, want string }{
+		{"", codingIdentity},
+		{"-", codingIdentity},
+		{"gzip", codingGzip},
+		{"x-gzip", codingGzip},
+		{"GZIP", codingGzip},
+		{"gzip, deflate, br, zstd", codingBrotli},
+		{"gzip, zstd", codingZstd},
+		{"*", codingBrotli},
+		{"gzip;q=1.0, br;q=0.5", codingGzip},
+		{"gzip;q=0", codingIdentity},
+		{"gzip;q=0, *", codingBrotli},
+		{"br;q=0.001", codingBrotli},
+		{"br;q=0, zstd;q=0.000, gzip", codingGzip},
+		{"identity", codingIdentity},
+		{"identity;q=1, gzip;q=0.5", codingIdentity},
+		{"identity;q=0", codingIdentity},
+		{"gzip; q=0.8 , identity;q=0.9", codingIdentity},
+		{"deflate", codingIdentity},
+		{"gzip;q=nonsense", codingGzip},
+		{",,;;,", codingIdentity},
+	} {
+		h := http.Header{}
+		if c.accept != "-" {
+			h.Set("Accept-Encoding", c.accept)
+		}
+		if got := p.negotiate(h).coding; got != c.want {
+			t.Errorf("Accept-Encoding %q: got %s, want %s", c.accept, got, c.want)
+		}
+	}
+}
+
+func TestSmallBodyIsNotMadeLarger(t *testing.T) {
+	p := sample(t, "<rss/>")
+	if n := len(p.representations); n != 1 || p.representations[0].coding != codingIdentity {
+		t.Errorf("%d representations of six bytes, want identity alone", n)
+	}
+}
+
+func TestETagsDoNotEndInWhatCaddyStrips(t *testing.T) {
+	for _, r := range sample(t, strings.Repeat("a feed ", 1000)).representations {
+		for _, suffix := range []string{"-gzip", "-zstd", "-br"} {
+			if strings.HasSuffix(strings.Trim(r.etag[0], `"`), suffix) {
+				t.Errorf("ETag %s of %s", r.etag[0], r.coding)
+			}
+		}
+	}
+}
+
+func TestRestOfAVersion(t *testing.T) {
+	c := newCoders()
+	defer c.close()
+	for name, body := range map[string]string{"compressible": strings.Repeat("words ", 500), "tiny": "{}"} {
+		e, err := c.encode([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := restore(e.stored(), len(body))
+		if err != nil || string(back.identity()) != body || len(back.byCoding) != len(e.byCoding) {
+			t.Errorf("%s: restored %d codings, %v", name, len(back.byCoding), err)
+		}
+	}
+	if _, err := restore(map[string][]byte{codingGzip: []byte("not gzip")}, 10); err == nil {
+		t.Error("restored a body from noise")
+	}
+}
+
+func FuzzIfNoneMatch(f *testing.F) {
+	for _, s := range []string{`"0123456789abcdef"`, `W/"a", "b"`, `*`, `"`, `W/`, `w/"`, `,,"a`, `""`, "\x00", `"origin's, own"`} {
+		f.Add(s)
+	}
+	p := sample(f, strings.Repeat("a feed ", 1000))
+	f.Fuzz(func(t *testing.T, list string) {
+		h := http.Header{"If-None-Match": {list}}
+		got := notModified(h, p)
+		if got && !strings.Contains(list, p.tag) && !strings.Contains(list, "*") && !strings.Contains(list, opaque(p.originTag)) {
+			t.Errorf("%q names nothing of ours", list)
+		}
+	})
+}
+
+func FuzzAcceptEncoding(f *testing.F) {
+	for _, s := range []string{"gzip", "br;q=0.5, *;q=0", ";q=", "gzip;q=1.0001", "*;q=0.00000", "q=1"} {
+		f.Add(s)
+	}
+	p := sample(f, strings.Repeat("a feed ", 1000))
+	f.Fuzz(func(t *testing.T, accept string) {
+		if p.negotiate(http.Header{"Accept-Encoding": {accept}}) == nil {
+			t.Error("no representation")
+		}
+	})
+}

@@ -1,0 +1,136 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Feed is one origin URL and all that is known of it. A handle stays valid for
+// the life of the cache.
+type Feed struct {
+	cache  *Cache
+	id     ID
+	key    uint64 // of the memory
+	url    string // canonical
+	state  atomic.Pointer[state]
+	minted atomic.Pointer[minted]
+	asked  atomic.Int64 // when a reader asked last, in Unix seconds
+	pinned atomic.Bool  // configured: never forgotten
+
+	mu     sync.Mutex // guards what follows
+	flight *flight
+	place  int // on the agenda, -1: not on it; guarded by the agenda's own lock
+	when   time.Time
+}
+
+// URL is the feed's canonical URL, as it was asked for or configured.
+func (f *Feed) URL() string { return f.url }
+
+func newFeed(c *Cache, url string, s *state) *Feed {
+	f := &Feed{cache: c, id: idOf(url), url: url, place: -1}
+	f.key = binary.LittleEndian.Uint64(f.id[:])
+	f.state.Store(s)
+	f.asked.Store(s.memo.Asked.Unix())
+	return f
+}
+
+// state is a snapshot of a feed. It is immutable: a poll publishes a new one.
+type state struct {
+	Schedule
+	memo memo
+}
+
+// due reports whether the feed may be polled.
+func (s *state) due(now time.Time) bool { return !now.Before(s.Next) }
+
+// planned is the pause that was decided after the last poll.
+func (s *state) planned() time.Duration {
+	if d := s.memo.Decision; !d.At.IsZero() {
+		return d.Next.Sub(d.At)
+	}
+	return policy.DefaultRules().MinInterval // reserved, and nothing known since
+}
+
+// outstanding reports whether the schedule comes from a reservation that no
+// outcome has followed: a poll may have been made whose end nobody knows.
+func (s *state) outstanding() bool {
+	return s.Token != 0 && s.Next.Sub(s.memo.Decision.Next).Abs() > time.Second
+}
+
+// memo is what the store keeps of a feed besides its schedule and body.
+type memo struct {
+	// Effective is where polls go since a permanent redirect was adopted; empty: to the feed's URL.
+	Effective string `json:"effective,omitempty"`
+	// Final is the URL that gave the last good answer.
+	Final string `json:"final,omitempty"`
+	// Moved is a permanent redirect that has not held long enough to be adopted.
+	Moved moved `json:"moved,omitzero"`
+	// Validators are the origin's, for the next conditional request.
+	Validators policy.Validators `json:"validators,omitzero"`
+	// Unmatched counts polls in a row whose If-None-Match named the very ETag that
+	// the answer bore, with the same bytes: the origin does not know its own ETag.
+	Unmatched int `json:"unmatched,omitempty"`
+	// Muted is until when the ETag is left out of conditional requests therefore.
+	Muted time.Time `json:"muted,omitzero"`
+
+	Version  version         `json:"version,omitzero"`
+	History  policy.History  `json:"history"`
+	Decision policy.Decision `json:"decision"`
+	Last     last            `json:"last,omitzero"`
+	Pause    pause           `json:"pause,omitzero"`
+
+	// Suspect is since when answers have been kept back as suspect.
+	Suspect time.Time `json:"suspect,omitzero"`
+	// Validated is when the origin last confirmed or replaced the version.
+	Validated time.Time `json:"validated,omitzero"`
+	// Asked is when a reader asked for the feed, as of the last commit.
+	Asked time.Time `json:"asked,omitzero"`
+}
+
+// moved is a permanent redirect and since when it has been seen without a break.
+type moved struct {
+	To    string    `json:"to"`
+	Since time.Time `json:"since"`
+}
+
+// last is the last answer, for explanations.
+type last struct {
+	At      time.Time      `json:"at"`
+	Status  int            `json:"status,omitempty"`
+	Result  Result         `json:"result"`
+	Failure policy.Failure `json:"failure,omitempty"`
+	Error   string         `json:"error,omitempty"`
+}
+
+// pause is a cool-down of the feed's host that outlives a restart.
+type pause struct {
+	Until time.Time `json:"until"`
+	Why   string    `json:"why"`
+}
+
+// target is the URL that a poll asks.
+func (f *Feed) target(s *state) string {
+	if s.memo.Effective != "" {
+		return s.memo.Effective
+	}
+	return f.url
+}
+
+func decodeRecord(r Record) (*state, error) {
+	s := &state{Schedule: r.Schedule}
+	if len(r.Memo) > 0 {
+		if err := json.Unmarshal(r.Memo, &s.memo); err != nil {
+			return nil, fmt.Errorf("decoding memo: %w", err)
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,225 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/policy"
+)
+
+const feedURL = "https://origin.test/feed.xml"
+
+// epoch is later than any date in the test documents; bubbles begin in 2000.
+var epoch = time.Date(2026, time.March, 2, 10, 0, 0, 0, time.UTC)
+
+// rss is a document with entries 1 to n. The noise is what changes for nothing.
+func rss(n int, noise string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Test</title><link>https://origin.test/</link><lastBuildDate>%s</lastBuildDate>`, noise)
+	for i := n; i > 0; i-- {
+		fmt.Fprintf(&b, `<item><title>Entry %d</title><guid>https://origin.test/%d</guid><description>%s</description></item>`, i, i, strings.Repeat("some words ", 20))
+	}
+	b.WriteString(`</channel></rss>`)
+	return b.String()
+}
+
+// script is an origin that answers polls by a function, and keeps a log.
+type script struct {
+	answer func(ask policy.Ask) policy.Answer
+
+	mu      sync.Mutex // guards the log
+	asks    []policy.Ask
+	at      []time.Time
+	ready   time.Time // when the host may be asked
+	holding []string
+}
+
+func (o *script) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+	o.mu.Lock()
+	o.asks, o.at = append(o.asks, ask), append(o.at, time.Now())
+	o.mu.Unlock()
+	a := o.answer(ask)
+	if a.Asked.IsZero() && a.Failure != policy.FailureNotStarted {
+		a.Asked = time.Now()
+	}
+	if a.URL == "" {
+		a.URL = ask.URL
+	}
+	if a.Header == nil {
+		a.Header = http.Header{}
+	}
+	return a
+}
+
+func (o *script) Ready(string) (time.Time, string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.ready, "host-cooldown"
+}
+
+func (o *script) Hold(url string, _ time.Time, why string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holding = append(o.holding, url+" "+why)
+}
+
+func (o *script) polls() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.asks)
+}
+
+func (o *script) last() policy.Ask {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asks[len(o.asks)-1]
+}
+
+// ok is a 200 with a body and headers in pairs.
+func ok(body string, headers ...string) policy.Answer {
+	h := http.Header{"Content-Type": {"application/rss+xml"}}
+	for i := 0; i < len(headers); i += 2 {
+		h.Set(headers[i], headers[i+1])
+	}
+	return policy.Answer{Status: http.StatusOK, Header: h, Body: []byte(body)}
+}
+
+func unchanged() policy.Answer { return policy.Answer{Status: http.StatusNotModified} }
+
+func failed(status int, failure policy.Failure) policy.Answer {
+	return policy.Answer{Status: status, Failure: failure, Err: fmt.Errorf("origin.test answered %d", status)}
+}
+
+// gateway is a cache over a store, which can be restarted. With a directory the
+// store is a real one.
+type gateway struct {
+	t        *testing.T
+	dir      string
+	origin   *script
+	settings cache.Settings
+	wrap     func(cache.Store) cache.Store // what stands between cache and store; nil: nothing
+
+	memory *volatile.Store // the store of gateways without a directory
+	store  cache.Store
+	*cache.Cache
+}
+
+// newGateway opens one inside of a bubble, at the epoch. The directory is made outside; it may be empty.
+func newGateway(t *testing.T, dir string, answer func(policy.Ask) policy.Answer) *gateway {
+	t.Helper()
+	time.Sleep(time.Until(epoch))
+	g := &gateway{t: t, dir: dir, origin: &script{answer: answer}, memory: new(volatile.Store)}
+	rules := policy.DefaultRules()
+	rules.Jitter = 0
+	g.settings.Rules = func(string) policy.Rules { return rules }
+	return g
+}
+
+func (g *gateway) open() *gateway {
+	g.t.Helper()
+	g.store = g.disk()
+	if g.wrap != nil {
+		g.store = g.wrap(g.store)
+	}
+	var err error
+	g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: g.origin, Memory: 1 << 20})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.Apply(g.settings)
+	return g
+}
+
+func (g *gateway) disk() cache.Store {
+	g.t.Helper()
+	if g.dir == "" {
+		return g.memory
+	}
+	store, err := bolt.Open(g.dir)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return store
+}
+
+func (g *gateway) close() {
+	g.t.Helper()
+	if err := g.Cache.Close(); err != nil {
+		g.t.Error(err)
+	}
+	if err := g.store.Close(); err != nil {
+		g.t.Error(err)
+	}
+}
+
+func (g *gateway) restart() {
+	g.t.Helper()
+	g.close()
+	g.open()
+}
+
+// get asks for a feed as a reader does.
+func (g *gateway) get(url string, headers ...string) *httptest.ResponseRecorder {
+	g.t.Helper()
+	return g.do(http.MethodGet, url, headers...)
+}
+
+func (g *gateway) do(method, url string, headers ...string) *httptest.ResponseRecorder {
+	g.t.Helper()
+	r := httptest.NewRequest(method, "/feed", nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	f, err := g.Feed(url)
+	if err == nil {
+		err = f.Serve(w, r)
+	}
+	if u, ok := err.(*cache.Unavailable); ok {
+		w.WriteHeader(u.Status)
+		w.Body.WriteString(u.Reason)
+	} else if err != nil {
+		g.t.Fatal(err)
+	}
+	return w
+}
+
+// reopenAt opens the gateway with another clock.
+func (g *gateway) reopenAt(now func() time.Time) cache.Store {
+	g.t.Helper()
+	store := g.disk()
+	var err error
+	g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 1 << 20, Now: now})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.Apply(g.settings)
+	return store
+}
+
+func (g *gateway) closeWith(store cache.Store) {
+	g.t.Helper()
+	g.store = store
+	g.close()
+}
+
+func readAll(resp *http.Response) string {
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}

@@ -1,0 +1,172 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document"
+)
+
+// Result is what a poll came to.
+type Result string
+
+// The results of a poll.
+const (
+	ResultNew       Result = "new"       // a version with a new meaning
+	ResultUnchanged Result = "unchanged" // 304, the same bytes, or the same meaning
+	ResultMoved     Result = "moved"     // as unchanged or new, and a permanent redirect was adopted
+	ResultGone      Result = "gone"      // 410
+	ResultFailed    Result = "failed"
+)
+
+// suspicion is how long a suspect document is kept back. One that stays as it is
+// for a week is what its publisher wants: [document] cannot know better.
+const suspicion = 7 * 24 * time.Hour
+
+// version is one distinct content of a feed.
+type version struct {
+	Number       uint64    `json:"number"`
+	Tag          string    `json:"tag"`                  // opaque part of our ETags, without coding
+	LastModified time.Time `json:"last_modified"`        // as readers are told; grows with each version
+	OriginTag    string    `json:"origin_tag,omitempty"` // the origin's ETag of these bytes
+	ContentType  string    `json:"content_type"`         // as readers are told
+	Format       string    `json:"format"`               // rss, atom or json
+	Hash         uint64    `json:"hash"`                 // xxhash of the bytes
+	Fingerprint  uint64    `json:"fingerprint"`          // of the meaning
+	Entries      int       `json:"entries"`              // how many the document has
+	Size         int       `json:"size"`                 // bytes of the identity representation
+	Lenient      bool      `json:"lenient,omitempty"`    // accepted by a lenient parse only
+	Since        time.Time `json:"since"`                // when it was first seen
+}
+
+// verdict is an answer with what the gateway makes of it.
+type verdict struct {
+	answer    policy.Answer // its Failure is set where the content was no good
+	result    Result
+	sameBytes bool             // a 200 with the bytes of the stored version
+	document  *policy.Document // of a 200 that was read; nil where it did not have to be
+	version   version          // of a new one
+	body      *encoded         // of a new one
+}
+
+func (v verdict) good() bool { return v.answer.Failure == policy.FailureNone }
+
+// judge decides whether an answer brings a new version. Whatever is no complete,
+// credible feed is a failure and never content: readers keep the last good version.
+func (f *Feed) judge(s *state, a policy.Answer, now time.Time) verdict {
+	switch {
+	case a.Failure == policy.FailureGone:
+		return verdict{answer: a, result: ResultGone}
+	case a.Failure != policy.FailureNone:
+		return verdict{answer: a, result: ResultFailed}
+	case a.Status == http.StatusNotModified:
+		return verdict{answer: a, result: ResultUnchanged}
+	}
+	known := s.memo.Version
+	hash := xxhash.Sum64(a.Body)
+	if s.Version != 0 && hash == known.Hash && len(a.Body) == known.Size {
+		return verdict{answer: a, result: ResultUnchanged, sameBytes: true}
+	}
+	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
+	if err == nil {
+		err = suspect(s, d, now)
+	}
+	if err != nil {
+		a.Failure, a.Err = policy.FailureNotFeed, err
+		if errors.Is(err, errSuspect) {
+			a.Failure = policy.FailureSuspect
+		}
+		return verdict{answer: a, result: ResultFailed}
+	}
+	if s.Version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format {
+		return verdict{answer: a, result: ResultUnchanged, document: d}
+	}
+	body, err := f.cache.coders.encode(a.Body)
+	if err != nil {
+		a.Failure, a.Err = policy.FailureStore, fmt.Errorf("encoding the new version: %w", err)
+		return verdict{answer: a, result: ResultFailed}
+	}
+	return verdict{answer: a, result: ResultNew, document: d, body: body, version: newVersion(known, a, d, hash, now)}
+}
+
+var errSuspect = errors.New("kept back")
+
+// suspect tells why a feed that was read may have lost its entries. A document
+// that a tolerant parser alone accepts may have lost some without a trace, so it
+// does not replace a sound one; nor does one without any replace one that had some.
+func suspect(s *state, d *policy.Document, now time.Time) error {
+	known := s.memo.Version
+	if s.Version == 0 || !s.memo.Suspect.IsZero() && now.Sub(s.memo.Suspect) >= suspicion {
+		return nil
+	}
+	switch {
+	case d.Lenient && !known.Lenient:
+		return fmt.Errorf("%w: the document is not well-formed any more and may have lost entries", errSuspect)
+	case d.Rhythm.Entries == 0 && known.Entries > 0:
+		return fmt.Errorf("%w: the document has lost all its %d entries", errSuspect, known.Entries)
+	}
+	return nil
+}
+
+func newVersion(known version, a policy.Answer, d *policy.Document, hash uint64, now time.Time) version {
+	sum := sha256.Sum256(a.Body)
+	return version{
+		Tag:          hex.EncodeToString(sum[:10]),
+		LastModified: lastModified(known.LastModified, a.Header.Get("Last-Modified"), now),
+		OriginTag:    a.Header.Get("ETag"),
+		ContentType:  contentType(a.Header.Get("Content-Type"), d.Format),
+		Format:       d.Format,
+		Hash:         hash,
+		Fingerprint:  d.Fingerprint,
+		Entries:      d.Rhythm.Entries,
+		Size:         len(a.Body),
+		Lenient:      d.Lenient,
+		Since:        now,
+	}
+}
+
+// lastModified is the date that readers are told of a new version. The origin's
+// own is taken where it is credible. It must grow from version to version: a
+// reader that sends the date of the version before must not be told 304.
+func lastModified(before time.Time, origin string, now time.Time) time.Time {
+	now = now.UTC().Truncate(time.Second)
+	t, err := http.ParseTime(origin)
+	if err != nil || t.After(now) || !t.After(before) {
+		t = now
+	}
+	if !t.After(before) {
+		t = before.Add(time.Second)
+	}
+	return t.UTC()
+}
+
+// contentType is a feed's media type. What the origin said stays where it can be
+// a feed's; HTML never comes out of a gateway.
+func contentType(origin, format string) string {
+	media, params, err := mime.ParseMediaType(origin)
+	if err == nil {
+		switch {
+		case strings.HasPrefix(media, "text/html"), media == "application/xhtml+xml", media == "image/svg+xml":
+		case format == "json" && (media == "application/json" || strings.HasSuffix(media, "+json")),
+			format != "json" && (media == "text/xml" || media == "application/xml" || strings.HasSuffix(media, "+xml")):
+			return origin
+		}
+	}
+	media = map[string]string{"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[format]
+	if charset := params["charset"]; charset != "" && format != "json" {
+		return mime.FormatMediaType(media, map[string]string{"charset": charset})
+	}
+	return media
+}

@@ -1,0 +1,140 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// adoptAfter is how long a permanent redirect must have held before polls go to
+// its target at once. Broken sites redirect everything for a day.
+const adoptAfter = 7 * 24 * time.Hour
+
+// learnMoves keeps track of permanent redirects. Only the leading permanent part
+// of a chain counts, only a good answer confirms it, and a temporary redirect is
+// never remembered (RFC 9110 section 15.4).
+func (m *memo) learnMoves(own string, v verdict) {
+	if !v.good() {
+		// A feed that fails at its new address is asked for at its own again.
+		if m.Effective != "" && m.History.Failures >= 3 {
+			m.Effective, m.Moved = "", moved{}
+		}
+		return
+	}
+	to := ""
+	for _, move := range v.answer.Moves {
+		if move.Status != http.StatusMovedPermanently && move.Status != http.StatusPermanentRedirect {
+			break
+		}
+		to = move.To
+	}
+	switch {
+	case to == "":
+		m.Moved = moved{}
+	case to != m.Moved.To:
+		m.Moved = moved{To: to, Since: v.answer.At}
+	case v.answer.At.Sub(m.Moved.Since) >= adoptAfter:
+		m.Effective, m.Moved = to, moved{}
+		if canonical, err := Canonical(to); err == nil && canonical == own {
+			m.Effective = "" // it has come home
+		}
+	}
+}
+
+// hop lets a poll follow a redirect unless it leads to a feed that is polled in
+// its own right: that would be a second poll of that feed in its interval.
+func (f *Feed) hop(target string) error {
+	canonical, err := Canonical(target)
+	if err != nil {
+		return err
+	}
+	if other := f.cache.known(canonical); other != nil && other != f {
+		return &delegated{other}
+	}
+	return nil
+}
+
+// delegated says that a redirect led to another feed.
+type delegated struct{ to *Feed }
+
+func (d *delegated) Error() string { return "redirected to another feed of this gateway, " + d.to.url }
+
+// delegate completes an answer that ended in a redirect to another feed with what
+// that feed has, after its own poll where one is due.
+func (f *Feed) delegate(ctx context.Context, a policy.Answer, trail []*Feed) policy.Answer {
+	var d *delegated
+	if !errors.As(a.Err, &d) {
+		a.Failure = policy.FailureRedirect
+		return a
+	}
+	// Two feeds that redirect to each other must not wait for each other.
+	if slices.Contains(trail, d.to) {
+		a.Failure, a.Err = policy.FailureRedirect, fmt.Errorf("feeds redirect to each other: %s and %s", f.url, d.to.url)
+		return a
+	}
+	return d.to.lend(ctx, a, append(slices.Clone(trail), f))
+}
+
+// standIn answers for a poll without a request: where permanent redirects have
+// brought two feeds to one URL, or a feed is new whose URL another feed's polls
+// already end at, one poll serves both.
+func (f *Feed) standIn(ctx context.Context, s *state, target string, trail []*Feed) (policy.Answer, bool) {
+	other := f.cache.known(target)
+	if other == f && s.Version == 0 && s.Token <= 1 {
+		other = f.cache.endingAt(f)
+	}
+	if other == nil || other == f {
+		return policy.Answer{}, false
+	}
+	return f.delegate(ctx, policy.Answer{
+		Asked: f.cache.now(), At: f.cache.now(), URL: target,
+		Failure: policy.FailureDelegated, Err: &delegated{other},
+	}, trail), true
+}
+
+// endingAt is a feed whose polls end at the URL of f by redirects.
+func (c *Cache) endingAt(f *Feed) (found *Feed) {
+	c.feeds.Range(func(_, v any) bool {
+		other := v.(*Feed)
+		if s := other.state.Load(); other != f && s.Version != 0 && s.memo.Final == f.url {
+			found = other
+		}
+		return found == nil
+	})
+	return found
+}
+
+// lend fills an answer with the feed's own version, after a poll of its own where
+// that is due.
+func (f *Feed) lend(ctx context.Context, a policy.Answer, trail []*Feed) policy.Answer {
+	if now := f.cache.now(); f.state.Load().due(now) {
+		if fl, _ := f.board(false, trail...); fl != nil {
+			fl.wait(ctx, patience, now)
+		}
+	}
+	s := f.state.Load()
+	a.At = f.cache.now()
+	v := f.content(ctx, s)
+	if v == nil {
+		a.Failure = s.memo.Last.Failure
+		if a.Failure == policy.FailureNone {
+			a.Failure = policy.FailureNotStarted
+		}
+		a.Err = fmt.Errorf("%s has no version yet: %s", f.url, s.memo.Last.Error)
+		a.NotBefore, a.Holder = s.Next, "other-feed"
+		return a
+	}
+	a.Failure, a.Err, a.Status = policy.FailureNone, nil, http.StatusOK
+	a.URL, a.Body = f.target(s), v.identity()
+	a.Header = http.Header{"Content-Type": {s.memo.Version.ContentType}}
+	a.NotBefore, a.Holder = s.Next, "other-feed"
+	return a
+}

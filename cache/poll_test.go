@@ -1,0 +1,416 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// bubble runs a test in fake time, on a store in memory.
+func bubble(t *testing.T, test func(t *testing.T, dir string)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, "") })
+}
+
+// bubbleOnDisk runs a test in fake time with a directory made outside of it.
+func bubbleOnDisk(t *testing.T, test func(t *testing.T, dir string)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) { test(t, dir) })
+}
+
+func wantBody(t *testing.T, w interface{ Result() *http.Response }, code int, contains string) {
+	t.Helper()
+	resp := w.Result()
+	body := new(strings.Builder)
+	if _, err := fmt.Fprint(body, readAll(resp)); err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != code || !strings.Contains(body.String(), contains) {
+		t.Fatalf("got %d %.200q, want %d with %q", resp.StatusCode, body, code, contains)
+	}
+}
+
+func TestFirstPollIsSharedByAllWhoWait(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			time.Sleep(10 * time.Second)
+			return ok(rss(3, ""), "ETag", `"v1"`)
+		}).open()
+		defer g.close()
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() { wantBody(t, g.get(feedURL), 200, "Entry 3") })
+		}
+		wg.Wait()
+		if n := g.origin.polls(); n != 1 {
+			t.Errorf("%d polls for 100 readers of a cold feed, want 1", n)
+		}
+	})
+}
+
+func TestPollsOncePerIntervalWhateverReadersSend(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(3, ""), "ETag", `"v1"`) }).open()
+		defer g.close()
+		rude := [][]string{
+			{"Cache-Control", "no-cache"}, {"Pragma", "no-cache"}, {"Cache-Control", "max-age=0"},
+			{"If-Modified-Since", "Thu, 01 Jan 1970 00:00:00 GMT"}, {"Accept-Encoding", "identity;q=0"}, {},
+		}
+		for minute := range 59 {
+			g.get(feedURL, rude[minute%len(rude)]...)
+			g.do(http.MethodHead, feedURL)
+			time.Sleep(time.Minute)
+		}
+		if n := g.origin.polls(); n != 1 {
+			t.Errorf("%d polls within the first hour, want 1", n)
+		}
+		time.Sleep(time.Minute)
+		g.get(feedURL)
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls after the hour, want 2", n)
+		}
+	})
+}
+
+func TestNothingReplacesTheLastGoodVersion(t *testing.T) {
+	half := rss(3, "")
+	for name, bad := range map[string]policy.Answer{
+		"403":              failed(403, policy.FailureForbidden),
+		"404":              failed(404, policy.FailureNotFound),
+		"410":              failed(410, policy.FailureGone),
+		"429":              failed(429, policy.FailureRateLimited),
+		"500":              failed(500, policy.FailureStatus),
+		"timeout":          failed(0, policy.FailureTimeout),
+		"html":             ok("<!DOCTYPE html><html><body>Please log in</body></html>"),
+		"html as a feed":   ok("<html><rss>not really</rss></html>", "Content-Type", "application/rss+xml"),
+		"json error":       ok(`{"error":"rate limit"}`, "Content-Type", "application/json"),
+		"truncated":        ok(half[:len(half)/2]),
+		"empty channel":    ok(rss(0, "")),
+		"wrong end tag":    ok(strings.Replace(rss(3, ""), "</guid>", "</giud>", 1)),
+		"304 never asked":  failed(304, policy.FailureUnasked),
+		"control sequence": ok("\x00\x01\x02"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubbleOnDisk(t, func(t *testing.T, dir string) {
+				answer := ok(rss(2, ""), "ETag", `"good"`)
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer }).open()
+				defer g.close()
+				good := g.get(feedURL)
+				answer = bad
+				for range 5 {
+					time.Sleep(25 * time.Hour)
+					wantBody(t, g.get(feedURL), 200, "Entry 2")
+				}
+				g.restart()
+				w := g.get(feedURL)
+				wantBody(t, w, 200, "Entry 2")
+				if w.Header().Get("Etag") != good.Header().Get("Etag") {
+					t.Errorf("ETag changed from %s to %s", good.Header().Get("Etag"), w.Header().Get("Etag"))
+				}
+				if g.origin.polls() < 2 {
+					t.Fatal("the bad answer was never asked for")
+				}
+				// The validators still are those of the good version.
+				if v := g.origin.last().Validators; v.ETag != `"good"` {
+					t.Errorf("validators sent after bad answers: %+v", v)
+				}
+			})
+		})
+	}
+}
+
+func TestVolatileFeedKeepsItsETag(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		polls := 0
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			polls++
+			return ok(rss(4, fmt.Sprint("build ", polls)), "ETag", fmt.Sprintf(`"%d"`, polls))
+		}).open()
+		defer g.close()
+		first := g.get(feedURL)
+		for range 5 {
+			time.Sleep(2 * time.Hour)
+			w := g.get(feedURL, "If-None-Match", first.Header().Get("Etag"))
+			if w.Code != http.StatusNotModified {
+				t.Fatalf("got %d for a feed whose meaning has not changed, want 304", w.Code)
+			}
+		}
+		// The origin gets its newest validators back all the same.
+		if v, want := g.origin.last().Validators.ETag, fmt.Sprintf(`"%d"`, polls-1); v != want {
+			t.Errorf("If-None-Match %s, want %s", v, want)
+		}
+	})
+}
+
+func TestValidatorsAreOneSet(t *testing.T) {
+	const lm = "Mon, 02 Mar 2026 09:00:00 GMT"
+	steps := []struct {
+		answer policy.Answer
+		want   policy.Validators // of the request after it
+	}{
+		{ok(rss(1, ""), "ETag", `"a"`, "Last-Modified", lm), policy.Validators{URL: feedURL, ETag: `"a"`, LastModified: lm}},
+		{unchanged(), policy.Validators{URL: feedURL, ETag: `"a"`, LastModified: lm}},
+		{failed(500, policy.FailureStatus), policy.Validators{URL: feedURL, ETag: `"a"`, LastModified: lm}},
+		{ok(rss(2, ""), "ETag", `W/"b-gzip"`), policy.Validators{URL: feedURL, ETag: `W/"b-gzip"`}},
+		{ok(rss(3, ""), "Last-Modified", "yesterday"), policy.Validators{URL: feedURL, LastModified: "yesterday"}},
+		{ok("<html>", "ETag", `"html"`), policy.Validators{URL: feedURL, LastModified: "yesterday"}},
+		{ok(rss(3, ""), "ETag", `unquoted`, "Last-Modified", lm), policy.Validators{URL: feedURL, ETag: `unquoted`, LastModified: lm}},
+		{ok(rss(4, "")), policy.Validators{}},
+	}
+	bubble(t, func(t *testing.T, dir string) {
+		step := 0
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return steps[step].answer }).open()
+		defer func() { g.close() }()
+		for step = range steps {
+			g.get(feedURL)
+			time.Sleep(25 * time.Hour)
+			if step%2 == 1 {
+				g.restart()
+			}
+			if step+1 < len(steps) {
+				continue
+			}
+		}
+		for i, ask := range g.origin.asks {
+			want := policy.Validators{}
+			if i > 0 {
+				want = steps[i-1].want
+			}
+			if ask.Validators != want {
+				t.Errorf("poll %d sent %+v, want %+v", i, ask.Validators, want)
+			}
+		}
+		if len(g.origin.asks) != len(steps) {
+			t.Errorf("%d polls, want %d", len(g.origin.asks), len(steps))
+		}
+	})
+}
+
+func TestETagThatItsOriginDoesNotKnowIsLeftOut(t *testing.T) {
+	const lm = "Mon, 02 Mar 2026 09:00:00 GMT"
+	bubble(t, func(t *testing.T, dir string) {
+		// Apache with mod_deflate: 200 to its own "-gzip" ETag, 304 to the date alone.
+		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+			if ask.Validators.ETag == "" && ask.Validators.LastModified == lm {
+				return unchanged()
+			}
+			return ok(rss(2, ""), "ETag", `"x-gzip"`, "Last-Modified", lm)
+		}).open()
+		defer g.close()
+		for range 10 {
+			g.get(feedURL)
+			time.Sleep(25 * time.Hour)
+		}
+		full := 0
+		for _, ask := range g.origin.asks {
+			if ask.Validators.ETag != "" || ask.Validators.Empty() {
+				full++
+			}
+		}
+		if full > 5 {
+			t.Errorf("%d of %d polls brought the full feed, want at most the first, three to learn from, and one to try again", full, len(g.origin.asks))
+		}
+	})
+}
+
+func TestSlowPollKeepsAReaderForSecondsOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		delay := time.Duration(0)
+		version := 1
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			time.Sleep(delay)
+			return ok(rss(version, ""))
+		}).open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(25 * time.Hour)
+		delay, version = 20*time.Second, 2
+
+		began := time.Now()
+		w := g.get(feedURL)
+		if d := time.Since(began); d != 3*time.Second {
+			t.Errorf("waited %v for a slow poll, want 3s", d)
+		}
+		wantBody(t, w, 200, "Entry 1")
+		time.Sleep(time.Second)
+		began = time.Now()
+		g.get(feedURL)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("the next reader waited %v, want not at all", d)
+		}
+		time.Sleep(20 * time.Second)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls, want 2", n)
+		}
+	})
+}
+
+func TestLastModifiedGrowsWithEachVersion(t *testing.T) {
+	for name, dates := range map[string][]string{
+		"rollback":   {"Mon, 02 Mar 2026 09:00:00 GMT", "Sun, 01 Mar 2026 09:00:00 GMT"},
+		"constant":   {"Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"},
+		"future":     {"Tue, 19 Jan 2038 03:14:07 GMT", "Tue, 19 Jan 2038 03:14:07 GMT"},
+		"none":       {"", ""},
+		"unreadable": {"yesterday", "today"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				n := 0
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+					n++
+					return ok(rss(n, ""), "Last-Modified", dates[n-1])
+				}).open()
+				defer g.close()
+				first := g.get(feedURL).Header().Get("Last-Modified")
+				time.Sleep(25 * time.Hour)
+				w := g.get(feedURL, "If-Modified-Since", first)
+				wantBody(t, w, 200, "Entry 2")
+				a, _ := http.ParseTime(first)
+				b, _ := http.ParseTime(w.Header().Get("Last-Modified"))
+				if !b.After(a) || b.After(time.Now()) {
+					t.Errorf("Last-Modified %v, then %v at %v", a, b, time.Now())
+				}
+			})
+		})
+	}
+}
+
+func TestMissingBodyDropsTheValidators(t *testing.T) {
+	bubbleOnDisk(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+			if !ask.Validators.Empty() {
+				return unchanged()
+			}
+			return ok(rss(2, ""), "ETag", `"v"`)
+		}).open()
+		g.get(feedURL)
+		g.close()
+		if err := os.RemoveAll(filepath.Join(dir, "bodies")); err != nil {
+			t.Fatal(err)
+		}
+		g.open()
+		defer g.close()
+		if w := g.get(feedURL); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("got %d before the next poll is due, want 503", w.Code)
+		}
+		if n := g.origin.polls(); n != 1 {
+			t.Errorf("%d polls: a lost body must not break the interval", n)
+		}
+		time.Sleep(time.Hour + time.Second)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+	})
+}
+
+func TestClockSetBackNeitherFreezesNorHurries(t *testing.T) {
+	bubbleOnDisk(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
+		skew := 10 * 365 * 24 * time.Hour // the clock that wrote the store was far ahead
+		g.open()
+		g.close()
+		ahead := func() time.Time { return time.Now().Add(skew).Round(0) }
+		store := g.reopenAt(ahead)
+		g.get(feedURL)
+		g.closeWith(store)
+		g.open()
+		defer g.close()
+		g.get(feedURL)
+		if n := g.origin.polls(); n != 1 {
+			t.Fatalf("%d polls right after the clock was set back, want still 1", n)
+		}
+		time.Sleep(time.Hour)
+		g.get(feedURL)
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls an hour later, want 2: the schedule is frozen", n)
+		}
+	})
+}
+
+// failing is a store that refuses writes while it is told to.
+type failing struct {
+	cache.Store
+	reserve, commit error
+}
+
+func (s *failing) Reserve(ctx context.Context, claims []cache.Claim) ([]cache.Grant, error) {
+	if s.reserve != nil {
+		return nil, s.reserve
+	}
+	return s.Store.Reserve(ctx, claims)
+}
+
+func (s *failing) Commit(ctx context.Context, o cache.Outcome) error {
+	if s.commit != nil {
+		return s.commit
+	}
+	return s.Store.Commit(ctx, o)
+}
+
+func TestNoPollWithoutADurableReservation(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
+		var broken *failing
+		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.open()
+		defer g.close()
+		g.get(feedURL)
+		broken.reserve = errors.New("no space left on device")
+		for range 100 {
+			time.Sleep(time.Hour)
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+		}
+		if n := g.origin.polls(); n != 1 {
+			t.Errorf("%d polls, want 1: the store granted no other", n)
+		}
+		broken.reserve = nil
+		time.Sleep(2 * time.Minute)
+		g.get(feedURL)
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls after the store recovered, want 2", n)
+		}
+	})
+}
+
+func TestOutcomeThatCannotBeCommittedIsThrownAwayWhole(t *testing.T) {
+	bubbleOnDisk(t, func(t *testing.T, dir string) {
+		version := 1
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			return ok(rss(version, ""), "ETag", fmt.Sprintf(`"%d"`, version))
+		})
+		var broken *failing
+		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.open()
+		g.get(feedURL)
+		broken.commit = errors.New("no space left on device")
+		version = 2
+		time.Sleep(2 * time.Hour)
+		wantBody(t, g.get(feedURL), 200, "Entry 1")
+		g.close()
+		g.open() // as after a crash between the answer and its commit
+		defer g.close()
+		wantBody(t, g.get(feedURL), 200, "Entry 1")
+		if n := g.origin.polls(); n != 2 {
+			t.Fatalf("%d polls, want 2: the reservation stands", n)
+		}
+		time.Sleep(2 * time.Hour)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+		if v := g.origin.last().Validators.ETag; v != `"1"` {
+			t.Errorf("If-None-Match %s, want that of the stored body", v)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+func TestPrefetchPollsConfiguredFeedsUntilNobodyAsks(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=86400") })
+		g.settings.Prefetch = true
+		g.settings.IdleAfter = 10 * 24 * time.Hour
+		g.settings.Feeds = []string{feedURL}
+		g.open()
+		defer g.close()
+		time.Sleep(9*24*time.Hour + time.Hour)
+		if n := g.origin.polls(); n < 9 || n > 10 {
+			t.Fatalf("%d polls in nine days of daily polling without a reader", n)
+		}
+		time.Sleep(30 * 24 * time.Hour)
+		asleep := g.origin.polls()
+		if asleep > 11 {
+			t.Errorf("%d polls: prefetching does not sleep", asleep)
+		}
+		g.get(feedURL)
+		synctest.Wait()
+		if n := g.origin.polls(); n != asleep+1 {
+			t.Errorf("%d polls after a reader came back, want %d", n, asleep+1)
+		}
+		time.Sleep(5 * 24 * time.Hour)
+		if n := g.origin.polls(); n < asleep+5 {
+			t.Errorf("%d polls: prefetching has not woken up", n)
+		}
+	})
+}
+
+func TestWithoutPrefetchNobodyPolls(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		g.settings.Feeds = []string{feedURL}
+		g.open()
+		defer g.close()
+		time.Sleep(7 * 24 * time.Hour)
+		if n := g.origin.polls(); n != 0 {
+			t.Errorf("%d polls without a reader", n)
+		}
+	})
+}
+
+func TestManyDueFeedsAreSpread(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		g.settings.Prefetch = true
+		for i := range 1000 {
+			g.settings.Feeds = append(g.settings.Feeds, fmt.Sprintf("https://host%d.test/feed", i))
+		}
+		g.open()
+		defer g.close()
+		time.Sleep(time.Minute)
+		if n := g.origin.polls(); n > 500 || n < 400 {
+			t.Errorf("%d polls in the first minute, want at most eight a second", n)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := g.origin.polls(); n != 1000 {
+			t.Errorf("%d polls after three minutes, want all 1000", n)
+		}
+	})
+}
+
+func TestHostThatIsPausedIsNotReserved(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		g.open()
+		defer g.close()
+		g.origin.ready = time.Now().Add(5 * time.Hour)
+		w := g.get(feedURL)
+		if w.Code != 503 {
+			t.Errorf("got %d, want 503 while the host is paused", w.Code)
+		}
+		time.Sleep(4 * time.Hour)
+		g.get(feedURL)
+		if n := g.origin.polls(); n != 0 {
+			t.Fatalf("%d polls of a paused host", n)
+		}
+		time.Sleep(time.Hour)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+	})
+}
+
+func TestCoolDownOutlivesARestart(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			a := failed(429, policy.FailureRateLimited)
+			a.NotBefore, a.Holder = time.Now().Add(3*time.Hour), "host-cooldown"
+			return a
+		}).open()
+		defer func() { g.close() }()
+		g.get(feedURL)
+		g.restart()
+		if len(g.origin.holding) != 1 || g.origin.holding[0] != feedURL+" host-cooldown" {
+			t.Errorf("the origin was told %q after the restart", g.origin.holding)
+		}
+	})
+}
+
+func TestUnwantedFeedsAreForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+			if ask.URL == feedURL {
+				return ok(rss(2, ""))
+			}
+			return failed(404, policy.FailureNotFound)
+		})
+		g.settings.IdleAfter = 24 * time.Hour
+		g.settings.Feeds = []string{"https://pinned.test/"}
+		g.open()
+		defer func() { g.close() }()
+		for i := range 100 {
+			g.get(fmt.Sprintf("https://invented%d.test/", i))
+		}
+		g.get(feedURL)
+		g.get("https://pinned.test/")
+		time.Sleep(30 * time.Hour)
+		if got := g.Accounts(); len(got) != 2 {
+			t.Errorf("%d feeds are known, want the good one and the pinned one", len(got))
+		}
+		time.Sleep(5 * 24 * time.Hour)
+		g.restart()
+		if got := g.Accounts(); len(got) != 1 {
+			t.Errorf("%d feeds are known, want the pinned one", len(got))
+		}
+	})
+}

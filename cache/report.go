@@ -1,0 +1,99 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Poll is what is told of a poll that has ended.
+type Poll struct {
+	URL       string
+	Result    Result
+	Failure   policy.Failure
+	Status    int
+	Err       error
+	Took      time.Duration // from the first request to the end; 0: nothing was sent
+	Wire      int64         // bytes of body received, before decoding
+	Next      time.Time
+	Winner    string // of the decision
+	MovedTo   string // where an adopted permanent redirect leads
+	Recovered bool   // the first good answer after failures
+	Failures  int    // in a row
+}
+
+// report tells the log and the observer of a poll: one line each.
+func (f *Feed) report(before, after *state, v verdict) {
+	a, m := v.answer, &after.memo
+	p := Poll{
+		URL: f.url, Result: v.result, Failure: a.Failure, Status: a.Status, Err: a.Err, Wire: a.Wire,
+		Next: after.Next, Winner: m.Decision.Winner, Failures: m.History.Failures,
+		Recovered: v.good() && before.memo.History.Failures > 0,
+	}
+	if !a.Asked.IsZero() {
+		p.Took = a.At.Sub(a.Asked)
+	}
+	if m.Effective != "" && m.Effective != before.memo.Effective {
+		p.Result, p.MovedTo = ResultMoved, m.Effective
+	}
+	f.log(p)
+	f.cache.settings.Load().Observe(p)
+}
+
+func (f *Feed) log(p Poll) {
+	fields := []zap.Field{
+		urlField(p.URL), zap.String("outcome", string(p.Result)), zap.Int("status", p.Status),
+		zap.Time("next_poll", p.Next), zap.String("hint", p.Winner),
+		zap.Duration("took", p.Took), zap.Int64("bytes", p.Wire),
+	}
+	if p.MovedTo != "" {
+		fields = append(fields, zap.String("moved_to", Redact(p.MovedTo)))
+	}
+	if p.Result == ResultFailed || p.Result == ResultGone {
+		fields = append(fields, zap.String("failure", string(p.Failure)), zap.Int("failures", p.Failures), errField(p.Err))
+		f.cache.log().Warn("polled", fields...)
+		return
+	}
+	f.cache.log().Info("polled", fields...)
+}
+
+func (c *Cache) log() *zap.Logger { return c.settings.Load().Log }
+
+func urlField(u string) zap.Field { return zap.String("feed", Redact(u)) }
+
+func errField(err error) zap.Field {
+	if err == nil {
+		return zap.Skip()
+	}
+	return zap.String("error", err.Error())
+}
+
+// Redact returns a URL as it may be logged: a subscriber's credentials and the
+// values of its query stay out, as any of them may be a private feed's key.
+func Redact(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(unreadable URL)"
+	}
+	if u.User == nil && u.RawQuery == "" {
+		return raw
+	}
+	if u.User != nil {
+		u.User = url.User("xxxxx")
+	}
+	pairs := strings.Split(u.RawQuery, "&")
+	for i, pair := range pairs {
+		if name, _, ok := strings.Cut(pair, "="); ok {
+			pairs[i] = name + "=xxxxx"
+		}
+	}
+	u.RawQuery = strings.Join(pairs, "&")
+	return u.String()
+}

@@ -1,0 +1,104 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// coldPatience is how long a reader waits for the first poll of a feed. Longer
+// than a poll takes with the default timeout; what takes longer still is told to
+// come back.
+const coldPatience = time.Minute
+
+// Serve answers a GET or HEAD with the feed. On a hit it takes no lock, reads no
+// store, parses no document and compresses nothing. Where the next poll is due,
+// the reader waits for it a short while, then gets the last good version.
+//
+// It fails with an [Unavailable], and has written nothing, where there is no
+// version to serve.
+func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) error {
+	now := f.cache.now()
+	f.touch(now)
+	s, how := f.state.Load(), hit
+	if s.due(now) {
+		s, how = f.refreshed(r.Context(), s, now)
+		now = f.cache.now()
+	}
+	p := f.content(r.Context(), s)
+	if p == nil {
+		if p, s, how = f.first(r.Context(), s, how); p == nil {
+			return f.unavailable(s, f.cache.now())
+		}
+		now = f.cache.now()
+	}
+	f.write(w, r, p, s, how, now)
+	return nil
+}
+
+// touch remembers that a reader has asked. It wakes the prefetching of a feed
+// that had gone to sleep.
+func (f *Feed) touch(now time.Time) {
+	if t := now.Unix(); t-f.asked.Load() >= 60 { // to the minute: one shared write per minute, not per request
+		idle := f.idle(now)
+		f.asked.Store(t)
+		if idle {
+			f.cache.agenda.put(f, f.state.Load().Next)
+		}
+	}
+}
+
+// refreshed waits for the poll that is due, for a short while.
+func (f *Feed) refreshed(ctx context.Context, s *state, now time.Time) (*state, served) {
+	fl, joined := f.board(false)
+	if fl == nil {
+		return s, served{}
+	}
+	d := patience
+	if s.Version == 0 {
+		d = coldPatience
+	}
+	done := fl.wait(ctx, d, now)
+	return f.state.Load(), forwarded(s, f.state.Load(), joined, done)
+}
+
+// first waits for the first poll of a cold feed that is under way, though it is
+// not due any more as somebody has just reserved it.
+func (f *Feed) first(ctx context.Context, s *state, how served) (*prepared, *state, served) {
+	f.mu.Lock()
+	fl := f.flight
+	f.mu.Unlock()
+	if fl == nil {
+		return nil, f.state.Load(), how
+	}
+	done := fl.wait(ctx, coldPatience, f.cache.now())
+	now := f.state.Load()
+	return f.content(ctx, now), now, forwarded(s, now, true, done)
+}
+
+// write sends the version as the request's conditions and codings want it.
+func (f *Feed) write(w http.ResponseWriter, r *http.Request, p *prepared, s *state, how served, now time.Time) {
+	rep := p.negotiate(r.Header)
+	h := w.Header()
+	f.headers(h, p, s, how, now)
+	h["Etag"] = rep.etag
+	if notModified(r.Header, p) {
+		// RFC 9110 section 15.4.5: the header fields of the 200 that steer caches,
+		// and no description of a body that is not there.
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if rep.encoding != nil {
+		h["Content-Encoding"] = rep.encoding
+	}
+	h["Content-Type"] = p.contentType
+	h["Content-Length"] = rep.length
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		// The reader may have left; nobody is there to be told.
+		_, _ = w.Write(rep.body)
+	}
+}

@@ -1,0 +1,40 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// A package imports only floors below it, and the lower floors know nothing of
+// Caddy: a cold build of Caddy takes minutes, and they must be tested without.
+func TestFloors(t *testing.T) {
+	const own, caddy = "github.com/feedpollard/pollard/", "github.com/caddyserver/caddy"
+	for _, c := range []struct {
+		floor string
+		why   string
+		never []string
+	}{
+		{"policy", "the decision is arithmetic on what was read", []string{caddy, own + "policy/document", own + "cache", own + "upstream", own + "readers", own + "caddymodule", "github.com/mmcdole"}},
+		{"policy/document", "documents are read without I/O", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", "go.etcd.io"}},
+		{"upstream", "a poll is made for whoever asks", []string{caddy, own + "cache", own + "readers", own + "caddymodule"}},
+		{"cache", "it declares what it consumes: stores and origins are joined to it above", []string{caddy, own + "upstream", own + "readers", own + "caddymodule", own + "cache/", "go.etcd.io"}},
+		{"cache/bolt", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "readers", own + "caddymodule"}},
+		{"readers", "what is known of readers needs no Caddy", []string{caddy, own + "caddymodule"}},
+	} {
+		out, err := exec.Command("go", "list", "-deps", own+c.floor).Output()
+		if err != nil {
+			t.Fatalf("go list -deps %s: %v", c.floor, err)
+		}
+		for dep := range strings.Lines(string(out)) {
+			for _, never := range c.never {
+				if dep = strings.TrimSpace(dep); strings.HasPrefix(dep, never) {
+					t.Errorf("%s imports %s, and must not: %s", c.floor, dep, c.why)
+				}
+			}
+		}
+	}
+}
