@@ -185,6 +185,17 @@ func (c *Cache) Feed(url string) (*Feed, error) {
 	return f.(*Feed), nil
 }
 
+// FeedFrom returns the feed of a key that is no URL, with an origin of its own:
+// the feed of a site that this process itself serves. Its key says so by a prefix
+// such as "shield:". The origin may differ from call to call, the last one counts.
+func (c *Cache) FeedFrom(key string, origin Origin) (*Feed, error) {
+	f, err := c.Feed(key)
+	if err == nil {
+		f.own.Store(&origin)
+	}
+	return f, err
+}
+
 // known returns the feed of a URL that has a record of its own.
 func (c *Cache) known(url string) *Feed {
 	if f, ok := c.feeds.Load(url); ok {
@@ -220,7 +231,7 @@ func (c *Cache) load() error {
 		if s.Version == 0 {
 			c.unread.Add(1)
 		}
-		if p := s.memo.Pause; p.Until.After(now) {
+		if p := s.memo.Pause; p.Until.After(now) && !f.shielded() {
 			c.origin.Hold(r.URL, p.Until, p.Why)
 		}
 		c.agenda.put(f, s.Next)

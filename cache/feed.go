@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +24,9 @@ type Feed struct {
 	url    string // canonical
 	state  atomic.Pointer[state]
 	minted atomic.Pointer[minted]
-	asked  atomic.Int64 // when a reader asked last, in Unix seconds
-	pinned atomic.Bool  // configured: never forgotten
+	asked  atomic.Int64           // when a reader asked last, in Unix seconds
+	pinned atomic.Bool            // configured: never forgotten
+	own    atomic.Pointer[Origin] // of a shielded feed; nil: the cache's, or not known yet
 
 	mu     sync.Mutex // guards what follows
 	flight *flight
@@ -34,6 +36,24 @@ type Feed struct {
 
 // URL is the feed's canonical URL, as it was asked for or configured.
 func (f *Feed) URL() string { return f.url }
+
+// shielded reports whether the feed comes from a site of this process.
+func (f *Feed) shielded() bool { return !strings.HasPrefix(f.url, "http") }
+
+// origin is where the feed is polled; nil while nobody has said it.
+func (f *Feed) origin() Origin {
+	if !f.shielded() {
+		return f.cache.origin
+	}
+	if o := f.own.Load(); o != nil {
+		return *o
+	}
+	return nil
+}
+
+// Vary is the header fields of requests, in lower case, by which the origin of a
+// shielded feed tells its readers apart.
+func (f *Feed) Vary() []string { return f.state.Load().memo.Version.Vary }
 
 func newFeed(c *Cache, url string, s *state) *Feed {
 	f := &Feed{cache: c, id: idOf(url), url: url, place: -1}

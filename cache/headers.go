@@ -16,7 +16,7 @@ var (
 	nosniff    = []string{"nosniff"}
 	// A feed shown by a browser runs as nothing and loads nothing: documents of
 	// third parties come out of the gateway's own origin.
-	sandbox = []string{"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"}
+	guarded = http.Header{"Content-Security-Policy": {"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"}}
 )
 
 // served tells how a response came about. The zero value is a hit.
@@ -61,9 +61,11 @@ func (f *Feed) headers(h http.Header, p *prepared, s *state, how served, now tim
 	h["Age"] = m.age
 	h["Cache-Status"] = m.cacheStatus
 	h["Last-Modified"] = p.lastModified
-	h["Vary"] = varyCoding
+	h["Vary"] = p.vary
 	h["X-Content-Type-Options"] = nosniff
-	h["Content-Security-Policy"] = sandbox
+	for name, values := range p.header {
+		h[name] = values
+	}
 }
 
 func mint(s *state, how served, now time.Time) *minted {

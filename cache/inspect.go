@@ -160,6 +160,18 @@ func (c *Cache) Refresh(ctx context.Context, url string) (Account, error) {
 	return f.account(c.now()), nil
 }
 
+// Expire makes a feed due: the next reader who asks for it causes a poll. It is
+// for a publisher who knows that a feed of a site in this process has changed.
+func (c *Cache) Expire(key string) (Account, error) {
+	f := c.known(key)
+	if f == nil {
+		return Account{}, fmt.Errorf("%w: %s", ErrUnknownFeed, key)
+	}
+	now := c.now()
+	f.postpone(f.state.Load(), now, "refresh")
+	return f.account(now), nil
+}
+
 // Forget removes a feed and all that is known of it, or fails with
 // [ErrUnknownFeed]. Its record goes too, so a reader who asks again causes a
 // poll. A configured feed stays known, as one that has never been polled.

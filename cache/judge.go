@@ -49,6 +49,11 @@ type version struct {
 	Size         int       `json:"size"`                 // bytes of the identity representation
 	Lenient      bool      `json:"lenient,omitempty"`    // accepted by a lenient parse only
 	Since        time.Time `json:"since"`                // when it was first seen
+
+	// Of a shielded feed: the header fields that its site gave, for readers to get
+	// them too, and the fields of requests that it depends on, in lower case.
+	Header http.Header `json:"header,omitempty"`
+	Vary   []string    `json:"vary,omitempty"`
 }
 
 // verdict is an answer with what the gateway makes of it.
@@ -98,7 +103,7 @@ func (f *Feed) judge(s *state, a policy.Answer, now time.Time) verdict {
 		a.Failure, a.Err = policy.FailureStore, fmt.Errorf("encoding the new version: %w", err)
 		return verdict{answer: a, result: ResultFailed}
 	}
-	return verdict{answer: a, result: ResultNew, document: d, body: body, version: newVersion(known, a, d, hash, now)}
+	return verdict{answer: a, result: ResultNew, document: d, body: body, version: f.newVersion(known, a, d, hash, now)}
 }
 
 var errSuspect = errors.New("kept back")
@@ -120,9 +125,9 @@ func suspect(s *state, d *policy.Document, now time.Time) error {
 	return nil
 }
 
-func newVersion(known version, a policy.Answer, d *policy.Document, hash uint64, now time.Time) version {
+func (f *Feed) newVersion(known version, a policy.Answer, d *policy.Document, hash uint64, now time.Time) version {
 	sum := sha256.Sum256(a.Body)
-	return version{
+	v := version{
 		Tag:          hex.EncodeToString(sum[:10]),
 		LastModified: lastModified(known.LastModified, a.Header.Get("Last-Modified"), now),
 		OriginTag:    a.Header.Get("ETag"),
@@ -135,6 +140,10 @@ func newVersion(known version, a policy.Answer, d *policy.Document, hash uint64,
 		Lenient:      d.Lenient,
 		Since:        now,
 	}
+	if f.shielded() {
+		v.Header, v.Vary = siteFields(a.Header), varyFields(a.Header)
+	}
+	return v
 }
 
 // lastModified is the date that readers are told of a new version. The origin's

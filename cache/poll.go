@@ -30,11 +30,21 @@ const unsentRetry = 30 * time.Second
 // and none unless the store has durably granted it. The trail is the feeds on
 // whose behalf it is made.
 func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
-	s, now := f.state.Load(), f.cache.now()
+	s, now, origin := f.state.Load(), f.cache.now(), f.origin()
+	if origin == nil {
+		f.postpone(s, now.Add(unsentRetry), policy.HintPause) // until a request shows the way to the site
+		return
+	}
 	if !force && !s.due(now) {
 		return // another poll ended between the reader's look and this one's start
 	}
-	if at, why := f.cache.origin.Ready(f.target(s)); at.After(now.Add(slotWait)) {
+	// The decision kept the time of the poll out of skipHours and skipDays, but a
+	// poll that waited for a reader may come due within them. A person may insist.
+	if free := s.memo.History.Hints.OutOfSkip(s.Next, now, f.cache.chance()); free.After(now) && !force {
+		f.postpone(s, now.Add(free.Sub(now)), policy.HintSkipHours)
+		return
+	}
+	if at, why := origin.Ready(f.target(s)); at.After(now.Add(slotWait)) {
 		f.postpone(s, at, why)
 		return
 	}
@@ -86,7 +96,7 @@ func (f *Feed) ask(ctx context.Context, s *state, rules policy.Rules, now time.T
 	if a, ok := f.standIn(ctx, s, target, trail); ok {
 		return a
 	}
-	a := f.cache.origin.Poll(ctx, policy.Ask{
+	a := f.origin().Poll(ctx, policy.Ask{
 		URL:         target,
 		Validators:  s.validators(now),
 		StartBy:     now.Add(grace),
@@ -184,6 +194,9 @@ func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
 		m.learnValidators(s, v)
 	} else if a.Failure == policy.FailureSuspect && m.Suspect.IsZero() {
 		m.Suspect = a.At
+	}
+	if a.Failure == policy.FailureNotShared {
+		next.Version = 0 // what was everybody's is not any more
 	}
 	m.learnMoves(f.url, v)
 	m.Decision = policy.Decide(rules, m.History, a, a.At, f.cache.chance())

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -35,6 +36,8 @@ type prepared struct {
 	modified     time.Time
 	lastModified []string
 	contentType  []string
+	vary         []string
+	header       http.Header // more fields: what keeps a third party's document harmless, or a site's own
 }
 
 // preference is by size: brotli is the smallest, zstd and gzip are alike.
@@ -51,6 +54,12 @@ func prepare(id ID, s *state, body *encoded) *prepared {
 		id: id, version: s.Version, tag: v.Tag, originTag: v.OriginTag, modified: v.LastModified,
 		lastModified: []string{v.LastModified.UTC().Format(http.TimeFormat)},
 		contentType:  []string{v.ContentType},
+		vary:         varyCoding,
+		header:       guarded,
+	}
+	if v.Header != nil {
+		p.header = v.Header
+		p.vary = []string{strings.Join(append([]string{"Accept-Encoding"}, v.Vary...), ", ")}
 	}
 	for _, pref := range preference {
 		b, ok := body.byCoding[pref.coding]

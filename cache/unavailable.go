@@ -13,9 +13,10 @@ import (
 
 // Unavailable says that there is no version of a feed to serve.
 type Unavailable struct {
-	Status     int           // for the reader: 403, 410, 502, 503 or 504
-	Reason     string        // one line, for people
-	RetryAfter time.Duration // when to come back; 0: never mind
+	Status     int            // for the reader: 403, 410, 502, 503 or 504
+	Reason     string         // one line, for people
+	RetryAfter time.Duration  // when to come back; 0: never mind
+	Failure    policy.Failure // of the last poll, where that is the reason
 }
 
 func (u *Unavailable) Error() string { return u.Reason }
@@ -23,7 +24,7 @@ func (u *Unavailable) Error() string { return u.Reason }
 // unavailable tells a reader why a cold feed has nothing for it.
 func (f *Feed) unavailable(s *state, now time.Time) error {
 	l := s.memo.Last
-	u := &Unavailable{Status: status(l.Failure), Reason: l.Error, RetryAfter: max(s.Next.Sub(now), time.Second)}
+	u := &Unavailable{Status: status(l.Failure), Failure: l.Failure, Reason: l.Error, RetryAfter: max(s.Next.Sub(now), time.Second)}
 	switch {
 	case l.At.IsZero() && s.memo.Decision.Winner != "":
 		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.memo.Decision.Winner)

@@ -1,0 +1,48 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// notTheSites are the header fields that the cache itself speaks, or that belong
+// to one connection or one reader only. All others of a shielded site's answer
+// are the publisher's, and readers get them.
+var notTheSites = []string{
+	"Age", "Cache-Control", "Cache-Status", "Expires", "Pragma", "Vary", "Warning",
+	"Etag", "Last-Modified", "Date", "Accept-Ranges", "Retry-After", "Server",
+	"Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "Content-Md5", "Content-Digest", "Repr-Digest",
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Set-Cookie", "Set-Cookie2", "Www-Authenticate",
+}
+
+// siteFields are the header fields of a shielded site's answer that are kept.
+func siteFields(h http.Header) http.Header {
+	kept := http.Header{}
+	for name, values := range h {
+		if !slices.Contains(notTheSites, name) {
+			kept[name] = slices.Clone(values)
+		}
+	}
+	return kept
+}
+
+// varyFields are the request header fields that an answer depends on, apart from
+// Accept-Encoding, which the cache negotiates itself (RFC 9110 section 12.5.5).
+func varyFields(h http.Header) []string {
+	var names []string
+	for _, line := range h["Vary"] {
+		for name := range strings.SplitSeq(line, ",") {
+			name = strings.ToLower(strings.TrimSpace(name))
+			if name != "" && name != "accept-encoding" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

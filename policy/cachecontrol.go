@@ -1,0 +1,172 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"time"
+)
+
+// maxDelta is the largest delta-seconds that is told apart from a larger one
+// (RFC 9111 section 1.2.2: 2^31 seconds stand for any greater number).
+const maxDelta = (1 << 31) * time.Second
+
+// CacheControl holds the directives of a message's Cache-Control fields, in order.
+type CacheControl []Directive
+
+// Directive is one directive of a Cache-Control field.
+type Directive struct {
+	Name     string // lower case
+	Argument string // without quotes
+	Bare     bool   // no argument was given
+}
+
+// ParseCacheControl reads the lines of a Cache-Control field (RFC 9111 section
+// 5.2). What is no directive is left out: nothing in a field makes the rest of
+// it unreadable, and a quote that is not closed ends with its line.
+func ParseCacheControl(lines []string) CacheControl {
+	var directives CacheControl
+	for _, line := range lines {
+		for line != "" {
+			var part string
+			part, line = cutDirective(line)
+			name, argument, found := strings.Cut(strings.Trim(part, " \t"), "=")
+			if !isToken(name) {
+				continue
+			}
+			directives = append(directives, Directive{
+				Name:     strings.ToLower(name),
+				Argument: unquote(argument),
+				Bare:     !found,
+			})
+		}
+	}
+	return directives
+}
+
+// cutDirective splits a line at its first comma outside quotes. Only a quote right
+// after an equals sign opens a quoted string, as in the grammar.
+func cutDirective(line string) (first, rest string) {
+	quoted := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quoted && c == '\\':
+			i++
+		case quoted && c == '"':
+			quoted = false
+		case !quoted && c == '"' && i > 0 && line[i-1] == '=':
+			quoted = true
+		case !quoted && c == ',':
+			return line[:i], line[i+1:]
+		}
+	}
+	return line, ""
+}
+
+// unquote takes the value out of a quoted-string (RFC 9110 section 5.6.4); any
+// other text is returned as it is.
+func unquote(text string) string {
+	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
+		return text
+	}
+	text = text[1 : len(text)-1]
+	if !strings.Contains(text, "\\") {
+		return text
+	}
+	var plain strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) {
+			i++
+		}
+		plain.WriteByte(text[i])
+	}
+	return plain.String()
+}
+
+// isToken reports whether text is a token (RFC 9110 section 5.6.2).
+func isToken(text string) bool {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return text != ""
+}
+
+// Has reports whether the directive is there, with or without an argument.
+func (c CacheControl) Has(name string) bool {
+	for _, d := range c {
+		if d.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// HasBare reports whether the directive is there without an argument: no-cache
+// and private apply to the whole answer then, not only to the fields they name
+// (RFC 9111 sections 5.2.2.4 and 5.2.2.7).
+func (c CacheControl) HasBare(name string) bool {
+	for _, d := range c {
+		if d.Name == name && d.Bare {
+			return true
+		}
+	}
+	return false
+}
+
+// Fields lists the field names in the arguments of a directive such as
+// no-cache="set-cookie".
+func (c CacheControl) Fields(name string) []string {
+	var fields []string
+	for _, d := range c {
+		if d.Name != name || d.Bare {
+			continue
+		}
+		for field := range strings.SplitSeq(d.Argument, ",") {
+			if field = strings.TrimSpace(field); isToken(field) {
+				fields = append(fields, field)
+			}
+		}
+	}
+	return fields
+}
+
+// Seconds is the length that a directive such as max-age gives; ok is false where
+// it is absent. Of several the smallest counts, and what is no number of seconds
+// is 0: stale (RFC 9111 section 4.2.1 encourages both). It is at most 2^31 s.
+func (c CacheControl) Seconds(name string) (length time.Duration, ok bool) {
+	for _, d := range c {
+		if d.Name != name {
+			continue
+		}
+		delta, valid := deltaSeconds(d.Argument)
+		if !valid {
+			return 0, true
+		}
+		if !ok || delta < length {
+			length = delta
+		}
+		ok = true
+	}
+	return length, ok
+}
+
+// deltaSeconds reads a number of seconds (RFC 9111 section 1.2.2), which has
+// nothing but digits. More than 2^31 counts as 2^31, however many digits there are.
+func deltaSeconds(text string) (time.Duration, bool) {
+	if text == "" {
+		return 0, false
+	}
+	var n time.Duration
+	for i := 0; i < len(text); i++ {
+		if text[i] < '0' || text[i] > '9' {
+			return 0, false
+		}
+		n = min(n*10+time.Duration(text[i]-'0'), maxDelta/time.Second)
+	}
+	return n * time.Second, true
+}

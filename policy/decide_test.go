@@ -1,0 +1,469 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noon is the end of most polls in these tests: a Wednesday, 12:00 GMT.
+var noon = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
+
+const day = 24 * time.Hour
+
+// header makes a header of pairs of field names and values.
+func header(pairs ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Add(pairs[i], pairs[i+1])
+	}
+	return h
+}
+
+// good is a 200 with an ETag and further fields.
+func good(pairs ...string) Answer {
+	return Answer{At: noon, Status: 200, Header: header(append([]string{"ETag", `"v1"`}, pairs...)...)}
+}
+
+// failed is a failure with a status and further fields.
+func failed(failure Failure, status int, pairs ...string) Answer {
+	return Answer{At: noon, Status: status, Failure: failure, Header: header(pairs...)}
+}
+
+// after is the first answer of a feed, with the document that it brought.
+func after(a Answer, d Document) History { return History{}.Learn(a, &d) }
+
+// validated is the history of a feed with validators and the given hints.
+func validated(h Hints) History { return History{Hints: h, Validated: true} }
+
+func ptr(n int64) *int64 { return &n }
+
+// find returns the first term with a hint.
+func find(d Decision, hint string) (Term, bool) {
+	i := slices.IndexFunc(d.Considered, func(t Term) bool { return t.Hint == hint })
+	if i < 0 {
+		return Term{}, false
+	}
+	return d.Considered[i], true
+}
+
+func check(t *testing.T, d Decision, winner string, wait time.Duration) {
+	t.Helper()
+	if d.Winner != winner || d.Interval != wait || !d.Next.Equal(d.At.Add(wait)) {
+		t.Errorf("%s wins with %v (next %v), want %s with %v\n%+v", d.Winner, d.Interval, d.Next, winner, wait, d.Considered)
+	}
+	if term, ok := find(d, winner); !ok || !term.Used && term.Hint != HintGone {
+		for _, term := range d.Considered {
+			if term.Hint == winner && term.Used {
+				return
+			}
+		}
+		t.Errorf("the winner %s is not recorded as used: %+v", winner, d.Considered)
+	}
+}
+
+// Rule 1: explicit hints, the longest of them.
+func TestExplicitHints(t *testing.T) {
+	wide := DefaultRules()
+	wide.MaxInterval = 90 * day
+	for _, test := range []struct {
+		name   string
+		rules  Rules
+		answer Answer
+		hints  Hints
+		winner string
+		wait   time.Duration
+	}{
+		{"max-age", wide, good("Cache-Control", "max-age=7200"), Hints{}, HintMaxAge, 2 * time.Hour},
+		{"s-maxage goes first", wide, good("Cache-Control", "max-age=9000, s-maxage=7200"), Hints{}, HintSMaxAge, 2 * time.Hour},
+		{"Expires", wide, good("Date", "Wed, 04 Mar 2026 12:00:00 GMT", "Expires", "Wed, 04 Mar 2026 15:00:00 GMT"), Hints{}, HintExpires, 3 * time.Hour},
+		{"less Age", wide, good("Cache-Control", "max-age=10800", "Age", "3600"), Hints{}, HintMaxAge, 2 * time.Hour},
+		{"spent by Age: the floor", wide, good("Cache-Control", "max-age=7200", "Age", "9000"), Hints{}, HintFloor, time.Hour},
+		{"ttl", wide, good(), Hints{TTL: ptr(180)}, HintTTL, 3 * time.Hour},
+		{"ttl in whole years", wide, good(), Hints{TTL: ptr(1 << 62)}, HintCap, 90 * day},
+		{"ttl of seconds", wide, good("Cache-Control", "max-age=7200"), Hints{TTL: ptr(7200)}, HintMaxAge, 2 * time.Hour},
+		{"ttl that is no whole minutes in seconds", wide, good("Cache-Control", "max-age=7201"), Hints{TTL: ptr(7201)}, HintTTL, 7201 * time.Minute},
+		{"ttl of a week is minutes", wide, good("Cache-Control", "max-age=600"), Hints{TTL: ptr(10080)}, HintTTL, 7 * day},
+		{"small ttl: the floor", wide, good(), Hints{TTL: ptr(5)}, HintFloor, time.Hour},
+		{"sy", wide, good(), Hints{SyPeriod: "daily", SyFrequency: ptr(2)}, HintSy, 12 * time.Hour},
+		{"sy monthly is 30 days", wide, good(), Hints{SyPeriod: "monthly"}, HintSy, 30 * day},
+		{"sy yearly is 365 days", wide, good(), Hints{SyPeriod: "yearly", SyFrequency: ptr(10)}, HintSy, 365 * day / 10},
+		{"sy without a period is daily", wide, good(), Hints{SyFrequency: ptr(4)}, HintSy, 6 * time.Hour},
+		{"sy hourly/1 says nothing", wide, good(), Hints{SyPeriod: "hourly", SyFrequency: ptr(1)}, HintDefault, time.Hour},
+		{"sy hourly alone says nothing", wide, good(), Hints{SyPeriod: "hourly"}, HintDefault, time.Hour},
+		{"sy hourly/4 is a hint", wide, good(), Hints{SyPeriod: "hourly", SyFrequency: ptr(4)}, HintFloor, time.Hour},
+		{"update frequency", wide, good(), Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=WEEKLY", DTStart: "2026-03-02T12:00:00Z"}}, HintUpdateFrequency, 5*day - time.Hour},
+		{"the longest", wide, good("Cache-Control", "max-age=7200"), Hints{TTL: ptr(240), SyPeriod: "daily", SyFrequency: ptr(8)}, HintTTL, 4 * time.Hour},
+		{"the first of equals", wide, good("Cache-Control", "max-age=7200"), Hints{TTL: ptr(120)}, HintMaxAge, 2 * time.Hour},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := after(test.answer, Document{Hints: test.hints})
+			check(t, Decide(test.rules, h, test.answer, noon, 0), test.winner, test.wait)
+		})
+	}
+}
+
+// Hints that say nothing about an interval are recorded with a reason, and not used.
+func TestHintsThatSayNothing(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		answer Answer
+		doc    Document
+		hint   string
+	}{
+		{"max-age=0", good("Cache-Control", "max-age=0"), Document{}, HintMaxAge},
+		{"not a number", good("Cache-Control", "max-age=soon"), Document{}, HintMaxAge},
+		{"s-maxage=0 before a max-age", good("Cache-Control", "s-maxage=0, max-age=7200"), Document{}, HintSMaxAge},
+		{"no-cache", good("Cache-Control", "no-cache"), Document{}, HintCacheControl},
+		{"no-store", good("Cache-Control", "no-store, must-revalidate"), Document{}, HintCacheControl},
+		{"private", good("Cache-Control", "private"), Document{}, HintCacheControl},
+		{"expired long ago", good("Expires", "Wed, 11 Jan 1984 05:00:00 GMT"), Document{}, HintExpires},
+		{"Expires: 0", good("Expires", "0"), Document{}, HintExpires},
+		{"sy hourly/1", good(), Document{Hints: Hints{SyPeriod: "hourly", SyFrequency: ptr(1)}}, HintSy},
+		{"sy with an unknown period", good(), Document{Hints: Hints{SyPeriod: "fortnightly"}}, HintSy},
+		{"ttl of 0", good(), Document{Hints: Hints{TTL: ptr(0)}}, HintTTL},
+		{"text of an update frequency", good(), Document{Hints: Hints{UpdateFrequency: &UpdateFrequency{Text: "weekly"}}}, HintUpdateFrequency},
+		{"malformed in the document", good(), Document{Malformed: []Term{{Hint: "skip-hours", Raw: "25", Note: "no hour", Used: true}}}, HintSkipHours},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := Decide(DefaultRules(), after(test.answer, test.doc), test.answer, noon, 0)
+			check(t, d, HintDefault, time.Hour)
+			term, ok := find(d, test.hint)
+			if !ok || term.Used || term.Note == "" {
+				t.Errorf("%s is recorded as %+v (%v), want unused with a note", test.hint, term, ok)
+			}
+		})
+	}
+}
+
+// Rule 2: the rhythm, and the default, only where there is no explicit hint.
+func TestRhythmAndDefault(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		median time.Duration
+		hints  Hints
+		winner string
+		wait   time.Duration
+	}{
+		{"nothing known", 0, Hints{}, HintDefault, 90 * time.Minute},
+		{"a weekly blog", 7 * day, Hints{}, HintRhythm, 14 * time.Hour},
+		{"a daily blog", day, Hints{}, HintRhythm, 2 * time.Hour},
+		{"a yearly blog", 365 * day, Hints{}, HintCap, day},
+		{"a busy feed", time.Hour, Hints{}, HintFloor, time.Hour},
+		{"an explicit hint goes before it, though it is shorter", 7 * day, Hints{TTL: ptr(120)}, HintTTL, 2 * time.Hour},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := DefaultRules()
+			r.DefaultInterval = 90 * time.Minute
+			h := after(good(), Document{Hints: test.hints, Rhythm: Rhythm{Median: test.median}})
+			check(t, Decide(r, h, good(), noon, 0), test.winner, test.wait)
+		})
+	}
+}
+
+// Rule 3: floors, cap, and completed shows.
+func TestClamp(t *testing.T) {
+	custom := func(change func(*Rules)) Rules {
+		r := DefaultRules()
+		change(&r)
+		return r
+	}
+	bare := Answer{At: noon, Status: 200, Header: header()}
+	for _, test := range []struct {
+		name    string
+		rules   Rules
+		history History
+		winner  string
+		wait    time.Duration
+	}{
+		{"cap", DefaultRules(), after(good("Cache-Control", "max-age=31536000"), Document{}), HintCap, day},
+		{"cap of 20 digits", DefaultRules(), after(good("Cache-Control", "max-age=99999999999999999999"), Document{}), HintCap, day},
+		{"floor", DefaultRules(), after(good("Cache-Control", "max-age=900"), Document{}), HintFloor, time.Hour},
+		{"floor above the cap", custom(func(r *Rules) { r.MinInterval = 48 * time.Hour }), after(good("Cache-Control", "max-age=900"), Document{}), HintFloor, 48 * time.Hour},
+		{"floor above the cap is the cap", custom(func(r *Rules) { r.MinInterval = 48 * time.Hour }), after(good("Cache-Control", "max-age=9000000"), Document{}), HintCap, 48 * time.Hour},
+		{"no validators, no hint", DefaultRules(), after(bare, Document{}), HintUnvalidated, day},
+		{"no validators, rhythm", DefaultRules(), after(bare, Document{Rhythm: Rhythm{Median: day}}), HintUnvalidated, day},
+		{"no validators, max-age=0", DefaultRules(), after(Answer{At: noon, Status: 200, Header: header("Cache-Control", "max-age=0")}, Document{}), HintUnvalidated, day},
+		{"no validators, sy hourly/1", DefaultRules(), after(bare, Document{Hints: Hints{SyPeriod: "hourly"}}), HintUnvalidated, day},
+		{"no validators, a hint", DefaultRules(), after(bare, Document{Hints: Hints{TTL: ptr(120)}}), HintTTL, 2 * time.Hour},
+		{"no validators, a cap below", custom(func(r *Rules) { r.MaxInterval = 6 * time.Hour }), after(bare, Document{}), HintCap, 6 * time.Hour},
+		{"validators unheeded twice", DefaultRules(), History{Validated: true, Unheeded: 2}, HintDefault, time.Hour},
+		{"validators unheeded thrice", DefaultRules(), History{Validated: true, Unheeded: 3}, HintUnvalidated, day},
+		{"validators unheeded, a hint", DefaultRules(), History{Validated: true, Unheeded: 9, Hints: Hints{TTL: ptr(120)}}, HintTTL, 2 * time.Hour},
+		{"itunes:complete", DefaultRules(), validated(Hints{Complete: true, TTL: ptr(60)}), HintComplete, 7 * day},
+		{"expired", DefaultRules(), validated(Hints{Expired: true}), HintComplete, 7 * day},
+		{"update frequency complete", DefaultRules(), validated(Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=DAILY", Complete: true}}), HintComplete, 7 * day},
+		{"complete below the floor", custom(func(r *Rules) { r.MinInterval = 30 * day }), validated(Hints{Complete: true}), HintFloor, 30 * day},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			check(t, Decide(test.rules, test.history, good(), noon, 0), test.winner, test.wait)
+		})
+	}
+}
+
+// Rule 5: jitter, upward only, at most 30 minutes and within the cap; from the end of the poll.
+func TestJitter(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		hints  Hints
+		jitter float64
+		chance float64
+		wait   time.Duration
+	}{
+		{"none drawn", Hints{TTL: ptr(120)}, 0.1, 0, 2 * time.Hour},
+		{"half of a tenth", Hints{TTL: ptr(120)}, 0.1, 0.5, 2*time.Hour + 6*time.Minute},
+		{"turned off", Hints{TTL: ptr(120)}, 0, 0.9, 2 * time.Hour},
+		{"at most 30 minutes", Hints{TTL: ptr(1200)}, 0.1, 0.5, 20*time.Hour + 15*time.Minute},
+		{"not beyond the cap", Hints{TTL: ptr(1440)}, 0.1, 0.5, day},
+		{"up to the cap", Hints{TTL: ptr(1420)}, 0.1, 0.5, day - 10*time.Minute},
+		{"a complete show may exceed it", Hints{Complete: true}, 0.1, 0.5, 7*day + 15*time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := DefaultRules()
+			r.Jitter = test.jitter
+			d := Decide(r, validated(test.hints), good(), noon.Add(time.Hour), test.chance)
+			if d.Interval != test.wait || !d.Next.Equal(noon.Add(test.wait)) {
+				t.Errorf("next in %v at %v, want in %v: %+v", d.Interval, d.Next, test.wait, d.Considered)
+			}
+			if d.Winner == HintJitter || d.Base > d.Interval {
+				t.Errorf("jitter wins, or is in the base %v", d.Base)
+			}
+		})
+	}
+}
+
+// Rule 4: failures double the interval; a success ends that at once.
+func TestBackOff(t *testing.T) {
+	r := DefaultRules()
+	weekly := History{Validated: true, Interval: 3 * time.Hour}
+	for _, test := range []struct {
+		name     string
+		history  History
+		failures int
+		answer   Answer
+		winner   string
+		wait     time.Duration
+	}{
+		{"first", weekly, 1, failed(FailureTimeout, 0), HintBackOff, 6 * time.Hour},
+		{"second", weekly, 2, failed(FailureStatus, 503), HintBackOff, 12 * time.Hour},
+		{"fourth", weekly, 4, failed(FailureStatus, 503), HintBackOff, day},
+		{"after years", weekly, 1 << 40, failed(FailureDNS, 0), HintBackOff, day},
+		{"bare 429", weekly, 1, failed(FailureRateLimited, 429), HintBackOff, 6 * time.Hour},
+		{"403", weekly, 1, failed(FailureForbidden, 403), HintBackOff, 6 * time.Hour},
+		{"404", weekly, 1, failed(FailureNotFound, 404), HintBackOff, 6 * time.Hour},
+		{"nothing learned yet", History{}, 1, failed(FailureConnect, 0), HintBackOff, 2 * time.Hour},
+		{"an interval of former rules", History{Interval: 90 * day}, 1, failed(FailureConnect, 0), HintBackOff, day},
+		{"a complete show", History{Interval: 7 * day, Hints: Hints{Complete: true}}, 3, failed(FailureConnect, 0), HintBackOff, 7 * day},
+		{"429 with a lifetime", History{}, 1, failed(FailureRateLimited, 429, "Cache-Control", "max-age=36000"), HintMaxAge, 10 * time.Hour},
+		{"429 with a lifetime above the cap", History{}, 1, failed(FailureRateLimited, 429, "Cache-Control", "max-age=360000"), HintMaxAge, day},
+		{"429 with a short lifetime", History{}, 1, failed(FailureRateLimited, 429, "Cache-Control", "max-age=60"), HintBackOff, 2 * time.Hour},
+		{"404 with a lifetime", History{}, 1, failed(FailureNotFound, 404, "Cache-Control", "max-age=36000"), HintBackOff, 2 * time.Hour},
+		{"304 to an unconditional request", History{}, 1, failed(FailureUnasked, 304), HintUnasked, day},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := test.history
+			h.Failures = test.failures - 1
+			h = h.Learn(test.answer, nil)
+			d := Decide(r, h, test.answer, noon, 0)
+			check(t, d, test.winner, test.wait)
+			if h = h.Decided(d); h.Interval != test.history.Interval {
+				t.Errorf("a failure made the interval %v of %v", h.Interval, test.history.Interval)
+			}
+		})
+	}
+
+	t.Run("a success ends it", func(t *testing.T) {
+		h := weekly
+		h.Freshness = Freshness{Source: HintMaxAge, Raw: "max-age=10800", Lifetime: 3 * time.Hour}
+		for range 5 {
+			h = h.Learn(failed(FailureStatus, 500), nil)
+		}
+		unchanged := Answer{At: noon, Status: 304, Header: header()}
+		h = h.Learn(unchanged, nil)
+		check(t, Decide(r, h, unchanged, noon, 0), HintMaxAge, 3*time.Hour)
+	})
+}
+
+// Rule 6: out of skipHours and skipDays.
+func TestSkipWindowsInDecisions(t *testing.T) {
+	afternoon := []int{13, 14, 15}
+	for _, test := range []struct {
+		name   string
+		hints  Hints
+		answer Answer
+		chance float64
+		winner string
+		next   time.Time
+	}{
+		{"free", Hints{SkipHours: []int{3}}, good(), 0, HintDefault, noon.Add(time.Hour)},
+		{"hours", Hints{SkipHours: afternoon}, good(), 0, HintSkipHours, noon.Add(4 * time.Hour)},
+		{"spread over the hour", Hints{SkipHours: afternoon}, good(), 0.5, HintSkipHours, noon.Add(4*time.Hour + 30*time.Minute)},
+		{"days", Hints{SkipDays: []string{"Wednesday"}}, good(), 0, HintSkipDays, noon.Add(12 * time.Hour)},
+		{"days and hours", Hints{SkipHours: []int{0, 1, 13}, SkipDays: []string{"Wednesday"}}, good(), 0, HintSkipDays, noon.Add(14 * time.Hour)},
+		{"all hours are none", Hints{SkipHours: allHours()}, good(), 0, HintDefault, noon.Add(time.Hour)},
+		{"all days are none", Hints{SkipDays: allDays()}, good(), 0, HintDefault, noon.Add(time.Hour)},
+		{"back-off", Hints{SkipHours: []int{14}}, failed(FailureTimeout, 0), 0, HintSkipHours, noon.Add(3 * time.Hour)},
+		{"a hold that ends in a window", Hints{SkipHours: []int{20, 21}}, good("Retry-After", "30000"), 0, HintSkipHours, noon.Add(10 * time.Hour)},
+		{"twice", Hints{SkipHours: []int{13, 20, 21}}, good("Retry-After", "30000"), 0, HintSkipHours, noon.Add(10 * time.Hour)},
+		{"a poll that was not started", Hints{SkipHours: []int{12}}, Answer{At: noon, Failure: FailureNotStarted}, 0, HintSkipHours, noon.Add(time.Hour)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := validated(test.hints).Learn(test.answer, &Document{Hints: test.hints})
+			d := Decide(DefaultRules(), h, test.answer, noon, test.chance)
+			check(t, d, test.winner, test.next.Sub(noon))
+		})
+	}
+}
+
+func allHours() []int {
+	var hours []int
+	for h := range 24 {
+		hours = append(hours, h)
+	}
+	return hours
+}
+
+func allDays() []string {
+	var days []string
+	for d := range 7 {
+		days = append(days, time.Weekday(d).String())
+	}
+	return days
+}
+
+// Rule 7: never before Retry-After, a rate limit's reset, or the host's pacing.
+func TestHolds(t *testing.T) {
+	held := func(a Answer, after time.Duration, holder string) Answer {
+		a.NotBefore, a.Holder = noon.Add(after), holder
+		return a
+	}
+	for _, test := range []struct {
+		name   string
+		answer Answer
+		winner string
+		wait   time.Duration
+	}{
+		{"429", failed(FailureRateLimited, 429, "Retry-After", "86400"), HintRetryAfter, day},
+		{"429, beyond the cap of intervals", failed(FailureRateLimited, 429, "Retry-After", "172800"), HintRetryAfter, 2 * day},
+		{"429, beyond its own cap", failed(FailureRateLimited, 429, "Retry-After", "99999999999999"), HintRetryAfter, 7 * day},
+		{"429, shorter than the back-off", failed(FailureRateLimited, 429, "Retry-After", "60"), HintBackOff, 2 * time.Hour},
+		{"429, 0", failed(FailureRateLimited, 429, "Retry-After", "0"), HintBackOff, 2 * time.Hour},
+		{"429, negative", failed(FailureRateLimited, 429, "Retry-After", "-5"), HintBackOff, 2 * time.Hour},
+		{"429, no number", failed(FailureRateLimited, 429, "Retry-After", "abc"), HintBackOff, 2 * time.Hour},
+		{"429, with a fraction", failed(FailureRateLimited, 429, "Retry-After", "36000.5"), HintRetryAfter, 10*time.Hour + time.Second},
+		{"503", failed(FailureStatus, 503, "Retry-After", "36000"), HintRetryAfter, 10 * time.Hour},
+		{"403", failed(FailureForbidden, 403, "Retry-After", "36000"), HintRetryAfter, 10 * time.Hour},
+		{"404", failed(FailureNotFound, 404, "Retry-After", "36000"), HintRetryAfter, 10 * time.Hour},
+		{"302 to another feed", failed(FailureDelegated, 302, "Retry-After", "172800"), HintRetryAfter, 2 * day},
+		{"200", good("Retry-After", "36000"), HintRetryAfter, 10 * time.Hour},
+		{"304", Answer{At: noon, Status: 304, Header: header("Retry-After", "36000")}, HintRetryAfter, 10 * time.Hour},
+		{"429 with a lifetime and Retry-After", failed(FailureRateLimited, 429, "Retry-After", "18000", "Cache-Control", "max-age=36000"), HintMaxAge, 10 * time.Hour},
+		{"rate limit on 200", good("RateLimit", `"default";r=0;t=7200`), HintRateLimit, 2 * time.Hour},
+		{"rate limit on 304", Answer{At: noon, Status: 304, Header: header("X-RateLimit-Remaining", "0.0", "X-RateLimit-Reset", "7200")}, HintRateLimit, 2 * time.Hour},
+		{"rate limit of a month", good("RateLimit", `"default";r=0;t=2592000`), HintRateLimit, 7 * day},
+		{"rate limit that is not exhausted", good("RateLimit", `"default";r=1;t=7200`), HintDefault, time.Hour},
+		{"Retry-After goes before a rate limit", good("RateLimit", `"default";r=0;t=9000`, "Retry-After", "7200"), HintRetryAfter, 2 * time.Hour},
+		{"a useless Retry-After does not", good("RateLimit", `"default";r=0;t=9000`, "Retry-After", "0"), HintRateLimit, 9000 * time.Second},
+		{"host cool-down", held(good(), 3*time.Hour, HintHostCooldown), HintHostCooldown, 3 * time.Hour},
+		{"host slot", held(good(), 3*time.Hour, HintHostSlot), HintHostSlot, 3 * time.Hour},
+		{"a holder without a name", held(good(), 3*time.Hour, ""), HintHostSlot, 3 * time.Hour},
+		{"host slot before the floor", held(good(), time.Second, HintHostSlot), HintDefault, time.Hour},
+		{"not started", Answer{At: noon, Failure: FailureNotStarted}, HintPause, time.Minute},
+		{"not started, slot known", held(Answer{At: noon, Failure: FailureNotStarted}, 20*time.Second, HintHostSlot), HintHostSlot, 20 * time.Second},
+		{"not started, slot gone by", held(Answer{At: noon, Failure: FailureNotStarted}, -time.Second, HintHostSlot), HintPause, time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := validated(Hints{}).Learn(test.answer, nil)
+			h.Unheeded = 0
+			check(t, Decide(DefaultRules(), h, test.answer, noon, 0), test.winner, test.wait)
+		})
+	}
+}
+
+func TestGone(t *testing.T) {
+	a := failed(FailureGone, 410, "Retry-After", "60")
+	d := Decide(DefaultRules(), validated(Hints{TTL: ptr(60)}).Learn(a, nil), a, noon, 0)
+	if !d.Next.Equal(Never) || d.Winner != HintGone || d.Interval <= 0 {
+		t.Errorf("after a 410 the next poll is at %v by %s (%v)", d.Next, d.Winner, d.Interval)
+	}
+}
+
+func TestDelegatedIsNoFailure(t *testing.T) {
+	a := failed(FailureDelegated, 302)
+	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Learn(a, nil)
+	check(t, Decide(DefaultRules(), h, a, noon, 0), HintTTL, 2*time.Hour)
+}
+
+func TestTimesWithoutAnswer(t *testing.T) {
+	d := Decide(DefaultRules(), History{}, Answer{Failure: FailureDNS}, noon, 0)
+	if !d.At.Equal(noon) || d.At.Location() != time.UTC || d.Next.Location() != time.UTC {
+		t.Errorf("counted from %v to %v, want from %v, both UTC", d.At, d.Next, noon)
+	}
+}
+
+// Daylight saving changes nothing: the poll's zone does not matter.
+func TestDaylightSaving(t *testing.T) {
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip("no zone data on this machine")
+	}
+	// The clocks go forward on 29 March 2026 at 01:00 GMT, and back on 25 October.
+	for _, at := range []time.Time{
+		time.Date(2026, time.March, 29, 0, 30, 0, 0, time.UTC),
+		time.Date(2026, time.October, 25, 0, 30, 0, 0, time.UTC),
+	} {
+		h := validated(Hints{SkipHours: []int{1, 2}})
+		here, there := good(), good()
+		here.At, there.At = at, at.In(zone)
+		a, b := Decide(DefaultRules(), h, here, at, 0.3), Decide(DefaultRules(), h, there, at, 0.3)
+		if !a.Next.Equal(b.Next) || a.Next.Hour() != 3 {
+			t.Errorf("polls that end at %v: next %v in GMT, %v in Berlin", at, a.Next, b.Next)
+		}
+	}
+}
+
+// The record is what people are shown: every term, in the order of the rules.
+func TestRecord(t *testing.T) {
+	a := good("Cache-Control", "max-age=900", "Retry-After", "abc")
+	h := after(a, Document{
+		Hints:     Hints{TTL: ptr(180), SyPeriod: "hourly", SkipHours: []int{15}},
+		Malformed: []Term{{Hint: HintSkipDays, Raw: "Fantabuday", Note: "no day"}},
+	})
+	d := Decide(DefaultRules(), h, a, noon, 0.5)
+	var order []string
+	for _, term := range d.Considered {
+		mark := ""
+		if term.Used {
+			mark = "!"
+		}
+		order = append(order, term.Hint+mark)
+	}
+	want := "max-age ttl! sy floor cap jitter! skip-hours! retry-after skip-days"
+	if got := strings.Join(order, " "); got != want {
+		t.Errorf("recorded %s, want %s", got, want)
+	}
+	if term, _ := find(d, HintSkipHours); term.Seconds != int64(d.Interval/time.Second) || term.Raw != "15" {
+		t.Errorf("the winner is recorded as %+v of %v", term, d.Interval)
+	}
+	if term, _ := find(d, HintTTL); term.Seconds != 10800 || term.Raw != "180" {
+		t.Errorf("ttl is recorded as %+v", term)
+	}
+	if d.Base != 3*time.Hour {
+		t.Errorf("the base is %v, want the ttl", d.Base)
+	}
+}
+
+// A foreign field of any size and content ends up short and printable in a record.
+func TestRecordOfHugeFields(t *testing.T) {
+	a := good("Cache-Control", strings.Repeat("\xff", 1<<20)+", max-age=7200", "Retry-After", strings.Repeat("9", 1<<20))
+	for _, term := range Decide(DefaultRules(), after(a, Document{}), a, noon, 0).Considered {
+		if len(term.Raw) > 4*maxRaw || strings.Contains(term.Raw, "\xff") {
+			t.Errorf("%s has a raw value of %d bytes", term.Hint, len(term.Raw))
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// FreshnessOf reads how long an answer that came at a given time is fresh for a
+// shared cache: s-maxage before max-age before Expires less Date (RFC 9111 section
+// 4.2.1). There is no heuristic lifetime: without an explicit one Source is empty.
+// Raw holds a Cache-Control that names no lifetime, too.
+func FreshnessOf(header http.Header, at time.Time) Freshness {
+	f := Freshness{Age: age(header, at)}
+	lines := header.Values("Cache-Control")
+	if len(lines) > 0 {
+		f.Raw = clip(strings.Join(lines, ", "))
+		control := ParseCacheControl(lines)
+		for _, name := range []string{HintSMaxAge, HintMaxAge} {
+			if lifetime, ok := control.Seconds(name); ok {
+				f.Source, f.Lifetime = name, lifetime
+				return f
+			}
+		}
+	}
+	if lines := header.Values("Expires"); len(lines) > 0 {
+		f.Source, f.Raw = HintExpires, clip(strings.Join(lines, ", "))
+		f.Lifetime = untilExpires(lines, header.Get("Date"), at)
+	}
+	return f
+}
+
+// renewed is the freshness after a 304, which replaces stored fields only where it
+// carries them (RFC 9111 section 3.2). Freshness counts anew from each 304.
+func (f Freshness) renewed(header http.Header, at time.Time) Freshness {
+	update := FreshnessOf(header, at)
+	controlled := len(header.Values("Cache-Control")) > 0
+	switch {
+	case update.Source == "" && controlled && f.Source != HintExpires:
+		return update
+	case update.Source == "":
+		// Neither field came, or a Cache-Control without a lifetime beside the stored Expires.
+		f.Age = update.Age
+		return f
+	case update.Source == HintExpires && !controlled && (f.Source == HintSMaxAge || f.Source == HintMaxAge):
+		// The stored Cache-Control stays, and it goes before any Expires.
+		f.Age = update.Age
+		return f
+	}
+	return update
+}
+
+// left is what remained of the lifetime when the answer came.
+func (f Freshness) left() time.Duration { return max(0, f.Lifetime-f.Age) }
+
+// untilExpires is the lifetime that Expires gives, at least 0. A value that is no
+// date, such as 0, means "already expired" (RFC 9111 section 5.3); of several lines
+// the earliest counts. Without a Date the time of receipt stands for it.
+func untilExpires(lines []string, date string, at time.Time) time.Duration {
+	sent, err := ParseHTTPDate(date, at)
+	if err != nil {
+		sent = at
+	}
+	lifetime := maxDelta
+	for _, line := range lines {
+		expires, err := ParseHTTPDate(line, at)
+		if err != nil {
+			return 0
+		}
+		lifetime = min(lifetime, expires.Sub(sent))
+	}
+	return max(0, lifetime)
+}
+
+// age is how old an answer was when it came: its Age, or by its Date, whichever is
+// more (RFC 9111 section 4.2.3, without the response delay: the time that a slow
+// body took says nothing about caches on the way).
+func age(header http.Header, at time.Time) time.Duration {
+	var told time.Duration
+	// RFC 9111 section 5.1: the first member of a list counts, and is ignored where it is invalid.
+	first, _, _ := strings.Cut(header.Get("Age"), ",")
+	if delta, ok := deltaSeconds(strings.Trim(first, " \t")); ok {
+		told = delta
+	}
+	sent, err := ParseHTTPDate(header.Get("Date"), at)
+	if err != nil {
+		return told
+	}
+	return min(max(told, at.Sub(sent)), maxDelta)
+}

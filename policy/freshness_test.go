@@ -1,0 +1,61 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"testing"
+	"time"
+)
+
+func TestFreshnessOf(t *testing.T) {
+	const (
+		date  = "Wed, 04 Mar 2026 12:00:00 GMT"
+		later = "Wed, 04 Mar 2026 13:00:00 GMT"
+	)
+	for _, test := range []struct {
+		name     string
+		fields   []string
+		source   string
+		lifetime time.Duration
+		age      time.Duration
+	}{
+		// RFC 9111 section 4.2.1: which lifetime.
+		{"none", nil, "", 0, 0},
+		{"max-age", []string{"Cache-Control", "max-age=60"}, HintMaxAge, time.Minute, 0},
+		{"s-maxage first", []string{"Cache-Control", "s-maxage=30, max-age=60"}, HintSMaxAge, 30 * time.Second, 0},
+		{"max-age before Expires", []string{"Cache-Control", "max-age=60", "Expires", later}, HintMaxAge, time.Minute, 0},
+		{"max-age=0 before Expires", []string{"Cache-Control", "max-age=0", "Expires", later}, HintMaxAge, 0, 0},
+		{"Expires", []string{"Date", date, "Expires", later}, HintExpires, time.Hour, 0},
+		{"Expires beside other directives", []string{"Cache-Control", "public", "Date", date, "Expires", later}, HintExpires, time.Hour, 0},
+		{"Expires without Date", []string{"Expires", later}, HintExpires, time.Hour, 0},
+		{"Expires with an invalid Date", []string{"Date", "now", "Expires", later}, HintExpires, time.Hour, 0},
+		{"duplicates: the smallest", []string{"Cache-Control", "max-age=60", "Cache-Control", "max-age=30"}, HintMaxAge, 30 * time.Second, 0},
+		{"duplicates: the earliest Expires", []string{"Date", date, "Expires", later, "Expires", date}, HintExpires, 0, 0},
+		// Section 4.2.1 and 5.3: invalid is stale.
+		{"Expires in the past", []string{"Date", later, "Expires", date}, HintExpires, 0, 0},
+		{"Expires: 0", []string{"Expires", "0"}, HintExpires, 0, 0},
+		{"Expires: -1", []string{"Expires", "-1"}, HintExpires, 0, 0},
+		{"Expires that Go would read", []string{"Date", date, "Expires", "Wed, 04  Mar 2026 13:00:00 GMT"}, HintExpires, 0, 0},
+		{"Expires in 2100", []string{"Date", date, "Expires", "Thu, 04 Mar 2100 12:00:00 GMT"}, HintExpires, maxDelta, 0},
+		// Section 4.2.3: age.
+		{"Age", []string{"Cache-Control", "max-age=60", "Age", "10"}, HintMaxAge, time.Minute, 10 * time.Second},
+		{"apparent age", []string{"Cache-Control", "max-age=60", "Date", "Wed, 04 Mar 2026 11:59:00 GMT"}, HintMaxAge, time.Minute, time.Minute},
+		{"the larger age", []string{"Cache-Control", "max-age=60", "Age", "90", "Date", "Wed, 04 Mar 2026 11:59:00 GMT"}, HintMaxAge, time.Minute, 90 * time.Second},
+		{"Date in the future", []string{"Cache-Control", "max-age=60", "Date", later}, HintMaxAge, time.Minute, 0},
+		// Section 5.1: the first member of Age, if it is valid.
+		{"Age list", []string{"Age", "10, 20"}, "", 0, 10 * time.Second},
+		{"Age lines", []string{"Age", "10", "Age", "20"}, "", 0, 10 * time.Second},
+		{"invalid Age", []string{"Age", "10s"}, "", 0, 0},
+		{"invalid first Age", []string{"Age", "x, 20"}, "", 0, 0},
+		{"negative Age", []string{"Age", "-10"}, "", 0, 0},
+		{"huge Age", []string{"Age", "99999999999999999999"}, "", 0, maxDelta},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := FreshnessOf(header(test.fields...), noon)
+			if f.Source != test.source || f.Lifetime != test.lifetime || f.Age != test.age {
+				t.Errorf("%+v, want %s %v aged %v", f, test.source, test.lifetime, test.age)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import "net/http"
+
+// Learn is the history after an answer. The document is nil where the answer
+// brought none that is new: a 304, a 200 with the very bytes that are stored, a
+// failure. What was learned before outlives failures; a 304 replaces only what its
+// header names, a 200 all of it.
+//
+// What must be decided afterwards is [Decide]'s; [History.Decided] remembers it.
+func (h History) Learn(a Answer, d *Document) History {
+	switch a.Failure {
+	case FailureNotStarted:
+		return h // nothing was sent: nothing was learned
+	case FailureNone:
+	case FailureDelegated:
+		// The redirect is an answer of this feed's origin, though its content is another's.
+		h.Failures = 0
+		h.Freshness = h.Freshness.renewed(a.Header, a.At)
+		return h
+	default:
+		h.Failures++
+		return h
+	}
+	h.Failures = 0
+	if a.Status == http.StatusNotModified {
+		h.Unheeded = 0
+		h.Validated = true
+		h.Freshness = h.Freshness.renewed(a.Header, a.At)
+		return h
+	}
+	if d == nil && h.Validated {
+		// We had validators to send, and got for them all the bytes we have.
+		h.Unheeded++
+	} else {
+		h.Unheeded = 0
+	}
+	h.Freshness = FreshnessOf(a.Header, a.At)
+	h.Validated = a.Header.Get("ETag") != "" || a.Header.Get("Last-Modified") != ""
+	if d != nil {
+		h.Hints, h.Malformed, h.Rhythm = d.Hints, d.Malformed, d.Rhythm
+	}
+	return h
+}
+
+// Decided remembers the interval of a decision after a good answer: failures double
+// it. Other decisions leave the history as it is.
+func (h History) Decided(d Decision) History {
+	if d.Base > 0 {
+		h.Interval = d.Base
+	}
+	return h
+}

@@ -1,0 +1,84 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+func TestRateLimit(t *testing.T) {
+	epoch := strconv.FormatInt(noon.Add(time.Hour).Unix(), 10)
+	for _, test := range []struct {
+		name   string
+		fields []string
+		wait   time.Duration // 0: no hold
+	}{
+		{"absent", nil, 0},
+		// The draft's structured fields.
+		{"exhausted", []string{"RateLimit", `"default";r=0;t=60`}, time.Minute},
+		{"not exhausted", []string{"RateLimit", `"default";r=1;t=60`}, 0},
+		{"below zero", []string{"RateLimit", `"default";r=-1;t=60`}, time.Minute},
+		{"a token for the name", []string{"RateLimit", `default;r=0;t=60`}, time.Minute},
+		{"the worst of several", []string{"RateLimit", `"a";r=0;t=60, "b";r=0;t=600, "c";r=5;t=6000`}, 10 * time.Minute},
+		{"the worst of several, first", []string{"RateLimit", `"b";r=0;t=600, "a";r=0;t=60`}, 10 * time.Minute},
+		{"several lines", []string{"RateLimit", `"a";r=0;t=60`, "RateLimit", `"b";r=0;t=600`}, 10 * time.Minute},
+		{"the policy's window", []string{"RateLimit", `"a";r=0`, "RateLimit-Policy", `"a";q=10;w=300, "b";q=1;w=900`}, 5 * time.Minute},
+		{"no window known", []string{"RateLimit", `"a";r=0`, "RateLimit-Policy", `"b";q=1;w=900`}, 0},
+		{"malformed policy", []string{"RateLimit", `"a";r=0`, "RateLimit-Policy", `"a";w=300, ???`}, 0},
+		{"malformed", []string{"RateLimit", `"a";r=0;t=60, "b;r=0`}, 0},
+		{"one member malformed", []string{"RateLimit", `"a";r=0;t=60, "b"`}, 0},
+		{"r is no number", []string{"RateLimit", `"a";r=zero;t=60`}, 0},
+		{"t is no number", []string{"RateLimit", `"a";r=0;t="60"`}, 0},
+		{"t is negative", []string{"RateLimit", `"a";r=0;t=-60`}, 0},
+		{"an inner list", []string{"RateLimit", `("a");r=0;t=60`}, 0},
+		{"the first drafts", []string{"RateLimit", `limit=10, remaining=0, reset=60`}, 0},
+		{"capped", []string{"RateLimit", `"a";r=0;t=999999999999999`}, 7 * day},
+		{"t of 0", []string{"RateLimit", `"a";r=0;t=0`}, 0},
+		// The older fields.
+		{"RateLimit-Remaining", []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "60"}, time.Minute},
+		{"X-RateLimit", []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "60"}, time.Minute},
+		{"Reddit", []string{"x-ratelimit-remaining", "0.0", "x-ratelimit-reset", "59.5", "x-ratelimit-used", "1"}, time.Minute},
+		{"half a request left", []string{"X-RateLimit-Remaining", "0.5", "X-RateLimit-Reset", "60"}, 0},
+		{"some left", []string{"X-RateLimit-Remaining", "12", "X-RateLimit-Reset", "60"}, 0},
+		{"negative", []string{"X-RateLimit-Remaining", "-1", "X-RateLimit-Reset", "60"}, time.Minute},
+		{"epoch", []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", epoch}, time.Hour},
+		{"epoch of a clock 3 h ahead", []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", epoch, "Date", "Wed, 04 Mar 2026 12:30:00 GMT"}, 30 * time.Minute},
+		{"epoch with a fraction", []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", epoch + ".0"}, time.Hour},
+		{"epoch in milliseconds", []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", epoch + "000"}, time.Hour},
+		{"epoch in the past", []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1000000001"}, 0},
+		{"a long reset is no epoch", []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "500000"}, 500000 * time.Second},
+		{"no reset", []string{"X-RateLimit-Remaining", "0"}, 0},
+		{"reset is no number", []string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "soon"}, 0},
+		{"remaining is no number", []string{"X-RateLimit-Remaining", "none", "X-RateLimit-Reset", "60"}, 0},
+		{"NaN", []string{"X-RateLimit-Remaining", "NaN", "X-RateLimit-Reset", "60"}, 0},
+		{"two lines", []string{"X-RateLimit-Remaining", "5", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "120", "X-RateLimit-Reset", "60"}, 2 * time.Minute},
+		{"the worst family", []string{"RateLimit", `"a";r=0;t=60`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "600"}, 10 * time.Minute},
+		{"one family malformed", []string{"RateLimit", `???`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "600"}, 10 * time.Minute},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			hold := RateLimit(header(test.fields...), noon)
+			if test.wait == 0 && !hold.Until.IsZero() || test.wait > 0 && !hold.Until.Equal(noon.Add(test.wait)) {
+				t.Errorf("until %v, want a wait of %v (%s)", hold.Until, test.wait, hold.Note)
+			}
+			if test.wait == 0 && len(test.fields) > 0 && (hold.Raw == "" || hold.Note == "") {
+				t.Errorf("not explained: %+v", hold)
+			}
+		})
+	}
+}
+
+func FuzzRateLimit(f *testing.F) {
+	f.Add(`"a";r=0;t=60`, `"a";q=1;w=60`, "0.0", "60")
+	f.Add(`("a" "b");r=0`, `a;w=1e3`, "-1", "1000000001")
+	f.Add(`"a";r=?1;t=:AA==:`, `@1`, "0", "99999999999999999999")
+	f.Fuzz(func(t *testing.T, limit, policies, remaining, reset string) {
+		hold := RateLimit(header("RateLimit", limit, "RateLimit-Policy", policies,
+			"X-RateLimit-Remaining", remaining, "X-RateLimit-Reset", reset), noon)
+		if !hold.Until.IsZero() && (!hold.Until.After(noon) || hold.Until.After(noon.Add(maxHold))) {
+			t.Errorf("held until %v", hold.Until)
+		}
+	})
+}

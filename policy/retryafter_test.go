@@ -1,0 +1,71 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRetryAfter(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		fields []string
+		wait   time.Duration // 0: no hold
+		noted  bool
+	}{
+		{"absent", nil, 0, false},
+		{"1", []string{"Retry-After", "1"}, time.Second, false},
+		{"3600", []string{"Retry-After", "3600"}, time.Hour, false},
+		{"86400", []string{"Retry-After", "86400"}, day, false},
+		{"0", []string{"Retry-After", "0"}, 0, true},
+		{"-5", []string{"Retry-After", "-5"}, 0, true},
+		{"-0", []string{"Retry-After", "-0"}, 0, true},
+		{"1.5 is rounded up", []string{"Retry-After", "1.5"}, 2 * time.Second, false},
+		{"60.0", []string{"Retry-After", "60.0"}, time.Minute, false},
+		{"1.", []string{"Retry-After", "1."}, 0, true},
+		{"1e9", []string{"Retry-After", "1e9"}, 0, true},
+		{"abc", []string{"Retry-After", "abc"}, 0, true},
+		{"empty", []string{"Retry-After", ""}, 0, false},
+		{"very long", []string{"Retry-After", strings.Repeat("9", 500)}, 7 * day, true},
+		{"8 days", []string{"Retry-After", "691200"}, 7 * day, true},
+		{"two lines", []string{"Retry-After", "60", "Retry-After", "120"}, 2 * time.Minute, false},
+		{"two lines, one valid", []string{"Retry-After", "abc", "Retry-After", "60"}, time.Minute, false},
+		{"two lines, seconds and a date", []string{"Retry-After", "60", "Retry-After", "Wed, 04 Mar 2026 13:00:00 GMT"}, time.Hour, false},
+		{"fixdate", []string{"Retry-After", "Wed, 04 Mar 2026 13:00:00 GMT"}, time.Hour, false},
+		{"RFC 850", []string{"Retry-After", "Wednesday, 04-Mar-26 13:00:00 GMT"}, time.Hour, false},
+		{"asctime", []string{"Retry-After", "Wed Mar  4 13:00:00 2026"}, time.Hour, false},
+		{"past", []string{"Retry-After", "Wed, 04 Mar 2026 11:00:00 GMT"}, 0, true},
+		{"origin 3 h behind", []string{"Retry-After", "Wed, 04 Mar 2026 10:00:00 GMT", "Date", "Wed, 04 Mar 2026 09:00:00 GMT"}, time.Hour, false},
+		{"origin 3 h ahead", []string{"Retry-After", "Wed, 04 Mar 2026 16:00:00 GMT", "Date", "Wed, 04 Mar 2026 15:00:00 GMT"}, time.Hour, false},
+		{"origin years behind", []string{"Retry-After", "Wed, 04 Mar 2026 13:00:00 GMT", "Date", "Thu, 01 Jan 1970 00:00:00 GMT"}, time.Hour, false},
+		{"seconds do not care for Date", []string{"Retry-After", "60", "Date", "Wed, 04 Mar 2026 09:00:00 GMT"}, time.Minute, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			hold := RetryAfter(header(test.fields...), noon)
+			if test.wait == 0 && !hold.Until.IsZero() || test.wait > 0 && !hold.Until.Equal(noon.Add(test.wait)) {
+				t.Errorf("until %v, want a wait of %v", hold.Until, test.wait)
+			}
+			if test.noted && (hold.Note == "" || hold.Raw == "") {
+				t.Errorf("not explained: %+v", hold)
+			}
+		})
+	}
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, seed := range []string{"60", "1.5", "-5", "abc", "Wed, 04 Mar 2026 13:00:00 GMT", "Wed Mar  4 13:00:00 2026", "99999999999999999999"} {
+		f.Add(seed, "Wed, 04 Mar 2026 09:00:00 GMT")
+	}
+	f.Fuzz(func(t *testing.T, text, date string) {
+		hold := RetryAfter(header("Retry-After", text, "Date", date), noon)
+		if !hold.Until.IsZero() && (!hold.Until.After(noon) || hold.Until.After(noon.Add(maxHold))) {
+			t.Errorf("%q holds until %v", text, hold.Until)
+		}
+		if twice := RetryAfter(header("Retry-After", text, "Retry-After", "60", "Date", date), noon); twice.Until.Before(hold.Until) {
+			t.Errorf("%q holds until %v, with a second line only until %v", text, hold.Until, twice.Until)
+		}
+	})
+}

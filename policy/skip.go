@@ -1,0 +1,113 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxDaysOut is for how long in a row skipDays can keep polls away: longer runs of
+// days are given up after it. A run of skipHours ends within a day by itself.
+const maxDaysOut = 48 * time.Hour
+
+// skipWindows are the hours and days, all GMT, in which a feed is not to be polled.
+// A time is blocked if either blocks it.
+type skipWindows struct {
+	hours [24]bool
+	days  [7]bool // by time.Weekday
+}
+
+// windows reads skipHours and skipDays. An element that names all hours or all days
+// would mean never, and is ignored.
+func (h Hints) windows() skipWindows {
+	var w skipWindows
+	for _, hour := range h.SkipHours {
+		if 0 <= hour && hour < len(w.hours) {
+			w.hours[hour] = true
+		}
+	}
+	for _, name := range h.SkipDays {
+		for day := range w.days {
+			if time.Weekday(day).String() == name {
+				w.days[day] = true
+			}
+		}
+	}
+	if !slices.Contains(w.hours[:], false) {
+		w.hours = [24]bool{}
+	}
+	if !slices.Contains(w.days[:], false) {
+		w.days = [7]bool{}
+	}
+	return w
+}
+
+// inHours and inDays report which element blocks a time, blocked whether one does.
+// Hour h is h:00:00 to h:59:59 GMT.
+func (w skipWindows) inHours(t time.Time) bool { return w.hours[t.UTC().Hour()] }
+func (w skipWindows) inDays(t time.Time) bool  { return w.days[t.UTC().Weekday()] }
+func (w skipWindows) blocked(t time.Time) bool { return w.inHours(t) || w.inDays(t) }
+
+// after is the first moment from t on that is not blocked: t itself, or a moment in
+// the first free hour, drawn by chance so that not every poll that was kept away
+// leaves at its first second.
+func (w skipWindows) after(t time.Time, chance float64) time.Time {
+	if !w.blocked(t) {
+		return t
+	}
+	slot := t.UTC().Truncate(time.Hour)
+	for w.inHours(slot) || w.inDays(slot) && slot.Sub(t) < maxDaysOut {
+		slot = slot.Add(time.Hour)
+	}
+	// Whole seconds: a store that rounds a time up must not round it out of the hour.
+	return slot.Add(time.Duration(chance * float64(time.Hour)).Truncate(time.Second))
+}
+
+// OutOfSkip is when a poll that was planned for next may be made, asked at the time
+// now: next where that is still ahead, now where no window forbids it, else a
+// moment in the first free hour, drawn by chance in [0,1). A decision keeps next
+// itself out of the windows, but whoever polls later than planned has to ask again.
+func (h Hints) OutOfSkip(next, now time.Time, chance float64) time.Time {
+	if now.Before(next) {
+		return next
+	}
+	w := h.windows()
+	if w.inDays(next) {
+		// The decision has given up a long run of skipDays: they have had their 48 hours.
+		w.days = [7]bool{}
+	}
+	return w.after(now, unit(chance))
+}
+
+// skipTerms records both elements, and which of them moved a poll from one time to
+// another. A day that blocks stands for the hours in it.
+func (h Hints) skipTerms(at, from, to time.Time) []Term {
+	w := h.windows()
+	moved := !to.Equal(from)
+	var terms []Term
+	if len(h.SkipHours) > 0 {
+		hours := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(h.SkipHours)), ","), "[]")
+		t := Term{Hint: HintSkipHours, Raw: clip(hours), Used: moved && !w.inDays(from)}
+		if w.hours == [24]bool{} {
+			t.Note = "names every hour or none: ignored"
+		}
+		terms = append(terms, t)
+	}
+	if len(h.SkipDays) > 0 {
+		t := Term{Hint: HintSkipDays, Raw: clip(strings.Join(h.SkipDays, ",")), Used: moved && w.inDays(from)}
+		if w.days == [7]bool{} {
+			t.Note = "names every day or none: ignored"
+		}
+		terms = append(terms, t)
+	}
+	for i := range terms {
+		if terms[i].Used {
+			terms[i].Seconds = seconds(to.Sub(at))
+		}
+	}
+	return terms
+}

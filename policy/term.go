@@ -1,0 +1,108 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"time"
+)
+
+// The tokens of a decision: every [Term.Hint] and every [Decision.Winner] that
+// this package makes is one of these. (A [Document] may name further hints in
+// Malformed; they never win.) The third column says what may win.
+//
+//	token             the term                                                  wins
+//	s-maxage          Cache-Control: s-maxage, less the age                     yes
+//	max-age           Cache-Control: max-age, less the age                      yes
+//	expires           Expires less Date, less the age                           yes
+//	cache-control     a Cache-Control that names no lifetime (no-cache, ...)    no
+//	ttl               RSS ttl                                                   yes
+//	sy                syndication module: updatePeriod / updateFrequency        yes
+//	update-frequency  podcast:updateFrequency                                   yes
+//	rhythm            one twelfth of the median gap between entries             yes
+//	default           default_interval                                          yes
+//	complete          a show that is complete or a feed that has expired: 7 d   yes
+//	floor             min_interval                                              yes
+//	unvalidated       unvalidated_interval                                      yes
+//	cap               max_interval                                              yes
+//	interval          the feed's interval before it failed                      no
+//	back-off          the growing pause after failures                          yes
+//	unasked-304       a 304 to an unconditional request: 24 h                   yes
+//	jitter            what chance adds to the interval                          no
+//	skip-hours        RSS skipHours                                             yes
+//	skip-days         RSS skipDays                                              yes
+//	retry-after       Retry-After                                               yes
+//	ratelimit         an exhausted RateLimit, RateLimit-* or X-RateLimit-*      yes
+//	host-cooldown     the pause of the whole host                               yes
+//	host-slot         the host's next slot                                      yes
+//	pause             a poll that was not started is tried again soon           yes
+//	gone              410: never                                                yes
+//
+// What holds a feed back from outside of a decision stands in the same place:
+// domain-cooldown, url-cooldown and redirect-cooldown (as host-cooldown, for the
+// hosts of a registrable domain, one URL, or a redirect's target), other-feed (polls
+// of another feed serve this one), store (no reservation could be made), refresh
+// (somebody has asked for a poll).
+const (
+	HintSMaxAge         = "s-maxage"
+	HintMaxAge          = "max-age"
+	HintExpires         = "expires"
+	HintCacheControl    = "cache-control"
+	HintTTL             = "ttl"
+	HintSy              = "sy"
+	HintUpdateFrequency = "update-frequency"
+	HintRhythm          = "rhythm"
+	HintDefault         = "default"
+	HintComplete        = "complete"
+	HintFloor           = "floor"
+	HintUnvalidated     = "unvalidated"
+	HintCap             = "cap"
+	HintInterval        = "interval"
+	HintBackOff         = "back-off"
+	HintUnasked         = "unasked-304"
+	HintJitter          = "jitter"
+	HintSkipHours       = "skip-hours"
+	HintSkipDays        = "skip-days"
+	HintRetryAfter      = "retry-after"
+	HintRateLimit       = "ratelimit"
+	HintHostCooldown    = "host-cooldown"
+	HintHostSlot        = "host-slot"
+	HintPause           = "pause"
+	HintGone            = "gone"
+)
+
+// A wish is what one hint asks for, before the hints are weighed.
+type wish struct {
+	hint  string
+	raw   string
+	note  string
+	wait  time.Duration // from the end of the poll
+	valid bool          // false: to be recorded, but it says nothing about an interval
+}
+
+// term records the wish as considered; who weighs it says whether it was used.
+func (w wish) term() Term {
+	return Term{Hint: w.hint, Raw: clip(w.raw), Seconds: seconds(w.wait), Note: w.note}
+}
+
+// seconds rounds a length up, so that no record says less than what was decided.
+func seconds(d time.Duration) int64 {
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return whole
+}
+
+// maxRaw bounds the raw values in records, in bytes: they are foreign, and a
+// header field may have a megabyte.
+const maxRaw = 256
+
+// clip makes a foreign text fit for a record.
+func clip(raw string) string {
+	if len(raw) > maxRaw {
+		raw = raw[:maxRaw] + "..."
+	}
+	return strings.ToValidUTF8(raw, "\uFFFD")
+}
