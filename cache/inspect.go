@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -140,9 +141,9 @@ func (c *Cache) Refresh(ctx context.Context, url string) (Account, error) {
 	}
 	s, now := f.state.Load(), c.now()
 	if !s.due(now) {
-		switch s.memo.Decision.Winner {
-		case "retry-after", "ratelimit", "host-cooldown", "domain-cooldown", "store":
-			return Account{}, &TooEarly{s.Next, s.memo.Decision.Winner}
+		switch why := s.memo.Decision.Winner; {
+		case why == policy.HintRetryAfter, why == policy.HintRateLimit, why == "store", strings.HasSuffix(why, "cooldown"):
+			return Account{}, &TooEarly{s.Next, why}
 		}
 		if s.outstanding() {
 			return Account{}, &TooEarly{s.Next, "a poll was reserved and its outcome is not known"}

@@ -4,8 +4,6 @@
 package cache
 
 import (
-	"net/url"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,7 +52,7 @@ func (f *Feed) log(p Poll) {
 		zap.Duration("took", p.Took), zap.Int64("bytes", p.Wire),
 	}
 	if p.MovedTo != "" {
-		fields = append(fields, zap.String("moved_to", Redact(p.MovedTo)))
+		fields = append(fields, zap.String("moved_to", policy.Redact(p.MovedTo)))
 	}
 	if p.Result == ResultFailed || p.Result == ResultGone {
 		fields = append(fields, zap.String("failure", string(p.Failure)), zap.Int("failures", p.Failures), errField(p.Err))
@@ -66,34 +64,11 @@ func (f *Feed) log(p Poll) {
 
 func (c *Cache) log() *zap.Logger { return c.settings.Load().Log }
 
-func urlField(u string) zap.Field { return zap.String("feed", Redact(u)) }
+func urlField(u string) zap.Field { return zap.String("feed", policy.Redact(u)) }
 
 func errField(err error) zap.Field {
 	if err == nil {
 		return zap.Skip()
 	}
 	return zap.String("error", err.Error())
-}
-
-// Redact returns a URL as it may be logged: a subscriber's credentials and the
-// values of its query stay out, as any of them may be a private feed's key.
-func Redact(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "(unreadable URL)"
-	}
-	if u.User == nil && u.RawQuery == "" {
-		return raw
-	}
-	if u.User != nil {
-		u.User = url.User("xxxxx")
-	}
-	pairs := strings.Split(u.RawQuery, "&")
-	for i, pair := range pairs {
-		if name, _, ok := strings.Cut(pair, "="); ok {
-			pairs[i] = name + "=xxxxx"
-		}
-	}
-	u.RawQuery = strings.Join(pairs, "&")
-	return u.String()
 }

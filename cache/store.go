@@ -33,13 +33,14 @@ var (
 type Store interface {
 	// Reserve claims the next poll of each feed by compare-and-set on the token.
 	// When it has granted a claim, no other claim with that token is granted,
-	// whatever crashes. The grants are in the order of the claims. An error means
-	// that nothing was granted: no poll may be made.
+	// whatever crashes. The grants are in the order of the claims; of several claims
+	// of one feed in a call only the first can be granted. An error means that
+	// nothing was granted: no poll may be made.
 	Reserve(ctx context.Context, claims []Claim) ([]Grant, error)
 
 	// Commit stores the outcome of a reserved poll: schedule, memo and, where there
 	// is a new one, the body, in one atomic step. It fails with [ErrFenced] where
-	// the token is no longer the record's.
+	// the token is no longer the record's, and where there is no record any more.
 	Commit(ctx context.Context, o Outcome) error
 
 	// Load reads one record, or fails with [ErrNoRecord].
@@ -48,10 +49,12 @@ type Store interface {
 	// Body reads the body that the record names, or fails with [ErrNoBody].
 	Body(ctx context.Context, id ID) (Body, error)
 
-	// Scan visits every record in no particular order, until visit returns an error.
+	// Scan visits every record in no particular order, until visit returns an error,
+	// which Scan then returns. visit must not call the store.
 	Scan(ctx context.Context, visit func(Record) error) error
 
-	// Forget removes records and bodies. Unknown IDs are no error.
+	// Forget removes records and bodies. Unknown IDs are no error. The tokens of a
+	// feed that comes back begin anew.
 	Forget(ctx context.Context, ids []ID) error
 
 	// Latest is the latest wall time that any Reserve or Commit has written, zero in
@@ -69,7 +72,7 @@ type Schedule struct {
 }
 
 // Record is what the store keeps of a feed, besides its body. The memo is
-// opaque to the store; it is empty after a Reserve that no Commit has followed.
+// opaque to the store; it is empty until the first Commit, and a Reserve keeps it.
 type Record struct {
 	ID ID
 	Schedule
@@ -105,6 +108,6 @@ type Outcome struct {
 // Body is a stored version: its representations by content coding. Which codings
 // there are is the engine's business.
 type Body struct {
-	Version uint64
+	Version uint64 // at least 1
 	Coded   map[string][]byte
 }

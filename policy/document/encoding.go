@@ -1,0 +1,149 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"bytes"
+	"mime"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/ianaindex"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// declarationEncoding finds the encoding in an XML declaration (XML 1.0 section 4.3.3).
+var declarationEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']\s*([A-Za-z0-9._:-]+)`)
+
+// declaration is a whole XML declaration at the start of a document.
+var declaration = regexp.MustCompile(`^<\?xml\s[^>]*?\?>`)
+
+// toUTF8 returns the document in UTF-8, without byte order mark and without
+// XML declaration, which would no longer be true of it.
+//
+// The bytes themselves are believed first, since labels are often wrong: a byte
+// order mark, then the zero bytes of UTF-16 and UTF-32, then UTF-8 wherever it
+// is valid, for text in another encoding hardly ever is. Only then come the
+// charset of the Content-Type and the XML declaration, in this order (RFC 7303
+// section 3), and Windows-1252 where they name nothing that fits: it can read
+// anything, and markup is ASCII in it.
+func toUTF8(body []byte, contentType string) []byte {
+	text := body
+	if enc := wideEncoding(body); enc != nil {
+		text = decodeAll(enc, body)
+	} else if labels := declaredEncodings(body, contentType); !utf8.Valid(body) || anyStateful(labels) {
+		text = decodeLabelled(labels, body)
+	}
+	// A site that joins files may put more than one mark in front.
+	for bytes.HasPrefix(text, []byte("\ufeff")) {
+		text = text[len("\ufeff"):]
+	}
+	text = bytes.TrimLeft(text, xmlSpace)
+	return text[len(declaration.Find(text)):]
+}
+
+// wideEncoding recognises UTF-16 and UTF-32 by a mark or by where the zeros are
+// in the first four bytes, which hold ASCII characters in any feed (XML 1.0 appendix F.1).
+func wideEncoding(body []byte) encoding.Encoding {
+	utf16Of := func(e unicode.Endianness) encoding.Encoding { return unicode.UTF16(e, unicode.IgnoreBOM) }
+	utf32Of := func(e utf32.Endianness) encoding.Encoding { return utf32.UTF32(e, utf32.IgnoreBOM) }
+	if len(body) < 4 {
+		return nil
+	}
+	var zeros [4]bool
+	for i := range zeros {
+		zeros[i] = body[i] == 0
+	}
+	switch {
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE, 0, 0}):
+		return utf32Of(utf32.LittleEndian)
+	case bytes.HasPrefix(body, []byte{0, 0, 0xFE, 0xFF}):
+		return utf32Of(utf32.BigEndian)
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}):
+		return utf16Of(unicode.LittleEndian)
+	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}):
+		return utf16Of(unicode.BigEndian)
+	case zeros == [4]bool{true, true, true, false}:
+		return utf32Of(utf32.BigEndian)
+	case zeros == [4]bool{false, true, true, true}:
+		return utf32Of(utf32.LittleEndian)
+	case zeros == [4]bool{true, false, true, false}:
+		return utf16Of(unicode.BigEndian)
+	case zeros == [4]bool{false, true, false, true}:
+		return utf16Of(unicode.LittleEndian)
+	}
+	return nil
+}
+
+// declaredEncodings lists what the Content-Type and the XML declaration name.
+func declaredEncodings(body []byte, contentType string) []string {
+	var labels []string
+	if _, params, err := mime.ParseMediaType(contentType); err == nil && params["charset"] != "" {
+		labels = append(labels, strings.Trim(params["charset"], `'" `))
+	}
+	if m := declarationEncoding.FindSubmatch(body[:min(len(body), 1024)]); m != nil {
+		labels = append(labels, string(m[1]))
+	}
+	return labels
+}
+
+// anyStateful reports whether a label names an encoding whose bytes are all
+// ASCII and which therefore looks like UTF-8.
+func anyStateful(labels []string) bool {
+	for _, label := range labels {
+		label = strings.ToLower(label)
+		if strings.HasPrefix(label, "iso-2022-") || label == "csiso2022jp" || label == "hz-gb-2312" {
+			return true
+		}
+	}
+	return false
+}
+
+// decodeLabelled decodes the body by the first label that fits all of it.
+func decodeLabelled(labels []string, body []byte) []byte {
+	for _, label := range labels {
+		enc := lookup(label)
+		if enc == nil {
+			continue
+		}
+		if text := decodeAll(enc, body); !bytes.ContainsRune(text, utf8.RuneError) {
+			return text
+		}
+	}
+	if utf8.Valid(body) {
+		return body
+	}
+	return decodeAll(charmap.Windows1252, body)
+}
+
+// lookup finds an encoding by the names that the web uses, then by the IANA's.
+// UTF-7 is in neither and is never decoded: it hides markup from filters. Nil
+// where the name means nothing or an encoding that was ruled out already.
+func lookup(label string) encoding.Encoding {
+	enc, err := htmlindex.Get(label)
+	if err != nil {
+		enc, err = ianaindex.IANA.Encoding(strings.ReplaceAll(label, "_", "-"))
+	}
+	if err != nil || enc == nil || enc == encoding.Replacement {
+		return nil
+	}
+	if name, err := htmlindex.Name(enc); err == nil && strings.HasPrefix(name, "utf-") {
+		return nil
+	}
+	return enc
+}
+
+// decodeAll decodes what it can; the decoders put U+FFFD where they cannot.
+func decodeAll(enc encoding.Encoding, body []byte) []byte {
+	text, err := enc.NewDecoder().Bytes(body)
+	if err != nil {
+		return body
+	}
+	return text
+}

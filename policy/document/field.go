@@ -1,0 +1,142 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"bytes"
+	"encoding/xml"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// field is a child element of a channel or entry while it is being read.
+type field struct {
+	vocabulary vocabulary
+	name       string // in lower case: the names of RSS are written in any
+	attributes []xml.Attr
+	base       *url.URL
+	depth      int    // of the element
+	text       []byte // its own text, up to maxFieldText
+	counts     bool   // it belongs to the fingerprint
+	date       bool   // it is a date of an entry
+
+	// Its last child element, for skipHours and skipDays, and how many there were.
+	part           string
+	partVocabulary vocabulary
+	partText       []byte
+	parts          int
+}
+
+// maxFieldText is more than any hint, date or identifier has.
+const maxFieldText = 4096
+
+// openField opens a child of a channel or entry.
+func (x *xmlReader) openField(space vocabulary, t xml.StartElement, parent frame, inEntry bool) {
+	name := strings.ToLower(t.Name.Local)
+	x.field = field{
+		vocabulary: space, name: name, attributes: t.Attr, depth: len(x.stack) + 1,
+		text: x.field.text[:0], partText: x.field.partText[:0],
+		counts: counts(space, name, t.Attr, inEntry),
+		date:   inEntry && dateOf(space, name) != noDate,
+	}
+	if !inEntry {
+		x.field.base = baseOf(t.Attr, parent.base)
+	}
+	if x.field.counts {
+		x.meaning.openField(x.scanner, space, name, t.Attr)
+	}
+}
+
+// openPart opens an element anywhere within a field.
+func (x *xmlReader) openPart(space vocabulary, t xml.StartElement) {
+	name := strings.ToLower(t.Name.Local)
+	if x.field.counts {
+		x.meaning.openElement(x.scanner, space, name, t.Attr)
+	}
+	if len(x.stack) == x.field.depth {
+		x.field.part, x.field.partVocabulary = name, space
+		x.field.partText = x.field.partText[:0]
+		x.field.parts++
+	}
+}
+
+// text takes a piece of text; an element may have many.
+func (x *xmlReader) text(piece []byte) {
+	if len(x.stack) == 0 || x.stack[len(x.stack)-1].role != fieldRole {
+		return
+	}
+	f := &x.field
+	if f.counts && !f.date {
+		x.meaning.text(piece)
+	}
+	switch len(x.stack) {
+	case f.depth:
+		f.text = append(f.text, piece[:min(len(piece), maxFieldText-len(f.text))]...)
+	case f.depth + 1:
+		f.partText = append(f.partText, piece[:min(len(piece), maxFieldText-len(f.partText))]...)
+	}
+}
+
+// closeEntryField ends a child of an entry: what was collected finds its place.
+func (x *xmlReader) closeEntryField() {
+	f := &x.field
+	text := bytes.Trim(f.text, xmlSpace)
+	if f.date {
+		at := parseDate(string(text))
+		x.entry.dated(dateOf(f.vocabulary, f.name), at)
+		if f.counts && !at.IsZero() {
+			// The same instant in another notation is the same date.
+			text = at.UTC().AppendFormat(nil, time.RFC3339)
+		}
+		if f.counts {
+			x.meaning.text(text)
+		}
+	}
+	if f.counts {
+		x.meaning.closeField(true)
+	}
+	switch {
+	case f.vocabulary == rss && f.name == "guid", f.vocabulary == atom && f.name == "id":
+		x.entry.identify(byID, text)
+	case f.vocabulary == rss && f.name == "link":
+		x.entry.identify(byLink, text)
+	case f.vocabulary == atom && f.name == "link" && isAlternate(f.attributes):
+		x.entry.identify(byLink, []byte(attribute(f.attributes, "href")))
+	}
+}
+
+// attribute returns the value of an attribute without namespace.
+func attribute(attributes []xml.Attr, name string) string {
+	for _, a := range attributes {
+		if a.Name.Space == "" && a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// baseOf resolves an element's xml:base against the one around it (XML Base section 4).
+func baseOf(attributes []xml.Attr, around *url.URL) *url.URL {
+	for _, a := range attributes {
+		if a.Name.Local != "base" || namespace(a.Name.Space) != xmlAttributes {
+			continue
+		}
+		base, err := url.Parse(strings.TrimSpace(a.Value))
+		if err != nil {
+			continue
+		}
+		if around != nil {
+			base = around.ResolveReference(base)
+		}
+		return base
+	}
+	return around
+}
+
+// isAlternate reports whether an Atom link is the entry's own (RFC 4287 section 4.2.7.2).
+func isAlternate(attributes []xml.Attr) bool {
+	rel := strings.TrimSpace(attribute(attributes, "rel"))
+	return rel == "" || strings.EqualFold(rel, "alternate")
+}

@@ -1,0 +1,308 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// The names of hints in what is reported as malformed, besides those of package
+// policy: it takes no interest in these.
+const (
+	hintNewFeedURL = "new-feed-url"
+	hintHub        = "hub"
+	hintSelf       = "self"
+)
+
+const (
+	maxNumber    = 1_000_000_000_000 // of minutes or polls: beyond is nonsense, and arithmetic stays safe
+	maxHubs      = 5                 // a feed has one or two
+	maxURL       = 2048              // of what is kept of a document's own making
+	maxRule      = 512               // of a recurrence rule; a real one has less than 100 characters
+	maxMalformed = 20                // terms kept; 100,000 bad hours say no more than 20
+)
+
+// oneTooMany is the note of a hint that another has preceded.
+const oneTooMany = "there is more than one: the first counts"
+
+// weekdays are the values of skipDays, in the order that they are reported in.
+var weekdays = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
+
+// hintReader collects the hints of a document, valid or not.
+type hintReader struct {
+	hints     policy.Hints
+	malformed []policy.Term
+	hours     [24]bool
+	days      [7]bool
+	cast      bool // podcast:updateFrequency was there: the first one counts
+}
+
+// result returns what was collected, normalised.
+func (h *hintReader) result() (policy.Hints, []policy.Term) {
+	for hour, skipped := range h.hours {
+		if skipped {
+			h.hints.SkipHours = append(h.hints.SkipHours, hour)
+		}
+	}
+	for day, skipped := range h.days {
+		if skipped {
+			h.hints.SkipDays = append(h.hints.SkipDays, weekdays[day])
+		}
+	}
+	return h.hints, h.malformed
+}
+
+// reject records a hint that is no use.
+func (h *hintReader) reject(hint, raw, note string) {
+	if len(h.malformed) < maxMalformed {
+		h.malformed = append(h.malformed, policy.Term{Hint: hint, Raw: clip(raw), Note: note})
+	}
+}
+
+// field reads a child of a channel or feed.
+func (h *hintReader) field(f *field) {
+	text := strings.Trim(string(f.text), xmlSpace)
+	switch f.vocabulary {
+	case rss:
+		h.rss(f, text)
+	case atom:
+		if f.name == "link" {
+			h.link(f)
+		}
+	case syndication:
+		h.syndication(f.name, text)
+	case itunes:
+		h.itunes(f.name, text)
+	case podcasting:
+		if f.name == "updatefrequency" {
+			h.updateFrequency(f.attributes, text)
+		}
+	}
+}
+
+// rss reads the elements of RSS 2.0 itself.
+func (h *hintReader) rss(f *field, text string) {
+	switch f.name {
+	case "ttl":
+		n, ok := number(text)
+		switch {
+		case !ok:
+			h.reject(policy.HintTTL, text, "not a whole number of minutes")
+		case h.hints.TTL == nil:
+			h.hints.TTL = &n
+		case *h.hints.TTL != n:
+			h.reject(policy.HintTTL, text, oneTooMany)
+		}
+	case "skiphours":
+		if f.parts == 0 {
+			h.reject(policy.HintSkipHours, text, "no <hour> in it")
+		}
+	case "skipdays":
+		if f.parts == 0 {
+			h.reject(policy.HintSkipDays, text, "no <day> in it")
+		}
+	}
+}
+
+// part reads a child of skipHours or skipDays; others have none of interest.
+func (h *hintReader) part(f *field) {
+	if f.vocabulary != rss {
+		return
+	}
+	text := strings.Trim(string(f.partText), xmlSpace)
+	switch f.name {
+	case "skiphours":
+		if f.part != "hour" || f.partVocabulary != rss {
+			h.reject(policy.HintSkipHours, "<"+f.part+">", "not an <hour>")
+			return
+		}
+		// UserLand counted 1 to 24, Netscape 0 to 23 (RSS 0.91): both mean
+		// midnight by 24 and 0 (rssboard.org/skip-hours-days).
+		n, ok := number(text)
+		if !ok || n > 24 {
+			h.reject(policy.HintSkipHours, text, "not an hour from 0 to 23")
+			return
+		}
+		h.hours[n%24] = true
+	case "skipdays":
+		day := slices.IndexFunc(weekdays, func(day string) bool { return strings.EqualFold(day, text) })
+		switch {
+		case f.part != "day" || f.partVocabulary != rss:
+			h.reject(policy.HintSkipDays, "<"+f.part+">", "not a <day>")
+		case day < 0:
+			h.reject(policy.HintSkipDays, text, "not an English name of a weekday")
+		default:
+			h.days[day] = true
+		}
+	}
+}
+
+// syndication reads the module of that name (web.resource.org/rss/1.0/modules/syndication).
+func (h *hintReader) syndication(name, text string) {
+	switch name {
+	case "updateperiod":
+		period := strings.ToLower(text)
+		switch period {
+		case "hourly", "daily", "weekly", "monthly", "yearly":
+			if h.hints.SyPeriod == "" {
+				h.hints.SyPeriod = period
+			} else if h.hints.SyPeriod != period {
+				h.reject(policy.HintSy, text, oneTooMany)
+			}
+		default:
+			h.reject(policy.HintSy, text, "updatePeriod is not hourly, daily, weekly, monthly or yearly")
+		}
+	case "updatefrequency":
+		n, ok := number(text)
+		switch {
+		case !ok || n == 0:
+			h.reject(policy.HintSy, text, "updateFrequency is not a positive whole number")
+		case h.hints.SyFrequency == nil:
+			h.hints.SyFrequency = &n
+		case *h.hints.SyFrequency != n:
+			h.reject(policy.HintSy, text, oneTooMany)
+		}
+	case "updatebase":
+		if parseISO(text).IsZero() {
+			h.reject(policy.HintSy, text, "updateBase is not a W3C date and time")
+		} else if h.hints.SyBase == "" {
+			h.hints.SyBase = text
+		}
+	}
+}
+
+// itunes reads Apple's elements for podcasts.
+func (h *hintReader) itunes(name, text string) {
+	switch name {
+	case "complete":
+		// "Specifying any value other than Yes has no effect", but "no" is what it says.
+		if strings.EqualFold(text, "yes") {
+			h.hints.Complete = true
+		} else if !strings.EqualFold(text, "no") {
+			h.reject(policy.HintComplete, text, `only "Yes" has an effect`)
+		}
+	case "new-feed-url":
+		if _, note := webURL(text, nil); note != "" {
+			h.reject(hintNewFeedURL, text, note)
+		} else if h.hints.NewFeedURL == "" {
+			h.hints.NewFeedURL = text
+		}
+	}
+}
+
+// updateFrequency reads the Podcasting 2.0 element of that name, of which there
+// can be one (podcastindex-org/podcast-namespace, docs/tags/update-frequency.md).
+func (h *hintReader) updateFrequency(attributes []xml.Attr, text string) {
+	if h.cast {
+		h.reject(policy.HintUpdateFrequency, text, oneTooMany)
+		return
+	}
+	h.cast = true
+	u := policy.UpdateFrequency{
+		Text:    clip(text),
+		RRule:   strings.Trim(attribute(attributes, "rrule"), xmlSpace),
+		DTStart: strings.Trim(attribute(attributes, "dtstart"), xmlSpace),
+	}
+	if len(u.RRule) > maxRule {
+		h.reject(policy.HintUpdateFrequency, u.RRule, fmt.Sprintf("a rule of more than %d characters", maxRule))
+		u.RRule = ""
+	}
+	if u.DTStart != "" && parseISO(u.DTStart).IsZero() {
+		h.reject(policy.HintUpdateFrequency, u.DTStart, "dtstart is not an ISO 8601 date")
+		u.DTStart = ""
+	}
+	switch complete := strings.Trim(attribute(attributes, "complete"), xmlSpace); complete {
+	case "true":
+		u.Complete = true
+	case "", "false":
+	default:
+		h.reject(policy.HintUpdateFrequency, complete, "complete is neither true nor false")
+	}
+	if u == (policy.UpdateFrequency{}) {
+		h.reject(policy.HintUpdateFrequency, "", "says nothing")
+		return
+	}
+	h.hints.UpdateFrequency = &u
+}
+
+// link reads an Atom link, which RSS feeds have as well. Its rel is one relation
+// by RFC 4287 and several by RFC 8288; IANA's may be written as URIs.
+func (h *hintReader) link(f *field) {
+	rels := attribute(f.attributes, "rel")
+	if len(rels) > maxURL {
+		return
+	}
+	for _, rel := range strings.Fields(rels) {
+		rel = strings.ToLower(rel)
+		if _, name, ok := strings.Cut(rel, "//www.iana.org/assignments/relation/"); ok {
+			rel = name
+		}
+		if rel != "hub" && rel != "self" {
+			continue
+		}
+		href := strings.Trim(attribute(f.attributes, "href"), xmlSpace)
+		target, note := webURL(href, f.base)
+		if note != "" {
+			h.reject(rel, href, note)
+		}
+		if rel == "self" {
+			h.self(target)
+		} else if note == "" {
+			h.hub(target)
+		}
+	}
+}
+
+// self takes the first address that the feed gives for itself. It is kept even
+// where it is relative, or no address at all: it is told, and never polled.
+func (h *hintReader) self(target string) {
+	if h.hints.Self == "" && len(target) <= maxURL {
+		h.hints.Self = target
+	}
+}
+
+// hub adds a WebSub hub.
+func (h *hintReader) hub(target string) {
+	if len(h.hints.Hubs) < maxHubs && !slices.Contains(h.hints.Hubs, target) {
+		h.hints.Hubs = append(h.hints.Hubs, target)
+	}
+}
+
+// number reads a whole number in ASCII digits, leading zeros allowed.
+func number(text string) (int64, bool) {
+	for _, c := range []byte(text) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n <= maxNumber
+}
+
+// webURL returns an address as written or, where it is relative, resolved. The
+// note says why it could not be polled; it is empty where it could.
+func webURL(text string, base *url.URL) (target, note string) {
+	if len(text) > maxURL {
+		return text, fmt.Sprintf("an address of more than %d characters", maxURL)
+	}
+	u, err := url.Parse(text)
+	if err != nil || strings.ContainsAny(text, xmlSpace) {
+		return text, "not an address"
+	}
+	if !u.IsAbs() && base != nil {
+		u = base.ResolveReference(u)
+		text = u.String()
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return text, "not an http or https address"
+	}
+	return text, ""
+}

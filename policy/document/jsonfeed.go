@@ -1,0 +1,278 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// jsonReader reads a JSON Feed (jsonfeed.org/version/1.1) member by member. Names
+// are case-sensitive, which decoding into a struct would not be; and a member of
+// the wrong type costs that member, not the feed.
+type jsonReader struct {
+	decoder *json.Decoder
+	values  int // in objects and arrays that were looked into
+	value   json.RawMessage
+	compact bytes.Buffer
+
+	version   string
+	expired   bool // expired was true
+	unexpired bool // expired was something else: then it says nothing
+	hints     hintReader
+	meaning   meaning
+	entries   []entry
+}
+
+// readJSON reads a JSON document, which is a feed if its version says so.
+func readJSON(text []byte, now time.Time) (*policy.Document, error) {
+	j := &jsonReader{decoder: json.NewDecoder(bytes.NewReader(text))}
+	isObject, err := j.object(j.member)
+	if err == nil && isObject {
+		err = j.end()
+	}
+	switch {
+	case errors.Is(err, ErrTooComplex):
+		return nil, err
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("%w: JSON %w after %s", ErrBroken, errTruncated, humanize.Bytes(uint64(len(text))))
+	case err != nil && j.version == "":
+		return nil, fmt.Errorf("%w: text that starts with %q and is no JSON", ErrNotFeed, clip(string(text[:min(len(text), 200)])))
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s", ErrBroken, clip(err.Error()))
+	case !isObject:
+		return nil, fmt.Errorf("%w: a JSON array", ErrNotFeed)
+	case j.version == "":
+		return nil, fmt.Errorf("%w: JSON without a JSON Feed version", ErrNotFeed)
+	}
+	j.hints.hints.Expired = j.expired && !j.unexpired
+	doc := &policy.Document{Format: "json", Version: j.version}
+	doc.Hints, doc.Malformed = j.hints.result()
+	doc.Rhythm = rhythm(j.entries, now)
+	doc.Fingerprint = j.meaning.sum()
+	return doc, nil
+}
+
+// end makes sure that nothing follows the document.
+func (j *jsonReader) end() error {
+	_, err := j.decoder.Token()
+	if err == io.EOF {
+		return nil
+	}
+	if err == nil {
+		err = errors.New("something follows the JSON document")
+	}
+	return err
+}
+
+// member reads a member of the feed itself.
+func (j *jsonReader) member(name string) error {
+	if name == "items" {
+		_, err := j.array(j.item)
+		return err
+	}
+	if name == "hubs" {
+		isArray, err := j.array(j.hub)
+		if err == nil && !isArray {
+			j.hints.reject(hintHub, "", "hubs is not an array")
+		}
+		return err
+	}
+	text, err := j.text()
+	if err != nil {
+		return err
+	}
+	switch name {
+	case "version":
+		j.version = feedVersion(string(text))
+	case "title", "home_page_url", "icon", "favicon":
+		j.meaning.member(name, text, false)
+	case "feed_url":
+		target, note := webURL(strings.TrimSpace(string(text)), nil)
+		if note != "" {
+			j.hints.reject(hintSelf, target, note)
+		}
+		j.hints.self(target)
+	case "expired":
+		j.readExpired()
+	}
+	return nil
+}
+
+// feedVersion is the version that a version's URL names; empty where it is no JSON Feed's.
+func feedVersion(url string) string {
+	_, version, found := strings.Cut(url, "://jsonfeed.org/version/")
+	if !found {
+		_, version, found = strings.Cut(url, "://www.jsonfeed.org/version/")
+	}
+	if found && (version == "1" || version == "1/") {
+		return "1.0"
+	}
+	return clip(strings.TrimSuffix(version, "/"))
+}
+
+// readExpired takes the literal true only, and only if no other member of that
+// name contradicts it: it stops the polls of a feed, almost.
+func (j *jsonReader) readExpired() {
+	switch string(j.value) {
+	case "true":
+		j.expired = true
+	case "false", "null":
+		j.unexpired = true
+	default:
+		j.unexpired = true
+		j.hints.reject(policy.HintComplete, string(j.value), "expired is neither true nor false")
+	}
+}
+
+// hub reads one of the hubs. Those of rssCloud speak another protocol than WebSub.
+func (j *jsonReader) hub() error {
+	var kind, target string
+	isObject, err := j.object(func(name string) error {
+		text, err := j.text()
+		switch name {
+		case "type":
+			kind = string(text)
+		case "url":
+			target = string(text)
+		}
+		return err
+	})
+	if err != nil || !isObject || strings.EqualFold(kind, "rssCloud") {
+		return err
+	}
+	if hub, note := webURL(target, nil); note == "" {
+		j.hints.hub(hub)
+	} else {
+		j.hints.reject(hintHub, target, note)
+	}
+	return nil
+}
+
+// item reads one of the items; what is no object is none.
+func (j *jsonReader) item() error {
+	var e entry
+	j.meaning.openEntry()
+	isObject, err := j.object(func(name string) error {
+		text, err := j.text()
+		if err != nil || len(text) == 0 {
+			return err
+		}
+		switch name {
+		case "id":
+			e.identify(byID, text)
+		case "url":
+			e.identify(byLink, text)
+		case "date_published", "date_modified":
+			if at := parseDate(string(text)); !at.IsZero() {
+				e.dated(map[string]dateKind{"date_published": published, "date_modified": updated}[name], at)
+				text = at.UTC().AppendFormat(nil, time.RFC3339)
+			}
+		case "external_url", "title", "content_html", "content_text", "summary", "image", "banner_image",
+			"author", "authors", "tags", "attachments":
+		default:
+			return nil
+		}
+		j.meaning.member(name, text, true)
+		return nil
+	})
+	if err != nil || !isObject {
+		return err
+	}
+	j.meaning.closeEntry()
+	j.entries = append(j.entries, e)
+	return nil
+}
+
+// object reads an object, or skips what is none and reports false. For each
+// member visit is called with its name and reads its value.
+func (j *jsonReader) object(visit func(name string) error) (bool, error) {
+	return j.each('{', func() error {
+		token, err := j.decoder.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := token.(string)
+		return visit(name)
+	})
+}
+
+// array is object for an array.
+func (j *jsonReader) array(visit func() error) (bool, error) { return j.each('[', visit) }
+
+func (j *jsonReader) each(open json.Delim, visit func() error) (bool, error) {
+	token, err := j.decoder.Token()
+	if err != nil {
+		return false, err
+	}
+	if token != open {
+		return false, j.skip(token)
+	}
+	for j.decoder.More() {
+		if j.values++; j.values > maxElements {
+			return true, fmt.Errorf("%w: more than %d values", ErrTooComplex, maxElements)
+		}
+		if err := visit(); err != nil {
+			return true, err
+		}
+	}
+	_, err = j.decoder.Token()
+	return true, err
+}
+
+// skip reads to the end of a value that starts with token.
+func (j *jsonReader) skip(token json.Token) error {
+	for depth := 0; ; {
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+		if j.values++; depth > maxDepth || j.values > maxElements {
+			return fmt.Errorf("%w: more than %d values, or nested more than %d deep", ErrTooComplex, maxElements, maxDepth)
+		}
+		var err error
+		if token, err = j.decoder.Token(); err != nil {
+			return err
+		}
+	}
+}
+
+// text reads a value of any type: a string as what it says, null as nothing, a
+// number as written ("a JSON Feed reader must coerce it to a string"), and others
+// as JSON without white space. The value itself stays in j.value. The result is
+// valid until the next call.
+func (j *jsonReader) text() ([]byte, error) {
+	j.value = j.value[:0]
+	if err := j.decoder.Decode(&j.value); err != nil {
+		if strings.Contains(err.Error(), "max depth") {
+			err = fmt.Errorf("%w: %w", ErrTooComplex, err)
+		}
+		return nil, err
+	}
+	if string(j.value) == "null" {
+		return nil, nil
+	}
+	if j.value[0] == '"' {
+		var text string
+		err := json.Unmarshal(j.value, &text)
+		return []byte(text), err
+	}
+	j.compact.Reset()
+	err := json.Compact(&j.compact, j.value)
+	return j.compact.Bytes(), err
+}

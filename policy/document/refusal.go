@@ -1,0 +1,82 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"html"
+	"net/http"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)`)
+
+// otherRoot says what a document is whose root element is not a feed's.
+func otherRoot(root xml.Name, text []byte) error {
+	switch strings.ToLower(root.Local) {
+	case "html", "head", "body", "title", "meta", "script", "div", "center", "h1", "p", "br", "b":
+		return fmt.Errorf("%w: %s", ErrNotFeed, describePage(text))
+	case "entry":
+		return fmt.Errorf("%w: a single Atom entry", ErrNotFeed)
+	case "feed":
+		return fmt.Errorf("%w: <feed> in the unknown namespace %q", ErrNotFeed, clip(root.Space))
+	}
+	return fmt.Errorf("%w: XML with the root element <%s>", ErrNotFeed, clip(root.Local))
+}
+
+// notMarkup says what a document is that has no root element, or something else in front of it.
+func notMarkup(text []byte) error {
+	if page.Match(text[:min(len(text), junkLimit)]) {
+		return fmt.Errorf("%w: %s", ErrNotFeed, describePage(text))
+	}
+	return fmt.Errorf("%w: text that starts with %q", ErrNotFeed, clip(string(text[:min(len(text), 200)])))
+}
+
+// binaryType recognises pictures, archives and the like, a feed that was
+// compressed without saying so among them. Empty where it may be text.
+func binaryType(body []byte) string {
+	kind := http.DetectContentType(body[:min(len(body), 512)])
+	if strings.HasPrefix(kind, "text/") || kind == "application/octet-stream" {
+		return ""
+	}
+	return kind
+}
+
+// describePage names an HTML page by its title, which tells a log-in page from a
+// challenge and both from an error.
+func describePage(text []byte) string {
+	if m := pageTitle.FindSubmatch(text[:min(len(text), junkLimit)]); m != nil {
+		if title := clip(html.UnescapeString(string(bytes.TrimSpace(m[1])))); title != "" {
+			return fmt.Sprintf("an HTML page titled %q", title)
+		}
+	}
+	return "an HTML page"
+}
+
+// clip makes foreign text fit into one line of a message.
+func clip(text string) string {
+	const limit = 80
+	if len(text) > 4*limit {
+		text = text[:4*limit]
+	}
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > limit {
+		text = string(runes[:limit-1]) + "…"
+	}
+	return text
+}

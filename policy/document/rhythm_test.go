@@ -1,0 +1,90 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// items makes an item of each date; an id may stand in front: "7=2024-01-01".
+func items(dates ...string) string {
+	var b strings.Builder
+	for i, date := range dates {
+		id := fmt.Sprint("id", i)
+		if given, rest, ok := strings.Cut(date, "="); ok {
+			id, date = given, rest
+		}
+		fmt.Fprintf(&b, "<item><guid>%s</guid><pubDate>%s</pubDate></item>", id, date)
+	}
+	return rssOpen + b.String() + rssClose
+}
+
+func TestRhythm(t *testing.T) {
+	const day = 24 * time.Hour
+	tests := []struct {
+		name, body string
+		entries    int
+		newest     string // empty: none
+		median     time.Duration
+	}{
+		{"no entries", items(), 0, "", 0},
+		{"two dates are no rhythm", items("2024-01-01", "2024-01-02"), 2, "2024-01-02", 0},
+		{"newest first", items("2024-01-07", "2024-01-04", "2024-01-01"), 3, "2024-01-07", 3 * day},
+		{"in no order", items("2024-01-04", "2024-01-07", "2024-01-01", "2024-01-05"), 4, "2024-01-07", 2 * day},
+		{"an even number of gaps", items("2024-01-01", "2024-01-02", "2024-01-05"), 3, "2024-01-05", 2 * day},
+		{"a batch", items("2024-01-01", "2024-01-01", "2024-01-01"), 3, "2024-01-01", 0},
+		{"an entry twice counts once", items("a=2024-01-01", "a=2024-01-01", "b=2024-01-02", "b=2024-01-02", "c=2024-01-03"), 5, "2024-01-03", day},
+		{"the future does not count", items("2024-01-01", "2024-01-02", "2024-01-03", "2035-01-01", "2036-01-01"), 5, "2024-01-03", day},
+		{"tomorrow may be a time zone", items("2024-02-06"), 1, "2024-02-06", 0},
+		{"nor what is older than feeds", items("1970-01-01", "1600-01-01", "0001-01-01", "2024-01-02"), 4, "2024-01-02", 0},
+		{"no dates", items("soon", "", "<b>2024-01-01</b>"), 3, "", 0},
+		{"by publication rather than change", `<feed xmlns="http://www.w3.org/2005/Atom">` +
+			`<entry><published>2024-01-01</published><updated>2024-01-20</updated></entry>` +
+			`<entry><published>2024-01-02</published><updated>2024-01-20</updated></entry>` +
+			`<entry><published>2024-01-03</published><updated>2024-01-20</updated></entry></feed>`, 3, "2024-01-20", day},
+		{"by change where that is all", `<feed xmlns="http://www.w3.org/2005/Atom"><entry><updated>2024-01-01</updated></entry>` +
+			`<entry><updated>2024-01-02</updated></entry><entry><updated>2024-01-03</updated></entry></feed>`, 3, "2024-01-03", day},
+		{"Dublin Core", strings.ReplaceAll(items("2024-01-01", "2024-01-02", "2024-01-03"), "pubDate>", "dc:date>"), 3, "2024-01-03", day},
+		{"the first valid date", strings.ReplaceAll(items("2024-01-01"), "<pubDate>", "<pubDate>x</pubDate><pubDate>"), 1, "2024-01-01", 0},
+		{"json", `{"version":"https://jsonfeed.org/version/1","items":[{"date_published":"2024-01-01T00:00:00Z"},` +
+			`{"date_published":1704153600},{"date_modified":"2024-01-03"}]}`, 3, "2024-01-03", day},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := read(t, test.body).Rhythm
+			newest := ""
+			if !r.Newest.IsZero() {
+				newest = r.Newest.Format(time.DateOnly)
+			}
+			if r.Entries != test.entries || newest != test.newest || r.Median != test.median {
+				t.Errorf("got %d, %s, %v; want %d, %s, %v", r.Entries, newest, r.Median, test.entries, test.newest, test.median)
+			}
+		})
+	}
+}
+
+// What an entry is known by: its id, else its link, else what RDF says it is about.
+func TestRhythmKnowsEntriesApart(t *testing.T) {
+	tests := []struct {
+		name, first, second string
+		same                bool
+	}{
+		{"one guid, two links", "<guid>a</guid><link>1</link>", "<link>2</link><guid> a </guid>", true},
+		{"two guids, one link", "<link>1</link><guid>a</guid>", "<link>1</link><guid>b</guid>", false},
+		{"empty guids, one link", "<guid/><link>1</link>", "<guid> </guid><link>1</link>", true},
+		{"nothing", "", "", false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			body := rssOpen + "<item><pubDate>2024-01-01</pubDate>" + test.first + "</item><item><pubDate>2024-01-02</pubDate>" + test.second +
+				"</item><item><guid>z</guid><pubDate>2024-01-05</pubDate></item>" + rssClose
+			if known := read(t, body).Rhythm.Median == 0; known != test.same {
+				t.Errorf("taken for the same: %v", known)
+			}
+		})
+	}
+}

@@ -1,0 +1,115 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package document
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func repeat(unit string, n int) string { return strings.Repeat(unit, n) }
+
+// numbered joins n pieces made with a number.
+func numbered(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+// Documents made to exhaust their reader: each is given up, or read, with little
+// memory. Deep ones have killed whole processes that parsed by recursion.
+func TestBombs(t *testing.T) {
+	const jsonOpen = `{"version":"https://jsonfeed.org/version/1",`
+	tests := []struct {
+		name, body string
+		kind       error // nil: read as a feed
+	}{
+		{"a million nested extensions", rssOpen + repeat("<media:x>", 1_000_000), ErrTooComplex},
+		{"nested titles", rssOpen + repeat("<title>", 1_000_000) + repeat("</title>", 1_000_000) + rssClose, ErrTooComplex},
+		{"deep, but not too deep", rssOpen + repeat("<x>", 200) + repeat("</x>", 200) + rssClose, nil},
+		{"namespaces on the channel", strings.Replace(rssOpen, "<channel", "<channel"+numbered(` xmlns:n%d="urn:%[1]d"`, 4000), 1) + repeat("<x/>", 4000) + rssClose, ErrTooComplex},
+		{"namespaces on nested elements", rssOpen + numbered(`<x xmlns:n%d="urn:%[1]d">`, 250), ErrTooComplex},
+		{"namespaces on many elements", rssOpen + numbered(`<item xmlns:n%d="urn:%[1]d"/>`, 5000) + rssClose, nil},
+		{"attributes", rssOpen + "<x" + numbered(` a%d="="`, 100_000) + "/>" + rssClose, ErrTooComplex},
+		{"attributes without values", rssOpen + "&<x" + repeat(" a", 100_000) + "/>" + rssClose, ErrTooComplex},
+		{"a long tag with few attributes", rssOpen + `<x a="` + repeat("b = c ", 100_000) + `"/>` + rssClose, nil},
+		{"elements", rssOpen + repeat("<x/>", maxElements) + rssClose, ErrTooComplex},
+		{"CDATA sections", rssOpen + "<media:x>" + repeat("<![CDATA[x]]>", 100_000) + "</media:x>" + rssClose, nil},
+		{"comments in a title", rssOpen + "<item><title>" + repeat("x<!---->", 100_000) + "</title></item>" + rssClose, nil},
+		{"white space in pieces", rssOpen + "<item><title>x" + repeat("<![CDATA[ ]]>", 100_000) + "y</title></item>" + rssClose, nil},
+		{"ampersands", rssOpen + "<item><title>" + repeat("&", 1_000_000) + "</title></item>" + rssClose, nil},
+		{"entities", rssOpen + "<item><title>" + repeat("&amp;", 200_000) + "</title></item>" + rssClose, nil},
+		{"an entity of 100 kB, 100,000 times", `<!DOCTYPE rss [<!ENTITY a "` + repeat("x", 100_000) + `">]>` + rssOpen + "<item><title>" + repeat("&a;", 100_000) + "</title></item>" + rssClose, nil},
+		{"entities of entities", `<!DOCTYPE rss [<!ENTITY a "x">` + numbered(`<!ENTITY a%d "&a;&a;&a;&a;&a;&a;&a;&a;">`, 100) + `]>` + rssOpen + "<title>&a99;</title>" + rssClose, nil},
+		{"a file as an entity", `<!DOCTYPE rss [<!ENTITY a SYSTEM "file:///etc/passwd">]>` + rssOpen + "<title>&a;</title>" + rssClose, nil},
+		{"hours", rssOpen + "<skipHours>" + repeat("<hour>3</hour><hour>x</hour>", 50_000) + "</skipHours>" + rssClose, nil},
+		{"hubs", rssOpen + numbered(`<atom:link rel="hub" href="https://h%d.example.org/"/>`, 50_000) + rssClose, nil},
+		{"relations", rssOpen + `<atom:link rel="` + repeat("hub ", 500_000) + `" href="x"/>` + rssClose, nil},
+		{"a guid of a megabyte", rssOpen + "<item><guid>" + repeat("x", 1<<20) + "</guid></item>" + rssClose, nil},
+		{"small items", rssOpen + numbered("<item><guid>%d</guid></item>", 100_000) + rssClose, nil},
+		{"blank lines", repeat("\n", 5<<20) + rssSample, nil},
+		{"a long comment", "<!--" + repeat("x", 5<<20) + "-->" + rssSample[39:], nil},
+		{"nested arrays", jsonOpen + `"x":` + repeat("[", 1_000_000), ErrTooComplex},
+		{"nested items", jsonOpen + `"items":` + repeat("[", 1_000_000), ErrTooComplex},
+		{"nested arrays for a hub", jsonOpen + `"hubs":[` + repeat("[", 1_000_000), ErrTooComplex},
+		{"null items", jsonOpen + `"items":[` + repeat("null,", 500_000) + `null]}`, nil},
+		{"items without end", jsonOpen + `"items":[` + repeat("1,", maxElements) + `1]}`, ErrTooComplex},
+		{"members", jsonOpen + repeat(`"a":1,`, maxElements) + `"b":1}`, ErrTooComplex},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			body := []byte(test.body)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			doc, err := Read(body, "", now)
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, test.kind) {
+				t.Fatalf("got %+v, %v; want %v", doc, err, test.kind)
+			}
+			// What was allocated in all, not what was held: 256 bytes for each of
+			// the document, and something for a start.
+			if allocated, limit := after.TotalAlloc-before.TotalAlloc, uint64(256*len(body)+10<<20); allocated > limit {
+				t.Errorf("%d bytes allocated for a document of %d", allocated, len(body))
+			}
+		})
+	}
+}
+
+// What bounds the time is the number of tokens, not a clock: a reader stops at
+// a limit instead of going on to the end.
+func TestScannerStopsAtItsLimits(t *testing.T) {
+	tests := []struct {
+		name, body string
+		within     int64 // bytes
+	}{
+		{"depth", repeat("<x>", 100_000), 3 * (maxDepth + 1)},
+		{"attributes", "<x" + repeat(` a=""`, 100_000) + ">", 0},
+		{"namespaces", numbered(`<x xmlns:n%d="urn:x">`, 10_000), 30 * (maxNamespaces + 1)},
+		{"elements", "<x>" + repeat("<x/>", maxElements+100_000), 4*maxElements + 3},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := newScanner([]byte(test.body), false)
+			for {
+				_, err := s.next()
+				if errors.Is(err, ErrTooComplex) {
+					break
+				}
+				if err == io.EOF || err != nil {
+					t.Fatalf("%v instead of a limit", err)
+				}
+			}
+			if s.offset() > test.within {
+				t.Errorf("stopped after %d bytes, want at most %d", s.offset(), test.within)
+			}
+		})
+	}
+}

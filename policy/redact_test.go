@@ -1,0 +1,61 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRedact(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://example.com/feed.xml":                                      "https://example.com/feed.xml",
+		"https://example.com/feed?":                                         "https://example.com/feed?",
+		"https://example.com/?format=rss&page=2&&x=":                        "https://example.com/?format=rss&page=2&&x=",
+		"https://u:p@example.com/":                                          "https://***@example.com/",
+		"https://u@example.com":                                             "https://***@example.com",
+		"https://u:p@w@example.com/a@b":                                     "https://***@example.com/a@b",
+		"https://u:p/w@example.com/":                                        "https://***",
+		"https://u:p?w@example.com/":                                        "https://***",
+		"https://example.com/?key=abc&a=b":                                  "https://example.com/?key=***&a=b",
+		"https://example.com/?API_KEY=abc":                                  "https://example.com/?API_KEY=***",
+		"https://example.com/?access_token=x&auth=y&sig=z&password=1":       "https://example.com/?access_token=***&auth=***&sig=***&password=***",
+		"https://example.com/?author=bob&design=x&keyword=y":                "https://example.com/?author=bob&design=x&keyword=y",
+		"https://example.com/?channel_id=UCabcdefghijklmnop1234":            "https://example.com/?channel_id=***",
+		"https://example.com/?q=a+long+sentence+of+many+words":              "https://example.com/?q=a+long+sentence+of+many+words",
+		"https://example.com/?0123456789abcdef0123":                         "https://example.com/?***",
+		"https://example.com/?x=0123456789abcdef":                           "https://example.com/?x=***",
+		"https://example.com/?token=%zz":                                    "https://example.com/?token=***",
+		"https://example.com/?a=1#token=abc":                                "https://example.com/?a=1",
+		"https://example.com/a\r\nb":                                        "https://example.com/a  b",
+		"https://a.example/?url=https%3A%2F%2Fu%3Ap%40b.example%2F%3Fk%3Dv": "https://a.example/?url=https%3A%2F%2F%2A%2A%2A%40b.example%2F%3Fk%3D%2A%2A%2A",
+		"u:p@example.com/x":                                                 "***@example.com/x",
+		"":                                                                  "",
+	} {
+		if got := Redact(url); got != want {
+			t.Errorf("Redact(%q) = %q, want %q", url, got, want)
+		}
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	for _, s := range []string{"https://example.com/", "http://@x", "?=", "a://b?c=d://e?f", "%", "https://example.com/?a=http%3A%2F%2Fx"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		const secret = "hunter2hunter2hunter2"
+		for _, url := range []string{
+			"https://user:" + secret + "@example.com/" + s,
+			"https://example.com/?" + strings.NewReplacer("&", "", "=", "", "#", "").Replace(s) + "token=" + secret + "&" + s,
+		} {
+			got := Redact(url)
+			if strings.Contains(got, secret) && !strings.Contains(s, secret) {
+				t.Errorf("Redact(%q) = %q", url, got)
+			}
+			if strings.ContainsAny(got, "\r\n") {
+				t.Errorf("Redact(%q) = %q: several lines", url, got)
+			}
+		}
+	})
+}

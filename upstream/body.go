@@ -1,0 +1,90 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// wire is the body as it arrives. It remembers the first error, which tells more
+// of what happened than what a decoder makes of it.
+type wire struct {
+	r     io.Reader
+	count int64
+	err   error // neither nil nor io.EOF: the body broke off
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.r.Read(b)
+	w.count += int64(n)
+	if err != nil && err != io.EOF && w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// wireLimit is how much may arrive for a body of so many bytes: no sane coding
+// makes a document longer.
+func wireLimit(maxBody int64) int64 {
+	if maxBody <= 0 {
+		return 0
+	}
+	return maxBody + maxBody/16 + 4<<10
+}
+
+// readBody reads and decodes the whole body of a 200. Anything less than a
+// complete one is a failure.
+func readBody(resp *http.Response, maxBody int64) (body []byte, count int64, failure policy.Failure, err error) {
+	list, err := codings(resp.Header)
+	if err != nil {
+		return nil, 0, policy.FailureDecoding, err
+	}
+	limit := wireLimit(maxBody)
+	if limit > 0 && resp.ContentLength > limit {
+		return nil, 0, policy.FailureOversize, fmt.Errorf("a body of %d bytes is %w", resp.ContentLength, errOversize)
+	}
+	w := &wire{r: resp.Body}
+	arriving := capped(w, limit)
+	body, err = decodeAll(arriving, list, maxBody)
+	if err == nil {
+		// What a decoder did not need still has to arrive: only its end shows that the
+		// message is complete (RFC 9112 section 8).
+		_, err = io.Copy(io.Discard, arriving)
+	}
+	if err == nil && resp.ContentLength > w.count {
+		err = io.ErrUnexpectedEOF // a transport that does not watch the length
+	}
+	switch {
+	case err == nil && len(body) == 0:
+		return nil, w.count, policy.FailureEmpty, errors.New("status 200 without a body")
+	case err == nil:
+		return body, w.count, policy.FailureNone, nil
+	case errors.Is(err, errOversize):
+		return nil, w.count, policy.FailureOversize, fmt.Errorf("the body is %w", errOversize)
+	case w.err != nil:
+		return nil, w.count, policy.FailureTruncated, fmt.Errorf("the body broke off after %d bytes: %w", w.count, w.err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, w.count, policy.FailureTruncated, fmt.Errorf("the body broke off after %d bytes", w.count)
+	case errors.Is(err, errCoding):
+		return nil, w.count, policy.FailureDecoding, err
+	}
+	return nil, w.count, policy.FailureDecoding, fmt.Errorf("%w is broken: %w", errCoding, err)
+}
+
+func decodeAll(r io.Reader, codings []string, limit int64) ([]byte, error) {
+	d, err := decode(r, codings, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	var body bytes.Buffer
+	_, err = body.ReadFrom(d)
+	return body.Bytes(), err
+}

@@ -1,0 +1,141 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+func TestStatuses(t *testing.T) {
+	for status, want := range map[int]policy.Failure{
+		200: policy.FailureNone,
+		201: policy.FailureStatus, 202: policy.FailureStatus, 203: policy.FailureStatus, 204: policy.FailureStatus,
+		205: policy.FailureStatus, 206: policy.FailureStatus, 226: policy.FailureStatus, 299: policy.FailureStatus,
+		300: policy.FailureStatus, 304: policy.FailureUnasked, 305: policy.FailureStatus, 306: policy.FailureStatus,
+		400: policy.FailureStatus, 401: policy.FailureForbidden, 402: policy.FailureForbidden, 403: policy.FailureForbidden,
+		404: policy.FailureNotFound, 405: policy.FailureStatus, 406: policy.FailureStatus, 407: policy.FailureForbidden,
+		408: policy.FailureStatus, 410: policy.FailureGone, 412: policy.FailureStatus, 418: policy.FailureStatus,
+		429: policy.FailureRateLimited, 451: policy.FailureForbidden, 499: policy.FailureStatus,
+		500: policy.FailureStatus, 502: policy.FailureStatus, 503: policy.FailureStatus, 504: policy.FailureStatus,
+		520: policy.FailureStatus, 999: policy.FailureStatus, 101: policy.FailureProtocol, 0: policy.FailureProtocol,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var n memnet
+			n.say("example.com:80", strings.Replace(answerText(status, feedBody), "HTTP/1.1 0 ", "HTTP/1.1 000 ", 1))
+			a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/"))
+			if a.Failure != want || a.Status != status {
+				t.Errorf("status %d: failure %q with status %d (%v), want %q", status, a.Failure, a.Status, a.Err, want)
+			}
+			if (a.Body != nil) != (status == 200) || (a.Err != nil) != (status != 200) || (a.Header == nil) {
+				t.Errorf("status %d: answer = %+v", status, a)
+			}
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}, Err: syscall.ECONNREFUSED}
+	for _, tt := range []struct {
+		name, answer string
+		dial         error
+		want         policy.Failure
+		text         string
+	}{
+		{name: "no address", dial: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "example.com"}}, want: policy.FailureDNS,
+			text: "example.com: looking up the address: no such host"},
+		{name: "refused", dial: refused, want: policy.FailureConnect, text: "example.com: connecting: connection refused"},
+		{name: "unreachable", dial: &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, want: policy.FailureConnect, text: "example.com: connecting: no route to host"},
+		{name: "timeout of the system", dial: &net.OpError{Op: "dial", Err: syscall.ETIMEDOUT}, want: policy.FailureTimeout, text: "example.com: connection timed out"},
+		{name: "forbidden", dial: &net.OpError{Op: "dial", Err: &AddressError{"10.0.0.5", "a private address"}}, want: policy.FailureAddress,
+			text: "example.com: 10.0.0.5 is a private address"},
+		{name: "closed at once", answer: "", want: policy.FailureConnect, text: "connection closed without an answer"},
+		{name: "closed in the header", answer: "HTTP/1.1 200 OK\r\nA: b\r\n", want: policy.FailureConnect, text: "connection closed without an answer"},
+		{name: "other protocol", answer: "220 smtp.example.com ESMTP\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+		{name: "binary", answer: "\x16\x03\x01\x00\n\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+		{name: "bad status", answer: "HTTP/1.1 abc\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+		{name: "negative status", answer: "HTTP/1.1 -200 OK\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+		{name: "bad field", answer: "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+		{name: "bad length", answer: "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+		{name: "unknown transfer coding", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: x\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+		{name: "header without end", answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 200) + "\r\n", want: policy.FailureProtocol,
+			text: "no valid HTTP answer"},
+		{name: "one endless field", answer: "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 1<<20) + "\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("example.com:80", tt.answer)
+				c := New(WithDial(func(ctx context.Context, network, address string) (net.Conn, error) {
+					if tt.dial != nil {
+						return nil, tt.dial
+					}
+					return n.dial(ctx, network, address)
+				}))
+				defer c.Close()
+				a := c.Poll(t.Context(), ask("http://user:hunter2@example.com/path?token=hunter2"))
+				if a.Failure != tt.want || a.Status != 0 || a.Body != nil {
+					t.Fatalf("failure %q, status %d (%v); want %q", a.Failure, a.Status, a.Err, tt.want)
+				}
+				text := a.Err.Error()
+				if !strings.Contains(text, tt.text) || !strings.Contains(text, "example.com") || strings.ContainsAny(text, "\r\n") || len(text) > 300 || strings.Contains(text, "hunter2") {
+					t.Errorf("error = %q, want %q in it", text, tt.text)
+				}
+				if tt.dial != nil && !a.Asked.IsZero() {
+					t.Error("it is said to have been asked")
+				}
+			})
+		})
+	}
+}
+
+func TestTLSFailures(t *testing.T) {
+	certified := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, feedBody) }))
+	certified.Config.ErrorLog = log.New(io.Discard, "", 0)
+	certified.StartTLS()
+	defer certified.Close()
+	plain := httptest.NewServer(certified.Config.Handler)
+	defer plain.Close()
+	trusting := WithTLS(certified.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
+	for _, tt := range []struct {
+		name    string
+		url     string
+		options []Option
+		want    policy.Failure
+	}{
+		{"unknown authority", certified.URL, nil, policy.FailureTLS},
+		{"trusted", certified.URL, []Option{trusting}, policy.FailureNone},
+		{"wrong name", strings.Replace(certified.URL, "127.0.0.1", "localhost", 1), []Option{trusting}, policy.FailureTLS},
+		{"no TLS", strings.Replace(plain.URL, "http", "https", 1), nil, policy.FailureTLS},
+		{"TLS where there should be none", strings.Replace(certified.URL, "https", "http", 1), nil, policy.FailureStatus},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := New(tt.options...)
+			defer c.Close()
+			c.Apply(Settings{Private: loopback})
+			if a := c.Poll(t.Context(), ask(tt.url)); a.Failure != tt.want {
+				t.Errorf("failure %q (%v), want %q", a.Failure, a.Err, tt.want)
+			}
+		})
+	}
+}
+
+func TestReasonKeepsTheCause(t *testing.T) {
+	err := reason(&net.OpError{Op: "read", Err: syscall.ECONNRESET})
+	if !errors.Is(err, syscall.ECONNRESET) || err.Error() != "connection reset by peer" {
+		t.Errorf("%v", err)
+	}
+}

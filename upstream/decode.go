@@ -1,0 +1,217 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+var (
+	errOversize = errors.New("larger than max_body")
+	errCoding   = errors.New("content coding")
+)
+
+const (
+	// maxCodings is how many codings may lie over one another. One is usual.
+	maxCodings = 3
+	// maxWindow bounds the memory of the zstd decoder, in bytes: RFC 9659 allows no
+	// larger window in the content coding.
+	maxWindow = 8 << 20
+)
+
+// codings reads Content-Encoding: the codings in the order in which they were
+// applied (RFC 9110 section 8.4), without "identity".
+func codings(header http.Header) ([]string, error) {
+	var list []string
+	for coding := range strings.SplitSeq(strings.Join(header.Values("Content-Encoding"), ","), ",") {
+		coding = strings.ToLower(strings.Trim(coding, " \t"))
+		switch coding {
+		case "", "identity":
+		case "x-gzip": // RFC 9110 section 8.4.1.3
+			list = append(list, "gzip")
+		case "gzip", "br", "zstd", "deflate":
+			list = append(list, coding)
+		default:
+			return nil, fmt.Errorf("%w %.40q is not known", errCoding, coding)
+		}
+	}
+	if len(list) > maxCodings {
+		return nil, fmt.Errorf("%w: %d of them over one another", errCoding, len(list))
+	}
+	return list, nil
+}
+
+// decode undoes codings while the body is read. No layer yields more than limit
+// bytes (0: no limit), so that a small body can neither fill the memory nor keep
+// the processor busy. What it returns must be closed.
+func decode(body io.Reader, codings []string, limit int64) (io.ReadCloser, error) {
+	d := &decoded{}
+	r := bufio.NewReader(body)
+	for i := len(codings) - 1; i >= 0; i-- {
+		layer, err := d.open(r, codings[i])
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+		r = bufio.NewReader(capped(layer, limit))
+	}
+	// A body that was compressed before the server compressed it, or is a .gz file,
+	// says so by itself: no document begins with these bytes, as neither XML (section
+	// 2.2) nor JSON (RFC 8259 section 2) allows the first of them.
+	for range maxCodings {
+		if !begins(r, gzipMagic) {
+			break
+		}
+		layer, err := newMembers(r)
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+		r = bufio.NewReader(capped(layer, limit))
+	}
+	d.Reader = capped(r, limit)
+	return d, nil
+}
+
+// decoded is a decoded body.
+type decoded struct {
+	io.Reader
+	zstd []*zstd.Decoder
+}
+
+// Close releases what decoders hold.
+func (d *decoded) Close() error {
+	for _, z := range d.zstd {
+		z.Close()
+	}
+	return nil
+}
+
+var (
+	gzipMagic = []byte{0x1f, 0x8b, 0x08}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+func begins(r *bufio.Reader, magic []byte) bool {
+	head, _ := r.Peek(len(magic))
+	return bytes.Equal(head, magic)
+}
+
+// open undoes one coding. A body that is labelled gzip or zstd and plainly is
+// neither, but text, is let through: both have magic numbers that text cannot begin
+// with, so nothing is misread. Brotli and deflate have none: there the label decides.
+func (d *decoded) open(r *bufio.Reader, coding string) (io.Reader, error) {
+	if head, err := r.Peek(1); len(head) == 0 {
+		if err != io.EOF {
+			return nil, err
+		}
+		return r, nil // nothing, in any coding
+	}
+	switch coding {
+	case "gzip":
+		if !begins(r, gzipMagic) && plainText(r) {
+			return r, nil
+		}
+		return newMembers(r)
+	case "zstd":
+		if !begins(r, zstdMagic) && plainText(r) {
+			return r, nil
+		}
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		d.zstd = append(d.zstd, z)
+		return z, nil
+	case "br":
+		return brotli.NewReader(r), nil
+	}
+	// RFC 9110 section 8.4.1.2: deflate is the zlib format; some servers send it bare.
+	if head, _ := r.Peek(2); len(head) == 2 && head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
+		return zlib.NewReader(r)
+	}
+	return flate.NewReader(r), nil
+}
+
+// plainText reports whether a body begins as a document does: with "<" or "{"
+// after a byte order mark and white space.
+func plainText(r *bufio.Reader) bool {
+	head, _ := r.Peek(64)
+	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
+		head = bytes.TrimPrefix(head, []byte(mark))
+	}
+	head = bytes.TrimLeft(head, " \t\r\n\x00") // NUL: the other half of a UTF-16 character
+	return len(head) > 0 && (head[0] == '<' || head[0] == '{')
+}
+
+// members reads the members of a gzip file (RFC 1952 section 2.2). What follows the
+// last one is padding: its checksum has shown that the document is complete.
+type members struct {
+	r *bufio.Reader
+	z *gzip.Reader
+}
+
+func newMembers(r *bufio.Reader) (*members, error) {
+	z, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	z.Multistream(false)
+	return &members{r, z}, nil
+}
+
+func (m *members) Read(b []byte) (int, error) {
+	for {
+		n, err := m.z.Read(b)
+		if n > 0 || err != io.EOF {
+			if err == io.EOF {
+				err = nil
+			}
+			return n, err
+		}
+		if !begins(m.r, gzipMagic) {
+			return 0, io.EOF
+		}
+		if err := m.z.Reset(m.r); err != nil {
+			return 0, err
+		}
+		m.z.Multistream(false)
+	}
+}
+
+// capped is a reader that fails with errOversize after limit bytes; 0: no limit.
+func capped(r io.Reader, limit int64) io.Reader {
+	if limit <= 0 {
+		return r
+	}
+	return &cappedReader{r, limit}
+}
+
+type cappedReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (c *cappedReader) Read(b []byte) (int, error) {
+	if int64(len(b)) > c.left+1 {
+		b = b[:c.left+1]
+	}
+	n, err := c.r.Read(b)
+	if c.left -= int64(n); c.left < 0 {
+		return 0, errOversize
+	}
+	return n, err
+}

@@ -1,0 +1,265 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// encoded applies codings in the given order.
+func encoded(body string, codings ...string) string {
+	for _, coding := range codings {
+		var b bytes.Buffer
+		var w io.WriteCloser
+		switch coding {
+		case "gzip":
+			w = gzip.NewWriter(&b)
+		case "br":
+			w = brotli.NewWriter(&b)
+		case "zstd":
+			w, _ = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
+		case "zlib":
+			w = zlib.NewWriter(&b)
+		case "flate":
+			w, _ = flate.NewWriter(&b, 6)
+		}
+		io.WriteString(w, body)
+		w.Close()
+		body = b.String()
+	}
+	return body
+}
+
+func TestDecoding(t *testing.T) {
+	long := feedBody + strings.Repeat("<!-- something to compress -->", 5000)
+	noise := feedBody + "<!--" + string(noise(300_000)) + "-->"
+	plain := encoded(long, "gzip")
+	for _, tt := range []struct {
+		name, label, body string
+		want              string // decoded; "": a failure
+		failure           policy.Failure
+	}{
+		{"identity", "", long, long, ""},
+		{"identity, named", "identity", long, long, ""},
+		{"empty label", " , ,", long, long, ""},
+		{"gzip", "gzip", plain, long, ""},
+		{"x-gzip in capitals", "X-GZIP", plain, long, ""},
+		{"br", "br", encoded(long, "br"), long, ""},
+		{"zstd", "zstd", encoded(long, "zstd"), long, ""},
+		{"deflate with zlib", "deflate", encoded(long, "zlib"), long, ""},
+		{"deflate without", "deflate", encoded(long, "flate"), long, ""},
+		{"incompressible", "gzip", encoded(noise, "gzip"), noise, ""},
+		{"two codings", "gzip, br", encoded(long, "gzip", "br"), long, ""},
+		{"three codings", "zstd,gzip,br", encoded(long, "zstd", "gzip", "br"), long, ""},
+		{"codings with identity between", "gzip, identity, br", encoded(long, "gzip", "br"), long, ""},
+		{"four codings", "gzip,gzip,gzip,gzip", encoded(long, "gzip", "gzip", "gzip", "gzip"), "", policy.FailureDecoding},
+		{"wrong order", "br, gzip", encoded(long, "gzip", "br"), "", policy.FailureDecoding},
+		{"gzip twice, named once", "gzip", encoded(long, "gzip", "gzip"), long, ""},
+		{"gzip not named", "", plain, long, ""},
+		{"gzip within br, named br", "br", encoded(long, "gzip", "br"), long, ""},
+		{"gzip with several members", "gzip", plain + encoded("<!-- more -->", "gzip"), long + "<!-- more -->", ""},
+		{"gzip with padding", "gzip", plain + "\x00\x00\x00garbage", long, ""},
+		{"zstd with several frames", "zstd", encoded(long, "zstd") + encoded("<!-- more -->", "zstd"), long + "<!-- more -->", ""},
+		{"named gzip, but plain", "gzip", long, long, ""},
+		{"named gzip, but plain with a mark and blanks", "gzip", "\xef\xbb\xbf\r\n " + long, "\xef\xbb\xbf\r\n " + long, ""},
+		{"named gzip, but UTF-16", "gzip", "\xff\xfe<\x00r\x00", "\xff\xfe<\x00r\x00", ""},
+		{"named gzip, but JSON", "gzip", `{"version":"https://jsonfeed.org/version/1.1"}`, `{"version":"https://jsonfeed.org/version/1.1"}`, ""},
+		{"named zstd, but plain", "zstd", long, long, ""},
+		{"named gzip, but something else", "gzip", "\x89PNG\r\n\x1a\n" + long, "", policy.FailureDecoding},
+		{"named zstd, but gzip", "zstd", plain, "", policy.FailureDecoding},
+		{"named br, but plain", "br", long, "", policy.FailureDecoding},
+		{"unknown", "compress", long, "", policy.FailureDecoding},
+		{"unknown, over a known one", "gzip, aws-chunked", plain, "", policy.FailureDecoding},
+		{"no token", "gz\"ip", plain, "", policy.FailureDecoding},
+		{"gzip with a wrong checksum", "gzip", plain[:len(plain)-8] + "\x00\x00\x00\x00" + plain[len(plain)-4:], "", policy.FailureDecoding},
+		{"gzip with a flipped bit", "gzip", plain[:40] + string(plain[40]^0xff) + plain[41:], "", policy.FailureDecoding},
+		{"gzip broken off", "gzip", plain[:len(plain)/2], "", policy.FailureTruncated},
+		{"gzip without its checksum", "gzip", plain[:len(plain)-8], "", policy.FailureTruncated},
+		{"gzip without its last byte", "gzip", plain[:len(plain)-1], "", policy.FailureTruncated},
+		{"gzip broken off in its header", "gzip", plain[:5], "", policy.FailureTruncated},
+		{"br broken off", "br", cut(encoded(long, "br")), "", policy.FailureTruncated},
+		{"zstd broken off", "zstd", cut(encoded(long, "zstd")), "", policy.FailureTruncated},
+		{"deflate broken off", "deflate", cut(encoded(long, "zlib")), "", policy.FailureTruncated},
+		{"second member broken off", "gzip", plain + cut(plain), "", policy.FailureTruncated},
+		{"empty", "", "", "", policy.FailureEmpty},
+		{"empty, named gzip", "gzip", "", "", policy.FailureEmpty},
+		{"empty, named br", "br", "", "", policy.FailureEmpty},
+		{"nothing in gzip", "gzip", encoded("", "gzip"), "", policy.FailureEmpty},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("example.com:80", ok(tt.body, "Content-Encoding: "+tt.label))
+				a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/"))
+				if a.Failure != tt.failure || string(a.Body) != tt.want {
+					t.Errorf("failure %q (%v), %d bytes; want %q, %d bytes", a.Failure, a.Err, len(a.Body), tt.failure, len(tt.want))
+				}
+				if a.Failure == "" && a.Wire != int64(len(tt.body)) {
+					t.Errorf("wire = %d, want %d", a.Wire, len(tt.body))
+				}
+				if a.Failure != "" && strings.Contains(a.Err.Error(), "\n") {
+					t.Errorf("error of several lines: %q", a.Err)
+				}
+			})
+		})
+	}
+}
+
+func cut(s string) string { return s[:len(s)/2] }
+
+// noise is text that no coding makes shorter by much.
+func noise(n int) []byte {
+	b, x := make([]byte, n), uint32(1)
+	for i := range b {
+		x = x*1664525 + 1013904223
+		b[i] = 'a' + byte(x>>24)%26
+	}
+	return b
+}
+
+func TestSizeCap(t *testing.T) {
+	const limit = 100_000
+	exact := strings.Repeat("<", limit)
+	bomb := strings.Repeat("\x00", 10<<20)
+	empties := strings.Repeat(encoded("", "gzip"), 20_000) // much work for no output
+	for _, tt := range []struct {
+		name, label, body string
+		failure           policy.Failure
+	}{
+		{"exactly", "", exact, ""},
+		{"exactly, gzip", "gzip", encoded(exact, "gzip"), ""},
+		{"one more", "", exact + "<", policy.FailureOversize},
+		{"one more, gzip", "gzip", encoded(exact+"<", "gzip"), policy.FailureOversize},
+		{"one more, br", "br", encoded(exact+"<", "br"), policy.FailureOversize},
+		{"one more, zstd", "zstd", encoded(exact+"<", "zstd"), policy.FailureOversize},
+		{"gzip bomb", "gzip", encoded(bomb, "gzip"), policy.FailureOversize},
+		{"br bomb", "br", encoded(bomb, "br"), policy.FailureOversize},
+		{"zstd bomb", "zstd", encoded(bomb, "zstd"), policy.FailureOversize},
+		{"bomb in a bomb", "gzip, gzip", encoded(bomb, "gzip", "gzip"), policy.FailureOversize},
+		{"bomb in a bomb, not named", "", encoded(bomb, "gzip", "gzip"), policy.FailureOversize},
+		{"bomb of nothing", "gzip, gzip", encoded(empties, "gzip"), policy.FailureOversize},
+		{"more on the wire than decoded", "gzip", encoded(feedBody, "gzip") + strings.Repeat("\x00", 2*limit), policy.FailureOversize},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				for _, chunked := range []bool{false, true} {
+					var n memnet
+					var written atomic.Int64
+					n.serve("example.com:80", func(_ request, w io.Writer) {
+						if !chunked {
+							io.WriteString(w, ok(tt.body, "Content-Encoding: "+tt.label))
+							return
+						}
+						io.WriteString(w, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: "+tt.label+"\r\n\r\n")
+						for part := range slices.Chunk([]byte(tt.body), 1000) {
+							if _, err := fmt.Fprintf(w, "%x\r\n%s\r\n", len(part), part); err != nil {
+								return
+							}
+							written.Add(int64(len(part)))
+						}
+						io.WriteString(w, "0\r\n\r\n")
+					})
+					q := ask("http://example.com/")
+					q.MaxBody = limit
+					a := n.client(t, Settings{}).Poll(t.Context(), q)
+					if a.Failure != tt.failure {
+						t.Errorf("chunked %v: failure %q (%v), want %q", chunked, a.Failure, a.Err, tt.failure)
+					}
+					if a.Failure != "" && (a.Body != nil || a.Wire > 2*limit || written.Load() > 2*limit) {
+						t.Errorf("chunked %v: read %d of %d bytes, body %d", chunked, a.Wire, written.Load(), len(a.Body))
+					}
+				}
+			})
+		})
+	}
+}
+
+// A zstd frame may ask for any amount of memory; more than RFC 9659 allows is refused.
+func TestZstdWindowIsBounded(t *testing.T) {
+	var b bytes.Buffer
+	w, err := zstd.NewWriter(&b, zstd.WithWindowSize(16<<20), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // flushed, so that the frame does not say how short it is
+		io.WriteString(w, feedBody)
+		w.Flush()
+	}
+	w.Close()
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("example.com:80", ok(b.String(), "Content-Encoding: zstd"))
+		if a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/")); a.Failure != policy.FailureDecoding {
+			t.Errorf("failure %q: %v", a.Failure, a.Err)
+		}
+	})
+}
+
+func TestTruncation(t *testing.T) {
+	for _, tt := range []struct {
+		name, answer string
+		failure      policy.Failure
+	}{
+		{"Content-Length too long", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + feedBody, policy.FailureTruncated},
+		{"Content-Length without a body", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", policy.FailureTruncated},
+		{"chunked without an end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<rss>\r\n", policy.FailureTruncated},
+		{"chunked broken off in a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n<rss>", policy.FailureTruncated},
+		{"complete gzip, cut message", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1000\r\n\r\n" + encoded(feedBody, "gzip"), policy.FailureTruncated},
+		{"broken chunk length", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n<rss>\r\n0\r\n\r\n", policy.FailureTruncated},
+		{"no length, to the end", "HTTP/1.1 200 OK\r\n\r\n" + feedBody, ""},
+		{"HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\n" + feedBody, ""},
+		{"Content-Length too short", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<rss>more", ""},
+		{"Content-Length 0", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", policy.FailureEmpty},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("example.com:80", tt.answer)
+				a := n.client(t, Settings{}).Poll(t.Context(), ask("http://example.com/"))
+				if a.Failure != tt.failure || a.Failure != "" && a.Body != nil {
+					t.Errorf("failure %q (%v), want %q", a.Failure, a.Err, tt.failure)
+				}
+			})
+		})
+	}
+}
+
+func FuzzContentEncoding(f *testing.F) {
+	for _, label := range []string{"", "gzip", "gzip, br", " x-gzip ,,identity", "gzip,gzip,gzip,gzip", "GZIP\t,\tzstd", "a\"b,", "deflate;q=1"} {
+		f.Add(label, []byte(encoded(feedBody, "gzip")))
+	}
+	f.Add("br", []byte(encoded(feedBody, "br")))
+	f.Add("zstd", []byte(encoded(feedBody, "zstd")))
+	f.Add("deflate", []byte(encoded(feedBody, "flate")))
+	f.Fuzz(func(t *testing.T, label string, body []byte) {
+		const limit = 64 << 10
+		resp := &http.Response{
+			Header: http.Header{"Content-Encoding": {label}}, ContentLength: -1,
+			Body: io.NopCloser(bytes.NewReader(body)),
+		}
+		got, count, failure, err := readBody(resp, limit)
+		if (err == nil) != (failure == "") || (err == nil) != (len(got) > 0) {
+			t.Errorf("body of %d, failure %q, error %v", len(got), failure, err)
+		}
+		if int64(len(got)) > limit || count > int64(len(body)) {
+			t.Errorf("%d bytes from %d of %d", len(got), count, len(body))
+		}
+	})
+}

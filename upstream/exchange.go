@@ -1,0 +1,97 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+)
+
+// phase is how far an exchange came.
+type phase int32
+
+const (
+	phaseConnecting phase = iota
+	phaseHandshake        // TLS
+	phaseWaiting          // for the right moment: nothing was sent yet
+	phaseSent
+)
+
+// exchange is one request and its answer, over a connection of its own.
+type exchange struct {
+	client *Client
+	guard  guard
+	phase  atomic.Int32
+	// leave is called when the connection stands and the request is about to leave.
+	// An error keeps it back.
+	leave func() error
+}
+
+// do sends the request once and returns the answer's header; its body is to be
+// closed. A [http.Transport] repeats a GET on its own when a reused connection
+// turns out to be closed, or an HTTP/2 server refuses the stream: that would be a
+// second poll that nobody reserved. A [http.ClientConn] repeats nothing.
+func (x *exchange) do(r *http.Request, t target) (*http.Response, error) {
+	if x.client.rounds != nil {
+		if err := x.depart(); err != nil {
+			return nil, err
+		}
+		return x.client.rounds.RoundTrip(r)
+	}
+	ctx := context.WithValue(r.Context(), guardKey{}, &x.guard)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		TLSHandshakeStart: func() { x.phase.Store(int32(phaseHandshake)) },
+		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
+			if err == nil {
+				x.phase.Store(int32(phaseWaiting))
+			}
+		},
+	})
+	conn, err := x.client.transport.NewClientConn(ctx, t.scheme, t.address())
+	if err != nil {
+		return nil, err
+	}
+	if err := x.depart(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	resp, err := conn.RoundTrip(r)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	resp.Body = &lastBody{resp.Body, conn}
+	return resp, nil
+}
+
+func (x *exchange) depart() error {
+	x.phase.Store(int32(phaseWaiting))
+	if err := x.leave(); err != nil {
+		return err
+	}
+	x.phase.Store(int32(phaseSent))
+	return nil
+}
+
+// lastBody is the body of the only answer of its connection.
+type lastBody struct {
+	body interface {
+		Read([]byte) (int, error)
+		Close() error
+	}
+	conn *http.ClientConn
+}
+
+func (b *lastBody) Read(p []byte) (int, error) { return b.body.Read(p) }
+
+// Close closes the connection first: the rest of a body that nobody wants is then
+// not waited for.
+func (b *lastBody) Close() error {
+	err := b.conn.Close()
+	b.body.Close()
+	return err
+}

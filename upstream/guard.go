@@ -1,0 +1,207 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// ErrForbiddenAddress says that a poll led to an address or port that it may not reach.
+var ErrForbiddenAddress = errors.New("forbidden address")
+
+// AddressError is an [ErrForbiddenAddress] that tells which address and why.
+type AddressError struct {
+	Address string // as an address where it was resolved, else as written
+	Reason  string // what is wrong with it, to follow "<address> is "
+}
+
+func (e *AddressError) Error() string { return e.Address + " is " + e.Reason }
+
+// Is makes the error an [ErrForbiddenAddress].
+func (e *AddressError) Is(target error) bool { return target == ErrForbiddenAddress }
+
+// reserved are ranges that no public origin has, from the IANA special-purpose
+// address registries (RFC 6890). Of IPv6 only those within 2000::/3 are listed:
+// all that is outside of it is refused.
+var reserved = []struct {
+	prefix netip.Prefix
+	kind   string
+}{
+	{netip.MustParsePrefix("0.0.0.0/8"), "an unspecified"},          // RFC 791: this network
+	{netip.MustParsePrefix("10.0.0.0/8"), "a private"},              // RFC 1918
+	{netip.MustParsePrefix("100.64.0.0/10"), "a carrier-grade NAT"}, // RFC 6598
+	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback"},            // RFC 1122
+	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local"},       // RFC 3927; cloud metadata
+	{netip.MustParsePrefix("172.16.0.0/12"), "a private"},           // RFC 1918
+	{netip.MustParsePrefix("192.0.0.0/24"), "a reserved"},           // RFC 6890
+	{netip.MustParsePrefix("192.0.2.0/24"), "a documentation"},      // RFC 5737
+	{netip.MustParsePrefix("192.88.99.0/24"), "a reserved"},         // RFC 7526: former 6to4 relays
+	{netip.MustParsePrefix("192.168.0.0/16"), "a private"},          // RFC 1918
+	{netip.MustParsePrefix("198.18.0.0/15"), "a benchmarking"},      // RFC 2544
+	{netip.MustParsePrefix("198.51.100.0/24"), "a documentation"},   // RFC 5737
+	{netip.MustParsePrefix("203.0.113.0/24"), "a documentation"},    // RFC 5737
+	{netip.MustParsePrefix("224.0.0.0/4"), "a multicast"},           // RFC 5771
+	{netip.MustParsePrefix("255.255.255.255/32"), "a broadcast"},    // RFC 919
+	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved"},            // RFC 1112
+	{netip.MustParsePrefix("::/128"), "an unspecified"},             // RFC 4291
+	{netip.MustParsePrefix("::1/128"), "a loopback"},                // RFC 4291
+	{netip.MustParsePrefix("fc00::/7"), "a private"},                // RFC 4193: unique local
+	{netip.MustParsePrefix("fe80::/10"), "a link-local"},            // RFC 4291
+	{netip.MustParsePrefix("ff00::/8"), "a multicast"},              // RFC 4291
+	{netip.MustParsePrefix("2001::/23"), "a reserved"},              // RFC 2928: Teredo, ORCHID, benchmarking
+	{netip.MustParsePrefix("2001:db8::/32"), "a documentation"},     // RFC 3849
+	{netip.MustParsePrefix("3fff::/20"), "a documentation"},         // RFC 9637
+}
+
+var (
+	globalUnicast = netip.MustParsePrefix("2000::/3")     // RFC 4291
+	nat64         = netip.MustParsePrefix("64:ff9b::/96") // RFC 6052
+	sixToFour     = netip.MustParsePrefix("2002::/16")    // RFC 3056
+)
+
+// reservedKind tells what kind of reserved address it is, with its article, or
+// "" where a public origin may have it.
+func reservedKind(a netip.Addr) string {
+	for _, r := range reserved {
+		if r.prefix.Contains(a) {
+			return r.kind
+		}
+	}
+	if a.Is6() && !globalUnicast.Contains(a) && !nat64.Contains(a) {
+		return "a reserved"
+	}
+	return ""
+}
+
+// embedded is the IPv4 address that packets to an IPv6 address end up at.
+func embedded(a netip.Addr) (netip.Addr, bool) {
+	b := a.As16()
+	switch {
+	case nat64.Contains(a):
+		return netip.AddrFrom4([4]byte(b[12:])), true
+	case sixToFour.Contains(a):
+		return netip.AddrFrom4([4]byte(b[2:6])), true
+	}
+	return netip.Addr{}, false
+}
+
+// guard judges the addresses of one hop.
+type guard struct {
+	private []netip.Prefix
+	moved   bool // the hop is a redirect from a public address
+	peer    peer // what the connection was made to, once there is one
+}
+
+// check refuses an address that this hop may not reach. The address is the one
+// that is being dialled, so that no name and no odd notation gets around it.
+func (g *guard) check(a netip.Addr, port uint16) error {
+	end, kind := destination(a)
+	allowed := g.lists(end)
+	switch {
+	case kind != "" && g.moved:
+		return &AddressError{end.String(), kind + " address: a redirect from a public address may not lead there"}
+	case kind != "" && !allowed:
+		return &AddressError{end.String(), kind + " address: add it to private_upstreams to allow it"}
+	case !allowed && badPort(port):
+		return &AddressError{net.JoinHostPort(end.String(), strconv.Itoa(int(port))), "at a port of another protocol than HTTP"}
+	}
+	return nil
+}
+
+// destination is the address that packets to an address end up at, with the kind
+// of reserved address that it is ("" for a public one).
+func destination(a netip.Addr) (end netip.Addr, kind string) {
+	a = a.Unmap().WithZone("") // RFC 4291 section 2.5.5.2: ::ffff:a.b.c.d is a.b.c.d
+	if kind = reservedKind(a); kind == "" {
+		if inner, ok := embedded(a); ok {
+			if kind = reservedKind(inner); kind != "" {
+				return inner, kind
+			}
+		}
+	}
+	return a, kind
+}
+
+// peer says what kind of address a connection was made to.
+type peer int
+
+const (
+	peerUnknown peer = iota // no connection was dialled here
+	peerPublic
+	peerPrivate // only the operator's list allows it
+)
+
+func (g *guard) lists(a netip.Addr) bool {
+	for _, p := range g.private {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// control judges each address just before it is connected to.
+func (g *guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("reading the address to dial: %w", err)
+	}
+	return g.check(ap.Addr(), ap.Port())
+}
+
+type guardKey struct{}
+
+// dialGuarded connects for the transport. The guard comes in the context, as it
+// differs from hop to hop.
+func (c *Client) dialGuarded(ctx context.Context, network, address string) (net.Conn, error) {
+	if c.dial != nil {
+		return c.dial(ctx, network, address)
+	}
+	g, ok := ctx.Value(guardKey{}).(*guard)
+	if !ok {
+		return nil, fmt.Errorf("dialling %s: no guard", address)
+	}
+	dialer := net.Dialer{ControlContext: g.control}
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	g.connected(conn.RemoteAddr().String())
+	return conn, nil
+}
+
+// connected notes the address that a connection was made to.
+func (g *guard) connected(address string) {
+	g.peer = peerPublic
+	if ap, err := netip.ParseAddrPort(address); err == nil {
+		if _, kind := destination(ap.Addr()); kind != "" {
+			g.peer = peerPrivate
+		}
+	}
+}
+
+// oddNumber refuses hosts that are no IP address but that some resolvers read as
+// one: 2130706433, 0x7f.1, 0177.0.0.1, 127.1. As in the URL standard, a name that
+// ends in a number is an IPv4 address or nothing.
+func oddNumber(name string) error {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return nil
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	digits := strings.TrimLeft(last, "0123456789") == ""
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		digits = strings.TrimLeft(hex, "0123456789abcdef") == ""
+	}
+	if digits {
+		return &AddressError{name, "neither a host name nor an IP address in its usual form"}
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// unpaced lets tests in real time go on at once.
+var unpaced = []HostRule{{Pattern: "*", Spacing: -1}}
+
+// loopback is the range in which tests listen.
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+
+func TestGuardAddresses(t *testing.T) {
+	for _, tt := range []struct {
+		address string
+		kind    string // "": allowed
+	}{
+		{"1.1.1.1", ""}, {"93.184.216.34", ""}, {"9.255.255.255", ""}, {"11.0.0.0", ""},
+		{"0.0.0.0", "unspecified"}, {"0.1.2.3", "unspecified"},
+		{"10.0.0.5", "private"}, {"10.255.255.255", "private"},
+		{"100.63.255.255", ""}, {"100.64.0.0", "carrier-grade NAT"}, {"100.127.255.255", "carrier-grade NAT"}, {"100.128.0.0", ""},
+		{"127.0.0.1", "loopback"}, {"127.255.255.254", "loopback"},
+		{"169.254.169.254", "link-local"},
+		{"172.15.255.255", ""}, {"172.16.0.1", "private"}, {"172.31.255.255", "private"}, {"172.32.0.0", ""},
+		{"192.0.0.1", "reserved"}, {"192.0.2.1", "documentation"}, {"192.0.3.1", ""}, {"192.88.99.1", "reserved"},
+		{"192.168.1.1", "private"}, {"192.169.0.0", ""},
+		{"198.17.255.255", ""}, {"198.18.0.1", "benchmarking"}, {"198.19.255.255", "benchmarking"}, {"198.20.0.0", ""},
+		{"198.51.100.1", "documentation"}, {"203.0.113.1", "documentation"},
+		{"223.255.255.255", ""}, {"224.0.0.1", "multicast"}, {"239.255.255.255", "multicast"},
+		{"240.0.0.1", "reserved"}, {"255.255.255.255", "broadcast"},
+
+		{"2606:4700::1", ""}, {"2a00:1450::1", ""},
+		{"::", "unspecified"}, {"::1", "loopback"},
+		{"::7f00:1", "reserved"}, // IPv4-compatible
+		{"::ffff:127.0.0.1", "loopback"}, {"::ffff:10.0.0.5", "private"}, {"::ffff:1.1.1.1", ""},
+		{"::ffff:0:127.0.0.1", "reserved"}, // IPv4-translated
+		{"64:ff9b::127.0.0.1", "loopback"}, {"64:ff9b::10.0.0.5", "private"}, {"64:ff9b::1.1.1.1", ""},
+		{"64:ff9b:1::1.1.1.1", "reserved"},
+		{"2002:7f00:1::1", "loopback"}, {"2002:c0a8:101::", "private"}, {"2002:101:101::1", ""},
+		{"2001:0:1:2::3", "reserved"}, // Teredo
+		{"2001:10::1", "reserved"},    // ORCHID
+		{"2001:db8::1", "documentation"}, {"3fff::1", "documentation"},
+		{"fc00::1", "private"}, {"fdff::1", "private"}, {"fe80::1", "link-local"}, {"fe80::1%eth0", "link-local"},
+		{"fec0::1", "reserved"}, {"ff02::1", "multicast"}, {"100::1", "reserved"}, {"5f00::1", "reserved"}, {"4000::1", "reserved"},
+	} {
+		g := guard{}
+		err := g.check(netip.MustParseAddr(tt.address), 443)
+		if tt.kind == "" {
+			if err != nil {
+				t.Errorf("%s: %v, want allowed", tt.address, err)
+			}
+			continue
+		}
+		if !errors.Is(err, ErrForbiddenAddress) || !strings.Contains(err.Error(), " "+tt.kind+" address") {
+			t.Errorf("%s: %v, want refused as %s", tt.address, err, tt.kind)
+		}
+	}
+}
+
+func TestGuardPrivateUpstreams(t *testing.T) {
+	private := []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")}
+	for _, tt := range []struct {
+		address string
+		port    uint16
+		moved   bool
+		want    string // of the error; "": allowed
+	}{
+		{"10.1.2.3", 80, false, ""},
+		{"10.2.0.1", 80, false, "10.2.0.1 is a private address: add it to private_upstreams to allow it"},
+		{"::ffff:10.1.2.3", 80, false, ""},
+		{"64:ff9b::10.1.2.3", 80, false, ""},
+		{"64:ff9b::10.2.2.3", 80, false, "10.2.2.3 is a private address: add it to private_upstreams to allow it"},
+		{"fd12::1", 80, false, ""},
+		{"10.1.2.3", 25, false, ""}, // the operator names it
+		{"1.1.1.1", 25, false, "1.1.1.1:25 is at a port of another protocol than HTTP"},
+		{"1.1.1.1", 8080, false, ""},
+		{"10.1.2.3", 80, true, "10.1.2.3 is a private address: a redirect from a public address may not lead there"},
+		{"1.1.1.1", 80, true, ""},
+	} {
+		g := guard{private: private, moved: tt.moved}
+		err := g.check(netip.MustParseAddr(tt.address), tt.port)
+		if got := errorText(err); got != tt.want {
+			t.Errorf("%s port %d (moved: %v): %q, want %q", tt.address, tt.port, tt.moved, got, tt.want)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// Whatever notation a URL has for the loopback address, a poll does not get there.
+func TestGuardNotations(t *testing.T) {
+	asked := make(chan string, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Host }))
+	defer s.Close()
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	c := New()
+	defer c.Close()
+	c.Apply(Settings{Hosts: unpaced})
+	for _, host := range []string{
+		"127.0.0.1", "127.0.0.2", "localhost", "LOCALHOST", "localhost.", "127.0.0.1.", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]",
+		"[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "0.0.0.0", "[::]",
+		"2130706433", "0x7f000001", "0X7F000001", "017700000001", "127.1", "127.0.1", "0177.0.0.1", "0x7f.0.0.1", "0x7f.1", "127.0.0.1.0x",
+		"00000127.0.0.1", "127.0.0.01", "127.0.0.0x1", "4294967297", "\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021",
+	} {
+		a := c.Poll(t.Context(), ask("http://"+host+":"+port+"/"))
+		if a.Failure != policy.FailureAddress && a.Failure != policy.FailureNotStarted {
+			t.Errorf("%s: failure %q (%v), want %q", host, a.Failure, a.Err, policy.FailureAddress)
+		}
+		if !a.Asked.IsZero() {
+			t.Errorf("%s was asked", host)
+		}
+	}
+	if len(asked) != 0 {
+		t.Errorf("%d requests came through, the first to %q", len(asked), <-asked)
+	}
+}
+
+func TestGuardLetsListedAddressesThrough(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, feedBody) }))
+	defer s.Close()
+	c := New()
+	defer c.Close()
+	c.Apply(Settings{Hosts: unpaced})
+	if a := c.Poll(t.Context(), ask(s.URL)); a.Failure != policy.FailureAddress || a.Err.Error() != "127.0.0.1 is a loopback address: add it to private_upstreams to allow it" {
+		t.Errorf("unlisted: failure %q: %v", a.Failure, a.Err)
+	}
+	c.Apply(Settings{Private: loopback, Hosts: unpaced})
+	if a := c.Poll(t.Context(), ask(s.URL)); a.Failure != "" {
+		t.Errorf("listed: failure %q: %v", a.Failure, a.Err)
+	}
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	if a := c.Poll(t.Context(), ask("http://localhost:"+port)); a.Failure != "" {
+		t.Errorf("listed, by name: failure %q: %v", a.Failure, a.Err)
+	}
+}
+
+func TestOddNumber(t *testing.T) {
+	for name, odd := range map[string]bool{
+		"example.com": false, "1.example.com": false, "example.1com": false, "127.0.0.1": false, "::1": false, "0x7f.example": false,
+		"a.0xg": false, "1": true, "1.2.3": true, "1.2.3.4.5": true, "example.123": true, "0x": true, "a.0xff": true, "256.1.1.1": true,
+	} {
+		if got := oddNumber(name) != nil; got != odd {
+			t.Errorf("%q: refused %v, want %v", name, got, odd)
+		}
+	}
+}
+
+// guardedClient polls over the network as if each host had been resolved to the
+// given address, past the real guard.
+func (n *memnet) guardedClient(t *testing.T, settings Settings, addresses map[string]string) *Client {
+	c := n.client(t, settings)
+	c.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		host, port, _ := net.SplitHostPort(address)
+		resolved := net.JoinHostPort(addresses[host], port)
+		g := ctx.Value(guardKey{}).(*guard)
+		if err := g.control(ctx, network, resolved, nil); err != nil {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+		}
+		g.connected(resolved)
+		return n.dial(ctx, network, address)
+	}
+	return c
+}
+
+func TestGuardOnEachHop(t *testing.T) {
+	addresses := map[string]string{"public.example": "93.184.216.34", "other.example": "93.184.216.35", "nas.example": "10.0.0.5", "wiki.example": "10.0.0.6", "secret.example": "10.9.9.9"}
+	for _, tt := range []struct {
+		name  string
+		chain []string
+		want  string // part of the error; "": followed to the end
+	}{
+		{"public", []string{"public.example", "other.example"}, ""},
+		{"private, listed", []string{"nas.example"}, ""},
+		{"private to private, listed", []string{"nas.example", "wiki.example"}, ""},
+		{"private to public", []string{"nas.example", "public.example"}, ""},
+		{"private, not listed", []string{"secret.example"}, "secret.example: 10.9.9.9 is a private address: add it to private_upstreams to allow it"},
+		{"private to private, not listed", []string{"nas.example", "secret.example"}, "add it to private_upstreams"},
+		{"public to private, not listed", []string{"public.example", "secret.example"}, "10.9.9.9 is a private address: a redirect from a public address may not lead there"},
+		{"public to private, listed", []string{"public.example", "nas.example"}, "10.0.0.5 is a private address: a redirect from a public address may not lead there"},
+		{"private to public to private", []string{"nas.example", "public.example", "wiki.example"}, "a redirect from a public address may not lead there"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				for i, host := range tt.chain {
+					if i+1 < len(tt.chain) {
+						n.say(host+":80", answerText(302, "", "Location: http://"+tt.chain[i+1]+"/"))
+					} else {
+						n.say(host+":80", ok(feedBody))
+					}
+				}
+				c := n.guardedClient(t, Settings{Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}, addresses)
+				a := c.Poll(t.Context(), ask("http://"+tt.chain[0]+"/"))
+				if tt.want == "" {
+					if a.Failure != "" || len(n.requests()) != len(tt.chain) {
+						t.Errorf("failure %q: %v", a.Failure, a.Err)
+					}
+					return
+				}
+				if a.Failure != policy.FailureAddress || !errors.Is(a.Err, ErrForbiddenAddress) || !strings.Contains(a.Err.Error(), tt.want) {
+					t.Errorf("failure %q: %v, want %q", a.Failure, a.Err, tt.want)
+				}
+				if got := len(n.requests()); got != len(tt.chain)-1 {
+					t.Errorf("%d requests, want %d", got, len(tt.chain)-1)
+				}
+			})
+		})
+	}
+}

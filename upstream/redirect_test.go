@@ -1,0 +1,262 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+func TestLocation(t *testing.T) {
+	for _, tt := range []struct{ name, from, location, want, failure string }{
+		{"absolute", "http://example.com/a", "http://example.net/b?c#d", "http://example.net/b?c", ""},
+		{"to https", "http://example.com/a", "https://example.com/a", "https://example.com/a", ""},
+		{"path", "http://example.com/a/b?c", "/d", "http://example.com/d", ""},
+		{"relative", "http://example.com/a/b?c", "d/../e?f", "http://example.com/a/e?f", ""},
+		{"query alone", "http://example.com/a/b?c", "?d", "http://example.com/a/b?d", ""},
+		{"bare question mark", "http://example.com/a?b", "?", "http://example.com/a?", ""},
+		{"network path", "https://example.com/a", "//example.net/b", "https://example.net/b", ""},
+		{"escapes kept", "http://example.com/a", "/%7eu/%2f?a=%41&&b=", "http://example.com/%7eu/%2f?a=%41&&b=", ""},
+		{"case of scheme and host", "http://example.com/a", "HTTP://EXAMPLE.net:80/B", "http://example.net/B", ""},
+		{"other port", "http://example.com/a", "http://example.com:8080/", "http://example.com:8080/", ""},
+		{"beyond ASCII", "http://example.com/a", "/f\u00fcr?q=\u00e4", "http://example.com/f%C3%BCr?q=%C3%A4", ""},
+		{"Latin-1", "http://example.com/a", "/f\xfcr", "http://example.com/f%FCr", ""},
+		{"spaces", "http://example.com/a", "/b c?d e", "http://example.com/b%20c?d%20e", ""},
+		{"IDN", "http://example.com/a", "http://b\u00fccher.example/", "http://xn--bcher-kva.example/", ""},
+		{"credentials dropped", "http://example.com/a", "http://u:p@example.net/b", "http://example.net/b", ""},
+		{"lone percent sign in the base", "http://example.com/100%", "/b", "http://example.com/b", ""},
+
+		{"empty", "http://example.com/a", "", "", "without a Location"},
+		{"fragment of itself", "http://example.com/a", "#b", "", "goes round in circles"},
+		{"itself", "http://example.com/a", "http://EXAMPLE.com:80/a#x", "", "goes round in circles"},
+		{"bad escape", "http://example.com/a", "/%zz", "", "to something that is no URL"},
+		{"bad host", "http://example.com/a", "http://exa mple/", "", "to something that is no URL"},
+		{"no host", "http://example.com/a", "http:///b", "", "leads astray"},
+		{"no path either", "http://example.com/a", "http:b", "", "leads astray"},
+		{"other scheme", "http://example.com/a", "ftp://example.com/b", "", "leads astray"},
+		{"script", "http://example.com/a", "javascript:alert(1)", "", "leads astray"},
+		{"file", "http://example.com/a", "file:///etc/passwd", "", "leads astray"},
+		{"downgrade", "https://example.com/a", "http://example.com/a", "", "from https to http"},
+		{"much too long", "http://example.com/a", "/" + strings.Repeat("a", maxTarget), "", "leads astray"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPoll(New(), ask(tt.from))
+			from, err := parseTarget(tt.from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.visited[from.key()] = true
+			to, followed := p.follow(from, 302, map[string][]string{"Location": {tt.location}})
+			if to.url != tt.want || followed != (tt.want != "") {
+				t.Errorf("led to %q, want %q (%v)", to.url, tt.want, p.answer.Err)
+			}
+			if tt.failure == "" {
+				if want := []policy.Move{{From: tt.from, To: tt.want, Status: 302}}; !slices.Equal(p.answer.Moves, want) {
+					t.Errorf("moves = %v, want %v", p.answer.Moves, want)
+				}
+				return
+			}
+			if p.answer.Failure != policy.FailureRedirect || !strings.Contains(errorText(p.answer.Err), tt.failure) || len(p.answer.Moves) != 0 {
+				t.Errorf("failure %q, %v; want %q in it", p.answer.Failure, p.answer.Err, tt.failure)
+			}
+		})
+	}
+}
+
+func TestRedirectStatuses(t *testing.T) {
+	for status, follows := range map[int]bool{
+		300: false, 301: true, 302: true, 303: true, 304: false, 305: false, 306: false, 307: true, 308: true, 399: false, 201: false,
+	} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("a.example:80", answerText(status, "", "Location: http://b.example/", "ETag: \"a\""))
+				n.say("b.example:80", ok(feedBody, "ETag: \"b\""))
+				a := n.client(t, Settings{}).Poll(t.Context(), ask("http://a.example/"))
+				if follows {
+					want := []policy.Move{{From: "http://a.example/", To: "http://b.example/", Status: status}}
+					if a.Failure != "" || a.URL != "http://b.example/" || a.Status != 200 || a.Header.Get("ETag") != `"b"` || !slices.Equal(a.Moves, want) {
+						t.Errorf("answer = %+v", a)
+					}
+					return
+				}
+				if a.Failure == "" || a.URL != "http://a.example/" || a.Status != status || len(a.Moves) != 0 || len(n.requests()) != 1 {
+					t.Errorf("answer = %+v", a)
+				}
+			})
+		})
+	}
+}
+
+func TestRedirectLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.serve("chain.example:80", func(r request, w io.Writer) {
+			var left int
+			fmt.Sscanf(r.path(), "/%d", &left)
+			if left == 0 {
+				io.WriteString(w, ok(feedBody))
+				return
+			}
+			io.WriteString(w, answerText(301, "", fmt.Sprintf("Location: /%d", left-1)))
+		})
+		n.serve("loop.example:80", func(r request, w io.Writer) {
+			next := map[string]string{"/a": "/b", "/b": "/c", "/c": "/b#again"}[r.path()]
+			io.WriteString(w, answerText(307, "", "Location: "+next))
+		})
+		c := n.client(t, Settings{})
+		for _, tt := range []struct {
+			url      string
+			failure  policy.Failure
+			requests int
+			status   int
+		}{
+			{"http://chain.example/10", "", 11, 200},
+			{"http://chain.example/11", policy.FailureRedirect, 11, 301},
+			{"http://loop.example/a", policy.FailureRedirect, 3, 307},
+		} {
+			before, started := len(n.requests()), time.Now()
+			a := c.Poll(t.Context(), ask(tt.url))
+			got := n.requests()[before:]
+			if a.Failure != tt.failure || len(got) != tt.requests || a.Status != tt.status || len(a.Moves) != tt.requests-1 {
+				t.Errorf("%s: failure %q (%v) after %d requests and %d moves, status %d", tt.url, a.Failure, a.Err, len(got), len(a.Moves), a.Status)
+			}
+			// Each hop keeps the gap of its host.
+			for i := 1; i < len(got); i++ {
+				if gap := got[i].at.Sub(got[i-1].at); gap < defaultSpacing {
+					t.Errorf("%s: hop %d came %v after the one before", tt.url, i, gap)
+				}
+			}
+			if !a.Asked.Equal(got[0].at) || time.Since(started) < time.Duration(tt.requests-1)*defaultSpacing {
+				t.Errorf("%s: asked %v, want %v", tt.url, a.Asked, got[0].at)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+func TestHopIsAskedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("a.example:80", answerText(301, "", "Location: http://b.example/", "Retry-After: 60"))
+		n.say("b.example:80", answerText(302, "", "Location: http://c.example/"))
+		n.say("c.example:80", ok(feedBody))
+		c := n.client(t, Settings{Hosts: unpaced})
+		var targets []string
+		a := ask("http://a.example/")
+		known := errors.New("known")
+		a.Hop = func(target string) error {
+			targets = append(targets, target)
+			if target == "http://c.example/" {
+				return known
+			}
+			return nil
+		}
+		got := c.Poll(t.Context(), a)
+		if !slices.Equal(targets, []string{"http://b.example/", "http://c.example/"}) {
+			t.Errorf("asked about %q", targets)
+		}
+		if got.Failure != policy.FailureDelegated || got.Err != known || got.URL != "http://b.example/" || len(n.requests()) != 2 {
+			t.Errorf("answer = %+v", got)
+		}
+		want := []policy.Move{
+			{From: "http://a.example/", To: "http://b.example/", Status: 301},
+			{From: "http://b.example/", To: "http://c.example/", Status: 302},
+		}
+		if !slices.Equal(got.Moves, want) {
+			t.Errorf("moves = %v", got.Moves)
+		}
+		// The pause that a hop asked for is its host's.
+		if at, why := c.Ready("http://a.example/other"); time.Until(at) != time.Minute || why != HeldByHost {
+			t.Errorf("a.example is held until %v by %q", at, why)
+		}
+		if at, why := c.Ready("http://b.example/"); !at.IsZero() {
+			t.Errorf("b.example is held until %v by %q", at, why)
+		}
+	})
+}
+
+// A hop to a host that is in a cool-down is not made; the poll's feed waits for it.
+func TestRedirectIntoCooldown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("a.example:80", answerText(302, "", "Location: http://b.example/"))
+		n.say("b.example:80", answerText(429, "", "Retry-After: 3600"))
+		c := n.client(t, Settings{})
+		c.Poll(t.Context(), ask("http://b.example/first"))
+		time.Sleep(time.Minute)
+		a := c.Poll(t.Context(), ask("http://a.example/"))
+		if a.Failure != policy.FailureRateLimited || a.URL != "http://a.example/" || a.Holder != HeldByRedirect || time.Until(a.NotBefore) != 59*time.Minute {
+			t.Errorf("answer = %+v", a)
+		}
+		if got := len(n.requests()); got != 2 {
+			t.Errorf("%d requests, want 2", got)
+		}
+	})
+}
+
+// Two polls that are redirected to each other's host do not wait for each other.
+func TestCrossedRedirects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		for _, pair := range [][2]string{{"a.example", "b.example"}, {"b.example", "a.example"}} {
+			n.serve(pair[0]+":80", func(r request, w io.Writer) {
+				time.Sleep(time.Second)
+				if r.path() == "/" {
+					io.WriteString(w, answerText(302, "", "Location: http://"+pair[1]+"/x"))
+					return
+				}
+				io.WriteString(w, ok(feedBody))
+			})
+		}
+		c := n.client(t, Settings{})
+		answers := make(chan policy.Answer, 2)
+		for _, host := range []string{"a.example", "b.example"} {
+			go func() { answers <- c.Poll(t.Context(), ask("http://"+host+"/")) }()
+		}
+		for range 2 {
+			if a := <-answers; a.Failure != "" {
+				t.Errorf("failure %q: %v", a.Failure, a.Err)
+			}
+		}
+	})
+}
+
+func FuzzLocation(f *testing.F) {
+	for _, location := range []string{
+		"", "/", "//", "///", "?", "#", "..", "http://", "https://b.example/%2f?#", "//u:p@b.example:80", "/%zz", "http:b", "\\\\b.example\\", "/\x00", "/\xff", "http://[::1%25a]/",
+	} {
+		f.Add(location)
+	}
+	f.Fuzz(func(t *testing.T, location string) {
+		p := newPoll(New(), ask("https://a.example/b/c?d"))
+		from, _ := parseTarget("https://a.example/b/c?d")
+		p.visited[from.key()] = true
+		to, ok := p.follow(from, 302, map[string][]string{"Location": {location}})
+		if ok == (p.answer.Failure != "") {
+			t.Fatalf("followed %v with failure %q", ok, p.answer.Failure)
+		}
+		if !ok {
+			return
+		}
+		if to.scheme != "https" || to.user != nil || to.host == "" || !strings.HasPrefix(to.path, "/") {
+			t.Errorf("led to %+v", to)
+		}
+		again, err := parseTarget(to.url)
+		if err != nil || again != to {
+			t.Errorf("%q is read as %+v, then as %+v (%v)", to.url, to, again, err)
+		}
+		if sent := to.requestURL().RequestURI(); strings.ContainsAny(sent, " \r\n\t") || !strings.HasPrefix(sent, "/") {
+			t.Errorf("sends %q", sent)
+		}
+	})
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// accept names the feed types first: some origins answer HTML to anybody else.
+const accept = "application/atom+xml, application/rss+xml, application/feed+json, " +
+	"application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, */*;q=0.1"
+
+// acceptEncoding is the same on every poll: origins that compress make 304s of
+// different ETags otherwise.
+const acceptEncoding = "gzip, br, zstd"
+
+// maxValidator is the longest validator that is sent back, in bytes. A longer one
+// is no use: the request would be refused for its size.
+const maxValidator = 2 << 10
+
+// newRequest is one GET. Everything that is said to an origin is in this file:
+// no Cookie, no Referer, no Cache-Control, no A-IM, no Range, nothing of a reader.
+func newRequest(ctx context.Context, t target, agent string, user *url.Userinfo, v policy.Validators) (r *http.Request, conditional bool) {
+	r = (&http.Request{
+		Method:     http.MethodGet,
+		URL:        t.requestURL(),
+		Host:       t.host,
+		Proto:      "HTTP/1.1",
+		ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header: http.Header{
+			"User-Agent":      {agent},
+			"Accept":          {accept},
+			"Accept-Encoding": {acceptEncoding},
+		},
+	}).WithContext(ctx)
+	// RFC 9110 section 13.1: validators speak of the resource that gave them.
+	if v.URL == t.url {
+		// Both are sent where there are both: an origin may have broken either.
+		conditional = validate(r, "If-None-Match", v.ETag) || conditional
+		conditional = validate(r, "If-Modified-Since", v.LastModified) || conditional
+	}
+	if user != nil {
+		password, _ := user.Password()
+		r.SetBasicAuth(user.Username(), password)
+	}
+	return r, conditional
+}
+
+// validate sets one validator byte for byte, quoted or not. One that no header
+// field can carry is left out: it cannot have come out of one either.
+func validate(r *http.Request, field, value string) bool {
+	if value == "" || len(value) > maxValidator || !httpguts.ValidHeaderFieldValue(value) {
+		return false
+	}
+	r.Header[field] = []string{value}
+	return true
+}
+
+// agent is the User-Agent of a poll on behalf of so many readers.
+func (s *Settings) agent(subscribers int) string {
+	if s.UserAgent != "" {
+		return s.UserAgent
+	}
+	product := "Pollard"
+	if s.Version != "" {
+		product += "/" + strings.ReplaceAll(s.Version, " ", "-")
+	}
+	var about []string
+	if s.Contact != "" {
+		about = append(about, "+"+s.Contact)
+	}
+	if subscribers > 0 {
+		// "subscribers" also of one: publishers' log tools look for that very word.
+		about = append(about, fmt.Sprintf("%d subscribers", subscribers))
+	}
+	if len(about) == 0 {
+		return product
+	}
+	return product + " (" + strings.Join(about, "; ") + ")"
+}

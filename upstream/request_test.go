@@ -1,0 +1,379 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+func TestRequestIsExact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("example.com:80", ok(feedBody))
+		c := n.client(t, Settings{Version: "1.2", Contact: "https://example.org/about"})
+		a := ask("http://example.com/feed.xml")
+		a.Subscribers = 7
+		if got := c.Poll(t.Context(), a); got.Failure != "" || string(got.Body) != feedBody {
+			t.Fatalf("answer = %+v", got)
+		}
+		want := "GET /feed.xml HTTP/1.1\r\n" +
+			"Host: example.com\r\n" +
+			"User-Agent: Pollard/1.2 (+https://example.org/about; 7 subscribers)\r\n" +
+			"Accept: " + accept + "\r\n" +
+			"Accept-Encoding: gzip, br, zstd\r\n" +
+			"\r\n"
+		if got := n.requests(); len(got) != 1 || got[0].head != want {
+			t.Errorf("requests = %+v\nwant one: %q", got, want)
+		}
+	})
+}
+
+func TestRequestTargetIsAsWritten(t *testing.T) {
+	for _, tt := range []struct{ name, url, host, target string }{
+		{"plain", "http://example.com/feed.xml", "example.com", "/feed.xml"},
+		{"no path", "http://example.com", "example.com", "/"},
+		{"query without path", "http://example.com?a=b", "example.com", "/?a=b"},
+		{"case", "HTTP://Example.COM/Feed.XML?A=b&a=B", "example.com", "/Feed.XML?A=b&a=B"},
+		{"escapes", "http://example.com/%7Euser/a%2fb%2Fc%41", "example.com", "/%7Euser/a%2fb%2Fc%41"},
+		{"unreserved not escaped", "http://example.com/~u/!$&'()*+,;=:@", "example.com", "/~u/!$&'()*+,;=:@"},
+		{"illegal characters", "http://example.com/a|b^c`d{e}\"<>[]\\", "example.com", "/a|b^c`d{e}\"<>[]\\"},
+		{"lone percent signs", "http://example.com/100%/%zz?p=%&q=%g", "example.com", "/100%/%zz?p=%&q=%g"},
+		{"order of parameters", "http://example.com/?z=1&a=2&z=0", "example.com", "/?z=1&a=2&z=0"},
+		{"empty parameters", "http://example.com/f?&a=&&=b&", "example.com", "/f?&a=&&=b&"},
+		{"bare question mark", "http://example.com/f?", "example.com", "/f?"},
+		{"bare question mark on the root", "http://example.com?", "example.com", "/?"},
+		{"bare question mark, odd path", "http://example.com/a|b?", "example.com", "/a|b?"},
+		{"second question mark", "http://example.com/f??a?b", "example.com", "/f??a?b"},
+		{"semicolons and plus", "http://example.com/f;v=1?a;b=c+d%20e", "example.com", "/f;v=1?a;b=c+d%20e"},
+		{"dot segments", "http://example.com/a/../b/./c", "example.com", "/a/../b/./c"},
+		{"two slashes", "http://example.com//feed//x", "example.com", "//feed//x"},
+		{"two slashes, odd path", "http://example.com//a%2Fb|c?d|e", "example.com", "//a%2Fb%7Cc?d|e"},
+		{"two slashes, lone percent sign", "http://example.com//100%", "example.com", "//100%25"},
+		{"fragment", "http://example.com/f?a#b?c", "example.com", "/f?a"},
+		{"URL within", "http://example.com/x?u=http://a/b?c", "example.com", "/x?u=http://a/b?c"},
+		{"asterisk", "http://example.com/*", "example.com", "/*"},
+		{"beyond ASCII", "http://example.com/f\u00fcr?q=\u00e4", "example.com", "/f%C3%BCr?q=%C3%A4"},
+		{"Latin-1", "http://example.com/f\xfcr", "example.com", "/f%FCr"},
+		{"space", "http://example.com/a b?c d", "example.com", "/a%20b?c%20d"},
+		{"default port", "http://example.com:80/", "example.com", "/"},
+		{"other port", "http://example.com:8080/", "example.com:8080", "/"},
+		{"address", "http://192.0.2.1/f", "192.0.2.1", "/f"},
+		{"IPv6", "http://[2001:DB8::1]:8080/f", "[2001:db8::1]:8080", "/f"},
+		{"IDN", "http://B\u00fccher.example/f", "xn--bcher-kva.example", "/f"},
+		{"trailing dot", "http://example.com./f", "example.com.", "/f"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				for _, address := range []string{
+					"example.com:80", "example.com:8080", "192.0.2.1:80", "[2001:db8::1]:8080", "xn--bcher-kva.example:80",
+				} {
+					n.say(address, ok(feedBody))
+				}
+				a := n.client(t, Settings{}).Poll(t.Context(), ask(tt.url))
+				if a.Failure != "" {
+					t.Fatalf("poll failed: %v", a.Err)
+				}
+				r := n.requests()[0]
+				if host, _ := r.field("Host"); r.line() != "GET "+tt.target+" HTTP/1.1" || host != tt.host {
+					t.Errorf("sent %q, Host %q; want %q, %q", r.line(), host, tt.target, tt.host)
+				}
+				if want, _, _ := strings.Cut(tt.url, "#"); a.URL != want {
+					t.Errorf("URL = %q, want as asked: %q", a.URL, want)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestTargetOverHTTP2(t *testing.T) {
+	got := make(chan string, 1)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Proto + " " + r.RequestURI
+		w.Write([]byte(feedBody))
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	for _, target := range []string{"/%7Eu/a%2fb?", "//x?&a=&&b", "/a|b?z=1&a="} {
+		c := New(WithTLS(s.Client().Transport.(*http.Transport).TLSClientConfig.Clone()))
+		c.Apply(Settings{Private: loopback})
+		if a := c.Poll(t.Context(), ask(s.URL+target)); a.Failure != "" {
+			t.Fatalf("poll failed: %v", a.Err)
+		}
+		c.Close()
+		if sent, want := <-got, "HTTP/2.0 "+target; sent != want {
+			t.Errorf("sent %q, want %q", sent, want)
+		}
+	}
+}
+
+func TestMalformedURLsAreNotAsked(t *testing.T) {
+	var n memnet
+	c := n.client(t, Settings{})
+	for _, url := range []string{
+		"", "example.com", "ftp://example.com/", "//example.com/", "http://", "http:///x", "http://:80/",
+		"http://exa mple.com/", "http://example.com:x/", "http://example.com/a\r\nX: y", "http://example.com/\x00",
+		"file:///etc/passwd", "http://[::1/", "http://exam\u00ad\u2260ple.com./", "http://./", "http://example.com/" + strings.Repeat("a", maxTarget),
+	} {
+		if a := c.Poll(t.Context(), ask(url)); a.Failure != policy.FailureNotStarted || a.Err == nil || !a.Asked.IsZero() || a.At.IsZero() {
+			t.Errorf("%q: answer = %+v", url, a)
+		}
+	}
+}
+
+func TestValidatorsByteForByte(t *testing.T) {
+	const url = "http://example.com/feed"
+	for _, tt := range []struct {
+		name, etag, modified string
+		noETag, noModified   bool
+	}{
+		{name: "both", etag: `"abc"`, modified: "Mon, 02 Jan 2006 15:04:05 GMT"},
+		{name: "weak", etag: `W/"abc"`},
+		{name: "suffix", etag: `"abc-gzip"`},
+		{name: "two dashes", etag: `"abc--gzip"`},
+		{name: "unquoted", etag: `abc`},
+		{name: "half quoted", etag: `"abc`},
+		{name: "doubly quoted", etag: `""abc""`},
+		{name: "lower-case weak", etag: `w/"abc"`},
+		{name: "list", etag: `"a", "b"`},
+		{name: "spaces and tab inside", etag: "\"a b\tc\""},
+		{name: "obs-text", etag: "\"\xfc\x80\xff\""},
+		{name: "UTF-8", etag: "\"\u00fc\""},
+		{name: "wrong day", modified: "Fri, 02 Jan 2006 15:04:05 GMT"},
+		{name: "zone", modified: "Mon, 02 Jan 2006 15:04:05 +0000"},
+		{name: "lower-case month", modified: "mon, 02 jan 2006 15:04:05 gmt"},
+		{name: "two-digit year", modified: "Monday, 02-Jan-06 15:04:05 GMT"},
+		{name: "no date at all", modified: "yesterday"},
+		{name: "control character", etag: "\"a\x01b\"", modified: "x", noETag: true},
+		{name: "line break", etag: "\"a\"\r\nCookie: x", modified: "x", noETag: true},
+		{name: "too long", etag: strings.Repeat("a", maxValidator+1), noETag: true},
+		{name: "none"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("example.com:80", answerText(304, ""))
+				a := ask(url)
+				a.Validators = policy.Validators{URL: url, ETag: tt.etag, LastModified: tt.modified}
+				got := n.client(t, Settings{}).Poll(t.Context(), a)
+				r := n.requests()[0]
+				etag, hasETag := r.field("If-None-Match")
+				modified, hasModified := r.field("If-Modified-Since")
+				wantETag, wantModified := tt.etag != "" && !tt.noETag, tt.modified != "" && !tt.noModified
+				if hasETag != wantETag || hasETag && etag != tt.etag {
+					t.Errorf("If-None-Match: %q (%v), want %q (%v)", etag, hasETag, tt.etag, wantETag)
+				}
+				if hasModified != wantModified || hasModified && modified != tt.modified {
+					t.Errorf("If-Modified-Since: %q (%v), want %q (%v)", modified, hasModified, tt.modified, wantModified)
+				}
+				want := policy.FailureNone
+				if !hasETag && !hasModified {
+					want = policy.FailureUnasked
+				}
+				if got.Failure != want {
+					t.Errorf("304: failure %q, want %q", got.Failure, want)
+				}
+			})
+		})
+	}
+}
+
+// What an origin sent as a validator comes back to it, to the byte.
+func TestValidatorsRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("example.com:80", ok(feedBody, "ETag:  \xfc\xff unquoted -gzip \t", "Last-Modified:\tFri, 2 feb 06 1:2:3 +0000  "))
+		c := n.client(t, Settings{})
+		a := ask("http://example.com/")
+		first := c.Poll(t.Context(), a)
+		a.Validators = policy.Validators{URL: first.URL, ETag: first.Header.Get("ETag"), LastModified: first.Header.Get("Last-Modified")}
+		c.Poll(t.Context(), a)
+		etag, _ := n.requests()[1].field("If-None-Match")
+		modified, _ := n.requests()[1].field("If-Modified-Since")
+		if etag != "\xfc\xff unquoted -gzip" || modified != "Fri, 2 feb 06 1:2:3 +0000" {
+			t.Errorf("sent back %q, %q", etag, modified)
+		}
+	})
+}
+
+func TestValidatorsAreBoundToTheirURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("example.com:80", answerText(302, "", "Location: http://example.net/b"))
+		n.say("example.net:80", answerText(304, ""))
+		c := n.client(t, Settings{})
+		a := ask("http://example.com/a")
+		for _, tt := range []struct {
+			bound string
+			want  []bool // conditional, by request
+		}{
+			{"http://example.com/a", []bool{true, false}},
+			{"http://example.net/b", []bool{false, true}},
+			{"http://example.org/", []bool{false, false}},
+			{"", []bool{false, false}},
+		} {
+			before := len(n.requests())
+			a.Validators = policy.Validators{URL: tt.bound, ETag: `"a"`, LastModified: "x"}
+			c.Poll(t.Context(), a)
+			var got []bool
+			for _, r := range n.requests()[before:] {
+				_, etag := r.field("If-None-Match")
+				_, modified := r.field("If-Modified-Since")
+				got = append(got, etag && modified)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("bound to %q: conditional %v, want %v", tt.bound, got, tt.want)
+			}
+		}
+	})
+}
+
+func TestUserAgent(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		settings    Settings
+		subscribers int
+		want        string
+	}{
+		{"nothing known", Settings{}, 0, "Pollard"},
+		{"version", Settings{Version: "1.0"}, 0, "Pollard/1.0"},
+		{"contact", Settings{Version: "1.0", Contact: "https://example.org"}, 0, "Pollard/1.0 (+https://example.org)"},
+		{"subscribers", Settings{Version: "1.0"}, 3, "Pollard/1.0 (3 subscribers)"},
+		{"one", Settings{}, 1, "Pollard (1 subscribers)"},
+		{"all", Settings{Version: "1.0", Contact: "mailto:a@example.org"}, 12, "Pollard/1.0 (+mailto:a@example.org; 12 subscribers)"},
+		{"replaced", Settings{UserAgent: "Mine/2", Version: "1.0", Contact: "x"}, 12, "Mine/2"},
+		{"line break", Settings{UserAgent: "Mine/2\r\nCookie: x"}, 0, "Mine/2Cookie: x"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("example.com:80", ok(feedBody))
+				a := ask("http://example.com/")
+				a.Subscribers = tt.subscribers
+				n.client(t, tt.settings).Poll(t.Context(), a)
+				if got, _ := n.requests()[0].field("User-Agent"); got != tt.want {
+					t.Errorf("User-Agent: %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Cookies are set on every hop and never returned; a redirect leaves no Referer.
+func TestNothingIsCarriedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("example.com:80", answerText(302, "", "Location: https-less", "Set-Cookie: a=b", "Refresh: 0"))
+		c := n.client(t, Settings{Hosts: unpaced})
+		for range 3 {
+			c.Poll(t.Context(), ask("http://example.com/"))
+		}
+		for _, r := range n.requests() {
+			for line := range strings.SplitSeq(strings.TrimSpace(r.head), "\r\n") {
+				name, _, _ := strings.Cut(line, ":")
+				if !slices.Contains([]string{"Host", "User-Agent", "Accept", "Accept-Encoding"}, name) && !strings.HasPrefix(line, "GET ") {
+					t.Errorf("sent %q", line)
+				}
+			}
+		}
+	})
+}
+
+func TestCredentials(t *testing.T) {
+	const basic = "Basic dTpwQHNz" // u:p@ss
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		moved := func(to string) string { return answerText(302, "", "Location: "+to) }
+		n.say("a.example.com:80", moved("http://a.example.com:8080/1"))
+		n.say("a.example.com:8080", ok(feedBody))
+		n.say("b.example.com:80", moved("http://x:y@c.example.com/2"))
+		n.say("c.example.com:80", moved("http://b.example.com:81/3"))
+		n.say("b.example.com:81", ok(feedBody))
+		for _, tt := range []struct {
+			url  string
+			want []string
+		}{
+			{"http://u:p%40ss@a.example.com:8080/0", []string{basic}},
+			{"http://u:p%40ss@a.example.com/0", []string{basic, ""}}, // the port is part of the origin
+			{"http://u:p%40ss@b.example.com/0", []string{basic, "", ""}},
+			{"http://a.example.com/0", []string{"", ""}},
+		} {
+			before := len(n.requests())
+			a := n.client(t, Settings{Hosts: unpaced}).Poll(t.Context(), ask(tt.url))
+			if a.Failure != "" {
+				t.Errorf("%s: %v", tt.url, a.Err)
+			}
+			var got []string
+			for _, r := range n.requests()[before:] {
+				value, _ := r.field("Authorization")
+				got = append(got, value)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("%s: Authorization %q, want %q", tt.url, got, tt.want)
+			}
+		}
+	})
+}
+
+// Within their origin credentials stay; once a chain has left it they are gone.
+func TestCredentialsOverRedirects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		next := map[string]string{"/0": "/1", "/1": "http://example.net/2", "/3": "/4"}
+		n.serve("example.com:80", func(r request, w io.Writer) {
+			if to := next[r.path()]; to != "" {
+				w.Write([]byte(answerText(301, "", "Location: "+to)))
+				return
+			}
+			w.Write([]byte(ok(feedBody)))
+		})
+		n.say("example.net:80", answerText(301, "", "Location: http://example.com/3"))
+		a := n.client(t, Settings{}).Poll(t.Context(), ask("http://u:p@example.com/0"))
+		if a.Failure != "" || a.URL != "http://example.com/4" {
+			t.Fatalf("answer from %q: %v", a.URL, a.Err)
+		}
+		if a.Moves[0].To != "http://u:p@example.com/1" || a.Moves[1].To != "http://example.net/2" {
+			t.Errorf("moves = %+v", a.Moves)
+		}
+		var got []bool
+		for _, r := range n.requests() {
+			_, sent := r.field("Authorization")
+			got = append(got, sent)
+		}
+		if want := []bool{true, true, false, false, false}; !slices.Equal(got, want) {
+			t.Errorf("credentials sent: %v, want %v", got, want)
+		}
+	})
+}
+
+func FuzzTarget(f *testing.F) {
+	for _, rest := range []string{"", "/", "a%2fb?", "?&a=&&b", "a|b^c", "%zz?%", "//x", "*", "..", "a;b,c:d@e"} {
+		f.Add(rest)
+	}
+	f.Fuzz(func(t *testing.T, rest string) {
+		written, _, _ := strings.Cut("/"+rest, "#")
+		target, err := parseTarget("http://example.com" + written)
+		if err != nil {
+			return
+		}
+		u := target.requestURL()
+		sent := u.RequestURI()
+		if u.Host != "example.com" || !strings.HasPrefix(sent, "/") || strings.ContainsFunc(sent, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+			t.Fatalf("%q is sent as %q", written, sent)
+		}
+		plain := !strings.ContainsFunc(written, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+		if plain && !strings.HasPrefix(written, "//") && sent != written {
+			t.Errorf("%q is sent as %q", written, sent)
+		}
+	})
+}
