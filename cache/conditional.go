@@ -10,8 +10,12 @@ import (
 
 // notModified evaluates a request's conditions (RFC 9110 section 13.2.2): where
 // there is an If-None-Match, If-Modified-Since does not count.
-func notModified(h http.Header, p *prepared) bool {
-	if tags := h["If-None-Match"]; len(tags) > 0 {
+func (p *prepared) notModified(h http.Header) bool {
+	return p.answers(h["If-None-Match"], h["If-Modified-Since"])
+}
+
+func (p *prepared) answers(tags, dates []string) bool {
+	if len(tags) > 0 {
 		for _, list := range tags {
 			if p.anyTag(list) {
 				return true
@@ -19,8 +23,8 @@ func notModified(h http.Header, p *prepared) bool {
 		}
 		return false
 	}
-	if dates := h["If-Modified-Since"]; len(dates) == 1 {
-		if dates[0] == p.lastModified[0] {
+	if len(dates) == 1 {
+		if len(p.lastModified) == 1 && dates[0] == p.lastModified[0] {
 			return true // what a good reader sends: our own text
 		}
 		// RFC 9110 section 13.1.3: a field that is no valid date is ignored.
@@ -48,6 +52,41 @@ func (p *prepared) anyTag(list string) bool {
 			return true
 		}
 	}
+}
+
+// Standing is how the validators of a request compare with a feed's versions.
+type Standing int
+
+// What a request's validators can be.
+const (
+	Unconditional Standing = iota // there are none
+	Current                       // of the present version: the answer is a 304
+	Earlier                       // of a version before
+	Unknown                       // of nothing that readers have been given: invented, damaged, or long past
+)
+
+// Standing compares a request's validators with the feed's versions, for whoever
+// wants to judge its reader. It polls nothing.
+func (f *Feed) Standing(h http.Header) Standing {
+	tags, dates := h["If-None-Match"], h["If-Modified-Since"]
+	if len(tags) == 0 && len(dates) == 0 {
+		return Unconditional
+	}
+	m := &f.state.Load().memo
+	if m.Version.Tag != "" {
+		now := prepared{tag: m.Version.Tag, originTag: m.Version.OriginTag, modified: m.Version.LastModified}
+		if now.answers(tags, dates) {
+			return Current
+		}
+	}
+	for i := range m.Past {
+		before := prepared{tag: m.Past[i].Tag}
+		switch {
+		case len(tags) > 0 && before.answers(tags, nil), len(tags) == 0 && dates[0] == m.Past[i].LastModified.Format(http.TimeFormat):
+			return Earlier
+		}
+	}
+	return Unknown
 }
 
 // cutTag takes the first entity tag off a list, without W/ and quotes. Readers

@@ -76,7 +76,7 @@ func TestConditions(t *testing.T) {
 			for _, f := range c.headers {
 				h.Add(f[0], f[1])
 			}
-			if got := notModified(h, p); got != c.want {
+			if got := p.notModified(h); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -159,7 +159,7 @@ func FuzzIfNoneMatch(f *testing.F) {
 	p := sample(f, strings.Repeat("a feed ", 1000))
 	f.Fuzz(func(t *testing.T, list string) {
 		h := http.Header{"If-None-Match": {list}}
-		got := notModified(h, p)
+		got := p.notModified(h)
 		if got && !strings.Contains(list, p.tag) && !strings.Contains(list, "*") && !strings.Contains(list, opaque(p.originTag)) {
 			t.Errorf("%q names nothing of ours", list)
 		}

@@ -102,7 +102,10 @@ type memo struct {
 	// Muted is until when the ETag is left out of conditional requests therefore.
 	Muted time.Time `json:"muted,omitzero"`
 
-	Version  version         `json:"version,omitzero"`
+	Version version `json:"version,omitzero"`
+	// Past are the versions before it that readers may still hold, the newest first.
+	Past []past `json:"past,omitempty"`
+
 	History  policy.History  `json:"history"`
 	Decision policy.Decision `json:"decision"`
 	Last     last            `json:"last,omitzero"`
@@ -115,6 +118,16 @@ type memo struct {
 	// Asked is when a reader asked for the feed, as of the last commit.
 	Asked time.Time `json:"asked,omitzero"`
 }
+
+// past is what is remembered of an earlier version: what readers have of it.
+type past struct {
+	Tag          string    `json:"tag"`
+	LastModified time.Time `json:"last_modified"`
+}
+
+// maxPast is how many earlier versions are remembered: those of a day or two of a
+// busy feed.
+const maxPast = 16
 
 // moved is a permanent redirect and since when it has been seen without a break.
 type moved struct {

@@ -186,7 +186,7 @@ func (g *gateway) do(method, url string, headers ...string) *httptest.ResponseRe
 	w := httptest.NewRecorder()
 	f, err := g.Feed(url)
 	if err == nil {
-		err = f.Serve(w, r)
+		_, err = f.Serve(w, r)
 	}
 	if u, ok := err.(*cache.Unavailable); ok {
 		w.WriteHeader(u.Status)

@@ -185,7 +185,7 @@ func (w *witness) read(g *gateway, url string) {
 		return
 	}
 	resp := httptest.NewRecorder()
-	err = f.Serve(resp, httptest.NewRequest(http.MethodGet, "/", nil))
+	_, err = f.Serve(resp, httptest.NewRequest(http.MethodGet, "/", nil))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

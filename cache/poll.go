@@ -186,6 +186,9 @@ func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
 		// Numbers are never used twice, also where a body was lost: memory and store
 		// tell versions apart by them.
 		next.Version = max(next.Version, m.Version.Number) + 1
+		if known := m.Version; known.Tag != "" {
+			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
+		}
 		m.Version = v.version
 		m.Version.Number = next.Version
 	}

@@ -414,3 +414,37 @@ func TestOutcomeThatCannotBeCommittedIsThrownAwayWhole(t *testing.T) {
 		}
 	})
 }
+
+func TestStandingOfValidators(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		n := 0
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { n++; return ok(rss(n, ""), "ETag", fmt.Sprintf(`"%d"`, n)) }).open()
+		defer g.close()
+		first := g.get(feedURL).Header()
+		time.Sleep(25 * time.Hour)
+		second := g.get(feedURL).Header()
+		f, err := g.Feed(feedURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range map[string]struct {
+			header http.Header
+			want   cache.Standing
+		}{
+			"none":             {http.Header{}, cache.Unconditional},
+			"tag":              {http.Header{"If-None-Match": {second.Get("Etag")}}, cache.Current},
+			"date":             {http.Header{"If-Modified-Since": {second.Get("Last-Modified")}}, cache.Current},
+			"origin's tag":     {http.Header{"If-None-Match": {`"2"`}}, cache.Current},
+			"earlier tag":      {http.Header{"If-None-Match": {first.Get("Etag")}}, cache.Earlier},
+			"earlier date":     {http.Header{"If-Modified-Since": {first.Get("Last-Modified")}}, cache.Earlier},
+			"invented tag":     {http.Header{"If-None-Match": {`"x"`}}, cache.Unknown},
+			"invented date":    {http.Header{"If-Modified-Since": {"Thu, 01 Jan 1970 00:00:00 GMT"}}, cache.Unknown},
+			"unreadable date":  {http.Header{"If-Modified-Since": {"now"}}, cache.Unknown},
+			"old tag new date": {http.Header{"If-None-Match": {first.Get("Etag")}, "If-Modified-Since": {second.Get("Last-Modified")}}, cache.Earlier},
+		} {
+			if got := f.Standing(c.header); got != c.want {
+				t.Errorf("%s: got %d, want %d", name, got, c.want)
+			}
+		}
+	})
+}

@@ -20,7 +20,7 @@ const coldPatience = time.Minute
 //
 // It fails with an [Unavailable], and has written nothing, where there is no
 // version to serve.
-func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) error {
+func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
 	now := f.cache.now()
 	f.touch(now)
 	s, how := f.state.Load(), hit
@@ -31,12 +31,17 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) error {
 	p := f.content(r.Context(), s)
 	if p == nil {
 		if p, s, how = f.first(r.Context(), s, how); p == nil {
-			return f.unavailable(s, f.cache.now())
+			return Sent{}, f.unavailable(s, f.cache.now())
 		}
 		now = f.cache.now()
 	}
-	f.write(w, r, p, s, how, now)
-	return nil
+	return f.write(w, r, p, s, how, now), nil
+}
+
+// Sent is what a reader was sent.
+type Sent struct {
+	Status int   // 200 or 304
+	Bytes  int64 // of body
 }
 
 // touch remembers that a reader has asked. It wakes the prefetching of a feed
@@ -80,16 +85,16 @@ func (f *Feed) first(ctx context.Context, s *state, how served) (*prepared, *sta
 }
 
 // write sends the version as the request's conditions and codings want it.
-func (f *Feed) write(w http.ResponseWriter, r *http.Request, p *prepared, s *state, how served, now time.Time) {
+func (f *Feed) write(w http.ResponseWriter, r *http.Request, p *prepared, s *state, how served, now time.Time) Sent {
 	rep := p.negotiate(r.Header)
 	h := w.Header()
 	f.headers(h, p, s, how, now)
 	h["Etag"] = rep.etag
-	if notModified(r.Header, p) {
+	if p.notModified(r.Header) {
 		// RFC 9110 section 15.4.5: the header fields of the 200 that steer caches,
 		// and no description of a body that is not there.
 		w.WriteHeader(http.StatusNotModified)
-		return
+		return Sent{Status: http.StatusNotModified}
 	}
 	if rep.encoding != nil {
 		h["Content-Encoding"] = rep.encoding
@@ -97,8 +102,10 @@ func (f *Feed) write(w http.ResponseWriter, r *http.Request, p *prepared, s *sta
 	h["Content-Type"] = p.contentType
 	h["Content-Length"] = rep.length
 	w.WriteHeader(http.StatusOK)
+	sent := Sent{Status: http.StatusOK}
 	if r.Method != http.MethodHead {
-		// The reader may have left; nobody is there to be told.
-		_, _ = w.Write(rep.body)
+		n, _ := w.Write(rep.body) // the reader may have left; nobody is there to be told
+		sent.Bytes = int64(n)
 	}
+	return sent
 }
