@@ -146,6 +146,7 @@ func (g *gateway) open() *gateway {
 func (g *gateway) disk() cache.Store {
 	g.t.Helper()
 	if g.dir == "" {
+		g.memory = g.memory.Reopen()
 		return g.memory
 	}
 	store, err := bolt.Open(g.dir)

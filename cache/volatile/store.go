@@ -8,6 +8,7 @@ package volatile
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -22,39 +23,72 @@ type Store struct {
 	records map[cache.ID]cache.Record
 	bodies  map[cache.ID]cache.Body
 	latest  time.Time
+	closed  bool
+}
+
+// ErrClosed says that the store has been closed.
+var ErrClosed = errors.New("store: closed")
+
+// Reopen returns an open store with what this one holds: a restart, for those who
+// simulate one. The store itself must have been closed.
+func (s *Store) Reopen() *Store {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return &Store{records: s.records, bodies: s.bodies, latest: s.latest}
+}
+
+// usable reports why an operation may not be carried out. The caller holds mu.
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed {
+		return ErrClosed
+	}
+	return ctx.Err()
 }
 
 // Reserve implements [cache.Store].
 func (s *Store) Reserve(ctx context.Context, claims []cache.Claim) ([]cache.Grant, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
 	if s.records == nil {
 		s.records, s.bodies = make(map[cache.ID]cache.Record), make(map[cache.ID]cache.Body)
 	}
 	grants := make([]cache.Grant, len(claims))
+	granted, latest := false, time.Time{}
 	for i, c := range claims {
 		r := s.records[c.ID]
-		if r.Token == c.Token {
-			r.ID, r.URL, r.Token, r.Next = c.ID, c.URL, r.Token+1, ceil(c.Next)
+		first := !slices.ContainsFunc(claims[:i], func(before cache.Claim) bool { return before.ID == c.ID })
+		if first && r.Token == c.Token {
+			if r.Token == 0 {
+				r.ID, r.URL = c.ID, c.URL
+			}
+			r.Token, r.Next = r.Token+1, ceil(c.Next)
 			s.records[c.ID] = r
-			s.saw(c.Now)
-			grants[i].OK = true
+			grants[i].OK, granted = true, true
 		}
 		grants[i].Schedule = r.Schedule
+		if c.Now.After(latest) {
+			latest = c.Now
+		}
+	}
+	if granted {
+		s.saw(latest)
 	}
 	return grants, nil
 }
 
 // Commit implements [cache.Store].
 func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if o.Body != nil && o.Body.Version == 0 {
+		return errors.New("store: version 0 is no version")
+	}
 	r, ok := s.records[o.ID]
 	if !ok || r.Token != o.Token {
 		return cache.ErrFenced
@@ -62,7 +96,7 @@ func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
 	r.Next, r.Memo = ceil(o.Next), slices.Clone(o.Memo)
 	if o.Body != nil {
 		r.Version = o.Body.Version
-		s.bodies[o.ID] = *o.Body
+		s.bodies[o.ID] = copied(*o.Body)
 	}
 	s.records[o.ID] = r
 	s.saw(o.Now)
@@ -70,9 +104,12 @@ func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
 }
 
 // Load implements [cache.Store].
-func (s *Store) Load(_ context.Context, id cache.ID) (cache.Record, error) {
+func (s *Store) Load(ctx context.Context, id cache.ID) (cache.Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if err := s.usable(ctx); err != nil {
+		return cache.Record{}, err
+	}
 	r, ok := s.records[id]
 	if !ok {
 		return r, cache.ErrNoRecord
@@ -82,22 +119,32 @@ func (s *Store) Load(_ context.Context, id cache.ID) (cache.Record, error) {
 }
 
 // Body implements [cache.Store].
-func (s *Store) Body(_ context.Context, id cache.ID) (cache.Body, error) {
+func (s *Store) Body(ctx context.Context, id cache.ID) (cache.Body, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if err := s.usable(ctx); err != nil {
+		return cache.Body{}, err
+	}
 	b, ok := s.bodies[id]
 	if !ok {
 		return b, cache.ErrNoBody
 	}
-	return cache.Body{Version: b.Version, Coded: maps.Clone(b.Coded)}, nil
+	return copied(b), nil
 }
 
 // Scan implements [cache.Store].
-func (s *Store) Scan(_ context.Context, visit func(cache.Record) error) error {
+func (s *Store) Scan(ctx context.Context, visit func(cache.Record) error) error {
 	s.mu.RLock()
+	err := s.usable(ctx)
 	all := slices.Collect(maps.Values(s.records))
 	s.mu.RUnlock()
+	if err != nil {
+		return err
+	}
 	for _, r := range all {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		r.Memo = slices.Clone(r.Memo)
 		if err := visit(r); err != nil {
 			return err
@@ -107,9 +154,12 @@ func (s *Store) Scan(_ context.Context, visit func(cache.Record) error) error {
 }
 
 // Forget implements [cache.Store].
-func (s *Store) Forget(_ context.Context, ids []cache.ID) error {
+func (s *Store) Forget(ctx context.Context, ids []cache.ID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
 	for _, id := range ids {
 		delete(s.records, id)
 		delete(s.bodies, id)
@@ -118,18 +168,35 @@ func (s *Store) Forget(_ context.Context, ids []cache.ID) error {
 }
 
 // Latest implements [cache.Store].
-func (s *Store) Latest(context.Context) (time.Time, error) {
+func (s *Store) Latest(ctx context.Context) (time.Time, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if err := s.usable(ctx); err != nil {
+		return time.Time{}, err
+	}
 	return s.latest, nil
 }
 
-// Close implements [cache.Store]. What is stored stays until the store itself goes.
-func (s *Store) Close() error { return nil }
+// Close implements [cache.Store].
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+// copied is a body that shares nothing with the original.
+func copied(b cache.Body) cache.Body {
+	c := cache.Body{Version: b.Version, Coded: make(map[string][]byte, len(b.Coded))}
+	for coding, bytes := range b.Coded {
+		c.Coded[coding] = slices.Clone(bytes)
+	}
+	return c
+}
 
 func (s *Store) saw(now time.Time) {
-	if now.After(s.latest) {
-		s.latest = now.Round(0)
+	if now = ceil(now); now.After(s.latest) {
+		s.latest = now
 	}
 }
 
