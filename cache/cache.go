@@ -185,15 +185,25 @@ func (c *Cache) Feed(url string) (*Feed, error) {
 	return f.(*Feed), nil
 }
 
-// FeedFrom returns the feed of a key that is no URL, with an origin of its own:
-// the feed of a site that this process itself serves. Its key says so by a prefix
-// such as "shield:". The origin may differ from call to call, the last one counts.
-func (c *Cache) FeedFrom(key string, origin Origin) (*Feed, error) {
+// A Site is an origin that this process itself serves, for one or more feeds.
+type Site interface {
+	Origin
+	// Rules are the operator's rules for the site's feeds.
+	Rules() policy.Rules
+}
+
+// FeedFrom returns the feed of a site under a key that is no URL, which a prefix
+// such as "shield:" makes sure of. The site may differ from call to call, as
+// configurations come and go: the last one counts.
+func (c *Cache) FeedFrom(key string, site Site) (*Feed, error) {
 	f, err := c.Feed(key)
-	if err == nil {
-		f.own.Store(&origin)
+	if err != nil {
+		return nil, err
 	}
-	return f, err
+	if known := f.site.Load(); known == nil || *known != site {
+		f.site.Store(&site)
+	}
+	return f, nil
 }
 
 // known returns the feed of a URL that has a record of its own.

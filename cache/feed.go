@@ -24,9 +24,9 @@ type Feed struct {
 	url    string // canonical
 	state  atomic.Pointer[state]
 	minted atomic.Pointer[minted]
-	asked  atomic.Int64           // when a reader asked last, in Unix seconds
-	pinned atomic.Bool            // configured: never forgotten
-	own    atomic.Pointer[Origin] // of a shielded feed; nil: the cache's, or not known yet
+	asked  atomic.Int64         // when a reader asked last, in Unix seconds
+	pinned atomic.Bool          // configured: never forgotten
+	site   atomic.Pointer[Site] // of a shielded feed; nil: not known yet
 
 	mu     sync.Mutex // guards what follows
 	flight *flight
@@ -45,11 +45,25 @@ func (f *Feed) origin() Origin {
 	if !f.shielded() {
 		return f.cache.origin
 	}
-	if o := f.own.Load(); o != nil {
-		return *o
+	if site := f.site.Load(); site != nil {
+		return *site
 	}
 	return nil
 }
+
+// rules are the operator's for this feed.
+func (f *Feed) rules() policy.Rules {
+	if site := f.site.Load(); site != nil {
+		return (*site).Rules()
+	}
+	return f.cache.settings.Load().Rules(f.url)
+}
+
+// Due reports whether a reader who asks now causes a poll.
+func (f *Feed) Due() bool { return f.state.Load().due(f.cache.now()) }
+
+// Hints are what the feed's document says.
+func (f *Feed) Hints() *policy.Hints { return &f.state.Load().memo.History.Hints }
 
 // Vary is the header fields of requests, in lower case, by which the origin of a
 // shielded feed tells its readers apart.

@@ -27,8 +27,6 @@ type served struct {
 	joined  bool   // the poll was made for another reader as well
 }
 
-var hit = served{}
-
 // forwarded describes a poll that the response waited for.
 func forwarded(before, after *state, joined, done bool) served {
 	if !done || after.memo.Last.At.Equal(before.memo.Last.At) {

@@ -65,6 +65,28 @@ func (c *Cache) Accounts() []Account {
 	return all
 }
 
+// Keys are the keys of all feeds that begin so, in no particular order.
+func (c *Cache) Keys(prefix string) (keys []string) {
+	c.feeds.Range(func(key, _ any) bool {
+		if strings.HasPrefix(key.(string), prefix) {
+			keys = append(keys, key.(string))
+		}
+		return true
+	})
+	return keys
+}
+
+// Knows reports whether there is a feed of this key.
+func (c *Cache) Knows(key string) bool { return c.known(key) != nil }
+
+// Changes is the usual time between two entries of a feed; 0: not known.
+func (c *Cache) Changes(key string) time.Duration {
+	if f := c.known(key); f != nil {
+		return f.state.Load().memo.History.Rhythm.Median
+	}
+	return 0
+}
+
 func (f *Feed) account(now time.Time) Account {
 	s := f.state.Load()
 	m := &s.memo
@@ -148,7 +170,7 @@ func (c *Cache) Refresh(ctx context.Context, url string) (Account, error) {
 		if s.outstanding() {
 			return Account{}, &TooEarly{s.Next, "a poll was reserved and its outcome is not known"}
 		}
-		floor := c.settings.Load().Rules(url).MinInterval
+		floor := f.rules().MinInterval
 		if until := s.memo.Last.At.Add(floor); until.After(now) {
 			return Account{}, &TooEarly{until, "the last poll is less than min_interval ago"}
 		}
@@ -180,6 +202,13 @@ func (c *Cache) Forget(ctx context.Context, url string) error {
 	f := c.known(url)
 	if f == nil {
 		return fmt.Errorf("%w: %s", ErrUnknownFeed, url)
+	}
+	// A poll under way would bring back what it knew.
+	f.mu.Lock()
+	fl := f.flight
+	f.mu.Unlock()
+	if fl != nil && !fl.wait(ctx, coldPatience, c.now()) {
+		return fmt.Errorf("%s is being polled: try again in a minute", url)
 	}
 	if !f.pinned.Load() {
 		return c.forget(ctx, []*Feed{f})

@@ -141,7 +141,7 @@ func (f *Feed) newVersion(known version, a policy.Answer, d *policy.Document, ha
 		Since:        now,
 	}
 	if f.shielded() {
-		v.Header, v.Vary = siteFields(a.Header), varyFields(a.Header)
+		v.Header, v.Vary = siteFields(a.Header), VaryFields(a.Header)
 	}
 	return v
 }

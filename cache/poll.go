@@ -48,7 +48,7 @@ func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
 		f.postpone(s, at, why)
 		return
 	}
-	rules := f.cache.settings.Load().Rules(f.url)
+	rules := f.rules()
 	s, granted := f.reserve(ctx, s, rules, now)
 	if !granted {
 		return

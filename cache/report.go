@@ -54,7 +54,13 @@ func (f *Feed) log(p Poll) {
 	if p.MovedTo != "" {
 		fields = append(fields, zap.String("moved_to", policy.Redact(p.MovedTo)))
 	}
-	if p.Result == ResultFailed || p.Result == ResultGone {
+	failed := p.Result == ResultFailed || p.Result == ResultGone
+	if failed && f.shielded() && p.Failure != policy.FailureStore {
+		// A shield asks to learn what is a feed: its site has many things that are none.
+		f.cache.log().Debug("polled", append(fields, zap.String("failure", string(p.Failure)), errField(p.Err))...)
+		return
+	}
+	if failed {
 		fields = append(fields, zap.String("failure", string(p.Failure)), zap.Int("failures", p.Failures), errField(p.Err))
 		f.cache.log().Warn("polled", fields...)
 		return

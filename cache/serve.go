@@ -21,9 +21,18 @@ const coldPatience = time.Minute
 // It fails with an [Unavailable], and has written nothing, where there is no
 // version to serve.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
+	return f.ServeAfter(Waited{}, w, r)
+}
+
+// Waited is what a reader has waited for before it is served; the zero value:
+// for nothing.
+type Waited struct{ how served }
+
+// ServeAfter is as [Feed.Serve], for a reader who has waited in [Feed.Await].
+func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	now := f.cache.now()
 	f.touch(now)
-	s, how := f.state.Load(), hit
+	s, how := f.state.Load(), waited.how
 	if s.due(now) {
 		s, how = f.refreshed(r.Context(), s, now)
 		now = f.cache.now()
@@ -68,6 +77,16 @@ func (f *Feed) refreshed(ctx context.Context, s *state, now time.Time) (*state, 
 	}
 	done := fl.wait(ctx, d, now)
 	return f.state.Load(), forwarded(s, f.state.Load(), joined, done)
+}
+
+// Await waits for the first poll of a cold feed, and reports whether there is a
+// version then.
+func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
+	now := f.cache.now()
+	if s := f.state.Load(); s.Version == 0 && s.due(now) {
+		_, waited.how = f.refreshed(ctx, s, now)
+	}
+	return waited, f.state.Load().Version != 0
 }
 
 // first waits for the first poll of a cold feed that is under way, though it is

@@ -31,9 +31,9 @@ func siteFields(h http.Header) http.Header {
 	return kept
 }
 
-// varyFields are the request header fields that an answer depends on, apart from
+// VaryFields are the request header fields that an answer depends on, apart from
 // Accept-Encoding, which the cache negotiates itself (RFC 9110 section 12.5.5).
-func varyFields(h http.Header) []string {
+func VaryFields(h http.Header) []string {
 	var names []string
 	for _, line := range h["Vary"] {
 		for name := range strings.SplitSeq(line, ",") {

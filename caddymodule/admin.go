@@ -1,0 +1,219 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/readers"
+)
+
+func init() {
+	caddy.RegisterModule(Admin{})
+}
+
+// Admin shows and steers the running feed poller through Caddy's admin endpoint:
+//
+//	GET    /pollard/feeds         all feeds, with the reason why each waits
+//	GET    /pollard/feeds?url=    one of them
+//	POST   /pollard/refresh?url=  polls one, as far as its origin lets; a shielded
+//	                              one is fetched anew for the next reader
+//	DELETE /pollard/feeds?url=    forgets one
+//	GET    /pollard/readers       who polls, how often, how well
+//	GET    /pollard/readers?url=  for one feed
+//	GET    /pollard/stats         figures of the whole
+type Admin struct{}
+
+// CaddyModule returns the Caddy module information.
+func (Admin) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "admin.api.pollard",
+		New: func() caddy.Module { return new(Admin) },
+	}
+}
+
+// Routes returns the admin routes.
+func (Admin) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{
+		{Pattern: "/pollard/feeds", Handler: methods{
+			http.MethodGet:    showFeeds,
+			http.MethodDelete: forgetFeed,
+		}},
+		{Pattern: "/pollard/refresh", Handler: methods{http.MethodPost: refreshFeed}},
+		{Pattern: "/pollard/readers", Handler: methods{http.MethodGet: showReaders}},
+		{Pattern: "/pollard/stats", Handler: methods{http.MethodGet: showStats}},
+	}
+}
+
+// methods serves a route by the request's method, on the running engine: the
+// admin endpoint comes up before the apps, so it cannot hold on to one.
+type methods map[string]func(w http.ResponseWriter, r *http.Request, e *engine, c *cache.Cache) error
+
+// ServeHTTP implements [caddy.AdminHandler].
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
+	serve, ok := m[r.Method]
+	if !ok {
+		w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(m)), ", "))
+		return apiError(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not for this", r.Method))
+	}
+	e, c := running()
+	if c == nil {
+		return apiError(http.StatusServiceUnavailable, errors.New("no feed poller is running: the configuration has neither a pollard app nor a feed_gateway"))
+	}
+	return serve(w, r, e, c)
+}
+
+func showFeeds(w http.ResponseWriter, r *http.Request, _ *engine, c *cache.Cache) error {
+	if !r.URL.Query().Has("url") {
+		return writeJSON(w, c.Accounts())
+	}
+	feed, err := feedParameter(r)
+	if err != nil {
+		return err
+	}
+	account, err := c.Account(feed)
+	if err != nil {
+		return apiErrorOf(w, err)
+	}
+	return writeJSON(w, account)
+}
+
+func refreshFeed(w http.ResponseWriter, r *http.Request, _ *engine, c *cache.Cache) error {
+	feed, err := feedParameter(r)
+	if err != nil {
+		return err
+	}
+	account, err := c.Refresh(r.Context(), feed)
+	if errors.Is(err, cache.ErrUnknownFeed) {
+		if expired := expireShielded(c, feed); len(expired) > 0 {
+			return writeJSON(w, expired[0])
+		}
+	}
+	if err != nil {
+		return apiErrorOf(w, err)
+	}
+	return writeJSON(w, account)
+}
+
+// expireShielded makes a shielded feed and its variants due, by the URL under
+// which readers know it. The host counts where it is one of the configuration's:
+// a shield that knows none keeps feeds under its own address.
+func expireShielded(c *cache.Cache, feed string) (expired []cache.Account) {
+	_, rest, _ := strings.Cut(feed, "://")
+	_, target, _ := strings.Cut(rest, "/")
+	var byTarget []string
+	for _, key := range c.Keys(shieldPrefix) {
+		plain, _, _ := strings.Cut(key, variantMark)
+		_, keyTarget, _ := strings.Cut(strings.TrimPrefix(plain, shieldPrefix), "/")
+		switch {
+		case plain == shieldPrefix+rest:
+			if account, err := c.Expire(key); err == nil {
+				expired = append(expired, account)
+			}
+		case keyTarget == target:
+			byTarget = append(byTarget, key)
+		}
+	}
+	if len(expired) > 0 {
+		return expired
+	}
+	for _, key := range byTarget {
+		if account, err := c.Expire(key); err == nil {
+			expired = append(expired, account)
+		}
+	}
+	return expired
+}
+
+func showReaders(w http.ResponseWriter, r *http.Request, e *engine, c *cache.Cache) error {
+	o := readers.ReportOptions{About: e.about}
+	if r.URL.Query().Has("url") {
+		feed, err := feedParameter(r)
+		if err != nil {
+			return err
+		}
+		o.Feed = feed
+		if _, rest, _ := strings.Cut(feed, "://"); c.Knows(shieldPrefix + rest) {
+			o.Feed = shieldPrefix + rest
+		}
+	}
+	return writeJSON(w, e.ledger.Report(o))
+}
+
+func forgetFeed(w http.ResponseWriter, r *http.Request, e *engine, c *cache.Cache) error {
+	feed, err := feedParameter(r)
+	if err != nil {
+		return err
+	}
+	if err := e.forget(r.Context(), c, feed); err != nil {
+		return apiErrorOf(w, err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// stats are figures of the poller as a whole.
+type stats struct {
+	Version string `json:"version"`
+	Store   string `json:"store"`
+	cache.Totals
+}
+
+func showStats(w http.ResponseWriter, _ *http.Request, e *engine, c *cache.Cache) error {
+	return writeJSON(w, stats{Version: version(), Store: "bolt " + e.directory, Totals: c.Totals()})
+}
+
+// feedParameter returns the canonical URL that the parameter url names.
+func feedParameter(r *http.Request) (string, error) {
+	raw := r.URL.Query().Get("url")
+	if raw == "" {
+		return "", apiError(http.StatusBadRequest, errors.New("the parameter url is missing: expected ?url=<escaped URL of a feed>"))
+	}
+	feed, err := cache.Canonical(raw)
+	if err != nil {
+		return "", apiError(http.StatusBadRequest, err)
+	}
+	return feed, nil
+}
+
+func apiError(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }
+
+func apiErrorOf(w http.ResponseWriter, err error) error {
+	if errors.Is(err, cache.ErrUnknownFeed) {
+		return apiError(http.StatusNotFound, err)
+	}
+	if early, ok := errors.AsType[*cache.TooEarly](err); ok {
+		wait := int64(time.Until(early.Until)/time.Second) + 1
+		w.Header().Set("Retry-After", strconv.FormatInt(max(wait, 1), 10))
+		return apiError(http.StatusTooManyRequests, err)
+	}
+	return apiError(http.StatusInternalServerError, err)
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	body, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return apiError(http.StatusInternalServerError, fmt.Errorf("encoding the answer: %w", err))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // whoever has left misses nothing
+	return nil
+}
+
+// Interface guards.
+var (
+	_ caddy.AdminRouter  = (*Admin)(nil)
+	_ caddy.AdminHandler = (methods)(nil)
+)

@@ -1,0 +1,141 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
+)
+
+var update = flag.Bool("update", false, "write the JSON of the Caddyfile tests anew")
+
+// separator stands between a Caddyfile and its JSON in testdata/caddyfile.
+const separator = "----------\n"
+
+func adapt(t *testing.T, caddyfile string) ([]byte, error) {
+	t.Helper()
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})
+	return config, err
+}
+
+// Each file in testdata/caddyfile is a Caddyfile, a line of dashes, and the JSON
+// that it stands for. The names of the files are the index.
+func TestCaddyfileToJSON(t *testing.T) {
+	files, err := filepath.Glob("testdata/caddyfile/*.caddyfiletest")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests found: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".caddyfiletest"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			caddyfile, want, _ := strings.Cut(string(text), separator)
+			config, err := adapt(t, caddyfile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			if err := json.Indent(&got, config, "", "\t"); err != nil {
+				t.Fatal(err)
+			}
+			got.WriteByte('\n')
+			if *update {
+				if err := os.WriteFile(file, []byte(caddyfile+separator+got.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if got.String() != want {
+				t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+			}
+		})
+	}
+}
+
+func TestCaddyfileErrors(t *testing.T) {
+	app := func(lines string) string { return "{\n\tpollard {\n" + lines + "\n\t}\n}\n" }
+	gateway := func(lines string) string { return "http://a.test {\n\tfeed_gateway {\n" + lines + "\n\t}\n}\n" }
+	tests := []struct {
+		name      string
+		caddyfile string
+		want      string
+	}{
+		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of contact, default_interval, host, idle_after, jitter, max_body, max_interval, memory, min_interval, prefetch, private_upstreams, store, timeout, unvalidated_interval, user_agent, at Caddyfile:3`},
+		{"app: arguments", "{\n\tpollard now\n}\n", `pollard: unexpected "now": it takes no argument, at Caddyfile:2`},
+		{"app: twice", "{\n\tpollard {\n\t}\n\tpollard {\n\t}\n}\n", "pollard is configured already: write one block with all lines, at Caddyfile:4"},
+		{"a line twice", app("min_interval 1h\nmin_interval 2h"), "min_interval is given twice in one block, at Caddyfile:4"},
+		{"duration: words", app("min_interval often"), `min_interval: "often" is no duration: expected a number with a unit, such as 30s, 15m, 2h or 1d, at Caddyfile:3`},
+		{"duration: no unit", app("timeout 30"), `timeout: "30" is no duration: expected a number with a unit, such as 30s, 15m, 2h or 1d, at Caddyfile:3`},
+		{"duration: zero", app("idle_after 0"), `idle_after: "0" is no positive duration: expected one such as 30s, 15m, 2h or 1d, at Caddyfile:3`},
+		{"duration: negative", app("max_interval -1h"), `max_interval: "-1h" is no positive duration`},
+		{"duration: missing", app("min_interval"), "min_interval: expected a duration such as 30s, 15m, 2h or 1d, at Caddyfile:3"},
+		{"duration: two", app("min_interval 1 h"), `min_interval: unexpected "h": expected a duration such as 30s, 15m, 2h or 1d and nothing more, at Caddyfile:3`},
+		{"duration: centuries", app("min_interval 36500d\nmax_interval 36500d"), "pollard: min_interval is longer than a year"},
+		{"size", app("memory lots"), `memory: "lots" is no size: expected one such as 512KiB, 64MiB or 1GB, at Caddyfile:3`},
+		{"size: zero", app("max_body 0"), `max_body: "0" is no size`},
+		{"percentage: no sign", app("jitter 10"), `jitter: "10" is no percentage: expected 0 or one from 0% to 100%, such as 10%, at Caddyfile:3`},
+		{"percentage: too much", app("jitter 200%"), `jitter: "200%" is no percentage`},
+		{"percentage: not a number", app("jitter NaN%"), `jitter: "NaN%" is no percentage`},
+		{"intervals crossed", app("min_interval 2h\nmax_interval 1h"), "pollard: min_interval 2h is greater than max_interval 1h, at Caddyfile:5"},
+		{"cap below the inherited floor", app("max_interval 30m"), "pollard: max_interval 30m is less than the min_interval 1h that holds here: write a min_interval too, at Caddyfile:4"},
+		{"flag with an argument", app("prefetch on"), `prefetch: unexpected "on": it takes no argument, at Caddyfile:3`},
+		{"store: unknown", app("store redis"), `store: unknown engine "redis": expected bolt [<directory>], at Caddyfile:3`},
+		{"store: postgres", app("store postgres postgres://localhost/"), "store: postgres is not in this build yet: expected bolt [<directory>], at Caddyfile:3"},
+		{"store: missing", app("store"), "store: expected bolt [<directory>], at Caddyfile:3"},
+		{"contact", app("contact me"), `contact: "me" is no contact: expected the URL of a page such as https://example.com/about, or an e-mail address, at Caddyfile:3`},
+		{"cidr", app("private_upstreams 10.0.0.0/99"), `private_upstreams: "10.0.0.0/99" is no address range: expected one such as 192.168.0.0/16 or 2001:db8::/32, at Caddyfile:3`},
+		{"host: pattern", app("host https://example.com {\n}"), `host: "https://example.com" is no host pattern: it holds a slash: expected a host such as example.com, or *.example.com for all hosts below it, at Caddyfile:3`},
+		{"host: twice", app("host example.com {\n}\nhost Example.COM {\n}"), "host Example.COM is given twice, at Caddyfile:5"},
+		{"host: unknown line", app("host example.com {\nmemory 1MiB\n}"), `unrecognized subdirective "memory": expected one of concurrency, default_interval, jitter, max_body, max_interval, min_interval, spacing, timeout, unvalidated_interval, at Caddyfile:4`},
+		{"host: concurrency", app("host example.com {\nconcurrency 0\n}"), `concurrency: "0" is no number from 1, at Caddyfile:4`},
+		{"host: spacing", app("host example.com {\nspacing -2s\n}"), `spacing: "-2s" is no positive duration`},
+		{"host: intervals crossed", app("host example.com {\nmin_interval 2h\nmax_interval 1h\n}"), "host example.com: min_interval 2h is greater than max_interval 1h, at Caddyfile:6"},
+
+		{"gateway: unknown line", gateway("feeds /a https://example.com/"), `unrecognized subdirective "feeds": expected one of allow, clients, cors, deny, feed, opml, pages, token, at Caddyfile:3`},
+		{"gateway: arguments", "http://a.test {\n\tfeed_gateway https://example.com/\n}\n", `feed_gateway: unexpected "https://example.com/": it takes no argument, at Caddyfile:2`},
+		{"feed: no URL", gateway("feed /a"), "feed: expected a path and the URL of the feed, at Caddyfile:3"},
+		{"feed: path", gateway("feed a.xml https://example.com/"), "feed a.xml: the path must begin with a slash: expected feed <path> <url>, at Caddyfile:3"},
+		{"feed: star in the path", gateway("feed /a/* https://example.com/"), "feed /a/*: expected a path without query, fragment or star, at Caddyfile:3"},
+		{"feed: path twice", gateway("feed /a https://example.com/\nfeed /%61 https://example.org/"), "feed /%61 is given twice, at Caddyfile:4"},
+		{"feed: URL", gateway("feed /a example.com/feed"), "feed /a: not a feed URL: it must begin with http:// or https://, at Caddyfile:3"},
+		{"feed: host of the URL", gateway("feed /a https:///feed"), "feed /a: not a feed URL: it names no host, at Caddyfile:3"},
+		{"feed: leftovers", gateway("feed /a https://example.com/ 1h"), `feed: unexpected "1h": expected a path and the URL of the feed and nothing more, at Caddyfile:3`},
+		{"feed: unknown line", gateway("feed /a https://example.com/ {\nspacing 1s\n}"), `unrecognized subdirective "spacing": expected one of default_interval, jitter,`},
+		{"feed: intervals crossed", gateway("feed /a https://example.com/ {\nmin_interval 2d\nmax_interval 1d\n}"), "feed /a: min_interval 48h is greater than max_interval 24h, at Caddyfile:6"},
+		{"allow: pattern", gateway("allow *"), `allow: "*" is no host pattern: a star stands for whole labels`},
+		{"deny: pattern", gateway("deny example.com:80"), `deny: "example.com:80" is no host pattern: a port cannot be part of it`},
+		{"allow: missing", gateway("allow"), "allow: expected hosts such as example.com or *.example.com, at Caddyfile:3"},
+		{"clients", gateway("clients home"), `clients: "home" is no address range: expected one such as 192.168.0.0/16 or 2001:db8::/32, or one of private, any, at Caddyfile:3`},
+		{"clients: any and more", gateway("clients any private"), `clients: "any" leaves nothing for the others to say`},
+		{"token: no secret", gateway("token alice"), "token: expected a name and a secret, such as {env.POLLARD_TOKEN}, at Caddyfile:3"},
+		{"token: a slash", gateway("token alice a/b"), "token alice: the secret may hold letters, digits and signs"},
+		{"token: twice", gateway("token alice a\ntoken alice b"), "token alice is given twice, at Caddyfile:4"},
+		{"opml: two files", gateway("opml a.opml b.opml"), `opml: unexpected "b.opml": expected an OPML file and nothing more, at Caddyfile:3`},
+		{"pages", gateway("pages on"), `pages: "on" is not known: expected off, at Caddyfile:3`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := adapt(t, tt.caddyfile)
+			if err == nil {
+				t.Fatal("it was taken")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got\n%s\nwant\n%s", err, tt.want)
+			}
+			if !strings.Contains(err.Error(), "Caddyfile:") {
+				t.Errorf("without file and line: %s", err)
+			}
+		})
+	}
+}

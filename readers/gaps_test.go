@@ -1,0 +1,99 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestMedianGap(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		seconds []int64
+		want    int64
+	}{
+		{"none", nil, 0},
+		{"one", []int64{3600}, 3600},
+		{"regular", slices.Repeat([]int64{3601}, 99), 3601},
+		{"longer than any bound", []int64{9e6, 9e6}, 9e6},
+		{"very short", []int64{5, 5, 5}, 5},
+	} {
+		var g gaps
+		for _, s := range tc.seconds {
+			g.add(time.Duration(s) * time.Second)
+		}
+		if got := g.median(); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestMedianGapIsGoodToATenth(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for _, mean := range []float64{60, 246, 900, 3600, 14_400, 86_400, 604_800} {
+		var g, half gaps
+		var all []int64
+		for i := range 500 {
+			s := int64(mean*0.3 + rnd.ExpFloat64()*mean*0.7)
+			all = append(all, s)
+			if i%2 == 0 {
+				half.add(time.Duration(s) * time.Second)
+			} else {
+				g.add(time.Duration(s) * time.Second)
+			}
+		}
+		g.merge(&half)
+		slices.Sort(all)
+		exact := float64(all[250])
+		if got := float64(g.median()); math.Abs(got-exact) > exact/10 {
+			t.Errorf("mean %.0f s: median %.0f s, exactly %.0f s", mean, got, exact)
+		}
+		sum := int64(0)
+		for _, b := range g.list() {
+			sum += b.Count
+		}
+		if sum != 500 {
+			t.Errorf("mean %.0f s: %d gaps listed", mean, sum)
+		}
+	}
+}
+
+func TestGapBoundsAscend(t *testing.T) {
+	if !slices.IsSorted(gapBounds[:]) {
+		t.Error("bounds are not sorted")
+	}
+}
+
+func TestDistinct(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 3, 10, 60, 180, 1000, 50_000} {
+		worst, sum := 0.0, 0.0
+		for trial := range uint64(40) {
+			var a, b distinct
+			rnd := rand.New(rand.NewPCG(trial, 7))
+			for i := range n {
+				h := rnd.Uint64()
+				for range 3 { // seen often, counted once
+					a.add(h)
+				}
+				if i%2 == 0 {
+					b.add(h)
+				}
+			}
+			a.merge(&b)
+			got := float64(a.count())
+			if n <= 1 && got != float64(n) {
+				t.Fatalf("%d are %v", n, got)
+			}
+			worst = max(worst, math.Abs(got-float64(n)))
+			sum += got
+		}
+		if mean := sum / 40; math.Abs(mean-float64(n)) > 0.1*float64(n) || worst > 0.5*float64(n)+1 {
+			t.Errorf("%d are %.1f on average, wrong by %.0f at worst", n, mean, worst)
+		}
+	}
+}

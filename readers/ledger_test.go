@@ -1,0 +1,369 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// poll is a GET that is answered with 10 kB, as most readers ask.
+func poll(at time.Time, userAgent, client string) Request {
+	return Request{
+		Time: at, Feed: feed, UserAgent: userAgent, Client: netip.MustParseAddr(client), Method: "GET",
+		Compressible: true, Status: 200, Bytes: 10_000,
+	}
+}
+
+// conditional makes a request one that a 304 answers.
+func conditional(r Request) Request {
+	r.IfNoneMatch, r.Validators, r.Status, r.Bytes = "\"tag\"", ValidatorsCurrent, 304, 200
+	return r
+}
+
+func TestLedgerCounts(t *testing.T) {
+	l := NewLedger(Options{Seed: 1})
+	at := start()
+	first := poll(at, "A/1 (3 subscribers; feed-id=7)", "192.0.2.1")
+	head := first
+	head.Method, head.Bytes = "HEAD", 300
+	second := conditional(poll(at.Add(time.Hour), "A/1 (5 subscribers; feed-id=7)", "192.0.2.200"))
+	second.IfModifiedSince = "then"
+	limited := poll(at.Add(2*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
+	limited.Status, limited.Bytes, limited.Early, limited.SkipHours = 429, 100, true, HoursOf([]int{2})
+	plain := poll(at.Add(3*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
+	plain.Compressible, plain.Status, plain.Referer, plain.Validators, plain.IfNoneMatch = false, 406, true, ValidatorsUnknown, "x"
+	failed := poll(at.Add(4*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
+	failed.Method, failed.Status, failed.Validators, failed.Bytes = "POST", 502, ValidatorsEarlier, 0
+	for _, r := range []Request{first, head, second, limited, plain, failed} {
+		l.Note(r)
+	}
+
+	r := l.Report(ReportOptions{})
+	if len(r.Readers) != 1 || len(r.Families) != 1 || len(r.Feeds) != 1 {
+		t.Fatalf("%d readers, %d families, %d feeds", len(r.Readers), len(r.Families), len(r.Feeds))
+	}
+	row := r.Readers[0]
+	if row.UserAgent != "A/2 (4 subscribers; feed-id=7)" || row.Family != "A" || row.Network != "192.0.2.0/24" || row.FeedID != "7" || row.Subscribers != 4 {
+		t.Errorf("reader %+v", row)
+	}
+	if r.Feeds[0].Feed != feed || r.Feeds[0].Subscribers != 4 || r.Families[0].Subscribers != 4 || r.Families[0].Network != "" {
+		t.Errorf("feed %+v, family %+v", r.Feeds[0], r.Families[0])
+	}
+	want := Counts{
+		Requests: 6, Bytes: 20_600, Polls: 5, ShareConditional: 0.5, ShareCompressed: 0.75, MedianGap: 3600,
+		Gaps: []Gap{{3600, 3900, 4}}, Addresses: 3, Networks: 1, Methods: Methods{4, 1, 1}, Answers: Answers{2, 1, 1, 1, 1},
+		Conditions: Conditions{2, 1, 1, 1, 1}, Early: 1, InSkipHours: 1, Referers: 1, First: at, Last: at.Add(4 * time.Hour),
+	}
+	for name, got := range map[string]Counts{"reader": row.Counts, "family": r.Families[0].Counts, "feed": r.Feeds[0].Counts, "total": r.Total} {
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s:\n%+v\nwant\n%+v", name, got, want)
+		}
+	}
+}
+
+func TestLedgerTellsReadersApart(t *testing.T) {
+	base := poll(start(), "A/1 (1 subscribers; feed-id=1)", "192.0.2.1")
+	for _, tc := range []struct {
+		name              string
+		other             func(*Request)
+		readers, families int
+	}{
+		{"the same", func(*Request) {}, 1, 1},
+		{"an update, a changed address and more subscribers", func(r *Request) {
+			r.UserAgent, r.Client = "A/2 (2 subscribers; feed-id=1)", netip.MustParseAddr("192.0.2.9")
+		}, 1, 1},
+		{"another network", func(r *Request) { r.Client = netip.MustParseAddr("192.0.3.1") }, 2, 1},
+		{"another feed ID", func(r *Request) { r.UserAgent = "A/1 (1 subscribers; feed-id=2)" }, 2, 1},
+		{"another token", func(r *Request) { r.Token = "family" }, 2, 1},
+		{"another program", func(r *Request) { r.UserAgent = "B/1" }, 2, 2},
+		{"another feed", func(r *Request) { r.Feed += "?2" }, 1, 1},
+		{"no address", func(r *Request) { r.Client = netip.Addr{} }, 2, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := NewLedger(Options{})
+			other := base
+			tc.other(&other)
+			l.Note(base)
+			l.Note(other)
+			r := l.Report(ReportOptions{})
+			if len(r.Readers) != tc.readers || len(r.Families) != tc.families {
+				t.Errorf("%d readers of %d families, want %d of %d", len(r.Readers), len(r.Families), tc.readers, tc.families)
+			}
+		})
+	}
+}
+
+// Requests within seconds are one poll; a reader that never stops is not.
+func TestPolls(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		seconds []int
+		polls   int64
+		median  int64
+	}{
+		{"once", []int{0}, 1, 0},
+		{"a HEAD before each GET", []int{0, 1, 3600, 3601, 7200, 7201}, 3, 3600},
+		{"every second", []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 3, 5},
+		{"a log slightly out of order", []int{0, 3600, 3599, 7200}, 3, 3600},
+		{"a clock set back by a day", []int{86_400, 90_000, 0, 3600}, 4, 3600},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := NewLedger(Options{})
+			for _, s := range tc.seconds {
+				l.Note(poll(start().Add(time.Duration(s)*time.Second), "A/1", "192.0.2.1"))
+			}
+			if got := l.Report(ReportOptions{}).Total; got.Polls != tc.polls || got.MedianGap != tc.median {
+				t.Errorf("%d polls, median gap %d s; want %d, %d s", got.Polls, got.MedianGap, tc.polls, tc.median)
+			}
+		})
+	}
+}
+
+func TestReportChooses(t *testing.T) {
+	l := NewLedger(Options{})
+	for i, url := range []string{"https://a.example/", "https://b.example/", "https://b.example/"} {
+		r := poll(start().Add(time.Duration(i)*time.Hour), fmt.Sprintf("Reader%c/1", 'A'+i), "192.0.2.1")
+		r.Feed = url
+		l.Note(r)
+	}
+	if r := l.Report(ReportOptions{Feed: "https://b.example/"}); len(r.Feeds) != 1 || len(r.Families) != 2 || r.Total.Requests != 2 {
+		t.Errorf("of one feed: %+v", r)
+	}
+	if r := l.Report(ReportOptions{Limit: 1}); len(r.Feeds) != 1 || r.Feeds[0].Requests != 2 || len(r.Readers) != 1 || r.Total.Requests != 3 {
+		t.Errorf("limited: %+v", r)
+	}
+	l.Forget("https://b.example/")
+	if r := l.Report(ReportOptions{}); len(r.Feeds) != 1 || len(r.Readers) != 1 || r.Total.Requests != 1 {
+		t.Errorf("after forgetting one: %+v", r)
+	}
+}
+
+func TestReportOrder(t *testing.T) {
+	l := NewLedger(Options{})
+	for i, n := range []int{3, 9, 1, 9} {
+		for j := range n {
+			l.Note(poll(start().Add(time.Duration(j)*time.Hour), fmt.Sprintf("R%c/1", 'a'+i), "192.0.2.1"))
+		}
+	}
+	var order []string
+	for _, row := range l.Report(ReportOptions{}).Families {
+		order = append(order, row.Family)
+	}
+	if want := []string{"Rb", "Rd", "Ra", "Rc"}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+}
+
+// Whoever reads the JSON may rely on lists being lists.
+func TestEmptyReportHasNoNull(t *testing.T) {
+	l := NewLedger(Options{})
+	check := func() {
+		t.Helper()
+		text, err := json.Marshal(l.Report(ReportOptions{}))
+		if err != nil || strings.Contains(string(text), "null") {
+			t.Errorf("%s, %v", text, err)
+		}
+	}
+	check()
+	l.Note(poll(start(), "", "192.0.2.1"))
+	check()
+}
+
+func TestSubscribersAreCountedOncePerFeedID(t *testing.T) {
+	l := NewLedger(Options{})
+	for i, r := range []struct{ agent, client string }{
+		{"A/1 (7 subscribers; feed-id=1)", "192.0.2.1"},
+		{"A/1 (9 subscribers; feed-id=1)", "198.51.100.1"}, // the same ones, from another network, later
+		{"A/1 (2 subscribers; feed-id=2)", "192.0.2.1"},
+		{"B/1 (30 subscribers)", "192.0.2.1"},
+		{"C/1", "192.0.2.1"},
+	} {
+		l.Note(poll(start().Add(time.Duration(i)*time.Minute), r.agent, r.client))
+	}
+	r := l.Report(ReportOptions{})
+	if got := r.Feeds[0].Subscribers; got != 41 {
+		t.Errorf("%d subscribers of the feed, want 9 + 2 + 30", got)
+	}
+	if got := r.Families[0].Subscribers; got != 11 {
+		t.Errorf("%d subscribers by %s, want 9 + 2", got, r.Families[0].Family)
+	}
+}
+
+// A million readers with as many User-Agents and feeds cost no more than the
+// capacity, and are all in the totals.
+func TestLedgerIsBounded(t *testing.T) {
+	l := NewLedger(Options{Readers: 1000, Feeds: 100})
+	g := NewGate(1000)
+	defence := Defence{Unconditional: time.Hour, MaxRate: Rate{10, time.Hour}}
+	at := start()
+	fill := func(from, to int) uint64 {
+		for i := from; i < to; i++ {
+			r := poll(at.Add(time.Duration(i)*time.Millisecond), "R"+strconv.Itoa(i/8)+"/1", "192.0.2.1")
+			r.Client = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, byte(i >> 16), byte(i >> 8), byte(i)})
+			r.Feed = feed + "?" + strconv.Itoa(i%1009)
+			if v := g.Judge(defence, r); v.Status != 0 {
+				t.Fatalf("the first request of reader %d is refused: %s", i, v.Reason)
+			}
+			g.Answered(defence, r)
+			l.Note(r)
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	few := fill(0, 20_000)
+	many := fill(20_000, 1_000_000)
+	if many > few+few/4+1<<20 {
+		t.Errorf("heap of %d bytes after 20,000 readers, of %d after a million", few, many)
+	}
+	if n := l.readers.len(); n > 1000 {
+		t.Errorf("%d readers are remembered", n)
+	}
+	if n := g.guests.len() + g.fleets.len(); n > 1250 {
+		t.Errorf("a gate of 1000 remembers %d", n)
+	}
+	r := l.Report(ReportOptions{})
+	if r.Total.Requests != 1_000_000 || r.Total.Bytes != 10_000_000_000 || r.Forgotten != int64(1_000_000-len(r.Readers)) {
+		t.Errorf("%d requests, %d bytes in total, %d readers forgotten", r.Total.Requests, r.Total.Bytes, r.Forgotten)
+	}
+}
+
+// No full address may be in what the ledger and the gate tell or hold as text.
+func TestReportHasNoAddress(t *testing.T) {
+	l := NewLedger(Options{})
+	for _, client := range []string{"192.0.2.77", "2001:db8:1:2:aaaa:bbbb:cccc:dddd"} {
+		l.Note(poll(start(), "A/1", client))
+	}
+	text, _ := json.Marshal(l.Report(ReportOptions{}))
+	for _, secret := range []string{"2.77", "aaaa", "dddd"} {
+		if strings.Contains(string(text), secret) {
+			t.Errorf("%q is in %s", secret, text)
+		}
+	}
+	l.readers.each(func(c *record) {
+		if c.network != c.network.Masked() {
+			t.Errorf("%v is stored", c.network)
+		}
+	})
+}
+
+func TestSameSeedSameReport(t *testing.T) {
+	run := func() string {
+		l := NewLedger(Options{Readers: 100, Seed: 9})
+		for i := range 5000 {
+			r := poll(start().Add(time.Duration(i)*time.Second), fmt.Sprintf("R%d/1", i*i%701), "192.0.2.1")
+			r.Client = netip.AddrFrom4([4]byte{10, byte(i % 7), 0, byte(i)})
+			l.Note(r)
+		}
+		text, _ := json.Marshal(l.Report(ReportOptions{}))
+		return string(text)
+	}
+	if run() != run() {
+		t.Error("two runs differ")
+	}
+}
+
+func TestKnownReaderAllocatesNothing(t *testing.T) {
+	l, g := NewLedger(Options{}), NewGate(0)
+	d := Defence{Unconditional: time.Hour, SkipHours: true, RequireCompression: true, MaxRate: Rate{10, time.Hour}}
+	r := conditional(poll(start(), "AntennaPod/3.3.2", "192.0.2.1"))
+	if n := testing.AllocsPerRun(100, func() {
+		r.Time = r.Time.Add(time.Minute)
+		g.Judge(d, r)
+		g.Answered(d, r)
+		l.Note(r)
+	}); n > 0 {
+		t.Errorf("%v allocations for a known reader", n)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	l, g := NewLedger(Options{Readers: 50, Feeds: 5}), NewGate(50)
+	d := Defence{Unconditional: time.Hour}
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := range 2000 {
+				r := poll(start().Add(time.Duration(i)*time.Second), fmt.Sprintf("R%d/1", i%97), "192.0.2.1")
+				r.Feed = fmt.Sprint(worker, i%11)
+				g.Judge(d, r)
+				g.Answered(d, r)
+				l.Note(r)
+				switch i % 500 {
+				case 0:
+					l.Report(ReportOptions{})
+				case 250:
+					l.Forget("nothing")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := l.Report(ReportOptions{}).Total.Requests; got != 8000 {
+		t.Errorf("%d requests in total", got)
+	}
+}
+
+func BenchmarkNote(b *testing.B) {
+	requests := manyReaders()
+	l := NewLedger(Options{})
+	for i := range requests {
+		l.Note(requests[i])
+	}
+	b.Run("one after the other", func(b *testing.B) {
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			r := requests[i%len(requests)]
+			r.Time = r.Time.Add(time.Duration(i) * time.Second)
+			l.Note(r)
+		}
+	})
+	b.Run("in parallel", func(b *testing.B) {
+		b.RunParallel(func(p *testing.PB) {
+			for i := 0; p.Next(); i++ {
+				l.Note(requests[i%len(requests)])
+			}
+		})
+	})
+}
+
+func BenchmarkGate(b *testing.B) {
+	requests := manyReaders()
+	g := NewGate(0)
+	d := Defence{Unconditional: time.Hour, SkipHours: true, RequireCompression: true, MaxRate: Rate{10, time.Hour}}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		r := requests[i%len(requests)]
+		g.Judge(d, r)
+		g.Answered(d, r)
+	}
+}
+
+func BenchmarkReport(b *testing.B) {
+	l := NewLedger(Options{})
+	for _, r := range manyReaders() {
+		l.Note(r)
+	}
+	for b.Loop() {
+		l.Report(ReportOptions{})
+	}
+}
+
+func manyReaders() []Request {
+	var list []Request
+	for i := range 1000 {
+		list = append(list, conditional(poll(start(), fmt.Sprintf("Mozilla/5.0 (compatible; Reader%d/2.0; +https://example.org/reader; 3 subscribers)", i%100), fmt.Sprintf("10.0.%d.1", i%256))))
+	}
+	return list
+}

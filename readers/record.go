@@ -1,0 +1,189 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// onePoll is within what requests count as one poll: some readers send a HEAD or
+// two before each GET. It is counted from the first one, so that a reader that
+// asks every second has short gaps and not one endless poll.
+const onePoll = 5 * time.Second
+
+// record is what is kept of some requests: those of one reader or family for one
+// feed, or all for one feed.
+type record struct {
+	feed    string
+	feedKey uint64
+	agent   agent        // of the latest request
+	network netip.Prefix // of a reader; the latest one in a family's
+	token   string
+
+	began, last, poll int64 // first and latest request, start of the latest poll; Unix nanoseconds
+
+	requests, bytes                             int64
+	gets, heads                                 int64 // methods; the others are the rest
+	full, notModified, limited, refused, failed int64 // answers: 200, 304, 429, other 4xx, 5xx
+	byETag, byDate                              int64 // requests with If-None-Match, If-Modified-Since
+	conditional                                 int64 // GETs with either
+	whole                                       int64 // GETs without either, or with invented ones
+	current, earlier, unknown                   int64 // what the validators were
+	identity                                    int64 // GETs that accept no compression
+	packed, plain                               size  // full answers, compressed and not
+	early                                       int64 // requests that came while a 429's wait was running
+	skipped                                     int64 // requests in the feed's skip hours
+	referers                                    int64
+	polls                                       int64
+	gaps                                        gaps
+	readers, networks                           distinct
+	subscribers                                 int64 // the latest number declared
+}
+
+// size is a number of answers and the bytes that they had.
+type size struct{ count, bytes int64 }
+
+func (s *size) add(bytes int64) { s.count++; s.bytes += bytes }
+
+func (s *size) merge(o size) { s.count += o.count; s.bytes += o.bytes }
+
+// visitor is who made a request.
+type visitor struct {
+	agent      agent
+	identity   uint64 // User-Agent, full address and token
+	network    netip.Prefix
+	networkKey uint64
+	token      string
+}
+
+func (c *record) note(r *Request, v *visitor) {
+	c.agent, c.network, c.token = v.agent, v.network, v.token
+	if v.agent.Subscribers > 0 {
+		c.subscribers = v.agent.Subscribers
+	}
+	c.readers.add(v.identity)
+	c.networks.add(v.networkKey)
+	c.time(r.Time.UnixNano())
+	c.requests++
+	c.bytes += r.Bytes
+	if r.Referer {
+		c.referers++
+	}
+	if r.Early {
+		c.early++
+	}
+	if r.SkipHours.Contains(r.Time) {
+		c.skipped++
+	}
+	c.condition(r)
+	c.answer(r)
+}
+
+// time notes when a request came.
+func (c *record) time(at int64) {
+	gap := time.Duration(at - c.poll)
+	switch {
+	case c.requests == 0:
+		c.began, c.poll, c.last, c.polls = at, at, at, 1
+	case gap >= onePoll:
+		c.polls++
+		c.poll = at
+		c.gaps.add(gap)
+	case gap < -time.Hour: // the clock was set back: a new start, without a gap
+		c.polls++
+		c.poll = at
+	}
+	c.began, c.last = min(c.began, at), max(c.last, at)
+}
+
+// condition notes what a request asks for.
+func (c *record) condition(r *Request) {
+	if r.IfNoneMatch != "" {
+		c.byETag++
+	}
+	if r.IfModifiedSince != "" {
+		c.byDate++
+	}
+	switch r.Validators {
+	case ValidatorsCurrent:
+		c.current++
+	case ValidatorsEarlier:
+		c.earlier++
+	case ValidatorsUnknown:
+		c.unknown++
+	}
+	switch r.Method {
+	case http.MethodHead:
+		c.heads++
+	case http.MethodGet:
+		c.gets++
+		if r.Conditional() {
+			c.conditional++
+		}
+		if r.whole() {
+			c.whole++
+		}
+		if !r.Compressible {
+			c.identity++
+		}
+	}
+}
+
+// answer notes what a request got.
+func (c *record) answer(r *Request) {
+	switch {
+	case r.Status == http.StatusOK:
+		c.full++
+		if r.Method == http.MethodGet {
+			if r.Compressible {
+				c.packed.add(r.Bytes)
+			} else {
+				c.plain.add(r.Bytes)
+			}
+		}
+	case r.Status == http.StatusNotModified:
+		c.notModified++
+	case r.Status == http.StatusTooManyRequests:
+		c.limited++
+	case r.Status >= 500:
+		c.failed++
+	case r.Status >= 400:
+		c.refused++
+	}
+}
+
+// merge adds what another record counts. What names the record becomes that of
+// the one with the later request.
+func (c *record) merge(o *record) {
+	if c.requests == 0 || o.began < c.began {
+		c.began = o.began
+	}
+	if c.requests == 0 || o.last >= c.last {
+		c.agent, c.network, c.token, c.last, c.poll = o.agent, o.network, o.token, o.last, o.poll
+		c.feed, c.feedKey = o.feed, o.feedKey
+		if o.subscribers > 0 {
+			c.subscribers = o.subscribers
+		}
+	}
+	for _, sum := range [...]struct {
+		to   *int64
+		from int64
+	}{
+		{&c.requests, o.requests}, {&c.bytes, o.bytes}, {&c.gets, o.gets}, {&c.heads, o.heads},
+		{&c.full, o.full}, {&c.notModified, o.notModified}, {&c.limited, o.limited},
+		{&c.refused, o.refused}, {&c.failed, o.failed}, {&c.byETag, o.byETag}, {&c.byDate, o.byDate},
+		{&c.conditional, o.conditional}, {&c.whole, o.whole}, {&c.current, o.current},
+		{&c.earlier, o.earlier}, {&c.unknown, o.unknown}, {&c.identity, o.identity},
+		{&c.early, o.early}, {&c.skipped, o.skipped}, {&c.referers, o.referers}, {&c.polls, o.polls},
+	} {
+		*sum.to += sum.from
+	}
+	c.packed.merge(o.packed)
+	c.plain.merge(o.plain)
+	c.gaps.merge(&o.gaps)
+	c.readers.merge(&o.readers)
+	c.networks.merge(&o.networks)
+}

@@ -1,0 +1,220 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// ReportOptions choose what a report tells.
+type ReportOptions struct {
+	Feed  string                  // of this feed alone; empty: all
+	Limit int                     // rows per list; 0: all
+	About func(feed string) About // what is known of a feed; nil: nothing
+}
+
+// Report is what is known of readers. Its lists are sorted by requests, most
+// first, and never nil.
+type Report struct {
+	Total    Counts    `json:"total"`
+	Feeds    []FeedRow `json:"feeds"`
+	Readers  []Row     `json:"readers"`  // a family at a network, with a feed ID and a token
+	Families []Row     `json:"families"` // a User-Agent family over all networks
+
+	Capacity  int   `json:"capacity"`  // how many readers of feeds are remembered
+	Forgotten int64 `json:"forgotten"` // how many gave way: they count in the totals alone
+}
+
+// Row is a reader, or a family.
+type Row struct {
+	UserAgent   string   `json:"user_agent"` // of the latest request
+	Family      string   `json:"family"`
+	Kind        Kind     `json:"kind"`
+	Network     string   `json:"network,omitempty"` // of a reader: IPv4 /24 or IPv6 /64
+	FeedID      string   `json:"feed_id,omitempty"`
+	Token       string   `json:"token,omitempty"` // its name
+	Feeds       int64    `json:"feeds"`
+	Subscribers int64    `json:"subscribers"` // declared; 0: none were
+	Score       string   `json:"score"`       // A to F; "-": too few requests
+	Reasons     []string `json:"reasons"`     // the three that matter most
+	Judged      int64    `json:"judged_as"`   // how many readers the score takes them for, summed over feeds
+	Counts
+}
+
+// FeedRow is all requests for a feed.
+type FeedRow struct {
+	Feed        string `json:"feed"`
+	Subscribers int64  `json:"subscribers"` // declared by aggregators, who count once per feed ID
+	Counts
+}
+
+// Counts are the figures of some requests.
+type Counts struct {
+	Requests         int64      `json:"requests"`
+	Bytes            int64      `json:"bytes"`
+	Polls            int64      `json:"polls"`              // requests within 5 s count as one
+	ShareConditional float64    `json:"share_conditional"`  // of GETs
+	ShareCompressed  float64    `json:"share_compressed"`   // of GETs: those that accept compression
+	MedianGap        int64      `json:"median_gap_seconds"` // between polls; an estimate; 0: there was no second one
+	Gaps             []Gap      `json:"gaps"`
+	Addresses        int64      `json:"addresses"` // estimate of different User-Agents at different addresses
+	Networks         int64      `json:"networks"`  // estimate
+	Methods          Methods    `json:"methods"`
+	Answers          Answers    `json:"answers"`
+	Conditions       Conditions `json:"conditions"`
+	Early            int64      `json:"early"`         // requests before the wait of a 429 was over
+	InSkipHours      int64      `json:"in_skip_hours"` // requests
+	Referers         int64      `json:"referers"`
+	First            time.Time  `json:"first,omitzero"`
+	Last             time.Time  `json:"last,omitzero"`
+}
+
+// Methods are requests by method.
+type Methods struct {
+	Get   int64 `json:"get"`
+	Head  int64 `json:"head"`
+	Other int64 `json:"other"`
+}
+
+// Answers are requests by what they got.
+type Answers struct {
+	Full        int64 `json:"full"`         // 200
+	NotModified int64 `json:"not_modified"` // 304
+	Limited     int64 `json:"limited"`      // 429
+	Refused     int64 `json:"refused"`      // other 4xx
+	Failed      int64 `json:"failed"`       // 5xx
+}
+
+// Conditions are conditional requests: by header, and by what their validators were.
+type Conditions struct {
+	IfNoneMatch     int64 `json:"if_none_match"`
+	IfModifiedSince int64 `json:"if_modified_since"`
+	Current         int64 `json:"current"`
+	Earlier         int64 `json:"earlier"`
+	Unknown         int64 `json:"unknown"` // never given by the feed
+}
+
+// Report sums up what the ledger knows.
+func (l *Ledger) Report(o ReportOptions) Report {
+	if o.About == nil {
+		o.About = func(string) About { return About{} }
+	}
+	all := l.copy(o.Feed)
+	feeds := map[uint64]*record{}
+	var total record
+	for i := range all.feeds {
+		feeds[all.feeds[i].feedKey] = &all.feeds[i]
+		total.merge(&all.feeds[i])
+	}
+	if o.Feed == "" {
+		l.mu.Lock()
+		past := l.past
+		l.mu.Unlock()
+		if past.requests > 0 {
+			total.merge(&past)
+		}
+	}
+	declared := declaredSubscribers(all.readers)
+	r := Report{Total: total.counts(), Capacity: l.limit, Forgotten: l.forgotten.Load(), Feeds: []FeedRow{}}
+	for i := range all.feeds {
+		c := &all.feeds[i]
+		r.Feeds = append(r.Feeds, FeedRow{c.feed, declared.feed(c.feedKey), c.counts()})
+	}
+	slices.SortFunc(r.Feeds, func(a, b FeedRow) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Feed, b.Feed))
+	})
+	r.Readers = rows(all.readers, feeds, o, func(c *record) rowKey {
+		return rowKey{c.agent.Family, c.agent.FeedID, c.token, c.networkText()}
+	})
+	r.Families = rows(all.families, feeds, o, func(c *record) rowKey {
+		c.subscribers = declared.family(c)
+		return rowKey{family: c.agent.Family}
+	})
+	if o.Limit > 0 {
+		r.Feeds = r.Feeds[:min(len(r.Feeds), o.Limit)]
+		r.Readers = r.Readers[:min(len(r.Readers), o.Limit)]
+		r.Families = r.Families[:min(len(r.Families), o.Limit)]
+	}
+	return r
+}
+
+// records are copies: a report is made from them without holding any lock.
+type records struct{ readers, families, feeds []record }
+
+func (l *Ledger) copy(feed string) records {
+	key := l.seed.text(feed)
+	list := func(t *table[record]) []record {
+		var list []record
+		t.each(func(c *record) {
+			if feed == "" || c.feedKey == key {
+				list = append(list, *c)
+			}
+		})
+		return list
+	}
+	return records{list(l.readers), list(l.families), list(l.feeds)}
+}
+
+// rowKey is what the records of a row have in common.
+type rowKey struct{ family, feedID, token, network string }
+
+// rows groups records of several feeds, judges them, and sorts them.
+func rows(list []record, feeds map[uint64]*record, o ReportOptions, key func(*record) rowKey) []Row {
+	groups := map[rowKey]*conduct{}
+	// In a fixed order, so that what depends on it does not vary between reports.
+	slices.SortFunc(list, func(a, b record) int {
+		return cmp.Or(cmp.Compare(a.feed, b.feed), cmp.Compare(a.last, b.last), cmp.Compare(a.requests, b.requests))
+	})
+	for i := range list {
+		k := key(&list[i])
+		if groups[k] == nil {
+			groups[k] = new(conduct)
+		}
+		groups[k].add(&list[i])
+	}
+	rows := make([]Row, 0, len(groups))
+	for k, c := range groups {
+		row := Row{
+			UserAgent: c.agent.UserAgent, Family: k.family, Kind: c.agent.Kind,
+			Network: k.network, FeedID: k.feedID, Token: k.token, Feeds: c.feeds,
+			Subscribers: c.subscribers, Judged: c.judged, Counts: c.counts(),
+		}
+		row.Score, row.Reasons = c.score(o.About(c.main.feed), feeds[c.main.feedKey])
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Family, b.Family),
+			cmp.Compare(a.Network, b.Network), cmp.Compare(a.FeedID, b.FeedID), cmp.Compare(a.Token, b.Token))
+	})
+	return rows
+}
+
+func (c *record) networkText() string {
+	if !c.network.IsValid() {
+		return ""
+	}
+	return c.network.String()
+}
+
+func (c *record) counts() Counts {
+	n := Counts{
+		Requests: c.requests, Bytes: c.bytes, Polls: c.polls,
+		MedianGap: c.gaps.median(), Gaps: c.gaps.list(),
+		Addresses: c.readers.count(), Networks: c.networks.count(),
+		Methods:    Methods{c.gets, c.heads, c.requests - c.gets - c.heads},
+		Answers:    Answers{c.full, c.notModified, c.limited, c.refused, c.failed},
+		Conditions: Conditions{c.byETag, c.byDate, c.current, c.earlier, c.unknown},
+		Early:      c.early, InSkipHours: c.skipped, Referers: c.referers,
+	}
+	if c.gets > 0 {
+		n.ShareConditional = float64(c.conditional) / float64(c.gets)
+		n.ShareCompressed = 1 - float64(c.identity)/float64(c.gets)
+	}
+	if c.requests > 0 {
+		n.First, n.Last = time.Unix(0, c.began).UTC(), time.Unix(0, c.last).UTC()
+	}
+	return n
+}

@@ -1,0 +1,126 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+func header(lines ...string) http.Header {
+	h := http.Header{}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ": ")
+		h.Add(name, value)
+	}
+	return h
+}
+
+func TestFromHTTP(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	r := FromHTTP(&http.Request{Method: "GET", Header: header(
+		"User-Agent: X/1", "If-None-Match: \"a\"", "If-Modified-Since: then", "Referer: https://example.org/", "Accept-Encoding: gzip",
+	)}, "https://example.org/feed", netip.MustParseAddr("192.0.2.1"), at)
+	want := Request{
+		Time: at, Feed: "https://example.org/feed", UserAgent: "X/1", Client: netip.MustParseAddr("192.0.2.1"), Method: "GET",
+		IfNoneMatch: "\"a\"", IfModifiedSince: "then", Referer: true, Compressible: true,
+	}
+	if r != want {
+		t.Errorf("got %+v, want %+v", r, want)
+	}
+}
+
+func TestCompressible(t *testing.T) {
+	for _, tc := range []struct {
+		lines []string
+		want  bool
+	}{
+		{nil, false}, {[]string{""}, false}, {[]string{"identity"}, false}, {[]string{"deflate"}, false},
+		{[]string{"gzip"}, true}, {[]string{"GZIP"}, true}, {[]string{"x-gzip"}, true}, {[]string{"br"}, true}, {[]string{"zstd"}, true},
+		{[]string{"*"}, true}, {[]string{"deflate, gzip;q=0.1"}, true}, {[]string{"identity", "br"}, true},
+		{[]string{"gzip;q=0"}, false}, {[]string{"gzip; Q=0.000, identity"}, false}, {[]string{"gzip;q=0, br"}, true}, {[]string{"gzip;q=0.001"}, true},
+	} {
+		if got := compressible(tc.lines); got != tc.want {
+			t.Errorf("%q: %v", tc.lines, got)
+		}
+	}
+}
+
+func TestFromBrowser(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		h    http.Header
+		want bool
+	}{
+		{"nothing", header(), false},
+		{"anything", header("Accept: */*"), false},
+		{"browser", header("Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), true},
+		{"fetch metadata", header("Sec-Fetch-Mode: navigate"), true},
+		{"feeds only", header("Accept: application/atom+xml, application/rss+xml"), false},
+		{"feeds, then pages", header("Accept: application/atom+xml, application/rss+xml, text/html;q=0.7"), false},
+		{"feeds in the first line", header("Accept: application/feed+json", "Accept: text/html"), false},
+	} {
+		if got := fromBrowser(tc.h); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
+func FuzzCompressible(f *testing.F) {
+	for _, seed := range []string{"gzip", "gzip;q=0", ",,;;", "gzip;q=", "*;q=0.0.0"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		if compressible([]string{line}) && !strings.ContainsAny(line, "gGbBzZ*") {
+			t.Errorf("%q names no coding", line)
+		}
+		if !compressible([]string{line, "gzip"}) {
+			t.Errorf("%q hides the gzip of the next line", line)
+		}
+	})
+}
+
+func TestHours(t *testing.T) {
+	at := func(hour, minute int) time.Time { return time.Date(2024, 3, 24, hour, minute, 7, 0, time.UTC) }
+	night := HoursOf([]int{0, 1, 2, 22, 23, -1, 24, 99})
+	for _, tc := range []struct {
+		set        Hours
+		from, want time.Time
+	}{
+		{0, at(3, 1), at(3, 1)},
+		{night, at(12, 0), at(12, 0)},
+		{night, at(1, 59), time.Date(2024, 3, 24, 3, 0, 0, 0, time.UTC)},
+		{night, at(22, 0), time.Date(2024, 3, 25, 3, 0, 0, 0, time.UTC)},
+		{night, at(23, 0).In(time.FixedZone("", 5*3600+1800)), time.Date(2024, 3, 25, 3, 0, 0, 0, time.UTC)},
+		{allHours, at(1, 0), at(1, 0)},
+	} {
+		if got := tc.set.After(tc.from); !got.Equal(tc.want) {
+			t.Errorf("%b: %v after %v, want %v", tc.set, got, tc.from, tc.want)
+		}
+	}
+	every := make([]int, 24)
+	for i := range every {
+		every[i] = i
+	}
+	if HoursOf(every) != 0 {
+		t.Error("all hours are taken for a rule")
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	for client, want := range map[string]string{
+		"192.0.2.77": "192.0.2.0/24", "::ffff:192.0.2.77": "192.0.2.0/24",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := network(netip.MustParseAddr(client)).String(); got != want {
+			t.Errorf("%s is stored as %s, want %s", client, got, want)
+		}
+	}
+	if network(netip.Addr{}).IsValid() {
+		t.Error("no address has a network")
+	}
+}

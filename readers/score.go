@@ -1,0 +1,228 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Scores are A (100 to 90 points), B (75), C (60), D (45), E (30) and F. A reader
+// begins with 100 points and pays for what it does to a publisher:
+//
+//	pace        asks more often than hourly, or than the feed changes where that is
+//	            more often (5 minutes at least): below 90 % of that 10, below a half
+//	            20, below a quarter 30, below a tenth 40
+//	whole       asks for the whole feed again, without valid conditions: in more
+//	            than 25 % of polls 10, 50 % 20, 95 % 30; half of that where at least
+//	            8 h apart, nothing 20 h apart, a third more less than 2 h apart
+//	compression accepts none: in more than 10 % of requests 10, 50 % 25
+//	429         asks again before the wait is over, thrice at least: per 429 in
+//	            more than 10 % of cases 10, in half of them 25
+//	validators  invented ones, thrice at least, in 10 % of conditional requests 15;
+//	            outdated ones, again and again, 10
+//	skip hours  more than 10 % of requests, thrice at least: 10; 5 where they are
+//	            mostly conditional
+//	name        no User-Agent 10, a library's 5
+//	methods     a HEAD before each GET 5; others than GET and HEAD 10
+//
+// An hour between conditional polls and a day between others is what publishers
+// ask for (rachelbythebay.com/w/feed); an unconditional request now and then, as
+// AntennaPod sends it, costs nothing.
+//
+// A reader that was seen fewer than ten times, or asked fewer than eight times
+// again, has no score.
+const (
+	minPolls   = 10
+	minRepeats = 8
+	unscored   = "-"
+)
+
+const (
+	politeGap  = time.Hour       // between polls
+	fastestGap = 5 * time.Minute // of a feed that changes all the time
+	wholeGap   = 20 * time.Hour  // between unconditional polls: a day, for whoever asks at about the same time
+	reasonsMax = 3
+)
+
+// finding is one thing that costs a reader points.
+type finding struct {
+	cost   int
+	reason string
+}
+
+// score judges conduct. feed is the record of all readers' requests for the feed
+// that it polls most.
+func (c *conduct) score(about About, feed *record) (grade string, reasons []string) {
+	if c.polls < minPolls || c.repeats() < minRepeats {
+		return unscored, []string{"too few requests"}
+	}
+	points := 100
+	findings := []finding{
+		c.pace(about), c.wholes(), c.compression(feed), c.obedience(), c.validators(about),
+		c.skipping(), c.name(), c.methods(),
+	}
+	slices.SortStableFunc(findings, func(a, b finding) int { return cmp.Compare(b.cost, a.cost) })
+	reasons = []string{}
+	for _, f := range findings {
+		points -= f.cost
+		if f.cost > 0 && len(reasons) < reasonsMax {
+			reasons = append(reasons, f.reason)
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = append(reasons, fmt.Sprintf("%s, %s of its requests conditional", c.asks(), percent(c.valid(), c.gets)))
+	}
+	return letter(points), reasons
+}
+
+func letter(points int) string {
+	for i, least := range [...]int{90, 75, 60, 45, 30} {
+		if points >= least {
+			return string(rune('A' + i))
+		}
+	}
+	return "F"
+}
+
+func (c *conduct) pace(about About) finding {
+	base := politeGap
+	if about.Changes > 0 {
+		base = max(min(about.Changes, politeGap), fastestGap)
+	}
+	reason := c.asks()
+	if about.Changes > 0 && c.feeds == 1 {
+		reason += "; the feed changes " + rhythm(about.Changes)
+	}
+	return finding{steps(float64(base)/float64(max(c.gap(), time.Second)), 1/0.9, 2, 4, 10), reason}
+}
+
+// steps is 10 points for each threshold that a value exceeds.
+func steps(value float64, thresholds ...float64) int {
+	cost := 0
+	for _, t := range thresholds {
+		if value > t {
+			cost += 10
+		}
+	}
+	return cost
+}
+
+// asks tells a reader's pace.
+func (c *conduct) asks() string {
+	every := span(c.gap())
+	switch n := c.networks.count(); {
+	case c.judged == c.feeds:
+		return "asks every " + every
+	case c.main.together():
+		return fmt.Sprintf("asks every %s from each of %d networks", every, max(n, 2))
+	}
+	return fmt.Sprintf("asks every %s, each of about %d readers", every, c.judged)
+}
+
+func (c *conduct) wholes() finding {
+	again := max(c.whole-c.judged, 0)
+	cost := steps(float64(again)/float64(c.repeats()), 0.25, 0.5, 0.95-1e-9)
+	switch every := c.every(again); {
+	case every >= wholeGap:
+		cost = 0
+	case every >= 8*time.Hour:
+		cost /= 2
+	case every < 2*time.Hour:
+		cost += cost / 3
+	}
+	switch share := float64(c.valid()) / float64(max(c.gets, 1)); {
+	case c.valid() == 0:
+		return finding{cost, "never sends a conditional request"}
+	case share < 0.05:
+		return finding{cost, "hardly ever sends a conditional request"}
+	}
+	return finding{cost, fmt.Sprintf("only %s of its requests are conditional", percent(c.valid(), c.gets))}
+}
+
+// valid is how many GETs were conditional, with validators that the feed may have given.
+func (c *conduct) valid() int64 { return c.gets - c.whole }
+
+func (c *conduct) compression(feed *record) finding {
+	share := float64(c.identity) / float64(max(c.gets, 1))
+	f := finding{0, "refuses compression"}
+	switch {
+	case share > 0.5:
+		f.cost = 25
+	case share > 0.1:
+		f.cost = 10
+		f.reason += fmt.Sprintf(" in %s of its requests", percent(c.identity, c.gets))
+	}
+	if feed != nil && feed.packed.count > 0 && feed.plain.count > 0 {
+		plain := float64(feed.plain.bytes) / float64(feed.plain.count)
+		packed := float64(feed.packed.bytes) / float64(feed.packed.count)
+		if times := plain / max(packed, 1); times >= 1.5 {
+			f.reason += fmt.Sprintf(": %.0f times the bytes", times)
+		}
+	}
+	return f
+}
+
+func (c *conduct) obedience() finding {
+	f := finding{0, fmt.Sprintf("ignores 429: asked %d times before the wait was over", c.early)}
+	switch {
+	case c.early < 3:
+	case 2*c.early >= c.limited:
+		f.cost = 25
+	case 10*c.early >= c.limited:
+		f.cost = 10
+	}
+	return f
+}
+
+func (c *conduct) validators(about About) finding {
+	if c.unknown >= 3 && 10*c.unknown > c.conditional {
+		return finding{15, fmt.Sprintf("invents validators: the feed never gave %s of them", percent(c.unknown, c.conditional))}
+	}
+	// A new version makes everybody's validators outdated once; so they tell
+	// something only where the feed changes much more rarely than the reader asks.
+	if c.earlier >= 5 && 2*c.earlier > c.conditional && about.Changes > 4*c.gap() {
+		return finding{10, "goes on sending validators of an old version"}
+	}
+	return finding{}
+}
+
+func (c *conduct) skipping() finding {
+	f := finding{0, fmt.Sprintf("asks in the hours that the feed rules out (%s of its requests)", percent(c.skipped, c.requests))}
+	if c.skipped >= 3 && 10*c.skipped > c.requests {
+		f.cost = 10
+		if 2*c.valid() > c.gets {
+			f.cost = 5
+		}
+	}
+	return f
+}
+
+func (c *conduct) name() finding {
+	switch c.agent.Kind {
+	case KindNone:
+		return finding{10, "does not say who it is"}
+	case KindLibrary:
+		return finding{5, "gives only the name of its HTTP library"}
+	}
+	return finding{}
+}
+
+func (c *conduct) methods() finding {
+	others := c.requests - c.gets - c.heads
+	switch {
+	case 10*others > c.requests:
+		return finding{10, "sends requests other than GET and HEAD"}
+	case 4*c.heads > c.requests && c.gets > 0:
+		return finding{5, "sends a HEAD before it asks for the feed"}
+	}
+	return finding{}
+}
+
+func percent(part, whole int64) string {
+	return fmt.Sprintf("%.0f %%", math.Round(100*float64(part)/float64(max(whole, 1))))
+}
