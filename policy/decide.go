@@ -45,12 +45,14 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 	}
 	// Without the monotonic reading: decisions outlive the process.
 	d := deliberation{at: at.Round(0).UTC(), chance: unit(chance), winner: -1}
-	switch a.Failure {
-	case FailureGone:
+	switch {
+	case a.Failure == FailureGone:
 		return d.never(h, a)
-	case FailureNotStarted:
+	case a.Failure == FailureNotStarted, a.Failure == FailureAddress && a.Asked.IsZero():
+		// The address guard has kept the poll back before anything was sent: who
+		// allows the address need not wait for a back-off to end.
 		d.pauseUntil(a.NotBefore)
-	case FailureNone, FailureDelegated:
+	case a.Failure == FailureNone, a.Failure == FailureDelegated:
 		d.regular(r, h)
 		d.base = d.interval
 		d.jitter(r, h)

@@ -467,3 +467,16 @@ func TestRecordOfHugeFields(t *testing.T) {
 		}
 	}
 }
+
+// An address that the guard forbids is no failure of an origin: nothing was sent.
+func TestForbiddenAddressIsTriedAgainSoon(t *testing.T) {
+	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	a := Answer{At: at, Failure: FailureAddress}
+	if d := Decide(DefaultRules(), History{Failures: 5}, a, at, 0); d.Interval != pause || d.Winner != HintPause {
+		t.Errorf("got %v by %s, want %v", d.Interval, d.Winner, pause)
+	}
+	a.Asked = at.Add(-time.Second) // a redirect led there: its origin has been asked
+	if d := Decide(DefaultRules(), History{Failures: 1}, a, at, 0); d.Winner != HintBackOff {
+		t.Errorf("after a request: got %v by %s, want a back-off", d.Interval, d.Winner)
+	}
+}

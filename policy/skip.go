@@ -76,11 +76,21 @@ func (h Hints) OutOfSkip(next, now time.Time, chance float64) time.Time {
 		return next
 	}
 	w := h.windows()
-	if w.inDays(next) {
-		// The decision has given up a long run of skipDays: they have had their 48 hours.
-		w.days = [7]bool{}
+	if w.inDays(now) && w.daysUntil(now) >= maxDaysOut {
+		w.days = [7]bool{} // a long run of skipDays has had its 48 hours
 	}
 	return w.after(now, unit(chance))
+}
+
+// daysUntil is for how long skipDays have blocked without a break, at a time that
+// they block.
+func (w skipWindows) daysUntil(t time.Time) time.Duration {
+	const day = 24 * time.Hour
+	start := t.UTC().Truncate(day)
+	for w.inDays(start.Add(-day)) { // it ends: windows leaves out an element that names all days
+		start = start.Add(-day)
+	}
+	return t.Sub(start)
 }
 
 // skipTerms records both elements, and which of them moved a poll from one time to
