@@ -1,0 +1,270 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package httpcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// alonePeriod is for how long the requests of a key are not collapsed after an
+// answer that could not be shared: waiting for another such answer only costs time.
+const alonePeriod = 2 * time.Minute
+
+// transfer is one fetch from the origin. It runs in a goroutine of its own, so
+// that it can outlive the reader who caused it.
+type transfer struct {
+	key    string
+	reader *http.Request // as its reader sent it: decides the secondary key
+	watch  *watch        // of the key, since it began
+	flight string        // the key under which others join it; empty: none can
+	stale  *entry        // what may be served if the origin fails, or nil
+	tied   bool          // ends with its reader, and is shared with nobody
+	cancel context.CancelFunc
+	ended  <-chan struct{} // closed by cancel: nothing more is fetched
+
+	interim chan interim
+	settled chan struct{} // closed when the origin's answer, or its failure, is known
+
+	// Written before settled is closed, and read after it.
+	err     error
+	status  int
+	answer  *http.Response // its trailer comes with the end of the body
+	header  http.Header    // for the reader who caused it
+	length  int64          // of the body; -1: not known
+	body    *capture
+	plain   bool   // the reader's conditions are still to be evaluated
+	entry   *entry // what others may be answered with, if it is shared; nil: nothing is stored
+	shared  bool
+	renewed *entry // the stored entry that a 304 confirmed, as it is now, with its body
+}
+
+// start sends a request to the origin for a reader. Without a reader who waits
+// for it (present is false) it is a fetch in the background.
+func (c *Cache) start(x *exchange, reader *http.Request, f *forward, stale *entry, tied, present bool) *transfer {
+	t := &transfer{
+		key: x.key, reader: reader, watch: c.store.watch(x.key), stale: stale, tied: tied, plain: f.plain,
+		interim: make(chan interim, 8), settled: make(chan struct{}), body: newCapture(),
+	}
+	ctx, cancel := context.WithCancel(f.Context())
+	t.cancel, t.ended = cancel, ctx.Done()
+	f.Request = f.WithContext(t.traceInterim(ctx))
+	detach := func() bool { return true }
+	if !tied {
+		detach = context.AfterFunc(c.life, cancel)
+	}
+	if !present {
+		c.leave(t)
+	}
+	counted := c.begin()
+	go func() {
+		c.perform(t, f, x.origin)
+		c.flights.remove(t)
+		c.store.unwatch(t.watch)
+		detach()
+		if counted {
+			c.wg.Done()
+		}
+	}()
+	return t
+}
+
+// leave says that the reader who caused a transfer needs no more of it. What can
+// be stored is fetched to its end then, within a time limit.
+func (c *Cache) leave(t *transfer) {
+	rest := t.body.abandon()
+	switch {
+	case rest != nil:
+		rest.Close()
+		t.cancel()
+	case t.tied:
+		t.cancel()
+	default:
+		select {
+		case <-t.ended:
+		default:
+			time.AfterFunc(c.options.Detached, t.cancel)
+		}
+	}
+}
+
+// perform is the whole of a transfer: ask, judge the answer, store it.
+func (c *Cache) perform(t *transfer, f *forward, origin http.RoundTripper) {
+	sent := c.now()
+	answer, err := roundTrip(origin, f.Request)
+	received := c.now()
+	if err != nil {
+		c.settle(t, err)
+		t.cancel()
+		return
+	}
+	removeHopByHop(answer.Header)
+	t.answer, t.status, t.header, t.length = answer, answer.StatusCode, answer.Header, answer.ContentLength
+
+	switch {
+	case f.Method == http.MethodHead && t.status == http.StatusOK && t.plain:
+		c.learnFromHead(t, sent, received)
+	case f.Method != http.MethodGet:
+		c.invalidate(f.Method, t.key, t.status, t.header)
+	case t.status == http.StatusNotModified && f.validating != nil:
+		answer.Body.Close()
+		c.renew(t, f.validating, sent, received)
+		c.settle(t, nil)
+		t.cancel()
+		return
+	case isFailure(t.status) && t.stale != nil && c.reusableOnError(t.stale, received):
+		// It must not take the place of what is served instead, whatever its lifetime.
+	case t.plain || t.status == http.StatusOK:
+		// Under conditions and ranges of a reader only a 200 is good for others.
+		t.entry = c.newEntry(t.reader, t.status, t.header, sent, received)
+		if t.entry != nil && c.reserve(t.length) {
+			t.shared = !t.tied && t.entry.shareable(received)
+			c.fill(t, answer.Body)
+			return
+		}
+		t.entry = nil
+		c.forgo(t, received)
+	}
+	c.pass(t, nil, answer.Body)
+	c.settle(t, nil)
+}
+
+// roundTrip asks the origin. A panic on the way, which net/http catches in a
+// reader's goroutine and nowhere else, is an error.
+func roundTrip(origin http.RoundTripper, out *http.Request) (answer *http.Response, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			answer, err = nil, fmt.Errorf("asking the origin: panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	answer, err = origin.RoundTrip(out)
+	if err == nil && answer.Body == nil {
+		answer.Body = http.NoBody
+	}
+	return answer, err
+}
+
+// settle makes the answer known to those who wait for it. It can be called twice.
+func (c *Cache) settle(t *transfer, err error) {
+	select {
+	case <-t.settled:
+		return
+	default:
+	}
+	t.err = err
+	close(t.settled)
+}
+
+// pass leaves the body, from what was read of it on, to the reader of a transfer.
+func (c *Cache) pass(t *transfer, read []byte, body io.ReadCloser) {
+	if !t.body.hand(read, body) {
+		body.Close()
+		t.cancel()
+	}
+}
+
+// fill takes a body in and stores it, if it comes whole. The answer is made known
+// with its first bytes: an origin that breaks off before them has failed to
+// answer, and something stale may do.
+func (c *Cache) fill(t *transfer, body io.ReadCloser) {
+	reserved := max(0, t.length)
+	defer func() { c.capturing.Add(-reserved) }()
+	t.body.expect(reserved)
+	buffer := make([]byte, 32<<10)
+	for size := int64(0); ; {
+		n, err := body.Read(buffer)
+		size += int64(n)
+		if more := size - reserved; more > 0 {
+			if t.length >= 0 || size > c.options.MaxBody || !c.reserve(more) {
+				c.forgo(t, c.now())
+				c.pass(t, buffer[:n], body)
+				break
+			}
+			reserved = size
+		}
+		if n > 0 {
+			t.body.append(buffer[:n])
+		}
+		if err == nil {
+			if n > 0 {
+				c.settle(t, nil)
+			}
+			continue
+		}
+		body.Close()
+		t.cancel()
+		switch {
+		case errors.Is(err, io.EOF) && (t.length < 0 || size == t.length):
+			c.keep(t, t.entry.with(t.body.whole()))
+			t.body.end(complete)
+		case size == 0:
+			c.settle(t, fmt.Errorf("reading the origin's answer: %w", err))
+		default:
+			t.body.end(broken)
+		}
+		break
+	}
+	c.settle(t, nil)
+}
+
+// reserve takes room for bytes on their way into the store. It is false where the
+// body would be too large, or too much is under way; -1 is a length not known.
+func (c *Cache) reserve(length int64) bool {
+	if length > c.options.MaxBody {
+		return false
+	}
+	if c.capturing.Add(max(0, length)) > c.options.Memory {
+		c.capturing.Add(-max(0, length))
+		return false
+	}
+	return true
+}
+
+// keep stores what a transfer brought.
+func (c *Cache) keep(t *transfer, e *entry) {
+	var alone time.Time
+	if now := c.now(); !e.shareable(now) {
+		alone = now.Add(alonePeriod)
+	}
+	c.store.put(t.watch, t.reader, e, alone)
+}
+
+// forgo remembers that an answer could not be stored. One that is no failure is
+// newer than what is stored for its request.
+func (c *Cache) forgo(t *transfer, now time.Time) {
+	if t.status >= 500 || t.reader.Header.Get("Authorization") != "" {
+		return
+	}
+	if t.plain {
+		c.store.drop(t.watch, t.reader)
+	}
+	if !t.tied {
+		c.store.leaveAlone(t.watch, now.Add(alonePeriod))
+	}
+}
+
+// renew updates the stored entry that a 304 confirms (RFC 9111 section 4.3.4). One
+// that does not match is served once more, as the origin wants, and not updated.
+func (c *Cache) renew(t *transfer, e *entry, sent, received time.Time) {
+	t.renewed = e
+	if !e.confirmedBy(t.header) {
+		t.status, t.header = e.status, e.header
+		return
+	}
+	t.status, t.header = e.status, e.updated(t.header)
+	t.entry = c.newEntry(t.reader, t.status, t.header, sent, received)
+	if t.entry == nil {
+		c.forgo(t, received)
+		return
+	}
+	t.entry = t.entry.with(e.body)
+	t.renewed = t.entry
+	t.shared = !t.tied && t.entry.shareable(received)
+	c.keep(t, t.entry)
+}
