@@ -19,6 +19,34 @@ import (
 // appOfConfig returns the app of a configuration file with the rules of all the
 // feeds that are named in it, without starting anything.
 func appOfConfig(path string) (*App, error) {
+	apps, err := appsOfConfig(path)
+	if err != nil {
+		return nil, err
+	}
+	app := &App{feeds: make(map[string]policy.Rules)}
+	if raw, ok := apps["pollard"]; ok {
+		if err := caddy.StrictUnmarshalJSON(raw, app); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
+	if err := app.check(); err != nil {
+		return nil, fmt.Errorf("reading %s: pollard: %w", path, err)
+	}
+	if err := app.resolveSettings(caddy.NewReplacer()); err != nil {
+		return nil, fmt.Errorf("reading %s: pollard: %w", path, err)
+	}
+	var tree any
+	if err := json.Unmarshal(apps["http"], &tree); err != nil && len(apps["http"]) > 0 {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	if err := nameFeeds(app, tree); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return app, nil
+}
+
+// appsOfConfig returns the apps of a configuration file, by name.
+func appsOfConfig(path string) (map[string]json.RawMessage, error) {
 	config, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err // names the path already
@@ -38,26 +66,7 @@ func appOfConfig(path string) (*App, error) {
 	if err := json.Unmarshal(config, &parts); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	app := &App{feeds: make(map[string]policy.Rules)}
-	if raw, ok := parts.Apps["pollard"]; ok {
-		if err := caddy.StrictUnmarshalJSON(raw, app); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", path, err)
-		}
-	}
-	if err := app.check(); err != nil {
-		return nil, fmt.Errorf("reading %s: pollard: %w", path, err)
-	}
-	if err := app.resolveSettings(caddy.NewReplacer()); err != nil {
-		return nil, fmt.Errorf("reading %s: pollard: %w", path, err)
-	}
-	var tree any
-	if err := json.Unmarshal(parts.Apps["http"], &tree); err != nil && len(parts.Apps["http"]) > 0 {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	if err := nameFeeds(app, tree); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	return app, nil
+	return parts.Apps, nil
 }
 
 // nameFeeds names the feeds of all gateways in a part of a configuration, however

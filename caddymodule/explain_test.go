@@ -14,6 +14,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 const hinted = `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>T</title><link>https://example.com/</link>` +
@@ -23,7 +25,12 @@ const hinted = `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w
 // explainArgs runs `feeds explain` and returns what it prints, and its exit code.
 func explainArgs(t *testing.T, stdin string, args ...string) (out string, code int) {
 	t.Helper()
-	cmd := explainCommand()
+	return runCommand(t, explainCommand(), stdin, args...)
+}
+
+// runCommand runs a command and returns what it prints, and its exit code.
+func runCommand(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (out string, code int) {
+	t.Helper()
 	cmd.SetFlagErrorFunc(usageError)
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	var printed bytes.Buffer

@@ -44,6 +44,18 @@ type State struct {
 	Full  time.Time // the last time that it was sent the whole feed; zero: never, as far as known
 	Spent time.Time // when the requests that count for MaxRate are all forgotten
 	Told  time.Time // the end of the wait that it was told last; zero: none since it was served
+	Shown int       // whole feeds sent to a reader whose User-Agent alone says that it is a browser
+}
+
+// asPerson is how many whole feeds a reader may have that says by its User-Agent
+// alone that it is a person's browser. Real browsers also say it by other headers,
+// and ask conditionally when they come again: what goes on without either is a
+// program that goes by a browser's name.
+const asPerson = 12
+
+// person reports whether a request is taken for that of a person's browser.
+func (s State) person(a Agent, r *Request) bool {
+	return r.Browser || a.Kind == KindBrowser && s.Shown < asPerson
 }
 
 // Verdict is what to do with a request.
@@ -72,7 +84,7 @@ const asTold = 10 * time.Minute
 // the last full answer, so asking again does not lengthen it.
 func (d Defence) Judge(a Agent, s State, r *Request) Verdict {
 	switch {
-	case r.Browser || a.Kind == KindBrowser, r.Validators == ValidatorsCurrent:
+	case s.person(a, r), r.Validators == ValidatorsCurrent:
 		return Verdict{}
 	case d.RequireUserAgent && a.Kind == KindNone:
 		// RFC 9110 section 15.5.4: understood and refused; repeating it as it is will not help.

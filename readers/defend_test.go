@@ -61,6 +61,9 @@ func TestJudge(t *testing.T) {
 		{"a person by name", strict, full, with(ask, func(r *Request) {
 			r.UserAgent, r.Compressible = "Mozilla/5.0 (X11; Linux x86_64; rv:124.0) Gecko/20100101 Firefox/124.0", false
 		}), 0, 0, ""},
+		{"a browser's name too often", strict, State{Full: full.Full, Shown: asPerson}, with(ask, func(r *Request) {
+			r.UserAgent, r.Compressible = "Mozilla/5.0 (X11; Linux x86_64; rv:124.0) Gecko/20100101 Firefox/124.0", false
+		}), 406, 0, "compressed"},
 
 		{"at the end of the wait told", unconditional, State{Full: noon.Add(-time.Minute), Told: noon.Add(-time.Minute)}, ask, 0, 0, ""},
 		{"long after the wait told", unconditional, State{Full: noon.Add(-time.Minute), Told: noon.Add(-time.Hour)}, ask, 429, 239 * time.Minute, ""},

@@ -99,18 +99,21 @@ func (g *Gate) guest(r *Request) guest {
 // Judge decides on a request before it is answered. A request that it lets pass
 // is reported by [Gate.Answered] when it has been answered.
 func (g *Gate) Judge(d Defence, r Request) Verdict {
-	v := g.guest(&r)
-	if r.Browser || v.agent.Kind == KindBrowser {
+	if r.Browser {
 		return Verdict{}
 	}
+	v := g.guest(&r)
 	var own State
 	g.guests.update(v.key, func(s *State, _ bool) { own = *s })
+	if own.person(*v.agent.Agent, &r) {
+		return Verdict{}
+	}
 	judged := own
 	g.fleets.update(v.fleet, func(f *fleet, _ bool) {
 		f.note(&r, v.address, !own.Full.IsZero())
 		if f.proven(v.agent.Agent) {
 			judged = f.state
-			judged.Told = own.Told // each machine is told its own wait
+			judged.Told, judged.Shown = own.Told, own.Shown // each machine is told its own wait
 		}
 	})
 	verdict := d.Judge(*v.agent.Agent, judged, &r)
@@ -122,10 +125,15 @@ func (g *Gate) Judge(d Defence, r Request) Verdict {
 
 // Answered records the answer to a request that was let pass.
 func (g *Gate) Answered(d Defence, r Request) {
-	v := g.guest(&r)
-	if r.Browser || v.agent.Kind == KindBrowser {
+	if r.Browser {
 		return
 	}
-	g.guests.update(v.key, func(s *State, _ bool) { *s = d.Answered(*s, &r) })
+	v := g.guest(&r)
+	g.guests.update(v.key, func(s *State, _ bool) {
+		*s = d.Answered(*s, &r)
+		if v.agent.Kind == KindBrowser && r.Method == http.MethodGet && r.Status == http.StatusOK {
+			s.Shown++
+		}
+	})
 	g.fleets.update(v.fleet, func(f *fleet, _ bool) { f.state = d.Answered(f.state, &r) })
 }

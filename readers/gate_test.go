@@ -130,7 +130,7 @@ func TestFirstRequestIsNeverToldToWait(t *testing.T) {
 
 func TestBrowserIsNeverRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, d, at := NewGate(0), anyDefence(t), start()
+		g, d, at, named := NewGate(0), anyDefence(t), start(), 0
 		for range rapid.IntRange(1, 40).Draw(t, "requests") {
 			at = at.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "gap")) * time.Second)
 			r := anyRequest(t, at)
@@ -138,6 +138,9 @@ func TestBrowserIsNeverRefused(t *testing.T) {
 				r.Browser = true
 			} else {
 				r.UserAgent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36"
+				if named++; named > asPerson {
+					continue // by its name alone it is believed so often
+				}
 			}
 			if v := serve(g, d, r); v != (Verdict{}) {
 				t.Fatalf("%+v", v)
@@ -284,5 +287,24 @@ func TestFleetIsBelieved(t *testing.T) {
 		if v := ask(i, r); v.Status != 0 {
 			t.Fatalf("machine %d, which has waited long enough: %+v", i, v)
 		}
+	}
+}
+
+// A program that goes by a browser's name is found out.
+func TestBrowserByNameAloneIsBelievedForAWhile(t *testing.T) {
+	g, d, at := NewGate(0), Defence{Unconditional: 4 * time.Hour}, start()
+	served := 0
+	for range 100 {
+		at = at.Add(time.Minute)
+		r := Request{Time: at, Feed: "f", Client: netip.MustParseAddr("192.0.2.1"), Method: "GET", Compressible: true,
+			UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:124.0) Gecko/20100101 Firefox/124.0"}
+		if v := g.Judge(d, r); v.Status == 0 {
+			served++
+			r.Status = 200
+			g.Answered(d, r)
+		}
+	}
+	if served != asPerson {
+		t.Errorf("%d of 100 requests served, want %d", served, asPerson)
 	}
 }

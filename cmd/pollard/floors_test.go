@@ -23,6 +23,9 @@ func TestFloors(t *testing.T) {
 		{"upstream", "a poll is made for whoever asks", []string{caddy, own + "cache", own + "readers", own + "caddymodule"}},
 		{"cache", "it declares what it consumes: stores and origins are joined to it above", []string{caddy, own + "upstream", own + "readers", own + "caddymodule", own + "cache/", "go.etcd.io"}},
 		{"cache/bolt", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "readers", own + "caddymodule"}},
+		{"cache/volatile", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "readers", own + "caddymodule"}},
+		{"httpcache", "a plain HTTP cache knows nothing of feeds' lives", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", own + "policy/document"}},
+		{"readers/replay", "the engine that a log runs through needs no Caddy", []string{caddy, own + "upstream", own + "caddymodule", "go.etcd.io"}},
 		{"readers", "what is known of readers needs no Caddy", []string{caddy, own + "caddymodule"}},
 	} {
 		out, err := exec.Command("go", "list", "-deps", own+c.floor).Output()

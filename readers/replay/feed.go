@@ -1,0 +1,198 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document"
+)
+
+// feed makes the editions of a feed that changes at a steady pace.
+type feed struct {
+	first    []byte
+	document *policy.Document // of the first edition
+	header   http.Header      // as asked for
+	begin    time.Time        // when the first edition is followed by the second one after every
+	every    time.Duration    // 0: it never changes
+
+	current *edition
+}
+
+// edition is what the origin serves between two changes.
+type edition struct {
+	number       int64
+	body, packed []byte // packed: with gzip, or the body where that is smaller
+	header       http.Header
+	modified     time.Time // of Last-Modified; zero: there is none
+}
+
+// errSameMeaning says that an edition could not be told from the one before.
+var errSameMeaning = errors.New("no place for a new entry was found in the feed")
+
+func newFeed(o Options, begin time.Time) (*feed, error) {
+	d, err := document.Read(o.Feed, o.Header.Get("Content-Type"), begin)
+	if err != nil {
+		return nil, fmt.Errorf("reading the feed: %w", err)
+	}
+	f := &feed{first: o.Feed, document: d, header: o.Header, begin: begin, every: max(o.ChangeEvery, 0)}
+	if f.current, err = f.edition(0); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// changes reports whether the model is able to change the feed.
+func (f *feed) changes() bool {
+	next, err := f.edition(1)
+	if err != nil {
+		return false
+	}
+	d, err := document.Read(next.body, next.header.Get("Content-Type"), f.begin.Add(f.every))
+	return err == nil && d.Fingerprint != f.document.Fingerprint
+}
+
+// at is the edition that is served at a time, which never goes back.
+func (f *feed) at(now time.Time) (*edition, error) {
+	var number int64
+	if f.every > 0 && now.After(f.begin) {
+		number = int64(now.Sub(f.begin) / f.every)
+	}
+	if number <= f.current.number {
+		return f.current, nil
+	}
+	next, err := f.edition(number)
+	if err != nil {
+		return nil, err
+	}
+	f.current = next
+	return next, nil
+}
+
+func (f *feed) edition(number int64) (*edition, error) {
+	e := &edition{number: number, body: f.first, header: make(http.Header)}
+	since := f.before()
+	if number > 0 {
+		since = f.begin.Add(time.Duration(number) * f.every)
+		var err error
+		if e.body, err = withEntry(f.first, f.document.Format, number, since); err != nil {
+			return nil, err
+		}
+	}
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, 6)
+	if err != nil {
+		return nil, fmt.Errorf("compressing the feed: %w", err)
+	}
+	if _, err := w.Write(e.body); err != nil {
+		return nil, fmt.Errorf("compressing the feed: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("compressing the feed: %w", err)
+	}
+	e.packed = e.body
+	if packed.Len() < len(e.body) {
+		e.packed = packed.Bytes()
+		e.header.Set("Content-Encoding", "gzip")
+		e.header.Set("Vary", "Accept-Encoding")
+	}
+	e.describe(f, since)
+	return e, nil
+}
+
+// before is when the first edition is taken to have appeared: with its newest
+// entry, or a day before the log.
+func (f *feed) before() time.Time {
+	if newest := f.document.Rhythm.Newest; !newest.IsZero() && newest.Before(f.begin) {
+		return newest
+	}
+	return f.begin.Add(-24 * time.Hour)
+}
+
+// describe sets the header fields: the model's own, and over them those asked for.
+func (e *edition) describe(f *feed, since time.Time) {
+	e.header.Set("Content-Type", map[string]string{"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[f.document.Format])
+	e.header.Set("Etag", `"`+strconv.FormatUint(xxhash.Sum64(e.body), 16)+`"`)
+	e.header.Set("Last-Modified", since.UTC().Format(http.TimeFormat))
+	for name, values := range f.header {
+		switch {
+		case values[0] == "":
+			e.header.Del(name)
+		case name == "Etag" && e.number > 0:
+			e.header.Set(name, numbered(values[0], e.number))
+		case name == "Last-Modified" && e.number > 0:
+		default:
+			e.header[name] = slices.Clone(values)
+		}
+	}
+	if t, err := http.ParseTime(e.header.Get("Last-Modified")); err == nil {
+		e.modified = t
+	}
+}
+
+// numbered is an entity tag for a later edition.
+func numbered(tag string, number int64) string {
+	suffix := "-" + strconv.FormatInt(number, 10)
+	if n := len(tag) - 1; n > 0 && tag[n] == '"' {
+		return tag[:n] + suffix + `"`
+	}
+	return tag + suffix
+}
+
+// Where the first entry of a document begins, and where it could where there is
+// none. The prefix of an element's name is kept, whatever it is.
+var (
+	entryStart = regexp.MustCompile(`<((?:[\w.-]+:)?)(?:item|entry)[\s>/]`)
+	feedEnd    = regexp.MustCompile(`</((?:[\w.-]+:)?)(?:channel|feed)\s*>`)
+	itemsStart = regexp.MustCompile(`"items"\s*:\s*\[(\s*\])?`)
+)
+
+// withEntry is a document with one entry more. All editions have the same number
+// of entries but the first: they differ in what the new one is.
+func withEntry(body []byte, format string, number int64, at time.Time) ([]byte, error) {
+	if format == "json" {
+		where := itemsStart.FindSubmatchIndex(body)
+		if where == nil {
+			return nil, errSameMeaning
+		}
+		entry := fmt.Sprintf(`{"id":"tag:replay.invalid,2026:%d","title":"Change %d of the replay","content_text":"","date_published":"%s"}`,
+			number, number, at.UTC().Format(time.RFC3339))
+		from := where[1]
+		if where[2] >= 0 { // there is none yet
+			from = where[2]
+		} else {
+			entry += ","
+		}
+		return slices.Concat(body[:from], []byte(entry), body[from:]), nil
+	}
+	where := entryStart.FindSubmatchIndex(body)
+	if where == nil {
+		where = feedEnd.FindSubmatchIndex(body)
+	}
+	if where == nil {
+		return nil, errSameMeaning
+	}
+	prefix := string(body[where[2]:where[3]])
+	id := fmt.Sprintf("tag:replay.invalid,2026:%d", number)
+	var entry string
+	if format == "atom" {
+		entry = fmt.Sprintf("<%[1]sentry><%[1]sid>%[2]s</%[1]sid><%[1]stitle>Change %[3]d of the replay</%[1]stitle><%[1]supdated>%[4]s</%[1]supdated></%[1]sentry>\n",
+			prefix, id, number, at.UTC().Format(time.RFC3339))
+	} else {
+		entry = fmt.Sprintf("<%[1]sitem><%[1]stitle>Change %[3]d of the replay</%[1]stitle><%[1]sguid isPermaLink=\"false\">%[2]s</%[1]sguid><%[1]spubDate>%[4]s</%[1]spubDate></%[1]sitem>\n",
+			prefix, id, number, at.UTC().Format(http.TimeFormat))
+	}
+	return slices.Concat(body[:where[0]], []byte(entry), body[where[0]:]), nil
+}

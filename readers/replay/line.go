@@ -1,0 +1,87 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"time"
+)
+
+// Line is one request of an access log. Its texts are parts of the log's buffer:
+// they are good until the next line is read.
+type Line struct {
+	Time      time.Time
+	Remote    []byte // the reader's address, or its name where the log holds names
+	Method    []byte
+	Target    []byte // as in the request line: usually a path and a query
+	Status    int
+	Bytes     int64 // sent, as logged
+	UserAgent []byte
+	Referer   []byte
+
+	// Known says that the log holds request headers, so that the fields below are
+	// what was sent. The combined format does not.
+	Known           bool
+	AcceptEncoding  []byte
+	IfNoneMatch     []byte
+	IfModifiedSince []byte
+	Accept          []byte
+	FetchMode       []byte // Sec-Fetch-Mode, which browsers send
+}
+
+var (
+	// errMalformed says that a line is no line of an access log.
+	errMalformed = errors.New("malformed line")
+	// errOther says that a line is a sound line of something else: Caddy may write
+	// its own messages to the file that holds the requests.
+	errOther = errors.New("not a request")
+)
+
+// parser reads lines of either format. It reuses its memory: one for one log.
+type parser struct {
+	json cursor
+}
+
+// parse reads a line, which has no line end.
+func (p *parser) parse(text []byte, l *Line) error {
+	*l = Line{}
+	text = bytes.TrimSuffix(text, []byte{'\r'})
+	var err error
+	if len(text) > 0 && text[0] == '{' {
+		err = p.parseCaddy(text, l)
+	} else {
+		err = parseCombined(text, l)
+	}
+	if at := l.Time.Unix(); err == nil && (at < 0 || at > latest) {
+		err = errMalformed
+	}
+	return err
+}
+
+// latest is the year 2200 in Unix seconds: nanoseconds go little further, and logs
+// of later times are none.
+const latest = 7258118400
+
+// path is the target without its query, and without scheme and host where a
+// client wrote them (RFC 9112 section 3.2.2).
+func (l *Line) path() []byte {
+	path := l.Target
+	if len(path) > 0 && path[0] != '/' {
+		if i := bytes.Index(path, []byte("://")); i > 0 {
+			path = path[i+3:]
+			if i = bytes.IndexByte(path, '/'); i < 0 {
+				return []byte("/")
+			}
+			path = path[i:]
+		}
+	}
+	if i := bytes.IndexAny(path, "?#"); i >= 0 {
+		path = path[:i]
+	}
+	return path
+}
+
+// asks reports whether the request is one that a gateway answers itself.
+func (l *Line) asks() bool { return string(l.Method) == "GET" || string(l.Method) == "HEAD" }
