@@ -19,8 +19,12 @@ type agenda struct {
 
 func newAgenda() *agenda { return &agenda{bell: make(chan struct{}, 1)} }
 
-// put enters a feed, or moves it.
+// put enters a feed, or moves it. Shielded feeds have no place on it: the way to
+// their site is shown by whoever asks for them.
 func (a *agenda) put(f *Feed, when time.Time) {
+	if f.shielded() {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	f.when = when

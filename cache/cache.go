@@ -76,6 +76,9 @@ const (
 	// maxUnread bounds the feeds that have never had a version: a reader who asks
 	// for invented URLs must not fill the table.
 	maxUnread = 10_000
+	// maxShielded bounds the feeds of sites in this process, with or without a
+	// version: there is no end of URLs for which a site may give a feed.
+	maxShielded = 10_000
 )
 
 // Cache is the engine. It is safe for concurrent use.
@@ -88,8 +91,9 @@ type Cache struct {
 	chance   func() float64
 	settings atomic.Pointer[Settings]
 
-	feeds  sync.Map     // canonical URL to *Feed; reads take no lock
-	unread atomic.Int64 // feeds in it without a version
+	feeds    sync.Map     // canonical URL to *Feed; reads take no lock
+	unread   atomic.Int64 // feeds in it without a version, shielded ones left out
+	shielded atomic.Int64 // shielded feeds in it
 
 	agenda *agenda
 	outage outage // of the store
@@ -174,36 +178,46 @@ func (c *Cache) Feed(url string) (*Feed, error) {
 	if f, ok := c.feeds.Load(url); ok {
 		return f.(*Feed), nil
 	}
-	if c.unread.Load() >= maxUnread {
+	fresh := newFeed(c, url, &state{memo: memo{Asked: c.now()}})
+	if fresh.shielded() && c.shielded.Load() >= maxShielded {
+		return nil, &Unavailable{Status: 503, Reason: "too many feeds of this site are being asked for; try again later", RetryAfter: time.Hour}
+	}
+	if !fresh.shielded() && c.unread.Load() >= maxUnread {
 		return nil, &Unavailable{Status: 503, Reason: "too many feeds that have never answered are being asked for; try again later", RetryAfter: time.Hour}
 	}
-	f, known := c.feeds.LoadOrStore(url, newFeed(c, url, &state{memo: memo{Asked: c.now()}}))
+	f, known := c.feeds.LoadOrStore(url, fresh)
 	if !known {
-		c.unread.Add(1)
-		c.agenda.put(f.(*Feed), c.now())
+		fresh.counted()
+		c.agenda.put(fresh, c.now())
 	}
 	return f.(*Feed), nil
 }
 
-// A Site is an origin that this process itself serves, for one or more feeds.
-type Site interface {
-	Origin
-	// Rules are the operator's rules for the site's feeds.
-	Rules() policy.Rules
+// counted counts a feed that has come into the table.
+func (f *Feed) counted() {
+	if f.shielded() {
+		f.cache.shielded.Add(1)
+	}
+	if f.state.Load().Version == 0 {
+		f.countUnread(1)
+	}
 }
 
-// FeedFrom returns the feed of a site under a key that is no URL, which a prefix
-// such as "shield:" makes sure of. The site may differ from call to call, as
-// configurations come and go: the last one counts.
-func (c *Cache) FeedFrom(key string, site Site) (*Feed, error) {
-	f, err := c.Feed(key)
-	if err != nil {
-		return nil, err
+// discounted is the inverse, for a feed that has left it.
+func (f *Feed) discounted() {
+	if f.shielded() {
+		f.cache.shielded.Add(-1)
 	}
-	if known := f.site.Load(); known == nil || *known != site {
-		f.site.Store(&site)
+	if f.state.Load().Version == 0 {
+		f.countUnread(-1)
 	}
-	return f, nil
+}
+
+// countUnread counts the feed as one without a version, or no longer as one.
+func (f *Feed) countUnread(by int64) {
+	if !f.shielded() {
+		f.cache.unread.Add(by)
+	}
 }
 
 // known returns the feed of a URL that has a record of its own.
@@ -229,18 +243,15 @@ func (c *Cache) load() error {
 		if err != nil {
 			return fmt.Errorf("record of %s: %w", r.URL, err)
 		}
-		if setBack {
+		if setBack && s.Next.Year() < 9999 {
 			s.Next = now.Add(s.planned())
 		} else {
-			// Adding to now gives the time a monotonic reading: from here on, steps of
-			// the wall clock change nothing.
-			s.Next = now.Add(s.Next.Sub(now))
+			// From here on, steps of the wall clock change nothing.
+			s.Next = anchored(s.Next, now)
 		}
 		f := newFeed(c, r.URL, s)
 		c.feeds.Store(r.URL, f)
-		if s.Version == 0 {
-			c.unread.Add(1)
-		}
+		f.counted()
 		if p := s.memo.Pause; p.Until.After(now) && !f.shielded() {
 			c.origin.Hold(r.URL, p.Until, p.Why)
 		}

@@ -5,7 +5,6 @@ package cache
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -26,7 +25,10 @@ type Feed struct {
 	minted atomic.Pointer[minted]
 	asked  atomic.Int64         // when a reader asked last, in Unix seconds
 	pinned atomic.Bool          // configured: never forgotten
-	site   atomic.Pointer[Site] // of a shielded feed; nil: not known yet
+	site   atomic.Pointer[Site] // of a shielded feed, for its next poll; nil: not known
+	// expired says that somebody knows the version to be out of date: the next poll
+	// waits for nothing.
+	expired atomic.Bool
 
 	mu     sync.Mutex // guards what follows
 	flight *flight
@@ -125,6 +127,9 @@ type memo struct {
 	Last     last            `json:"last,omitzero"`
 	Pause    pause           `json:"pause,omitzero"`
 
+	// Withdrawn says that the version, which the store still has, is not for
+	// everybody any more.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 	// Suspect is since when answers have been kept back as suspect.
 	Suspect time.Time `json:"suspect,omitzero"`
 	// Validated is when the origin last confirmed or replaced the version.
@@ -175,9 +180,12 @@ func (f *Feed) target(s *state) string {
 func decodeRecord(r Record) (*state, error) {
 	s := &state{Schedule: r.Schedule}
 	if len(r.Memo) > 0 {
-		if err := json.Unmarshal(r.Memo, &s.memo); err != nil {
+		if err := s.memo.decode(r.Memo); err != nil {
 			return nil, fmt.Errorf("decoding memo: %w", err)
 		}
+	}
+	if s.memo.Withdrawn {
+		s.Version = 0
 	}
 	return s, nil
 }

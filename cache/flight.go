@@ -40,6 +40,10 @@ func (f *Feed) board(force bool, trail ...*Feed) (fl *flight, joined bool) {
 func (f *Feed) land(fl *flight) {
 	f.mu.Lock()
 	f.flight = nil
+	f.site.Store(nil) // a site is shown anew for each poll
+	if f.expired.Load() && f.shielded() {
+		f.postpone(f.state.Load(), f.cache.now(), hintRefresh) // while it was under way
+	}
 	f.mu.Unlock()
 	close(fl.done)
 }

@@ -6,6 +6,7 @@ package cache
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -16,7 +17,7 @@ var (
 	nosniff    = []string{"nosniff"}
 	// A feed shown by a browser runs as nothing and loads nothing: documents of
 	// third parties come out of the gateway's own origin.
-	guarded = http.Header{"Content-Security-Policy": {"sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"}}
+	guarded = http.Header{"Content-Security-Policy": {"default-src 'none'; sandbox"}}
 )
 
 // served tells how a response came about. The zero value is a hit.
@@ -45,29 +46,36 @@ type minted struct {
 	second int64
 	how    served
 
-	cacheControl, age, cacheStatus []string
+	cacheControl, age, cacheStatus, vary []string
+
+	header http.Header // more fields: what keeps a third party's document harmless, or a site's own
 }
 
 // headers sets what all answers with the feed have in common.
 func (f *Feed) headers(h http.Header, p *prepared, s *state, how served, now time.Time) {
 	m := f.minted.Load()
 	if second := now.Unix(); m == nil || m.second != second || m.state != s || m.how != how {
-		m = mint(s, how, now)
+		m = f.mint(s, how, now)
 		f.minted.Store(m)
 	}
 	h["Cache-Control"] = m.cacheControl
 	h["Age"] = m.age
 	h["Cache-Status"] = m.cacheStatus
 	h["Last-Modified"] = p.lastModified
-	h["Vary"] = p.vary
+	h["Vary"] = m.vary
+	h["Content-Type"] = p.contentType
 	h["X-Content-Type-Options"] = nosniff
-	for name, values := range p.header {
+	for name, values := range m.header {
 		h[name] = values
 	}
 }
 
-func mint(s *state, how served, now time.Time) *minted {
-	m := &minted{state: s, second: now.Unix(), how: how}
+func (f *Feed) mint(s *state, how served, now time.Time) *minted {
+	m := &minted{state: s, second: now.Unix(), how: how, vary: varyCoding, header: guarded}
+	if f.shielded() {
+		v := &s.memo.Version
+		m.header, m.vary = v.Header, []string{strings.Join(append([]string{"Accept-Encoding"}, v.Vary...), ", ")}
+	}
 	m.cacheControl = []string{"max-age=" + strconv.FormatInt(s.maxAge(now), 10)}
 	m.age = []string{strconv.FormatInt(max(0, int64(now.Sub(s.memo.Validated)/time.Second)), 10)}
 	m.cacheStatus = []string{how.cacheStatus(s, now)}

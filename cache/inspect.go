@@ -191,9 +191,17 @@ func (c *Cache) Expire(key string) (Account, error) {
 		return Account{}, fmt.Errorf("%w: %s", ErrUnknownFeed, key)
 	}
 	now := c.now()
-	f.postpone(f.state.Load(), now, "refresh")
+	f.mu.Lock()
+	f.expired.Store(true)
+	if f.flight == nil { // otherwise when it has landed: it may have seen what was before
+		f.postpone(f.state.Load(), now, hintRefresh)
+	}
+	f.mu.Unlock()
 	return f.account(now), nil
 }
+
+// hintRefresh is the winner of a decision that [Cache.Expire] has overruled.
+const hintRefresh = "refresh"
 
 // Forget removes a feed and all that is known of it, or fails with
 // [ErrUnknownFeed]. Its record goes too, so a reader who asks again causes a

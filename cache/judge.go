@@ -140,9 +140,6 @@ func (f *Feed) newVersion(known version, a policy.Answer, d *policy.Document, ha
 		Lenient:      d.Lenient,
 		Since:        now,
 	}
-	if f.shielded() {
-		v.Header, v.Vary = siteFields(a.Header), VaryFields(a.Header)
-	}
 	return v
 }
 

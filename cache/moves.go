@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -80,7 +82,21 @@ func (f *Feed) delegate(ctx context.Context, a policy.Answer, trail []*Feed) pol
 		a.Failure, a.Err = policy.FailureRedirect, fmt.Errorf("feeds redirect to each other: %s and %s", f.url, d.to.url)
 		return a
 	}
-	return d.to.lend(ctx, a, append(slices.Clone(trail), f))
+	sent := len(a.Moves) > 0
+	a = d.to.lend(ctx, a, append(slices.Clone(trail), f))
+	if a.Failure == policy.FailureNotStarted && sent {
+		// The redirect was asked for, whatever became of the feed that it leads to.
+		earliest := a.At.Add(f.cache.settings.Load().Rules(f.url).MinInterval)
+		if earliest.After(a.NotBefore) {
+			a.NotBefore = earliest
+		}
+	}
+	known := f.state.Load().memo.Version
+	if a.Failure == policy.FailureNone && f.state.Load().Version != 0 && known.Size == len(a.Body) && known.Hash == xxhash.Sum64(a.Body) {
+		// What we have is what the other feed has: that validates it as a 304 does.
+		a.Status, a.Body = http.StatusNotModified, nil
+	}
+	return a
 }
 
 // standIn answers for a poll without a request: where permanent redirects have
@@ -122,6 +138,9 @@ func (f *Feed) lend(ctx context.Context, a policy.Answer, trail []*Feed) policy.
 	}
 	s := f.state.Load()
 	a.At = f.cache.now()
+	if s.Next.After(a.NotBefore) {
+		a.NotBefore, a.Holder = s.Next, "other-feed"
+	}
 	v := f.content(ctx, s)
 	if v == nil {
 		a.Failure = s.memo.Last.Failure
@@ -129,12 +148,39 @@ func (f *Feed) lend(ctx context.Context, a policy.Answer, trail []*Feed) policy.
 			a.Failure = policy.FailureNotStarted
 		}
 		a.Err = fmt.Errorf("%s has no version yet: %s", f.url, s.memo.Last.Error)
-		a.NotBefore, a.Holder = s.Next, "other-feed"
 		return a
 	}
 	a.Failure, a.Err, a.Status = policy.FailureNone, nil, http.StatusOK
 	a.URL, a.Body = f.target(s), v.identity()
-	a.Header = http.Header{"Content-Type": {s.memo.Version.ContentType}}
-	a.NotBefore, a.Holder = s.Next, "other-feed"
+	a.Header = lentHeader(a.Header, s, a.URL)
 	return a
+}
+
+// lentHeader is the header of a feed's version that is lent to another feed, after
+// a redirect with a header of its own (nil: there was none). Of that, what asks for
+// a pause goes on to count.
+func lentHeader(redirect http.Header, s *state, url string) http.Header {
+	h := http.Header{"Content-Type": {s.memo.Version.ContentType}}
+	for _, name := range []string{
+		"Date", "Retry-After", "Ratelimit", "Ratelimit-Policy", "Ratelimit-Remaining", "Ratelimit-Reset",
+		"X-Ratelimit-Remaining", "X-Ratelimit-Reset",
+	} {
+		if values := redirect.Values(name); len(values) > 0 {
+			h[name] = values
+		}
+	}
+	// Without validators the feed would count as one that costs its origin a whole
+	// download each time.
+	if v := s.memo.Validators; v.URL == url {
+		h["Etag"], h["Last-Modified"] = field(v.ETag), field(v.LastModified)
+	}
+	return h
+}
+
+// field is the lines of a header field: none where there is no value.
+func field(value string) []string {
+	if value == "" {
+		return nil
+	}
+	return []string{value}
 }

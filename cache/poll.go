@@ -5,7 +5,6 @@ package cache
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,7 +29,7 @@ const unsentRetry = 30 * time.Second
 // and none unless the store has durably granted it. The trail is the feeds on
 // whose behalf it is made.
 func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
-	s, now, origin := f.state.Load(), f.cache.now(), f.origin()
+	s, now, origin, rules := f.state.Load(), f.cache.now(), f.origin(), f.rules()
 	if origin == nil {
 		f.postpone(s, now.Add(unsentRetry), policy.HintPause) // until a request shows the way to the site
 		return
@@ -38,6 +37,7 @@ func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
 	if !force && !s.due(now) {
 		return // another poll ended between the reader's look and this one's start
 	}
+	force = f.expired.Swap(false) || force
 	// The decision kept the time of the poll out of skipHours and skipDays, but a
 	// poll that waited for a reader may come due within them. A person may insist.
 	if free := s.memo.History.Hints.OutOfSkip(s.Next, now, f.cache.chance()); free.After(now) && !force {
@@ -48,12 +48,11 @@ func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
 		f.postpone(s, at, why)
 		return
 	}
-	rules := f.rules()
 	s, granted := f.reserve(ctx, s, rules, now)
 	if !granted {
 		return
 	}
-	a := f.ask(ctx, s, rules, now, trail)
+	a := f.ask(ctx, origin, s, rules, now, trail)
 	if a.Failure == policy.FailureNotStarted {
 		f.giveBack(ctx, s, a)
 		return
@@ -91,12 +90,14 @@ func (f *Feed) reserve(ctx context.Context, s *state, rules policy.Rules, now ti
 }
 
 // ask makes the request.
-func (f *Feed) ask(ctx context.Context, s *state, rules policy.Rules, now time.Time, trail []*Feed) policy.Answer {
+func (f *Feed) ask(ctx context.Context, origin Origin, s *state, rules policy.Rules, now time.Time, trail []*Feed) policy.Answer {
 	target := f.target(s)
-	if a, ok := f.standIn(ctx, s, target, trail); ok {
-		return a
+	if !f.shielded() {
+		if a, ok := f.standIn(ctx, s, target, trail); ok {
+			return a
+		}
 	}
-	a := f.origin().Poll(ctx, policy.Ask{
+	a := origin.Poll(ctx, policy.Ask{
 		URL:         target,
 		Validators:  s.validators(now),
 		StartBy:     now.Add(grace),
@@ -191,6 +192,7 @@ func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
 		}
 		m.Version = v.version
 		m.Version.Number = next.Version
+		m.Withdrawn = false
 	}
 	if v.good() {
 		m.Validated, m.Suspect, m.Final = a.At, time.Time{}, a.URL
@@ -198,8 +200,11 @@ func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
 	} else if a.Failure == policy.FailureSuspect && m.Suspect.IsZero() {
 		m.Suspect = a.At
 	}
+	if f.shielded() && v.good() {
+		m.Version.learnHeader(a)
+	}
 	if a.Failure == policy.FailureNotShared {
-		next.Version = 0 // what was everybody's is not any more
+		next.Version, m.Withdrawn = 0, true // what was everybody's is not any more
 	}
 	m.learnMoves(f.url, v)
 	m.Decision = policy.Decide(rules, m.History, a, a.At, f.cache.chance())
@@ -224,6 +229,14 @@ func monotonic(d policy.Decision, end time.Time) time.Time {
 		return d.Next
 	}
 	return end.Add(d.Next.Sub(d.At))
+}
+
+// anchored is a time that comes from the store with the monotonic reading of now.
+func anchored(next, now time.Time) time.Time {
+	if next.Year() >= 9999 {
+		return next // never; as a length from now it would be cut to 292 years
+	}
+	return now.Add(next.Sub(now))
 }
 
 // learnValidators keeps the origin's validators. A 200 replaces the whole set,
@@ -253,7 +266,7 @@ func (m *memo) learnValidators(s *state, v verdict) {
 // commit makes the outcome durable: validators, decision and, where there is a
 // new version, the body that they describe, in one transaction.
 func (f *Feed) commit(ctx context.Context, s, next *state, body *encoded) error {
-	memo, err := json.Marshal(&next.memo)
+	memo, err := next.memo.encode()
 	if err != nil {
 		return fmt.Errorf("encoding memo: %w", err)
 	}
@@ -288,9 +301,9 @@ func (f *Feed) publish(next *state, body *encoded) {
 	old := f.state.Swap(next)
 	switch {
 	case old.Version == 0 && next.Version != 0:
-		f.cache.unread.Add(-1)
+		f.countUnread(-1)
 	case old.Version != 0 && next.Version == 0:
-		f.cache.unread.Add(1)
+		f.countUnread(1)
 	}
 	if body != nil {
 		f.cache.memory.put(f.key, prepare(f.id, next, body))
@@ -315,6 +328,6 @@ func (f *Feed) reload(ctx context.Context) {
 		f.postpone(f.state.Load(), now.Add(storeRetry), "store")
 		return
 	}
-	s.Next = now.Add(s.Next.Sub(now))
+	s.Next = anchored(s.Next, now)
 	f.publish(s, nil)
 }

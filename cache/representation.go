@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -36,8 +35,6 @@ type prepared struct {
 	modified     time.Time
 	lastModified []string
 	contentType  []string
-	vary         []string
-	header       http.Header // more fields: what keeps a third party's document harmless, or a site's own
 }
 
 // preference is by size: brotli is the smallest, zstd and gzip are alike.
@@ -54,12 +51,6 @@ func prepare(id ID, s *state, body *encoded) *prepared {
 		id: id, version: s.Version, tag: v.Tag, originTag: v.OriginTag, modified: v.LastModified,
 		lastModified: []string{v.LastModified.UTC().Format(http.TimeFormat)},
 		contentType:  []string{v.ContentType},
-		vary:         varyCoding,
-		header:       guarded,
-	}
-	if v.Header != nil {
-		p.header = v.Header
-		p.vary = []string{strings.Join(append([]string{"Accept-Encoding"}, v.Vary...), ", ")}
 	}
 	for _, pref := range preference {
 		b, ok := body.byCoding[pref.coding]
@@ -146,7 +137,7 @@ func (f *Feed) bodyLost(s *state, err error) {
 	defer f.mu.Unlock()
 	if f.flight == nil { // a poll under way will publish a state of its own
 		if f.state.CompareAndSwap(s, &next) {
-			f.cache.unread.Add(1)
+			f.countUnread(1)
 		}
 	}
 }

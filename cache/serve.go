@@ -79,12 +79,17 @@ func (f *Feed) refreshed(ctx context.Context, s *state, now time.Time) (*state, 
 	return f.state.Load(), forwarded(s, f.state.Load(), joined, done)
 }
 
-// Await waits for the first poll of a cold feed, and reports whether there is a
-// version then.
+// Await waits for the very first poll of a feed, and reports whether there is a
+// version then. A later one of a feed without a version it starts only: what has
+// once turned out to be no feed keeps nobody waiting.
 func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 	now := f.cache.now()
-	if s := f.state.Load(); s.Version == 0 && s.due(now) {
+	switch s := f.state.Load(); {
+	case s.Version != 0 || !s.due(now):
+	case s.memo.Last.At.IsZero():
 		_, waited.how = f.refreshed(ctx, s, now)
+	default:
+		f.board(false)
 	}
 	return waited, f.state.Load().Version != 0
 }
@@ -110,15 +115,14 @@ func (f *Feed) write(w http.ResponseWriter, r *http.Request, p *prepared, s *sta
 	f.headers(h, p, s, how, now)
 	h["Etag"] = rep.etag
 	if p.notModified(r.Header) {
-		// RFC 9110 section 15.4.5: the header fields of the 200 that steer caches,
-		// and no description of a body that is not there.
+		// RFC 9110 section 15.4.5: the header fields of the 200, apart from those that
+		// describe a body which is not there.
 		w.WriteHeader(http.StatusNotModified)
 		return Sent{Status: http.StatusNotModified}
 	}
 	if rep.encoding != nil {
 		h["Content-Encoding"] = rep.encoding
 	}
-	h["Content-Type"] = p.contentType
 	h["Content-Length"] = rep.length
 	w.WriteHeader(http.StatusOK)
 	sent := Sent{Status: http.StatusOK}

@@ -4,10 +4,45 @@
 package cache
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/feedpollard/pollard/policy"
 )
+
+// A Site is an origin that this process itself serves, as it is shown by the
+// request that causes a poll.
+type Site interface {
+	Origin
+	// Rules are the operator's rules for the site's feeds.
+	Rules() policy.Rules
+}
+
+// From says where the feed's next poll goes, which is asked for by a key that is
+// no URL: a prefix such as "shield:" makes sure of that. The latest word counts,
+// and it holds for one poll.
+func (f *Feed) From(site Site) { f.site.Store(&site) }
+
+// learnHeader takes over what an answer says besides the feed, also where the feed
+// is the same: from a 200 everything, from a 304 what it has (RFC 9111 section 3.2).
+func (v *version) learnHeader(a policy.Answer) {
+	fields := siteFields(a.Header)
+	if a.Status == http.StatusOK {
+		v.Header, v.Vary = fields, VaryFields(a.Header)
+		return
+	}
+	kept := maps.Clone(v.Header) // the old one belongs to a published state
+	if kept == nil {
+		kept = http.Header{}
+	}
+	maps.Copy(kept, fields)
+	v.Header = kept
+	if a.Header["Vary"] != nil {
+		v.Vary = VaryFields(a.Header)
+	}
+}
 
 // notTheSites are the header fields that the cache itself speaks, or that belong
 // to one connection or one reader only. All others of a shielded site's answer

@@ -16,6 +16,9 @@ const (
 	// forgetIdle is the same for a feed with a version, in units of the time after
 	// which prefetching sleeps.
 	forgetIdle = 3
+	// forgetShielded is the same for a shielded feed: its site is near, and whoever
+	// asks for it with ever new queries must not fill the store.
+	forgetShielded = 24 * time.Hour
 	// sweepBatch is how many feeds one transaction forgets.
 	sweepBatch = 500
 )
@@ -53,6 +56,9 @@ func (f *Feed) unwanted(now time.Time) bool {
 	if s.Version == 0 {
 		return idle > forgetUnread
 	}
+	if f.shielded() {
+		return idle > forgetShielded
+	}
 	return idle > forgetIdle*f.cache.settings.Load().IdleAfter
 }
 
@@ -70,9 +76,7 @@ func (c *Cache) forget(ctx context.Context, feeds []*Feed) error {
 			continue
 		}
 		c.agenda.remove(f)
-		if s := f.state.Load(); s.Version == 0 {
-			c.unread.Add(-1)
-		}
+		f.discounted()
 		ids = append(ids, f.id)
 	}
 	if len(ids) == 0 {

@@ -89,6 +89,12 @@ func WithTransport(rounds http.RoundTripper) Option {
 	return func(c *Client) { c.rounds = rounds }
 }
 
+// WithoutPacing lets polls start at once, whatever other polls of their host have
+// met with: for a site of one's own, whose feeds need not wait for each other.
+func WithoutPacing() Option {
+	return func(c *Client) { c.pacer.off = true }
+}
+
 // WithDial lets a function make the connections. The address guard has no part
 // in it: which addresses may be reached is then the function's business.
 func WithDial(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {

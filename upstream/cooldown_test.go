@@ -211,8 +211,14 @@ func TestSiblings(t *testing.T) {
 			t.Errorf("after one 429 the domain is held for %v (%q)", got, why)
 		}
 		a := c.Poll(t.Context(), ask("http://b.example.com/"))
-		if a.Holder != HeldByHost || time.Until(a.NotBefore) != time.Hour {
+		if a.Holder != HeldByDomain || time.Until(a.NotBefore) != time.Hour {
 			t.Errorf("the second: %v, %q", a.NotBefore, a.Holder)
+		}
+		// What the answer tells is what a restart leaves: all siblings still wait.
+		restarted := n.client(t, calm)
+		restarted.Hold("http://b.example.com/", a.NotBefore, a.Holder)
+		if got, why := held(restarted, "http://c.example.com/"); got != time.Hour || why != HeldByDomain {
+			t.Errorf("after a restart a sibling is held for %v (%q)", got, why)
 		}
 		for _, url := range []string{"http://c.example.com/", "https://example.com/", "http://never.heard.of.example.com/"} {
 			if got, why := held(c, url); got != time.Hour || why != HeldByDomain {

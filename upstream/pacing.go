@@ -32,6 +32,7 @@ type pacer struct {
 	arrived uint64 // waiters so far: their order of arrival
 	sweepAt int    // number of domains at which idle ones are dropped
 	stopped bool
+	off     bool // nothing is paced; set before the first use
 }
 
 // domain is the hosts of one registrable domain.
@@ -72,7 +73,7 @@ func (w *waiter) before(other *waiter) bool {
 	return w.arrived < other.arrived
 }
 
-// slot is the right to send one request.
+// slot is the right to send one request. The zero slot is one that nobody counts.
 type slot struct {
 	pacer   *pacer
 	host    *host
@@ -101,6 +102,9 @@ func (p *pacer) apply(rules []HostRule) {
 // acquire waits for the slot of a target's host, until a given time at most (zero:
 // for as long as it takes). It returns nil where the slot did not come in time.
 func (p *pacer) acquire(ctx context.Context, t target, by time.Time, hop bool) *slot {
+	if p.off && ctx.Err() == nil {
+		return new(slot)
+	}
 	p.mu.Lock()
 	h, s := p.host(t), t.scope()
 	if at, _ := h.earliest(t.url, time.Now()); p.stopped || ctx.Err() != nil || !by.IsZero() && at.After(wall(by)) {
@@ -236,11 +240,13 @@ func (h *host) earliest(url string, now time.Time) (at time.Time, why string) {
 			at, why = next, HeldBySlot
 		}
 	}
+	// Of pauses that end together the widest is named: what is named outlives a
+	// restart, and the pause of a domain is as long as one of its hosts'.
 	for _, hold := range []struct {
 		pause *pause
 		why   string
 	}{{h.urls[url], HeldByURL}, {&h.pause, HeldByHost}, {&h.domain.pause, HeldByDomain}} {
-		if until := hold.pause.end(now); until.After(now) && until.After(at) {
+		if until := hold.pause.end(now); until.After(now) && !until.Before(at) {
 			at, why = until, hold.why
 		}
 	}
@@ -269,6 +275,9 @@ func (p *pacer) ready(t target, now time.Time) (at time.Time, why string) {
 // sent tells that the request leaves now: the gap to the next counts from here,
 // however long the connection took.
 func (s *slot) sent(now time.Time) {
+	if s.pacer == nil {
+		return
+	}
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
 	s.host.last = now
@@ -277,6 +286,9 @@ func (s *slot) sent(now time.Time) {
 // release gives the slot back, with what the answer asks of those who come next.
 func (s *slot) release(v verdict) {
 	p := s.pacer
+	if p == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.host.inFlight--

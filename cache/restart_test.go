@@ -1,0 +1,87 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Validators are octets, and seldom UTF-8 where they are not ASCII.
+func TestValidatorsOutliveARestartByteForByte(t *testing.T) {
+	const etag, date = "\"caf\xe9\"", "Mon, 02 M\xe4r 2026 10:00:00 GMT"
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			return ok(rss(2, ""), "ETag", etag, "Last-Modified", date)
+		}).open()
+		defer func() { g.close() }()
+		g.get(feedURL)
+		g.restart()
+		time.Sleep(25 * time.Hour)
+		g.get(feedURL)
+		if v := g.origin.last().Validators; g.origin.polls() != 2 || v.ETag != etag || v.LastModified != date {
+			t.Errorf("poll %d carries %q", g.origin.polls(), v)
+		}
+		if code := g.get(feedURL, "If-None-Match", etag).Code; code != 304 {
+			t.Errorf("the origin's ETag gets %d", code)
+		}
+	})
+}
+
+// A poll that never comes is not one in three hundred years.
+func TestGoneFeedStaysGoneAfterARestart(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return failed(410, policy.FailureGone) })
+		healthy := g.origin.answer
+		g.origin.answer = func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"1"`) }
+		g.open()
+		defer func() { g.close() }()
+		g.get(feedURL)
+		g.origin.answer = healthy
+		time.Sleep(25 * time.Hour)
+		g.get(feedURL)
+		for range 2 {
+			account, err := g.Account(feedURL)
+			if err != nil || account.State != "gone" || !account.NextPoll.IsZero() {
+				t.Errorf("it is %s and its next poll %v (%v)", account.State, account.NextPoll, err)
+			}
+			if got := g.get(feedURL).Header().Get("Cache-Control"); got != "max-age=86400" {
+				t.Errorf("Cache-Control: %s", got)
+			}
+			g.restart()
+		}
+	})
+}
+
+// What puts a poll off from Friday to Saturday does not know of skipDays.
+func TestPollPutOffIntoASkippedDay(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		body := `<rss version="2.0"><channel><title>T</title><skipDays><day>Saturday</day></skipDays><item><title>1</title></item></channel></rss>`
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(body, "ETag", `"1"`) }).open()
+		defer func() { g.close() }()
+		saturday := time.Date(2026, time.March, 7, 0, 0, 0, 0, time.UTC)
+		time.Sleep(time.Until(saturday.Add(-3 * time.Hour)))
+		g.get(feedURL)
+		time.Sleep(time.Until(saturday.Add(-time.Minute)))
+		g.origin.mu.Lock()
+		g.origin.ready = saturday.Add(time.Minute) // the host asks for a pause
+		g.origin.mu.Unlock()
+		g.get(feedURL)
+		for range 24 {
+			time.Sleep(time.Hour)
+			g.get(feedURL)
+		}
+		for _, at := range g.origin.at {
+			if at.Weekday() == time.Saturday {
+				t.Errorf("polled at %v", at)
+			}
+		}
+		time.Sleep(2 * time.Hour)
+		if g.get(feedURL); g.origin.polls() != 2 {
+			t.Errorf("%d polls, want one more on Sunday", g.origin.polls())
+		}
+	})
+}

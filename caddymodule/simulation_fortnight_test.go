@@ -1,0 +1,152 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule_test
+
+import (
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var seeds = flag.Int("simulations", 1, "how many fortnights to simulate, each of another seed")
+var firstSeed = flag.Uint64("seed", 1, "of the first simulation")
+
+// A fortnight of readers without manners before publishers without manners: what
+// each origin sees is one polite poller, and readers get the last good version.
+func TestFortnight(t *testing.T) {
+	for i := range *seeds {
+		seed := *firstSeed + uint64(i)
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			resources := slices.Concat(soundFeeds(), hintedFeeds(), brokenFeeds(), neighbours(), movedFeeds())
+			began := time.Now()
+			simulate(t, seed, resources, func(sim *simulation) {
+				sim.live(len(rude), 14*day)
+				sim.settle()
+				sim.report()
+			})
+			t.Logf("seed %d took %v", seed, time.Since(began).Round(time.Millisecond))
+		})
+	}
+}
+
+// settle lets every feed be polled once more, without restarts, and looks at what
+// readers have then.
+func (sim *simulation) settle() {
+	r := newReader(sim, 0)
+	defer r.client.CloseIdleConnections()
+	for range 6 {
+		time.Sleep(5 * time.Hour)
+		for _, s := range sim.subjects {
+			r.send(sim.t.Context(), r.request("GET", s), s)
+		}
+	}
+	sim.look()
+	for _, s := range sim.subjects {
+		sim.web.mu.Lock()
+		delivered, asked := s.delivered, s.asked
+		sim.web.mu.Unlock()
+		if !s.served {
+			sim.violation("%s was never served, after %d polls", s.url, asked)
+		}
+		if !s.moves && s.newest != delivered {
+			sim.violation("%s: readers have version %d, the origin has given %d", s.url, s.newest, delivered)
+		}
+	}
+}
+
+// score is what a publisher's report says of a poller.
+type score struct {
+	polls, unconditional, full int
+	shortest                   time.Duration
+}
+
+// report holds what the origins saw against what a publisher's report should say
+// of a good reader, after a fortnight.
+func (sim *simulation) report() {
+	scores := make(map[string]*score)
+	last := make(map[string]time.Time)
+	for _, v := range sim.web.visits {
+		s := scores[v.url]
+		if s == nil {
+			s = &score{shortest: 1000 * day}
+			scores[v.url] = s
+		} else {
+			s.shortest = min(s.shortest, v.at.Sub(last[v.url]))
+		}
+		last[v.url] = v.at
+		s.polls++
+		if v.header.Get("If-None-Match") == "" && v.header.Get("If-Modified-Since") == "" {
+			s.unconditional++
+		}
+		if v.status == 200 {
+			s.full++
+		}
+	}
+	var table strings.Builder
+	for _, s := range sim.subjects {
+		got := scores[s.url]
+		if got == nil {
+			sim.violation("%s was never polled", s.url)
+			continue
+		}
+		fmt.Fprintf(&table, "%-45s %4d polls, %3d full, %3d unconditional, shortest gap %v\n", s.url, got.polls, got.full, got.unconditional, got.shortest.Round(time.Second))
+		sim.judgeScore(s, got)
+	}
+	sim.t.Logf("what the origins saw:\n%s", table.String())
+	sim.judgeAdoption(last)
+	sim.judgeSpread()
+}
+
+func (sim *simulation) judgeScore(s *subject, got *score) {
+	if got.shortest < floor {
+		sim.violation("P30: %s was polled twice within %v", s.url, got.shortest)
+	}
+	first := 1
+	if s.spell != nil || s.moves {
+		return // failures and redirects before the first good answer give no validators
+	}
+	if s.resource.etag != nil && s.wait >= day {
+		first = 1 + int(16*day/s.wait) // it gives no validators, ever
+	}
+	if got.unconditional > first && s.url != "http://fresh.test/feed" {
+		sim.violation("P02: %s was asked %d times without validators", s.url, got.unconditional)
+	}
+	// Not polled out of existence either: at least a third as often as it may be.
+	interval := max(floor, s.wait, s.wait304, s.firm) + time.Hour
+	if least := int(14 * day / interval / 3); got.polls < least && s.slow == nil && !s.heedless && s.days == nil && s.hours == nil {
+		sim.violation("%s was polled %d times, less than %d", s.url, got.polls, least)
+	}
+}
+
+// judgeAdoption wants permanent redirects, and no others, remembered.
+func (sim *simulation) judgeAdoption(last map[string]time.Time) {
+	for url, adopted := range map[string]bool{
+		"http://moved.test/feed": true, "http://permanent.test/feed": true, "http://www.one.test/feed": true,
+		"http://found.test/feed": false, "http://fiveday.test/feed": false, "http://portal.test/feed": false, "http://one.test/rss": false,
+	} {
+		if got := last[url].Before(sim.epoch.Add(11 * day)); got != adopted {
+			sim.violation("P70: %s was asked last after %v: adopted %v, want %v", url, last[url].Sub(sim.epoch), got, adopted)
+		}
+	}
+}
+
+// judgeSpread wants polls at no particular minute of the hour.
+func (sim *simulation) judgeSpread() {
+	var minutes [60]int
+	total := 0
+	for _, v := range sim.web.visits {
+		if v.at.Sub(sim.epoch) > day {
+			minutes[v.at.Minute()]++
+			total++
+		}
+	}
+	for minute, n := range minutes {
+		if n > total/12 {
+			sim.violation("P45: %d of %d polls in minute %d", n, total, minute)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	floor = time.Hour
+	day   = 24 * time.Hour
+)
+
+// resource is one URL of the simulated web, with its habits. The zero value of
+// each habit is what a good server does.
+type resource struct {
+	url      string
+	format   string             // rss (""), atom or json
+	every    time.Duration      // between two entries; 0: 20 h
+	channel  string             // more elements of the channel
+	dated    bool               // entries bear dates
+	noisy    bool               // lastBuildDate is now
+	header   []string           // of 200 and 304, name and value by turns
+	on304    []string           // of 304, in place of header
+	etag     func(*call) string // nil: one per version
+	date     func(*call) string // nil: of the version
+	heedless bool               // never answers 304
+	deaf     bool               // does not know its own ETag
+	coding   []string           // content codings of the body
+	wait     time.Duration      // what its good answers ask for
+	wait304  time.Duration      // the same of a 304; 0: wait
+	firm     time.Duration      // the same in so many words
+	pause    time.Duration      // what its good answers ask of the whole host
+	hours    []int              // that it skips
+	days     []time.Weekday     // that it skips
+	slow     func(*call) time.Duration
+	spell    func(*call) (reply, bool) // an answer other than the usual one, at times
+	moves    bool                      // redirects lead to it or away from it
+	quiet    bool                      // readers do not ask for it by itself
+
+	// What has happened, guarded by the web.
+	asked, failures int
+	inFlight        int
+	lastEnd         time.Time
+	next, firmNext  time.Time // when it may be asked again: by decision, by a person's wish
+	sets            []pair    // validators that the next request may carry
+	known           bool      // a document has been taken
+	insisted        bool      // a person wants it polled
+	delivered       int       // version of the last good answer
+	bodies          map[uint64]int
+}
+
+// reply is an answer and what it means.
+type reply struct {
+	status     int
+	header     [][2]string
+	body       []byte // as sent
+	plain      []byte // without content codings
+	delay      time.Duration
+	drop       bool // the connection is closed without an answer
+	cut        bool // the body breaks off
+	good       bool // the gateway should take it
+	gone       bool
+	version    int
+	validators pair
+	wait       time.Duration // before the URL is asked again
+	firm       time.Duration // the same, whoever wishes otherwise
+	pause      time.Duration // before the host is asked again
+}
+
+// answer is the reply of the resource's habits.
+func (c *call) answer() reply {
+	if c.spell != nil {
+		if a, ok := c.spell(c); ok {
+			return a
+		}
+	}
+	return c.usual()
+}
+
+// usual is what a healthy server does: 304 where a validator matches, else 200.
+func (c *call) usual() reply {
+	a := reply{status: 200, good: true, version: c.version(), wait: c.wait, firm: c.firm, pause: c.pause}
+	a.validators = pair{fmt.Sprintf(`"%s-%d"`, mustHost(c.url), a.version), c.published(a.version).Format(http.TimeFormat)}
+	if c.etag != nil {
+		a.validators.etag = c.etag(c)
+	}
+	if c.date != nil {
+		a.validators.date = c.date(c)
+	}
+	if c.slow != nil {
+		a.delay = c.slow(c)
+	}
+	header := c.resource.header
+	if c.matches(a.validators) {
+		a.status = http.StatusNotModified
+		if c.on304 != nil {
+			header = c.on304
+		}
+		if c.wait304 > 0 {
+			a.wait = c.wait304
+		}
+	}
+	a.set("Etag", a.validators.etag)
+	a.set("Last-Modified", a.validators.date)
+	for i := 0; i < len(header); i += 2 {
+		a.set(header[i], strings.ReplaceAll(header[i+1], "{in 6h}", c.now.Add(6*time.Hour).UTC().Format(http.TimeFormat)))
+	}
+	if a.status == http.StatusOK {
+		a.set("Content-Type", map[string]string{"": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[c.format])
+		a.plain = c.document(a.version)
+		a.body = encodeAll(a.plain, c.coding)
+		if len(c.coding) > 0 {
+			a.set("Content-Encoding", strings.Join(c.coding, ", "))
+		}
+	}
+	return a
+}
+
+func (c *call) matches(current pair) bool {
+	switch {
+	case c.heedless:
+		return false
+	case c.inm != "":
+		return !c.deaf && c.inm == current.etag
+	}
+	return c.ims != "" && c.ims == current.date
+}
+
+func (a *reply) set(name, value string) {
+	if value != "" {
+		a.header = append(a.header, [2]string{name, value})
+	}
+}
+
+// version is the number of the newest entry, which counts up from 10.
+func (c *call) version() int {
+	every := c.every
+	if every == 0 {
+		every = 20 * time.Hour
+	}
+	// Each begins at another time of the day.
+	shift := time.Duration(len(c.url)*7919%1000) * every / 1000
+	if c.moves {
+		shift = 0 // a feed has the same entries at its old and its new URL
+	}
+	return 10 + int((c.age+shift)/every)
+}
+
+func (c *call) published(version int) time.Time {
+	every := c.every
+	if every == 0 {
+		every = 20 * time.Hour
+	}
+	return c.now.Add(-c.age).Add(time.Duration(version-11) * every).UTC()
+}
+
+// document is the feed at a version.
+func (c *call) document(version int) []byte {
+	var b strings.Builder
+	words := strings.Repeat("Words of an entry. ", 8)
+	switch c.format {
+	case "json":
+		fmt.Fprintf(&b, `{"version":"https://jsonfeed.org/version/1.1","title":%q,"items":[`, c.url)
+		for n := version; n > version-5; n-- {
+			fmt.Fprintf(&b, `{"id":"%d","title":"Entry %d","content_text":%q},`, n, n, words)
+		}
+		return []byte(strings.TrimSuffix(b.String(), ",") + "]}")
+	case "atom":
+		fmt.Fprintf(&b, `<feed xmlns="http://www.w3.org/2005/Atom"><title>%s</title><id>tag:x</id><updated>%s</updated>`, "T", c.published(version).Format(time.RFC3339))
+		for n := version; n > version-5; n-- {
+			fmt.Fprintf(&b, `<entry><title>Entry %d</title><id>tag:%d</id><content>%s</content></entry>`, n, n, words)
+		}
+		return []byte(b.String() + "</feed>")
+	}
+	b.WriteString(`<?xml version="1.0"?><rss version="2.0" xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"><channel><title>T</title><link>https://x.test/</link>` + c.channel)
+	if c.noisy {
+		fmt.Fprintf(&b, "<lastBuildDate>%s</lastBuildDate><!-- %d -->", c.now.Format(time.RFC1123Z), c.n)
+	}
+	for n := version; n > version-5; n-- {
+		fmt.Fprintf(&b, `<item><title>Entry %d</title><guid>https://x.test/%d</guid><description>%s</description>`, n, n, words)
+		if c.dated {
+			fmt.Fprintf(&b, "<pubDate>%s</pubDate>", c.published(n).Format(time.RFC1123Z))
+		}
+		b.WriteString("</item>")
+	}
+	return []byte(b.String() + "</channel></rss>")
+}
+
+// skips reports whether the resource does not want to be asked at a time.
+func (r *resource) skips(t time.Time) bool {
+	return slices.Contains(r.hours, t.UTC().Hour()) || slices.Contains(r.days, t.UTC().Weekday())
+}
+
+func encodeAll(plain []byte, codings []string) []byte {
+	for _, coding := range codings {
+		var b bytes.Buffer
+		switch coding {
+		case "gzip":
+			w := gzip.NewWriter(&b)
+			w.Write(plain)
+			w.Close()
+		case "br":
+			w := brotli.NewWriter(&b)
+			w.Write(plain)
+			w.Close()
+		case "zstd":
+			w, err := zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
+			if err != nil {
+				panic(err)
+			}
+			w.Write(plain)
+			w.Close()
+		}
+		plain = b.Bytes()
+	}
+	return plain
+}
