@@ -20,13 +20,17 @@ type agenda struct {
 func newAgenda() *agenda { return &agenda{bell: make(chan struct{}, 1)} }
 
 // put enters a feed, or moves it. Shielded feeds have no place on it: the way to
-// their site is shown by whoever asks for them.
+// their site is shown by whoever asks for them. Nor have feeds that were forgotten
+// while somebody still held them.
 func (a *agenda) put(f *Feed, when time.Time) {
 	if f.shielded() {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if f.forgotten.Load() {
+		return
+	}
 	f.when = when
 	if f.place < 0 {
 		heap.Push(&a.feeds, f)

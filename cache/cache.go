@@ -62,6 +62,8 @@ type Settings struct {
 	// Observe is called after each poll, without locks held. Nil: nobody listens.
 	Observe func(Poll)
 	Log     *zap.Logger // nil: nothing is logged
+
+	pinned map[string]bool // the configured feeds
 }
 
 const (
@@ -91,7 +93,8 @@ type Cache struct {
 	chance   func() float64
 	settings atomic.Pointer[Settings]
 
-	feeds    sync.Map     // canonical URL to *Feed; reads take no lock
+	feeds    sync.Map // canonical URL to *Feed; reads take no lock
+	finals   finals
 	unread   atomic.Int64 // feeds in it without a version, shielded ones left out
 	shielded atomic.Int64 // shielded feeds in it
 
@@ -151,6 +154,10 @@ func (s Settings) filled() *Settings {
 	if s.Log == nil {
 		s.Log = zap.NewNop()
 	}
+	s.pinned = make(map[string]bool, len(s.Feeds))
+	for _, url := range s.Feeds {
+		s.pinned[url] = true
+	}
 	return &s
 }
 
@@ -158,17 +165,9 @@ func (s Settings) filled() *Settings {
 // under earlier rules stands until the next poll.
 func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
-	pinned := make(map[string]bool, len(s.Feeds))
 	for _, url := range s.Feeds {
-		pinned[url] = true
-		if f, err := c.Feed(url); err == nil {
-			f.pinned.Store(true)
-		}
+		_, _ = c.Feed(url) // for a configured feed there is always room
 	}
-	c.feeds.Range(func(url, f any) bool {
-		f.(*Feed).pinned.Store(pinned[url.(string)])
-		return true
-	})
 	c.agenda.wake()
 }
 
@@ -178,19 +177,22 @@ func (c *Cache) Feed(url string) (*Feed, error) {
 	if f, ok := c.feeds.Load(url); ok {
 		return f.(*Feed), nil
 	}
-	fresh := newFeed(c, url, &state{memo: memo{Asked: c.now()}})
+	now := c.now()
+	fresh := newFeed(c, url, &state{memo: memo{Asked: now}})
 	if fresh.shielded() && c.shielded.Load() >= maxShielded {
 		return nil, &Unavailable{Status: 503, Reason: "too many feeds of this site are being asked for; try again later", RetryAfter: time.Hour}
 	}
-	if !fresh.shielded() && c.unread.Load() >= maxUnread {
+	if !fresh.shielded() && !fresh.pinned() && c.unread.Load() >= maxUnread {
 		return nil, &Unavailable{Status: 503, Reason: "too many feeds that have never answered are being asked for; try again later", RetryAfter: time.Hour}
 	}
+	fresh.counted() // before anybody can poll it and count it as read
 	f, known := c.feeds.LoadOrStore(url, fresh)
-	if !known {
-		fresh.counted()
-		c.agenda.put(fresh, c.now())
+	if known {
+		fresh.discounted()
+		return f.(*Feed), nil
 	}
-	return f.(*Feed), nil
+	c.agenda.put(fresh, now)
+	return fresh, nil
 }
 
 // counted counts a feed that has come into the table.
@@ -241,17 +243,23 @@ func (c *Cache) load() error {
 	return c.store.Scan(c.life, func(r Record) error {
 		s, err := decodeRecord(r)
 		if err != nil {
-			return fmt.Errorf("record of %s: %w", r.URL, err)
+			s = unreadable(r, err) // one bad record must not keep all feeds away
 		}
-		if setBack && s.Next.Year() < 9999 {
+		if setBack && !s.never() {
 			s.Next = now.Add(s.planned())
 		} else {
 			// From here on, steps of the wall clock change nothing.
 			s.Next = anchored(s.Next, now)
 		}
 		f := newFeed(c, r.URL, s)
+		if s.never() {
+			// No commit will follow that could remember who asks: as far as is known,
+			// somebody does.
+			f.asked.Store(now.Unix())
+		}
 		c.feeds.Store(r.URL, f)
 		f.counted()
+		c.finals.claim(f, s, s) // as every publish does
 		if p := s.memo.Pause; p.Until.After(now) && !f.shielded() {
 			c.origin.Hold(r.URL, p.Until, p.Why)
 		}

@@ -50,18 +50,14 @@ func (e *encoded) stored() map[string][]byte {
 	return kept
 }
 
-// restore is the inverse of stored.
+// restore is the inverse of stored. What cannot be restored is no body.
 func restore(kept map[string][]byte, size int) (*encoded, error) {
 	if _, ok := kept[codingIdentity]; ok {
 		return &encoded{kept}, nil
 	}
-	r, err := gzip.NewReader(bytes.NewReader(kept[codingGzip]))
+	identity, err := gunzip(kept[codingGzip], size)
 	if err != nil {
-		return nil, fmt.Errorf("restoring identity from gzip: %w", err)
-	}
-	identity := make([]byte, size)
-	if _, err := io.ReadFull(r, identity); err != nil {
-		return nil, fmt.Errorf("restoring identity from gzip: %w", err)
+		return nil, fmt.Errorf("%w: restoring identity from gzip: %w", ErrNoBody, err)
 	}
 	all := make(map[string][]byte, len(kept)+1)
 	for coding, b := range kept {
@@ -69,6 +65,26 @@ func restore(kept map[string][]byte, size int) (*encoded, error) {
 	}
 	all[codingIdentity] = identity
 	return &encoded{all}, nil
+}
+
+// gunzip undoes gzip where the size is known beforehand.
+func gunzip(b []byte, size int) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	identity := make([]byte, size)
+	if _, err := io.ReadFull(r, identity); err != nil {
+		return nil, err
+	}
+	// The end belongs to it: only there the checksum is compared.
+	switch n, err := r.Read(make([]byte, 1)); {
+	case n > 0:
+		return nil, fmt.Errorf("it has more than %d bytes", size)
+	case err != io.EOF:
+		return nil, err
+	}
+	return identity, nil
 }
 
 // coders encode one version at a time: encoders are large, and new versions are

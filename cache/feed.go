@@ -24,16 +24,18 @@ type Feed struct {
 	state  atomic.Pointer[state]
 	minted atomic.Pointer[minted]
 	asked  atomic.Int64         // when a reader asked last, in Unix seconds
-	pinned atomic.Bool          // configured: never forgotten
 	site   atomic.Pointer[Site] // of a shielded feed, for its next poll; nil: not known
 	// expired says that somebody knows the version to be out of date: the next poll
 	// waits for nothing.
 	expired atomic.Bool
+	// forgotten says that the feed has left the table: another one takes its place.
+	forgotten atomic.Bool
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards flight
 	flight *flight
-	place  int // on the agenda, -1: not on it; guarded by the agenda's own lock
-	when   time.Time
+
+	place int       // on the agenda, -1: not on it; guarded by the agenda's lock
+	when  time.Time // as it stands there; likewise
 }
 
 // URL is the feed's canonical URL, as it was asked for or configured.
@@ -61,6 +63,9 @@ func (f *Feed) rules() policy.Rules {
 	return f.cache.settings.Load().Rules(f.url)
 }
 
+// pinned reports whether the feed is configured: it is never forgotten then.
+func (f *Feed) pinned() bool { return f.cache.settings.Load().pinned[f.url] }
+
 // Due reports whether a reader who asks now causes a poll.
 func (f *Feed) Due() bool { return f.state.Load().due(f.cache.now()) }
 
@@ -87,6 +92,12 @@ type state struct {
 
 // due reports whether the feed may be polled.
 func (s *state) due(now time.Time) bool { return !now.Before(s.Next) }
+
+// never reports whether automatic polling has ended.
+func (s *state) never() bool { return ended(s.Next) }
+
+// ended reports whether a time stands for [policy.Never].
+func ended(next time.Time) bool { return next.Year() >= policy.Never.Year() }
 
 // planned is the pause that was decided after the last poll.
 func (s *state) planned() time.Duration {
@@ -188,4 +199,13 @@ func decodeRecord(r Record) (*state, error) {
 		s.Version = 0
 	}
 	return s, nil
+}
+
+// unreadable is the state of a feed whose memo makes no sense. Its schedule holds
+// all the same; its version, of which nothing is known, has to be fetched anew.
+func unreadable(r Record, err error) *state {
+	s := &state{Schedule: r.Schedule}
+	s.memo.Version.Number, s.Version = r.Version, 0
+	s.memo.Last = last{Result: ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
+	return s
 }

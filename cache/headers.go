@@ -90,7 +90,7 @@ func (s *state) maxAge(now time.Time) int64 {
 	switch {
 	case left <= 0:
 		return 60
-	case s.Next.Year() >= 9999: // polling has ended; a feed may come back by hand
+	case s.never(): // polling has ended; a feed may come back by hand
 		return 24 * 60 * 60
 	}
 	return int64((left + time.Second - 1) / time.Second)
@@ -115,7 +115,7 @@ func (how served) cacheStatus(s *state, now time.Time) string {
 			b = append(b, "; collapsed"...)
 		}
 	}
-	if s.Next.Year() < 9999 {
+	if !s.never() {
 		ttl := int64(s.Next.Sub(now) / time.Second)
 		b = strconv.AppendInt(append(b, "; ttl="...), ttl, 10)
 	}

@@ -5,7 +5,6 @@ package cache
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,11 +99,11 @@ func (f *Feed) account(now time.Time) Account {
 	if a.Considered == nil {
 		a.Considered = []policy.Term{}
 	}
-	if s.Next.Year() >= 9999 {
+	if s.never() {
 		a.NextPoll = time.Time{}
 	}
 	if v := m.Version; s.Version != 0 {
-		a.Version, a.VersionSince, a.ETag, a.ContentType = v.Number, v.Since, `"`+v.Tag+`"`, v.ContentType
+		a.Version, a.VersionSince, a.ETag, a.ContentType = s.Version, v.Since, `"`+v.Tag+`"`, v.ContentType
 		a.Entries, a.Size, a.Validators = v.Entries, v.Size, m.Validators
 	}
 	return a
@@ -140,90 +139,4 @@ func (c *Cache) Totals() Totals {
 		return true
 	})
 	return t
-}
-
-// TooEarly says that a feed may not be polled by hand yet.
-type TooEarly struct {
-	Until time.Time
-	Why   string
-}
-
-func (e *TooEarly) Error() string {
-	return fmt.Sprintf("not before %s: %s", e.Until.UTC().Format(time.RFC3339), e.Why)
-}
-
-// Refresh polls a feed now, whatever its hints say, and waits for the outcome.
-// Two things a person's wish does not override: the operator's floor, counted
-// from the last poll, and what the origin has asked for in so many words. Then
-// it fails with a [TooEarly].
-func (c *Cache) Refresh(ctx context.Context, url string) (Account, error) {
-	f := c.known(url)
-	if f == nil {
-		return Account{}, fmt.Errorf("%w: %s", ErrUnknownFeed, url)
-	}
-	s, now := f.state.Load(), c.now()
-	if !s.due(now) {
-		switch why := s.memo.Decision.Winner; {
-		case why == policy.HintRetryAfter, why == policy.HintRateLimit, why == "store", strings.HasSuffix(why, "cooldown"):
-			return Account{}, &TooEarly{s.Next, why}
-		}
-		if s.outstanding() {
-			return Account{}, &TooEarly{s.Next, "a poll was reserved and its outcome is not known"}
-		}
-		floor := f.rules().MinInterval
-		if until := s.memo.Last.At.Add(floor); until.After(now) {
-			return Account{}, &TooEarly{until, "the last poll is less than min_interval ago"}
-		}
-	}
-	fl, _ := f.board(true)
-	if fl == nil {
-		return Account{}, errors.New("the cache is closing")
-	}
-	fl.wait(ctx, coldPatience, now)
-	return f.account(c.now()), nil
-}
-
-// Expire makes a feed due: the next reader who asks for it causes a poll. It is
-// for a publisher who knows that a feed of a site in this process has changed.
-func (c *Cache) Expire(key string) (Account, error) {
-	f := c.known(key)
-	if f == nil {
-		return Account{}, fmt.Errorf("%w: %s", ErrUnknownFeed, key)
-	}
-	now := c.now()
-	f.mu.Lock()
-	f.expired.Store(true)
-	if f.flight == nil { // otherwise when it has landed: it may have seen what was before
-		f.postpone(f.state.Load(), now, hintRefresh)
-	}
-	f.mu.Unlock()
-	return f.account(now), nil
-}
-
-// hintRefresh is the winner of a decision that [Cache.Expire] has overruled.
-const hintRefresh = "refresh"
-
-// Forget removes a feed and all that is known of it, or fails with
-// [ErrUnknownFeed]. Its record goes too, so a reader who asks again causes a
-// poll. A configured feed stays known, as one that has never been polled.
-func (c *Cache) Forget(ctx context.Context, url string) error {
-	f := c.known(url)
-	if f == nil {
-		return fmt.Errorf("%w: %s", ErrUnknownFeed, url)
-	}
-	// A poll under way would bring back what it knew.
-	f.mu.Lock()
-	fl := f.flight
-	f.mu.Unlock()
-	if fl != nil && !fl.wait(ctx, coldPatience, c.now()) {
-		return fmt.Errorf("%s is being polled: try again in a minute", url)
-	}
-	if !f.pinned.Load() {
-		return c.forget(ctx, []*Feed{f})
-	}
-	if err := c.store.Forget(ctx, []ID{f.id}); err != nil {
-		return err
-	}
-	f.publish(&state{memo: memo{Asked: c.now()}}, nil)
-	return nil
 }

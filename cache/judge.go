@@ -64,6 +64,7 @@ type verdict struct {
 	document  *policy.Document // of a 200 that was read; nil where it did not have to be
 	version   version          // of a new one
 	body      *encoded         // of a new one
+	lent      bool             // the poll of another feed has answered, and nothing was sent
 }
 
 func (v verdict) good() bool { return v.answer.Failure == policy.FailureNone }
@@ -103,7 +104,7 @@ func (f *Feed) judge(s *state, a policy.Answer, now time.Time) verdict {
 		a.Failure, a.Err = policy.FailureStore, fmt.Errorf("encoding the new version: %w", err)
 		return verdict{answer: a, result: ResultFailed}
 	}
-	return verdict{answer: a, result: ResultNew, document: d, body: body, version: f.newVersion(known, a, d, hash, now)}
+	return verdict{answer: a, result: ResultNew, document: d, body: body, version: newVersion(s, a, d, hash, now)}
 }
 
 var errSuspect = errors.New("kept back")
@@ -125,12 +126,16 @@ func suspect(s *state, d *policy.Document, now time.Time) error {
 	return nil
 }
 
-func (f *Feed) newVersion(known version, a policy.Answer, d *policy.Document, hash uint64, now time.Time) version {
-	sum := sha256.Sum256(a.Body)
-	v := version{
+func newVersion(s *state, a policy.Answer, d *policy.Document, hash uint64, now time.Time) version {
+	known, sum := s.memo.Version, sha256.Sum256(a.Body)
+	tag := originTag(a)
+	if tag == s.memo.Validators.ETag && hash != known.Hash {
+		tag = "" // the origin gives it to different bytes: whoever sends it may have the old ones
+	}
+	return version{
 		Tag:          hex.EncodeToString(sum[:10]),
 		LastModified: lastModified(known.LastModified, a.Header.Get("Last-Modified"), now),
-		OriginTag:    a.Header.Get("ETag"),
+		OriginTag:    tag,
 		ContentType:  contentType(a.Header.Get("Content-Type"), d.Format),
 		Format:       d.Format,
 		Hash:         hash,
@@ -140,7 +145,15 @@ func (f *Feed) newVersion(known version, a policy.Answer, d *policy.Document, ha
 		Lenient:      d.Lenient,
 		Since:        now,
 	}
-	return v
+}
+
+// originTag is the origin's ETag of an answer, where it is fit to be told from others.
+func originTag(a policy.Answer) string {
+	tag := a.Header.Get("ETag")
+	if len(tag) > maxValidators || opaque(tag) == "" {
+		return ""
+	}
+	return tag
 }
 
 // lastModified is the date that readers are told of a new version. The origin's
@@ -158,11 +171,18 @@ func lastModified(before time.Time, origin string, now time.Time) time.Time {
 	return t.UTC()
 }
 
+// Bounds of what is told to readers, in bytes.
+const (
+	maxContentType = 200
+	maxCharset     = 40
+)
+
 // contentType is a feed's media type. What the origin said stays where it can be
-// a feed's; HTML never comes out of a gateway.
+// a feed's; HTML never comes out of a gateway, nor what is no plain short text.
 func contentType(origin, format string) string {
 	media, params, err := mime.ParseMediaType(origin)
-	if err == nil {
+	odd := strings.ContainsFunc(origin, func(r rune) bool { return r < ' ' || r > '~' })
+	if err == nil && len(origin) <= maxContentType && !odd {
 		switch {
 		case strings.HasPrefix(media, "text/html"), media == "application/xhtml+xml", media == "image/svg+xml":
 		case format == "json" && (media == "application/json" || strings.HasSuffix(media, "+json")),
@@ -171,7 +191,7 @@ func contentType(origin, format string) string {
 		}
 	}
 	media = map[string]string{"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[format]
-	if charset := params["charset"]; charset != "" && format != "json" {
+	if charset := params["charset"]; charset != "" && len(charset) <= maxCharset && format != "json" {
 		return mime.FormatMediaType(media, map[string]string{"charset": charset})
 	}
 	return media

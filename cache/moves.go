@@ -38,47 +38,53 @@ func (m *memo) learnMoves(own string, v verdict) {
 		}
 		to = move.To
 	}
+	canonical, err := Canonical(to)
 	switch {
-	case to == "":
+	case err != nil: // among them: there was none
 		m.Moved = moved{}
 	case to != m.Moved.To:
 		m.Moved = moved{To: to, Since: v.answer.At}
 	case v.answer.At.Sub(m.Moved.Since) >= adoptAfter:
-		m.Effective, m.Moved = to, moved{}
-		if canonical, err := Canonical(to); err == nil && canonical == own {
+		m.Effective, m.Moved = canonical, moved{}
+		if canonical == own {
 			m.Effective = "" // it has come home
 		}
 	}
 }
 
-// hop lets a poll follow a redirect unless it leads to a feed that is polled in
-// its own right: that would be a second poll of that feed in its interval.
+// hop lets a poll follow a redirect unless it leads to where another feed's polls
+// go: that would be a second poll of that URL in its interval.
 func (f *Feed) hop(target string) error {
 	canonical, err := Canonical(target)
 	if err != nil {
 		return err
 	}
-	if other := f.cache.known(canonical); other != nil && other != f {
-		return &delegated{other}
+	if other := f.cache.poller(canonical, f); other != nil {
+		return &delegated{other, canonical}
 	}
 	return nil
 }
 
-// delegated says that a redirect led to another feed.
-type delegated struct{ to *Feed }
+// delegated says that a poll has come to a URL that another feed polls.
+type delegated struct {
+	to  *Feed
+	url string
+}
 
 func (d *delegated) Error() string { return "redirected to another feed of this gateway, " + d.to.url }
 
 // delegate completes an answer that ended in a redirect to another feed with what
 // that feed has, after its own poll where one is due.
-func (f *Feed) delegate(ctx context.Context, a policy.Answer, trail []*Feed) policy.Answer {
+func (f *Feed) delegate(ctx context.Context, s *state, a policy.Answer, trail []*Feed) policy.Answer {
 	var d *delegated
 	if !errors.As(a.Err, &d) {
 		a.Failure = policy.FailureRedirect
 		return a
 	}
-	// Two feeds that redirect to each other must not wait for each other.
+	// Two feeds that redirect to each other must not wait for each other. Where each
+	// stands in for the other by chance of earlier redirects, the next poll finds out.
 	if slices.Contains(trail, d.to) {
+		f.cache.finals.CompareAndDelete(d.url, d.to)
 		a.Failure, a.Err = policy.FailureRedirect, fmt.Errorf("feeds redirect to each other: %s and %s", f.url, d.to.url)
 		return a
 	}
@@ -86,13 +92,13 @@ func (f *Feed) delegate(ctx context.Context, a policy.Answer, trail []*Feed) pol
 	a = d.to.lend(ctx, a, append(slices.Clone(trail), f))
 	if a.Failure == policy.FailureNotStarted && sent {
 		// The redirect was asked for, whatever became of the feed that it leads to.
-		earliest := a.At.Add(f.cache.settings.Load().Rules(f.url).MinInterval)
+		earliest := a.At.Add(f.rules().MinInterval)
 		if earliest.After(a.NotBefore) {
 			a.NotBefore = earliest
 		}
 	}
-	known := f.state.Load().memo.Version
-	if a.Failure == policy.FailureNone && f.state.Load().Version != 0 && known.Size == len(a.Body) && known.Hash == xxhash.Sum64(a.Body) {
+	known := s.memo.Version
+	if a.Failure == policy.FailureNone && s.Version != 0 && known.Size == len(a.Body) && known.Hash == xxhash.Sum64(a.Body) {
 		// What we have is what the other feed has: that validates it as a 304 does.
 		a.Status, a.Body = http.StatusNotModified, nil
 	}
@@ -103,29 +109,36 @@ func (f *Feed) delegate(ctx context.Context, a policy.Answer, trail []*Feed) pol
 // brought two feeds to one URL, or a feed is new whose URL another feed's polls
 // already end at, one poll serves both.
 func (f *Feed) standIn(ctx context.Context, s *state, target string, trail []*Feed) (policy.Answer, bool) {
-	other := f.cache.known(target)
-	if other == f && s.Version == 0 && s.Token <= 1 {
-		other = f.cache.endingAt(f)
+	other := f.cache.poller(target, f)
+	if other == nil && s.Version == 0 && s.Token <= 1 {
+		other = f.predecessor(ctx)
 	}
-	if other == nil || other == f {
+	if other == nil {
 		return policy.Answer{}, false
 	}
-	return f.delegate(ctx, policy.Answer{
-		Asked: f.cache.now(), At: f.cache.now(), URL: target,
-		Failure: policy.FailureDelegated, Err: &delegated{other},
+	now := f.cache.now()
+	return f.delegate(ctx, s, policy.Answer{
+		Asked: now, At: now, URL: target,
+		Failure: policy.FailureDelegated, Err: &delegated{other, target},
 	}, trail), true
 }
 
-// endingAt is a feed whose polls end at the URL of f by redirects.
-func (c *Cache) endingAt(f *Feed) (found *Feed) {
-	c.feeds.Range(func(_, v any) bool {
-		other := v.(*Feed)
-		if s := other.state.Load(); other != f && s.Version != 0 && s.memo.Final == f.url {
-			found = other
-		}
-		return found == nil
-	})
-	return found
+// predecessor is the feed whose polls have ended at the URL of a new one, if they
+// have done so within its interval. Where its next poll is due, the new feed makes
+// its own: that one will lead here.
+func (f *Feed) predecessor(ctx context.Context) *Feed {
+	other := f.cache.finals.of(f.url, f)
+	if other == nil {
+		return nil
+	}
+	fl := other.underWay()
+	if fl != nil && !fl.wait(ctx, patience, f.cache.now()) {
+		return other // it may be at our URL just now
+	}
+	if other.state.Load().due(f.cache.now()) {
+		return nil
+	}
+	return other
 }
 
 // lend fills an answer with the feed's own version, after a poll of its own where
@@ -138,6 +151,11 @@ func (f *Feed) lend(ctx context.Context, a policy.Answer, trail []*Feed) policy.
 	}
 	s := f.state.Load()
 	a.At = f.cache.now()
+	if s.memo.Last.Failure == policy.FailureGone {
+		a.Failure, a.Status = policy.FailureGone, s.memo.Last.Status
+		a.Err = fmt.Errorf("redirected to %s, which is gone", f.url)
+		return a
+	}
 	if s.Next.After(a.NotBefore) {
 		a.NotBefore, a.Holder = s.Next, "other-feed"
 	}
@@ -152,6 +170,9 @@ func (f *Feed) lend(ctx context.Context, a policy.Answer, trail []*Feed) policy.
 	}
 	a.Failure, a.Err, a.Status = policy.FailureNone, nil, http.StatusOK
 	a.URL, a.Body = f.target(s), v.identity()
+	if s.memo.Final != "" {
+		a.URL = s.memo.Final
+	}
 	a.Header = lentHeader(a.Header, s, a.URL)
 	return a
 }

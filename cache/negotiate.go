@@ -18,42 +18,64 @@ func (p *prepared) negotiate(h http.Header) *representation {
 	if len(lines) == 0 {
 		return identity // no preference: what every reader can read
 	}
+	weights := weigh(lines)
 	best, bestWeight := identity, 0
 	for i := range p.representations {
 		r := &p.representations[i]
-		if w := weight(lines, r.coding); w > bestWeight {
+		if w := weights[r.rank]; w > bestWeight {
 			best, bestWeight = r, w
 		}
 	}
 	return best
 }
 
-// weight is what a request gives a coding, in thousandths. Identity is
-// acceptable unless it is excluded, but after everything that is named.
-func weight(lines []string, coding string) int {
-	named, any := -1, -1
+// weigh reads what a request gives each coding, in thousandths, in the order of
+// preference. Identity is acceptable unless it is excluded, but after everything
+// that is named.
+func weigh(lines []string) (weights [len(preference)]int) {
+	const unnamed = -1
+	for i := range weights {
+		weights[i] = unnamed
+	}
+	others := unnamed // what "*" gives
 	for _, line := range lines {
 		for len(line) > 0 {
 			var item string
 			item, line, _ = strings.Cut(line, ",")
 			name, params, _ := strings.Cut(item, ";")
-			switch name = strings.TrimSpace(name); {
-			case strings.EqualFold(name, coding), coding == codingGzip && strings.EqualFold(name, "x-gzip"):
-				named = quality(params)
-			case name == "*":
-				any = quality(params)
+			name = strings.TrimSpace(name)
+			if name == "*" {
+				others = quality(params)
+			} else if rank := rankOf(name); rank >= 0 {
+				weights[rank] = quality(params)
 			}
 		}
 	}
-	switch {
-	case named >= 0:
-		return named
-	case any >= 0:
-		return any
-	case coding == codingIdentity:
-		return 1
+	for i := range weights {
+		switch {
+		case weights[i] != unnamed:
+		case others != unnamed:
+			weights[i] = others
+		case preference[i].coding == codingIdentity:
+			weights[i] = 1
+		default:
+			weights[i] = 0
+		}
 	}
-	return 0
+	return weights
+}
+
+// rankOf is the place of a coding in preference; -1: it is none of ours.
+func rankOf(name string) int {
+	if len(name) == len("x-gzip") && strings.EqualFold(name, "x-gzip") {
+		name = codingGzip // RFC 9110 section 8.4.1.3
+	}
+	for i := range preference {
+		if len(name) == len(preference[i].coding) && strings.EqualFold(name, preference[i].coding) {
+			return i
+		}
+	}
+	return -1
 }
 
 // quality reads a weight parameter (RFC 9110 section 12.4.2) in thousandths. What

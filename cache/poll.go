@@ -17,6 +17,13 @@ import (
 // slot is farther away is not reserved yet.
 const slotWait = grace / 2
 
+// maxValidators is how long an origin's validators may be, in bytes. They are
+// stored and sent with each poll; real ones have less than a hundred.
+const maxValidators = 4096
+
+// hintStore is the winner of a decision that the store's failure has overruled.
+const hintStore = "store"
+
 // storeRetry is how long polls pause after the store has refused a reservation.
 const storeRetry = time.Minute
 
@@ -34,8 +41,11 @@ func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
 		f.postpone(s, now.Add(unsentRetry), policy.HintPause) // until a request shows the way to the site
 		return
 	}
-	if !force && !s.due(now) {
-		return // another poll ended between the reader's look and this one's start
+	if force && f.tooEarly(s, rules, now) != nil || !force && !s.due(now) {
+		// Another poll ended between somebody's look and this one's start. The
+		// prefetching may have taken the feed off its agenda on the way here.
+		f.cache.agenda.put(f, s.Next)
+		return
 	}
 	force = f.expired.Swap(false) || force
 	// The decision kept the time of the poll out of skipHours and skipDays, but a
@@ -52,15 +62,16 @@ func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
 	if !granted {
 		return
 	}
-	a := f.ask(ctx, origin, s, rules, now, trail)
+	a, lent := f.ask(ctx, origin, s, rules, now, trail)
 	if a.Failure == policy.FailureNotStarted {
 		f.giveBack(ctx, s, a)
 		return
 	}
 	v := f.judge(s, a, now)
+	v.lent = lent
 	next := f.settle(s, v, rules)
 	if err := f.commit(ctx, s, next, v.body); err != nil {
-		f.lost(ctx, s, v, err)
+		f.lost(ctx, s, next, v, err)
 		return
 	}
 	f.publish(next, v.body)
@@ -75,7 +86,7 @@ func (f *Feed) reserve(ctx context.Context, s *state, rules policy.Rules, now ti
 	grants, err := f.cache.store.Reserve(ctx, []Claim{claim})
 	if err != nil {
 		f.cache.outage.begin(f.cache.log(), err)
-		f.postpone(s, now.Add(storeRetry), "store")
+		f.postpone(s, now.Add(storeRetry), hintStore)
 		return s, false
 	}
 	f.cache.outage.end(f.cache.log())
@@ -89,15 +100,15 @@ func (f *Feed) reserve(ctx context.Context, s *state, rules policy.Rules, now ti
 	return &reserved, true
 }
 
-// ask makes the request.
-func (f *Feed) ask(ctx context.Context, origin Origin, s *state, rules policy.Rules, now time.Time, trail []*Feed) policy.Answer {
+// ask makes the request, unless another feed's poll lends its answer.
+func (f *Feed) ask(ctx context.Context, origin Origin, s *state, rules policy.Rules, now time.Time, trail []*Feed) (a policy.Answer, lent bool) {
 	target := f.target(s)
 	if !f.shielded() {
 		if a, ok := f.standIn(ctx, s, target, trail); ok {
-			return a
+			return a, true
 		}
 	}
-	a := origin.Poll(ctx, policy.Ask{
+	a = origin.Poll(ctx, policy.Ask{
 		URL:         target,
 		Validators:  s.validators(now),
 		StartBy:     now.Add(grace),
@@ -108,9 +119,9 @@ func (f *Feed) ask(ctx context.Context, origin Origin, s *state, rules policy.Ru
 	})
 	a.At = f.cache.now() // RFC 9111 section 4.2.3: response_time, by our clock
 	if a.Failure == policy.FailureDelegated {
-		a = f.delegate(ctx, a, trail)
+		a = f.delegate(ctx, s, a, trail)
 	}
-	return a
+	return a, false
 }
 
 // validators are those to be sent: none without a body that a 304 could confirm.
@@ -138,6 +149,11 @@ func (f *Feed) giveBack(ctx context.Context, s *state, a policy.Answer) {
 		next.Next, why = a.NotBefore, a.Holder
 	}
 	next.memo.Decision = held(next.memo.Decision, next.Next, why)
+	if len(a.Moves) > 0 {
+		// Something was sent after all, but what it led to is another feed's: who
+		// wants a poll by hand has to wait for the floor.
+		next.memo.Last = last{At: a.At, Status: a.Status, Result: ResultFailed, Failure: a.Failure, Error: line(a.Err)}
+	}
 	if err := f.commit(ctx, s, &next, nil); err != nil {
 		f.cache.log().Warn("poll that was not sent could not be given back", urlField(f.url), errField(err))
 		next = *s // the reservation stands
@@ -163,19 +179,17 @@ func held(d policy.Decision, until time.Time, why string) policy.Decision {
 	}
 	d.Next, d.Winner = until, why
 	// A fresh slice: the old decision's terms belong to a published state.
-	d.Considered = append(append([]policy.Term(nil), withoutTerm(d.Considered, why)...),
-		policy.Term{Hint: why, Seconds: seconds, Used: true})
-	return d
-}
-
-func withoutTerm(terms []policy.Term, hint string) []policy.Term {
-	kept := make([]policy.Term, 0, len(terms))
-	for _, t := range terms {
-		if t.Hint != hint {
-			kept = append(kept, t)
+	terms, holder := make([]policy.Term, 0, len(d.Considered)+1), policy.Term{Hint: why}
+	for _, t := range d.Considered {
+		if t.Hint == why {
+			holder.Raw = t.Raw
+		} else {
+			terms = append(terms, t)
 		}
 	}
-	return kept
+	holder.Seconds, holder.Used = seconds, true
+	d.Considered = append(terms, holder)
+	return d
 }
 
 // settle is the feed's state after an answer: what was learnt, and the decision.
@@ -193,6 +207,9 @@ func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
 		m.Version = v.version
 		m.Version.Number = next.Version
 		m.Withdrawn = false
+	}
+	if v.sameBytes {
+		m.Version.OriginTag = originTag(a) // it may have a new one for them
 	}
 	if v.good() {
 		m.Validated, m.Suspect, m.Final = a.At, time.Time{}, a.URL
@@ -214,10 +231,7 @@ func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
 	if a.NotBefore.After(a.At) && strings.HasSuffix(a.Holder, "cooldown") {
 		m.Pause = pause{a.NotBefore, a.Holder}
 	}
-	m.Last = last{At: a.At, Status: a.Status, Result: v.result, Failure: a.Failure}
-	if a.Err != nil {
-		m.Last.Error = a.Err.Error()
-	}
+	m.Last = last{At: a.At, Status: a.Status, Result: v.result, Failure: a.Failure, Error: line(a.Err)}
 	m.Asked = time.Unix(f.asked.Load(), 0).UTC()
 	return &next
 }
@@ -231,10 +245,10 @@ func monotonic(d policy.Decision, end time.Time) time.Time {
 	return end.Add(d.Next.Sub(d.At))
 }
 
-// anchored is a time that comes from the store with the monotonic reading of now.
+// anchored is a time that comes from the store, with the monotonic reading of now.
 func anchored(next, now time.Time) time.Time {
-	if next.Year() >= 9999 {
-		return next // never; as a length from now it would be cut to 292 years
+	if ended(next) {
+		return next // as a length from now it would be cut to 292 years
 	}
 	return now.Add(next.Sub(now))
 }
@@ -258,7 +272,7 @@ func (m *memo) learnValidators(s *state, v verdict) {
 		m.Muted, m.Unmatched = a.At.Add(7*24*time.Hour), 0
 	}
 	m.Validators = fresh
-	if fresh.Empty() {
+	if fresh.Empty() || len(fresh.ETag)+len(fresh.LastModified) > maxValidators {
 		m.Validators = policy.Validators{}
 	}
 }
@@ -280,19 +294,40 @@ func (f *Feed) commit(ctx context.Context, s, next *state, body *encoded) error 
 
 // lost deals with an outcome that could not be committed. It is thrown away
 // whole: the reservation stands, and the stored version, its validators and its
-// schedule still belong together.
-func (f *Feed) lost(ctx context.Context, s *state, v verdict, err error) {
+// schedule still belong together. Only where the outcome asks for a longer pause
+// than the reservation, that is kept, for as long as memory lasts.
+func (f *Feed) lost(ctx context.Context, s, settled *state, v verdict, err error) {
 	if errors.Is(err, ErrFenced) {
+		f.cache.log().Warn("poll's outcome came too late, somebody else has polled the feed since", urlField(f.url))
 		f.reload(ctx)
 		return
 	}
 	f.cache.outage.begin(f.cache.log(), err)
 	next := *s
-	next.memo.Last = last{At: v.answer.At, Status: v.answer.Status, Result: ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
-	next.memo.Decision = held(s.memo.Decision, s.Next, "store")
+	next.memo.Last = last{At: v.answer.At, Status: v.answer.Status, Result: ResultFailed, Failure: policy.FailureStore, Error: line(err)}
+	// The store may have written what it said it had not: a number is not used again.
+	next.memo.Version.Number = settled.memo.Version.Number
+	next.memo.Decision = held(s.memo.Decision, s.Next, hintStore)
+	if settled.Next.After(s.Next) {
+		next.Next, next.memo.Decision = settled.Next, settled.memo.Decision
+	}
 	v.answer.Failure, v.answer.Err, v.result = policy.FailureStore, err, ResultFailed
 	f.publish(&next, nil)
 	f.report(s, &next, v)
+}
+
+// line is what is remembered of an error: one line, and not too long, as it may
+// quote whatever an origin has sent.
+func line(err error) string {
+	if err == nil {
+		return ""
+	}
+	const most = 400 // bytes
+	text := strings.Join(strings.Fields(err.Error()), " ")
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
 // publish shows a state to readers. The body of a new version goes into memory
@@ -305,6 +340,7 @@ func (f *Feed) publish(next *state, body *encoded) {
 	case old.Version != 0 && next.Version == 0:
 		f.countUnread(1)
 	}
+	f.cache.finals.claim(f, old, next)
 	if body != nil {
 		f.cache.memory.put(f.key, prepare(f.id, next, body))
 	}
@@ -324,8 +360,8 @@ func (f *Feed) reload(ctx context.Context) {
 		s, err = decodeRecord(r)
 	}
 	if err != nil {
-		f.cache.log().Error("feed's record could not be read", urlField(f.url), errField(err))
-		f.postpone(f.state.Load(), now.Add(storeRetry), "store")
+		f.cache.log().Error("feed's record cannot be read", urlField(f.url), errField(err))
+		f.postpone(f.state.Load(), now.Add(storeRetry), hintStore)
 		return
 	}
 	s.Next = anchored(s.Next, now)

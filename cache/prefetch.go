@@ -45,8 +45,9 @@ func (c *Cache) prefetch(ctx context.Context) {
 			return
 		}
 		fl, _ := f.board(false)
-		if fl == nil {
-			return
+		if fl == nil { // it has been forgotten, or the cache is closing
+			<-slots
+			continue
 		}
 		c.background(func() {
 			<-fl.done
@@ -57,9 +58,14 @@ func (c *Cache) prefetch(ctx context.Context) {
 }
 
 // idle reports whether nobody has asked for the feed for so long that it is not
-// prefetched any more.
+// prefetched any more. For one that has never had a version a day is enough, unless
+// it is configured: its URL may be no more than a mistake.
 func (f *Feed) idle(now time.Time) bool {
-	return now.Unix()-f.asked.Load() > int64(f.cache.settings.Load().IdleAfter/time.Second)
+	after := f.cache.settings.Load().IdleAfter
+	if f.state.Load().Version == 0 && !f.pinned() {
+		after = min(after, 24*time.Hour)
+	}
+	return now.Unix()-f.asked.Load() > int64(after/time.Second)
 }
 
 func (c *Cache) pauseFor(ctx context.Context, d time.Duration) {

@@ -16,6 +16,7 @@ type Poll struct {
 	URL       string
 	Result    Result
 	Failure   policy.Failure
+	Before    policy.Failure // of the poll before
 	Status    int
 	Err       error
 	Took      time.Duration // from the first request to the end; 0: nothing was sent
@@ -23,19 +24,36 @@ type Poll struct {
 	Next      time.Time
 	Winner    string // of the decision
 	MovedTo   string // where an adopted permanent redirect leads
-	Recovered bool   // the first good answer after failures
-	Failures  int    // in a row
+	Updated   bool   // it has brought a new version, also where Result is ResultMoved
+	First     bool   // and that is the feed's first
+	Entries   int    // of the version; 0 where there is none
+	Failures  int    // in a row, this one included
+	Recovered int    // how many failures in a row this good answer has ended
+	// Known says that the feed is configured or has had a version before. Of others
+	// nobody knows that they are feeds at all: readers may ask for anything.
+	Known bool
+	// Lent says that the poll of another feed has answered, and nothing was sent.
+	Lent bool
 }
 
 // report tells the log and the observer of a poll: one line each.
 func (f *Feed) report(before, after *state, v verdict) {
 	a, m := v.answer, &after.memo
 	p := Poll{
-		URL: f.url, Result: v.result, Failure: a.Failure, Status: a.Status, Err: a.Err, Wire: a.Wire,
+		URL: f.url, Result: v.result, Failure: a.Failure, Before: before.memo.Last.Failure,
+		Status: a.Status, Err: a.Err, Wire: a.Wire,
 		Next: after.Next, Winner: m.Decision.Winner, Failures: m.History.Failures,
-		Recovered: v.good() && before.memo.History.Failures > 0,
+		Updated: v.result == ResultNew, Lent: v.lent,
+		Known: before.memo.Version.Number > 0 || f.pinned(),
 	}
-	if !a.Asked.IsZero() {
+	p.First = p.Updated && before.memo.Version.Number == 0
+	if after.Version != 0 {
+		p.Entries = m.Version.Entries
+	}
+	if v.good() {
+		p.Recovered = before.memo.History.Failures
+	}
+	if !a.Asked.IsZero() && !v.lent {
 		p.Took = a.At.Sub(a.Asked)
 	}
 	if m.Effective != "" && m.Effective != before.memo.Effective {

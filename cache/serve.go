@@ -32,6 +32,9 @@ type Waited struct{ how served }
 func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	now := f.cache.now()
 	f.touch(now)
+	if f.forgotten.Load() {
+		return f.successor(waited, w, r)
+	}
 	s, how := f.state.Load(), waited.how
 	if s.due(now) {
 		s, how = f.refreshed(r.Context(), s, now)
@@ -40,6 +43,9 @@ func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request)
 	p := f.content(r.Context(), s)
 	if p == nil {
 		if p, s, how = f.first(r.Context(), s, how); p == nil {
+			if f.forgotten.Load() { // while this reader was waiting
+				return f.successor(waited, w, r)
+			}
 			return Sent{}, f.unavailable(s, f.cache.now())
 		}
 		now = f.cache.now()
@@ -47,16 +53,29 @@ func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request)
 	return f.write(w, r, p, s, how, now), nil
 }
 
+// successor serves a reader who holds a feed that was forgotten in the meantime by
+// the feed that is known under its URL now.
+func (f *Feed) successor(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
+	now, err := f.cache.Feed(f.url)
+	if err != nil {
+		return Sent{}, err
+	}
+	return now.ServeAfter(waited, w, r)
+}
+
 // Sent is what a reader was sent.
 type Sent struct {
-	Status int   // 200 or 304
-	Bytes  int64 // of body
+	Status  int    // 200 or 304
+	Bytes   int64  // of body
+	Forward string // the poll that the reader has waited for: stale or miss, as in Cache-Status; empty: a hit
 }
 
 // touch remembers that a reader has asked. It wakes the prefetching of a feed
 // that had gone to sleep.
 func (f *Feed) touch(now time.Time) {
-	if t := now.Unix(); t-f.asked.Load() >= 60 { // to the minute: one shared write per minute, not per request
+	// To the minute: one shared write per minute, not per request. A clock that has
+	// been set back is taken as it is, or nobody would seem to ask for years.
+	if t := now.Unix(); t-f.asked.Load() >= 60 || t < f.asked.Load() {
 		idle := f.idle(now)
 		f.asked.Store(t)
 		if idle {
@@ -97,11 +116,13 @@ func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 // first waits for the first poll of a cold feed that is under way, though it is
 // not due any more as somebody has just reserved it.
 func (f *Feed) first(ctx context.Context, s *state, how served) (*prepared, *state, served) {
-	f.mu.Lock()
-	fl := f.flight
-	f.mu.Unlock()
+	fl := f.underWay()
 	if fl == nil {
-		return nil, f.state.Load(), how
+		now := f.state.Load()
+		if now == s {
+			return nil, s, how
+		}
+		return f.content(ctx, now), now, how // it has just landed
 	}
 	done := fl.wait(ctx, coldPatience, f.cache.now())
 	now := f.state.Load()
@@ -118,14 +139,14 @@ func (f *Feed) write(w http.ResponseWriter, r *http.Request, p *prepared, s *sta
 		// RFC 9110 section 15.4.5: the header fields of the 200, apart from those that
 		// describe a body which is not there.
 		w.WriteHeader(http.StatusNotModified)
-		return Sent{Status: http.StatusNotModified}
+		return Sent{Status: http.StatusNotModified, Forward: how.forward}
 	}
 	if rep.encoding != nil {
 		h["Content-Encoding"] = rep.encoding
 	}
 	h["Content-Length"] = rep.length
 	w.WriteHeader(http.StatusOK)
-	sent := Sent{Status: http.StatusOK}
+	sent := Sent{Status: http.StatusOK, Forward: how.forward}
 	if r.Method != http.MethodHead {
 		n, _ := w.Write(rep.body) // the reader may have left; nobody is there to be told
 		sent.Bytes = int64(n)

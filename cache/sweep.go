@@ -6,6 +6,8 @@ package cache
 import (
 	"context"
 	"time"
+
+	"github.com/feedpollard/pollard/policy"
 )
 
 const (
@@ -13,6 +15,9 @@ const (
 	// forgetUnread is how long a feed without a version is remembered after the
 	// last reader asked for it, beyond the time of its next poll.
 	forgetUnread = time.Hour
+	// forgetGone is the same for one whose origin has said gone: while it is
+	// remembered, no reader causes another poll.
+	forgetGone = 7 * 24 * time.Hour
 	// forgetIdle is the same for a feed with a version, in units of the time after
 	// which prefetching sleeps.
 	forgetIdle = 3
@@ -31,16 +36,21 @@ func (c *Cache) sweep(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		now := c.now()
 		var unwanted []*Feed
+		now := c.now()
 		c.feeds.Range(func(_, v any) bool {
 			if f := v.(*Feed); f.unwanted(now) {
 				unwanted = append(unwanted, f)
 			}
-			return len(unwanted) < sweepBatch
+			return true
 		})
-		if err := c.forget(ctx, unwanted); err != nil {
-			c.log().Error("unwanted feeds could not be forgotten", errField(err))
+		for len(unwanted) > 0 && ctx.Err() == nil {
+			n := min(len(unwanted), sweepBatch)
+			if _, err := c.forget(ctx, unwanted[:n], func(f *Feed) bool { return f.unwanted(now) }); err != nil {
+				c.log().Error("unwanted feeds could not be forgotten", errField(err))
+				break
+			}
+			unwanted = unwanted[n:]
 		}
 	}
 }
@@ -49,38 +59,57 @@ func (c *Cache) sweep(ctx context.Context) {
 // its record is what keeps a newcomer of the same URL from polling too early.
 func (f *Feed) unwanted(now time.Time) bool {
 	s := f.state.Load()
-	if f.pinned.Load() || !s.due(now) && s.Next.Year() < 9999 {
+	if f.pinned() || !s.due(now) && !s.never() {
 		return false
 	}
 	idle := now.Sub(time.Unix(f.asked.Load(), 0))
-	if s.Version == 0 {
+	switch {
+	case s.Version == 0 && s.memo.Last.Failure == policy.FailureGone && f.cache.unread.Load() < maxUnread/2:
+		return idle > forgetGone
+	case s.Version == 0:
 		return idle > forgetUnread
-	}
-	if f.shielded() {
+	case f.shielded():
 		return idle > forgetShielded
 	}
 	return idle > forgetIdle*f.cache.settings.Load().IdleAfter
 }
 
-// forget removes feeds from the table and then from the store.
-func (c *Cache) forget(ctx context.Context, feeds []*Feed) error {
+// forget removes feeds from the store and then from the table, except for those
+// that are being polled, and those that are not unwanted after all when polls
+// cannot come between any more; it tells how many there were. Configured feeds stay in the table, as ones that
+// have never been polled.
+func (c *Cache) forget(ctx context.Context, feeds []*Feed, unwanted func(*Feed) bool) (int, error) {
 	var ids []ID
+	var occupied []*Feed
 	for _, f := range feeds {
-		f.mu.Lock()
-		busy := f.flight != nil
-		if !busy {
-			c.feeds.CompareAndDelete(f.url, f)
-		}
-		f.mu.Unlock()
-		if busy {
+		own, _ := f.occupy()
+		if own == nil {
 			continue
 		}
-		c.agenda.remove(f)
-		f.discounted()
-		ids = append(ids, f.id)
+		defer f.land(own)
+		if unwanted(f) {
+			ids, occupied = append(ids, f.id), append(occupied, f)
+		}
 	}
 	if len(ids) == 0 {
-		return nil
+		return 0, nil
 	}
-	return c.store.Forget(ctx, ids)
+	if err := c.store.Forget(ctx, ids); err != nil {
+		return 0, err
+	}
+	for _, f := range occupied {
+		c.memory.drop(f.key)
+		c.finals.release(f, f.state.Load())
+		if f.pinned() {
+			f.publish(&state{memo: memo{Asked: c.now()}}, nil)
+			continue
+		}
+		// Handles of it that are still about find the one that comes after it. The
+		// order matters: what is marked does not get back on the agenda.
+		f.forgotten.Store(true)
+		c.feeds.CompareAndDelete(f.url, f)
+		c.agenda.remove(f)
+		f.discounted()
+	}
+	return len(ids), nil
 }

@@ -26,10 +26,14 @@ func (f *Feed) unavailable(s *state, now time.Time) error {
 	l := s.memo.Last
 	u := &Unavailable{Status: status(l.Failure), Failure: l.Failure, Reason: l.Error, RetryAfter: max(s.Next.Sub(now), time.Second)}
 	switch {
+	case s.Version != 0: // there is one, but the store does not give it
+		u.Status, u.Failure, u.Reason, u.RetryAfter = http.StatusServiceUnavailable, policy.FailureStore, "the store cannot be read at present", storeRetry
 	case l.At.IsZero() && s.memo.Decision.Winner != "":
 		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.memo.Decision.Winner)
 	case l.At.IsZero():
 		u.Reason = "the feed's first poll has not been answered yet"
+	case l.Failure == policy.FailureNone:
+		u.Reason = "the stored version was lost; the feed's next poll fetches it anew"
 	case u.Reason == "":
 		u.Reason = "the feed's last poll failed: " + string(l.Failure)
 	}

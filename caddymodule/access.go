@@ -19,8 +19,8 @@ import (
 // no concern of it: they are for everyone who reaches the handler.
 type access struct {
 	clients  clientRanges
-	tokens   [][sha256.Size]byte
-	allow    hostTable[string] // the patterns as written
+	tokens   map[string][sha256.Size]byte // hashes of the secrets, by name
+	allow    hostTable[string]            // the patterns as written
 	deny     hostTable[string]
 	listed   map[string]bool // feeds of the subscription list, by canonical URL
 	opml     string          // where it is; "": there is none
@@ -31,7 +31,7 @@ type access struct {
 // where it may. Each reason names the line of the configuration that forbids it.
 func (a *access) admit(by asked, client netip.Addr, canonical string) *refusal {
 	if by.signed {
-		if !a.knows(by.secret) {
+		if a.holder(by.secret) == "" {
 			return forbidden("the token in this URL is not known: add a `token` line for it")
 		}
 	} else if !a.clients.cover(client) {
@@ -58,15 +58,16 @@ func forbidden(format string, args ...any) *refusal {
 	return &refusal{status: http.StatusForbidden, reason: fmt.Sprintf(format, args...)}
 }
 
-// knows reports whether a secret is one of the tokens'. Time tells nothing: all
-// are compared, as hashes of one length.
-func (a *access) knows(secret string) bool {
+// holder is the name of the token that a secret is of; empty: of none. Time tells
+// nothing: all are compared, as hashes of one length.
+func (a *access) holder(secret string) (found string) {
 	sum := sha256.Sum256([]byte(secret))
-	found := 0
-	for _, token := range a.tokens {
-		found |= subtle.ConstantTimeCompare(sum[:], token[:])
+	for name, token := range a.tokens {
+		if subtle.ConstantTimeCompare(sum[:], token[:]) == 1 {
+			found = name
+		}
 	}
-	return found == 1
+	return found
 }
 
 func addressText(client netip.Addr) string {
@@ -172,7 +173,10 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (a *access, skipped int, err er
 		if err := checkSecret(secret); err != nil {
 			return nil, 0, fmt.Errorf("token %s: %w", name, err)
 		}
-		a.tokens = append(a.tokens, sha256.Sum256([]byte(secret)))
+		if a.tokens == nil {
+			a.tokens = make(map[string][sha256.Size]byte)
+		}
+		a.tokens[name] = sha256.Sum256([]byte(secret))
 	}
 	if g.OPML == "" {
 		return a, 0, nil

@@ -4,6 +4,7 @@
 package caddymodule
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,6 +85,9 @@ func showFeeds(w http.ResponseWriter, r *http.Request, _ *engine, c *cache.Cache
 		return err
 	}
 	account, err := c.Account(feed)
+	if keys := shieldedKeys(c, feed); err != nil && len(keys) > 0 {
+		account, err = c.Account(keys[0])
+	}
 	if err != nil {
 		return apiErrorOf(w, err)
 	}
@@ -95,11 +99,15 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, _ *engine, c *cache.Cac
 	if err != nil {
 		return err
 	}
-	account, err := c.Refresh(r.Context(), feed)
-	if errors.Is(err, cache.ErrUnknownFeed) {
-		if expired := expireShielded(c, feed); len(expired) > 0 {
-			return writeJSON(w, expired[0])
+	keys := shieldedKeys(c, feed)
+	for _, key := range keys {
+		if _, err := c.Expire(key); err != nil {
+			return apiErrorOf(w, err)
 		}
+	}
+	account, err := c.Refresh(r.Context(), feed)
+	if errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0 {
+		account, err = c.Account(keys[0])
 	}
 	if err != nil {
 		return apiErrorOf(w, err)
@@ -107,34 +115,35 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, _ *engine, c *cache.Cac
 	return writeJSON(w, account)
 }
 
-// expireShielded makes a shielded feed and its variants due, by the URL under
-// which readers know it. The host counts where it is one of the configuration's:
-// a shield that knows none keeps feeds under its own address.
-func expireShielded(c *cache.Cache, feed string) (expired []cache.Account) {
-	_, rest, _ := strings.Cut(feed, "://")
-	_, target, _ := strings.Cut(rest, "/")
-	var byTarget []string
+// shieldedKeys are the keys of a shielded feed and its variants, by the URL under
+// which readers know it, with either scheme. Where no host fits, the path does: a
+// shield that knows no host keeps feeds under its own address. The plain feed, if
+// there is one, comes first.
+func shieldedKeys(c *cache.Cache, feed string) []string {
+	_, known, _ := strings.Cut(feed, "://")
+	var same, samePath []string
 	for _, key := range c.Keys(shieldPrefix) {
-		plain, _, _ := strings.Cut(key, variantMark)
-		_, keyTarget, _ := strings.Cut(strings.TrimPrefix(plain, shieldPrefix), "/")
-		switch {
-		case plain == shieldPrefix+rest:
-			if account, err := c.Expire(key); err == nil {
-				expired = append(expired, account)
+		switch exact, path := shieldedAs(key, known); {
+		case exact:
+			same = append(same, key)
+		case path:
+			samePath = append(samePath, key)
+		}
+	}
+	if len(same) == 0 {
+		same = samePath
+	}
+	// Of the two schemes, the one that was asked for comes first.
+	slices.SortFunc(same, func(a, b string) int {
+		if one, other := strings.Contains(a, ":"+feed), strings.Contains(b, ":"+feed); one != other {
+			if one {
+				return -1
 			}
-		case keyTarget == target:
-			byTarget = append(byTarget, key)
+			return 1
 		}
-	}
-	if len(expired) > 0 {
-		return expired
-	}
-	for _, key := range byTarget {
-		if account, err := c.Expire(key); err == nil {
-			expired = append(expired, account)
-		}
-	}
-	return expired
+		return cmp.Compare(a, b)
+	})
+	return same
 }
 
 func showReaders(w http.ResponseWriter, r *http.Request, e *engine, c *cache.Cache) error {
@@ -145,8 +154,8 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *engine, c *cache.Cac
 			return err
 		}
 		o.Feed = feed
-		if _, rest, _ := strings.Cut(feed, "://"); c.Knows(shieldPrefix + rest) {
-			o.Feed = shieldPrefix + rest
+		if keys := shieldedKeys(c, feed); len(keys) > 0 && !c.Knows(feed) {
+			o.Feed, _, _ = strings.Cut(keys[0], variantMark)
 		}
 	}
 	return writeJSON(w, e.ledger.Report(o))
@@ -157,8 +166,14 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *engine, c *cache.Cach
 	if err != nil {
 		return err
 	}
-	if err := e.forget(r.Context(), c, feed); err != nil {
-		return apiErrorOf(w, err)
+	keys := shieldedKeys(c, feed)
+	if len(keys) == 0 || c.Knows(feed) {
+		keys = append(keys, feed)
+	}
+	for _, key := range keys {
+		if err := e.forget(r.Context(), c, key); err != nil {
+			return apiErrorOf(w, err)
+		}
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

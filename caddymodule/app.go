@@ -68,6 +68,11 @@ type App struct {
 	// poll happens when a reader asks for a feed that is due. Default: `false`.
 	Prefetch bool `json:"prefetch,omitempty"`
 
+	// Whether nothing is kept of what readers do. Otherwise `feeds readers` tells, in
+	// bounded memory and without full addresses, who polls, how often and how well.
+	// Default: `false`.
+	NoReaders bool `json:"no_readers,omitempty"`
+
 	// Address ranges (CIDR) that polls may reach although they are private,
 	// loopback or otherwise not public. Default: none, so that nobody can read a
 	// local network through a gateway.
@@ -144,8 +149,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("making the engine: %w", err)
 	}
-	a.engine, a.key = e.(*engine), key // last: from here on there is something to undo
-	return nil
+	a.engine, a.key = e.(*engine), key // from here on there is something to undo
+	if err := a.engine.metrics.register(ctx.GetMetricsRegistry()); err != nil {
+		return err
+	}
+	return connect(ctx, a.log, a.engine.announcer)
 }
 
 // check reports what cannot be meant, without looking outside of the
@@ -276,9 +284,10 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 		origin.Hosts = append(origin.Hosts, rule)
 	}
 	a.settings = settings{
-		origin: origin,
-		memory: a.Memory,
-		log:    a.log,
+		origin:     origin,
+		memory:     a.Memory,
+		log:        a.log,
+		unobserved: a.NoReaders,
 		cache: cache.Settings{
 			Rules:     a.rulesFor,
 			Prefetch:  a.Prefetch,

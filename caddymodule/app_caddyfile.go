@@ -39,6 +39,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		user_agent <text>
 //		idle_after <duration>
 //		prefetch
+//		readers off
 //		private_upstreams <cidr>...
 //		<policy lines>
 //		host <pattern> {
@@ -68,6 +69,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"contact":    {read: parsedLine(&a.Contact, asContact, "the URL of a page about this gateway, or an e-mail address")},
 		"idle_after": {read: durationLine(&a.IdleAfter)},
 		"prefetch":   {read: flagLine(&a.Prefetch)},
+		"readers":    {read: offLine(&a.NoReaders)},
 		"host":       {read: a.readHost, repeat: true},
 		"user_agent": {read: func(d *caddyfile.Dispenser) error {
 			words, err := someArgs(d, 1, -1, "the text of the User-Agent")

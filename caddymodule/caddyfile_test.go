@@ -65,13 +65,14 @@ func TestCaddyfileToJSON(t *testing.T) {
 
 func TestCaddyfileErrors(t *testing.T) {
 	app := func(lines string) string { return "{\n\tpollard {\n" + lines + "\n\t}\n}\n" }
+	shield := func(lines string) string { return "http://a.test {\n\tfeed_shield {\n" + lines + "\n\t}\n}\n" }
 	gateway := func(lines string) string { return "http://a.test {\n\tfeed_gateway {\n" + lines + "\n\t}\n}\n" }
 	tests := []struct {
 		name      string
 		caddyfile string
 		want      string
 	}{
-		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of contact, default_interval, host, idle_after, jitter, max_body, max_interval, memory, min_interval, prefetch, private_upstreams, store, timeout, unvalidated_interval, user_agent, at Caddyfile:3`},
+		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of contact, default_interval, host, idle_after, jitter, max_body, max_interval, memory, min_interval, prefetch, private_upstreams, readers, store, timeout, unvalidated_interval, user_agent, at Caddyfile:3`},
 		{"app: arguments", "{\n\tpollard now\n}\n", `pollard: unexpected "now": it takes no argument, at Caddyfile:2`},
 		{"app: twice", "{\n\tpollard {\n\t}\n\tpollard {\n\t}\n}\n", "pollard is configured already: write one block with all lines, at Caddyfile:4"},
 		{"a line twice", app("min_interval 1h\nmin_interval 2h"), "min_interval is given twice in one block, at Caddyfile:4"},
@@ -90,6 +91,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"intervals crossed", app("min_interval 2h\nmax_interval 1h"), "pollard: min_interval 2h is greater than max_interval 1h, at Caddyfile:5"},
 		{"cap below the inherited floor", app("max_interval 30m"), "pollard: max_interval 30m is less than the min_interval 1h that holds here: write a min_interval too, at Caddyfile:4"},
 		{"flag with an argument", app("prefetch on"), `prefetch: unexpected "on": it takes no argument, at Caddyfile:3`},
+		{"readers", app("readers on"), `readers: "on" is not known: expected off, at Caddyfile:3`},
 		{"store: unknown", app("store redis"), `store: unknown engine "redis": expected bolt [<directory>], at Caddyfile:3`},
 		{"store: postgres", app("store postgres postgres://localhost/"), "store: postgres is not in this build yet: expected bolt [<directory>], at Caddyfile:3"},
 		{"store: missing", app("store"), "store: expected bolt [<directory>], at Caddyfile:3"},
@@ -123,6 +125,35 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"token: twice", gateway("token alice a\ntoken alice b"), "token alice is given twice, at Caddyfile:4"},
 		{"opml: two files", gateway("opml a.opml b.opml"), `opml: unexpected "b.opml": expected an OPML file and nothing more, at Caddyfile:3`},
 		{"pages", gateway("pages on"), `pages: "on" is not known: expected off, at Caddyfile:3`},
+
+		{"shield: unknown line", shield("cache 1h"), `unrecognized subdirective "cache": expected one of default_interval, defend, host, jitter, max_body, max_interval, min_interval, rfc9111, timeout, unvalidated_interval, at Caddyfile:3`},
+		{"shield: arguments", "http://a.test {\n\tfeed_shield 1h\n}\n", `feed_shield: unexpected "1h": it takes no argument, at Caddyfile:2`},
+		{"shield: two matchers", "http://a.test {\n\tfeed_shield /a/* /b/*\n}\n", `feed_shield: unexpected "/b/*": it takes no argument, at Caddyfile:2`},
+		{"shield: intervals crossed", shield("min_interval 2h\nmax_interval 1h"), "min_interval 2h is greater than max_interval 1h, at Caddyfile:5"},
+		{"shield: cap below its own floor", shield("max_interval 30s"), "max_interval 30s is less than the min_interval 1m that holds here: write a min_interval too, at Caddyfile:4"},
+		{"shield: host is a URL", shield("host https://a.test"), `host: "https://a.test" is no host: expected one such as blog.example.com, at Caddyfile:4`},
+		{"shield: host is a pattern", shield("host *.a.test"), `host: "*.a.test" is no host: expected one such as blog.example.com, at Caddyfile:4`},
+		{"shield: host with a path", shield("host a.test/feed"), `host: "a.test/feed" is no host`},
+		{"shield: host of two", shield("host a.test b.test"), `host: unexpected "b.test": expected the host of the site, such as blog.example.com and nothing more, at Caddyfile:3`},
+		{"shield: rfc9111 and policy", shield("rfc9111\nmin_interval 1h"), "rfc9111: HTTP freshness alone decides, so there can be no policy lines beside it, at Caddyfile:5"},
+		{"shield: rfc9111 and defend", shield("rfc9111\ndefend {\nskip_hours\n}"), "rfc9111: a plain cache knows nothing of readers, so there can be no defend beside it, at Caddyfile:7"},
+		{"shield: rfc9111 with an argument", shield("rfc9111 yes"), `rfc9111: unexpected "yes": it takes no argument, at Caddyfile:3`},
+		{"defend: unknown line", shield("defend {\nban all\n}"), `unrecognized subdirective "ban": expected one of exempt, max_rate, require_compression, require_user_agent, skip_hours, unconditional, at Caddyfile:4`},
+		{"defend: argument", shield("defend all"), `defend: unexpected "all": it takes no argument, at Caddyfile:3`},
+		{"defend: nothing in it", shield("defend"), "defend: it refuses nothing: expected lines such as unconditional 4h, at Caddyfile:4"},
+		{"defend: exempt alone", shield("defend {\nexempt 10.0.0.0/8\n}"), "defend: it refuses nothing: expected lines such as unconditional 4h, at Caddyfile:6"},
+		{"max_rate: one argument", shield("defend {\nmax_rate 5\n}"), "max_rate: expected a number of requests and a duration, such as 12 1h, at Caddyfile:4"},
+		{"max_rate: zero", shield("defend {\nmax_rate 0 1h\n}"), `max_rate: "0" is no number from 1, at Caddyfile:4`},
+		{"max_rate: swapped", shield("defend {\nmax_rate 1h 5\n}"), `max_rate: "1h" is no number from 1, at Caddyfile:4`},
+		{"max_rate: no unit", shield("defend {\nmax_rate 5 60\n}"), `max_rate: "60" is no duration: expected a number with a unit`},
+		{"unconditional: missing", shield("defend {\nunconditional\n}"), "unconditional: expected a duration such as 30s, 15m, 2h or 1d, at Caddyfile:4"},
+		{"skip_hours: argument", shield("defend {\nskip_hours 1 2\n}"), `skip_hours: unexpected "1": it takes no argument, at Caddyfile:4`},
+		{"exempt: missing", shield("defend {\nskip_hours\nexempt\n}"), "exempt: expected a matcher, an address range, or how a User-Agent begins, at Caddyfile:5"},
+		{"exempt: empty", shield("defend {\nskip_hours\nexempt \"\"\n}"), "exempt: an empty text would exempt all readers, at Caddyfile:7"},
+		{"exempt: everybody", shield("defend {\nskip_hours\nexempt *\n}"), "exempt *: all readers would be exempt: leave the block out, at Caddyfile:5"},
+		{"exempt: unknown matcher", shield("defend {\nskip_hours\nexempt @friends\n}"), "unrecognized matcher name: @friends, at Caddyfile:5"},
+		{"exempt: mistyped range", shield("defend {\nskip_hours\nexempt 10.0.0.0/99\n}"), `defend: exempt: "10.0.0.0/99" is no address range: expected one such as 192.168.0.0/16 or 2001:db8::/32, at Caddyfile:7`},
+		{"exempt: ranges and a name", shield("defend {\nskip_hours\nexempt 10.0.0.0/8 Feedly\n}"), `defend: exempt: "10.0.0.0/8 Feedly" is no address range`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

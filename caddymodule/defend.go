@@ -63,8 +63,23 @@ func (f *Defend) check() error {
 	if f.Unconditional < 0 {
 		return fmt.Errorf("unconditional: %s is negative", short(f.Unconditional))
 	}
+	if f.MaxRate == nil && f.Unconditional == 0 && !f.SkipHours && !f.RequireCompression && !f.RequireUserAgent {
+		return errors.New("it refuses nothing: expected lines such as unconditional 4h")
+	}
 	if r := f.MaxRate; r != nil && (r.Requests < 1 || r.Per <= 0) {
 		return errors.New("max_rate: expected a number of requests and a duration, such as 12 1h")
+	}
+	for _, text := range f.Exempt {
+		// Who mistypes an address range means no User-Agent.
+		address, _, ranged := strings.Cut(text, "/")
+		if _, err := netip.ParseAddr(address); err == nil && ranged {
+			if _, err := parseCIDR(text); err != nil {
+				return fmt.Errorf("exempt: %w", err)
+			}
+		}
+		if text == "" {
+			return errors.New("exempt: an empty text would exempt all readers")
+		}
 	}
 	return nil
 }
@@ -114,7 +129,9 @@ func (f *Defend) judge(gate *readers.Gate, r *http.Request, note *readers.Reques
 	if v.Status == http.StatusTooManyRequests {
 		no.retryAfter = time.Duration(v.RetryAfter(note.Time)) * time.Second
 	}
-	note.Bytes = int64(len(no.reason) + 1)
+	if r.Method != http.MethodHead {
+		note.Bytes = int64(len(no.reason) + 1)
+	}
 	return no
 }
 

@@ -40,6 +40,10 @@ type engine struct {
 	ledger    *readers.Ledger // what readers did
 	gate      *readers.Gate   // what defences have to know of them
 	variants  variants        // of shielded feeds
+	metrics   *metrics
+	announcer *announcer // of events
+
+	unobserved atomic.Bool // nothing is noted in the ledger
 
 	budget     atomic.Int64 // for memory, in bytes
 	sharedOnce sync.Once
@@ -73,20 +77,40 @@ type settings struct {
 	origin upstream.Settings
 	memory int64
 	log    *zap.Logger
+	// unobserved says that what readers do is not noted.
+	unobserved bool
 }
 
 // newEngine allocates an engine. It touches no file and no network: `caddy
 // validate` gets this far beside a running server.
 func newEngine(directory string, origin *upstream.Client) *engine {
-	return &engine{
+	e := &engine{
 		directory: directory,
 		origin:    origin,
 		census:    readers.NewCensus(),
 		ledger:    readers.NewLedger(readers.Options{}),
 		gate:      readers.NewGate(0),
+		announcer: newAnnouncer(),
 		ready:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
 	}
+	e.metrics = newMetrics(e.totals)
+	return e
+}
+
+// totals are figures of the cache; false where it is not open.
+func (e *engine) totals() (cache.Totals, bool) {
+	c := e.cache.Load()
+	if c == nil {
+		return cache.Totals{}, false
+	}
+	return c.Totals(), true
+}
+
+// polled tells metrics and events of a poll.
+func (e *engine) polled(p cache.Poll) {
+	e.metrics.polled(p)
+	e.announcer.polled(p)
 }
 
 // takeOver puts a configuration's settings in force, opening the engine where
@@ -95,6 +119,7 @@ func (e *engine) takeOver(s settings) (uint64, error) {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
 	s.cache.Subscribers = func(url string) int { return e.census.Count(url, time.Now()) }
+	s.cache.Observe = e.polled
 	if err := e.open(s); err != nil {
 		return 0, err
 	}
@@ -119,11 +144,12 @@ func (e *engine) open(s settings) error {
 	}
 	e.budget.Store(s.memory)
 	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
-	c, err := cache.New(cache.Options{Store: store, Origin: e.origin, Memory: s.memory})
+	c, err := cache.New(cache.Options{Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the cache: %w", err), store.Close())
 	}
 	e.store, e.memory = store, s.memory
+	go e.announcer.run()
 	c.Apply(s.cache)
 	if e.cache.Swap(c) == nil {
 		close(e.ready)
@@ -133,6 +159,7 @@ func (e *engine) open(s settings) error {
 
 func (e *engine) apply(s settings) {
 	e.origin.Apply(s.origin)
+	e.unobserved.Store(s.unobserved)
 	e.cache.Load().Apply(s.cache)
 }
 
@@ -164,6 +191,7 @@ func (e *engine) release(generation uint64) {
 func (e *engine) Destruct() error {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
+	close(e.announcer.done)
 	e.sharedOnce.Do(func() { e.sharedErr = errors.New("the gateway is stopping") })
 	if e.shared != nil {
 		e.shared.Close()

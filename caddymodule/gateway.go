@@ -196,14 +196,16 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 		g.answerOther(w, r)
 		return nil
 	}
-	feed, tally, err := g.find(r)
+	feed, tally, holder, err := g.find(r)
 	if err == nil {
-		tally.Note(r.UserAgent(), clientOf(r))
-		if _, err = feed.Serve(w, r); err == nil {
+		var sent cache.Sent
+		if sent, err = g.serve(w, r, feed, tally, holder); err == nil {
+			g.engine.metrics.gateway.served(sent)
 			return nil
 		}
 	}
 	e := refusalOf(err)
+	g.engine.metrics.gateway.refused(e.status)
 	if e.status == http.StatusInternalServerError {
 		return caddyhttp.Error(e.status, err)
 	}
@@ -214,36 +216,58 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 	return nil
 }
 
-// find returns the feed that a request asks for.
-func (g *Gateway) find(r *http.Request) (*cache.Feed, *readers.Tally, error) {
+// serve serves a feed, and notes who asked for it.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, tally *readers.Tally, holder string) (cache.Sent, error) {
+	tally.Note(r.UserAgent(), clientOf(r))
+	if g.engine.unobserved.Load() {
+		return feed.Serve(w, r)
+	}
+	note := g.engine.observe(r, feed.URL(), feed)
+	note.Token = holder
+	sent, err := feed.Serve(w, r)
+	if err != nil {
+		return cache.Sent{}, err
+	}
+	note.Status, note.Bytes = sent.Status, sent.Bytes
+	g.engine.ledger.Note(note)
+	return sent, nil
+}
+
+// find returns the feed that a request asks for, and the name of the token that it
+// holds, if it has one.
+func (g *Gateway) find(r *http.Request) (*cache.Feed, *readers.Tally, string, error) {
 	if p, ok := g.places[r.URL.Path]; ok {
 		feed := p.feed.Load()
 		if feed != nil {
-			return feed, p.tally, nil
+			return feed, p.tally, "", nil
 		}
 		feed, err := g.feed(r.Context(), p.url)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, "", err
 		}
 		p.feed.Store(feed)
-		return feed, p.tally, nil
+		return feed, p.tally, "", nil
 	}
 	by, ok := readByURL(r.URL, originalURL(r))
 	if !ok {
-		return nil, nil, errNoSuchPath
+		return nil, nil, "", errNoSuchPath
 	}
 	canonical, err := cache.Canonical(by.target)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	if no := g.access.admit(by, clientOf(r), canonical); no != nil {
-		return nil, nil, no
+		return nil, nil, "", no
 	}
 	feed, err := g.feed(r.Context(), canonical)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
-	return feed, g.engine.census.Tally(canonical), nil
+	holder := ""
+	if by.signed {
+		holder = g.access.holder(by.secret)
+	}
+	return feed, g.engine.census.Tally(canonical), holder, nil
 }
 
 var errNoSuchPath error = &refusal{
@@ -277,6 +301,7 @@ func (g *Gateway) answerOther(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e := &refusal{status: http.StatusMethodNotAllowed, reason: "a feed can be read with GET or HEAD only"}
+	g.engine.metrics.gateway.refused(e.status)
 	e.write(w, r)
 }
 

@@ -59,17 +59,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			return nil
 		}},
-		"pages": {read: func(d *caddyfile.Dispenser) error {
-			value, err := oneArg(d, "off")
-			if err != nil {
-				return err
-			}
-			if value != "off" {
-				return d.Errf("pages: %q is not known: expected off", value)
-			}
-			g.NoPages = true
-			return nil
-		}},
+		"pages": {read: offLine(&g.NoPages)},
 	}.readBlock(d)
 }
 

@@ -85,6 +85,22 @@ func flagLine(to *bool) func(*caddyfile.Dispenser) error {
 	}
 }
 
+// offLine reads a line that switches something off.
+func offLine(to *bool) func(*caddyfile.Dispenser) error {
+	return func(d *caddyfile.Dispenser) error {
+		name := d.Val()
+		word, err := oneArg(d, "off")
+		if err != nil {
+			return err
+		}
+		if word != "off" {
+			return d.Errf("%s: %q is not known: expected off", name, word)
+		}
+		*to = true
+		return nil
+	}
+}
+
 // textLine reads a line with one argument, as it is.
 func textLine(to *string, expected string) func(*caddyfile.Dispenser) error {
 	return func(d *caddyfile.Dispenser) (err error) {

@@ -51,32 +51,53 @@ func (e *engine) sharedCache() (*httpcache.Cache, error) {
 // readers apart by their User-Agent must not fill the store.
 type variants struct {
 	mu    sync.Mutex
-	known map[string]map[string]bool
+	known map[string]map[string]time.Time // of a feed's variants: when they were asked for last
 }
 
 const (
 	maxVariants    = 16
 	maxVariedFeeds = 1024
+	// variantRest is after how long without a reader a variant, or all those of a feed,
+	// make room for others.
+	variantRest = time.Hour
 )
 
 // admit reports whether a variant of a feed may be kept.
-func (v *variants) admit(feed, variant string) bool {
+func (v *variants) admit(feed, variant string, now time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	of := v.known[feed]
-	switch {
-	case of[variant]:
-		return true
-	case len(of) >= maxVariants, of == nil && len(v.known) >= maxVariedFeeds:
-		return false
+	if _, known := of[variant]; !known {
+		if len(of) >= maxVariants {
+			rested(of, now)
+		}
+		if of == nil && len(v.known) >= maxVariedFeeds {
+			for name, others := range v.known {
+				if rested(others, now); len(others) == 0 {
+					delete(v.known, name)
+				}
+			}
+		}
+		if len(of) >= maxVariants || of == nil && len(v.known) >= maxVariedFeeds {
+			return false
+		}
 	}
 	if v.known == nil {
-		v.known = make(map[string]map[string]bool)
+		v.known = make(map[string]map[string]time.Time)
 	}
 	if of == nil {
-		of = make(map[string]bool)
+		of = make(map[string]time.Time)
 		v.known[feed] = of
 	}
-	of[variant] = true
+	of[variant] = now
 	return true
+}
+
+// rested drops the variants that nobody has asked for.
+func rested(variants map[string]time.Time, now time.Time) {
+	for name, asked := range variants {
+		if now.Sub(asked) >= variantRest {
+			delete(variants, name)
+		}
+	}
 }

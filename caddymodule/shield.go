@@ -6,21 +6,20 @@ package caddymodule
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/policy"
 )
 
 func init() {
-	caddy.RegisterModule(Shield{})
+	caddy.RegisterModule(new(Shield))
 }
 
 // Shield stands before a site's feeds and answers their readers, so that the site
@@ -31,18 +30,36 @@ func init() {
 //
 // What is not for everybody passes through untouched: other methods than GET and
 // HEAD, requests with credentials, answers that are `private`, `no-store` or
-// redirects, and whatever is no feed. A shield that cannot help stands aside.
+// redirects, and whatever is no feed. A shield that cannot help stands aside. Once a
+// feed is stored, errors of the origin are not seen by readers any more; an answer
+// that is `private` or a redirect takes it back.
+//
+// A poll has no reader: no cookie, no credentials, and `0.0.0.0` for an address. So
+// whatever decides who may read a feed belongs before the shield, as `basic_auth`
+// or `abort` are. Handlers behind it, such as `respond`, are part of the origin.
+// What `vars`, `map` and `request_header` set before it holds for polls, too.
+//
+// A shield polls when a reader asks and the feed is due, never on its own.
 type Shield struct {
-	// How often the site is asked. The defaults are those of a site of one's own:
-	// `min_interval` and `default_interval` are `1m`, there is no floor for feeds
-	// without validators, the rhythm of the entries does not matter, and after
-	// failures the site is asked again within ten minutes.
+	// How often the site is asked. What the app `pollard` says for feeds of others
+	// does not hold here. The defaults are those of a site of one's own:
+	//
+	// - `min_interval`, `default_interval` and `unvalidated_interval` are `1m`, so that
+	//   a new entry is seen a minute later;
+	// - what feed and headers say explicitly counts (`max-age`, `ttl`, `skipHours`, ...),
+	//   up to `max_interval`, `24h`; the rhythm of the entries does not;
+	// - after failures the pause grows to ten minutes, or to the feed's own interval
+	//   where that is longer; `Retry-After` counts.
+	//
+	// `POST /pollard/refresh?url=` at Caddy's admin endpoint, for example from a
+	// publish hook, has the next request fetch the feed at once, whatever these say.
 	Policy
 
 	// The host under which the site's feeds are kept, and that the site is asked
 	// for. It is needed only where the site has no host in its address (`:8080`)
 	// and the origin cares for the host that it is asked for. Default: the host of
-	// the site's address, or the address at which the server listens.
+	// the site's address, or the address at which the server listens. What a request
+	// says counts only where the configuration has that name.
 	Host string `json:"host,omitempty"`
 
 	// Whether to be a plain shared cache by RFC 9111 instead: HTTP freshness alone
@@ -53,13 +70,13 @@ type Shield struct {
 	// What is refused of readers. Default: nothing is.
 	Defend *Defend `json:"defend,omitempty"`
 
-	log    *zap.Logger
-	engine *engine
-	site   *site
+	engine   *engine
+	site     *site
+	position atomic.Pointer[position] // in the routes of the server that asked last
 }
 
 // CaddyModule returns the Caddy module information.
-func (Shield) CaddyModule() caddy.ModuleInfo {
+func (*Shield) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.feed_shield",
 		New: func() caddy.Module { return new(Shield) },
@@ -67,7 +84,8 @@ func (Shield) CaddyModule() caddy.ModuleInfo {
 }
 
 // shieldRules are the rules for a site of one's own: nobody's patience needs to be
-// spared but the site's, and its owner wants new entries seen.
+// spared but the site's, and its owner wants new entries seen. They are documented
+// at [Shield].
 func shieldRules() policy.Rules {
 	r := policy.DefaultRules()
 	r.MinInterval, r.DefaultInterval, r.UnvalidatedInterval = time.Minute, time.Minute, time.Minute
@@ -77,17 +95,16 @@ func shieldRules() policy.Rules {
 
 // Provision resolves the rules and gets the engine.
 func (s *Shield) Provision(ctx caddy.Context) error {
-	s.log = ctx.Logger()
 	app, err := ctx.App("pollard")
 	if err != nil {
 		return fmt.Errorf("getting the pollard app: %w", err)
 	}
 	s.engine = app.(*App).engine
-	rules, err := s.Policy.over(shieldRules())
-	if err != nil {
+	if err := s.check(); err != nil {
 		return err
 	}
-	if err := s.check(); err != nil {
+	rules, err := s.Policy.over(shieldRules())
+	if err != nil {
 		return err
 	}
 	if s.Defend != nil {
@@ -95,32 +112,26 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("defend: %w", err)
 		}
 	}
-	s.site = newSite(rules)
-	origin := app.(*App).settings.origin
-	s.site.apply(origin.Version, origin.Contact)
+	s.site = newSite(rules, app.(*App).settings.origin)
 	return nil
 }
 
 // check reports what cannot be meant.
 func (s *Shield) check() error {
-	if err := s.Policy.check(); err != nil {
+	if _, err := s.Policy.over(shieldRules()); err != nil {
 		return err
 	}
 	if s.RFC9111 && s.Policy != (Policy{}) {
 		return errors.New("rfc9111: HTTP freshness alone decides, so there can be no policy lines beside it")
 	}
+	if s.RFC9111 && s.Defend != nil {
+		return errors.New("rfc9111: a plain cache knows nothing of readers, so there can be no defend beside it")
+	}
 	if s.Host != "" {
-		if u, err := cache.Canonical("http://" + s.Host + "/"); err != nil || u != "http://"+strings.ToLower(s.Host)+"/" {
+		u, err := cache.Canonical("http://" + s.Host + "/")
+		if err != nil || u != "http://"+strings.ToLower(s.Host)+"/" || strings.ContainsAny(s.Host, "/?#@*") {
 			return fmt.Errorf("host: %q is no host: expected one such as blog.example.com", s.Host)
 		}
-	}
-	return nil
-}
-
-// Cleanup ends the polls that go on.
-func (s *Shield) Cleanup() error {
-	if s.site != nil {
-		s.site.client.Close()
 	}
 	return nil
 }
@@ -130,20 +141,44 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if s.RFC9111 {
 		return s.serveShared(w, r, next)
 	}
-	if personal(r) {
-		return next.ServeHTTP(w, r)
+	if personal(r) || onErrand(r) {
+		return s.pass(w, r, next)
+	}
+	key := s.keyOf(r)
+	if key == "" || len(key) > maxKey {
+		return s.pass(w, r, next)
 	}
 	c, err := s.engine.opened(r.Context())
 	if err != nil {
-		return next.ServeHTTP(w, r) // better a site without a shield than none
+		return s.pass(w, r, next) // better a site without a shield than none
 	}
-	key := shieldPrefix + s.hostOf(r) + targetOf(r)
 	feed, waited, err := s.feed(c, key, r, next)
+	if left := r.Context().Err(); err != nil && left != nil {
+		s.engine.metrics.shield.count(resultUnavailable, 0)
+		return caddyhttp.Error(statusClientClosed, left) // the site need not be asked for whoever has gone
+	}
 	if err != nil {
-		return next.ServeHTTP(w, r)
+		return s.pass(w, r, next)
 	}
 	return s.answer(w, r, next, feed, waited, key)
 }
+
+// pass lets a request through to the site.
+func (s *Shield) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !onErrand(r) {
+		s.engine.metrics.shield.count(resultPassed, 0)
+	}
+	return next.ServeHTTP(w, r)
+}
+
+// onErrand reports whether a request is no reader's but a poll of another shield.
+func onErrand(r *http.Request) bool { return r.Context().Value(errandKey{}) != nil }
+
+// statusClientClosed is what Caddy's own handlers log where a client has left.
+const statusClientClosed = 499
+
+// maxKey is the longest key of a feed or of a variant, in bytes.
+const maxKey = 4096
 
 // personal reports whether a request is its reader's own affair.
 func personal(r *http.Request) bool {
@@ -154,150 +189,100 @@ func personal(r *http.Request) bool {
 // feed is the feed that a request asks for: the plain one, or a variant where the
 // site tells its readers apart.
 func (s *Shield) feed(c *cache.Cache, key string, r *http.Request, next caddyhttp.Handler) (*cache.Feed, cache.Waited, error) {
-	none := cache.Waited{}
-	feed, err := c.FeedFrom(key, s.site)
+	feed, waited, err := s.await(c, key, nil, r, next)
 	if err != nil {
-		return nil, none, err
-	}
-	if s.site.route.Load() == nil || feed.Due() {
-		s.site.route.Store(routeOf(r, next))
-	}
-	waited, some := feed.Await(r.Context())
-	if !some {
-		return nil, none, errNoVersion
+		return nil, waited, err
 	}
 	fields := feed.Vary()
 	if len(fields) == 0 {
 		return feed, waited, nil
 	}
-	key, sent, differs := varied(key, fields, r.Header)
+	variant, sent, err := varied(key, fields, r.Header)
 	switch {
-	case !differs:
+	case err != nil:
+		return nil, waited, err
+	case len(sent) == 0:
 		return feed, waited, nil
-	case sent["Cookie"] != nil || len(key) > maxVariant || !s.engine.variants.admit(feed.URL(), key):
-		return nil, none, errNoVersion
+	case len(variant) > maxKey || !s.engine.variants.admit(key, variant, time.Now()):
+		return nil, waited, errNoVersion
 	}
-	if feed, err = c.FeedFrom(key, &variant{s.site, sent}); err != nil {
-		return nil, none, err
+	return s.await(c, variant, sent, r, next)
+}
+
+// await is the feed of a key, after its first poll. The request shows the way for
+// the poll that is due.
+func (s *Shield) await(c *cache.Cache, key string, sent http.Header, r *http.Request, next caddyhttp.Handler) (*cache.Feed, cache.Waited, error) {
+	feed, err := c.Feed(key)
+	if err != nil {
+		return nil, cache.Waited{}, err
 	}
 	if feed.Due() {
-		s.site.route.Store(routeOf(r, next))
+		feed.From(s.errand(r, next, sent))
 	}
-	if waited, some = feed.Await(r.Context()); !some {
-		return nil, none, errNoVersion
+	waited, some := feed.Await(r.Context())
+	if !some {
+		return nil, waited, errNoVersion
 	}
 	return feed, waited, nil
 }
-
-// maxVariant is the longest key of a variant, in bytes.
-const maxVariant = 2048
 
 var errNoVersion = errors.New("nothing to serve")
 
 // answer serves the feed, if the defences let its reader have it.
 func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited cache.Waited, key string) error {
+	unobserved := s.engine.unobserved.Load()
+	if unobserved && s.Defend == nil {
+		sent, err := feed.ServeAfter(waited, w, r)
+		if err != nil {
+			return s.pass(w, r, next) // it has been withdrawn in this moment
+		}
+		s.engine.metrics.shield.served(sent)
+		return nil
+	}
 	note := s.engine.observe(r, key, feed)
 	if s.Defend != nil {
 		if no := s.Defend.judge(s.engine.gate, r, &note); no != nil {
 			no.write(w, r)
-			s.engine.ledger.Note(note)
+			s.engine.metrics.shield.refused(no.status)
+			if !unobserved {
+				s.engine.ledger.Note(note)
+			}
 			return nil
 		}
 	}
 	sent, err := feed.ServeAfter(waited, w, r)
 	if err != nil {
-		return next.ServeHTTP(w, r) // it has been withdrawn in this moment
+		return s.pass(w, r, next)
 	}
+	s.engine.metrics.shield.served(sent)
 	note.Status, note.Bytes = sent.Status, sent.Bytes
 	if s.Defend != nil {
 		s.engine.gate.Answered(s.Defend.defence, note)
 	}
-	s.engine.ledger.Note(note)
+	if !unobserved {
+		s.engine.ledger.Note(note)
+	}
 	return nil
 }
 
 // serveShared answers as a shared cache does.
-func (s *Shield) serveShared(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	responses, err := s.engine.sharedCache()
-	if err != nil || r.Header["Upgrade"] != nil {
-		return next.ServeHTTP(w, r)
+func (s *Shield) serveShared(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
+	key := s.keyOf(r)
+	responses, opening := s.engine.sharedCache()
+	if opening != nil || key == "" || r.Header["Upgrade"] != nil || r.Method == http.MethodConnect {
+		return s.pass(w, r, next)
 	}
-	return responses.ServeHTTP(w, r, s.hostOf(r)+targetOf(r), routeOf(r, next))
-}
-
-// targetOf is the path and query that the rest of the route is asked for.
-func targetOf(r *http.Request) string {
-	target := r.URL.EscapedPath()
-	if r.URL.RawQuery != "" || r.URL.ForceQuery {
-		target += "?" + r.URL.RawQuery
+	_, url, _ := strings.Cut(key, ":")
+	m := &meter{ResponseWriter: w}
+	if !onErrand(r) {
+		// A site that breaks off makes the cache panic, as net/http demands.
+		defer func() { s.engine.metrics.shield.countShared(m, err) }()
 	}
-	return target
-}
-
-// hostOf is the host under which feeds are kept: one that the operator has
-// written, never just what a request says. A request that reaches a site without
-// a host in its address could otherwise plant feeds under any name.
-func (s *Shield) hostOf(r *http.Request) string {
-	if s.Host != "" {
-		return strings.ToLower(s.Host)
-	}
-	host := strings.ToLower(r.Host)
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && addressed(server, name) {
-		return name + portOf(local, r.TLS != nil)
-	}
-	if local == nil {
-		return "localhost"
-	}
-	return local.String()
-}
-
-// addressed reports whether a server's configuration names a host.
-func addressed(server *caddyhttp.Server, name string) bool {
-	for _, route := range server.Routes {
-		for _, set := range route.MatcherSets {
-			for _, m := range set {
-				hosts, ok := m.(*caddyhttp.MatchHost)
-				if !ok {
-					continue
-				}
-				for _, pattern := range *hosts {
-					if strings.EqualFold(pattern, name) || covers(pattern, name) {
-						return true
-					}
-				}
-			}
-		}
-	}
-	return false
-}
-
-// covers reports whether a pattern such as *.example.com covers a host.
-func covers(pattern, name string) bool {
-	domain, ok := strings.CutPrefix(strings.ToLower(pattern), "*.")
-	_, rest, below := strings.Cut(name, ".")
-	return ok && below && rest == domain
-}
-
-// portOf is the port of a listener as a URL writes it: nothing for the scheme's own.
-func portOf(local net.Addr, https bool) string {
-	if local == nil {
-		return ""
-	}
-	_, port, err := net.SplitHostPort(local.String())
-	if err != nil || port == "80" && !https || port == "443" && https {
-		return ""
-	}
-	return ":" + port
+	return responses.ServeHTTP(m, r, url, &shared{routeOf(r, next, s.position.Load())})
 }
 
 // Interface guards.
 var (
 	_ caddy.Provisioner           = (*Shield)(nil)
-	_ caddy.CleanerUpper          = (*Shield)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Shield)(nil)
 )

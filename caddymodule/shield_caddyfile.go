@@ -31,7 +31,7 @@ func init() {
 //			skip_hours
 //			require_compression
 //			require_user_agent
-//			exempt              <matcher> | <cidr> | <beginning of a User-Agent>
+//			exempt              <matcher> | <cidr>... | <beginning of a User-Agent>
 //		}
 //	}
 //
@@ -94,7 +94,7 @@ func (f *Defend) lines(h httpcaddyfile.Helper) lines {
 			set, matches, err := h.MatcherToken()
 			switch {
 			case err != nil:
-				return err
+				return d.WrapErr(err)
 			case matches && set == nil:
 				return d.Err("exempt *: all readers would be exempt: leave the block out")
 			case matches:
@@ -107,6 +107,10 @@ func (f *Defend) lines(h httpcaddyfile.Helper) lines {
 			text := strings.Join(words, " ")
 			if text == "exempt" {
 				return d.Err("exempt: expected a matcher, an address range, or how a User-Agent begins")
+			}
+			if _, err := parseCIDRs(words); err == nil {
+				f.Exempt = append(f.Exempt, words...)
+				return nil
 			}
 			f.Exempt = append(f.Exempt, text)
 			return nil

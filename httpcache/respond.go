@@ -5,6 +5,7 @@ package httpcache
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -49,7 +50,7 @@ func (x *exchange) replyFrom(e *entry, body *capture, length int64, status cache
 	if length >= 0 && hasBody(e.status) {
 		header.Set("Content-Length", strconv.FormatInt(length, 10))
 	}
-	return x.stream(e.status, body, length)
+	return x.stream(e.status, body, length, func() {})
 }
 
 // wantsRange reports whether a part of an entry was asked for. Other units than
@@ -84,7 +85,7 @@ func (x *exchange) relay(t *transfer, status cacheStatus) error {
 		x.w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	if err := x.stream(t.status, t.body, t.length); err != nil {
+	if err := x.stream(t.status, t.body, t.length, t.cancel); err != nil {
 		return err
 	}
 	for name, values := range t.answer.Trailer {
@@ -95,8 +96,8 @@ func (x *exchange) relay(t *transfer, status cacheStatus) error {
 	return nil
 }
 
-// stream writes a body as it arrives.
-func (x *exchange) stream(status int, body *capture, length int64) error {
+// stream writes a body as it arrives. Cancel ends a transfer that is this reader's alone.
+func (x *exchange) stream(status int, body *capture, length int64, cancel func()) error {
 	x.w.WriteHeader(status)
 	if x.r.Method == http.MethodHead || !hasBody(status) {
 		return nil
@@ -127,16 +128,18 @@ func (x *exchange) stream(status int, body *capture, length int64) error {
 		case state == broken:
 			panic(http.ErrAbortHandler) // the reader has to learn that it is not all
 		default:
-			return x.streamRest(body.rest, flush)
+			return x.streamRest(body.rest, flush, cancel)
 		}
 	}
 }
 
 // streamRest copies what is not captured.
-func (x *exchange) streamRest(rest io.Reader, flush func() error) error {
+func (x *exchange) streamRest(rest io.Reader, flush func() error, cancel func()) error {
 	if rest == nil {
 		panic(http.ErrAbortHandler)
 	}
+	// Nobody else waits for it: it ends with its reader, also while nothing comes.
+	defer context.AfterFunc(x.r.Context(), cancel)()
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := rest.Read(buffer)
@@ -149,6 +152,9 @@ func (x *exchange) streamRest(rest io.Reader, flush func() error) error {
 			}
 		}
 		if err == io.EOF {
+			return nil
+		}
+		if x.r.Context().Err() != nil {
 			return nil
 		}
 		if err != nil {

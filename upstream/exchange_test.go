@@ -351,3 +351,31 @@ func TestTransportThatCutsBodies(t *testing.T) {
 		}
 	})
 }
+
+// Without pacing, neither other polls of a host nor what they were told hold one back.
+func TestWithoutPacing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c := New(WithoutPacing(), WithTransport(rounds(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return &http.Response{StatusCode: 429, Header: http.Header{"Retry-After": {"3600"}}, Body: http.NoBody}, nil
+		})))
+		defer c.Close()
+		var polls sync.WaitGroup
+		for i := range 50 {
+			polls.Go(func() {
+				a := c.Poll(t.Context(), ask(fmt.Sprintf("https://example.com/%d", i)))
+				if a.Failure != policy.FailureRateLimited || !a.NotBefore.IsZero() || a.Header.Get("Retry-After") == "" {
+					t.Errorf("failure %q, not before %v", a.Failure, a.NotBefore)
+				}
+			})
+		}
+		polls.Wait()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("fifty polls took %v", took)
+		}
+		if at, why := c.Ready("https://example.com/"); !at.IsZero() || why != "" {
+			t.Errorf("the next poll has to wait until %v: %s", at, why)
+		}
+	})
+}

@@ -1,0 +1,157 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// meanwhile lets something happen once, in the middle of what asks for the rules next.
+func (g *gateway) meanwhile(happens func()) {
+	rules := g.settings.Rules
+	var happened atomic.Bool // no sync.Once: what happens may ask for the rules as well
+	changed := g.settings
+	changed.Rules = func(url string) policy.Rules {
+		if happened.CompareAndSwap(false, true) {
+			happens()
+		}
+		return rules(url)
+	}
+	g.Apply(changed)
+}
+
+func wantTooEarly(t *testing.T, err error, why string) {
+	t.Helper()
+	early, ok := errors.AsType[*cache.TooEarly](err)
+	if !ok || !strings.Contains(early.Why, why) {
+		t.Errorf("got %v, want too early because of %s", err, why)
+	}
+}
+
+func TestTwoRefreshesMakeOnePoll(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=20000") }).open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(2 * time.Hour)
+		g.meanwhile(func() {
+			if _, err := g.Refresh(t.Context(), feedURL); err != nil {
+				t.Error(err)
+			}
+		})
+		if _, err := g.Refresh(t.Context(), feedURL); err != nil {
+			wantTooEarly(t, err, "min_interval")
+		}
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls, want the reader's and one by hand", n)
+		}
+	})
+}
+
+// A refresh that finds a poll under way does not take its postponement for its own.
+func TestRefreshInsistsAfterAPollThatKeepsOutOfSkipHours(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		body := strings.Replace(rss(2, ""), "<item>", "<skipHours><hour>12</hour></skipHours><item>", 1)
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(body, "ETag", `"v"`) }).open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(2*time.Hour + time.Minute) // 12:01, in the skipped hour
+		var wg sync.WaitGroup
+		g.meanwhile(func() {
+			wg.Go(func() {
+				if _, err := g.Refresh(t.Context(), feedURL); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Second)
+		})
+		g.get(feedURL)
+		wg.Wait()
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls, want the second by hand", n)
+		}
+	})
+}
+
+func TestRefreshWaitsForWhatTheOriginAskedFor(t *testing.T) {
+	skip := strings.Replace(rss(2, ""), "<item>", "<skipHours><hour>16</hour></skipHours><item>", 1)
+	for name, pause := range map[string]string{
+		"and it decided":                       "10000",
+		"and another hint decided for longer":  "18000", // ends at 16:01, in the skipped hour
+		"and the same as a date in a 200":      "Mon, 02 Mar 2026 16:30:00 GMT",
+		"and it was less than the feed's rest": "7200",
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				a := ok(skip, "ETag", `"v"`)
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return a }).open()
+				defer g.close()
+				g.get(feedURL)
+				time.Sleep(time.Hour + time.Minute)
+				a = failed(429, policy.FailureRateLimited)
+				a.Header = http.Header{"Retry-After": {pause}}
+				g.get(feedURL)
+				until := policy.RetryAfter(a.Header, time.Now()).Until
+				for time.Until(until) > 30*time.Minute {
+					_, err := g.Refresh(t.Context(), feedURL)
+					if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
+						t.Fatalf("%v before the end of Retry-After: %v", time.Until(until), err)
+					}
+					time.Sleep(20 * time.Minute)
+				}
+				if n := g.origin.polls(); n != 2 {
+					t.Errorf("%d polls", n)
+				}
+			})
+		})
+	}
+}
+
+func TestRefreshThatCannotPollSaysWhy(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) }).open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(25 * time.Hour)
+		g.origin.ready = time.Now().Add(time.Hour)
+		_, err := g.Refresh(t.Context(), feedURL)
+		wantTooEarly(t, err, "host-cooldown")
+		if _, err = g.Refresh(t.Context(), "https://unknown.test/"); !errors.Is(err, cache.ErrUnknownFeed) {
+			t.Errorf("an unknown feed: %v", err)
+		}
+	})
+}
+
+func TestRefreshRevivesWhatWasGone(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		a := failed(410, policy.FailureGone)
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return a }).open()
+		defer func() { g.close() }()
+		if w := g.get(feedURL); w.Code != http.StatusGone || w.Header().Get("Retry-After") != "" {
+			t.Errorf("got %d", w.Code)
+		}
+		g.restart()
+		_, err := g.Refresh(t.Context(), feedURL)
+		wantTooEarly(t, err, "min_interval")
+		time.Sleep(time.Hour)
+		a = ok(rss(2, ""), "ETag", `"v"`)
+		if account, err := g.Refresh(t.Context(), feedURL); err != nil || account.State != "fresh" {
+			t.Errorf("%s, %v", account.State, err)
+		}
+		time.Sleep(2 * time.Hour)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+		if n := g.origin.polls(); n != 3 {
+			t.Errorf("%d polls, want automatic polling to go on", n)
+		}
+	})
+}
