@@ -5,6 +5,7 @@ package cache
 
 import (
 	"sync"
+	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
@@ -36,6 +37,8 @@ func newMemory(budget int64) (*memory, error) {
 		MaxCost:     budget * 85 / 100, // the heap grows to more than the sum of costs
 		NumCounters: max(1000, budget/10_000*10),
 		BufferItems: 64,
+		// Nothing in it has a time to live, so that there is nothing to be cleaned up.
+		TtlTickerDurationInSec: int64(24 * time.Hour / time.Second),
 		// Of two fillers the one with the newer version wins, whichever comes last.
 		ShouldUpdate: func(cur, prev *prepared) bool { return prev == nil || cur.version >= prev.version },
 	})

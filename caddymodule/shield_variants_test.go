@@ -164,3 +164,28 @@ func TestShieldForgetsInventedURLs(t *testing.T) {
 		s.expect(1, "a URL without end")
 	})
 }
+
+// Beyond what a shield may keep, requests pass through, and gateways go on.
+func TestShieldIsBounded(t *testing.T) {
+	onStage(t, shieldedSite(blog, ""), feed(sample), func(s *stage) {
+		_, c := running()
+		for i := range 20_000 {
+			if _, err := c.Feed(fmt.Sprintf("shield:%s/%d", blog, i)); err != nil && i < 10_000 {
+				t.Fatalf("feed %d: %v", i, err)
+			} else if err == nil && i >= 10_000 {
+				t.Fatalf("feed %d was taken", i)
+			}
+		}
+		for range 3 {
+			wantBody(t, "one more feed", s.get(blog+"/feed"), 200, "One")
+		}
+		s.expect(3, "one more feed")
+		if _, err := c.Feed("https://example.com/feed"); err != nil {
+			t.Errorf("a gateway's feed: %v", err)
+		}
+		time.Sleep(4 * time.Hour)
+		s.get(blog + "/feed")
+		s.get(blog + "/feed")
+		s.expect(1, "when the others are forgotten")
+	})
+}
