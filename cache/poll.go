@@ -208,8 +208,8 @@ func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
 		m.Version.Number = next.Version
 		m.Withdrawn = false
 	}
-	if v.sameBytes {
-		m.Version.OriginTag = originTag(a) // it may have a new one for them
+	if tag := originTag(a); v.sameBytes && tag != s.memo.Validators.ETag {
+		m.Version.OriginTag = tag // the origin has a new one for them
 	}
 	if v.good() {
 		m.Validated, m.Suspect, m.Final = a.At, time.Time{}, a.URL

@@ -138,3 +138,47 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// The URL of a feed that has never answered may be no more than a mistake.
+func TestPrefetchGivesUpWhatNobodyAsksForAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		const configured = "https://pinned.test/"
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) })
+		g.settings.Prefetch = true
+		g.settings.Feeds = []string{configured}
+		g.open()
+		defer g.close()
+		time.Sleep(17 * time.Minute) // so that polls do not fall together with sweeps
+		g.get(feedURL)
+		time.Sleep(20 * 24 * time.Hour)
+		polls := map[string]int{}
+		for _, ask := range g.origin.asks {
+			polls[ask.URL]++
+		}
+		if polls[feedURL] > 6 {
+			t.Errorf("%d polls of what was asked for once", polls[feedURL])
+		}
+		if polls[configured] < 20 {
+			t.Errorf("%d polls of a configured feed that will come", polls[configured])
+		}
+		if g.Knows(feedURL) || !g.Knows(configured) {
+			t.Errorf("what was asked for once is known: %v, the configured feed: %v", g.Knows(feedURL), g.Knows(configured))
+		}
+	})
+}
+
+// A clock that was years ahead for a moment does not keep feeds for years.
+func TestLastReaderIsNotInTheFuture(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		skew := 10 * 365 * 24 * time.Hour
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
+		store := g.reopenAt(func() time.Time { return time.Now().Add(skew) })
+		g.get(feedURL)
+		skew = 0
+		g.get(feedURL)
+		if account, err := g.Account(feedURL); err != nil || account.LastAsked.After(time.Now()) {
+			t.Errorf("asked for at %v, %v", account.LastAsked, err)
+		}
+		g.closeWith(store)
+	})
+}

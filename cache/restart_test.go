@@ -85,3 +85,25 @@ func TestPollPutOffIntoASkippedDay(t *testing.T) {
 		}
 	})
 }
+
+// What puts a poll off says so in the record of its decision, with what the feed
+// has written.
+func TestPostponementKeepsTheRawHint(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		body := `<rss version="2.0"><channel><title>T</title><skipHours><hour>13</hour><hour>14</hour></skipHours><item><title>1</title></item></channel></rss>`
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(body, "ETag", `"1"`) }).open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(3*time.Hour + time.Minute)
+		g.get(feedURL)
+		account, err := g.Account(feedURL)
+		if err != nil || account.Winner != policy.HintSkipHours || account.NextPoll.Hour() != 15 {
+			t.Fatalf("it waits until %v for %s, %v", account.NextPoll, account.Winner, err)
+		}
+		for _, term := range account.Considered {
+			if term.Hint == policy.HintSkipHours && (term.Raw != "13,14" || !term.Used || term.Seconds == 0) {
+				t.Errorf("considered %+v", term)
+			}
+		}
+	})
+}

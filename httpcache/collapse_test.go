@@ -6,6 +6,7 @@ package httpcache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -235,5 +236,19 @@ func TestReaderLeaves(t *testing.T) {
 				t.Error("the request goes on")
 			}
 		})
+	})
+}
+
+// A failure is the answer to those who have waited for it. Who asks when it is known
+// causes another fetch.
+func TestFailureIsNotJoinedAfterwards(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, b *bench) {
+		for i := range 3000 {
+			failure := fmt.Errorf("failure %d", i)
+			b.origin(fails(failure))
+			if _, err := b.try(request("GET", "/")); !errors.Is(err, failure) {
+				t.Fatalf("request %d got %v", i, err)
+			}
+		}
 	})
 }

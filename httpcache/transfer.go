@@ -158,6 +158,9 @@ func (c *Cache) settle(t *transfer, err error) {
 	default:
 	}
 	t.err = err
+	if err != nil {
+		c.flights.remove(t) // whoever asks after the failure asks anew
+	}
 	close(t.settled)
 }
 

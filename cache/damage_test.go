@@ -1,0 +1,259 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// tampered is a store that does not give what it was given.
+type tampered struct {
+	cache.Store
+	record func(*cache.Record)
+	body   func(*cache.Body) error
+}
+
+func (s *tampered) Scan(ctx context.Context, visit func(cache.Record) error) error {
+	return s.Store.Scan(ctx, func(r cache.Record) error {
+		if s.record != nil {
+			s.record(&r)
+		}
+		return visit(r)
+	})
+}
+
+func (s *tampered) Body(ctx context.Context, id cache.ID) (cache.Body, error) {
+	b, err := s.Store.Body(ctx, id)
+	if err == nil && s.body != nil {
+		err = s.body(&b)
+	}
+	return b, err
+}
+
+// faithful is an origin with two entries that knows its own ETag.
+func faithful(ask policy.Ask) policy.Answer {
+	if ask.Validators.ETag == `"v"` {
+		return unchanged()
+	}
+	return ok(rss(2, ""), "ETag", `"v"`)
+}
+
+// packed is a text in gzip.
+func packed(text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write([]byte(text))
+	w.Close()
+	return b.Bytes()
+}
+
+func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
+	for name, damage := range map[string]func(*cache.Body){
+		"no codings":   func(b *cache.Body) { clear(b.Coded) },
+		"no gzip":      func(b *cache.Body) { b.Coded["gzip"] = []byte("words") },
+		"gzip cut off": func(b *cache.Body) { b.Coded["gzip"] = b.Coded["gzip"][:len(b.Coded["gzip"])-9] },
+		"another size": func(b *cache.Body) { b.Coded["gzip"] = packed("another document") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				g := newGateway(t, dir, faithful)
+				var store *tampered
+				g.wrap = func(s cache.Store) cache.Store { store = &tampered{Store: s}; return store }
+				g.open()
+				defer func() { g.close() }()
+				g.get(feedURL)
+				g.restart() // nothing is in memory
+				store.body = func(b *cache.Body) error { damage(b); return nil }
+				w := g.get(feedURL)
+				if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "lost") {
+					t.Errorf("got %d: %s", w.Code, w.Body)
+				}
+				store.body = nil // what is written from now on is whole
+				time.Sleep(25 * time.Hour)
+				wantBody(t, g.get(feedURL), 200, "Entry 2")
+				if n := g.origin.polls(); n != 2 || !g.origin.last().Validators.Empty() {
+					t.Errorf("poll %d carried %+v", n, g.origin.last().Validators)
+				}
+				if n := g.UnreadDrift(); n != 0 {
+					t.Errorf("the count of feeds without a version is %d off", n)
+				}
+			})
+		})
+	}
+}
+
+// A store that is out of order says nothing about the version that it has.
+func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, faithful)
+		var store *tampered
+		g.wrap = func(s cache.Store) cache.Store { store = &tampered{Store: s}; return store }
+		g.open()
+		defer func() { g.close() }()
+		g.get(feedURL)
+		g.restart()
+		store.body = func(*cache.Body) error { return errors.New("input/output error") }
+		if f, _ := g.Feed(feedURL); f != nil {
+			_, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+			if u, ok := err.(*cache.Unavailable); !ok || u.Status != 503 || u.RetryAfter > 10*time.Minute {
+				t.Errorf("got %+v", err)
+			}
+		}
+		store.body = nil
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+		if n := g.origin.polls(); n != 1 {
+			t.Errorf("%d polls", n)
+		}
+	})
+}
+
+// A reader may be so slow that two versions are committed while it reads the one
+// between them. That is no reason to drop the newest.
+func TestSlowReadDropsNoVersion(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, nil)
+		store := &tampered{Store: new(volatile.Store)}
+		entries := 1
+		g.origin.answer = func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }
+		var err error
+		// In so little memory nothing stays.
+		if g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 500}); err != nil {
+			t.Fatal(err)
+		}
+		g.Apply(g.settings)
+		defer g.closeWith(store)
+		poll := func() {
+			time.Sleep(2 * time.Hour)
+			entries++
+			if _, err := g.Refresh(t.Context(), feedURL); err != nil {
+				t.Error(err)
+			}
+		}
+		g.get(feedURL)
+		reads := 0
+		store.body = func(b *cache.Body) error {
+			if reads++; reads == 1 {
+				poll()
+				newer, err := store.Store.Body(t.Context(), idOf(t, store))
+				poll()
+				*b = newer
+				return err
+			}
+			return nil
+		}
+		wantBody(t, g.get(feedURL), 200, "Entry 3")
+		wantBody(t, g.get(feedURL), 200, "Entry 3")
+		if n := g.origin.polls(); n != 3 {
+			t.Errorf("%d polls", n)
+		}
+	})
+}
+
+// idOf is the ID of the only feed in a store.
+func idOf(t *testing.T, store cache.Store) (id cache.ID) {
+	t.Helper()
+	if err := store.Scan(t.Context(), func(r cache.Record) error { id = r.ID; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestRecordThatMakesNoSenseKeepsItsSchedule(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		const other = "https://other.test/"
+		g := newGateway(t, dir, faithful)
+		damaged := false
+		g.wrap = func(s cache.Store) cache.Store {
+			return &tampered{Store: s, record: func(r *cache.Record) {
+				if damaged && r.URL == feedURL {
+					r.Memo = []byte(`{"version":`)
+				}
+			}}
+		}
+		g.open()
+		defer func() { g.close() }()
+		g.get(feedURL)
+		g.get(other)
+		damaged = true
+		g.restart()
+		wantBody(t, g.get(other), 200, "Entry 2")
+		if w := g.get(feedURL); w.Code != 503 {
+			t.Errorf("got %d", w.Code)
+		}
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls before the next one was due", n)
+		}
+		time.Sleep(25 * time.Hour)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+	})
+}
+
+func TestPanicInAPollCostsThePollOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, faithful).open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(25 * time.Hour)
+		g.origin.answer = func(policy.Ask) policy.Answer { panic("a document that nobody expected") }
+		for range 30 {
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+			time.Sleep(time.Minute)
+		}
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls, want none again within the hour", n)
+		}
+		g.origin.answer = faithful
+		time.Sleep(25 * time.Hour)
+		g.get(feedURL)
+		if account, err := g.Account(feedURL); err != nil || account.State != "fresh" {
+			t.Errorf("%s, %v", account.State, err)
+		}
+	})
+}
+
+// What a lost outcome asked for is heeded as long as anybody remembers it.
+func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, faithful)
+		var broken *failing
+		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(2 * time.Hour)
+		g.origin.answer = func(policy.Ask) policy.Answer {
+			a := failed(429, policy.FailureRateLimited)
+			a.Header = http.Header{"Retry-After": {"36000"}}
+			return a
+		}
+		broken.commit = errors.New("no space left on device")
+		g.get(feedURL)
+		broken.commit = nil
+		asked := time.Now()
+		for time.Since(asked) < 9*time.Hour+30*time.Minute {
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+			time.Sleep(30 * time.Minute)
+		}
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls, want none before Retry-After has passed", n)
+		}
+		time.Sleep(time.Hour)
+		g.get(feedURL)
+		if n := g.origin.polls(); n != 3 {
+			t.Errorf("%d polls after it", n)
+		}
+	})
+}

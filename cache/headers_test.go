@@ -1,0 +1,148 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+func TestContentTypeThatReadersGet(t *testing.T) {
+	for given, want := range map[string]string{
+		"application/rss+xml":                 "application/rss+xml",
+		"text/xml; charset=ISO-8859-1":        "text/xml; charset=ISO-8859-1",
+		"application/xml;charset=utf-8;x=y":   "application/xml;charset=utf-8;x=y",
+		"text/html":                           "application/rss+xml",
+		"text/html; charset=utf-8":            "application/rss+xml; charset=utf-8",
+		"image/svg+xml":                       "application/rss+xml",
+		"application/json":                    "application/rss+xml",
+		"":                                    "application/rss+xml",
+		"nonsense":                            "application/rss+xml",
+		"text/xml; charset=utf-8; x=\"\xe9\"": "application/rss+xml; charset=utf-8",
+		"text/xml; x=\"a\tb\"":                "application/rss+xml",
+		"text/xml; x=" + strings.Repeat("a", 5000):        "application/rss+xml",
+		"text/html; charset=" + strings.Repeat("a", 5000): "application/rss+xml",
+	} {
+		bubble(t, func(t *testing.T, dir string) {
+			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Content-Type", given) }).open()
+			defer g.close()
+			if got := g.get(feedURL).Header().Get("Content-Type"); got != want {
+				t.Errorf("%.60q becomes %.60q, want %q", given, got, want)
+			}
+		})
+	}
+}
+
+// Age and max-age are told by one clock, and Cache-Status by its grammar (RFC 9211,
+// RFC 8941), in whatever state a feed is.
+func TestFreshnessThatReadersAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		delay := time.Duration(0)
+		a := ok(rss(2, ""), "ETag", `"v"`)
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { time.Sleep(delay); return a }).open()
+		defer g.close()
+		check := func(state, age, control string, want ...string) {
+			t.Helper()
+			h := g.get(feedURL).Header()
+			if h.Get("Age") != age || h.Get("Cache-Control") != control {
+				t.Errorf("%s: Age %s, Cache-Control %s, want %s and %s", state, h.Get("Age"), h.Get("Cache-Control"), age, control)
+			}
+			list, err := httpsfv.UnmarshalList(h["Cache-Status"])
+			if err != nil || len(list) != 1 {
+				t.Fatalf("%s: Cache-Status %q: %v", state, h["Cache-Status"], err)
+			}
+			item := list[0].(httpsfv.Item)
+			var got []string
+			for _, name := range item.Params.Names() {
+				v, _ := item.Params.Get(name)
+				got = append(got, fmt.Sprintf("%s=%v", name, v))
+			}
+			if item.Value != httpsfv.Token("Pollard") || strings.Join(got, " ") != strings.Join(want, " ") {
+				t.Errorf("%s: %v %q, want %q", state, item.Value, got, want)
+			}
+		}
+		check("cold", "0", "max-age=3600", "fwd=miss", "fwd-status=200", "stored=true", "ttl=3600", "detail=default")
+		time.Sleep(10*time.Minute + 500*time.Millisecond)
+		check("fresh", "600", "max-age=3000", "hit=true", "ttl=2999", "detail=default")
+		time.Sleep(time.Hour)
+		a = unchanged()
+		check("due", "0", "max-age=3600", "fwd=stale", "fwd-status=304", "ttl=3600", "detail=default")
+		time.Sleep(2 * time.Hour)
+		delay = 10 * time.Second
+		a = failed(500, policy.FailureStatus)
+		check("slow", "7203", "max-age=60", "hit=true", "ttl=-3603", "detail=default")
+		time.Sleep(10 * time.Second)
+		check("failing", "7213", "max-age=7197", "hit=true", "ttl=7197", "detail=back-off")
+		a, delay = failed(410, policy.FailureGone), 0
+		time.Sleep(3 * time.Hour)
+		check("gone", "18013", "max-age=86400", "fwd=stale", "fwd-status=410", "detail=gone")
+	})
+}
+
+func TestOriginTagThatReadersMaySend(t *testing.T) {
+	tests := map[string]struct {
+		tags    []string // of one answer after the other
+		entries []int
+		sent    string // by a reader, after the last
+		want    int
+	}{
+		"of the version":                      {[]string{`"1"`, `"2"`}, []int{1, 2}, `"2"`, 304},
+		"of the version before":               {[]string{`"1"`, `"2"`}, []int{1, 2}, `"1"`, 200},
+		"the same for two versions":           {[]string{`"0"`, `"0"`}, []int{1, 2}, `"0"`, 200},
+		"the same for three versions":         {[]string{`"0"`, `"0"`, `"0"`}, []int{1, 2, 3}, `"0"`, 200},
+		"new, of the same bytes":              {[]string{`"1"`, `"2"`}, []int{1, 1}, `"2"`, 304},
+		"old, of the same bytes":              {[]string{`"1"`, `"2"`}, []int{1, 1}, `"1"`, 200},
+		"empty, which damaged ones look like": {[]string{`""`}, []int{1}, `""`, 200},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				n := -1
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+					n++
+					return ok(rss(test.entries[n], ""), "ETag", test.tags[n])
+				}).open()
+				defer g.close()
+				for range test.tags {
+					g.get(feedURL)
+					time.Sleep(25 * time.Hour)
+				}
+				n-- // the next poll brings the same again
+				if w := g.get(feedURL, "If-None-Match", test.sent); w.Code != test.want {
+					t.Errorf("got %d, want %d", w.Code, test.want)
+				}
+			})
+		})
+	}
+}
+
+// What an origin sends is bounded before it is remembered.
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		long := strings.Repeat("x", 100_000)
+		a := ok(rss(2, ""), "ETag", `"`+long+`"`, "Last-Modified", long)
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return a }).open()
+		defer func() { g.close() }()
+		g.get(feedURL)
+		time.Sleep(25 * time.Hour)
+		a = policy.Answer{Status: http.StatusBadGateway, Failure: policy.FailureStatus, Err: errors.New("it said:\r\n" + long + "\xff")}
+		g.get(feedURL)
+		g.restart()
+		account, err := g.Account(feedURL)
+		if err != nil || !g.origin.last().Validators.Empty() {
+			t.Errorf("%v; validators of %d bytes were sent", err, len(g.origin.last().Validators.ETag))
+		}
+		if e := account.LastError; len(e) > 500 || strings.ContainsAny(e, "\r\n") {
+			t.Errorf("an error of %d bytes: %.100q", len(e), e)
+		}
+	})
+}
