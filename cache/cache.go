@@ -252,9 +252,9 @@ func (c *Cache) load() error {
 			s.Next = anchored(s.Next, now)
 		}
 		f := newFeed(c, r.URL, s)
-		if s.never() {
-			// No commit will follow that could remember who asks: as far as is known,
-			// somebody does.
+		if s.never() || s.memo.Asked.IsZero() {
+			// No commit will follow, or none has been made, that could tell whether
+			// anybody asks: as far as is known, somebody does.
 			f.asked.Store(now.Unix())
 		}
 		c.feeds.Store(r.URL, f)

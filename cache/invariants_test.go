@@ -31,6 +31,9 @@ func (s step) String() string {
 	return fmt.Sprintf("%s feed=%d sleep=%v kind=%d", s.do, s.feed, s.sleep, s.kind)
 }
 
+// forEver is longer than any life.
+const forEver = 100 * 365 * 24 * time.Hour
+
 // answers are the habits of an origin. Fresh is how long its answer stays so, which
 // a person's refresh may cut short; pause is what it asks for in so many words.
 var answers = []struct {
@@ -50,12 +53,13 @@ var answers = []struct {
 	{func(n int) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=20000", "ETag", `"c"`) }, 20000 * time.Second, 0},
 	{func(n int) policy.Answer { time.Sleep(25 * time.Second); return ok(rss(3, "")) }, 0, 0},
 	{func(int) policy.Answer { return policy.Answer{Failure: policy.FailureNotStarted} }, 0, 0},
+	{func(int) policy.Answer { return failed(410, policy.FailureGone) }, forEver, 0},
 }
 
 func drawLife(t *rapid.T) []step {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
-			do:    rapid.SampledFrom([]string{"read", "read", "read", "storm", "restart", "crash", "reload", "refresh", "habit", "habit"}).Draw(t, "do"),
+			do:    rapid.SampledFrom([]string{"read", "read", "read", "storm", "restart", "crash", "reload", "refresh", "insist", "forget", "habit", "habit"}).Draw(t, "do"),
 			feed:  rapid.IntRange(0, 2).Draw(t, "feed"),
 			sleep: time.Duration(rapid.Int64Range(0, int64(3*time.Hour)).Draw(t, "sleep")),
 			kind:  rapid.IntRange(0, len(answers)-1).Draw(t, "kind"),
@@ -112,8 +116,28 @@ func live(t *testing.T, life []step, prefetch bool) (violations []string) {
 		case "refresh":
 			w.insist(url)
 			_, _ = g.Refresh(t.Context(), url)
+		case "insist": // together with readers
+			w.insist(url)
+			var wg sync.WaitGroup
+			for i := range 6 {
+				wg.Go(func() {
+					if i%2 == 0 {
+						_, _ = g.Refresh(t.Context(), url)
+					} else {
+						w.read(g, url)
+					}
+				})
+			}
+			wg.Wait()
+		case "forget":
+			if g.Forget(t.Context(), url) == nil {
+				w.forget(url)
+			}
 		case "habit":
 			w.set(s.feed, s.kind)
+		}
+		if n := g.UnreadDrift(); n != 0 {
+			w.note(fmt.Sprintf("the count of feeds without a version is %d off", n))
 		}
 		time.Sleep(s.sleep)
 	}
@@ -176,6 +200,15 @@ func (w *witness) insist(url string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.next[url] = w.refresh[url]
+}
+
+// forget notes that nothing is known of a feed any more.
+func (w *witness) forget(url string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.next, url)
+	delete(w.refresh, url)
+	delete(w.served, url)
 }
 
 func (w *witness) read(g *gateway, url string) {

@@ -71,7 +71,9 @@ type delegated struct {
 	url string
 }
 
-func (d *delegated) Error() string { return "redirected to another feed of this gateway, " + d.to.url }
+func (d *delegated) Error() string {
+	return "redirected to another feed of this gateway, " + policy.Redact(d.to.url)
+}
 
 // delegate completes an answer that ended in a redirect to another feed with what
 // that feed has, after its own poll where one is due.
@@ -85,7 +87,7 @@ func (f *Feed) delegate(ctx context.Context, s *state, a policy.Answer, trail []
 	// stands in for the other by chance of earlier redirects, the next poll finds out.
 	if slices.Contains(trail, d.to) {
 		f.cache.finals.CompareAndDelete(d.url, d.to)
-		a.Failure, a.Err = policy.FailureRedirect, fmt.Errorf("feeds redirect to each other: %s and %s", f.url, d.to.url)
+		a.Failure, a.Err = policy.FailureRedirect, fmt.Errorf("feeds redirect to each other: %s and %s", policy.Redact(f.url), policy.Redact(d.to.url))
 		return a
 	}
 	sent := len(a.Moves) > 0
@@ -153,7 +155,7 @@ func (f *Feed) lend(ctx context.Context, a policy.Answer, trail []*Feed) policy.
 	a.At = f.cache.now()
 	if s.memo.Last.Failure == policy.FailureGone {
 		a.Failure, a.Status = policy.FailureGone, s.memo.Last.Status
-		a.Err = fmt.Errorf("redirected to %s, which is gone", f.url)
+		a.Err = fmt.Errorf("redirected to %s, which is gone", policy.Redact(f.url))
 		return a
 	}
 	if s.Next.After(a.NotBefore) {
@@ -165,7 +167,7 @@ func (f *Feed) lend(ctx context.Context, a policy.Answer, trail []*Feed) policy.
 		if a.Failure == policy.FailureNone {
 			a.Failure = policy.FailureNotStarted
 		}
-		a.Err = fmt.Errorf("%s has no version yet: %s", f.url, s.memo.Last.Error)
+		a.Err = fmt.Errorf("%s has no version yet: %s", policy.Redact(f.url), s.memo.Last.Error)
 		return a
 	}
 	a.Failure, a.Err, a.Status = policy.FailureNone, nil, http.StatusOK

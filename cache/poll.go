@@ -85,7 +85,9 @@ func (f *Feed) reserve(ctx context.Context, s *state, rules policy.Rules, now ti
 	claim := Claim{ID: f.id, URL: f.url, Token: s.Token, Now: now, Next: now.Add(grace + interval)}
 	grants, err := f.cache.store.Reserve(ctx, []Claim{claim})
 	if err != nil {
-		f.cache.outage.begin(f.cache.log(), err)
+		if ctx.Err() == nil { // otherwise it is we who are closing
+			f.cache.outage.begin(f.cache.log(), err)
+		}
 		f.postpone(s, now.Add(storeRetry), hintStore)
 		return s, false
 	}
@@ -323,7 +325,7 @@ func line(err error) string {
 		return ""
 	}
 	const most = 400 // bytes
-	text := strings.Join(strings.Fields(err.Error()), " ")
+	text := policy.OneLine(err.Error())
 	if len(text) > most {
 		text = text[:most] + "..."
 	}

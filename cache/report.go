@@ -94,5 +94,5 @@ func errField(err error) zap.Field {
 	if err == nil {
 		return zap.Skip()
 	}
-	return zap.String("error", err.Error())
+	return zap.String("error", line(err))
 }

@@ -4,9 +4,11 @@
 package cache_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -104,6 +106,30 @@ func TestPostponementKeepsTheRawHint(t *testing.T) {
 			if term.Hint == policy.HintSkipHours && (term.Raw != "13,14" || !term.Used || term.Seconds == 0) {
 				t.Errorf("considered %+v", term)
 			}
+		}
+	})
+}
+
+// A record of which only the reservation was written does not know its readers.
+func TestFeedWhoseFirstOutcomeWasLostIsNotForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"1"`) })
+		var broken *failing
+		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.open()
+		defer func() { g.close() }()
+		broken.commit = errors.New("the machine has stopped")
+		g.get(feedURL)
+		g.restart()
+		time.Sleep(61 * time.Minute)
+		if _, err := g.Refresh(t.Context(), feedURL); err != nil {
+			t.Fatal(err)
+		}
+		g.restart()
+		time.Sleep(5 * time.Hour)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+		if n := g.origin.polls(); n != 3 || g.origin.last().Validators.Empty() {
+			t.Errorf("%d polls, the last without validators: the feed was forgotten", n)
 		}
 	})
 }

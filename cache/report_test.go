@@ -1,0 +1,126 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// observer keeps the polls that it is told of.
+type observer struct {
+	mu    sync.Mutex
+	polls []cache.Poll
+}
+
+func (o *observer) observe(p cache.Poll) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.polls = append(o.polls, p)
+}
+
+// last is the last poll.
+func (o *observer) last(t *testing.T) cache.Poll {
+	t.Helper()
+	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.polls) == 0 {
+		t.Fatal("nothing was told")
+	}
+	return o.polls[len(o.polls)-1]
+}
+
+func TestObservedPolls(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		var answer policy.Answer
+		told := new(observer)
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer })
+		g.settings.Observe, g.settings.Feeds = told.observe, []string{feedURL} // or it would be forgotten before it works
+		g.open()
+		defer func() { g.close() }()
+		for _, tt := range []struct {
+			name   string
+			answer policy.Answer
+			want   cache.Poll
+		}{
+			{"never worked", failed(404, policy.FailureNotFound), cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureNotFound, Failures: 1, Known: true}},
+			{"nor again", failed(500, policy.FailureStatus), cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureStatus, Before: policy.FailureNotFound, Failures: 2, Known: true}},
+			{"first version", ok(rss(2, "")), cache.Poll{Result: cache.ResultNew, Before: policy.FailureStatus, Updated: true, First: true, Entries: 2, Recovered: 2, Known: true}},
+			{"unchanged", ok(rss(2, "")), cache.Poll{Result: cache.ResultUnchanged, Entries: 2, Known: true}},
+			{"second version", ok(rss(3, "")), cache.Poll{Result: cache.ResultNew, Updated: true, Entries: 3, Known: true}},
+			{"fails", failed(503, policy.FailureStatus), cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureStatus, Failures: 1, Entries: 3, Known: true}},
+		} {
+			answer = tt.answer
+			g.get(feedURL)
+			got := told.last(t)
+			if got.URL != feedURL || got.Status != tt.answer.Status || !got.Next.After(time.Now()) || (got.Err != nil) != (got.Failure != "") {
+				t.Errorf("%s: %+v", tt.name, got)
+			}
+			got.URL, got.Status, got.Next, got.Err, got.Took, got.Winner = "", 0, time.Time{}, nil, 0, ""
+			if got != tt.want {
+				t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+			}
+			time.Sleep(25 * time.Hour)
+		}
+	})
+}
+
+// A poll that another feed's answer has made needless has sent nothing. A version
+// that comes with the adoption of a redirect is told of as well.
+func TestObservedMoves(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		told, entries := new(observer), 2
+		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+			a := redirected(301, ask)
+			a.Body = []byte(rss(entries, ""))
+			return a
+		})
+		g.settings.Observe = told.observe
+		g.open()
+		defer func() { g.close() }()
+		for began := time.Now(); time.Since(began) < 7*24*time.Hour; time.Sleep(25 * time.Hour) {
+			g.get(feedURL)
+		}
+		entries++
+		g.get(feedURL)
+		if p := told.last(t); p.Result != cache.ResultMoved || p.MovedTo != movedURL || !p.Updated || p.Lent {
+			t.Errorf("adopted: %+v", p)
+		}
+		polls := g.origin.polls()
+		g.get(movedURL)
+		if p := told.last(t); p.URL != movedURL || !p.Lent || p.Took != 0 || g.origin.polls() != polls {
+			t.Errorf("asked for by its new URL: %+v, and %d requests", p, g.origin.polls()-polls)
+		}
+	})
+}
+
+// What was sent says what the reader has waited for.
+func TestSentTellsOfPolls(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) }).open()
+		defer func() { g.close() }()
+		f, err := g.Feed(feedURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			after   time.Duration
+			forward string
+		}{{0, "miss"}, {0, ""}, {25 * time.Hour, "stale"}, {0, ""}} {
+			time.Sleep(step.after)
+			sent, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+			if err != nil || sent.Forward != step.forward {
+				t.Errorf("got %+v %v, want %q", sent, err, step.forward)
+			}
+		}
+	})
+}

@@ -1,0 +1,376 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyevents/eventsconfig" // the global option
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/policy"
+)
+
+func init() {
+	caddy.RegisterModule(new(recorder))
+	caddy.RegisterModule(dawdling{})
+}
+
+// dawdling is an app that takes its time to start.
+type dawdling struct{}
+
+func (dawdling) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "dawdling", New: func() caddy.Module { return dawdling{} }}
+}
+func (dawdling) Start() error { time.Sleep(time.Minute); return nil }
+func (dawdling) Stop() error  { return nil }
+
+// recorder is a handler of events that keeps them for the running test.
+type recorder struct {
+	Name string `json:"name,omitempty"`
+}
+
+func (*recorder) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "events.handlers.recorder", New: func() caddy.Module { return new(recorder) }}
+}
+
+func (r *recorder) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	d.Args(&r.Name)
+	return nil
+}
+
+func (r *recorder) Handle(ctx context.Context, e caddy.Event) error {
+	repl := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	line := r.Name + " " + e.Name() + " " + repl.ReplaceAll("{event.data.feed} {event.module}", "")
+	records.mu.Lock()
+	records.lines = append(records.lines, line)
+	records.data = e.Data
+	slow := records.slow
+	records.mu.Unlock()
+	if slow > 0 {
+		time.Sleep(slow)
+	}
+	if strings.HasSuffix(r.Name, "panicking") {
+		panic("as it should")
+	}
+	return nil
+}
+
+// records are what handlers have been told since somebody asked.
+var records struct {
+	mu    sync.Mutex
+	lines []string
+	data  map[string]any // of the last one
+	slow  time.Duration  // how long handlers take
+}
+
+func recorded(t *testing.T) ([]string, map[string]any) {
+	t.Helper()
+	synctest.Wait()
+	records.mu.Lock()
+	defer records.mu.Unlock()
+	lines, data := records.lines, records.data
+	records.lines, records.data = nil, nil
+	return lines, data
+}
+
+// wantEvents fails unless handlers were told this since the last time.
+func wantEvents(t *testing.T, what string, want ...string) map[string]any {
+	t.Helper()
+	lines, data := recorded(t)
+	if !slices.Equal(lines, want) {
+		t.Errorf("%s: got %q, want %q", what, lines, want)
+	}
+	return data
+}
+
+func slowHandlers(d time.Duration) {
+	records.mu.Lock()
+	records.slow = d
+	records.mu.Unlock()
+}
+
+// subscribed is a configuration in which a recorder of this name listens to all of
+// our events.
+func subscribed(name string) string {
+	var b strings.Builder
+	b.WriteString("events {\n")
+	for _, event := range []string{eventUpdated, eventFailed, eventRecovered, eventMoved, eventGone} {
+		fmt.Fprintf(&b, "on %s recorder %q\n", event, name)
+	}
+	return b.String() + "}"
+}
+
+// A feed's life as handlers of events see it, over reloads, one of which fails.
+func TestEvents(t *testing.T) {
+	const (
+		secret = "https://one.example/feed?token=s3cret"
+		told   = " https://one.example/feed?token=*** pollard"
+	)
+	var answer atomic.Pointer[web]
+	says := func(status int, body string, header http.Header) {
+		answer.Store(new(web(func(*http.Request) (int, string, http.Header) { return status, body, header })))
+	}
+	onGateway(t, func(r *http.Request) (int, string, http.Header) { return (*answer.Load())(r) }, func(t *testing.T, o *observed) {
+		feeds := "feed /one.xml " + secret
+		ask := func(after time.Duration) {
+			time.Sleep(after)
+			get(t, "http://feeds.test/one.xml", home)
+		}
+		is := func(what string, data map[string]any, want map[string]any) {
+			t.Helper()
+			for name, value := range want {
+				if data[name] != value {
+					t.Errorf("%s: %s is %v, want %v", what, name, data[name], value)
+				}
+			}
+			if names := slices.Collect(maps.Keys(data)); len(data) != len(want)+2 || data["feed"] == nil || data["next_poll"] == nil {
+				t.Errorf("%s: the data are %q", what, names)
+			}
+		}
+		o.mustLoad(subscribed("a"), "min_interval 1h\nmax_interval 2h\nunvalidated_interval 1h", feeds)
+		recorded(t)
+
+		says(503, "sorry", nil)
+		ask(0)
+		data := wantEvents(t, "never worked", "a pollard.failed"+told)
+		is("never worked", data, map[string]any{
+			"status": 503, "hint": "back-off", "entries": 0, "failure": "status", "error": data["error"],
+		})
+		if text, _ := data["error"].(string); !strings.Contains(text, "503") {
+			t.Errorf("the error is %q", text)
+		}
+		says(200, sample, nil)
+		ask(3 * time.Hour)
+		data = wantEvents(t, "works", "a pollard.recovered"+told, "a pollard.updated"+told)
+		is("works", data, map[string]any{"status": 200, "hint": data["hint"], "entries": 1, "first": true})
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(data["next_poll"])); err != nil || !at.After(time.Now()) {
+			t.Errorf("next_poll is %v: %v", data["next_poll"], err)
+		}
+		ask(3 * time.Hour)
+		wantEvents(t, "unchanged")
+
+		says(503, "sorry", nil)
+		for i := range 3 {
+			ask(3 * time.Hour)
+			var want []string
+			if i == 0 {
+				want = []string{"a pollard.failed" + told}
+			}
+			wantEvents(t, fmt.Sprint("failure ", i), want...)
+		}
+		o.mustLoad(subscribed("b"), "min_interval 1h\nmax_interval 2h\nunvalidated_interval 1h", feeds)
+		ask(3 * time.Hour)
+		wantEvents(t, "failure after a reload")
+		says(200, sample, nil)
+		ask(3 * time.Hour)
+		data = wantEvents(t, "works after a reload", "b pollard.recovered"+told)
+		is("works after a reload", data, map[string]any{"status": 200, "hint": data["hint"], "entries": 1, "failures": 4})
+
+		o.apps = `"failing":{},`
+		for range 3 { // ours may have started before
+			if err := o.load(subscribed("c"), "", feeds); err == nil {
+				t.Fatal("a configuration that cannot start was loaded")
+			}
+		}
+		says(200, feedNamed("another"), nil)
+		ask(3 * time.Hour)
+		data = wantEvents(t, "changed", "b pollard.updated"+told)
+		is("changed", data, map[string]any{"status": 200, "hint": data["hint"], "entries": 1, "first": false})
+
+		answer.Store(new(web(func(r *http.Request) (int, string, http.Header) {
+			if r.URL.Host == "one.example" {
+				return 301, "", http.Header{"Location": {"https://two.example/feed?token=s3cret"}}
+			}
+			return 200, feedNamed("another"), nil
+		})))
+		for range 7 * 24 / 3 {
+			ask(3 * time.Hour)
+			wantEvents(t, "redirected")
+		}
+		for range 2 {
+			ask(3 * time.Hour)
+		}
+		data = wantEvents(t, "moved", "b pollard.moved"+told)
+		is("moved", data, map[string]any{
+			"status": 200, "hint": data["hint"], "entries": 1, "moved_to": "https://two.example/feed?token=***",
+		})
+
+		says(410, "gone", nil)
+		ask(3 * time.Hour)
+		data = wantEvents(t, "gone", "b pollard.gone"+told)
+		is("gone", data, map[string]any{"status": 410, "hint": data["hint"], "entries": 1, "failure": "gone", "error": data["error"]})
+		if data["next_poll"] != "never" {
+			t.Errorf("gone: next_poll is %v", data["next_poll"])
+		}
+		byHand := func() {
+			t.Helper()
+			time.Sleep(3 * time.Hour)
+			if _, err := pollerOf(t).Refresh(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+		}
+		byHand()
+		wantEvents(t, "gone, and asked for by hand")
+		says(200, feedNamed("a third"), nil)
+		byHand()
+		wantEvents(t, "there again", "b pollard.recovered"+told, "b pollard.updated"+told)
+	})
+}
+
+// pollerOf is the cache of the configuration in force.
+func pollerOf(t *testing.T) *cache.Cache {
+	t.Helper()
+	_, c := running()
+	if c == nil {
+		t.Fatal("nothing runs")
+	}
+	return c
+}
+
+// What readers ask for sets off no alarm before it has turned out to be a feed.
+func TestEventsOfReadersWishes(t *testing.T) {
+	status := new(atomic.Int64)
+	answer := func(*http.Request) (int, string, http.Header) { return int(status.Load()), sample, nil }
+	onGateway(t, answer, func(t *testing.T, o *observed) {
+		o.mustLoad(subscribed("x"), "max_interval 2h\nunvalidated_interval 1h", "")
+		recorded(t)
+		for _, step := range []struct {
+			status int64
+			want   []string
+		}{
+			{404, nil},
+			{410, []string{}},
+		} {
+			status.Store(step.status)
+			get(t, fmt.Sprintf("http://feeds.test/by-url/https://any.example/%d", step.status), home)
+			wantEvents(t, fmt.Sprint(step.status), step.want...)
+			time.Sleep(time.Minute)
+		}
+		status.Store(200)
+		time.Sleep(3 * time.Hour)
+		get(t, "http://feeds.test/by-url/https://any.example/404", home)
+		wantEvents(t, "a feed after all", "x pollard.updated https://any.example/404 pollard")
+		status.Store(500)
+		time.Sleep(3 * time.Hour)
+		get(t, "http://feeds.test/by-url/https://any.example/404", home)
+		wantEvents(t, "not any more", "x pollard.failed https://any.example/404 pollard")
+	})
+}
+
+// A shield's feeds are told of by the URL that readers know, and its site's pages not
+// at all.
+func TestEventsOfShield(t *testing.T) {
+	sites := strings.Replace(shieldedSite("http://blog.test", ""), "feed_shield", "rewrite /old /feed\n\tfeed_shield", 1)
+	onStageWith(t, subscribed("s"), sites, plain(200, "<!DOCTYPE html><html></html>"), func(s *stage) {
+		recorded(t)
+		s.get("http://blog.test/page")
+		wantEvents(t, "a page")
+		s.now(feed(sample))
+		s.get("http://blog.test/old")
+		wantEvents(t, "a feed", "s pollard.updated http://blog.test/old pollard")
+		s.now(plain(500, "sorry"))
+		time.Sleep(time.Hour)
+		s.get("http://blog.test/old")
+		wantEvents(t, "a failure", "s pollard.failed http://blog.test/old pollard")
+	})
+}
+
+// No reader waits for handlers of events, whose panics do no harm, and the events
+// come in order.
+func TestSlowHandlers(t *testing.T) {
+	answer := func(*http.Request) (int, string, http.Header) { return 200, sample, nil }
+	onGateway(t, answer, func(t *testing.T, o *observed) {
+		o.mustLoad(subscribed("panicking"), "", "")
+		recorded(t)
+		slowHandlers(time.Hour)
+		defer slowHandlers(0)
+		began := time.Now()
+		var want []string
+		for i := range 3 {
+			url := fmt.Sprintf("https://host%d.example/feed", i)
+			want = append(want, "panicking pollard.updated "+url+" pollard")
+			if w := get(t, "http://feeds.test/by-url/"+url, home); w.Code != 200 {
+				t.Fatal(w.Code)
+			}
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("readers waited %v", waited)
+		}
+		time.Sleep(4 * time.Hour)
+		wantEvents(t, "all", want...)
+	})
+}
+
+// Apps start in any order: feeds may be polled before the events app is ready.
+func TestEventsBeforeAllHasStarted(t *testing.T) {
+	answer := func(*http.Request) (int, string, http.Header) { return 200, sample, nil }
+	onGateway(t, answer, func(t *testing.T, o *observed) {
+		o.apps = `"dawdling":{},`
+		recorded(t)
+		for i := range 6 {
+			url := fmt.Sprintf("https://host%d.example/feed", i)
+			began := time.Now()
+			o.mustLoad(subscribed("x"), "prefetch", "feed /one.xml "+url)
+			if time.Since(began) < time.Minute {
+				t.Fatal("nothing was slow to start")
+			}
+			time.Sleep(time.Minute)
+			wantEvents(t, url, "x pollard.updated "+url+" pollard")
+			if err := caddy.Stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestEventsOfPoll(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		poll cache.Poll
+		want []string
+	}{
+		{"unchanged", cache.Poll{Result: cache.ResultUnchanged, Known: true}, nil},
+		{"new", cache.Poll{Result: cache.ResultNew, Updated: true}, []string{eventUpdated}},
+		{"moved and new", cache.Poll{Result: cache.ResultMoved, Updated: true, Known: true}, []string{eventMoved, eventUpdated}},
+		{"works again", cache.Poll{Result: cache.ResultUnchanged, Recovered: 3, Known: true}, []string{eventRecovered}},
+		{"works at last", cache.Poll{Result: cache.ResultNew, Updated: true, Recovered: 3}, []string{eventUpdated}},
+		{"fails", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureDNS, Failures: 1, Known: true}, []string{eventFailed}},
+		{"goes on failing", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureDNS, Failures: 2, Known: true}, nil},
+		{"was no feed", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureNotFeed, Failures: 1}, nil},
+		{"the store fails", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureStore, Failures: 1, Known: true}, nil},
+		{"gone", cache.Poll{Result: cache.ResultGone, Failure: policy.FailureGone, Failures: 4, Known: true}, []string{eventGone}},
+		{"still gone", cache.Poll{Result: cache.ResultGone, Failure: policy.FailureGone, Before: policy.FailureGone, Known: true}, nil},
+	} {
+		if got := eventsOf(&tt.poll); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// What comes too fast for handlers is dropped; polls do not wait.
+func TestTooManyEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnnouncer()
+		for range maxQueued + 3 {
+			a.polled(cache.Poll{URL: "https://one.example/feed", Updated: true})
+		}
+		if n := a.dropped.Load(); n != 3 {
+			t.Errorf("%d polls were dropped, want 3", n)
+		}
+	})
+}
