@@ -48,10 +48,24 @@ func (c *Cache) Refresh(ctx context.Context, url string) (Account, error) {
 			return f.account(c.now()), nil // it goes on without us
 		}
 	}
-	if s := f.state.Load(); !polled() {
-		return Account{}, &TooEarly{s.Next, s.memo.Decision.Winner}
+	if !polled() {
+		return Account{}, f.held()
 	}
 	return f.account(c.now()), nil
+}
+
+// held tells what keeps a poll by hand back that was allowed.
+func (f *Feed) held() error {
+	s := f.state.Load()
+	if o := f.origin(); o != nil {
+		if at, why := o.Ready(f.target(s)); at.After(f.cache.now()) {
+			return &TooEarly{at, why}
+		}
+	}
+	if text := f.cache.outage.text(); text != "" {
+		return &TooEarly{f.cache.now().Add(storeRetry), hintStore + ": " + text}
+	}
+	return &TooEarly{s.Next, s.memo.Decision.Winner}
 }
 
 // tooEarly tells why a feed may not be polled by hand; nil: it may.
@@ -95,7 +109,7 @@ func (c *Cache) Expire(key string) (Account, error) {
 	f.mu.Lock()
 	f.expired.Store(true)
 	if f.flight == nil { // otherwise when it has landed: it may have seen what was before
-		f.postpone(f.state.Load(), now, hintRefresh)
+		f.reschedule(f.state.Load(), now, hintRefresh)
 	}
 	f.mu.Unlock()
 	return f.account(now), nil

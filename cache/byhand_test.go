@@ -155,3 +155,49 @@ func TestRefreshRevivesWhatWasGone(t *testing.T) {
 		}
 	})
 }
+
+// A poll by hand that could not be made must not bring the next one forward.
+func TestRefreshThatCannotPollBringsNothingForward(t *testing.T) {
+	for name, prevent := range map[string]func(*gateway, *failing){
+		"the host is paused": func(g *gateway, _ *failing) { g.origin.ready = time.Now().Add(time.Minute) },
+		"nothing was sent": func(g *gateway, _ *failing) {
+			g.origin.answer = func(policy.Ask) policy.Answer { return policy.Answer{Failure: policy.FailureNotStarted} }
+		},
+		"the store refuses": func(_ *gateway, s *failing) { s.refuse(errors.New("no space left on device"), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") })
+				var broken *failing
+				g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+				g.open()
+				defer func() { g.close() }()
+				g.get(feedURL)
+				time.Sleep(2 * time.Hour)
+				good := g.origin.answer
+				prevent(g, broken)
+				_, err := g.Refresh(t.Context(), feedURL)
+				if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
+					t.Errorf("got %v", err)
+				}
+				g.origin.answer, g.origin.ready = good, time.Time{}
+				broken.refuse(nil, nil)
+				sent := g.origin.polls()
+				for hour := range 7 {
+					time.Sleep(time.Hour)
+					g.get(feedURL)
+					if hour == 3 {
+						g.restart()
+					}
+				}
+				if n := g.origin.polls() - sent; n != 0 {
+					t.Errorf("%d polls within max-age", n)
+				}
+				time.Sleep(time.Hour)
+				if g.get(feedURL); g.origin.polls() != sent+1 {
+					t.Errorf("%d polls after max-age", g.origin.polls()-sent)
+				}
+			})
+		})
+	}
+}

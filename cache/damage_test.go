@@ -239,9 +239,9 @@ func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
 			a.Header = http.Header{"Retry-After": {"36000"}}
 			return a
 		}
-		broken.commit = errors.New("no space left on device")
+		broken.refuse(nil, errors.New("no space left on device"))
 		g.get(feedURL)
-		broken.commit = nil
+		broken.refuse(nil, nil)
 		asked := time.Now()
 		for time.Since(asked) < 9*time.Hour+30*time.Minute {
 			wantBody(t, g.get(feedURL), 200, "Entry 2")

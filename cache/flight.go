@@ -79,7 +79,7 @@ func (f *Feed) land(fl *flight) {
 	f.flight = nil
 	f.site.Store(nil) // a site is shown anew for each poll
 	if f.expired.Load() && f.shielded() {
-		f.postpone(f.state.Load(), f.cache.now(), hintRefresh) // while it was under way
+		f.reschedule(f.state.Load(), f.cache.now(), hintRefresh) // while it was under way
 	}
 	f.mu.Unlock()
 	close(fl.done)

@@ -106,7 +106,7 @@ func live(t *testing.T, life []step, prefetch bool) (violations []string) {
 		case "crash":
 			// What was reserved stays reserved; what was not committed is lost.
 			w.crash(true)
-			broken.commit = errors.New("the machine has stopped")
+			broken.refuse(nil, errors.New("the machine has stopped"))
 			w.read(g, url)
 			g.close()
 			w.crash(false)

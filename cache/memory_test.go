@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,10 +87,10 @@ func TestMemoryIsClosedUnderItsReaders(t *testing.T) {
 }
 
 // idleOrigin is never due to say anything of interest.
-type idleOrigin struct{ polls int }
+type idleOrigin struct{ polls atomic.Int64 }
 
 func (o *idleOrigin) Poll(context.Context, policy.Ask) policy.Answer {
-	o.polls++
+	o.polls.Add(1)
 	return policy.Answer{Asked: time.Now(), Failure: policy.FailureTimeout}
 }
 func (o *idleOrigin) Ready(string) (time.Time, string) { return time.Time{}, "" }
@@ -114,8 +115,8 @@ func TestFeedOnTheAgendaThatIsNotDueStaysThere(t *testing.T) {
 		c.agenda.put(f, c.now())
 		c.Apply(Settings{Prefetch: true, Feeds: []string{f.url}})
 		time.Sleep(12 * time.Hour)
-		if o.polls < 2 {
-			t.Errorf("%d polls: the prefetching has lost the feed", o.polls)
+		if o.polls.Load() < 2 {
+			t.Errorf("%d polls: the prefetching has lost the feed", o.polls.Load())
 		}
 	})
 }

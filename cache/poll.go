@@ -58,13 +58,14 @@ func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
 		f.postpone(s, at, why)
 		return
 	}
+	planned := s.Next
 	s, granted := f.reserve(ctx, s, rules, now)
 	if !granted {
 		return
 	}
 	a, lent := f.ask(ctx, origin, s, rules, now, trail)
 	if a.Failure == policy.FailureNotStarted {
-		f.giveBack(ctx, s, a)
+		f.giveBack(ctx, s, planned, a)
 		return
 	}
 	v := f.judge(s, a, now)
@@ -142,15 +143,20 @@ func (s *state) validators(now time.Time) policy.Validators {
 }
 
 // giveBack commits that nothing was sent. The reservation's token is spent; the
-// feed stays due as soon as its host may be asked.
-func (f *Feed) giveBack(ctx context.Context, s *state, a policy.Answer) {
+// feed is due again as soon as its host may be asked, though not before the time
+// that was planned when it was reserved.
+func (f *Feed) giveBack(ctx context.Context, s *state, planned time.Time, a policy.Answer) {
 	next := *s
 	next.Next = f.cache.now().Add(unsentRetry)
 	why := "not-started"
 	if a.NotBefore.After(next.Next) {
 		next.Next, why = a.NotBefore, a.Holder
 	}
-	next.memo.Decision = held(next.memo.Decision, next.Next, why)
+	if planned.After(next.Next) {
+		next.Next = planned // it was a poll by hand: what was decided before still holds
+	} else {
+		next.memo.Decision = held(next.memo.Decision, next.Next, why)
+	}
 	if len(a.Moves) > 0 {
 		// Something was sent after all, but what it led to is another feed's: who
 		// wants a poll by hand has to wait for the floor.
@@ -163,16 +169,25 @@ func (f *Feed) giveBack(ctx context.Context, s *state, a policy.Answer) {
 	f.publish(&next, nil)
 }
 
-// postpone moves the next poll in memory: nothing has been reserved, and what
-// holds it is known elsewhere.
+// postpone puts the next poll off: nothing has been reserved, and what holds it is
+// known elsewhere. A poll by hand that cannot be made brings nothing forward.
 func (f *Feed) postpone(s *state, until time.Time, why string) {
+	if until.Before(s.Next) {
+		f.cache.agenda.put(f, s.Next)
+		return
+	}
+	f.reschedule(s, until, why)
+}
+
+// reschedule moves the next poll, in memory only.
+func (f *Feed) reschedule(s *state, until time.Time, why string) {
 	next := *s
 	next.Next = until
 	next.memo.Decision = held(s.memo.Decision, until, why)
 	f.publish(&next, nil)
 }
 
-// held is a decision that something outside of it has pushed back.
+// held is a decision that something outside of it has overruled.
 func held(d policy.Decision, until time.Time, why string) policy.Decision {
 	seconds := int64(0)
 	if !d.At.IsZero() {

@@ -348,19 +348,34 @@ func TestClockSetBackNeitherFreezesNorHurries(t *testing.T) {
 // failing is a store that refuses writes while it is told to.
 type failing struct {
 	cache.Store
+
+	mu              sync.Mutex // guards what follows
 	reserve, commit error
 }
 
+// refuse sets how reservations and commits fail from now on; nil: they do not.
+func (s *failing) refuse(reserve, commit error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserve, s.commit = reserve, commit
+}
+
+func (s *failing) refusals() (reserve, commit error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reserve, s.commit
+}
+
 func (s *failing) Reserve(ctx context.Context, claims []cache.Claim) ([]cache.Grant, error) {
-	if s.reserve != nil {
-		return nil, s.reserve
+	if err, _ := s.refusals(); err != nil {
+		return nil, err
 	}
 	return s.Store.Reserve(ctx, claims)
 }
 
 func (s *failing) Commit(ctx context.Context, o cache.Outcome) error {
-	if s.commit != nil {
-		return s.commit
+	if _, err := s.refusals(); err != nil {
+		return err
 	}
 	return s.Store.Commit(ctx, o)
 }
@@ -373,7 +388,7 @@ func TestNoPollWithoutADurableReservation(t *testing.T) {
 		g.open()
 		defer g.close()
 		g.get(feedURL)
-		broken.reserve = errors.New("no space left on device")
+		broken.refuse(errors.New("no space left on device"), nil)
 		for range 100 {
 			time.Sleep(time.Hour)
 			wantBody(t, g.get(feedURL), 200, "Entry 2")
@@ -381,7 +396,7 @@ func TestNoPollWithoutADurableReservation(t *testing.T) {
 		if n := g.origin.polls(); n != 1 {
 			t.Errorf("%d polls, want 1: the store granted no other", n)
 		}
-		broken.reserve = nil
+		broken.refuse(nil, nil)
 		time.Sleep(2 * time.Minute)
 		g.get(feedURL)
 		if n := g.origin.polls(); n != 2 {
@@ -400,7 +415,7 @@ func TestOutcomeThatCannotBeCommittedIsThrownAwayWhole(t *testing.T) {
 		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
 		g.open()
 		g.get(feedURL)
-		broken.commit = errors.New("no space left on device")
+		broken.refuse(nil, errors.New("no space left on device"))
 		version = 2
 		time.Sleep(2 * time.Hour)
 		wantBody(t, g.get(feedURL), 200, "Entry 1")

@@ -152,9 +152,11 @@ func TestPrefetchGivesUpWhatNobodyAsksForAgain(t *testing.T) {
 		g.get(feedURL)
 		time.Sleep(20 * 24 * time.Hour)
 		polls := map[string]int{}
+		g.origin.mu.Lock()
 		for _, ask := range g.origin.asks {
 			polls[ask.URL]++
 		}
+		g.origin.mu.Unlock()
 		if polls[feedURL] > 6 {
 			t.Errorf("%d polls of what was asked for once", polls[feedURL])
 		}

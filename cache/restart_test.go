@@ -118,7 +118,7 @@ func TestFeedWhoseFirstOutcomeWasLostIsNotForgotten(t *testing.T) {
 		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
 		g.open()
 		defer func() { g.close() }()
-		broken.commit = errors.New("the machine has stopped")
+		broken.refuse(nil, errors.New("the machine has stopped"))
 		g.get(feedURL)
 		g.restart()
 		time.Sleep(61 * time.Minute)
