@@ -15,6 +15,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedpollard/pollard/httpfield"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
 )
@@ -150,7 +151,7 @@ func newVersion(s *state, a policy.Answer, d *policy.Document, hash uint64, now 
 // originTag is the origin's ETag of an answer, where it is fit to be told from others.
 func originTag(a policy.Answer) string {
 	tag := a.Header.Get("ETag")
-	if len(tag) > maxValidators || opaque(tag) == "" {
+	if len(tag) > maxValidators || httpfield.ParseTag(tag).Opaque == "" {
 		return ""
 	}
 	return tag

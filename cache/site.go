@@ -6,9 +6,9 @@ package cache
 import (
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
+	"github.com/feedpollard/pollard/httpfield"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -44,40 +44,42 @@ func (v *version) learnHeader(a policy.Answer) {
 	}
 }
 
-// notTheSites are the header fields that the cache itself speaks, or that belong
-// to one connection or one reader only. All others of a shielded site's answer
-// are the publisher's, and readers get them.
+// notTheSites are the header fields that the cache itself speaks, or that are for
+// one reader only. All others of a shielded site's answer are the publisher's, and
+// readers get them.
 var notTheSites = []string{
 	"Age", "Cache-Control", "Cache-Status", "Expires", "Pragma", "Vary", "Warning",
 	"Etag", "Last-Modified", "Date", "Accept-Ranges", "Retry-After", "Server",
 	"Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "Content-Md5", "Content-Digest", "Repr-Digest",
-	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Set-Cookie", "Set-Cookie2", "Www-Authenticate",
 }
 
 // siteFields are the header fields of a shielded site's answer that are kept.
 func siteFields(h http.Header) http.Header {
-	kept := http.Header{}
-	for name, values := range h {
-		if !slices.Contains(notTheSites, name) {
-			kept[name] = slices.Clone(values)
-		}
+	kept := h.Clone()
+	if kept == nil {
+		kept = http.Header{}
+	}
+	httpfield.RemoveHopByHop(kept)
+	for _, name := range notTheSites {
+		delete(kept, name)
 	}
 	return kept
 }
 
-// VaryFields are the request header fields that an answer depends on, apart from
-// Accept-Encoding, which the cache negotiates itself (RFC 9110 section 12.5.5).
+// VaryFields are the request header fields that an answer depends on, in lower
+// case and apart from Accept-Encoding, which the cache negotiates itself (RFC 9110
+// section 12.5.5). An answer that depends on more than fields has "*" alone.
 func VaryFields(h http.Header) []string {
-	var names []string
-	for _, line := range h["Vary"] {
-		for name := range strings.SplitSeq(line, ",") {
-			name = strings.ToLower(strings.TrimSpace(name))
-			if name != "" && name != "accept-encoding" && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+	names, more := httpfield.Vary(h)
+	if more {
+		return []string{"*"}
+	}
+	var fields []string
+	for _, name := range names {
+		if name != "Accept-Encoding" {
+			fields = append(fields, strings.ToLower(name))
 		}
 	}
-	slices.Sort(names)
-	return names
+	return fields
 }

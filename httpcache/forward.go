@@ -7,6 +7,8 @@ import (
 	"context"
 	"net/http"
 	"slices"
+
+	"github.com/feedpollard/pollard/httpfield"
 )
 
 // conditions are the request fields that make an answer depend on what its reader
@@ -35,7 +37,7 @@ func forwardOf(ctx context.Context, r *http.Request, stale *entry, verbatim bool
 	if r.ContentLength == 0 {
 		out.Body = http.NoBody // else a transport would send an empty chunked body
 	}
-	removeHopByHop(out.Header)
+	httpfield.RemoveHopByHop(out.Header)
 	f := &forward{Request: out}
 	if stale != nil && hasValidator(stale.status, stale.header) {
 		f.validating = stale

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+
+	"github.com/feedpollard/pollard/httpfield"
 )
 
 // interim is a 1xx answer, which is passed on and never stored (RFC 9110 section 15.2).
@@ -43,7 +45,7 @@ func (x *exchange) writeInterim(i interim) {
 	w := x.w
 	header := w.Header()
 	before := maps.Clone(header)
-	removeHopByHop(i.header)
+	httpfield.RemoveHopByHop(i.header)
 	maps.Copy(header, i.header)
 	w.WriteHeader(i.status)
 	clear(header)

@@ -6,6 +6,8 @@ package httpcache
 import (
 	"net/http"
 	"slices"
+
+	"github.com/feedpollard/pollard/httpfield"
 )
 
 // hasValidator reports whether a response can be revalidated. One that is no
@@ -48,9 +50,9 @@ func (e *entry) updated(header http.Header) http.Header {
 // entity tag, that must be the entry's own, and a weak one must match weakly (RFC
 // 9111 section 4.3.4).
 func (e *entry) confirmedBy(header http.Header) bool {
-	has, got := e.header.Get("Etag"), header.Get("Etag")
-	if got == "" {
+	if header.Get("Etag") == "" {
 		return true
 	}
-	return opaque(has) == opaque(got) && (isWeak(got) || !isWeak(has))
+	has, got := httpfield.ParseTag(e.header.Get("Etag")), httpfield.ParseTag(header.Get("Etag"))
+	return has.Equal(got) && (got.Weak || !has.Weak)
 }

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
+
+	"github.com/feedpollard/pollard/httpfield"
 )
 
 // alonePeriod is for how long the requests of a key are not collapsed after an
@@ -104,7 +106,7 @@ func (c *Cache) perform(t *transfer, f *forward, origin http.RoundTripper) {
 		t.cancel()
 		return
 	}
-	removeHopByHop(answer.Header)
+	httpfield.RemoveHopByHop(answer.Header)
 	t.answer, t.status, t.header, t.length = answer, answer.StatusCode, answer.Header, answer.ContentLength
 
 	switch {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/net/http/httpguts"
+	"github.com/feedpollard/pollard/httpfield"
 )
 
 // selection is the secondary key of an entry: the request fields that its Vary
@@ -26,26 +26,16 @@ type selector struct {
 const maxSelectors = 64
 
 // selectionOf reads the Vary of a response to a request. It is false where no
-// other request can ever match: on a "*" anywhere in it, or a member that is no
-// field name; and on more members than make sense.
+// other request can ever match, and on more fields than make sense.
 func selectionOf(header http.Header, r *http.Request) (selection, bool) {
-	var s selection
-	for _, line := range header.Values("Vary") {
-		for member := range strings.SplitSeq(line, ",") {
-			name := strings.Trim(member, " \t")
-			switch {
-			case name == "":
-				continue
-			case name == "*", !httpguts.ValidHeaderFieldName(name), len(s) == maxSelectors:
-				return nil, false
-			}
-			name = http.CanonicalHeaderKey(name)
-			if !slices.ContainsFunc(s, func(other selector) bool { return other.name == name }) {
-				s = append(s, selectorOf(name, r))
-			}
-		}
+	names, more := httpfield.Vary(header)
+	if more || len(names) > maxSelectors {
+		return nil, false
 	}
-	slices.SortFunc(s, func(a, b selector) int { return strings.Compare(a.name, b.name) })
+	s := make(selection, len(names))
+	for i, name := range names {
+		s[i] = selectorOf(name, r)
+	}
 	return s, true
 }
 
@@ -86,7 +76,7 @@ func (s selection) of(r *http.Request) string {
 // For fields known to be case-insensitive the case is dropped, and the order of
 // content codings too. The order of languages stays: many origins obey it.
 func normalize(name string, lines []string) string {
-	members := splitList(strings.Join(lines, ","))
+	members := httpfield.SplitList(strings.Join(lines, ","))
 	switch name {
 	case "Accept-Encoding", "Accept-Language", "Accept-Charset":
 		for i, member := range members {
@@ -97,29 +87,4 @@ func normalize(name string, lines []string) string {
 		slices.Sort(members) // RFC 9110 section 12.5.3: only weights rank codings
 	}
 	return strings.Join(members, ",")
-}
-
-// splitList splits a list at the commas outside of quoted strings, drops space
-// around its members, and empty members (RFC 9110 section 5.6.1.2).
-func splitList(text string) []string {
-	var members []string
-	add := func(member string) {
-		if member = strings.Trim(member, " \t"); member != "" {
-			members = append(members, member)
-		}
-	}
-	quoted, start := false, 0
-	for i := 0; i < len(text); i++ {
-		switch {
-		case quoted && text[i] == '\\':
-			i++
-		case text[i] == '"':
-			quoted = !quoted
-		case text[i] == ',' && !quoted:
-			add(text[start:i])
-			start = i + 1
-		}
-	}
-	add(text[start:])
-	return members
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/feedpollard/pollard/httpfield"
 )
 
 // Request is one request of a reader, as far as it is looked at: for [Gate.Judge]
@@ -82,31 +84,15 @@ func first(lines []string) string {
 	return lines[0]
 }
 
+// savers are the content codings that save bytes.
+var savers = []string{"gzip", "br", "zstd"}
+
 // compressible reports whether Accept-Encoding admits a coding that saves bytes
 // (RFC 9110 section 12.5.3).
 func compressible(lines []string) bool {
-	for _, line := range lines {
-		for line != "" {
-			var item string
-			item, line, _ = strings.Cut(line, ",")
-			coding, weight, _ := strings.Cut(item, ";")
-			if refused(weight) {
-				continue
-			}
-			switch coding = strings.TrimSpace(coding); {
-			case coding == "*", strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"),
-				strings.EqualFold(coding, "br"), strings.EqualFold(coding, "zstd"):
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// refused reports whether a weight is zero: q=0, q=0.0, ... (RFC 9110 section 12.4.2).
-func refused(weight string) bool {
-	weight = strings.TrimSpace(weight)
-	return len(weight) > 2 && weight[0]|0x20 == 'q' && weight[1] == '=' && strings.Trim(weight[2:], "0.") == ""
+	var weights [3]int
+	httpfield.Weights(lines, savers, weights[:])
+	return weights != [3]int{}
 }
 
 // fromBrowser reports whether headers are those of a person's browser: it sends
