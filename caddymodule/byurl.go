@@ -23,6 +23,7 @@ type asked struct {
 //	/https://host/path?query     as well as http://
 //	/https:/host/path            something in between folded the slashes
 //	/https%3A%2F%2Fhost%2Fpath   something in between escaped them
+//	/feed://host/path            feed: is no scheme of its own
 //	/host.name/path              https is tried
 //	/?url=<escaped>
 //
@@ -45,7 +46,7 @@ func readByURL(u, original *url.URL) (a asked, ok bool) {
 		a.secret, a.signed = plain, true
 		path = "/" + tail
 	}
-	rest := strings.TrimPrefix(path, "/")
+	rest := strings.TrimLeft(path, "/") // a base URL that ends in a slash, and another one
 	if rest == "" {
 		a.target, ok = urlParameter(u.RawQuery)
 		return a, ok
@@ -77,16 +78,26 @@ func readByURL(u, original *url.URL) (a asked, ok bool) {
 	return a, false
 }
 
-// cutScheme cuts http: or https: off, its colon escaped or not.
+// cutScheme cuts http: or https: off, its colon escaped or not. The pseudo scheme
+// feed: is http:, unless one of the two follows.
 func cutScheme(s string) (scheme, after string, ok bool) {
-	for _, scheme := range []string{"https", "http"} {
+	for _, scheme := range []string{"https", "http", "feed"} {
 		if !hasPrefixFold(s, scheme) {
 			continue
 		}
 		for _, colon := range []string{":", "%3a"} {
-			if after := s[len(scheme):]; hasPrefixFold(after, colon) {
-				return scheme, after[len(colon):], true
+			after := s[len(scheme):]
+			if !hasPrefixFold(after, colon) {
+				continue
 			}
+			after = after[len(colon):]
+			if scheme != "feed" {
+				return scheme, after, true
+			}
+			if scheme, after, ok := cutScheme(strings.TrimLeft(after, "/")); ok {
+				return scheme, after, true
+			}
+			return "http", after, true
 		}
 	}
 	return "", "", false

@@ -3,89 +3,10 @@
 
 package policy
 
-import (
-	"net/url"
-	"regexp"
-	"strings"
-)
+import "github.com/feedpollard/pollard/feedurl"
 
-// hidden stands for what was left out of a URL.
-const hidden = "***"
+// Redact is [feedurl.Redact].
+func Redact(raw string) string { return feedurl.Redact(raw) }
 
-var (
-	// secretNames are the names of parameters that carry credentials.
-	secretNames = regexp.MustCompile(`(?i)token|secret|passw|pwd|session|credential|bearer|jwt|signature|` +
-		`(key|auth|sig|hash|code|access)$|^(auth[_-].*|sid|pass|pw|t|k|u|uid|user|login|email|hmac|otp|pin)$`)
-	// secretValue is what generated credentials look like: long, without spaces or dots of a host name.
-	secretValue = regexp.MustCompile(`^[A-Za-z0-9_\-+/=~]{16,}$`)
-	digit       = regexp.MustCompile(`[0-9]`)
-	letter      = regexp.MustCompile(`[A-Za-z]`)
-)
-
-// Redact is the URL in the form in which it may be logged and shown: without
-// credentials, and without the values of parameters that are or look like
-// credentials. Every URL that leaves the program other than in a request goes
-// through it.
-func Redact(raw string) string {
-	raw, _, _ = strings.Cut(raw, "#")
-	rest, query, asked := strings.Cut(raw, "?")
-	if scheme, after, ok := strings.Cut(rest, "://"); ok {
-		authority, path, slash := strings.Cut(after, "/")
-		if _, err := url.Parse("http://" + authority); err != nil {
-			return OneLine(scheme) + "://" + hidden // a password with a slash or question mark in it, for example
-		}
-		if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-			authority = hidden + authority[i:]
-		}
-		if rest = scheme + "://" + authority; slash {
-			rest += "/" + path
-		}
-	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		rest = hidden + rest[i:] // no URL: what is before an @ is nobody's business
-	}
-	if !asked {
-		return OneLine(rest)
-	}
-	parameters := strings.Split(query, "&")
-	for i, p := range parameters {
-		parameters[i] = redactParameter(p)
-	}
-	return OneLine(rest + "?" + strings.Join(parameters, "&"))
-}
-
-func redactParameter(p string) string {
-	name, value, ok := strings.Cut(p, "=")
-	if !ok {
-		if looksSecret(p) {
-			return hidden
-		}
-		return p
-	}
-	plain, err := url.QueryUnescape(value)
-	if err != nil {
-		plain = value
-	}
-	switch {
-	case value == "":
-		return p
-	case secretNames.MatchString(name), looksSecret(plain):
-		return name + "=" + hidden
-	case strings.Contains(plain, "://"):
-		return name + "=" + url.QueryEscape(Redact(plain)) // a URL within the URL
-	}
-	return p
-}
-
-func looksSecret(value string) bool {
-	return secretValue.MatchString(value) && digit.MatchString(value) && letter.MatchString(value)
-}
-
-// OneLine keeps a foreign text on one line.
-func OneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 {
-			return ' '
-		}
-		return r
-	}, s)
-}
+// OneLine is [feedurl.OneLine].
+func OneLine(s string) string { return feedurl.OneLine(s) }

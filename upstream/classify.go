@@ -14,42 +14,43 @@ import (
 	"net/http"
 	"syscall"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // classify makes a failure of an error that left no usable answer, with a text of
 // one line for people: which host, and what was wrong. The phase is that of the
 // hop; asked tells whether any request of the poll has left.
-func classify(ctx context.Context, t target, at phase, asked bool, err error) (policy.Failure, error) {
+func classify(ctx context.Context, t feedurl.URL, at phase, asked bool, err error) (policy.Failure, error) {
 	var address *AddressError
 	var name *net.DNSError
 	cause := context.Cause(ctx)
 	switch {
 	case errors.As(err, &address):
-		if address.Address == t.name {
+		if address.Address == t.Name() {
 			return policy.FailureAddress, address
 		}
-		return policy.FailureAddress, fmt.Errorf("%s: %w", t.host, address)
+		return policy.FailureAddress, fmt.Errorf("%s: %w", t.HostPort(), address)
 	case errors.Is(err, errLate):
-		return policy.FailureNotStarted, fmt.Errorf("%s: %w", t.host, errLate)
+		return policy.FailureNotStarted, fmt.Errorf("%s: %w", t.HostPort(), errLate)
 	case cause == errTimeout:
-		return policy.FailureTimeout, fmt.Errorf("%s: %w", t.host, errTimeout)
+		return policy.FailureTimeout, fmt.Errorf("%s: %w", t.HostPort(), errTimeout)
 	case cause != nil && !asked:
-		return policy.FailureNotStarted, fmt.Errorf("%s: %w", t.host, cause)
+		return policy.FailureNotStarted, fmt.Errorf("%s: %w", t.HostPort(), cause)
 	case cause != nil:
-		return policy.FailureTimeout, fmt.Errorf("%s: broken off: %w", t.host, cause)
+		return policy.FailureTimeout, fmt.Errorf("%s: broken off: %w", t.HostPort(), cause)
 	case errors.As(err, &name):
-		return policy.FailureDNS, fmt.Errorf("%s: looking up the address: %s", t.host, policy.OneLine(name.Err))
+		return policy.FailureDNS, fmt.Errorf("%s: looking up the address: %s", t.HostPort(), feedurl.OneLine(name.Err))
 	case isTimeout(err):
-		return policy.FailureTimeout, fmt.Errorf("%s: %w", t.host, reason(err))
+		return policy.FailureTimeout, fmt.Errorf("%s: %w", t.HostPort(), reason(err))
 	case at == phaseHandshake || isTLS(err):
-		return policy.FailureTLS, fmt.Errorf("%s: TLS: %w", t.host, reason(err))
+		return policy.FailureTLS, fmt.Errorf("%s: TLS: %w", t.HostPort(), reason(err))
 	case at == phaseConnecting:
-		return policy.FailureConnect, fmt.Errorf("%s: connecting: %w", t.host, reason(err))
+		return policy.FailureConnect, fmt.Errorf("%s: connecting: %w", t.HostPort(), reason(err))
 	case isBrokenOff(err):
-		return policy.FailureConnect, fmt.Errorf("%s: connection closed without an answer: %w", t.host, reason(err))
+		return policy.FailureConnect, fmt.Errorf("%s: connection closed without an answer: %w", t.HostPort(), reason(err))
 	}
-	return policy.FailureProtocol, fmt.Errorf("%s: no valid HTTP answer: %w", t.host, reason(err))
+	return policy.FailureProtocol, fmt.Errorf("%s: no valid HTTP answer: %w", t.HostPort(), reason(err))
 }
 
 func isTimeout(err error) bool {
@@ -79,7 +80,7 @@ func reason(err error) error {
 	if errors.As(err, &operation) {
 		inner = operation.Err
 	}
-	text := policy.OneLine(inner.Error())
+	text := feedurl.OneLine(inner.Error())
 	if len(text) > 200 {
 		text = text[:200] + "..."
 	}
@@ -97,13 +98,13 @@ func (e *plainError) Unwrap() error { return e.err }
 
 // classifyStatus makes a failure of a status that is neither 200 nor a redirect,
 // or none of a 304 that was asked for.
-func classifyStatus(t target, status int, conditional bool) (policy.Failure, error) {
+func classifyStatus(t feedurl.URL, status int, conditional bool) (policy.Failure, error) {
 	failure := policy.FailureStatus
 	switch {
 	case status == http.StatusNotModified && conditional:
 		return policy.FailureNone, nil
 	case status == http.StatusNotModified:
-		return policy.FailureUnasked, fmt.Errorf("%s: status 304, but the request was not conditional", t.host)
+		return policy.FailureUnasked, fmt.Errorf("%s: status 304, but the request was not conditional", t.HostPort())
 	case status == http.StatusTooManyRequests:
 		failure = policy.FailureRateLimited
 	case status == http.StatusGone:
@@ -117,7 +118,7 @@ func classifyStatus(t target, status int, conditional bool) (policy.Failure, err
 		failure = policy.FailureProtocol // RFC 9110 section 15.2: an interim answer is no answer
 	}
 	if text := http.StatusText(status); text != "" {
-		return failure, fmt.Errorf("%s: status %d %s", t.host, status, text)
+		return failure, fmt.Errorf("%s: status %d %s", t.HostPort(), status, text)
 	}
-	return failure, fmt.Errorf("%s: status %d", t.host, status)
+	return failure, fmt.Errorf("%s: status %d", t.HostPort(), status)
 }

@@ -28,6 +28,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -51,7 +52,7 @@ type Settings struct {
 	Hosts []HostRule
 }
 
-// HostRule paces the hosts that its pattern matches (see [MatchHost]). Of several
+// HostRule paces the hosts that its pattern matches (see [feedurl.ParsePattern]). Of several
 // matching rules each line is taken from the most specific one that has it.
 type HostRule struct {
 	Pattern string
@@ -170,7 +171,7 @@ func (c *Client) enter() bool {
 // Ready tells the earliest moment at which a poll of this URL could start, and
 // what holds it until then: one of the Held constants. A zero time means at once.
 func (c *Client) Ready(url string) (at time.Time, why string) {
-	t, err := parseTarget(url)
+	t, err := feedurl.Parse(url)
 	if err != nil {
 		return time.Time{}, ""
 	}
@@ -180,7 +181,7 @@ func (c *Client) Ready(url string) (at time.Time, why string) {
 // Hold restores a cool-down that was agreed before a restart: until and why are
 // the NotBefore and Holder of an answer to this URL.
 func (c *Client) Hold(url string, until time.Time, why string) {
-	if t, err := parseTarget(url); err == nil {
+	if t, err := feedurl.Parse(url); err == nil {
 		c.pacer.hold(t, until, why)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -154,7 +155,7 @@ func (d *domain) siblings(now time.Time) {
 }
 
 // hold restores a pause.
-func (p *pacer) hold(t target, until time.Time, why string) {
+func (p *pacer) hold(t feedurl.URL, until time.Time, why string) {
 	now := time.Now()
 	if !until.After(now) {
 		return
@@ -168,8 +169,8 @@ func (p *pacer) hold(t target, until time.Time, why string) {
 	case HeldByDomain:
 		h.domain.pause.extend(until, true, now)
 	case HeldByURL, HeldByRedirect:
-		h.pauseOf(t.url, true).extend(until, false, now)
+		h.pauseOf(t.String(), true).extend(until, false, now)
 	default:
-		h.pauseOf(t.url, t.scope().single).extend(until, false, now)
+		h.pauseOf(t.String(), scopeOf(t).single).extend(until, false, now)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // phase is how far an exchange came.
@@ -35,7 +37,7 @@ type exchange struct {
 // closed. A [http.Transport] repeats a GET on its own when a reused connection
 // turns out to be closed, or an HTTP/2 server refuses the stream: that would be a
 // second poll that nobody reserved. A [http.ClientConn] repeats nothing.
-func (x *exchange) do(r *http.Request, t target) (*http.Response, error) {
+func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 	if x.client.rounds != nil {
 		if err := x.depart(); err != nil {
 			return nil, err
@@ -51,7 +53,7 @@ func (x *exchange) do(r *http.Request, t target) (*http.Response, error) {
 			}
 		},
 	})
-	conn, err := x.client.transport.NewClientConn(ctx, t.scheme, t.address())
+	conn, err := x.client.transport.NewClientConn(ctx, t.Scheme(), t.Address())
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -186,22 +185,4 @@ func (g *guard) connected(address string) {
 			g.peer = peerPrivate
 		}
 	}
-}
-
-// oddNumber refuses hosts that are no IP address but that some resolvers read as
-// one: 2130706433, 0x7f.1, 0177.0.0.1, 127.1. As in the URL standard, a name that
-// ends in a number is an IPv4 address or nothing.
-func oddNumber(name string) error {
-	if _, err := netip.ParseAddr(name); err == nil {
-		return nil
-	}
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	digits := strings.TrimLeft(last, "0123456789") == ""
-	if hex, ok := strings.CutPrefix(last, "0x"); ok {
-		digits = strings.TrimLeft(hex, "0123456789abcdef") == ""
-	}
-	if digits {
-		return &AddressError{name, "neither a host name nor an IP address in its usual form"}
-	}
-	return nil
 }

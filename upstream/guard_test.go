@@ -153,17 +153,6 @@ func TestGuardLetsListedAddressesThrough(t *testing.T) {
 	}
 }
 
-func TestOddNumber(t *testing.T) {
-	for name, odd := range map[string]bool{
-		"example.com": false, "1.example.com": false, "example.1com": false, "127.0.0.1": false, "::1": false, "0x7f.example": false,
-		"a.0xg": false, "1": true, "1.2.3": true, "1.2.3.4.5": true, "example.123": true, "0x": true, "a.0xff": true, "256.1.1.1": true,
-	} {
-		if got := oddNumber(name) != nil; got != odd {
-			t.Errorf("%q: refused %v, want %v", name, got, odd)
-		}
-	}
-}
-
 // guardedClient polls over the network as if each host had been resolved to the
 // given address, past the real guard.
 func (n *memnet) guardedClient(t *testing.T, settings Settings, addresses map[string]string) *Client {

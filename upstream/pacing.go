@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // What can hold a poll back, as [policy.Answer].Holder and [Client.Ready] tell it.
@@ -27,7 +29,7 @@ const domainConcurrency = 2
 // waits, sends or sleeps while holding it.
 type pacer struct {
 	mu      sync.Mutex
-	rules   []HostRule // by specificity
+	rules   feedurl.HostTable[HostRule]
 	domains map[string]*domain
 	arrived uint64 // waiters so far: their order of arrival
 	sweepAt int    // number of domains at which idle ones are dropped
@@ -90,10 +92,10 @@ func newPacer() *pacer {
 func (p *pacer) apply(rules []HostRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rules = bySpecificity(rules)
+	p.rules = tableOf(rules)
 	for _, d := range p.domains {
 		for _, h := range d.hosts {
-			h.spacing, h.concurrency = pace(p.rules, h.name)
+			h.spacing, h.concurrency = pace(&p.rules, h.name)
 		}
 		p.dispatch(d)
 	}
@@ -101,18 +103,18 @@ func (p *pacer) apply(rules []HostRule) {
 
 // acquire waits for the slot of a target's host, until a given time at most (zero:
 // for as long as it takes). It returns nil where the slot did not come in time.
-func (p *pacer) acquire(ctx context.Context, t target, by time.Time, hop bool) *slot {
+func (p *pacer) acquire(ctx context.Context, t feedurl.URL, by time.Time, hop bool) *slot {
 	if p.off && ctx.Err() == nil {
 		return new(slot)
 	}
 	p.mu.Lock()
-	h, s := p.host(t), t.scope()
-	if at, _ := h.earliest(t.url, time.Now()); p.stopped || ctx.Err() != nil || !by.IsZero() && at.After(wall(by)) {
+	h, s := p.host(t), scopeOf(t)
+	if at, _ := h.earliest(t.String(), time.Now()); p.stopped || ctx.Err() != nil || !by.IsZero() && at.After(wall(by)) {
 		p.mu.Unlock()
 		return nil
 	}
 	p.arrived++
-	w := &waiter{url: t.url, arrived: p.arrived, hop: hop, granted: make(chan struct{})}
+	w := &waiter{url: t.String(), arrived: p.arrived, hop: hop, granted: make(chan struct{})}
 	i, _ := slices.BinarySearchFunc(h.queue, w, func(a, b *waiter) int {
 		if a.before(b) {
 			return -1
@@ -126,7 +128,7 @@ func (p *pacer) acquire(ctx context.Context, t target, by time.Time, hop bool) *
 	if !w.wait(ctx, by) && p.leave(ctx, h, w) {
 		return nil
 	}
-	return &slot{pacer: p, host: h, url: t.url, single: s.single, started: time.Now()}
+	return &slot{pacer: p, host: h, url: t.String(), single: s.single, started: time.Now()}
 }
 
 // wait blocks until the waiter may start, and reports whether it may.
@@ -254,14 +256,14 @@ func (h *host) earliest(url string, now time.Time) (at time.Time, why string) {
 }
 
 // ready is the earliest moment at which a new request could start.
-func (p *pacer) ready(t target, now time.Time) (at time.Time, why string) {
+func (p *pacer) ready(t feedurl.URL, now time.Time) (at time.Time, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.known(t)
 	if h == nil {
 		return time.Time{}, ""
 	}
-	at, why = h.earliest(t.url, now)
+	at, why = h.earliest(t.String(), now)
 	if len(h.queue) == 0 && h.hasRoom() {
 		return at, why
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -30,12 +31,12 @@ type poll struct {
 	settings *Settings
 	answer   policy.Answer
 
-	left    time.Duration   // of the time that the poll may take; only where there is a bound
-	user    *url.Userinfo   // credentials; nil: none, or the redirects have left their origin
-	origin  string          // that the credentials belong to
-	visited map[string]bool // keys of the targets so far
-	targets []target        // in order
-	public  bool            // a public address has answered
+	left    time.Duration        // of the time that the poll may take; only where there is a bound
+	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
+	origin  string               // that the credentials belong to
+	visited map[feedurl.URL]bool // without credentials
+	targets []feedurl.URL        // in order
+	public  bool                 // a public address has answered
 }
 
 func newPoll(c *Client, ask policy.Ask) *poll {
@@ -45,19 +46,19 @@ func newPoll(c *Client, ask policy.Ask) *poll {
 		settings: c.settings.Load(),
 		answer:   policy.Answer{URL: ask.URL},
 		left:     ask.Timeout,
-		visited:  make(map[string]bool),
+		visited:  make(map[feedurl.URL]bool),
 	}
 }
 
 // run follows the poll to its end.
 func (p *poll) run(ctx context.Context) policy.Answer {
-	t, err := parseTarget(p.ask.URL)
+	t, err := feedurl.Parse(p.ask.URL)
 	if err != nil {
 		p.fail(policy.FailureNotStarted, err)
 		p.answer.At = time.Now()
 		return p.answer
 	}
-	p.answer.URL, p.user, p.origin = t.url, t.user, t.origin()
+	p.answer.URL, p.user, p.origin = t.String(), t.User(), t.Origin()
 	for more := true; more; {
 		t, more = p.hop(ctx, t)
 	}
@@ -67,21 +68,15 @@ func (p *poll) run(ctx context.Context) policy.Answer {
 }
 
 // hop asks one URL. It returns the URL to be asked next, where there is one.
-func (p *poll) hop(ctx context.Context, t target) (next target, more bool) {
-	if t.origin() != p.origin {
+func (p *poll) hop(ctx context.Context, t feedurl.URL) (next feedurl.URL, more bool) {
+	if t.Origin() != p.origin {
 		p.user = nil
 	}
-	if p.client.rounds == nil {
-		if err := oddNumber(t.name); err != nil {
-			p.fail(policy.FailureAddress, err)
-			return target{}, false
-		}
-	}
-	p.visited[t.key()] = true
+	p.visited[t.WithUser(nil)] = true
 	p.targets = append(p.targets, t)
 	s := p.acquire(ctx, t)
 	if s == nil {
-		return target{}, false
+		return feedurl.URL{}, false
 	}
 	var v verdict
 	defer func() { s.release(v) }()
@@ -94,22 +89,22 @@ func (p *poll) hop(ctx context.Context, t target) (next target, more bool) {
 	resp, err := x.do(r, t)
 	if err != nil {
 		p.failed(ctx, t, phase(x.phase.Load()), err)
-		return target{}, false
+		return feedurl.URL{}, false
 	}
 	defer resp.Body.Close()
 	v = verdictOf(resp.StatusCode, resp.Header, time.Now())
 	v.private = x.guard.peer == peerPrivate
 	p.public = p.public || x.guard.peer == peerPublic
-	p.answer.URL, p.answer.Status, p.answer.Header = t.url, resp.StatusCode, resp.Header
+	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
 	if isRedirect(resp.StatusCode) {
 		return p.follow(t, resp.StatusCode, resp.Header)
 	}
 	p.take(ctx, t, resp, conditional)
-	return target{}, false
+	return feedurl.URL{}, false
 }
 
 // acquire waits for the slot of a hop's host.
-func (p *poll) acquire(ctx context.Context, t target) *slot {
+func (p *poll) acquire(ctx context.Context, t feedurl.URL) *slot {
 	by, redirected := p.ask.StartBy, len(p.answer.Moves) > 0
 	if redirected {
 		by = time.Now().Add(hopPatience)
@@ -122,11 +117,11 @@ func (p *poll) acquire(ctx context.Context, t target) *slot {
 		p.failed(ctx, t, phaseConnecting, ctx.Err())
 	case redirected:
 		p.fail(policy.FailureRateLimited, fmt.Errorf("%s: redirected to a host that is not to be asked before %s (%s)",
-			t.host, at.UTC().Format(time.RFC3339), why))
+			t.HostPort(), at.UTC().Format(time.RFC3339), why))
 	case why == "":
-		p.fail(policy.FailureNotStarted, fmt.Errorf("%s: %w", t.host, errLate))
+		p.fail(policy.FailureNotStarted, fmt.Errorf("%s: %w", t.HostPort(), errLate))
 	default:
-		p.fail(policy.FailureNotStarted, fmt.Errorf("%s: not to be asked before %s (%s)", t.host, at.UTC().Format(time.RFC3339), why))
+		p.fail(policy.FailureNotStarted, fmt.Errorf("%s: not to be asked before %s (%s)", t.HostPort(), at.UTC().Format(time.RFC3339), why))
 	}
 	return nil
 }
@@ -164,7 +159,7 @@ func (p *poll) leave(ctx context.Context, s *slot) error {
 }
 
 // take makes the poll's result of an answer that is no redirect.
-func (p *poll) take(ctx context.Context, t target, resp *http.Response, conditional bool) {
+func (p *poll) take(ctx context.Context, t feedurl.URL, resp *http.Response, conditional bool) {
 	if resp.StatusCode != http.StatusOK {
 		p.fail(classifyStatus(t, resp.StatusCode, conditional))
 		return
@@ -177,7 +172,7 @@ func (p *poll) take(ctx context.Context, t target, resp *http.Response, conditio
 	case ctx.Err() != nil && failure == policy.FailureTruncated:
 		p.failed(ctx, t, phaseSent, ctx.Err())
 	default:
-		p.fail(failure, fmt.Errorf("%s: %w", t.host, err))
+		p.fail(failure, fmt.Errorf("%s: %w", t.HostPort(), err))
 	}
 }
 
@@ -185,7 +180,7 @@ func (p *poll) fail(f policy.Failure, err error) {
 	p.answer.Failure, p.answer.Err = f, err
 }
 
-func (p *poll) failed(ctx context.Context, t target, at phase, err error) {
+func (p *poll) failed(ctx context.Context, t feedurl.URL, at phase, err error) {
 	p.fail(classify(ctx, t, at, !p.answer.Asked.IsZero(), err))
 }
 
@@ -198,7 +193,7 @@ func (p *poll) explainPause() {
 			if why == HeldBySlot {
 				continue // by then the gap is over
 			}
-			if t.scope().host != p.targets[0].scope().host && why != "" {
+			if scopeOf(t).host != scopeOf(p.targets[0]).host && why != "" {
 				why = HeldByRedirect
 			}
 		}

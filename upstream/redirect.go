@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -28,63 +29,61 @@ func isRedirect(status int) bool {
 }
 
 // follow tells where a redirect leads, if it may be followed.
-func (p *poll) follow(from target, status int, header http.Header) (to target, ok bool) {
+func (p *poll) follow(from feedurl.URL, status int, header http.Header) (to feedurl.URL, ok bool) {
 	to, err := p.resolve(from, header.Get("Location"))
 	if err == nil {
 		err = p.mayFollow(from, to)
 	}
 	if err != nil {
-		p.fail(policy.FailureRedirect, fmt.Errorf("%s: redirect with status %d %w", from.host, status, err))
-		return target{}, false
+		p.fail(policy.FailureRedirect, fmt.Errorf("%s: redirect with status %d %w", from.HostPort(), status, err))
+		return feedurl.URL{}, false
 	}
-	p.answer.Moves = append(p.answer.Moves, policy.Move{From: from.url, To: to.url, Status: status})
+	p.answer.Moves = append(p.answer.Moves, policy.Move{From: from.String(), To: to.String(), Status: status})
 	if p.ask.Hop != nil {
-		if err := p.ask.Hop(to.url); err != nil {
+		if err := p.ask.Hop(to.String()); err != nil {
 			p.fail(policy.FailureDelegated, err)
-			return target{}, false
+			return feedurl.URL{}, false
 		}
 	}
 	return to, true
 }
 
 // resolve reads a Location (RFC 9110 section 10.2.2) against the URL that sent it.
-func (p *poll) resolve(from target, location string) (target, error) {
+func (p *poll) resolve(from feedurl.URL, location string) (feedurl.URL, error) {
 	if location == "" {
-		return target{}, errors.New("without a Location")
+		return feedurl.URL{}, errors.New("without a Location")
 	}
-	base, err := url.Parse(from.url)
+	base, err := url.Parse(from.String())
 	if err != nil {
-		base = &url.URL{Scheme: from.scheme, Path: "/"} // lone percent signs
+		base = &url.URL{Scheme: from.Scheme(), Path: "/"} // lone percent signs
 	}
-	base.User, base.Host = nil, from.host
+	base.User, base.Host = nil, from.HostPort()
 	ref, err := url.Parse(location)
 	if err != nil {
-		return target{}, errors.New("to something that is no URL")
+		return feedurl.URL{}, errors.New("to something that is no URL")
 	}
 	u := base.ResolveReference(ref)
 	// Credentials are the operator's to give, not an origin's.
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
-	to, err := parseTarget(u.String())
+	to, err := feedurl.Parse(u.String())
 	if err != nil {
-		return target{}, fmt.Errorf("leads astray: %w", err)
+		return feedurl.URL{}, fmt.Errorf("leads astray: %w", err)
 	}
-	to.url = to.scheme + "://" + to.host + to.path + to.query
 	// They are sent to the origin that they were given for, and when a chain of
 	// redirects has left it once, not even there again.
-	if p.user != nil && to.origin() == p.origin {
-		to.user = p.user
-		to.url = to.scheme + "://" + p.user.String() + "@" + to.host + to.path + to.query
+	if p.user != nil && to.Origin() == p.origin {
+		to = to.WithUser(p.user)
 	}
 	return to, nil
 }
 
 // mayFollow refuses what no redirect may do. Its errors follow "redirect ...".
-func (p *poll) mayFollow(from, to target) error {
+func (p *poll) mayFollow(from, to feedurl.URL) error {
 	switch {
-	case from.scheme == "https" && to.scheme == "http":
-		return fmt.Errorf("from https to http, to %s", to.host)
-	case p.visited[to.key()]:
-		return fmt.Errorf("goes round in circles, to %s", policy.Redact(to.url))
+	case from.Scheme() == "https" && to.Scheme() == "http":
+		return fmt.Errorf("from https to http, to %s", to.HostPort())
+	case p.visited[to.WithUser(nil)]:
+		return fmt.Errorf("goes round in circles, to %s", to.Redacted())
 	case len(p.answer.Moves) >= maxHops:
 		return fmt.Errorf("is one too many: %d were followed", maxHops)
 	}

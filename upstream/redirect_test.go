@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -46,18 +47,18 @@ func TestLocation(t *testing.T) {
 		{"script", "http://example.com/a", "javascript:alert(1)", "", "leads astray"},
 		{"file", "http://example.com/a", "file:///etc/passwd", "", "leads astray"},
 		{"downgrade", "https://example.com/a", "http://example.com/a", "", "from https to http"},
-		{"much too long", "http://example.com/a", "/" + strings.Repeat("a", maxTarget), "", "leads astray"},
+		{"much too long", "http://example.com/a", "/" + strings.Repeat("a", feedurl.MaxLength), "", "leads astray"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPoll(New(), ask(tt.from))
-			from, err := parseTarget(tt.from)
+			from, err := feedurl.Parse(tt.from)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.visited[from.key()] = true
+			p.visited[from] = true
 			to, followed := p.follow(from, 302, map[string][]string{"Location": {tt.location}})
-			if to.url != tt.want || followed != (tt.want != "") {
-				t.Errorf("led to %q, want %q (%v)", to.url, tt.want, p.answer.Err)
+			if to.String() != tt.want || followed != (tt.want != "") {
+				t.Errorf("led to %q, want %q (%v)", to.String(), tt.want, p.answer.Err)
 			}
 			if tt.failure == "" {
 				if want := []policy.Move{{From: tt.from, To: tt.want, Status: 302}}; !slices.Equal(p.answer.Moves, want) {
@@ -239,8 +240,8 @@ func FuzzLocation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, location string) {
 		p := newPoll(New(), ask("https://a.example/b/c?d"))
-		from, _ := parseTarget("https://a.example/b/c?d")
-		p.visited[from.key()] = true
+		from, _ := feedurl.Parse("https://a.example/b/c?d")
+		p.visited[from] = true
 		to, ok := p.follow(from, 302, map[string][]string{"Location": {location}})
 		if ok == (p.answer.Failure != "") {
 			t.Fatalf("followed %v with failure %q", ok, p.answer.Failure)
@@ -248,14 +249,14 @@ func FuzzLocation(f *testing.F) {
 		if !ok {
 			return
 		}
-		if to.scheme != "https" || to.user != nil || to.host == "" || !strings.HasPrefix(to.path, "/") {
+		if to.Scheme() != "https" || to.User() != nil || to.Name() == "" || !strings.HasPrefix(to.Path(), "/") {
 			t.Errorf("led to %+v", to)
 		}
-		again, err := parseTarget(to.url)
+		again, err := feedurl.Parse(to.String())
 		if err != nil || again != to {
-			t.Errorf("%q is read as %+v, then as %+v (%v)", to.url, to, again, err)
+			t.Errorf("%q is read as %+v, then as %+v (%v)", to.String(), to, again, err)
 		}
-		if sent := to.requestURL().RequestURI(); strings.ContainsAny(sent, " \r\n\t") || !strings.HasPrefix(sent, "/") {
+		if sent := to.RequestURL().RequestURI(); strings.ContainsAny(sent, " \r\n\t") || !strings.HasPrefix(sent, "/") {
 			t.Errorf("sends %q", sent)
 		}
 	})

@@ -3,12 +3,16 @@
 
 package upstream
 
-import "time"
+import (
+	"time"
+
+	"github.com/feedpollard/pollard/feedurl"
+)
 
 // known is the state of a target's host, without keeping any of a host that there
 // was none of yet; nil: there is nothing to remember of it. The caller holds the lock.
-func (p *pacer) known(t target) *host {
-	s := t.scope()
+func (p *pacer) known(t feedurl.URL) *host {
+	s := scopeOf(t)
 	d := p.domains[s.domain]
 	if d == nil {
 		return nil
@@ -21,8 +25,8 @@ func (p *pacer) known(t target) *host {
 
 // host is the state of a target's host, made where there is none yet. The caller
 // holds the lock.
-func (p *pacer) host(t target) *host {
-	s := t.scope()
+func (p *pacer) host(t feedurl.URL) *host {
+	s := scopeOf(t)
 	d := p.domains[s.domain]
 	if d == nil {
 		if len(p.domains) >= p.sweepAt {
@@ -43,9 +47,9 @@ func (p *pacer) host(t target) *host {
 	return h
 }
 
-func (p *pacer) newHost(d *domain, t target) *host {
-	h := &host{name: t.name, domain: d}
-	h.spacing, h.concurrency = pace(p.rules, t.name)
+func (p *pacer) newHost(d *domain, t feedurl.URL) *host {
+	h := &host{name: t.Name(), domain: d}
+	h.spacing, h.concurrency = pace(&p.rules, t.Name())
 	return h
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -29,11 +30,11 @@ const maxValidator = 2 << 10
 
 // newRequest is one GET. Everything that is said to an origin is in this file:
 // no Cookie, no Referer, no Cache-Control, no A-IM, no Range, nothing of a reader.
-func newRequest(ctx context.Context, t target, agent string, user *url.Userinfo, v policy.Validators) (r *http.Request, conditional bool) {
+func newRequest(ctx context.Context, t feedurl.URL, agent string, user *url.Userinfo, v policy.Validators) (r *http.Request, conditional bool) {
 	r = (&http.Request{
 		Method:     http.MethodGet,
-		URL:        t.requestURL(),
-		Host:       t.host,
+		URL:        t.RequestURL(),
+		Host:       t.HostPort(),
 		Proto:      "HTTP/1.1",
 		ProtoMajor: 1,
 		ProtoMinor: 1,
@@ -44,7 +45,7 @@ func newRequest(ctx context.Context, t target, agent string, user *url.Userinfo,
 		},
 	}).WithContext(ctx)
 	// RFC 9110 section 13.1: validators speak of the resource that gave them.
-	if v.URL == t.url {
+	if v.URL == t.String() {
 		// Both are sent where there are both: an origin may have broken either.
 		conditional = validate(r, "If-None-Match", v.ETag) || conditional
 		conditional = validate(r, "If-Modified-Since", v.LastModified) || conditional

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package feedurl
 
 import (
 	"strings"
@@ -31,7 +31,11 @@ func TestRedact(t *testing.T) {
 		"https://example.com/a\r\nb":                                        "https://example.com/a  b",
 		"https://a.example/?url=https%3A%2F%2Fu%3Ap%40b.example%2F%3Fk%3Dv": "https://a.example/?url=https%3A%2F%2F%2A%2A%2A%40b.example%2F%3Fk%3D%2A%2A%2A",
 		"u:p@example.com/x":                                                 "***@example.com/x",
-		"":                                                                  "",
+		"https://example.com/private-0123456789abcdef0123/basic.ics":        "https://example.com/private-***/basic.ics",
+		"https://example.com/f/3f2a9c81-d0e5-4b7c-9a1e-0123456789ab.rss":    "https://example.com/f/***.rss",
+		"https://example.com/2024-03-05-internationalization/comments2":     "https://example.com/2024-03-05-internationalization/comments2",
+		"https://a.example/~x/https://u:p@b.example/@c":                     "https://a.example/~x/https://***@b.example/@c",
+		"": "",
 	} {
 		if got := Redact(url); got != want {
 			t.Errorf("Redact(%q) = %q, want %q", url, got, want)
@@ -47,6 +51,7 @@ func FuzzRedact(f *testing.F) {
 		const secret = "hunter2hunter2hunter2"
 		for _, url := range []string{
 			"https://user:" + secret + "@example.com/" + s,
+			"https://example.com/" + strings.NewReplacer("#", "", "?", "").Replace(s) + "/" + secret + "/feed.xml",
 			"https://example.com/?" + strings.NewReplacer("&", "", "=", "", "#", "").Replace(s) + "token=" + secret + "&" + s,
 		} {
 			got := Redact(url)

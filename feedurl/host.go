@@ -1,0 +1,124 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package feedurl
+
+import (
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/net/publicsuffix"
+)
+
+// ParseHost returns a host, with or without the brackets of an IPv6 address, in the
+// form of [URL.Name]: what a connection would be made to. Otherwise "Example.COM.",
+// or the same in other letters of Unicode, would slip by a rule for example.com.
+func ParseHost(host string) (string, error) {
+	if strings.Contains(host, "%") {
+		plain, err := url.PathUnescape(host) // RFC 3986 section 3.2.2
+		if err != nil || strings.Contains(plain, "%") {
+			// A zone (RFC 6874) means something on one machine only.
+			return "", invalid("its host is an address with a zone, or badly escaped")
+		}
+		host = plain
+	}
+	host = strings.ToLower(host)
+	if !isASCII(host) {
+		ascii, err := idna.Lookup.ToASCII(host) // RFC 5891 section 5
+		if err != nil {
+			return "", invalid("its host is no valid international domain name")
+		}
+		host = ascii
+	}
+	if address, ok := strings.CutPrefix(host, "["); ok {
+		ip, err := netip.ParseAddr(strings.TrimSuffix(address, "]"))
+		if err != nil || !ip.Is6() || ip.Zone() != "" {
+			return "", invalid("its host is no IPv6 address")
+		}
+		return ip.Unmap().String(), nil
+	}
+	host = strings.TrimSuffix(host, ".")
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" {
+		return ip.Unmap().String(), nil // RFC 4291 section 2.5.5.2: ::ffff:a.b.c.d is a.b.c.d
+	}
+	switch {
+	case host == "":
+		return "", invalid("it names no host")
+	case !isName(host):
+		return "", invalid("it names no valid host")
+	case isNumber(host[strings.LastIndexByte(host, '.')+1:]):
+		// Some resolvers read 2130706433, 0x7f.1, 0177.0.0.1 and 127.1 as addresses. As in
+		// the URL standard, a name that ends in a number is an IPv4 address or nothing.
+		return "", invalid("its host is neither a name nor an IP address in its usual form")
+	}
+	return host, nil
+}
+
+// isName reports whether a name could be looked up: labels of letters, digits,
+// hyphens and underscores (RFC 1035 section 2.3.4, RFC 1123 section 2.1).
+func isName(name string) bool {
+	if len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			c := label[i]
+			if !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func isNumber(label string) bool {
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// Domain is the registrable domain of the host: the name itself where it is a
+// public suffix, and empty where the host is private (see [URL.IsPrivate]).
+func (u URL) Domain() string {
+	if u.IsPrivate() {
+		return ""
+	}
+	domain, err := publicsuffix.EffectiveTLDPlusOne(u.name)
+	if err != nil {
+		return u.name
+	}
+	return domain
+}
+
+// privateDomains are never registrable in the public DNS: RFC 6761 (localhost),
+// RFC 6762 (local, and the rest in its appendix G), RFC 8375 (home.arpa).
+var privateDomains = []string{"localhost", "local", "home.arpa", "internal", "intranet", "private", "corp", "home", "lan"}
+
+// IsPrivate reports whether the host is an IP address, or a name that the public
+// DNS does not have: no registrable domain stands for who runs it.
+func (u URL) IsPrivate() bool {
+	if u.addr.IsValid() || !strings.Contains(u.name, ".") {
+		return true
+	}
+	for _, d := range privateDomains {
+		if strings.HasSuffix(u.name, "."+d) {
+			return true
+		}
+	}
+	return false
+}

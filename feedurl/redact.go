@@ -1,0 +1,113 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package feedurl
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// hidden stands for what was left out of a URL.
+const hidden = "***"
+
+var (
+	// secretNames are the names of parameters that carry credentials.
+	secretNames = regexp.MustCompile(`(?i)token|secret|passw|pwd|session|credential|bearer|jwt|signature|` +
+		`(key|auth|sig|hash|code|access)$|^(auth[_-].*|sid|pass|pw|t|k|u|uid|user|login|email|hmac|otp|pin)$`)
+	// secretValue is what generated credentials look like: long, without spaces or dots of a host name.
+	secretValue = regexp.MustCompile(`^[A-Za-z0-9_\-+/=~]{16,}$`)
+	// secretRun is what they look like in a path, which has words, dates and
+	// identifiers in it as well: one long run, or a UUID (RFC 9562).
+	secretRun = regexp.MustCompile(`[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`)
+	digit     = regexp.MustCompile(`[0-9]`)
+	letter    = regexp.MustCompile(`[A-Za-z]`)
+)
+
+// Redact returns a URL, canonical or not, in the form in which it may be logged and
+// shown: without credentials, and without the parameters and parts of the path that
+// are or look like credentials. Every URL that leaves the program other than in a
+// request goes through it.
+func Redact(raw string) string {
+	raw, _, _ = strings.Cut(raw, "#")
+	rest, query, asked := strings.Cut(raw, "?")
+	if scheme, after, ok := strings.Cut(rest, "://"); ok {
+		authority, path, slash := strings.Cut(after, "/")
+		if _, err := url.Parse("http://" + authority); err != nil {
+			return OneLine(scheme) + "://" + hidden // a password with a slash or question mark in it, for example
+		}
+		if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+			authority = hidden + authority[i:]
+		}
+		if rest = scheme + "://" + authority; slash {
+			rest += "/" + redactPath(path)
+		}
+	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 {
+		rest = hidden + redactPath(rest[i:]) // no URL: what is before an @ is nobody's business
+	} else {
+		rest = redactPath(rest)
+	}
+	if !asked {
+		return OneLine(rest)
+	}
+	parameters := strings.Split(query, "&")
+	for i, p := range parameters {
+		parameters[i] = redactParameter(p)
+	}
+	return OneLine(rest + "?" + strings.Join(parameters, "&"))
+}
+
+func redactPath(path string) string {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		// The authority of a URL within the URL.
+		if at := strings.LastIndexByte(segment, '@'); at > 0 && strings.Contains(segment[:at], ":") {
+			segment = hidden + segment[at:]
+		}
+		segments[i] = secretRun.ReplaceAllStringFunc(segment, func(run string) string {
+			if digit.MatchString(run) && letter.MatchString(run) {
+				return hidden
+			}
+			return run
+		})
+	}
+	return strings.Join(segments, "/")
+}
+
+func redactParameter(p string) string {
+	name, value, ok := strings.Cut(p, "=")
+	if !ok {
+		if looksSecret(p) {
+			return hidden
+		}
+		return p
+	}
+	plain, err := url.QueryUnescape(value)
+	if err != nil {
+		plain = value
+	}
+	switch {
+	case value == "":
+		return p
+	case secretNames.MatchString(name), looksSecret(plain):
+		return name + "=" + hidden
+	case strings.Contains(plain, "://"):
+		return name + "=" + url.QueryEscape(Redact(plain)) // a URL within the URL
+	}
+	return p
+}
+
+func looksSecret(value string) bool {
+	return secretValue.MatchString(value) && digit.MatchString(value) && letter.MatchString(value)
+}
+
+// OneLine keeps a foreign text on one line.
+func OneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,344 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package feedurl reads, compares and shows the URLs of feeds.
+//
+// [Parse] brings every spelling that sends the same request (RFC 3986 section 6,
+// RFC 5891) to one canonical text, which is the feed's key. What an origin may tell
+// apart (escapes, the order of parameters, an empty query) stays byte for byte.
+// [Redact] is the form of a URL that may be logged and shown; a [HostTable] finds
+// what an operator has said of a URL's host.
+//
+// It resolves no names and knows nothing of which addresses may be reached.
+package feedurl
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// ErrInvalid reports that a text is not the URL of a feed. The error that wraps it
+// says why, and quotes nothing of the text.
+var ErrInvalid = errors.New("not a feed URL")
+
+// MaxLength is the longest canonical URL, in bytes.
+const MaxLength = 4096
+
+// URL is the canonical URL of a feed. Two of them are equal (==) exactly if their
+// texts are. The zero value is no URL.
+type URL struct {
+	text   string
+	scheme string     // http or https
+	user   string     // escaped, without the @; empty: none
+	name   string     // host name in lower case as A-labels, or IP address without brackets
+	addr   netip.Addr // the name where it is an IP address
+	port   string     // decimal
+	path   string     // as sent, beginning with a slash
+	query  string     // as sent, with its question mark; empty: none
+}
+
+// Parse reads a URL as a person or an origin has written it. Besides http and https
+// URLs it takes what copying and pasting makes of them: white space around them,
+// %20 behind a path, slashes before them, and the pseudo scheme feed:.
+func Parse(raw string) (URL, error) {
+	if len(raw) > 4*MaxLength { // no need to look at it: escaping makes nothing shorter, and white space has its limits
+		return URL{}, invalid("it is longer than %d bytes", MaxLength)
+	}
+	raw, _, _ = strings.Cut(raw, "#")
+	u, rest, err := parseScheme(trim(raw))
+	if err != nil {
+		return URL{}, err
+	}
+	authority, target := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, target = rest[:i], rest[i:]
+	}
+	if err := u.setAuthority(authority); err != nil {
+		return URL{}, err
+	}
+	if err := u.setTarget(target); err != nil {
+		return URL{}, err
+	}
+	if u.setText(); len(u.text) > MaxLength {
+		return URL{}, invalid("it is longer than %d bytes", MaxLength)
+	}
+	return u, nil
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
+}
+
+// trim drops what copying and pasting leaves around a URL. An escaped space at the
+// end of a query is left alone: a parameter may end in one.
+func trim(raw string) string {
+	raw = strings.TrimSpace(raw)
+	for !strings.Contains(raw, "?") && strings.HasSuffix(raw, "%20") {
+		raw = strings.TrimSpace(strings.TrimSuffix(raw, "%20"))
+	}
+	return raw
+}
+
+// parseScheme cuts the scheme off, up to the authority.
+func parseScheme(raw string) (u URL, rest string, err error) {
+	raw = strings.TrimLeft(raw, "/")
+	if after, ok := cutPrefixFold(raw, "feed:"); ok {
+		// feed:https://host/ is that URL, feed://host/ an http URL.
+		raw = strings.TrimLeft(after, "/")
+		if !hasHTTP(raw) && strings.HasPrefix(after, "//") {
+			raw = "http://" + raw
+		}
+	}
+	for _, scheme := range []string{"https", "http"} {
+		if after, ok := cutPrefixFold(raw, scheme+"://"); ok {
+			return URL{scheme: scheme}, after, nil
+		}
+	}
+	return URL{}, "", invalid("it must begin with http:// or https://")
+}
+
+func hasHTTP(raw string) bool {
+	_, plain := cutPrefixFold(raw, "http://")
+	_, secure := cutPrefixFold(raw, "https://")
+	return plain || secure
+}
+
+func cutPrefixFold(s, prefix string) (after string, found bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+func (u *URL) setAuthority(authority string) error {
+	host := authority
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		host = authority[i+1:]
+		if err := u.setUser(authority[:i]); err != nil {
+			return err
+		}
+	}
+	// What is behind the last colon is the port, unless it is within an IPv6 address.
+	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
+		if err := u.setPort(host[i+1:]); err != nil {
+			return err
+		}
+		host = host[:i]
+	} else {
+		u.port = u.defaultPort()
+	}
+	if strings.HasPrefix(host, "[") != strings.Contains(host, ":") || strings.HasPrefix(host, "[") != strings.HasSuffix(host, "]") {
+		return invalid("it names no valid host") // RFC 3986 section 3.2.2: only an IPv6 address stands in brackets
+	}
+	var err error
+	if u.name, err = ParseHost(host); err != nil {
+		return err
+	}
+	u.addr, _ = netip.ParseAddr(u.name) // the zero Addr for a name
+	return nil
+}
+
+// setUser keeps credentials in one spelling: who sends the same is the same.
+func (u *URL) setUser(raw string) error {
+	if strings.Trim(raw, ":") == "" {
+		return nil
+	}
+	parsed, err := url.Parse("http://" + raw + "@host/")
+	if err != nil || parsed.User == nil {
+		return invalid("the user name or password has characters in it that must be escaped")
+	}
+	name := parsed.User.Username()
+	password, _ := parsed.User.Password()
+	// RFC 7617 section 2: a user name holds no colon, and neither holds control characters.
+	if strings.Contains(name, ":") || strings.ContainsFunc(name+password, isControl) {
+		return invalid("the user name or password has characters in it that cannot be sent")
+	}
+	u.user = userText(parsed.User)
+	return nil
+}
+
+// userText is the one spelling of credentials: an empty password is sent as none is.
+func userText(user *url.Userinfo) string {
+	if password, _ := user.Password(); password == "" {
+		return url.User(user.Username()).String()
+	}
+	return user.String()
+}
+
+func (u *URL) setPort(raw string) error {
+	if raw == "" {
+		u.port = u.defaultPort()
+		return nil
+	}
+	if strings.Trim(raw, "0123456789") != "" {
+		return invalid("its port is no number")
+	}
+	number, err := strconv.ParseUint(raw, 10, 16)
+	if err != nil || number == 0 {
+		return invalid("its port is not between 1 and 65535")
+	}
+	u.port = strconv.FormatUint(number, 10)
+	return nil
+}
+
+func (u *URL) defaultPort() string {
+	if u.scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// setTarget takes path and query over as written, but for what a request cannot
+// have in it: characters outside of ASCII become escapes as RFC 3987 section 3.1
+// has it, a space becomes one, control characters are refused.
+func (u *URL) setTarget(raw string) error {
+	var b strings.Builder
+	if !strings.HasPrefix(raw, "/") {
+		b.WriteByte('/') // RFC 9112 section 3.2.1: an empty path is sent as "/"
+	}
+	for i := range len(raw) {
+		switch c := raw[i]; {
+		case c < ' ' || c == 0x7f:
+			return invalid("it has a control character in it")
+		case c == ' ' || c > 0x7f:
+			fmt.Fprintf(&b, "%%%02X", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	u.path = b.String()
+	if i := strings.IndexByte(u.path, '?'); i >= 0 {
+		u.path, u.query = u.path[:i], u.path[i:]
+	}
+	// A path that begins with two slashes cannot be handed to net/http as it is
+	// (see RequestURL): what net/url would escape has to be escaped.
+	if strings.HasPrefix(u.path, "//") && u.plainRequestURL().EscapedPath() != u.path {
+		u.path = escapeIllegal(u.path)
+	}
+	return nil
+}
+
+// escapeIllegal escapes what RFC 3986 section 3.3 does not allow in a path, lone
+// percent signs included.
+func escapeIllegal(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		c := path[i]
+		lone := c == '%' && (i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2]))
+		if lone || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+func (u *URL) setText() {
+	user := ""
+	if u.user != "" {
+		user = u.user + "@"
+	}
+	u.text = u.scheme + "://" + user + u.HostPort() + u.path + u.query
+}
+
+// String is the canonical text: the key of the feed. It has the credentials in it,
+// so it is neither logged nor shown; see [URL.Redacted].
+func (u URL) String() string { return u.text }
+
+// Redacted is the URL as it may be logged and shown; see [Redact].
+func (u URL) Redacted() string { return Redact(u.text) }
+
+// Scheme is http or https.
+func (u URL) Scheme() string { return u.scheme }
+
+// Name is the host alone: a name in lower case as A-labels without a trailing dot,
+// or an IP address without brackets.
+func (u URL) Name() string { return u.name }
+
+// Addr is the host where it is an IP address, and the zero Addr where it is a name.
+func (u URL) Addr() netip.Addr { return u.addr }
+
+// Port is the port in decimal, the scheme's own where none was written.
+func (u URL) Port() string { return u.port }
+
+// HostPort is the host as the Host field has it (RFC 9110 section 7.2): with a port
+// unless that is the scheme's own.
+func (u URL) HostPort() string {
+	switch {
+	case u.port != u.defaultPort():
+		return net.JoinHostPort(u.name, u.port)
+	case u.addr.Is6():
+		return "[" + u.name + "]"
+	}
+	return u.name
+}
+
+// Address is what is dialled.
+func (u URL) Address() string { return net.JoinHostPort(u.name, u.port) }
+
+// Origin is scheme, host and port (RFC 6454): what credentials are bound to.
+func (u URL) Origin() string { return u.scheme + "://" + u.HostPort() }
+
+// Path is the path as sent.
+func (u URL) Path() string { return u.path }
+
+// Query is the query as sent with its question mark, or empty where there is none.
+func (u URL) Query() string { return u.query }
+
+// User is the credentials in the URL; nil: there are none.
+func (u URL) User() *url.Userinfo {
+	if u.user == "" {
+		return nil
+	}
+	parsed, err := url.Parse("http://" + u.user + "@host/")
+	if err != nil {
+		return nil // it came out of an url.Userinfo
+	}
+	return parsed.User
+}
+
+// WithUser returns the URL with other credentials; nil: with none.
+func (u URL) WithUser(user *url.Userinfo) URL {
+	u.user = ""
+	if user != nil {
+		u.user = userText(user)
+	}
+	u.setText()
+	return u
+}
+
+// RequestURL is the URL, without credentials, in the form in which net/http sends
+// path and query as they are.
+func (u URL) RequestURL() *url.URL {
+	r := u.plainRequestURL()
+	// Opaque is sent as it is, unless it begins with two slashes: then net/url takes
+	// it for an authority. Parse has seen to it that such a path needs no help.
+	if r.EscapedPath() != u.path && !strings.HasPrefix(u.path, "//") {
+		r.Opaque = u.path
+	}
+	return r
+}
+
+func (u URL) plainRequestURL() *url.URL {
+	r := &url.URL{Scheme: u.scheme, Host: u.HostPort(), Path: u.path, RawPath: u.path}
+	if plain, err := url.PathUnescape(u.path); err == nil {
+		r.Path = plain
+	}
+	if u.query != "" {
+		r.RawQuery = u.query[1:]
+		r.ForceQuery = r.RawQuery == ""
+	}
+	return r
+}
