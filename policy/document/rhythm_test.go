@@ -51,7 +51,7 @@ func TestRhythm(t *testing.T) {
 		{"Dublin Core", strings.ReplaceAll(items("2024-01-01", "2024-01-02", "2024-01-03"), "pubDate>", "dc:date>"), 3, "2024-01-03", day},
 		{"the first valid date", strings.ReplaceAll(items("2024-01-01"), "<pubDate>", "<pubDate>x</pubDate><pubDate>"), 1, "2024-01-01", 0},
 		{"json", `{"version":"https://jsonfeed.org/version/1","items":[{"date_published":"2024-01-01T00:00:00Z"},` +
-			`{"date_published":1704153600},{"date_modified":"2024-01-03"}]}`, 3, "2024-01-03", day},
+			`{"date_published":"2024-01-02"},{"date_modified":"2024-01-03"}]}`, 3, "2024-01-03", day},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
