@@ -38,18 +38,18 @@ const suspicion = 7 * 24 * time.Hour
 
 // version is one distinct content of a feed.
 type version struct {
-	Number       uint64    `json:"number"`
-	Tag          string    `json:"tag"`                  // opaque part of our ETags, without coding
-	LastModified time.Time `json:"last_modified"`        // as readers are told; grows with each version
-	OriginTag    string    `json:"origin_tag,omitempty"` // the origin's ETag of these bytes
-	ContentType  string    `json:"content_type"`         // as readers are told
-	Format       string    `json:"format"`               // rss, atom or json
-	Hash         uint64    `json:"hash"`                 // xxhash of the bytes
-	Fingerprint  uint64    `json:"fingerprint"`          // of the meaning
-	Entries      int       `json:"entries"`              // how many the document has
-	Size         int       `json:"size"`                 // bytes of the identity representation
-	Lenient      bool      `json:"lenient,omitempty"`    // accepted by a lenient parse only
-	Since        time.Time `json:"since"`                // when it was first seen
+	Number       uint64             `json:"number"`
+	Tag          string             `json:"tag"`                  // opaque part of our ETags, without coding
+	LastModified time.Time          `json:"last_modified"`        // as readers are told; grows with each version
+	OriginTag    string             `json:"origin_tag,omitempty"` // the origin's ETag of these bytes
+	ContentType  string             `json:"content_type"`         // as readers are told
+	Format       string             `json:"format"`               // rss, atom or json
+	Hash         uint64             `json:"hash"`                 // xxhash of the bytes
+	Fingerprint  policy.Fingerprint `json:"meaning"`
+	Entries      int                `json:"entries"`           // how many the document has
+	Size         int                `json:"size"`              // bytes of the identity representation
+	Lenient      bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
+	Since        time.Time          `json:"since"`             // when it was first seen
 
 	// Of a shielded feed: the header fields that its site gave, for readers to get
 	// them too, and the fields of requests that it depends on, in lower case.

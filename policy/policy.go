@@ -83,8 +83,8 @@ type Document struct {
 	Hints       Hints
 	Malformed   []Term // hints that were no use: Hint, Raw and Note say which and why
 	Rhythm      Rhythm
-	Fingerprint uint64 // hash of what the feed means: equal for documents that differ only in volatile parts
-	Lenient     bool   // only a lenient parse accepts the document: it may have lost entries
+	Fingerprint Fingerprint
+	Lenient     bool // only a lenient parse accepts the document: it may have lost entries
 }
 
 // UpdateFrequency is the Podcasting 2.0 tag of that name.

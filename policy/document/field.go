@@ -8,7 +8,6 @@ import (
 	"encoding/xml"
 	"net/url"
 	"strings"
-	"time"
 )
 
 // field is a child element of a channel or entry while it is being read.
@@ -19,8 +18,6 @@ type field struct {
 	base       *url.URL
 	depth      int    // of the element
 	text       []byte // its own text, up to maxFieldText
-	counts     bool   // it belongs to the fingerprint
-	date       bool   // it is a date of an entry
 
 	// Its last child element, for skipHours and skipDays, and how many there were.
 	part           string
@@ -38,23 +35,15 @@ func (x *xmlReader) openField(space vocabulary, t xml.StartElement, parent frame
 	x.field = field{
 		vocabulary: space, name: name, attributes: t.Attr, depth: len(x.stack) + 1,
 		text: x.field.text[:0], partText: x.field.partText[:0],
-		counts: counts(space, name, t.Attr, inEntry),
-		date:   inEntry && dateOf(space, name) != noDate,
 	}
 	if !inEntry {
 		x.field.base = baseOf(t.Attr, parent.base)
-	}
-	if x.field.counts {
-		x.meaning.openField(x.scanner, space, name, t.Attr)
 	}
 }
 
 // openPart opens an element anywhere within a field.
 func (x *xmlReader) openPart(space vocabulary, t xml.StartElement) {
 	name := strings.ToLower(t.Name.Local)
-	if x.field.counts {
-		x.meaning.openElement(x.scanner, space, name, t.Attr)
-	}
 	if len(x.stack) == x.field.depth {
 		x.field.part, x.field.partVocabulary = name, space
 		x.field.partText = x.field.partText[:0]
@@ -68,9 +57,6 @@ func (x *xmlReader) text(piece []byte) {
 		return
 	}
 	f := &x.field
-	if f.counts && !f.date {
-		x.meaning.text(piece)
-	}
 	switch len(x.stack) {
 	case f.depth:
 		f.text = append(f.text, piece[:min(len(piece), maxFieldText-len(f.text))]...)
@@ -83,19 +69,8 @@ func (x *xmlReader) text(piece []byte) {
 func (x *xmlReader) closeEntryField() {
 	f := &x.field
 	text := bytes.Trim(f.text, xmlSpace)
-	if f.date {
-		at := parseDate(string(text))
-		x.entry.dated(dateOf(f.vocabulary, f.name), at)
-		if f.counts && !at.IsZero() {
-			// The same instant in another notation is the same date.
-			text = at.UTC().AppendFormat(nil, time.RFC3339)
-		}
-		if f.counts {
-			x.meaning.text(text)
-		}
-	}
-	if f.counts {
-		x.meaning.closeField(true)
+	if kind := dateOf(f.vocabulary, f.name); kind != noDate {
+		x.entry.dated(kind, parseDate(string(text)))
 	}
 	switch {
 	case f.vocabulary == rss && f.name == "guid", f.vocabulary == atom && f.name == "id":

@@ -6,197 +6,243 @@ package document
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/xml"
+	"hash"
 	"slices"
 	"strings"
 
-	"github.com/cespare/xxhash/v2"
+	"github.com/feedpollard/pollard/policy"
 )
 
-// meaning computes the fingerprint of a feed: a hash over what a reader would
-// show, so that two documents which differ only in volatile parts are one version.
+// meaning computes the fingerprint of a feed: a hash of everything in the document
+// but its volatile parts, so that two documents which differ in nothing else are
+// one version. Any other difference is a change that readers have to get.
 //
-// What counts is listed, in [counts]; anything else may change at will:
-// lastBuildDate, the channel's pubDate and the feed's updated, generator, ttl,
-// cloud, counters of comments and views, white space between elements, the
-// prefixes of namespaces, CDATA or entities, the notation of dates.
+// Volatile are the elements and attributes that [volatileElement] and
+// [volatileAttribute] list: dates at which the document was built, the generator,
+// schedule hints, and counters. Neither do comments count, nor white space between
+// elements, the prefixes of namespaces, the order of attributes, and how characters
+// are escaped.
 //
-// The sums make the order irrelevant, of entries and of the fields in each:
-// publishers who build a feed out of an unordered set would otherwise have a new
-// version at every poll, and a reader sorts by date anyway.
+// The order of the entries does not count, because some publishers build a feed out
+// of an unordered set at each request. Everything else is in document order.
+//
+// A forged fingerprint would keep a change from readers. It is therefore made with
+// SHA-256, over an encoding in which each text carries its length: documents that
+// differ cannot look the same to the hash. Entries are hashed one by one, and their
+// sorted hashes become part of the feed's.
 type meaning struct {
-	feed    uint64 // sum of the hashes of the feed's own fields
-	entries uint64 // sum of the hashes of the entries
-	count   uint64
-	entry   uint64 // sum of the hashes of the fields of the open entry
+	feed    hash.Hash // of what is outside of entries
+	entry   hash.Hash // of the open entry; nil outside of entries
+	spare   hash.Hash // for the next entry
+	entries []policy.Fingerprint
+	members [2][]policy.Fingerprint // of the open JSON objects: the feed, and an item
+	encoded []byte                  // of one token, reused
 
-	digest   xxhash.Digest
-	ignoring int    // open elements within the field from the first one that does not count
-	writing  bool   // text was written since the last tag
-	space    []byte // white space that counts if more text follows
+	volatile int    // open elements from the volatile one on; 0 outside of such
+	xhtml    int    // open elements of XHTML, in which white space counts
+	text     []byte // since the last tag
 	sorted   []xml.Attr
 }
 
-// These bytes separate the parts of a field in the hash, so that no two fields
-// with different parts look the same: XML text holds none of them (XML 1.0 section 2.2).
-const (
-	markElement = 0x01
-	markName    = 0x02
-	markValue   = 0x03
-	markText    = 0x04
-	markEnd     = 0x05
-)
+func newMeaning() meaning {
+	return meaning{feed: sha256.New(), spare: sha256.New()}
+}
 
-// counts reports whether a child of a channel or entry belongs to the fingerprint.
-func counts(space vocabulary, name string, attributes []xml.Attr, inEntry bool) bool {
-	switch {
-	case !inEntry && space == rss:
-		return name == "title" || name == "link" || name == "image"
-	case !inEntry && space == atom:
-		return name == "title" || name == "logo" || name == "icon" || name == "link" && isAlternate(attributes)
-	case !inEntry:
-		// A move may be the last change that a feed ever sees.
-		return space == itunes && (name == "image" || name == "new-feed-url")
-	}
+// volatileElement reports whether an element may change without the feed having
+// changed. Dates are the entry's own within entries; on the channel they say when
+// the document was built.
+func volatileElement(space vocabulary, name string, inChannel bool) bool {
 	switch space {
 	case rss:
 		switch name {
-		case "title", "link", "guid", "description", "pubdate", "author", "category", "enclosure", "source":
-			return true
+		case "lastbuilddate", "pubdate", "generator", "ttl", "skiphours", "skipdays":
+			return inChannel
 		}
 	case atom:
-		switch name {
-		case "id", "title", "updated", "published", "issued", "modified", "created",
-			"summary", "content", "author", "contributor", "category":
-			return true
-		case "link":
-			return !strings.EqualFold(attribute(attributes, "rel"), "replies")
-		}
-	case content, dublinCore, itunes, podcasting:
-		return true
+		return inChannel && (name == "updated" || name == "modified" || name == "generator")
+	case dublinCore:
+		return inChannel && (name == "date" || name == "modified")
+	case syndication:
+		return inChannel
+	case slash:
+		return name == "comments" || name == "hit_parade"
+	case threading:
+		return name == "total"
 	case media:
-		return !isVolatile(space, name)
+		// YouTube counts views and ratings in media:community, deep within media:group.
+		return name == "community" || name == "statistics" || name == "starrating"
 	}
 	return false
 }
 
-// isVolatile reports what changes without a change: YouTube counts views and
-// ratings in media:community, deep within media:group.
-func isVolatile(space vocabulary, name string) bool {
-	return space == media && (name == "community" || name == "statistics" || name == "starrating")
+// volatileAttribute reports the same of an attribute: the number of comments at a
+// link, and the date of the last one (RFC 4685 section 4).
+func volatileAttribute(space vocabulary, name string) bool {
+	return space == threading && (name == "count" || name == "updated")
 }
 
-func (m *meaning) openEntry() { m.entry = 0 }
+// The kinds of token in the encoding that is hashed.
+const (
+	tokenStart = iota + 1
+	tokenEnd
+	tokenText
+	tokenInstruction
+	tokenDirective
+	tokenString  // an attribute, or a member of a JSON object that is a string
+	tokenJSON    // a member that is something else
+	tokenElement // an element of a JSON array that is no object
+	tokenList    // hashes in their own order
+)
 
-// closeEntry adds the entry. It hashes the sum once more, lest a field that
-// moves from one entry to another leave the total as it was.
+// write hashes a token: its kind, and its parts with their lengths.
+func (m *meaning) write(kind byte, parts ...string) {
+	b := append(m.encoded[:0], kind)
+	b = binary.AppendUvarint(b, uint64(len(parts)))
+	for _, part := range parts {
+		b = binary.AppendUvarint(b, uint64(len(part)))
+		b = append(b, part...)
+	}
+	m.encoded = b
+	m.hash().Write(b)
+}
+
+// hash is the hash that what follows belongs to.
+func (m *meaning) hash() hash.Hash {
+	if m.entry != nil {
+		return m.entry
+	}
+	return m.feed
+}
+
+// openEntry begins an entry. One within another is a part of it.
+func (m *meaning) openEntry() {
+	m.endText()
+	m.entry = m.spare
+	m.entry.Reset()
+}
+
+// closeEntry ends an entry.
 func (m *meaning) closeEntry() {
-	var b [8]byte
-	m.entries += xxhash.Sum64(binary.LittleEndian.AppendUint64(b[:0], m.entry))
-	m.count++
+	m.endText()
+	m.entries = append(m.entries, sum(m.entry))
+	m.entry = nil
 }
 
-// openField begins a child of a channel or entry.
-func (m *meaning) openField(s *scanner, space vocabulary, name string, attributes []xml.Attr) {
-	m.digest.Reset()
-	m.ignoring = 0
-	m.write(s, space, name, attributes)
-}
+// dropEntry forgets an entry that turns out to be none.
+func (m *meaning) dropEntry() { m.entry = nil }
 
-// openElement begins an element within a field.
-func (m *meaning) openElement(s *scanner, space vocabulary, name string, attributes []xml.Attr) {
-	if m.ignoring > 0 || isVolatile(space, name) {
-		m.ignoring++
+// open begins an element.
+func (m *meaning) open(s *scanner, t xml.StartElement, space vocabulary, inChannel bool) {
+	m.endText()
+	if m.volatile > 0 || volatileElement(space, strings.ToLower(t.Name.Local), inChannel) {
+		m.volatile++
 		return
 	}
-	m.write(s, space, name, attributes)
-}
-
-// write hashes a start tag.
-func (m *meaning) write(s *scanner, space vocabulary, name string, attributes []xml.Attr) {
-	m.mark()
-	_, _ = m.digest.Write([]byte{markElement, byte(space)})
-	_, _ = m.digest.WriteString(name)
-	m.sorted = append(m.sorted[:0], attributes...)
-	slices.SortFunc(m.sorted, func(a, b xml.Attr) int { return cmp.Compare(a.Name.Local, b.Name.Local) })
+	if m.xhtml > 0 || t.Name.Space == "http://www.w3.org/1999/xhtml" {
+		m.xhtml++
+	}
+	m.write(tokenStart, t.Name.Space, t.Name.Local)
+	m.sorted = append(m.sorted[:0], t.Attr...)
+	slices.SortFunc(m.sorted, func(a, b xml.Attr) int {
+		return cmp.Or(cmp.Compare(a.Name.Space, b.Name.Space), cmp.Compare(a.Name.Local, b.Name.Local))
+	})
 	for _, a := range m.sorted {
-		// Of attributes with a namespace, only RDF's point at something: others
-		// are counters (thr:count), or say how to read a text (xml:lang).
-		if isDeclaration(a.Name) || a.Name.Space != "" && s.vocabulary(a.Name.Space) != rdf {
+		if isDeclaration(a.Name) || volatileAttribute(s.vocabulary(a.Name.Space), a.Name.Local) {
 			continue
 		}
-		_, _ = m.digest.Write([]byte{markName})
-		_, _ = m.digest.WriteString(a.Name.Local)
-		_, _ = m.digest.Write([]byte{markValue})
-		_, _ = m.digest.WriteString(a.Value)
+		m.write(tokenString, a.Name.Space, a.Name.Local, a.Value)
 	}
 }
 
-// text hashes a piece of text. White space next to a tag does not count.
-func (m *meaning) text(piece []byte) {
-	if m.ignoring > 0 {
+// close ends the innermost element.
+func (m *meaning) close() {
+	m.endText()
+	if m.volatile > 0 {
+		m.volatile--
 		return
 	}
-	if !m.writing {
-		piece = bytes.TrimLeft(piece, xmlSpace)
-		if len(piece) == 0 {
-			return
-		}
-		m.writing = true
-		_, _ = m.digest.Write([]byte{markText})
+	if m.xhtml > 0 {
+		m.xhtml--
 	}
-	inner := bytes.TrimRight(piece, xmlSpace)
-	if len(inner) > 0 {
-		_, _ = m.digest.Write(m.space)
-		m.space = m.space[:0]
-		_, _ = m.digest.Write(inner)
-	}
-	m.space = append(m.space, piece[len(inner):]...)
+	m.write(tokenEnd)
 }
 
-// mark ends a run of text.
-func (m *meaning) mark() {
-	m.writing = false
-	m.space = m.space[:0]
-}
-
-// closeElement ends an element within a field.
-func (m *meaning) closeElement() {
-	if m.ignoring > 0 {
-		m.ignoring--
-		return
-	}
-	m.mark()
-	_, _ = m.digest.Write([]byte{markEnd})
-}
-
-// closeField ends a child of an entry or else of the feed.
-func (m *meaning) closeField(inEntry bool) {
-	m.mark()
-	if inEntry {
-		m.entry += m.digest.Sum64()
-	} else {
-		m.feed += m.digest.Sum64()
+// aside takes a processing instruction or a document type.
+func (m *meaning) aside(kind byte, parts ...string) {
+	m.endText()
+	if m.volatile == 0 {
+		m.write(kind, parts...)
 	}
 }
 
-// member hashes a member of a JSON object: its name, and its value with the length before it.
-func (m *meaning) member(name string, value []byte, inEntry bool) {
-	m.openField(nil, foreign, name, nil)
-	var b [9]byte
-	b[0] = markValue
-	binary.LittleEndian.PutUint64(b[1:], uint64(len(value)))
-	_, _ = m.digest.Write(b[:])
-	_, _ = m.digest.Write(value)
-	m.closeField(inEntry)
+// addText takes a piece of text. A comment or the border of a CDATA section may
+// have cut a text into pieces.
+func (m *meaning) addText(piece []byte) {
+	if m.volatile == 0 {
+		m.text = append(m.text, piece...)
+	}
+}
+
+// endText hashes the text since the last tag.
+func (m *meaning) endText() {
+	if len(m.text) > 0 && (m.xhtml > 0 || len(bytes.Trim(m.text, xmlSpace)) > 0) {
+		var length [binary.MaxVarintLen64 + 1]byte
+		length[0] = tokenText
+		m.hash().Write(length[:1+binary.PutUvarint(length[1:], uint64(len(m.text)))])
+		m.hash().Write(m.text)
+	}
+	m.text = m.text[:0]
+}
+
+// member takes a member of a JSON object, of the feed itself or else of the open
+// item. Objects have no order. The kind tells strings from other values.
+func (m *meaning) member(kind byte, name string, value []byte) {
+	b := append(m.encoded[:0], kind)
+	b = binary.AppendUvarint(b, uint64(len(name)))
+	b = append(b, name...)
+	b = append(b, value...)
+	m.encoded = b
+	digest, object := sha256.Sum256(b), &m.members[m.depth()]
+	*object = append(*object, policy.Fingerprint(digest[:len(policy.Fingerprint{})]))
+}
+
+// depth is 1 within an entry, 0 outside.
+func (m *meaning) depth() int {
+	if m.entry != nil {
+		return 1
+	}
+	return 0
+}
+
+// closeObject ends the JSON object whose members were taken.
+func (m *meaning) closeObject() {
+	object := &m.members[m.depth()]
+	m.writeSorted(*object)
+	*object = (*object)[:0]
 }
 
 // sum returns the fingerprint of the whole feed.
-func (m *meaning) sum() uint64 {
-	var b [24]byte
-	binary.LittleEndian.PutUint64(b[0:], m.feed)
-	binary.LittleEndian.PutUint64(b[8:], m.count)
-	binary.LittleEndian.PutUint64(b[16:], m.entries)
-	return xxhash.Sum64(b[:])
+func (m *meaning) sum() policy.Fingerprint {
+	m.endText()
+	m.writeSorted(m.entries)
+	return sum(m.feed)
+}
+
+// writeSorted hashes a list of hashes whose order does not count.
+func (m *meaning) writeSorted(list []policy.Fingerprint) {
+	slices.SortFunc(list, func(a, b policy.Fingerprint) int { return bytes.Compare(a[:], b[:]) })
+	m.hash().Write(binary.AppendUvarint([]byte{tokenList}, uint64(len(list))))
+	for i := range list {
+		m.hash().Write(list[i][:])
+	}
+}
+
+// sum is the first half of a hash: 2^64 documents would have to be tried to find two
+// with the same.
+func sum(h hash.Hash) (f policy.Fingerprint) {
+	copy(f[:], h.Sum(nil))
+	return f
 }

@@ -21,6 +21,7 @@ import (
 // are case-sensitive, which decoding into a struct would not be; and a member of
 // the wrong type costs that member, not the feed.
 type jsonReader struct {
+	source  []byte
 	decoder *json.Decoder
 	values  int // in objects and arrays that were looked into
 	value   json.RawMessage
@@ -36,7 +37,7 @@ type jsonReader struct {
 
 // readJSON reads a JSON document, which is a feed if its version says so.
 func readJSON(text []byte, now time.Time) (*policy.Document, error) {
-	j := &jsonReader{decoder: json.NewDecoder(bytes.NewReader(text))}
+	j := &jsonReader{source: text, decoder: json.NewDecoder(bytes.NewReader(text)), meaning: newMeaning()}
 	isObject, err := j.object(j.member)
 	if err == nil && isObject {
 		err = j.end()
@@ -59,6 +60,7 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	doc := &policy.Document{Format: "json", Version: j.version}
 	doc.Hints, doc.Malformed = j.hints.result()
 	doc.Rhythm = rhythm(j.entries, now)
+	j.meaning.closeObject()
 	doc.Fingerprint = j.meaning.sum()
 	return doc, nil
 }
@@ -77,26 +79,30 @@ func (j *jsonReader) end() error {
 
 // member reads a member of the feed itself.
 func (j *jsonReader) member(name string) error {
-	if name == "items" {
-		_, err := j.array(j.item)
+	start := j.decoder.InputOffset()
+	switch name {
+	case "items":
+		isArray, err := j.array(j.item)
+		if err == nil && !isArray {
+			j.hashRaw(tokenJSON, name, start)
+		}
 		return err
-	}
-	if name == "hubs" {
+	case "hubs":
 		isArray, err := j.array(j.hub)
 		if err == nil && !isArray {
 			j.hints.reject(hintHub, "", "hubs is not an array")
 		}
+		j.hashRaw(tokenJSON, name, start)
 		return err
 	}
 	text, err := j.text()
 	if err != nil {
 		return err
 	}
+	j.hash(name, text)
 	switch name {
 	case "version":
 		j.version = feedVersion(string(text))
-	case "title", "home_page_url", "icon", "favicon":
-		j.meaning.member(name, text, false)
 	case "feed_url":
 		target, note := webURL(strings.TrimSpace(string(text)), nil)
 		if note != "" {
@@ -107,6 +113,25 @@ func (j *jsonReader) member(name string) error {
 		j.readExpired()
 	}
 	return nil
+}
+
+// hash makes the value that was read last a part of the fingerprint.
+func (j *jsonReader) hash(name string, text []byte) {
+	kind := byte(tokenJSON)
+	if len(j.value) > 0 && j.value[0] == '"' {
+		kind = tokenString
+	}
+	j.meaning.member(kind, name, text)
+}
+
+// hashRaw does so with a value that was read piece by piece since start, which is
+// behind its name or the value before it.
+func (j *jsonReader) hashRaw(kind byte, name string, start int64) {
+	j.compact.Reset()
+	raw := bytes.TrimLeft(j.source[start:j.decoder.InputOffset()], ":,"+xmlSpace)
+	if json.Compact(&j.compact, raw) == nil {
+		j.meaning.member(kind, name, j.compact.Bytes())
+	}
 }
 
 // feedVersion is the version that a version's URL names; empty where it is no JSON Feed's.
@@ -162,33 +187,35 @@ func (j *jsonReader) hub() error {
 // item reads one of the items; what is no object is none.
 func (j *jsonReader) item() error {
 	var e entry
+	start := j.decoder.InputOffset()
 	j.meaning.openEntry()
 	isObject, err := j.object(func(name string) error {
 		text, err := j.text()
-		if err != nil || len(text) == 0 {
+		if err != nil {
 			return err
 		}
+		j.hash(name, text)
 		switch name {
 		case "id":
 			e.identify(byID, text)
 		case "url":
 			e.identify(byLink, text)
-		case "date_published", "date_modified":
-			if at := parseDate(string(text)); !at.IsZero() {
-				e.dated(map[string]dateKind{"date_published": published, "date_modified": updated}[name], at)
-				text = at.UTC().AppendFormat(nil, time.RFC3339)
-			}
-		case "external_url", "title", "content_html", "content_text", "summary", "image", "banner_image",
-			"author", "authors", "tags", "attachments":
-		default:
-			return nil
+		case "date_published":
+			e.dated(published, parseDate(string(text)))
+		case "date_modified":
+			e.dated(updated, parseDate(string(text)))
 		}
-		j.meaning.member(name, text, true)
 		return nil
 	})
-	if err != nil || !isObject {
+	if err != nil {
 		return err
 	}
+	if !isObject {
+		j.meaning.dropEntry()
+		j.hashRaw(tokenElement, "items", start)
+		return nil
+	}
+	j.meaning.closeObject()
 	j.meaning.closeEntry()
 	j.entries = append(j.entries, e)
 	return nil

@@ -15,7 +15,8 @@ const (
 	atom                            // Atom 0.3 (RFC 4287's forerunner) and 1.0
 	rdf                             // RDF, around RSS 0.90 and 1.0
 	syndication                     // RSS 1.0 module: when a feed is updated
-	content                         // RSS 1.0 module: full texts
+	slash                           // RSS 1.0 module: numbers of comments
+	threading                       // Atom threading (RFC 4685): the same
 	dublinCore                      // elements and terms
 	itunes                          // podcasts
 	podcasting                      // Podcasting 2.0
@@ -40,7 +41,8 @@ var vocabularies = map[string]vocabulary{
 	"purl.org/atom/ns":                                                    atom,
 	"www.w3.org/1999/02/22-rdf-syntax-ns":                                 rdf,
 	"purl.org/rss/1.0/modules/syndication":                                syndication,
-	"purl.org/rss/1.0/modules/content":                                    content,
+	"purl.org/rss/1.0/modules/slash":                                      slash,
+	"purl.org/syndication/thread/1.0":                                     threading,
 	"purl.org/dc/elements/1.0":                                            dublinCore,
 	"purl.org/dc/elements/1.1":                                            dublinCore,
 	"purl.org/dc/terms":                                                   dublinCore,

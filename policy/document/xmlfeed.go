@@ -76,7 +76,7 @@ type xmlReader struct {
 }
 
 func newXMLReader(text []byte, lenient bool) *xmlReader {
-	return &xmlReader{scanner: newScanner(text, lenient), lenient: lenient}
+	return &xmlReader{scanner: newScanner(text, lenient), lenient: lenient, meaning: newMeaning()}
 }
 
 // read reads to the end of the root element and says what it was.
@@ -98,7 +98,12 @@ func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 			if len(x.stack) == 0 && len(bytes.Trim(t, xmlSpace)) > 0 {
 				return nil, notMarkup(x.scanner.text)
 			}
+			x.meaning.addText(t)
 			x.text(t)
+		case xml.ProcInst:
+			x.meaning.aside(tokenInstruction, t.Target, string(t.Inst))
+		case xml.Directive:
+			x.meaning.aside(tokenDirective, string(t))
 		case xml.EndElement:
 			x.end()
 			if len(x.stack) == 0 {
@@ -125,7 +130,8 @@ func (x *xmlReader) failure(err error) error {
 
 // start opens an element.
 func (x *xmlReader) start(t xml.StartElement) error {
-	f := frame{}
+	var parent, f frame
+	space := x.scanner.vocabulary(t.Name.Space)
 	if len(x.stack) == 0 {
 		r, err := x.identify(t)
 		if err != nil {
@@ -133,9 +139,15 @@ func (x *xmlReader) start(t xml.StartElement) error {
 		}
 		f = frame{role: r, base: baseOf(t.Attr, nil)}
 	} else {
-		f = x.child(x.stack[len(x.stack)-1], t)
+		parent = x.stack[len(x.stack)-1]
+		core := x.isCore(space, t.Name.Space)
+		if core {
+			space = x.coreVocabulary()
+		}
+		f = x.child(parent, t, space, core)
 	}
 	x.stack = append(x.stack, f)
+	x.meaning.open(x.scanner, t, space, parent.role == channel)
 	return nil
 }
 
@@ -167,13 +179,9 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 	return ignored, otherRoot(t.Name, x.scanner.text)
 }
 
-// child opens an element inside of another.
-func (x *xmlReader) child(parent frame, t xml.StartElement) frame {
-	space := x.scanner.vocabulary(t.Name.Space)
-	core := x.isCore(space, t.Name.Space)
-	if core {
-		space = x.coreVocabulary()
-	}
+// child opens an element inside of another; core tells whether its namespace is that
+// of the format itself.
+func (x *xmlReader) child(parent frame, t xml.StartElement, space vocabulary, core bool) frame {
 	named := func(name string) bool { return core && strings.EqualFold(t.Name.Local, name) }
 	isEntry := x.doc.Format == "rss" && named("item") || x.doc.Format == "atom" && named("entry")
 
@@ -244,15 +252,13 @@ func (x *xmlReader) end() {
 	depth := len(x.stack)
 	closed := x.stack[depth-1]
 	x.stack = x.stack[:depth-1]
+	x.meaning.close()
 	switch {
 	case closed.role == entryRole:
 		x.meaning.closeEntry()
 		x.entries = append(x.entries, x.entry)
 	case closed.role != fieldRole:
 	case depth > x.field.depth:
-		if x.field.counts {
-			x.meaning.closeElement()
-		}
 		if depth == x.field.depth+1 && x.stack[x.field.depth-2].role == channel {
 			x.hints.part(&x.field)
 		}
@@ -261,9 +267,6 @@ func (x *xmlReader) end() {
 	default:
 		if x.stack[depth-2].role == channel {
 			x.hints.field(&x.field)
-		}
-		if x.field.counts {
-			x.meaning.closeField(false)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestEditionsDifferInMeaning(t *testing.T) {
 			if !f.changes() {
 				t.Error("it cannot be changed")
 			}
-			seen := map[uint64]bool{}
+			seen := map[policy.Fingerprint]bool{}
 			tags := map[string]bool{}
 			for i, at := range []time.Duration{0, 59 * time.Minute, time.Hour, 2*time.Hour + 1, 30 * time.Hour} {
 				e, err := f.at(begin.Add(at))
