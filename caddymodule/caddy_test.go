@@ -1,84 +1,38 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package caddymodule_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/upstream"
 )
-
-func init() {
-	caddy.RegisterModule(failing{})
-	caddy.RegisterNetwork("void", func(context.Context, string, string, string, uint, net.ListenConfig) (any, error) {
-		return &void{done: make(chan struct{})}, nil
-	})
-}
-
-// void is a listener to which nobody connects. Unlike a socket it waits in a way
-// that lets the clock of a bubble go on.
-type void struct {
-	once sync.Once
-	done chan struct{}
-}
-
-func (v *void) Accept() (net.Conn, error) { <-v.done; return nil, net.ErrClosed }
-func (v *void) Close() error              { v.once.Do(func() { close(v.done) }); return nil }
-func (v *void) Addr() net.Addr            { return &net.UnixAddr{Name: "void", Net: "void"} }
-
-// failing is an app that does not start.
-type failing struct{}
-
-func (failing) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "failing", New: func() caddy.Module { return failing{} }}
-}
-func (failing) Start() error { return errors.New("failing as it should") }
-func (failing) Stop() error  { return nil }
-
-// get sends a request to the server of the running configuration.
-func get(t *testing.T, target, client string, header ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	app, err := caddy.ActiveContext().App("http")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequest("GET", target, nil)
-	r.RemoteAddr = net.JoinHostPort(client, "1234")
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	w := httptest.NewRecorder()
-	app.(*caddyhttp.App).Servers["srv0"].ServeHTTP(w, r)
-	return w
-}
 
 // A whole Caddy, from the Caddyfile to the poll: feeds at a path and by URL, also
 // behind handle_path, over a reload, a reload that fails, and the end.
 func TestCaddy(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		web := new(origin)
-		key := "bolt:" + dir
-		engines.LoadOrStore(key, newEngine(dir, upstream.New(upstream.WithTransport(web))))
-		defer engines.Delete(key)
+		web := new(stage.Origin)
+		release, err := poller.Adopt(dir, upstream.New(upstream.WithTransport(web)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer release()
 
 		load := func(interval, apps string) error {
-			config, err := adapt(t, fmt.Sprintf(`{
+			config, err := stage.Adapt(t, fmt.Sprintf(`{
 				admin off
 				persist_config off
 				auto_https off
@@ -108,7 +62,7 @@ func TestCaddy(t *testing.T) {
 			return err
 		}
 		interval := func(path string) string {
-			w := get(t, "http://feeds.test"+path, home)
+			w := stage.Get(t, "http://feeds.test"+path, stage.Home)
 			if w.Code != http.StatusOK {
 				t.Errorf("%s: %d %s", path, w.Code, w.Body)
 			}
@@ -124,7 +78,7 @@ func TestCaddy(t *testing.T) {
 		if got := interval("/feeds/https://two.example/a//b"); got != "max-age=7200" {
 			t.Errorf("by URL: %s", got)
 		}
-		if w := get(t, "http://feeds.test/one.xml", home, "If-None-Match", get(t, "http://feeds.test/one.xml", home).Header().Get("Etag")); w.Code != http.StatusNotModified {
+		if w := stage.Get(t, "http://feeds.test/one.xml", stage.Home, "If-None-Match", stage.Get(t, "http://feeds.test/one.xml", stage.Home).Header().Get("Etag")); w.Code != http.StatusNotModified {
 			t.Errorf("a conditional request got %d", w.Code)
 		}
 		time.Sleep(time.Hour)
@@ -150,7 +104,7 @@ func TestCaddy(t *testing.T) {
 			t.Errorf("after a reload that failed: %s", got)
 		}
 		want := "https://one.example/feed https://two.example/a//b https://one.example/feed https://one.example/feed"
-		if got := strings.Join(web.asked(), " "); got != want {
+		if got := strings.Join(web.Asked(), " "); got != want {
 			t.Errorf("the origins saw %s, want %s", got, want)
 		}
 	})

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule
+package caddymodule_test
 
 import (
 	"bytes"
@@ -12,20 +12,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
 var update = flag.Bool("update", false, "write the JSON of the Caddyfile tests anew")
 
 // separator stands between a Caddyfile and its JSON in testdata/caddyfile.
 const separator = "----------\n"
-
-func adapt(t *testing.T, caddyfile string) ([]byte, error) {
-	t.Helper()
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})
-	return config, err
-}
 
 // Each file in testdata/caddyfile is a Caddyfile, a line of dashes, and the JSON
 // that it stands for. The names of the files are the index.
@@ -41,7 +36,7 @@ func TestCaddyfileToJSON(t *testing.T) {
 				t.Fatal(err)
 			}
 			caddyfile, want, _ := strings.Cut(string(text), separator)
-			config, err := adapt(t, caddyfile)
+			config, err := stage.Adapt(t, caddyfile)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +152,7 @@ func TestCaddyfileErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := adapt(t, tt.caddyfile)
+			_, err := stage.Adapt(t, tt.caddyfile)
 			if err == nil {
 				t.Fatal("it was taken")
 			}

@@ -27,7 +27,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/caddymodule"
+	_ "github.com/feedpollard/pollard/caddymodule"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -46,6 +47,7 @@ type simulation struct {
 	subjects []*subject
 	epoch    time.Time
 	loads    int
+	release  func() error // the engine
 
 	life   atomic.Int64 // of the gateway: counts its starts
 	ending atomic.Bool  // the gateway is being stopped
@@ -112,9 +114,11 @@ func (sim *simulation) start() {
 	// The app finds its engine in the pool by the store's directory. This one polls
 	// the network in memory.
 	client := upstream.New(upstream.WithDial(sim.net.dial), upstream.WithTLS(&tls.Config{RootCAs: sim.roots}))
-	if err := caddymodule.HoldEngine(sim.dir, client); err != nil {
+	release, err := poller.Adopt(sim.dir, client)
+	if err != nil {
 		sim.t.Fatal(err)
 	}
+	sim.release = release
 	sim.life.Add(1)
 	sim.load()
 	sim.ending.Store(false)
@@ -127,7 +131,7 @@ func (sim *simulation) stop() {
 	if err := caddy.Stop(); err != nil {
 		sim.t.Fatal(err)
 	}
-	if err := caddymodule.DropEngine(sim.dir); err != nil {
+	if err := sim.release(); err != nil {
 		sim.t.Error(err)
 	}
 	synctest.Wait()
@@ -231,7 +235,7 @@ func (sim *simulation) refresh(s *subject) {
 	sim.mu.Lock()
 	delete(sim.promises, s.url)
 	sim.mu.Unlock()
-	_, _ = caddymodule.RunningCache().Refresh(sim.t.Context(), s.url)
+	_, _ = runningCache().Refresh(sim.t.Context(), s.url)
 	sim.web.mu.Lock()
 	s.insisted = false
 	sim.web.mu.Unlock()
@@ -241,7 +245,7 @@ func (sim *simulation) refresh(s *subject) {
 // (I9) and hold.
 func (sim *simulation) look() {
 	accounts := make(map[string]cache.Account)
-	for _, a := range caddymodule.RunningCache().Accounts() {
+	for _, a := range runningCache().Accounts() {
 		accounts[a.URL] = a
 	}
 	for _, s := range sim.subjects {
@@ -327,4 +331,10 @@ func certify(t *testing.T, resources []*resource) (tls.Certificate, *x509.CertPo
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, roots
+}
+
+// runningCache is the cache of the configuration in force.
+func runningCache() *cache.Cache {
+	_, c := poller.Running()
+	return c
 }

@@ -1,0 +1,237 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admin is the admin API of the running feed poller.
+package admin
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/readers"
+)
+
+func init() {
+	caddy.RegisterModule(Admin{})
+}
+
+// Admin shows and steers the running feed poller through Caddy's admin endpoint:
+//
+//	GET    /pollard/feeds         all feeds, with the reason why each waits
+//	GET    /pollard/feeds?url=    one of them
+//	POST   /pollard/refresh?url=  polls one, as far as its origin lets; a shielded
+//	                              one is fetched anew for the next reader
+//	DELETE /pollard/feeds?url=    forgets one
+//	GET    /pollard/readers       who polls, how often, how well
+//	GET    /pollard/readers?url=  for one feed
+//	GET    /pollard/stats         figures of the whole
+type Admin struct{}
+
+// CaddyModule returns the Caddy module information.
+func (Admin) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "admin.api.pollard",
+		New: func() caddy.Module { return new(Admin) },
+	}
+}
+
+// Routes returns the admin routes.
+func (Admin) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{
+		{Pattern: "/pollard/feeds", Handler: methods{
+			http.MethodGet:    showFeeds,
+			http.MethodDelete: forgetFeed,
+		}},
+		{Pattern: "/pollard/refresh", Handler: methods{http.MethodPost: refreshFeed}},
+		{Pattern: "/pollard/readers", Handler: methods{http.MethodGet: showReaders}},
+		{Pattern: "/pollard/stats", Handler: methods{http.MethodGet: showStats}},
+	}
+}
+
+// methods serves a route by the request's method, on the running engine: the
+// admin endpoint comes up before the apps, so it cannot hold on to one.
+type methods map[string]func(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error
+
+// ServeHTTP implements [caddy.AdminHandler].
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
+	serve, ok := m[r.Method]
+	if !ok {
+		w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(m)), ", "))
+		return apiError(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not for this", r.Method))
+	}
+	e, c := poller.Running()
+	if c == nil {
+		return apiError(http.StatusServiceUnavailable, errors.New("no feed poller is running: the configuration has neither a pollard app nor a feed_gateway"))
+	}
+	return serve(w, r, e, c)
+}
+
+func showFeeds(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *cache.Cache) error {
+	if !r.URL.Query().Has("url") {
+		return writeJSON(w, c.Accounts())
+	}
+	feed, err := feedParameter(r)
+	if err != nil {
+		return err
+	}
+	account, err := c.Account(feed)
+	if keys := shieldedKeys(c, feed); err != nil && len(keys) > 0 {
+		account, err = c.Account(keys[0])
+	}
+	if err != nil {
+		return apiErrorOf(w, err)
+	}
+	return writeJSON(w, account)
+}
+
+func refreshFeed(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *cache.Cache) error {
+	feed, err := feedParameter(r)
+	if err != nil {
+		return err
+	}
+	keys := shieldedKeys(c, feed)
+	for _, key := range keys {
+		if _, err := c.Expire(key); err != nil {
+			return apiErrorOf(w, err)
+		}
+	}
+	account, err := c.Refresh(r.Context(), feed)
+	if errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0 {
+		account, err = c.Account(keys[0])
+	}
+	if err != nil {
+		return apiErrorOf(w, err)
+	}
+	return writeJSON(w, account)
+}
+
+// shieldedKeys are the keys of a shielded feed and its variants, by the URL under
+// which readers know it, with either scheme. Where no host fits, the path does: a
+// shield that knows no host keeps feeds under its own address. The plain feed, if
+// there is one, comes first.
+func shieldedKeys(c *cache.Cache, feed string) []string {
+	_, known, _ := strings.Cut(feed, "://")
+	var same, samePath []string
+	for _, key := range c.Keys(shieldkey.Prefix) {
+		switch exact, path := shieldkey.Compare(key, known); {
+		case exact:
+			same = append(same, key)
+		case path:
+			samePath = append(samePath, key)
+		}
+	}
+	if len(same) == 0 {
+		same = samePath
+	}
+	// Of the two schemes, the one that was asked for comes first.
+	slices.SortFunc(same, func(a, b string) int {
+		if one, other := strings.Contains(a, ":"+feed), strings.Contains(b, ":"+feed); one != other {
+			if one {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(a, b)
+	})
+	return same
+}
+
+func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
+	o := readers.ReportOptions{About: e.About}
+	if r.URL.Query().Has("url") {
+		feed, err := feedParameter(r)
+		if err != nil {
+			return err
+		}
+		o.Feed = feed
+		if keys := shieldedKeys(c, feed); len(keys) > 0 && !c.Knows(feed) {
+			o.Feed, _, _ = strings.Cut(keys[0], shieldkey.VariantMark)
+		}
+	}
+	return writeJSON(w, e.Ledger.Report(o))
+}
+
+func forgetFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
+	feed, err := feedParameter(r)
+	if err != nil {
+		return err
+	}
+	keys := shieldedKeys(c, feed)
+	if len(keys) == 0 || c.Knows(feed) {
+		keys = append(keys, feed)
+	}
+	for _, key := range keys {
+		if err := e.Forget(r.Context(), c, key); err != nil {
+			return apiErrorOf(w, err)
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// stats are figures of the poller as a whole.
+type stats struct {
+	Version string `json:"version"`
+	Store   string `json:"store"`
+	cache.Totals
+}
+
+func showStats(w http.ResponseWriter, _ *http.Request, e *poller.Engine, c *cache.Cache) error {
+	return writeJSON(w, stats{Version: poller.Version(), Store: e.Store(), Totals: c.Totals()})
+}
+
+// feedParameter returns the canonical URL that the parameter url names.
+func feedParameter(r *http.Request) (string, error) {
+	raw := r.URL.Query().Get("url")
+	if raw == "" {
+		return "", apiError(http.StatusBadRequest, errors.New("the parameter url is missing: expected ?url=<escaped URL of a feed>"))
+	}
+	feed, err := cache.Canonical(raw)
+	if err != nil {
+		return "", apiError(http.StatusBadRequest, err)
+	}
+	return feed, nil
+}
+
+func apiError(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }
+
+func apiErrorOf(w http.ResponseWriter, err error) error {
+	if errors.Is(err, cache.ErrUnknownFeed) {
+		return apiError(http.StatusNotFound, err)
+	}
+	if early, ok := errors.AsType[*cache.TooEarly](err); ok {
+		wait := int64(time.Until(early.Until)/time.Second) + 1
+		w.Header().Set("Retry-After", strconv.FormatInt(max(wait, 1), 10))
+		return apiError(http.StatusTooManyRequests, err)
+	}
+	return apiError(http.StatusInternalServerError, err)
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	body, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		return apiError(http.StatusInternalServerError, fmt.Errorf("encoding the answer: %w", err))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // whoever has left misses nothing
+	return nil
+}
+
+// Interface guards.
+var (
+	_ caddy.AdminRouter  = (*Admin)(nil)
+	_ caddy.AdminHandler = (methods)(nil)
+)

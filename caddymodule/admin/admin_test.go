@@ -1,0 +1,91 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admin_test
+
+import (
+	_ "github.com/feedpollard/pollard/caddymodule/gateway"
+
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+func TestAdminWithoutApp(t *testing.T) {
+	if status, text := stage.Call(t, "GET", "/pollard/feeds"); status != http.StatusServiceUnavailable {
+		t.Errorf("got %d %s", status, text)
+	}
+}
+
+func TestAdmin(t *testing.T) {
+	polls := 0
+	web := func(*http.Request) (int, string, http.Header) {
+		polls++
+		return 200, stage.Sample, http.Header{"Etag": {`"one"`}}
+	}
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+		o.MustLoad("", "", "feed /one.xml https://one.example/feed")
+
+		query := func(feed string) string { return "?url=" + url.QueryEscape(feed) }
+		feeds := func() []string {
+			t.Helper()
+			status, body := stage.Call(t, "GET", "/pollard/feeds")
+			var list []struct {
+				URL        string          `json:"url"`
+				Considered json.RawMessage `json:"considered"`
+			}
+			if err := json.Unmarshal([]byte(body), &list); err != nil || status != 200 || list == nil {
+				t.Fatalf("%d %v: %s", status, err, body)
+			}
+			var urls []string
+			for _, f := range list {
+				urls = append(urls, f.URL)
+				if !strings.HasPrefix(string(f.Considered), "[") {
+					t.Errorf("considered is %s", f.Considered)
+				}
+			}
+			return urls
+		}
+		if got := strings.Join(feeds(), " "); got != "https://one.example/feed" {
+			t.Errorf("at first: %s", got)
+		}
+		stage.Get(t, "http://feeds.test/by-url/https://two.example/feed?key=1", stage.Home)
+		if got := strings.Join(feeds(), " "); got != "https://one.example/feed https://two.example/feed?key=1" {
+			t.Errorf("with a second: %s", got)
+		}
+		steps := []struct {
+			name   string
+			method string
+			target string
+			status int
+			body   string
+		}{
+			{"one feed", "GET", "/pollard/feeds" + query("HTTPS://two.example:443/feed?key=1"), 200, `"winner": "default"`},
+			{"an unknown feed", "GET", "/pollard/feeds" + query("https://three.example/"), 404, "no such feed"},
+			{"no URL", "GET", "/pollard/feeds" + query("three"), 400, "not a feed URL"},
+			{"refresh", "POST", "/pollard/refresh" + query("https://one.example/feed"), 200, `"last_status": 200`},
+			{"refresh too early", "POST", "/pollard/refresh" + query("https://one.example/feed"), 429, "min_interval"},
+			{"refresh nothing", "POST", "/pollard/refresh", 400, "the parameter url is missing"},
+			{"refresh by GET", "GET", "/pollard/refresh" + query("https://one.example/feed"), 405, "method"},
+			{"refresh an unknown feed", "POST", "/pollard/refresh" + query("https://three.example/"), 404, "no such feed"},
+			{"forget", "DELETE", "/pollard/feeds" + query("https://two.example/feed?key=1"), 204, ""},
+			{"forget again", "DELETE", "/pollard/feeds" + query("https://two.example/feed?key=1"), 404, "no such feed"},
+			{"stats", "GET", "/pollard/stats", 200, `"memory_bytes"`},
+		}
+		for _, s := range steps {
+			if status, body := stage.Call(t, s.method, s.target); status != s.status || !strings.Contains(body, s.body) {
+				t.Errorf("%s: got %d %s, want %d %s", s.name, status, body, s.status, s.body)
+			}
+		}
+		if got := strings.Join(feeds(), " "); got != "https://one.example/feed" {
+			t.Errorf("at last: %s", got)
+		}
+		if polls != 2 {
+			t.Errorf("%d polls, want 2", polls)
+		}
+	})
+}

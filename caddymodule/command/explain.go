@@ -1,0 +1,299 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+func explainCommand() *cobra.Command {
+	var o explainOptions
+	cmd := &cobra.Command{
+		Use:   "explain <file or URL>",
+		Short: "Explains when a feed would be polled next, and why",
+		Long: `Explains what a feed says about polling it, and when the next poll would be.
+
+A URL is asked once. A file (or - for the standard input) is taken as the body of
+an answer that the flags describe. With a status other than 200, it is the version
+that was served before.
+
+Without --config the default rules hold, otherwise those that the Caddyfile has
+for the URL; for a file, those for the URL that the feed gives as its own.`,
+		Example: `  pollard feeds explain https://example.com/feed.xml
+  pollard feeds explain feed.xml --header 'Cache-Control: max-age=7200'
+  pollard feeds explain feed.xml --status 503 --header 'Retry-After: 3600' --json`,
+		Args: exactArgs(1, "one file or URL"),
+		RunE: run(func(cmd *cobra.Command, args []string) error {
+			return o.run(cmd.Context(), args[0], cmd.InOrStdin(), cmd.OutOrStdout())
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.now, "now", "", "the time of the answer (RFC 3339), in place of the present")
+	flags.IntVar(&o.status, "status", http.StatusOK, "the status of the answer that a file is the body of")
+	flags.StringArrayVar(&o.headers, "header", nil, "a header field of that answer, as 'Name: value'; repeatable")
+	flags.StringVar(&o.config, "config", "", "a Caddyfile (or Caddy's JSON), for its rules")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+// explainOptions are the flags of `feeds explain`, as given.
+type explainOptions struct {
+	now     string
+	status  int
+	headers []string
+	config  string
+	json    bool
+}
+
+// explanation is the JSON form of what the command prints.
+type explanation struct {
+	Format   string          `json:"format,omitempty"`
+	Version  string          `json:"version,omitempty"`
+	Entries  *int            `json:"entries,omitempty"`
+	Newest   time.Time       `json:"newest,omitzero"`
+	Hints    policy.Hints    `json:"hints"`
+	Decision decisionSummary `json:"decision"`
+	Problem  string          `json:"problem,omitempty"`
+}
+
+// decisionSummary is a decision in whole seconds. After a 410 there is neither an
+// interval nor a next poll.
+type decisionSummary struct {
+	IntervalSeconds *int64        `json:"interval_seconds,omitempty"`
+	NextPoll        time.Time     `json:"next_poll,omitzero"`
+	Winner          string        `json:"winner"`
+	Considered      []policy.Term `json:"considered"`
+}
+
+func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, out io.Writer) error {
+	now := time.Now()
+	if o.now != "" {
+		var err error
+		if now, err = time.Parse(time.RFC3339, o.now); err != nil {
+			return wrongUsage("--now %q: expected a time such as 2026-11-21T08:00:00Z", o.now)
+		}
+	}
+	header, err := parseHeader(o.headers)
+	if err != nil {
+		return err
+	}
+	if o.status < 100 || o.status > 599 {
+		return wrongUsage("--status %d: expected one from 100 to 599", o.status)
+	}
+	app, err := poller.Resolve(nil)
+	if err != nil {
+		return err
+	}
+	if o.config != "" {
+		if app, err = appOfConfig(o.config); err != nil {
+			return err
+		}
+	}
+	var x subject
+	if isURL(what) {
+		if o.status != http.StatusOK || len(header) > 0 {
+			return wrongUsage("--status and --header describe the answer that a file is the body of; %s answers for itself", what)
+		}
+		x, err = askOrigin(ctx, app, what)
+		if o.now != "" {
+			x.answer.At = now
+		}
+	} else {
+		x, err = readAnswer(ctx, app, what, stdin, o.status, header, now)
+	}
+	if err != nil {
+		return err
+	}
+	e, d := x.explain()
+	if err := o.print(out, e, d); err != nil {
+		return fmt.Errorf("writing the explanation: %w", err)
+	}
+	if e.Problem != "" {
+		return errors.New(e.Problem)
+	}
+	return nil
+}
+
+func (o *explainOptions) print(out io.Writer, e explanation, d policy.Decision) error {
+	if !o.json {
+		return e.writeText(out, d)
+	}
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "\t")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(e)
+}
+
+// subject is an answer to be explained.
+type subject struct {
+	rules    policy.Rules
+	history  policy.History // before the answer
+	answer   policy.Answer
+	document *policy.Document // of the answer, or of the version before it
+	problem  string
+}
+
+// explain decides as the gateway would, without chance.
+func (x subject) explain() (explanation, policy.Decision) {
+	learned := x.document
+	if x.answer.Status != http.StatusOK {
+		learned = nil
+	}
+	history := x.history.Learn(x.answer, learned)
+	d := policy.Decide(x.rules, history, x.answer, x.answer.At, 0)
+	e := explanation{Problem: x.problem, Decision: decisionSummary{Winner: d.Winner, Considered: d.Considered}}
+	if e.Decision.Considered == nil {
+		e.Decision.Considered = []policy.Term{}
+	}
+	if d.Next.Before(policy.Never) {
+		seconds := int64((d.Interval + time.Second - 1) / time.Second)
+		e.Decision.IntervalSeconds = &seconds
+		e.Decision.NextPoll = d.Next.UTC().Add(time.Second - 1).Truncate(time.Second)
+	}
+	if doc := x.document; doc != nil {
+		e.Format, e.Version, e.Hints = doc.Format, doc.Version, doc.Hints
+		e.Entries, e.Newest = &doc.Rhythm.Entries, doc.Rhythm.Newest
+		if !e.Newest.IsZero() {
+			e.Newest = e.Newest.UTC()
+		}
+	}
+	return e, d
+}
+
+// askOrigin polls a URL once. Private addresses may be reached: here it is the
+// operator who asks, not a reader of a gateway.
+func askOrigin(ctx context.Context, app *poller.App, raw string) (subject, error) {
+	feed, err := cache.Canonical(raw)
+	if err != nil {
+		return subject{}, wrongUsage("%v", err)
+	}
+	client := upstream.New()
+	defer client.Close()
+	s := app.Upstream()
+	s.Version = poller.Version()
+	s.Private = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+	client.Apply(s)
+	x := subject{rules: app.RulesFor(feed)}
+	x.answer = client.Poll(ctx, policy.Ask{URL: feed, Timeout: x.rules.Timeout, MaxBody: x.rules.MaxBody})
+	x.judge(x.answer.Body)
+	return x, nil
+}
+
+// readAnswer makes the answer that a file and flags describe. The real client
+// classifies it, with the file in the place of the network.
+func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Reader, status int, header http.Header, now time.Time) (subject, error) {
+	var body []byte
+	var err error
+	if path == "-" {
+		body, err = io.ReadAll(stdin)
+	} else {
+		body, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return subject{}, err // names the path already
+	}
+	const nowhere, prefix = "http://file.invalid/", "file.invalid: "
+	ask := policy.Ask{URL: nowhere}
+	x := subject{rules: app.Rules()}
+	if before, err := document.Read(body, header.Get("Content-Type"), now); err == nil {
+		if self, err := cache.Canonical(before.Hints.Self); err == nil {
+			x.rules = app.RulesFor(self)
+		}
+		if status != http.StatusOK {
+			x.document = before
+			x.history = x.history.Learn(policy.Answer{At: now, Status: http.StatusOK, Header: http.Header{}}, before)
+		}
+	}
+	if status == http.StatusNotModified {
+		ask.Validators = policy.Validators{URL: nowhere, ETag: `"of the version before"`}
+	}
+	ask.MaxBody = x.rules.MaxBody
+	client := upstream.New(upstream.WithTransport(described{status, header, body}))
+	defer client.Close()
+	x.answer = client.Poll(ctx, ask)
+	x.answer.Asked, x.answer.At = now, now
+	x.answer.NotBefore, x.answer.Holder = time.Time{}, "" // of a host that does not exist
+	if status == http.StatusOK || x.document == nil && len(body) > 0 {
+		x.judge(body)
+		x.problem = strings.TrimPrefix(x.problem, prefix)
+	}
+	return x, nil
+}
+
+// judge reads the document, and makes a failure of what is none.
+func (x *subject) judge(body []byte) {
+	if x.answer.Failure != policy.FailureNone && (x.answer.Status == http.StatusOK || len(body) == 0) {
+		x.problem = string(x.answer.Failure)
+		if x.answer.Err != nil {
+			x.problem = x.answer.Err.Error()
+		}
+		return
+	}
+	if x.answer.Status == http.StatusOK {
+		body = x.answer.Body // decoded
+	}
+	d, err := document.Read(body, x.answer.Header.Get("Content-Type"), x.answer.At)
+	if err == nil {
+		x.document = d
+		return
+	}
+	x.problem = err.Error()
+	if x.answer.Failure == policy.FailureNone {
+		x.answer.Failure, x.answer.Err = policy.FailureNotFeed, err
+	}
+}
+
+// described is a transport with one answer, which was described in advance.
+type described struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		Status:     fmt.Sprintf("%d %s", d.status, http.StatusText(d.status)),
+		StatusCode: d.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: d.header.Clone(), Request: r,
+		Body: io.NopCloser(bytes.NewReader(d.body)), ContentLength: int64(len(d.body)),
+	}, nil
+}
+
+// parseHeader reads fields given as "Name: value". A value may hold commas, and a
+// field may occur twice.
+func parseHeader(fields []string) (http.Header, error) {
+	h := make(http.Header)
+	for _, field := range fields {
+		name, value, ok := strings.Cut(field, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(field, "\r\n") {
+			return nil, wrongUsage("--header %q: expected 'Name: value'", field)
+		}
+		h.Add(name, strings.TrimSpace(value))
+	}
+	return h, nil
+}
+
+func isURL(s string) bool {
+	scheme, _, found := strings.Cut(s, "://")
+	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+}

@@ -1,0 +1,214 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard" // the directives of Caddyfiles
+
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+const hinted = `<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel><title>T</title><link>https://example.com/</link>` +
+	`<atom:link rel="self" href="https://example.com/feed.xml"/><ttl>120</ttl><skipHours><hour>24</hour><hour>11</hour></skipHours><skipDays><day>Sunday</day></skipDays>` +
+	`<item><title>One</title><link>https://example.com/1</link><pubDate>Fri, 20 Nov 2026 10:00:00 GMT</pubDate></item></channel></rss>`
+
+// explainArgs runs `feeds explain` and returns what it prints, and its exit code.
+func explainArgs(t *testing.T, stdin string, args ...string) (out string, code int) {
+	t.Helper()
+	return runCommand(t, explainCommand(), stdin, args...)
+}
+
+// runCommand runs a command and returns what it prints, and its exit code.
+func runCommand(t *testing.T, cmd *cobra.Command, stdin string, args ...string) (out string, code int) {
+	t.Helper()
+	cmd.SetFlagErrorFunc(usageError)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	var printed bytes.Buffer
+	cmd.SetOut(&printed)
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	if err == nil {
+		return printed.String(), exitDone
+	}
+	// Caddy's type for exit codes above 1 is not exported. It is the outermost then.
+	two := usageError(cmd, errors.New("any"))
+	if reflect.TypeOf(err) == reflect.TypeOf(two) {
+		return printed.String(), exitUsage
+	}
+	return printed.String(), exitFailed
+}
+
+func TestExplainJSON(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(`{
+	pollard {
+		min_interval 3h
+		host *.example.org {
+			min_interval 4h
+		}
+	}
+}
+http://feeds.test {
+	handle_path /x/* {
+		feed_gateway {
+			feed /a.xml https://example.com/feed.xml {
+				min_interval 5h
+			}
+			feed /b.xml {env.POLLARD_TEST_UNSET}
+		}
+	}
+}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := strings.ReplaceAll(hinted, "example.com", "www.example.org")
+	tests := []struct {
+		name string
+		body string
+		args []string
+		code int
+		want map[string]any // of the decision, and problem
+	}{
+		{"a document alone", hinted, nil, 0, map[string]any{"winner": "ttl", "interval_seconds": 7200.0, "next_poll": "2026-11-21T10:00:00Z"}},
+		{"a longer header", hinted, []string{"--header", "Cache-Control: public, max-age=10000"}, 0, map[string]any{"winner": "max-age", "interval_seconds": 10000.0}},
+		{"out of skipHours", hinted, []string{"--header", "Cache-Control: max-age=10800"}, 0, map[string]any{"winner": "skip-hours", "next_poll": "2026-11-21T12:00:00Z"}},
+		{"another answer before it", hinted, []string{"--status", "503", "--header", "Retry-After: 18000"}, 0, map[string]any{"winner": "retry-after", "interval_seconds": 18000.0}},
+		{"not modified", hinted, []string{"--status", "304"}, 0, map[string]any{"winner": "ttl", "interval_seconds": 7200.0}},
+		{"gone", hinted, []string{"--status", "410"}, 0, map[string]any{"winner": "gone", "interval_seconds": nil, "next_poll": nil}},
+		{"two fields of one name", hinted, []string{"--header", "Cache-Control: no-cache", "--header", "Cache-Control: max-age=10000"}, 0, map[string]any{"winner": "max-age"}},
+		{"rules of a feed", hinted, []string{"--config", config}, 0, map[string]any{"winner": "floor", "interval_seconds": 5 * 3600.0}},
+		{"rules of a host", other, []string{"--config", config}, 0, map[string]any{"winner": "floor", "interval_seconds": 4 * 3600.0}},
+		{"rules for all", stage.Sample, []string{"--config", config, "--header", "Cache-Control: max-age=60"}, 0, map[string]any{"winner": "floor", "interval_seconds": 3 * 3600.0}},
+		{"no feed", "<!DOCTYPE html><html></html>", nil, 1, map[string]any{"winner": "back-off", "problem": "not a feed: an HTML page"}},
+		{"nothing", "", nil, 1, map[string]any{"winner": "back-off", "problem": "status 200 without a body"}},
+		{"an error page", "<html></html>", []string{"--status", "404"}, 1, map[string]any{"winner": "back-off", "problem": "not a feed: an HTML page"}},
+		{"nothing, not modified", "", []string{"--status", "304", "--header", "Cache-Control: max-age=7200"}, 0, map[string]any{"winner": "max-age", "interval_seconds": 7200.0}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"-", "--json", "--now", "2026-11-21T08:00:00Z"}, tt.args...)
+			out, code := explainArgs(t, tt.body, args...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			var got map[string]any
+			if err := json.Unmarshal([]byte(out), &got); err != nil {
+				t.Fatalf("%v in %s", err, out)
+			}
+			decision, _ := got["decision"].(map[string]any)
+			for key, want := range tt.want {
+				value := decision[key]
+				if key == "problem" {
+					value = got[key]
+				}
+				if value != want {
+					t.Errorf("%s is %v, want %v, in %s", key, value, want, out)
+				}
+			}
+			if _, list := decision["considered"].([]any); !list {
+				t.Errorf("considered is no list in %s", out)
+			}
+			if again, _ := explainArgs(t, tt.body, args...); again != out {
+				t.Error("a second time gives something else")
+			}
+		})
+	}
+}
+
+func TestExplainFields(t *testing.T) {
+	out, _ := explainArgs(t, hinted, "-", "--json", "--now", "2026-11-21T08:00:00Z")
+	var got map[string]any
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	delete(got, "decision")
+	left, err := json.Marshal(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"entries":1,"format":"rss","hints":{"self":"https://example.com/feed.xml","skip_days":["Sunday"],"skip_hours":[0,11],"ttl_minutes":120},"newest":"2026-11-20T10:00:00Z","version":"2.0"}`
+	if string(left) != want {
+		t.Errorf("got\n%s\nwant\n%s", left, want)
+	}
+}
+
+func TestExplainText(t *testing.T) {
+	out, code := explainArgs(t, hinted, "-", "--now", "2026-11-21T08:00:00Z", "--header", "Cache-Control: max-age=10800")
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"RSS 2.0, 1 entry, the newest of 2026-11-20T10:00:00Z.",
+		"hours (GMT) in which it is not to be polled",
+		"Sunday",
+		"given: max-age=10800",
+		"Next poll: 2026-11-21T12:00:00Z, 4h after this answer, because of skip-hours (hours in which the feed is not to be polled).",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+func TestExplainURL(t *testing.T) {
+	var requests int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		if r.URL.Path != "/feed.xml" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "max-age=9000")
+		w.Write([]byte(stage.Sample))
+	}))
+	defer server.Close()
+	out, code := explainArgs(t, "", server.URL+"/feed.xml", "--json")
+	if code != exitDone || !strings.Contains(out, `"winner": "max-age"`) || requests != 1 {
+		t.Errorf("exit code %d after %d requests: %s", code, requests, out)
+	}
+	out, code = explainArgs(t, "", server.URL+"/nothing", "--json")
+	if code != exitFailed || !strings.Contains(out, "404") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+func TestExplainUsage(t *testing.T) {
+	tests := []struct {
+		name string
+		args []string
+		code int
+	}{
+		{"no argument", nil, exitUsage},
+		{"two arguments", []string{"a", "b"}, exitUsage},
+		{"unknown flag", []string{"-", "--frob"}, exitUsage},
+		{"time", []string{"-", "--now", "noon"}, exitUsage},
+		{"status", []string{"-", "--status", "99"}, exitUsage},
+		{"status in words", []string{"-", "--status", "gone"}, exitUsage},
+		{"header", []string{"-", "--header", "max-age=1"}, exitUsage},
+		{"flags of a file with a URL", []string{"https://example.com/", "--status", "304"}, exitUsage},
+		{"no such file", []string{"testdata/none.xml"}, exitFailed},
+		{"no such config", []string{"-", "--config", "testdata/none"}, exitFailed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if out, code := explainArgs(t, hinted, tt.args...); code != tt.code || out != "" {
+				t.Errorf("exit code %d, want %d; printed %q", code, tt.code, out)
+			}
+		})
+	}
+}

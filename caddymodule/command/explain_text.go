@@ -1,0 +1,184 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/refusal"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// writeText writes the explanation for people who have never read about hints.
+func (e explanation) writeText(out io.Writer, d policy.Decision) error {
+	var b strings.Builder
+	e.writeFeed(&b)
+	e.writeConsidered(&b)
+	e.writeDecision(&b, d)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// writeFeed says what the document is, and what stands in it.
+func (e explanation) writeFeed(b *strings.Builder) {
+	switch {
+	case e.Format == "":
+		fmt.Fprintf(b, "Problem: %s\n", e.Problem)
+		return
+	case e.Newest.IsZero():
+		fmt.Fprintf(b, "%s, %s, without usable dates.\n", e.formatName(), entries(*e.Entries))
+	default:
+		fmt.Fprintf(b, "%s, %s, the newest of %s.\n", e.formatName(), entries(*e.Entries), e.Newest.Format(time.RFC3339))
+	}
+	facts := e.hintFacts()
+	if len(facts) == 0 {
+		fmt.Fprint(b, "\nThe document says nothing about polling.\n")
+		return
+	}
+	fmt.Fprint(b, "\nThe document says:\n")
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, f := range facts {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", f.name, f.value, f.meaning)
+	}
+	table.Flush() // a Builder cannot fail
+}
+
+func (e explanation) formatName() string {
+	name := map[string]string{"rss": "RSS", "atom": "Atom", "json": "JSON Feed"}[e.Format]
+	if name == "" {
+		name = e.Format
+	}
+	return strings.TrimSpace(name + " " + e.Version)
+}
+
+func entries(n int) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
+}
+
+// fact is a hint with what it means.
+type fact struct{ name, value, meaning string }
+
+func (e explanation) hintFacts() (facts []fact) {
+	h := e.Hints
+	add := func(name, value, meaning string) {
+		facts = append(facts, fact{name, refusal.OneLine(value), meaning})
+	}
+	if h.TTL != nil {
+		add("ttl", fmt.Sprint(*h.TTL), "minutes for which a copy is good")
+	}
+	if len(h.SkipHours) > 0 {
+		add("skipHours", strings.Trim(fmt.Sprint(h.SkipHours), "[]"), "hours (GMT) in which it is not to be polled")
+	}
+	if len(h.SkipDays) > 0 {
+		add("skipDays", strings.Join(h.SkipDays, " "), "days (GMT) on which it is not to be polled")
+	}
+	if h.SyPeriod != "" || h.SyFrequency != nil {
+		value := h.SyPeriod
+		if h.SyFrequency != nil {
+			value = strings.TrimSpace(fmt.Sprintf("%s, %d times", value, *h.SyFrequency))
+		}
+		add("sy:updatePeriod", strings.TrimPrefix(value, ", "), "how often it is updated")
+	}
+	if u := h.UpdateFrequency; u != nil {
+		add("updateFrequency", strings.TrimSpace(u.Text+" "+u.RRule), "when episodes appear")
+	}
+	if h.Complete || h.UpdateFrequency != nil && h.UpdateFrequency.Complete {
+		add("complete", "yes", "no more episodes are expected")
+	}
+	if h.Expired {
+		add("expired", "true", "no more entries are expected")
+	}
+	if h.NewFeedURL != "" {
+		add("new-feed-url", h.NewFeedURL, "the feed is moving there")
+	}
+	for _, hub := range h.Hubs {
+		add("hub", hub, "tells of new entries by itself (WebSub)")
+	}
+	return facts
+}
+
+// writeConsidered lists the terms of the decision.
+func (e explanation) writeConsidered(b *strings.Builder) {
+	if len(e.Decision.Considered) == 0 {
+		return
+	}
+	fmt.Fprint(b, "\nConsidered (* shaped the result):\n")
+	table := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, t := range e.Decision.Considered {
+		mark, length := " ", "-"
+		if t.Used {
+			mark = "*"
+		}
+		if t.Seconds > 0 {
+			length = config.FormatDuration(time.Duration(t.Seconds) * time.Second)
+		}
+		remarks := hintMeaning(t.Hint)
+		if t.Raw != "" {
+			remarks = join("; ", remarks, fmt.Sprintf("given: %s", refusal.OneLine(t.Raw)))
+		}
+		fmt.Fprintf(table, "%s %s\t%s\t%s\n", mark, t.Hint, length, join("; ", remarks, t.Note))
+	}
+	table.Flush() // a Builder cannot fail
+}
+
+func join(sep, a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + sep + b
+}
+
+// writeDecision says when the next poll is.
+func (e explanation) writeDecision(b *strings.Builder, d policy.Decision) {
+	if e.Decision.IntervalSeconds == nil {
+		fmt.Fprint(b, "\nNext poll: never, as the origin says that the feed is gone. `feeds refresh` tries again.\n")
+		return
+	}
+	fmt.Fprintf(b, "\nNext poll: %s, %s after this answer, because of %s",
+		e.Decision.NextPoll.Format(time.RFC3339), config.FormatDuration(d.Interval.Round(time.Second)), d.Winner)
+	if meaning := hintMeaning(d.Winner); meaning != "" {
+		fmt.Fprintf(b, " (%s)", meaning)
+	}
+	fmt.Fprint(b, ".\n")
+}
+
+// hintMeaning says in a few words what a term of a decision is, "" for one that is
+// not known.
+func hintMeaning(hint string) string {
+	return map[string]string{
+		policy.HintSMaxAge:         "how long the answer is good for a shared cache (Cache-Control)",
+		policy.HintMaxAge:          "how long the answer is good (Cache-Control)",
+		policy.HintExpires:         "until when the answer is good",
+		policy.HintCacheControl:    "Cache-Control without a length of time",
+		policy.HintTTL:             "the RSS ttl, in minutes",
+		policy.HintSy:              "the syndication module's period and frequency",
+		policy.HintUpdateFrequency: "the podcast's own schedule",
+		policy.HintRhythm:          "how often entries appear",
+		policy.HintDefault:         "default_interval: nothing says anything else",
+		policy.HintComplete:        "the feed is complete",
+		policy.HintFloor:           "min_interval: never more often than this",
+		policy.HintUnvalidated:     "unvalidated_interval: each poll costs a whole download",
+		policy.HintCap:             "max_interval: hints cannot ask for more",
+		policy.HintInterval:        "the interval that failures double",
+		policy.HintBackOff:         "a pause that doubles with each failure",
+		policy.HintUnasked:         "304 to a request that was not conditional",
+		policy.HintJitter:          "chance, so that feeds do not fall into step",
+		policy.HintSkipHours:       "hours in which the feed is not to be polled",
+		policy.HintSkipDays:        "days on which the feed is not to be polled",
+		policy.HintRetryAfter:      "the origin asks to be left alone until then",
+		policy.HintRateLimit:       "the origin's limit of requests is used up",
+		policy.HintHostCooldown:    "the whole host has a pause",
+		policy.HintHostSlot:        "the gap between two polls of a host",
+		policy.HintPause:           "nothing was sent",
+		policy.HintGone:            "the origin says that the feed is gone",
+	}[hint]
+}

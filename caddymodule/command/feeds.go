@@ -1,0 +1,85 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is the command feeds of the command line.
+package command
+
+import (
+	"errors"
+	"fmt"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+)
+
+// The exit codes of the commands below `feeds`.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "feeds",
+		Usage: "<command>",
+		Short: "Explains how feeds are polled",
+		Long: `Explains how feeds are polled. Each command has its own help.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.`,
+		CobraFunc: func(feeds *cobra.Command) {
+			feeds.Args = cobra.ArbitraryArgs
+			feeds.RunE = func(cmd *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return cmd.Help()
+				}
+				return usageError(cmd, fmt.Errorf("unknown command %q: see `feeds --help`", args[0]))
+			}
+			feeds.SetFlagErrorFunc(usageError)
+			feeds.AddCommand(explainCommand(), replayCommand())
+		},
+	})
+}
+
+// run makes a command's function of one that returns an exit code. An error
+// without a code of its own means that the command failed.
+func run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := f(cmd, args)
+		code := exitDone
+		if err != nil {
+			code = exitFailed
+		}
+		if _, wrong := errors.AsType[*usage](err); wrong {
+			code = exitUsage
+		}
+		return exit(cmd, code, err)
+	}
+}
+
+// usage is an error of whoever typed the command.
+type usage struct{ error }
+
+func wrongUsage(format string, args ...any) error {
+	return &usage{fmt.Errorf(format, args...)}
+}
+
+// exactArgs is [cobra.ExactArgs] with the right exit code.
+func exactArgs(n int, expected string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == n {
+			return nil
+		}
+		return usageError(cmd, fmt.Errorf("expected %s, got %d arguments", expected, len(args)))
+	}
+}
+
+func usageError(cmd *cobra.Command, err error) error { return exit(cmd, exitUsage, err) }
+
+// exit returns the error that makes Caddy's main function end with a code. Only
+// Caddy's own wrapper can make it.
+func exit(cmd *cobra.Command, code int, err error) error {
+	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) {
+		return code, err
+	})(cmd, nil)
+}

@@ -1,0 +1,207 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/shield"
+	"github.com/feedpollard/pollard/readers/replay"
+)
+
+func replayCommand() *cobra.Command {
+	var o replayOptions
+	cmd := &cobra.Command{
+		Use:   "replay --log <access.log> --feed <file>",
+		Short: "Tells from an access log what an origin would have seen behind Pollard",
+		Long: `Runs an access log through the real engine on the log's own clock, and tells what
+the origin would have seen, and what readers would have been sent.
+
+The log is in the combined format or in Caddy's JSON, plain or gzip; - is the
+standard input. Lines for other paths are passed over.
+
+The origin is a model that serves the feed given, with an ETag and a
+Last-Modified unless --header says otherwise ('ETag:' without a value removes it),
+and gives it a new entry every so often. Its bytes are status line, header fields
+and body with gzip, as HTTP/1.1 sends them; those of readers likewise, without
+header fields where the log counts bodies alone.
+
+The combined format does not hold what readers sent. A 304 means a conditional
+request, a 200 one without conditions, and an answer of at least 60 % of the
+feed's size that compression was not accepted. Readers go on as they did,
+whatever they are told.
+
+Without --config the feed is behind a feed_shield without options. With it, behind
+the first feed_shield of the Caddyfile whose path matcher admits --path, with its
+policy lines and its defend block; where there is none, behind the feed_gateway
+that has the feed, by the URL that the feed gives as its own.`,
+		Example: `  pollard feeds replay --log access.log --feed feed.xml --path /feed.xml
+  zcat access.log.*.gz | pollard feeds replay --log - --feed feed.xml --config Caddyfile
+  pollard feeds replay --log access.log --feed feed.xml --header 'Cache-Control: max-age=7200' --json`,
+		Args: exactArgs(0, "flags only"),
+		RunE: run(func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.log, "log", "", "the access log, or - for the standard input")
+	flags.StringVar(&o.feed, "feed", "", "a file with the feed")
+	flags.StringVar(&o.path, "path", "", "the feed's path in the log; default: the one that is asked for most at its beginning")
+	flags.StringArrayVar(&o.headers, "header", nil, "a header field of the origin's answers, as 'Name: value'; repeatable")
+	flags.StringVar(&o.changeEvery, "change-every", "30d", "how often the feed gets a new entry; 0: never")
+	flags.StringVar(&o.config, "config", "", "a Caddyfile (or Caddy's JSON), for its rules")
+	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	return cmd
+}
+
+// replayOptions are the flags of `feeds replay`, as given.
+type replayOptions struct {
+	log, feed, path string
+	headers         []string
+	changeEvery     string
+	config          string
+	json            bool
+}
+
+func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io.Writer) error {
+	r, err := o.resolve()
+	if err != nil {
+		return err
+	}
+	log, size, err := openLog(o.log, stdin)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if terminal := isTerminal(stderr); terminal || !o.json {
+		r.Progress = (&progress{out: stderr, size: size, terminal: terminal}).show
+	}
+	report, err := replay.Run(ctx, log, r)
+	if err != nil {
+		return err
+	}
+	if !o.json {
+		err = report.WriteText(out)
+	} else {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "\t")
+		enc.SetEscapeHTML(false)
+		err = enc.Encode(report)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// resolve makes a replay's options of the flags.
+func (o *replayOptions) resolve() (r replay.Options, err error) {
+	switch {
+	case o.log == "":
+		return r, wrongUsage("--log is missing: give an access log, or - for the standard input")
+	case o.feed == "":
+		return r, wrongUsage("--feed is missing: give a file with the feed that was asked for")
+	case o.path != "" && !strings.HasPrefix(o.path, "/"):
+		return r, wrongUsage("--path %q: expected one such as /feed.xml", o.path)
+	}
+	if o.changeEvery != "0" {
+		every, err := config.ParseDuration(o.changeEvery)
+		if err != nil {
+			return r, wrongUsage("--change-every: %v", err)
+		}
+		r.ChangeEvery = time.Duration(every)
+	}
+	if r.Header, err = parseHeader(o.headers); err != nil {
+		return r, err
+	}
+	r.Path, _, _ = strings.Cut(o.path, "?") // a line's own query does not matter either
+	if r.Feed, err = os.ReadFile(o.feed); err != nil {
+		return r, err // names the path already
+	}
+	r.Rules = shield.DefaultRules()
+	if o.config != "" {
+		err = o.configure(&r)
+	}
+	return r, err
+}
+
+// openLog opens a log, and tells its size in bytes where it has one; 0: not known.
+func openLog(path string, stdin io.Reader) (io.ReadCloser, int64, error) {
+	if path == "-" {
+		return io.NopCloser(stdin), 0, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err // names the path already
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder: expected an access log", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return f, 0, nil
+	}
+	return f, info.Size(), nil
+}
+
+// isTerminal reports whether a person watches what is written.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// progress shows how far a replay has come: in place on a terminal, in lines of
+// their own elsewhere, where it takes long.
+type progress struct {
+	out      io.Writer
+	size     int64 // of the log, in bytes; 0: not known
+	terminal bool
+	shown    time.Duration // when it was shown last
+}
+
+func (p *progress) show(at replay.Progress) {
+	pause := 10 * time.Second
+	if p.terminal {
+		pause = time.Second / 2
+	}
+	if at.Done {
+		if p.terminal && p.shown > 0 {
+			fmt.Fprint(p.out, "\r\x1b[K")
+		}
+		return
+	}
+	if at.Elapsed-p.shown < pause {
+		return
+	}
+	p.shown = at.Elapsed
+	done := humanize.IBytes(uint64(at.Taken))
+	if p.size > 0 {
+		done += fmt.Sprintf(" of %s (%.0f %%)", humanize.IBytes(uint64(p.size)), 100*float64(at.Taken)/float64(p.size))
+	}
+	text := fmt.Sprintf("%s, %s lines, %s lines/s", done, humanize.Comma(at.Lines),
+		humanize.Comma(int64(float64(at.Lines)/at.Elapsed.Seconds())))
+	if p.terminal {
+		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
+		return
+	}
+	fmt.Fprintln(p.out, text)
+}

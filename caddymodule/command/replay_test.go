@@ -1,0 +1,177 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/readers/replay"
+)
+
+// hourlyLog is a log of two readers that ask for /feed.xml every hour of two days,
+// and of somebody who asks for something else.
+func hourlyLog() string {
+	var b strings.Builder
+	for hour := range 48 {
+		at := time.Date(2026, time.March, 3, hour, 30, 0, 0, time.UTC).Format("02/Jan/2006:15:04:05 -0700")
+		fmt.Fprintf(&b, "192.0.2.1 - - [%s] \"GET /feed.xml HTTP/1.1\" 200 900 \"-\" \"Rude/1.0\"\n", at)
+		fmt.Fprintf(&b, "198.51.100.1 - - [%s] \"GET /feed.xml HTTP/1.1\" 200 900 \"-\" \"Other/1.0\"\n", at)
+		fmt.Fprintf(&b, "203.0.113.1 - - [%s] \"GET /index.html HTTP/1.1\" 200 900 \"-\" \"Browser/1.0\"\n", at)
+	}
+	return b.String()
+}
+
+// write makes a file for a test and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReplayCommand(t *testing.T) {
+	log, feed := write(t, "access.log", hourlyLog()), write(t, "feed.xml", hinted)
+	site := func(lines string) string {
+		return write(t, "Caddyfile", "{\n\tadmin off\n}\nhttp://blog.test {\n"+lines+"\n\trespond hello\n}\n")
+	}
+	shield := site(`feed_shield /feed.xml {
+		max_interval 1h
+		defend {
+			unconditional 4h
+			skip_hours
+		}
+	}`)
+	exempt := site(`@other client_ip 198.51.100.0/24
+	feed_shield /feed.xml {
+		defend {
+			unconditional 4h
+			exempt @other
+			exempt Nobody
+		}
+	}`)
+	elsewhere := site(`feed_shield /podcast/* {
+		defend {
+			require_compression
+		}
+	}
+	feed_shield /feed.* {
+		min_interval 12h
+	}`)
+	gateway := write(t, "Caddyfile", `http://feeds.test {
+	feed_gateway {
+		feed /a.xml https://example.com/feed.xml {
+			min_interval 6h
+			max_interval 6h
+		}
+	}
+}
+`)
+	tests := []struct {
+		name   string
+		args   []string
+		polls  [2]int64 // at least, at most
+		served string
+	}{
+		{"by its ttl", nil, [2]int64{14, 24}, "map[200:96]"},
+		{"an origin's header", []string{"--header", "Cache-Control: max-age=43200"}, [2]int64{3, 4}, "map[200:96]"},
+		{"a shield", []string{"--config", shield}, [2]int64{12, 12}, "map[200:24 429:72]"},
+		{"a shield and who is exempt", []string{"--config", exempt}, [2]int64{14, 24}, "map[200:60 429:36]"},
+		{"the shield on the path", []string{"--config", elsewhere}, [2]int64{3, 4}, "map[200:96]"},
+		{"a gateway", []string{"--config", gateway}, [2]int64{6, 8}, "map[200:96]"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"--log", log, "--feed", feed, "--path", "/feed.xml", "--json"}, tt.args...)
+			out, code := runCommand(t, replayCommand(), "", args...)
+			var r replay.Report
+			if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone {
+				t.Fatalf("code %d, %v: %s", code, err, out)
+			}
+			if r.Requests != 96 || r.OtherPaths != 48 || fmt.Sprint(r.Served) != tt.served {
+				t.Errorf("%d requests, %d others, served %v, want %s", r.Requests, r.OtherPaths, r.Served, tt.served)
+			}
+			if r.OriginRequests < tt.polls[0] || r.OriginRequests > tt.polls[1] {
+				t.Errorf("%d polls, want %v", r.OriginRequests, tt.polls)
+			}
+		})
+	}
+}
+
+func TestReplayCommandReadsStandardInput(t *testing.T) {
+	out, code := runCommand(t, replayCommand(), hourlyLog(), "--log", "-", "--feed", write(t, "feed.xml", hinted), "--change-every", "0")
+	if code != exitDone || !strings.Contains(out, "96 requests for /feed.xml") || !strings.Contains(out, "it never changes") {
+		t.Errorf("code %d: %s", code, out)
+	}
+}
+
+func TestReplayCommandFails(t *testing.T) {
+	log, feed := write(t, "access.log", hourlyLog()), write(t, "feed.xml", hinted)
+	shared := write(t, "Caddyfile", "http://blog.test {\n\tfeed_shield {\n\t\trfc9111\n\t}\n\trespond hello\n}\n")
+	tests := []struct {
+		name string
+		args []string
+		code int
+	}{
+		{"nothing given", nil, exitUsage},
+		{"no feed", []string{"--log", log}, exitUsage},
+		{"an argument", []string{"--log", log, "--feed", feed, "more"}, exitUsage},
+		{"an unknown flag", []string{"--log", log, "--feed", feed, "--speed", "9"}, exitUsage},
+		{"a path that is none", []string{"--log", log, "--feed", feed, "--path", "feed.xml"}, exitUsage},
+		{"a header that is none", []string{"--log", log, "--feed", feed, "--header", "ETag"}, exitUsage},
+		{"a change that is none", []string{"--log", log, "--feed", feed, "--change-every", "often"}, exitUsage},
+		{"no such log", []string{"--log", log + "x", "--feed", feed}, exitFailed},
+		{"a folder", []string{"--log", filepath.Dir(log), "--feed", feed}, exitFailed},
+		{"no such feed", []string{"--log", log, "--feed", feed + "x"}, exitFailed},
+		{"a feed that is none", []string{"--log", log, "--feed", log}, exitFailed},
+		{"a log that is none", []string{"--log", feed, "--feed", feed}, exitFailed},
+		{"a path that nobody asks for", []string{"--log", log, "--feed", feed, "--path", "/x"}, exitFailed},
+		{"a shared cache", []string{"--log", log, "--feed", feed, "--config", shared}, exitFailed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if out, code := runCommand(t, replayCommand(), "", tt.args...); code != tt.code || out != "" {
+				t.Errorf("code %d, want %d: %s", code, tt.code, out)
+			}
+		})
+	}
+}
+
+func TestReplayProgress(t *testing.T) {
+	steps := []replay.Progress{
+		{Taken: 1 << 20, Lines: 8192, Elapsed: time.Second},
+		{Taken: 2 << 20, Lines: 16384, Elapsed: 11 * time.Second},
+		{Taken: 3 << 20, Lines: 24576, Elapsed: 12 * time.Second},
+		{Taken: 4 << 20, Lines: 30000, Elapsed: 13 * time.Second, Done: true},
+	}
+	for _, tt := range []struct {
+		terminal bool
+		size     int64
+		want     string
+	}{
+		{false, 4 << 20, "2.0 MiB of 4.0 MiB (50 %), 16,384 lines, 1,489 lines/s\n"},
+		{false, 0, "2.0 MiB, 16,384 lines, 1,489 lines/s\n"},
+		{
+			true, 0, "\r\x1b[K1.0 MiB, 8,192 lines, 8,192 lines/s\r\x1b[K2.0 MiB, 16,384 lines, 1,489 lines/s" +
+				"\r\x1b[K3.0 MiB, 24,576 lines, 2,048 lines/s\r\x1b[K",
+		},
+	} {
+		var b bytes.Buffer
+		p := progress{out: &b, size: tt.size, terminal: tt.terminal}
+		for _, step := range steps {
+			p.show(step)
+		}
+		if b.String() != tt.want {
+			t.Errorf("terminal %v: got %q, want %q", tt.terminal, b.String(), tt.want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// Lines are the lines that a Caddyfile block may have, by their first word.
+type Lines map[string]Line
+
+// Line is one of them. Its reader stands on the first word and takes the rest.
+type Line struct {
+	Read   func(d *caddyfile.Dispenser) error
+	Repeat bool // may occur more than once
+}
+
+// With returns the lines with others added.
+func (ls Lines) With(others Lines) Lines {
+	all := maps.Clone(ls)
+	maps.Copy(all, others)
+	return all
+}
+
+// ReadBlock reads the block that may follow on the current line. What is wrong
+// is told with what was expected, and with file and line.
+func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
+	seen := make(map[string]bool)
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		name := d.Val()
+		l, ok := ls[name]
+		if !ok {
+			return d.Errf("unrecognized subdirective %q: expected one of %s",
+				name, strings.Join(slices.Sorted(maps.Keys(ls)), ", "))
+		}
+		if seen[name] && !l.Repeat {
+			return d.Errf("%s is given twice in one block", name)
+		}
+		seen[name] = true
+		if err := l.Read(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OneArg returns the one argument of the current line, which is described by expected.
+func OneArg(d *caddyfile.Dispenser, expected string) (string, error) {
+	args, err := SomeArgs(d, 1, 1, expected)
+	if err != nil {
+		return "", err
+	}
+	return args[0], nil
+}
+
+// SomeArgs returns the arguments of the current line: at least least of them and
+// at most most, where that is not negative.
+func SomeArgs(d *caddyfile.Dispenser, least, most int, expected string) ([]string, error) {
+	name := d.Val()
+	args := d.RemainingArgs()
+	switch {
+	case len(args) < least:
+		return nil, d.Errf("%s: expected %s", name, expected)
+	case most >= 0 && len(args) > most:
+		if most == 0 {
+			return nil, d.Errf("%s: unexpected %q: it takes no argument", name, args[0])
+		}
+		return nil, d.Errf("%s: unexpected %q: expected %s and nothing more", name, args[most], expected)
+	}
+	return args, nil
+}
+
+// FlagLine reads a line that is a word alone.
+func FlagLine(to *bool) func(*caddyfile.Dispenser) error {
+	return func(d *caddyfile.Dispenser) error {
+		*to = true
+		_, err := SomeArgs(d, 0, 0, "")
+		return err
+	}
+}
+
+// OffLine reads a line that switches something off.
+func OffLine(to *bool) func(*caddyfile.Dispenser) error {
+	return func(d *caddyfile.Dispenser) error {
+		name := d.Val()
+		word, err := OneArg(d, "off")
+		if err != nil {
+			return err
+		}
+		if word != "off" {
+			return d.Errf("%s: %q is not known: expected off", name, word)
+		}
+		*to = true
+		return nil
+	}
+}
+
+// TextLine reads a line with one argument, as it is.
+func TextLine(to *string, expected string) func(*caddyfile.Dispenser) error {
+	return func(d *caddyfile.Dispenser) (err error) {
+		*to, err = OneArg(d, expected)
+		return err
+	}
+}
+
+// DurationLine reads a line with a positive duration.
+func DurationLine(to *caddy.Duration) func(*caddyfile.Dispenser) error {
+	return ParsedLine(to, ParseDuration, "a duration such as 30s, 15m, 2h or 1d")
+}
+
+// SizeLine reads a line with a number of bytes.
+func SizeLine(to *int64) func(*caddyfile.Dispenser) error {
+	return ParsedLine(to, ParseSize, "a size such as 64MiB")
+}
+
+// ParsedLine reads a line with one argument of some form.
+func ParsedLine[T any](to *T, parse func(string) (T, error), expected string) func(*caddyfile.Dispenser) error {
+	return func(d *caddyfile.Dispenser) error {
+		name := d.Val()
+		text, err := OneArg(d, expected)
+		if err != nil {
+			return err
+		}
+		if *to, err = parse(text); err != nil {
+			return d.Errf("%s: %v", name, err)
+		}
+		return nil
+	}
+}

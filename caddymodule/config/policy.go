@@ -1,0 +1,143 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package config holds what the configuration of several handlers has in common:
+// the lines of a policy, durations, sizes, addresses and host patterns.
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Policy is how often feeds may be polled, and how much a poll may cost. It can
+// be given for all feeds (in the app), for a host and for one feed; what a feed
+// does not say, its host says; what the host does not say, the app says. Every
+// field is optional.
+type Policy struct {
+	// The floor: a feed is never polled more often than this, whatever its hints
+	// say. Default: `1h`.
+	MinInterval caddy.Duration `json:"min_interval,omitempty"`
+
+	// The interval where neither a hint nor the rhythm of the entries says
+	// anything. Default: `1h`.
+	DefaultInterval caddy.Duration `json:"default_interval,omitempty"`
+
+	// The floor for a feed whose origin gives neither an ETag or Last-Modified nor
+	// an explicit hint, so that each poll costs a whole download. Default: `24h`.
+	UnvalidatedInterval caddy.Duration `json:"unvalidated_interval,omitempty"`
+
+	// The cap on what hints and back-off can ask for. Retry-After has a cap of its
+	// own, 7 days. Default: `24h`, or the floor where that is higher.
+	MaxInterval caddy.Duration `json:"max_interval,omitempty"`
+
+	// The largest fraction of an interval that is added to it by chance, from 0
+	// (none) to 1, so that feeds do not fall into step. The Caddyfile takes a
+	// percentage, or 0. Default: `0.1`.
+	Jitter *float64 `json:"jitter,omitempty"`
+
+	// How long one poll may take, redirects included. Default: `30s`.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+
+	// The largest feed accepted, in bytes after decoding. The Caddyfile takes a
+	// size such as `10MiB`. Default: 10 MiB.
+	MaxBody int64 `json:"max_body,omitempty"`
+}
+
+// Lines are the Caddyfile lines of a policy.
+func (p *Policy) Lines() Lines {
+	return Lines{
+		"min_interval":         {Read: DurationLine(&p.MinInterval)},
+		"default_interval":     {Read: DurationLine(&p.DefaultInterval)},
+		"unvalidated_interval": {Read: DurationLine(&p.UnvalidatedInterval)},
+		"max_interval":         {Read: DurationLine(&p.MaxInterval)},
+		"timeout":              {Read: DurationLine(&p.Timeout)},
+		"max_body":             {Read: SizeLine(&p.MaxBody)},
+		"jitter": {Read: func(d *caddyfile.Dispenser) error {
+			text, err := OneArg(d, `a percentage such as 10%, or 0`)
+			if err != nil {
+				return err
+			}
+			fraction, err := ParsePercentage(text)
+			if err != nil {
+				return d.Errf("jitter: %v", err)
+			}
+			p.Jitter = &fraction
+			return nil
+		}},
+	}
+}
+
+// Check reports what cannot be meant.
+func (p Policy) Check() error {
+	for _, f := range []struct {
+		name  string
+		value caddy.Duration
+	}{
+		{"min_interval", p.MinInterval},
+		{"default_interval", p.DefaultInterval},
+		{"unvalidated_interval", p.UnvalidatedInterval},
+		{"max_interval", p.MaxInterval},
+		{"timeout", p.Timeout},
+	} {
+		if f.value < 0 {
+			return fmt.Errorf("%s: %s is negative", f.name, FormatDuration(f.value))
+		}
+	}
+	if p.MaxBody < 0 {
+		return fmt.Errorf("max_body: %d is negative", p.MaxBody)
+	}
+	if j := p.Jitter; j != nil && (!(*j >= 0) || *j > 1) {
+		return fmt.Errorf("jitter: %v is not between 0 and 1 (100%%)", *j)
+	}
+	if p.MaxInterval > 0 && p.MinInterval > p.MaxInterval {
+		return fmt.Errorf("min_interval %s is greater than max_interval %s",
+			FormatDuration(p.MinInterval), FormatDuration(p.MaxInterval))
+	}
+	return nil
+}
+
+// Over returns the rules that hold where this policy is laid over outer rules.
+func (p Policy) Over(r policy.Rules) (policy.Rules, error) {
+	if err := p.Check(); err != nil {
+		return r, err
+	}
+	set := func(to *time.Duration, from caddy.Duration) {
+		if from > 0 {
+			*to = time.Duration(from)
+		}
+	}
+	outer := r
+	set(&r.MinInterval, p.MinInterval)
+	set(&r.DefaultInterval, p.DefaultInterval)
+	set(&r.UnvalidatedInterval, p.UnvalidatedInterval)
+	set(&r.MaxInterval, p.MaxInterval)
+	set(&r.Timeout, p.Timeout)
+	if p.Jitter != nil {
+		r.Jitter = *p.Jitter
+	}
+	if p.MaxBody > 0 {
+		r.MaxBody = p.MaxBody
+	}
+	if err := r.Validate(); err != nil {
+		return r, err
+	}
+	if r.MinInterval <= r.MaxInterval {
+		return r, nil
+	}
+	if p.MinInterval == 0 {
+		// Lifting the cap silently would make a line without effect, lowering the
+		// floor silently would be impolite.
+		return r, fmt.Errorf("max_interval %s is less than the min_interval %s that holds here: write a min_interval too",
+			FormatDuration(p.MaxInterval), FormatDuration(outer.MinInterval))
+	}
+	// A floor above the cap that was inherited: who polls rarely by intention has
+	// no need of the cap.
+	r.MaxInterval = r.MinInterval
+	return r, nil
+}

@@ -1,0 +1,151 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestReadByURL(t *testing.T) {
+	tests := []struct {
+		name    string
+		request string
+		want    string // "": not by URL
+		secret  string
+	}{
+		{"https", "/https://example.com/feed.xml", "https://example.com/feed.xml", ""},
+		{"http", "/http://example.com/feed.xml", "http://example.com/feed.xml", ""},
+		{"query", "/https://example.com/?feed=rss2&x", "https://example.com/?feed=rss2&x", ""},
+		{"empty query", "/https://example.com/feed?", "https://example.com/feed?", ""},
+		{"no path", "/https://example.com", "https://example.com", ""},
+		{"port", "/https://example.com:8443/f", "https://example.com:8443/f", ""},
+		{"userinfo", "/https://u:p@example.com/f", "https://u:p@example.com/f", ""},
+		{"upper case", "/HTTPS://Example.com/F", "https://Example.com/F", ""},
+		{"folded", "/https:/example.com/feed.xml", "https://example.com/feed.xml", ""},
+		{"slash too many", "//http://example.com/f", "http://example.com/f", ""},
+		{"feed scheme", "/feed://example.com/f", "http://example.com/f", ""},
+		{"feed scheme, folded", "/feed:/example.com/f", "http://example.com/f", ""},
+		{"feed before https", "/feed:https://example.com/f", "https://example.com/f", ""},
+		{"feed before http, escaped", "/feed%3Ahttp%3A%2F%2Fexample.com%2Ff", "http://example.com/f", ""},
+		{"escapes", "/https://example.com/a%2Fb%20c/%E2%82%AC?q=%26+%2B", "https://example.com/a%2Fb%20c/%E2%82%AC?q=%26+%2B", ""},
+		{"double slash in the path", "/https://example.com/a//b", "https://example.com/a//b", ""},
+		{"dots in the path", "/https://example.com/a/../b", "https://example.com/a/../b", ""},
+		{"a URL in the path", "/https://a.example/https://b.example/f", "https://a.example/https://b.example/f", ""},
+		{"escaped colon", "/https%3A//example.com/f?x=1", "https://example.com/f?x=1", ""},
+		{"escaped whole", "/https%3A%2F%2Fexample.com%2Ff%3Fx%3D1", "https://example.com/f?x=1", ""},
+		{"escaped whole, reader's query", "/https%3a%2f%2fexample.com%2Ff%3Fx%3D1?_=99", "https://example.com/f?x=1", ""},
+		{"escaped but the query", "/https%3A%2F%2Fexample.com%2Ff?x=1", "https://example.com/f?x=1", ""},
+		{"host", "/example.com/feed.xml?x", "https://example.com/feed.xml?x", ""},
+		{"host only", "/example.com/", "https://example.com/", ""},
+		{"host and port", "/example.com:8080/f", "https://example.com:8080/f", ""},
+		{"IPv4 host", "/192.0.2.1/f", "https://192.0.2.1/f", ""},
+		{"Unicode host", "/b%C3%BCcher.example/f", "https://b%C3%BCcher.example/f", ""},
+		{"parameter", "/?url=https%3A%2F%2Fexample.com%2Ff%3Fa%3D1%26b%3D2", "https://example.com/f?a=1&b=2", ""},
+		{"parameter among others", "/?v=1&url=https%3A%2F%2Fexample.com%2Ff&_=99", "https://example.com/f", ""},
+		{"parameter, pasted", "/?url=https://example.com/f?a=1&b=%20", "https://example.com/f?a=1&b=%20", ""},
+		{"parameter, escaped in part", "/?url=https://example.com/f%3Fa=1&_=99", "https://example.com/f?a=1", ""},
+		{"parameter, plus", "/?url=https%3A%2F%2Fexample.com%2Fa%2Bb", "https://example.com/a+b", ""},
+		{"parameter, host only", "/?url=example.com/f", "https://example.com/f", ""},
+		{"token", "/~s3cret/https://example.com/f?x", "https://example.com/f?x", "s3cret"},
+		{"token, folded", "/~s3cret/https:/example.com/f", "https://example.com/f", "s3cret"},
+		{"token, host", "/~s3cret/example.com/f", "https://example.com/f", "s3cret"},
+		{"token, parameter", "/~s3cret/?url=https%3A%2F%2Fexample.com%2F", "https://example.com/", "s3cret"},
+		{"token, escaped", "/~s3%63ret/https://example.com/f", "https://example.com/f", "s3cret"},
+		{"empty token", "/~/https://example.com/f", "https://example.com/f", ""},
+
+		{"root", "/", "", ""},
+		{"root with a query", "/?x=1", "", ""},
+		{"empty parameter", "/?url=", "", ""},
+		{"favicon", "/favicon.ico", "", ""},
+		{"robots", "/robots.txt", "", ""},
+		{"bare file", "/feed.xml?url=x", "", ""},
+		{"touch icon", "/apple-touch-icon-120x120.png", "", ""},
+		{"well-known", "/.well-known/security.txt", "", ""},
+		{"folder", "/feeds/rachel.xml", "", ""},
+		{"version number", "/1.2/f", "", ""},
+		{"port without number", "/example.com:/f", "", ""},
+		{"another scheme", "/ftp://example.com/f", "", ""},
+		{"host with underscore at a dot", "/a..b/f", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			u, err := url.ParseRequestURI(tt.request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ok := readByURL(u, u)
+			if ok != (tt.want != "") || ok && got.target != tt.want {
+				t.Errorf("got %q, %v, want %q", got.target, ok, tt.want)
+			}
+			if got.secret != tt.secret || ok && got.signed != strings.HasPrefix(tt.request, "/~") {
+				t.Errorf("secret %q (%v), want %q", got.secret, got.signed, tt.secret)
+			}
+		})
+	}
+}
+
+func TestUnfold(t *testing.T) {
+	tests := []struct{ name, path, original, want string }{
+		{"untouched", "/https://example.com/f", "/https://example.com/f", "/https://example.com/f"},
+		{"folded by a stripped prefix", "/https:/example.com/f", "/feeds/https://example.com/f", "/https://example.com/f"},
+		{"slashes inside", "/https:/example.com/a/b", "/feeds/https://example.com/a//b", "/https://example.com/a//b"},
+		{"dots inside", "/https:/example.com/b/", "/feeds/https://example.com/a/../b/", "/https://example.com/a/../b/"},
+		{"two prefixes", "/https:/example.com/f", "/a/b/https://example.com/f", "/https://example.com/f"},
+		{"doubled before it", "/https:/example.com/f", "/feeds//https://example.com/f", "/https://example.com/f"},
+		{"escapes", "/https:/example.com/a%2Fb", "/feeds/https://example.com/a%2Fb", "/https://example.com/a%2Fb"},
+		{"rewritten to something else", "/https:/example.com/f", "/x", "/https:/example.com/f"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := unfold(tt.path, tt.original); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzReadByURL(f *testing.F) {
+	for _, s := range []string{
+		"example.com/feed.xml", "example.com/a%2Fb?x=%20&y", "example.com", "example.com/?", "u:p@h/", "[::1]/", "a//b/../c", "%", "?", "~s/https://a.b/",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, written string) {
+		for _, prefix := range []string{"/https://", "/https:/", "/~s/https://", "/feeds/https://"} {
+			original, err := url.ParseRequestURI(prefix + written)
+			if err != nil {
+				return
+			}
+			u := *original
+			if rest, ok := strings.CutPrefix(original.EscapedPath(), "/feeds"); ok {
+				if u.Path, err = url.PathUnescape(rest); err != nil {
+					t.Fatalf("EscapedPath gave %q", rest)
+				}
+				u.RawPath = rest
+			}
+			got, ok := readByURL(&u, original)
+			if !ok {
+				t.Fatalf("%q is not understood", prefix+written)
+			}
+			path, query, asked := strings.Cut(written, "?")
+			if original.EscapedPath() != prefix+path || strings.HasPrefix(path, "/") || hasPrefixFold(path, "%2f") {
+				continue // no valid spelling of a path, or slashes that mean something here
+			}
+			want := "https://" + path
+			if asked {
+				want += "?" + query
+			}
+			if got.target != want {
+				t.Fatalf("%q became %q, want %q", prefix+written, got.target, want)
+			}
+		}
+		for _, prefix := range []string{"/", "/?url=", "/~"} {
+			if u, err := url.ParseRequestURI(prefix + written); err == nil {
+				readByURL(u, nil)
+			}
+		}
+	})
+}

@@ -1,0 +1,178 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+func TestGatewayAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, a, _ := gatewayOf(t, `
+			feed /one.xml https://one.example/feed
+			feed /gone.xml https://gone.example/gone
+			feed /page.xml https://page.example/page
+			feed /ä%20b.xml https://umlaut.example/feed
+			token alice s3cret
+		`)
+		start(t, a)
+		tests := []struct {
+			name   string
+			method string
+			target string
+			client string
+			status int
+			body   string
+		}{
+			{"a path", "GET", "/one.xml", stage.Abroad, 200, "<rss"},
+			{"its query is ignored", "GET", "/one.xml?_=1", stage.Abroad, 200, "<rss"},
+			{"HEAD", "HEAD", "/one.xml", stage.Abroad, 200, ""},
+			{"a path with escapes", "GET", "/%C3%A4%20b.xml", stage.Abroad, 200, "<rss"},
+			{"by URL", "GET", "/https://two.example/feed", stage.Home, 200, "<rss"},
+			{"by URL from abroad", "GET", "/https://two.example/feed", stage.Abroad, 403, "clients private does not cover 203.0.113.5: add it to `clients` or give it a `token`"},
+			{"by URL from nowhere", "GET", "/https://two.example/feed", "", 403, "does not cover a client without an IP address"},
+			{"with a token", "GET", "/~s3cret/https://two.example/feed", stage.Abroad, 200, "<rss"},
+			{"with a wrong token", "GET", "/~secret/https://two.example/feed", stage.Home, 403, "the token in this URL is not known"},
+			{"no feed URL", "GET", "/https:///feed", stage.Home, 400, "not a feed URL"},
+			{"no feed URL in a parameter", "GET", "/?url=ftp%3A%2F%2Fexample.com%2F", stage.Home, 400, "not a feed URL"},
+			{"no path", "GET", "/two.xml", stage.Home, 404, "no such path"},
+			{"root", "GET", "/", stage.Home, 404, "no such path"},
+			{"favicon", "GET", "/favicon.ico", stage.Home, 404, "no such path"},
+			{"robots", "GET", "/robots.txt", stage.Home, 404, "no such path"},
+			{"gone", "GET", "/gone.xml", stage.Home, 410, "410"},
+			{"a page", "GET", "/page.xml", stage.Home, 502, "an HTML page"},
+			{"POST", "POST", "/one.xml", stage.Home, 405, "GET or HEAD"},
+			{"OPTIONS", "OPTIONS", "/one.xml", stage.Home, 405, "GET or HEAD"},
+		}
+		for _, tt := range tests {
+			w := ask(t, g, tt.method, tt.target, tt.client)
+			h := w.Header()
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) {
+				t.Errorf("%s: got %d %q, want %d %q", tt.name, w.Code, w.Body, tt.status, tt.body)
+			}
+			if h.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s: other origins are let in without cors", tt.name)
+			}
+			if tt.status < 400 {
+				continue
+			}
+			if kind := h.Get("Content-Type"); kind != "text/plain; charset=utf-8" {
+				t.Errorf("%s: the error is %s", tt.name, kind)
+			}
+			if c := h.Get("Cache-Control"); c != "no-store" {
+				t.Errorf("%s: the error may be kept: %q", tt.name, c)
+			}
+			if strings.Count(w.Body.String(), "\n") != 1 {
+				t.Errorf("%s: the error is not one line: %q", tt.name, w.Body)
+			}
+			if allow := h.Get("Allow"); (tt.status == 405) != (allow == "GET, HEAD") {
+				t.Errorf("%s: Allow: %q", tt.name, allow)
+			}
+			if wait := h.Get("Retry-After"); (tt.status == 502) != (wait != "") {
+				t.Errorf("%s: Retry-After: %q", tt.name, wait)
+			}
+		}
+	})
+}
+
+func TestGatewayCORS(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, a, _ := gatewayOf(t, "cors\nfeed /one.xml https://one.example/feed")
+		start(t, a)
+		for _, target := range []string{"/one.xml", "/nothing"} {
+			if got := ask(t, g, "GET", target, stage.Home).Header().Get("Access-Control-Allow-Origin"); got != "*" {
+				t.Errorf("%s: Access-Control-Allow-Origin: %q", target, got)
+			}
+		}
+		w := ask(t, g, "OPTIONS", "/one.xml", stage.Home, "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "if-none-match")
+		if w.Code != http.StatusNoContent || !strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "If-None-Match") {
+			t.Errorf("preflight: %d %v", w.Code, w.Header())
+		}
+		if allow := ask(t, g, "DELETE", "/one.xml", stage.Home).Header().Get("Allow"); allow != "GET, HEAD, OPTIONS" {
+			t.Errorf("Allow: %q", allow)
+		}
+	})
+}
+
+func TestTargetIsWhatWasWritten(t *testing.T) {
+	for _, target := range []string{
+		"https://a.example/Feed%2Fx?b=2&a=1&&c",
+		"https://a.example/feed?",
+		"https://a.example/a//b/../c?q=%7e+%20",
+		"http://a.example:8080/",
+	} {
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, a, o := gatewayOf(t, "clients any")
+				start(t, a)
+				if w := ask(t, g, "GET", "/"+target, stage.Abroad); w.Code != 200 {
+					t.Fatalf("got %d %s", w.Code, w.Body)
+				}
+				if got := o.Asked(); !slices.Equal(got, []string{target}) {
+					t.Errorf("the origin saw %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestOriginLearnsOfSubscribers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, a, o := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any")
+		g.engine.Census.Tally("https://one.example/feed") // exists as of the configuration
+		start(t, a)
+		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.24")
+		ask(t, g, "GET", "/https://one.example/feed", stage.Abroad, "User-Agent", "NetNewsWire")
+		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.25")
+		time.Sleep(25 * time.Hour)
+		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.25")
+		if n := len(o.Asked()); n != 2 {
+			t.Fatalf("%d polls, want 2", n)
+		}
+		for i, want := range []string{"1 subscriber", "2 subscribers"} {
+			if got := o.Agent(i); !strings.Contains(got, want) {
+				t.Errorf("poll %d said %q, want %s", i, got, want)
+			}
+		}
+	})
+}
+
+func TestHandlerBeforeStartAndAfterEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, a, _ := gatewayOf(t, "feed /one.xml https://one.example/feed")
+		began := time.Now()
+		w := ask(t, g, "GET", "/one.xml", stage.Home)
+		if w.Code != 503 || w.Header().Get("Retry-After") == "" || time.Since(began) != 10*time.Second {
+			t.Errorf("never started: %d %s after %v", w.Code, w.Body, time.Since(began))
+		}
+		early := make(chan int)
+		go func() { early <- ask(t, g, "GET", "/one.xml", stage.Home).Code }()
+		time.Sleep(time.Second)
+		if err := a.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if code := <-early; code != 200 {
+			t.Errorf("a request that came a second too early got %d", code)
+		}
+		if err := a.Stop(); err != nil {
+			t.Error(err)
+		}
+		if code := ask(t, g, "GET", "/one.xml", stage.Home).Code; code != 200 {
+			t.Errorf("between stop and clean-up: %d", code)
+		}
+		if err := a.Cleanup(); err != nil {
+			t.Error(err)
+		}
+		if w := ask(t, g, "GET", "/https://two.example/", stage.Home); w.Code != 503 {
+			t.Errorf("after the end: %d %s", w.Code, w.Body)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+// gatewayOf makes a gateway of the lines of its Caddyfile block, and an app that is
+// not started.
+func gatewayOf(t testing.TB, block string) (*Gateway, *poller.App, *stage.Origin) {
+	t.Helper()
+	return gatewayWith(t, "", block)
+}
+
+// gatewayWith is as gatewayOf, with more members of the app's JSON.
+func gatewayWith(t testing.TB, members, block string) (*Gateway, *poller.App, *stage.Origin) {
+	t.Helper()
+	o := new(stage.Origin)
+	ctx, a := stage.Provision(t, upstream.New(upstream.WithTransport(o)), members)
+	g := new(Gateway)
+	if err := g.UnmarshalCaddyfile(caddyfile.NewTestDispenser("feed_gateway {\n" + block + "\n}")); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Provision(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return g, a, o
+}
+
+// start starts the app, until the end of the test.
+func start(t testing.TB, a *poller.App) {
+	t.Helper()
+	if err := a.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Stop() })
+}
+
+// ask sends a request from an address through the gateway.
+func ask(t *testing.T, g *Gateway, method, target, client string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, nil)
+	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client)
+	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
+		return fmt.Errorf("%s %s was passed on", method, target)
+	})
+	if err := g.ServeHTTP(w, r, next); err != nil {
+		t.Fatalf("%s %s: %v", method, target, err)
+	}
+	return w
+}

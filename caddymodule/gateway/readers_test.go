@@ -1,0 +1,48 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/readers"
+)
+
+// Those of a gateway as well, by the name of their token and not by the secret.
+func TestGatewayNotesReaders(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		t.Run(fmt.Sprint("off ", off), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, a, _ := gatewayWith(t, fmt.Sprintf(`,"no_readers":%t`, off),
+					"feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret\ntoken bob 5ecret")
+				start(t, a)
+				tag := ask(t, g, "GET", "/one.xml", stage.Home).Header().Get("Etag")
+				ask(t, g, "GET", "/one.xml", stage.Home, "If-None-Match", tag)
+				ask(t, g, "GET", "/~s3cret/https://one.example/feed", stage.Abroad)
+				ask(t, g, "GET", "/~s3cret/https://two.example/gone", stage.Abroad)
+				ask(t, g, "GET", "/~wrong/https://one.example/feed", stage.Abroad)
+				got := stage.ReportOfReaders(t, "?url=https://one.example/feed")
+				if off {
+					if got.Total.Requests != 0 || len(got.Readers) != 0 {
+						t.Errorf("%+v", got)
+					}
+					return
+				}
+				if want := (readers.Answers{Full: 2, NotModified: 1}); got.Total.Answers != want || got.Total.Conditions.Current != 1 {
+					t.Errorf("%+v, want %+v", got.Total, want)
+				}
+				tokens := make(map[string]int64)
+				for _, row := range got.Readers {
+					tokens[row.Token] += row.Requests
+				}
+				if len(tokens) != 2 || tokens["alice"] != 1 || tokens[""] != 2 {
+					t.Errorf("requests by token: %v", tokens)
+				}
+			})
+		})
+	}
+}

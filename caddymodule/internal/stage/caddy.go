@@ -1,0 +1,70 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard" // the directives of Caddyfiles
+
+	"context"
+	"errors"
+	"net"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func init() {
+	caddy.RegisterModule(failing{})
+	caddy.RegisterNetwork("void", func(context.Context, string, string, string, uint, net.ListenConfig) (any, error) {
+		return &void{done: make(chan struct{})}, nil
+	})
+}
+
+// void is a listener to which nobody connects. Unlike a socket it waits in a way
+// that lets the clock of a bubble go on.
+type void struct {
+	once sync.Once
+	done chan struct{}
+}
+
+func (v *void) Accept() (net.Conn, error) { <-v.done; return nil, net.ErrClosed }
+func (v *void) Close() error              { v.once.Do(func() { close(v.done) }); return nil }
+func (v *void) Addr() net.Addr            { return &net.UnixAddr{Name: "void", Net: "void"} }
+
+// failing is an app that does not start.
+type failing struct{}
+
+func (failing) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "failing", New: func() caddy.Module { return failing{} }}
+}
+func (failing) Start() error { return errors.New("failing as it should") }
+func (failing) Stop() error  { return nil }
+
+// Get sends a request to the server of the running configuration.
+func Get(t *testing.T, target, client string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	app, err := caddy.ActiveContext().App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", target, nil)
+	r.RemoteAddr = net.JoinHostPort(client, "1234")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	app.(*caddyhttp.App).Servers["srv0"].ServeHTTP(w, r)
+	return w
+}
+
+// Adapt makes JSON of a Caddyfile.
+func Adapt(t *testing.T, caddyfile string) ([]byte, error) {
+	t.Helper()
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})
+	return config, err
+}

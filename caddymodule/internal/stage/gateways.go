@@ -1,0 +1,111 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+// Web is all that a gateway polls, as a test wants it to answer.
+type Web func(r *http.Request) (status int, body string, header http.Header)
+
+func (w Web) RoundTrip(r *http.Request) (*http.Response, error) {
+	status, body, header := w(r)
+	if header == nil {
+		header = http.Header{"Content-Type": {"application/rss+xml"}}
+	}
+	return &http.Response{
+		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+// Gateways are a whole Caddy with gateways whose origins are of the test's making.
+type Gateways struct {
+	T    *testing.T
+	Dir  string
+	Apps string // more of them, as members of a JSON object: `"failing":{},`
+}
+
+// RunGateways runs a test in a bubble, with an engine that polls this web. Nothing is
+// loaded yet.
+func RunGateways(t *testing.T, w Web, run func(t *testing.T, o *Gateways)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		release, err := poller.Adopt(dir, upstream.New(upstream.WithTransport(w)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := release(); err != nil {
+				t.Error(err)
+			}
+		}()
+		defer func() {
+			if err := caddy.Stop(); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute) // Caddy's own background work notices late
+		}()
+		run(t, &Gateways{T: t, Dir: dir})
+	})
+}
+
+// Load puts a configuration in force: global options, lines of the app pollard, and
+// feeds of the gateway.
+func (o *Gateways) Load(options, app, feeds string) error {
+	o.T.Helper()
+	config, err := Adapt(o.T, fmt.Sprintf(`{
+	admin off
+	persist_config off
+	auto_https off
+	log {
+		output discard
+	}
+	%s
+	pollard {
+		store bolt %s
+		jitter 0
+		%s
+	}
+}
+http://feeds.test {
+	bind void/feeds
+	handle_path /by-url/* {
+		feed_gateway {
+			clients any
+		}
+	}
+	feed_gateway {
+		%s
+	}
+}`, options, o.Dir, app, feeds))
+	if err != nil {
+		o.T.Fatal(err)
+	}
+	err = caddy.Load(bytes.Replace(config, []byte(`"apps":{`), []byte(`"apps":{`+o.Apps), 1), true)
+	synctest.Wait()
+	return err
+}
+
+// MustLoad is as load, where nothing can go wrong.
+func (o *Gateways) MustLoad(options, app, feeds string) {
+	o.T.Helper()
+	if err := o.Load(options, app, feeds); err != nil {
+		o.T.Fatal(err)
+	}
+}

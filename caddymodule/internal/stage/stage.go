@@ -1,0 +1,296 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package stage runs a whole Caddy for the tests of the rooms: with sites of which
+// a test makes the origin, in a bubble where the clock is the test's.
+package stage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func init() {
+	caddy.RegisterModule(new(backend))
+	httpcaddyfile.RegisterHandlerDirective("backend", func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+		b := new(backend)
+		h.Next()
+		for h.NextArg() {
+			b.Says = h.Val()
+		}
+		return b, nil
+	})
+	httpcaddyfile.RegisterDirectiveOrder("backend", httpcaddyfile.After, "respond")
+}
+
+// backend is a content handler that answers as the running test wants.
+type backend struct {
+	Says string `json:"says,omitempty"` // with placeholders
+}
+
+func (*backend) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.backend", New: func() caddy.Module { return new(backend) }}
+}
+
+func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	s := staged.Load()
+	said := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer).ReplaceAll(b.Says, "")
+	s.mu.Lock()
+	s.seen = append(s.seen, Visit{r.Clone(context.WithoutCancel(r.Context())), said})
+	answer := s.answer
+	s.mu.Unlock()
+	return answer(w, r.WithContext(context.WithValue(r.Context(), saidKey{}, said)))
+}
+
+// saidKey is where an answer finds what the configuration has the backend say.
+type saidKey struct{}
+
+// Visit is a request as the backend got it.
+type Visit struct {
+	*http.Request
+	Said string
+}
+
+// staged is the stage of the running test. Caddy is one per process.
+var staged atomic.Pointer[Stage]
+
+// stage is a whole Caddy with a site in it.
+type Stage struct {
+	T            *testing.T
+	Dir          string
+	app, options string
+	settle       func() // waits for servers that a configuration has replaced
+
+	mu     sync.Mutex // guards what follows
+	answer Answer
+	seen   []Visit
+}
+
+type Answer = func(w http.ResponseWriter, r *http.Request) error
+
+// Run runs a test on a Caddy with these sites, in a bubble.
+func Run(t *testing.T, sites string, answer Answer, run func(s *Stage)) {
+	t.Helper()
+	RunWith(t, "", sites, answer, run)
+}
+
+// RunWith is as Run, with more global options.
+func RunWith(t *testing.T, options, sites string, answer Answer, run func(s *Stage)) {
+	t.Helper()
+	runStage(t, &Stage{options: options, answer: answer}, sites, run)
+}
+
+// RunApp is as Run, with more lines of the app pollard.
+func RunApp(t *testing.T, app, sites string, answer Answer, run func(s *Stage)) {
+	t.Helper()
+	runStage(t, &Stage{app: app, answer: answer}, sites, run)
+}
+
+func runStage(t *testing.T, s *Stage, sites string, run func(s *Stage)) {
+	t.Helper()
+	s.Dir = t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s.T, s.settle = t, synctest.Wait
+		staged.Store(s)
+		s.Load(sites)
+		defer time.Sleep(2 * time.Hour) // handlers that notice late that nobody waits
+		defer s.Stop()
+		run(s)
+	})
+}
+
+// Load puts sites in force.
+func (s *Stage) Load(sites string) {
+	s.T.Helper()
+	config, err := Adapt(s.T, fmt.Sprintf(`{
+	admin off
+	persist_config off
+	auto_https off
+	log {
+		output discard
+	}
+	pollard {
+		store bolt %s
+		contact https://example.com/about
+		jitter 0
+		%s
+	}
+	%s
+}
+%s`, s.Dir, s.app, s.options, sites))
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	if err := caddy.Load(config, true); err != nil {
+		s.T.Fatal(err)
+	}
+	s.settle()
+}
+
+// Stop ends the process, as it were.
+func (s *Stage) Stop() {
+	s.T.Helper()
+	if err := caddy.Stop(); err != nil {
+		s.T.Error(err)
+	}
+	synctest.Wait()
+}
+
+// Now changes what the backend answers.
+func (s *Stage) Now(answer Answer) {
+	s.mu.Lock()
+	s.answer = answer
+	s.mu.Unlock()
+}
+
+// Calls are the requests that the backend has had since the last call of calls.
+func (s *Stage) Calls() []Visit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	s.seen = nil
+	return seen
+}
+
+// Expect fails unless the backend has had so many requests since the last time.
+func (s *Stage) Expect(n int, why string) []Visit {
+	s.T.Helper()
+	calls := s.Calls()
+	if len(calls) != n {
+		s.T.Fatalf("%s: the origin had %d requests, want %d", why, len(calls), n)
+	}
+	return calls
+}
+
+// Request is a reader's request as net/http makes it of what comes over the network.
+func Request(method, target string, header ...string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	r.URL.Scheme, r.URL.Host, r.RequestURI = "", "", r.URL.RequestURI() // what came over the network is a path
+	r.RemoteAddr = net.JoinHostPort(Abroad, "1234")
+	port := 80
+	if r.TLS != nil {
+		port = 443
+	}
+	ctx := context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 10), Port: port})
+	r = r.WithContext(ctx)
+	r.Header.Set("User-Agent", "FreshRSS/1.24.1 (Linux; https://freshrss.org)")
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		} else {
+			r.Header.Set(header[i], header[i+1])
+		}
+	}
+	return r
+}
+
+// Send serves a request.
+func (s *Stage) Send(r *http.Request) *httptest.ResponseRecorder {
+	s.T.Helper()
+	w := httptest.NewRecorder()
+	s.SendTo(w, r)
+	return w
+}
+
+func (s *Stage) SendTo(w http.ResponseWriter, r *http.Request) {
+	s.T.Helper()
+	app, err := caddy.ActiveContext().App("http")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	app.(*caddyhttp.App).Servers["srv0"].ServeHTTP(w, r)
+}
+
+// Get asks for a feed, or for anything else.
+func (s *Stage) Get(target string, header ...string) *httptest.ResponseRecorder {
+	s.T.Helper()
+	return s.Send(Request("GET", target, header...))
+}
+
+// FeedNamed is a feed with a title.
+func FeedNamed(title string) string {
+	return strings.Replace(Sample, "<title>T<", "<title>"+title+"<", 1)
+}
+
+// Feed answers with a feed.
+func Feed(body string, header ...string) Answer {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		h := http.Header{"Content-Type": {"application/rss+xml"}}
+		for i := 0; i < len(header); i += 2 {
+			h.Set(header[i], header[i+1])
+		}
+		maps.Copy(w.Header(), h)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader([]byte(body)))
+		return nil
+	}
+}
+
+// Plain answers with a status and a body, as they are.
+func Plain(status int, body string, header ...string) Answer {
+	return func(w http.ResponseWriter, _ *http.Request) error {
+		for i := 0; i < len(header); i += 2 {
+			w.Header().Add(header[i], header[i+1])
+		}
+		w.WriteHeader(status)
+		_, err := w.Write([]byte(body))
+		return err
+	}
+}
+
+// ShieldedSite is a shielded site at an address.
+func ShieldedSite(address, shield string) string {
+	return address + " {\n\tbind void/site\n\tfeed_shield " + shield + "\n\tbackend\n}\n"
+}
+
+func WantBody(t *testing.T, what string, w *httptest.ResponseRecorder, status int, part string) {
+	t.Helper()
+	if w.Code != status || !strings.Contains(w.Body.String(), part) {
+		t.Errorf("%s: %d %.200q, want %d with %q", what, w.Code, w.Body, status, part)
+	}
+}
+
+func WriteFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Modtime is when what backends serve was written.
+var Modtime = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// RunOnLoopback runs a test on a Caddy that reaches real servers, without a bubble.
+func RunOnLoopback(t *testing.T, sites string, run func(s *Stage)) {
+	t.Helper()
+	s := &Stage{T: t, Dir: t.TempDir(), settle: func() {}}
+	staged.Store(s)
+	s.Load(sites)
+	defer func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	run(s)
+}
+
+// Said is what the configuration has the backend say to a request.
+func Said(r *http.Request) string {
+	said, _ := r.Context().Value(saidKey{}).(string)
+	return said
+}

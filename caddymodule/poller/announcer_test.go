@@ -1,0 +1,50 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/policy"
+)
+
+func TestEventsOfPoll(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		poll cache.Poll
+		want []string
+	}{
+		{"unchanged", cache.Poll{Result: cache.ResultUnchanged, Known: true}, nil},
+		{"new", cache.Poll{Result: cache.ResultNew, Updated: true}, []string{eventUpdated}},
+		{"moved and new", cache.Poll{Result: cache.ResultMoved, Updated: true, Known: true}, []string{eventMoved, eventUpdated}},
+		{"works again", cache.Poll{Result: cache.ResultUnchanged, Recovered: 3, Known: true}, []string{eventRecovered}},
+		{"works at last", cache.Poll{Result: cache.ResultNew, Updated: true, Recovered: 3}, []string{eventUpdated}},
+		{"fails", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureDNS, Failures: 1, Known: true}, []string{eventFailed}},
+		{"goes on failing", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureDNS, Failures: 2, Known: true}, nil},
+		{"was no feed", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureNotFeed, Failures: 1}, nil},
+		{"the store fails", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureStore, Failures: 1, Known: true}, nil},
+		{"gone", cache.Poll{Result: cache.ResultGone, Failure: policy.FailureGone, Failures: 4, Known: true}, []string{eventGone}},
+		{"still gone", cache.Poll{Result: cache.ResultGone, Failure: policy.FailureGone, Before: policy.FailureGone, Known: true}, nil},
+	} {
+		if got := eventsOf(&tt.poll); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// What comes too fast for handlers is dropped; polls do not wait.
+func TestTooManyEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnnouncer()
+		for range maxQueued + 3 {
+			a.polled(cache.Poll{URL: "https://one.example/feed", Updated: true})
+		}
+		if n := a.dropped.Load(); n != 3 {
+			t.Errorf("%d polls were dropped, want 3", n)
+		}
+	})
+}

@@ -1,0 +1,404 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package poller is the app pollard: the one feed poller of a Caddy process, which
+// all gateways and shields share.
+//
+// Configuration is read (app.go, caddyfile.go), resolved to rules for each feed, and
+// given to an engine that outlives reloads (engine.go). The engine counts requests
+// and polls (requests.go, metrics.go, timedstore.go), tells Caddy's events app what
+// becomes of feeds (events.go), and notes what readers do (readers.go).
+package poller
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+func init() {
+	caddy.RegisterModule(App{})
+}
+
+// App is the one feed poller of a Caddy process. All feed gateways share it, so
+// that each origin sees one polite client, however many sites serve its feeds.
+//
+// Every field is optional; so is the app itself, where the defaults are right.
+type App struct {
+	// Where feeds and the times of their next polls are kept. Default: a store of
+	// the engine `bolt` in the folder `pollard` of Caddy's data directory.
+	Store *Store `json:"store,omitempty"`
+
+	// The budget for feeds held in memory, in bytes. What does not fit is read
+	// from disk when asked for. It changes with a restart, not with a reload. The
+	// Caddyfile takes a size such as `64MiB`. Default: 64 MiB.
+	Memory int64 `json:"memory,omitempty"`
+
+	// A web page or e-mail address by which publishers can reach the operator. It
+	// becomes part of the User-Agent: `Pollard/<version> (+<contact>; <n>
+	// subscribers)`. Placeholders such as `{env.CONTACT}` are replaced.
+	Contact string `json:"contact,omitempty"`
+
+	// A User-Agent in place of Pollard's own. Prefer `contact`: many publishers
+	// block what does not say who it is. Placeholders are replaced.
+	UserAgent string `json:"user_agent,omitempty"`
+
+	// The rules for all feeds for which no host or feed says otherwise.
+	config.Policy
+
+	// After how long without a reader the prefetching of a feed sleeps. Default: `30d`.
+	IdleAfter caddy.Duration `json:"idle_after,omitempty"`
+
+	// Whether feeds are polled in the background when they are due. Otherwise a
+	// poll happens when a reader asks for a feed that is due. Default: `false`.
+	Prefetch bool `json:"prefetch,omitempty"`
+
+	// Whether nothing is kept of what readers do. Otherwise `feeds readers` tells, in
+	// bounded memory and without full addresses, who polls, how often and how well.
+	// Default: `false`.
+	NoReaders bool `json:"no_readers,omitempty"`
+
+	// Address ranges (CIDR) that polls may reach although they are private,
+	// loopback or otherwise not public. Default: none, so that nobody can read a
+	// local network through a gateway.
+	PrivateUpstreams []string `json:"private_upstreams,omitempty"`
+
+	// Rules for some hosts. Where several patterns cover a host, each field is
+	// taken from the most specific pattern that has it.
+	Hosts []Host `json:"hosts,omitempty"`
+
+	log        *zap.Logger
+	settings   settings
+	rules      policy.Rules                   // for all feeds
+	hosts      config.HostTable[policy.Rules] // for the feeds of a host
+	feeds      map[string]policy.Rules        // for the feeds that handlers name, by canonical URL
+	engine     *Engine
+	key        string // of the engine in the pool; "": the app holds none
+	generation uint64 // of the engine; 0: the app has not taken it over
+}
+
+// Store is where feeds are kept.
+type Store struct {
+	// The kind of store: `bolt`, a directory that one process uses. Default: `bolt`.
+	Engine string `json:"engine,omitempty"`
+
+	// The directory of a bolt store. It is made where it does not exist.
+	// Placeholders such as `{env.STATE_DIRECTORY}` are replaced. Default: the
+	// folder `pollard` in Caddy's data directory.
+	Directory string `json:"directory,omitempty"`
+}
+
+// Host is a policy for the feeds of one host or domain, and how the host is paced.
+type Host struct {
+	// A host (`example.com`), or all hosts below a domain (`*.example.com`).
+	Pattern string `json:"pattern"`
+
+	// The rules for the host's feeds.
+	config.Policy
+
+	// The gap between the starts of two polls of the host; 0 for none. Default: `2s`.
+	Spacing *caddy.Duration `json:"spacing,omitempty"`
+
+	// How many polls of the host may be under way at once. Default: 1.
+	Concurrency int `json:"concurrency,omitempty"`
+}
+
+// CaddyModule returns the Caddy module information.
+func (App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "pollard",
+		New: func() caddy.Module { return new(App) },
+	}
+}
+
+// Provision resolves the configuration and allots an engine. It changes nothing
+// that a running configuration uses, and opens no file.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.log = ctx.Logger()
+	a.feeds = make(map[string]policy.Rules)
+	if err := a.check(); err != nil {
+		return err
+	}
+	repl := caddy.NewReplacer()
+	if err := a.resolveSettings(repl); err != nil {
+		return err
+	}
+	directory, err := a.storeDirectory(repl)
+	if err != nil {
+		return err
+	}
+	key := "bolt:" + directory
+	e, _, err := engines.LoadOrNew(key, func() (caddy.Destructor, error) {
+		return newEngine(directory, upstream.New()), nil
+	})
+	if err != nil {
+		return fmt.Errorf("making the engine: %w", err)
+	}
+	a.engine, a.key = e.(*Engine), key // from here on there is something to undo
+	if err := a.engine.metrics.register(ctx.GetMetricsRegistry()); err != nil {
+		return err
+	}
+	return connect(ctx, a.log, a.engine.announcer)
+}
+
+// Resolve makes an app of its JSON, which may be empty, with rules and settings
+// but without an engine.
+func Resolve(config json.RawMessage) (*App, error) {
+	a := &App{feeds: make(map[string]policy.Rules)}
+	if len(config) > 0 {
+		if err := caddy.StrictUnmarshalJSON(config, a); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.check(); err != nil {
+		return nil, fmt.Errorf("pollard: %w", err)
+	}
+	if err := a.resolveSettings(caddy.NewReplacer()); err != nil {
+		return nil, fmt.Errorf("pollard: %w", err)
+	}
+	return a, nil
+}
+
+// check reports what cannot be meant, without looking outside of the
+// configuration, and resolves the rules on the way.
+func (a *App) check() error {
+	if err := a.Store.check(); err != nil {
+		return err
+	}
+	if a.Memory < 0 {
+		return fmt.Errorf("memory: %d is negative", a.Memory)
+	}
+	if a.IdleAfter < 0 {
+		return fmt.Errorf("idle_after: %s is negative", config.FormatDuration(a.IdleAfter))
+	}
+	if err := checkContact(a.Contact); err != nil {
+		return fmt.Errorf("contact: %w", err)
+	}
+	if _, err := config.ParseCIDRs(a.PrivateUpstreams); err != nil {
+		return fmt.Errorf("private_upstreams: %w", err)
+	}
+	return a.resolveRules()
+}
+
+// resolveRules works out the rules for all feeds and for those of hosts.
+func (a *App) resolveRules() (err error) {
+	if a.rules, err = a.Policy.Over(policy.DefaultRules()); err != nil {
+		return err
+	}
+	var byPattern config.HostTable[*Host]
+	for i := range a.Hosts {
+		h := &a.Hosts[i]
+		added, err := byPattern.Add(h.Pattern, h)
+		if err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+		if !added {
+			return fmt.Errorf("host %s is given twice", h.Pattern)
+		}
+		if err := h.check(); err != nil {
+			return err
+		}
+	}
+	a.hosts = config.HostTable[policy.Rules]{}
+	for _, h := range a.Hosts {
+		normal, err := config.ParseHostPattern(h.Pattern)
+		if err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+		rules := a.rules
+		for _, wider := range byPattern.Covering(normal) {
+			if rules, err = wider.Over(rules); err != nil {
+				return fmt.Errorf("host %s: %w", h.Pattern, err)
+			}
+		}
+		if _, err := a.hosts.Add(h.Pattern, rules); err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+	}
+	return nil
+}
+
+func (h *Host) check() error {
+	if _, err := config.ParseHostPattern(h.Pattern); err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	if err := h.Policy.Check(); err != nil {
+		return fmt.Errorf("host %s: %w", h.Pattern, err)
+	}
+	if h.Spacing != nil && *h.Spacing < 0 {
+		return fmt.Errorf("host %s: spacing: %s is negative", h.Pattern, config.FormatDuration(*h.Spacing))
+	}
+	if h.Concurrency < 0 {
+		return fmt.Errorf("host %s: concurrency: %d is negative", h.Pattern, h.Concurrency)
+	}
+	return nil
+}
+
+func (s *Store) check() error {
+	switch {
+	case s == nil || s.Engine == "" || s.Engine == "bolt":
+		return nil
+	case s.Engine == "postgres":
+		return fmt.Errorf("store: postgres is not in this build yet: expected bolt [<directory>]")
+	}
+	return fmt.Errorf("store: unknown engine %q: expected bolt [<directory>]", s.Engine)
+}
+
+func (a *App) storeDirectory(repl *caddy.Replacer) (string, error) {
+	if a.Store == nil || a.Store.Directory == "" {
+		return filepath.Join(caddy.AppDataDir(), "pollard"), nil
+	}
+	directory, err := repl.ReplaceOrErr(a.Store.Directory, true, true)
+	if err != nil {
+		return "", fmt.Errorf("store: %w", err)
+	}
+	// One directory has one key in the pool, however it is written.
+	if directory, err = filepath.Abs(directory); err != nil {
+		return "", fmt.Errorf("store: %w", err)
+	}
+	return directory, nil
+}
+
+// resolveSettings works out what the engine is to be told at the start.
+func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
+	origin := upstream.Settings{Version: Version()}
+	if origin.Contact, err = repl.ReplaceOrErr(a.Contact, true, true); err != nil {
+		return fmt.Errorf("contact: %w", err)
+	}
+	if err := checkContact(origin.Contact); err != nil {
+		return fmt.Errorf("contact: %w", err)
+	}
+	if origin.UserAgent, err = repl.ReplaceOrErr(a.UserAgent, true, true); err != nil {
+		return fmt.Errorf("user_agent: %w", err)
+	}
+	if origin.Private, err = config.ParseCIDRs(a.PrivateUpstreams); err != nil {
+		return fmt.Errorf("private_upstreams: %w", err)
+	}
+	for _, h := range a.Hosts {
+		rule := upstream.HostRule{Pattern: h.Pattern, Concurrency: h.Concurrency}
+		if rule.Pattern, err = config.ParseHostPattern(h.Pattern); err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+		if h.Spacing != nil {
+			if rule.Spacing = time.Duration(*h.Spacing); rule.Spacing == 0 {
+				rule.Spacing = -1 // none, as 0 means that nothing is said
+			}
+		}
+		origin.Hosts = append(origin.Hosts, rule)
+	}
+	a.settings = settings{
+		origin:     origin,
+		memory:     a.Memory,
+		log:        a.log,
+		unobserved: a.NoReaders,
+		cache: cache.Settings{
+			Rules:     a.RulesFor,
+			Prefetch:  a.Prefetch,
+			IdleAfter: time.Duration(a.IdleAfter),
+			Log:       a.log,
+		},
+	}
+	return nil
+}
+
+// Engine is the engine that the app has been allotted.
+func (a *App) Engine() *Engine { return a.engine }
+
+// Upstream is what polls say of who makes them, and how hosts are paced.
+func (a *App) Upstream() upstream.Settings { return a.settings.origin }
+
+// Rules are the rules for all feeds of which nobody says otherwise.
+func (a *App) Rules() policy.Rules { return a.rules }
+
+// Name registers a feed that a handler's configuration names.
+func (a *App) Name(feed string, p config.Policy) error {
+	rules, err := p.Over(a.rulesForHost(feed))
+	if err != nil {
+		return err
+	}
+	if other, ok := a.feeds[feed]; ok {
+		rules = rules.Stricter(other)
+	}
+	a.feeds[feed] = rules
+	return nil
+}
+
+// RulesFor returns the rules for the feed of a canonical URL.
+func (a *App) RulesFor(feed string) policy.Rules {
+	if rules, ok := a.feeds[feed]; ok {
+		return rules
+	}
+	return a.rulesForHost(feed)
+}
+
+func (a *App) rulesForHost(feed string) policy.Rules {
+	if rules, ok := a.hosts.Find(config.HostOf(feed)); ok {
+		return rules
+	}
+	return a.rules
+}
+
+// Start takes the engine over from the configuration before, or opens it.
+func (a *App) Start() error {
+	s := a.settings
+	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
+	generation, err := a.engine.takeOver(s)
+	if err != nil {
+		return err
+	}
+	a.generation = generation
+	return nil
+}
+
+// Stop lets the engine go, unless a newer configuration has it.
+func (a *App) Stop() error {
+	a.engine.release(a.generation)
+	return nil
+}
+
+// Cleanup drops the reference to the engine that Provision took, if it came so far.
+func (a *App) Cleanup() error {
+	if a.key == "" {
+		return nil
+	}
+	_, err := engines.Delete(a.key)
+	return err
+}
+
+// checkContact reports why nobody could be reached by a contact.
+func checkContact(contact string) error {
+	if contact == "" || strings.Contains(contact, "{") {
+		return nil // none, or not known before placeholders are replaced
+	}
+	if u, err := url.Parse(contact); err == nil && !strings.ContainsAny(contact, " ()\"") {
+		switch {
+		case (u.Scheme == "http" || u.Scheme == "https") && u.Host != "":
+			return nil
+		case u.Scheme == "mailto" && strings.Contains(u.Opaque, "@"):
+			return nil
+		case u.Scheme == "" && strings.Contains(contact, "@"):
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no contact: expected the URL of a page such as https://example.com/about, or an e-mail address", contact)
+}
+
+// Interface guards.
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

@@ -1,0 +1,169 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/feedpollard/pollard/caddymodule/config"
+)
+
+func init() {
+	httpcaddyfile.RegisterGlobalOption("pollard", parseApp)
+}
+
+func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
+	if existing != nil {
+		d.Next()
+		return nil, d.Err("pollard is configured already: write one block with all lines")
+	}
+	a := new(App)
+	if err := a.UnmarshalCaddyfile(d); err != nil {
+		return nil, err
+	}
+	return httpcaddyfile.App{Name: "pollard", Value: caddyconfig.JSON(a, nil)}, nil
+}
+
+// UnmarshalCaddyfile reads the global option pollard. Syntax:
+//
+//	pollard {
+//		store bolt [<directory>]
+//		memory <size>
+//		contact <URL or e-mail address>
+//		user_agent <text>
+//		idle_after <duration>
+//		prefetch
+//		readers off
+//		private_upstreams <cidr>...
+//		<policy lines>
+//		host <pattern> {
+//			<policy lines>
+//			spacing <duration> | 0
+//			concurrency <number>
+//		}
+//	}
+//
+// The policy lines, also for a host and for a feed, are
+//
+//	min_interval         <duration>
+//	default_interval     <duration>
+//	unvalidated_interval <duration>
+//	max_interval         <duration>
+//	jitter               <percentage> | 0
+//	timeout              <duration>
+//	max_body             <size>
+func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // option name
+	if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
+		return err
+	}
+	err := a.Policy.Lines().With(config.Lines{
+		"store":      {Read: a.readStore},
+		"memory":     {Read: config.SizeLine(&a.Memory)},
+		"contact":    {Read: config.ParsedLine(&a.Contact, asContact, "the URL of a page about this gateway, or an e-mail address")},
+		"idle_after": {Read: config.DurationLine(&a.IdleAfter)},
+		"prefetch":   {Read: config.FlagLine(&a.Prefetch)},
+		"readers":    {Read: config.OffLine(&a.NoReaders)},
+		"host":       {Read: a.readHost, Repeat: true},
+		"user_agent": {Read: func(d *caddyfile.Dispenser) error {
+			words, err := config.SomeArgs(d, 1, -1, "the text of the User-Agent")
+			a.UserAgent = strings.Join(words, " ")
+			return err
+		}},
+		"private_upstreams": {Repeat: true, Read: func(d *caddyfile.Dispenser) error {
+			ranges, err := config.SomeArgs(d, 1, -1, "address ranges such as 192.168.0.0/16")
+			if err != nil {
+				return err
+			}
+			if _, err := config.ParseCIDRs(ranges); err != nil {
+				return d.Errf("private_upstreams: %v", err)
+			}
+			a.PrivateUpstreams = append(a.PrivateUpstreams, ranges...)
+			return nil
+		}},
+	}).ReadBlock(d)
+	if err != nil {
+		return err
+	}
+	if err := a.check(); err != nil {
+		return d.Errf("pollard: %v", err)
+	}
+	return nil
+}
+
+func asContact(text string) (string, error) { return text, checkContact(text) }
+
+func (a *App) readStore(d *caddyfile.Dispenser) error {
+	args, err := config.SomeArgs(d, 1, 2, "bolt [<directory>]")
+	if err != nil {
+		return err
+	}
+	a.Store = &Store{Engine: args[0]}
+	if len(args) > 1 {
+		a.Store.Directory = args[1]
+	}
+	if err := a.Store.check(); err != nil {
+		return d.Errf("%v", err)
+	}
+	return nil
+}
+
+func (a *App) readHost(d *caddyfile.Dispenser) error {
+	pattern, err := config.OneArg(d, "a host such as example.com or *.example.com")
+	if err != nil {
+		return err
+	}
+	h := Host{Pattern: pattern}
+	if err := h.check(); err != nil {
+		return d.WrapErr(err)
+	}
+	for _, other := range a.Hosts {
+		if config.SamePattern(other.Pattern, pattern) {
+			return d.Errf("host %s is given twice", pattern)
+		}
+	}
+	err = h.Policy.Lines().With(config.Lines{
+		"spacing": {Read: func(d *caddyfile.Dispenser) error {
+			text, err := config.OneArg(d, "a duration such as 2s, or 0")
+			if err != nil {
+				return err
+			}
+			var gap caddy.Duration
+			if text != "0" {
+				if gap, err = config.ParseDuration(text); err != nil {
+					return d.Errf("spacing: %v", err)
+				}
+			}
+			h.Spacing = &gap
+			return nil
+		}},
+		"concurrency": {Read: config.ParsedLine(&h.Concurrency, parseCount, "a number from 1")},
+	}).ReadBlock(d)
+	if err != nil {
+		return err
+	}
+	if err := h.check(); err != nil {
+		return d.WrapErr(err)
+	}
+	a.Hosts = append(a.Hosts, h)
+	return nil
+}
+
+func parseCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("%q is no number from 1", text)
+	}
+	return n, nil
+}
+
+// Interface guard.
+var _ caddyfile.Unmarshaler = (*App)(nil)

@@ -1,0 +1,276 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/httpcache"
+	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+// engines are the engines of this process by the directory of their store. An
+// engine outlives the reload of a configuration: memory, pauses and polls under
+// way go on in it.
+var engines = caddy.NewUsagePool()
+
+// opening is how long a request waits for an engine that has not started yet:
+// Caddy starts its apps in any order, so the first requests may come before it.
+const opening = 10 * time.Second
+
+// Engine is a store, the poller and the cache that joins them.
+type Engine struct {
+	directory string
+	origin    *upstream.Client
+	Census    *readers.Census
+	Ledger    *readers.Ledger // what readers did
+	Gate      *readers.Gate   // what defences have to know of them
+	Variants  Variants        // of shielded feeds
+	metrics   *metrics
+	announcer *announcer // of events
+
+	unobserved atomic.Bool // nothing is noted in the ledger
+
+	budget     atomic.Int64 // for memory, in bytes
+	sharedOnce sync.Once
+	shared     *httpcache.Cache // of shields in rfc9111 mode
+	sharedErr  error
+
+	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
+	ready chan struct{}               // closed when cache is set for the first time
+	taken atomic.Int64                // when a configuration took it over last, in Unix nanoseconds
+
+	// turn is held by whoever changes what follows. It is a channel as it is held
+	// while files are opened.
+	turn   chan struct{}
+	store  cache.Store
+	owners []owner // configurations that have started and not stopped, the newest last
+	last   uint64  // generation
+	memory int64   // that the cache was opened with
+}
+
+// owner is a configuration that runs on the engine. Its settings are kept, for
+// when a newer configuration fails to start: Caddy stops that one and goes on with
+// the older one, without starting it again.
+type owner struct {
+	generation uint64
+	settings   settings
+}
+
+// settings are what a configuration says to the engine.
+type settings struct {
+	cache  cache.Settings
+	origin upstream.Settings
+	memory int64
+	log    *zap.Logger
+	// unobserved says that what readers do is not noted.
+	unobserved bool
+}
+
+// newEngine allocates an engine. It touches no file and no network: `caddy
+// validate` gets this far beside a running server.
+func newEngine(directory string, origin *upstream.Client) *Engine {
+	e := &Engine{
+		directory: directory,
+		origin:    origin,
+		Census:    readers.NewCensus(),
+		Ledger:    readers.NewLedger(readers.Options{}),
+		Gate:      readers.NewGate(0),
+		announcer: newAnnouncer(),
+		ready:     make(chan struct{}),
+		turn:      make(chan struct{}, 1),
+	}
+	e.metrics = newMetrics(e.totals)
+	return e
+}
+
+// Adopt puts an engine that polls through client in the place where an app looks for
+// the engine of a bolt store's directory, before a configuration names it: a whole
+// Caddy can be tested with origins that are not on the network. release gives it up.
+// With the last configuration that uses it, it ends.
+func Adopt(directory string, client *upstream.Client) (release func() error, err error) {
+	key := "bolt:" + directory
+	_, _, err = engines.LoadOrNew(key, func() (caddy.Destructor, error) {
+		return newEngine(directory, client), nil
+	})
+	return func() error { _, err := engines.Delete(key); return err }, err
+}
+
+// GatewayRequests counts the requests of all gateways.
+func (e *Engine) GatewayRequests() *Requests { return &e.metrics.gateway }
+
+// ShieldRequests counts those of all shields.
+func (e *Engine) ShieldRequests() *Requests { return &e.metrics.shield }
+
+// Unobserved reports whether nothing is noted of what readers do.
+func (e *Engine) Unobserved() bool { return e.unobserved.Load() }
+
+// Store is where the feeds are kept, for people.
+func (e *Engine) Store() string { return "bolt " + e.directory }
+
+// totals are figures of the cache; false where it is not open.
+func (e *Engine) totals() (cache.Totals, bool) {
+	c := e.cache.Load()
+	if c == nil {
+		return cache.Totals{}, false
+	}
+	return c.Totals(), true
+}
+
+// polled tells metrics and events of a poll.
+func (e *Engine) polled(p cache.Poll) {
+	e.metrics.polled(p)
+	e.announcer.polled(p)
+}
+
+// takeOver puts a configuration's settings in force, opening the engine where
+// this is the first. It returns the generation to release.
+func (e *Engine) takeOver(s settings) (uint64, error) {
+	e.turn <- struct{}{}
+	defer func() { <-e.turn }()
+	s.cache.Subscribers = func(url string) int { return e.Census.Count(url, time.Now()) }
+	s.cache.Observe = e.polled
+	if err := e.open(s); err != nil {
+		return 0, err
+	}
+	e.last++
+	e.owners = append(e.owners, owner{e.last, s})
+	e.apply(s)
+	e.taken.Store(time.Now().UnixNano())
+	return e.last, nil
+}
+
+// open opens store and cache.
+func (e *Engine) open(s settings) error {
+	if e.store != nil {
+		if s.memory != e.memory {
+			s.log.Warn("memory changes with the next start of the process", zap.Int64("bytes", e.memory))
+		}
+		return nil
+	}
+	store, err := bolt.Open(e.directory)
+	if err != nil {
+		return err // says which directory, and what to do where it is locked
+	}
+	e.budget.Store(s.memory)
+	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
+	c, err := cache.New(cache.Options{Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory})
+	if err != nil {
+		return errors.Join(fmt.Errorf("opening the cache: %w", err), store.Close())
+	}
+	e.store, e.memory = store, s.memory
+	go e.announcer.run()
+	c.Apply(s.cache)
+	if e.cache.Swap(c) == nil {
+		close(e.ready)
+	}
+	return nil
+}
+
+func (e *Engine) apply(s settings) {
+	e.origin.Apply(s.origin)
+	e.unobserved.Store(s.unobserved)
+	e.cache.Load().Apply(s.cache)
+}
+
+// release ends a configuration. Where it was the one in force, the one before it
+// is again; where it was the last, background work rests until the end.
+func (e *Engine) release(generation uint64) {
+	e.turn <- struct{}{}
+	defer func() { <-e.turn }()
+	i := slices.IndexFunc(e.owners, func(o owner) bool { return o.generation == generation })
+	if i < 0 {
+		return
+	}
+	newest := i == len(e.owners)-1
+	released := e.owners[i]
+	e.owners = slices.Delete(e.owners, i, i+1)
+	switch {
+	case !newest:
+	case len(e.owners) > 0:
+		e.apply(e.owners[len(e.owners)-1].settings)
+	default:
+		// The logger's writers are about to be closed.
+		rest := released.settings
+		rest.cache.Prefetch, rest.cache.Log, rest.cache.Observe = false, nil, nil
+		e.apply(rest)
+	}
+}
+
+// Destruct ends the engine, when no configuration refers to it any more.
+func (e *Engine) Destruct() error {
+	e.turn <- struct{}{}
+	defer func() { <-e.turn }()
+	close(e.announcer.done)
+	e.sharedOnce.Do(func() { e.sharedErr = errors.New("the gateway is stopping") })
+	if e.shared != nil {
+		e.shared.Close()
+	}
+	if e.store == nil {
+		e.origin.Close()
+		return nil
+	}
+	err := e.cache.Swap(nil).Close()
+	e.origin.Close()
+	return errors.Join(err, e.store.Close())
+}
+
+// Running returns the engine that a configuration took over last, with its
+// cache, or nil. There is more than one only while a reload changes the store.
+func Running() (newest *Engine, c *cache.Cache) {
+	engines.Range(func(_, value any) bool {
+		e := value.(*Engine)
+		open := e.cache.Load()
+		if open != nil && (newest == nil || e.taken.Load() > newest.taken.Load()) {
+			newest, c = e, open
+		}
+		return true
+	})
+	return newest, c
+}
+
+// Opened returns the cache, waiting for it a bounded time.
+func (e *Engine) Opened(ctx context.Context) (*cache.Cache, error) {
+	if c := e.cache.Load(); c != nil {
+		return c, nil
+	}
+	t := time.NewTimer(opening)
+	defer t.Stop()
+	select {
+	case <-e.ready:
+		if c := e.cache.Load(); c != nil {
+			return c, nil
+		}
+		return nil, &cache.Unavailable{Status: http.StatusServiceUnavailable, Reason: "the gateway is stopping", RetryAfter: opening}
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return nil, &cache.Unavailable{Status: http.StatusServiceUnavailable, Reason: "the gateway is starting", RetryAfter: opening}
+}
+
+// Forget drops a feed and what is known of its readers.
+func (e *Engine) Forget(ctx context.Context, c *cache.Cache, url string) error {
+	if err := c.Forget(ctx, url); err != nil {
+		return err
+	}
+	// Handlers hold the tally of a configured feed, which stays known.
+	if _, err := c.Account(url); errors.Is(err, cache.ErrUnknownFeed) {
+		e.Census.Forget(url)
+		e.Ledger.Forget(url)
+	}
+	return nil
+}

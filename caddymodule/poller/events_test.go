@@ -1,0 +1,343 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller_test
+
+import (
+	_ "github.com/feedpollard/pollard/caddymodule/gateway"
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	_ "github.com/feedpollard/pollard/caddymodule/shield"
+
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyevents/eventsconfig" // the global option
+
+	"github.com/feedpollard/pollard/cache"
+)
+
+func init() {
+	caddy.RegisterModule(new(recorder))
+	caddy.RegisterModule(dawdling{})
+}
+
+// dawdling is an app that takes its time to start.
+type dawdling struct{}
+
+func (dawdling) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "dawdling", New: func() caddy.Module { return dawdling{} }}
+}
+func (dawdling) Start() error { time.Sleep(time.Minute); return nil }
+func (dawdling) Stop() error  { return nil }
+
+// recorder is a handler of events that keeps them for the running test.
+type recorder struct {
+	Name string `json:"name,omitempty"`
+}
+
+func (*recorder) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "events.handlers.recorder", New: func() caddy.Module { return new(recorder) }}
+}
+
+func (r *recorder) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	d.Args(&r.Name)
+	return nil
+}
+
+func (r *recorder) Handle(ctx context.Context, e caddy.Event) error {
+	repl := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	line := r.Name + " " + e.Name() + " " + repl.ReplaceAll("{event.data.feed} {event.module}", "")
+	records.mu.Lock()
+	records.lines = append(records.lines, line)
+	records.data = e.Data
+	slow := records.slow
+	records.mu.Unlock()
+	if slow > 0 {
+		time.Sleep(slow)
+	}
+	if strings.HasSuffix(r.Name, "panicking") {
+		panic("as it should")
+	}
+	return nil
+}
+
+// records are what handlers have been told since somebody asked.
+var records struct {
+	mu    sync.Mutex
+	lines []string
+	data  map[string]any // of the last one
+	slow  time.Duration  // how long handlers take
+}
+
+func recorded(t *testing.T) ([]string, map[string]any) {
+	t.Helper()
+	synctest.Wait()
+	records.mu.Lock()
+	defer records.mu.Unlock()
+	lines, data := records.lines, records.data
+	records.lines, records.data = nil, nil
+	return lines, data
+}
+
+// wantEvents fails unless handlers were told this since the last time.
+func wantEvents(t *testing.T, what string, want ...string) map[string]any {
+	t.Helper()
+	lines, data := recorded(t)
+	if !slices.Equal(lines, want) {
+		t.Errorf("%s: got %q, want %q", what, lines, want)
+	}
+	return data
+}
+
+func slowHandlers(d time.Duration) {
+	records.mu.Lock()
+	records.slow = d
+	records.mu.Unlock()
+}
+
+// subscribed is a configuration in which a recorder of this name listens to all of
+// our events.
+func subscribed(name string) string {
+	var b strings.Builder
+	b.WriteString("events {\n")
+	for _, event := range []string{"pollard.updated", "pollard.failed", "pollard.recovered", "pollard.moved", "pollard.gone"} {
+		fmt.Fprintf(&b, "on %s recorder %q\n", event, name)
+	}
+	return b.String() + "}"
+}
+
+// A feed's life as handlers of events see it, over reloads, one of which fails.
+func TestEvents(t *testing.T) {
+	const (
+		secret = "https://one.example/feed?token=s3cret"
+		told   = " https://one.example/feed?token=*** pollard"
+	)
+	var answer atomic.Pointer[stage.Web]
+	says := func(status int, body string, header http.Header) {
+		answer.Store(new(stage.Web(func(*http.Request) (int, string, http.Header) { return status, body, header })))
+	}
+	stage.RunGateways(t, func(r *http.Request) (int, string, http.Header) { return (*answer.Load())(r) }, func(t *testing.T, o *stage.Gateways) {
+		feeds := "feed /one.xml " + secret
+		ask := func(after time.Duration) {
+			time.Sleep(after)
+			stage.Get(t, "http://feeds.test/one.xml", stage.Home)
+		}
+		is := func(what string, data map[string]any, want map[string]any) {
+			t.Helper()
+			for name, value := range want {
+				if data[name] != value {
+					t.Errorf("%s: %s is %v, want %v", what, name, data[name], value)
+				}
+			}
+			if names := slices.Collect(maps.Keys(data)); len(data) != len(want)+2 || data["feed"] == nil || data["next_poll"] == nil {
+				t.Errorf("%s: the data are %q", what, names)
+			}
+		}
+		o.MustLoad(subscribed("a"), "min_interval 1h\nmax_interval 2h\nunvalidated_interval 1h", feeds)
+		recorded(t)
+
+		says(503, "sorry", nil)
+		ask(0)
+		data := wantEvents(t, "never worked", "a pollard.failed"+told)
+		is("never worked", data, map[string]any{
+			"status": 503, "hint": "back-off", "entries": 0, "failure": "status", "error": data["error"],
+		})
+		if text, _ := data["error"].(string); !strings.Contains(text, "503") {
+			t.Errorf("the error is %q", text)
+		}
+		says(200, stage.Sample, nil)
+		ask(3 * time.Hour)
+		data = wantEvents(t, "works", "a pollard.recovered"+told, "a pollard.updated"+told)
+		is("works", data, map[string]any{"status": 200, "hint": data["hint"], "entries": 1, "first": true})
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(data["next_poll"])); err != nil || !at.After(time.Now()) {
+			t.Errorf("next_poll is %v: %v", data["next_poll"], err)
+		}
+		ask(3 * time.Hour)
+		wantEvents(t, "unchanged")
+
+		says(503, "sorry", nil)
+		for i := range 3 {
+			ask(3 * time.Hour)
+			var want []string
+			if i == 0 {
+				want = []string{"a pollard.failed" + told}
+			}
+			wantEvents(t, fmt.Sprint("failure ", i), want...)
+		}
+		o.MustLoad(subscribed("b"), "min_interval 1h\nmax_interval 2h\nunvalidated_interval 1h", feeds)
+		ask(3 * time.Hour)
+		wantEvents(t, "failure after a reload")
+		says(200, stage.Sample, nil)
+		ask(3 * time.Hour)
+		data = wantEvents(t, "works after a reload", "b pollard.recovered"+told)
+		is("works after a reload", data, map[string]any{"status": 200, "hint": data["hint"], "entries": 1, "failures": 4})
+
+		o.Apps = `"failing":{},`
+		for range 3 { // ours may have started before
+			if err := o.Load(subscribed("c"), "", feeds); err == nil {
+				t.Fatal("a configuration that cannot start was loaded")
+			}
+		}
+		says(200, stage.FeedNamed("another"), nil)
+		ask(3 * time.Hour)
+		data = wantEvents(t, "changed", "b pollard.updated"+told)
+		is("changed", data, map[string]any{"status": 200, "hint": data["hint"], "entries": 1, "first": false})
+
+		answer.Store(new(stage.Web(func(r *http.Request) (int, string, http.Header) {
+			if r.URL.Host == "one.example" {
+				return 301, "", http.Header{"Location": {"https://two.example/feed?token=s3cret"}}
+			}
+			return 200, stage.FeedNamed("another"), nil
+		})))
+		for range 7 * 24 / 3 {
+			ask(3 * time.Hour)
+			wantEvents(t, "redirected")
+		}
+		for range 2 {
+			ask(3 * time.Hour)
+		}
+		data = wantEvents(t, "moved", "b pollard.moved"+told)
+		is("moved", data, map[string]any{
+			"status": 200, "hint": data["hint"], "entries": 1, "moved_to": "https://two.example/feed?token=***",
+		})
+
+		says(410, "gone", nil)
+		ask(3 * time.Hour)
+		data = wantEvents(t, "gone", "b pollard.gone"+told)
+		is("gone", data, map[string]any{"status": 410, "hint": data["hint"], "entries": 1, "failure": "gone", "error": data["error"]})
+		if data["next_poll"] != "never" {
+			t.Errorf("gone: next_poll is %v", data["next_poll"])
+		}
+		byHand := func() {
+			t.Helper()
+			time.Sleep(3 * time.Hour)
+			if _, err := runningCache(t).Refresh(t.Context(), secret); err != nil {
+				t.Fatal(err)
+			}
+		}
+		byHand()
+		wantEvents(t, "gone, and asked for by hand")
+		says(200, stage.FeedNamed("a third"), nil)
+		byHand()
+		wantEvents(t, "there again", "b pollard.recovered"+told, "b pollard.updated"+told)
+	})
+}
+
+// runningCache is the cache of the configuration in force.
+func runningCache(t *testing.T) *cache.Cache {
+	t.Helper()
+	_, c := poller.Running()
+	if c == nil {
+		t.Fatal("nothing runs")
+	}
+	return c
+}
+
+// What readers ask for sets off no alarm before it has turned out to be a feed.
+func TestEventsOfReadersWishes(t *testing.T) {
+	status := new(atomic.Int64)
+	answer := func(*http.Request) (int, string, http.Header) { return int(status.Load()), stage.Sample, nil }
+	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Gateways) {
+		o.MustLoad(subscribed("x"), "max_interval 2h\nunvalidated_interval 1h", "")
+		recorded(t)
+		for _, step := range []struct {
+			status int64
+			want   []string
+		}{
+			{404, nil},
+			{410, []string{}},
+		} {
+			status.Store(step.status)
+			stage.Get(t, fmt.Sprintf("http://feeds.test/by-url/https://any.example/%d", step.status), stage.Home)
+			wantEvents(t, fmt.Sprint(step.status), step.want...)
+			time.Sleep(time.Minute)
+		}
+		status.Store(200)
+		time.Sleep(3 * time.Hour)
+		stage.Get(t, "http://feeds.test/by-url/https://any.example/404", stage.Home)
+		wantEvents(t, "a feed after all", "x pollard.updated https://any.example/404 pollard")
+		status.Store(500)
+		time.Sleep(3 * time.Hour)
+		stage.Get(t, "http://feeds.test/by-url/https://any.example/404", stage.Home)
+		wantEvents(t, "not any more", "x pollard.failed https://any.example/404 pollard")
+	})
+}
+
+// A shield's feeds are told of by the URL that readers know, and its site's pages not
+// at all.
+func TestEventsOfShield(t *testing.T) {
+	sites := strings.Replace(stage.ShieldedSite("http://blog.test", ""), "feed_shield", "rewrite /old /feed\n\tfeed_shield", 1)
+	stage.RunWith(t, subscribed("s"), sites, stage.Plain(200, "<!DOCTYPE html><html></html>"), func(s *stage.Stage) {
+		recorded(t)
+		s.Get("http://blog.test/page")
+		wantEvents(t, "a page")
+		s.Now(stage.Feed(stage.Sample))
+		s.Get("http://blog.test/old")
+		wantEvents(t, "a feed", "s pollard.updated http://blog.test/old pollard")
+		s.Now(stage.Plain(500, "sorry"))
+		time.Sleep(time.Hour)
+		s.Get("http://blog.test/old")
+		wantEvents(t, "a failure", "s pollard.failed http://blog.test/old pollard")
+	})
+}
+
+// No reader waits for handlers of events, whose panics do no harm, and the events
+// come in order.
+func TestSlowHandlers(t *testing.T) {
+	answer := func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }
+	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Gateways) {
+		o.MustLoad(subscribed("panicking"), "", "")
+		recorded(t)
+		slowHandlers(time.Hour)
+		defer slowHandlers(0)
+		began := time.Now()
+		var want []string
+		for i := range 3 {
+			url := fmt.Sprintf("https://host%d.example/feed", i)
+			want = append(want, "panicking pollard.updated "+url+" pollard")
+			if w := stage.Get(t, "http://feeds.test/by-url/"+url, stage.Home); w.Code != 200 {
+				t.Fatal(w.Code)
+			}
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("readers waited %v", waited)
+		}
+		time.Sleep(4 * time.Hour)
+		wantEvents(t, "all", want...)
+	})
+}
+
+// Apps start in any order: feeds may be polled before the events app is ready.
+func TestEventsBeforeAllHasStarted(t *testing.T) {
+	answer := func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }
+	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Gateways) {
+		o.Apps = `"dawdling":{},`
+		recorded(t)
+		for i := range 6 {
+			url := fmt.Sprintf("https://host%d.example/feed", i)
+			began := time.Now()
+			o.MustLoad(subscribed("x"), "prefetch", "feed /one.xml "+url)
+			if time.Since(began) < time.Minute {
+				t.Fatal("nothing was slow to start")
+			}
+			time.Sleep(time.Minute)
+			wantEvents(t, url, "x pollard.updated "+url+" pollard")
+			if err := caddy.Stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

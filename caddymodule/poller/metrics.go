@@ -1,0 +1,151 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/feedpollard/pollard/cache"
+)
+
+// metrics are the figures of an engine in Caddy's Prometheus registry.
+//
+//	pollard_requests_total{handler,result}  counter    requests of readers; CORS preflights are left out
+//	pollard_served_bytes_total              counter    bytes of body sent to readers, errors left out
+//	pollard_polls_total{outcome}            counter    polls of origins
+//	pollard_poll_seconds                    histogram  from a poll's first request to its end
+//	pollard_origin_bytes_total              counter    bytes of body that polls received, before decoding
+//	pollard_feeds{state}                    gauge      feeds that are known
+//	pollard_memory_bytes                    gauge      feeds held in memory
+//	pollard_store_seconds{op}               histogram  operations of the store
+//
+// All labels have few values, which do not depend on what readers ask for: handler
+// is gateway or shield, result stands in requests.go, op in timedstore.go, outcome
+// and state below. No feed and no host is a label.
+//
+// Counters live as long as the engine, so they go on over a reload, for which Caddy
+// makes a new registry each time. Gauges are read when somebody scrapes.
+type metrics struct {
+	gateway, shield Requests
+
+	polls       *prometheus.CounterVec
+	pollSeconds prometheus.Histogram
+	originBytes prometheus.Counter
+	store       *prometheus.HistogramVec
+
+	// totals are figures of the cache; false where it is not open.
+	totals func() (cache.Totals, bool)
+}
+
+var (
+	// outcomes are those of polls: of each one result. The polls of a shield that turn
+	// out to be of no feed are among the failed.
+	outcomes = []cache.Result{
+		cache.ResultNew, cache.ResultUnchanged, cache.ResultMoved, cache.ResultGone, cache.ResultFailed,
+	}
+	// states are those in which a feed can be, as the admin API tells them.
+	states = []string{"fresh", "due", "cold", "failing", "gone"}
+)
+
+var (
+	requestsDesc = prometheus.NewDesc("pollard_requests_total",
+		"Requests of readers, by what became of them.", []string{"handler", "result"}, nil)
+	servedBytesDesc = prometheus.NewDesc("pollard_served_bytes_total",
+		"Bytes of body sent to readers, errors left out.", nil, nil)
+	feedsDesc = prometheus.NewDesc("pollard_feeds",
+		"Feeds that are known, by state.", []string{"state"}, nil)
+	memoryDesc = prometheus.NewDesc("pollard_memory_bytes",
+		"Bytes of memory that feeds take, within the budget.", nil, nil)
+)
+
+func newMetrics(totals func() (cache.Totals, bool)) *metrics {
+	m := &metrics{
+		totals: totals,
+		polls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "pollard_polls_total",
+			Help: "Polls of origins, by outcome.",
+		}, []string{"outcome"}),
+		pollSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "pollard_poll_seconds",
+			Help:    "Seconds from a poll's first request to its end.",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}),
+		originBytes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "pollard_origin_bytes_total",
+			Help: "Bytes of body that polls have received, before decoding.",
+		}),
+		store: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "pollard_store_seconds",
+			Help:    "Seconds that an operation of the store has taken.",
+			Buckets: []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5},
+		}, []string{"op"}),
+	}
+	for _, outcome := range outcomes {
+		m.polls.WithLabelValues(string(outcome)) // what has not happened yet is told as 0
+	}
+	return m
+}
+
+// register puts the metrics into the registry of a configuration.
+func (m *metrics) register(r *prometheus.Registry) error {
+	var known prometheus.AlreadyRegisteredError
+	if err := r.Register(m); err != nil && !errors.As(err, &known) {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
+	return nil
+}
+
+// polled counts a poll.
+func (m *metrics) polled(p cache.Poll) {
+	if p.Lent {
+		return // no origin has been asked
+	}
+	m.polls.WithLabelValues(string(p.Result)).Inc()
+	m.originBytes.Add(float64(p.Wire))
+	if p.Took > 0 {
+		m.pollSeconds.Observe(p.Took.Seconds())
+	}
+}
+
+// Describe implements [prometheus.Collector].
+func (m *metrics) Describe(into chan<- *prometheus.Desc) {
+	for _, desc := range []*prometheus.Desc{requestsDesc, servedBytesDesc, feedsDesc, memoryDesc} {
+		into <- desc
+	}
+	for _, c := range m.collectors() {
+		c.Describe(into)
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (m *metrics) Collect(into chan<- prometheus.Metric) {
+	for _, c := range m.collectors() {
+		c.Collect(into)
+	}
+	gateway, shield := m.gateway.sum(), m.shield.sum()
+	for r, name := range results {
+		into <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(gateway.results[r]), "gateway", name)
+		into <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(shield.results[r]), "shield", name)
+	}
+	into <- prometheus.MustNewConstMetric(servedBytesDesc, prometheus.CounterValue, float64(gateway.bytes+shield.bytes))
+	totals, open := m.totals()
+	if !open {
+		return
+	}
+	for _, state := range states {
+		into <- prometheus.MustNewConstMetric(feedsDesc, prometheus.GaugeValue, float64(totals.Feeds[state]), state)
+	}
+	into <- prometheus.MustNewConstMetric(memoryDesc, prometheus.GaugeValue, float64(totals.Memory))
+}
+
+// collectors are the metrics that collect themselves.
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.polls, m.pollSeconds, m.originBytes, m.store}
+}
+
+// Interface guards.
+var _ prometheus.Collector = (*metrics)(nil)

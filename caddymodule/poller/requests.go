@@ -1,0 +1,167 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/feedpollard/pollard/cache"
+)
+
+// Result is what became of a reader's request.
+type Result int
+
+const (
+	ResultHit         Result = iota // the whole feed, at once
+	ResultNotModified               // a 304, also after a poll
+	ResultStale                     // the whole feed, after a poll that was due
+	ResultMiss                      // the whole feed, after its first poll
+	ResultRefused                   // a 4xx of ours: no feed URL, not allowed, no such path, a defence
+	ResultUnavailable               // a 410 or 5xx of ours as nothing is stored, or the reader has left before there was an answer
+	ResultPassed                    // a shield has let the request through to the site
+)
+
+// results are their names in metrics.
+var results = [...]string{
+	ResultHit:         "hit",
+	ResultNotModified: "not_modified",
+	ResultStale:       "stale",
+	ResultMiss:        "miss",
+	ResultRefused:     "refused",
+	ResultUnavailable: "unavailable",
+	ResultPassed:      "passed",
+}
+
+// resultOf is the result of a request that was served.
+func resultOf(sent cache.Sent) Result {
+	switch {
+	case sent.Status == http.StatusNotModified:
+		return ResultNotModified
+	case sent.Forward == "":
+		return ResultHit
+	case sent.Forward == "miss":
+		return ResultMiss
+	}
+	return ResultStale
+}
+
+// Requests counts the requests of one kind of handler. A hit must not wait for
+// other cores that count theirs, so there are several lanes, of which each request
+// takes one by chance.
+type Requests struct {
+	lanes [16]lane
+}
+
+// lane is as long as two cache lines, which processors fetch in pairs.
+type lane struct {
+	results [len(results)]atomic.Uint64
+	bytes   atomic.Uint64
+	_       [128 - 8*(len(results)+1)]byte
+}
+
+// Count counts a request, and the bytes of body that were sent for it.
+func (q *Requests) Count(r Result, bytes int64) {
+	l := &q.lanes[rand.Uint32()%uint32(len(q.lanes))]
+	l.results[r].Add(1)
+	if bytes > 0 {
+		l.bytes.Add(uint64(bytes))
+	}
+}
+
+// Served counts a request that was answered with the feed.
+func (q *Requests) Served(sent cache.Sent) { q.Count(resultOf(sent), sent.Bytes) }
+
+// Refused counts a request that was answered with an error of ours.
+func (q *Requests) Refused(status int) {
+	if status == http.StatusGone || status >= 500 {
+		q.Count(ResultUnavailable, 0)
+	} else {
+		q.Count(ResultRefused, 0)
+	}
+}
+
+// sums are the counts of all lanes.
+type sums struct {
+	results [len(results)]uint64
+	bytes   uint64
+}
+
+func (q *Requests) sum() (total sums) {
+	for i := range q.lanes {
+		l := &q.lanes[i]
+		for r := range l.results {
+			total.results[r] += l.results[r].Load()
+		}
+		total.bytes += l.bytes.Load()
+	}
+	return total
+}
+
+// Meter is a response writer that notes what passes through it.
+type Meter struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// Unwrap lets [http.ResponseController] find what the writer below can do.
+func (m *Meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (m *Meter) WriteHeader(status int) {
+	if status >= 200 {
+		m.status = status
+	}
+	m.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (m *Meter) Write(p []byte) (int, error) {
+	n, err := m.ResponseWriter.Write(p)
+	m.bytes += int64(n)
+	return n, err
+}
+
+// ReadFrom implements [io.ReaderFrom], for the sake of a writer below that does.
+func (m *Meter) ReadFrom(r io.Reader) (int64, error) {
+	n, err := io.Copy(m.ResponseWriter, r)
+	m.bytes += n
+	return n, err
+}
+
+// CountShared counts a request that the shared cache has dealt with, by the last
+// member of Cache-Status, which is ours (RFC 9211 section 2).
+func (q *Requests) CountShared(m *Meter, err error) {
+	lines := m.Header()["Cache-Status"]
+	own := ""
+	if len(lines) > 0 {
+		own = lines[len(lines)-1]
+	}
+	switch _, forward, _ := strings.Cut(own, "; "); {
+	case err != nil: // the site's own, for others to answer
+		q.Count(ResultPassed, 0)
+	case m.status == http.StatusNotModified:
+		q.Count(ResultNotModified, 0)
+	case strings.HasPrefix(forward, "hit"):
+		q.Count(ResultHit, m.bytes)
+	case strings.HasPrefix(forward, "fwd=stale"):
+		q.Count(ResultStale, m.bytes)
+	case strings.HasPrefix(forward, "fwd=uri-miss"), strings.HasPrefix(forward, "fwd=vary-miss"):
+		q.Count(ResultMiss, m.bytes)
+	case strings.HasPrefix(forward, "fwd="):
+		q.Count(ResultPassed, 0)
+	default:
+		q.Refused(m.status) // only-if-cached
+	}
+}
+
+// Interface guards.
+var (
+	_ http.ResponseWriter = (*Meter)(nil)
+	_ io.ReaderFrom       = (*Meter)(nil)
+)

@@ -1,0 +1,222 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	_ "github.com/feedpollard/pollard/caddymodule/gateway"
+
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/fcgi"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+)
+
+// A backend behind reverse_proxy sees Pollard's own request, and whoever passes through
+// as Caddy makes it without a shield.
+func TestShieldBeforeReverseProxy(t *testing.T) {
+	var requests atomic.Pointer[http.Request]
+	var breaks atomic.Bool
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Store(r)
+		if breaks.Load() {
+			w.Header().Set("Content-Type", "application/rss+xml")
+			w.Header().Set("Content-Length", "10000")
+			_, _ = io.WriteString(w, stage.Sample[:50])
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		if r.URL.Path == "/page" {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, "<!doctype html>")
+			return
+		}
+		w.Header().Set("ETag", `"1"`)
+		w.Header().Set("Content-Type", "application/rss+xml")
+		http.ServeContent(w, r, "", stage.Modtime, strings.NewReader(stage.FeedNamed("proxied")))
+	}))
+	defer backend.Close()
+	site := blog + " {\nbind void/site\nfeed_shield\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n"
+	stage.RunOnLoopback(t, site, func(s *stage.Stage) {
+		r := stage.Request("GET", "https://blog.test/feed?a=b", "Cookie", "secret", "X-Forwarded-For", "198.51.100.9", "X-Real-Ip", stage.Abroad)
+		stage.WantBody(t, "a reader", s.Send(r), 200, "proxied")
+		poll := requests.Load()
+		if poll.Host != "blog.test" || poll.RequestURI != "/feed?a=b" {
+			t.Errorf("the poll was for %s%s", poll.Host, poll.RequestURI)
+		}
+		for name, want := range map[string]string{
+			"X-Forwarded-For": "0.0.0.0", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "blog.test", "Cookie": "", "X-Real-Ip": "", "Accept-Encoding": "gzip, br, zstd",
+		} {
+			if got := poll.Header.Get(name); got != want {
+				t.Errorf("the poll's %s is %q, want %q", name, got, want)
+			}
+		}
+		if text := fmt.Sprint(poll.Header); strings.Contains(text, stage.Abroad) || strings.Contains(text, "secret") {
+			t.Errorf("the poll has something of its reader: %s", text)
+		}
+		stage.WantBody(t, "a page", s.Get(blog+"/page", "Cookie", "secret"), 200, "<!doctype html>")
+		if own := requests.Load(); own.Header.Get("X-Forwarded-For") != stage.Abroad || own.Header.Get("Cookie") != "secret" || own.Header.Get("X-Forwarded-Proto") != "http" {
+			t.Errorf("the page's origin saw %v", own.Header)
+		}
+		_, c := poller.Running()
+		key := "shield:https://blog.test/feed?a=b"
+		refresh := func() {
+			t.Helper()
+			requests.Store(nil)
+			if _, err := c.Expire(key); err != nil {
+				t.Fatal(err)
+			}
+			stage.WantBody(t, "a reader", s.Get("https://blog.test/feed?a=b"), 200, "proxied")
+			if requests.Load() == nil {
+				t.Error("there was no poll")
+			}
+		}
+		refresh()
+		if account, _ := c.Account(key); account.LastStatus != 304 {
+			t.Errorf("the second poll got %d", account.LastStatus)
+		}
+		breaks.Store(true)
+		refresh()
+		if account, _ := c.Account(key); account.LastFailure != "truncated" {
+			t.Errorf("a body that broke off: %s, %s", account.LastFailure, account.LastError)
+		}
+		backend.Close()
+		if _, err := c.Expire(key); err != nil {
+			t.Fatal(err)
+		}
+		stage.WantBody(t, "a reader when the backend is down", s.Get("https://blog.test/feed?a=b"), 200, "proxied")
+		if account, _ := c.Account(key); account.LastStatus != 502 {
+			t.Errorf("the poll of a backend that is down got %d: %s", account.LastStatus, account.LastError)
+		}
+	})
+}
+
+// A FastCGI script behind php_fastcgi is told what PHP programs decide by.
+func TestShieldBeforeFastCGI(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var variables atomic.Pointer[map[string]string]
+	go func() {
+		_ = fcgi.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			env := fcgi.ProcessEnv(r)
+			env["REQUEST_URI"], env["HTTP_HOST"], env["REMOTE_ADDR"] = r.URL.RequestURI(), r.Host, r.RemoteAddr
+			if r.TLS != nil {
+				env["HTTPS"] = "on"
+			}
+			env["HTTP_COOKIE"] = r.Header.Get("Cookie")
+			variables.Store(&env)
+			w.Header().Set("Content-Type", "text/xml")
+			_, _ = io.WriteString(w, stage.FeedNamed(r.URL.RequestURI()))
+		}))
+	}()
+	root := t.TempDir()
+	stage.WriteFile(t, root+"/index.php", "<?php")
+	site := blog + " {\nbind void/site\nroot * " + root + "\nfeed_shield\nphp_fastcgi " + l.Addr().String() + "\n}\n"
+	stage.RunOnLoopback(t, site, func(s *stage.Stage) {
+		for _, target := range []string{"/feed/?a=b", "/comments/feed/"} {
+			for range 2 {
+				variables.Store(nil)
+				stage.WantBody(t, "a reader", s.Get("https://blog.test"+target, "Cookie", "secret"), 200, "<title>"+target+"</title>")
+			}
+			if variables.Load() != nil {
+				t.Errorf("%s: the second reader reached the script", target)
+			}
+		}
+		s.Get("https://blog.test/feed/other")
+		env := *variables.Load()
+		for name, want := range map[string]string{
+			"REQUEST_URI": "/feed/other", "HTTP_HOST": "blog.test", "HTTPS": "on", "HTTP_COOKIE": "", "SCRIPT_FILENAME": root + "/index.php", "DOCUMENT_ROOT": root,
+		} {
+			if env[name] != want {
+				t.Errorf("%s is %q, want %q", name, env[name], want)
+			}
+		}
+		if strings.Contains(fmt.Sprint(env), stage.Abroad) {
+			t.Errorf("the script was told the reader's address: %v", env)
+		}
+	})
+}
+
+// A site can be shielded by a gateway as well, to which its feeds are rewritten.
+func TestShieldByGateway(t *testing.T) {
+	var polls atomic.Int64
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/feed/" {
+			polls.Add(1)
+		}
+		_, _ = io.WriteString(w, stage.FeedNamed("at "+r.URL.Path))
+	}))
+	defer backend.Close()
+	site := "{\n\tadmin off\n\tpersist_config off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n\tpollard {\n\t\tstore bolt %s\n\t\tprivate_upstreams 127.0.0.0/8\n\t\thost 127.0.0.1 {\n\t\t\tmin_interval 1m\n\t\t\tspacing 0\n\t\t}\n\t}\n}\n" +
+		blog + " {\n\tbind void/site\n\trewrite /feed/ /shielded.xml\n\thandle /shielded.xml {\n\t\tfeed_gateway {\n\t\t\tfeed /shielded.xml %s/feed/\n\t\t}\n\t}\n\treverse_proxy %s\n}\n"
+	config, err := stage.Adapt(t, fmt.Sprintf(site, t.TempDir(), backend.URL, strings.TrimPrefix(backend.URL, "http://")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Load(config, true); err != nil {
+		t.Fatal(err)
+	}
+	defer caddy.Stop()
+	s := &stage.Stage{T: t}
+	for range 5 {
+		stage.WantBody(t, "a reader", s.Get(blog+"/feed/"), 200, "at /feed/")
+	}
+	stage.WantBody(t, "another page", s.Get(blog+"/about"), 200, "at /about")
+	if n := polls.Load(); n != 1 {
+		t.Errorf("%d polls", n)
+	}
+}
+
+// Over a real connection a stream that passes through flows.
+func TestShieldStreamsOverTheNetwork(t *testing.T) {
+	release := make(chan struct{})
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: 1\n")
+		w.(http.Flusher).Flush()
+		<-release
+		_, _ = io.WriteString(w, "data: 2\n")
+	}))
+	defer backend.Close()
+	for name, mode := range map[string]string{"feeds": "", "rfc9111": "{\nrfc9111\n}"} {
+		t.Run(name, func(t *testing.T) {
+			release = make(chan struct{})
+			l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := l.Addr().String()
+			l.Close()
+			site := "http://" + address + " {\nfeed_shield " + mode + "\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n"
+			stage.RunOnLoopback(t, site, func(*stage.Stage) {
+				resp, err := http.Get("http://" + address + "/events")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				body := bufio.NewReader(resp.Body)
+				if line, err := body.ReadString('\n'); err != nil || line != "data: 1\n" {
+					t.Errorf("%q, %v", line, err)
+				}
+				close(release)
+				if line, err := body.ReadString('\n'); err != nil || line != "data: 2\n" {
+					t.Errorf("%q, %v", line, err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,174 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/refusal"
+	"github.com/feedpollard/pollard/readers"
+)
+
+// Defend is what a publisher does not put up with. A 304 and a person's browser
+// are never refused, and a reader that has not been served before never has to
+// wait. A 429 tells the true wait, which asking again does not lengthen.
+type Defend struct {
+	// How many requests one reader may make in a time, 304s not counted. What goes
+	// beyond gets a 429. Default: no bound.
+	MaxRate *MaxRate `json:"max_rate,omitempty"`
+
+	// The least time between two whole feeds for a reader that never asks
+	// conditionally. What comes earlier gets a 429. Default: no bound.
+	Unconditional caddy.Duration `json:"unconditional,omitempty"`
+
+	// Whether unconditional requests get a 429 in the feed's own `skipHours`,
+	// unless somebody followed a link. Default: `false`.
+	SkipHours bool `json:"skip_hours,omitempty"`
+
+	// Whether readers that refuse compression get a 406. Default: `false`.
+	RequireCompression bool `json:"require_compression,omitempty"`
+
+	// Whether readers without a User-Agent get a 403. Default: `false`.
+	RequireUserAgent bool `json:"require_user_agent,omitempty"`
+
+	// Readers that are never refused: by address range (CIDR), or by how their
+	// User-Agent begins.
+	Exempt []string `json:"exempt,omitempty"`
+
+	// Requests that are never refused, by matcher.
+	ExemptMatchers caddyhttp.RawMatcherSets `json:"exempt_matchers,omitempty" caddy:"namespace=http.matchers"`
+
+	defence  readers.Defence
+	networks []netip.Prefix
+	agents   []string
+	matchers caddyhttp.MatcherSets
+}
+
+// MaxRate is a number of requests in a time.
+type MaxRate struct {
+	Requests int            `json:"requests"`
+	Per      caddy.Duration `json:"per"`
+}
+
+// check reports what cannot be meant.
+func (f *Defend) check() error {
+	if f.Unconditional < 0 {
+		return fmt.Errorf("unconditional: %s is negative", config.FormatDuration(f.Unconditional))
+	}
+	if f.MaxRate == nil && f.Unconditional == 0 && !f.SkipHours && !f.RequireCompression && !f.RequireUserAgent {
+		return errors.New("it refuses nothing: expected lines such as unconditional 4h")
+	}
+	if r := f.MaxRate; r != nil && (r.Requests < 1 || r.Per <= 0) {
+		return errors.New("max_rate: expected a number of requests and a duration, such as 12 1h")
+	}
+	for _, text := range f.Exempt {
+		// Who mistypes an address range means no User-Agent.
+		address, _, ranged := strings.Cut(text, "/")
+		if _, err := netip.ParseAddr(address); err == nil && ranged {
+			if _, err := config.ParseCIDR(text); err != nil {
+				return fmt.Errorf("exempt: %w", err)
+			}
+		}
+		if text == "" {
+			return errors.New("exempt: an empty text would exempt all readers")
+		}
+	}
+	return nil
+}
+
+// Provision resolves the defence.
+func (f *Defend) Provision(ctx caddy.Context) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	f.defence = readers.Defence{
+		Unconditional: time.Duration(f.Unconditional), SkipHours: f.SkipHours,
+		RequireCompression: f.RequireCompression, RequireUserAgent: f.RequireUserAgent,
+	}
+	if f.MaxRate != nil {
+		f.defence.MaxRate = readers.Rate{Requests: f.MaxRate.Requests, Per: time.Duration(f.MaxRate.Per)}
+	}
+	for _, text := range f.Exempt {
+		if network, err := config.ParseCIDR(text); err == nil {
+			f.networks = append(f.networks, network)
+		} else {
+			f.agents = append(f.agents, text)
+		}
+	}
+	if f.ExemptMatchers != nil {
+		loaded, err := ctx.LoadModule(f, "ExemptMatchers")
+		if err != nil {
+			return fmt.Errorf("loading exempt matchers: %w", err)
+		}
+		if err := f.matchers.FromInterface(loaded); err != nil {
+			return fmt.Errorf("loading exempt matchers: %w", err)
+		}
+	}
+	return nil
+}
+
+// judge returns how a request is refused, nil where it is not, and completes its
+// note with that answer.
+func (f *Defend) judge(gate *readers.Gate, r *http.Request, note *readers.Request) *refusal.Refusal {
+	if f.exempts(r, note.Client) {
+		return nil
+	}
+	v := gate.Judge(f.defence, *note)
+	if v.Status == 0 {
+		return nil
+	}
+	note.Status, note.Early = v.Status, v.Early
+	no := &refusal.Refusal{Status: v.Status, Reason: v.Reason}
+	if v.Status == http.StatusTooManyRequests {
+		no.RetryAfter = time.Duration(v.RetryAfter(note.Time)) * time.Second
+	}
+	if r.Method != http.MethodHead {
+		note.Bytes = int64(len(no.Reason) + 1)
+	}
+	return no
+}
+
+func (f *Defend) exempts(r *http.Request, client netip.Addr) bool {
+	for _, network := range f.networks {
+		if network.Contains(client) {
+			return true
+		}
+	}
+	agent := r.UserAgent()
+	for _, beginning := range f.agents {
+		if strings.HasPrefix(agent, beginning) {
+			return true
+		}
+	}
+	if len(f.matchers) == 0 {
+		return false
+	}
+	exempt, err := f.matchers.AnyMatchWithError(r)
+	return err == nil && exempt
+}
+
+// Defence is what is refused, as the gate of readers understands it.
+func (f *Defend) Defence() readers.Defence { return f.defence }
+
+// ExemptsReplayed is exempts for a request that never met a server.
+func (f *Defend) ExemptsReplayed(r *http.Request) bool {
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	if len(f.matchers) > 0 {
+		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
+		caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client.Addr().String())
+	}
+	return f.exempts(r, client.Addr())
+}

@@ -1,0 +1,186 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+// visitor is a reader by its header fields and its address.
+type visitor struct {
+	from   string
+	header []string
+}
+
+func (v visitor) ask(s *stage.Stage, method string, more ...string) *httptest.ResponseRecorder {
+	s.T.Helper()
+	r := stage.Request(method, blog+"/feed", append(append([]string{}, v.header...), more...)...)
+	if v.from != "" {
+		r.RemoteAddr = v.from + ":1234"
+	}
+	if r.Header.Get("User-Agent") == "none" {
+		r.Header.Del("User-Agent")
+	}
+	return s.Send(r)
+}
+
+func defended(lines string) string {
+	return blog + " {\n\tbind void/site\n\t@friend header X-Friend 1\n\tfeed_shield {\n\t\tdefend {\n" + lines + "\n\t\t}\n\t}\n\tbackend\n}\n"
+}
+
+// A step is a request some time after the one before, and its answer.
+type step struct {
+	after  time.Duration
+	more   []string
+	status int
+	retry  string // Retry-After
+}
+
+// Each line of defend, through the whole of Caddy.
+func TestDefend(t *testing.T) {
+	const gzip = "gzip"
+	rude := visitor{header: []string{"User-Agent", "Rude/1.0", "Accept-Encoding", gzip}}
+	browser := visitor{header: []string{"User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0", "Accept", "text/html,application/xhtml+xml", "Sec-Fetch-Mode", "navigate"}}
+	const everything = "max_rate 1 1h\nunconditional 4h\nskip_hours\nrequire_compression\nrequire_user_agent"
+	five := func(status int) (steps []step) {
+		for range 5 {
+			steps = append(steps, step{after: time.Second, status: status})
+		}
+		return steps
+	}
+	for _, tt := range []struct {
+		name, lines string
+		who         visitor
+		hints       string
+		steps       []step
+	}{
+		{"unconditional: the true wait, which asking again does not lengthen", "unconditional 4h", rude, "", []step{
+			{0, nil, 200, ""}, {time.Minute, nil, 429, "14340"}, {time.Hour, nil, 429, "10740"}, {time.Hour, nil, 429, "7140"},
+			{2*time.Hour - time.Minute - time.Second, nil, 429, "1"}, {time.Second, nil, 200, ""}, {time.Second, nil, 429, "14399"},
+		}},
+		{"unconditional: who has the version is told so", "unconditional 4h", rude, "", []step{
+			{0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""}, {time.Minute, nil, 429, "14280"}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""},
+		}},
+		{"unconditional: invented validators", "unconditional 4h", rude, "", []step{
+			{0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", `"invented"`}, 429, "14340"},
+		}},
+		{"max_rate", "max_rate 3 1h", rude, "", []step{
+			{0, nil, 200, ""}, {time.Second, nil, 200, ""}, {time.Second, nil, 200, ""}, {time.Second, nil, 429, "1197"}, {time.Second, []string{"If-None-Match", "*"}, 304, ""},
+			{1196 * time.Second, nil, 200, ""},
+		}},
+		{"skip_hours", "skip_hours", rude, "<skipHours><hour>0</hour><hour>1</hour></skipHours>", []step{
+			{0, nil, 200, ""}, {time.Hour, nil, 429, "3600"}, {time.Second, []string{"Referer", "https://example.com/"}, 200, ""},
+			{time.Second, []string{"If-None-Match", "*"}, 304, ""}, {time.Hour, nil, 200, ""},
+		}},
+		{"require_compression", "require_compression", visitor{header: []string{"User-Agent", "Rude/1.0"}}, "", []step{
+			{0, nil, 406, ""}, {time.Second, []string{"Accept-Encoding", "identity"}, 406, ""}, {time.Second, []string{"Accept-Encoding", "gzip;q=0"}, 406, ""},
+			{time.Second, []string{"Accept-Encoding", gzip}, 200, ""}, {time.Second, []string{"Accept-Encoding", "br"}, 200, ""}, {time.Second, []string{"If-None-Match", "*"}, 304, ""},
+		}},
+		{"require_user_agent", "require_user_agent", visitor{header: []string{"User-Agent", "none"}}, "", []step{
+			{0, nil, 403, ""}, {time.Second, []string{"User-Agent", "Rude/1.0"}, 200, ""}, {time.Second, []string{"If-None-Match", "*"}, 304, ""},
+		}},
+		{"the cheapest first", everything, visitor{header: []string{"User-Agent", "none"}}, "", []step{
+			{0, nil, 403, ""}, {0, []string{"User-Agent", "Rude/1.0"}, 406, ""}, {0, []string{"User-Agent", "Rude/1.0", "Accept-Encoding", gzip}, 200, ""},
+			{0, []string{"User-Agent", "Rude/1.0", "Accept-Encoding", gzip}, 429, "14400"},
+		}},
+		{"a person's browser", everything, browser, "<skipHours><hour>0</hour></skipHours>", five(200)},
+		{"exempt by address", everything + "\nexempt 203.0.113.0/24", rude, "", five(200)},
+		{"exempt by one address", everything + "\nexempt 192.0.2.1 203.0.113.5", rude, "", five(200)},
+		{"exempt by User-Agent", everything + "\nexempt Rude/", rude, "", five(200)},
+		{"exempt by a User-Agent of two words", everything + "\nexempt Very Rude", visitor{header: []string{"User-Agent", "Very Rude/1.0"}}, "", five(200)},
+		{"exempt by matcher", everything + "\nexempt @friend", visitor{header: []string{"User-Agent", "Rude/1.0", "X-Friend", "1"}}, "", five(200)},
+		{"exempt by path", everything + "\nexempt /feed", rude, "", five(200)},
+		{"exempt are others", everything + "\nexempt 192.0.2.0/24\nexempt Polite\nexempt @friend", rude, "", []step{{0, nil, 200, ""}, {0, nil, 429, "14400"}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			body := strings.Replace(stage.Sample, "<link>", tt.hints+"<link>", 1)
+			stage.Run(t, defended(tt.lines), stage.Feed(body), func(s *stage.Stage) {
+				for i, step := range tt.steps {
+					time.Sleep(step.after)
+					w := tt.who.ask(s, "GET", step.more...)
+					if w.Code != step.status || w.Header().Get("Retry-After") != step.retry {
+						t.Errorf("step %d: %d, Retry-After %q: %s; want %d, %q", i, w.Code, w.Header().Get("Retry-After"), w.Header().Get("Cache-Status"), step.status, step.retry)
+					}
+					if w.Code >= 400 && (w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("Etag") != "" || strings.Count(w.Body.String(), "\n") != 1 ||
+						w.Header().Get("Content-Length") != fmt.Sprint(w.Body.Len())) {
+						t.Errorf("step %d: a refusal says %v %q", i, w.Header(), w.Body)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Readers behind one address are told apart, and one reader is known again.
+func TestDefendTellsReadersApart(t *testing.T) {
+	stage.Run(t, defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
+		for i := range 5 { // one household
+			v := visitor{header: []string{"User-Agent", fmt.Sprintf("Reader%d/1.0", i)}}
+			if w := v.ask(s, "GET"); w.Code != 200 {
+				t.Errorf("reader %d of a household got %d", i, w.Code)
+			}
+			if w := v.ask(s, "GET"); w.Code != 429 {
+				t.Errorf("reader %d of a household got %d the second time", i, w.Code)
+			}
+		}
+		for i := range 5 { // one reader that many use
+			v := visitor{from: fmt.Sprintf("198.51.%d.7", i), header: []string{"User-Agent", "FreshRSS/1.24.1 (Linux; https://freshrss.org)"}}
+			if w := v.ask(s, "GET"); w.Code != 200 {
+				t.Errorf("user %d of one reader got %d", i, w.Code)
+			}
+		}
+	})
+}
+
+// HEAD is answered and refused without a body; it does not count as having been sent
+// the feed.
+func TestDefendHead(t *testing.T) {
+	stage.Run(t, defended("unconditional 4h\nrequire_user_agent"), stage.Feed(stage.Sample), func(s *stage.Stage) {
+		v := visitor{header: []string{"User-Agent", "Rude/1.0"}}
+		for range 3 {
+			if w := v.ask(s, "HEAD"); w.Code != 200 || w.Body.Len() > 0 {
+				t.Errorf("%d, %d bytes", w.Code, w.Body.Len())
+			}
+		}
+		if w := v.ask(s, "GET"); w.Code != 200 {
+			t.Errorf("the first GET got %d", w.Code)
+		}
+		if w := (visitor{header: []string{"User-Agent", "none"}}).ask(s, "HEAD"); w.Code != 403 || w.Body.Len() > 0 {
+			t.Errorf("without a User-Agent: %d, %d bytes", w.Code, w.Body.Len())
+		}
+	})
+}
+
+// Whom the defence refuses causes no poll; who is served after it does.
+func TestDefendSparesTheOrigin(t *testing.T) {
+	stage.Run(t, defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
+		v := visitor{header: []string{"User-Agent", "Rude/1.0"}}
+		v.ask(s, "GET")
+		s.Expect(1, "the first reader")
+		for range 60 {
+			time.Sleep(2 * time.Minute)
+			v.ask(s, "GET")
+		}
+		s.Expect(0, "refused for two hours")
+		s.Get(blog + "/feed")
+		s.Expect(1, "another reader")
+	})
+}
+
+// What passes through is no business of the defence, nor is what is not stored.
+func TestDefendLeavesOthersAlone(t *testing.T) {
+	stage.Run(t, defended("unconditional 4h\nrequire_user_agent\nrequire_compression\nmax_rate 1 1h"), stage.Plain(404, "no such page"), func(s *stage.Stage) {
+		for range 5 {
+			if w := (visitor{header: []string{"User-Agent", "none"}}).ask(s, "GET"); w.Code != 404 {
+				t.Errorf("a missing page got %d", w.Code)
+			}
+		}
+	})
+}

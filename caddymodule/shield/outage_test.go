@@ -1,0 +1,276 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	neturl "net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+// Whatever becomes of the origin, readers keep the last good version. And while
+// nothing is stored, they see what the origin says.
+func TestShieldOutage(t *testing.T) {
+	hang := func(w http.ResponseWriter, r *http.Request) error {
+		<-r.Context().Done()
+		return r.Context().Err()
+	}
+	deaf := func(w http.ResponseWriter, r *http.Request) error { // does not notice that nobody waits
+		time.Sleep(10 * time.Minute)
+		return stage.Plain(200, "late")(w, r)
+	}
+	inTheMiddle := func(end func() error) stage.Answer {
+		return func(w http.ResponseWriter, r *http.Request) error {
+			w.Header().Set("Content-Type", "application/rss+xml")
+			_, _ = w.Write([]byte(stage.FeedNamed("new")[:90]))
+			_ = http.NewResponseController(w).Flush()
+			return end()
+		}
+	}
+	for name, outage := range map[string]stage.Answer{
+		"500":                      stage.Plain(500, "sorry"),
+		"500 no-store":             stage.Plain(500, "sorry", "Cache-Control", "no-cache, must-revalidate, max-age=0, no-store, private"),
+		"404":                      stage.Plain(404, "no such page"),
+		"404 of WordPress":         stage.Plain(404, "no such page", "Cache-Control", "no-cache, must-revalidate, max-age=0, no-store, private"),
+		"410":                      stage.Plain(410, "gone"),
+		"403":                      stage.Plain(403, "forbidden"),
+		"401":                      stage.Plain(401, "who are you?", "WWW-Authenticate", "Basic"),
+		"429":                      stage.Plain(429, "slow down"),
+		"429 with a time":          stage.Plain(429, "slow down", "Retry-After", "60"),
+		"503":                      stage.Plain(503, "later", "Retry-After", "60"),
+		"HTML error page":          stage.Plain(200, "<!DOCTYPE html><p>Error establishing a database connection", "Content-Type", "text/html"),
+		"HTML without a doctype":   stage.Plain(200, "<br /><b>Fatal error</b>: Allowed memory size exhausted", "Content-Type", "text/html"),
+		"error in front of a feed": stage.Plain(200, "<br />\n<b>Warning</b>: foo in bar.php\n"+stage.FeedNamed("new"), "Content-Type", "text/html"),
+		"empty":                    stage.Plain(200, ""),
+		"no content":               stage.Plain(204, ""),
+		"partial":                  stage.Plain(206, stage.FeedNamed("new"), "Content-Range", "bytes 0-10/100"),
+		"no feed":                  stage.Plain(200, `{"a": 1}`, "Content-Type", "application/json"),
+		"shorter than it says":     stage.Plain(200, stage.FeedNamed("new"), "Content-Length", "100000"),
+		"broken coding":            stage.Plain(200, "\x1f\x8b\x08\x00\x00\x00\x00\x00", "Content-Encoding", "gzip"),
+		"unknown coding":           stage.Plain(200, stage.FeedNamed("new"), "Content-Encoding", "rot13"),
+		"hangs":                    hang,
+		"deaf":                     deaf,
+		"hangs in the body":        inTheMiddle(func() error { time.Sleep(time.Hour); return nil }),
+		"aborts in the body":       inTheMiddle(func() error { panic(http.ErrAbortHandler) }),
+		"panics in the body":       inTheMiddle(func() error { panic("oh") }),
+		"fails in the body":        inTheMiddle(func() error { return errors.New("oh") }),
+		"cut in the body":          inTheMiddle(func() error { return nil }),
+		"panics":                   func(http.ResponseWriter, *http.Request) error { panic("oh") },
+		"error":                    func(http.ResponseWriter, *http.Request) error { return errors.New("oh") },
+		"Caddy's 502": func(http.ResponseWriter, *http.Request) error {
+			return caddyhttp.Error(502, errors.New("no upstreams available"))
+		},
+		"Caddy's 404": func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(404, errors.New("no file")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.FeedNamed("good")), func(s *stage.Stage) {
+				first := s.Get(blog + "/feed")
+				stage.WantBody(t, "at first", first, 200, "good")
+				s.Now(outage)
+				for end := time.Now().Add(3 * time.Hour); time.Now().Before(end); time.Sleep(3 * time.Minute) {
+					w := s.Get(blog + "/feed")
+					stage.WantBody(t, "during the outage", w, 200, "good")
+					if w.Header().Get("Etag") != first.Header().Get("Etag") {
+						t.Fatal("the ETag has changed")
+					}
+				}
+				// Back-off is capped at ten minutes, but for what the origin asks for itself.
+				if polls := len(s.Calls()); polls < 12 || polls > 36 {
+					t.Errorf("%d polls in three hours of failures", polls)
+				}
+				s.Now(stage.Feed(stage.FeedNamed("better")))
+				time.Sleep(11 * time.Minute) // a poll of the outage may still hang
+				for range 4 {
+					s.Get(blog + "/feed")
+					time.Sleep(11 * time.Minute)
+				}
+				stage.WantBody(t, "afterwards", s.Get(blog+"/feed"), 200, "better")
+			})
+		})
+	}
+}
+
+// A hanging backend costs a reader who could have the last version some seconds.
+func TestShieldHangingBackend(t *testing.T) {
+	hang := func(_ http.ResponseWriter, r *http.Request) error {
+		<-r.Context().Done()
+		return r.Context().Err()
+	}
+	stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.FeedNamed("good")), func(s *stage.Stage) {
+		s.Get(blog + "/feed")
+		s.Now(hang)
+		time.Sleep(2 * time.Minute)
+		began := time.Now()
+		stage.WantBody(t, "during the outage", s.Get(blog+"/feed"), 200, "good")
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("a reader waited for %v", took)
+		}
+	})
+}
+
+// Nothing stays behind of polls that are broken off: goroutines that were left would
+// fail the bubble.
+func TestShieldStopsInTheMiddle(t *testing.T) {
+	endless := func(w http.ResponseWriter, r *http.Request) error {
+		for {
+			if _, err := fmt.Fprint(w, strings.Repeat(" ", 1000)); err != nil {
+				return err
+			}
+			time.Sleep(time.Second)
+		}
+	}
+	stage.Run(t, stage.ShieldedSite(blog, ""), endless, func(s *stage.Stage) {
+		r := stage.Request("GET", blog+"/feed")
+		ctx, leave := context.WithTimeout(r.Context(), time.Second)
+		defer leave()
+		s.Send(r.WithContext(ctx))
+	})
+}
+
+// A reload in the middle of a poll: the poll comes to its end, and it was the one of
+// the interval.
+func TestShieldReload(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) error {
+		select {
+		case <-time.After(10 * time.Second):
+			return stage.Feed(stage.FeedNamed("slow"))(w, r)
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+	stage.Run(t, stage.ShieldedSite(blog, ""), slow, func(s *stage.Stage) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			stage.WantBody(t, "who asked before the reload", s.Get(blog+"/feed"), 200, "slow")
+		}()
+		time.Sleep(5 * time.Second)
+		s.Load(stage.ShieldedSite(blog, "{\n\t\tmin_interval 2m\n\t\tdefault_interval 2m\n\t}"))
+		began := time.Now()
+		stage.WantBody(t, "who asked after it", s.Get(blog+"/feed"), 200, "slow")
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("who asked after the reload waited for %v", took)
+		}
+		<-done
+		s.Expect(1, "a poll over a reload")
+		// The decision was made under the rules that the poll began with; the next one is
+		// made under those that are in force.
+		time.Sleep(70 * time.Second)
+		s.Get(blog + "/feed")
+		s.Expect(1, "the first poll after the reload")
+		time.Sleep(100 * time.Second)
+		s.Get(blog + "/feed")
+		s.Expect(0, "within the new interval")
+		s.Load("http://other.test {\n\tbind void/site\n\tbackend\n}\n")
+		s.Load(stage.ShieldedSite(blog, ""))
+		stage.WantBody(t, "after two more reloads", s.Get(blog+"/feed"), 200, "slow")
+	})
+}
+
+// Codings of the origin are undone, and feeds in disguise are feeds.
+func TestShieldReadsFeeds(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(stage.FeedNamed("hidden")))
+	_ = z.Close()
+	for name, tt := range map[string]struct {
+		answer stage.Answer
+		kind   string
+	}{
+		"gzip":             {stage.Plain(200, zipped.String(), "Content-Encoding", "gzip", "Content-Type", "application/rss+xml", "ETag", `"a-gzip"`), "application/rss+xml"},
+		"text/html":        {stage.Plain(200, stage.FeedNamed("hidden"), "Content-Type", "text/html; charset=utf-8"), "application/rss+xml; charset=utf-8"},
+		"no type":          {stage.Plain(200, stage.FeedNamed("hidden")), "application/rss+xml"},
+		"bytes":            {stage.Plain(200, stage.FeedNamed("hidden"), "Content-Type", "application/octet-stream"), "application/rss+xml"},
+		"a comment before": {stage.Plain(200, "<!-- hello -->\n"+strings.TrimPrefix(stage.FeedNamed("hidden"), `<?xml version="1.0"?>`), "Content-Type", "text/xml"), "text/xml"},
+		"in pieces": {func(w http.ResponseWriter, _ *http.Request) error {
+			for _, c := range []byte(stage.FeedNamed("hidden")) {
+				_, _ = w.Write([]byte{c})
+			}
+			return nil
+		}, "application/rss+xml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stage.Run(t, stage.ShieldedSite(blog, ""), tt.answer, func(s *stage.Stage) {
+				w := s.Get(blog + "/feed")
+				stage.WantBody(t, "the feed", w, 200, "hidden")
+				if got := w.Header().Get("Content-Type"); got != tt.kind {
+					t.Errorf("its type is %q, want %q", got, tt.kind)
+				}
+				s.Expect(1, "the feed")
+			})
+		})
+	}
+}
+
+// What a publish hook asks for happens with the next request: whatever the hints,
+// the skip windows and the interval say, and also while a poll is under way.
+func TestShieldRefresh(t *testing.T) {
+	named := func(title string) string { // bubbles begin on a Saturday
+		skip := "<ttl>600</ttl><skipDays><day>Saturday</day></skipDays><link>"
+		return strings.Replace(stage.FeedNamed(title), "<link>", skip, 1)
+	}
+	varying := func(title string) stage.Answer {
+		return func(w http.ResponseWriter, r *http.Request) error {
+			time.Sleep(time.Second)
+			return stage.Feed(named(title+r.Header.Get("Accept-Language")), "Vary", "Accept-Language")(w, r)
+		}
+	}
+	stage.Run(t, stage.ShieldedSite(blog, ""), varying("first"), func(s *stage.Stage) {
+		refresh := func(url string) int {
+			code, _ := stage.Call(t, "POST", "/pollard/refresh?url="+neturl.QueryEscape(url))
+			return code
+		}
+		both := func(want string, polls int) {
+			t.Helper()
+			stage.WantBody(t, "the plain feed", s.Get(blog+"/feed?a=b"), 200, want+"<")
+			stage.WantBody(t, "a variant", s.Get(blog+"/feed?a=b", "Accept-Language", "de"), 200, want+"de<")
+			s.Expect(polls, want)
+		}
+		both("first", 2)
+		time.Sleep(time.Minute)
+		s.Now(varying("second"))
+		both("first", 0)
+		for _, url := range []string{"http://blog.test/feed?a=b", "https://blog.test/feed?a=b", "HTTP://BLOG.test:80/feed?a=b#x"} {
+			if code := refresh(url); code != 200 {
+				t.Errorf("refresh of %s: %d", url, code)
+			}
+		}
+		both("second", 2)
+		both("second", 0)
+		if code := refresh("http://blog.test/other"); code != 404 {
+			t.Errorf("refresh of what nobody knows: %d", code)
+		}
+		// While a poll is under way, which sees the old feed.
+		refresh("http://blog.test/feed?a=b")
+		s.Now(varying("third"))
+		go s.Get(blog + "/feed?a=b")
+		time.Sleep(500 * time.Millisecond)
+		s.Now(varying("fourth"))
+		refresh("http://blog.test/feed?a=b")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		s.Calls()
+		both("fourth", 2)
+
+		// The other verbs of the admin API know the feed by its URL as well.
+		for _, method := range []string{"GET", "DELETE"} {
+			if code, text := stage.Call(t, method, "/pollard/feeds?url="+neturl.QueryEscape("https://blog.test/feed?a=b")); code >= 300 {
+				t.Errorf("%s: %d %s", method, code, text)
+			}
+		}
+		both("fourth", 2)
+	})
+}

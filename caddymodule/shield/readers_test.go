@@ -1,0 +1,42 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/readers"
+)
+
+// The readers of a shield are told of, unless that is off. The defence goes on.
+func TestShieldNotesReaders(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		t.Run(fmt.Sprint("off ", off), func(t *testing.T) {
+			app := ""
+			if off {
+				app = "readers off"
+			}
+			stage.RunApp(t, app, defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
+				for i := range 3 {
+					if w := (visitor{header: []string{"User-Agent", "Rude/1.0"}}).ask(s, "GET"); (w.Code == 429) != (i > 0) {
+						t.Errorf("request %d got %d", i, w.Code)
+					}
+				}
+				visitor{header: []string{"User-Agent", "Good/1.0"}}.ask(s, "GET", "If-None-Match", "*")
+				s.Send(stage.Request("POST", blog+"/feed"))
+				want := readers.Answers{Full: 1, NotModified: 1, Limited: 2}
+				if off {
+					want = readers.Answers{}
+				}
+				for _, query := range []string{"", "?url=http://blog.test/feed", "?url=https://blog.test/feed"} {
+					if got := stage.ReportOfReaders(t, query).Total.Answers; got != want {
+						t.Errorf("%s: %+v, want %+v", query, got, want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,350 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+)
+
+const blog = "http://blog.test"
+
+// One poll per interval, whoever asks, and nothing of whoever asks in it.
+func TestShieldAsksOnce(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) error {
+		time.Sleep(time.Second)
+		return stage.Feed(stage.FeedNamed("first"), "ETag", `"v1"`, "Last-Modified", "Sat, 01 Jan 2000 00:00:00 GMT")(w, r)
+	}
+	stage.Run(t, stage.ShieldedSite(blog, "/feed/* {\n\t\tjitter 0\n\t}"), slow, func(s *stage.Stage) {
+		const secret = "a-readers-own"
+		var crowd sync.WaitGroup
+		for i := range 100 {
+			crowd.Go(func() {
+				r := stage.Request("GET", blog+"/feed/?a=1", "Cookie", secret, "Referer", "https://"+secret+"/", "User-Agent", secret,
+					"Accept-Language", secret, "X-Forwarded-For", secret, "Forwarded", secret, "Range", "bytes=0-1", "X-Token", secret,
+					"If-None-Match", `"`+secret+`"`, "From", secret, "Cache-Control", "no-cache", "Pragma", "no-cache")
+				ctx, leave := context.WithCancel(r.Context())
+				defer leave()
+				if i%2 == 0 {
+					time.AfterFunc(500*time.Millisecond, leave)
+				}
+				w := s.Send(r.WithContext(ctx))
+				if i%2 == 1 {
+					stage.WantBody(t, "one of a hundred", w, 200, "first")
+				}
+			})
+		}
+		crowd.Wait()
+		poll := s.Expect(1, "a hundred readers")[0]
+		header := fmt.Sprint(poll.Header)
+		if strings.Contains(header, secret) || poll.Header["Range"] != nil || poll.Header["X-Forwarded-For"] != nil {
+			t.Errorf("a poll has something of a reader: %s", header)
+		}
+		if poll.RemoteAddr != nobody || poll.Host != "blog.test" || poll.Method != "GET" {
+			t.Errorf("a poll came from %s to %s with %s", poll.RemoteAddr, poll.Host, poll.Method)
+		}
+		if client := poller.Client(poll.Request); client.String() != "0.0.0.0" {
+			t.Errorf("the client of a poll is %s", client)
+		}
+		if got := poll.URL.String() + " " + poll.RequestURI; got != "/feed/?a=1 /feed/?a=1" {
+			t.Errorf("the poll was for %s", got)
+		}
+		if agent := poll.UserAgent(); !strings.HasPrefix(agent, "Pollard") || !strings.Contains(agent, "https://example.com/about") {
+			t.Errorf("the User-Agent of a poll is %q", agent)
+		}
+
+		w := s.Get(blog + "/feed/?a=1")
+		stage.WantBody(t, "a hit", w, 200, "first")
+		for name, want := range map[string]string{
+			"Cache-Control": "max-age=60", "Vary": "Accept-Encoding", "Content-Type": "application/rss+xml", "Content-Security-Policy": "",
+			"Last-Modified": "Sat, 01 Jan 2000 00:00:00 GMT",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		tag := w.Header().Get("Etag")
+		for _, condition := range [][2]string{{"If-None-Match", tag}, {"If-None-Match", `"v1"`}, {"If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"}} {
+			if w := s.Get(blog+"/feed/?a=1", condition[0], condition[1]); w.Code != 304 {
+				t.Errorf("%s: %s got %d", condition[0], condition[1], w.Code)
+			}
+		}
+		if w := s.Send(stage.Request("HEAD", blog+"/feed/?a=1")); w.Code != 200 || w.Body.Len() > 0 || w.Header().Get("Content-Length") == "" {
+			t.Errorf("HEAD: %d, %d bytes", w.Code, w.Body.Len())
+		}
+		s.Expect(0, "within the interval")
+
+		time.Sleep(time.Minute)
+		stage.WantBody(t, "after the interval", s.Get(blog+"/feed/?a=1"), 200, "first")
+		again := s.Expect(1, "after the interval")[0]
+		if again.Header.Get("If-None-Match") != `"v1"` || again.Header.Get("If-Modified-Since") == "" {
+			t.Errorf("the second poll was not conditional: %v", again.Header)
+		}
+		time.Sleep(24 * time.Hour)
+		s.Expect(0, "nobody asks, so nobody polls")
+	})
+}
+
+// The reader who causes a poll leaves; the poll goes on.
+func TestShieldPollOutlivesItsReader(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) error {
+		select {
+		case <-time.After(10 * time.Second):
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+		return stage.Feed(stage.FeedNamed("late"))(w, r)
+	}
+	stage.Run(t, stage.ShieldedSite(blog, ""), slow, func(s *stage.Stage) {
+		r := stage.Request("GET", blog+"/feed")
+		ctx, leave := context.WithTimeout(r.Context(), time.Second)
+		defer leave()
+		s.Send(r.WithContext(ctx))
+		time.Sleep(20 * time.Second)
+		stage.WantBody(t, "the next reader", s.Get(blog+"/feed"), 200, "late")
+		s.Expect(1, "two readers, of whom one left")
+	})
+}
+
+// A name that nobody has configured reaches neither the key nor the origin.
+func TestShieldPoisonedHost(t *testing.T) {
+	poisons := []struct {
+		name, target string
+		header       []string
+	}{
+		{"Host", "/feed", []string{"Host", "evil.test"}},
+		{"Host with a port", "/feed", []string{"Host", "evil.test:81"}},
+		{"absolute form", "http://evil.test/feed", nil},
+		{"X-Forwarded-Host", "/feed", []string{"X-Forwarded-Host", "evil.test", "X-Forwarded-Proto", "https", "X-Forwarded-Port", "81", "Forwarded", "host=evil.test"}},
+		{"X-Original-URL", "/feed", []string{"X-Original-URL", "/evil", "X-Rewrite-URL", "/evil", "X-Http-Method-Override", "POST"}},
+	}
+	for _, site := range []struct {
+		name, address, shield string
+		good                  string // as readers write it
+		sees                  string // the Host of polls
+		named                 bool   // Caddy lets only requests for that name get here
+	}{
+		{"host in the address", "http://blog.test", "", "blog.test", "blog.test", true},
+		{"upper case and port", "http://blog.test", "", "BLOG.test:80", "blog.test", true},
+		{"wildcard", "http://*.blog.test", "", "a.blog.test", "a.blog.test", true},
+		{"no host", ":80", "", "blog.test", "192.0.2.10", false},
+		{"a host line", ":80", "{\n\thost Blog.test\n}", "blog.test", "blog.test", false},
+		{"a foreign port", "http://blog.test", "", "blog.test:9999", "blog.test", true},
+	} {
+		t.Run(site.name, func(t *testing.T) {
+			stage.Run(t, stage.ShieldedSite(site.address, site.shield), stage.Feed(stage.FeedNamed("good")), func(s *stage.Stage) {
+				stage.WantBody(t, "a good reader", s.Get("/feed", "Host", site.good), 200, "good")
+				if poll := s.Expect(1, "a good reader")[0]; poll.Host != site.sees {
+					t.Errorf("the poll was for %q, want %q", poll.Host, site.sees)
+				}
+				s.Now(stage.Feed(stage.FeedNamed("poisoned")))
+				for _, p := range poisons {
+					header := p.header
+					if p.name[0] == 'X' {
+						header = append([]string{"Host", site.good}, header...)
+					}
+					r := stage.Request("GET", p.target, header...)
+					if p.name == "absolute form" {
+						r.URL.Scheme, r.URL.Host, r.RequestURI = "http", "evil.test", p.target
+					}
+					w := s.Send(r)
+					for _, c := range s.Calls() {
+						if strings.Contains(fmt.Sprint(c.Host, c.URL, c.RequestURI, c.Header), "evil") {
+							t.Errorf("%s: it reached the origin: %s %s %v", p.name, c.Host, c.RequestURI, c.Header)
+						}
+					}
+					if !site.named && !strings.Contains(w.Body.String(), "good") {
+						t.Errorf("%s: %d %q, want the feed", p.name, w.Code, w.Body)
+					}
+				}
+				stage.WantBody(t, "a good reader afterwards", s.Get("/feed", "Host", site.good), 200, "good")
+				_, c := poller.Running()
+				for _, key := range c.Keys("") {
+					if strings.Contains(key, "evil") {
+						t.Errorf("there is a feed %s", key)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What is not for everybody goes through as if there were no shield, and costs the
+// site nothing but the probe of an interval.
+func TestShieldStandsAside(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		request *http.Request
+		answer  stage.Answer
+		probes  int // besides the request itself
+	}{
+		{"POST", stage.Request("POST", blog+"/feed"), stage.Plain(201, "made"), 0},
+		{"OPTIONS", stage.Request("OPTIONS", blog+"/feed"), stage.Plain(204, ""), 0},
+		{"PROPFIND", stage.Request("PROPFIND", blog+"/feed"), stage.Plain(207, "many"), 0},
+		{"Authorization", stage.Request("GET", blog+"/feed", "Authorization", "Basic eA=="), stage.Feed(stage.FeedNamed("mine")), 0},
+		{"upgrade", stage.Request("GET", blog+"/feed", "Connection", "Upgrade", "Upgrade", "websocket"), stage.Plain(400, "no"), 0},
+		{"private", stage.Request("GET", blog+"/feed"), stage.Feed(stage.FeedNamed("mine"), "Cache-Control", "private, max-age=60"), 1},
+		{"private for a field", stage.Request("GET", blog+"/feed"), stage.Feed(stage.FeedNamed("mine"), "Cache-Control", `private="X-Me"`), 1},
+		{"no-store", stage.Request("GET", blog+"/feed"), stage.Feed(stage.FeedNamed("mine"), "Cache-Control", "no-store"), 1},
+		{"Vary: *", stage.Request("GET", blog+"/feed"), stage.Feed(stage.FeedNamed("mine"), "Vary", "Accept-Encoding, *"), 1},
+		{"cookie that matters", stage.Request("GET", blog+"/feed", "Cookie", "a=b"), stage.Feed(stage.FeedNamed("mine"), "Vary", "Cookie"), 1},
+		{"redirect", stage.Request("GET", blog+"/feed"), stage.Plain(302, "", "Location", "/elsewhere"), 1},
+		{"permanent redirect", stage.Request("GET", blog+"/feed"), stage.Plain(301, "moved", "Location", "https://example.com/feed"), 1},
+		{"page", stage.Request("GET", blog+"/feed"), stage.Plain(200, "<!doctype html><title>Hello</title>", "Content-Type", "text/html"), 1},
+		{"image", stage.Request("GET", blog+"/feed"), stage.Plain(200, "\x89PNG\r\n\x1a\n", "Content-Type", "image/png"), 1},
+		{"not found", stage.Request("GET", blog+"/feed"), stage.Plain(404, "no such page", "X-Why", "gone fishing", "Cache-Control", "no-store"), 1},
+		{"gone", stage.Request("GET", blog+"/feed"), stage.Plain(410, "gone"), 1},
+		{"error", stage.Request("GET", blog+"/feed"), stage.Plain(500, "sorry"), 1},
+		{"two cookies set", stage.Request("GET", blog+"/feed"), stage.Plain(200, "hello", "Set-Cookie", "a=1", "Set-Cookie", "b=2"), 1},
+		{"empty", stage.Request("GET", blog+"/feed"), stage.Plain(200, ""), 1},
+		{"condition", stage.Request("GET", blog+"/feed", "If-None-Match", `"x"`), stage.Plain(404, "no"), 1},
+		{"HEAD of a page", stage.Request("HEAD", blog+"/feed"), stage.Plain(200, "", "Content-Type", "text/html"), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stage.Run(t, stage.ShieldedSite(blog, "")+stage.ShieldedSite("http://bare.test", "/never"), tt.answer, func(s *stage.Stage) {
+				bare := tt.request.Clone(tt.request.Context())
+				bare.Host = "bare.test"
+				want := s.Send(bare)
+				asked := s.Expect(1, "without a shield")[0]
+				for i := range 3 {
+					got := s.Send(tt.request.Clone(tt.request.Context()))
+					if got.Code != want.Code || got.Body.String() != want.Body.String() || fmt.Sprint(got.Header()) != fmt.Sprint(want.Header()) {
+						t.Errorf("with the shield\n%d %v %q\nwithout\n%d %v %q", got.Code, got.Header(), got.Body, want.Code, want.Header(), want.Body)
+					}
+					synctest.Wait()
+					calls := s.Calls()
+					if i > 0 {
+						tt.probes = 0
+					}
+					if len(calls) != 1+tt.probes {
+						t.Fatalf("request %d: the origin had %d requests, want %d", i, len(calls), 1+tt.probes)
+					}
+					own := calls[len(calls)-1]
+					own.Host = asked.Host
+					if fmt.Sprint(own.Method, own.URL, own.Header, own.RemoteAddr, own.Host) != fmt.Sprint(asked.Method, asked.URL, asked.Header, asked.RemoteAddr, asked.Host) {
+						t.Errorf("the origin saw\n%v %v\nwithout the shield\n%v %v", own.Method, own.Header, asked.Method, asked.Header)
+					}
+				}
+				// The plain feed of a site that varies on cookies is for all who have none.
+				if _, c := poller.Running(); c.Totals().Memory > 0 && tt.name != "cookie that matters" {
+					t.Error("something was stored")
+				}
+			})
+		})
+	}
+}
+
+// A stream that is no feed reaches its reader while it is written, also the first
+// time: nobody waits for the end of it.
+func TestShieldLetsStreamsFlow(t *testing.T) {
+	for kind, beginning := range map[string]string{"text/event-stream": "data: 1\n\n", "text/html": "<!DOCTYPE html><p>"} {
+		t.Run(kind, func(t *testing.T) {
+			stream := func(w http.ResponseWriter, r *http.Request) error {
+				w.Header().Set("Content-Type", kind)
+				for range 60 {
+					if _, err := w.Write([]byte(beginning)); err != nil {
+						return err
+					}
+					_ = http.NewResponseController(w).Flush()
+					select {
+					case <-time.After(time.Minute):
+					case <-r.Context().Done():
+						return r.Context().Err()
+					}
+				}
+				return nil
+			}
+			stage.Run(t, stage.ShieldedSite(blog, ""), stream, func(s *stage.Stage) {
+				for range 2 {
+					r := stage.Request("GET", blog+"/feed")
+					ctx, leave := context.WithTimeout(r.Context(), 90*time.Second)
+					began := time.Now()
+					w := s.Send(r.WithContext(ctx))
+					leave()
+					if got := w.Body.String(); got != beginning+beginning || time.Since(began) != 90*time.Second {
+						t.Errorf("after %v the reader has %q", time.Since(began), got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What was everybody's and is not any more is not served any more, not even after a
+// restart; and served again when it is.
+func TestShieldWithdraws(t *testing.T) {
+	for name, withdrawn := range map[string]stage.Answer{
+		"private":  stage.Feed(stage.FeedNamed("secret"), "Cache-Control", "private"),
+		"no-store": stage.Feed(stage.FeedNamed("secret"), "Cache-Control", "no-store"),
+		"Vary: *":  stage.Feed(stage.FeedNamed("secret"), "Vary", "*"),
+		"304":      stage.Plain(304, "", "Cache-Control", "private"),
+		"redirect": stage.Plain(302, "secret", "Location", "/login"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			sites := stage.ShieldedSite(blog, "")
+			stage.Run(t, sites, stage.Feed(stage.FeedNamed("public"), "ETag", `"1"`), func(s *stage.Stage) {
+				stage.WantBody(t, "at first", s.Get(blog+"/feed"), 200, "public")
+				time.Sleep(2 * time.Minute)
+				s.Now(withdrawn)
+				public := func(when string) {
+					t.Helper()
+					if w := s.Get(blog + "/feed"); strings.Contains(w.Body.String(), "public") {
+						t.Errorf("%s: %d %s", when, w.Code, w.Body)
+					}
+					synctest.Wait()
+				}
+				public("withdrawn")
+				public("withdrawn, the second reader")
+				time.Sleep(50 * time.Minute) // soon enough not to be forgotten
+				s.Now(stage.Plain(500, "sorry"))
+				public("an error later")
+				s.Stop()
+				s.Load(sites)
+				public("after a restart")
+				time.Sleep(50 * time.Minute) // soon enough not to be forgotten
+				s.Now(stage.Feed(stage.FeedNamed("public"), "ETag", `"1"`))
+				s.Get(blog + "/feed") // shows the way for the poll
+				synctest.Wait()
+				s.Calls()
+				stage.WantBody(t, "published again", s.Get(blog+"/feed"), 200, "public")
+				s.Expect(0, "published again")
+			})
+		})
+	}
+}
+
+// What an origin says besides its feed reaches readers, also where the feed stays
+// as it is; and with it, what it tells readers apart by.
+func TestShieldFollowsHeaders(t *testing.T) {
+	stage.Run(t, stage.ShieldedSite(blog, "{\n\t\tjitter 0\n\t}"), stage.Feed(stage.Sample, "X-Mood", "good", "X-Old", "1", "ETag", `"1"`, "Set-Cookie", "session=reader"), func(s *stage.Stage) {
+		w := s.Get(blog + "/feed")
+		if w.Header().Get("X-Mood") != "good" || w.Header().Get("Set-Cookie") != "" {
+			t.Errorf("at first: %v", w.Header())
+		}
+		time.Sleep(time.Minute)
+		s.Now(stage.Plain(304, "", "X-Mood", "better"))
+		if h := s.Get(blog + "/feed").Header(); h.Get("X-Mood") != "better" || h.Get("X-Old") != "1" {
+			t.Errorf("after a 304: %v", h)
+		}
+		time.Sleep(time.Minute)
+		s.Now(stage.Feed(stage.Sample, "X-Mood", "best", "Vary", "Cookie", "ETag", `"2"`))
+		if h := s.Get(blog + "/feed").Header(); h.Get("X-Mood") != "best" || h.Get("X-Old") != "" || h.Get("Vary") != "Accept-Encoding, cookie" {
+			t.Errorf("after a 200 with the same feed: %v", h)
+		}
+		s.Calls()
+		s.Get(blog+"/feed", "Cookie", "a=b")
+		if own := s.Expect(1, "a reader with a cookie")[0]; own.Header.Get("Cookie") != "a=b" {
+			t.Error("a reader with a cookie was not passed through")
+		}
+	})
+}

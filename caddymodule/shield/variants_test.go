@@ -1,0 +1,165 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+)
+
+// echo answers with a feed that has some request fields in it.
+func echo(vary string) stage.Answer {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var said strings.Builder
+		for name := range strings.SplitSeq(vary, ",") {
+			fmt.Fprintf(&said, "[%s]", strings.Join(r.Header[http.CanonicalHeaderKey(strings.TrimSpace(name))], ","))
+		}
+		return stage.Feed(stage.FeedNamed(said.String()), "Vary", vary)(w, r)
+	}
+}
+
+// What a site tells readers apart by, the shield does too, with polls of their own.
+func TestShieldVariants(t *testing.T) {
+	stage.Run(t, stage.ShieldedSite(blog, ""), echo("Accept-Language, X-Plan,Accept-Encoding"), func(s *stage.Stage) {
+		for _, tt := range []struct {
+			header []string
+			want   string
+			polls  int
+		}{
+			{nil, "[][]", 1},
+			{[]string{"Accept-Language", "de"}, "[de][]", 1},
+			{[]string{"Accept-Language", "fr", "X-Plan", "a"}, "[fr][a]", 1},
+			{[]string{"Accept-Language", "de"}, "[de][]", 0},
+			{[]string{"Accept-Language", "de", "Accept-Encoding", "gzip;q=0", "Cookie", "a=b", "X-Other", "c"}, "[de][]", 0},
+			// One field's value must not be taken for another field.
+			{[]string{"Accept-Language", "fr\tX-Plan=a"}, "[fr\tX-Plan=a][]", 1},
+			{[]string{"Accept-Language", "fr X-Plan=a"}, "[fr X-Plan=a][]", 1},
+			{[]string{"X-Plan", "a"}, "[][a]", 1},
+		} {
+			w := s.Get(blog+"/feed", tt.header...)
+			stage.WantBody(t, fmt.Sprint(tt.header), w, 200, "<title>"+tt.want[:strings.IndexByte(tt.want, ']')])
+			for _, poll := range s.Expect(tt.polls, fmt.Sprint(tt.header)) {
+				if poll.Header["Cookie"] != nil || poll.Header["X-Other"] != nil || !strings.HasPrefix(poll.UserAgent(), "Pollard") {
+					t.Errorf("%v: the poll had %v", tt.header, poll.Header)
+				}
+			}
+			if got := w.Header().Get("Vary"); got != "Accept-Encoding, accept-language, x-plan" {
+				t.Errorf("Vary: %s", got)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		for _, language := range []string{"", "de", "de"} {
+			s.Get(blog+"/feed", "Accept-Language", language)
+		}
+		s.Expect(2, "two variants are due")
+	})
+}
+
+// An inventive reader fills neither store nor memory, and its inventions are
+// forgotten.
+func TestShieldVariantsAreBounded(t *testing.T) {
+	stage.Run(t, stage.ShieldedSite(blog, ""), echo("X-Any"), func(s *stage.Stage) {
+		s.Get(blog + "/feed")
+		invent := func(n int) {
+			for i := range n {
+				stage.WantBody(t, "an invention", s.Get(blog+"/feed", "X-Any", fmt.Sprint(time.Now().Unix(), i)), 200, fmt.Sprint(i, "]"))
+			}
+		}
+		known := func() int {
+			synctest.Wait()
+			_, c := poller.Running()
+			return len(c.Keys(shieldkey.Prefix))
+		}
+		invent(100)
+		s.Expect(1+100, "the plain feed and a hundred inventions")
+		if got := known(); got != 1+poller.MaxVariants {
+			t.Errorf("%d feeds are known", got)
+		}
+		time.Sleep(2 * time.Hour)
+		stage.WantBody(t, "an honest variant", s.Get(blog+"/feed", "X-Any", "honest"), 200, "honest")
+		s.Calls()
+		s.Get(blog+"/feed", "X-Any", "honest")
+		s.Expect(0, "an honest variant, when the inventor has gone")
+		time.Sleep(48 * time.Hour)
+		if got := known(); got > 1 {
+			t.Errorf("%d feeds are known two days later", got)
+		}
+		invent(1)
+	})
+}
+
+// A variant whose answer is its reader's own leaves the others alone.
+func TestShieldVariantOfOneReader(t *testing.T) {
+	origin := func(w http.ResponseWriter, r *http.Request) error {
+		if r.Header.Get("X-Plan") == "gold" {
+			return stage.Feed(stage.FeedNamed("gold"), "Vary", "X-Plan", "Cache-Control", "private")(w, r)
+		}
+		return stage.Feed(stage.FeedNamed("for all"), "Vary", "X-Plan")(w, r)
+	}
+	stage.Run(t, stage.ShieldedSite(blog, ""), origin, func(s *stage.Stage) {
+		for range 3 {
+			stage.WantBody(t, "everybody", s.Get(blog+"/feed"), 200, "for all")
+			stage.WantBody(t, "gold", s.Get(blog+"/feed", "X-Plan", "gold"), 200, "gold")
+		}
+		synctest.Wait()
+		s.Expect(1+1+3, "three private answers and a probe of them")
+	})
+}
+
+// What a shield may keep has an end, also of feeds at ever new URLs, and those that
+// nobody wants do not stay.
+func TestShieldForgetsInventedURLs(t *testing.T) {
+	stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
+		for i := range 50 {
+			s.Get(fmt.Sprintf("%s/feed?bust=%d", blog, i))
+		}
+		_, c := poller.Running()
+		if n := len(c.Keys(shieldkey.Prefix)); n != 50 {
+			t.Errorf("%d feeds are known", n)
+		}
+		time.Sleep(26 * time.Hour)
+		if n := len(c.Keys(shieldkey.Prefix)); n != 0 {
+			t.Errorf("%d feeds are known a day later", n)
+		}
+		s.Calls()
+		s.Get(blog + "/feed?" + strings.Repeat("x", maxKey))
+		if n := len(c.Keys(shieldkey.Prefix)); n != 0 {
+			t.Error("a URL without end was kept")
+		}
+		s.Expect(1, "a URL without end")
+	})
+}
+
+// Beyond what a shield may keep, requests pass through, and gateways go on.
+func TestShieldIsBounded(t *testing.T) {
+	stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
+		_, c := poller.Running()
+		for i := range 20_000 {
+			if _, err := c.Feed(fmt.Sprintf("shield:%s/%d", blog, i)); err != nil && i < 10_000 {
+				t.Fatalf("feed %d: %v", i, err)
+			} else if err == nil && i >= 10_000 {
+				t.Fatalf("feed %d was taken", i)
+			}
+		}
+		for range 3 {
+			stage.WantBody(t, "one more feed", s.Get(blog+"/feed"), 200, "One")
+		}
+		s.Expect(3, "one more feed")
+		if _, err := c.Feed("https://example.com/feed"); err != nil {
+			t.Errorf("a gateway's feed: %v", err)
+		}
+		time.Sleep(4 * time.Hour)
+		s.Get(blog + "/feed")
+		s.Get(blog + "/feed")
+		s.Expect(1, "when the others are forgotten")
+	})
+}
