@@ -14,7 +14,7 @@ import (
 // 4.2.1). There is no heuristic lifetime: without an explicit one Source is empty.
 // Raw holds a Cache-Control that names no lifetime, too.
 func FreshnessOf(header http.Header, at time.Time) Freshness {
-	f := Freshness{Age: age(header, at)}
+	f := Freshness{Age: age(header)}
 	lines := header.Values("Cache-Control")
 	if len(lines) > 0 {
 		f.Raw = clip(strings.Join(lines, ", "))
@@ -75,19 +75,12 @@ func untilExpires(lines []string, date string, at time.Time) time.Duration {
 	return max(0, lifetime)
 }
 
-// age is how old an answer was when it came: its Age, or by its Date, whichever is
-// more (RFC 9111 section 4.2.3, without the response delay: the time that a slow
-// body took says nothing about caches on the way).
-func age(header http.Header, at time.Time) time.Duration {
-	var told time.Duration
+// age is how old an answer was when it came, by its Age. RFC 9111 section 4.2.3 would
+// also take the time since its Date, but where the origin's clock is slow that makes
+// every answer look old, and a fresh feed would be polled at the floor.
+func age(header http.Header) time.Duration {
 	// RFC 9111 section 5.1: the first member of a list counts, and is ignored where it is invalid.
 	first, _, _ := strings.Cut(header.Get("Age"), ",")
-	if delta, ok := deltaSeconds(strings.Trim(first, " \t")); ok {
-		told = delta
-	}
-	sent, err := ParseHTTPDate(header.Get("Date"), at)
-	if err != nil {
-		return told
-	}
-	return min(max(told, at.Sub(sent)), maxDelta)
+	told, _ := deltaSeconds(strings.Trim(first, " \t"))
+	return told
 }

@@ -40,8 +40,8 @@ func TestFreshnessOf(t *testing.T) {
 		{"Expires in 2100", []string{"Date", date, "Expires", "Thu, 04 Mar 2100 12:00:00 GMT"}, HintExpires, maxDelta, 0},
 		// Section 4.2.3: age.
 		{"Age", []string{"Cache-Control", "max-age=60", "Age", "10"}, HintMaxAge, time.Minute, 10 * time.Second},
-		{"apparent age", []string{"Cache-Control", "max-age=60", "Date", "Wed, 04 Mar 2026 11:59:00 GMT"}, HintMaxAge, time.Minute, time.Minute},
-		{"the larger age", []string{"Cache-Control", "max-age=60", "Age", "90", "Date", "Wed, 04 Mar 2026 11:59:00 GMT"}, HintMaxAge, time.Minute, 90 * time.Second},
+		{"a slow clock", []string{"Cache-Control", "max-age=60", "Date", "Wed, 04 Mar 2026 11:59:00 GMT"}, HintMaxAge, time.Minute, 0},
+		{"a slow clock, and an Age", []string{"Cache-Control", "max-age=60", "Age", "10", "Date", "Wed, 04 Mar 2026 11:00:00 GMT"}, HintMaxAge, time.Minute, 10 * time.Second},
 		{"Date in the future", []string{"Cache-Control", "max-age=60", "Date", later}, HintMaxAge, time.Minute, 0},
 		// Section 5.1: the first member of Age, if it is valid.
 		{"Age list", []string{"Age", "10, 20"}, "", 0, 10 * time.Second},
