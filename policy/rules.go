@@ -57,6 +57,10 @@ func (r Rules) Validate() error {
 // the origin but us, and of these the larger holds: who has raised one for a feed
 // that needs it must not lose it to the other's default.
 func (r Rules) Stricter(o Rules) Rules {
+	backOff := max(r.MaxBackOff, o.MaxBackOff)
+	if r.MaxBackOff == 0 || o.MaxBackOff == 0 {
+		backOff = 0 // up to MaxInterval, which is longer than any other
+	}
 	return Rules{
 		MinInterval:         max(r.MinInterval, o.MinInterval),
 		DefaultInterval:     max(r.DefaultInterval, o.DefaultInterval),
@@ -66,7 +70,7 @@ func (r Rules) Stricter(o Rules) Rules {
 		Timeout:             max(r.Timeout, o.Timeout),
 		MaxBody:             max(r.MaxBody, o.MaxBody),
 		NoRhythm:            r.NoRhythm && o.NoRhythm,
-		MaxBackOff:          max(r.MaxBackOff, o.MaxBackOff),
+		MaxBackOff:          backOff,
 	}
 }
 
