@@ -69,7 +69,8 @@ func drawLife(t *rapid.T) []step {
 
 // Whatever readers, origins and the machine do, two polls of a feed are never
 // closer than the floor and never closer than the origin asked for; a version
-// once served stays served.
+// once served stays served. Where a feed has never answered and its origin times
+// out, the floor is 5 minutes.
 func TestOnePollPerInterval(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		life := drawLife(rt)
@@ -84,7 +85,10 @@ func TestOnePollPerInterval(t *testing.T) {
 
 // live runs a life and returns what broke the invariants.
 func live(t *testing.T, life []step, prefetch bool) (violations []string) {
-	w := &witness{next: map[string]time.Time{}, refresh: map[string]time.Time{}, served: map[string]bool{}, habit: make([]int, 3)}
+	w := &witness{
+		next: map[string]time.Time{}, refresh: map[string]time.Time{},
+		answered: map[string]bool{}, served: map[string]bool{}, habit: make([]int, 3),
+	}
 	g := newGateway(t, "", w.poll)
 	g.settings.Prefetch = prefetch
 	var broken *failing
@@ -152,6 +156,7 @@ type witness struct {
 	next       map[string]time.Time // when a poll may come
 	refresh    map[string]time.Time // when one that a person wants may come
 	crashing   bool
+	answered   map[string]bool // whether the origin may have given a feed
 	served     map[string]bool
 	habit      []int
 	violations []string
@@ -184,8 +189,15 @@ func (w *witness) poll(ask policy.Ask) policy.Answer {
 	if w.crashing {
 		habit.fresh, habit.pause = 0, 0 // nobody will remember what this answer asked for
 	}
+	floor := time.Hour
+	if a.Failure == policy.FailureTimeout && !w.answered[ask.URL] {
+		floor = 5 * time.Minute
+	}
+	if a.Failure == policy.FailureNone && !w.crashing {
+		w.answered[ask.URL] = true
+	}
 	w.refresh[ask.URL] = now.Add(max(time.Hour, habit.pause))
-	w.next[ask.URL] = now.Add(max(time.Hour, habit.pause, habit.fresh))
+	w.next[ask.URL] = now.Add(max(floor, habit.pause, habit.fresh))
 	return a
 }
 
@@ -199,7 +211,9 @@ func (w *witness) crash(now bool) {
 func (w *witness) insist(url string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.next[url] = w.refresh[url]
+	if w.refresh[url].Before(w.next[url]) {
+		w.next[url] = w.refresh[url]
+	}
 }
 
 // forget notes that nothing is known of a feed any more.
@@ -208,6 +222,7 @@ func (w *witness) forget(url string) {
 	defer w.mu.Unlock()
 	delete(w.next, url)
 	delete(w.refresh, url)
+	delete(w.answered, url)
 	delete(w.served, url)
 }
 

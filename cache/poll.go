@@ -213,7 +213,7 @@ func held(d policy.Decision, until time.Time, why string) policy.Decision {
 func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
 	next, a := *s, v.answer
 	m := &next.memo
-	m.History = m.History.Learn(a, v.document)
+	m.History = m.History.Learn(a, v.document, v.result == ResultUnchanged)
 	if v.result == ResultNew {
 		// Numbers are never used twice, also where a body was lost: memory and store
 		// tell versions apart by them.

@@ -14,9 +14,11 @@ const (
 	completeInterval = 7 * 24 * time.Hour // of a show that is complete: shows are revived
 	unaskedInterval  = 24 * time.Hour     // between unconditional requests that are answered with 304
 	maxJitter        = 30 * time.Minute
-	pause            = time.Minute // before a poll that was not started is tried again
-	unheededLimit    = 3           // full answers in a row after which validators count as none
-	rhythmShare      = 12          // polls per median gap between entries
+	unsentInterval   = time.Minute     // before a poll of which nothing was sent is tried again, at first
+	maxUnsent        = time.Hour       // and at last
+	coldInterval     = 5 * time.Minute // before a feed that has never answered is tried again, at first
+	unheededLimit    = 3               // full answers in a row after which validators count as none
+	rhythmShare      = 12              // polls per median gap between entries
 )
 
 // Decide says when a feed may be polled next. The history is the one after
@@ -30,14 +32,18 @@ const (
 //  2. Only where there is none: the posting rhythm; where there is neither, the default.
 //  3. Clamp to [MinInterval, MaxInterval]; a feed with neither validators nor an
 //     explicit hint has UnvalidatedInterval as its floor, a complete show 7 days.
-//  4. Failures double the interval, from twice the feed's own up to MaxInterval.
+//  4. Failures double the interval, from twice the feed's own up to MaxInterval. A
+//     feed that has never answered is tried again after 5 minutes, then 15, 45 and so
+//     on, if what ails it may pass. A poll of which nothing was sent is no failure: it
+//     is tried again after a minute, later after up to an hour.
 //  5. Jitter, upward only. It counts from the end of the poll.
 //  6. Out of skipHours and skipDays.
 //  7. Never before Retry-After, the reset of an exhausted rate limit, or what the
 //     host's pacing says; and out of the skip windows again.
 //
-// Only rule 6, rule 7, complete shows and a 410 exceed MaxInterval. Every term is
-// recorded, whether it was used or not.
+// Only rule 6, rule 7, complete shows and a 410 exceed MaxInterval; only a feed that
+// has never answered and a poll of which nothing was sent are below MinInterval.
+// Every term is recorded, whether it was used or not.
 func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decision {
 	at := a.At
 	if at.IsZero() {
@@ -48,10 +54,9 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 	switch {
 	case a.Failure == FailureGone:
 		return d.never(h, a)
-	case a.Failure == FailureNotStarted, a.Failure == FailureAddress && a.Asked.IsZero():
-		// The address guard has kept the poll back before anything was sent: who
-		// allows the address need not wait for a back-off to end.
-		d.pauseUntil(a.NotBefore)
+	case a.Unsent():
+		d.retryUnsent(r, h, a)
+		d.jitter(r, h)
 	case a.Failure == FailureNone, a.Failure == FailureDelegated:
 		d.regular(r, h)
 		d.base = d.interval
@@ -101,7 +106,7 @@ func (d *deliberation) adapt(t Term) {
 
 // regular is the interval after a good answer: rules 1 to 3.
 func (d *deliberation) regular(r Rules, h History) {
-	explicit := d.weigh(h.explicitWishes(d.at, r.MinInterval))
+	explicit := d.weigh(h.explicitWishes(d.at))
 	switch rhythm := h.Rhythm.Median / rhythmShare; {
 	case explicit:
 	case rhythm > 0 && !r.NoRhythm:
@@ -187,7 +192,7 @@ func (d *deliberation) lower(r Rules) {
 // backOff is the interval after a failure (rule 4): from twice the feed's own,
 // doubling with each failure up to the cap. It is never below the feed's own.
 func (d *deliberation) backOff(r Rules, h History, a Answer) {
-	for _, w := range h.explicitWishes(d.at, r.MinInterval) {
+	for _, w := range h.explicitWishes(d.at) {
 		d.consider(w.term())
 	}
 	own := Term{Hint: HintInterval, Note: "before the failures"}
@@ -206,11 +211,14 @@ func (d *deliberation) backOff(r Rules, h History, a Answer) {
 	if r.MaxBackOff > 0 {
 		limit = max(current, min(r.MaxBackOff, limit))
 	}
-	d.interval = doubled(current, max(h.Failures, 1), limit)
-	d.adopt(Term{
-		Hint: HintBackOff, Raw: string(a.Failure), Seconds: seconds(d.interval),
-		Note: fmt.Sprintf("failures in a row: %d", max(h.Failures, 1)),
-	})
+	failures := max(h.Failures, 1)
+	d.interval = grown(current, 2, failures, limit)
+	note := fmt.Sprintf("failures in a row: %d", failures)
+	if cold := grown(coldInterval, 3, failures-1, limit); !h.Answered && h.Interval <= 0 && a.passing() && cold < d.interval {
+		d.interval = cold
+		note += "; the feed has never answered"
+	}
+	d.adopt(Term{Hint: HintBackOff, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: note})
 	if a.Failure == FailureUnasked {
 		d.raise(Term{Hint: HintUnasked, Note: "only unconditional requests can help"}, min(unaskedInterval, r.ceiling()))
 	}
@@ -223,16 +231,30 @@ func (d *deliberation) backOff(r Rules, h History, a Answer) {
 	d.consider(Term{Hint: HintCap, Seconds: seconds(r.ceiling())})
 }
 
-// doubled is a length times two to the given power, at most a limit.
-func doubled(length time.Duration, times int, limit time.Duration) time.Duration {
+// grown is a length times a factor to the given power, at most a limit.
+func grown(length, factor time.Duration, times int, limit time.Duration) time.Duration {
 	for ; times > 0 && length > 0 && length < limit; times-- {
-		length = min(length, limit/2+1) * 2
+		length = min(length, limit/factor+1) * factor
 	}
 	return min(length, limit)
 }
 
+// passing reports whether a failure may be over within minutes.
+func (a Answer) passing() bool {
+	switch a.Failure {
+	case FailureDNS, FailureConnect, FailureTimeout, FailureTruncated:
+		return true
+	case FailureStatus:
+		return a.Status >= 500
+	}
+	return false
+}
+
 // jitter adds to the interval, so that polls that fell together drift apart (rule
-// 5). It stays within the cap, which only a complete show is above.
+// 5). It stays within the cap, which only a complete show is above. An interval as
+// long as the cap has none: less would be too early for the origin, and more is not
+// the operator's wish. Such polls drift apart by the time that each takes, and where
+// failures have led to the cap, by the jitter on the way there.
 func (d *deliberation) jitter(r Rules, h History) {
 	if !(r.Jitter > 0) {
 		return
@@ -295,15 +317,11 @@ func (d *deliberation) notBefore(hint string, h Hold) {
 	d.adopt(t)
 }
 
-// pauseUntil is the interval after a poll that was not started: until its host may
-// be asked, or a short pause where that is not known. Nothing was sent, so that
-// there is nothing to keep apart from.
-func (d *deliberation) pauseUntil(ready time.Time) {
-	if ready.After(d.at) {
-		return // hold records it
-	}
-	d.interval = pause
-	d.adopt(Term{Hint: HintPause, Seconds: seconds(pause), Note: "nothing was sent"})
+// retryUnsent is the interval after a poll of which nothing was sent, so that there
+// is nothing to keep apart from.
+func (d *deliberation) retryUnsent(r Rules, h History, a Answer) {
+	d.interval = grown(unsentInterval, 2, h.Unsent-1, min(maxUnsent, r.ceiling()))
+	d.adopt(Term{Hint: HintUnsent, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: "nothing was sent"})
 }
 
 // never is the decision after a 410: automatic polling ends.

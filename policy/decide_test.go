@@ -30,13 +30,13 @@ func good(pairs ...string) Answer {
 	return Answer{At: noon, Status: 200, Header: header(append([]string{"ETag", `"v1"`}, pairs...)...)}
 }
 
-// failed is a failure with a status and further fields.
+// failed is a failure after a request, with a status and further fields.
 func failed(failure Failure, status int, pairs ...string) Answer {
-	return Answer{At: noon, Status: status, Failure: failure, Header: header(pairs...)}
+	return Answer{Asked: noon.Add(-time.Second), At: noon, Status: status, Failure: failure, Header: header(pairs...)}
 }
 
 // after is the first answer of a feed, with the document that it brought.
-func after(a Answer, d Document) History { return History{}.Learn(a, &d) }
+func after(a Answer, d Document) History { return History{}.Learn(a, &d, false) }
 
 // validated is the history of a feed with validators and the given hints.
 func validated(h Hints) History { return History{Hints: h, Validated: true} }
@@ -97,7 +97,7 @@ func TestExplicitHints(t *testing.T) {
 		{"sy hourly/1 says nothing", wide, good(), Hints{SyPeriod: "hourly", SyFrequency: ptr(1)}, HintDefault, time.Hour},
 		{"sy hourly alone says nothing", wide, good(), Hints{SyPeriod: "hourly"}, HintDefault, time.Hour},
 		{"sy hourly/4 is a hint", wide, good(), Hints{SyPeriod: "hourly", SyFrequency: ptr(4)}, HintFloor, time.Hour},
-		{"update frequency", wide, good(), Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=WEEKLY", DTStart: "2026-03-02T12:00:00Z"}}, HintUpdateFrequency, 5*day - time.Hour},
+		{"update frequency", wide, good(), Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=WEEKLY", DTStart: "2026-03-02T12:00:00Z"}}, HintUpdateFrequency, 7 * day},
 		{"the longest", wide, good("Cache-Control", "max-age=7200"), Hints{TTL: ptr(240), SyPeriod: "daily", SyFrequency: ptr(8)}, HintTTL, 4 * time.Hour},
 		{"the first of equals", wide, good("Cache-Control", "max-age=7200"), Hints{TTL: ptr(120)}, HintMaxAge, 2 * time.Hour},
 	} {
@@ -220,6 +220,7 @@ func TestJitter(t *testing.T) {
 		{"turned off", Hints{TTL: ptr(120)}, 0, 0.9, 2 * time.Hour},
 		{"at most 30 minutes", Hints{TTL: ptr(1200)}, 0.1, 0.5, 20*time.Hour + 15*time.Minute},
 		{"not beyond the cap", Hints{TTL: ptr(1440)}, 0.1, 0.5, day},
+		{"nor below it", Hints{TTL: ptr(14400)}, 0.1, 0.5, day},
 		{"up to the cap", Hints{TTL: ptr(1420)}, 0.1, 0.5, day - 10*time.Minute},
 		{"a complete show may exceed it", Hints{Complete: true}, 0.1, 0.5, 7*day + 15*time.Minute},
 	} {
@@ -256,7 +257,16 @@ func TestBackOff(t *testing.T) {
 		{"bare 429", weekly, 1, failed(FailureRateLimited, 429), HintBackOff, 6 * time.Hour},
 		{"403", weekly, 1, failed(FailureForbidden, 403), HintBackOff, 6 * time.Hour},
 		{"404", weekly, 1, failed(FailureNotFound, 404), HintBackOff, 6 * time.Hour},
-		{"nothing learned yet", History{}, 1, failed(FailureConnect, 0), HintBackOff, 2 * time.Hour},
+		{"no interval yet", History{Answered: true}, 1, failed(FailureConnect, 0), HintBackOff, 2 * time.Hour},
+		{"never answered", History{}, 1, failed(FailureStatus, 503), HintBackOff, 5 * time.Minute},
+		{"never answered, second", History{}, 2, failed(FailureTimeout, 0), HintBackOff, 15 * time.Minute},
+		{"never answered, third", History{}, 3, failed(FailureTruncated, 200), HintBackOff, 45 * time.Minute},
+		{"never answered, sixth", History{}, 6, failed(FailureConnect, 0), HintBackOff, 1215 * time.Minute},
+		{"never answered, for years", History{}, 1 << 40, failed(FailureConnect, 0), HintBackOff, day},
+		{"never answered, with 404", History{}, 1, failed(FailureNotFound, 404), HintBackOff, 2 * time.Hour},
+		{"never answered, with 403", History{}, 1, failed(FailureForbidden, 403), HintBackOff, 2 * time.Hour},
+		{"never answered, with a page", History{}, 1, failed(FailureNotFeed, 200), HintBackOff, 2 * time.Hour},
+		{"never answered, with a Retry-After", History{}, 1, failed(FailureStatus, 503, "Retry-After", "3600"), HintRetryAfter, time.Hour},
 		{"an interval of former rules", History{Interval: 90 * day}, 1, failed(FailureConnect, 0), HintBackOff, day},
 		{"a complete show", History{Interval: 7 * day, Hints: Hints{Complete: true}}, 3, failed(FailureConnect, 0), HintBackOff, 7 * day},
 		{"429 with a lifetime", History{}, 1, failed(FailureRateLimited, 429, "Cache-Control", "max-age=36000"), HintMaxAge, 10 * time.Hour},
@@ -268,7 +278,7 @@ func TestBackOff(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := test.history
 			h.Failures = test.failures - 1
-			h = h.Learn(test.answer, nil)
+			h = h.Learn(test.answer, nil, false)
 			d := Decide(r, h, test.answer, noon, 0)
 			check(t, d, test.winner, test.wait)
 			if h = h.Decided(d); h.Interval != test.history.Interval {
@@ -281,10 +291,10 @@ func TestBackOff(t *testing.T) {
 		h := weekly
 		h.Freshness = Freshness{Source: HintMaxAge, Raw: "max-age=10800", Lifetime: 3 * time.Hour}
 		for range 5 {
-			h = h.Learn(failed(FailureStatus, 500), nil)
+			h = h.Learn(failed(FailureStatus, 500), nil, false)
 		}
 		unchanged := Answer{At: noon, Status: 304, Header: header()}
-		h = h.Learn(unchanged, nil)
+		h = h.Learn(unchanged, nil, false)
 		check(t, Decide(r, h, unchanged, noon, 0), HintMaxAge, 3*time.Hour)
 	})
 }
@@ -307,13 +317,13 @@ func TestSkipWindowsInDecisions(t *testing.T) {
 		{"days and hours", Hints{SkipHours: []int{0, 1, 13}, SkipDays: []string{"Wednesday"}}, good(), 0, HintSkipDays, noon.Add(14 * time.Hour)},
 		{"all hours are none", Hints{SkipHours: allHours()}, good(), 0, HintDefault, noon.Add(time.Hour)},
 		{"all days are none", Hints{SkipDays: allDays()}, good(), 0, HintDefault, noon.Add(time.Hour)},
-		{"back-off", Hints{SkipHours: []int{14}}, failed(FailureTimeout, 0), 0, HintSkipHours, noon.Add(3 * time.Hour)},
+		{"back-off", Hints{SkipHours: []int{14}}, failed(FailureNotFound, 404), 0, HintSkipHours, noon.Add(3 * time.Hour)},
 		{"a hold that ends in a window", Hints{SkipHours: []int{20, 21}}, good("Retry-After", "30000"), 0, HintSkipHours, noon.Add(10 * time.Hour)},
 		{"twice", Hints{SkipHours: []int{13, 20, 21}}, good("Retry-After", "30000"), 0, HintSkipHours, noon.Add(10 * time.Hour)},
 		{"a poll that was not started", Hints{SkipHours: []int{12}}, Answer{At: noon, Failure: FailureNotStarted}, 0, HintSkipHours, noon.Add(time.Hour)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := validated(test.hints).Learn(test.answer, &Document{Hints: test.hints})
+			h := validated(test.hints).Learn(test.answer, &Document{Hints: test.hints}, false)
 			d := Decide(DefaultRules(), h, test.answer, noon, test.chance)
 			check(t, d, test.winner, test.next.Sub(noon))
 		})
@@ -373,12 +383,9 @@ func TestHolds(t *testing.T) {
 		{"host slot", held(good(), 3*time.Hour, HintHostSlot), HintHostSlot, 3 * time.Hour},
 		{"a holder without a name", held(good(), 3*time.Hour, ""), HintHostSlot, 3 * time.Hour},
 		{"host slot before the floor", held(good(), time.Second, HintHostSlot), HintDefault, time.Hour},
-		{"not started", Answer{At: noon, Failure: FailureNotStarted}, HintPause, time.Minute},
-		{"not started, slot known", held(Answer{At: noon, Failure: FailureNotStarted}, 20*time.Second, HintHostSlot), HintHostSlot, 20 * time.Second},
-		{"not started, slot gone by", held(Answer{At: noon, Failure: FailureNotStarted}, -time.Second, HintHostSlot), HintPause, time.Minute},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := validated(Hints{}).Learn(test.answer, nil)
+			h := validated(Hints{}).Learn(test.answer, nil, false)
 			h.Unheeded = 0
 			check(t, Decide(DefaultRules(), h, test.answer, noon, 0), test.winner, test.wait)
 		})
@@ -387,7 +394,7 @@ func TestHolds(t *testing.T) {
 
 func TestGone(t *testing.T) {
 	a := failed(FailureGone, 410, "Retry-After", "60")
-	d := Decide(DefaultRules(), validated(Hints{TTL: ptr(60)}).Learn(a, nil), a, noon, 0)
+	d := Decide(DefaultRules(), validated(Hints{TTL: ptr(60)}).Learn(a, nil, false), a, noon, 0)
 	if !d.Next.Equal(Never) || d.Winner != HintGone || d.Interval <= 0 {
 		t.Errorf("after a 410 the next poll is at %v by %s (%v)", d.Next, d.Winner, d.Interval)
 	}
@@ -395,7 +402,7 @@ func TestGone(t *testing.T) {
 
 func TestDelegatedIsNoFailure(t *testing.T) {
 	a := failed(FailureDelegated, 302)
-	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Learn(a, nil)
+	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Learn(a, nil, false)
 	check(t, Decide(DefaultRules(), h, a, noon, 0), HintTTL, 2*time.Hour)
 }
 
@@ -468,15 +475,28 @@ func TestRecordOfHugeFields(t *testing.T) {
 	}
 }
 
-// An address that the guard forbids is no failure of an origin: nothing was sent.
-func TestForbiddenAddressIsTriedAgainSoon(t *testing.T) {
-	at := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
-	a := Answer{At: at, Failure: FailureAddress}
-	if d := Decide(DefaultRules(), History{Failures: 5}, a, at, 0); d.Interval != pause || d.Winner != HintPause {
-		t.Errorf("got %v by %s, want %v", d.Interval, d.Winner, pause)
+// A poll of which nothing was sent is tried again soon, whatever kept it back.
+func TestUnsentIsTriedAgainSoon(t *testing.T) {
+	for _, failure := range []Failure{FailureAddress, FailureDNS, FailureConnect, FailureTimeout} {
+		h := History{Failures: 5, Answered: true, Interval: 12 * time.Hour}
+		a := Answer{At: noon, Failure: failure}
+		for n, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
+			h = h.Learn(a, nil, false)
+			if d := Decide(DefaultRules(), h, a, noon, 0); d.Interval != want || d.Winner != HintUnsent {
+				t.Errorf("%s, %d times: %v by %s, want %v", failure, n+1, d.Interval, d.Winner, want)
+			}
+		}
+		if d := Decide(DefaultRules(), h, a, noon, 0.5); d.Interval != 63*time.Minute {
+			t.Errorf("with jitter: %v, want 63m", d.Interval)
+		}
+		a.Asked = noon.Add(-time.Second) // a redirect led there: its origin has been asked
+		if d := Decide(DefaultRules(), h, a, noon, 0); d.Winner != HintBackOff {
+			t.Errorf("%s after a request: %v by %s, want a back-off", failure, d.Interval, d.Winner)
+		}
 	}
-	a.Asked = at.Add(-time.Second) // a redirect led there: its origin has been asked
-	if d := Decide(DefaultRules(), History{Failures: 1}, a, at, 0); d.Winner != HintBackOff {
-		t.Errorf("after a request: got %v by %s, want a back-off", d.Interval, d.Winner)
-	}
+	short := DefaultRules()
+	short.MinInterval, short.MaxInterval = time.Second, 10*time.Second
+	check(t, Decide(short, History{}, Answer{At: noon, Failure: FailureDNS}, noon, 0), HintUnsent, 10*time.Second)
+	busy := Answer{At: noon, Failure: FailureNotStarted, NotBefore: noon.Add(90 * time.Second), Holder: HintHostSlot}
+	check(t, Decide(DefaultRules(), History{}, busy, noon, 0), HintHostSlot, 90*time.Second)
 }

@@ -13,7 +13,7 @@ import (
 // explicitWishes are the explicit hints about an interval, in a fixed order. They
 // are weighed against each other by the caller; one that is not valid is only to be
 // recorded.
-func (h History) explicitWishes(at time.Time, lead time.Duration) []wish {
+func (h History) explicitWishes(at time.Time) []wish {
 	var wishes []wish
 	if w, ok := h.Freshness.wish(); ok {
 		wishes = append(wishes, w)
@@ -25,7 +25,7 @@ func (h History) explicitWishes(at time.Time, lead time.Duration) []wish {
 		wishes = append(wishes, w)
 	}
 	if u := h.Hints.UpdateFrequency; u != nil && (u.RRule != "" || u.Text != "") {
-		wishes = append(wishes, u.wish(h.Rhythm, at, lead))
+		wishes = append(wishes, u.wish(h.Rhythm, at))
 	}
 	return wishes
 }

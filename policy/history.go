@@ -5,16 +5,19 @@ package policy
 
 import "net/http"
 
-// Learn is the history after an answer. The document is nil where the answer
-// brought none that is new: a 304, a 200 with the very bytes that are stored, a
-// failure. What was learned before outlives failures; a 304 replaces only what its
-// header names, a 200 all of it.
+// Learn is the history after an answer. The document is nil where none was read: after
+// a 304, a 200 with the very bytes that are stored, a failure. Same tells whether a
+// 200 means what the stored version means, be it in other bytes. What was learned
+// before outlives failures; a 304 replaces only what its header names, a 200 all of it.
 //
 // What must be decided afterwards is [Decide]'s; [History.Decided] remembers it.
-func (h History) Learn(a Answer, d *Document) History {
+func (h History) Learn(a Answer, d *Document, same bool) History {
+	if a.Unsent() {
+		h.Unsent++ // nothing else was learned
+		return h
+	}
+	h.Unsent = 0
 	switch a.Failure {
-	case FailureNotStarted:
-		return h // nothing was sent: nothing was learned
 	case FailureNone:
 	case FailureDelegated:
 		// The redirect is an answer of this feed's origin, though its content is another's.
@@ -25,15 +28,15 @@ func (h History) Learn(a Answer, d *Document) History {
 		h.Failures++
 		return h
 	}
-	h.Failures = 0
+	h.Failures, h.Answered = 0, true
 	if a.Status == http.StatusNotModified {
 		h.Unheeded = 0
 		h.Validated = true
 		h.Freshness = h.Freshness.renewed(a.Header, a.At)
 		return h
 	}
-	if d == nil && h.Validated {
-		// We had validators to send, and got for them all the bytes we have.
+	if same && h.Validated {
+		// There were validators to send, and for them came all that is stored.
 		h.Unheeded++
 	} else {
 		h.Unheeded = 0

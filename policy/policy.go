@@ -143,6 +143,20 @@ type Answer struct {
 	Holder    string
 }
 
+// Unsent reports whether nothing reached the origin: no address, no connection, or
+// the poll was kept back here. Then the feed has not failed, and its origin need not
+// be spared.
+func (a Answer) Unsent() bool {
+	if !a.Asked.IsZero() {
+		return false
+	}
+	switch a.Failure {
+	case FailureNotStarted, FailureDNS, FailureConnect, FailureTimeout, FailureAddress:
+		return true
+	}
+	return false
+}
+
 // Move is one redirect.
 type Move struct {
 	From   string `json:"from"`
@@ -215,8 +229,10 @@ type History struct {
 	Freshness Freshness     `json:"freshness"`
 	Rhythm    Rhythm        `json:"rhythm"`
 	Validated bool          `json:"validated,omitempty"` // the last good 200 carried an ETag or Last-Modified
-	Unheeded  int           `json:"unheeded,omitempty"`  // conditional polls in a row that brought a full 200 with the same bytes
+	Unheeded  int           `json:"unheeded,omitempty"`  // conditional polls in a row that brought a full 200 with the same meaning
+	Answered  bool          `json:"answered,omitempty"`  // there was a good answer once
 	Failures  int           `json:"failures,omitempty"`  // failed polls in a row
+	Unsent    int           `json:"unsent,omitempty"`    // polls in a row of which nothing was sent: no failures of the feed
 	Interval  time.Duration `json:"interval,omitempty"`  // of the last decision after a good answer, before jitter and skip windows
 }
 

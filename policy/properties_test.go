@@ -87,6 +87,7 @@ func drawHeader(t *rapid.T) http.Header {
 func drawSituation(t *rapid.T) situation {
 	a := Answer{
 		At:      noon.Add(drawLength(t, "at", 0, 14*day)),
+		Asked:   noon.Add(-time.Second),
 		Header:  drawHeader(t),
 		Status:  200,
 		Failure: FailureNone,
@@ -110,14 +111,19 @@ func drawSituation(t *rapid.T) situation {
 		Unheeded: rapid.IntRange(0, 4).Draw(t, "unheeded"),
 		Interval: drawLength(t, "interval", 0, 8*day),
 	}
-	return situation{drawRules(t), h.Learn(a, nil), a, rapid.Float64Range(0, 1).Draw(t, "chance")}
+	return situation{drawRules(t), h.Learn(a, nil, false), a, rapid.Float64Range(0, 1).Draw(t, "chance")}
 }
 
-// The floor holds for every poll that was sent, whatever anybody says.
+// The floor holds for every poll that was sent, whatever anybody says, but for a feed
+// that has never answered.
 func TestNeverBeforeTheFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
-		if d := s.decide(); d.Next.Before(s.answer.At.Add(s.rules.MinInterval)) {
+		floor := s.rules.MinInterval
+		if !s.history.Answered && s.answer.Failure == FailureTimeout {
+			floor = min(floor, coldInterval)
+		}
+		if d := s.decide(); d.Next.Before(s.answer.At.Add(floor)) {
 			t.Fatalf("next at %v, %v after the poll", d.Next, d.Interval)
 		}
 	})
@@ -210,11 +216,12 @@ func TestBackOffGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
 		s.chance, s.answer.Failure, s.answer.Status, s.answer.Header = 0, FailureTimeout, 0, nil
+		s.history.Failures = min(s.history.Failures, 5)
 		s.answer.NotBefore = time.Time{}
 		s.history.Hints.SkipHours, s.history.Hints.SkipDays = nil, nil
 		var last time.Duration
 		for range 10 {
-			s.history = s.history.Learn(s.answer, nil)
+			s.history = s.history.Learn(s.answer, nil, false)
 			d := s.decide()
 			if d.Interval < last {
 				t.Fatalf("%v after %v", d.Interval, last)

@@ -36,7 +36,8 @@ import (
 //	ratelimit         an exhausted RateLimit, RateLimit-* or X-RateLimit-*      yes
 //	host-cooldown     the pause of the whole host                               yes
 //	host-slot         the host's next slot                                      yes
-//	pause             a poll that was not started is tried again soon           yes
+//	unsent            a poll of which nothing was sent is tried again soon      yes
+//	pause             a poll cannot be made yet                                 yes
 //	gone              410: never                                                yes
 //
 // What holds a feed back from outside of a decision stands in the same place:
@@ -68,6 +69,7 @@ const (
 	HintRateLimit       = "ratelimit"
 	HintHostCooldown    = "host-cooldown"
 	HintHostSlot        = "host-slot"
+	HintUnsent          = "unsent"
 	HintPause           = "pause"
 	HintGone            = "gone"
 )

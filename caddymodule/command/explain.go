@@ -158,7 +158,7 @@ func (x subject) explain() (explanation, policy.Decision) {
 	if x.answer.Status != http.StatusOK {
 		learned = nil
 	}
-	history := x.history.Learn(x.answer, learned)
+	history := x.history.Learn(x.answer, learned, false)
 	d := policy.Decide(x.rules, history, x.answer, x.answer.At, 0)
 	e := explanation{Problem: x.problem, Decision: decisionSummary{Winner: d.Winner, Considered: d.Considered}}
 	if e.Decision.Considered == nil {
@@ -220,7 +220,7 @@ func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Read
 		}
 		if status != http.StatusOK {
 			x.document = before
-			x.history = x.history.Learn(policy.Answer{At: now, Status: http.StatusOK, Header: http.Header{}}, before)
+			x.history = x.history.Learn(policy.Answer{At: now, Status: http.StatusOK, Header: http.Header{}}, before, false)
 		}
 	}
 	if status == http.StatusNotModified {

@@ -178,7 +178,8 @@ func hintMeaning(hint string) string {
 		policy.HintRateLimit:       "the origin's limit of requests is used up",
 		policy.HintHostCooldown:    "the whole host has a pause",
 		policy.HintHostSlot:        "the gap between two polls of a host",
-		policy.HintPause:           "nothing was sent",
+		policy.HintUnsent:          "nothing was sent",
+		policy.HintPause:           "a poll cannot be made yet",
 		policy.HintGone:            "the origin says that the feed is gone",
 	}[hint]
 }
