@@ -34,6 +34,9 @@ func (s step) String() string {
 // forEver is longer than any life.
 const forEver = 100 * 365 * 24 * time.Hour
 
+// page is no feed.
+const page = "<html>"
+
 // answers are the habits of an origin. Fresh is how long its answer stays so, which
 // a person's refresh may cut short; pause is what it asks for in so many words.
 var answers = []struct {
@@ -42,7 +45,7 @@ var answers = []struct {
 }{
 	{func(n int) policy.Answer { return ok(rss(1+n%5, fmt.Sprint(n)), "ETag", fmt.Sprintf(`"%d"`, n)) }, 0, 0},
 	{func(int) policy.Answer { return unchanged() }, 0, 0},
-	{func(int) policy.Answer { return ok("<html>") }, 0, 0},
+	{func(int) policy.Answer { return ok(page) }, 0, 0},
 	{func(int) policy.Answer { return failed(404, policy.FailureNotFound) }, 0, 0},
 	{func(int) policy.Answer { return failed(0, policy.FailureTimeout) }, 0, 0},
 	{func(int) policy.Answer {
@@ -193,7 +196,7 @@ func (w *witness) poll(ask policy.Ask) policy.Answer {
 	if a.Failure == policy.FailureTimeout && !w.answered[ask.URL] {
 		floor = 5 * time.Minute
 	}
-	if a.Failure == policy.FailureNone && !w.crashing {
+	if a.Failure == policy.FailureNone && string(a.Body) != page && !w.crashing {
 		w.answered[ask.URL] = true
 	}
 	w.refresh[ask.URL] = now.Add(max(time.Hour, habit.pause))
