@@ -1,0 +1,412 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The tokens of what is not decided here but by those who poll: they take the place of
+// a decision's winner.
+const (
+	HintStore   = "store"   // the record of polls cannot be written
+	HintOffline = "offline" // no site can be reached
+	HintPolls   = "polls"   // too many polls are under way
+	HintRefresh = "refresh" // somebody has asked for a poll by hand
+	HintMoved   = "moved"   // a permanent redirect was adopted
+)
+
+// Facts are what [Reason] needs besides a decision. All of them may be left out: the
+// sentence says less then.
+type Facts struct {
+	Now      time.Time
+	Location *time.Location // in which times are written; nil: UTC
+	Host     string         // that the feed is polled at
+	Status   int            // of the last answer; 0: none came
+	Error    string         // of the last poll or, where the store is at fault, of the store
+	Failures int            // failed polls in a row
+	Served   time.Time      // since when readers get the version that they get; zero: there is none
+	Spacing  time.Duration  // between two polls of the host
+	Target   string         // where a redirect leads
+}
+
+// Part is a piece of a sentence: text, or a time, for those who can show one in a
+// reader's own zone.
+type Part struct {
+	Text string    // of a time as well
+	At   time.Time // zero: Text is all
+}
+
+// Sentence says in words for people why the next poll is when it is: see [Reason].
+func Sentence(d Decision, f Facts) string {
+	var b strings.Builder
+	for _, part := range Reason(d, f) {
+		b.WriteString(part.Text)
+	}
+	return b.String()
+}
+
+// Reason says why the next poll is when it is: the cause with its raw value, the
+// setting or the field that would change it, and the time. There is a sentence for
+// every token of a decision that can win, and for those that others may put in its
+// place: store, offline, polls, refresh, moved, redirect and the cool-downs.
+func Reason(d Decision, f Facts) []Part {
+	w := &reason{decision: d, facts: f, won: Term{Hint: d.Winner}}
+	if i := slices.IndexFunc(d.Considered, func(t Term) bool { return t.Hint == d.Winner && t.Used }); i >= 0 {
+		w.won = d.Considered[i]
+	}
+	w.host = cmp.Or(f.Host, "the site")
+	w.say()
+	return w.parts
+}
+
+// reason is a sentence in the making.
+type reason struct {
+	decision Decision
+	facts    Facts
+	won      Term
+	host     string
+	parts    []Part
+}
+
+// text adds text.
+func (w *reason) text(format string, args ...any) {
+	w.parts = append(w.parts, Part{Text: fmt.Sprintf(format, args...)})
+}
+
+// at adds a time.
+func (w *reason) at(t time.Time) {
+	w.parts = append(w.parts, Part{Text: clock(t, w.facts.Now, w.facts.Location), At: t})
+}
+
+// next adds text and the time of the next poll, and ends the sentence.
+func (w *reason) next(format string, args ...any) {
+	w.text(format, args...)
+	w.at(w.decision.Next)
+	w.text(".")
+}
+
+// nextPoll ends with the time of the next poll.
+func (w *reason) nextPoll() { w.next(" Next poll: ") }
+
+func (w *reason) say() {
+	t, every := w.won, frequency(seconded(w.won))
+	switch w.decision.Winner {
+	case HintMaxAge, HintSMaxAge:
+		w.text("The site says that its answer is good until ")
+		w.next("")
+		w.text(" A smaller %s would bring the next poll forward (Cache-Control: %s).", t.Hint, t.Raw)
+	case HintExpires:
+		w.text("The site says that its answer is good until ")
+		w.next("")
+		w.text(" An earlier Expires would bring the next poll forward (Expires: %s).", t.Raw)
+	case HintTTL:
+		w.text("The feed asks to be left alone for %s, in its <ttl>%s</ttl>.", length(seconded(t)), t.Raw)
+		w.nextPoll()
+	case HintSy:
+		period, times, _ := strings.Cut(t.Raw, "/")
+		w.text("The feed says that it is updated %s, in its sy:updatePeriod %s and sy:updateFrequency %s.", every, period, times)
+		w.nextPoll()
+	case HintUpdateFrequency:
+		if strings.HasPrefix(t.Note, "begins") {
+			w.text("The podcast says that it pauses, in its podcast:updateFrequency (%s).", t.Raw)
+		} else {
+			w.text("The podcast says that an episode comes %s, in its podcast:updateFrequency (%s).", every, t.Raw)
+		}
+		w.nextPoll()
+	case HintRhythm:
+		gap, _ := time.ParseDuration(t.Raw)
+		w.text("New entries come about %s, so the feed is polled %s.", frequency(gap), every)
+		w.nextPoll()
+	case HintDefault:
+		w.text("Neither the site nor the feed says how often to poll; %s is this gateway's setting (default_interval).", every)
+		w.nextPoll()
+	case HintComplete:
+		w.text("The feed says that no more entries are expected (%s); it is looked at %s, in case it goes on.", t.Raw, every)
+		w.nextPoll()
+	case HintFloor:
+		w.sayFloor(every)
+	case HintUnvalidated:
+		if strings.HasPrefix(t.Note, "validators") {
+			w.text("The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: %s (unvalidated_interval).", every)
+		} else {
+			w.text("The site gives no way to ask whether the feed has changed, so each poll is a full download: %s (unvalidated_interval). An ETag or Last-Modified would allow more.", every)
+		}
+		w.nextPoll()
+	case HintCap:
+		w.sayCap(every)
+	case HintBackOff:
+		w.sayBackOff()
+	case HintUnasked:
+		w.text("The site answered \"304 Not Modified\" to a request for the whole feed.")
+		w.nextPoll()
+	case HintSkipHours:
+		w.text("The feed asks not to be polled %s GMT (skipHours).", hourRanges(t.Raw))
+		w.nextPoll()
+	case HintSkipDays:
+		w.text("The feed asks not to be polled on %s, GMT (skipDays).", list(strings.Split(t.Raw, ",")))
+		w.nextPoll()
+	case HintRetryAfter:
+		w.text("The site answered %s and asked to be left alone for %s (Retry-After: %s).", status(w.facts.Status), length(seconded(t)), t.Raw)
+		w.nextPoll()
+	case HintRateLimit:
+		w.text("The site's rate limit (%s) is used up until ", t.Raw)
+		w.next("")
+	case HintHostCooldown, "domain-cooldown":
+		w.text("The site has asked for a pause of all feeds at %s until ", w.host)
+		w.next("")
+		w.text(" This one waits too.")
+	case "url-cooldown":
+		w.text("The site has asked for a pause until ")
+		w.next("")
+	case "redirect-cooldown":
+		w.text("The feed redirects to a site that has asked for a pause until ")
+		w.next("")
+	case HintHostSlot:
+		w.text("Waiting for its turn: feeds of %s are polled one at a time", w.host)
+		if w.facts.Spacing > 0 {
+			w.text(", %s apart", length(w.facts.Spacing))
+		}
+		w.text(" (spacing).")
+		w.nextPoll()
+	case HintUnsent:
+		w.text("%s could not be reached%s; nothing was sent.", capital(w.host), bracketed(cmp.Or(w.facts.Error, t.Raw)))
+		w.next(" Next try: ")
+	default:
+		w.sayOutside()
+	}
+}
+
+// sayOutside is for what was not decided here but by those who poll.
+func (w *reason) sayOutside() {
+	switch w.decision.Winner {
+	case HintPause:
+		w.text("The feed cannot be polled yet%s.", bracketed(w.facts.Error))
+		w.next(" Next try: ")
+	case HintGone:
+		w.text("The site says that the feed is gone for good (410). It is not polled any more; `pollard feeds refresh` tries again.")
+		w.sayServed()
+	case HintOffline:
+		w.text("No site can be reached from here right now. Polls go on when the network is back.")
+		w.sayServed()
+	case HintStore:
+		w.text("The record of polls cannot be written%s, so nothing is polled.", bracketed(w.facts.Error))
+		w.sayServed()
+		w.next(" Next try: ")
+	case HintRefresh:
+		w.text("Somebody has asked for a poll by hand.")
+		w.nextPoll()
+	case HintPolls:
+		w.text("As many polls as this gateway makes at once are under way (polls).")
+		w.nextPoll()
+	case HintMoved, "redirect-taken":
+		w.text("The feed has moved%s for good and is polled there.", to(w.facts.Target))
+	case "redirect", "held", "held-redirect":
+		w.text("The feed redirects%s, which must not be polled yet.", cmp.Or(to(w.facts.Target), " to another address"))
+		w.nextPoll()
+	default:
+		if w.decision.Winner != "" {
+			w.text("Reason: %s.", w.decision.Winner)
+		}
+		w.nextPoll()
+	}
+}
+
+// sayFloor says what asked for more than min_interval allows.
+func (w *reason) sayFloor(every string) {
+	if wish, ok := w.longest(); ok {
+		w.text("%s; this gateway polls at most %s (min_interval).", wish, every)
+	} else {
+		w.text("This gateway polls at most %s (min_interval).", every)
+	}
+	w.nextPoll()
+}
+
+// sayCap says what asked for less than max_interval allows.
+func (w *reason) sayCap(every string) {
+	if wish, ok := w.longest(); ok {
+		w.text("%s; this gateway polls at least %s (max_interval).", wish, every)
+	} else {
+		w.text("This gateway polls at least %s (max_interval).", every)
+	}
+	w.nextPoll()
+}
+
+// wishes says what a hint asks for that a floor or a cap has overruled.
+var wishes = map[string]string{
+	HintMaxAge: "The site allows a poll %s (Cache-Control: %s)", HintSMaxAge: "The site allows a poll %s (Cache-Control: %s)",
+	HintExpires: "The site allows a poll %s (Expires: %s)", HintTTL: "The feed asks for a poll %s (ttl %s)",
+	HintSy: "The feed says that it is updated %s (sy %s)", HintUpdateFrequency: "The podcast says that an episode comes %s (%s)",
+	HintRhythm: "By the times of its entries the feed would be polled %s",
+}
+
+// longest is what the longest of the overruled hints asks for. Of a decision's terms
+// the wishes come first.
+func (w *reason) longest() (wish string, ok bool) {
+	var best Term
+	for _, t := range w.decision.Considered {
+		if wishes[t.Hint] != "" && t.Seconds > best.Seconds {
+			best = t
+		}
+	}
+	if best.Seconds == 0 {
+		return "", false
+	}
+	args := []any{frequency(seconded(best)), best.Raw}
+	return fmt.Sprintf(wishes[best.Hint], args[:strings.Count(wishes[best.Hint], "%s")]...), true
+}
+
+func (w *reason) sayBackOff() {
+	cause := cmp.Or(w.facts.Error, w.won.Raw)
+	if w.facts.Status >= 300 {
+		cause = status(w.facts.Status)
+	}
+	if w.facts.Failures > 1 {
+		w.text("The last %d polls failed%s.", w.facts.Failures, bracketed(cause))
+	} else {
+		w.text("The last poll failed%s.", bracketed(cause))
+	}
+	w.text(" Next try: ")
+	w.at(w.decision.Next)
+	w.text(", then less often.")
+	w.sayServed()
+}
+
+// sayServed says what readers get in the meantime.
+func (w *reason) sayServed() {
+	if w.facts.Served.IsZero() {
+		return
+	}
+	w.text(" Readers keep getting the version of ")
+	w.at(w.facts.Served)
+	w.text(".")
+}
+
+func seconded(t Term) time.Duration { return time.Duration(t.Seconds) * time.Second }
+
+// bracketed puts what is known in brackets.
+func bracketed(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+func to(target string) string {
+	if target == "" {
+		return ""
+	}
+	return " to " + target
+}
+
+func capital(text string) string {
+	if strings.HasPrefix(text, "the ") {
+		return "T" + text[1:]
+	}
+	return text
+}
+
+// status writes a status with its name.
+func status(code int) string {
+	if code == 0 {
+		return "nothing"
+	}
+	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
+}
+
+// clock writes a time as people say it at the time now: with as much of the date as
+// is needed.
+func clock(t, now time.Time, in *time.Location) string {
+	if in == nil {
+		in = time.UTC
+	}
+	t, now = t.In(in), now.In(in)
+	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, in)
+	layout := "15:04"
+	switch days := t.Sub(midnight); {
+	case days >= 0 && t.Before(midnight.AddDate(0, 0, 1)):
+	case days >= 0 && t.Before(midnight.AddDate(0, 0, 2)):
+		layout = "tomorrow 15:04"
+	case days < 0 && !t.Before(midnight.AddDate(0, 0, -1)):
+		layout = "yesterday 15:04"
+	case t.Year() == now.Year():
+		layout = "2 January 15:04"
+	default:
+		layout = "2 January 2006 15:04"
+	}
+	if in == time.UTC {
+		layout += " UTC"
+	}
+	return t.Format(layout)
+}
+
+// length writes a length of time in the largest unit that does not blur it.
+func length(d time.Duration) string {
+	for _, unit := range []struct {
+		name   string
+		length time.Duration
+	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}} {
+		whole := d.Round(unit.length)
+		if n := whole / unit.length; n > 1 && (whole-d).Abs() <= d/20 {
+			return fmt.Sprintf("%d %ss", n, unit.name)
+		}
+	}
+	if n := d.Round(time.Second) / time.Second; n != 1 {
+		return fmt.Sprintf("%d seconds", n)
+	}
+	return "1 second"
+}
+
+// frequency writes how often something happens once in a length of time.
+func frequency(d time.Duration) string {
+	const day = 24 * time.Hour
+	for _, unit := range []struct {
+		name   string
+		length time.Duration
+	}{{"a minute", time.Minute}, {"an hour", time.Hour}, {"a day", day}, {"a week", 7 * day}, {"a month", 30 * day}, {"a year", 365 * day}} {
+		if off := d - unit.length; off < unit.length/20 && off > -unit.length/20 {
+			return "once " + unit.name
+		}
+	}
+	return "every " + length(d)
+}
+
+// hourRanges writes the raw value of skipHours, "0,1,2,22", as "between 22:00 and 03:00".
+func hourRanges(raw string) string {
+	var skipped [24]bool
+	for text := range strings.SplitSeq(raw, ",") {
+		if hour, err := strconv.Atoi(text); err == nil && 0 <= hour && hour < 24 {
+			skipped[hour] = true
+		}
+	}
+	var ranges []string
+	for from := range skipped {
+		if !skipped[from] || skipped[(from+23)%24] {
+			continue
+		}
+		end := from
+		for skipped[end%24] {
+			end++
+		}
+		ranges = append(ranges, fmt.Sprintf("between %02d:00 and %02d:00", from, end%24))
+	}
+	if len(ranges) == 0 {
+		return "at " + raw
+	}
+	return list(ranges)
+}
+
+// list joins words as in a sentence.
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}

@@ -1,0 +1,211 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// served is since when readers get their version in these tests: the morning before noon.
+var served = time.Date(2026, time.March, 3, 9, 12, 0, 0, time.UTC)
+
+func TestSentence(t *testing.T) {
+	known := Facts{Now: noon, Host: "example.com", Served: served, Spacing: 2 * time.Second}
+	decided := func(a Answer, hints Hints, rhythm Rhythm) Decision {
+		h := History{Hints: hints, Rhythm: rhythm, Interval: 2 * time.Hour, Answered: true, Validated: true}
+		if a.Failure == FailureNone {
+			h = h.Learn(a, &Document{Hints: hints, Rhythm: rhythm}, false)
+		} else {
+			h.Failures = 3
+		}
+		return Decide(DefaultRules(), h, a, noon, 0)
+	}
+	won := func(winner, raw string, wait time.Duration) Decision {
+		return Decision{
+			At: noon, Next: noon.Add(wait), Interval: wait, Winner: winner,
+			Considered: []Term{{Hint: winner, Raw: raw, Seconds: seconds(wait), Used: true}},
+		}
+	}
+	with := func(change func(*Facts)) Facts {
+		f := known
+		change(&f)
+		return f
+	}
+	for _, test := range []struct {
+		decision Decision
+		facts    Facts
+		want     string
+	}{
+		{decided(good("Cache-Control", "public, max-age=7500"), Hints{}, Rhythm{}), known,
+			"The site says that its answer is good until 14:05 UTC. A smaller max-age would bring the next poll forward (Cache-Control: public, max-age=7500)."},
+		{decided(good("Cache-Control", "s-maxage=7500"), Hints{}, Rhythm{}), known,
+			"The site says that its answer is good until 14:05 UTC. A smaller s-maxage would bring the next poll forward (Cache-Control: s-maxage=7500)."},
+		{decided(good("Date", "Wed, 04 Mar 2026 12:00:00 GMT", "Expires", "Wed, 04 Mar 2026 15:00:00 GMT"), Hints{}, Rhythm{}), known,
+			"The site says that its answer is good until 15:00 UTC. An earlier Expires would bring the next poll forward (Expires: Wed, 04 Mar 2026 15:00:00 GMT)."},
+		{decided(good(), Hints{TTL: ptr(90)}, Rhythm{}), known,
+			"The feed asks to be left alone for 90 minutes, in its <ttl>90</ttl>. Next poll: 13:30 UTC."},
+		{decided(good(), Hints{SyPeriod: "daily", SyFrequency: ptr(2)}, Rhythm{}), known,
+			"The feed says that it is updated every 12 hours, in its sy:updatePeriod daily and sy:updateFrequency 2. Next poll: tomorrow 00:00 UTC."},
+		{decided(good(), Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=DAILY"}}, Rhythm{}), known,
+			"The podcast says that an episode comes once a day, in its podcast:updateFrequency (FREQ=DAILY). Next poll: tomorrow 12:00 UTC."},
+		{decided(good(), Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=HOURLY;INTERVAL=2", DTStart: "2026-03-05"}}, Rhythm{}), known,
+			"The podcast says that it pauses, in its podcast:updateFrequency (FREQ=HOURLY;INTERVAL=2 from 2026-03-05). Next poll: tomorrow 00:00 UTC."},
+		{decided(good(), Hints{}, Rhythm{Median: 7 * day}), known,
+			"New entries come about once a week, so the feed is polled every 14 hours. Next poll: tomorrow 02:00 UTC."},
+		{decided(good(), Hints{}, Rhythm{}), known,
+			"Neither the site nor the feed says how often to poll; once an hour is this gateway's setting (default_interval). Next poll: 13:00 UTC."},
+		{decided(good(), Hints{Complete: true}, Rhythm{}), known,
+			"The feed says that no more entries are expected (itunes:complete); it is looked at once a week, in case it goes on. Next poll: 11 March 12:00 UTC."},
+		{decided(good("Cache-Control", "max-age=300"), Hints{}, Rhythm{}), known,
+			"The site allows a poll every 5 minutes (Cache-Control: max-age=300); this gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
+		{decided(good(), Hints{}, Rhythm{Median: time.Hour}), known,
+			"By the times of its entries the feed would be polled every 5 minutes; this gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
+		{won(HintFloor, "", time.Hour), known,
+			"This gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
+		{decided(Answer{At: noon, Status: 200}, Hints{}, Rhythm{}), known,
+			"The site gives no way to ask whether the feed has changed, so each poll is a full download: once a day (unvalidated_interval). An ETag or Last-Modified would allow more. Next poll: tomorrow 12:00 UTC."},
+		{Decide(DefaultRules(), History{Validated: true, Unheeded: 3}, good(), noon, 0), known,
+			"The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: once a day (unvalidated_interval). Next poll: tomorrow 12:00 UTC."},
+		{decided(good(), Hints{TTL: ptr(43200)}, Rhythm{}), known,
+			"The feed asks for a poll once a month (ttl 43200); this gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
+		{won(HintCap, "", day), known, "This gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
+		{decided(failed(FailureNotFound, 404), Hints{}, Rhythm{}), with(func(f *Facts) { f.Failures, f.Status = 3, 404 }),
+			"The last 3 polls failed (404 Not Found). Next try: tomorrow 04:00 UTC, then less often. Readers keep getting the version of yesterday 09:12 UTC."},
+		{decided(failed(FailureTimeout, 0), Hints{}, Rhythm{}), Facts{Now: noon, Failures: 1, Error: "no complete answer within 30s"},
+			"The last poll failed (no complete answer within 30s). Next try: tomorrow 04:00 UTC, then less often."},
+		{decided(failed(FailureUnasked, 304), Hints{}, Rhythm{}), known,
+			"The site answered \"304 Not Modified\" to a request for the whole feed. Next poll: tomorrow 12:00 UTC."},
+		{decided(good(), Hints{SkipHours: []int{0, 1, 2, 12, 13, 22, 23}}, Rhythm{}), known,
+			"The feed asks not to be polled between 12:00 and 14:00 and between 22:00 and 03:00 GMT (skipHours). Next poll: 14:00 UTC."},
+		{decided(good(), Hints{SkipDays: []string{"Wednesday", "Thursday"}}, Rhythm{}), known,
+			"The feed asks not to be polled on Wednesday and Thursday, GMT (skipDays). Next poll: 6 March 00:00 UTC."},
+		{decided(failed(FailureRateLimited, 429, "Retry-After", "86400"), Hints{}, Rhythm{}), with(func(f *Facts) { f.Status = 429 }),
+			"The site answered 429 Too Many Requests and asked to be left alone for 24 hours (Retry-After: 86400). Next poll: tomorrow 12:00 UTC."},
+		{decided(good("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "7500"), Hints{}, Rhythm{}), known,
+			"The site's rate limit (remaining 0; reset 7500) is used up until 14:05 UTC."},
+		{won(HintHostCooldown, "", 2*time.Hour), known,
+			"The site has asked for a pause of all feeds at example.com until 14:00 UTC. This one waits too."},
+		{won("domain-cooldown", "", 2*time.Hour), Facts{Now: noon},
+			"The site has asked for a pause of all feeds at the site until 14:00 UTC. This one waits too."},
+		{won("url-cooldown", "", 2*time.Hour), known, "The site has asked for a pause until 14:00 UTC."},
+		{won("redirect-cooldown", "", 2*time.Hour), known, "The feed redirects to a site that has asked for a pause until 14:00 UTC."},
+		{won(HintHostSlot, "", 2*time.Minute), known,
+			"Waiting for its turn: feeds of example.com are polled one at a time, 2 seconds apart (spacing). Next poll: 12:02 UTC."},
+		{decided(Answer{At: noon, Failure: FailureDNS}, Hints{}, Rhythm{}), with(func(f *Facts) { f.Error = "no such host" }),
+			"example.com could not be reached (no such host); nothing was sent. Next try: 12:01 UTC."},
+		{decided(Answer{At: noon, Failure: FailureDNS}, Hints{}, Rhythm{}), Facts{Now: noon},
+			"The site could not be reached (dns); nothing was sent. Next try: 12:01 UTC."},
+		{won(HintPause, "", time.Minute), known, "The feed cannot be polled yet. Next try: 12:01 UTC."},
+		{decided(failed(FailureGone, 410), Hints{}, Rhythm{}), known,
+			"The site says that the feed is gone for good (410). It is not polled any more; `pollard feeds refresh` tries again. Readers keep getting the version of yesterday 09:12 UTC."},
+		{won(HintOffline, "", time.Minute), known,
+			"No site can be reached from here right now. Polls go on when the network is back. Readers keep getting the version of yesterday 09:12 UTC."},
+		{won(HintStore, "", time.Minute), with(func(f *Facts) { f.Error = "no space left on /var/lib" }),
+			"The record of polls cannot be written (no space left on /var/lib), so nothing is polled. Readers keep getting the version of yesterday 09:12 UTC. Next try: 12:01 UTC."},
+		{won(HintRefresh, "", 0), known, "Somebody has asked for a poll by hand. Next poll: 12:00 UTC."},
+		{won(HintPolls, "", time.Minute), known, "As many polls as this gateway makes at once are under way (polls). Next poll: 12:01 UTC."},
+		{won(HintMoved, "", day), with(func(f *Facts) { f.Target = "https://example.net/" }), "The feed has moved to https://example.net/ for good and is polled there."},
+		{won("redirect", "", time.Minute), known, "The feed redirects to another address, which must not be polled yet. Next poll: 12:01 UTC."},
+		{won("held", "", time.Minute), with(func(f *Facts) { f.Target = "https://example.net/" }),
+			"The feed redirects to https://example.net/, which must not be polled yet. Next poll: 12:01 UTC."},
+		{won("sunspots", "", time.Minute), known, "Reason: sunspots. Next poll: 12:01 UTC."},
+	} {
+		t.Run(test.decision.Winner, func(t *testing.T) {
+			if got := Sentence(test.decision, test.facts); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			for _, part := range Reason(test.decision, test.facts) {
+				if part.Text == "" && part.At.IsZero() {
+					continue
+				}
+				if strings.Contains(part.Text, "UTC") == part.At.IsZero() {
+					t.Errorf("a time that is no part of its own: %q", part.Text)
+				}
+			}
+		})
+	}
+}
+
+// Every token that can win has a sentence of its own.
+func TestEveryWinnerHasASentence(t *testing.T) {
+	losers := []string{HintCacheControl, HintInterval, HintJitter}
+	count := 0
+	for _, name := range []string{"term.go", "reason.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || !strings.HasPrefix(spec.Names[0].Name, "Hint") {
+				return true
+			}
+			hint, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count++
+			for _, loser := range losers {
+				if hint == loser {
+					return true
+				}
+			}
+			if got := Sentence(Decision{Winner: hint, At: noon, Next: noon}, Facts{}); strings.Contains(got, "Reason:") {
+				t.Errorf("%s: %s", spec.Names[0].Name, got)
+			}
+			return true
+		})
+	}
+	if count < 25 {
+		t.Errorf("only %d tokens were found", count)
+	}
+}
+
+func TestClock(t *testing.T) {
+	berlin := time.FixedZone("CET", 3600)
+	for _, test := range []struct {
+		at   time.Time
+		in   *time.Location
+		want string
+	}{
+		{noon, nil, "12:00 UTC"},
+		{noon.Add(11*time.Hour + 59*time.Minute), nil, "23:59 UTC"},
+		{noon.Add(12 * time.Hour), nil, "tomorrow 00:00 UTC"},
+		{noon.Add(11 * time.Hour), berlin, "tomorrow 00:00"},
+		{noon.Add(-12 * time.Hour), nil, "00:00 UTC"},
+		{noon.Add(-12*time.Hour - time.Second), nil, "yesterday 23:59 UTC"},
+		{noon.Add(-36*time.Hour - time.Second), nil, "2 March 23:59 UTC"},
+		{noon.Add(36 * time.Hour), berlin, "6 March 01:00"},
+		{noon.AddDate(1, 0, 0), nil, "4 March 2027 12:00 UTC"},
+	} {
+		if got := clock(test.at, noon, test.in); got != test.want {
+			t.Errorf("%v: %s, want %s", test.at, got, test.want)
+		}
+	}
+}
+
+func TestLengthsInWords(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 seconds", time.Second: "1 second", 90 * time.Second: "90 seconds", 2 * time.Minute: "2 minutes",
+		time.Hour: "60 minutes", 2 * time.Hour: "2 hours", 14*time.Hour + 20*time.Minute: "14 hours", 2 * day: "2 days", 84 * time.Hour: "84 hours", 10000 * time.Hour: "417 days",
+	} {
+		if got := length(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		time.Minute: "once a minute", time.Hour: "once an hour", 61 * time.Minute: "once an hour", day: "once a day", 7 * day: "once a week",
+		31 * day: "once a month", 366 * day: "once a year", 84 * time.Hour: "every 84 hours", 14 * time.Hour: "every 14 hours",
+	} {
+		if got := frequency(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
