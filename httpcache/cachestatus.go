@@ -13,6 +13,8 @@ import (
 const (
 	fwdMethod  = "method"
 	fwdBypass  = "bypass"
+	fwdRequest = "request"
+	fwdPartial = "partial"
 	fwdURIMiss = "uri-miss"
 	fwdVary    = "vary-miss"
 	fwdStale   = "stale"

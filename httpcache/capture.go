@@ -53,9 +53,11 @@ func (b *capture) append(chunk []byte) {
 	b.change(growing)
 }
 
-// expect makes room for a body of a known length.
+// expect makes room for a body of a length.
 func (b *capture) expect(length int64) {
-	b.data = make([]byte, 0, length)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.data = append(make([]byte, 0, length), b.data...)
 }
 
 func (b *capture) end(state captureState) {

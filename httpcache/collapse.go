@@ -45,7 +45,7 @@ func (f *flights) remove(t *transfer) {
 // flightKey tells the requests apart that can share an answer, as far as is known
 // before it comes: by the Vary of the last one.
 func flightKey(key string, v *resource, r *http.Request) string {
-	if v == nil || len(v.entries) == 0 {
+	if len(v.variants()) == 0 {
 		return key
 	}
 	return key + v.entries[0].selection.of(r)

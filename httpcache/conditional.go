@@ -22,8 +22,8 @@ func notModified(request http.Header, status int, header http.Header, now time.T
 	etag := httpfield.ParseTag(header.Get("Etag"))
 	return httpfield.NotModified(request["If-None-Match"], request["If-Modified-Since"], etag.Equal, func(date string) bool {
 		since, err := policy.ParseHTTPDate(date, now)
-		if err != nil {
-			return false // RFC 9110 section 13.1.3: what is no date is ignored
+		if err != nil || since.After(now) {
+			return false // RFC 9110 section 13.1.3: what is no date is ignored; nothing is known of the future
 		}
 		modified, err := dateOf(header, "Last-Modified", now)
 		if err != nil {

@@ -74,7 +74,7 @@ func TestConditionalServing(t *testing.T) {
 	body := []string{"Cache-Control: max-age=60", "ETag: \"e\"", "Last-Modified: @-1h", "Content-Type: text/x", "Content-Language: en", "Content-Location: /x", "Vary: Foo", "Expires: @1h", "Content-Security-Policy: sandbox", "X-A: 1"}
 	of304 := []string{"ETag: \"e\"", "Cache-Control: max-age=60", "Vary: Foo", "Content-Location: /x", "X-A: 1", "Content-Security-Policy: sandbox", "-Content-Type", "-Content-Language", "-Content-Length", "-Last-Modified"}
 	inm := []string{"If-None-Match: \"e\""}
-	scenes(t, Options{}, map[string][]step{
+	scenes(t, map[string][]step{
 		// RFC 9110 section 15.4.5.
 		"the header of a 304": {
 			{origin: says(200, "a", body...), asked: true, body: "a"},
@@ -86,7 +86,7 @@ func TestConditionalServing(t *testing.T) {
 			{send: []string{"If-Modified-Since: @-1h"}, status: http.StatusNotModified, has: []string{"Last-Modified: @-1h"}},
 		},
 		"a reader's validators do not keep the store empty": {
-			{send: append(inm, "If-Modified-Since: @-1h", "If-Range: \"e\"", "Range: bytes=0-0"), origin: says(200, "a", body...), asked: true, sees: []string{"-If-None-Match", "-If-Modified-Since", "-If-Range", "-Range"}, status: http.StatusNotModified, has: of304},
+			{send: append(inm, "If-Modified-Since: @-1h", "If-Range: \"e\""), origin: says(200, "a", body...), shared: true, sees: []string{"-If-None-Match", "-If-Modified-Since", "-If-Range"}, status: http.StatusNotModified, has: of304},
 			{body: "a"},
 		},
 		"but are the origin's where nothing can be stored": {
@@ -105,7 +105,7 @@ func TestConditionalServing(t *testing.T) {
 
 func TestRange(t *testing.T) {
 	stored := step{origin: says(200, "0123456789", "Cache-Control: max-age=60", "ETag: \"e\"", "Content-Type: text/x"), asked: true, body: "0123456789"}
-	scenes(t, Options{}, map[string][]step{
+	scenes(t, map[string][]step{
 		// RFC 9110 section 14.2.
 		"of a stored response": {
 			stored,
@@ -130,9 +130,18 @@ func TestRange(t *testing.T) {
 			stored,
 			{method: "HEAD", send: []string{"Range: bytes=2-4"}, has: []string{"Content-Length: 10"}},
 		},
-		"not asked of the origin, whose answer is stored whole": {
-			{send: []string{"Range: bytes=2-4"}, origin: stored.origin, asked: true, sees: []string{"-Range"}, body: "0123456789"},
+		"of nothing that is stored: the origin decides what it sends": {
+			{send: []string{"Range: bytes=2-4"}, origin: stored.origin, shared: true, sees: []string{"Range: bytes=2-4"}, body: "0123456789"},
 			{send: []string{"Range: bytes=2-4"}, status: 206, body: "234"},
+		},
+		"of a stale response that is confirmed": {
+			stored,
+			{after: time.Minute, send: []string{"Range: bytes=2-4"}, origin: says(304, ""), shared: true, sees: []string{"-Range", "If-None-Match: \"e\""}, status: 206, body: "234"},
+		},
+		"of a stale response that has changed": {
+			stored,
+			{after: time.Minute, send: []string{"Range: bytes=2-4"}, origin: says(200, "abcdefgh", "Cache-Control: max-age=60"), shared: true, status: 206, body: "cde", has: []string{"Content-Range: bytes 2-4/8", "Content-Length: 3"}},
+			{send: []string{"Range: bytes=2-4"}, status: 206, body: "cde"},
 		},
 	})
 }

@@ -15,6 +15,7 @@ type entry struct {
 	status    int
 	header    http.Header // end-to-end fields to store; always with a Date, never with Age or Content-Length
 	body      []byte
+	part      *part     // what it is of a representation; nil: all of it
 	selection selection // what of its request chose it
 	rules     rules
 	age       time.Duration // corrected_initial_age of RFC 9111 section 4.2.3
@@ -32,17 +33,24 @@ var notStored = []string{
 // newEntry makes an entry, still without a body, of an answer whose hop-by-hop
 // fields are gone. Sent and received enclose the wait for its header. It is nil
 // where RFC 9111 section 3 forbids to store the answer, or storing it has no use.
-func (c *Cache) newEntry(r *http.Request, status int, header http.Header, sent, received time.Time) *entry {
+func newEntry(r *http.Request, status int, header http.Header, sent, received time.Time) *entry {
 	selection, ok := selectionOf(header, r)
 	if !ok {
 		return nil
 	}
-	rules := c.rulesOf(status, header, received)
+	rules := rulesOf(status, header, received)
 	if !storable(status, header, rules, r) {
 		return nil
 	}
+	var part *part
+	if status == http.StatusPartialContent {
+		if part = partOf(header, r.Header.Get("Range")); part == nil {
+			return nil
+		}
+	}
 	e := &entry{
 		status:    status,
+		part:      part,
 		header:    make(http.Header, len(header)),
 		selection: selection,
 		rules:     rules,
@@ -72,6 +80,9 @@ func (e *entry) with(body []byte) *entry {
 func (e *entry) cost() int64 {
 	const perEntry, perField = 512, 64
 	cost := perEntry + len(e.body)
+	if e.isPart() {
+		cost += int(lengthOf(e.part.spans))
+	}
 	for name, values := range e.header {
 		cost += perField + len(name)
 		for _, value := range values {

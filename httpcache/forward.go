@@ -4,52 +4,59 @@
 package httpcache
 
 import (
-	"context"
 	"net/http"
 	"slices"
-
-	"github.com/feedpollard/pollard/httpfield"
+	"strconv"
 )
 
 // conditions are the request fields that make an answer depend on what its reader
 // already has.
 var conditions = []string{
-	"If-None-Match", "If-Modified-Since", "If-Range", "Range", "If-Match", "If-Unmodified-Since",
+	"Range", "If-Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since",
 }
 
-// forward is a request on its way to the origin.
+// forward is the request of a shared fetch.
 type forward struct {
 	*http.Request
-	validating *entry // what its conditions validate, if they are the cache's own
-	plain      bool   // no condition of its reader is left: the answer is good for all
+	validating *entry // what its conditions validate, or nil
+	completing *entry // what its range is the rest of, or nil
+	plain      bool   // its answer depends on nothing that its reader has
 }
 
-// forwardOf makes the request for the origin from a reader's: all end-to-end
-// fields, and nothing of the connection. Its context is the caller's.
-//
-// Unless verbatim, the reader's validators and range are taken out, so that a
-// complete response comes and can be stored; the cache evaluates them itself. A
-// stale entry's validators take their place, verbatim or not.
-func forwardOf(ctx context.Context, r *http.Request, stale *entry, verbatim bool) *forward {
-	out := r.Clone(ctx)
-	out.RequestURI = ""
-	out.Close = false
-	if r.ContentLength == 0 {
-		out.Body = http.NoBody // else a transport would send an empty chunked body
+// forwardOf makes the request of a shared fetch. What is stored of the same, stale
+// or in part, is validated or completed. Where nothing is, a reader's range may go
+// along with its conditions: a complete answer may be large.
+func (x *exchange) forwardOf(stale, part *entry, ranged bool) *forward {
+	out := x.target.Request()
+	out.Method, out.Body, out.ContentLength = http.MethodGet, http.NoBody, 0
+	for _, name := range append(conditions, "Cookie", "Authorization") {
+		delete(out.Header, name)
 	}
-	httpfield.RemoveHopByHop(out.Header)
-	f := &forward{Request: out}
-	if stale != nil && hasValidator(stale.status, stale.header) {
-		f.validating = stale
+	if credentials := x.r.Header["Authorization"]; credentials != nil {
+		out.Header["Authorization"] = slices.Clone(credentials)
 	}
-	if !verbatim || f.validating != nil {
+	f := &forward{Request: out, plain: !ranged}
+	switch {
+	case ranged:
 		for _, name := range conditions[:4] {
-			delete(out.Header, name)
+			if values := x.r.Header[name]; values != nil {
+				out.Header[name] = slices.Clone(values)
+			}
 		}
-	}
-	f.plain = !slices.ContainsFunc(conditions, func(name string) bool { return out.Header.Get(name) != "" })
-	if f.validating != nil {
-		f.validating.addValidators(out.Header)
+	case stale != nil && hasValidator(stale.status, stale.header):
+		f.validating = stale
+		stale.addValidators(out.Header)
+	case part != nil && part.isPrefix():
+		f.completing = part
+		out.Header.Set("Range", "bytes="+strconv.Itoa(len(part.part.spans[0].data))+"-")
+		out.Header.Set("If-Range", part.header.Get("Etag"))
 	}
 	return f
+}
+
+// whole makes the request ask for the complete representation.
+func (f *forward) whole() {
+	delete(f.Header, "Range")
+	delete(f.Header, "If-Range")
+	f.completing = nil
 }

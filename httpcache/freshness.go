@@ -48,8 +48,7 @@ func heuristicLifetime(status int, header http.Header, public bool, received tim
 	return min(max(0, date.Sub(modified)/10), maxHeuristic)
 }
 
-// heuristicallyCacheable holds the list of RFC 9110 section 15.1, without 206,
-// which is never stored.
+// heuristicallyCacheable holds the list of RFC 9110 section 15.1, without 206.
 func heuristicallyCacheable(status int) bool {
 	return slices.Contains([]int{200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501}, status)
 }

@@ -61,19 +61,18 @@ func FuzzRules(f *testing.F) {
 	f.Add("private=\"set-cookie, x\", s-maxage=10", "max-age=10")
 	f.Add("no-cache=\"", "no-store=?0")
 	f.Add("MAX-AGE=99999999999999999999", "max-age=1;a=b, private=\"x\"")
-	c := &Cache{options: Options{Targets: []string{"CDN-Cache-Control"}}}
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, control, targeted string) {
 		header := http.Header{"Cache-Control": {control}, "Etag": {"\"e\""}, "X": {"1"}}
 		if targeted != "" {
 			header["Cdn-Cache-Control"] = []string{targeted}
 		}
-		rules := c.rulesOf(200, header, now)
+		rules := rulesOf(200, header, now)
 		if rules.lifetime < 0 || rules.lifetime > (1<<31)*time.Second || rules.whileRevalidate < 0 || rules.ifError < 0 {
 			t.Fatalf("%+v", rules)
 		}
 		r := httptest.NewRequest(http.MethodGet, home, nil)
-		e := c.newEntry(r, 200, header, now, now)
+		e := newEntry(r, 200, header, now, now)
 		if e != nil && (rules.private || rules.noStore && !rules.mustUnderstand) {
 			t.Fatal("stored against the rules")
 		}
@@ -83,7 +82,7 @@ func FuzzRules(f *testing.F) {
 		if e != nil && slices.Contains(rules.omitted, "X") && e.header.Get("X") != "" {
 			t.Fatal("a field was stored that was not to be")
 		}
-		if _, ok := c.controlOf(header); ok && parseTargeted([]string{targeted}) == nil {
+		if _, ok := controlOf(header); ok && parseTargeted([]string{targeted}) == nil {
 			t.Fatal("an invalid targeted field counts")
 		}
 	})

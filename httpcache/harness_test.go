@@ -6,8 +6,10 @@ package httpcache
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -29,10 +31,16 @@ type bench struct {
 }
 
 // bubble runs a test with a cache of its own, on a clock of its own.
-func bubble(t *testing.T, o Options, test func(*testing.T, *bench)) {
+func bubble(t *testing.T, test func(*testing.T, *bench)) {
+	t.Helper()
+	bubbleOf(t, 64<<20, test)
+}
+
+// bubbleOf is a bubble with a cache of a memory budget in bytes.
+func bubbleOf(t *testing.T, memory int64, test func(*testing.T, *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(o)
+		c, err := New(memory)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,6 +60,58 @@ func (b *bench) RoundTrip(r *http.Request) (*http.Response, error) {
 		return says(500, "")(r)
 	}
 	return answer(r)
+}
+
+// ownKey marks a reader's own request.
+type ownKey struct{}
+
+// own is the origin's own handler: what a reverse proxy does.
+func (b *bench) own(w http.ResponseWriter, r *http.Request) error {
+	out := r.Clone(context.WithValue(r.Context(), ownKey{}, true))
+	out.RequestURI = ""
+	answer, err := b.RoundTrip(out)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	maps.Copy(w.Header(), answer.Header)
+	w.WriteHeader(answer.StatusCode)
+	buffer := make([]byte, 1000)
+	for {
+		n, err := answer.Body.Read(buffer)
+		if _, failed := w.Write(buffer[:n]); failed != nil {
+			return nil
+		}
+		_ = http.NewResponseController(w).Flush()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	for name, values := range answer.Trailer {
+		w.Header()[http.TrailerPrefix+name] = values
+	}
+	return nil
+}
+
+// target is what a request for home asks for.
+func (b *bench) target(r *http.Request) Target {
+	u, err := url.Parse(home + r.URL.RequestURI())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	key := func(u *url.URL) string { return "site " + u.String() }
+	return Target{
+		Key: key(u), URL: u, KeyOf: key,
+		Request: func() *http.Request { return Anonymous(r, u) }, Shared: b, Own: b.own,
+	}
+}
+
+// send sends a request through the cache.
+func (b *bench) send(w http.ResponseWriter, r *http.Request) error {
+	return b.cache.Serve(w, r, b.target(r))
 }
 
 // origin tells what the origin says from now on.
@@ -122,7 +182,7 @@ func request(method, target string, lines ...string) *http.Request {
 func (b *bench) serve(r *http.Request) *http.Response {
 	b.t.Helper()
 	w := httptest.NewRecorder()
-	if err := b.cache.ServeHTTP(w, r, home+r.URL.RequestURI(), b); err != nil {
+	if err := b.send(w, r); err != nil {
 		b.t.Errorf("%s %s: %v", r.Method, r.URL, err)
 	}
 	return w.Result()
@@ -131,7 +191,7 @@ func (b *bench) serve(r *http.Request) *http.Response {
 // try is serve where an error is expected.
 func (b *bench) try(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
-	err := b.cache.ServeHTTP(w, r, home+r.URL.RequestURI(), b)
+	err := b.send(w, r)
 	return w.Result(), err
 }
 
@@ -143,7 +203,9 @@ type step struct {
 	send   []string      // the reader's fields
 	origin func(*http.Request) (*http.Response, error)
 
-	asked  bool     // the origin is asked
+	asked  bool     // the origin is asked, in either way
+	shared bool     // it is asked by a shared fetch
+	own    bool     // it is asked by the reader's own request
 	sees   []string // fields that it sees; "-Name": one that it does not
 	status int      // default: 200
 	body   string   // "*": whatever it is
@@ -176,9 +238,13 @@ func (b *bench) run(steps []step) {
 			b.t.Errorf("step %d: body %q, want %q", i+1, body, s.body)
 		}
 		b.fields(i, "answer", answer.Header, s.has)
-		if s.asked != (len(asked) > 0) || len(asked) > 1 {
-			b.t.Errorf("step %d: the origin was asked %d times, want %t; %s", i+1, len(asked), s.asked, answer.Header["Cache-Status"])
-		} else if s.asked {
+		want := s.asked || s.shared || s.own
+		if want != (len(asked) > 0) || len(asked) > 1 {
+			b.t.Errorf("step %d: the origin was asked %d times, want %t; %s", i+1, len(asked), want, answer.Header["Cache-Status"])
+		} else if want {
+			if own := asked[0].Context().Value(ownKey{}) != nil; own != s.own && !s.asked {
+				b.t.Errorf("step %d: the reader's own request went to the origin: %t; %s", i+1, own, answer.Header["Cache-Status"])
+			}
 			b.fields(i, "request", asked[0].Header, s.sees)
 		}
 	}
@@ -202,11 +268,11 @@ func (b *bench) fields(i int, of string, header http.Header, want []string) {
 }
 
 // scenes plays every scene with a new cache.
-func scenes(t *testing.T, o Options, all map[string][]step) {
+func scenes(t *testing.T, all map[string][]step) {
 	t.Helper()
 	for name, steps := range all {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, o, func(t *testing.T, b *bench) { b.run(steps) })
+			bubble(t, func(t *testing.T, b *bench) { b.run(steps) })
 		})
 	}
 }

@@ -1,58 +1,50 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package httpcache is a shared HTTP cache in front of an [http.RoundTripper],
-// and nothing more: HTTP freshness alone decides what is stored, for how long it
-// is served, and when the origin is asked.
+// Package httpcache is a shared HTTP cache, and nothing more: HTTP freshness alone
+// decides what is stored, for how long it is served, and when the origin is asked.
 //
 // It follows RFC 9111 (caching), the parts of RFC 9110 that a cache obeys
 // (conditions, ranges, Connection), RFC 5861 (stale-while-revalidate and
-// stale-if-error), RFC 9213 (targeted Cache-Control) and RFC 9211 (Cache-Status).
+// stale-if-error), RFC 9213 (CDN-Cache-Control) and RFC 9211 (Cache-Status).
 //
-// It knows nothing of feeds, has no floor and no back-off, keeps everything in
-// memory only, and forgets it with the process. Request directives of readers are
+// There are two ways to the origin. What is stored comes from requests that the
+// caller makes for nobody in particular (see [Target]); what cannot be shared goes
+// the other way, untouched: the reader's own request, to the origin's own handler.
+// So no reader's cookie, address or Host has a say in what others get.
+//
+// The cache knows nothing of feeds, has no floor and no back-off, keeps everything
+// in memory, and forgets it with the process. Request directives of readers are
 // advice (RFC 9111 section 5.2.1) and ignored, except only-if-cached. The way of a
-// request stands in serve.go, the way of a fetch in transfer.go.
+// request is in serve.go, the way of a shared fetch in transfer.go.
 package httpcache
 
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Options are the settings of a cache. Every zero value is a sensible default.
-type Options struct {
-	// Memory is the budget for stored responses in bytes. If zero, 64 MiB.
-	Memory int64
-	// MaxBody is the size in bytes above which a body streams through unstored.
-	// If zero, 10 MiB. It is never more than a quarter of Memory.
-	MaxBody int64
-	// StaleIfError is how long past its freshness a response may stand in for an
-	// origin that fails, where the response itself says nothing (RFC 9111 section
-	// 4.2.4). If zero, 24 hours; if negative, only stale-if-error allows it.
-	StaleIfError time.Duration
-	// Detached is how long a fetch may go on that no reader waits for. If zero, 30 s.
-	Detached time.Duration
-	// Targets lists the targeted fields to obey, the most specific first (RFC 9213
-	// section 2.2). If nil, CDN-Cache-Control; if empty, none.
-	Targets []string
-	// ExplicitOnly turns heuristic freshness off (RFC 9111 section 4.2.2): a
-	// response that names no lifetime is stored for revalidation at most.
-	ExplicitOnly bool
-	// Now is the clock. If nil, time.Now.
-	Now func() time.Time
-}
+const (
+	// largestBody is the size in bytes above which a body is never stored.
+	largestBody = 10 << 20
+	// staleIfError is how long past its freshness a response may stand in for an
+	// origin that fails, where it says nothing itself (RFC 9111 section 4.2.4).
+	staleIfError = 24 * time.Hour
+	// detachedLimit is how long a fetch may go on that no reader waits for.
+	detachedLimit = 30 * time.Second
+)
 
 // Cache is a shared HTTP cache. Its methods are safe for concurrent use.
 type Cache struct {
-	options   Options
-	now       func() time.Time
 	store     *store
 	flights   flights
-	capturing atomic.Int64 // bytes of bodies that are on their way into the store
+	maxBody   int64        // bytes; larger bodies stream through
+	capture   int64        // budget for bodies that are on their way into the store, in bytes
+	capturing atomic.Int64 // what is spent of it
 
 	life   context.Context // ends with Close, and every fetch with it
 	finish context.CancelFunc
@@ -61,38 +53,27 @@ type Cache struct {
 	wg     sync.WaitGroup // fetches under way
 }
 
-// New makes an empty cache. It owns goroutines until Close.
-func New(o Options) (*Cache, error) {
-	if o.Memory == 0 {
-		o.Memory = 64 << 20
+// New makes an empty cache with a budget in bytes, 64 MiB if that is zero: three
+// quarters of it are for what is stored, the rest for what is on its way there. It
+// owns goroutines until Close.
+func New(memory int64) (*Cache, error) {
+	if memory == 0 {
+		memory = 64 << 20
 	}
-	if o.MaxBody == 0 {
-		o.MaxBody = 10 << 20
-	}
-	o.MaxBody = min(o.MaxBody, o.Memory/4)
-	if o.StaleIfError == 0 {
-		o.StaleIfError = 24 * time.Hour
-	}
-	if o.Detached == 0 {
-		o.Detached = 30 * time.Second
-	}
-	if o.Targets == nil {
-		o.Targets = []string{"CDN-Cache-Control"}
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	store, err := newStore(o.Memory)
+	store, err := newStore(memory - memory/4)
 	if err != nil {
 		return nil, fmt.Errorf("making the store of responses: %w", err)
 	}
-	c := &Cache{options: o, now: o.Now, store: store, flights: flights{under: make(map[string]*transfer)}}
+	c := &Cache{
+		store: store, flights: flights{under: make(map[string]*transfer)},
+		capture: memory / 4, maxBody: min(largestBody, memory/8),
+	}
 	c.life, c.finish = context.WithCancel(context.Background())
 	return c, nil
 }
 
-// Close ends all fetches, waits for them and forgets everything. Requests that
-// come later, or are still running, go to the origin.
+// Close ends all shared fetches, waits for them and forgets everything. Requests
+// that come later go to the origin.
 func (c *Cache) Close() {
 	c.mu.Lock()
 	closed := c.closed
@@ -114,4 +95,23 @@ func (c *Cache) begin() bool {
 		c.wg.Add(1)
 	}
 	return !c.closed
+}
+
+// Purge forgets what is stored under a key, and reports whether there was anything.
+func (c *Cache) Purge(key string) bool {
+	found := c.store.get(key) != nil
+	c.store.invalidate(key)
+	return found
+}
+
+// PurgeURL forgets what is stored of a URL under any key, and returns how many
+// keys that were. It looks at everything that is stored.
+func (c *Cache) PurgeURL(url string) int {
+	return c.store.purge(func(_, of string) bool { return of == url })
+}
+
+// PurgePrefix forgets what is stored under the keys with a prefix, and returns how
+// many keys that were. It looks at everything that is stored.
+func (c *Cache) PurgePrefix(prefix string) int {
+	return c.store.purge(func(key, _ string) bool { return strings.HasPrefix(key, prefix) })
 }

@@ -17,29 +17,31 @@ var safeMethods = []string{"GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPOR
 // invalidate forgets what an unsafe request has changed: after an answer that is
 // no error the target, and what Location and Content-Location name at the same
 // origin (RFC 9111 section 4.4).
-func (c *Cache) invalidate(method, key string, status int, header http.Header) {
-	if slices.Contains(safeMethods, method) || status < 200 || status > 399 {
+func (x *exchange) invalidate(status int, header http.Header) {
+	if slices.Contains(safeMethods, x.r.Method) || status < 200 || status > 399 {
 		return
 	}
-	c.store.invalidate(key)
+	x.cache.store.invalidate(x.target.Key)
 	for _, name := range []string{"Location", "Content-Location"} {
-		if other, ok := sameOrigin(key, header.Get(name)); ok && other != key {
-			c.store.invalidate(other)
+		if other := sameOrigin(x.target.URL, header.Get(name)); other != nil && x.target.KeyOf != nil {
+			if key := x.target.KeyOf(other); key != "" {
+				x.cache.store.invalidate(key)
+			}
 		}
 	}
 }
 
-// sameOrigin resolves a reference against a key, which is a URL; it is false for
-// what has another origin (RFC 9110 section 4.3.1).
-func sameOrigin(key, reference string) (string, bool) {
-	base, err := url.Parse(key)
-	if err != nil || reference == "" {
-		return "", false
+// sameOrigin resolves a reference against a URL; it is nil for what has another
+// origin (RFC 9110 section 4.3.1).
+func sameOrigin(base *url.URL, reference string) *url.URL {
+	if base == nil || reference == "" {
+		return nil
 	}
 	target, err := base.Parse(reference)
-	if err != nil {
-		return "", false
+	if err != nil || target.Scheme != base.Scheme || !strings.EqualFold(target.Host, base.Host) {
+		return nil
 	}
+	target.Host, target.User = base.Host, nil
 	target.Fragment, target.RawFragment = "", ""
-	return target.String(), target.Scheme == base.Scheme && strings.EqualFold(target.Host, base.Host)
+	return target
 }

@@ -5,6 +5,7 @@ package httpcache
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ func TestInvalidation(t *testing.T) {
 		}
 		return []step{get("/", "a"), {method: method, origin: says(status, "x"), asked: true, status: status, body: "x"}, last}
 	}
-	scenes(t, Options{}, map[string][]step{
+	scenes(t, map[string][]step{
 		// RFC 9111 section 4.4.
 		"POST":                   after("POST", 200, true),
 		"PUT":                    after("PUT", 201, true),
@@ -50,7 +51,8 @@ func TestSameOrigin(t *testing.T) {
 	}{
 		{"https://a.test/x/y?q", "z", "https://a.test/x/z", true},
 		{"https://a.test/x/y", "/z#f", "https://a.test/z", true},
-		{"https://a.test/x", "https://A.test/y", "https://A.test/y", true},
+		{"https://a.test/x", "https://A.test/y", "https://a.test/y", true},
+		{"https://a.test/x", "https://u:p@a.test/y", "https://a.test/y", true},
 		{"https://a.test/x", "//a.test/y?q", "https://a.test/y?q", true},
 		{"https://a.test/x", "http://a.test/y", "http://a.test/y", false},
 		{"https://a.test/x", "https://a.test:8443/y", "https://a.test:8443/y", false},
@@ -58,16 +60,20 @@ func TestSameOrigin(t *testing.T) {
 		{"https://a.test/x", "mailto:a@a.test", "mailto:a@a.test", false},
 		{"https://a.test/x", "", "", false},
 	} {
-		target, ok := sameOrigin(c.key, c.reference)
-		if target != c.target || ok != c.want {
-			t.Errorf("%s from %s: got %s, %t", c.reference, c.key, target, ok)
+		base, err := url.Parse(c.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target := sameOrigin(base, c.reference)
+		if (target != nil) != c.want || c.want && target.String() != c.target {
+			t.Errorf("%s from %s: got %s", c.reference, c.key, target)
 		}
 	}
 }
 
 // TestInvalidationDuringAFetch changes a resource while its old state is on its way.
 func TestInvalidationDuringAFetch(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, b *bench) {
+	bubble(t, func(t *testing.T, b *bench) {
 		b.origin(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodGet {
 				time.Sleep(time.Second)

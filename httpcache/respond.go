@@ -18,32 +18,18 @@ func (x *exchange) reply(e *entry, status cacheStatus) error {
 	return x.replyFrom(e, captured(e.body), int64(len(e.body)), status)
 }
 
-// replyRenewed answers with an entry that the origin has just confirmed. Its header
-// is the one of the 304 for this reader, cookies and all.
-func (x *exchange) replyRenewed(t *transfer, status cacheStatus) error {
-	once := *t.renewed
-	once.header = t.header
-	return x.reply(&once, status)
-}
-
 // replyFrom answers with an entry whose body may still be on its way.
 // Length is that of the body; -1: not known yet.
 func (x *exchange) replyFrom(e *entry, body *capture, length int64, status cacheStatus) error {
-	now := x.cache.now()
-	header := x.w.Header()
-	setHeader(header, e.header)
-	// RFC 9111 section 5.1.
-	header.Set("Age", strconv.FormatInt(int64(e.currentAge(now)/time.Second), 10))
-	status.add(header, now)
+	now := time.Now()
+	header := x.begin(e, status, now)
 	if notModified(x.r.Header, e.status, e.header, now) {
-		withoutRepresentation(header)
-		x.w.WriteHeader(http.StatusNotModified)
-		return nil
+		return x.replyNotModified()
 	}
 	whole, state, _ := body.from(0)
 	if state == complete {
-		if x.wantsRange(e) {
-			return x.replyRange(e, whole, now)
+		if x.wantsRange() && e.status == http.StatusOK {
+			return x.replyRange(e.header, bytes.NewReader(whole), now)
 		}
 		length = int64(len(whole))
 	}
@@ -53,37 +39,65 @@ func (x *exchange) replyFrom(e *entry, body *capture, length int64, status cache
 	return x.stream(e.status, body, length, func() {})
 }
 
-// wantsRange reports whether a part of an entry was asked for. Other units than
-// bytes are ignored (RFC 9110 section 14.2).
-func (x *exchange) wantsRange(e *entry) bool {
-	return e.status == http.StatusOK && x.r.Method == http.MethodGet && strings.HasPrefix(x.r.Header.Get("Range"), "bytes=")
+// begin sets the header of an answer with an entry.
+func (x *exchange) begin(e *entry, status cacheStatus, now time.Time) http.Header {
+	header := x.w.Header()
+	setHeader(header, e.header)
+	// RFC 9111 section 5.1.
+	header.Set("Age", strconv.FormatInt(int64(e.currentAge(now)/time.Second), 10))
+	status.add(header, now)
+	return header
 }
 
-// replyRange answers with a part of a complete stored response (RFC 9110 section
-// 14.2). The conditions have been evaluated: only Range and If-Range are left.
-func (x *exchange) replyRange(e *entry, body []byte, now time.Time) error {
+// replyNotModified answers with a 304, after the header was set.
+func (x *exchange) replyNotModified() error {
+	withoutRepresentation(x.w.Header())
+	x.w.WriteHeader(http.StatusNotModified)
+	return nil
+}
+
+// wantsRange reports whether a part was asked for. Other units than bytes are
+// ignored (RFC 9110 section 14.2).
+func (x *exchange) wantsRange() bool {
+	return x.r.Method == http.MethodGet && strings.HasPrefix(x.r.Header.Get("Range"), "bytes=")
+}
+
+// replyRange answers with the ranges asked for, of a representation with a header
+// (RFC 9110 section 14.2). The conditions have been evaluated: only Range and
+// If-Range are left.
+func (x *exchange) replyRange(header http.Header, content io.ReadSeeker, now time.Time) error {
 	request := &http.Request{Method: http.MethodGet, Header: http.Header{
 		"Range":    x.r.Header["Range"],
 		"If-Range": x.r.Header["If-Range"],
 	}}
-	modified, err := dateOf(e.header, "Last-Modified", now)
+	modified, err := dateOf(header, "Last-Modified", now)
 	if err != nil {
 		modified = time.Time{}
 	}
-	http.ServeContent(x.w, request, "", modified, bytes.NewReader(body))
+	http.ServeContent(x.w, request, "", modified, content)
 	return nil
 }
 
-// relay answers with what the origin said.
+// relay answers with what the origin said. What was left out of the request, so
+// that all can be stored, is made up for where it is stored: the reader's
+// conditions and range.
 func (x *exchange) relay(t *transfer, status cacheStatus) error {
-	now := x.cache.now()
+	now := time.Now()
+	stored := t.plain && t.entry != nil
+	not := stored && notModified(x.r.Header, t.status, t.header, now)
+	ranged := stored && !not && t.status == http.StatusOK && x.wantsRange()
+	if ranged && x.awaitBody(t.body, nil) == growing {
+		return x.gone()
+	}
 	header := x.w.Header()
 	setHeader(header, t.header)
 	status.add(header, now)
-	if x.r.Method == http.MethodGet && notModified(x.r.Header, t.status, t.header, now) {
-		withoutRepresentation(header)
-		x.w.WriteHeader(http.StatusNotModified)
-		return nil
+	if not {
+		return x.replyNotModified()
+	}
+	if whole, state, _ := t.body.from(0); ranged && state == complete {
+		delete(header, "Content-Length")
+		return x.replyRange(t.header, bytes.NewReader(whole), now)
 	}
 	if err := x.stream(t.status, t.body, t.length, t.cancel); err != nil {
 		return err

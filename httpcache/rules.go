@@ -32,8 +32,8 @@ type rules struct {
 }
 
 // rulesOf reads the rules of a response that came at a given time.
-func (c *Cache) rulesOf(status int, header http.Header, received time.Time) rules {
-	control, targeted := c.controlOf(header)
+func rulesOf(status int, header http.Header, received time.Time) rules {
+	control, targeted := controlOf(header)
 	r := rules{
 		noStore:        control.Has("no-store"),
 		public:         control.Has("public"),
@@ -53,7 +53,7 @@ func (c *Cache) rulesOf(status int, header http.Header, received time.Time) rule
 	r.whileRevalidate, _ = control.Seconds("stale-while-revalidate")
 	r.ifError, r.ifErrorGiven = control.Seconds("stale-if-error")
 	r.lifetime, r.explicit = explicitLifetime(header, control, targeted, received)
-	if !r.explicit && !c.options.ExplicitOnly {
+	if !r.explicit {
 		r.lifetime = heuristicLifetime(status, header, r.public, received)
 	}
 	return r

@@ -4,55 +4,50 @@
 package httpcache
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
 )
+
+// statusClientClosed is what servers log where a reader has left without an answer.
+const statusClientClosed = 499
 
 // exchange is one request of a reader, on its way through the cache.
 type exchange struct {
 	cache  *Cache
 	w      http.ResponseWriter
 	r      *http.Request
-	key    string
-	origin http.RoundTripper
+	target Target
 }
 
-// ServeHTTP answers a request from the store, or through it from the origin.
+// Serve answers a reader's request: from the store, from the origin by way of the
+// store, or by the origin's own handler.
 //
-// The key is the target URI: absolute, without a fragment, and of the server's own
-// choice of scheme and host, so that no Host field of a reader can make two of one.
-//
-// The origin gets requests whose RequestURI is empty and whose URL and Host are the
-// reader's; it must not follow redirects nor decode bodies, and its responses must
-// have the ContentLength that their header says. It is asked from other goroutines
-// too, at once and also after ServeHTTP has returned, with a context that carries
-// the values of the request's and ends by itself. It reports 1xx answers through
-// [net/http/httptrace]. See also [OriginError].
-//
-// An error means that nothing was written. It is the origin's, unchanged, or the
-// context's of a reader who left. An origin that breaks off in the middle of a body
-// makes ServeHTTP panic with [http.ErrAbortHandler], as net/http demands.
-func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request, key string, origin http.RoundTripper) error {
-	x := &exchange{cache: c, w: w, r: r, key: key, origin: origin}
+// An error means that nothing was written. It is the origin's, unchanged. Where a
+// reader leaves before there is an answer the status is 499, and no error. An
+// origin that breaks off in the middle of a body makes Serve panic with
+// [http.ErrAbortHandler], as net/http demands.
+func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, t Target) error {
+	x := &exchange{cache: c, w: w, r: r, target: t}
 	switch {
-	case c.life.Err() != nil:
-		return x.pass(fwdBypass)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return x.pass(fwdMethod)
-	case r.ContentLength != 0:
-		return x.pass(fwdBypass) // the key says nothing of what the body asks for
+		return x.own(fwdMethod)
+	case c.life.Err() != nil, r.Header["Upgrade"] != nil, r.ContentLength != 0:
+		return x.own(fwdBypass) // the key says nothing of what a body asks for
 	}
-	now := c.now()
-	stored := c.store.get(key)
-	e := stored.find(r)
+	now := time.Now()
+	stored := c.store.get(t.Key)
+	e, part := stored.find(r), stored.findPart(r)
+	if e != nil && !e.rules.explicit && hasCredentials(r) {
+		return x.own(fwdRequest) // nobody has said that it is good for this reader, too
+	}
 	switch {
 	case e != nil && e.reusable(now):
 		return x.reply(e, cacheStatus{entry: e})
+	case e == nil && part != nil && part.reusable(now) && part.covers(r):
+		return x.replyPart(part, now)
 	case e != nil && e.reusableWhileRevalidating(now):
 		x.refresh(stored, e)
 		return x.reply(e, cacheStatus{entry: e, detail: "stale-while-revalidate"})
@@ -60,89 +55,112 @@ func (c *Cache) ServeHTTP(w http.ResponseWriter, r *http.Request, key string, or
 		// RFC 9111 section 5.2.1.7.
 		http.Error(w, "not in the cache, and only-if-cached was asked for", http.StatusGatewayTimeout)
 		return nil
-	case r.Method == http.MethodHead:
-		return x.fetchAlone(stored, e)
-	case stored.isAlone(now), slices.ContainsFunc(unshared, func(name string) bool { return r.Header.Get(name) != "" }):
-		return x.fetchAlone(stored, e)
+	case !x.shareable(stored, e):
+		return x.own(missKind(stored, e, part))
 	}
-	return x.fetchShared(stored, e)
+	return x.fetch(stored, e, part)
 }
 
-// unshared are request fields whose answers are not for others, as a rule: nobody
-// should wait for them.
-var unshared = []string{"Authorization", "If-Match", "If-Unmodified-Since"}
-
-// pass sends a request through that no stored response can answer.
-func (x *exchange) pass(why string) error {
-	f := forwardOf(x.r.Context(), x.r, nil, true)
-	t := x.cache.start(x, x.r, f, nil, true, true)
-	return x.finish(t, nil, cacheStatus{fwd: why})
-}
-
-// fetchAlone asks the origin for one reader only. The reader's own conditions and
-// range go along, unless there is something stored to validate: where nothing can
-// be stored, the origin is the one to evaluate them.
-func (x *exchange) fetchAlone(stored *resource, e *entry) error {
-	validated := e
-	if x.r.Method == http.MethodHead {
-		validated = nil
+// shareable reports whether a shared fetch could answer the request, for all that
+// is known.
+func (x *exchange) shareable(stored *resource, e *entry) bool {
+	h := x.r.Header
+	switch {
+	case h["If-Match"] != nil, h["If-Unmodified-Since"] != nil:
+		return false // the origin's to evaluate (RFC 9110 section 13.2.2)
+	case h["Authorization"] != nil && h["Cookie"] != nil:
+		return false // who that is only its own request tells
+	case e == nil && (x.r.Method == http.MethodHead || stored.markFor(x.r) != nil):
+		return false
 	}
-	f := forwardOf(x.r.Context(), x.r, validated, true)
-	t := x.cache.start(x, x.r, f, e, true, true)
-	return x.finish(t, e, cacheStatus{fwd: missKind(stored, e)})
+	return true
 }
 
-// fetchShared asks the origin for all who want the same at this time.
-func (x *exchange) fetchShared(stored *resource, e *entry) error {
-	status := cacheStatus{fwd: missKind(stored, e)}
-	t, first := x.cache.flights.join(flightKey(x.key, stored, x.r), func() *transfer {
-		f := forwardOf(context.WithoutCancel(x.r.Context()), x.r, e, false)
-		return x.cache.start(x, x.r, f, e, false, true)
+// hasCredentials reports whether a request tells its reader from others.
+func hasCredentials(r *http.Request) bool {
+	return r.Header["Cookie"] != nil || r.Header["Authorization"] != nil
+}
+
+// fetch asks the origin by a request of the cache's own: for all who want the same
+// at this time, or for one reader alone where the answer may be no good for others.
+func (x *exchange) fetch(stored *resource, e, part *entry) error {
+	ranged := e == nil && x.wantsRange()
+	f := x.forwardOf(e, part, ranged)
+	if len(stored.variants()) > 0 {
+		if s := stored.entries[0].selection; s.of(f.Request) != s.of(x.r) {
+			return x.own(fwdVary) // it depends on what shared fetches do not tell
+		}
+	}
+	status := cacheStatus{fwd: missKind(stored, e, f.completing)}
+	if ranged || x.r.Header["Authorization"] != nil || e != nil && stored.alone {
+		return x.finish(x.cache.start(x, f, e, true), e, status)
+	}
+	t, first := x.cache.flights.join(flightKey(x.target.Key, stored, f.Request), func() *transfer {
+		return x.cache.start(x, f, e, false)
 	})
 	if first {
 		return x.finish(t, e, status)
 	}
-	if answered, err := x.follow(t, e, status); answered {
-		return err
-	}
-	return x.fetchAlone(stored, e)
+	return x.follow(t, e, status)
 }
 
 // refresh brings a stale entry up to date in the background, once at a time.
 func (x *exchange) refresh(stored *resource, e *entry) {
-	x.cache.flights.join(flightKey(x.key, stored, x.r), func() *transfer {
-		reader := x.r.Clone(context.WithoutCancel(x.r.Context()))
-		reader.Method = http.MethodGet
-		f := forwardOf(reader.Context(), reader, e, false)
-		return x.cache.start(x, reader, f, e, false, false)
+	if x.r.Header["Authorization"] != nil {
+		return // the next reader will
+	}
+	f := x.forwardOf(e, nil, false)
+	x.cache.flights.join(flightKey(x.target.Key, stored, f.Request), func() *transfer {
+		t := x.cache.start(x, f, e, false)
+		x.cache.leave(t)
+		return t
 	})
 }
 
 // finish answers the reader who caused a transfer.
 func (x *exchange) finish(t *transfer, stale *entry, status cacheStatus) error {
 	defer x.cache.leave(t)
-	if err := x.await(t); err != nil {
-		return err
+	if !x.await(t) {
+		return x.gone()
 	}
 	status.fwdStatus = t.status
-	now := x.cache.now()
-	if t.failed() && stale != nil && x.cache.reusableOnError(stale, now) {
-		status.entry, status.detail = stale, "stale-if-error"
-		return x.reply(stale, status)
+	if answered, err := x.withoutAnswer(t, stale, status); answered {
+		return err
 	}
-	if t.err != nil {
-		return unwrap(t.err)
-	}
-	status.entry, status.stored = t.entry, t.entry != nil
+	status.entry, status.stored = t.judged, t.entry != nil
 	if t.renewed != nil {
 		status.fwdStatus, status.entry = http.StatusNotModified, t.renewed
-		return x.replyRenewed(t, status)
+		return x.reply(t.renewed, status)
+	}
+	if !x.mayHave(t) {
+		x.cache.leave(t)
+		return x.own(status.fwd)
 	}
 	return x.relay(t, status)
 }
 
-// await waits until the origin has answered, and passes 1xx answers on.
-func (x *exchange) await(t *transfer) error {
+// mayHave reports whether the answer to a shared fetch is good for the reader who
+// caused it. One that is not for others is, save for a reader with a cookie: his
+// answer may be another.
+func (x *exchange) mayHave(t *transfer) bool {
+	if t.judged == nil {
+		return x.r.Header["Cookie"] == nil
+	}
+	return t.judged.selection.matches(x.r) && (t.judged.rules.explicit || x.r.Header["Cookie"] == nil)
+}
+
+// withoutAnswer deals with an origin that failed: something stale may stand in.
+func (x *exchange) withoutAnswer(t *transfer, stale *entry, status cacheStatus) (answered bool, err error) {
+	if t.failed() && stale != nil && stale.reusableOnError(time.Now()) {
+		status.entry, status.detail = stale, "stale-if-error"
+		return true, x.reply(stale, status)
+	}
+	return t.err != nil, unwrap(t.err)
+}
+
+// await waits until the origin has answered, and passes 1xx answers on. It is
+// false where the reader has left.
+func (x *exchange) await(t *transfer) bool {
 	for {
 		select {
 		case i := <-t.interim:
@@ -151,58 +169,69 @@ func (x *exchange) await(t *transfer) error {
 			for range len(t.interim) {
 				x.writeInterim(<-t.interim)
 			}
-			return nil
+			return true
 		case <-x.r.Context().Done():
-			return context.Cause(x.r.Context())
+			return false
 		}
 	}
 }
 
+// gone ends the exchange of a reader who has left.
+func (x *exchange) gone() error {
+	x.w.WriteHeader(statusClientClosed)
+	return nil
+}
+
 // follow waits for the answer to another reader's request, and takes it if it may
 // be reused for this one, too.
-func (x *exchange) follow(t *transfer, stale *entry, status cacheStatus) (answered bool, err error) {
+func (x *exchange) follow(t *transfer, stale *entry, status cacheStatus) error {
 	patience := time.NewTimer(collapseWait)
 	defer patience.Stop()
 	select {
 	case <-t.settled:
 	case <-patience.C:
-		return false, nil
+		return x.own(status.fwd)
 	case <-x.r.Context().Done():
-		return true, context.Cause(x.r.Context())
+		return x.gone()
 	}
 	status.fwdStatus, status.collapsed = t.status, true
-	if t.failed() && stale != nil && x.cache.reusableOnError(stale, x.cache.now()) {
-		status.entry, status.detail = stale, "stale-if-error"
-		return true, x.reply(stale, status)
+	if answered, err := x.withoutAnswer(t, stale, status); answered {
+		return err
 	}
-	if t.err != nil {
-		return true, unwrap(t.err)
-	}
-	if !t.shared || !t.entry.selection.matches(x.r) {
-		return false, nil
+	if !t.shared || !x.mayHave(t) {
+		return x.own(status.fwd)
 	}
 	status.entry = t.entry
 	if t.renewed != nil {
-		return true, x.reply(t.entry, status)
+		return x.reply(t.entry, status)
 	}
 	// A body of unknown length can grow out of what is kept of it.
-	for t.length < 0 {
-		_, state, changed := t.body.from(0)
-		if state == complete {
-			break
+	if t.length < 0 || x.wantsRange() {
+		switch state := x.awaitBody(t.body, patience.C); {
+		case x.r.Context().Err() != nil:
+			return x.gone()
+		case state != complete:
+			return x.own(status.fwd)
 		}
+	}
+	return x.replyFrom(t.entry, t.body, t.length, status)
+}
+
+// awaitBody waits until a body is all there, or will not be.
+func (x *exchange) awaitBody(body *capture, patience <-chan time.Time) captureState {
+	for {
+		_, state, changed := body.from(0)
 		if state != growing {
-			return false, nil
+			return state
 		}
 		select {
 		case <-changed:
-		case <-patience.C:
-			return false, nil
+		case <-patience:
+			return growing
 		case <-x.r.Context().Done():
-			return true, context.Cause(x.r.Context())
+			return growing
 		}
 	}
-	return true, x.replyFrom(t.entry, t.body, t.length, status)
 }
 
 // failed reports whether the origin gave no answer, or one that counts as none.
@@ -215,11 +244,13 @@ func (t *transfer) failed() bool {
 }
 
 // missKind is why a request went forward (RFC 9211 section 2.2).
-func missKind(stored *resource, e *entry) string {
+func missKind(stored *resource, e, part *entry) string {
 	switch {
 	case e != nil:
 		return fwdStale
-	case stored != nil && len(stored.entries) > 0:
+	case part != nil:
+		return fwdPartial
+	case len(stored.variants()) > 0:
 		return fwdVary
 	}
 	return fwdURIMiss
@@ -227,7 +258,7 @@ func missKind(stored *resource, e *entry) string {
 
 // OriginError is an error of an origin that stands for an answer: somebody further
 // up will make one with this status of it. Only one of 500, 502, 503 and 504
-// counts as a failure then, like any other error. ServeHTTP returns Err itself.
+// counts as a failure then, like any other error. Serve returns Err itself.
 type OriginError struct {
 	Status int
 	Err    error

@@ -22,11 +22,11 @@ func (e *entry) shareable(now time.Time) bool {
 }
 
 // reusableOnError reports whether a stale entry may stand in for an origin that
-// fails: for as long as stale-if-error says (RFC 5861 section 4), or else for the
-// cache's own window, and never against must-revalidate and its kin. A stored
+// fails: for as long as stale-if-error says (RFC 5861 section 4), or else for
+// [staleIfError], and never against must-revalidate and its kin. A stored
 // error is no better than the new one.
-func (c *Cache) reusableOnError(e *entry, now time.Time) bool {
-	window := c.options.StaleIfError
+func (e *entry) reusableOnError(now time.Time) bool {
+	window := staleIfError
 	if e.rules.ifErrorGiven {
 		window = e.rules.ifError
 	}

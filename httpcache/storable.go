@@ -9,7 +9,7 @@ import "net/http"
 // section 3), and whether that is of any use.
 func storable(status int, header http.Header, rules rules, r *http.Request) bool {
 	switch {
-	case status < 200, status == http.StatusPartialContent, status == http.StatusNotModified:
+	case status < 200, status == http.StatusNotModified:
 		return false
 	case rules.mustUnderstand && !understood(status):
 		return false

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
@@ -15,31 +14,69 @@ import (
 // maxVariants bounds the entries of one key; the one longest not updated goes first.
 const maxVariants = 32
 
-// resource is what is stored under one key. It does not change once it is stored.
+// resource is what is known under one key. It does not change once it is stored.
 type resource struct {
-	key     string
-	entries []*entry  // the newest first
-	alone   time.Time // until then requests are not collapsed: the last answer could not be shared
+	key, url string
+	entries  []*entry // the newest first
+	alone    bool     // the last entry is not for others who asked at the same time: they need not wait
+	marks    [2]*mark // of requests without and with Authorization
 }
 
-// find is the newest entry that matches a request (RFC 9111 section 4.1), or nil.
-func (v *resource) find(r *http.Request) *entry {
+// mark says that a shared fetch brought nothing to store: readers ask by themselves
+// until one of them is answered with something else (see learn).
+type mark struct {
+	tooLarge       bool // it could be stored, but for its size
+	etag, modified string
+}
+
+// markOf is the place of a request's mark: what a login gets says nothing of what
+// others get.
+func markOf(r *http.Request) int {
+	if r.Header["Authorization"] != nil {
+		return 1
+	}
+	return 0
+}
+
+// markFor is the mark that a request meets, or nil.
+func (v *resource) markFor(r *http.Request) *mark {
 	if v == nil {
 		return nil
 	}
-	for _, e := range v.entries {
-		if e.selection.matches(r) {
+	return v.marks[markOf(r)]
+}
+
+// variants are the entries.
+func (v *resource) variants() []*entry {
+	if v == nil {
+		return nil
+	}
+	return v.entries
+}
+
+// find is the newest complete entry that matches a request (RFC 9111 section 4.1),
+// or nil.
+func (v *resource) find(r *http.Request) *entry {
+	for _, e := range v.variants() {
+		if !e.isPart() && e.selection.matches(r) {
 			return e
 		}
 	}
 	return nil
 }
 
-// isAlone reports whether a request of this key should go to the origin by itself.
-func (v *resource) isAlone(now time.Time) bool { return v != nil && now.Before(v.alone) }
+// findPart is the newest part that matches a request, or nil.
+func (v *resource) findPart(r *http.Request) *entry {
+	for _, e := range v.variants() {
+		if e.isPart() && e.selection.matches(r) {
+			return e
+		}
+	}
+	return nil
+}
 
 func (v *resource) cost() int64 {
-	cost := int64(256 + len(v.key))
+	cost := int64(256 + len(v.key) + len(v.url))
 	for _, e := range v.entries {
 		cost += e.cost()
 	}
@@ -59,8 +96,8 @@ type store struct {
 // watch is kept on a key while something is fetched for it: what was asked for
 // before an invalidation must not be stored after it.
 type watch struct {
-	key  string
-	void bool // the key was invalidated; guarded by store.mu
+	key, url string
+	void     bool // the key was invalidated; guarded by store.mu
 }
 
 func newStore(budget int64) (*store, error) {
@@ -90,14 +127,17 @@ func (s *store) get(key string) *resource {
 }
 
 // watch begins before a fetch, and is needed to store its result.
-func (s *store) watch(key string) *watch {
-	w := &watch{key: key}
+func (s *store) watch(t Target) *watch {
+	w := &watch{key: t.Key}
+	if t.URL != nil {
+		w.url = t.URL.String()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watches[key] == nil {
-		s.watches[key] = make(map[*watch]struct{})
+	if s.watches[w.key] == nil {
+		s.watches[w.key] = make(map[*watch]struct{})
 	}
-	s.watches[key][w] = struct{}{}
+	s.watches[w.key][w] = struct{}{}
 	return w
 }
 
@@ -111,61 +151,65 @@ func (s *store) unwatch(w *watch) {
 	}
 }
 
-// put stores the answer to a request, in place of the entries that match it. Alone
-// is zero for an answer that others can share.
-func (s *store) put(w *watch, r *http.Request, e *entry, alone time.Time) {
-	s.change(w, func(old *resource) *resource {
-		next := &resource{key: w.key, entries: []*entry{e}, alone: alone}
-		for _, other := range old.entries {
-			if len(next.entries) < maxVariants && !other.selection.matches(r) {
+// put stores the answer to a request, in place of the entries that match it; a
+// part in place of parts only.
+func (s *store) put(w *watch, r *http.Request, e *entry, alone bool) {
+	s.change(w, func(next *resource) {
+		others := next.entries
+		next.alone, next.entries, next.marks[markOf(r)] = alone, []*entry{e}, nil
+		for _, other := range others {
+			replaced := other.selection.matches(r) && (other.isPart() || !e.isPart())
+			if len(next.entries) < maxVariants && !replaced {
 				next.entries = append(next.entries, other)
 			}
 		}
-		return next
 	})
 }
 
-// drop forgets the entries that match a request.
-func (s *store) drop(w *watch, r *http.Request) {
-	if s.get(w.key).find(r) == nil {
+// forgo notes that the answer to a request was not stored. One that came without
+// Authorization takes the place of the entries that match it.
+func (s *store) forgo(w *watch, r *http.Request, m *mark) {
+	anonymous := markOf(r) == 0
+	if stored := s.get(w.key); m == nil && (!anonymous || stored.find(r) == nil && stored.findPart(r) == nil) {
 		return
 	}
-	s.change(w, func(old *resource) *resource {
-		next := &resource{key: w.key, alone: old.alone}
-		for _, other := range old.entries {
-			if !other.selection.matches(r) {
+	s.change(w, func(next *resource) {
+		next.marks[markOf(r)] = m
+		others := next.entries
+		next.entries = nil
+		for _, other := range others {
+			if !anonymous || !other.selection.matches(r) {
 				next.entries = append(next.entries, other)
 			}
 		}
-		return next
 	})
 }
 
-// leaveAlone notes that the answers of a key can not be shared.
-func (s *store) leaveAlone(w *watch, until time.Time) {
-	s.change(w, func(old *resource) *resource {
-		return &resource{key: w.key, entries: old.entries, alone: until}
-	})
+// unmark lets the next request of a kind try a shared fetch.
+func (s *store) unmark(t Target, r *http.Request) {
+	w := s.watch(t)
+	defer s.unwatch(w)
+	s.change(w, func(next *resource) { next.marks[markOf(r)] = nil })
 }
 
 // change replaces what is stored under a key, unless the key was invalidated since
 // the watch began, and waits until it can be seen: a reader who has an answer to the end
 // may ask again at once. Of two changes at the same time one may be lost.
-func (s *store) change(w *watch, next func(old *resource) *resource) {
+func (s *store) change(w *watch, change func(next *resource)) {
 	if s.closed.Load() {
 		return
 	}
+	next := &resource{key: w.key, url: w.url}
 	old := s.get(w.key)
-	stored := old != nil
-	if !stored {
-		old = &resource{key: w.key}
+	if old != nil {
+		*next = *old
 	}
-	v := next(old)
-	if stored && v.cost() > old.cost() {
+	change(next)
+	if old != nil && next.cost() > old.cost() {
 		// Ristretto makes room for newcomers only, not for what grows.
 		s.cache.Del(w.key)
 	}
-	if s.set(w, v) {
+	if s.set(w, next) {
 		s.cache.Wait()
 	}
 }
@@ -182,15 +226,39 @@ func (s *store) invalidate(key string) {
 	if s.closed.Load() {
 		return
 	}
-	s.void(key)
+	s.void(func(of, _ string) bool { return of == key })
 	s.cache.Del(key)
 }
 
-// void makes sure that nothing asked for until now is stored under a key.
-func (s *store) void(key string) {
+// purge forgets the keys that match, and returns how many there were.
+func (s *store) purge(matches func(key, url string) bool) int {
+	if s.closed.Load() {
+		return 0
+	}
+	s.void(matches)
+	s.cache.Wait() // for what is on its way in
+	var keys []string
+	s.cache.IterValues(func(v *resource) (stop bool) {
+		if matches(v.key, v.url) {
+			keys = append(keys, v.key)
+		}
+		return false
+	})
+	for _, key := range keys {
+		s.cache.Del(key)
+	}
+	return len(keys)
+}
+
+// void makes sure that nothing asked for until now is stored under the keys that match.
+func (s *store) void(matches func(key, url string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for w := range s.watches[key] {
-		w.void = true
+	for key, all := range s.watches {
+		for w := range all {
+			if matches(key, w.url) {
+				w.void = true
+			}
+		}
 	}
 }

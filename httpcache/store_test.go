@@ -12,7 +12,7 @@ import (
 // TestMemoryIsBounded fills a small cache with small answers, lets all of them grow,
 // and looks at what it holds.
 func TestMemoryIsBounded(t *testing.T) {
-	bubble(t, Options{Memory: 200_000}, func(t *testing.T, b *bench) {
+	bubbleOf(t, 200_000, func(t *testing.T, b *bench) {
 		for _, size := range []int{10, 10_000} {
 			b.origin(says(200, strings.Repeat("x", size), "Cache-Control: max-age=60"))
 			for i := range 100 {

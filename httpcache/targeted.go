@@ -12,15 +12,13 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// controlOf is what controls a response: the first valid targeted field, else
-// Cache-Control. A targeted field takes the place of Cache-Control and of Expires
+// controlOf is what controls a response: a valid CDN-Cache-Control, else
+// Cache-Control. The former takes the place of Cache-Control and of Expires
 // altogether (RFC 9213 section 2.2).
-func (c *Cache) controlOf(header http.Header) (control policy.CacheControl, targeted bool) {
-	for _, name := range c.options.Targets {
-		if lines := header.Values(name); len(lines) > 0 {
-			if control := parseTargeted(lines); len(control) > 0 {
-				return control, true
-			}
+func controlOf(header http.Header) (control policy.CacheControl, targeted bool) {
+	if lines := header.Values("CDN-Cache-Control"); len(lines) > 0 {
+		if control := parseTargeted(lines); len(control) > 0 {
+			return control, true
 		}
 	}
 	return policy.ParseCacheControl(header.Values("Cache-Control")), false

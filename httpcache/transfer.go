@@ -15,19 +15,15 @@ import (
 	"github.com/feedpollard/pollard/httpfield"
 )
 
-// alonePeriod is for how long the requests of a key are not collapsed after an
-// answer that could not be shared: waiting for another such answer only costs time.
-const alonePeriod = 2 * time.Minute
-
-// transfer is one fetch from the origin. It runs in a goroutine of its own, so
-// that it can outlive the reader who caused it.
+// transfer is one shared fetch from the origin. It runs in a goroutine of its own,
+// so that it can outlive the reader who caused it.
 type transfer struct {
-	key    string
-	reader *http.Request // as its reader sent it: decides the secondary key
+	sent   *http.Request // what the origin is asked: decides the secondary key
 	watch  *watch        // of the key, since it began
 	flight string        // the key under which others join it; empty: none can
 	stale  *entry        // what may be served if the origin fails, or nil
 	tied   bool          // ends with its reader, and is shared with nobody
+	plain  bool          // the reader's conditions are still to be evaluated
 	cancel context.CancelFunc
 	ended  <-chan struct{} // closed by cancel: nothing more is fetched
 
@@ -41,35 +37,27 @@ type transfer struct {
 	header  http.Header    // for the reader who caused it
 	length  int64          // of the body; -1: not known
 	body    *capture
-	plain   bool   // the reader's conditions are still to be evaluated
-	entry   *entry // what others may be answered with, if it is shared; nil: nothing is stored
-	shared  bool
+	judged  *entry // what others may be answered with, if there is room for it; nil: nothing
+	entry   *entry // judged, if it is on its way into the store
+	shared  bool   // entry is for those who wait for it, too
 	renewed *entry // the stored entry that a 304 confirmed, as it is now, with its body
 }
 
-// start sends a request to the origin for a reader. Without a reader who waits
-// for it (present is false) it is a fetch in the background.
-func (c *Cache) start(x *exchange, reader *http.Request, f *forward, stale *entry, tied, present bool) *transfer {
+// start sends the request of a shared fetch.
+func (c *Cache) start(x *exchange, f *forward, stale *entry, tied bool) *transfer {
 	t := &transfer{
-		key: x.key, reader: reader, watch: c.store.watch(x.key), stale: stale, tied: tied, plain: f.plain,
+		watch: c.store.watch(x.target), stale: stale, tied: tied, plain: f.plain,
 		interim: make(chan interim, 8), settled: make(chan struct{}), body: newCapture(),
 	}
-	ctx, cancel := context.WithCancel(f.Context())
+	ctx, cancel := context.WithCancel(c.life)
 	t.cancel, t.ended = cancel, ctx.Done()
 	f.Request = f.WithContext(t.traceInterim(ctx))
-	detach := func() bool { return true }
-	if !tied {
-		detach = context.AfterFunc(c.life, cancel)
-	}
-	if !present {
-		c.leave(t)
-	}
+	t.sent = f.Request
 	counted := c.begin()
 	go func() {
-		c.perform(t, f, x.origin)
+		c.perform(t, f, x.target.Shared)
 		c.flights.remove(t)
 		c.store.unwatch(t.watch)
-		detach()
 		if counted {
 			c.wg.Done()
 		}
@@ -78,7 +66,7 @@ func (c *Cache) start(x *exchange, reader *http.Request, f *forward, stale *entr
 }
 
 // leave says that the reader who caused a transfer needs no more of it. What can
-// be stored is fetched to its end then, within a time limit.
+// be stored is fetched to its end then, within a time limit. It can be called twice.
 func (c *Cache) leave(t *transfer) {
 	rest := t.body.abandon()
 	switch {
@@ -91,16 +79,26 @@ func (c *Cache) leave(t *transfer) {
 		select {
 		case <-t.ended:
 		default:
-			time.AfterFunc(c.options.Detached, t.cancel)
+			time.AfterFunc(detachedLimit, t.cancel)
 		}
 	}
 }
 
 // perform is the whole of a transfer: ask, judge the answer, store it.
 func (c *Cache) perform(t *transfer, f *forward, origin http.RoundTripper) {
-	sent := c.now()
+	sent := time.Now()
 	answer, err := roundTrip(origin, f.Request)
-	received := c.now()
+	if p := f.completing; p != nil && err == nil {
+		switch {
+		case p.continuedBy(answer):
+			p.complete(answer)
+		case answer.StatusCode == http.StatusPartialContent, answer.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+			answer.Body.Close()
+			f.whole()
+			answer, err = roundTrip(origin, f.Request)
+		}
+	}
+	received := time.Now()
 	if err != nil {
 		c.settle(t, err)
 		t.cancel()
@@ -110,28 +108,24 @@ func (c *Cache) perform(t *transfer, f *forward, origin http.RoundTripper) {
 	t.answer, t.status, t.header, t.length = answer, answer.StatusCode, answer.Header, answer.ContentLength
 
 	switch {
-	case f.Method == http.MethodHead && t.status == http.StatusOK && t.plain:
-		c.learnFromHead(t, sent, received)
-	case f.Method != http.MethodGet:
-		c.invalidate(f.Method, t.key, t.status, t.header)
 	case t.status == http.StatusNotModified && f.validating != nil:
 		answer.Body.Close()
 		c.renew(t, f.validating, sent, received)
 		c.settle(t, nil)
 		t.cancel()
 		return
-	case isFailure(t.status) && t.stale != nil && c.reusableOnError(t.stale, received):
+	case isFailure(t.status) && t.stale != nil && t.stale.reusableOnError(received):
 		// It must not take the place of what is served instead, whatever its lifetime.
-	case t.plain || t.status == http.StatusOK:
-		// Under conditions and ranges of a reader only a 200 is good for others.
-		t.entry = c.newEntry(t.reader, t.status, t.header, sent, received)
-		if t.entry != nil && c.reserve(t.length) {
+	case t.plain, t.status == http.StatusOK, t.status == http.StatusPartialContent:
+		// Under a reader's conditions other answers are good for nobody else.
+		t.judged = newEntry(t.sent, t.status, t.header, sent, received)
+		if t.judged != nil && c.reserve(t.length) {
+			t.entry = t.judged
 			t.shared = !t.tied && t.entry.shareable(received)
 			c.fill(t, answer.Body)
 			return
 		}
-		t.entry = nil
-		c.forgo(t, received)
+		c.forgo(t, t.length > c.maxBody)
 	}
 	c.pass(t, nil, answer.Body)
 	c.settle(t, nil)
@@ -185,13 +179,15 @@ func (c *Cache) fill(t *transfer, body io.ReadCloser) {
 	for size := int64(0); ; {
 		n, err := body.Read(buffer)
 		size += int64(n)
-		if more := size - reserved; more > 0 {
-			if t.length >= 0 || size > c.options.MaxBody || !c.reserve(more) {
-				c.forgo(t, c.now())
+		if size > reserved {
+			room := min(max(2*reserved, size), c.maxBody)
+			if t.length >= 0 || size > c.maxBody || !c.reserve(room-reserved) {
+				c.forgo(t, size > c.maxBody)
 				c.pass(t, buffer[:n], body)
 				break
 			}
-			reserved = size
+			reserved = room
+			t.body.expect(room)
 		}
 		if n > 0 {
 			t.body.append(buffer[:n])
@@ -221,10 +217,10 @@ func (c *Cache) fill(t *transfer, body io.ReadCloser) {
 // reserve takes room for bytes on their way into the store. It is false where the
 // body would be too large, or too much is under way; -1 is a length not known.
 func (c *Cache) reserve(length int64) bool {
-	if length > c.options.MaxBody {
+	if length > c.maxBody {
 		return false
 	}
-	if c.capturing.Add(max(0, length)) > c.options.Memory {
+	if c.capturing.Add(max(0, length)) > c.capture {
 		c.capturing.Add(-max(0, length))
 		return false
 	}
@@ -233,25 +229,24 @@ func (c *Cache) reserve(length int64) bool {
 
 // keep stores what a transfer brought.
 func (c *Cache) keep(t *transfer, e *entry) {
-	var alone time.Time
-	if now := c.now(); !e.shareable(now) {
-		alone = now.Add(alonePeriod)
+	if e.isPart() {
+		e = e.joined(c.store.get(t.watch.key).findPart(t.sent), c.maxBody)
 	}
-	c.store.put(t.watch, t.reader, e, alone)
+	c.store.put(t.watch, t.sent, e, !e.shareable(time.Now()))
 }
 
-// forgo remembers that an answer could not be stored. One that is no failure is
-// newer than what is stored for its request.
-func (c *Cache) forgo(t *transfer, now time.Time) {
-	if t.status >= 500 || t.reader.Header.Get("Authorization") != "" {
+// forgo remembers that an answer could not be stored, so that readers go their own
+// way until one says otherwise. One that is no failure is newer than what is stored
+// for its request.
+func (c *Cache) forgo(t *transfer, tooLarge bool) {
+	if t.status >= 500 {
 		return
 	}
-	if t.plain {
-		c.store.drop(t.watch, t.reader)
+	var m *mark
+	if t.judged == nil || tooLarge { // else there was no room at this time
+		m = &mark{tooLarge: tooLarge, etag: t.header.Get("Etag"), modified: t.header.Get("Last-Modified")}
 	}
-	if !t.tied {
-		c.store.leaveAlone(t.watch, now.Add(alonePeriod))
-	}
+	c.store.forgo(t.watch, t.sent, m)
 }
 
 // renew updates the stored entry that a 304 confirms (RFC 9111 section 4.3.4). One
@@ -263,13 +258,13 @@ func (c *Cache) renew(t *transfer, e *entry, sent, received time.Time) {
 		return
 	}
 	t.status, t.header = e.status, e.updated(t.header)
-	t.entry = c.newEntry(t.reader, t.status, t.header, sent, received)
-	if t.entry == nil {
-		c.forgo(t, received)
+	renewed := newEntry(t.sent, t.status, t.header, sent, received)
+	if renewed == nil {
+		c.forgo(t, false)
 		return
 	}
-	t.entry = t.entry.with(e.body)
-	t.renewed = t.entry
+	t.entry = renewed.with(e.body)
+	t.renewed, t.judged = t.entry, t.entry
 	t.shared = !t.tied && t.entry.shareable(received)
 	c.keep(t, t.entry)
 }

@@ -83,7 +83,7 @@ func (l *listener) Flush() {
 // hear sends a request for a listener, and returns what net/http would recover.
 func (b *bench) hear(l *listener, r *http.Request) (aborted any) {
 	defer func() { aborted = recover() }()
-	if err := b.cache.ServeHTTP(l, r, home+r.URL.RequestURI(), b); err != nil {
+	if err := b.send(l, r); err != nil {
 		b.t.Errorf("%s %s: %v", r.Method, r.URL, err)
 	}
 	return nil
@@ -100,7 +100,7 @@ func TestStreaming(t *testing.T) {
 		"not stored":                {3, []string{"Cache-Control: no-store"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, Options{}, func(t *testing.T, b *bench) {
+			bubble(t, func(t *testing.T, b *bench) {
 				b.origin(drips(c.length, &drip{pieces: []string{"a", "b", "c"}}, c.lines...))
 				l := listen()
 				b.hear(l, request("GET", "/"))
@@ -121,7 +121,7 @@ func TestStreaming(t *testing.T) {
 func TestJoiningAStream(t *testing.T) {
 	for name, length := range map[string]int64{"of known length": 3, "of unknown length": -1} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, Options{}, func(t *testing.T, b *bench) {
+			bubble(t, func(t *testing.T, b *bench) {
 				b.origin(drips(length, &drip{pieces: []string{"a", "b", "c"}}, "Cache-Control: max-age=60", "Set-Cookie: a=b"))
 				first, second := listen(), listen()
 				go b.hear(first, request("GET", "/"))
@@ -147,14 +147,14 @@ func TestJoiningAStream(t *testing.T) {
 
 // TestStoredBeforeTheLastByte checks that who has an answer whole can ask again at once.
 func TestStoredBeforeTheLastByte(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, b *bench) {
+	bubble(t, func(t *testing.T, b *bench) {
 		b.origin(drips(3, &drip{pieces: []string{"a", "b", "c"}, late: true}, "ETag: \"e\""))
 		l := &eager{listener: listen()}
 		l.whole = func() {
 			b.requests()
 			b.run([]step{{origin: says(304, ""), asked: true, sees: []string{"If-None-Match: \"e\""}, body: "abc"}})
 		}
-		if err := b.cache.ServeHTTP(l, request("GET", "/"), home+"/", b); err != nil {
+		if err := b.send(l, request("GET", "/")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -185,7 +185,7 @@ func TestTruncatedBodies(t *testing.T) {
 		"broken off, of known length": {3, &drip{pieces: []string{"a"}, err: cut}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, Options{}, func(t *testing.T, b *bench) {
+			bubble(t, func(t *testing.T, b *bench) {
 				b.origin(drips(c.length, c.drip, "Cache-Control: max-age=60"))
 				if aborted := b.hear(listen(), request("GET", "/")); aborted != http.ErrAbortHandler {
 					t.Errorf("the reader was not told: %v", aborted)
@@ -199,7 +199,7 @@ func TestTruncatedBodies(t *testing.T) {
 		})
 	}
 	t.Run("before the first byte it is a failure", func(t *testing.T) {
-		bubble(t, Options{}, func(t *testing.T, b *bench) {
+		bubble(t, func(t *testing.T, b *bench) {
 			b.run([]step{
 				{origin: says(200, "old", "Cache-Control: max-age=60"), asked: true, body: "old"},
 				{after: time.Minute, origin: drips(3, &drip{err: cut}, "Cache-Control: max-age=60"), asked: true, body: "old"},
@@ -207,7 +207,7 @@ func TestTruncatedBodies(t *testing.T) {
 		})
 	})
 	t.Run("not stored, and broken off", func(t *testing.T) {
-		bubble(t, Options{}, func(t *testing.T, b *bench) {
+		bubble(t, func(t *testing.T, b *bench) {
 			b.origin(drips(-1, &drip{pieces: []string{"a"}, err: cut}, "Cache-Control: no-store"))
 			if aborted := b.hear(listen(), request("GET", "/")); aborted != http.ErrAbortHandler {
 				t.Errorf("the reader was not told: %v", aborted)
@@ -221,7 +221,7 @@ func TestLargeBodies(t *testing.T) {
 	large := strings.Repeat("x", 1000)
 	for name, length := range map[string]int64{"of known length": 3000, "of unknown length": -1} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, Options{MaxBody: 2500}, func(t *testing.T, b *bench) {
+			bubbleOf(t, 20_000, func(t *testing.T, b *bench) {
 				d := &drip{pieces: []string{large, large, large}}
 				b.origin(drips(length, d, "Cache-Control: max-age=60"))
 				l := listen()
@@ -232,7 +232,7 @@ func TestLargeBodies(t *testing.T) {
 				if len(l.flushed) == 0 || !strings.HasPrefix(l.flushed[0], "1:") {
 					t.Error("the body was held back")
 				}
-				if v := b.cache.store.get(home + "/"); v != nil && len(v.entries) > 0 {
+				if v := b.cache.store.get("site " + home + "/"); v != nil && len(v.entries) > 0 {
 					t.Error("the body was stored")
 				}
 				if n := b.cache.capturing.Load(); n != 0 {
@@ -242,7 +242,7 @@ func TestLargeBodies(t *testing.T) {
 		})
 	}
 	t.Run("for a crowd", func(t *testing.T) {
-		bubble(t, Options{MaxBody: 2500}, func(t *testing.T, b *bench) {
+		bubbleOf(t, 20_000, func(t *testing.T, b *bench) {
 			b.origin(func(r *http.Request) (*http.Response, error) {
 				return drips(-1, &drip{pieces: []string{large, large, large}}, "Cache-Control: max-age=60")(r)
 			})
@@ -255,7 +255,7 @@ func TestLargeBodies(t *testing.T) {
 
 // TestCapturingIsBounded has more on its way at once than the cache may hold.
 func TestCapturingIsBounded(t *testing.T) {
-	bubble(t, Options{Memory: 4000, MaxBody: 1000}, func(t *testing.T, b *bench) {
+	bubbleOf(t, 8000, func(t *testing.T, b *bench) {
 		b.origin(func(r *http.Request) (*http.Response, error) {
 			return drips(1000, &drip{pieces: []string{strings.Repeat("x", 999), "x"}}, "Cache-Control: max-age=60")(r)
 		})
@@ -268,7 +268,7 @@ func TestCapturingIsBounded(t *testing.T) {
 		if got := b.crowd(all...); got[strings.Repeat("x", 1000)] != 20 {
 			t.Error("not all got what they asked for")
 		}
-		if most := <-captured; most != 4000 || b.cache.capturing.Load() != 0 {
+		if most := <-captured; most != 2000 || b.cache.capturing.Load() != 0 {
 			t.Errorf("%d bytes were captured at once, and %d are still", most, b.cache.capturing.Load())
 		}
 	})
@@ -279,7 +279,7 @@ func TestCapturingIsBounded(t *testing.T) {
 func TestReaderLeavesInTheBody(t *testing.T) {
 	for name, stored := range map[string]bool{"Cache-Control: max-age=60": true, "Cache-Control: no-store": false} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, Options{}, func(t *testing.T, b *bench) {
+			bubble(t, func(t *testing.T, b *bench) {
 				d := &drip{pieces: []string{"a", "b", "c"}}
 				b.origin(drips(3, d, name))
 				ctx, cancel := context.WithCancel(context.Background())
@@ -288,7 +288,7 @@ func TestReaderLeavesInTheBody(t *testing.T) {
 					b.hear(listen(), within(ctx, request("GET", "/")))
 				} else {
 					r := within(ctx, request("GET", "/"))
-					_ = b.cache.ServeHTTP(&hangup{listen(), ctx}, r, home+"/", b)
+					_ = b.send(&hangup{listen(), ctx}, r)
 				}
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
@@ -316,7 +316,7 @@ func (h *hangup) Write(p []byte) (int, error) {
 }
 
 func TestRequestsPassThrough(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, b *bench) {
+	bubble(t, func(t *testing.T, b *bench) {
 		b.origin(func(r *http.Request) (*http.Response, error) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -353,7 +353,7 @@ func TestRequestsPassThrough(t *testing.T) {
 
 // TestInterimResponses checks RFC 9110 section 15.2: 1xx are passed on, and not stored.
 func TestInterimResponses(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, b *bench) {
+	bubble(t, func(t *testing.T, b *bench) {
 		b.origin(func(r *http.Request) (*http.Response, error) {
 			trace := httptrace.ContextClientTrace(r.Context())
 			for _, status := range []int{100, 102, 103} {
@@ -364,7 +364,7 @@ func TestInterimResponses(t *testing.T) {
 		for _, want := range []string{"102 <a>, 103 <a>, 200 ", "200 "} {
 			w := &statuses{ResponseRecorder: httptest.NewRecorder()}
 			w.Header().Set("Server", "Caddy")
-			if err := b.cache.ServeHTTP(w, request("GET", "/"), home+"/", b); err != nil {
+			if err := b.send(w, request("GET", "/")); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(w.seen, ", "); got != want {
@@ -395,12 +395,12 @@ func (s *statuses) WriteHeader(status int) {
 
 // TestHandlersAboveMayChangeFields changes an answer's header in place, as handlers do.
 func TestHandlersAboveMayChangeFields(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, b *bench) {
+	bubble(t, func(t *testing.T, b *bench) {
 		b.run([]step{{origin: says(200, "a", "Cache-Control: max-age=60", "X-A: 1"), asked: true, body: "a"}})
 		answer := b.serve(request("GET", "/"))
 		answer.Header["X-A"][0] = "2"
 		w := httptest.NewRecorder()
-		_ = b.cache.ServeHTTP(w, request("GET", "/"), home+"/", b)
+		_ = b.send(w, request("GET", "/"))
 		w.Header()["X-A"][0] = "3"
 		b.run([]step{{body: "a", has: []string{"X-A: 1"}}})
 	})
@@ -408,7 +408,7 @@ func TestHandlersAboveMayChangeFields(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := New(Options{})
+		c, err := New(64 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func (e *Engine) About(key string) readers.About {
 // is made when the first of them needs it, and lives as long as the engine.
 func (e *Engine) SharedCache() (*httpcache.Cache, error) {
 	e.sharedOnce.Do(func() {
-		e.shared, e.sharedErr = httpcache.New(httpcache.Options{Memory: e.budget.Load()})
+		e.shared, e.sharedErr = httpcache.New(e.budget.Load())
 	})
 	return e.shared, e.sharedErr
 }

@@ -131,7 +131,7 @@ func (rt *route) prepare(ctx context.Context, r *http.Request, w http.ResponseWr
 	if in.Host == "" {
 		in.Host = in.URL.Host
 	}
-	if rt.https && in.TLS == nil && rt.poll {
+	if rt.https && in.TLS == nil {
 		in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, ServerName: r.URL.Hostname()}
 	}
 	// Handlers change URLs in place.

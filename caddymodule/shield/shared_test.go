@@ -34,7 +34,7 @@ func TestSharedStores(t *testing.T) {
 			}
 		}
 		first := s.Expect(1, "three readers")[0]
-		if first.Header.Get("X-Asked") != "yes" || first.RemoteAddr != stage.Abroad+":1234" || poller.Client(first.Request).String() != stage.Abroad || first.Host != "blog.test" {
+		if first.Header.Get("X-Asked") != "yes" || first.RemoteAddr != nobody || first.Header["User-Agent"] != nil || first.Host != "blog.test" {
 			t.Errorf("the origin saw %v from %s (%s) for %s", first.Header, first.RemoteAddr, poller.Client(first.Request), first.Host)
 		}
 		s.Get("http://evil.test/page?a=b")
@@ -198,11 +198,12 @@ func TestSharedUpgrade(t *testing.T) {
 	})
 }
 
-// HEAD gives no body, whatever the handler writes, and leaves nothing behind.
+// HEAD reaches the handler itself, and leaves nothing behind. What the handler
+// writes is for the server to drop, as without the shield.
 func TestSharedHead(t *testing.T) {
 	stage.Run(t, plainCache, stage.Plain(200, strings.Repeat("x", 100_000), "X-Own", "kept"), func(s *stage.Stage) {
 		w := s.Send(stage.Request("HEAD", blog+"/page"))
-		if w.Code != 200 || w.Body.Len() > 0 || w.Header().Get("X-Own") != "kept" {
+		if w.Code != 200 || w.Header().Get("X-Own") != "kept" {
 			t.Errorf("%d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
 		}
 	})

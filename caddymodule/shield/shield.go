@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/httpcache"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -275,13 +277,23 @@ func (s *Shield) serveShared(w http.ResponseWriter, r *http.Request, next caddyh
 	if opening != nil || key == "" || r.Header["Upgrade"] != nil || r.Method == http.MethodConnect {
 		return s.pass(w, r, next)
 	}
-	_, url, _ := strings.Cut(key, ":")
+	shield, target, _ := strings.Cut(key, ":")
+	u, err := url.Parse(target)
+	if err != nil {
+		return s.pass(w, r, next)
+	}
 	m := &poller.Meter{ResponseWriter: w}
 	if !onErrand(r) {
 		// A site that breaks off makes the cache panic, as net/http demands.
 		defer func() { s.engine.ShieldRequests().CountShared(m, err) }()
 	}
-	return responses.ServeHTTP(m, r, url, &shared{routeOf(r, next, s.position.Load())})
+	return responses.Serve(m, r, httpcache.Target{
+		Key: key, URL: u,
+		KeyOf:   func(u *url.URL) string { return shield + ":" + u.String() },
+		Request: func() *http.Request { return httpcache.Anonymous(r, u) },
+		Shared:  &shared{routeOf(r, next, s.position.Load())},
+		Own:     next.ServeHTTP,
+	})
 }
 
 // Interface guards.
