@@ -7,7 +7,8 @@
 // RFC 5891) to one canonical text, which is the feed's key. What an origin may tell
 // apart (escapes, the order of parameters, an empty query) stays byte for byte.
 // [Redact] is the form of a URL that may be logged and shown; a [HostTable] finds
-// what an operator has said of a URL's host.
+// what an operator has said of a URL's host. A [Gateway] knows the address under
+// which a gateway serves a feed by its URL.
 //
 // It resolves no names and knows nothing of which addresses may be reached.
 package feedurl

@@ -5,31 +5,33 @@ package gateway
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/feedpollard/pollard/opml"
 )
 
-func TestReadOPML(t *testing.T) {
+func TestReadOPMLFile(t *testing.T) {
 	tests := []struct {
 		name    string
 		opml    string
 		want    []string
 		skipped int
 	}{
-		{"flat", `<opml version="2.0"><body><outline type="rss" text="A" xmlUrl="https://a.example/f"/></body></opml>`,
-			[]string{"https://a.example/f"}, 0},
-		{"nested", `<opml><body><outline text="dir"><outline text="dir"><outline xmlUrl="https://a.example/f"/></outline></outline><outline xmlUrl="http://b.example/?x=1&amp;y=2"/></body></opml>`,
+		{"nested", `<opml><body><outline text="dir"><outline xmlUrl="https://a.example/f"/></outline><outline xmlUrl="http://b.example/?x=1&amp;y=2"/></body></opml>`,
 			[]string{"https://a.example/f", "http://b.example/?x=1&y=2"}, 0},
-		{"in the wild", `<?xml version="1.0" encoding="ISO-8859-1"?><OPML><BODY><OUTLINE text="caf` + "\xe9" + `&nbsp;" xmlurl=" https://A.example:443/f?x=1&y=2 "/></BODY></OPML>`,
+		{"canonical", `<OPML><OUTLINE xmlurl=" https://A.example:443/f?x=1&y=2 "/></OPML>`,
 			[]string{"https://a.example/f?x=1&y=2"}, 0},
-		{"doubles and others", `<opml><body><outline xmlUrl="https://a.example/f"/><outline xmlUrl="https://a.example/f"/><outline xmlUrl="ftp://a.example/f"/><outline xmlUrl="feed"/><outline htmlUrl="https://a.example/"/></body></opml>`,
+		{"doubles and others", `<opml><body><outline xmlUrl="https://a.example/f"/><outline xmlUrl="https://A.example/f"/><outline xmlUrl="ftp://a.example/f"/><outline xmlUrl="feed"/><outline htmlUrl="https://a.example/"/></body></opml>`,
 			[]string{"https://a.example/f"}, 2},
 		{"empty", `<opml/>`, nil, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, skipped, err := readOPML(strings.NewReader(tt.opml))
+			got, skipped, err := readOPMLFile(writeOPML(t, tt.opml))
 			if err != nil || !slices.Equal(got, tt.want) || skipped != tt.skipped {
 				t.Errorf("got %q, %d skipped, %v; want %q, %d", got, skipped, err, tt.want, tt.skipped)
 			}
@@ -37,36 +39,28 @@ func TestReadOPML(t *testing.T) {
 	}
 }
 
-func TestReadOPMLRefuses(t *testing.T) {
-	tests := []struct{ name, text string }{
-		{"nothing", ""},
-		{"text", "https://a.example/f"},
+func TestReadOPMLFileRefuses(t *testing.T) {
+	for _, tt := range []struct{ name, text string }{
 		{"a feed", `<rss version="2.0"><channel/></rss>`},
-		{"HTML", `<!DOCTYPE html><html><body></body></html>`},
-		{"a deep one", `<opml>` + strings.Repeat("<outline>", maxOPMLDepth) + `</opml>`},
-		{"a large one", `<opml>` + strings.Repeat(" ", maxOPML) + `</opml>`},
-	}
-	for _, tt := range tests {
+		{"a large one", `<opml>` + strings.Repeat(" ", opml.MaxSize) + `</opml>`},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, _, err := readOPML(strings.NewReader(tt.text)); !errors.Is(err, errNotOPML) {
-				t.Errorf("got %v, want that it is not OPML", err)
+			path := writeOPML(t, tt.text)
+			if _, _, err := readOPMLFile(path); !errors.Is(err, opml.ErrInvalid) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %v, want that %s is not OPML", err, path)
 			}
 		})
 	}
+	if _, _, err := readOPMLFile(filepath.Join(t.TempDir(), "none.opml")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want that there is no such file", err)
+	}
 }
 
-func FuzzReadOPML(f *testing.F) {
-	f.Add(`<opml><body><outline text="d"><outline xmlUrl="https://a.example/f"/></outline></body></opml>`)
-	f.Add(`<opml></outline></opml>`)
-	f.Fuzz(func(t *testing.T, text string) {
-		feeds, _, err := readOPML(strings.NewReader(text))
-		if err != nil && feeds != nil {
-			t.Error("feeds and an error")
-		}
-		for _, feed := range feeds {
-			if !strings.HasPrefix(feed, "http://") && !strings.HasPrefix(feed, "https://") {
-				t.Errorf("%q is no feed URL", feed)
-			}
-		}
-	})
+func writeOPML(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "list.opml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

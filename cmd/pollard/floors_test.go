@@ -20,6 +20,7 @@ func TestFloors(t *testing.T) {
 	}{
 		{"httpfield", "reading fields needs nothing of ours", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "readers", own + "caddymodule", own + "httpcache"}},
 		{"feedurl", "all floors read URLs by it", []string{caddy, own + "httpfield", own + "policy", own + "cache", own + "upstream", own + "readers", own + "caddymodule", own + "httpcache"}},
+		{"opml", "a list of subscriptions is text", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "readers", own + "caddymodule", own + "httpcache"}},
 		{"policy", "the decision is arithmetic on what was read", []string{caddy, own + "policy/document", own + "cache", own + "upstream", own + "readers", own + "caddymodule", "github.com/mmcdole"}},
 		{"policy/document", "documents are read without I/O", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", "go.etcd.io"}},
 		{"upstream", "a poll is made for whoever asks", []string{caddy, own + "cache", own + "readers", own + "caddymodule"}},

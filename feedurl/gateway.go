@@ -1,0 +1,119 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package feedurl
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// Gateway turns the URLs of feeds into the addresses under which a gateway serves
+// them by URL, and back.
+type Gateway struct {
+	root   string // canonical, with a slash at its end
+	prefix string // what stands before a feed's URL: the root, and /~<secret>/ where there is one
+}
+
+// ParseGateway reads the URL of a gateway: the site's, or the path in it below which
+// the gateway is. With a secret, addresses carry it, as in /~<secret>/https://...
+func ParseGateway(base, secret string) (Gateway, error) {
+	u, err := Parse(base)
+	if err != nil {
+		return Gateway{}, fmt.Errorf("gateway %q: %w, as in http://feeds.home.arpa", Redact(base), err)
+	}
+	if u.Query() != "" {
+		return Gateway{}, fmt.Errorf("gateway %q: %w: the address of a gateway has no query", Redact(base), ErrInvalid)
+	}
+	g := Gateway{root: strings.TrimRight(u.String(), "/") + "/"}
+	g.prefix = g.root
+	if secret != "" {
+		g.prefix += "~" + url.PathEscape(secret) + "/"
+	}
+	return g, nil
+}
+
+// Address returns the address of a feed at the gateway. An address of this gateway
+// stays as it is.
+func (g Gateway) Address(feed string) (string, error) {
+	if g.root == "" {
+		return "", errors.New("no gateway")
+	}
+	if _, ok := g.cut(feed); ok {
+		return feed, nil
+	}
+	u, err := Parse(feed)
+	if err != nil {
+		return "", err
+	}
+	if hasDotSegments(u.Path()) { // readers resolve them, RFC 3986 section 5.2.4
+		return g.prefix + "?url=" + url.QueryEscape(u.String()), nil
+	}
+	if feed = strings.TrimSpace(feed); hasHTTP(feed) {
+		return g.prefix + feed, nil // as written, so that Feed gives it back
+	}
+	return g.prefix + u.String(), nil
+}
+
+// Feed returns the URL that an address of the gateway asks for, whoever's secret is
+// in it. It reports false for other URLs, and for the gateway's own paths.
+func (g Gateway) Feed(address string) (string, bool) {
+	rest, ok := g.cut(address)
+	if !ok {
+		return "", false
+	}
+	if after, secret := strings.CutPrefix(rest, "~"); secret {
+		_, rest, _ = strings.Cut(after, "/")
+	}
+	feed := ""
+	if value, parameter := strings.CutPrefix(rest, "?url="); parameter {
+		value, _, _ = strings.Cut(value, "&")
+		feed, _ = url.QueryUnescape(value)
+	} else {
+		feed = unfolded(rest)
+	}
+	if _, err := Parse(feed); err != nil {
+		return "", false
+	}
+	return feed, true
+}
+
+// cut returns what an address has behind the gateway's root.
+func (g Gateway) cut(address string) (rest string, ok bool) {
+	address = strings.TrimSpace(address)
+	if rest, ok = cutPrefixFold(address, g.root); ok {
+		return rest, true
+	}
+	u, err := Parse(address) // another spelling
+	if err != nil {
+		return "", false
+	}
+	return strings.CutPrefix(u.String(), g.root)
+}
+
+// unfolded is the URL at the end of a path, also where something folded its slashes.
+// host.name/path, which a gateway understands as well, may be a path of its own.
+func unfolded(path string) string {
+	path = strings.TrimLeft(path, "/")
+	for _, scheme := range []string{"https", "http"} {
+		if after, ok := cutPrefixFold(path, scheme+":/"); ok {
+			if strings.HasPrefix(after, "/") {
+				return path
+			}
+			return scheme + "://" + after
+		}
+	}
+	return ""
+}
+
+func hasDotSegments(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
+		case ".", "..":
+			return true
+		}
+	}
+	return false
+}

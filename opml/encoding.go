@@ -1,0 +1,121 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package opml
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/unicode"
+)
+
+// document is a document whose markup can be found byte by byte: in its own
+// encoding where that is a superset of ASCII, and otherwise in UTF-8.
+type document struct {
+	text []byte
+	// whole is the encoding that the text was brought to UTF-8 from. Nil: the text is
+	// the document as it is.
+	whole encoding.Encoding
+	// values is the encoding of attribute values. Nil: UTF-8.
+	values encoding.Encoding
+	// unicode says that the text can hold every character as it is.
+	unicode bool
+}
+
+// decode makes the markup readable. A document that is not UTF-16 says what it is
+// in its XML declaration, see setCharset.
+func decode(in []byte) (*document, error) {
+	switch {
+	case bytes.HasPrefix(in, []byte("\xff\xfe")), bytes.HasPrefix(in, []byte("<\x00")):
+		return transcode(in, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM))
+	case bytes.HasPrefix(in, []byte("\xfe\xff")), bytes.HasPrefix(in, []byte("\x00<")):
+		return transcode(in, unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM))
+	case bytes.Contains(bytes.ToLower(in[:min(len(in), 100)]), []byte("iso-2022-jp")):
+		return transcode(in, japanese.ISO2022JP) // its characters are made of ASCII's bytes
+	}
+	return &document{text: in, unicode: true}, nil
+}
+
+// transcode brings a document to UTF-8 where that can be undone without loss.
+func transcode(in []byte, from encoding.Encoding) (*document, error) {
+	text, err := from.NewDecoder().Bytes(in)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if back, err := from.NewEncoder().Bytes(text); err != nil || !bytes.Equal(back, in) {
+		return nil, fmt.Errorf("%w: it has characters in it that its encoding does not have", ErrInvalid)
+	}
+	return &document{text: text, whole: from, unicode: from != japanese.ISO2022JP}, nil
+}
+
+// setCharset takes over the encoding of the XML declaration. It is called for every
+// one but UTF-8.
+func (d *document) setCharset(label string) {
+	if d.whole != nil {
+		return
+	}
+	// One that is unknown, and the UTF-16 of programs that meant their strings and
+	// not their file, are taken for UTF-8.
+	e, name := charset.Lookup(label)
+	if e == nil || name == "utf-8" || name == "replacement" || strings.HasPrefix(name, "utf-16") {
+		return
+	}
+	d.values, d.unicode = e, false
+}
+
+// encode is the inverse of decode.
+func (d *document) encode(text []byte) ([]byte, error) {
+	if d.whole == nil {
+		return text, nil
+	}
+	out, err := d.whole.NewEncoder().Bytes(text)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the document: %w", err)
+	}
+	return out, nil
+}
+
+// unescape returns the text of an attribute value.
+func (d *document) unescape(value []byte) (string, error) {
+	if d.values != nil {
+		plain, err := d.values.NewDecoder().Bytes(value)
+		if err != nil {
+			return "", err
+		}
+		value = plain
+	}
+	if !utf8.Valid(value) {
+		return "", ErrInvalid
+	}
+	if bytes.IndexByte(value, '&') < 0 {
+		return string(value), nil
+	}
+	dec := xml.NewDecoder(strings.NewReader(`<a v="` + strings.ReplaceAll(string(value), `"`, "&#34;") + `"/>`))
+	dec.Strict = false // a bare & is one
+	dec.Entity = xml.HTMLEntity
+	token, err := dec.Token()
+	if err != nil {
+		return "", err
+	}
+	element, ok := token.(xml.StartElement)
+	if !ok || len(element.Attr) != 1 {
+		return "", ErrInvalid
+	}
+	return element.Attr[0].Value, nil
+}
+
+// bom returns the UTF-8 byte order mark of a text.
+func bom(text []byte) []byte {
+	mark := []byte("\xef\xbb\xbf")
+	if !bytes.HasPrefix(text, mark) {
+		return nil
+	}
+	return mark
+}

@@ -1,0 +1,220 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package opml
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding/unicode"
+)
+
+const base = "https://feeds.example/~a&b'c/"
+
+func through(url string) (string, error) {
+	if !strings.HasPrefix(url, "http") {
+		return url, nil
+	}
+	return base + url, nil
+}
+
+func direct(url string) (string, error) { return strings.TrimPrefix(url, base), nil }
+
+func TestURLs(t *testing.T) {
+	tests := []struct {
+		name, opml string
+		want       []string
+	}{
+		{"flat", `<opml version="2.0"><body><outline type="rss" text="A" xmlUrl="https://a.example/f"/></body></opml>`,
+			[]string{"https://a.example/f"}},
+		{"nested", `<opml><body><outline text="d"><outline text="d"><outline xmlUrl="https://a.example/f"/></outline></outline><outline xmlUrl='http://b.example/?x=1&amp;y=2'/></body></opml>`,
+			[]string{"https://a.example/f", "http://b.example/?x=1&y=2"}},
+		{"names in any case, a bare &, references", `<OPML><BODY><OUTLINE text="caf&eacute;&nbsp;" xmlurl = " https://a.example/?x=1&y=2&copy=3&#38;z=&#x22; "></BODY></OPML>`,
+			[]string{`https://a.example/?x=1&y=2&copy=3&z="`}},
+		{"not in comments, CDATA, instructions or declarations", `<!DOCTYPE opml [<!ENTITY e '<outline xmlUrl="http://e/"/>'>]><opml><!-- <outline xmlUrl="http://c/"/> --><![CDATA[<outline xmlUrl="http://d/"/>]]><?p <outline xmlUrl="http://p/"/>?></opml>`,
+			[]string{}},
+		{"not in another attribute", `<opml><outline text='xmlUrl="http://a/"' title="a > b, xmlUrl='http://b/'" htmlUrl="http://c/" xmlUrl="http://d/"/></opml>`,
+			[]string{"http://d/"}},
+		{"the first of two", `<opml><outline xmlUrl="http://a/" xmlUrl="http://b/"/></opml>`, []string{"http://a/"}},
+		{"a value on several lines", "<opml><outline\n\txmlUrl\n=\n\t\"\n http://a/\n\"\n/></opml>", []string{"http://a/"}},
+		{"ISO-8859-1", "<?xml version='1.0' encoding='ISO-8859-1'?><opml><outline text='\xe9' xmlUrl='http://a/\xe9'/></opml>", []string{"http://a/é"}},
+		{"UTF-8 that is called UTF-16", `<?xml version="1.0" encoding="utf-16"?><opml><outline xmlUrl="http://a/é"/></opml>`, []string{"http://a/é"}},
+		{"an encoding that nobody knows", `<?xml version="1.0" encoding="x-y"?><opml><outline xmlUrl="http://a/é"/></opml>`, []string{"http://a/é"}},
+		{"a byte order mark", "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"UTF-8\"?><opml><outline xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
+		{"broken UTF-8 and control characters elsewhere", "<opml><outline text='\xff\x01' xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
+		{"broken UTF-8 in a URL", "<opml><outline xmlUrl='http://a/\xff'/><outline xmlUrl='http://b/'/></opml>", []string{"http://b/"}},
+		{"a folder with an empty URL", `<opml><outline xmlUrl=""><outline xmlUrl="http://a/"/></outline></opml>`, []string{"http://a/"}},
+		{"elements that are not closed", `<opml><body><outline><outline xmlUrl="http://a/"></body></opml>`, []string{"http://a/"}},
+		{"empty", `<opml/>`, []string{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := URLs([]byte(tt.opml))
+			if err != nil || !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestURLsRefuses(t *testing.T) {
+	tests := []struct{ name, text string }{
+		{"nothing", ""},
+		{"text", "https://a.example/f"},
+		{"a feed", `<rss version="2.0"><channel/></rss>`},
+		{"HTML", `<!DOCTYPE html><html><body></body></html>`},
+		{"half of a list", `<opml><body><outline xmlUrl="http://a/"`},
+		{"a deep one", `<opml>` + strings.Repeat("<outline>", maxDepth) + `</opml>`},
+		{"a large one", `<opml>` + strings.Repeat(" ", MaxSize) + `</opml>`},
+		{"half of a UTF-16 character", "\xff\xfe<\x00o"},
+		{"half of a surrogate pair", "\xff\xfe<\x00\x00\xd8>\x00"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := URLs([]byte(tt.text)); !errors.Is(err, ErrInvalid) {
+				t.Errorf("got %v, want that it is not OPML", err)
+			}
+		})
+	}
+}
+
+// Exports in the shape of several readers go through a gateway and come back: there
+// nothing but the URLs of feeds is different, back every byte is as it was.
+func TestRewriteThereAndBack(t *testing.T) {
+	feeds := map[string]int{"miniflux": 2, "freshrss": 2, "newsboat": 2, "liferea": 1, "gpodder": 2}
+	files, err := filepath.Glob("testdata/*.opml")
+	if err != nil || len(files) != len(feeds) {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		reader := strings.TrimSuffix(filepath.Base(file), ".opml")
+		in, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, encoded := range []struct {
+			name string
+			in   []byte
+		}{{"", in}, {" with a byte order mark", append([]byte("\xef\xbb\xbf"), in...)}, {" in UTF-16", utf16(t, in)}} {
+			t.Run(reader+encoded.name, func(t *testing.T) {
+				there, changed, err := Rewrite(encoded.in, through)
+				if err != nil || changed != feeds[reader] {
+					t.Fatalf("%d changed, %v; want %d", changed, err, feeds[reader])
+				}
+				before, _ := URLs(encoded.in)
+				after, err := URLs(there)
+				if err != nil || len(after) != len(before) {
+					t.Fatalf("%q, %v", after, err)
+				}
+				for i, url := range before {
+					if want, _ := through(url); after[i] != want {
+						t.Errorf("%q became %q, want %q", url, after[i], want)
+					}
+				}
+				back, changed, err := Rewrite(there, direct)
+				if err != nil || changed != feeds[reader] || !bytes.Equal(back, encoded.in) {
+					t.Errorf("%d changed back, %v:\n%s\nwant\n%s", changed, err, back, encoded.in)
+				}
+			})
+		}
+	}
+}
+
+func utf16(t *testing.T, text []byte) []byte {
+	t.Helper()
+	text = bytes.Replace(bytes.Replace(text, []byte("utf-8"), []byte("UTF-16"), 1), []byte("UTF-8"), []byte("UTF-16"), 1)
+	out, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().Bytes(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestRewriteChangesNothingElse(t *testing.T) {
+	const before = "<?xml version='1.0' encoding='windows-1252'?>\r\n<!-- \x80 <outline xmlUrl='no'/> -->\n<opml  version = \"2.0\" >" +
+		"<outline\ttext='\x99 &amp;&lt;\n' xmlUrl=\"\thttp://a.example/&#63;x=1&amp;y \" z:q='\xff' ></outline ><outline xmlUrl='file:///a'/>"
+	const after = "</opml>\n<!-- end -->"
+	for _, tt := range []struct{ name, url, want string }{
+		{"another URL", "http://b/<&\"'>é\n", "http://b/&lt;&amp;&quot;&#39;&gt;&#233;&#10;"},
+		{"a prefix", "http://g/http://a.example/?x=1&y", "http://g/http://a.example/&#63;x=1&amp;y"},
+		{"less of it", "/?x=1&y", "/&#63;x=1&amp;y"},
+		{"nothing of it", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, changed, err := Rewrite([]byte(before+after), func(url string) (string, error) {
+				if url == "http://a.example/?x=1&y" {
+					return tt.url, nil
+				}
+				return url, nil
+			})
+			want := strings.Replace(before, "\thttp://a.example/&#63;x=1&amp;y ", tt.want, 1) + after
+			if err != nil || changed != 1 || string(out) != want {
+				t.Errorf("%d changed, %v:\n%q\nwant\n%q", changed, err, out, want)
+			}
+		})
+	}
+}
+
+// The bytes of ISO-2022-JP's characters are those of markup.
+func TestRewriteISO2022JP(t *testing.T) {
+	const before = "<?xml version='1.0' encoding='ISO-2022-JP'?><opml><outline text='\x1b$B<\"'>\x1b(B' xmlUrl='"
+	const after = "'/></opml>"
+	out, changed, err := Rewrite([]byte(before+"http://a/"+after), func(string) (string, error) { return "http://b/é", nil })
+	if want := before + "http://b/&#233;" + after; err != nil || changed != 1 || string(out) != want {
+		t.Errorf("%d changed, %v: %q, want %q", changed, err, out, want)
+	}
+}
+
+func TestRewriteEndsAtAnError(t *testing.T) {
+	cause := errors.New("no such gateway")
+	calls := 0
+	out, changed, err := Rewrite([]byte(`<opml><outline xmlUrl="a"/><outline xmlUrl="b"/></opml>`), func(string) (string, error) {
+		calls++
+		return "", cause
+	})
+	if !errors.Is(err, cause) || out != nil || changed != 0 || calls != 1 {
+		t.Errorf("%q, %d changed, %d calls, %v", out, changed, calls, err)
+	}
+}
+
+func FuzzRewrite(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.opml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		in, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(in)
+	}
+	f.Add([]byte("\xff\xfe<\x00"))
+	f.Add([]byte("<?xml version='1.0' encoding='gbk'?><opml><outline xmlUrl='\xc4\xe3'/></outline></opml>"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		before, err := URLs(in)
+		if err != nil {
+			return
+		}
+		mark := func(url string) (string, error) { return "http://g/" + url, nil }
+		there, changed, err := Rewrite(in, mark)
+		if err != nil || changed != len(before) {
+			t.Fatalf("%d of %d changed, %v", changed, len(before), err)
+		}
+		after, err := URLs(there)
+		if err != nil || len(after) != len(before) {
+			t.Fatalf("%q became %q, %v", before, after, err)
+		}
+		for i := range before {
+			if after[i] != "http://g/"+before[i] {
+				t.Errorf("%q became %q", before[i], after[i])
+			}
+		}
+	})
+}

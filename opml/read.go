@@ -1,0 +1,157 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package opml
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// ErrInvalid reports that a document is not OPML. The error that wraps it says why.
+var ErrInvalid = errors.New("not OPML")
+
+// maxDepth is how many elements may be nested: folders within folders.
+const maxDepth = 100
+
+// outline is an outline element that subscribes to a feed.
+type outline struct {
+	url        string
+	start, end int // of the value in the document's text, without its quotes
+}
+
+// read finds the outlines of a document. It accepts what readers accept: names in
+// any case, a bare &, elements that nobody closes.
+func read(in []byte) (*document, []outline, error) {
+	if len(in) > MaxSize {
+		return nil, nil, fmt.Errorf("%w: it is larger than %d MiB", ErrInvalid, MaxSize>>20)
+	}
+	doc, err := decode(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The decoder finds the elements, and this package the values within a tag: a
+	// token of package xml does not say where in the document its attributes are.
+	dec := xml.NewDecoder(bytes.NewReader(masked(doc.text)))
+	dec.Strict = false
+	dec.Entity = xml.HTMLEntity
+	dec.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
+		doc.setCharset(label)
+		return r, nil
+	}
+	var outlines []outline
+	rooted, depth := false, 0
+	for {
+		start := dec.InputOffset()
+		token, err := dec.Token()
+		if errors.Is(err, io.EOF) && rooted {
+			return doc, outlines, nil
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		switch e := token.(type) {
+		case xml.EndElement:
+			depth--
+		case xml.StartElement:
+			if depth++; depth > maxDepth {
+				return nil, nil, fmt.Errorf("%w: more than %d elements are nested", ErrInvalid, maxDepth)
+			}
+			if !rooted && !strings.EqualFold(e.Name.Local, "opml") {
+				return nil, nil, fmt.Errorf("%w: the document is <%.40s>, expected <opml>", ErrInvalid, e.Name.Local)
+			}
+			rooted = true
+			if !strings.EqualFold(e.Name.Local, "outline") {
+				continue
+			}
+			if o, ok := doc.outline(int(start), int(dec.InputOffset())); ok {
+				outlines = append(outlines, o)
+			}
+		}
+	}
+}
+
+// masked is a copy of a text for the XML decoder, of the same length: characters
+// outside of ASCII and control characters, which it would decode or refuse, are
+// letters there. All encodings in which the text may be have ASCII's <, >, quotes
+// and & for nothing else.
+func masked(text []byte) []byte {
+	mask := bytes.Clone(text)
+	for i, c := range mask {
+		if c >= 0x7f || c < ' ' && c != '\t' && c != '\n' && c != '\r' {
+			mask[i] = 'x'
+		}
+	}
+	for i := range bom(text) {
+		mask[i] = ' '
+	}
+	return mask
+}
+
+// outline reads the tag of an outline element at text[start:end]. It reports false
+// where the element subscribes to nothing.
+func (d *document) outline(start, end int) (o outline, ok bool) {
+	tag := d.text[start:end]
+	for at := 0; ; {
+		a, next, more := nextAttribute(tag, at)
+		if !more {
+			return o, ok
+		}
+		at = next
+		switch value := tag[a.start:a.end]; {
+		case strings.EqualFold(a.name, "type") && scraped(string(value)):
+			return outline{}, false
+		case strings.EqualFold(a.name, "xmlUrl") && !ok:
+			url, err := d.unescape(value)
+			url = strings.TrimSpace(url)
+			o, ok = outline{url, start + a.start, start + a.end}, err == nil && url != ""
+		}
+	}
+}
+
+// scraped reports whether an outline's type says that its URL is a page or a
+// document of which the reader makes a feed by itself (FreshRSS's HTML+XPath,
+// XML+XPath and JSON+DotNotation).
+func scraped(outlineType string) bool {
+	outlineType = strings.ToLower(outlineType)
+	return strings.Contains(outlineType, "xpath") || strings.Contains(outlineType, "dotnotation")
+}
+
+// attribute is an attribute of a tag, its value at tag[start:end].
+type attribute struct {
+	name       string // without a prefix
+	start, end int
+}
+
+// nextAttribute finds the first quoted attribute of a tag from a position on.
+func nextAttribute(tag []byte, at int) (a attribute, next int, ok bool) {
+	for {
+		equals := bytes.IndexByte(tag[at:], '=')
+		if equals < 0 {
+			return attribute{}, len(tag), false
+		}
+		equals += at
+		before := bytes.TrimRight(tag[at:equals], space)
+		name := string(before[bytes.LastIndexAny(before, space+"<:")+1:])
+		at = equals + 1
+		for at < len(tag) && strings.IndexByte(space, tag[at]) >= 0 {
+			at++
+		}
+		if at == len(tag) || tag[at] != '"' && tag[at] != '\'' {
+			continue // a bare word, which no URL is
+		}
+		length := bytes.IndexByte(tag[at+1:], tag[at])
+		if length < 0 {
+			return attribute{}, len(tag), false
+		}
+		a = attribute{name, at + 1, at + 1 + length}
+		return a, a.end + 1, true
+	}
+}
+
+// space is the white space of XML.
+const space = " \t\r\n"
