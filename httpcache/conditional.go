@@ -22,15 +22,16 @@ func notModified(request http.Header, status int, header http.Header, now time.T
 	etag := httpfield.ParseTag(header.Get("Etag"))
 	return httpfield.NotModified(request["If-None-Match"], request["If-Modified-Since"], etag.Equal, func(date string) bool {
 		since, err := policy.ParseHTTPDate(date, now)
-		if err != nil || since.After(now) {
-			return false // RFC 9110 section 13.1.3: what is no date is ignored; nothing is known of the future
+		if err != nil {
+			return false // RFC 9110 section 13.1.3: what is no date is ignored
 		}
 		modified, err := dateOf(header, "Last-Modified", now)
 		if err != nil {
 			// RFC 9111 section 4.3.2: without a Last-Modified the Date stands for it.
 			modified, err = dateOf(header, "Date", now)
 		}
-		return err == nil && !modified.After(since)
+		// Nothing is known of the future, but an origin's clock may be fast.
+		return err == nil && (modified.Equal(since) || modified.Before(since) && !since.After(now))
 	})
 }
 

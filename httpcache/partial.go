@@ -18,9 +18,9 @@ import (
 
 // part is what an entry holds of a representation (RFC 9111 section 3.4).
 type part struct {
-	asked string // the Range that brought the latest of it
+	asked string // the Range that brought all that is there; empty: there were several
 	size  int64  // of the representation; -1: not known
-	first int64  // of the latest content
+	first int64  // position of the body, until it is one of the spans
 	spans []span // in order, apart from each other; none before there is a body
 }
 
@@ -75,7 +75,7 @@ func (e *entry) joined(other *entry, limit int64) *entry {
 	p.spans = []span{{p.first, e.body}}
 	if other != nil && other.part.size == p.size && e.tag().EqualStrong(other.tag()) {
 		if spans := merge(append(p.spans, other.part.spans...)); lengthOf(spans) <= limit {
-			p.spans = spans
+			p.asked, p.spans = "", spans
 		}
 	}
 	next := *e
@@ -140,7 +140,7 @@ func (e *entry) covers(r *http.Request) bool {
 
 // repeats reports whether a Range has been answered by exactly what is stored.
 func (e *entry) repeats(text string) bool {
-	return text == e.part.asked && len(e.part.spans) == 1 && e.part.spans[0].first == e.part.first
+	return text == e.part.asked
 }
 
 // byteRange is a range of bytes, without its end.

@@ -4,6 +4,7 @@
 package httpcache
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"time"
@@ -40,7 +41,7 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, t Target) error {
 	now := time.Now()
 	stored := c.store.get(t.Key)
 	e, part := stored.find(r), stored.findPart(r)
-	if e != nil && !e.rules.explicit && hasCredentials(r) {
+	if known := cmp.Or(e, part); known != nil && !known.rules.explicit && hasCredentials(r) {
 		return x.own(fwdRequest) // nobody has said that it is good for this reader, too
 	}
 	switch {
@@ -70,10 +71,10 @@ func (x *exchange) shareable(stored *resource, e *entry) bool {
 		return false // the origin's to evaluate (RFC 9110 section 13.2.2)
 	case h["Authorization"] != nil && h["Cookie"] != nil:
 		return false // who that is only its own request tells
-	case e == nil && (x.r.Method == http.MethodHead || stored.markFor(x.r) != nil):
+	case e == nil && x.r.Method == http.MethodHead:
 		return false
 	}
-	return true
+	return stored.markFor(x.r) == nil || e != nil && h["Authorization"] == nil
 }
 
 // hasCredentials reports whether a request tells its reader from others.

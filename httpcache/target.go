@@ -42,9 +42,11 @@ type Target struct {
 	Own func(http.ResponseWriter, *http.Request) error
 }
 
-// personal are request fields that tell who asks and where from, or which make
-// some origins answer another request than the one that the key says.
+// personal are request fields that tell who asks and where from, that tell caches
+// on the way what to do, or that make some origins answer another request than the
+// one that the key is for.
 var personal = []string{
+	"Cache-Control", "Pragma", "Expect", "Max-Forwards",
 	"Authorization", "Cookie", "User-Agent", "Referer", "Origin", "From", "Via", "Forwarded",
 	"X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Client-Ip", "Fastly-Client-Ip",
 	"X-Original-Url", "X-Rewrite-Url", "X-Original-Host", "X-Host",
