@@ -6,6 +6,7 @@ package gateway
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/refusal"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // access decides who may ask by URL, and for what. Feeds at configured paths are
@@ -23,8 +25,8 @@ import (
 type access struct {
 	clients  clientRanges
 	tokens   map[string][sha256.Size]byte // hashes of the secrets, by name
-	allow    config.HostTable[string]     // the patterns as written
-	deny     config.HostTable[string]
+	allow    feedurl.HostTable[string]    // the patterns as written
+	deny     feedurl.HostTable[string]
 	listed   map[string]bool // feeds of the subscription list, by canonical URL
 	opml     string          // where it is; "": there is none
 	hasAllow bool
@@ -41,7 +43,11 @@ func (a *access) admit(by asked, client netip.Addr, canonical string) *refusal.R
 		return forbidden("clients %s does not cover %s: add it to `clients` or give it a `token`",
 			a.clients.text, addressText(client))
 	}
-	host := config.HostOf(canonical)
+	u, err := feedurl.Parse(canonical)
+	if err != nil {
+		return forbidden("%v", err)
+	}
+	host := u.Name()
 	if pattern, denied := a.deny.Find(host); denied {
 		return forbidden("deny %s covers %s: remove it from `deny`", pattern, host)
 	}
@@ -146,10 +152,10 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (a *access, skipped int, err er
 	}
 	for name, table := range map[string]struct {
 		patterns []string
-		into     *config.HostTable[string]
+		into     *feedurl.HostTable[string]
 	}{"allow": {g.Allow, &a.allow}, "deny": {g.Deny, &a.deny}} {
 		for _, pattern := range table.patterns {
-			if _, err := table.into.Add(pattern, pattern); err != nil {
+			if err := table.into.Add(pattern, pattern); err != nil && !errors.Is(err, feedurl.ErrDuplicate) {
 				return nil, 0, fmt.Errorf("%s: %w", name, err)
 			}
 		}

@@ -4,13 +4,12 @@
 package gateway
 
 import (
-	"net/netip"
 	"net/url"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // asked is a feed that a reader asks for by its URL.
@@ -139,15 +138,8 @@ func looksLikeHost(segment string) bool {
 	if hasPort && (port == "" || strings.Trim(port, "0123456789") != "") {
 		return false
 	}
-	if plain, err := url.PathUnescape(name); err == nil {
-		name = plain
-	}
-	name = config.NormalHost(name)
-	if _, err := netip.ParseAddr(name); err == nil {
-		return true
-	}
-	dot := strings.LastIndexByte(name, '.')
-	return dot > 0 && config.IsHostName(name) && strings.Trim(name[dot+1:], "0123456789") != ""
+	name, err := feedurl.ParseHost(name)
+	return err == nil && strings.Contains(name, ".")
 }
 
 // unfold undoes what Caddy's handle_path and strip_prefix do to a path besides

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 func init() {
@@ -123,7 +124,7 @@ func patternsLine(to *[]string) func(*caddyfile.Dispenser) error {
 			return err
 		}
 		for _, p := range patterns {
-			if _, err := config.ParseHostPattern(p); err != nil {
+			if _, err := feedurl.ParsePattern(p); err != nil {
 				return d.Errf("%s: %v", name, err)
 			}
 		}

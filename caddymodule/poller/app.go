@@ -25,6 +25,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -82,9 +83,9 @@ type App struct {
 
 	log        *zap.Logger
 	settings   settings
-	rules      policy.Rules                   // for all feeds
-	hosts      config.HostTable[policy.Rules] // for the feeds of a host
-	feeds      map[string]policy.Rules        // for the feeds that handlers name, by canonical URL
+	rules      policy.Rules                  // for all feeds
+	hosts      feedurl.HostTable[*hostRules] // for the feeds of a host
+	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
 	generation uint64 // of the engine; 0: the app has not taken it over
@@ -198,41 +199,40 @@ func (a *App) resolveRules() (err error) {
 	if a.rules, err = a.Policy.Over(policy.DefaultRules()); err != nil {
 		return err
 	}
-	var byPattern config.HostTable[*Host]
+	a.hosts = feedurl.HostTable[*hostRules]{}
 	for i := range a.Hosts {
 		h := &a.Hosts[i]
-		added, err := byPattern.Add(h.Pattern, h)
-		if err != nil {
-			return fmt.Errorf("host: %w", err)
-		}
-		if !added {
-			return fmt.Errorf("host %s is given twice", h.Pattern)
-		}
 		if err := h.check(); err != nil {
 			return err
 		}
+		if err := a.hosts.Add(h.Pattern, &hostRules{Host: h}); err != nil {
+			return fmt.Errorf("host %s is given twice", h.Pattern) // check has passed the pattern
+		}
 	}
-	a.hosts = config.HostTable[policy.Rules]{}
 	for _, h := range a.Hosts {
-		normal, err := config.ParseHostPattern(h.Pattern)
+		normal, err := feedurl.ParsePattern(h.Pattern)
 		if err != nil {
 			return fmt.Errorf("host: %w", err)
 		}
-		rules := a.rules
-		for _, wider := range byPattern.Covering(normal) {
+		rules, covering := a.rules, a.hosts.Covering(normal)
+		for _, wider := range covering {
 			if rules, err = wider.Over(rules); err != nil {
 				return fmt.Errorf("host %s: %w", h.Pattern, err)
 			}
 		}
-		if _, err := a.hosts.Add(h.Pattern, rules); err != nil {
-			return fmt.Errorf("host: %w", err)
-		}
+		covering[len(covering)-1].rules = rules // its own, as the most specific
 	}
 	return nil
 }
 
+// hostRules are the rules for the feeds of a host.
+type hostRules struct {
+	*Host
+	rules policy.Rules
+}
+
 func (h *Host) check() error {
-	if _, err := config.ParseHostPattern(h.Pattern); err != nil {
+	if _, err := feedurl.ParsePattern(h.Pattern); err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
 	if err := h.Policy.Check(); err != nil {
@@ -289,9 +289,6 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	}
 	for _, h := range a.Hosts {
 		rule := upstream.HostRule{Pattern: h.Pattern, Concurrency: h.Concurrency}
-		if rule.Pattern, err = config.ParseHostPattern(h.Pattern); err != nil {
-			return fmt.Errorf("host: %w", err)
-		}
 		if h.Spacing != nil {
 			if rule.Spacing = time.Duration(*h.Spacing); rule.Spacing == 0 {
 				rule.Spacing = -1 // none, as 0 means that nothing is said
@@ -345,8 +342,10 @@ func (a *App) RulesFor(feed string) policy.Rules {
 }
 
 func (a *App) rulesForHost(feed string) policy.Rules {
-	if rules, ok := a.hosts.Find(config.HostOf(feed)); ok {
-		return rules
+	if u, err := feedurl.Parse(feed); err == nil {
+		if h, ok := a.hosts.Find(u.Name()); ok {
+			return h.rules
+		}
 	}
 	return a.rules
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 func init() {
@@ -125,8 +126,12 @@ func (a *App) readHost(d *caddyfile.Dispenser) error {
 	if err := h.check(); err != nil {
 		return d.WrapErr(err)
 	}
+	normal, err := feedurl.ParsePattern(pattern)
+	if err != nil {
+		return d.WrapErr(err)
+	}
 	for _, other := range a.Hosts {
-		if config.SamePattern(other.Pattern, pattern) {
+		if known, err := feedurl.ParsePattern(other.Pattern); err == nil && known == normal {
 			return d.Errf("host %s is given twice", pattern)
 		}
 	}

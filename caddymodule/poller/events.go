@@ -18,6 +18,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/refusal"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -78,7 +79,7 @@ func eventsOf(p *cache.Poll) (names []string) {
 // eventData is what an event says. The map is the event's own: handlers may add to it.
 func eventData(name string, p *cache.Poll) map[string]any {
 	data := map[string]any{
-		"feed": policy.Redact(shieldkey.ReadersURL(p.URL)), "status": p.Status, "next_poll": nextPoll(p.Next),
+		"feed": feedurl.Redact(shieldkey.ReadersURL(p.URL)), "status": p.Status, "next_poll": nextPoll(p.Next),
 		"hint": p.Winner, "entries": p.Entries,
 	}
 	switch name {
@@ -87,7 +88,7 @@ func eventData(name string, p *cache.Poll) map[string]any {
 	case eventRecovered:
 		data["failures"] = p.Recovered
 	case eventMoved:
-		data["moved_to"] = policy.Redact(p.MovedTo)
+		data["moved_to"] = feedurl.Redact(p.MovedTo)
 	case eventFailed, eventGone:
 		data["failure"], data["error"] = string(p.Failure), ""
 		if p.Err != nil {

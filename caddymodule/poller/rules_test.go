@@ -29,6 +29,7 @@ func TestRulesByPrecedence(t *testing.T) {
 	a, err := appOf(t, `{
 		"min_interval": "2h", "timeout": "10s",
 		"hosts": [
+			{"pattern": "*", "max_interval": "18h"},
 			{"pattern": "a.example.com", "max_body": 1000},
 			{"pattern": "*.example.com", "min_interval": "3h", "jitter": 0},
 			{"pattern": "*.b.example.com", "min_interval": "4h"}
@@ -46,6 +47,7 @@ func TestRulesByPrecedence(t *testing.T) {
 	}
 	base := policy.DefaultRules()
 	base.MinInterval, base.Timeout = 2*time.Hour, 10*time.Second
+	base.MaxInterval = 18 * time.Hour
 	domain := base
 	domain.MinInterval, domain.Jitter = 3*time.Hour, 0
 	host := domain
@@ -118,7 +120,7 @@ func TestJSONThatCannotBeMeant(t *testing.T) {
 		{`{"store": {"engine": "redis"}}`, `unknown engine "redis"`},
 		{`{"private_upstreams": ["x"]}`, `private_upstreams: "x" is no address range`},
 		{`{"hosts": [{"pattern": "a.example"}, {"pattern": "A.example."}]}`, "host A.example. is given twice"},
-		{`{"hosts": [{"pattern": ""}]}`, "it is no host name"},
+		{`{"hosts": [{"pattern": ""}]}`, "it names no host"},
 		{`{"hosts": [{"pattern": "a.example", "concurrency": -1}]}`, "host a.example: concurrency: -1 is negative"},
 		{`{"hosts": [{"pattern": "a.example", "spacing": "-1s"}]}`, "host a.example: spacing: -1s is negative"},
 		{`{"hosts": [{"pattern": "a.example", "max_interval": "10m"}]}`, "host a.example: max_interval 10m is less than the min_interval 1h"},
