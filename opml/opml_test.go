@@ -48,6 +48,7 @@ func TestURLs(t *testing.T) {
 		{"an encoding that nobody knows", `<?xml version="1.0" encoding="x-y"?><opml><outline xmlUrl="http://a/é"/></opml>`, []string{"http://a/é"}},
 		{"a byte order mark", "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"UTF-8\"?><opml><outline xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
 		{"broken UTF-8 and control characters elsewhere", "<opml><outline text='\xff\x01' xmlUrl='http://a/'/></opml>", []string{"http://a/"}},
+		{"references to nothing", "<opml><outline text='&#27;&x;' xmlUrl='http://a/&x;'/><outline xmlUrl='http://b/&#27;'/></opml>", []string{"http://a/&x;"}},
 		{"broken UTF-8 in a URL", "<opml><outline xmlUrl='http://a/\xff'/><outline xmlUrl='http://b/'/></opml>", []string{"http://b/"}},
 		{"a folder with an empty URL", `<opml><outline xmlUrl=""><outline xmlUrl="http://a/"/></outline></opml>`, []string{"http://a/"}},
 		{"elements that are not closed", `<opml><body><outline><outline xmlUrl="http://a/"></body></opml>`, []string{"http://a/"}},

@@ -38,7 +38,6 @@ func read(in []byte) (*document, []outline, error) {
 	// token of package xml does not say where in the document its attributes are.
 	dec := xml.NewDecoder(bytes.NewReader(masked(doc.text)))
 	dec.Strict = false
-	dec.Entity = xml.HTMLEntity
 	dec.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
 		doc.setCharset(label)
 		return r, nil
@@ -76,13 +75,13 @@ func read(in []byte) (*document, []outline, error) {
 }
 
 // masked is a copy of a text for the XML decoder, of the same length: characters
-// outside of ASCII and control characters, which it would decode or refuse, are
-// letters there. All encodings in which the text may be have ASCII's <, >, quotes
-// and & for nothing else.
+// outside of ASCII, control characters and references, which it would decode or
+// refuse, are letters there. All encodings in which the text may be have ASCII's <,
+// > and quotes for nothing else.
 func masked(text []byte) []byte {
 	mask := bytes.Clone(text)
 	for i, c := range mask {
-		if c >= 0x7f || c < ' ' && c != '\t' && c != '\n' && c != '\r' {
+		if c >= 0x7f || c == '&' || c < ' ' && c != '\t' && c != '\n' && c != '\r' {
 			mask[i] = 'x'
 		}
 	}

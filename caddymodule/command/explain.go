@@ -6,20 +6,21 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
 	"github.com/feedpollard/pollard/upstream"
@@ -32,13 +33,19 @@ func explainCommand() *cobra.Command {
 		Short: "Explains when a feed would be polled next, and why",
 		Long: `Explains what a feed says about polling it, and when the next poll would be.
 
-A URL is asked once. A file (or - for the standard input) is taken as the body of
-an answer that the flags describe. With a status other than 200, it is the version
-that was served before.
+The running instance is asked about a URL first: where it knows the feed, it says
+why the feed waits, and nothing is polled. Otherwise the URL is polled once, and
+the explanation is what an instance would make of the answer.
 
-Without --config the default rules hold, otherwise those that the Caddyfile has
-for the URL; for a file, those for the URL that the feed gives as its own.`,
+A file (or - for the standard input) is taken as the body of an answer that the
+flags describe. With a status other than 200, it is the version that was served
+before.
+
+With --config no instance is asked, and the rules are those that the Caddyfile has
+for the URL; for a file, those for the URL that the feed gives as its own. Without
+it the default rules hold.`,
 		Example: `  pollard feeds explain https://example.com/feed.xml
+  pollard feeds explain example.com/feed.xml --config /etc/pollard/Caddyfile
   pollard feeds explain feed.xml --header 'Cache-Control: max-age=7200'
   pollard feeds explain feed.xml --status 503 --header 'Retry-After: 3600' --json`,
 		Args: exactArgs(1, "one file or URL"),
@@ -51,7 +58,7 @@ for the URL; for a file, those for the URL that the feed gives as its own.`,
 	flags.IntVar(&o.status, "status", http.StatusOK, "the status of the answer that a file is the body of")
 	flags.StringArrayVar(&o.headers, "header", nil, "a header field of that answer, as 'Name: value'; repeatable")
 	flags.StringVar(&o.config, "config", "", "a Caddyfile (or Caddy's JSON), for its rules")
-	flags.BoolVar(&o.json, "json", false, "print one JSON document")
+	o.addFlags(cmd)
 	return cmd
 }
 
@@ -61,7 +68,7 @@ type explainOptions struct {
 	status  int
 	headers []string
 	config  string
-	json    bool
+	asking
 }
 
 // explanation is the JSON form of what the command prints.
@@ -72,7 +79,10 @@ type explanation struct {
 	Newest   time.Time       `json:"newest,omitzero"`
 	Hints    policy.Hints    `json:"hints"`
 	Decision decisionSummary `json:"decision"`
+	Moves    []policy.Move   `json:"redirects,omitempty"`
 	Problem  string          `json:"problem,omitempty"`
+
+	sentence string // why the next poll is when it is
 }
 
 // decisionSummary is a decision in whole seconds. After a 410 there is neither an
@@ -99,20 +109,23 @@ func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, 
 	if o.status < 100 || o.status > 599 {
 		return wrongUsage("--status %d: expected one from 100 to 599", o.status)
 	}
-	app, err := poller.Resolve(nil)
-	if err != nil {
-		return err
-	}
-	if o.config != "" {
-		if app, err = appOfConfig(o.config); err != nil {
-			return err
-		}
-	}
-	var x subject
-	if isURL(what) {
+	remote := isRemote(what)
+	if remote {
 		if o.status != http.StatusOK || len(header) > 0 {
 			return wrongUsage("--status and --header describe the answer that a file is the body of; %s answers for itself", what)
 		}
+		if o.config == "" && o.now == "" {
+			if known, err := o.explainKnown(ctx, what, out); known || err != nil {
+				return err
+			}
+		}
+	}
+	app, err := o.app()
+	if err != nil {
+		return err
+	}
+	var x subject
+	if remote {
 		x, err = askOrigin(ctx, app, what)
 		if o.now != "" {
 			x.answer.At = now
@@ -133,14 +146,19 @@ func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, 
 	return nil
 }
 
+// app is the app of the configuration given, or one of defaults.
+func (o *explainOptions) app() (*poller.App, error) {
+	if o.config != "" {
+		return appOfConfig(o.config)
+	}
+	return poller.Resolve(nil)
+}
+
 func (o *explainOptions) print(out io.Writer, e explanation, d policy.Decision) error {
 	if !o.json {
 		return e.writeText(out, d)
 	}
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "\t")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(e)
+	return writeJSON(out, e)
 }
 
 // subject is an answer to be explained.
@@ -160,15 +178,7 @@ func (x subject) explain() (explanation, policy.Decision) {
 	}
 	history := x.history.Learn(x.answer, learned, false)
 	d := policy.Decide(x.rules, history, x.answer, x.answer.At, 0)
-	e := explanation{Problem: x.problem, Decision: decisionSummary{Winner: d.Winner, Considered: d.Considered}}
-	if e.Decision.Considered == nil {
-		e.Decision.Considered = []policy.Term{}
-	}
-	if d.Next.Before(policy.Never) {
-		seconds := int64((d.Interval + time.Second - 1) / time.Second)
-		e.Decision.IntervalSeconds = &seconds
-		e.Decision.NextPoll = d.Next.UTC().Add(time.Second - 1).Truncate(time.Second)
-	}
+	e := explanation{Problem: x.problem, Decision: summarize(d), Moves: x.answer.Moves, sentence: x.sentence(d, history)}
 	if doc := x.document; doc != nil {
 		e.Format, e.Version, e.Hints = doc.Format, doc.Version, doc.Hints
 		e.Entries, e.Newest = &doc.Rhythm.Entries, doc.Rhythm.Newest
@@ -179,12 +189,37 @@ func (x subject) explain() (explanation, policy.Decision) {
 	return e, d
 }
 
+// sentence says why the next poll would be when it is.
+func (x subject) sentence(d policy.Decision, history policy.History) string {
+	f := policy.Facts{Now: x.answer.At, Status: x.answer.Status, Failures: history.Failures}
+	if x.answer.Err != nil {
+		f.Error = x.answer.Err.Error()
+	}
+	if u, err := feedurl.Parse(x.answer.URL); err == nil {
+		f.Host = u.Name()
+	}
+	return plain(policy.Sentence(d, f))
+}
+
+func summarize(d policy.Decision) decisionSummary {
+	s := decisionSummary{Winner: d.Winner, Considered: d.Considered}
+	if s.Considered == nil {
+		s.Considered = []policy.Term{}
+	}
+	if d.Next.Before(policy.Never) {
+		seconds := int64((d.Interval + time.Second - 1) / time.Second)
+		s.IntervalSeconds = &seconds
+		s.NextPoll = d.Next.UTC().Add(time.Second - 1).Truncate(time.Second)
+	}
+	return s
+}
+
 // askOrigin polls a URL once. Private addresses may be reached: here it is the
 // operator who asks, not a reader of a gateway.
-func askOrigin(ctx context.Context, app *poller.App, raw string) (subject, error) {
-	feed, err := cache.Canonical(raw)
+func askOrigin(ctx context.Context, app *poller.App, argument string) (subject, error) {
+	feed, err := feedArgument(argument)
 	if err != nil {
-		return subject{}, wrongUsage("%v", err)
+		return subject{}, err
 	}
 	client := upstream.New()
 	defer client.Close()
@@ -215,8 +250,8 @@ func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Read
 	ask := policy.Ask{URL: nowhere}
 	x := subject{rules: app.Rules()}
 	if before, err := document.Read(body, header.Get("Content-Type"), now); err == nil {
-		if self, err := cache.Canonical(before.Hints.Self); err == nil {
-			x.rules = app.RulesFor(self)
+		if self, err := feedurl.Parse(before.Hints.Self); err == nil {
+			x.rules = app.RulesFor(self.String())
 		}
 		if status != http.StatusOK {
 			x.document = before
@@ -293,7 +328,20 @@ func parseHeader(fields []string) (http.Header, error) {
 	return h, nil
 }
 
-func isURL(s string) bool {
-	scheme, _, found := strings.Cut(s, "://")
-	return found && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+// isRemote reports whether an argument names a feed on the web and not a file: a URL,
+// or host.name/path where there is neither such a file nor such a folder.
+func isRemote(argument string) bool {
+	scheme, _, found := strings.Cut(argument, "://")
+	if found {
+		return slices.Contains([]string{"http", "https", "feed"}, strings.ToLower(scheme))
+	}
+	if argument == "-" || strings.HasPrefix(argument, ".") {
+		return false
+	}
+	host, _, found := strings.Cut(argument, "/")
+	if !found || !strings.Contains(host, ".") {
+		return false
+	}
+	_, err := os.Stat(host)
+	return errors.Is(err, fs.ErrNotExist)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
-	"github.com/feedpollard/pollard/caddymodule/refusal"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -27,15 +27,23 @@ func (e explanation) writeText(out io.Writer, d policy.Decision) error {
 
 // writeFeed says what the document is, and what stands in it.
 func (e explanation) writeFeed(b *strings.Builder) {
+	for _, m := range e.Moves {
+		fmt.Fprintf(b, "Redirected (%d) to %s\n", m.Status, plain(feedurl.Redact(m.To)))
+	}
 	switch {
 	case e.Format == "":
-		fmt.Fprintf(b, "Problem: %s\n", e.Problem)
+		fmt.Fprintf(b, "Problem: %s\n", plain(e.Problem))
 		return
 	case e.Newest.IsZero():
 		fmt.Fprintf(b, "%s, %s, without usable dates.\n", e.formatName(), entries(*e.Entries))
 	default:
 		fmt.Fprintf(b, "%s, %s, the newest of %s.\n", e.formatName(), entries(*e.Entries), e.Newest.Format(time.RFC3339))
 	}
+	e.writeHints(b)
+}
+
+// writeHints lists what the document says about polling.
+func (e explanation) writeHints(b *strings.Builder) {
 	facts := e.hintFacts()
 	if len(facts) == 0 {
 		fmt.Fprint(b, "\nThe document says nothing about polling.\n")
@@ -70,7 +78,7 @@ type fact struct{ name, value, meaning string }
 func (e explanation) hintFacts() (facts []fact) {
 	h := e.Hints
 	add := func(name, value, meaning string) {
-		facts = append(facts, fact{name, refusal.OneLine(value), meaning})
+		facts = append(facts, fact{name, plain(value), meaning})
 	}
 	if h.TTL != nil {
 		add("ttl", fmt.Sprint(*h.TTL), "minutes for which a copy is good")
@@ -123,7 +131,7 @@ func (e explanation) writeConsidered(b *strings.Builder) {
 		}
 		remarks := hintMeaning(t.Hint)
 		if t.Raw != "" {
-			remarks = join("; ", remarks, fmt.Sprintf("given: %s", refusal.OneLine(t.Raw)))
+			remarks = join("; ", remarks, fmt.Sprintf("given: %s", plain(t.Raw)))
 		}
 		fmt.Fprintf(table, "%s %s\t%s\t%s\n", mark, t.Hint, length, join("; ", remarks, t.Note))
 	}
@@ -137,18 +145,13 @@ func join(sep, a, b string) string {
 	return a + sep + b
 }
 
-// writeDecision says when the next poll is.
+// writeDecision says when the next poll is, and why.
 func (e explanation) writeDecision(b *strings.Builder, d policy.Decision) {
-	if e.Decision.IntervalSeconds == nil {
-		fmt.Fprint(b, "\nNext poll: never, as the origin says that the feed is gone. `feeds refresh` tries again.\n")
-		return
+	fmt.Fprintf(b, "\n%s\n", e.sentence)
+	if e.Decision.IntervalSeconds != nil {
+		fmt.Fprintf(b, "Next poll: %s, %s after this answer.\n",
+			e.Decision.NextPoll.Format(time.RFC3339), config.FormatDuration(d.Interval.Round(time.Second)))
 	}
-	fmt.Fprintf(b, "\nNext poll: %s, %s after this answer, because of %s",
-		e.Decision.NextPoll.Format(time.RFC3339), config.FormatDuration(d.Interval.Round(time.Second)), d.Winner)
-	if meaning := hintMeaning(d.Winner); meaning != "" {
-		fmt.Fprintf(b, " (%s)", meaning)
-	}
-	fmt.Fprint(b, ".\n")
 }
 
 // hintMeaning says in a few words what a term of a decision is, "" for one that is

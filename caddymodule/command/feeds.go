@@ -1,12 +1,15 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is the command feeds of the command line.
+// Package command is the command feeds of the command line. Some of its commands ask
+// the running instance through the admin API; the others need none.
 package command
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
@@ -23,8 +26,11 @@ func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "feeds",
 		Usage: "<command>",
-		Short: "Explains how feeds are polled",
-		Long: `Explains how feeds are polled. Each command has its own help.
+		Short: "Lists, explains and checks feeds",
+		Long: `Lists, explains and checks feeds. Each command has its own help.
+
+list, show, refresh, forget and readers ask the running instance through Caddy's
+admin endpoint; explain does where it can.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		CobraFunc: func(feeds *cobra.Command) {
@@ -36,7 +42,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 				return usageError(cmd, fmt.Errorf("unknown command %q: see `feeds --help`", args[0]))
 			}
 			feeds.SetFlagErrorFunc(usageError)
-			feeds.AddCommand(explainCommand(), replayCommand())
+			feeds.SetHelpTemplate(feeds.HelpTemplate()) // not Caddy's, which points to its own documentation
+			feeds.DisableFlagsInUseLine = true
+			feeds.AddCommand(
+				listCommand(), showCommand(), refreshCommand(), forgetCommand(), readersCommand(),
+				explainCommand(), opmlCommand(), replayCommand(),
+			)
 		},
 	})
 }
@@ -76,10 +87,25 @@ func exactArgs(n int, expected string) cobra.PositionalArgs {
 
 func usageError(cmd *cobra.Command, err error) error { return exit(cmd, exitUsage, err) }
 
-// exit returns the error that makes Caddy's main function end with a code. Only
-// Caddy's own wrapper can make it.
+// exit tells of an error in one line on the standard error, and returns the error
+// that makes Caddy's main function end with the code. Only Caddy's own wrapper can
+// make one for codes above 1.
 func exit(cmd *cobra.Command, code int, err error) error {
-	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) {
-		return code, err
-	})(cmd, nil)
+	if err == nil {
+		return nil
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "pollard: %s\n", plain(err.Error()))
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if code == exitFailed {
+		return err
+	}
+	return caddycmd.WrapCommandFuncForCobra(func(caddycmd.Flags) (int, error) { return code, nil })(cmd, nil)
+}
+
+// writeJSON prints one JSON document.
+func writeJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "\t")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
 }

@@ -5,7 +5,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -94,10 +93,7 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 	if !o.json {
 		err = report.WriteText(out)
 	} else {
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "\t")
-		enc.SetEscapeHTML(false)
-		err = enc.Encode(report)
+		err = writeJSON(out, report)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
@@ -157,16 +153,6 @@ func openLog(path string, stdin io.Reader) (io.ReadCloser, int64, error) {
 		return f, 0, nil
 	}
 	return f, info.Size(), nil
-}
-
-// isTerminal reports whether a person watches what is written.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // progress shows how far a replay has come: in place on a terminal, in lines of

@@ -8,9 +8,17 @@ import (
 	"strings"
 )
 
-// Version returns the version of this module in the running binary, "dev" where
-// it was built from a working tree.
+// version is set by those who build packages:
+//
+//	go build -ldflags '-X github.com/feedpollard/pollard/caddymodule/poller.version=1.2.3' ./cmd/pollard
+var version string
+
+// Version returns the version of this module in the running binary: the linker's, or
+// else the one that the Go command has found, or "dev".
 func Version() string {
+	if version != "" {
+		return strings.TrimPrefix(version, "v")
+	}
 	const module = "github.com/feedpollard/pollard"
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

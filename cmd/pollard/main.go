@@ -16,5 +16,6 @@ import (
 
 func main() {
 	caddy.CustomBinaryName = "pollard"
+	caddy.CustomLongDescription = description
 	caddycmd.Main()
 }

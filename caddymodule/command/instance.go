@@ -1,0 +1,202 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/feedpollard/pollard/feedurl"
+)
+
+// connectTimeout is how long the admin endpoint has to accept a connection.
+const connectTimeout = 3 * time.Second
+
+// asking are the flags of commands that ask a running instance.
+type asking struct {
+	address string
+	json    bool
+}
+
+func (a *asking) addFlags(cmd *cobra.Command) {
+	a.addAddress(cmd)
+	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
+}
+
+func (a *asking) addAddress(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.address, "address", "", "address of the running instance's admin endpoint; default: "+caddy.DefaultAdminListen)
+}
+
+// instance is a running Pollard, seen through Caddy's admin endpoint.
+type instance struct {
+	address string // for people
+	origin  string
+	client  *http.Client
+}
+
+// instance prepares to ask the running instance, without connecting to it.
+func (a *asking) instance() (*instance, error) {
+	address := cmp.Or(a.address, caddy.DefaultAdminListen)
+	parsed, err := caddy.ParseNetworkAddressWithDefaults(address, "tcp", 2019)
+	if err != nil || parsed.PortRangeSize() > 1 || parsed.IsFdNetwork() {
+		return nil, wrongUsage("--address %q: expected one such as %s or unix//run/pollard/admin.sock", address, caddy.DefaultAdminListen)
+	}
+	i := &instance{address: address, origin: "http://" + parsed.JoinHostPort(0)}
+	target := parsed.JoinHostPort(0)
+	if parsed.IsUnixNetwork() {
+		i.origin = "http://127.0.0.1"                // Caddy accepts no other host on a socket
+		target, _, _ = strings.Cut(parsed.Host, "|") // behind it are the socket's permissions
+	}
+	dialer := net.Dialer{Timeout: connectTimeout}
+	i.client = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, parsed.Network, target)
+		},
+	}}
+	return i, nil
+}
+
+// errNoInstance reports that nothing accepts connections at the address.
+var errNoInstance = errors.New("no running instance")
+
+// refused is an error that the instance answered with.
+type refused struct {
+	status  int
+	message string
+}
+
+func (e *refused) Error() string { return e.message }
+
+// do sends one request about a feed; an empty one stands for all of them. The body
+// of the answer is to be closed.
+func (i *instance) do(ctx context.Context, method, path, feed string) (*http.Response, error) {
+	target := i.origin + path
+	if feed != "" {
+		target += "?url=" + url.QueryEscape(feed)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Origin", i.origin) // Caddy checks it
+	resp, err := i.client.Do(r)
+	if err != nil {
+		if opErr, ok := errors.AsType[*net.OpError](err); ok && opErr.Op == "dial" {
+			return nil, fmt.Errorf("%w at %s (%w): start one with `pollard run`, or give its admin endpoint with --address", errNoInstance, i.address, cause(opErr))
+		}
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // the URL in it says nothing new
+		}
+		return nil, fmt.Errorf("asking the instance at %s: %w", i.address, err)
+	}
+	if resp.StatusCode < 400 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, i.refusal(resp)
+}
+
+// cause is what the system said.
+func cause(err error) error {
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
+		return number
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return os.ErrDeadlineExceeded
+	}
+	return err
+}
+
+func (i *instance) refusal(resp *http.Response) error {
+	var answer struct {
+		Error string `json:"error"`
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // half a message is better than none
+	switch err := json.Unmarshal(body, &answer); {
+	case err != nil && resp.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("%s is a Caddy without Pollard", i.address)
+	case err != nil || answer.Error == "":
+		return fmt.Errorf("the instance at %s answered %s", i.address, resp.Status)
+	}
+	return &refused{resp.StatusCode, answer.Error}
+}
+
+// doFeed sends a request about the feed that a person named. Where the instance
+// does not know it, it may know the feed of the gateway's address that was given.
+func (i *instance) doFeed(ctx context.Context, method, path, argument string) (*http.Response, error) {
+	feed, err := feedArgument(argument)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := i.do(ctx, method, path, feed)
+	inner, ok := innerURL(feed)
+	if !ok || !isUnknown(err) {
+		return resp, err
+	}
+	if other, err := i.do(ctx, method, path, inner); err == nil {
+		return other, nil
+	}
+	return nil, err
+}
+
+// isUnknown reports whether the instance does not know the feed.
+func isUnknown(err error) bool {
+	r, ok := errors.AsType[*refused](err)
+	return ok && r.status == http.StatusNotFound
+}
+
+// feedArgument is the URL that a person means: without a scheme, https.
+func feedArgument(argument string) (string, error) {
+	raw := argument
+	if !strings.Contains(raw, ":/") && !strings.HasPrefix(strings.ToLower(raw), "feed:") {
+		raw = "https://" + raw
+	}
+	u, err := feedurl.Parse(raw)
+	if err != nil {
+		return "", wrongUsage("%q is %v", argument, err)
+	}
+	return u.String(), nil
+}
+
+// innerURL is the URL within the address of a feed at a gateway.
+func innerURL(address string) (string, bool) {
+	for _, scheme := range []string{"/https://", "/http://"} {
+		if i := strings.Index(address, scheme); i > 0 {
+			return address[i+1:], true
+		}
+	}
+	return "", false
+}
+
+// decodeJSON reads the one JSON document of an answer.
+func decodeJSON(resp *http.Response, into any) error {
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("reading the instance's answer: %w", err)
+	}
+	return nil
+}
+
+// copyJSON prints the answer as it is.
+func copyJSON(out io.Writer, resp *http.Response) error {
+	defer resp.Body.Close()
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		return fmt.Errorf("passing on the instance's answer: %w", err)
+	}
+	return nil
+}

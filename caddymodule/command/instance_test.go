@@ -1,0 +1,171 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	_ "github.com/feedpollard/pollard/caddymodule/gateway"
+
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/readers"
+)
+
+const anyGateway = `http://feeds.test {
+	bind void/feeds
+	feed_gateway {
+		clients any
+	}
+}`
+
+// runInstance runs a test on an instance that knows a feed. polls counts the requests
+// that its origin has had.
+func runInstance(t *testing.T, run func(t *testing.T, address, feed string, polls *atomic.Int64)) {
+	t.Helper()
+	var polls atomic.Int64
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		polls.Add(1)
+		w.Header().Set("Content-Type", "application/rss+xml")
+		w.Header().Set("Cache-Control", "max-age=7200")
+		w.Write([]byte(stage.Sample))
+	}))
+	defer origin.Close()
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
+		feed := origin.URL + "/feed.xml"
+		stage.WantBody(t, "the gateway", s.Get("http://feeds.test/"+feed), http.StatusOK, "<rss")
+		run(t, address, feed, &polls)
+	})
+}
+
+func TestCommandsOfAnInstance(t *testing.T) {
+	runInstance(t, func(t *testing.T, address, feed string, polls *atomic.Int64) {
+		for _, tt := range []struct {
+			name string
+			cmd  func() *cobra.Command
+			args []string
+			code int
+			want []string // in what is printed, or told where the code is not 0
+		}{
+			{"list", listCommand, nil, exitDone, []string{"fresh    in 1h      max-age        200", feed, "1 feed: 1 fresh."}},
+			{"show", showCommand, []string{feed}, exitDone, []string{feed, "Fresh. The site says that its answer is good until", "200, new", "the 1st", "* max-age"}},
+			{"show by the gateway's address", showCommand, []string{"http://feeds.test/~secret/" + feed}, exitDone, []string{feed + "\nFresh."}},
+			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
+			{"show what is no URL", showCommand, []string{"ftp://blog.example/feed"}, exitUsage, []string{"pollard: \"ftp://blog.example/feed\" is not a feed URL"}},
+			{"show nothing", showCommand, nil, exitUsage, []string{"pollard: expected the URL of one feed"}},
+			{"explain", explainCommand, []string{feed}, exitDone, []string{"Fresh. The site says", "(Cache-Control: max-age=7200)"}},
+			{"refresh too early", refreshCommand, []string{feed}, exitFailed, []string{"pollard: "}},
+			{"readers", readersCommand, nil, exitDone, []string{"FreshRSS", "too few requests", "1 requests, "}},
+			{"readers of a feed", readersCommand, []string{feed}, exitDone, []string{"FreshRSS"}},
+			{"readers of two", readersCommand, []string{feed, feed}, exitUsage, []string{"pollard: expected at most"}},
+			{"forget", forgetCommand, []string{feed}, exitDone, []string{"Forgotten.\n"}},
+			{"list nothing", listCommand, nil, exitDone, []string{"No feeds"}},
+			{"no instance", listCommand, []string{"--address", "unix//nonexistent/admin.sock"}, exitFailed, []string{"pollard: no running instance at unix//nonexistent/admin.sock (no such file or directory): start one with `pollard run`"}},
+			{"no address", listCommand, []string{"--address", "a:1-2"}, exitUsage, []string{"pollard: --address \"a:1-2\": expected one such as"}},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				out, told, code := runWithErrors(t, tt.cmd(), "", append([]string{"--address", address}, tt.args...)...)
+				if code != exitDone {
+					if out != "" || strings.Count(told, "\n") != 1 {
+						t.Errorf("printed %q and told %q", out, told)
+					}
+					out = told
+				}
+				if code != tt.code {
+					t.Errorf("exit code %d, want %d", code, tt.code)
+				}
+				for _, want := range tt.want {
+					if !strings.Contains(out, want) {
+						t.Errorf("%q is not in\n%s", want, out)
+					}
+				}
+			})
+		}
+		if n := polls.Load(); n != 1 {
+			t.Errorf("the origin had %d requests, want the one of the gateway", n)
+		}
+	})
+}
+
+func TestCommandsOfAnInstanceAsJSON(t *testing.T) {
+	runInstance(t, func(t *testing.T, address, feed string, polls *atomic.Int64) {
+		decode := func(cmd *cobra.Command, into any, args ...string) {
+			t.Helper()
+			out, told, code := runWithErrors(t, cmd, "", append([]string{"--json", "--address", address}, args...)...)
+			if err := json.Unmarshal([]byte(out), into); err != nil || code != exitDone || told != "" {
+				t.Fatalf("exit code %d, %v, %s: %s", code, err, told, out)
+			}
+		}
+		var list []account
+		if decode(listCommand(), &list); len(list) != 1 || list[0].URL != feed || list[0].Winner != "max-age" {
+			t.Errorf("list: %+v", list)
+		}
+		var one account
+		if decode(showCommand(), &one, feed); one.URL != feed || one.State != "fresh" {
+			t.Errorf("show: %+v", one)
+		}
+		var e explanation
+		decode(explainCommand(), &e, feed)
+		if e.Format != "rss" || *e.Entries != 1 || e.Decision.Winner != "max-age" || *e.Decision.IntervalSeconds != 7200 || e.Problem != "" {
+			t.Errorf("explain: %+v", e)
+		}
+		var report readers.Report
+		if decode(readersCommand(), &report, feed); len(report.Families) != 1 {
+			t.Errorf("readers: %+v", report)
+		}
+		var forgotten map[string]bool
+		if decode(forgetCommand(), &forgotten, feed); !forgotten["forgotten"] {
+			t.Errorf("forget: %v", forgotten)
+		}
+		if decode(listCommand(), &list); len(list) != 0 {
+			t.Errorf("list at the end: %+v", list)
+		}
+		// What the instance does not know, explain asks the origin about.
+		if decode(explainCommand(), &e, feed+"?another"); e.Version != "2.0" || polls.Load() != 2 {
+			t.Errorf("explain after %d polls: %+v", polls.Load(), e)
+		}
+	})
+}
+
+// An instance may be older or newer, something else may listen there, and what it
+// knows comes from strangers.
+func TestCommandsOfAStrangeInstance(t *testing.T) {
+	hostile := `[{"url":"https://ann:s3cret@a.example/\u001b[31mfeed","state":"failing\u009b","next_poll":"2026-11-21T08:00:00Z","last_poll":"2026-11-21T07:00:00Z",` +
+		`"winner":"\u202eback-off","considered":[],"last_failure":"dns\r\n","novelty":{"a":1}}]`
+	for _, tt := range []struct {
+		name   string
+		status int
+		body   string
+		code   int
+		want   string
+	}{
+		{"hostile texts", 200, hostile, exitDone, "https://***@a.example/ [31mfeed"},
+		{"half of a list", 200, strings.TrimSuffix(hostile, "]"), exitFailed, "pollard: reading the list of feeds: "},
+		{"not JSON", 200, "hello", exitFailed, "pollard: reading the list of feeds: "},
+		{"a Caddy without Pollard", 404, "404 page not found\n", exitFailed, "is a Caddy without Pollard\n"},
+		{"without a poller", 503, `{"error":"no feed poller is running"}`, exitFailed, "pollard: no feed poller is running\n"},
+		{"an error page", 502, "<html>", exitFailed, "answered 502 Bad Gateway\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(tt.status)
+				w.Write([]byte(tt.body))
+			}))
+			defer server.Close()
+			out, told, code := runWithErrors(t, listCommand(), "", "--address", strings.TrimPrefix(server.URL, "http://"))
+			if code != tt.code || !strings.Contains(out+told, tt.want) {
+				t.Errorf("exit code %d, %q is not in %q", code, tt.want, out+told)
+			}
+			if strings.ContainsAny(out+told, "\x1b\u009b\u202e\r") || strings.Contains(out+told, "s3cret") {
+				t.Errorf("printed %q", out+told)
+			}
+		})
+	}
+}

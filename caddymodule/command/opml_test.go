@@ -1,0 +1,94 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const subscriptions = `<opml version="1.0"><body>
+<outline text="News"><outline text="A" xmlUrl="https://a.example/feed?x=1&amp;y" private="1"/></outline>
+<outline text="B" xmlUrl="http://bob:s3cret@b.example/"/><outline text="C" xmlUrl="exec:~/bin/&#155;feed"/>
+</body></opml>
+`
+
+func TestOPMLCommand(t *testing.T) {
+	file := write(t, "in.opml", subscriptions)
+	there, told, code := runWithErrors(t, opmlCommand(), "", file, "--gateway", "https://feeds.example.com", "--token", "s3same")
+	want := strings.NewReplacer("https://a", "https://feeds.example.com/~s3same/https://a", "http://bob", "https://feeds.example.com/~s3same/http://bob").Replace(subscriptions)
+	if code != exitDone || there != want {
+		t.Errorf("exit code %d:\n%s\nwant\n%s", code, there, want)
+	}
+	if told != "2 changed, 1 left as they are\n  exec:~/bin/�feed\n" {
+		t.Errorf("told %q", told)
+	}
+	back, told, code := runWithErrors(t, opmlCommand(), there, "-", "--gateway", "https://Feeds.Example.com:443/", "--direct")
+	if code != exitDone || back != subscriptions || !strings.HasPrefix(told, "2 changed, 1 left") {
+		t.Errorf("exit code %d, %s:\n%s", code, told, back)
+	}
+}
+
+func TestOPMLCommandFails(t *testing.T) {
+	file := write(t, "in.opml", subscriptions)
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		told string
+	}{
+		{"nothing", nil, exitUsage, "pollard: expected one subscription list, got 0 arguments\n"},
+		{"no gateway", []string{file}, exitUsage, "pollard: --gateway is missing: give the URL of the gateway, such as http://feeds.home.arpa\n"},
+		{"a gateway without a scheme", []string{file, "--gateway", "feeds.home.arpa"}, exitUsage, "pollard: --gateway \"feeds.home.arpa\": not a feed URL: it must begin with http:// or https://, as in http://feeds.home.arpa\n"},
+		{"no such file", []string{file + "x", "--gateway", "http://g"}, exitFailed, "pollard: open " + file + "x: no such file or directory\n"},
+		{"no OPML", []string{"-", "--gateway", "http://g"}, exitFailed, "pollard: reading -: not OPML: XML syntax error on line 1: unexpected EOF\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, told, code := runWithErrors(t, opmlCommand(), "<rss", tt.args...)
+			if code != tt.code || out != "" || told != tt.told {
+				t.Errorf("exit code %d, printed %q, told %q, want %q", code, out, told, tt.told)
+			}
+		})
+	}
+}
+
+// A real reader imports what was rewritten.
+func TestOPMLCommandWithNewsboat(t *testing.T) {
+	newsboat, err := exec.LookPath("newsboat")
+	if err != nil {
+		t.Skip("newsboat is not installed")
+	}
+	dir := t.TempDir()
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command(newsboat, append([]string{"-C", os.DevNull, "-u", filepath.Join(dir, "urls"), "-c", filepath.Join(dir, "cache")}, args...)...)
+		cmd.Env = append(os.Environ(), "HOME="+dir)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("newsboat %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	const feeds = "https://a.example/feed?x=1&y=2 News\nhttp://b.example/%C3%A9.rss\n"
+	if err := os.WriteFile(filepath.Join(dir, "urls"), []byte(feeds), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	there, code := runCommand(t, opmlCommand(), run("-e"), "-", "--gateway", "http://feeds.home.arpa")
+	if code != exitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "urls"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("-i", write(t, "gateway.opml", there))
+	urls, err := os.ReadFile(filepath.Join(dir, "urls"))
+	for _, want := range []string{"http://feeds.home.arpa/https://a.example/feed?x=1&y=2", "http://feeds.home.arpa/http://b.example/%C3%A9.rss"} {
+		if err != nil || !strings.Contains(string(urls), want) {
+			t.Errorf("%v, %s is not in\n%s", err, want, urls)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/feedpollard/pollard/readers"
+)
+
+func readersCommand() *cobra.Command {
+	var o asking
+	cmd := &cobra.Command{
+		Use:   "readers [<URL>]",
+		Short: "Shows who asks the running instance for feeds, how often and how well",
+		Long: `Shows who asks the running instance for feeds, or for one feed: requests and bytes,
+the share of conditional requests, the usual time between two, and a score from A
+to F with its reasons. Readers of one kind are one line; --json has each by itself.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError(cmd, fmt.Errorf("expected at most the URL of one feed, got %d arguments", len(args)))
+			}
+			return nil
+		},
+		RunE: run(func(cmd *cobra.Command, args []string) error {
+			return o.readers(cmd.Context(), args, cmd.OutOrStdout())
+		}),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (o *asking) readers(ctx context.Context, feed []string, out io.Writer) error {
+	i, err := o.instance()
+	if err != nil {
+		return err
+	}
+	var resp *http.Response
+	if len(feed) > 0 {
+		resp, err = i.doFeed(ctx, http.MethodGet, "/pollard/readers", feed[0])
+	} else {
+		resp, err = i.do(ctx, http.MethodGet, "/pollard/readers", "")
+	}
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return copyJSON(out, resp)
+	}
+	var report readers.Report
+	if err := decodeJSON(resp, &report); err != nil {
+		return err
+	}
+	return writeReaders(out, report)
+}
+
+func writeReaders(out io.Writer, report readers.Report) error {
+	if len(report.Families) == 0 {
+		_, err := fmt.Fprintln(out, "No readers: nobody has asked yet.")
+		return err
+	}
+	t := newTable(out, column{"SCORE", 5, false}, column{"REQUESTS", 9, true}, column{"BYTES", 8, true},
+		column{"CONDITIONAL", 11, true}, column{"EVERY", 5, true}, column{"READER", 24, false}, column{title: "WHY"})
+	for _, row := range report.Families {
+		every := "-"
+		if row.MedianGap > 0 {
+			every = span(time.Duration(row.MedianGap) * time.Second)
+		}
+		t.row(row.Score, humanize.Comma(row.Requests), humanize.IBytes(uint64(max(row.Bytes, 0))),
+			fmt.Sprintf("%.0f %%", 100*row.ShareConditional), every,
+			cut(cmp.Or(plain(row.Family), "(no name)"), 24), plain(strings.Join(row.Reasons, "; ")))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	total := report.Total
+	_, err := fmt.Fprintf(out, "\n%s requests, %s sent, %.0f %% conditional.\n",
+		humanize.Comma(total.Requests), humanize.IBytes(uint64(max(total.Bytes, 0))), 100*total.ShareConditional)
+	return err
+}

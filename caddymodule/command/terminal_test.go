@@ -1,0 +1,66 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestTableFitsTheTerminal(t *testing.T) {
+	const url = "https://a-very-long-name-of-a-host.example/with/a/path/that/goes/on/and/on/feed.xml"
+	for _, tt := range []struct {
+		columns string
+		widest  int // columns; 0: any number
+		want    string
+	}{
+		{"", 0, url},
+		{"60", 60, "https://a-very-long-name-of-a-h…/and/on/feed.xml"},
+		{"10", 12 + minLast, "https://a-ve…eed.xml"},
+		{"wide", 0, url},
+	} {
+		t.Run("COLUMNS="+tt.columns, func(t *testing.T) {
+			t.Setenv("COLUMNS", tt.columns)
+			var b bytes.Buffer
+			table := newTable(&b, column{"STATE", 5, false}, column{"N", 3, true}, column{title: "FEED"})
+			table.row("fresh", "7", url)
+			if err := table.flush(); err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(b.String(), "\n")
+			if lines[0] != "STATE    N  FEED" || lines[1] != "fresh    7  "+tt.want {
+				t.Errorf("got\n%swant\n%s", b.String(), tt.want)
+			}
+			if n := utf8.RuneCountInString(lines[1]); tt.widest > 0 && n != tt.widest {
+				t.Errorf("%d columns, want %d", n, tt.widest)
+			}
+		})
+	}
+}
+
+func TestSpans(t *testing.T) {
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		in         time.Duration
+		ago, until string
+	}{
+		{0, "0s ago", "now"},
+		{59 * time.Second, "59s ago", "in 59s"},
+		{90 * time.Minute, "1h ago", "in 1h"},
+		{47 * time.Hour, "47h ago", "in 47h"},
+		{10 * 24 * time.Hour, "10d ago", "in 10d"},
+		{-time.Hour, "0s ago", "now"},
+	} {
+		if got := fmt.Sprint(ago(now.Add(-tt.in), now), ", ", until(now.Add(tt.in), now)); got != tt.ago+", "+tt.until {
+			t.Errorf("%v: got %s, want %s, %s", tt.in, got, tt.ago, tt.until)
+		}
+	}
+	if got := ago(time.Time{}, now) + ", " + until(time.Time{}, now); got != "-, never" {
+		t.Errorf("the zero time: %s", got)
+	}
+}
