@@ -71,6 +71,13 @@ func TestPartialContent(t *testing.T) {
 			{body: digits, has: []string{"Content-Length: 10", "-Content-Range"}}, // it is whole now
 			{send: rangeOf("-2"), status: 206, body: "89"},
 		},
+		"combined, and asked for in part again": {
+			first,
+			{send: rangeOf("5-8"), origin: partial(5, 8, fresh...), shared: true, status: 206, body: "5678"},
+			{after: time.Minute, send: rangeOf("2-3"), origin: partial(2, 3, fresh...), shared: true, status: 206, body: "23"},
+			{send: rangeOf("2-3"), status: 206, body: "23"},
+			{send: rangeOf("2-8"), status: 206, body: "2345678"},
+		},
 		// RFC 9110 section 15.3.7.3.
 		"not combined with another version": {
 			first,

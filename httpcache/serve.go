@@ -40,14 +40,17 @@ func (c *Cache) Serve(w http.ResponseWriter, r *http.Request, t Target) error {
 	}
 	now := time.Now()
 	stored := c.store.get(t.Key)
-	e, part := stored.find(r), stored.findPart(r)
+	e, part := stored.find(r), (*entry)(nil)
+	if e == nil {
+		part = stored.findPart(r)
+	}
 	if known := cmp.Or(e, part); known != nil && !known.rules.explicit && hasCredentials(r) {
 		return x.own(fwdRequest) // nobody has said that it is good for this reader, too
 	}
 	switch {
 	case e != nil && e.reusable(now):
 		return x.reply(e, cacheStatus{entry: e})
-	case e == nil && part != nil && part.reusable(now) && part.covers(r):
+	case part != nil && part.reusable(now) && part.covers(r):
 		return x.replyPart(part, now)
 	case e != nil && e.reusableWhileRevalidating(now):
 		x.refresh(stored, e)

@@ -113,6 +113,12 @@ func TestCredentials(t *testing.T) {
 			{send: []string{"Authorization: x"}, origin: says(200, "x's", fresh), own: true, body: "x's"},
 			{origin: says(200, "public", fresh), shared: true, body: "public"}, // says nothing of others
 		},
+		"a login that takes nothing from others": {
+			{origin: says(200, "public", fresh, "ETag: \"e\""), shared: true, body: "public"},
+			{after: time.Minute, send: []string{"Authorization: x"}, origin: says(200, "x's", "Cache-Control: private"), shared: true, body: "x's"},
+			{send: []string{"Authorization: x"}, origin: says(200, "x's", "Cache-Control: private"), own: true, body: "x's"},
+			{origin: says(304, ""), shared: true, sees: []string{"If-None-Match: \"e\""}, body: "public"},
+		},
 		"what could not be shared is fetched for all once it can": {
 			{origin: says(200, "a", "Cache-Control: no-store"), shared: true, body: "a"},
 			{origin: says(200, "b", "Cache-Control: private"), own: true, body: "b"},
@@ -370,6 +376,12 @@ func TestTooLargeIsRemembered(t *testing.T) {
 			{origin: unsized(large, fresh, "ETag: \"2\""), own: true, body: large},
 			{origin: unsized(large, fresh, "ETag: \"2\""), shared: true, body: large},
 			{origin: unsized(large, fresh, "ETag: \"2\""), own: true, body: large},
+		},
+		"of an unknown size, without validators": {
+			{origin: unsized(large, fresh), shared: true, body: large},
+			{origin: unsized(small, fresh), own: true, body: small}, // it may be another one
+			{origin: unsized(small, fresh), shared: true, body: small},
+			{body: small},
 		},
 		"a range that is too large": {
 			{send: []string{"Range: bytes=0-"}, origin: says(206, large, "Content-Range: bytes 0-2999/3000", fresh), shared: true, sees: []string{"Range: bytes=0-"}, status: 206, body: large},

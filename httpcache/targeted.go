@@ -5,6 +5,7 @@ package httpcache
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/dunglas/httpsfv"
@@ -24,6 +25,14 @@ func controlOf(header http.Header) (control policy.CacheControl, targeted bool) 
 	return policy.ParseCacheControl(header.Values("Cache-Control")), false
 }
 
+// targetedTypes are the types that the arguments of directives have; extensions
+// may have any.
+var targetedTypes = map[string][]string{
+	"max-age": {"number"}, "s-maxage": {"number"}, "stale-while-revalidate": {"number"}, "stale-if-error": {"number"},
+	"no-cache": {"none", "names"}, "private": {"none", "names"},
+	"no-store": {"none"}, "public": {"none"}, "must-revalidate": {"none"}, "proxy-revalidate": {"none"}, "must-understand": {"none"},
+}
+
 // parseTargeted reads a targeted field, a dictionary of structured fields. It is
 // nil where the field is empty or no dictionary, and is to be ignored then (RFC
 // 9213 section 2.1). The same goes for a directive whose value has another type
@@ -36,52 +45,24 @@ func parseTargeted(lines []string) policy.CacheControl {
 	var control policy.CacheControl
 	for _, name := range dictionary.Names() {
 		member, _ := dictionary.Get(name)
-		item, ok := member.(httpsfv.Item)
-		if !ok {
-			return nil
-		}
-		directive := policy.Directive{Name: name}
+		item, _ := member.(httpsfv.Item) // else an inner list
+		directive, has := policy.Directive{Name: name}, ""
 		switch value := item.Value.(type) {
 		case bool:
-			directive.Bare = true
-			if !value || isDuration(name) {
-				return nil
+			if directive.Bare = true; value {
+				has = "none"
 			}
 		case int64:
-			directive.Argument = strconv.FormatInt(value, 10)
-			if !isDuration(name) && isDirective(name) || value < 0 {
-				return nil
+			if directive.Argument = strconv.FormatInt(value, 10); value >= 0 {
+				has = "number"
 			}
 		case string:
-			directive.Argument = value
-			if name != "no-cache" && name != "private" && isDirective(name) {
-				return nil
-			}
-		default:
-			if isDirective(name) {
-				return nil
-			}
+			directive.Argument, has = value, "names"
+		}
+		if types, known := targetedTypes[name]; known && !slices.Contains(types, has) {
+			return nil
 		}
 		control = append(control, directive)
 	}
 	return control
-}
-
-// isDuration reports whether a directive's value is a number of seconds.
-func isDuration(name string) bool {
-	switch name {
-	case "max-age", "s-maxage", "stale-while-revalidate", "stale-if-error":
-		return true
-	}
-	return false
-}
-
-// isDirective reports whether the cache knows a directive; others are extensions,
-// of any type.
-func isDirective(name string) bool {
-	switch name {
-	case "no-store", "no-cache", "private", "public", "must-revalidate", "proxy-revalidate", "must-understand":
-		return true
-	}
-	return isDuration(name)
 }
