@@ -20,11 +20,13 @@ type flights struct {
 	under map[string]*transfer
 }
 
-// join returns the transfer under way for a flight key, or starts one.
-func (f *flights) join(key string, start func() *transfer) (t *transfer, started bool) {
+// join returns the transfer under way for a flight key, or starts one: also where
+// what is under way was asked for before an invalidation.
+func (c *Cache) join(key string, start func() *transfer) (t *transfer, started bool) {
+	f := &c.flights
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if t := f.under[key]; t != nil {
+	if t := f.under[key]; t != nil && !c.store.isVoid(t.watch) {
 		return t, false
 	}
 	t = start()

@@ -83,6 +83,13 @@ func TestInvalidationDuringAFetch(t *testing.T) {
 		go b.serve(request("GET", "/"))
 		synctest.Wait()
 		b.serve(request("POST", "/"))
+		b.requests()
+		go b.serve(request("GET", "/"))
+		synctest.Wait()
+		if len(b.requests()) != 1 {
+			t.Error("who asks after the change waits for what was asked before")
+		}
+		b.serve(request("POST", "/"))
 		time.Sleep(2 * time.Second)
 		b.requests()
 		b.run([]step{{origin: says(200, "new"), asked: true, body: "new"}})

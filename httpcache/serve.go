@@ -99,7 +99,7 @@ func (x *exchange) fetch(stored *resource, e, part *entry) error {
 	if ranged || x.r.Header["Authorization"] != nil || e != nil && stored.alone {
 		return x.finish(x.cache.start(x, f, e, true), e, status)
 	}
-	t, first := x.cache.flights.join(flightKey(x.target.Key, stored, f.Request), func() *transfer {
+	t, first := x.cache.join(flightKey(x.target.Key, stored, f.Request), func() *transfer {
 		return x.cache.start(x, f, e, false)
 	})
 	if first {
@@ -114,7 +114,7 @@ func (x *exchange) refresh(stored *resource, e *entry) {
 		return // the next reader will
 	}
 	f := x.forwardOf(e, nil, false)
-	x.cache.flights.join(flightKey(x.target.Key, stored, f.Request), func() *transfer {
+	x.cache.join(flightKey(x.target.Key, stored, f.Request), func() *transfer {
 		t := x.cache.start(x, f, e, false)
 		x.cache.leave(t)
 		return t
@@ -128,38 +128,41 @@ func (x *exchange) finish(t *transfer, stale *entry, status cacheStatus) error {
 		return x.gone()
 	}
 	status.fwdStatus = t.status
-	if answered, err := x.withoutAnswer(t, stale, status); answered {
-		return err
+	if t.failed() && stale != nil && stale.reusableOnError(time.Now()) {
+		return x.replyStale(stale, status)
 	}
 	status.entry, status.stored = t.judged, t.entry != nil
-	if t.renewed != nil {
-		status.fwdStatus, status.entry = http.StatusNotModified, t.renewed
-		return x.reply(t.renewed, status)
-	}
-	if !x.mayHave(t) {
+	switch {
+	case !x.mayHave(t):
 		x.cache.leave(t)
 		return x.own(status.fwd)
+	case t.err != nil:
+		return unwrap(t.err)
+	case t.renewed != nil:
+		status.fwdStatus, status.entry = http.StatusNotModified, t.renewed
+		return x.reply(t.renewed, status)
 	}
 	return x.relay(t, status)
 }
 
-// mayHave reports whether the answer to a shared fetch is good for the reader who
-// caused it. One that is not for others is, save for a reader with a cookie: his
-// answer may be another.
+// mayHave reports whether the outcome of a shared fetch is good for the reader who
+// caused it. An answer that is not for others is, save for a reader with a cookie:
+// his may be another. So may that of a reader whom nobody in particular is refused.
 func (x *exchange) mayHave(t *transfer) bool {
-	if t.judged == nil {
-		return x.r.Header["Cookie"] == nil
+	anonymous := x.r.Header["Cookie"] == nil
+	switch {
+	case t.renewed != nil:
+		return true
+	case t.judged != nil:
+		return t.judged.selection.matches(x.r) && (anonymous || t.judged.rules.explicit)
 	}
-	return t.judged.selection.matches(x.r) && (t.judged.rules.explicit || x.r.Header["Cookie"] == nil)
+	return t.failed() || anonymous && !t.refused()
 }
 
-// withoutAnswer deals with an origin that failed: something stale may stand in.
-func (x *exchange) withoutAnswer(t *transfer, stale *entry, status cacheStatus) (answered bool, err error) {
-	if t.failed() && stale != nil && stale.reusableOnError(time.Now()) {
-		status.entry, status.detail = stale, "stale-if-error"
-		return true, x.reply(stale, status)
-	}
-	return t.err != nil, unwrap(t.err)
+// replyStale answers with a stale entry in place of an origin that failed.
+func (x *exchange) replyStale(e *entry, status cacheStatus) error {
+	status.entry, status.detail = e, "stale-if-error"
+	return x.reply(e, status)
 }
 
 // await waits until the origin has answered, and passes 1xx answers on. It is
@@ -199,11 +202,13 @@ func (x *exchange) follow(t *transfer, stale *entry, status cacheStatus) error {
 		return x.gone()
 	}
 	status.fwdStatus, status.collapsed = t.status, true
-	if answered, err := x.withoutAnswer(t, stale, status); answered {
-		return err
-	}
-	if !t.shared || !x.mayHave(t) {
+	switch {
+	case t.failed() && stale != nil && stale.reusableOnError(time.Now()):
+		return x.replyStale(stale, status)
+	case t.err == nil && !t.shared, !x.mayHave(t):
 		return x.own(status.fwd)
+	case t.err != nil:
+		return unwrap(t.err)
 	}
 	status.entry = t.entry
 	if t.renewed != nil {
@@ -238,13 +243,26 @@ func (x *exchange) awaitBody(body *capture, patience <-chan time.Time) captureSt
 	}
 }
 
-// failed reports whether the origin gave no answer, or one that counts as none.
-func (t *transfer) failed() bool {
-	if t.err == nil {
-		return isFailure(t.status)
-	}
+// outcome is the status of the answer, or that which an error stands for; 0: none.
+func (t *transfer) outcome() int {
 	var known *OriginError
-	return !errors.As(t.err, &known) || isFailure(known.Status)
+	switch {
+	case t.err == nil:
+		return t.status
+	case errors.As(t.err, &known):
+		return known.Status
+	}
+	return 0
+}
+
+// failed reports whether the origin gave no answer, or one that counts as none.
+func (t *transfer) failed() bool { return t.outcome() == 0 || isFailure(t.outcome()) }
+
+// refused reports whether the origin answered that it wants to know who asks. What
+// has a validator is a page like any other.
+func (t *transfer) refused() bool {
+	status := t.outcome()
+	return (status == http.StatusUnauthorized || status == http.StatusForbidden) && t.header.Get("Etag") == "" && t.header.Get("Last-Modified") == ""
 }
 
 // missKind is why a request went forward (RFC 9211 section 2.2).

@@ -128,6 +128,41 @@ func TestCredentials(t *testing.T) {
 			{body: "e"},
 		},
 	})
+	// A reader whom the origin knows by his address is not refused with the others.
+	for name, refusal := range map[string]func(*http.Request) (*http.Response, error){
+		"403": says(403, "no"), "401": says(401, "no"), "an error": fails(&OriginError{403, errors.New("no")}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, b *bench) {
+				b.origin(func(r *http.Request) (*http.Response, error) {
+					if r.RemoteAddr == "192.0.2.1:1" {
+						return says(200, "for insiders")(r)
+					}
+					return refusal(r)
+				})
+				r := request("GET", "/")
+				r.RemoteAddr = "192.0.2.1:1"
+				if got := text(b.serve(r)); got != "for insiders" {
+					t.Errorf("an insider got %q", got)
+				}
+				answer, err := b.try(request("GET", "/"))
+				if got := text(answer); err == nil && got != "no" {
+					t.Errorf("an outsider got %q", got)
+				}
+			})
+		})
+	}
+	bubble(t, func(t *testing.T, b *bench) {
+		b.origin(func(r *http.Request) (*http.Response, error) {
+			if r.Header["Cookie"] != nil {
+				return says(200, "Alice's")(r)
+			}
+			return nil, &OriginError{404, errors.New("no")}
+		})
+		if got := text(b.serve(request("GET", "/", alice...))); got != "Alice's" {
+			t.Errorf("Alice got %q", got)
+		}
+	})
 	// Where a shared fetch turns out to be no good, a reader with a cookie asks himself.
 	for name, lines := range map[string][]string{
 		"private": {"Cache-Control: private"}, "no-store": {"Cache-Control: no-store"},

@@ -151,6 +151,13 @@ func (s *store) unwatch(w *watch) {
 	}
 }
 
+// isVoid reports whether the key was invalidated since the watch began.
+func (s *store) isVoid(w *watch) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return w.void
+}
+
 // put stores the answer to a request, in place of the entries that match it; a
 // part in place of parts only.
 func (s *store) put(w *watch, r *http.Request, e *entry, alone bool) {
