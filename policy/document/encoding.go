@@ -48,6 +48,13 @@ func toUTF8(body []byte, contentType string) []byte {
 	return text[len(declaration.Find(text)):]
 }
 
+// ASCIICompatible reports whether markup can be found in a document without decoding
+// it: whether the bytes of ASCII punctuation stand for nothing else. It is not so in
+// UTF-16, UTF-32 and the encodings that switch between character sets.
+func ASCIICompatible(body []byte, contentType string) bool {
+	return wideEncoding(body) == nil && !anyStateful(declaredEncodings(body, contentType))
+}
+
 // wideEncoding recognises UTF-16 and UTF-32 by a mark or by where the zeros are
 // in the first four bytes, which hold ASCII characters in any feed (XML 1.0 appendix F.1).
 func wideEncoding(body []byte) encoding.Encoding {

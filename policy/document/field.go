@@ -8,11 +8,13 @@ import (
 	"encoding/xml"
 	"net/url"
 	"strings"
+
+	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // field is a child element of a channel or entry while it is being read.
 type field struct {
-	vocabulary vocabulary
+	vocabulary namespace.Vocabulary
 	name       string // in lower case: the names of RSS are written in any
 	attributes []xml.Attr
 	base       *url.URL
@@ -21,7 +23,7 @@ type field struct {
 
 	// Its last child element, for skipHours and skipDays, and how many there were.
 	part           string
-	partVocabulary vocabulary
+	partVocabulary namespace.Vocabulary
 	partText       []byte
 	parts          int
 }
@@ -30,7 +32,7 @@ type field struct {
 const maxFieldText = 4096
 
 // openField opens a child of a channel or entry.
-func (x *xmlReader) openField(space vocabulary, t xml.StartElement, parent frame, inEntry bool) {
+func (x *xmlReader) openField(space namespace.Vocabulary, t xml.StartElement, parent frame, inEntry bool) {
 	name := strings.ToLower(t.Name.Local)
 	x.field = field{
 		vocabulary: space, name: name, attributes: t.Attr, depth: len(x.stack) + 1,
@@ -42,7 +44,7 @@ func (x *xmlReader) openField(space vocabulary, t xml.StartElement, parent frame
 }
 
 // openPart opens an element anywhere within a field.
-func (x *xmlReader) openPart(space vocabulary, t xml.StartElement) {
+func (x *xmlReader) openPart(space namespace.Vocabulary, t xml.StartElement) {
 	name := strings.ToLower(t.Name.Local)
 	if len(x.stack) == x.field.depth {
 		x.field.part, x.field.partVocabulary = name, space
@@ -73,11 +75,11 @@ func (x *xmlReader) closeEntryField() {
 		x.entry.dated(kind, parseDate(string(text)))
 	}
 	switch {
-	case f.vocabulary == rss && f.name == "guid", f.vocabulary == atom && f.name == "id":
+	case f.vocabulary == namespace.RSS && f.name == "guid", f.vocabulary == namespace.Atom && f.name == "id":
 		x.entry.identify(byID, text)
-	case f.vocabulary == rss && f.name == "link":
+	case f.vocabulary == namespace.RSS && f.name == "link":
 		x.entry.identify(byLink, text)
-	case f.vocabulary == atom && f.name == "link" && isAlternate(f.attributes):
+	case f.vocabulary == namespace.Atom && f.name == "link" && isAlternate(f.attributes):
 		x.entry.identify(byLink, []byte(attribute(f.attributes, "href")))
 	}
 }
@@ -95,7 +97,7 @@ func attribute(attributes []xml.Attr, name string) string {
 // baseOf resolves an element's xml:base against the one around it (XML Base section 4).
 func baseOf(attributes []xml.Attr, around *url.URL) *url.URL {
 	for _, a := range attributes {
-		if a.Name.Local != "base" || namespace(a.Name.Space) != xmlAttributes {
+		if a.Name.Local != "base" || namespace.Of(a.Name.Space) != namespace.XML {
 			continue
 		}
 		base, err := url.Parse(strings.TrimSpace(a.Value))

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // meaning computes the fingerprint of a feed: a hash of everything in the document
@@ -54,24 +55,24 @@ func newMeaning() meaning {
 // volatileElement reports whether an element may change without the feed having
 // changed. Dates are the entry's own within entries; on the channel they say when
 // the document was built.
-func volatileElement(space vocabulary, name string, inChannel bool) bool {
+func volatileElement(space namespace.Vocabulary, name string, inChannel bool) bool {
 	switch space {
-	case rss:
+	case namespace.RSS:
 		switch name {
 		case "lastbuilddate", "pubdate", "generator", "ttl", "skiphours", "skipdays":
 			return inChannel
 		}
-	case atom:
+	case namespace.Atom:
 		return inChannel && (name == "updated" || name == "modified" || name == "generator")
-	case dublinCore:
+	case namespace.DublinCore:
 		return inChannel && (name == "date" || name == "modified")
-	case syndication:
+	case namespace.Syndication:
 		return inChannel
-	case slash:
+	case namespace.Slash:
 		return name == "comments" || name == "hit_parade"
-	case threading:
+	case namespace.Threading:
 		return name == "total"
-	case media:
+	case namespace.Media:
 		// YouTube counts views and ratings in media:community, deep within media:group.
 		return name == "community" || name == "statistics" || name == "starrating"
 	}
@@ -80,8 +81,8 @@ func volatileElement(space vocabulary, name string, inChannel bool) bool {
 
 // volatileAttribute reports the same of an attribute: the number of comments at a
 // link, and the date of the last one (RFC 4685 section 4).
-func volatileAttribute(space vocabulary, name string) bool {
-	return space == threading && (name == "count" || name == "updated")
+func volatileAttribute(space namespace.Vocabulary, name string) bool {
+	return space == namespace.Threading && (name == "count" || name == "updated")
 }
 
 // The kinds of token in the encoding that is hashed.
@@ -135,13 +136,13 @@ func (m *meaning) closeEntry() {
 func (m *meaning) dropEntry() { m.entry = nil }
 
 // open begins an element.
-func (m *meaning) open(s *scanner, t xml.StartElement, space vocabulary, inChannel bool) {
+func (m *meaning) open(s *scanner, t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
 	m.endText()
 	if m.volatile > 0 || volatileElement(space, strings.ToLower(t.Name.Local), inChannel) {
 		m.volatile++
 		return
 	}
-	if m.xhtml > 0 || t.Name.Space == "http://www.w3.org/1999/xhtml" {
+	if m.xhtml > 0 || space == namespace.XHTML {
 		m.xhtml++
 	}
 	m.write(tokenStart, t.Name.Space, t.Name.Local)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // The names of hints in what is reported as malformed, besides those of package
@@ -71,17 +72,17 @@ func (h *hintReader) reject(hint, raw, note string) {
 func (h *hintReader) field(f *field) {
 	text := strings.Trim(string(f.text), xmlSpace)
 	switch f.vocabulary {
-	case rss:
+	case namespace.RSS:
 		h.rss(f, text)
-	case atom:
+	case namespace.Atom:
 		if f.name == "link" {
 			h.link(f)
 		}
-	case syndication:
+	case namespace.Syndication:
 		h.syndication(f.name, text)
-	case itunes:
+	case namespace.ITunes:
 		h.itunes(f.name, text)
-	case podcasting:
+	case namespace.Podcasting:
 		if f.name == "updatefrequency" {
 			h.updateFrequency(f.attributes, text)
 		}
@@ -114,13 +115,13 @@ func (h *hintReader) rss(f *field, text string) {
 
 // part reads a child of skipHours or skipDays; others have none of interest.
 func (h *hintReader) part(f *field) {
-	if f.vocabulary != rss {
+	if f.vocabulary != namespace.RSS {
 		return
 	}
 	text := strings.Trim(string(f.partText), xmlSpace)
 	switch f.name {
 	case "skiphours":
-		if f.part != "hour" || f.partVocabulary != rss {
+		if f.part != "hour" || f.partVocabulary != namespace.RSS {
 			h.reject(policy.HintSkipHours, "<"+f.part+">", "not an <hour>")
 			return
 		}
@@ -135,7 +136,7 @@ func (h *hintReader) part(f *field) {
 	case "skipdays":
 		day := slices.IndexFunc(weekdays, func(day string) bool { return strings.EqualFold(day, text) })
 		switch {
-		case f.part != "day" || f.partVocabulary != rss:
+		case f.part != "day" || f.partVocabulary != namespace.RSS:
 			h.reject(policy.HintSkipDays, "<"+f.part+">", "not a <day>")
 		case day < 0:
 			h.reject(policy.HintSkipDays, text, "not an English name of a weekday")

@@ -11,6 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // entry is all that is kept of an item or entry.
@@ -48,20 +49,20 @@ const (
 )
 
 // dateOf tells the dates of an entry by their elements.
-func dateOf(space vocabulary, name string) dateKind {
+func dateOf(space namespace.Vocabulary, name string) dateKind {
 	switch space {
-	case rss:
+	case namespace.RSS:
 		if name == "pubdate" {
 			return published
 		}
-	case atom:
+	case namespace.Atom:
 		switch name {
 		case "published", "issued", "created": // the last two are Atom 0.3's
 			return published
 		case "updated", "modified":
 			return updated
 		}
-	case dublinCore:
+	case namespace.DublinCore:
 		switch name {
 		case "date", "issued", "created", "available":
 			return published

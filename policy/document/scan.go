@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // Limits that no honest feed comes near and that keep 10 MB of malice cheap.
@@ -36,7 +38,7 @@ type scanner struct {
 	scopes   []int // namespaces declared at each open element and around it
 
 	// names remembers the vocabularies of this document's namespace names.
-	names map[string]vocabulary
+	names map[string]namespace.Vocabulary
 }
 
 // newScanner reads text, which is UTF-8 without XML declaration. A lenient
@@ -51,7 +53,7 @@ func newScanner(text []byte, lenient bool) *scanner {
 	decoder.Entity = xml.HTMLEntity
 	// A late declaration does not change that the text is UTF-8 by now.
 	decoder.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
-	return &scanner{text: text, decoder: decoder, names: map[string]vocabulary{}}
+	return &scanner{text: text, decoder: decoder, names: map[string]namespace.Vocabulary{}}
 }
 
 // next returns the next token, valid until the call after. The error is io.EOF
@@ -106,14 +108,14 @@ func (s *scanner) open(t xml.StartElement) error {
 // offset is where the next token begins.
 func (s *scanner) offset() int64 { return s.decoder.InputOffset() }
 
-// vocabulary is [namespace], remembered.
-func (s *scanner) vocabulary(uri string) vocabulary {
+// vocabulary is [namespace.Of], remembered.
+func (s *scanner) vocabulary(uri string) namespace.Vocabulary {
 	v, known := s.names[uri]
 	if !known {
 		if len(s.names) >= maxNamespaces {
 			clear(s.names)
 		}
-		v = namespace(uri)
+		v = namespace.Of(uri)
 		s.names[uri] = v
 	}
 	return v

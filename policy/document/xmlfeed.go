@@ -16,6 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
 // readXML reads an XML document strictly and, where that fails, with leniency:
@@ -163,12 +164,12 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 		x.native = t.Name.Space
 		x.doc.Format, x.doc.Version = "rss", version
 		return wrapper, nil
-	case name == "rdf" && (space == rdf || space == rss):
+	case name == "rdf" && (space == namespace.RDF || space == namespace.RSS):
 		x.doc.Format, x.doc.Version = "rss", "1.0"
 		return wrapper, nil
-	case name == "feed" && (space == atom || space == unqualified):
+	case name == "feed" && (space == namespace.Atom || space == namespace.Unqualified):
 		x.doc.Format, x.doc.Version = "atom", version
-		if space == atom {
+		if space == namespace.Atom {
 			x.doc.Version, x.found = "1.0", true
 		}
 		if strings.Contains(strings.ToLower(t.Name.Space), "purl.org/atom/ns") {
@@ -181,7 +182,7 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 
 // child opens an element inside of another; core tells whether its namespace is that
 // of the format itself.
-func (x *xmlReader) child(parent frame, t xml.StartElement, space vocabulary, core bool) frame {
+func (x *xmlReader) child(parent frame, t xml.StartElement, space namespace.Vocabulary, core bool) frame {
 	named := func(name string) bool { return core && strings.EqualFold(t.Name.Local, name) }
 	isEntry := x.doc.Format == "rss" && named("item") || x.doc.Format == "atom" && named("entry")
 
@@ -212,19 +213,19 @@ func (x *xmlReader) child(parent frame, t xml.StartElement, space vocabulary, co
 }
 
 // isCore reports whether a namespace is that of the format itself.
-func (x *xmlReader) isCore(space vocabulary, uri string) bool {
+func (x *xmlReader) isCore(space namespace.Vocabulary, uri string) bool {
 	if x.doc.Format == "atom" {
-		return uri == x.root.Space || space == atom
+		return uri == x.root.Space || space == namespace.Atom
 	}
-	return space == unqualified || space == rss || uri == x.native
+	return space == namespace.Unqualified || space == namespace.RSS || uri == x.native
 }
 
 // coreVocabulary is what isCore's namespaces count as.
-func (x *xmlReader) coreVocabulary() vocabulary {
+func (x *xmlReader) coreVocabulary() namespace.Vocabulary {
 	if x.doc.Format == "atom" {
-		return atom
+		return namespace.Atom
 	}
-	return rss
+	return namespace.RSS
 }
 
 // foundRSS notes that the root does hold RSS, and which if it is RDF.
@@ -240,7 +241,7 @@ func (x *xmlReader) openEntry(t xml.StartElement) {
 	x.found = true
 	x.entry = entry{}
 	for _, a := range t.Attr {
-		if a.Name.Local == "about" && x.scanner.vocabulary(a.Name.Space) == rdf {
+		if a.Name.Local == "about" && x.scanner.vocabulary(a.Name.Space) == namespace.RDF {
 			x.entry.identify(byAbout, []byte(a.Value))
 		}
 	}
