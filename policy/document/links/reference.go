@@ -1,0 +1,158 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package links
+
+import (
+	"html"
+	"net/url"
+	"strings"
+)
+
+// maxBase bounds the length of a base URL, in bytes.
+const maxBase = 2048
+
+// base is a URL that references are resolved against (RFC 3986 section 5), in the
+// pieces that can stand before a reference.
+type base struct {
+	url    *url.URL
+	scheme string // with the colon
+	origin string // scheme and authority
+	path   string // origin and path
+}
+
+// parseBase reads a base URL; nil where nothing can be resolved against it. A user name and password are left out, and so is
+// the query: links are passed on, and both may be secrets.
+func parseBase(text string) *base {
+	u, err := url.Parse(text)
+	if err != nil || len(text) > maxBase {
+		return nil
+	}
+	return newBase(u)
+}
+
+func newBase(u *url.URL) *base {
+	plain := &url.URL{Scheme: strings.ToLower(u.Scheme), Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	if plain.Scheme != "http" && plain.Scheme != "https" || plain.Host == "" || u.Opaque != "" {
+		return nil
+	}
+	if plain.Path == "" {
+		plain.Path = "/"
+	}
+	text := plain.String()
+	for i := range len(text) {
+		if c := text[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			return nil
+		}
+	}
+	b := &base{url: plain, scheme: plain.Scheme + ":", path: text}
+	slash := len(b.scheme) + len("//")
+	b.origin = text[:slash+strings.IndexByte(text[slash:], '/')]
+	return b
+}
+
+// directory is the base up to its last slash, or as many slashes above as there are.
+func (b *base) directory(above int) string {
+	end := strings.LastIndexByte(b.path, '/')
+	for ; above > 0 && end > len(b.origin); above-- {
+		end = strings.LastIndexByte(b.path[:end], '/')
+	}
+	return b.path[:end+1]
+}
+
+// below is the base that an xml:base makes of this one; nil where it cannot be used.
+func (b *base) below(reference string) *base {
+	reference = strings.Trim(reference, xmlSpace)
+	u, err := url.Parse(reference)
+	switch {
+	case err != nil || len(reference) > maxBase:
+		return nil
+	case b != nil:
+		u = b.url.ResolveReference(u)
+	}
+	return newBase(u)
+}
+
+// kind is what a reference is.
+type kind byte
+
+const (
+	absolute  kind = iota // a URL of any scheme, or nothing at all
+	relative              // to be rewritten
+	uncertain             // to be left and counted
+)
+
+// resolve says how a reference becomes absolute: by leaving out its first drop bytes
+// and putting a prefix in front of what remains. The reference is without white space
+// around. Dot segments within it are left to those who follow the link.
+func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
+	if reference == "" || hasScheme(reference) {
+		return "", 0, absolute
+	}
+	if b == nil {
+		return "", 0, uncertain
+	}
+	for i := range len(reference) {
+		if c := reference[i]; c < ' ' || c == 0x7f || c == '<' || c == '>' {
+			return "", 0, uncertain // who reads a URL may drop it, and see another
+		}
+	}
+	switch {
+	case strings.HasPrefix(reference, "//"):
+		return b.scheme, 0, relative
+	case reference[0] == '/':
+		return b.origin, 0, relative
+	case reference[0] == '?', reference[0] == '#':
+		return b.path, 0, relative
+	case strings.ContainsRune(`{[\`, rune(reference[0])), // a template that was not filled in, a path of Windows
+		len(reference) > 7 && strings.EqualFold(reference[:5], "http%"), len(reference) > 7 && strings.EqualFold(reference[:6], "https%"): // escaped as a whole
+		return "", 0, uncertain
+	}
+	for above := 0; ; {
+		switch rest := reference[drop:]; {
+		case strings.HasPrefix(rest, "./"):
+			drop += 2
+		case strings.HasPrefix(rest, "../"):
+			drop += 3
+			above++
+		case rest == ".":
+			return b.directory(above), drop + 1, relative
+		case rest == "..":
+			return b.directory(above + 1), drop + 2, relative
+		case strings.HasPrefix(rest, "/"):
+			// "./" followed by a slash: an empty segment, which would vanish here.
+			return "", 0, uncertain
+		default:
+			return b.directory(above), drop, relative
+		}
+	}
+}
+
+// resolveHTML is resolve for the value of an attribute in HTML, which may hold
+// character references. Where they hide what the value is, it is left alone.
+func (b *base) resolveHTML(value string) (prefix string, drop int, k kind) {
+	start := len(value)
+	if i := strings.IndexAny(value, "/?#"); i >= 0 {
+		start = i
+	}
+	if strings.IndexByte(value[:start], '&') >= 0 {
+		if _, _, k := b.resolve(strings.TrimSpace(html.UnescapeString(value))); k == absolute {
+			return "", 0, absolute
+		}
+		return "", 0, uncertain
+	}
+	return b.resolve(value)
+}
+
+// hasScheme reports whether a reference starts with a scheme (RFC 3986 section 3.1).
+func hasScheme(reference string) bool {
+	for i := range len(reference) {
+		switch c := reference[i]; {
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
+		default:
+			return i > 0 && c == ':'
+		}
+	}
+	return false
+}
