@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -120,7 +119,7 @@ func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, 
 			}
 		}
 	}
-	app, err := o.app()
+	app, err := appOrDefault(o.config)
 	if err != nil {
 		return err
 	}
@@ -146,10 +145,10 @@ func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, 
 	return nil
 }
 
-// app is the app of the configuration given, or one of defaults.
-func (o *explainOptions) app() (*poller.App, error) {
-	if o.config != "" {
-		return appOfConfig(o.config)
+// appOrDefault is the app of a configuration file, or one of defaults where there is none.
+func appOrDefault(config string) (*poller.App, error) {
+	if config != "" {
+		return appOfConfig(config)
 	}
 	return poller.Resolve(nil)
 }
@@ -214,19 +213,14 @@ func summarize(d policy.Decision) decisionSummary {
 	return s
 }
 
-// askOrigin polls a URL once. Private addresses may be reached: here it is the
-// operator who asks, not a reader of a gateway.
+// askOrigin polls a URL once.
 func askOrigin(ctx context.Context, app *poller.App, argument string) (subject, error) {
 	feed, err := feedArgument(argument)
 	if err != nil {
 		return subject{}, err
 	}
-	client := upstream.New()
+	client := newClient(app)
 	defer client.Close()
-	s := app.Upstream()
-	s.Version = poller.Version()
-	s.Private = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
-	client.Apply(s)
 	x := subject{rules: app.RulesFor(feed)}
 	x.answer = client.Poll(ctx, policy.Ask{URL: feed, Timeout: x.rules.Timeout, MaxBody: x.rules.MaxBody})
 	x.judge(x.answer.Body)

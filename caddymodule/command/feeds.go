@@ -46,7 +46,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 			feeds.DisableFlagsInUseLine = true
 			feeds.AddCommand(
 				listCommand(), showCommand(), refreshCommand(), forgetCommand(), readersCommand(),
-				explainCommand(), opmlCommand(), replayCommand(),
+				explainCommand(), checkCommand(), opmlCommand(), replayCommand(),
 			)
 		},
 	})

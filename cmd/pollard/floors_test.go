@@ -24,6 +24,7 @@ func TestFloors(t *testing.T) {
 		{"policy", "the decision is arithmetic on what was read", []string{caddy, own + "policy/document", own + "cache", own + "upstream", own + "readers", own + "caddymodule", "github.com/mmcdole"}},
 		{"policy/document", "documents are read without I/O", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", "go.etcd.io"}},
 		{"policy/document/links", "documents are rewritten without I/O", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", "go.etcd.io"}},
+		{"feedcheck", "it judges polls that others make", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", own + "httpcache"}},
 		{"upstream", "a poll is made for whoever asks", []string{caddy, own + "cache", own + "readers", own + "caddymodule"}},
 		{"cache", "it declares what it consumes: stores and origins are joined to it above", []string{caddy, own + "upstream", own + "readers", own + "caddymodule", own + "cache/", "go.etcd.io"}},
 		{"cache/bolt", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "readers", own + "caddymodule"}},
