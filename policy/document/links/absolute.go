@@ -105,6 +105,10 @@ func (a *absoluter) taskOf(e *element, attributes []attribute) task {
 		switch e.local {
 		case "icon", "logo", "uri":
 			return urlTask
+		case "url": // Atom 0.3's name of uri
+			if e.parent == "author" || e.parent == "contributor" {
+				return urlTask
+			}
 		case "title", "subtitle", "tagline", "summary", "content", "rights", "copyright", "info":
 			// Atom 0.3 has media types and a mode where 1.0 has three types.
 			kind := strings.ToLower(a.value(attributes, "type"))

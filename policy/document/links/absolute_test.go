@@ -72,7 +72,7 @@ func TestAbsolute(t *testing.T) {
 		{"atom html", entry(`<content type="html">&lt;a href="«https://example.org»/1"&gt;</content><summary type="text">&lt;a href="/1"&gt;</summary><title type='html'><![CDATA[<a href="«https://example.org»/1">]]></title>`)},
 		{"atom content elsewhere", entry(`<content type="image/png" src="«https://example.org»/1.png"/>`)},
 		{"atom xhtml", entry(`<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><img src="«https://example.org»/1.png" srcset="«https://example.org»/2.png 2x"/><a href="«https://example.org/blog/feed.xml»?a=1&amp;b=2">/x</a><object data="«https://example.org»/o"/><p id="/x"/></div></content>`)},
-		{"atom 0.3", `<feed version="0.3" xmlns="http://purl.org/atom/ns#"><tagline mode="escaped" type="text/html">&lt;a href="«https://example.org»/"&gt;</tagline></feed>`},
+		{"atom 0.3", `<feed version="0.3" xmlns="http://purl.org/atom/ns#"><author><url>«https://example.org»/a</url></author><url>/x</url><tagline mode="escaped" type="text/html">&lt;a href="«https://example.org»/"&gt;</tagline></feed>`},
 
 		{"json", jsonOpen + `"home_page_url": "«https://example.org»/", "icon" : "«https://example.org/blog/»i.png", "author": {"url": "«https://example.org»/a"}, "authors": [{"avatar": "«https://example.org»/a.png"}], "_x": {"url": "/x"}, "title": "/t"}`},
 		{"json items", jsonItem(`"url": "«https://example.org»\/1", "external_url": "«https:»//example.net/", "image": "«https://example.org»/1.png", "attachments": [{"url": "«https://example.org»/1.mp3", "title": "/x"}], "tags": ["/x"], "authors": [{"url": "«https://example.org»/a"}]`)},
@@ -166,6 +166,7 @@ func TestAbsoluteReport(t *testing.T) {
 		{"no host", item(`<link>/1</link>`), "", "https:///feed", 0, problemBase},
 		{"UTF-16", "\xff\xfe<\x00r\x00s\x00s\x00>\x00", "", from, 0, problemEncoding},
 		{"ISO-2022-JP", item(`<link>/1</link>`), "text/xml; charset=ISO-2022-JP", from, 0, problemEncoding},
+		{"JSON that is no UTF-8", jsonOpen + "\"icon\": \"/\x83\\\"}", "", from, 0, problemEncoding},
 		{"deep", strings.Repeat("<x>", 1000) + `<link href="/1"/>`, "", from, 0, problemComplex},
 		{"large", item(strings.Repeat(`<enclosure url="/"/>`, 10_000)), "", "https://" + strings.Repeat("x", 200) + "/", 0, problemGrowth},
 	}

@@ -24,6 +24,7 @@ package links
 
 import (
 	"bytes"
+	"unicode/utf8"
 
 	"github.com/feedpollard/pollard/policy/document"
 )
@@ -64,6 +65,8 @@ func Absolute(body []byte, contentType, base string) ([]byte, Report) {
 	start := textStart(body)
 	switch {
 	case start == len(body):
+	case body[start] == '{' && !utf8.Valid(body):
+		return body, Report{Problem: problemEncoding} // a quote may be half of a character
 	case body[start] == '{':
 		scanJSON(body, start, &jsonAbsoluter{absoluter: a, base: origin})
 	default:

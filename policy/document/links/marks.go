@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/feedpollard/pollard/policy/document"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
@@ -37,6 +38,8 @@ func Marks(body []byte, contentType string) []Mark {
 	m := &marker{body: body}
 	switch start := textStart(body); {
 	case start == len(body):
+	case body[start] == '{' && !utf8.Valid(body):
+		return nil
 	case body[start] == '{':
 		j := &jsonMarker{marker: m}
 		scanJSON(body, start, j)
@@ -71,9 +74,21 @@ func Splice(body []byte, marks []Mark, address string) []byte {
 type marker struct {
 	body  []byte
 	marks []Mark
+	named int // marks that are not empty
 }
 
-func (m *marker) mark(start, end int, as string) { m.marks = append(m.marks, Mark{start, end, as}) }
+// maxNamed is in how many places a document may name its address. In further ones
+// it is left out, so that no document grows without bound.
+const maxNamed = 32
+
+func (m *marker) mark(start, end int, as string) {
+	if as != AsEmpty {
+		if m.named++; m.named > maxNamed {
+			as = AsEmpty
+		}
+	}
+	m.marks = append(m.marks, Mark{start, end, as})
+}
 
 func (m *marker) open(e *element, attributes []attribute) {
 	switch {
@@ -85,13 +100,19 @@ func (m *marker) open(e *element, attributes []attribute) {
 	}
 }
 
-func (m *marker) interrupt(*element) {}
+func (m *marker) interrupt(e *element) {
+	if e.task == selfTask {
+		e.task = noTask // an address has no elements in it
+	}
+}
 
 func (m *marker) close(e *element, end, after int) {
 	switch {
-	case e.task == hubTask:
+	case e.task == hubTask && after > end:
 		m.mark(e.start, after, AsEmpty)
-	case end > e.content:
+	case e.task == hubTask:
+		m.mark(e.start, e.content, AsEmpty) // the tag alone, where it has no end tag
+	case after > end && end > e.content:
 		m.mark(e.content, end, AsXML)
 	}
 }

@@ -3,7 +3,10 @@
 
 package links
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestSplice(t *testing.T) {
 	const gateway = `http://gw.example/https://example.org/f?a=1&b="2"`
@@ -22,6 +25,10 @@ func TestSplice(t *testing.T) {
 		{"a new address", rssOpen + `<itunes:new-feed-url> <![CDATA[https://example.net/f]]></itunes:new-feed-url><itunes:new-feed-url/><item><itunes:new-feed-url>x</itunes:new-feed-url></item>` + rssClose,
 			rssOpen + `<itunes:new-feed-url>` + xml + `</itunes:new-feed-url><itunes:new-feed-url/><item><itunes:new-feed-url>x</itunes:new-feed-url></item>` + rssClose},
 		{"links of another namespace", `<rss><channel><link rel="self" href="x"/><x:link xmlns:x="urn:x" rel="hub"/></channel></rss>`, ""},
+		{"a hub that does not end", rssOpen + `<atom:link rel="hub" href="h"><item/>` + rssClose, rssOpen + `<item/>` + rssClose},
+		{"a new address that does not end", rssOpen + `<itunes:new-feed-url>https://example.net/<item/>` + rssClose, ""},
+		{"a new address that ends with the channel", rssOpen + `<itunes:new-feed-url>https://example.net/` + rssClose, ""},
+		{"a hub with elements in it", atomOpen + `<link rel="hub" href="h"> <x>y</x> </link >z` + atomClose, atomOpen + `z` + atomClose},
 		{"json", `{"feed_url": "https:\/\/example.org/f", "items": [{"feed_url": "x", "hubs": []}], "hubs": [{"url": "x"}], "title": "t"}`,
 			`{"feed_url": "` + json + `", "items": [{"feed_url": "x", "hubs": []}], "title": "t"}`},
 		{"hubs first", `{ "hubs": [], "title": "t"}`, `{ "title": "t"}`},
@@ -47,5 +54,14 @@ func TestSplice(t *testing.T) {
 				t.Errorf("made twice: %s", again)
 			}
 		})
+	}
+}
+
+// A document cannot make itself large by naming itself often.
+func TestSpliceIsBounded(t *testing.T) {
+	body := []byte(atomOpen + strings.Repeat(`<link rel="self" href=""/>`, 1000) + atomClose)
+	got := Splice(body, Marks(body, ""), strings.Repeat("x", 2000))
+	if len(got) > len(body)+maxNamed*2000 {
+		t.Errorf("%d bytes have become %d", len(body), len(got))
 	}
 }

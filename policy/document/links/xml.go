@@ -62,7 +62,7 @@ type visitor interface {
 	// The pieces of text are forgotten after it.
 	interrupt(e *element)
 	// close is called at the end of an element with a task. End is where its content
-	// ends, and after where its end tag does.
+	// ends, and after where its end tag does; the same where it has none of its own.
 	close(e *element, end, after int)
 }
 
@@ -329,8 +329,12 @@ func (x *xmlScanner) close(name span, end, after int) {
 		e := x.stack[len(x.stack)-1]
 		q := x.body[e.qualified.start:e.qualified.end]
 		found = bytes.Equal(q, x.body[name.start:name.end])
-		if e.task != noTask {
+		switch {
+		case e.task == noTask:
+		case found:
 			x.visitor.close(&e, end, after)
+		default:
+			x.visitor.close(&e, end, end)
 		}
 		x.opened[string(q)]--
 		x.scope = x.scope[:e.declared]
