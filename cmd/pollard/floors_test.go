@@ -36,6 +36,7 @@ func TestFloors(t *testing.T) {
 		{"caddymodule/gateway", "handlers know nothing of each other", []string{own + "caddymodule/shield", own + "caddymodule/admin", own + "caddymodule/command"}},
 		{"caddymodule/shield", "handlers know nothing of each other", []string{own + "caddymodule/gateway", own + "caddymodule/admin", own + "caddymodule/command"}},
 		{"caddymodule/admin", "it asks the engine that runs, and no handler", []string{own + "caddymodule/gateway", own + "caddymodule/command"}},
+		{"caddymodule/pages", "what people see comes from a source, and is tested without Caddy", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule/poller", own + "caddymodule/config", "go.etcd.io"}},
 		{"readers", "what is known of readers needs no Caddy", []string{caddy, own + "caddymodule"}},
 	} {
 		out, err := exec.Command("go", "list", "-deps", own+c.floor).Output()

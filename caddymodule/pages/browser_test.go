@@ -1,0 +1,341 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+var screenshots = flag.String("screenshots", "", "directory to write pictures of all pages to")
+
+// serve runs pages as a gateway mounts them: at the root and, for who holds the
+// token "secret", below /~secret/.
+func serve(t *testing.T, p *Pages, at Place) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at, path := at, r.URL.Path
+		at.Gateway = server.URL + "/"
+		if rest, ok := strings.CutPrefix(path, "/~secret/"); ok {
+			at.Home, at.Below, at.Gateway, at.Token, path = "/~secret/", "/~secret/-/", at.Gateway+"~secret/", true, "/"+rest
+		}
+		if strings.HasPrefix(path, "/https://") {
+			p.ServeSite(w, r, at, Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{{URL: "https://blog.example/posts/feed-0.xml", Title: "All posts", Type: "application/atom+xml"}}})
+			return
+		}
+		p.ServeHTTP(w, r, at, strings.TrimPrefix(strings.TrimPrefix(path, "/"), "-/"))
+	})
+	server.Start()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// tab is a browser's window that notes what it asks for.
+type tab struct {
+	ctx context.Context
+
+	mu     sync.Mutex
+	asked  []string // URLs of requests
+	errors []string // on the console: violations of the policy above all
+}
+
+// openTab starts a browser that has nothing but loopback.
+func openTab(t *testing.T) *tab {
+	t.Helper()
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		t.Skip("no Chromium is installed: apt-get install chromium")
+	}
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.NoDefaultBrowserCheck, chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("lang", "en-GB"))
+	t.Cleanup(cancel)
+	ctx, cancel := context.WithTimeout(allocator, 4*time.Minute)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	b := &tab{ctx: ctx}
+	err := chromedp.Listen(ctx, func(event any) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		switch e := event.(type) {
+		case *network.EventRequestWillBeSent:
+			b.asked = append(b.asked, e.Request.URL)
+		case *runtime.EventExceptionThrown:
+			b.errors = append(b.errors, e.ExceptionDetails.Text)
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError && !strings.HasSuffix(e.Entry.URL, "/-/nothing") {
+				b.errors = append(b.errors, e.Entry.Text)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatalf("starting %s: %v", path, err)
+	}
+	return b
+}
+
+func (b *tab) do(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follow takes steps that lead to another page, and waits for that page.
+func (b *tab) follow(t *testing.T, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if _, err := chromedp.RunResponse(b.ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// open goes to an address.
+func (b *tab) open(t *testing.T, address string) {
+	t.Helper()
+	b.follow(t, chromedp.Navigate(address))
+}
+
+// get runs an action for its result.
+func get[T any](t *testing.T, b *tab, action chromedp.Action[T]) T {
+	t.Helper()
+	result, err := chromedp.Run(b.ctx, action)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// colours switches the system's colours to light or dark.
+func (b *tab) colours(t *testing.T, scheme string) {
+	t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInBrowser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a browser")
+	}
+	b := openTab(t)
+	p, source, at := newPages(t, 10_000)
+	server := serve(t, p, at)
+	feed := string(source.row(0).URL)
+
+	t.Run("from a site to a feed and a poll", func(t *testing.T) {
+		b.open(t, server.URL+"/")
+		b.do(t, chromedp.SendKeys(chromedp.CSS("#find"), "https://blog.example/"))
+		b.follow(t, chromedp.Click(chromedp.CSS(".find button")))
+		if got := get(t, b, chromedp.Text(chromedp.CSS(".found li code"))); got != server.URL+"/"+feed {
+			t.Errorf("the address is %q", got)
+		}
+		b.do(t, chromedp.Click(chromedp.CSS(".found li .copy")), chromedp.WaitVisible(`//button[.="Copied"]`))
+		b.follow(t, chromedp.Click(chromedp.CSS(".found li a")))
+		if got := get(t, b, chromedp.Text(chromedp.CSS("h1"))); got != "Notes from the river" {
+			t.Errorf("the feed's page is headed %q", got)
+		}
+		b.follow(t, chromedp.Click(chromedp.CSS(".refresh button")))
+		if got := get(t, b, chromedp.Text(chromedp.CSS(".note"))); !strings.Contains(got, "nothing has changed") {
+			t.Errorf("after the poll the page says %q", got)
+		}
+		if got := source.polledByHand(); len(got) != 1 || got[0].URL != feed {
+			t.Errorf("polled %v, want %s once", got, feed)
+		}
+		if !get(t, b, chromedp.Evaluate[bool](`document.querySelector(".refresh button").disabled`)) {
+			t.Error("the page offers another poll at once")
+		}
+	})
+
+	t.Run("search among 10,000", func(t *testing.T) {
+		b.open(t, server.URL+"/-/feeds")
+		b.do(t, chromedp.SendKeys(chromedp.CSS("#q"), "feed-7777."))
+		b.follow(t, chromedp.Click(chromedp.CSS(".filter button")))
+		urls := get(t, b, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".feeds li a")].map(a => a.title)`))
+		if len(urls) != 1 || urls[0] != string(source.row(7777).URL) {
+			t.Errorf("found %q", urls)
+		}
+	})
+
+	t.Run("without script", func(t *testing.T) {
+		script := func(off bool) {
+			if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: off}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		script(true)
+		defer script(false)
+		b.open(t, server.URL+"/-/feeds?q=feed-7777.")
+		b.follow(t, chromedp.Click(chromedp.CSS(".feeds li a")))
+		b.follow(t, chromedp.Click(chromedp.CSS(`nav a[href$="readers"]`)))
+		if got := get(t, b, chromedp.Text(chromedp.CSS("h1"))); !strings.HasPrefix(got, "41 readers") {
+			t.Errorf("the readers' page is headed %q", got)
+		}
+		if get(t, b, chromedp.Evaluate[int](`document.querySelectorAll("time[title]").length`)) != 0 {
+			t.Error("the script has run")
+		}
+	})
+
+	t.Run("drop a subscription list", func(t *testing.T) {
+		dir := t.TempDir()
+		done := make(chan string, 1)
+		err := chromedp.ListenBrowser(b.ctx, func(event any) {
+			if e, ok := event.(*browser.EventDownloadProgress); ok && e.State == browser.DownloadProgressStateCompleted {
+				done <- e.GUID
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		yes := true
+		if _, err := chromedp.CallBrowser(b.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+			Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: dir, EventsEnabled: &yes,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		b.open(t, server.URL+"/~secret/")
+		get(t, b, chromedp.Evaluate[chromedp.Void](`{
+				const carried = new DataTransfer();
+				carried.items.add(new File(['<opml><body><outline xmlUrl="https://a.example/f"/></body></opml>'], "subscriptions.opml"));
+				document.querySelector("form.drop").dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
+			}`))
+		select {
+		case name := <-done:
+			got, err := os.ReadFile(filepath.Join(dir, name))
+			if want := `xmlUrl="` + server.URL + `/~secret/https://a.example/f"`; err != nil || !strings.Contains(string(got), want) {
+				t.Errorf("got back %s (%v), want %s", got, err, want)
+			}
+		case <-b.ctx.Done():
+			t.Fatal("nothing came back")
+		}
+	})
+
+	t.Run("dark", func(t *testing.T) {
+		b.open(t, server.URL+"/-/feeds")
+		colour := func(scheme string) string {
+			b.colours(t, scheme)
+			return get(t, b, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))
+		}
+		light, dark := colour("light"), colour("dark")
+		if light == dark || light == "rgba(0, 0, 0, 0)" {
+			t.Errorf("the paper is %s in light and %s in dark", light, dark)
+		}
+	})
+
+	t.Run("accessible", func(t *testing.T) { checkAccessibility(t, b, server.URL) })
+
+	if *screenshots != "" {
+		takePictures(t, b, server.URL)
+	}
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.asked) < 20 {
+		t.Errorf("only %d requests were seen", len(b.asked))
+	}
+	for _, u := range b.asked {
+		if !strings.HasPrefix(u, server.URL+"/") {
+			t.Errorf("a page asked for %s", u)
+		}
+	}
+	for _, e := range b.errors {
+		t.Errorf("a page complains: %s", e)
+	}
+}
+
+// everyPage is one address of each kind of page.
+var everyPage = []struct{ name, path string }{
+	{"home", "/"}, {"found", "/?find=https://blog.example/"}, {"feeds", "/-/feeds"}, {"failing", "/-/feeds?state=failing&sort=failures"},
+	{"feed", "/-/feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"}, {"readers", "/-/readers"}, {"savings", "/-/savings"},
+	{"about", "/-/about?host=blog.example"}, {"site", "/https://blog.example/"}, {"problem", "/-/nothing"},
+}
+
+// axeVersion is pinned: another one may find more, and that is for a person to look at.
+const axeVersion = "4.14.1"
+
+func checkAccessibility(t *testing.T, b *tab, base string) {
+	dir := t.TempDir()
+	install := exec.Command("npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, "axe-core@"+axeVersion)
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("axe-core cannot be installed by npm: %v %s", err, out)
+	}
+	axe, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range everyPage {
+		b.open(t, base+page.path)
+		get(t, b, chromedp.Evaluate[chromedp.Void](string(axe)+";0"))
+		for _, scheme := range []string{"light", "dark"} {
+			b.colours(t, scheme)
+			found := get(t, b, chromedp.Evaluate[string](`axe.run().then(r => JSON.stringify({
+				passes: r.passes.length, bad: r.violations.map(v => v.id + ": " + v.help + " " + v.nodes.slice(0, 3).map(n => n.target).join(", "))}))`,
+				chromedp.EvalAwaitPromise))
+			var result struct {
+				Passes int
+				Bad    []string
+			}
+			if err := json.Unmarshal([]byte(found), &result); err != nil || result.Passes < 10 {
+				t.Fatalf("axe-core on %s: %s (%v)", page.path, found, err)
+			}
+			for _, violation := range result.Bad {
+				t.Errorf("%s, %s: %s", page.path, scheme, violation)
+			}
+		}
+	}
+}
+
+func takePictures(t *testing.T, b *tab, base string) {
+	for _, device := range []struct {
+		name          string
+		width, height int64
+	}{{"desktop", 1280, 800}, {"phone", 390, 844}} {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, page := range everyPage {
+				b.do(t, chromedp.EmulateViewport(device.width, device.height))
+				b.colours(t, scheme)
+				b.open(t, base+page.path)
+				wide := get(t, b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`))
+				picture := get(t, b, chromedp.FullScreenshot(100))
+				if wide {
+					t.Errorf("%s is wider than the %s", page.path, device.name)
+				}
+				name := url.PathEscape(page.name + "-" + device.name + "-" + scheme + ".png")
+				if err := os.WriteFile(filepath.Join(*screenshots, name), picture, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// The pictures are SVG in the page. They are made of numbers and of words of ours
+// alone, which is why they may be template.HTML; the stylesheet colours them.
+
+// sparkline shows a feed's last polls as bars: a tall one brought a new version,
+// taller with its bytes; a dot found nothing new; a cross failed.
+func sparkline(polls []Poll) template.HTML {
+	const step, height, places = 5, 20, 32
+	if len(polls) == 0 {
+		return ""
+	}
+	polls = polls[max(len(polls)-places, 0):]
+	var largest int64 = 1
+	for _, p := range polls {
+		if p.Result == ResultNew {
+			largest = max(largest, p.Bytes)
+		}
+	}
+	var fresh, same, failed strings.Builder
+	var counts [3]int
+	for i, p := range polls {
+		x := (places-len(polls)+i)*step + 1
+		switch p.Result {
+		case ResultNew:
+			counts[0]++
+			h := 8 + int((height-10)*p.Bytes/largest)
+			fmt.Fprintf(&fresh, "M%d %dh3v%dh-3z", x, height-h, h)
+		case ResultUnchanged, ResultMoved:
+			counts[1]++
+			fmt.Fprintf(&same, "M%d %dh3v3h-3z", x, height-3)
+		default:
+			counts[2]++
+			fmt.Fprintf(&failed, "M%d %dl4 4m0-4l-4 4", x, height-9)
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="polls" viewBox="0 0 %d %d" role="img" aria-label="Last %s: %d new, %d unchanged, %d failed">`,
+		places*step, height, counted(int64(len(polls)), "poll"), counts[0], counts[1], counts[2])
+	for _, bars := range []struct{ class, path string }{{"new", fresh.String()}, {"same", same.String()}, {"failed", failed.String()}} {
+		if bars.path != "" {
+			b.WriteString(`<path class="` + bars.class + `" d="` + bars.path + `"/>`)
+		}
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String())
+}
+
+// column is one column of a chart: parts of a whole, from the bottom up.
+type column struct {
+	label       string // below; empty: none
+	title       string // on pointing at it
+	lower, rest int64
+}
+
+// roundUp is the next number above n that is easy to read: 1, 2 or 5 and zeros.
+func roundUp(n int64) int64 {
+	for step := int64(2); ; step *= 10 {
+		for _, round := range []int64{step, step / 2 * 5, step * 5} {
+			if round >= n || round > math.MaxInt64/100 {
+				return round
+			}
+		}
+	}
+}
+
+// chart shows columns. Its figures are in a table beside it too, so that it is
+// hidden from those who cannot see it by a label that says what it shows.
+func chart(label string, columns []column) template.HTML {
+	const width, height, base, left = 720, 180, 150, 56
+	if len(columns) == 0 {
+		return ""
+	}
+	var most int64 = 1
+	for _, c := range columns {
+		most = max(most, c.lower+c.rest)
+	}
+	most = roundUp(most)
+	step := float64(width-left) / float64(len(columns))
+	thick := max(step*0.72, 1)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString(label))
+	for _, line := range []int64{0, most / 2, most} {
+		y := base - int(float64(base-14)*float64(line)/float64(most))
+		fmt.Fprintf(&b, `<path class="grid" d="M%d %d.5H%d"/><text class="side" x="%d" y="%d">%s</text>`, left, y, width, left-8, y+4, template.HTMLEscapeString(short(line)))
+	}
+	for i, c := range columns {
+		x := float64(left) + step*float64(i) + (step-thick)/2
+		b.WriteString("<g><title>" + template.HTMLEscapeString(c.title) + "</title>")
+		y := float64(base)
+		for _, part := range []struct {
+			class string
+			n     int64
+		}{{"lower", c.lower}, {"rest", c.rest}} {
+			if part.n <= 0 {
+				continue
+			}
+			h := max(float64(base-14)*float64(part.n)/float64(most), 1)
+			y -= h
+			fmt.Fprintf(&b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"/>`, part.class, coordinate(x), coordinate(y), coordinate(thick), coordinate(h))
+		}
+		b.WriteString("</g>")
+		if c.label != "" {
+			fmt.Fprintf(&b, `<text x="%s" y="%d">%s</text>`, coordinate(x+thick/2), base+20, template.HTMLEscapeString(c.label))
+		}
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String())
+}
+
+func coordinate(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }

@@ -1,0 +1,266 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// fakeSource is a source of made-up feeds. Its methods answer what their fields
+// say; a nil field stands for an ordinary answer.
+type fakeSource struct {
+	now  time.Time
+	size int
+
+	account func(Which) (Account, error)
+	list    func(Query) (FeedList, error)
+	about   func() (Poller, error)
+	host    func(string) (Host, error)
+	who     func() (Readers, error)
+	saved   func() (Savings, error)
+	outage  string
+
+	mu        sync.Mutex
+	refreshed []Which
+	early     bool
+}
+
+func newFake(size int) *fakeSource { return &fakeSource{now: time.Now(), size: size} }
+
+func (s *fakeSource) Summary(context.Context) (Summary, error) {
+	counts := map[State]int64{}
+	for i := range min(s.size, 1000) {
+		counts[s.row(i).State]++
+	}
+	for state := range counts {
+		counts[state] *= int64(max(s.size/1000, 1))
+	}
+	return Summary{Feeds: counts, Outage: s.outage}, nil
+}
+
+var fakeHosts = []string{"blog.example", "rachel.example", "www.planet.example", "podcast.example", "weekly.example.org", "xn--bcher-kva.example", "news.example.net"}
+
+// row is what a scan over all feeds reads of one.
+func (s *fakeSource) row(i int) Feed {
+	f := Feed{
+		ID: fmt.Sprintf("%032x", uint64(i)*0x9E3779B97F4A7C15), URL: Address(fmt.Sprintf("https://%s/%s/feed-%d.xml", fakeHosts[i%len(fakeHosts)], []string{"posts", "tag/go", "en"}[i%3], i)),
+		State: StateFresh, NextPoll: s.now.Add(time.Duration(i%1400+3) * time.Minute),
+	}
+	switch i % 97 {
+	case 5, 40, 80:
+		f.State, f.Failures = StateFailing, 1+i%7
+	case 11:
+		f.State = StateWaiting
+	case 17:
+		f.State, f.NextPoll = StateDue, s.now.Add(-time.Minute)
+	case 23:
+		f.State, f.NextPoll = StateGone, time.Time{}
+	case 31:
+		f.State = StateCold
+	}
+	return f
+}
+
+// detailed adds what only the feeds on a page need.
+func (s *fakeSource) detailed(f Feed, i int) Feed {
+	f.Status = 200
+	f.Since = s.now.Add(-time.Duration(i%500+1) * 3 * time.Hour)
+	for n := range 32 {
+		p := Poll{At: s.now.Add(-time.Duration(32-n) * time.Hour), Status: 304, Result: ResultUnchanged, Took: time.Duration(80+n*7) * time.Millisecond}
+		switch {
+		case f.State == StateFailing && n > 31-f.Failures:
+			p.Status, p.Result = 404, ResultFailed
+		case (n+i)%9 == 0:
+			p.Status, p.Result, p.Bytes = 200, ResultNew, int64(20000+(n*7919+i*104729)%60000)
+		}
+		f.Polls = append(f.Polls, p)
+	}
+	d := policy.Decision{Next: f.NextPoll, Winner: policy.HintMaxAge, Considered: []policy.Term{{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true}}}
+	switch f.State {
+	case StateFailing:
+		f.Status, d.Winner = 404, policy.HintBackOff
+	case StateWaiting:
+		f.Status, d.Winner = 429, policy.HintRetryAfter
+		d.Considered = []policy.Term{{Hint: policy.HintRetryAfter, Raw: "7200", Seconds: 7200, Used: true}}
+	case StateGone:
+		f.Status, d.Winner = 410, policy.HintGone
+	case StateCold:
+		f.Since, f.Polls, d.Winner = time.Time{}, nil, policy.HintHostSlot
+	}
+	f.Winner = d.Winner
+	f.Reason = policy.Reason(d, policy.Facts{Now: s.now, Host: host(string(f.URL)), Status: f.Status, Failures: f.Failures, Served: f.Since, Spacing: 2 * time.Second})
+	return f
+}
+
+func (s *fakeSource) scan() iter.Seq2[Feed, error] {
+	return func(yield func(Feed, error) bool) {
+		for i := range s.size {
+			if !yield(s.row(i), nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *fakeSource) Feeds(_ context.Context, q Query) (FeedList, error) {
+	if s.list != nil {
+		return s.list(q)
+	}
+	list, err := Select(s.scan(), q)
+	for i := range list.Feeds {
+		list.Feeds[i] = s.detailed(list.Feeds[i], i)
+	}
+	return list, err
+}
+
+func (s *fakeSource) Feed(_ context.Context, which Which) (Account, error) {
+	if s.account != nil {
+		return s.account(which)
+	}
+	for i := range s.size {
+		f := s.row(i)
+		if string(f.URL) == which.URL || f.ID == which.ID {
+			return s.accountOf(s.detailed(f, i)), nil
+		}
+	}
+	return Account{}, ErrUnknown
+}
+
+func (s *fakeSource) accountOf(f Feed) Account {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := Account{
+		Feed: f, Configured: true, LastPoll: s.now.Add(-17 * time.Minute), LastResult: ResultUnchanged, LastAsked: s.now.Add(-2 * time.Minute), Validated: s.now.Add(-17 * time.Minute),
+		Considered: []policy.Term{
+			{Hint: policy.HintTTL, Raw: "30", Seconds: 1800},
+			{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true},
+			{Hint: policy.HintRhythm, Seconds: 50400, Note: "entries come about once a week; an explicit hint goes first"},
+			{Hint: policy.HintJitter, Seconds: 140, Used: true},
+		},
+		Self: f.URL, Hubs: []Address{"https://hub.example/"}, ContentType: "application/atom+xml; charset=utf-8", OriginETag: `W/"5f3a-63e1"`, OriginDate: "Wed, 18 Nov 2026 07:12:09 GMT",
+		Versions: []Version{
+			{Since: f.Since, ETag: `"9c4f0a"`, Entries: 20, Size: 41233}, {Since: f.Since.Add(-90 * time.Hour), ETag: `"51b07e"`, Entries: 20, Size: 40877},
+		},
+		Readers: fakeReaders()[:3], Subscribers: 14,
+		Body: []byte(fakeFeed),
+	}
+	if len(s.refreshed) > 0 {
+		a.LastPoll, a.Refreshable = s.now, s.now.Add(time.Hour)
+	}
+	return a
+}
+
+const fakeFeed = `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>Notes from the river</title><id>urn:x</id><updated>2026-11-18T07:00:00Z</updated>
+<link href="https://blog.example/"/>
+<entry><title>On cutting back, and what grows after</title><id>urn:1</id><updated>2026-11-18T07:00:00Z</updated><link href="https://blog.example/1"/></entry>
+<entry><title>Willows &amp; water</title><id>urn:2</id><updated>2026-11-11T07:00:00Z</updated><link href="https://blog.example/2"/></entry>
+<entry><title>A year of winters</title><id>urn:3</id><updated>2026-11-04T07:00:00Z</updated><link href="https://blog.example/3"/></entry></feed>`
+
+func (s *fakeSource) Refresh(_ context.Context, which Which) (Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refreshed = append(s.refreshed, which)
+	if s.early {
+		return "", &TooEarly{s.now.Add(time.Hour)}
+	}
+	return ResultUnchanged, nil
+}
+
+func (s *fakeSource) polledByHand() []Which {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refreshed
+}
+
+func fakeReaders() []Reader {
+	return []Reader{
+		{Family: "Mozilla", UserAgent: "Mozilla/5.0 (compatible; theoldreader.com; 1 subscribers; feed-id=0a9)", Network: "192.0.2.0/24", Feeds: 3, Requests: 4210, Bytes: 812 << 20, MedianGap: 5 * time.Minute, Score: "F", Reasons: []string{"never conditional", "every 5 minutes"}},
+		{Family: "Miniflux", UserAgent: "Mozilla/5.0 (compatible; Miniflux/2.3.0; +https://miniflux.app)", Feeds: 76, Requests: 18233, Bytes: 31 << 20, ShareConditional: 0.996, MedianGap: time.Hour, Score: "A"},
+		{Family: "FreshRSS", UserAgent: "FreshRSS/1.25.0 (Linux; https://freshrss.org)", Feeds: 65, Requests: 9120, Bytes: 18 << 20, ShareConditional: 0.91, MedianGap: 2 * time.Hour, Score: "B", Reasons: []string{"asks within skipHours"}},
+		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Token: "alice", Feeds: 41, Requests: 1207, Bytes: 5 << 20, ShareConditional: 1, MedianGap: 6 * time.Hour, Score: "A"},
+		{Family: "-", UserAgent: "-", Feeds: 1, Requests: 12, Bytes: 1 << 20, Score: "-"},
+	}
+}
+
+func (s *fakeSource) Readers(context.Context, int) (Readers, error) {
+	if s.who != nil {
+		return s.who()
+	}
+	r := Readers{Since: s.now.Add(-30 * 24 * time.Hour), Readers: 41, Requests: 32782, Bytes: 867 << 20, Unconditional: 12, UnconditionalBytes: 813 << 20, ByRequests: fakeReaders(), ByBytes: fakeReaders()}
+	for h := range r.Hours {
+		r.Hours[h] = int64(900 + 700*(h%12) - 31*h*(h%5))
+	}
+	return r, nil
+}
+
+func (s *fakeSource) Savings(context.Context, int) (Savings, error) {
+	if s.saved != nil {
+		return s.saved()
+	}
+	var v Savings
+	add := func(sum *Traffic, t Traffic) {
+		sum.Requests, sum.Polls, sum.Served, sum.Fetched = sum.Requests+t.Requests, sum.Polls+t.Polls, sum.Served+t.Served, sum.Fetched+t.Fetched
+	}
+	for d := range 30 {
+		n := int64(38000 + d*137 - (d%7)*2100)
+		t := Traffic{Requests: n, Polls: 4000 + int64(d%5)*80, Served: n * 80_000, Fetched: 90 << 20}
+		v.Days = append(v.Days, DayTraffic{s.now.AddDate(0, 0, d-29).Truncate(24 * time.Hour), t})
+		add(&v.Total, t)
+	}
+	for i, h := range fakeHosts {
+		v.Origins = append(v.Origins, OriginTraffic{Address("https://" + h), Traffic{Requests: int64(400000 / (i + 1)), Polls: int64(9000 / (i + 1)), Served: int64(40<<30) / int64(i+1), Fetched: 300 << 20}})
+	}
+	return v, nil
+}
+
+func (s *fakeSource) Poller(context.Context) (Poller, error) {
+	if s.about != nil {
+		return s.about()
+	}
+	return Poller{
+		Contact: "https://example.com/about", UserAgent: "Pollard/1.0 (+https://example.com/about; 14 subscribers)",
+		MinInterval: time.Hour, MaxInterval: 24 * time.Hour, Spacing: 2 * time.Second, Concurrency: 1,
+	}, nil
+}
+
+func (s *fakeSource) Host(_ context.Context, name string) (Host, error) {
+	if s.host != nil {
+		return s.host(name)
+	}
+	if name != "blog.example" {
+		return Host{}, ErrUnknown
+	}
+	return Host{Name: name, Feeds: 2, Since: s.now.AddDate(0, 0, -30), Polls: 1433, Unchanged: 1401, Failed: 3, Bytes: 1 << 20, LastPoll: s.now.Add(-17 * time.Minute), Status: 304, NextPoll: s.now.Add(43 * time.Minute)}, nil
+}
+
+// newPages are pages of a made-up gateway, and where they stand for a member.
+func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
+	t.Helper()
+	source := newFake(size)
+	p := &Pages{Source: source, Version: "1.0.0"}
+	p.Discover = func(_ context.Context, address string) (Site, error) {
+		if !strings.Contains(address, "blog.example") {
+			return Site{URL: Address(address), Problem: "This site names no feeds."}, nil
+		}
+		return Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{
+			{URL: string(source.row(0).URL), Title: "Notes from the river", Type: "application/atom+xml"},
+			{URL: "https://blog.example/comments.xml", Title: "Comments", Type: "application/rss+xml"},
+		}}, nil
+	}
+	p.RewriteOPML = func(list []byte, prefix string) ([]byte, error) {
+		if !strings.Contains(string(list), "<opml") {
+			return nil, fmt.Errorf("the document is not OPML")
+		}
+		return []byte(strings.ReplaceAll(string(list), `xmlUrl="`, `xmlUrl="`+prefix)), nil
+	}
+	return p, source, Place{Home: "/", Below: "/-/", Gateway: "http://feeds.home.arpa/", Member: true}
+}

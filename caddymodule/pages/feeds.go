@@ -1,0 +1,126 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+const (
+	pageOfFeeds = 50   // feeds on a page
+	maxListed   = 1000 // feeds that a program may ask for at once
+	maxSearch   = 200  // bytes of a search
+)
+
+// listContent is what the list of feeds shows.
+type listContent struct {
+	Summary Summary
+	Query   Query
+	List    FeedList
+}
+
+// States are the states that a list can be narrowed to, with how many feeds are in each.
+func (c listContent) States() []stateCount {
+	return c.Summary.counts()
+}
+
+// Narrowed reports whether the list shows less than all feeds.
+func (c listContent) Narrowed() bool { return c.Query.Search != "" || c.Query.State != "" }
+
+// Partial reports whether there is more than what is on this page.
+func (c listContent) Partial() bool { return int64(len(c.List.Feeds)) < c.List.Matched }
+
+// Rest is the address of the next part of the list, below the pages' own.
+func (c listContent) Rest() string {
+	q := c.Query
+	q.After = c.List.Next
+	return q.address()
+}
+
+// First is the address of the first part.
+func (c listContent) First() string {
+	q := c.Query
+	q.After = ""
+	return q.address()
+}
+
+func (q Query) address() string {
+	values := url.Values{}
+	for name, value := range map[string]string{"q": q.Search, "state": string(q.State), "sort": string(q.Sort), "after": q.After} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if len(values) == 0 {
+		return pageFeeds
+	}
+	return pageFeeds + "?" + values.Encode()
+}
+
+// feeds is the list of feeds, or one of them.
+func (p *Pages) feeds(v *visit) error {
+	values := v.r.URL.Query()
+	if values.Has("url") || values.Has("id") {
+		return p.feed(v, Which{URL: strings.TrimSpace(values.Get("url")), ID: values.Get("id")})
+	}
+	q, err := readQuery(values)
+	if err != nil {
+		return err
+	}
+	list, err := p.Source.Feeds(v.r.Context(), q)
+	if errors.Is(err, ErrCursor) {
+		return &problem{http.StatusBadRequest, "This is not a place in the list.", "Begin with the first page."}
+	}
+	if err != nil {
+		return err
+	}
+	if list.Feeds == nil {
+		list.Feeds = []Feed{}
+	}
+	if v.wantsJSON() {
+		return v.json(http.StatusOK, list)
+	}
+	summary, err := p.Source.Summary(v.r.Context())
+	if err != nil {
+		return err
+	}
+	return p.render(v, http.StatusOK, "feeds", "Feeds", listContent{summary, q, list})
+}
+
+func readQuery(values url.Values) (Query, error) {
+	q := Query{
+		Search: strings.TrimSpace(values.Get("q")), State: State(values.Get("state")),
+		Sort: Sort(values.Get("sort")), After: values.Get("after"), Limit: pageOfFeeds,
+	}
+	if len(q.Search) > maxSearch {
+		return q, &problem{http.StatusBadRequest, "That is too long to search for.", "Search for a part of it."}
+	}
+	known := q.State == ""
+	for _, s := range states {
+		known = known || q.State == s
+	}
+	if !known {
+		return q, &problem{http.StatusBadRequest, "There is no such state of a feed.", ""}
+	}
+	switch q.Sort {
+	case "":
+	case SortNext:
+		q.Sort = ""
+	case SortName, SortFailures:
+	default:
+		return q, &problem{http.StatusBadRequest, "Feeds cannot be sorted so.", "Expected next, name or failures."}
+	}
+	if text := values.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxListed {
+			return q, &problem{http.StatusBadRequest, "This is not a number of feeds to list.", "Expected 1 to 1000."}
+		}
+		q.Limit = n
+	}
+	return q, nil
+}

@@ -1,0 +1,77 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/feedpollard/pollard/feedurl"
+)
+
+// homeContent is what the home page shows.
+type homeContent struct {
+	Summary  Summary
+	Find     string // the address that was asked for
+	Site     *Site  // what was found there
+	CanFind  bool
+	CanOPML  bool
+	Bookmark string // address of a bookmarklet; empty: none
+}
+
+// maxFind is the length of the longest address that is looked for, in bytes.
+const maxFind = feedurl.MaxLength
+
+// home is the page to begin with. With ?find= it looks for the feeds of a site. (The
+// parameter url is taken: that asks for a feed itself.)
+func (p *Pages) home(v *visit) error {
+	summary, err := p.Source.Summary(v.r.Context())
+	if err != nil {
+		return err
+	}
+	c := homeContent{
+		Summary: summary, Find: strings.TrimSpace(v.r.FormValue("find")),
+		CanFind: p.Discover != nil && v.at.Gateway != "", CanOPML: p.RewriteOPML != nil && v.at.Gateway != "",
+	}
+	if c.CanFind && !v.at.Token {
+		c.Bookmark = bookmarklet(v.at.Gateway)
+	}
+	if c.Find == "" || !c.CanFind || !isPage(v.r) {
+		return p.render(v, http.StatusOK, "home", "Home", c)
+	}
+	if len(c.Find) > maxFind {
+		c.Find, c.Site = "", &Site{Problem: "That is too long for an address."}
+		return p.render(v, http.StatusBadRequest, "home", "Home", c)
+	}
+	site, err := p.Discover(v.r.Context(), c.Find)
+	if err != nil {
+		return err
+	}
+	c.Site = &site
+	return p.render(v, http.StatusOK, "home", "Feeds of "+site.name(), c)
+}
+
+// isPage reports whether a request is for a page to look at. Whoever writes an image
+// or a frame into a page of his own must not make us ask a site, as a person who
+// follows a link or the bookmarklet may. Old browsers and programs do not say.
+func isPage(r *http.Request) bool {
+	dest := r.Header.Get("Sec-Fetch-Dest")
+	return dest == "" || dest == "document"
+}
+
+// bookmarklet is a javascript: URL that takes whoever looks at a site to the feeds
+// of it here. It runs in the page of a stranger, which sees where it leads: no
+// token may be in it.
+func bookmarklet(gateway string) string {
+	var quoted strings.Builder
+	for _, c := range []byte(gateway) { // of a Host field: anything may be in it
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(":/.-[]", c) >= 0:
+			quoted.WriteByte(c)
+		default:
+			return ""
+		}
+	}
+	return "javascript:location.href='" + quoted.String() + "?find='+encodeURIComponent(location.href)"
+}

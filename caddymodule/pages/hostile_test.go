@@ -1,0 +1,204 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"context"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// hostile are texts that try to become more than text, each with a word by which it
+// can be found again.
+var hostile = []string{
+	`<script>alert("zebra")</script>`,
+	`"><img src=x onerror=alert(1)>zebra`,
+	`'><iframe srcdoc="zebra">`,
+	`" onmouseover="alert(1)" zebra="`,
+	`' style='position:fixed' zebra='`,
+	`javascript:alert("zebra")`,
+	`data:text/html,<object>zebra</object>`,
+	`</title></textarea></style></svg></bdi></table><base href="//evil.example/">zebra`,
+	`<!-- zebra`, `]]><marquee>zebra`, `{{.Secret}} ${zebra} {{template "x"}}`,
+	"zebra\u202egnp.exe", "zebra\x00\x1b[31m\r\nSet-Cookie: a=b", "\xff\xfezebra\xc0<\xafscript>",
+	`&lt;script&gt;zebra&#x3c;img&#62;`,
+	`+ADw-script+AD4-zebra`,
+	strings.Repeat("zebra<b>", 4000),
+}
+
+// inhabit returns pages in which a text stands in every place that can have one.
+func inhabit(t *testing.T, text string) (*Pages, Place) {
+	p, source, at := newPages(t, 3)
+	address := Address("https://x.example/" + text)
+	when := time.Now().Add(time.Hour)
+	reader := Reader{
+		Family: text, UserAgent: text + " 2", Network: text, Token: text, Requests: 1, Bytes: 1, Score: text, Reasons: []string{text},
+	}
+	feed := Feed{
+		ID: text, URL: address, Title: text, State: State(text), NextPoll: when, Winner: text,
+		Reason: Reason{{Text: text}, {Text: text, At: when}}, Since: when.Add(-time.Hour), Polls: []Poll{{At: when, Result: Result(text)}},
+	}
+	account := Account{
+		Feed: feed, Alias: address, LastPoll: when, LastResult: Result(text), LastError: text, Self: Address(text), NewFeedURL: Address(text), Hubs: []Address{Address(text)},
+		Considered:  []policy.Term{{Hint: text, Raw: text, Note: text, Used: true, Seconds: 3}},
+		ContentType: text, OriginETag: text, OriginDate: text, Versions: []Version{{Since: when, ETag: text}}, Readers: []Reader{reader},
+		Body: []byte(`{"version":"https://jsonfeed.org/version/1.1","title":` + quote(text) + `,"home_page_url":` + quote(text) +
+			`,"items":[{"id":"1","title":` + quote(text) + `,"url":` + quote(text) + `},{"id":"2","title":"x","url":"javascript:alert(1)"},{"id":"3","title":"y","url":"https://x.example/` + "\\u0022 onclick=\\u0022zebra" + `"}]}`),
+	}
+	source.list = func(q Query) (FeedList, error) { return FeedList{Feeds: []Feed{feed}, Matched: 2, Next: text}, nil }
+	source.account = func(which Which) (Account, error) {
+		if which.ID != "" { // without the title that the document has
+			account.Body = nil
+		}
+		return account, nil
+	}
+	source.outage = text
+	source.who = func() (Readers, error) {
+		return Readers{Requests: 1, Readers: 1, ByBytes: []Reader{reader}, ByRequests: []Reader{reader}}, nil
+	}
+	source.saved = func() (Savings, error) {
+		return Savings{Total: Traffic{Requests: 2}, Days: []DayTraffic{{Day: when}}, Origins: []OriginTraffic{{Origin: Address(text)}}}, nil
+	}
+	source.about = func() (Poller, error) { return Poller{Contact: text, UserAgent: text}, nil }
+	source.host = func(string) (Host, error) { return Host{Name: text}, nil }
+	p.Version = text
+	p.Discover = func(context.Context, string) (Site, error) {
+		return Site{URL: address, Title: text, Problem: text, Feeds: []Found{{URL: "https://x.example/" + text, Title: text, Type: text}}}, nil
+	}
+	at.Gateway = "http://feeds.home.arpa/" + text // of a Host field
+	return p, at
+}
+
+func quote(text string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", "", "\x1b", "", "\r", "", "\n", "").Replace(strings.ToValidUTF8(text, "")) + `"`
+}
+
+func TestHostileText(t *testing.T) {
+	for _, text := range hostile {
+		p, at := inhabit(t, text)
+		escaped := strings.NewReplacer("%", "%25", "&", "%26", "#", "%23", "+", "%2B", " ", "+", "\x00", "%00", "\r", "%0D", "\n", "%0A", "\x1b", "%1B", "\xff", "%FF", "\xfe", "%FE", "\xc0", "%C0", "\xaf", "%AF").Replace(text[:min(len(text), 150)])
+		for _, target := range []string{"", "?find=" + escaped, "feeds", "feeds?q=" + escaped, "feeds?after=" + escaped, "feeds?url=" + escaped + "&polled=" + escaped, "feeds?id=" + escaped, "readers", "savings", "about?host=" + escaped} {
+			w := ask(p, at, "GET", target)
+			if w.Code != 200 && w.Code != 404 {
+				t.Fatalf("%s with %q: %d %s", target, text, w.Code, w.Body)
+			}
+			if body := w.Body.String(); !strings.Contains(body, "zebra") {
+				t.Errorf("%s does not show %q", target, text)
+			}
+			checkMarkup(t, target, text, w)
+			if w.Header().Get("Set-Cookie") != "" {
+				t.Errorf("%s with %q sets a cookie", target, text)
+			}
+		}
+		for _, target := range []string{"feeds", "feeds?url=x", "readers", "savings"} {
+			if w := ask(p, at, "GET", target, accept("application/json")); w.Code != 200 || strings.ContainsAny(w.Body.String(), "<>") {
+				t.Errorf("%s as JSON with %q: %d", target, text, w.Code)
+			}
+		}
+		w := httptest.NewRecorder()
+		site, _ := p.Discover(nil, "")
+		p.ServeSite(w, httptest.NewRequest("GET", "/", nil), at, site)
+		checkMarkup(t, "site", text, w)
+	}
+}
+
+// elements and attributes of ours. What else is in a page has come in from outside.
+var (
+	elements = words(`html head meta title link script body a header svg path nav main footer h1 h2 p form label div input button section ul li bdi
+		code wbr small ol span b select option time dl dt dd table thead tbody tr th td g rect text details summary`)
+	attributes = words(`lang charset name content rel type href src defer class viewbox d aria-hidden aria-label aria-current action role for id inputmode autocomplete
+		autocapitalize spellcheck placeholder required value method enctype accept data-copy title datetime selected disabled scope data-label x y width height`)
+)
+
+func words(text string) map[string]bool {
+	set := make(map[string]bool)
+	for _, word := range strings.Fields(text) {
+		set[word] = true
+	}
+	return set
+}
+
+// checkMarkup reports whatever in a page is not of our making.
+func checkMarkup(t *testing.T, target, text string, w *httptest.ResponseRecorder) {
+	t.Helper()
+	text = text[:min(len(text), 80)]
+	document, err := html.Parse(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts := 0
+	for n := range document.Descendants() {
+		if n.Type == html.CommentNode {
+			t.Errorf("%s with %q: a comment: %s", target, text, n.Data)
+		}
+		if n.Type != html.ElementNode {
+			continue
+		}
+		if !elements[strings.ToLower(n.Data)] {
+			t.Errorf("%s with %q: an element <%s>", target, text, n.Data)
+		}
+		if n.Data == "script" {
+			if scripts++; n.FirstChild != nil {
+				t.Errorf("%s with %q: a script in the page", target, text)
+			}
+		}
+		for _, a := range n.Attr {
+			if !attributes[strings.ToLower(a.Key)] {
+				t.Errorf("%s with %q: an attribute %s=%q of <%s>", target, text, a.Key, a.Val, n.Data)
+			}
+			if a.Key != "href" && a.Key != "src" && a.Key != "action" {
+				continue
+			}
+			own := strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//")
+			web := strings.HasPrefix(a.Val, "https://x.example/") || strings.HasPrefix(a.Val, "http://feeds.home.arpa/") && n.Data == "link"
+			if !own && !(web && a.Key == "href") && a.Val != "#main" {
+				t.Errorf("%s with %q: <%s %s=%q>", target, text, n.Data, a.Key, a.Val)
+			}
+		}
+	}
+	if scripts != 1 {
+		t.Errorf("%s with %q: %d scripts", target, text, scripts)
+	}
+}
+
+// What a URL hides is in no page, no link and no record.
+func TestSecrets(t *testing.T) {
+	p, source, at := newPages(t, 3)
+	const secret = "hunter2"
+	address := Address("https://bob:" + secret + "@x.example/f?token=" + secret)
+	feed := Feed{ID: "0a1b", URL: address, State: StateFresh, NextPoll: time.Now().Add(time.Hour)}
+	source.list = func(q Query) (FeedList, error) {
+		return Select(func(yield func(Feed, error) bool) {
+			if other := (Feed{ID: "ff", URL: "https://z.example/"}); yield(feed, nil) {
+				yield(other, nil)
+			}
+		}, q)
+	}
+	source.account = func(Which) (Account, error) {
+		return Account{Feed: feed, Alias: address, Self: address, NewFeedURL: address, Hubs: []Address{address}}, nil
+	}
+	source.saved = func() (Savings, error) {
+		return Savings{Total: Traffic{Requests: 1}, Origins: []OriginTraffic{{Origin: "https://bob:" + secret + "@x.example"}}}, nil
+	}
+	for _, target := range []string{"feeds?limit=1", "feeds?limit=1&sort=name", "feeds?q=x.example", "feeds?id=0a1b", "savings"} {
+		for _, kind := range []string{"text/html", "application/json"} {
+			w := ask(p, at, "GET", target, accept(kind))
+			if w.Code != 200 || strings.Contains(w.Body.String(), secret) || !strings.Contains(w.Body.String(), "x.example") {
+				t.Errorf("%s as %s: %d %s", target, kind, w.Code, w.Body)
+			}
+		}
+	}
+	if body := ask(p, at, "GET", "feeds").Body.String(); !strings.Contains(body, `href="/-/feeds?id=0a1b"`) {
+		t.Error("the feed's page cannot be reached")
+	}
+	if body := ask(p, at, "GET", "feeds?q="+secret).Body.String(); !strings.Contains(body, "No feed is like that") {
+		t.Error("a secret can be searched for")
+	}
+}

@@ -1,0 +1,63 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/feedpollard/pollard/httpfield"
+)
+
+// representable are the pages that have a record behind them, which is to be had as JSON.
+var representable = map[string]bool{pageFeeds: true, pageReaders: true, pageSavings: true}
+
+// wantsJSON reports whether JSON is preferred to a page (RFC 9110 section 12.5.1).
+// A browser names HTML and not JSON; a program that accepts anything gets HTML.
+func (v *visit) wantsJSON() bool {
+	if !representable[v.name] {
+		return false
+	}
+	v.w.Header().Set("Vary", "Accept")
+	asJSON, asHTML := 0.0, 0.0
+	for _, line := range v.r.Header.Values("Accept") {
+		for _, member := range httpfield.SplitList(line) {
+			kind, params, err := mime.ParseMediaType(member)
+			if err != nil {
+				continue
+			}
+			weight, err := strconv.ParseFloat(params["q"], 64)
+			if err != nil {
+				weight = 1
+			}
+			switch strings.ToLower(kind) {
+			case "application/json":
+				asJSON = max(asJSON, weight)
+			case "text/html":
+				asHTML = max(asHTML, weight)
+			}
+		}
+	}
+	return asJSON > asHTML
+}
+
+func (v *visit) json(status int, value any) error {
+	body, err := json.MarshalIndent(value, "", "\t")
+	if err != nil {
+		return err
+	}
+	v.send(status, "application/json", append(body, '\n'))
+	return nil
+}
+
+// answer sends a record: as JSON, or as the page of that name.
+func (p *Pages) answer(v *visit, name, title string, record, content any) error {
+	if v.wantsJSON() {
+		return v.json(http.StatusOK, record)
+	}
+	return p.render(v, http.StatusOK, name, title, content)
+}

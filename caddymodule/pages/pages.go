@@ -1,0 +1,234 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pages is what people see of a gateway or a shield in a browser: its feeds
+// and why each of them waits, its readers, what origins were spared, and, for
+// publishers, who is polling them.
+//
+// Pages are made on the server and work without script; their one stylesheet and
+// one script only make them pleasant. Nothing in them comes from another origin,
+// and the Content-Security-Policy allows nothing that is not theirs. Whatever a
+// stranger wrote (titles, User-Agents, URLs, errors) is text and nothing else. A GET
+// changes no state; a POST from another site is refused.
+//
+// The package knows neither Caddy nor the engine: what it shows comes from a
+// [Source]. Whoever mounts it decides where pages stand and who may see them
+// ([Place]).
+package pages
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Pages serves the pages of one gateway or shield. It is safe for concurrent use,
+// and must not be changed once it serves.
+type Pages struct {
+	Source Source
+
+	// Discover finds the feeds of a site for the home page. Nil: the home page does
+	// not offer it.
+	Discover func(ctx context.Context, address string) (Site, error)
+
+	// RewriteOPML rewrites subscription lists for the home page. Nil: the home page
+	// does not offer it.
+	RewriteOPML RewriteOPML
+
+	// Version is that of the running program.
+	Version string
+
+	// Log is told of failures of the source. Nil: nobody is.
+	Log *slog.Logger
+}
+
+// RewriteOPML returns a subscription list in which all feeds are asked for through
+// the gateway: each URL is written behind prefix. An error is shown to the person
+// who brought the list.
+type RewriteOPML func(list []byte, prefix string) ([]byte, error)
+
+// Place is where the pages stand for one request, and what its sender may see.
+type Place struct {
+	// Home is the path of the home page as a browser has to write it, with the
+	// prefix that holds the sender's token, if there is one: "/", "/~secret/".
+	Home string
+
+	// Below is what the paths of all others begin with: "/-/", "/~secret/-/", "/status/".
+	Below string
+
+	// Gateway is what a feed's URL is written behind to ask for it through the
+	// gateway: "https://feeds.home.arpa/", "https://feeds.home.arpa/~secret/". Empty:
+	// feeds cannot be asked for by URL, as with a shield.
+	Gateway string
+
+	// Token says that the paths above hold a token.
+	Token bool
+
+	// Member may see all pages. Others see what is public.
+	Member bool
+}
+
+// names of pages, below [Place.Below].
+const (
+	pageHome    = ""
+	pageFeeds   = "feeds"
+	pageRefresh = "refresh"
+	pageReaders = "readers"
+	pageSavings = "savings"
+	pageAbout   = "about"
+	pageOPML    = "opml"
+	pageStyle   = "pollard.css"
+	pageScript  = "pollard.js"
+	pageIcon    = "favicon.ico"
+)
+
+// route is how a page is served.
+type route struct {
+	method string // GET, which includes HEAD, or POST
+	public bool
+	serve  func(*Pages, *visit) error
+}
+
+var routes = map[string]route{
+	pageHome:    {http.MethodGet, false, (*Pages).home},
+	pageFeeds:   {http.MethodGet, false, (*Pages).feeds},
+	pageRefresh: {http.MethodPost, false, (*Pages).refresh},
+	pageReaders: {http.MethodGet, false, (*Pages).readers},
+	pageSavings: {http.MethodGet, false, (*Pages).savings},
+	pageAbout:   {http.MethodGet, true, (*Pages).about},
+	pageOPML:    {http.MethodPost, false, (*Pages).rewriteOPML},
+	pageStyle:   {http.MethodGet, true, (*Pages).asset},
+	pageScript:  {http.MethodGet, true, (*Pages).asset},
+	pageIcon:    {http.MethodGet, true, (*Pages).asset},
+}
+
+// visit is one request.
+type visit struct {
+	w    http.ResponseWriter
+	r    *http.Request
+	at   Place
+	name string
+}
+
+// ServeHTTP serves the page of a name: "" is the home page, the others are what
+// stands behind [Place.Below] in a path. "favicon.ico" may be served at the root too.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name string) {
+	v := &visit{w: w, r: r, at: at, name: name}
+	v.setHeaders()
+	if err := p.serve(v); err != nil {
+		p.refuse(v, err)
+	}
+}
+
+func (p *Pages) serve(v *visit) error {
+	to, ok := routes[v.name]
+	switch {
+	case !ok || v.name == pageOPML && (p.RewriteOPML == nil || v.at.Gateway == ""):
+		return &problem{http.StatusNotFound, "There is no such page.", ""}
+	case !v.at.Member && !to.public:
+		return &problem{http.StatusForbidden, "This page is for the people that this gateway works for.",
+			"If you are one of them, use the address that you were given, with the token in it. If Pollard polls your site, the page about it is for you."}
+	case v.r.Method != to.method && !(v.r.Method == http.MethodHead && to.method == http.MethodGet):
+		allow := to.method
+		if allow == http.MethodGet {
+			allow = "GET, HEAD"
+		}
+		v.w.Header().Set("Allow", allow)
+		return &problem{http.StatusMethodNotAllowed, "This address cannot be asked so.", "Expected " + allow + "."}
+	}
+	var protection http.CrossOriginProtection
+	if protection.Check(v.r) != nil {
+		return &problem{http.StatusForbidden, "Another site has sent this form.", "Nothing was done. Go to the page itself and try again."}
+	}
+	return to.serve(p, v)
+}
+
+// ServeSite answers a request by URL for a page that is no feed: a page of ours
+// that names the site's feeds at their addresses here, for people and for readers
+// that look for link elements.
+func (p *Pages) ServeSite(w http.ResponseWriter, r *http.Request, at Place, site Site) {
+	v := &visit{w: w, r: r, at: at, name: "site"}
+	v.setHeaders()
+	status := http.StatusOK
+	if len(site.Feeds) == 0 {
+		status = http.StatusNotFound
+	}
+	if err := p.render(v, status, "site", "Feeds of "+site.name(), site); err != nil {
+		p.refuse(v, err)
+	}
+}
+
+// contentSecurityPolicy allows pages what they use. Styles, scripts and images are files of ours,
+// so that nothing written in a page itself is ever applied or run.
+const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func (v *visit) setHeaders() {
+	h := v.w.Header()
+	h.Set("Content-Security-Policy", contentSecurityPolicy)
+	h.Set("Referrer-Policy", "no-referrer") // paths may hold a token
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "private, no-cache")
+	if v.name != pageAbout {
+		h.Set("X-Robots-Tag", "noindex")
+	}
+}
+
+// problem is an error that is shown to the person who met it.
+type problem struct {
+	status int
+	Text   string // a sentence
+	More   string // what to do, or nothing
+}
+
+// Error implements error.
+func (e *problem) Error() string { return e.Text }
+
+func (p *Pages) refuse(v *visit, err error) {
+	shown, ok := errors.AsType[*problem](err)
+	if !ok {
+		// What failed may name files and hosts: it is for the log alone.
+		shown = &problem{http.StatusInternalServerError, "The record could not be read.", "Feeds are served all the same. The log says more."}
+		if p.Log != nil && v.r.Context().Err() == nil {
+			p.Log.Error("making a page", "page", v.name, "error", err)
+		}
+	}
+	if v.wantsJSON() && v.r.Method != http.MethodPost {
+		_ = v.json(shown.status, map[string]string{"error": shown.Text}) // strings always encode
+		return
+	}
+	if err := p.render(v, shown.status, "problem", shown.Text, shown); err != nil {
+		http.Error(v.w, shown.Text, shown.status)
+	}
+}
+
+// send writes a whole answer.
+func (v *visit) send(status int, contentType string, body []byte) {
+	h := v.w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	v.w.WriteHeader(status)
+	if v.r.Method != http.MethodHead {
+		_, _ = v.w.Write(body) // whoever has left misses nothing
+	}
+}
+
+// render makes the whole page before the first byte of it is sent: what fails in
+// the middle becomes an error page, not half a page.
+func (p *Pages) render(v *visit, status int, name, title string, content any) error {
+	var body bytes.Buffer
+	err := templates[name].Execute(&body, page{
+		Place: v.at, Title: title, Section: v.name, Version: strings.TrimPrefix(p.Version, "v"), Content: content,
+	})
+	if err != nil {
+		return err
+	}
+	v.send(status, "text/html; charset=utf-8", body.Bytes())
+	return nil
+}

@@ -1,0 +1,469 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"html"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ask sends a request to the page of a name and query.
+func ask(p *Pages, at Place, method, target string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://feeds.home.arpa/-/"+target, nil)
+	for _, f := range change {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r, at, strings.TrimPrefix(r.URL.Path, "/-/"))
+	return w
+}
+
+func accept(value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set("Accept", value) }
+}
+
+// form sends a form from a page of the same origin, as a browser does.
+func form(values string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Body = io.NopCloser(strings.NewReader(values))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+}
+
+func upload(list string) func(*http.Request) {
+	return func(r *http.Request) {
+		var body bytes.Buffer
+		parts := multipart.NewWriter(&body)
+		file, _ := parts.CreateFormFile("opml", "../../subscriptions.opml")
+		_, _ = file.Write([]byte(list))
+		_ = parts.Close()
+		r.Body = io.NopCloser(&body)
+		r.Header.Set("Content-Type", parts.FormDataContentType())
+	}
+}
+
+func crossSite(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
+
+func TestServe(t *testing.T) {
+	const feed = "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"
+	const list = `<opml><body><outline xmlUrl="https://a.example/f"/></body></opml>`
+	tests := []struct {
+		name     string
+		stranger bool
+		method   string
+		target   string
+		change   func(*http.Request)
+		status   int
+		want     string // in the body
+	}{
+		{"home", false, "GET", "", nil, 200, "1,000 feeds. "},
+		{"home, a site", false, "GET", "?find=blog.example", nil, 200, "http://feeds.home.arpa/https://blog.example/posts/feed-0.xml"},
+		{"home, a site without feeds", false, "GET", "?find=x.example", nil, 200, "This site names no feeds."},
+		{"home, far too long", false, "GET", "?find=" + strings.Repeat("a", 5000), nil, 400, "too long"},
+		{"feeds", false, "GET", "feeds", nil, 200, "1,000 feeds, 50 on this page"},
+		{"feeds, one state", false, "GET", "feeds?state=waiting", nil, 200, "11 feeds found"},
+		{"feeds, no such state", false, "GET", "feeds?state=happy", nil, 400, "no such state"},
+		{"feeds, no such order", false, "GET", "feeds?sort=colour", nil, 400, "next, name or failures"},
+		{"feeds, no such place", false, "GET", "feeds?after=nowhere", nil, 400, "not a place"},
+		{"feeds, too many", false, "GET", "feeds?limit=1001", nil, 400, "1 to 1000"},
+		{"feeds, a long search", false, "GET", "feeds?q=" + strings.Repeat("a", 201), nil, 400, "too long"},
+		{"feeds, none found", false, "GET", "feeds?q=nowhere", nil, 200, "No feed is like that."},
+		{"feed", false, "GET", feed, nil, 200, "Willows &amp; water"},
+		{"feed that is not known", false, "GET", "feeds?url=https://x.example/", nil, 404, "There is no record of this feed."},
+		{"feed, after a poll", false, "GET", feed + "&polled=unchanged", nil, 200, "nothing has changed"},
+		{"readers", false, "GET", "readers", nil, 200, "they take 94 % of the bytes"},
+		{"savings", false, "GET", "savings", nil, 200, "Sites were spared"},
+		{"about", false, "GET", "about", nil, 200, "Pollard/1.0 (&#43;https://example.com/about; 14 subscribers)"},
+		{"about a host", false, "GET", "about?host=blog.example", nil, 200, "1,401 of 1,433 polls"},
+		{"about a host by URL", false, "GET", "about?host=https://blog.example/x", nil, 200, "1,401 of 1,433 polls"},
+		{"about another host", false, "GET", "about?host=x.example", nil, 404, "no record of <bdi>x.example</bdi>"},
+		{"about no host", false, "GET", "about?host=%20%2F%2F", nil, 404, "no record of"},
+		{"refresh", false, "POST", "refresh", form("url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"), 303, ""},
+		{"opml", false, "POST", "opml", upload(list), 200, `xmlUrl="http://feeds.home.arpa/https://a.example/f"`},
+		{"opml that is none", false, "POST", "opml", upload("<html>"), 400, "The document is not OPML."},
+		{"opml without a file", false, "POST", "opml", upload(""), 400, "no subscription list"},
+		{"opml that is no form", false, "POST", "opml", form("opml=x"), 400, "no subscription list"},
+		{"opml that is too large", false, "POST", "opml", upload(strings.Repeat("x", 17<<20)), 413, "16 MiB"},
+		{"another page", false, "GET", "nothing", nil, 404, "There is no such page."},
+		{"a template is no page", false, "GET", "layout.html", nil, 404, "There is no such page."},
+		{"out of the directory", false, "GET", "../pages.go", nil, 404, "There is no such page."},
+
+		{"POST to a page", false, "POST", "feeds", nil, 405, "Expected GET, HEAD."},
+		{"DELETE", false, "DELETE", "feeds", nil, 405, ""},
+		{"GET of refresh", false, "GET", "refresh?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", nil, 405, "Expected POST."},
+		{"HEAD of refresh", false, "HEAD", "refresh?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", nil, 405, ""},
+		{"GET of opml", false, "GET", "opml", nil, 405, "Expected POST."},
+		{"refresh from another site", false, "POST", "refresh", crossSite, 403, "Another site has sent this form."},
+		{"opml from another site", false, "POST", "opml", crossSite, 403, "Another site has sent this form."},
+		{"refresh by an old browser from another site", false, "POST", "refresh", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403, ""},
+
+		{"stranger at home", true, "GET", "", nil, 403, "for the people that this gateway works for"},
+		{"stranger at the feeds", true, "GET", "feeds", nil, 403, ""},
+		{"stranger at a feed", true, "GET", feed, nil, 403, ""},
+		{"stranger at the readers", true, "GET", "readers", nil, 403, ""},
+		{"stranger at the savings", true, "GET", "savings", nil, 403, ""},
+		{"stranger who polls", true, "POST", "refresh", form("url=x"), 403, ""},
+		{"stranger with a list", true, "POST", "opml", upload(list), 403, ""},
+		{"stranger who reads about us", true, "GET", "about", nil, 200, "How to slow it down or stop it"},
+		{"stranger who asks for his host", true, "GET", "about?host=blog.example", nil, 200, "1,401 of 1,433 polls"},
+		{"stranger, style", true, "GET", "pollard.css", nil, 200, "color-scheme"},
+		{"stranger, icon", true, "GET", "favicon.ico", nil, 200, "\x89PNG"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, source, at := newPages(t, 1000)
+			at.Member = !tt.stranger
+			change := tt.change
+			if change == nil {
+				change = func(*http.Request) {}
+			}
+			w := ask(p, at, tt.method, tt.target, change)
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
+				t.Errorf("got %d %s, want %d %s", w.Code, w.Body, tt.status, tt.want)
+			}
+			if tt.status == 405 && w.Header().Get("Allow") == "" {
+				t.Error("405 without Allow")
+			}
+			if polled := len(source.polledByHand()) > 0; polled != (tt.status == 303) {
+				t.Errorf("polled a feed: %v", polled)
+			}
+			h := w.Header()
+			if policy := h.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+				t.Errorf("Content-Security-Policy: %s", policy)
+			}
+			if h.Get("Referrer-Policy") != "no-referrer" || h.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("headers %v", h)
+			}
+			if tt.stranger && strings.Contains(w.Body.String(), `href="/-/feeds`) {
+				t.Error("a stranger is led to pages that are not for strangers")
+			}
+		})
+	}
+}
+
+// A HEAD is answered as a GET is, without the body.
+func TestHead(t *testing.T) {
+	for _, target := range []string{"", "feeds", "readers", "savings", "about", "pollard.css", "nothing"} {
+		p, _, at := newPages(t, 100)
+		get, head := ask(p, at, "GET", target), ask(p, at, "HEAD", target)
+		if head.Code != get.Code || head.Body.Len() != 0 || head.Header().Get("Content-Length") != get.Header().Get("Content-Length") {
+			t.Errorf("%s: HEAD gives %d, %d bytes, %v; GET gives %d, %v", target, head.Code, head.Body.Len(), head.Header(), get.Code, get.Header())
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	p, _, at := newPages(t, 1000)
+	tests := []struct {
+		name, target, accept string
+		status               int
+		want                 string // a member of the document; empty: a page
+	}{
+		{"feeds", "feeds?limit=3&q=feed-1", "application/json", 200, "feeds"},
+		{"one feed", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "application/json", 200, "considered"},
+		{"readers", "readers", "application/json", 200, "by_bytes"},
+		{"savings", "savings", "application/json, */*;q=0.1", 200, "days"},
+		{"preferred", "feeds", "text/html;q=0.5, application/json;q=0.9", 200, "feeds"},
+		{"unknown feed", "feeds?url=https://x.example/", "application/json", 404, "error"},
+		{"bad query", "feeds?state=x", "application/json", 400, "error"},
+		{"browser", "feeds", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", 200, ""},
+		{"anything", "feeds", "*/*", 200, ""},
+		{"equal", "feeds", "application/json, text/html", 200, ""},
+		{"refused", "feeds", "application/json;q=0", 200, ""},
+		{"nonsense", "feeds", ";;;,,=application/json", 200, ""},
+		{"home has no record", "", "application/json", 200, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := ask(p, at, "GET", tt.target, accept(tt.accept))
+			if w.Code != tt.status {
+				t.Fatalf("got %d, want %d", w.Code, tt.status)
+			}
+			if tt.want == "" {
+				if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "text/html") {
+					t.Errorf("got %s", got)
+				}
+				return
+			}
+			var document map[string]json.RawMessage
+			if err := json.Unmarshal(w.Body.Bytes(), &document); err != nil || document[tt.want] == nil || w.Header().Get("Content-Type") != "application/json" {
+				t.Errorf("got %s: %v", w.Body, err)
+			}
+			if w.Header().Get("Vary") != "Accept" {
+				t.Errorf("Vary: %s", w.Header().Get("Vary"))
+			}
+		})
+	}
+}
+
+// All parts of a list, one after the other, are the whole list.
+func TestParts(t *testing.T) {
+	p, source, at := newPages(t, 333)
+	seen := map[string]bool{}
+	after := ""
+	for parts := 1; ; parts++ {
+		w := ask(p, at, "GET", "feeds?limit=100&after="+url.QueryEscape(after), accept("application/json"))
+		var list struct {
+			Feeds []struct{ URL string }
+			Next  string
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range list.Feeds {
+			seen[f.URL] = true
+		}
+		if after = list.Next; after == "" {
+			if parts != 4 {
+				t.Errorf("%d parts", parts)
+			}
+			break
+		}
+	}
+	if len(seen) != source.size {
+		t.Errorf("saw %d of %d feeds", len(seen), source.size)
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	tests := []struct {
+		name, form string
+		early      bool
+		want       string // Location
+	}{
+		{"by URL", "url=https%3A%2F%2Fblog.example%2Ff%3Fa%3D1%26b", false, "/~secret/-/feeds?url=https%3A%2F%2Fblog.example%2Ff%3Fa%3D1%26b&polled=unchanged"},
+		{"by ID", "id=0a%2F..", false, "/~secret/-/feeds?id=0a%2F..&polled=unchanged"},
+		{"too early", "url=https%3A%2F%2Fblog.example%2Ff", true, "/~secret/-/feeds?url=https%3A%2F%2Fblog.example%2Ff&polled=early"},
+		{"to another site", "url=%2F%2Fevil.example%2F%0d%0aX:y", false, "/~secret/-/feeds?id=&polled=unchanged"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, source, _ := newPages(t, 10)
+			source.early = tt.early
+			at := Place{Home: "/~secret/", Below: "/~secret/-/", Token: true, Member: true}
+			w := ask(p, at, "POST", "refresh", form(tt.form))
+			if got := w.Header().Get("Location"); w.Code != 303 || got != tt.want {
+				t.Errorf("got %d to %s, want %s", w.Code, got, tt.want)
+			}
+		})
+	}
+}
+
+// Links keep the token, and what leaves has none.
+func TestToken(t *testing.T) {
+	p, _, _ := newPages(t, 100)
+	at := Place{Home: "/~secret/", Below: "/~secret/-/", Gateway: "http://feeds.home.arpa/~secret/", Token: true, Member: true}
+	for _, target := range []string{"", "?find=blog.example", "feeds", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "readers", "savings", "about", "nothing"} {
+		body := ask(p, at, "GET", target).Body.String()
+		for _, own := range []string{`href="/-/`, `action="/-/`, `src="/-/`, `href="/"`, "javascript:"} {
+			if strings.Contains(body, own) {
+				t.Errorf("%s has %s", target, own)
+			}
+		}
+		if !strings.Contains(body, `href="/~secret/-/about"`) {
+			t.Errorf("%s loses the token", target)
+		}
+	}
+}
+
+// Only who looks at the home page makes it look for feeds.
+func TestFindFromElsewhere(t *testing.T) {
+	for dest, want := range map[string]bool{"": true, "document": true, "image": false, "iframe": false, "empty": false, "script": false} {
+		p, _, at := newPages(t, 1)
+		asked := false
+		p.Discover = func(context.Context, string) (Site, error) { asked = true; return Site{}, nil }
+		ask(p, at, "GET", "?find=https://blog.example/", func(r *http.Request) {
+			if dest != "" {
+				r.Header.Set("Sec-Fetch-Dest", dest)
+			}
+		})
+		if asked != want {
+			t.Errorf("asked for as %q: a site was asked: %v", dest, asked)
+		}
+	}
+}
+
+func TestBookmarklet(t *testing.T) {
+	for _, tt := range []struct{ gateway, want string }{
+		{"https://feeds.home.arpa/", "javascript:location.href='https://feeds.home.arpa/?find='+encodeURIComponent(location.href)"},
+		{"http://[fd00::1]:8080/", "javascript:location.href='http://[fd00::1]:8080/?find='+encodeURIComponent(location.href)"},
+		{"http://x';alert(1);'/", ""},
+		{"http://x%27/", ""},
+		{"http://x\\/", ""},
+	} {
+		if got := bookmarklet(tt.gateway); got != tt.want {
+			t.Errorf("%s gives %s, want %s", tt.gateway, got, tt.want)
+		}
+	}
+	p, _, at := newPages(t, 1)
+	// A browser undoes the escapes before it runs what is behind javascript:.
+	body, err := url.PathUnescape(ask(p, at, "GET", "").Body.String())
+	if want := `href="` + bookmarklet(at.Gateway) + `"`; err != nil || !strings.Contains(html.UnescapeString(body), want) {
+		t.Errorf("the home page does not have %s (%v)", want, err)
+	}
+}
+
+// A shield has neither addresses by URL nor lists to rewrite.
+func TestShield(t *testing.T) {
+	p, _, _ := newPages(t, 10)
+	at := Place{Home: "/status", Below: "/status/", Member: true}
+	if body := ask(p, at, "GET", "").Body.String(); strings.Contains(body, "<form") || strings.Contains(body, "ookmark") {
+		t.Error("the home page offers what a shield cannot do")
+	}
+	if w := ask(p, at, "POST", "opml", upload("<opml/>")); w.Code != 404 {
+		t.Errorf("opml is answered with %d", w.Code)
+	}
+	if body := ask(p, at, "GET", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml").Body.String(); strings.Contains(body, "For your reader") {
+		t.Error("a feed has an address that does not exist")
+	}
+}
+
+// Whatever fails behind the pages is for the log, not for the person before them.
+func TestFailingSource(t *testing.T) {
+	p, source, at := newPages(t, 10)
+	var logged bytes.Buffer
+	p.Log = slog.New(slog.NewTextHandler(&logged, nil))
+	failed := errors.New("open /var/lib/pollard/feeds.db: no space left")
+	source.list = func(Query) (FeedList, error) { return FeedList{}, failed }
+	source.account = func(Which) (Account, error) { return Account{}, failed }
+	source.who = func() (Readers, error) { return Readers{}, failed }
+	source.saved = func() (Savings, error) { return Savings{}, failed }
+	source.about = func() (Poller, error) { return Poller{}, failed }
+	p.Discover = func(context.Context, string) (Site, error) { return Site{}, failed }
+	for _, target := range []string{"?find=x", "feeds", "feeds?url=x", "readers", "savings", "about"} {
+		for _, kind := range []string{"text/html", "application/json"} {
+			logged.Reset()
+			w := ask(p, at, "GET", target, accept(kind))
+			if w.Code != 500 || strings.Contains(w.Body.String(), "/var/lib") {
+				t.Errorf("%s: %d %s", target, w.Code, w.Body)
+			}
+			if !strings.Contains(logged.String(), "no space left") {
+				t.Errorf("%s: nothing is logged", target)
+			}
+		}
+	}
+}
+
+// A site that was asked for as though it were a feed names its feeds here.
+func TestServeSite(t *testing.T) {
+	p, _, at := newPages(t, 10)
+	at.Gateway = "http://feeds.home.arpa/~secret/"
+	w := httptest.NewRecorder()
+	p.ServeSite(w, httptest.NewRequest("GET", "/https://blog.example/", nil), at, Site{
+		URL: "https://blog.example/", Title: "A blog",
+		Feeds: []Found{{URL: "https://blog.example/atom.xml?a=1&b", Title: `All "posts"`, Type: "application/atom+xml"}},
+	})
+	// Readers look for exactly this.
+	site := ReadSite(w.Body.Bytes(), w.Header().Get("Content-Type"), "http://feeds.home.arpa/~secret/https://blog.example/")
+	want := Found{URL: "http://feeds.home.arpa/~secret/https://blog.example/atom.xml?a=1&b", Title: `All "posts"`, Type: "application/atom+xml"}
+	if w.Code != 200 || len(site.Feeds) != 1 || site.Feeds[0] != want {
+		t.Errorf("got %d with %+v", w.Code, site.Feeds)
+	}
+	w = httptest.NewRecorder()
+	p.ServeSite(w, httptest.NewRequest("GET", "/https://blog.example/", nil), at, Site{URL: "https://blog.example/"})
+	if w.Code != 404 {
+		t.Errorf("a site without feeds is answered with %d", w.Code)
+	}
+}
+
+func TestAssets(t *testing.T) {
+	p, _, at := newPages(t, 10)
+	for _, name := range []string{"pollard.css", "pollard.js", "favicon.ico"} {
+		w := ask(p, at, "GET", name+"?"+assets[name].tag)
+		if got := w.Header().Get("Cache-Control"); !strings.Contains(got, "immutable") {
+			t.Errorf("%s: Cache-Control: %s", name, got)
+		}
+		if got := ask(p, at, "GET", name+"?old").Header().Get("Cache-Control"); strings.Contains(got, "immutable") {
+			t.Errorf("%s in another edition: Cache-Control: %s", name, got)
+		}
+		again := ask(p, at, "GET", name, func(r *http.Request) { r.Header.Set("If-None-Match", w.Header().Get("ETag")) })
+		if again.Code != 304 || again.Body.Len() != 0 {
+			t.Errorf("%s is answered with %d again", name, again.Code)
+		}
+	}
+}
+
+// The pages stay small: people open them on phones, beside their readers.
+func TestWeight(t *testing.T) {
+	p, _, at := newPages(t, 10_000)
+	css, js, icon := len(assets[pageStyle].body), len(assets[pageScript].body), len(assets[pageIcon].body)
+	home := ask(p, at, "GET", "").Body.Len()
+	feeds := ask(p, at, "GET", "feeds").Body.Len()
+	t.Logf("style %d, script %d, icon %d, home %d, a page of feeds %d bytes", css, js, icon, home, feeds)
+	if css >= 8<<10 {
+		t.Errorf("the stylesheet has %d bytes", css)
+	}
+	if all := css + js + icon + home; all >= 30_000 {
+		t.Errorf("the home page has %d bytes in all", all)
+	}
+	if feeds >= 80_000 {
+		t.Errorf("a page of feeds has %d bytes", feeds)
+	}
+}
+
+func BenchmarkFeeds(b *testing.B) {
+	for _, bb := range []struct {
+		name   string
+		size   int
+		target string
+	}{
+		{"10k", 10_000, "feeds"}, {"10k, by name", 10_000, "feeds?sort=name"}, {"10k, search", 10_000, "feeds?q=feed-77"},
+		{"1M", 1_000_000, "feeds"}, {"1M, search", 1_000_000, "feeds?q=feed-777777."},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			p, source, at := newPages(b, bb.size)
+			rows := make([]Feed, bb.size)
+			for i := range rows {
+				rows[i] = source.row(i)
+			}
+			source.list = func(q Query) (FeedList, error) {
+				list, err := Select(func(yield func(Feed, error) bool) {
+					for i := range rows {
+						if !yield(rows[i], nil) {
+							return
+						}
+					}
+				}, q)
+				for i := range list.Feeds {
+					list.Feeds[i] = source.detailed(list.Feeds[i], i)
+				}
+				return list, err
+			}
+			b.ReportAllocs()
+			var bytes int
+			for b.Loop() {
+				bytes = ask(p, at, "GET", bb.target).Body.Len()
+			}
+			b.ReportMetric(float64(bytes), "bytes/page")
+		})
+	}
+}
+
+// The words for times count from the present.
+func TestLength(t *testing.T) {
+	for _, tt := range []struct {
+		d    time.Duration
+		want string
+	}{
+		{0, "0 s"}, {89 * time.Second, "89 s"}, {2 * time.Minute, "2 min"}, {time.Hour, "1 h"}, {89 * time.Minute, "89 min"}, {3 * time.Hour, "3 h"},
+		{35 * time.Hour, "35 h"}, {36 * time.Hour, "2 days"}, {400 * 24 * time.Hour, "400 days"}, {3 * 365 * 24 * time.Hour, "3 years"}, {-3 * time.Hour, "3 h"},
+	} {
+		if got := length(tt.d); got != tt.want {
+			t.Errorf("%v is told as %q, want %q", tt.d, got, tt.want)
+		}
+	}
+}

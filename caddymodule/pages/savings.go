@@ -1,0 +1,46 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"fmt"
+	"html/template"
+)
+
+// maxOrigins is how many origins a page of savings names.
+const maxOrigins = 100
+
+// savingsContent is what the page of savings shows.
+type savingsContent struct{ Savings }
+
+// Chart shows, day by day, the requests that origins were asked and those that they were spared.
+func (c savingsContent) Chart() template.HTML {
+	columns := make([]column, 0, len(c.Days))
+	labelled := max(len(c.Days)/5, 1)
+	for i, d := range c.Days {
+		col := column{
+			lower: d.Polls, rest: d.Spared(),
+			title: fmt.Sprintf("%s: %s spared, %s", d.Day.UTC().Format("2 January"), counted(d.Spared(), "request"), counted(d.Polls, "poll")),
+		}
+		if i%labelled == labelled/2 {
+			col.label = d.Day.UTC().Format("2 Jan")
+		}
+		columns = append(columns, col)
+	}
+	return chart("Requests by day: polls of sites, and requests that they were spared", columns)
+}
+
+func (p *Pages) savings(v *visit) error {
+	record, err := p.Source.Savings(v.r.Context(), maxOrigins)
+	if err != nil {
+		return err
+	}
+	if record.Days == nil {
+		record.Days = []DayTraffic{}
+	}
+	if record.Origins == nil {
+		record.Origins = []OriginTraffic{}
+	}
+	return p.answer(v, "savings", "Savings", record, savingsContent{record})
+}

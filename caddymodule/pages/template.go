@@ -1,0 +1,149 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pages
+
+import (
+	"embed"
+	"encoding/hex"
+	"hash/fnv"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+var (
+	//go:embed templates
+	templateFiles embed.FS
+	//go:embed static
+	staticFiles embed.FS
+)
+
+// page is what a template is given.
+type page struct {
+	Place
+	Title   string
+	Section string // the name of the page
+	Version string
+	Content any
+}
+
+// Link is the address of a page by its name, with a query where it has one.
+func (at Place) Link(name string) string {
+	if name == pageHome {
+		return at.Home
+	}
+	return at.Below + name
+}
+
+// shownURL is a URL in two parts.
+type shownURL struct{ Host, Rest string }
+
+// splitURL parts the host of a URL, which tells feeds from each other at a glance,
+// from what follows.
+func splitURL(u Address) shownURL {
+	shown := u.String()
+	_, rest, ok := strings.Cut(shown, "://")
+	if !ok {
+		return shownURL{Rest: shown}
+	}
+	if slash := strings.IndexAny(rest, "/?"); slash >= 0 {
+		return shownURL{rest[:slash], rest[slash:]}
+	}
+	return shownURL{Host: rest}
+}
+
+// Asset is the address of a file, which changes with its content.
+func (at Place) Asset(name string) string { return at.Below + name + "?" + assets[name].tag }
+
+// FeedLink is the address of a feed's page. A URL that hides something is not in it.
+func (at Place) FeedLink(f Feed) string { return at.feedAddress(f.URL, f.ID) }
+
+// RecordLink is the address of the page of a feed that may have no record yet.
+// Empty: the URL must not be in it.
+func (at Place) RecordLink(u string) string {
+	if !Address(u).Open() {
+		return ""
+	}
+	return at.feedAddress(Address(u), "")
+}
+
+func (at Place) feedAddress(u Address, id string) string {
+	if u != "" && u.Open() {
+		return at.Below + pageFeeds + "?url=" + url.QueryEscape(string(u))
+	}
+	return at.Below + pageFeeds + "?id=" + url.QueryEscape(id)
+}
+
+// Address is the address of a feed through the gateway, as a reader wants it.
+// Empty: there is none that could be shown.
+func (at Place) Address(u Address) string {
+	if at.Gateway == "" || !u.Open() {
+		return ""
+	}
+	return at.Gateway + string(u)
+}
+
+// templates by name, each within the layout.
+var templates = func() map[string]*template.Template {
+	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
+		"num": humanize.Comma, "size": size, "percent": percent, "counted": counted, "length": length, "in": in, "ago": ago, "took": took,
+		"plural": plural, "sparkline": sparkline, "splitURL": splitURL,
+		"feedOf":      func(u string) Feed { return Feed{URL: Address(u)} },
+		"past":        func(t time.Time) bool { return time.Until(t) <= 0 },
+		"int64":       func(n int) int64 { return int64(n) },
+		"seconds":     func(n int64) time.Duration { return time.Duration(n) * time.Second },
+		"rfc3339":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"utc":         func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
+		"bookmarklet": func(s string) template.URL { return template.URL(s) }, // see [bookmarklet]
+	}).ParseFS(templateFiles, "templates/layout.html"))
+	byName := make(map[string]*template.Template)
+	for _, name := range []string{"home", "feeds", "feed", "readers", "savings", "about", "site", "problem"} {
+		byName[name] = template.Must(template.Must(layout.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	}
+	return byName
+}()
+
+// file is a file of ours that pages use.
+type file struct {
+	body        []byte
+	contentType string
+	tag         string // of the content
+}
+
+var assets = func() map[string]file {
+	files := map[string]file{}
+	for name, contentType := range map[string]string{
+		pageStyle: "text/css; charset=utf-8", pageScript: "text/javascript; charset=utf-8", pageIcon: "image/vnd.microsoft.icon",
+	} {
+		body, err := staticFiles.ReadFile("static/" + name)
+		if err != nil {
+			panic(err) // they are embedded
+		}
+		sum := fnv.New64a()
+		sum.Write(body)
+		files[name] = file{body, contentType, hex.EncodeToString(sum.Sum(nil))}
+	}
+	return files
+}()
+
+func (p *Pages) asset(v *visit) error {
+	f := assets[v.name]
+	h := v.w.Header()
+	tag := `"` + f.tag + `"`
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", "public, max-age=86400")
+	if v.r.URL.RawQuery == f.tag { // this content never changes at this address
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if v.r.Header.Get("If-None-Match") == tag {
+		v.w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	v.send(http.StatusOK, f.contentType, f.body)
+	return nil
+}
