@@ -95,6 +95,7 @@ const (
 	tokenString  // an attribute, or a member of a JSON object that is a string
 	tokenJSON    // a member that is something else
 	tokenElement // an element of a JSON array that is no object
+	tokenEntry   // the place of an entry
 	tokenList    // hashes in their own order
 )
 
@@ -118,9 +119,11 @@ func (m *meaning) hash() hash.Hash {
 	return m.feed
 }
 
-// openEntry begins an entry. One within another is a part of it.
+// openEntry begins an entry. One within another is a part of it. Around it only its
+// place counts.
 func (m *meaning) openEntry() {
 	m.endText()
+	m.write(tokenEntry)
 	m.entry = m.spare
 	m.entry.Reset()
 }

@@ -163,7 +163,7 @@ func TestFingerprintsDiffer(t *testing.T) {
 		entry("<item><a/><b/></item>"), entry("<item><b/><a/></item>"), entry("<item><a><b/></a></item>"), entry("<item><ab/></item>"),
 		entry(`<item a="b"/>`), entry(`<item a="" b=""/>`), entry(`<item ab=""/>`), entry(`<item><a/></item><item/>`), entry(`<item/><a/>`),
 		entry("<item>a<?b?></item>"), entry("<item><?b?>a</item>"), entry("<item><?a b?></item>"),
-		entry(`<item xmlns="urn:x"><a/></item>`), "<rss><item/></rss>", "<!DOCTYPE rss><rss><channel/></rss>",
+		entry(`<item xmlns="urn:x"><a/></item>`), "<rss><item/></rss>", "<rss><channel/><item/></rss>", "<rss><item/><channel/></rss>", entry("<item/></channel><channel>"), "<!DOCTYPE rss><rss><channel/></rss>",
 		`<rss version="2.0"><channel/></rss>`, `<RDF xmlns="http://www.w3.org/1999/02/22-rdf-syntax-ns#"><item xmlns="http://purl.org/rss/1.0/"/></RDF>`,
 		`<feed xmlns="http://www.w3.org/2005/Atom"/>`, `<feed xmlns="http://www.w3.org/2005/Atom"><entry/></feed>`,
 		json(`"items":[]`), json(`"items":[{}]`), json(`"items":[{},{}]`), json(`"items":[{"a":"b"}]`), json(`"items":[{"ab":""}]`), json(`"items":[{"a":["b"]}]`),
