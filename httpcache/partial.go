@@ -5,6 +5,7 @@ package httpcache
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -20,7 +21,9 @@ import (
 type part struct {
 	asked string // the Range that brought all that is there; empty: there were several
 	size  int64  // of the representation; -1: not known
-	first int64  // position of the body, until it is one of the spans
+	first int64  // position of the body, until that is one of the spans
+	last  int64  // position of its last byte, as the origin has it
+	exact bool   // what came was as long as the origin says
 	spans []span // in order, apart from each other; none before there is a body
 }
 
@@ -35,27 +38,27 @@ func (s span) end() int64 { return s.first + int64(len(s.data)) }
 // partOf reads the Content-Range of an answer with a single part (RFC 9110 section
 // 14.4). It is nil where there is none, or it is invalid.
 func partOf(header http.Header, asked string) *part {
-	first, size, ok := contentRange(header)
+	first, last, size, ok := contentRange(header)
 	if !ok || asked == "" {
 		return nil
 	}
-	return &part{asked: asked, first: first, size: size}
+	return &part{asked: asked, size: size, first: first, last: last}
 }
 
-func contentRange(header http.Header) (first, size int64, ok bool) {
+func contentRange(header http.Header) (first, last, size int64, ok bool) {
 	text, ok := strings.CutPrefix(header.Get("Content-Range"), "bytes ")
 	if !ok || len(header["Content-Range"]) > 1 {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
 	extent, total, _ := strings.Cut(text, "/")
 	from, to, _ := strings.Cut(extent, "-")
-	first, ok = position(from)
+	first, firstOK := position(from)
 	last, lastOK := position(to)
 	size, sizeOK := position(total)
 	if total == "*" {
 		size, sizeOK = -1, true
 	}
-	return first, size, ok && lastOK && sizeOK && first <= last && (size < 0 || last < size)
+	return first, last, size, firstOK && lastOK && sizeOK && first <= last && (size < 0 || last < size)
 }
 
 // position reads a number of bytes, which has nothing but digits.
@@ -69,18 +72,20 @@ func (e *entry) isPart() bool { return e.part != nil }
 
 // joined is a part together with another one of the same representation, which is
 // as long as the limit at most; without it, where they have no strong validator in
-// common (RFC 9110 section 15.3.7.3). What is complete is no part any more.
+// common (RFC 9110 section 15.3.7.3), or one is not where it is said to be. What is
+// complete is no part any more.
 func (e *entry) joined(other *entry, limit int64) *entry {
 	p := *e.part
 	p.spans = []span{{p.first, e.body}}
-	if other != nil && other.part.size == p.size && e.tag().EqualStrong(other.tag()) {
+	p.exact = p.spans[0].end() == p.last+1
+	if other != nil && p.exact && other.part.exact && other.part.size == p.size && e.tag().EqualStrong(other.tag()) {
 		if spans := merge(append(p.spans, other.part.spans...)); lengthOf(spans) <= limit {
 			p.asked, p.spans = "", spans
 		}
 	}
 	next := *e
 	next.part, next.body = &p, nil
-	if len(p.spans) == 1 && p.spans[0].first == 0 && p.spans[0].end() == p.size {
+	if p.exact && len(p.spans) == 1 && p.spans[0].first == 0 && p.spans[0].end() == p.size {
 		next.part, next.body, next.status = nil, p.spans[0].data, http.StatusOK
 		next.header = e.header.Clone()
 		next.header.Del("Content-Range")
@@ -92,7 +97,7 @@ func (e *entry) tag() httpfield.Tag { return httpfield.ParseTag(e.header.Get("Et
 
 // merge brings spans in order and joins those that touch.
 func merge(spans []span) []span {
-	slices.SortFunc(spans, func(a, b span) int { return int(min(max(a.first-b.first, -1), 1)) })
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
 	merged := spans[:1]
 	for _, s := range spans[1:] {
 		switch last := &merged[len(merged)-1]; {
@@ -231,12 +236,12 @@ func (s *sparse) Seek(offset int64, whence int) (int64, error) {
 // be known to belong to it.
 func (e *entry) isPrefix() bool {
 	tag := e.tag()
-	return len(e.part.spans) == 1 && e.part.spans[0].first == 0 && e.part.size > 0 && tag.EqualStrong(tag)
+	return e.part.exact && len(e.part.spans) == 1 && e.part.spans[0].first == 0 && e.part.size > 0 && tag.EqualStrong(tag)
 }
 
 // continuedBy reports whether an answer is the rest of a part.
 func (e *entry) continuedBy(answer *http.Response) bool {
-	first, size, ok := contentRange(answer.Header)
+	first, _, size, ok := contentRange(answer.Header)
 	rest := e.part.size - e.part.spans[0].end()
 	return answer.StatusCode == http.StatusPartialContent && ok && first == e.part.spans[0].end() && size == e.part.size &&
 		(answer.ContentLength < 0 || answer.ContentLength == rest) && e.tag().EqualStrong(httpfield.ParseTag(answer.Header.Get("Etag")))

@@ -19,7 +19,7 @@ import (
 
 const digits = "0123456789"
 
-// part answers with a range of digits.
+// partial answers with a range of digits.
 func partial(first, last int, lines ...string) func(*http.Request) (*http.Response, error) {
 	return says(206, digits[first:last+1], append(lines, fmt.Sprintf("Content-Range: bytes %d-%d/10", first, last))...)
 }
@@ -88,6 +88,12 @@ func TestPartialContent(t *testing.T) {
 			{send: rangeOf("2-6"), origin: partial(2, 6, "Cache-Control: max-age=60", "ETag: W/\"e\""), shared: true, status: 206, body: "23456"},
 			{send: rangeOf("7-8"), origin: partial(7, 8, "Cache-Control: max-age=60", "ETag: W/\"e\""), shared: true, status: 206, body: "78"},
 			{send: rangeOf("2-8"), origin: partial(2, 8), shared: true, status: 206, body: "2345678"},
+		},
+		"nor with what is not as long as it says": {
+			{send: rangeOf("2-6"), origin: says(206, "2345", append(fresh, "Content-Range: bytes 2-6/10")...), shared: true, status: 206, body: "2345"},
+			{send: rangeOf("2-6"), status: 206, body: "2345", has: []string{"Content-Range: bytes 2-6/10"}}, // as the origin has it
+			{send: rangeOf("6-8"), origin: partial(6, 8, fresh...), shared: true, status: 206, body: "678"},
+			{send: rangeOf("5-8"), origin: partial(5, 8), shared: true, status: 206, body: "5678"},
 		},
 		"a size that is not told": {
 			{send: rangeOf("2-6"), origin: says(206, "23456", "Cache-Control: max-age=60", "Content-Range: bytes 2-6/*"), shared: true, status: 206, body: "23456"},
@@ -211,11 +217,11 @@ func TestContentRange(t *testing.T) {
 		"": false, "bytes 6-2/10": false, "bytes 2-10/10": false, "bytes */10": false, "lines 2-6/10": false, "bytes 2-6": false,
 		"bytes -6/10": false, "bytes +2-6/10": false, "bytes 2-6/9999999999999999999": false, "bytes 2-6/-1": false,
 	} {
-		if _, _, ok := contentRange(http.Header{"Content-Range": {text}}); ok != want {
+		if _, _, _, ok := contentRange(http.Header{"Content-Range": {text}}); ok != want {
 			t.Errorf("%q: %t", text, ok)
 		}
 	}
-	if _, _, ok := contentRange(http.Header{"Content-Range": {"bytes 0-0/1", "bytes 0-0/2"}}); ok {
+	if _, _, _, ok := contentRange(http.Header{"Content-Range": {"bytes 0-0/1", "bytes 0-0/2"}}); ok {
 		t.Error("two fields are one")
 	}
 }
