@@ -79,8 +79,7 @@ func (x *exchange) learn(status int, header http.Header) {
 		return
 	}
 	now := time.Now()
-	rules := rulesOf(status, header, now)
-	if !storable(http.StatusOK, header, rules, x.r) || !rules.explicit && hasCredentials(x.r) {
+	if e := newEntry(x.r, http.StatusOK, header, now, now); e == nil || !e.rules.explicit && hasCredentials(x.r) {
 		return
 	}
 	size := sizeOf(status, header)

@@ -122,6 +122,7 @@ func TestCredentials(t *testing.T) {
 		"what could not be shared is fetched for all once it can": {
 			{origin: says(200, "a", "Cache-Control: no-store"), shared: true, body: "a"},
 			{origin: says(200, "b", "Cache-Control: private"), own: true, body: "b"},
+			{origin: says(200, "b", fresh, "Vary: *"), own: true, body: "b"},
 			{send: alice, origin: says(200, "c", guess...), own: true, body: "c"},
 			{origin: says(200, "d", fresh), own: true, body: "d"},
 			{origin: says(200, "e", fresh), shared: true, body: "e"},
