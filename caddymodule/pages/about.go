@@ -42,7 +42,7 @@ func (p *Pages) about(v *visit) error {
 		return p.render(v, http.StatusOK, "about", "About", c)
 	}
 	if len(c.Asked) > 1024 {
-		return &problem{http.StatusBadRequest, "That is too long for the name of a host.", ""}
+		return &problem{http.StatusBadRequest, "That host name is too long.", ""}
 	}
 	name := c.Asked
 	if u, err := feedurl.Parse(name); err == nil { // people paste whole addresses

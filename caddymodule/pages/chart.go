@@ -75,8 +75,8 @@ func roundUp(n int64) int64 {
 	}
 }
 
-// chart shows columns. Its figures are in a table beside it too, so that it is
-// hidden from those who cannot see it by a label that says what it shows.
+// chart shows columns. The label says what they are; a page that has a chart has its
+// figures in a table too.
 func chart(label string, columns []column) template.HTML {
 	const width, height, base, left = 720, 180, 150, 56
 	if len(columns) == 0 {

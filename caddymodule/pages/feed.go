@@ -80,7 +80,7 @@ func (p *Pages) feed(v *visit, which Which) error {
 
 func unknownFeed(err error) error {
 	if errors.Is(err, ErrUnknown) {
-		return &problem{http.StatusNotFound, "There is no record of this feed.", "It begins with the first reader that asks for the feed's address here."}
+		return &problem{http.StatusNotFound, "There is no record of this feed.", "A record begins when a reader first requests the feed here."}
 	}
 	return err
 }

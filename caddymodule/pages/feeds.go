@@ -98,7 +98,7 @@ func readQuery(values url.Values) (Query, error) {
 		Sort: Sort(values.Get("sort")), After: values.Get("after"), Limit: pageOfFeeds,
 	}
 	if len(q.Search) > maxSearch {
-		return q, &problem{http.StatusBadRequest, "That is too long to search for.", "Search for a part of it."}
+		return q, &problem{http.StatusBadRequest, "That search is too long.", "Search for a part of it."}
 	}
 	known := q.State == ""
 	for _, s := range states {
@@ -113,12 +113,12 @@ func readQuery(values url.Values) (Query, error) {
 		q.Sort = ""
 	case SortName, SortFailures:
 	default:
-		return q, &problem{http.StatusBadRequest, "Feeds cannot be sorted so.", "Expected next, name or failures."}
+		return q, &problem{http.StatusBadRequest, "Feeds cannot be sorted that way.", "Expected next, name or failures."}
 	}
 	if text := values.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxListed {
-			return q, &problem{http.StatusBadRequest, "This is not a number of feeds to list.", "Expected 1 to 1000."}
+			return q, &problem{http.StatusBadRequest, "That is not a number of feeds to list.", "Expected 1 to 1000."}
 		}
 		q.Limit = n
 	}

@@ -41,7 +41,7 @@ func (p *Pages) home(v *visit) error {
 		return p.render(v, http.StatusOK, "home", "Home", c)
 	}
 	if len(c.Find) > maxFind {
-		c.Find, c.Site = "", &Site{Problem: "That is too long for an address."}
+		c.Find, c.Site = "", &Site{Problem: "That address is too long."}
 		return p.render(v, http.StatusBadRequest, "home", "Home", c)
 	}
 	site, err := p.Discover(v.r.Context(), c.Find)
@@ -52,20 +52,20 @@ func (p *Pages) home(v *visit) error {
 	return p.render(v, http.StatusOK, "home", "Feeds of "+site.name(), c)
 }
 
-// isPage reports whether a request is for a page to look at. Whoever writes an image
-// or a frame into a page of his own must not make us ask a site, as a person who
-// follows a link or the bookmarklet may. Old browsers and programs do not say.
+// isPage reports whether a browser asks for a page to show in a window. An image or a
+// frame in a page of another site must not cause a request to an origin; a link or the
+// bookmarklet may. Old browsers and other programs do not send the field.
 func isPage(r *http.Request) bool {
 	dest := r.Header.Get("Sec-Fetch-Dest")
 	return dest == "" || dest == "document"
 }
 
-// bookmarklet is a javascript: URL that takes whoever looks at a site to the feeds
-// of it here. It runs in the page of a stranger, which sees where it leads: no
-// token may be in it.
+// bookmarklet returns a javascript: URL that leads from a site to its feeds here. It
+// runs in a foreign page, which can see where it leads: no token may be in it. It is
+// empty where the gateway's address cannot stand in a script.
 func bookmarklet(gateway string) string {
 	var quoted strings.Builder
-	for _, c := range []byte(gateway) { // of a Host field: anything may be in it
+	for _, c := range []byte(gateway) { // a client wrote the Host field
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(":/.-[]", c) >= 0:
 			quoted.WriteByte(c)

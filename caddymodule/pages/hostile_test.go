@@ -198,7 +198,7 @@ func TestSecrets(t *testing.T) {
 	if body := ask(p, at, "GET", "feeds").Body.String(); !strings.Contains(body, `href="/-/feeds?id=0a1b"`) {
 		t.Error("the feed's page cannot be reached")
 	}
-	if body := ask(p, at, "GET", "feeds?q="+secret).Body.String(); !strings.Contains(body, "No feed is like that") {
+	if body := ask(p, at, "GET", "feeds?q="+secret).Body.String(); !strings.Contains(body, "No feed matches") {
 		t.Error("a secret can be searched for")
 	}
 }

@@ -1,19 +1,17 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pages is what people see of a gateway or a shield in a browser: its feeds
-// and why each of them waits, its readers, what origins were spared, and, for
-// publishers, who is polling them.
+// Package pages serves what people see of a gateway or a shield in a browser: its
+// feeds and why each of them waits, its readers, what origins were spared, and, for
+// publishers, who polls them.
 //
-// Pages are made on the server and work without script; their one stylesheet and
-// one script only make them pleasant. Nothing in them comes from another origin,
-// and the Content-Security-Policy allows nothing that is not theirs. Whatever a
-// stranger wrote (titles, User-Agents, URLs, errors) is text and nothing else. A GET
-// changes no state; a POST from another site is refused.
+// Pages are rendered on the server and work without script. They load nothing from
+// another origin, and their Content-Security-Policy forbids it. Foreign text (titles,
+// User-Agents, URLs, errors) is shown as text. GET changes no state, and POST from
+// another site is refused.
 //
-// The package knows neither Caddy nor the engine: what it shows comes from a
-// [Source]. Whoever mounts it decides where pages stand and who may see them
-// ([Place]).
+// The package depends on neither Caddy nor the engine: it shows what a [Source]
+// returns. The caller decides where the pages are and who may see them ([Place]).
 package pages
 
 import (
@@ -42,7 +40,7 @@ type Pages struct {
 	// Version is that of the running program.
 	Version string
 
-	// Log is told of failures of the source. Nil: nobody is.
+	// Log receives errors of the source. Nil: they are dropped.
 	Log *slog.Logger
 }
 
@@ -51,7 +49,7 @@ type Pages struct {
 // who brought the list.
 type RewriteOPML func(list []byte, prefix string) ([]byte, error)
 
-// Place is where the pages stand for one request, and what its sender may see.
+// Place is where the pages are for one request, and what its sender may see.
 type Place struct {
 	// Home is the path of the home page as a browser has to write it, with the
 	// prefix that holds the sender's token, if there is one: "/", "/~secret/".
@@ -72,7 +70,7 @@ type Place struct {
 	Member bool
 }
 
-// names of pages, below [Place.Below].
+// The names of pages.
 const (
 	pageHome    = ""
 	pageFeeds   = "feeds"
@@ -130,19 +128,19 @@ func (p *Pages) serve(v *visit) error {
 	case !ok || v.name == pageOPML && (p.RewriteOPML == nil || v.at.Gateway == ""):
 		return &problem{http.StatusNotFound, "There is no such page.", ""}
 	case !v.at.Member && !to.public:
-		return &problem{http.StatusForbidden, "This page is for the people that this gateway works for.",
-			"If you are one of them, use the address that you were given, with the token in it. If Pollard polls your site, the page about it is for you."}
+		return &problem{http.StatusForbidden, "This page is only for users of this gateway.",
+			"If you are one, use the address with your token in it. If Pollard polls your site, see the page below."}
 	case v.r.Method != to.method && !(v.r.Method == http.MethodHead && to.method == http.MethodGet):
 		allow := to.method
 		if allow == http.MethodGet {
 			allow = "GET, HEAD"
 		}
 		v.w.Header().Set("Allow", allow)
-		return &problem{http.StatusMethodNotAllowed, "This address cannot be asked so.", "Expected " + allow + "."}
+		return &problem{http.StatusMethodNotAllowed, "This page does not accept that method.", "Expected " + allow + "."}
 	}
 	var protection http.CrossOriginProtection
 	if protection.Check(v.r) != nil {
-		return &problem{http.StatusForbidden, "Another site has sent this form.", "Nothing was done. Go to the page itself and try again."}
+		return &problem{http.StatusForbidden, "This form was sent by another site.", "Nothing was done. Go to the page itself and try again."}
 	}
 	return to.serve(p, v)
 }
@@ -194,7 +192,7 @@ func (p *Pages) refuse(v *visit, err error) {
 	shown, ok := errors.AsType[*problem](err)
 	if !ok {
 		// What failed may name files and hosts: it is for the log alone.
-		shown = &problem{http.StatusInternalServerError, "The record could not be read.", "Feeds are served all the same. The log says more."}
+		shown = &problem{http.StatusInternalServerError, "The record could not be read.", "Feeds are served all the same. See the log."}
 		if p.Log != nil && v.r.Context().Err() == nil {
 			p.Log.Error("making a page", "page", v.name, "error", err)
 		}

@@ -81,7 +81,7 @@ func TestServe(t *testing.T) {
 		{"feeds, no such place", false, "GET", "feeds?after=nowhere", nil, 400, "not a place"},
 		{"feeds, too many", false, "GET", "feeds?limit=1001", nil, 400, "1 to 1000"},
 		{"feeds, a long search", false, "GET", "feeds?q=" + strings.Repeat("a", 201), nil, 400, "too long"},
-		{"feeds, none found", false, "GET", "feeds?q=nowhere", nil, 200, "No feed is like that."},
+		{"feeds, none found", false, "GET", "feeds?q=nowhere", nil, 200, "No feed matches."},
 		{"feed", false, "GET", feed, nil, 200, "Willows &amp; water"},
 		{"feed that is not known", false, "GET", "feeds?url=https://x.example/", nil, 404, "There is no record of this feed."},
 		{"feed, after a poll", false, "GET", feed + "&polled=unchanged", nil, 200, "nothing has changed"},
@@ -107,11 +107,11 @@ func TestServe(t *testing.T) {
 		{"GET of refresh", false, "GET", "refresh?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", nil, 405, "Expected POST."},
 		{"HEAD of refresh", false, "HEAD", "refresh?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", nil, 405, ""},
 		{"GET of opml", false, "GET", "opml", nil, 405, "Expected POST."},
-		{"refresh from another site", false, "POST", "refresh", crossSite, 403, "Another site has sent this form."},
-		{"opml from another site", false, "POST", "opml", crossSite, 403, "Another site has sent this form."},
+		{"refresh from another site", false, "POST", "refresh", crossSite, 403, "This form was sent by another site."},
+		{"opml from another site", false, "POST", "opml", crossSite, 403, "This form was sent by another site."},
 		{"refresh by an old browser from another site", false, "POST", "refresh", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403, ""},
 
-		{"stranger at home", true, "GET", "", nil, 403, "for the people that this gateway works for"},
+		{"stranger at home", true, "GET", "", nil, 403, "only for users of this gateway"},
 		{"stranger at the feeds", true, "GET", "feeds", nil, 403, ""},
 		{"stranger at a feed", true, "GET", feed, nil, 403, ""},
 		{"stranger at the readers", true, "GET", "readers", nil, 403, ""},
@@ -280,7 +280,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// Only who looks at the home page makes it look for feeds.
+// Only a visit to the home page makes it look for feeds.
 func TestFindFromElsewhere(t *testing.T) {
 	for dest, want := range map[string]bool{"": true, "document": true, "image": false, "iframe": false, "empty": false, "script": false} {
 		p, _, at := newPages(t, 1)
@@ -332,7 +332,7 @@ func TestShield(t *testing.T) {
 	}
 }
 
-// Whatever fails behind the pages is for the log, not for the person before them.
+// What fails in the source is logged, not shown.
 func TestFailingSource(t *testing.T) {
 	p, source, at := newPages(t, 10)
 	var logged bytes.Buffer
@@ -358,7 +358,7 @@ func TestFailingSource(t *testing.T) {
 	}
 }
 
-// A site that was asked for as though it were a feed names its feeds here.
+// Readers find the feeds of a site that was asked for by URL.
 func TestServeSite(t *testing.T) {
 	p, _, at := newPages(t, 10)
 	at.Gateway = "http://feeds.home.arpa/~secret/"
@@ -459,7 +459,7 @@ func TestLength(t *testing.T) {
 		d    time.Duration
 		want string
 	}{
-		{0, "0 s"}, {89 * time.Second, "89 s"}, {2 * time.Minute, "2 min"}, {time.Hour, "1 h"}, {89 * time.Minute, "89 min"}, {3 * time.Hour, "3 h"},
+		{0, "0 s"}, {89 * time.Second, "89 s"}, {2 * time.Minute, "2 min"}, {time.Hour, "1 h"}, {time.Hour - time.Second, "1 h"}, {89 * time.Minute, "89 min"}, {3 * time.Hour, "3 h"},
 		{35 * time.Hour, "35 h"}, {36 * time.Hour, "2 days"}, {400 * 24 * time.Hour, "400 days"}, {3 * 365 * 24 * time.Hour, "3 years"}, {-3 * time.Hour, "3 h"},
 	} {
 		if got := length(tt.d); got != tt.want {

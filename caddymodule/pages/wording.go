@@ -46,7 +46,7 @@ func (s Summary) Sentence() string {
 		case StateGone:
 			text += " for good"
 		case StateCold:
-			text = humanize.Comma(c.Count) + " without an answer so far"
+			text = humanize.Comma(c.Count) + plural(c.Count, " has", " have") + " not answered yet"
 		}
 		parts = append(parts, text)
 	}
@@ -73,7 +73,7 @@ func (r Readers) Sentence() string {
 	}
 	text := counted(r.Readers, "reader") + ", " + counted(r.Requests, "request") + ", " + size(r.Bytes) + "."
 	if r.Unconditional == 0 {
-		return text + " All of them ask conditionally."
+		return text + " All of them send conditional requests."
 	}
 	text += " " + humanize.Comma(r.Unconditional) + " never "
 	if r.Unconditional == 1 {
@@ -90,7 +90,7 @@ func (r Readers) Sentence() string {
 // Sentence tells what was spared.
 func (s Savings) Sentence() string {
 	if s.Total.Requests == 0 {
-		return "Nobody has asked for a feed yet, so there was nothing to spare."
+		return "Nobody has asked for a feed yet, so nothing could be spared."
 	}
 	return fmt.Sprintf("Sites were spared %s and %s in %s.",
 		counted(s.Total.Spared(), "request"), size(s.Total.SparedBytes()), counted(int64(max(len(s.Days), 1)), "day"))
@@ -105,7 +105,7 @@ func (f Feed) Headline() string {
 	case f.NextPoll.IsZero():
 		return "No poll is planned."
 	case f.State == StateDue, time.Until(f.NextPoll) <= 0:
-		return "The next poll comes with the next reader that asks."
+		return "It is due for a poll."
 	case f.State == StateFailing && f.Failures > 1:
 		return fmt.Sprintf("The last %d polls failed. ", f.Failures) + next
 	case f.State == StateFailing:
@@ -154,7 +154,7 @@ func length(d time.Duration) string {
 	switch {
 	case d < 90*time.Second:
 		return fmt.Sprintf("%d s", d.Round(time.Second)/time.Second)
-	case d < 90*time.Minute && d != time.Hour:
+	case d < 90*time.Minute && d.Round(time.Minute) != time.Hour:
 		return fmt.Sprintf("%d min", d.Round(time.Minute)/time.Minute)
 	case d < 36*time.Hour:
 		return fmt.Sprintf("%d h", d.Round(time.Hour)/time.Hour)
@@ -164,7 +164,7 @@ func length(d time.Duration) string {
 	return counted(int64(d/(365*day)), "year")
 }
 
-// in tells a time to come, ago one that has passed; either may be a bit off.
+// in describes a time in the future, ago one in the past.
 func in(t time.Time) string {
 	d := time.Until(t)
 	if d <= 0 {

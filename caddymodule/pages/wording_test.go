@@ -20,7 +20,7 @@ func TestSummarySentence(t *testing.T) {
 		{map[State]int64{StateFresh: 1204}, "1,204 feeds, all fresh."},
 		{map[State]int64{StateFresh: 209, StateWaiting: 3, StateFailing: 2}, "214 feeds. 209 are fresh, 3 are waiting as asked, 2 are failing."},
 		{map[State]int64{StateFailing: 1, StateGone: 1}, "2 feeds. 1 is failing, 1 is gone for good."},
-		{map[State]int64{StateCold: 2}, "2 feeds. 2 without an answer so far."},
+		{map[State]int64{StateCold: 2}, "2 feeds. 2 have not answered yet."},
 	} {
 		if got := (Summary{Feeds: tt.feeds}).Sentence(); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
@@ -34,7 +34,7 @@ func TestReadersSentence(t *testing.T) {
 		want string
 	}{
 		{Readers{}, "Nobody has asked for a feed yet."},
-		{Readers{Readers: 1, Requests: 1, Bytes: 300}, "1 reader, 1 request, 300 B. All of them ask conditionally."},
+		{Readers{Readers: 1, Requests: 1, Bytes: 300}, "1 reader, 1 request, 300 B. All of them send conditional requests."},
 		{Readers{Readers: 41, Requests: 1000, Bytes: 1000, Unconditional: 12, UnconditionalBytes: 880}, "41 readers, 1,000 requests, 1.0 kB. 12 never send a conditional request; they take 88 % of the bytes."},
 		{Readers{Readers: 2, Requests: 9, Bytes: 1000, Unconditional: 1, UnconditionalBytes: 1}, "2 readers, 9 requests, 1.0 kB. 1 never sends a conditional request; it takes less than 1 % of the bytes."},
 	} {
@@ -49,7 +49,7 @@ func TestSavingsSentence(t *testing.T) {
 		s    Savings
 		want string
 	}{
-		{Savings{}, "Nobody has asked for a feed yet, so there was nothing to spare."},
+		{Savings{}, "Nobody has asked for a feed yet, so nothing could be spared."},
 		{Savings{Total: Traffic{Requests: 1204331 + 5, Polls: 5, Served: 96e9 + 3, Fetched: 3}, Days: make([]DayTraffic, 30)}, "Sites were spared 1,204,331 requests and 96 GB in 30 days."},
 		{Savings{Total: Traffic{Requests: 1, Polls: 4, Fetched: 9}, Days: make([]DayTraffic, 1)}, "Sites were spared 0 requests and 0 B in 1 day."},
 	} {
@@ -72,7 +72,7 @@ func TestHeadline(t *testing.T) {
 		{Feed{State: StateCold, NextPoll: soon}, "There is no version yet. The next poll is in 43 min."},
 		{Feed{State: StateCold}, "No poll is planned."},
 		{Feed{State: StateGone}, "It is not polled any more."},
-		{Feed{State: StateFailing, Failures: 2, NextPoll: time.Now().Add(-time.Hour)}, "The next poll comes with the next reader that asks."},
+		{Feed{State: StateFailing, Failures: 2, NextPoll: time.Now().Add(-time.Hour)}, "It is due for a poll."},
 	} {
 		if got := tt.f.Headline(); got != tt.want {
 			t.Errorf("%+v is told as %q, want %q", tt.f, got, tt.want)
