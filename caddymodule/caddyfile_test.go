@@ -60,7 +60,9 @@ func TestCaddyfileToJSON(t *testing.T) {
 
 func TestCaddyfileErrors(t *testing.T) {
 	app := func(lines string) string { return "{\n\tpollard {\n" + lines + "\n\t}\n}\n" }
-	shield := func(lines string) string { return "http://a.test {\n\tfeed_shield {\n" + lines + "\n\t}\n}\n" }
+	shield := func(lines string) string {
+		return "http://a.test {\n\tfeed_shield {\n" + lines + "\norigin {\nrespond x\n}\n\t}\n}\n"
+	}
 	gateway := func(lines string) string { return "http://a.test {\n\tfeed_gateway {\n" + lines + "\n\t}\n}\n" }
 	tests := []struct {
 		name      string
@@ -121,22 +123,30 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"opml: two files", gateway("opml a.opml b.opml"), `opml: unexpected "b.opml": expected an OPML file and nothing more, at Caddyfile:3`},
 		{"pages", gateway("pages on"), `pages: "on" is not known: expected off, at Caddyfile:3`},
 
-		{"shield: unknown line", shield("cache 1h"), `unrecognized subdirective "cache": expected one of default_interval, defend, host, jitter, max_body, max_interval, min_interval, rfc9111, timeout, unvalidated_interval, at Caddyfile:3`},
+		{"shield: unknown line", shield("cache 1h"), `unrecognized subdirective "cache": expected one of default_interval, defend, host, jitter, max_body, max_interval, min_interval, name, origin, query, rfc9111, timeout, unvalidated_interval, at Caddyfile:3`},
 		{"shield: arguments", "http://a.test {\n\tfeed_shield 1h\n}\n", `feed_shield: unexpected "1h": it takes no argument, at Caddyfile:2`},
 		{"shield: two matchers", "http://a.test {\n\tfeed_shield /a/* /b/*\n}\n", `feed_shield: unexpected "/b/*": it takes no argument, at Caddyfile:2`},
-		{"shield: intervals crossed", shield("min_interval 2h\nmax_interval 1h"), "min_interval 2h is greater than max_interval 1h, at Caddyfile:5"},
-		{"shield: cap below its own floor", shield("max_interval 30s"), "max_interval 30s is less than the min_interval 1m that holds here: write a min_interval too, at Caddyfile:4"},
-		{"shield: host is a URL", shield("host https://a.test"), `host: "https://a.test" is no host: expected one such as blog.example.com, at Caddyfile:4`},
-		{"shield: host is a pattern", shield("host *.a.test"), `host: "*.a.test" is no host: expected one such as blog.example.com, at Caddyfile:4`},
+		{"shield: intervals crossed", shield("min_interval 2h\nmax_interval 1h"), "min_interval 2h is greater than max_interval 1h, at Caddyfile:8"},
+		{"shield: cap below its own floor", shield("max_interval 30s"), "max_interval 30s is less than the min_interval 1m that holds here: write a min_interval too, at Caddyfile:7"},
+		{"shield: host is a URL", shield("host https://a.test"), `host: "https://a.test" is no host: expected one such as blog.example.com, at Caddyfile:7`},
+		{"shield: host is a pattern", shield("host *.a.test"), `host: "*.a.test" is no host: expected one such as blog.example.com, at Caddyfile:7`},
 		{"shield: host with a path", shield("host a.test/feed"), `host: "a.test/feed" is no host`},
 		{"shield: host of two", shield("host a.test b.test"), `host: unexpected "b.test": expected the host of the site, such as blog.example.com and nothing more, at Caddyfile:3`},
-		{"shield: rfc9111 and policy", shield("rfc9111\nmin_interval 1h"), "rfc9111: HTTP freshness alone decides, so there can be no policy lines beside it, at Caddyfile:5"},
-		{"shield: rfc9111 and defend", shield("rfc9111\ndefend {\nskip_hours\n}"), "rfc9111: a plain cache knows nothing of readers, so there can be no defend beside it, at Caddyfile:7"},
+		{"shield: rfc9111 and policy", shield("rfc9111\nmin_interval 1h"), "rfc9111: HTTP freshness alone decides, so there can be no policy lines beside it, at Caddyfile:8"},
+		{"shield: rfc9111 and defend", shield("rfc9111\ndefend {\nskip_hours\n}"), "rfc9111: a plain cache knows nothing of readers, so there can be no defend beside it, at Caddyfile:10"},
 		{"shield: rfc9111 with an argument", shield("rfc9111 yes"), `rfc9111: unexpected "yes": it takes no argument, at Caddyfile:3`},
+		{"shield: no origin", "http://a.test {\n\tfeed_shield\n\treverse_proxy localhost:8081\n}\n", "put the handlers of the site into a block of it, such as\n\n\torigin {\n\t\treverse_proxy localhost:8080\n\t}\n, at Caddyfile:2"},
+		{"shield: an empty origin", "http://a.test {\n\tfeed_shield {\n\t\torigin\n\t}\n}\n", "feed_shield needs to know what it stands before"},
+		{"shield: an origin with an argument", "http://a.test {\n\tfeed_shield {\n\t\torigin localhost:8081\n\t}\n}\n", "wrong argument count or unexpected line ending after 'localhost:8081', at Caddyfile:3"},
+		{"shield: unknown directive", "http://a.test {\n\tfeed_shield {\n\t\torigin {\n\t\t\tproxy x\n\t\t}\n\t}\n}\n", "unrecognized directive: proxy"},
+		{"shield: query", shield("query drop"), `query: "drop" is not known: expected ignore, or keep and names of parameters, at Caddyfile:3`},
+		{"shield: query keep nothing", shield("query keep"), `query: "keep" is not known`},
+		{"shield: one name twice", "http://a.test {\n\thandle /a {\n\t\tfeed_shield {\n\t\t\torigin {\n\t\t\t\trespond a\n\t\t\t}\n\t\t}\n\t}\n\thandle {\n\t\tfeed_shield {\n\t\t\torigin {\n\t\t\t\trespond b\n\t\t\t}\n\t\t}\n\t}\n}\n",
+			`feed_shield: the one at Caddyfile:3 has the name "http://a.test" as well: give one of them a name of its own, such as name blog`},
 		{"defend: unknown line", shield("defend {\nban all\n}"), `unrecognized subdirective "ban": expected one of exempt, max_rate, require_compression, require_user_agent, skip_hours, unconditional, at Caddyfile:4`},
 		{"defend: argument", shield("defend all"), `defend: unexpected "all": it takes no argument, at Caddyfile:3`},
-		{"defend: nothing in it", shield("defend"), "defend: it refuses nothing: expected lines such as unconditional 4h, at Caddyfile:4"},
-		{"defend: exempt alone", shield("defend {\nexempt 10.0.0.0/8\n}"), "defend: it refuses nothing: expected lines such as unconditional 4h, at Caddyfile:6"},
+		{"defend: nothing in it", shield("defend"), "defend: it refuses nothing: expected lines such as unconditional 4h, at Caddyfile:3"},
+		{"defend: exempt alone", shield("defend {\nexempt 10.0.0.0/8\n}"), "defend: it refuses nothing: expected lines such as unconditional 4h, at Caddyfile:5"},
 		{"max_rate: one argument", shield("defend {\nmax_rate 5\n}"), "max_rate: expected a number of requests and a duration, such as 12 1h, at Caddyfile:4"},
 		{"max_rate: zero", shield("defend {\nmax_rate 0 1h\n}"), `max_rate: "0" is no number from 1, at Caddyfile:4`},
 		{"max_rate: swapped", shield("defend {\nmax_rate 1h 5\n}"), `max_rate: "1h" is no number from 1, at Caddyfile:4`},
@@ -144,10 +154,10 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"unconditional: missing", shield("defend {\nunconditional\n}"), "unconditional: expected a duration such as 30s, 15m, 2h or 1d, at Caddyfile:4"},
 		{"skip_hours: argument", shield("defend {\nskip_hours 1 2\n}"), `skip_hours: unexpected "1": it takes no argument, at Caddyfile:4`},
 		{"exempt: missing", shield("defend {\nskip_hours\nexempt\n}"), "exempt: expected a matcher, an address range, or how a User-Agent begins, at Caddyfile:5"},
-		{"exempt: empty", shield("defend {\nskip_hours\nexempt \"\"\n}"), "exempt: an empty text would exempt all readers, at Caddyfile:7"},
+		{"exempt: empty", shield("defend {\nskip_hours\nexempt \"\"\n}"), "exempt: an empty text would exempt all readers, at Caddyfile:6"},
 		{"exempt: everybody", shield("defend {\nskip_hours\nexempt *\n}"), "exempt *: all readers would be exempt: leave the block out, at Caddyfile:5"},
 		{"exempt: unknown matcher", shield("defend {\nskip_hours\nexempt @friends\n}"), "unrecognized matcher name: @friends, at Caddyfile:5"},
-		{"exempt: mistyped range", shield("defend {\nskip_hours\nexempt 10.0.0.0/99\n}"), `defend: exempt: "10.0.0.0/99" is no address range: expected one such as 192.168.0.0/16 or 2001:db8::/32, at Caddyfile:7`},
+		{"exempt: mistyped range", shield("defend {\nskip_hours\nexempt 10.0.0.0/99\n}"), `defend: exempt: "10.0.0.0/99" is no address range: expected one such as 192.168.0.0/16 or 2001:db8::/32, at Caddyfile:6`},
 		{"exempt: ranges and a name", shield("defend {\nskip_hours\nexempt 10.0.0.0/8 Feedly\n}"), `defend: exempt: "10.0.0.0/8 Feedly" is no address range`},
 	}
 	for _, tt := range tests {

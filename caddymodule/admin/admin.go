@@ -21,6 +21,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/readers"
 )
 
@@ -32,9 +33,9 @@ func init() {
 //
 //	GET    /pollard/feeds         all feeds, with the reason why each waits
 //	GET    /pollard/feeds?url=    one of them
-//	POST   /pollard/refresh?url=  polls one, as far as its origin lets; a shielded
-//	                              one is fetched anew for the next reader
-//	DELETE /pollard/feeds?url=    forgets one
+//	POST   /pollard/refresh?url=  polls one, as far as its origin lets; what a shield
+//	                              has of the URL is fetched anew for the next reader
+//	DELETE /pollard/feeds?url=    forgets one, and what shields have of the URL
 //	GET    /pollard/readers       who polls, how often, how well
 //	GET    /pollard/readers?url=  for one feed
 //	GET    /pollard/stats         figures of the whole
@@ -97,11 +98,12 @@ func showFeeds(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *cach
 	return writeJSON(w, account)
 }
 
-func refreshFeed(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *cache.Cache) error {
+func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
 	feed, err := feedParameter(r)
 	if err != nil {
 		return err
 	}
+	purged := purge(e, feed)
 	keys := shieldedKeys(c, feed)
 	for _, key := range keys {
 		if _, err := c.Expire(key); err != nil {
@@ -109,8 +111,12 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *ca
 		}
 	}
 	account, err := c.Refresh(r.Context(), feed)
-	if errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0 {
+	switch {
+	case errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0:
 		account, err = c.Account(keys[0])
+	case errors.Is(err, cache.ErrUnknownFeed) && purged:
+		w.WriteHeader(http.StatusNoContent) // a plain cache has no account of it
+		return nil
 	}
 	if err != nil {
 		return apiErrorOf(w, err)
@@ -119,34 +125,51 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *ca
 }
 
 // shieldedKeys are the keys of a shielded feed and its variants, by the URL under
-// which readers know it, with either scheme. Where no host fits, the path does: a
-// shield that knows no host keeps feeds under its own address. The plain feed, if
-// there is one, comes first.
+// which readers know it, with either scheme. The plain feed with the scheme that was
+// asked for comes first.
 func shieldedKeys(c *cache.Cache, feed string) []string {
-	_, known, _ := strings.Cut(feed, "://")
-	var same, samePath []string
-	for _, key := range c.Keys(shieldkey.Prefix) {
-		switch exact, path := shieldkey.Compare(key, known); {
-		case exact:
-			same = append(same, key)
-		case path:
-			samePath = append(samePath, key)
+	var same []string
+	rank := make(map[string]int)
+	for _, text := range c.Keys(shieldkey.Common) {
+		k, ok := shieldkey.Parse(text)
+		if !ok {
+			continue
+		}
+		known, err := feedurl.Parse(k.URL())
+		if err != nil || withoutScheme(known.String()) != withoutScheme(feed) {
+			continue
+		}
+		same = append(same, text)
+		if known.String() != feed {
+			rank[text] += 2
+		}
+		if k.Variant != "" {
+			rank[text]++
 		}
 	}
-	if len(same) == 0 {
-		same = samePath
-	}
-	// Of the two schemes, the one that was asked for comes first.
 	slices.SortFunc(same, func(a, b string) int {
-		if one, other := strings.Contains(a, ":"+feed), strings.Contains(b, ":"+feed); one != other {
-			if one {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a, b)
+		return cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(a, b))
 	})
 	return same
+}
+
+func withoutScheme(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	return rest
+}
+
+// purge has the plain caches forget a URL, with either scheme, and reports whether
+// there was anything to forget.
+func purge(e *poller.Engine, feed string) bool {
+	responses := e.Responses()
+	if responses == nil {
+		return false
+	}
+	n := 0
+	for _, scheme := range []string{"http://", "https://"} {
+		n += responses.PurgeURL(scheme + withoutScheme(feed))
+	}
+	return n > 0
 }
 
 func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
@@ -158,7 +181,8 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 		}
 		o.Feed = feed
 		if keys := shieldedKeys(c, feed); len(keys) > 0 && !c.Knows(feed) {
-			o.Feed, _, _ = strings.Cut(keys[0], shieldkey.VariantMark)
+			k, _ := shieldkey.Parse(keys[0])
+			o.Feed = k.Plain().String()
 		}
 	}
 	return writeJSON(w, e.Ledger.Report(o))
@@ -169,8 +193,9 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cac
 	if err != nil {
 		return err
 	}
+	purged := purge(e, feed)
 	keys := shieldedKeys(c, feed)
-	if len(keys) == 0 || c.Knows(feed) {
+	if c.Knows(feed) || len(keys) == 0 && !purged {
 		keys = append(keys, feed)
 	}
 	for _, key := range keys {

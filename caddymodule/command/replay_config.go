@@ -44,7 +44,7 @@ func (o *replayOptions) configure(r *replay.Options) error {
 	if s.RFC9111 {
 		return fmt.Errorf("reading %s: a feed_shield with rfc9111 has no polls to replay", o.config)
 	}
-	if err := s.Check(); err != nil {
+	if err := s.Validate(); err != nil {
 		return fmt.Errorf("reading %s: feed_shield: %w", o.config, err)
 	}
 	if r.Rules, err = s.Policy.Over(r.Rules); err != nil {

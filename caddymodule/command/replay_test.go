@@ -45,6 +45,9 @@ func TestReplayCommand(t *testing.T) {
 		return write(t, "Caddyfile", "{\n\tadmin off\n}\nhttp://blog.test {\n"+lines+"\n\trespond hello\n}\n")
 	}
 	shield := site(`feed_shield /feed.xml {
+		origin {
+			respond hello
+		}
 		max_interval 1h
 		defend {
 			unconditional 4h
@@ -53,6 +56,9 @@ func TestReplayCommand(t *testing.T) {
 	}`)
 	exempt := site(`@other client_ip 198.51.100.0/24
 	feed_shield /feed.xml {
+		origin {
+			respond hello
+		}
 		defend {
 			unconditional 4h
 			exempt @other
@@ -60,11 +66,17 @@ func TestReplayCommand(t *testing.T) {
 		}
 	}`)
 	elsewhere := site(`feed_shield /podcast/* {
+		origin {
+			respond hello
+		}
 		defend {
 			require_compression
 		}
 	}
 	feed_shield /feed.* {
+		origin {
+			respond hello
+		}
 		min_interval 12h
 	}`)
 	gateway := write(t, "Caddyfile", `http://feeds.test {
@@ -116,7 +128,7 @@ func TestReplayCommandReadsStandardInput(t *testing.T) {
 
 func TestReplayCommandFails(t *testing.T) {
 	log, feed := write(t, "access.log", hourlyLog()), write(t, "feed.xml", hinted)
-	shared := write(t, "Caddyfile", "http://blog.test {\n\tfeed_shield {\n\t\trfc9111\n\t}\n\trespond hello\n}\n")
+	shared := write(t, "Caddyfile", "http://blog.test {\n\tfeed_shield {\n\t\torigin {\n\t\t\trespond hello\n\t\t}\n\t\trfc9111\n\t}\n\trespond hello\n}\n")
 	tests := []struct {
 		name string
 		args []string

@@ -86,6 +86,7 @@ type App struct {
 	rules      policy.Rules                  // for all feeds
 	hosts      feedurl.HostTable[*hostRules] // for the feeds of a host
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
+	shields    map[string]shield             // of the configuration, by name
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
 	generation uint64 // of the engine; 0: the app has not taken it over
@@ -129,7 +130,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // that a running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Logger()
-	a.feeds = make(map[string]policy.Rules)
+	a.feeds, a.shields = make(map[string]policy.Rules), make(map[string]shield)
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 // Resolve makes an app of its JSON, which may be empty, with rules and settings
 // but without an engine.
 func Resolve(config json.RawMessage) (*App, error) {
-	a := &App{feeds: make(map[string]policy.Rules)}
+	a := &App{feeds: make(map[string]policy.Rules), shields: make(map[string]shield)}
 	if len(config) > 0 {
 		if err := caddy.StrictUnmarshalJSON(config, a); err != nil {
 			return nil, err
@@ -353,6 +354,7 @@ func (a *App) rulesForHost(feed string) policy.Rules {
 // Start takes the engine over from the configuration before, or opens it.
 func (a *App) Start() error {
 	s := a.settings
+	s.shields = a.shields
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
 	generation, err := a.engine.takeOver(s)
 	if err != nil {

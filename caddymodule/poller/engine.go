@@ -5,6 +5,7 @@ package poller
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -39,9 +40,14 @@ type Engine struct {
 	Census    *readers.Census
 	Ledger    *readers.Ledger // what readers did
 	Gate      *readers.Gate   // what defences have to know of them
-	Variants  Variants        // of shielded feeds
 	metrics   *metrics
 	announcer *announcer // of events
+
+	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
+	log     atomic.Pointer[zap.Logger]
+	secret  [32]byte // of this process
+	keptMu  sync.Mutex
+	kept    map[string]any // what handlers keep over reloads; guarded by keptMu
 
 	unobserved atomic.Bool // nothing is noted in the ledger
 
@@ -49,6 +55,7 @@ type Engine struct {
 	sharedOnce sync.Once
 	shared     *httpcache.Cache // of shields in rfc9111 mode
 	sharedErr  error
+	responses  atomic.Pointer[httpcache.Cache] // shared, as soon as there is one
 
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
 	ready chan struct{}               // closed when cache is set for the first time
@@ -61,6 +68,8 @@ type Engine struct {
 	owners []owner // configurations that have started and not stopped, the newest last
 	last   uint64  // generation
 	memory int64   // that the cache was opened with
+
+	origins map[string][]byte // configuration of the origins of shields, by name
 }
 
 // owner is a configuration that runs on the engine. Its settings are kept, for
@@ -73,10 +82,11 @@ type owner struct {
 
 // settings are what a configuration says to the engine.
 type settings struct {
-	cache  cache.Settings
-	origin upstream.Settings
-	memory int64
-	log    *zap.Logger
+	cache   cache.Settings
+	shields map[string]shield // by name
+	origin  upstream.Settings
+	memory  int64
+	log     *zap.Logger
 	// unobserved says that what readers do is not noted.
 	unobserved bool
 }
@@ -94,6 +104,8 @@ func newEngine(directory string, origin *upstream.Client) *Engine {
 		ready:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
 	}
+	e.kept, e.origins = make(map[string]any), make(map[string][]byte)
+	_, _ = rand.Read(e.secret[:]) // it never fails
 	e.metrics = newMetrics(e.totals)
 	return e
 }
@@ -175,6 +187,7 @@ func (e *Engine) open(s settings) error {
 	e.store, e.memory = store, s.memory
 	go e.announcer.run()
 	c.Apply(s.cache)
+	e.shields.Store(&s.shields) // before anybody can ask
 	if e.cache.Swap(c) == nil {
 		close(e.ready)
 	}
@@ -184,6 +197,8 @@ func (e *Engine) open(s settings) error {
 func (e *Engine) apply(s settings) {
 	e.origin.Apply(s.origin)
 	e.unobserved.Store(s.unobserved)
+	e.useShields(e.cache.Load(), s.shields)
+	e.log.Store(s.log)
 	e.cache.Load().Apply(s.cache)
 }
 

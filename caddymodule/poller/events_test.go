@@ -59,7 +59,7 @@ func (r *recorder) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 func (r *recorder) Handle(ctx context.Context, e caddy.Event) error {
 	repl := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	line := r.Name + " " + e.Name() + " " + repl.ReplaceAll("{event.data.feed} {event.module}", "")
+	line := r.Name + " " + e.Name() + " " + repl.ReplaceAll("{event.data.feed}", "")
 	records.mu.Lock()
 	records.lines = append(records.lines, line)
 	records.data = e.Data
@@ -123,7 +123,7 @@ func subscribed(name string) string {
 func TestEvents(t *testing.T) {
 	const (
 		secret = "https://one.example/feed?token=s3cret"
-		told   = " https://one.example/feed?token=*** pollard"
+		told   = " https://one.example/feed?token=***"
 	)
 	var answer atomic.Pointer[stage.Web]
 	says := func(status int, body string, header http.Header) {
@@ -268,29 +268,29 @@ func TestEventsOfReadersWishes(t *testing.T) {
 		status.Store(200)
 		time.Sleep(3 * time.Hour)
 		stage.Get(t, "http://feeds.test/by-url/https://any.example/404", stage.Home)
-		wantEvents(t, "a feed after all", "x pollard.updated https://any.example/404 pollard")
+		wantEvents(t, "a feed after all", "x pollard.updated https://any.example/404")
 		status.Store(500)
 		time.Sleep(3 * time.Hour)
 		stage.Get(t, "http://feeds.test/by-url/https://any.example/404", stage.Home)
-		wantEvents(t, "not any more", "x pollard.failed https://any.example/404 pollard")
+		wantEvents(t, "not any more", "x pollard.failed https://any.example/404")
 	})
 }
 
 // A shield's feeds are told of by the URL that readers know, and its site's pages not
 // at all.
 func TestEventsOfShield(t *testing.T) {
-	sites := strings.Replace(stage.ShieldedSite("http://blog.test", ""), "feed_shield", "rewrite /old /feed\n\tfeed_shield", 1)
+	sites := strings.Replace(stage.ShieldedSite("http://blog.test", ""), "feed_shield", "rewrite /old /feed.xml\n\tfeed_shield", 1)
 	stage.RunWith(t, subscribed("s"), sites, stage.Plain(200, "<!DOCTYPE html><html></html>"), func(s *stage.Stage) {
 		recorded(t)
 		s.Get("http://blog.test/page")
 		wantEvents(t, "a page")
 		s.Now(stage.Feed(stage.Sample))
 		s.Get("http://blog.test/old")
-		wantEvents(t, "a feed", "s pollard.updated http://blog.test/old pollard")
+		wantEvents(t, "a feed", "s pollard.updated http://blog.test/old")
 		s.Now(stage.Plain(500, "sorry"))
 		time.Sleep(time.Hour)
 		s.Get("http://blog.test/old")
-		wantEvents(t, "a failure", "s pollard.failed http://blog.test/old pollard")
+		wantEvents(t, "a failure", "s pollard.failed http://blog.test/old")
 	})
 }
 
@@ -307,7 +307,7 @@ func TestSlowHandlers(t *testing.T) {
 		var want []string
 		for i := range 3 {
 			url := fmt.Sprintf("https://host%d.example/feed", i)
-			want = append(want, "panicking pollard.updated "+url+" pollard")
+			want = append(want, "panicking pollard.updated "+url)
 			if w := stage.Get(t, "http://feeds.test/by-url/"+url, stage.Home); w.Code != 200 {
 				t.Fatal(w.Code)
 			}
@@ -334,7 +334,7 @@ func TestEventsBeforeAllHasStarted(t *testing.T) {
 				t.Fatal("nothing was slow to start")
 			}
 			time.Sleep(time.Minute)
-			wantEvents(t, url, "x pollard.updated "+url+" pollard")
+			wantEvents(t, url, "x pollard.updated "+url)
 			if err := caddy.Stop(); err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -47,65 +46,14 @@ func (e *Engine) About(key string) readers.About {
 func (e *Engine) SharedCache() (*httpcache.Cache, error) {
 	e.sharedOnce.Do(func() {
 		e.shared, e.sharedErr = httpcache.New(e.budget.Load())
+		e.responses.Store(e.shared)
 	})
 	return e.shared, e.sharedErr
 }
 
-// Variants bounds how many variants of one feed are kept: a site that tells
-// readers apart by their User-Agent must not fill the store.
-type Variants struct {
-	mu    sync.Mutex
-	known map[string]map[string]time.Time // of a feed's variants: when they were asked for last
-}
-
-const (
-	// MaxVariants is how many of one feed are kept.
-	MaxVariants    = 16
-	maxVariedFeeds = 1024
-	// variantRest is after how long without a reader a variant, or all those of a feed,
-	// make room for others.
-	variantRest = time.Hour
-)
-
-// Admit reports whether a variant of a feed may be kept.
-func (v *Variants) Admit(feed, variant string, now time.Time) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	of := v.known[feed]
-	if _, known := of[variant]; !known {
-		if len(of) >= MaxVariants {
-			rested(of, now)
-		}
-		if of == nil && len(v.known) >= maxVariedFeeds {
-			for name, others := range v.known {
-				if rested(others, now); len(others) == 0 {
-					delete(v.known, name)
-				}
-			}
-		}
-		if len(of) >= MaxVariants || of == nil && len(v.known) >= maxVariedFeeds {
-			return false
-		}
-	}
-	if v.known == nil {
-		v.known = make(map[string]map[string]time.Time)
-	}
-	if of == nil {
-		of = make(map[string]time.Time)
-		v.known[feed] = of
-	}
-	of[variant] = now
-	return true
-}
-
-// rested drops the variants that nobody has asked for.
-func rested(variants map[string]time.Time, now time.Time) {
-	for name, asked := range variants {
-		if now.Sub(asked) >= variantRest {
-			delete(variants, name)
-		}
-	}
-}
+// Responses is the cache of the shields in rfc9111 mode, nil where no request has
+// needed it yet.
+func (e *Engine) Responses() *httpcache.Cache { return e.responses.Load() }
 
 // Client returns the address of a client as Caddy sees it, trusted proxies
 // considered. It is invalid where there is none, on a Unix socket for example.

@@ -47,7 +47,7 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 		http.ServeContent(w, r, "", stage.Modtime, strings.NewReader(stage.FeedNamed("proxied")))
 	}))
 	defer backend.Close()
-	site := blog + " {\nbind void/site\nfeed_shield\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n"
+	site := blog + " {\nbind void/site\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n}\n}\n"
 	stage.RunOnLoopback(t, site, func(s *stage.Stage) {
 		r := stage.Request("GET", "https://blog.test/feed?a=b", "Cookie", "secret", "X-Forwarded-For", "198.51.100.9", "X-Real-Ip", stage.Abroad)
 		stage.WantBody(t, "a reader", s.Send(r), 200, "proxied")
@@ -70,7 +70,7 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 			t.Errorf("the page's origin saw %v", own.Header)
 		}
 		_, c := poller.Running()
-		key := "shield:https://blog.test/feed?a=b"
+		key := strings.Replace(feedKey("/feed?a=b"), " http:", " https:", 1)
 		refresh := func() {
 			t.Helper()
 			requests.Store(nil)
@@ -125,7 +125,7 @@ func TestShieldBeforeFastCGI(t *testing.T) {
 	}()
 	root := t.TempDir()
 	stage.WriteFile(t, root+"/index.php", "<?php")
-	site := blog + " {\nbind void/site\nroot * " + root + "\nfeed_shield\nphp_fastcgi " + l.Addr().String() + "\n}\n"
+	site := blog + " {\nbind void/site\nfeed_shield {\norigin {\nroot * " + root + "\nphp_fastcgi " + l.Addr().String() + "\n}\n}\n}\n"
 	stage.RunOnLoopback(t, site, func(s *stage.Stage) {
 		for _, target := range []string{"/feed/?a=b", "/comments/feed/"} {
 			for range 2 {
@@ -192,7 +192,7 @@ func TestShieldStreamsOverTheNetwork(t *testing.T) {
 		_, _ = io.WriteString(w, "data: 2\n")
 	}))
 	defer backend.Close()
-	for name, mode := range map[string]string{"feeds": "", "rfc9111": "{\nrfc9111\n}"} {
+	for name, mode := range map[string]string{"feeds": "", "rfc9111": "rfc9111"} {
 		t.Run(name, func(t *testing.T) {
 			release = make(chan struct{})
 			l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
@@ -201,7 +201,7 @@ func TestShieldStreamsOverTheNetwork(t *testing.T) {
 			}
 			address := l.Addr().String()
 			l.Close()
-			site := "http://" + address + " {\nfeed_shield " + mode + "\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n"
+			site := "http://" + address + " {\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n" + mode + "\n}\n}\n"
 			stage.RunOnLoopback(t, site, func(*stage.Stage) {
 				resp, err := http.Get("http://" + address + "/events")
 				if err != nil {

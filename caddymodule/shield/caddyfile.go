@@ -4,10 +4,11 @@
 package shield
 
 import (
+	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -16,15 +17,41 @@ import (
 )
 
 func init() {
-	httpcaddyfile.RegisterHandlerDirective("feed_shield", parseShield)
-	// After auth, rewrite and encode; before all that makes content.
-	httpcaddyfile.RegisterDirectiveOrder("feed_shield", httpcaddyfile.Before, "respond")
+	httpcaddyfile.RegisterDirective("feed_shield", parseShield)
+	// Where a proxy stands: what decides who may read a feed comes before it, respond included.
+	httpcaddyfile.RegisterDirectiveOrder("feed_shield", httpcaddyfile.Before, "reverse_proxy")
 }
 
-// parseShield reads the directive feed_shield. Syntax:
+// parseShield reads the directive feed_shield, with a matcher in front as that of
+// every handler may be.
+func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
+	h.Next() // directive name
+	s := new(Shield)
+	if err := s.identify(h); err != nil {
+		return nil, err
+	}
+	matchers, err := h.ExtractMatcherSet()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.UnmarshalCaddyfile(h.Dispenser); err != nil {
+		return nil, err
+	}
+	if err := s.finish(h); err != nil {
+		return nil, err
+	}
+	return h.NewRoute(matchers, s), nil
+}
+
+// UnmarshalCaddyfile reads the directive feed_shield. Syntax:
 //
 //	feed_shield [<matcher>] {
+//		origin {
+//			<directives>...
+//		}
 //		<policy lines>
+//		query ignore | keep <parameter>...
+//		name <text>
 //		host <name>
 //		rfc9111
 //		defend {
@@ -37,14 +64,21 @@ func init() {
 //		}
 //	}
 //
-// The policy lines are those of the global option pollard.
-func parseShield(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	s, d := new(Shield), h.Dispenser
+// The policy lines are those of the global option pollard. The directives of the
+// origin and the matchers of exempt lines can be read in an HTTP site only: here
+// they are kept for that.
+func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // directive name
 	if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
-		return nil, err
+		return err
 	}
-	err := s.Policy.Lines().With(config.Lines{
+	return s.Policy.Lines().With(config.Lines{
+		"origin": {Read: func(d *caddyfile.Dispenser) error {
+			s.originLines = d.NextSegment()
+			return nil
+		}},
+		"query":   {Read: s.readQuery},
+		"name":    {Read: config.TextLine(&s.Name, "a text that tells this shield from others")},
 		"host":    {Read: config.TextLine(&s.Host, "the host of the site, such as blog.example.com")},
 		"rfc9111": {Read: config.FlagLine(&s.RFC9111)},
 		"defend": {Read: func(d *caddyfile.Dispenser) error {
@@ -52,25 +86,120 @@ func parseShield(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 				return err
 			}
 			s.Defend = new(Defend)
-			return s.Defend.lines(h).ReadBlock(d)
+			if err := s.Defend.lines().ReadBlock(d); err != nil {
+				return err
+			}
+			if err := s.Defend.check(); err != nil {
+				return d.Errf("defend: %v", err)
+			}
+			return nil
 		}},
 	}).ReadBlock(d)
+}
+
+func (s *Shield) readQuery(d *caddyfile.Dispenser) error {
+	args, err := config.SomeArgs(d, 1, -1, "ignore, or keep and names of parameters")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := s.Check(); err != nil {
-		return nil, d.WrapErr(err)
+	switch {
+	case args[0] == "ignore" && len(args) == 1:
+		s.Query = &Query{Ignore: true}
+	case args[0] == "keep" && len(args) > 1:
+		s.Query = &Query{Keep: args[1:]}
+	default:
+		return d.Errf("query: %q is not known: expected ignore, or keep and names of parameters", strings.Join(args, " "))
+	}
+	return nil
+}
+
+// finish reads what only an HTTP site can tell.
+func (s *Shield) finish(h httpcaddyfile.Helper) error {
+	if s.originLines != nil {
+		routes, err := httpcaddyfile.ParseSegmentAsSubroute(h.WithDispenser(caddyfile.NewDispenser(s.originLines)))
+		if err != nil {
+			return err
+		}
+		s.Origin, _ = routes.(*caddyhttp.Subroute)
 	}
 	if s.Defend != nil {
-		if err := s.Defend.check(); err != nil {
-			return nil, d.Errf("defend: %v", err)
+		for _, token := range s.Defend.exemptTokens {
+			line := h.WithDispenser(caddyfile.NewDispenser([]caddyfile.Token{token, token}))
+			line.Next()
+			matchers, _, err := line.MatcherToken()
+			if err != nil {
+				return line.WrapErr(err)
+			}
+			s.Defend.ExemptMatchers = append(s.Defend.ExemptMatchers, matchers)
 		}
 	}
-	return s, nil
+	if err := s.check(); err != nil {
+		return h.WrapErr(err)
+	}
+	return s.claimName(h)
+}
+
+// identify notes the addresses of the site, and makes a name of the first one and of
+// the matcher: as long as these stay, so does what is stored.
+func (s *Shield) identify(h httpcaddyfile.Helper) error {
+	sites, err := sitesOf(h)
+	if err != nil {
+		return h.Errf("feed_shield: %v", err)
+	}
+	s.Sites, s.line = sites, h.File()+":"+strconv.Itoa(h.Line())
+	matcher := ""
+	if h.NextArg() {
+		matcher = " " + h.Val()
+	}
+	h.Reset()
+	h.Next()
+	if len(sites) > 0 {
+		s.derived = sites[0] + matcher
+	}
+	return nil
+}
+
+// sitesOf is the addresses of the site that a directive stands in. Caddy tells its
+// own directives alone, so they are read out of the helper.
+func sitesOf(h httpcaddyfile.Helper) ([]string, error) {
+	if h.IsNamedRoute() {
+		return nil, nil // any site may invoke it
+	}
+	keys := reflect.ValueOf(h).FieldByName("parentBlock")
+	if keys.Kind() == reflect.Struct {
+		keys = keys.FieldByName("Keys")
+	}
+	if keys.Kind() != reflect.Slice {
+		return nil, fmt.Errorf("this version of Caddy does not tell the site's address: use the JSON form, with sites and name")
+	}
+	var sites []string
+	for i := range keys.Len() {
+		text := strings.TrimSuffix(keys.Index(i).FieldByName("Text").String(), ",")
+		if text != "" {
+			sites = append(sites, text)
+		}
+	}
+	return sites, nil
+}
+
+// claimName gives the shield its name, and refuses one that another has.
+func (s *Shield) claimName(h httpcaddyfile.Helper) error {
+	if s.Name == "" {
+		s.Name = s.derived
+	}
+	if s.Name == "" {
+		return h.Err("feed_shield: a shield in a named route needs a line such as name blog")
+	}
+	key := "pollard.feed_shield " + s.Name
+	if other, taken := h.State[key].(string); taken {
+		return h.Errf("feed_shield: the one at %s has the name %q as well: give one of them a name of its own, such as name blog", other, s.Name)
+	}
+	h.State[key] = s.line
+	return nil
 }
 
 // lines are the Caddyfile lines of a defence.
-func (f *Defend) lines(h httpcaddyfile.Helper) config.Lines {
+func (f *Defend) lines() config.Lines {
 	return config.Lines{
 		"unconditional":       {Read: config.DurationLine(&f.Unconditional)},
 		"skip_hours":          {Read: config.FlagLine(&f.SkipHours)},
@@ -93,23 +222,21 @@ func (f *Defend) lines(h httpcaddyfile.Helper) config.Lines {
 			return nil
 		}},
 		"exempt": {Repeat: true, Read: func(d *caddyfile.Dispenser) error {
-			set, matches, err := h.MatcherToken()
-			switch {
-			case err != nil:
-				return d.WrapErr(err)
-			case matches && set == nil:
-				return d.Err("exempt *: all readers would be exempt: leave the block out")
-			case matches:
-				f.ExemptMatchers = append(f.ExemptMatchers, set)
-				_, err := config.SomeArgs(d, 0, 0, "")
+			words, err := config.SomeArgs(d, 1, -1, "a matcher, an address range, or how a User-Agent begins")
+			if err != nil {
 				return err
 			}
-			// MatcherToken has stepped on the argument that is no matcher.
-			words := append([]string{d.Val()}, d.RemainingArgs()...)
-			text := strings.Join(words, " ")
-			if text == "exempt" {
-				return d.Err("exempt: expected a matcher, an address range, or how a User-Agent begins")
+			switch {
+			case words[0] == "*":
+				return d.Err("exempt *: all readers would be exempt: leave the block out")
+			case strings.HasPrefix(words[0], "@"), strings.HasPrefix(words[0], "/"):
+				if len(words) > 1 {
+					return d.Errf("exempt: unexpected %q: expected one matcher and nothing more", words[1])
+				}
+				f.exemptTokens = append(f.exemptTokens, d.Token())
+				return nil
 			}
+			text := strings.Join(words, " ")
 			if _, err := config.ParseCIDRs(words); err == nil {
 				f.Exempt = append(f.Exempt, words...)
 				return nil
@@ -121,4 +248,4 @@ func (f *Defend) lines(h httpcaddyfile.Helper) config.Lines {
 }
 
 // Interface guard.
-var _ caddy.Module = (*Shield)(nil)
+var _ caddyfile.Unmarshaler = (*Shield)(nil)

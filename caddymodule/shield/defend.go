@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
@@ -47,6 +48,8 @@ type Defend struct {
 
 	// Requests that are never refused, by matcher.
 	ExemptMatchers caddyhttp.RawMatcherSets `json:"exempt_matchers,omitempty" caddy:"namespace=http.matchers"`
+
+	exemptTokens []caddyfile.Token // matchers, as the Caddyfile has them
 
 	defence  readers.Defence
 	networks []netip.Prefix

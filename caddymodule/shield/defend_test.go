@@ -32,7 +32,7 @@ func (v visitor) ask(s *stage.Stage, method string, more ...string) *httptest.Re
 }
 
 func defended(lines string) string {
-	return blog + " {\n\tbind void/site\n\t@friend header X-Friend 1\n\tfeed_shield {\n\t\tdefend {\n" + lines + "\n\t\t}\n\t}\n\tbackend\n}\n"
+	return blog + " {\n\tbind void/site\n\t@friend header X-Friend 1\n\tfeed_shield {\n\t\tdefend {\n" + lines + "\n\t\t}\n\t\torigin {\n\t\t\tbackend\n\t\t}\n\t}\n}\n"
 }
 
 // A step is a request some time after the one before, and its answer.

@@ -5,48 +5,46 @@ package shield
 
 import (
 	"fmt"
-	"hash/crc32"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
-// keyOf is the key of what a request asks for; empty where the shield stands in
-// routes that it does not know.
-func (s *Shield) keyOf(r *http.Request) string {
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	p := s.position.Load()
-	if p == nil || p.server != server {
-		p = positionOf(s, server)
-		s.position.Store(p)
+// maxKey is the longest key, in bytes. What is longer is not shared.
+const maxKey = 4096
+
+// keyOf is the key of what a request asks for; false where it cannot be shared, as
+// the site that it is for has no name in the configuration.
+func (s *Shield) keyOf(r *http.Request) (shieldkey.Key, bool) {
+	k := shieldkey.Key{Shield: s.name, Scheme: scheme(r)}
+	var ok bool
+	if k.Host, ok = s.hostOf(r, k.Scheme); !ok {
+		return k, false
 	}
-	if !p.known {
-		return ""
+	k.Path, k.Query = escapedPath(r.URL), s.Query.kept(r.URL.RawQuery)
+	if original := poller.OriginalURL(r); original != nil {
+		if asked := escapedPath(original); asked != k.Path {
+			k.Path, k.Target = asked, k.Path
+		}
 	}
-	var room [512]byte
-	key := append(room[:0], shieldkey.Prefix...)
-	if p.number > 0 {
-		key = strconv.AppendInt(key, int64(p.number), 10)
+	return k, len(k.Path)+len(k.Target)+len(k.Query) <= maxKey
+}
+
+// escapedPath is a path as a request line has it. It has no space in it.
+func escapedPath(u *url.URL) string {
+	if path := u.EscapedPath(); strings.HasPrefix(path, "/") {
+		return path
 	}
-	key = append(append(key, ':'), scheme(r)...)
-	key = s.appendHost(append(key, "://"...), p, r)
-	original := poller.OriginalURL(r)
-	if original == nil {
-		return string(appendTarget(key, r.URL))
-	}
-	key = appendTarget(key, original)
-	if original.Path != r.URL.Path || original.RawPath != r.URL.RawPath || original.RawQuery != r.URL.RawQuery {
-		key = appendTarget(append(key, shieldkey.RewriteMark...), r.URL)
-	}
-	return string(key)
+	return "/" + u.EscapedPath()
 }
 
 // scheme is what the reader used, as far as that is known: a proxy that is trusted
@@ -63,95 +61,168 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
-// appendTarget appends path and query.
-func appendTarget(b []byte, u *url.URL) []byte {
-	path := u.EscapedPath()
-	if !strings.HasPrefix(path, "/") {
-		b = append(b, '/')
-	}
-	b = append(b, path...)
-	if u.RawQuery != "" || u.ForceQuery {
-		// HTTP/2 lets a space into the query.
-		b = append(append(b, '?'), strings.ReplaceAll(u.RawQuery, " ", "%20")...)
-	}
-	return b
+// address is one of a site.
+type address struct {
+	scheme string // empty: https, unless the whole of Caddy is told otherwise
+	host   string // normal; *.domain covers one label more; empty: any
+	port   string // with its colon; empty: the scheme's own
 }
 
-// appendHost appends the host under which feeds are kept and the site is asked: one
-// that the operator has written, never just what a request says. A request that
-// reaches a site without a host in its address could otherwise plant feeds under
-// any name.
-func (s *Shield) appendHost(b []byte, p *position, r *http.Request) []byte {
-	if s.Host != "" {
-		return append(b, strings.ToLower(s.Host)...)
+func (a address) schemeOrHTTPS() string {
+	if a.scheme == "" {
+		return "https"
 	}
-	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !p.named(r) {
-		return append(b, listener(local)...)
-	}
-	name, port := r.Host, ""
-	if i := strings.LastIndexByte(name, ':'); i >= 0 && strings.IndexByte(name[i:], ']') < 0 {
-		name, port = name[:i], name[i+1:]
-	}
-	b = append(b, strings.ToLower(name)...)
-	// A port is no part of what matchers look at. One that is neither the scheme's own
-	// nor ours may be a poisoner's, or that of a box before us.
-	if port == "" || r.TLS == nil && port == "80" || r.TLS != nil && port == "443" || port != portOf(local) {
-		return b
-	}
-	return append(append(b, ':'), port...)
+	return a.scheme
 }
 
-// listener is the address at which a server has been reached, as a URL has it.
-func listener(local net.Addr) string {
-	if local == nil {
-		return "localhost"
-	}
-	text := local.String()
-	if address, err := netip.ParseAddrPort(text); err == nil {
-		return netip.AddrPortFrom(address.Addr().Unmap().WithZone(""), address.Port()).String()
-	}
-	// A socket of another kind has no name that a URL could hold.
-	return fmt.Sprintf("socket-%08x.localhost", crc32.ChecksumIEEE([]byte(text)))
-}
-
-func portOf(local net.Addr) string {
-	if local == nil {
-		return ""
-	}
-	_, port, err := net.SplitHostPort(local.String())
+// parseAddress reads the address of a site as a Caddyfile has it.
+func parseAddress(text string) (a address, err error) {
+	parsed, err := httpcaddyfile.ParseAddress(text)
 	if err != nil {
-		return ""
+		return a, err
 	}
-	return port
+	a = address{scheme: parsed.Scheme}
+	if own := map[string]string{"http": "80", "https": "443"}[a.schemeOrHTTPS()]; parsed.Port != "" && parsed.Port != own {
+		a.port = ":" + parsed.Port
+	}
+	if parsed.Host == "" || parsed.Host == "*" {
+		return a, nil
+	}
+	name, wild := strings.CutPrefix(parsed.Host, "*.")
+	if a.host, err = feedurl.ParseHost(name); err != nil {
+		return a, fmt.Errorf("%q is no address of a site: %w", text, err)
+	}
+	if wild {
+		a.host = "*." + a.host
+	}
+	return a, nil
 }
 
-// errUnshared says that a request is for its reader alone.
-var errUnshared = fmt.Errorf("the site's answer depends on who asks")
+// covers returns the host of a request, without port and in lower case, if the
+// address names it.
+func (a address) covers(host string) (string, bool) {
+	domain, wild := strings.CutPrefix(a.host, "*.")
+	if !wild {
+		return a.host, a.host != "" && a.host == host
+	}
+	label, rest, _ := strings.Cut(host, ".")
+	if rest != domain || label == "" {
+		return "", false
+	}
+	normal, err := feedurl.ParseHost(host)
+	return normal, err == nil
+}
 
-// varied is the key and the fields of the variant that a request asks for, where the
-// site tells readers apart by the fields named. There are no fields where it asks for
-// the plain feed: it has none of them.
-func varied(key string, fields []string, h http.Header) (string, http.Header, error) {
-	var text strings.Builder
-	text.WriteString(key)
-	sent := http.Header{}
-	for _, name := range fields {
-		name = http.CanonicalHeaderKey(name)
-		values := h[name]
-		switch name {
-		case "Host", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Forwarded-Port":
-			continue // the key has them, and handlers make them of it
-		case "Cookie", "Authorization", "Proxy-Authorization", "X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via", "Connection",
-			"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since":
-			if len(values) > 0 {
-				return "", nil, errUnshared
+// hostOf is the host that the origin is asked for, with its port if it has one: as
+// it is configured, never just what a request says. Whoever reaches a site that is
+// for any host could have things stored for others under any name otherwise.
+func (s *Shield) hostOf(r *http.Request, scheme string) (string, bool) {
+	if s.Host != "" {
+		return s.host, true
+	}
+	name := strings.ToLower(hostWithoutPort(r.Host))
+	found := ""
+	for _, a := range s.addresses {
+		host, ok := a.covers(name)
+		if !ok {
+			continue
+		}
+		if strings.Contains(host, ":") {
+			host = "[" + host + "]"
+		}
+		if a.port == "" || a.schemeOrHTTPS() != scheme { // a port belongs to the scheme that it is written with
+			found = host
+			continue
+		}
+		return host + a.port, true
+	}
+	return found, found != ""
+}
+
+func hostWithoutPort(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i:], ']') < 0 {
+		host = host[:i]
+	}
+	return strings.Trim(host, "[]")
+}
+
+// parseHost reads the argument of host.
+func parseHost(text string) (string, error) {
+	u, err := feedurl.Parse("http://" + text + "/")
+	if err != nil || u.Path() != "/" || u.Query() != "" || u.User() != nil || strings.ContainsAny(text, "/*") {
+		return "", fmt.Errorf("host: %q is no host: expected one such as blog.example.com", text)
+	}
+	return u.HostPort(), nil
+}
+
+// resolveSite resolves under which hosts and which name the shield keeps what it keeps.
+func (s *Shield) resolveSite(repl *caddy.Replacer) (err error) {
+	if s.Host != "" {
+		if s.host, err = repl.ReplaceOrErr(s.Host, true, true); err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+		if s.host, err = parseHost(s.host); err != nil {
+			return err
+		}
+	}
+	for _, text := range s.Sites {
+		if text, err = repl.ReplaceOrErr(text, true, true); err != nil {
+			return fmt.Errorf("sites: %w", err)
+		}
+		a, err := parseAddress(text)
+		if err != nil {
+			return fmt.Errorf("sites: %w", err)
+		}
+		if a.host != "" {
+			s.addresses = append(s.addresses, a)
+		}
+	}
+	s.name = s.Name
+	if s.name == "" && len(s.Sites) > 0 {
+		s.name = s.Sites[0]
+	}
+	if s.name == "" {
+		return fmt.Errorf("name: expected a text that tells this shield from others")
+	}
+	return nil
+}
+
+// Query says which parameters of readers' queries are part of a feed's URL.
+type Query struct {
+	// Whether none is.
+	Ignore bool `json:"ignore,omitempty"`
+
+	// The names of those that are, if not all.
+	Keep []string `json:"keep,omitempty"`
+}
+
+func (q *Query) check() error {
+	switch {
+	case q == nil:
+		return nil
+	case q.Ignore && len(q.Keep) > 0:
+		return fmt.Errorf("query: ignore leaves nothing to keep")
+	case !q.Ignore && len(q.Keep) == 0:
+		return fmt.Errorf("query: expected ignore, or keep and names of parameters")
+	}
+	return nil
+}
+
+// kept is the part of a query that counts, parameters as they were written and in
+// their order.
+func (q *Query) kept(raw string) string {
+	if raw == "" || q != nil && q.Ignore {
+		return ""
+	}
+	if q != nil {
+		var kept []string
+		for pair := range strings.SplitSeq(raw, "&") {
+			name, _, _ := strings.Cut(pair, "=")
+			if plain, err := url.QueryUnescape(name); err == nil && slices.Contains(q.Keep, plain) {
+				kept = append(kept, pair)
 			}
 		}
-		if len(values) > 0 {
-			sent[name] = append([]string(nil), values...)
-			text.WriteString(shieldkey.VariantMark + name + "=" + url.QueryEscape(strings.Join(values, ",")))
-		}
+		raw = strings.Join(kept, "&")
 	}
-	return text.String(), sent, nil
+	return strings.ReplaceAll(raw, " ", "%20") // HTTP/2 lets one in
 }

@@ -74,7 +74,7 @@ func TestSharedPassesThrough(t *testing.T) {
 		_, err = w.Write(body)
 		return err
 	}
-	stage.Run(t, plainCache+stage.ShieldedSite("http://bare.test", "/never"), echoBody, func(s *stage.Stage) {
+	stage.Run(t, plainCache+"http://bare.test {\nbind void/site\nbackend\n}\n", echoBody, func(s *stage.Stage) {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"} {
 			body := ""
 			if method != "GET" && method != "OPTIONS" {
@@ -99,7 +99,7 @@ func TestSharedPassesThrough(t *testing.T) {
 
 // Errors of handlers reach Caddy's handle_errors as they are.
 func TestSharedErrors(t *testing.T) {
-	site := blog + " {\nbind void/site\nfeed_shield {\nrfc9111\n}\nbackend\nhandle_errors {\nrespond \"sorry: {err.status_code} {err.message}\" 418\n}\n}\n"
+	site := blog + " {\nbind void/site\n" + shieldOf("x", "rfc9111") + "handle_errors {\nrespond \"sorry: {err.status_code} {err.message}\" 418\n}\n}\n"
 	fails := func(status int) stage.Answer {
 		return func(http.ResponseWriter, *http.Request) error { return caddyhttp.Error(status, errors.New("why not")) }
 	}
@@ -191,7 +191,7 @@ func TestSharedUpgrade(t *testing.T) {
 			stage.Request("GET", blog+"/socket", "Connection", "Upgrade", "Upgrade", "websocket"), stage.Request("CONNECT", blog+"/socket"),
 		} {
 			s.Send(r)
-			if _, cached := writer.(*sink); cached {
+			if _, made := writer.(*responder); made {
 				t.Errorf("%s does not get its connection", r.Method)
 			}
 		}
@@ -205,17 +205,6 @@ func TestSharedHead(t *testing.T) {
 		w := s.Send(stage.Request("HEAD", blog+"/page"))
 		if w.Code != 200 || w.Header().Get("X-Own") != "kept" {
 			t.Errorf("%d, %d bytes, %v", w.Code, w.Body.Len(), w.Header())
-		}
-	})
-}
-
-// Handlers before the shield count for what follows it here, too.
-func TestSharedPlaceholders(t *testing.T) {
-	site := blog + " {\nbind void/site\nmap {header.X-Who} {who} {\nme you\n}\nvars seven 7\nfeed_shield {\nrfc9111\n}\nbackend \"{who} {vars.seven} {header.X-Add}\"\nrequest_header +X-Add once\n}\n"
-	stage.Run(t, site, stage.Plain(200, "hello"), func(s *stage.Stage) {
-		s.Get(blog+"/page", "X-Who", "me")
-		if said := s.Expect(1, "a reader")[0].Said; said != "you 7 once" {
-			t.Errorf("the handler behind says %q", said)
 		}
 	})
 }

@@ -2,51 +2,58 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package shield is the handler feed_shield, which stands before a site's feeds.
+//
+// A request is for a feed of a key (key.go), which is everything that a shared
+// answer depends on. The feed comes out of the engine's cache, which polls the
+// origin block (origin.go, responder.go) by requests that Pollard makes (poll.go).
+// What cannot be shared, or is no feed (sniff.go, observe.go), goes to the block as
+// it is. defend.go is what is refused of readers, shared.go the plain HTTP cache.
 package shield
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/httpcache"
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/upstream"
 )
 
 func init() {
-	caddy.RegisterModule(new(Shield))
+	caddy.RegisterModule(Shield{})
 }
 
 // Shield stands before a site's feeds and answers their readers, so that the site
-// is asked once in a while and not by each of them. What follows it in the route
-// (`reverse_proxy`, `php_fastcgi`, `file_server`, `respond`) is the origin: it sees
-// Pollard's own clean requests, at most one per interval and feed, conditional
-// where it gives validators.
+// is asked once in a while and not by each of them. What it stands before is its
+// `origin`, a block of handlers, which sees Pollard's own requests: at most one per
+// interval and feed, conditional where it gives validators.
 //
-// What is not for everybody passes through untouched: other methods than GET and
-// HEAD, requests with credentials, answers that are `private`, `no-store` or
-// redirects, and whatever is no feed. A shield that cannot help stands aside. Once a
-// feed is stored, errors of the origin are not seen by readers any more; an answer
-// that is `private` or a redirect takes it back.
+// What is not for everybody reaches the origin as it came: other methods than GET
+// and HEAD, requests with credentials, answers that are `private`, `no-store` or
+// redirects, and whatever is no feed. Once a feed is stored, readers do not see
+// errors of the origin any more. An answer that is `private`, a redirect, 401 or 410
+// takes the feed back.
 //
-// A poll has no reader: no cookie, no credentials, and `0.0.0.0` for an address. So
-// whatever decides who may read a feed belongs before the shield, as `basic_auth`
-// or `abort` are. Handlers behind it, such as `respond`, are part of the origin.
-// What `vars`, `map` and `request_header` set before it holds for polls, too.
-//
-// A shield polls when a reader asks and the feed is due, never on its own.
+// A poll has no reader: no cookie, no credentials, and `0.0.0.0` for an address, and
+// nothing that handlers before the shield have set. So who may read a feed is decided
+// before the shield, by `basic_auth` or `respond @outside 403`. What the origin needs,
+// such as `root`, belongs in its block.
 type Shield struct {
-	// How often the site is asked. What the app `pollard` says for feeds of others
+	// What is shielded: routes with any handlers. What they leave unanswered goes to
+	// the handlers after the shield, and is not shared.
+	Origin *caddyhttp.Subroute `json:"origin,omitempty"`
+
+	// How often the origin is asked. What the app `pollard` says for feeds of others
 	// does not hold here. The defaults are those of a site of one's own:
 	//
 	// - `min_interval`, `default_interval` and `unvalidated_interval` are `1m`, so that
@@ -60,11 +67,23 @@ type Shield struct {
 	// publish hook, has the next request fetch the feed at once, whatever these say.
 	config.Policy
 
-	// The host under which the site's feeds are kept, and that the site is asked
-	// for. It is needed only where the site has no host in its address (`:8080`)
-	// and the origin cares for the host that it is asked for. Default: the host of
-	// the site's address, or the address at which the server listens. What a request
-	// says counts only where the configuration has that name.
+	// Which of the reader's query is part of a feed's URL. Default: all of it.
+	Query *Query `json:"query,omitempty"`
+
+	// Who the shield is in the store. What is stored belongs to this name, so it should
+	// stay when the configuration changes. No two shields may have the same. The
+	// Caddyfile makes it of the site's address and the matcher. Default: the first of
+	// the sites.
+	Name string `json:"name,omitempty"`
+
+	// The addresses of the site, as a Caddyfile has them: `blog.example.com`,
+	// `*.example.com`, `http://blog.example.com:8080`. The origin is asked for one of
+	// these hosts. A request for another host is not shared, so a site for any host
+	// (`:8080`) needs `host`. The Caddyfile fills them in.
+	Sites []string `json:"sites,omitempty"`
+
+	// The host that the origin is asked for, whatever readers use. Default: the one of
+	// `sites` that a request is for.
 	Host string `json:"host,omitempty"`
 
 	// Whether to be a plain shared cache by RFC 9111 instead: HTTP freshness alone
@@ -75,13 +94,23 @@ type Shield struct {
 	// What is refused of readers. Default: nothing is.
 	Defend *Defend `json:"defend,omitempty"`
 
-	engine   *poller.Engine
-	site     *site
-	position atomic.Pointer[position] // in the routes of the server that asked last
+	originLines caddyfile.Segment // as the Caddyfile has them
+	derived     string            // the name that the Caddyfile makes
+	line        string            // of the Caddyfile
+
+	log       *zap.Logger
+	engine    *poller.Engine
+	name      string // resolved
+	host      string // of Host, resolved
+	addresses []address
+	rules     policy.Rules
+	client    *upstream.Client
+	origin    *origin
+	known     *known
 }
 
 // CaddyModule returns the Caddy module information.
-func (*Shield) CaddyModule() caddy.ModuleInfo {
+func (Shield) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "http.handlers.feed_shield",
 		New: func() caddy.Module { return new(Shield) },
@@ -98,18 +127,28 @@ func DefaultRules() policy.Rules {
 	return r
 }
 
-// Provision resolves the rules and gets the engine.
+// Provision resolves the configuration, and tells the app of the shield.
 func (s *Shield) Provision(ctx caddy.Context) error {
+	s.log = ctx.Logger()
+	var written poller.ShieldConfig // before the modules in it are loaded
+	var err error
+	if written.All, err = json.Marshal(s); err != nil {
+		return err
+	}
+	if written.Origin, err = json.Marshal(s.Origin); err != nil {
+		return err
+	}
 	app, err := ctx.App("pollard")
 	if err != nil {
 		return fmt.Errorf("getting the pollard app: %w", err)
 	}
-	s.engine = app.(*poller.App).Engine()
-	if err := s.Check(); err != nil {
+	if err := s.check(); err != nil {
 		return err
 	}
-	rules, err := s.Policy.Over(DefaultRules())
-	if err != nil {
+	if err := s.resolveSite(caddy.NewReplacer()); err != nil {
+		return err
+	}
+	if s.rules, err = s.Policy.Over(DefaultRules()); err != nil {
 		return err
 	}
 	if s.Defend != nil {
@@ -117,12 +156,36 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("defend: %w", err)
 		}
 	}
-	s.site = newSite(rules, app.(*poller.App).Upstream())
-	return nil
+	if err := s.Origin.Provision(ctx); err != nil {
+		return fmt.Errorf("origin: %w", err)
+	}
+	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	s.origin = newOrigin(s.Origin, server, s.log)
+	pollard := app.(*poller.App)
+	s.client = newClient(pollard.Upstream())
+	s.engine = pollard.Engine()
+	s.known = s.engine.Keep("feed_shield "+s.name, newKnown).(*known)
+	if s.Host == "" && len(s.addresses) == 0 {
+		s.log.Warn("nothing is shared, as the site is for any host: add a line such as host blog.example.com to feed_shield", zap.String("shield", s.name))
+	}
+	return pollard.AddShield(s.name, written, s)
 }
 
-// Check reports what cannot be meant.
-func (s *Shield) Check() error {
+// Validate reports settings that cannot be meant.
+func (s *Shield) Validate() error { return s.check() }
+
+// errNoOrigin tells what is missing, with an example.
+var errNoOrigin = errors.New(`feed_shield needs to know what it stands before: put the handlers of the site into a block of it, such as
+
+	origin {
+		reverse_proxy localhost:8080
+	}
+`)
+
+func (s *Shield) check() error {
+	if s.Origin == nil || len(s.Origin.Routes) == 0 {
+		return errNoOrigin
+	}
 	if _, err := s.Policy.Over(DefaultRules()); err != nil {
 		return err
 	}
@@ -132,58 +195,36 @@ func (s *Shield) Check() error {
 	if s.RFC9111 && s.Defend != nil {
 		return errors.New("rfc9111: a plain cache knows nothing of readers, so there can be no defend beside it")
 	}
-	if s.Host != "" {
-		u, err := cache.Canonical("http://" + s.Host + "/")
-		if err != nil || u != "http://"+strings.ToLower(s.Host)+"/" || strings.ContainsAny(s.Host, "/?#@*") {
-			return fmt.Errorf("host: %q is no host: expected one such as blog.example.com", s.Host)
+	if s.Host != "" && !strings.Contains(s.Host, "{") { // or not known before placeholders are replaced
+		if _, err := parseHost(s.Host); err != nil {
+			return err
 		}
 	}
-	return nil
+	return s.Query.check()
 }
 
-// ServeHTTP answers a request for a feed, or lets it pass.
+// ServeHTTP answers a request, from what is stored or by the origin.
 func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if s.RFC9111 {
+	switch {
+	case made(r):
+		return s.origin.own(w, r, next) // of a shield before this one
+	case s.RFC9111:
 		return s.serveShared(w, r, next)
-	}
-	if personal(r) || onErrand(r) {
+	case personal(r):
 		return s.pass(w, r, next)
 	}
-	key := s.keyOf(r)
-	if key == "" || len(key) > maxKey {
+	key, ok := s.keyOf(r)
+	if !ok {
 		return s.pass(w, r, next)
 	}
-	c, err := s.engine.Opened(r.Context())
-	if err != nil {
-		return s.pass(w, r, next) // better a site without a shield than none
-	}
-	feed, waited, err := s.feed(c, key, r, next)
-	if left := r.Context().Err(); err != nil && left != nil {
-		s.engine.ShieldRequests().Count(poller.ResultUnavailable, 0)
-		return caddyhttp.Error(statusClientClosed, left) // the site need not be asked for whoever has gone
-	}
-	if err != nil {
-		return s.pass(w, r, next)
-	}
-	return s.answer(w, r, next, feed, waited, key)
+	return s.serveFeed(w, r, next, key)
 }
 
-// pass lets a request through to the site.
+// pass lets the origin answer a reader's own request.
 func (s *Shield) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !onErrand(r) {
-		s.engine.ShieldRequests().Count(poller.ResultPassed, 0)
-	}
-	return next.ServeHTTP(w, r)
+	s.engine.ShieldRequests().Count(poller.ResultPassed, 0)
+	return s.origin.own(w, r, next)
 }
-
-// onErrand reports whether a request is no reader's but a poll of another shield.
-func onErrand(r *http.Request) bool { return r.Context().Value(errandKey{}) != nil }
-
-// statusClientClosed is what Caddy's own handlers log where a client has left.
-const statusClientClosed = 499
-
-// maxKey is the longest key of a feed or of a variant, in bytes.
-const maxKey = 4096
 
 // personal reports whether a request is its reader's own affair.
 func personal(r *http.Request) bool {
@@ -191,113 +232,10 @@ func personal(r *http.Request) bool {
 		r.Header["Authorization"] != nil || r.Header["Upgrade"] != nil || r.ContentLength != 0
 }
 
-// feed is the feed that a request asks for: the plain one, or a variant where the
-// site tells its readers apart.
-func (s *Shield) feed(c *cache.Cache, key string, r *http.Request, next caddyhttp.Handler) (*cache.Feed, cache.Waited, error) {
-	feed, waited, err := s.await(c, key, nil, r, next)
-	if err != nil {
-		return nil, waited, err
-	}
-	fields := feed.Vary()
-	if len(fields) == 0 {
-		return feed, waited, nil
-	}
-	variant, sent, err := varied(key, fields, r.Header)
-	switch {
-	case err != nil:
-		return nil, waited, err
-	case len(sent) == 0:
-		return feed, waited, nil
-	case len(variant) > maxKey || !s.engine.Variants.Admit(key, variant, time.Now()):
-		return nil, waited, errNoVersion
-	}
-	return s.await(c, variant, sent, r, next)
-}
-
-// await is the feed of a key, after its first poll. The request shows the way for
-// the poll that is due.
-func (s *Shield) await(c *cache.Cache, key string, sent http.Header, r *http.Request, next caddyhttp.Handler) (*cache.Feed, cache.Waited, error) {
-	feed, err := c.Feed(key)
-	if err != nil {
-		return nil, cache.Waited{}, err
-	}
-	if feed.Due() {
-		feed.From(s.errand(r, next, sent))
-	}
-	waited, some := feed.Await(r.Context())
-	if !some {
-		return nil, waited, errNoVersion
-	}
-	return feed, waited, nil
-}
-
-var errNoVersion = errors.New("nothing to serve")
-
-// answer serves the feed, if the defences let its reader have it.
-func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited cache.Waited, key string) error {
-	unobserved := s.engine.Unobserved()
-	if unobserved && s.Defend == nil {
-		sent, err := feed.ServeAfter(waited, w, r)
-		if err != nil {
-			return s.pass(w, r, next) // it has been withdrawn in this moment
-		}
-		s.engine.ShieldRequests().Served(sent)
-		return nil
-	}
-	note := s.engine.Observe(r, key, feed)
-	if s.Defend != nil {
-		if no := s.Defend.judge(s.engine.Gate, r, &note); no != nil {
-			no.Write(w, r)
-			s.engine.ShieldRequests().Refused(no.Status)
-			if !unobserved {
-				s.engine.Ledger.Note(note)
-			}
-			return nil
-		}
-	}
-	sent, err := feed.ServeAfter(waited, w, r)
-	if err != nil {
-		return s.pass(w, r, next)
-	}
-	s.engine.ShieldRequests().Served(sent)
-	note.Status, note.Bytes = sent.Status, sent.Bytes
-	if s.Defend != nil {
-		s.engine.Gate.Answered(s.Defend.defence, note)
-	}
-	if !unobserved {
-		s.engine.Ledger.Note(note)
-	}
-	return nil
-}
-
-// serveShared answers as a shared cache does.
-func (s *Shield) serveShared(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
-	key := s.keyOf(r)
-	responses, opening := s.engine.SharedCache()
-	if opening != nil || key == "" || r.Header["Upgrade"] != nil || r.Method == http.MethodConnect {
-		return s.pass(w, r, next)
-	}
-	shield, target, _ := strings.Cut(key, ":")
-	u, err := url.Parse(target)
-	if err != nil {
-		return s.pass(w, r, next)
-	}
-	m := &poller.Meter{ResponseWriter: w}
-	if !onErrand(r) {
-		// A site that breaks off makes the cache panic, as net/http demands.
-		defer func() { s.engine.ShieldRequests().CountShared(m, err) }()
-	}
-	return responses.Serve(m, r, httpcache.Target{
-		Key: key, URL: u,
-		KeyOf:   func(u *url.URL) string { return shield + ":" + u.String() },
-		Request: func() *http.Request { return httpcache.Anonymous(r, u) },
-		Shared:  &shared{routeOf(r, next, s.position.Load())},
-		Own:     next.ServeHTTP,
-	})
-}
-
 // Interface guards.
 var (
 	_ caddy.Provisioner           = (*Shield)(nil)
+	_ caddy.Validator             = (*Shield)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Shield)(nil)
+	_ poller.Shield               = (*Shield)(nil)
 )

@@ -22,7 +22,7 @@ const blog = "http://blog.test"
 // One poll per interval, whoever asks, and nothing of whoever asks in it.
 func TestShieldAsksOnce(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) error {
-		time.Sleep(time.Second)
+		time.Sleep(time.Second / 2)
 		return stage.Feed(stage.FeedNamed("first"), "ETag", `"v1"`, "Last-Modified", "Sat, 01 Jan 2000 00:00:00 GMT")(w, r)
 	}
 	stage.Run(t, stage.ShieldedSite(blog, "/feed/* {\n\t\tjitter 0\n\t}"), slow, func(s *stage.Stage) {
@@ -31,12 +31,12 @@ func TestShieldAsksOnce(t *testing.T) {
 		for i := range 100 {
 			crowd.Go(func() {
 				r := stage.Request("GET", blog+"/feed/?a=1", "Cookie", secret, "Referer", "https://"+secret+"/", "User-Agent", secret,
-					"Accept-Language", secret, "X-Forwarded-For", secret, "Forwarded", secret, "Range", "bytes=0-1", "X-Token", secret,
+					"Accept-Language", secret, "X-Forwarded-For", secret, "Forwarded", secret, "X-Token", secret,
 					"If-None-Match", `"`+secret+`"`, "From", secret, "Cache-Control", "no-cache", "Pragma", "no-cache")
 				ctx, leave := context.WithCancel(r.Context())
 				defer leave()
 				if i%2 == 0 {
-					time.AfterFunc(500*time.Millisecond, leave)
+					time.AfterFunc(300*time.Millisecond, leave)
 				}
 				w := s.Send(r.WithContext(ctx))
 				if i%2 == 1 {
@@ -107,7 +107,7 @@ func TestShieldPollOutlivesItsReader(t *testing.T) {
 	}
 	stage.Run(t, stage.ShieldedSite(blog, ""), slow, func(s *stage.Stage) {
 		r := stage.Request("GET", blog+"/feed")
-		ctx, leave := context.WithTimeout(r.Context(), time.Second)
+		ctx, leave := context.WithTimeout(r.Context(), time.Second/2)
 		defer leave()
 		s.Send(r.WithContext(ctx))
 		time.Sleep(20 * time.Second)
@@ -137,7 +137,6 @@ func TestShieldPoisonedHost(t *testing.T) {
 		{"host in the address", "http://blog.test", "", "blog.test", "blog.test", true},
 		{"upper case and port", "http://blog.test", "", "BLOG.test:80", "blog.test", true},
 		{"wildcard", "http://*.blog.test", "", "a.blog.test", "a.blog.test", true},
-		{"no host", ":80", "", "blog.test", "192.0.2.10", false},
 		{"a host line", ":80", "{\n\thost Blog.test\n}", "blog.test", "blog.test", false},
 		{"a foreign port", "http://blog.test", "", "blog.test:9999", "blog.test", true},
 	} {
@@ -211,7 +210,7 @@ func TestShieldStandsAside(t *testing.T) {
 		{"HEAD of a page", stage.Request("HEAD", blog+"/feed"), stage.Plain(200, "", "Content-Type", "text/html"), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			stage.Run(t, stage.ShieldedSite(blog, "")+stage.ShieldedSite("http://bare.test", "/never"), tt.answer, func(s *stage.Stage) {
+			stage.Run(t, stage.ShieldedSite(blog, "")+"http://bare.test {\nbind void/site\nbackend\n}\n", tt.answer, func(s *stage.Stage) {
 				bare := tt.request.Clone(tt.request.Context())
 				bare.Host = "bare.test"
 				want := s.Send(bare)
@@ -289,6 +288,8 @@ func TestShieldWithdraws(t *testing.T) {
 		"Vary: *":  stage.Feed(stage.FeedNamed("secret"), "Vary", "*"),
 		"304":      stage.Plain(304, "", "Cache-Control", "private"),
 		"redirect": stage.Plain(302, "secret", "Location", "/login"),
+		"401":      stage.Plain(401, "who are you?", "WWW-Authenticate", "Basic"),
+		"410":      stage.Plain(410, "gone"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			sites := stage.ShieldedSite(blog, "")

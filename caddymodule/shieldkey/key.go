@@ -1,45 +1,123 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shieldkey holds what is known of the keys of shielded feeds.
+// Package shieldkey has the keys of what shields keep. They are made and read here
+// and nowhere else.
 package shieldkey
 
-import "strings"
-
-// The key of a shielded feed is
-//
-//	shield[<number>]:<scheme>://<host>/<path and query>[ <the same after rewrites>][\t<Field>=<values>]...
-//
-// It has the host that the operator has written, the path and query that the reader
-// has, what rewrites have made of them where that differs, and the request fields of
-// a variant, escaped. Neither space nor tab occurs within these. The number tells
-// shields of one site from each other; that of the first is left out.
-const (
-	Prefix      = "shield"
-	RewriteMark = " "
-	VariantMark = "\t"
+import (
+	"net/url"
+	"strings"
 )
 
-// ReadersURL is the URL under which readers know the feed of a key.
-func ReadersURL(key string) string {
-	if !strings.HasPrefix(key, Prefix) {
-		return key
-	}
-	_, key, _ = strings.Cut(key, ":")
-	if i := strings.IndexAny(key, RewriteMark+VariantMark); i >= 0 {
-		key = key[:i]
-	}
-	return key
+// Key is everything that a stored answer of a shield depends on.
+type Key struct {
+	// Shield is the name of the shield: two of them may have different origins for
+	// one URL.
+	Shield string
+	// Scheme and Host, with its port if it has one, are those of the site as it is configured.
+	Scheme, Host string
+	// Path is the escaped path that readers ask for.
+	Path string
+	// Target is what handlers before the shield have made of the path, as handle_path
+	// does; empty: they have left it alone.
+	Target string
+	// Query is the part of the query that counts, without the question mark.
+	Query string
+	// Variant tells answers apart that depend on header fields of the request. It is a
+	// hash of their values; empty: the request has none of them.
+	Variant string
 }
 
-// Compare reports whether a key is of the feed that readers know by a URL without
-// its scheme, such as example.com/feed, and whether it is of the same path at least.
-func Compare(key, known string) (same, samePath bool) {
-	_, key, _ = strings.Cut(key, "://")
-	if i := strings.IndexAny(key, RewriteMark+VariantMark); i >= 0 {
-		key = key[:i]
+// The text of a key is
+//
+//	shield:<name> <scheme>://<host><path>[?<query>][ target:<path>][ variant:<hash>]
+//
+// The name is escaped, and a URL has no space in it. No URL of a feed elsewhere
+// begins like this.
+const (
+	// Common is how the texts of all keys begin.
+	Common        = "shield:"
+	targetPrefix  = "target:"
+	variantPrefix = "variant:"
+)
+
+// Is reports whether a key of the engine is of a shield.
+func Is(key string) bool { return strings.HasPrefix(key, Common) }
+
+// Prefix is how the texts of all keys of a shield begin.
+func Prefix(shield string) string { return Common + url.QueryEscape(shield) + " " }
+
+// String is the text of the key.
+func (k Key) String() string {
+	var b strings.Builder
+	b.Grow(len(Common) + len(k.Shield) + len(k.Scheme) + len(k.Host) + len(k.Path) + len(k.Target) + len(k.Query) + len(k.Variant) + 48)
+	b.WriteString(Common)
+	b.WriteString(url.QueryEscape(k.Shield))
+	b.WriteByte(' ')
+	b.WriteString(k.URL())
+	if k.Target != "" {
+		b.WriteString(" " + targetPrefix)
+		b.WriteString(k.Target)
 	}
-	_, path, _ := strings.Cut(key, "/")
-	_, wanted, _ := strings.Cut(known, "/")
-	return key == known, path == wanted
+	if k.Variant != "" {
+		b.WriteString(" " + variantPrefix)
+		b.WriteString(k.Variant)
+	}
+	return b.String()
+}
+
+// URL is the URL under which readers know what is kept.
+func (k Key) URL() string {
+	if k.Query == "" {
+		return k.Scheme + "://" + k.Host + k.Path
+	}
+	return k.Scheme + "://" + k.Host + k.Path + "?" + k.Query
+}
+
+// Plain is the key without the variant.
+func (k Key) Plain() Key {
+	k.Variant = ""
+	return k
+}
+
+// Parse reads the text of a key.
+func Parse(text string) (k Key, ok bool) {
+	text, ok = strings.CutPrefix(text, Common)
+	fields := strings.Split(text, " ")
+	if !ok || len(fields) < 2 {
+		return Key{}, false
+	}
+	name, err := url.QueryUnescape(fields[0])
+	if err != nil {
+		return Key{}, false
+	}
+	k.Shield = name
+	scheme, rest, ok := strings.Cut(fields[1], "://")
+	slash := strings.IndexByte(rest, '/')
+	if !ok || slash < 0 {
+		return Key{}, false
+	}
+	k.Scheme, k.Host = scheme, rest[:slash]
+	k.Path, k.Query, _ = strings.Cut(rest[slash:], "?")
+	for _, field := range fields[2:] {
+		switch {
+		case strings.HasPrefix(field, targetPrefix):
+			k.Target = field[len(targetPrefix):]
+		case strings.HasPrefix(field, variantPrefix):
+			k.Variant = field[len(variantPrefix):]
+		default:
+			return Key{}, false
+		}
+	}
+	return k, k.String() == Common+text
+}
+
+// ReadersURL is the URL under which readers know the feed of a key of the engine,
+// which is a URL already where the feed is not of a shield.
+func ReadersURL(key string) string {
+	if k, ok := Parse(key); ok {
+		return k.URL()
+	}
+	return key
 }

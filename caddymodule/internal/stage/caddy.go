@@ -4,11 +4,14 @@
 package stage
 
 import (
+	"fmt"
+
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard" // the directives of Caddyfiles
 
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
@@ -67,4 +70,9 @@ func Adapt(t *testing.T, caddyfile string) ([]byte, error) {
 	t.Helper()
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), map[string]any{"filename": "Caddyfile"})
 	return config, err
+}
+
+// Server is a server of the app http, by its number.
+func Server(app any, number int) http.Handler {
+	return app.(*caddyhttp.App).Servers[fmt.Sprint("srv", number)]
 }

@@ -152,6 +152,9 @@ func (s *Stage) Stop() {
 	synctest.Wait()
 }
 
+// Set has backends answer in a test that has no stage.
+func Set(t *testing.T, answer Answer) { staged.Store(&Stage{T: t, answer: answer}) }
+
 // Now changes what the backend answers.
 func (s *Stage) Now(answer Answer) {
 	s.mu.Lock()
@@ -253,9 +256,12 @@ func Plain(status int, body string, header ...string) Answer {
 	}
 }
 
-// ShieldedSite is a shielded site at an address.
+// ShieldedSite is a shielded site at an address. The shield is what may stand behind
+// the name of the directive: a matcher, and a block without an origin.
 func ShieldedSite(address, shield string) string {
-	return address + " {\n\tbind void/site\n\tfeed_shield " + shield + "\n\tbackend\n}\n"
+	matcher, lines, _ := strings.Cut(shield, "{")
+	lines = strings.TrimSuffix(strings.TrimSpace(lines), "}")
+	return address + " {\n\tbind void/site\n\tfeed_shield " + matcher + " {\n\t\torigin {\n\t\t\tbackend\n\t\t}\n" + lines + "\n\t}\n}\n"
 }
 
 func WantBody(t *testing.T, what string, w *httptest.ResponseRecorder, status int, part string) {

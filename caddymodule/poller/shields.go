@@ -1,0 +1,136 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+)
+
+// Shield is a handler that stands before an origin of its own.
+type Shield interface {
+	// OriginOf is where the feed of a key is polled; nil: nowhere at present.
+	OriginOf(k shieldkey.Key) cache.Site
+}
+
+// ShieldConfig is the configuration of a shield, as JSON.
+type ShieldConfig struct {
+	All    []byte // by which two are known to be one
+	Origin []byte // of what it stands before
+}
+
+// shield is a shield of a configuration.
+type shield struct {
+	Shield
+	config ShieldConfig
+}
+
+// AddShield makes a shield known by its name, under which its feeds are stored. Of
+// two with one name it refuses the second, unless that is the same: a site with
+// several addresses may have been given to several servers.
+func (a *App) AddShield(name string, config ShieldConfig, s Shield) error {
+	if other, known := a.shields[name]; known && !bytes.Equal(other.config.All, config.All) {
+		return fmt.Errorf("feed_shield: two shields have the name %q: give one of them a name of its own, such as name blog", name)
+	}
+	a.shields[name] = shield{s, config}
+	return nil
+}
+
+// useShields puts the shields of a configuration in force. What was stored of an origin
+// that is another one now is asked for anew.
+func (e *Engine) useShields(c *cache.Cache, shields map[string]shield) {
+	e.shields.Store(&shields)
+	for name, s := range shields {
+		before, known := e.origins[name]
+		e.origins[name] = s.config.Origin
+		if !known || bytes.Equal(before, s.config.Origin) {
+			continue
+		}
+		if responses := e.Responses(); responses != nil {
+			responses.PurgePrefix(shieldkey.Prefix(name))
+		}
+		for _, key := range c.Keys(shieldkey.Prefix(name)) {
+			_, _ = c.Expire(key) // it may have been forgotten in this moment
+		}
+	}
+}
+
+// siteOf is where the feed of a shield is polled, by the configuration in force;
+// nil: nowhere at present.
+func (e *Engine) siteOf(key string) cache.Site {
+	shields := e.shields.Load()
+	k, ok := shieldkey.Parse(key)
+	if !ok || shields == nil {
+		return nil
+	}
+	s, known := (*shields)[k.Shield]
+	if !known {
+		return nil
+	}
+	return s.OriginOf(k)
+}
+
+// errNoShield says that no shield of the configuration has the feed.
+var errNoShield = errors.New("no shield of this name is configured")
+
+// Feed returns the feed of a shield's key, ready to be polled.
+func (e *Engine) Feed(ctx context.Context, key string) (*cache.Feed, error) {
+	c, err := e.Opened(ctx)
+	if err != nil {
+		return nil, err
+	}
+	feed, err := c.Feed(key)
+	if err != nil {
+		return nil, err
+	}
+	if feed.Due() {
+		site := e.siteOf(key)
+		if site == nil {
+			return nil, errNoShield
+		}
+		feed.From(site)
+	}
+	return feed, nil
+}
+
+// Evict has a feed forgotten that has to make room. It does not wait for that.
+func (e *Engine) Evict(key string) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		c := e.cache.Load()
+		if c == nil {
+			return
+		}
+		if err := e.Forget(ctx, c, key); err != nil && !errors.Is(err, cache.ErrUnknownFeed) {
+			if log := e.log.Load(); log != nil {
+				log.Warn("feed that has to make room cannot be forgotten", zap.Error(err))
+			}
+		}
+	}()
+}
+
+// Keep returns what a handler of some name keeps over reloads, made by make where
+// there is nothing yet.
+func (e *Engine) Keep(name string, make func() any) any {
+	e.keptMu.Lock()
+	defer e.keptMu.Unlock()
+	kept, ok := e.kept[name]
+	if !ok {
+		kept = make()
+		e.kept[name] = kept
+	}
+	return kept
+}
+
+// Secret is a key for hashes of what readers say, which nobody else has.
+func (e *Engine) Secret() []byte { return e.secret[:] }

@@ -1,0 +1,126 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"errors"
+	"io"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+func TestJudge(t *testing.T) {
+	long := strings.Repeat("x", enough)
+	for _, tt := range []struct {
+		name, body string
+		want       verdict // of all of it
+	}{
+		{"RSS", `<?xml version="1.0"?><rss version="2.0"><channel>`, isFeed},
+		{"Atom", "\xef\xbb\xbf\n<feed xmlns=\"http://www.w3.org/2005/Atom\">", isFeed},
+		{"RDF", `<rdf:RDF xmlns:rdf="x">`, isFeed},
+		{"Atom with a prefix", `<a:feed xmlns:a="http://www.w3.org/2005/Atom">`, isFeed},
+		{"upper case", `<RSS>`, isFeed},
+		{"comments and a stylesheet", `<?xml version="1.0"?><?xml-stylesheet href="x"?><!-- <html> --><rss>`, isFeed},
+		{"a doctype", `<!DOCTYPE rss SYSTEM "x"><rss>`, isFeed},
+		{"a long comment", `<!-- ` + long, isFeed},
+		{"UTF-16", "\xff\xfe<\x00r\x00", isFeed},
+		{"JSON Feed", `{"version": "https://jsonfeed.org/version/1.1", "title": "x"`, isFeed},
+		{"JSON Feed in another order", `{"title": "x", "items": [`, isFeed},
+		{"HTML", `<!DOCTYPE html><html>`, isOther},
+		{"HTML without a doctype", "\n <HTML lang=en>", isOther},
+		{"HTML in pieces", `<br /><b>Warning</b>`, isOther},
+		{"XHTML", `<?xml version="1.0"?><!DOCTYPE html PUBLIC "x"><html>`, isOther},
+		{"a sitemap", `<?xml version="1.0"?><urlset>`, isOther},
+		{"SVG", `<svg xmlns="x">`, isOther},
+		{"OPML", `<opml version="2.0">`, isOther},
+		{"JSON", `{"i":0}` + "\n" + `{"i":1}`, isOther},
+		{"a list", `[{"version": 1}]`, isOther},
+		{"text", "hello", isOther},
+		{"an image", "\x89PNG\r\n\x1a\n", isOther},
+		{"nothing", "", isOther},
+		{"white space", " \n", isOther},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := judge([]byte(tt.body), true); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+			// No beginning of it is taken for the opposite.
+			for i := range len(tt.body) {
+				if got := judge([]byte(tt.body[:i]), false); got != undecided && got != tt.want {
+					t.Fatalf("%q: got %v, want %v or none", tt.body[:i], got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+func FuzzJudge(f *testing.F) {
+	f.Add([]byte("<?xml?><!-- --><rss"))
+	f.Add([]byte("<!DOCTYPE <"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if judge(body, true) == undecided {
+			t.Error("no verdict on all of it")
+		}
+	})
+}
+
+// Once a body is no feed it stays so: whoever reads on after the error must not get
+// the rest of it.
+func TestSniffedBodyIsCutForGood(t *testing.T) {
+	page := "<!DOCTYPE html><p>" + stage.Sample
+	for name, body := range map[string]io.Reader{"at once": strings.NewReader(page), "in bytes": iotest.OneByteReader(strings.NewReader(page))} {
+		t.Run(name, func(t *testing.T) {
+			s := &sniffed{ReadCloser: io.NopCloser(body)}
+			var got strings.Builder
+			for range 100 {
+				_, err := io.Copy(&got, s)
+				if !errors.Is(err, errNotFeed) {
+					t.Fatalf("got %v", err)
+				}
+			}
+			if strings.Contains(got.String(), "rss") {
+				t.Errorf("what came through is %q", got.String())
+			}
+		})
+	}
+	s := &sniffed{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(stage.Sample)))}
+	if got, err := io.ReadAll(s); err != nil || string(got) != stage.Sample {
+		t.Errorf("a feed came out as %q, %v", got, err)
+	}
+}
+
+func TestLikely(t *testing.T) {
+	for _, tt := range []struct {
+		target, accept string
+		want           bool
+	}{
+		{"/feed", "", true},
+		{"/feed/", "", true},
+		{"/blog/feeds/posts/default", "", true},
+		{"/index.xml", "", true},
+		{"/atom.xml?x", "", true},
+		{"/rss2.php", "", true},
+		{"/?feed=rss2", "", true},
+		{"/news?format=rss", "", true},
+		{"/RSS", "", true},
+		{"/posts", "application/atom+xml,text/xml;q=0.9", true},
+		{"/", "", false},
+		{"/page", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false},
+		{"/feedback", "", false},
+		{"/grass", "", false},
+		{"/atomic", "", false},
+		{"/wp-content/uploads/a.jpg", "", false},
+		{"/api/items.json", "", false},
+	} {
+		r := httptest.NewRequest("GET", "http://blog.test"+tt.target, nil)
+		r.Header.Set("Accept", tt.accept)
+		if got := likely(r); got != tt.want {
+			t.Errorf("%s, %s: %v", tt.target, tt.accept, got)
+		}
+	}
+}
