@@ -10,8 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
+
+// ErrUnknownFeed says that there is no feed of this key.
+var ErrUnknownFeed = errors.New("no such feed")
 
 // TooEarly says that a feed may not be polled by hand yet.
 type TooEarly struct {
@@ -23,115 +27,131 @@ func (e *TooEarly) Error() string {
 	return fmt.Sprintf("not before %s: %s", e.Until.UTC().Format(time.RFC3339), e.Why)
 }
 
-// Refresh polls a feed now, whatever its hints say, and waits for the outcome.
-// Two things a person's wish does not override: the operator's floor, counted
-// from the last poll, and what the origin has asked for in so many words. Then,
-// and where no poll can be made for another reason, it fails with a [TooEarly].
-func (c *Cache) Refresh(ctx context.Context, url string) (Account, error) {
-	f := c.known(url)
-	if f == nil {
-		return Account{}, fmt.Errorf("%w: %s", ErrUnknownFeed, url)
+// existing returns the feed of a key that has a record, or fails with [ErrUnknownFeed].
+func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
+	f, err := c.Feed(ctx, key)
+	if err != nil {
+		return nil, err
 	}
+	if !f.state.Load().known && !f.configured() && f.underWay() == nil {
+		c.drop(f)
+		return nil, fmt.Errorf("%w: %s", ErrUnknownFeed, feedurl.Redact(key))
+	}
+	return f, nil
+}
+
+// Refresh polls a feed now, whatever its hints say, and waits for the outcome. Two
+// things a person's wish does not override: the floor, counted from the last poll,
+// and what the origin has asked for in so many words. Then, and where no poll can be
+// made for another reason, it fails with a [TooEarly]. A feed of one's own site is
+// polled in any case, and anew where a poll is under way: its publisher knows that it
+// has changed.
+func (c *Cache) Refresh(ctx context.Context, key string) (Account, error) {
+	f, err := c.existing(ctx, key)
+	if err != nil {
+		return Account{}, err
+	}
+	f = f.Resolve(ctx)
+	floor, own := f.rules().MinInterval, shielded(key)
 	before := f.state.Load()
-	if early := f.tooEarly(before, f.rules(), c.now()); early != nil {
+	if own {
+		floor = time.Nanosecond
+	} else if early := f.tooEarly(before, floor); early != nil {
 		return Account{}, early
 	}
-	polled := func() bool { return !f.state.Load().memo.Last.At.Equal(before.memo.Last.At) }
-	for joined := true; joined && !polled(); {
-		// A poll that somebody else has started may come to nothing where a forced
-		// one does not: it keeps out of skipHours.
-		var fl *flight
-		if fl, joined = f.board(true); fl == nil {
-			return Account{}, errors.New("the cache is closing, or the feed has just been forgotten")
+	polled := func() bool {
+		s := f.state.Load()
+		return s.facts.Unsent == 0 && !s.facts.At.Equal(before.facts.At)
+	}
+	for joined := true; joined && (own || !polled()); {
+		// A poll that somebody else has started may come to nothing where this one
+		// does not: it keeps out of skipHours.
+		var p *running
+		if p, joined = f.start(errand{floor: floor, urgent: true}); p == nil {
+			return Account{}, errors.New("the cache is closing")
 		}
-		if !fl.wait(ctx, coldPatience, c.now()) {
-			return f.account(c.now()), nil // it goes on without us
+		if !p.wait(ctx, coldPatience, c.elapsed()) {
+			return f.account(), nil // it goes on without us
 		}
 	}
 	if !polled() {
-		return Account{}, f.held()
-	}
-	return f.account(c.now()), nil
-}
-
-// held tells what keeps a poll by hand back that was allowed.
-func (f *Feed) held() error {
-	s := f.state.Load()
-	if o := f.origin(); o != nil {
-		if at, why := o.Ready(f.target(s)); at.After(f.cache.now()) {
-			return &TooEarly{at, why}
+		s := f.state.Load()
+		if text := c.outage.text(); text != "" {
+			return Account{}, &TooEarly{c.now().Add(storeRetry), hintStore + ": " + text}
 		}
+		return Account{}, &TooEarly{c.now().Add(s.due - c.elapsed()), s.facts.Winner}
 	}
-	if text := f.cache.outage.text(); text != "" {
-		return &TooEarly{f.cache.now().Add(storeRetry), hintStore + ": " + text}
-	}
-	return &TooEarly{s.Next, s.memo.Decision.Winner}
+	return f.account(), nil
 }
 
-// tooEarly tells why a feed may not be polled by hand; nil: it may.
-func (f *Feed) tooEarly(s *state, rules policy.Rules, now time.Time) error {
-	if s.due(now) {
+// tooEarly tells why a feed may not be polled by hand; nil: it may, as far as is
+// known here.
+func (f *Feed) tooEarly(s *state, floor time.Duration) error {
+	now := f.cache.elapsed()
+	if s.dueAt(now) {
 		return nil
 	}
-	d := s.memo.Decision
-	switch why := d.Winner; {
+	wall := f.cache.now()
+	switch why := s.facts.Winner; {
 	case why == policy.HintRetryAfter, why == policy.HintRateLimit, why == hintStore, strings.HasSuffix(why, "cooldown"):
-		return &TooEarly{s.Next, why}
+		return &TooEarly{wall.Add(s.due - now), why}
 	}
-	if s.outstanding() {
-		return &TooEarly{s.Next, "a poll was reserved and its outcome is not known"}
-	}
-	for _, t := range d.Considered { // another hint may have won and ask for more
+	for _, t := range s.memo.Considered { // another hint may have won and ask for more
 		if t.Hint != policy.HintRetryAfter && t.Hint != policy.HintRateLimit {
 			continue
 		}
-		if until := d.At.Add(time.Duration(t.Seconds) * time.Second); until.After(now) {
+		if until := s.facts.Decided.Add(time.Duration(t.Seconds) * time.Second); until.After(wall) {
 			return &TooEarly{until, t.Hint}
 		}
 	}
-	if until := s.memo.Last.At.Add(rules.MinInterval); until.After(now) {
+	if until := s.facts.At.Add(floor); until.After(wall) && s.facts.Unsent == 0 {
 		return &TooEarly{until, "the last poll is less than min_interval ago"}
 	}
 	return nil
 }
 
-// hintRefresh is the winner of a decision that [Cache.Expire] has overruled.
-const hintRefresh = "refresh"
-
-// Expire makes a feed due: the next reader who asks for it causes a poll. It is
-// for a publisher who knows that a feed of a site in this process has changed.
-func (c *Cache) Expire(key string) (Account, error) {
-	f := c.known(key)
-	if f == nil {
-		return Account{}, fmt.Errorf("%w: %s", ErrUnknownFeed, key)
-	}
-	now := c.now()
-	f.mu.Lock()
-	f.expired.Store(true)
-	if f.flight == nil { // otherwise when it has landed: it may have seen what was before
-		f.reschedule(f.state.Load(), now, hintRefresh)
-	}
-	f.mu.Unlock()
-	return f.account(now), nil
-}
-
 // Forget removes a feed and all that is known of it, or fails with
 // [ErrUnknownFeed]. Its record goes too, so a reader who asks again causes a
 // poll. A configured feed stays known, as one that has never been polled.
-func (c *Cache) Forget(ctx context.Context, url string) error {
-	f := c.known(url)
-	if f == nil {
-		return fmt.Errorf("%w: %s", ErrUnknownFeed, url)
+func (c *Cache) Forget(ctx context.Context, key string) error {
+	f, err := c.existing(ctx, key)
+	if err != nil {
+		return err
 	}
-	for !f.forgotten.Load() {
-		// A poll under way would bring back what it knew.
-		if fl := f.underWay(); fl != nil && !fl.wait(ctx, coldPatience, c.now()) {
-			return fmt.Errorf("%s is being polled: try again in a minute", url)
+	// A poll under way would bring back what it knew; and none starts meanwhile.
+	own, other := f.occupy()
+	for own == nil {
+		if !other.wait(ctx, coldPatience, c.elapsed()) {
+			return fmt.Errorf("%s is being polled: try again in a minute", feedurl.Redact(key))
 		}
-		n, err := c.forget(ctx, []*Feed{f}, func(*Feed) bool { return true })
-		if err != nil || n > 0 {
-			return err
-		}
+		own, other = f.occupy()
 	}
+	defer f.finish(own)
+	if err := c.store.Forget(ctx, f.id); err != nil && !errors.Is(err, ErrNoRecord) {
+		return err
+	}
+	c.forgotten([]ID{f.id})
+	c.settings.Load().recorded.Store(false)
+	c.wake(c.changed)
 	return nil
+}
+
+// Drop forgets all feeds whose keys begin so, as what gave them is another origin
+// now. What is in memory goes at once, what is in the store within moments.
+func (c *Cache) Drop(prefix string) {
+	var ids []ID
+	c.table.feeds.Range(func(key, f any) bool {
+		if strings.HasPrefix(key.(string), prefix) {
+			ids = append(ids, f.(*Feed).id)
+		}
+		return true
+	})
+	c.forgotten(ids)
+	c.background(func() {
+		for _, key := range c.Keys(c.open, prefix) {
+			if err := c.Forget(c.open, key); err != nil && !errors.Is(err, ErrUnknownFeed) && c.open.Err() == nil {
+				c.log().Warn("feed of an earlier origin could not be forgotten", urlField(key), errField(err))
+			}
+		}
+	})
 }

@@ -4,14 +4,18 @@
 // Package cache is a read-through cache of feeds that polls politely.
 //
 // It owns the life of a feed. A reader's request is answered from memory
-// ([Feed.Serve]); where the feed's next poll is due, one poll is reserved in the
-// [Store], made through the [Origin], judged, and committed as one transaction
-// (poll.go). How rarely that happens is decided by package policy; how a poll is
-// carried out is the business of the Origin.
+// ([Feed.Serve]); where the feed's next poll is due, one poll waits for its host's
+// slot, is claimed in the [Store], made through the [Origin], judged, and committed
+// as one transaction (poll.go). How rarely that happens is decided by package
+// policy; how a poll is carried out is the business of the Origin.
+//
+// The store owns the schedule. What is in memory is a view of it: the feeds that
+// are asked for (table.go) and the representations that are sent often (memory.go),
+// within one budget. Several nodes may share a store.
 //
 // Readers are answered by RFC 9110 (conditional requests, content coding),
-// RFC 9111 (Age, Cache-Control) and RFC 9211 (Cache-Status). It is no general
-// HTTP cache: its one kind of content is the feed.
+// RFC 9111 (Cache-Control) and RFC 9211 (Cache-Status). It is no general HTTP
+// cache: its one kind of content is the feed.
 package cache
 
 import (
@@ -24,63 +28,75 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/feedpollard/pollard/policy"
 )
 
 // An Origin is where feeds come from.
 type Origin interface {
-	// Poll makes one conditional GET, its redirects included.
-	Poll(ctx context.Context, ask policy.Ask) policy.Answer
-	// Ready tells when a poll of this URL could start, and what it would wait for.
-	// A poll is not reserved before it can start.
-	Ready(url string) (at time.Time, why string)
-	// Hold tells of a pause of the URL's host that was agreed before a restart.
-	Hold(url string, until time.Time, why string)
+	// Acquire waits for the right to ask the URL's host once: in the host's queue, in
+	// which polls that a reader waits for are urgent and go first. It fails with a
+	// [policy.Held] where the host has to be left alone for longer than it may wait.
+	Acquire(ctx context.Context, url string, urgent bool) (policy.Slot, error)
+	// Held is the pause that the URL's host has asked for, nil where there is none.
+	Held(url string) *policy.Held
+	// Host is whom a poll of the URL asks.
+	Host(url string) policy.Host
+	// Busy lists the hosts, by name, with polls under way or waiting.
+	Busy() []string
+	// Hold takes over pauses that were agreed before a restart, or by another node.
+	Hold(pauses []policy.Pause)
 }
 
 // Options are what a cache is made of. They stay as they are for its life.
 type Options struct {
 	Store  Store
 	Origin Origin
-	Memory int64            // budget of hot representations, in bytes; 0: 64 MiB
+	Memory int64            // budget of what is held in memory, in bytes; 0: 64 MiB
 	Now    func() time.Time // nil: time.Now
+	// Suspended is how long the machine has been suspended since some moment, in
+	// which a monotonic clock stands still. Nil: as the system says.
+	Suspended func() time.Duration
 }
 
 // Settings are what a new configuration may change while the cache runs.
 type Settings struct {
 	// Rules returns the operator's rules for a feed. Nil: the default rules for all.
-	Rules func(url string) policy.Rules
-	// Feeds are the configured feeds, by canonical URL: they are never forgotten.
+	Rules func(key string) policy.Rules
+	// Site returns the origin of a shielded feed, nil where its shield is not
+	// configured. Nil: there are no shields.
+	Site func(key string) Origin
+	// Allow tells why a feed that the operator has not written down may not lead to a
+	// URL by a redirect. Nil: it may lead anywhere.
+	Allow func(key, url string) error
+	// Feeds are the keys of configured feeds: they are never forgotten.
 	Feeds []string
 	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.
 	Prefetch bool
 	// IdleAfter ends the prefetching of a feed that nobody has asked for so long. 0: 30 days.
 	IdleAfter time.Duration
+	// Polls is how many polls may be in flight. 0: 128.
+	Polls int
+	// Disk is the budget of stored bodies, in bytes. 0: 10 GiB.
+	Disk int64
 	// Subscribers tells how many readers stand behind a feed; 0: not known. Nil: never known.
-	Subscribers func(url string) int
+	Subscribers func(key string) int
 	// Observe is called after each poll, without locks held. Nil: nobody listens.
 	Observe func(Poll)
-	Log     *zap.Logger // nil: nothing is logged
+	// Forgotten is called with the keys of feeds that have been forgotten. Nil: nobody listens.
+	Forgotten func(keys []string)
+	Log       *zap.Logger // nil: nothing is logged
 
-	pinned map[string]bool // the configured feeds
+	configured map[string]bool
+	recorded   *atomic.Bool // the store has records of all of them
 }
 
 const (
-	// grace is how long after its reservation a poll may start. What has not
-	// started by then is dropped: a sleeper that wakes up late must not poll.
-	grace = 10 * time.Second
-	// patience is how long a reader waits for a poll that is under way, counted
-	// from its start, before it gets the last good version.
-	patience = 3 * time.Second
 	// farewell is how long Close lets polls that are under way finish.
 	farewell = 5 * time.Second
-	// maxUnread bounds the feeds that have never had a version: a reader who asks
-	// for invented URLs must not fill the table.
-	maxUnread = 10_000
-	// maxShielded bounds the feeds of sites in this process, with or without a
-	// version: there is no end of URLs for which a site may give a feed.
-	maxShielded = 10_000
+	// maxWaiting is how many polls may wait for their host's slot at once.
+	maxWaiting = 4096
 )
 
 // Cache is the engine. It is safe for concurrent use.
@@ -90,16 +106,22 @@ type Cache struct {
 	memory   *memory
 	coders   *coders
 	now      func() time.Time
+	clock    clock
 	chance   func() float64
 	settings atomic.Pointer[Settings]
 
-	feeds    sync.Map // canonical URL to *Feed; reads take no lock
-	finals   finals
-	unread   atomic.Int64 // feeds in it without a version, shielded ones left out
-	shielded atomic.Int64 // shielded feeds in it
+	table   table
+	reads   singleflight.Group // of representations from the store
+	making  sync.Map           // memory keys of representations that are being made
+	gate    gate               // of polls in flight
+	waiting atomic.Int64
+	shields atomic.Bool   // feeds of sites of this process are asked for
+	swept   time.Duration // when they were swept last
+	network network       // whether anything can be reached
+	outage  outage        // of the store
 
-	agenda *agenda
-	outage outage // of the store
+	changed chan struct{} // rung when the prefetching should look again
+	crowded chan struct{} // rung when feeds in memory take more than their budget
 
 	open context.Context // of background work: ends when Close begins
 	shut context.CancelFunc
@@ -109,7 +131,7 @@ type Cache struct {
 	mu   sync.Mutex // guards the start of work against Close
 }
 
-// New opens a cache over a store and reads the record of every feed.
+// New opens a cache over a store. It reads nothing of it but pauses.
 func New(o Options) (*Cache, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -123,18 +145,23 @@ func New(o Options) (*Cache, error) {
 	}
 	c := &Cache{
 		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(),
-		now: o.Now, chance: rand.Float64, agenda: newAgenda(),
+		now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
+		changed: make(chan struct{}, 1), crowded: make(chan struct{}, 1),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)
 	c.settings.Store(Settings{}.filled())
-	if err := c.load(); err != nil {
+	c.gate.resize(c.settings.Load().Polls)
+	pauses, err := c.store.Pauses(c.life)
+	if err != nil {
 		c.end()
 		memory.close()
 		return nil, fmt.Errorf("reading the store: %w", err)
 	}
+	c.origin.Hold(pauses)
 	c.background(func() { c.prefetch(c.open) })
-	c.background(func() { c.sweep(c.open) })
+	c.background(func() { c.keepHouse(c.open) })
+	c.background(func() { c.watch(c.open) })
 	return c, nil
 }
 
@@ -142,8 +169,20 @@ func (s Settings) filled() *Settings {
 	if s.Rules == nil {
 		s.Rules = func(string) policy.Rules { return policy.DefaultRules() }
 	}
+	if s.Site == nil {
+		s.Site = func(string) Origin { return nil }
+	}
+	if s.Allow == nil {
+		s.Allow = func(string, string) error { return nil }
+	}
 	if s.IdleAfter <= 0 {
 		s.IdleAfter = 30 * 24 * time.Hour
+	}
+	if s.Polls <= 0 {
+		s.Polls = 128
+	}
+	if s.Disk <= 0 {
+		s.Disk = 10 << 30
 	}
 	if s.Subscribers == nil {
 		s.Subscribers = func(string) int { return 0 }
@@ -151,12 +190,16 @@ func (s Settings) filled() *Settings {
 	if s.Observe == nil {
 		s.Observe = func(Poll) {}
 	}
+	if s.Forgotten == nil {
+		s.Forgotten = func([]string) {}
+	}
 	if s.Log == nil {
 		s.Log = zap.NewNop()
 	}
-	s.pinned = make(map[string]bool, len(s.Feeds))
-	for _, url := range s.Feeds {
-		s.pinned[url] = true
+	s.recorded = new(atomic.Bool)
+	s.configured = make(map[string]bool, len(s.Feeds))
+	for _, key := range s.Feeds {
+		s.configured[key] = true
 	}
 	return &s
 }
@@ -165,107 +208,25 @@ func (s Settings) filled() *Settings {
 // under earlier rules stands until the next poll.
 func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
-	for _, url := range s.Feeds {
-		_, _ = c.Feed(url) // for a configured feed there is always room
-	}
-	c.agenda.wake()
+	c.gate.resize(c.settings.Load().Polls)
+	c.wake(c.changed)
 }
 
-// Feed returns the feed of a canonical URL (see [Canonical]), known or new. It
-// fails with an [Unavailable] where there is no room for another unknown feed.
-func (c *Cache) Feed(url string) (*Feed, error) {
-	if f, ok := c.feeds.Load(url); ok {
-		return f.(*Feed), nil
-	}
-	now := c.now()
-	fresh := newFeed(c, url, &state{memo: memo{Asked: now}})
-	if fresh.shielded() && c.shielded.Load() >= maxShielded {
-		return nil, &Unavailable{Status: 503, Reason: "too many feeds of this site are being asked for; try again later", RetryAfter: time.Hour}
-	}
-	if !fresh.shielded() && !fresh.pinned() && c.unread.Load() >= maxUnread {
-		return nil, &Unavailable{Status: 503, Reason: "too many feeds that have never answered are being asked for; try again later", RetryAfter: time.Hour}
-	}
-	fresh.counted() // before anybody can poll it and count it as read
-	f, known := c.feeds.LoadOrStore(url, fresh)
-	if known {
-		fresh.discounted()
-		return f.(*Feed), nil
-	}
-	c.agenda.put(fresh, now)
-	return fresh, nil
-}
+// elapsed is the time that feeds are scheduled by: it grows while the machine is
+// suspended, and steps of the wall clock change nothing.
+func (c *Cache) elapsed() time.Duration { return c.clock.elapsed() }
 
-// counted counts a feed that has come into the table.
-func (f *Feed) counted() {
-	if f.shielded() {
-		f.cache.shielded.Add(1)
-	}
-	if f.state.Load().Version == 0 {
-		f.countUnread(1)
-	}
-}
+func (c *Cache) log() *zap.Logger { return c.settings.Load().Log }
 
-// discounted is the inverse, for a feed that has left it.
-func (f *Feed) discounted() {
-	if f.shielded() {
-		f.cache.shielded.Add(-1)
-	}
-	if f.state.Load().Version == 0 {
-		f.countUnread(-1)
-	}
-}
+// statesBudget is how much of the memory's budget feeds may take without their
+// representations.
+func (c *Cache) statesBudget() int64 { return c.memory.budget / 2 }
 
-// countUnread counts the feed as one without a version, or no longer as one.
-func (f *Feed) countUnread(by int64) {
-	if !f.shielded() {
-		f.cache.unread.Add(by)
+func (c *Cache) wake(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
 	}
-}
-
-// known returns the feed of a URL that has a record of its own.
-func (c *Cache) known(url string) *Feed {
-	if f, ok := c.feeds.Load(url); ok {
-		return f.(*Feed)
-	}
-	return nil
-}
-
-// load reads all records into the table.
-func (c *Cache) load() error {
-	now := c.now()
-	latest, err := c.store.Latest(c.life)
-	if err != nil {
-		return err
-	}
-	// A clock that stands before the last thing written has been set back (a board
-	// without a battery, a restored machine): by wall time nothing can be told due.
-	setBack := latest.After(now)
-	return c.store.Scan(c.life, func(r Record) error {
-		s, err := decodeRecord(r)
-		if err != nil {
-			s = unreadable(r, err) // one bad record must not keep all feeds away
-		}
-		if setBack && !s.never() {
-			s.Next = now.Add(s.planned())
-		} else {
-			// From here on, steps of the wall clock change nothing.
-			s.Next = anchored(s.Next, now)
-		}
-		f := newFeed(c, r.URL, s)
-		if s.never() || s.memo.Asked.IsZero() {
-			// No commit will follow, or none has been made, that could tell whether
-			// anybody asks: as far as is known, somebody does.
-			f.asked.Store(now.Unix())
-		}
-		c.feeds.Store(r.URL, f)
-		f.counted()
-		c.finals.claim(f, s, s) // as every publish does
-		if p := s.memo.Pause; p.Until.After(now) && !f.shielded() {
-			c.origin.Hold(r.URL, p.Until, p.Why)
-		}
-		c.agenda.put(f, s.Next)
-		return nil
-	})
 }
 
 // background runs work that Close waits for; not at all once Close has begun.
@@ -298,7 +259,7 @@ func (c *Cache) Close() error {
 	}
 	c.end()
 	<-done
+	c.noteReaders(context.Background())
 	c.memory.close()
-	c.coders.close()
 	return nil
 }

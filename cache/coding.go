@@ -5,66 +5,130 @@ package cache
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 )
 
-// Names of content codings (RFC 9110 section 8.4.1, RFC 7932, RFC 8878).
+// Names of content codings (RFC 9110 section 8.4.1, RFC 7932).
 const (
 	codingIdentity = "identity"
 	codingGzip     = "gzip"
-	codingZstd     = "zstd"
 	codingBrotli   = "br"
 )
 
 // Levels: gzip 6 is the size that all readers get, brotli 5 is a tenth smaller
-// for three times the CPU; higher levels cost far more than they save.
+// for three times the CPU; higher levels cost far more than they save. Zstandard
+// makes feeds no smaller than gzip does.
 const (
 	gzipLevel   = 6
 	brotliLevel = 5
 )
 
-// encoded is a version's bytes in every content coding, made once when the
-// version arrives. A coding that does not make it smaller is left out.
-type encoded struct {
-	byCoding map[string][]byte
+// maxCoding is how many versions are encoded or decoded at once.
+const maxCoding = 2
+
+// coded is a version's bytes in one content coding.
+type coded struct {
+	coding string
+	data   []byte
 }
 
-func (e *encoded) identity() []byte { return e.byCoding[codingIdentity] }
-
-// stored is the form at rest: identity can be had back from gzip.
-func (e *encoded) stored() map[string][]byte {
-	if _, ok := e.byCoding[codingGzip]; !ok {
-		return e.byCoding
-	}
-	kept := make(map[string][]byte, len(e.byCoding))
-	for coding, b := range e.byCoding {
-		if coding != codingIdentity {
-			kept[coding] = b
-		}
-	}
-	return kept
+// coders encode and decode versions, a few at a time: encoders are large.
+type coders struct {
+	places chan struct{}
+	gzip   sync.Pool // of *gzip.Writer
+	brotli sync.Pool // of *brotli.Writer
 }
 
-// restore is the inverse of stored. What cannot be restored is no body.
-func restore(kept map[string][]byte, size int) (*encoded, error) {
-	if _, ok := kept[codingIdentity]; ok {
-		return &encoded{kept}, nil
+func newCoders() *coders { return &coders{places: make(chan struct{}, maxCoding)} }
+
+// enter waits for a place.
+func (c *coders) enter(ctx context.Context) error {
+	select {
+	case c.places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	identity, err := gunzip(kept[codingGzip], size)
+}
+
+func (c *coders) leave() { <-c.places }
+
+// rest is a version as it is stored: as gzip, unless that makes it no smaller.
+func (c *coders) rest(ctx context.Context, identity []byte) (*coded, error) {
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	w, _ := c.gzip.Get().(*gzip.Writer)
+	if w == nil {
+		w, _ = gzip.NewWriterLevel(nil, gzipLevel) // the level is valid
+	}
+	defer c.gzip.Put(w)
+	b, err := encode(w, identity)
 	if err != nil {
-		return nil, fmt.Errorf("%w: restoring identity from gzip: %w", ErrNoBody, err)
+		return nil, fmt.Errorf("encoding as gzip: %w", err)
 	}
-	all := make(map[string][]byte, len(kept)+1)
-	for coding, b := range kept {
-		all[coding] = b
+	if len(b) >= len(identity) {
+		return &coded{codingIdentity, identity}, nil
 	}
-	all[codingIdentity] = identity
-	return &encoded{all}, nil
+	return &coded{codingGzip, b}, nil
+}
+
+// compress encodes a version as Brotli.
+func (c *coders) compress(ctx context.Context, identity []byte) ([]byte, error) {
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	w, _ := c.brotli.Get().(*brotli.Writer)
+	if w == nil {
+		w = brotli.NewWriterLevel(nil, brotliLevel)
+	}
+	defer c.brotli.Put(w)
+	b, err := encode(w, identity)
+	if err != nil {
+		return nil, fmt.Errorf("encoding as br: %w", err)
+	}
+	return b, nil
+}
+
+func encode(w interface {
+	io.WriteCloser
+	Reset(io.Writer)
+}, identity []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Grow(len(identity) / 3)
+	w.Reset(&buf)
+	if _, err := w.Write(identity); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(buf.Bytes()), nil
+}
+
+// identity is the inverse of rest, for a version of a known size. What cannot be
+// had back is no body.
+func (c *coders) identity(ctx context.Context, b *coded, size int) ([]byte, error) {
+	if b.coding == codingIdentity {
+		return b.data, nil
+	}
+	if err := c.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	identity, err := gunzip(b.data, size)
+	if err != nil {
+		return nil, fmt.Errorf("%w: decoding gzip: %w", ErrNoBody, err)
+	}
+	return identity, nil
 }
 
 // gunzip undoes gzip where the size is known beforehand.
@@ -85,66 +149,4 @@ func gunzip(b []byte, size int) ([]byte, error) {
 		return nil, err
 	}
 	return identity, nil
-}
-
-// coders encode one version at a time: encoders are large, and new versions are
-// rare beside the requests that they save.
-type coders struct {
-	turn chan struct{} // a channel and no mutex: encoding is work, not memory access
-	gzip *gzip.Writer
-	zstd *zstd.Encoder
-	br   *brotli.Writer
-}
-
-func newCoders() *coders { return &coders{turn: make(chan struct{}, 1)} }
-
-func (c *coders) encode(identity []byte) (*encoded, error) {
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
-	if c.gzip == nil {
-		if err := c.open(); err != nil {
-			return nil, err
-		}
-	}
-	e := &encoded{byCoding: map[string][]byte{codingIdentity: identity}}
-	var buf bytes.Buffer
-	for coding, w := range map[string]interface {
-		io.WriteCloser
-		Reset(io.Writer)
-	}{codingGzip: c.gzip, codingBrotli: c.br} {
-		buf.Reset()
-		w.Reset(&buf)
-		if _, err := w.Write(identity); err != nil {
-			return nil, fmt.Errorf("encoding as %s: %w", coding, err)
-		}
-		if err := w.Close(); err != nil {
-			return nil, fmt.Errorf("encoding as %s: %w", coding, err)
-		}
-		e.keep(coding, bytes.Clone(buf.Bytes()))
-	}
-	e.keep(codingZstd, c.zstd.EncodeAll(identity, nil))
-	return e, nil
-}
-
-func (e *encoded) keep(coding string, b []byte) {
-	if len(b) < len(e.identity()) {
-		e.byCoding[coding] = b
-	}
-}
-
-func (c *coders) open() (err error) {
-	if c.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20)); err != nil {
-		return fmt.Errorf("opening zstd encoder: %w", err)
-	}
-	if c.gzip, err = gzip.NewWriterLevel(nil, gzipLevel); err != nil {
-		return fmt.Errorf("opening gzip encoder: %w", err)
-	}
-	c.br = brotli.NewWriterLevel(nil, brotliLevel)
-	return nil
-}
-
-func (c *coders) close() {
-	if c.zstd != nil {
-		c.zstd.Close()
-	}
 }

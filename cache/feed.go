@@ -4,8 +4,9 @@
 package cache
 
 import (
-	"encoding/binary"
-	"fmt"
+	"context"
+	"crypto/sha256"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,60 +15,50 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Feed is one origin URL and all that is known of it. A handle stays valid for
-// the life of the cache.
+// Feed is a feed in memory. It is a view of the store's record: it may leave memory
+// at any time and come back as another one, and a handle to one that has left goes
+// on answering with what it knew.
 type Feed struct {
 	cache  *Cache
 	id     ID
-	key    uint64 // of the memory
-	url    string // canonical
+	key    string // canonical URL, or what a shield makes of one
 	state  atomic.Pointer[state]
 	minted atomic.Pointer[minted]
-	asked  atomic.Int64         // when a reader asked last, in Unix seconds
-	site   atomic.Pointer[Site] // of a shielded feed, for its next poll; nil: not known
-	// expired says that somebody knows the version to be out of date: the next poll
-	// waits for nothing.
-	expired atomic.Bool
-	// forgotten says that the feed has left the table: another one takes its place.
-	forgotten atomic.Bool
+	asked  atomic.Int64  // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverAsked]
+	noted  atomic.Int64  // asked, as the store was told last
+	lost   atomic.Uint64 // the version whose body cannot be read; 0: none
 
-	mu     sync.Mutex // guards flight
-	flight *flight
-
-	place int       // on the agenda, -1: not on it; guarded by the agenda's lock
-	when  time.Time // as it stands there; likewise
+	mu   sync.Mutex // guards poll
+	poll *running   // the poll under way; nil: there is none
 }
 
-// URL is the feed's canonical URL, as it was asked for or configured.
-func (f *Feed) URL() string { return f.url }
+const neverAsked = math.MinInt64
 
-// shielded reports whether the feed comes from a site of this process.
-func (f *Feed) shielded() bool { return !strings.HasPrefix(f.url, "http") }
-
-// origin is where the feed is polled; nil while nobody has said it.
-func (f *Feed) origin() Origin {
-	if !f.shielded() {
-		return f.cache.origin
-	}
-	if site := f.site.Load(); site != nil {
-		return *site
-	}
-	return nil
+// idOf names the feed of a key.
+func idOf(key string) ID {
+	sum := sha256.Sum256([]byte(key))
+	return ID(sum[:16])
 }
 
-// rules are the operator's for this feed.
-func (f *Feed) rules() policy.Rules {
-	if site := f.site.Load(); site != nil {
-		return (*site).Rules()
-	}
-	return f.cache.settings.Load().Rules(f.url)
+// shielded reports whether a key is that of a feed of a site of this process.
+func shielded(key string) bool { return !strings.HasPrefix(key, "http") }
+
+func newFeed(c *Cache, key string, s *state) *Feed {
+	f := &Feed{cache: c, id: idOf(key), key: key}
+	f.asked.Store(neverAsked)
+	f.noted.Store(neverAsked)
+	f.state.Store(s)
+	return f
 }
 
-// pinned reports whether the feed is configured: it is never forgotten then.
-func (f *Feed) pinned() bool { return f.cache.settings.Load().pinned[f.url] }
+// Key is what the feed is known by: its canonical URL, unless it is a shield's.
+func (f *Feed) Key() string { return f.key }
 
 // Due reports whether a reader who asks now causes a poll.
-func (f *Feed) Due() bool { return f.state.Load().due(f.cache.now()) }
+func (f *Feed) Due() bool { return f.state.Load().dueAt(f.cache.elapsed()) }
+
+// Served reports whether there is a version to serve.
+func (f *Feed) Served() bool { return f.state.Load().version != 0 }
 
 // Hints are what the feed's document says.
 func (f *Feed) Hints() *policy.Hints { return &f.state.Load().memo.History.Hints }
@@ -76,136 +67,167 @@ func (f *Feed) Hints() *policy.Hints { return &f.state.Load().memo.History.Hints
 // shielded feed tells its readers apart.
 func (f *Feed) Vary() []string { return f.state.Load().memo.Version.Vary }
 
-func newFeed(c *Cache, url string, s *state) *Feed {
-	f := &Feed{cache: c, id: idOf(url), url: url, place: -1}
-	f.key = binary.LittleEndian.Uint64(f.id[:])
-	f.state.Store(s)
-	f.asked.Store(s.memo.Asked.Unix())
-	return f
-}
+// rules are the operator's for this feed.
+func (f *Feed) rules() policy.Rules { return f.cache.settings.Load().Rules(f.key) }
 
-// state is a snapshot of a feed. It is immutable: a poll publishes a new one.
-type state struct {
-	Schedule
-	memo memo
-}
+// configured reports whether the operator has written the feed down.
+func (f *Feed) configured() bool { return f.cache.settings.Load().configured[f.key] }
 
-// due reports whether the feed may be polled.
-func (s *state) due(now time.Time) bool { return !now.Before(s.Next) }
-
-// never reports whether automatic polling has ended.
-func (s *state) never() bool { return ended(s.Next) }
-
-// ended reports whether a time stands for [policy.Never].
-func ended(next time.Time) bool { return next.Year() >= policy.Never.Year() }
-
-// planned is the pause that was decided after the last poll.
-func (s *state) planned() time.Duration {
-	if d := s.memo.Decision; !d.At.IsZero() {
-		return d.Next.Sub(d.At)
+// origin is where the feed is polled; nil where it is a shield's that is not
+// configured any more.
+func (f *Feed) origin() Origin {
+	if !shielded(f.key) {
+		return f.cache.origin
 	}
-	return policy.DefaultRules().MinInterval // reserved, and nothing known since
+	return f.cache.settings.Load().Site(f.key)
 }
 
-// outstanding reports whether the schedule comes from a reservation that no
-// outcome has followed: a poll may have been made whose end nobody knows.
-func (s *state) outstanding() bool {
-	return s.Token != 0 && s.Next.Sub(s.memo.Decision.Next).Abs() > time.Second
-}
-
-// memo is what the store keeps of a feed besides its schedule and body.
-type memo struct {
-	// Effective is where polls go since a permanent redirect was adopted; empty: to the feed's URL.
-	Effective string `json:"effective,omitempty"`
-	// Final is the URL that gave the last good answer.
-	Final string `json:"final,omitempty"`
-	// Moved is a permanent redirect that has not held long enough to be adopted.
-	Moved moved `json:"moved,omitzero"`
-	// Validators are the origin's, for the next conditional request.
-	Validators policy.Validators `json:"validators,omitzero"`
-	// Unmatched counts polls in a row whose If-None-Match named the very ETag that
-	// the answer bore, with the same bytes: the origin does not know its own ETag.
-	Unmatched int `json:"unmatched,omitempty"`
-	// Muted is until when the ETag is left out of conditional requests therefore.
-	Muted time.Time `json:"muted,omitzero"`
-
-	Version version `json:"version,omitzero"`
-	// Past are the versions before it that readers may still hold, the newest first.
-	Past []past `json:"past,omitempty"`
-
-	History  policy.History  `json:"history"`
-	Decision policy.Decision `json:"decision"`
-	Last     last            `json:"last,omitzero"`
-	Pause    pause           `json:"pause,omitzero"`
-
-	// Withdrawn says that the version, which the store still has, is not for
-	// everybody any more.
-	Withdrawn bool `json:"withdrawn,omitempty"`
-	// Suspect is since when answers have been kept back as suspect.
-	Suspect time.Time `json:"suspect,omitzero"`
-	// Validated is when the origin last confirmed or replaced the version.
-	Validated time.Time `json:"validated,omitzero"`
-	// Asked is when a reader asked for the feed, as of the last commit.
-	Asked time.Time `json:"asked,omitzero"`
-}
-
-// past is what is remembered of an earlier version: what readers have of it.
-type past struct {
-	Tag          string    `json:"tag"`
-	LastModified time.Time `json:"last_modified"`
-}
-
-// maxPast is how many earlier versions are remembered: those of a day or two of a
-// busy feed.
-const maxPast = 16
-
-// moved is a permanent redirect and since when it has been seen without a break.
-type moved struct {
-	To    string    `json:"to"`
-	Since time.Time `json:"since"`
-}
-
-// last is the last answer, for explanations.
-type last struct {
-	At      time.Time      `json:"at"`
-	Status  int            `json:"status,omitempty"`
-	Result  Result         `json:"result"`
-	Failure policy.Failure `json:"failure,omitempty"`
-	Error   string         `json:"error,omitempty"`
-}
-
-// pause is a cool-down of the feed's host that outlives a restart.
-type pause struct {
-	Until time.Time `json:"until"`
-	Why   string    `json:"why"`
-}
-
-// target is the URL that a poll asks.
-func (f *Feed) target(s *state) string {
-	if s.memo.Effective != "" {
-		return s.memo.Effective
+// touch notes that a reader asks: to the minute, so that readers share one write
+// per minute and not one per request.
+func (f *Feed) touch(now time.Duration) {
+	if second := int64(now / time.Second); second-60 >= f.asked.Load() || f.asked.Load() == neverAsked {
+		f.asked.Store(second)
 	}
-	return f.url
 }
 
-func decodeRecord(r Record) (*state, error) {
-	s := &state{Schedule: r.Schedule}
-	if len(r.Memo) > 0 {
-		if err := s.memo.decode(r.Memo); err != nil {
-			return nil, fmt.Errorf("decoding memo: %w", err)
+// sinceAsked is how long ago a reader asked; negative: never.
+func (f *Feed) sinceAsked(now time.Duration) time.Duration {
+	if asked := f.asked.Load(); asked != neverAsked {
+		return max(0, now-time.Duration(asked)*time.Second)
+	}
+	return -1
+}
+
+// publish shows a state to readers.
+func (f *Feed) publish(next *state) {
+	old := f.state.Swap(next)
+	f.cache.table.resize(next.size - old.size)
+}
+
+// adopt takes over what the store says of the feed.
+func (f *Feed) adopt(r Record) *state {
+	now := f.cache.elapsed()
+	s := stateOf(r, now)
+	if s.version != 0 && s.version == f.lost.Load() {
+		f.lose(s)
+	}
+	if old := f.state.Load(); old.version == s.version && old.headers != nil && s.headers != nil {
+		s.headers = old.headers // the same one: nothing of it has to be made again
+	}
+	if r.Asked >= 0 {
+		asked := int64((now - r.Asked) / time.Second)
+		f.noted.Store(asked)
+		if asked > f.asked.Load() {
+			f.asked.Store(asked)
 		}
 	}
-	if s.memo.Withdrawn {
-		s.Version = 0
-	}
-	return s, nil
+	f.publish(s)
+	return s
 }
 
-// unreadable is the state of a feed whose memo makes no sense. Its schedule holds
-// all the same; its version, of which nothing is known, has to be fetched anew.
-func unreadable(r Record, err error) *state {
-	s := &state{Schedule: r.Schedule}
-	s.memo.Version.Number, s.Version = r.Version, 0
-	s.memo.Last = last{Result: ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
-	return s
+// lose drops the version of a state, because its body cannot be read any more. With
+// it go the validators, as a 304 would confirm bytes that nobody has; and the feed is
+// due as soon as its floor allows.
+func (f *Feed) lose(s *state) {
+	s.version, s.headers = 0, nil
+	floor := f.rules().MinInterval - f.cache.now().Sub(s.facts.At)
+	s.due = min(s.due, f.cache.elapsed()+max(0, floor))
+}
+
+// reload reads the feed's record from the store.
+func (f *Feed) reload(ctx context.Context) error {
+	records, err := f.cache.store.Lookup(ctx, []ID{f.id})
+	if err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		f.publish(&state{size: stateOverhead})
+		return nil
+	}
+	f.adopt(records[0])
+	return nil
+}
+
+// running is a poll under way.
+type running struct {
+	began time.Duration
+	sent  chan struct{} // closed when the store has granted it, and the request leaves
+	done  chan struct{} // closed when its outcome is published
+	once  sync.Once     // closes sent
+}
+
+func (p *running) send() { p.once.Do(func() { close(p.sent) }) }
+
+// underWay is the poll under way, nil where there is none.
+func (f *Feed) underWay() *running {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.poll
+}
+
+// start begins a poll, or joins the one that is under way. It returns nil where the
+// cache is closing.
+func (f *Feed) start(e errand) (p *running, joined bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.poll != nil {
+		return f.poll, true
+	}
+	p = &running{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
+	e.running = p
+	if !f.cache.background(func() {
+		defer f.finish(p)
+		f.run(f.cache.life, e)
+	}) {
+		return nil, false
+	}
+	f.poll = p
+	return p, false
+}
+
+// occupy takes the place of a poll, so that none starts until finish is called, or
+// returns the one that is under way.
+func (f *Feed) occupy() (own, other *running) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.poll != nil {
+		return nil, f.poll
+	}
+	f.poll = &running{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
+	return f.poll, nil
+}
+
+func (f *Feed) finish(p *running) {
+	f.mu.Lock()
+	f.poll = nil
+	f.mu.Unlock()
+	p.send()
+	close(p.done)
+}
+
+// wait waits for the end of a poll, or until d has passed since it began; it
+// reports whether it has ended.
+func (p *running) wait(ctx context.Context, d, now time.Duration) bool {
+	return await(ctx, p.done, d-(now-p.began))
+}
+
+// await waits for a channel to be closed, but not for longer than d.
+func await(ctx context.Context, done <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	if d <= 0 {
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return false
 }

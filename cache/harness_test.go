@@ -17,6 +17,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/bolt"
 	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -44,15 +45,51 @@ type script struct {
 	asks    []policy.Ask
 	at      []time.Time
 	ready   time.Time // when the host may be asked
+	spacing time.Duration
 	holding []string
 }
 
-func (o *script) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+func (o *script) Acquire(ctx context.Context, url string, _ bool) (policy.Slot, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ready.After(time.Now()) {
+		return nil, &policy.Held{Until: o.ready, Why: "host-cooldown"}
+	}
+	return scriptSlot{o}, nil
+}
+
+func (o *script) Host(url string) policy.Host {
+	u, err := feedurl.Parse(url)
+	if err != nil {
+		return policy.Host{}
+	}
+	return policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: o.spacing}
+}
+
+func (o *script) Held(string) *policy.Held { return nil }
+
+func (o *script) Busy() []string { return nil }
+
+func (o *script) Hold(pauses []policy.Pause) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range pauses {
+		o.holding = append(o.holding, p.Scope+" "+p.Why)
+	}
+}
+
+// scriptSlot is the right to ask it once.
+type scriptSlot struct{ *script }
+
+func (s scriptSlot) Release() {}
+
+func (s scriptSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+	o := s.script
 	o.mu.Lock()
 	o.asks, o.at = append(o.asks, ask), append(o.at, time.Now())
 	o.mu.Unlock()
 	a := o.answer(ask)
-	if a.Asked.IsZero() && a.Failure != policy.FailureNotStarted {
+	if a.Asked.IsZero() && a.Failure != policy.FailureNotStarted && a.Failure != policy.FailureDNS && a.Failure != policy.FailureConnect {
 		a.Asked = time.Now()
 	}
 	if a.URL == "" {
@@ -62,18 +99,6 @@ func (o *script) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 		a.Header = http.Header{}
 	}
 	return a
-}
-
-func (o *script) Ready(string) (time.Time, string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.ready, "host-cooldown"
-}
-
-func (o *script) Hold(url string, _ time.Time, why string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.holding = append(o.holding, url+" "+why)
 }
 
 func (o *script) polls() int {
@@ -121,7 +146,7 @@ type gateway struct {
 func newGateway(t *testing.T, dir string, answer func(policy.Ask) policy.Answer) *gateway {
 	t.Helper()
 	time.Sleep(time.Until(epoch))
-	g := &gateway{t: t, dir: dir, origin: &script{answer: answer}, memory: new(volatile.Store)}
+	g := &gateway{t: t, dir: dir, origin: &script{answer: answer}, memory: volatile.New(nil)}
 	rules := policy.DefaultRules()
 	rules.Jitter = 0
 	g.settings.Rules = func(string) policy.Rules { return rules }
@@ -149,7 +174,7 @@ func (g *gateway) disk() cache.Store {
 		g.memory = g.memory.Reopen()
 		return g.memory
 	}
-	store, err := bolt.Open(g.dir)
+	store, err := bolt.Open(g.dir, bolt.Options{})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -185,7 +210,7 @@ func (g *gateway) do(method, url string, headers ...string) *httptest.ResponseRe
 		r.Header.Add(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	f, err := g.Feed(url)
+	f, err := g.Feed(r.Context(), url)
 	if err == nil {
 		_, err = f.Serve(w, r)
 	}
@@ -215,6 +240,32 @@ func (g *gateway) closeWith(store cache.Store) {
 	g.t.Helper()
 	g.store = store
 	g.close()
+}
+
+// accounts are all feeds that are known.
+func (g *gateway) accounts() (all []cache.Account) {
+	g.t.Helper()
+	var after cache.ID
+	for more := true; more; {
+		var list []cache.Account
+		var err error
+		if list, after, more, err = g.Accounts(g.t.Context(), after, 100); err != nil {
+			g.t.Fatal(err)
+		}
+		all = append(all, list...)
+	}
+	return all
+}
+
+// knows reports whether a feed has a record.
+func (g *gateway) knows(url string) bool {
+	g.t.Helper()
+	for _, a := range g.accounts() {
+		if a.URL == url {
+			return true
+		}
+	}
+	return false
 }
 
 func readAll(resp *http.Response) string {

@@ -17,7 +17,7 @@ var (
 	nosniff    = []string{"nosniff"}
 	// A feed shown by a browser runs as nothing and loads nothing: documents of
 	// third parties come out of the gateway's own origin.
-	guarded = http.Header{"Content-Security-Policy": {"default-src 'none'; sandbox"}}
+	sandboxed = []string{"default-src 'none'; sandbox"}
 )
 
 // served tells how a response came about. The zero value is a hit.
@@ -30,11 +30,11 @@ type served struct {
 
 // forwarded describes a poll that the response waited for.
 func forwarded(before, after *state, joined, done bool) served {
-	if !done || after.memo.Last.At.Equal(before.memo.Last.At) {
+	if !done || after.facts.At.Equal(before.facts.At) {
 		return served{} // served from the store without an answer
 	}
-	how := served{forward: "stale", status: after.memo.Last.Status, joined: joined, stored: after.Version != before.Version}
-	if before.Version == 0 {
+	how := served{forward: "stale", status: after.facts.Status, joined: joined, stored: after.version != before.version}
+	if before.version == 0 {
 		how.forward = "miss"
 	}
 	return how
@@ -46,38 +46,44 @@ type minted struct {
 	second int64
 	how    served
 
-	cacheControl, age, cacheStatus, vary []string
-
-	header http.Header // more fields: what keeps a third party's document harmless, or a site's own
+	cacheControl, cacheStatus, vary []string
 }
 
-// headers sets what all answers with the feed have in common.
-func (f *Feed) headers(h http.Header, p *prepared, s *state, how served, now time.Time) {
+// headers sets what a 200 and a 304 have in common. There is no Age: the feed comes
+// from here, and max-age is what is left of the time to the next poll. Whoever
+// subtracted an Age from it (RFC 9111 section 4.2) would take it for stale.
+func (f *Feed) headers(h http.Header, s *state, how served) {
+	now := f.cache.elapsed()
 	m := f.minted.Load()
-	if second := now.Unix(); m == nil || m.second != second || m.state != s || m.how != how {
+	if second := int64(now / time.Second); m == nil || m.second != second || m.state != s || m.how != how {
 		m = f.mint(s, how, now)
 		f.minted.Store(m)
 	}
 	h["Cache-Control"] = m.cacheControl
-	h["Age"] = m.age
 	h["Cache-Status"] = m.cacheStatus
-	h["Last-Modified"] = p.lastModified
+	h["Last-Modified"] = s.headers.lastModified
 	h["Vary"] = m.vary
-	h["Content-Type"] = p.contentType
+}
+
+// describe sets what describes a body.
+func (f *Feed) describe(h http.Header, s *state) {
+	h["Content-Type"] = s.headers.contentType
 	h["X-Content-Type-Options"] = nosniff
-	for name, values := range m.header {
+	if !shielded(f.key) {
+		h["Content-Security-Policy"] = sandboxed
+		return
+	}
+	for name, values := range s.memo.Version.Header {
 		h[name] = values
 	}
 }
 
-func (f *Feed) mint(s *state, how served, now time.Time) *minted {
-	m := &minted{state: s, second: now.Unix(), how: how, vary: varyCoding, header: guarded}
-	if f.shielded() {
-		v := &s.memo.Version
-		m.header, m.vary = v.Header, []string{strings.Join(append([]string{"Accept-Encoding"}, v.Vary...), ", ")}
+func (f *Feed) mint(s *state, how served, now time.Duration) *minted {
+	m := &minted{state: s, second: int64(now / time.Second), how: how, vary: varyCoding}
+	if vary := s.memo.Version.Vary; len(vary) > 0 {
+		m.vary = []string{strings.Join(append(varyCoding[:1:1], vary...), ", ")}
 	}
 	m.cacheControl = []string{"max-age=" + strconv.FormatInt(s.maxAge(now), 10)}
-	m.age = []string{strconv.FormatInt(max(0, int64(now.Sub(s.memo.Validated)/time.Second)), 10)}
 	m.cacheStatus = []string{how.cacheStatus(s, now)}
 	return m
 }
@@ -85,20 +91,20 @@ func (f *Feed) mint(s *state, how served, now time.Time) *minted {
 // maxAge is how long a reader may leave us alone, in seconds: until the next
 // planned poll, as nothing changes before. A reader who comes just then waits
 // for that poll. While one is overdue, a minute.
-func (s *state) maxAge(now time.Time) int64 {
-	left := s.Next.Sub(now)
+func (s *state) maxAge(now time.Duration) int64 {
+	left := s.due - now
 	switch {
+	case s.ended: // a feed may come back by hand
+		return 24 * 60 * 60
 	case left <= 0:
 		return 60
-	case s.never(): // polling has ended; a feed may come back by hand
-		return 24 * 60 * 60
 	}
 	return int64((left + time.Second - 1) / time.Second)
 }
 
 // cacheStatus is the value of Cache-Status (RFC 9211). The ttl is the time to the
 // next poll, and the detail the hint that decided it.
-func (how served) cacheStatus(s *state, now time.Time) string {
+func (how served) cacheStatus(s *state, now time.Duration) string {
 	b := make([]byte, 0, 96)
 	b = append(b, "Pollard"...)
 	if how.forward == "" {
@@ -115,11 +121,10 @@ func (how served) cacheStatus(s *state, now time.Time) string {
 			b = append(b, "; collapsed"...)
 		}
 	}
-	if !s.never() {
-		ttl := int64(s.Next.Sub(now) / time.Second)
-		b = strconv.AppendInt(append(b, "; ttl="...), ttl, 10)
+	if !s.ended {
+		b = strconv.AppendInt(append(b, "; ttl="...), int64((s.due-now)/time.Second), 10)
 	}
-	if reason := s.memo.Decision.Winner; reason != "" {
+	if reason := s.facts.Winner; reason != "" {
 		b = append(append(b, "; detail="...), reason...)
 	}
 	return string(b)

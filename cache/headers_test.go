@@ -50,11 +50,11 @@ func TestFreshnessThatReadersAreTold(t *testing.T) {
 		a := ok(rss(2, ""), "ETag", `"v"`)
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { time.Sleep(delay); return a }).open()
 		defer g.close()
-		check := func(state, age, control string, want ...string) {
+		check := func(state, control string, want ...string) {
 			t.Helper()
 			h := g.get(feedURL).Header()
-			if h.Get("Age") != age || h.Get("Cache-Control") != control {
-				t.Errorf("%s: Age %s, Cache-Control %s, want %s and %s", state, h.Get("Age"), h.Get("Cache-Control"), age, control)
+			if h["Age"] != nil || h.Get("Cache-Control") != control {
+				t.Errorf("%s: Age %s, Cache-Control %s, want none and %s", state, h.Get("Age"), h.Get("Cache-Control"), control)
 			}
 			list, err := httpsfv.UnmarshalList(h["Cache-Status"])
 			if err != nil || len(list) != 1 {
@@ -70,21 +70,21 @@ func TestFreshnessThatReadersAreTold(t *testing.T) {
 				t.Errorf("%s: %v %q, want %q", state, item.Value, got, want)
 			}
 		}
-		check("cold", "0", "max-age=3600", "fwd=miss", "fwd-status=200", "stored=true", "ttl=3600", "detail=default")
+		check("cold", "max-age=3600", "fwd=miss", "fwd-status=200", "stored=true", "ttl=3600", "detail=default")
 		time.Sleep(10*time.Minute + 500*time.Millisecond)
-		check("fresh", "600", "max-age=3000", "hit=true", "ttl=2999", "detail=default")
+		check("fresh", "max-age=3000", "hit=true", "ttl=2999", "detail=default")
 		time.Sleep(time.Hour)
 		a = unchanged()
-		check("due", "0", "max-age=3600", "fwd=stale", "fwd-status=304", "ttl=3600", "detail=default")
+		check("due", "max-age=3600", "fwd=stale", "fwd-status=304", "ttl=3600", "detail=default")
 		time.Sleep(2 * time.Hour)
 		delay = 10 * time.Second
 		a = failed(500, policy.FailureStatus)
-		check("slow", "7203", "max-age=60", "hit=true", "ttl=-3603", "detail=default")
+		check("slow", "max-age=60", "hit=true", "ttl=-3603", "detail=default")
 		time.Sleep(10 * time.Second)
-		check("failing", "7213", "max-age=7197", "hit=true", "ttl=7197", "detail=back-off")
+		check("failing", "max-age=7197", "hit=true", "ttl=7197", "detail=back-off")
 		a, delay = failed(410, policy.FailureGone), 0
 		time.Sleep(3 * time.Hour)
-		check("gone", "18013", "max-age=86400", "fwd=stale", "fwd-status=410", "detail=gone")
+		check("gone", "max-age=86400", "fwd=stale", "fwd-status=410", "detail=gone")
 	})
 }
 
@@ -137,7 +137,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		a = policy.Answer{Status: http.StatusBadGateway, Failure: policy.FailureStatus, Err: errors.New("it said:\r\n" + long + "\xff")}
 		g.get(feedURL)
 		g.restart()
-		account, err := g.Account(feedURL)
+		account, err := g.Account(t.Context(), feedURL)
 		if err != nil || !g.origin.last().Validators.Empty() {
 			t.Errorf("%v; validators of %d bytes were sent", err, len(g.origin.last().Validators.ETag))
 		}

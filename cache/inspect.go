@@ -4,26 +4,20 @@
 package cache
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"slices"
+	"context"
 	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
 )
 
-// ErrUnknownFeed says that the cache knows no feed of this URL.
-var ErrUnknownFeed = errors.New("no such feed")
-
 // Account is all that is known of a feed, for people: why it waits, and what
 // its origin said last.
 type Account struct {
 	URL          string            `json:"url"`
-	Effective    string            `json:"effective,omitempty"` // where polls go after an adopted redirect
-	State        string            `json:"state"`               // fresh, due, failing, gone, cold
-	NextPoll     time.Time         `json:"next_poll,omitzero"`  // absent after a 410
+	Alias        string            `json:"alias,omitempty"` // the feed that this one has become by an adopted redirect
+	State        string            `json:"state"`           // fresh, due, failing, gone, cold
+	NextPoll     time.Time         `json:"next_poll,omitzero"`
 	Winner       string            `json:"winner,omitempty"`
 	Considered   []policy.Term     `json:"considered"`
 	Hints        policy.Hints      `json:"hints"`
@@ -42,101 +36,154 @@ type Account struct {
 	Size         int               `json:"size,omitempty"`
 	Validators   policy.Validators `json:"validators,omitzero"` // the origin's
 	LastAsked    time.Time         `json:"last_asked,omitzero"`
+	Configured   bool              `json:"configured,omitempty"`
+	Polls        []PastPoll        `json:"polls,omitempty"` // the last ones, the oldest first
+
+	Decision policy.Decision `json:"-"` // the last one
 }
 
 // Account describes one feed, or fails with [ErrUnknownFeed].
-func (c *Cache) Account(url string) (Account, error) {
-	f := c.known(url)
-	if f == nil {
-		return Account{}, fmt.Errorf("%w: %s", ErrUnknownFeed, url)
+func (c *Cache) Account(ctx context.Context, key string) (Account, error) {
+	f, err := c.existing(ctx, key)
+	if err != nil {
+		return Account{}, err
 	}
-	return f.account(c.now()), nil
+	return f.account(), nil
 }
 
-// Accounts describes all feeds, in the order of their URLs.
-func (c *Cache) Accounts() []Account {
-	all, now := []Account{}, c.now()
-	c.feeds.Range(func(_, f any) bool {
-		all = append(all, f.(*Feed).account(now))
-		return true
-	})
-	slices.SortFunc(all, func(a, b Account) int { return cmp.Compare(a.URL, b.URL) })
-	return all
-}
-
-// Keys are the keys of all feeds that begin so, in no particular order.
-func (c *Cache) Keys(prefix string) (keys []string) {
-	c.feeds.Range(func(key, _ any) bool {
-		if strings.HasPrefix(key.(string), prefix) {
-			keys = append(keys, key.(string))
+// Accounts describes feeds in the order of their IDs, up to limit of them, from the
+// first behind after. next is where to go on; more says whether there are others.
+func (c *Cache) Accounts(ctx context.Context, after ID, limit int) (list []Account, next ID, more bool, err error) {
+	records, err := c.store.Records(ctx, after, limit)
+	if err != nil {
+		return nil, after, false, err
+	}
+	now := c.elapsed()
+	list = make([]Account, 0, len(records))
+	for _, r := range records {
+		next = r.ID
+		if f := c.table.known(r.URL); f != nil {
+			list = append(list, f.account())
+			continue
 		}
-		return true
-	})
-	return keys
+		a := c.account(r.URL, stateOf(r, now), now)
+		if r.Asked >= 0 {
+			a.LastAsked = c.now().Add(-r.Asked).UTC()
+		}
+		list = append(list, a)
+	}
+	return list, next, len(records) == limit, nil
+}
+
+// Keys are the keys of feeds that begin so, in no particular order. It reads all
+// records.
+func (c *Cache) Keys(ctx context.Context, prefix string) (keys []string) {
+	var after ID
+	for {
+		records, err := c.store.Records(ctx, after, 1000)
+		if err != nil || len(records) == 0 {
+			return keys
+		}
+		for _, r := range records {
+			if strings.HasPrefix(r.URL, prefix) {
+				keys = append(keys, r.URL)
+			}
+		}
+		after = records[len(records)-1].ID
+	}
 }
 
 // Knows reports whether there is a feed of this key.
-func (c *Cache) Knows(key string) bool { return c.known(key) != nil }
+func (c *Cache) Knows(ctx context.Context, key string) bool {
+	_, err := c.existing(ctx, key)
+	return err == nil
+}
 
 // Changes is the usual time between two entries of a feed; 0: not known.
 func (c *Cache) Changes(key string) time.Duration {
-	if f := c.known(key); f != nil {
+	if f := c.table.known(key); f != nil {
 		return f.state.Load().memo.History.Rhythm.Median
 	}
 	return 0
 }
 
-func (f *Feed) account(now time.Time) Account {
-	s := f.state.Load()
-	m := &s.memo
-	a := Account{
-		URL: f.url, Effective: m.Effective, State: s.condition(now), NextPoll: s.Next.UTC(),
-		Winner: m.Decision.Winner, Considered: m.Decision.Considered, Hints: m.History.Hints,
-		LastPoll: m.Last.At, LastStatus: m.Last.Status, LastResult: m.Last.Result,
-		LastFailure: m.Last.Failure, LastError: m.Last.Error, Failures: m.History.Failures,
-		Validated: m.Validated, LastAsked: time.Unix(f.asked.Load(), 0).UTC(),
+func (f *Feed) account() Account {
+	now := f.cache.elapsed()
+	a := f.cache.account(f.key, f.state.Load(), now)
+	if ago := f.sinceAsked(now); ago >= 0 {
+		a.LastAsked = f.cache.now().Add(-ago).UTC()
 	}
-	if a.Considered == nil {
+	return a
+}
+
+func (c *Cache) account(key string, s *state, now time.Duration) Account {
+	m, f := &s.memo, &s.facts
+	a := Account{
+		URL: key, Alias: m.Alias, State: s.describe(now), Winner: f.Winner, Hints: m.History.Hints,
+		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: f.Error,
+		Failures: m.History.Failures, Validated: f.Validated,
+		Configured: c.settings.Load().configured[key], Polls: f.Polls.all(), Decision: s.decision(),
+	}
+	if !s.ended && s.due <= now && !shielded(key) {
+		// It would be polled now, were it not for its host.
+		if held := c.origin.Held(key); held != nil {
+			overruled := *s
+			overruled.overrule(c, held.Until.Sub(c.now()), held.Why)
+			a.Decision, a.Winner = overruled.decision(), held.Why
+			s = &overruled
+		}
+	}
+	if a.Considered = a.Decision.Considered; a.Considered == nil {
 		a.Considered = []policy.Term{}
 	}
-	if s.never() {
-		a.NextPoll = time.Time{}
+	if !s.ended {
+		a.NextPoll = c.now().Add(s.due - now).UTC()
+		if d := a.Decision.Next; d.Sub(a.NextPoll).Abs() < time.Second {
+			a.NextPoll = d // the same moment, as it was decided
+		}
 	}
-	if v := m.Version; s.Version != 0 {
-		a.Version, a.VersionSince, a.ETag, a.ContentType = s.Version, v.Since, `"`+v.Tag+`"`, v.ContentType
+	if v := m.Version; s.version != 0 {
+		a.Version, a.VersionSince, a.ETag, a.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
 		a.Entries, a.Size, a.Validators = v.Entries, v.Size, m.Validators
 	}
 	return a
 }
 
-func (s *state) condition(now time.Time) string {
-	switch {
-	case s.memo.Last.Failure == policy.FailureGone:
-		return "gone"
-	case s.memo.History.Failures > 0:
-		return "failing"
-	case s.Version == 0:
-		return "cold"
-	case s.due(now):
-		return "due"
+// describe is the state for people, who also want to know what is due.
+func (s *state) describe(now time.Duration) string {
+	if c := s.condition(); c != StateFresh || !s.dueAt(now) {
+		return string(c)
 	}
-	return "fresh"
+	return "due"
 }
 
-// Totals are figures of the whole cache.
-type Totals struct {
-	Feeds  map[string]int `json:"feeds"`        // by state
-	Memory int64          `json:"memory_bytes"` // cost of the hot representations
-	Outage string         `json:"outage,omitempty"`
+// Summary is figures of the whole cache.
+type Summary struct {
+	Feeds   map[string]int64 `json:"feeds"` // by state
+	Overdue int64            `json:"overdue"`
+	Memory  int64            `json:"memory_bytes"` // what is held in memory
+	Disk    int64            `json:"disk_bytes"`   // of bodies
+	Polls   int              `json:"polls"`        // in flight
+	Offline bool             `json:"offline,omitempty"`
+	Outage  string           `json:"outage,omitempty"` // of the store
 }
 
-// Totals counts.
-func (c *Cache) Totals() Totals {
-	t := Totals{Feeds: map[string]int{}, Memory: c.memory.used(), Outage: c.outage.text()}
-	now := c.now()
-	c.feeds.Range(func(_, f any) bool {
-		t.Feeds[f.(*Feed).state.Load().condition(now)]++
-		return true
-	})
-	return t
+// Summary returns figures that the store keeps; it counts nothing.
+func (c *Cache) Summary(ctx context.Context) Summary {
+	s := Summary{
+		Feeds: map[string]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: c.gate.used(),
+		Offline: c.network.down(), Outage: c.outage.text(),
+	}
+	totals, err := c.store.Totals(ctx)
+	if err != nil && s.Outage == "" {
+		s.Outage = line(err)
+	}
+	for state, n := range totals.Feeds {
+		s.Feeds[string(state)] = n
+	}
+	if due := min(totals.Overdue, totals.Feeds[StateFresh]); due > 0 {
+		s.Feeds["due"], s.Feeds[string(StateFresh)] = due, totals.Feeds[StateFresh]-due
+	}
+	s.Overdue, s.Disk = totals.Overdue, totals.Bytes
+	return s
 }

@@ -30,6 +30,7 @@ const (
 	ResultMoved     Result = "moved"     // as unchanged or new, and a permanent redirect was adopted
 	ResultGone      Result = "gone"      // 410
 	ResultFailed    Result = "failed"
+	ResultUnsent    Result = "unsent" // nothing reached the origin
 )
 
 // suspicion is how long a suspect document is kept back. One that stays as it is
@@ -47,7 +48,9 @@ type version struct {
 	Hash         uint64             `json:"hash"`                 // xxhash of the bytes
 	Fingerprint  policy.Fingerprint `json:"meaning"`
 	Entries      int                `json:"entries"`           // how many the document has
-	Size         int                `json:"size"`              // bytes of the identity representation
+	Size         int                `json:"size"`              // bytes of the document as its origin gave it
+	Length       int                `json:"length,omitempty"`  // bytes of the identity representation
+	Coding       string             `json:"coding,omitempty"`  // that it is stored in
 	Lenient      bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
 	Since        time.Time          `json:"since"`             // when it was first seen
 
@@ -64,26 +67,27 @@ type verdict struct {
 	sameBytes bool             // a 200 with the bytes of the stored version
 	document  *policy.Document // of a 200 that was read; nil where it did not have to be
 	version   version          // of a new one
-	body      *encoded         // of a new one
-	lent      bool             // the poll of another feed has answered, and nothing was sent
+	body      *coded           // of a new one
 }
 
 func (v verdict) good() bool { return v.answer.Failure == policy.FailureNone }
 
 // judge decides whether an answer brings a new version. Whatever is no complete,
 // credible feed is a failure and never content: readers keep the last good version.
-func (f *Feed) judge(s *state, a policy.Answer, now time.Time) verdict {
+func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	switch {
 	case a.Failure == policy.FailureGone:
 		return verdict{answer: a, result: ResultGone}
+	case a.Unsent():
+		return verdict{answer: a, result: ResultUnsent}
 	case a.Failure != policy.FailureNone:
 		return verdict{answer: a, result: ResultFailed}
 	case a.Status == http.StatusNotModified:
 		return verdict{answer: a, result: ResultUnchanged}
 	}
-	known := s.memo.Version
+	now, known := f.cache.now(), s.memo.Version
 	hash := xxhash.Sum64(a.Body)
-	if s.Version != 0 && hash == known.Hash && len(a.Body) == known.Size {
+	if s.version != 0 && hash == known.Hash && len(a.Body) == known.Size {
 		return verdict{answer: a, result: ResultUnchanged, sameBytes: true}
 	}
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
@@ -97,15 +101,16 @@ func (f *Feed) judge(s *state, a policy.Answer, now time.Time) verdict {
 		}
 		return verdict{answer: a, result: ResultFailed}
 	}
-	if s.Version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format {
+	if s.version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format {
 		return verdict{answer: a, result: ResultUnchanged, document: d}
 	}
-	body, err := f.cache.coders.encode(a.Body)
-	if err != nil {
-		a.Failure, a.Err = policy.FailureStore, fmt.Errorf("encoding the new version: %w", err)
+	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(s, a, d, hash, now)}
+	if v.body, err = f.cache.coders.rest(f.cache.life, a.Body); err != nil {
+		a.Failure, a.Err = failureInternal, fmt.Errorf("encoding the new version: %w", err)
 		return verdict{answer: a, result: ResultFailed}
 	}
-	return verdict{answer: a, result: ResultNew, document: d, body: body, version: newVersion(s, a, d, hash, now)}
+	v.version.Length, v.version.Coding = len(a.Body), v.body.coding
+	return v
 }
 
 var errSuspect = errors.New("kept back")
@@ -115,7 +120,7 @@ var errSuspect = errors.New("kept back")
 // does not replace a sound one; nor does one without any replace one that had some.
 func suspect(s *state, d *policy.Document, now time.Time) error {
 	known := s.memo.Version
-	if s.Version == 0 || !s.memo.Suspect.IsZero() && now.Sub(s.memo.Suspect) >= suspicion {
+	if s.version == 0 || !s.memo.Suspect.IsZero() && now.Sub(s.memo.Suspect) >= suspicion {
 		return nil
 	}
 	switch {
@@ -151,7 +156,7 @@ func newVersion(s *state, a policy.Answer, d *policy.Document, hash uint64, now 
 // originTag is the origin's ETag of an answer, where it is fit to be told from others.
 func originTag(a policy.Answer) string {
 	tag := a.Header.Get("ETag")
-	if len(tag) > maxValidators || httpfield.ParseTag(tag).Opaque == "" {
+	if len(tag) > policy.MaxValidators || httpfield.ParseTag(tag).Opaque == "" {
 		return ""
 	}
 	return tag

@@ -4,79 +4,93 @@
 package cache
 
 import (
+	"runtime"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
 
-// memory holds hot versions. It is only memory: it may drop anything at any
-// time, refuse newcomers while it is full of hot ones, and may even keep the
-// older of two versions that were put in quick succession. So whoever gets a
-// version out of it compares it with the feed's state.
+// memory holds hot representations. It is only memory: it may drop anything at any
+// time, and refuse newcomers while it is full of hot ones. A version never changes,
+// so that nothing in it is ever out of date.
 type memory struct {
-	cache *ristretto.Cache[uint64, *prepared]
+	cache  *ristretto.Cache[uint64, *representation]
+	budget int64
 
 	// Ristretto must not be used once it is being closed, and readers go on asking.
-	// Only closing takes a gate for itself: nobody ever waits at one before that.
-	// They are several so that readers of different feeds share no cache line.
-	gates  [16]gate
-	closed bool // guarded by all gates
+	// Only closing takes a lock for itself: nobody ever waits before that. They are
+	// several so that readers of different feeds share no cache line.
+	locks  [16]paddedLock
+	closed bool // guarded by all locks
+
+	// held are the representations that are somewhere in use: those that do not find
+	// room in the cache are held once all the same, not once for each reader.
+	held sync.Map // memory key to weak.Pointer[representation]
 }
 
-type gate struct {
+type paddedLock struct {
 	sync.RWMutex
 	_ [40]byte
 }
 
-// overhead is what ristretto and the prepared headers cost beside the bodies, in bytes.
-const overhead = 1000
+// overhead is what ristretto and the prepared headers cost beside a body, in bytes.
+const overhead = 500
 
 func newMemory(budget int64) (*memory, error) {
-	c, err := ristretto.NewCache(&ristretto.Config[uint64, *prepared]{
+	c, err := ristretto.NewCache(&ristretto.Config[uint64, *representation]{
 		MaxCost:     budget * 85 / 100, // the heap grows to more than the sum of costs
 		NumCounters: max(1000, budget/10_000*10),
 		BufferItems: 64,
 		// Nothing in it has a time to live, so that there is nothing to be cleaned up.
 		TtlTickerDurationInSec: int64(24 * time.Hour / time.Second),
-		// Of two fillers the one with the newer version wins, whichever comes last.
-		ShouldUpdate: func(cur, prev *prepared) bool { return prev == nil || cur.version >= prev.version },
 	})
-	return &memory{cache: c}, err
+	return &memory{cache: c, budget: budget}, err
 }
 
-// get is the feed's version as the state describes it; nil: it is not in memory.
-func (m *memory) get(key uint64, id ID, s *state) *prepared {
-	gate := &m.gates[key%uint64(len(m.gates))]
-	gate.RLock()
-	defer gate.RUnlock()
+// get is the representation of a state's version; nil: it is not in memory.
+func (m *memory) get(id ID, s *state, rank int) *representation {
+	key := memoryKey(id, s.version, rank)
+	lock := &m.locks[key%uint64(len(m.locks))]
+	lock.RLock()
+	defer lock.RUnlock()
 	if m.closed {
 		return nil
 	}
-	p, ok := m.cache.Get(key)
-	if !ok || p.id != id || !p.shows(s) {
+	r, ok := m.cache.Get(key)
+	if !ok {
+		if held, ok := m.held.Load(key); ok {
+			r = held.(weak.Pointer[representation]).Value()
+		}
+	}
+	if r == nil || !r.is(id, s, rank) {
 		return nil
 	}
-	return p
+	return r
 }
 
-func (m *memory) put(key uint64, p *prepared) {
-	gate := &m.gates[key%uint64(len(m.gates))]
-	gate.RLock()
-	defer gate.RUnlock()
-	if !m.closed {
-		m.cache.Set(key, p, p.cost())
+func (m *memory) put(r *representation) {
+	key := memoryKey(r.id, r.version, r.rank)
+	lock := &m.locks[key%uint64(len(m.locks))]
+	lock.RLock()
+	defer lock.RUnlock()
+	if m.closed {
+		return
 	}
+	m.cache.Set(key, r, overhead+int64(len(r.body)))
+	held := weak.Make(r)
+	m.held.Store(key, held)
+	runtime.AddCleanup(r, func(key uint64) { m.held.CompareAndDelete(key, held) }, key)
 }
 
-// drop makes room of a feed that has been forgotten. If it comes back its versions
-// are numbered anew, and an old one would keep the new ones out.
-func (m *memory) drop(key uint64) {
-	gate := &m.gates[key%uint64(len(m.gates))]
-	gate.RLock()
-	defer gate.RUnlock()
+// share leaves a part of the budget to feeds' states.
+func (m *memory) share(states int64) {
+	lock := &m.locks[0]
+	lock.RLock()
+	defer lock.RUnlock()
 	if !m.closed {
-		m.cache.Del(key)
+		m.cache.UpdateMaxCost(max(m.budget/4, (m.budget-states)*85/100))
 	}
 }
 
@@ -84,12 +98,12 @@ func (m *memory) drop(key uint64) {
 func (m *memory) used() int64 { return m.cache.MaxCost() - m.cache.RemainingCost() }
 
 func (m *memory) close() {
-	for i := range m.gates {
-		m.gates[i].Lock()
+	for i := range m.locks {
+		m.locks[i].Lock()
 	}
 	m.closed = true
-	for i := range m.gates {
-		m.gates[i].Unlock()
+	for i := range m.locks {
+		m.locks[i].Unlock()
 	}
-	m.cache.Close() // outside of the gates: it waits for goroutines of its own
+	m.cache.Close() // outside of the locks: it waits for goroutines of its own
 }

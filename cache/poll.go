@@ -7,130 +7,276 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// slotWait is how long a reserved poll may wait for its host's slot. A poll whose
-// slot is farther away is not reserved yet.
-const slotWait = grace / 2
+const (
+	// maxQueued is how long a poll may wait for its host's slot, before it gives up
+	// and is tried again later.
+	maxQueued = 5 * time.Minute
+	// grace is how long after its claim a poll may start. What has not started by then
+	// is returned: a sleeper that wakes up late must not poll.
+	grace = 10 * time.Second
+	// storeRetry is how long polls pause after the store has refused a claim.
+	storeRetry = time.Minute
+	// retry is when a poll that could not be claimed here is tried again.
+	retry = time.Minute
+	// offlineRetry is the same while no host can be reached.
+	offlineRetry = time.Minute
+)
 
-// maxValidators is how long an origin's validators may be, in bytes. They are
-// stored and sent with each poll; real ones have less than a hundred.
-const maxValidators = 4096
+// What overrules a decision from outside of it, as its winner.
+const (
+	hintStore   = "store"   // the store refuses claims
+	hintOffline = "offline" // no host can be reached
+	hintMoved   = "moved"   // the feed has become an alias
+	hintPolls   = "polls"   // too many polls are in flight
+)
 
-// hintStore is the winner of a decision that the store's failure has overruled.
-const hintStore = "store"
+const (
+	failureStore    = policy.FailureStore
+	failureInternal = policy.FailureInternal
+)
 
-// storeRetry is how long polls pause after the store has refused a reservation.
-const storeRetry = time.Minute
+// errand is why a poll is made.
+type errand struct {
+	running *running
+	urgent  bool          // a reader waits for it
+	floor   time.Duration // above 0: by hand, and the last poll must be so long ago
+	lease   *Lease        // it has been claimed already
+}
 
-// unsentRetry is when a poll that could not be sent is tried again, where its
-// host's pacing does not say.
-const unsentRetry = 30 * time.Second
-
-// poll is the life of a poll: reserve, ask, judge, decide, commit, publish.
-// It makes at most one request to the feed's origin (its redirects included),
-// and none unless the store has durably granted it. The trail is the feeds on
-// whose behalf it is made.
-func (f *Feed) poll(ctx context.Context, force bool, trail []*Feed) {
-	s, now, origin, rules := f.state.Load(), f.cache.now(), f.origin(), f.rules()
+// run is the life of a poll: wait for the host's slot, claim, ask, judge, decide,
+// commit, publish. It makes at most one request to the feed's origin, its redirects
+// included, and none unless the store has durably granted it.
+func (f *Feed) run(ctx context.Context, e errand) {
+	c, origin, rules := f.cache, f.origin(), f.rules()
 	if origin == nil {
-		f.postpone(s, now.Add(unsentRetry), policy.HintPause) // until a request shows the way to the site
+		f.turnBack(ctx, e, time.Hour, policy.HintPause) // its shield is not configured any more
 		return
 	}
-	if force && f.tooEarly(s, rules, now) != nil || !force && !s.due(now) {
-		// Another poll ended between somebody's look and this one's start. The
-		// prefetching may have taken the feed off its agenda on the way here.
-		f.cache.agenda.put(f, s.Next)
+	s := f.state.Load()
+	if wait := s.due - c.elapsed(); e.lease != nil && wait > 0 {
+		f.turnBack(ctx, e, wait, s.facts.Winner) // it was put off meanwhile
 		return
 	}
-	force = f.expired.Swap(false) || force
-	// The decision kept the time of the poll out of skipHours and skipDays, but a
-	// poll that waited for a reader may come due within them. A person may insist.
-	if free := s.memo.History.Hints.OutOfSkip(s.Next, now, f.cache.chance()); free.After(now) && !force {
-		f.postpone(s, now.Add(free.Sub(now)), policy.HintSkipHours)
+	if until := f.skipped(s); until > 0 && e.floor == 0 {
+		f.turnBack(ctx, e, until, policy.HintSkipHours)
 		return
 	}
-	if at, why := origin.Ready(f.target(s)); at.After(now.Add(slotWait)) {
-		f.postpone(s, at, why)
+	slot := f.acquire(ctx, origin, e)
+	if slot == nil {
 		return
 	}
-	planned := s.Next
-	s, granted := f.reserve(ctx, s, rules, now)
-	if !granted {
+	if !c.gate.enter(ctx) {
+		slot.Release()
+		f.turnBack(ctx, e, retry, hintPolls)
 		return
 	}
-	a, lent := f.ask(ctx, origin, s, rules, now, trail)
-	if a.Failure == policy.FailureNotStarted {
-		f.giveBack(ctx, s, planned, a)
-		return
-	}
-	v := f.judge(s, a, now)
-	v.lent = lent
-	next := f.settle(s, v, rules)
-	if err := f.commit(ctx, s, next, v.body); err != nil {
-		f.lost(ctx, s, next, v, err)
-		return
-	}
-	f.publish(next, v.body)
-	f.report(s, next, v)
-}
-
-// reserve claims the poll: the time of the next one moves forward in the store
-// before this one is sent, so that a crash costs a delay and never a second poll.
-func (f *Feed) reserve(ctx context.Context, s *state, rules policy.Rules, now time.Time) (*state, bool) {
-	interval := max(rules.MinInterval, s.memo.History.Interval)
-	claim := Claim{ID: f.id, URL: f.url, Token: s.Token, Now: now, Next: now.Add(grace + interval)}
-	grants, err := f.cache.store.Reserve(ctx, []Claim{claim})
-	if err != nil {
-		if ctx.Err() == nil { // otherwise it is we who are closing
-			f.cache.outage.begin(f.cache.log(), err)
-		}
-		f.postpone(s, now.Add(storeRetry), hintStore)
-		return s, false
-	}
-	f.cache.outage.end(f.cache.log())
-	if !grants[0].OK {
-		f.reload(ctx) // somebody else has polled: their outcome is ours
-		return s, false
-	}
-	reserved := *s
-	// The version is what we know to have: the store does not notice a lost body.
-	reserved.Token, reserved.Next = grants[0].Schedule.Token, claim.Next
-	return &reserved, true
-}
-
-// ask makes the request, unless another feed's poll lends its answer.
-func (f *Feed) ask(ctx context.Context, origin Origin, s *state, rules policy.Rules, now time.Time, trail []*Feed) (a policy.Answer, lent bool) {
-	target := f.target(s)
-	if !f.shielded() {
-		if a, ok := f.standIn(ctx, s, target, trail); ok {
-			return a, true
+	defer c.gate.leave()
+	lease := e.lease
+	if lease == nil {
+		if lease = f.claim(ctx, e, origin.Host(f.key), rules); lease == nil {
+			slot.Release()
+			return
 		}
 	}
-	a = origin.Poll(ctx, policy.Ask{
-		URL:         target,
-		Validators:  s.validators(now),
-		StartBy:     now.Add(grace),
+	planned := s.due
+	s = f.claimed(lease)
+	e.running.send()
+	v := f.outcome(ctx, slot, s, rules)
+	f.settle(ctx, s, v, lease, planned, origin.Host(f.key), rules)
+}
+
+// claimed is the state of a feed whose poll has been granted. Readers go on seeing
+// when it was due: they join the poll.
+func (f *Feed) claimed(lease *Lease) *state {
+	due := f.state.Load().due
+	s := f.adopt(lease.Record)
+	shown := *s
+	shown.due = due
+	f.publish(&shown)
+	return s
+}
+
+// outcome asks and judges. A panic on the way is a failure like any other: whatever
+// an origin sends, a poll that was claimed has an outcome, which is explained and
+// backed off.
+func (f *Feed) outcome(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules) (v verdict) {
+	a := policy.Answer{Asked: f.cache.now(), URL: f.key}
+	defer func() {
+		if p := recover(); p != nil {
+			f.cache.log().Error("poll panicked", urlField(f.key), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			a.At, a.Failure = f.cache.now(), failureInternal
+			a.Err = errors.New("the gateway cannot deal with the answer: see its log")
+			v = verdict{answer: a, result: ResultFailed}
+		}
+	}()
+	a = f.ask(ctx, slot, s, rules)
+	return f.judge(s, a)
+}
+
+// skipped is how long the feed has asked not to be polled, from now on. Its decision
+// kept the next poll out of skipHours and skipDays, but one that waited for a reader
+// may come due within them.
+func (f *Feed) skipped(s *state) time.Duration {
+	now := f.cache.now()
+	planned := now.Add(min(0, s.due-f.cache.elapsed()))
+	return max(0, s.memo.History.Hints.OutOfSkip(planned, now, f.cache.chance()).Sub(now))
+}
+
+// acquire waits for the slot of the feed's host.
+func (f *Feed) acquire(ctx context.Context, origin Origin, e errand) policy.Slot {
+	if f.cache.waiting.Add(1) > maxWaiting {
+		f.cache.waiting.Add(-1)
+		f.turnBack(ctx, e, retry, hintPolls)
+		return nil
+	}
+	defer f.cache.waiting.Add(-1)
+	queued, cancel := context.WithTimeout(ctx, maxQueued)
+	defer cancel()
+	slot, err := origin.Acquire(queued, f.key, e.urgent)
+	if err == nil {
+		return slot
+	}
+	if held, ok := errors.AsType[*policy.Held](err); ok {
+		f.turnBack(ctx, e, held.Until.Sub(f.cache.now()), held.Why)
+		return nil
+	}
+	f.turnBack(ctx, e, retry, policy.HintHostSlot)
+	return nil
+}
+
+// claim asks the store for the poll. It returns nil where it must not be made: the
+// next one moves forward in the store before this one is sent, so that a crash costs
+// a delay and never a second poll.
+func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules policy.Rules) *Lease {
+	c := f.cache
+	for {
+		s := f.state.Load()
+		claim := Claim{
+			ID: f.id, URL: f.key, Hold: s.hold(rules), Floor: e.floor,
+			Configured: f.configured(), Host: host,
+		}
+		leases, err := c.store.Claim(ctx, []Claim{claim})
+		if err != nil {
+			if ctx.Err() == nil { // otherwise it is we who are closing
+				c.outage.begin(c.log(), err)
+			}
+			f.postpone(storeRetry, hintStore)
+			return nil
+		}
+		c.outage.end(c.log())
+		lease := &leases[0]
+		switch lease.Denied {
+		case "":
+			return lease
+		case DeniedBusy:
+			// Another node has just asked the host; it is this feed's turn here.
+			if sleep(ctx, lease.Wait) {
+				continue
+			}
+		case DeniedPaused:
+			f.adopt(lease.Record)
+			f.postpone(lease.Wait, lease.Why)
+			return nil
+		}
+		f.adopt(lease.Record) // somebody else has polled: their outcome is ours
+		return nil
+	}
+}
+
+// hold is how long a claim must last: the poll with its redirects, and after it the
+// interval in force, back-off included.
+func (s *state) hold(rules policy.Rules) time.Duration {
+	interval := max(rules.MinInterval, s.memo.History.Interval, min(s.facts.Pause, max(rules.MaxInterval, rules.MinInterval)))
+	return grace + rules.Timeout + hopPatience + interval
+}
+
+// turnBack ends a poll before anything was sent. A claim that was made for it is
+// returned.
+func (f *Feed) turnBack(ctx context.Context, e errand, wait time.Duration, why string) {
+	if e.lease == nil {
+		f.postpone(wait, why)
+		return
+	}
+	s := f.adopt(e.lease.Record)
+	next := *s
+	next.overrule(f.cache, wait, why)
+	f.commit(ctx, s, &next, e.lease, Outcome{In: wait, Returned: true})
+	f.publish(&next)
+}
+
+// postpone puts the next poll off, in memory only: nothing has been claimed, and
+// what holds it is known elsewhere. It brings nothing forward.
+func (f *Feed) postpone(wait time.Duration, why string) {
+	s := f.state.Load()
+	if now := f.cache.elapsed(); now+wait > s.due {
+		next := *s
+		next.overrule(f.cache, wait, why)
+		f.publish(&next)
+	}
+}
+
+// overrule replaces what was decided by something outside of the decision.
+func (s *state) overrule(c *Cache, wait time.Duration, why string) {
+	wait = max(wait, time.Second)
+	d := s.decision()
+	if d.At.IsZero() {
+		d.At = c.now().Round(0).UTC()
+	}
+	until := c.now().Add(wait)
+	d.Interval, d.Winner, d.Next = until.Sub(d.At), why, until
+	// A fresh slice: the old decision's terms belong to a published state.
+	terms, holder := make([]policy.Term, 0, len(d.Considered)+1), policy.Term{Hint: why}
+	for _, t := range d.Considered {
+		if t.Hint == why {
+			holder.Raw = t.Raw
+		} else {
+			t.Used = false
+			terms = append(terms, t)
+		}
+	}
+	holder.Seconds, holder.Used = int64((d.Interval+time.Second-1)/time.Second), true
+	d.Considered = append(terms, holder)
+	s.decide(d)
+	s.due = c.elapsed() + wait
+}
+
+// ask makes the request.
+func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules) policy.Answer {
+	c := f.cache
+	settings := c.settings.Load()
+	a := slot.Poll(ctx, policy.Ask{
+		URL:         f.key,
+		Validators:  s.validators(c.now()),
+		StartBy:     c.now().Add(grace),
 		Timeout:     rules.Timeout,
 		MaxBody:     rules.MaxBody,
-		Subscribers: f.cache.settings.Load().Subscribers(f.url),
-		Hop:         f.hop,
+		Subscribers: settings.Subscribers(f.key),
+		Allow: func(u feedurl.URL) error {
+			if f.configured() {
+				return nil
+			}
+			return settings.Allow(f.key, u.String())
+		},
+		Hop: f.hop,
 	})
-	a.At = f.cache.now() // RFC 9111 section 4.2.3: response_time, by our clock
-	if a.Failure == policy.FailureDelegated {
-		a = f.delegate(ctx, s, a, trail)
-	}
-	return a, false
+	a.At = c.now() // RFC 9111 section 4.2.3: response_time, by our clock
+	return a
 }
 
 // validators are those to be sent: none without a body that a 304 could confirm.
 func (s *state) validators(now time.Time) policy.Validators {
 	v := s.memo.Validators
-	if s.Version == 0 {
+	if s.version == 0 {
 		return policy.Validators{}
 	}
 	// An origin that alters ETags when it compresses (Apache's "-gzip") never
@@ -142,194 +288,188 @@ func (s *state) validators(now time.Time) policy.Validators {
 	return v
 }
 
-// giveBack commits that nothing was sent. The reservation's token is spent; the
-// feed is due again as soon as its host may be asked, though not before the time
-// that was planned when it was reserved.
-func (f *Feed) giveBack(ctx context.Context, s *state, planned time.Time, a policy.Answer) {
-	next := *s
-	next.Next = f.cache.now().Add(unsentRetry)
-	why := "not-started"
-	if a.NotBefore.After(next.Next) {
-		next.Next, why = a.NotBefore, a.Holder
+// settle makes an answer the feed's state: what was learnt, and the decision. It is
+// committed before anybody sees it.
+func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, planned time.Duration, host policy.Host, rules policy.Rules) {
+	c, next := f.cache, *s
+	if v.answer.Unsent() {
+		// Names that a reader invents prove nothing about the network here.
+		if v.answer.Failure != policy.FailureAddress && (s.version != 0 || f.configured()) {
+			c.network.failed(host.Name, c.log())
+		}
+	} else if v.answer.Status != 0 && !shielded(f.key) && c.network.reached(c.log()) {
+		c.wake(c.changed)
 	}
-	if planned.After(next.Next) {
-		next.Next = planned // it was a poll by hand: what was decided before still holds
+	next.learn(f.key, v)
+	o := Outcome{Hold: next.hold(rules), Host: host, Pauses: v.answer.Pauses}
+	if v.answer.Unsent() {
+		o.In, o.Returned = next.unsent(c, v.answer, planned, rules), true
 	} else {
-		next.memo.Decision = held(next.memo.Decision, next.Next, why)
+		o.In = next.plan(c, f.key, v, rules)
 	}
-	if len(a.Moves) > 0 {
-		// Something was sent after all, but what it led to is another feed's: who
-		// wants a poll by hand has to wait for the floor.
-		next.memo.Last = last{At: a.At, Status: a.Status, Result: ResultFailed, Failure: a.Failure, Error: line(a.Err)}
+	if v.body != nil {
+		next.version = next.memo.Version.Number
+		o.Body = &Body{Version: next.version, Coding: v.body.coding, Data: v.body.data}
+		next.headers = newVersionHeaders(&next.memo.Version)
 	}
-	if err := f.commit(ctx, s, &next, nil); err != nil {
-		f.cache.log().Warn("poll that was not sent could not be given back", urlField(f.url), errField(err))
-		next = *s // the reservation stands
+	if v.answer.Failure == policy.FailureNotShared {
+		next.version, next.headers, o.Withdraw = 0, nil, true // what was everybody's is not any more
 	}
-	f.publish(&next, nil)
-}
-
-// postpone puts the next poll off: nothing has been reserved, and what holds it is
-// known elsewhere. A poll by hand that cannot be made brings nothing forward.
-func (f *Feed) postpone(s *state, until time.Time, why string) {
-	if until.Before(s.Next) {
-		f.cache.agenda.put(f, s.Next)
-		return
-	}
-	f.reschedule(s, until, why)
-}
-
-// reschedule moves the next poll, in memory only.
-func (f *Feed) reschedule(s *state, until time.Time, why string) {
-	next := *s
-	next.Next = until
-	next.memo.Decision = held(s.memo.Decision, until, why)
-	f.publish(&next, nil)
-}
-
-// held is a decision that something outside of it has overruled.
-func held(d policy.Decision, until time.Time, why string) policy.Decision {
-	seconds := int64(0)
-	if !d.At.IsZero() {
-		seconds = int64(until.Sub(d.At).Seconds())
-		d.Interval = until.Sub(d.At)
-	}
-	d.Next, d.Winner = until, why
-	// A fresh slice: the old decision's terms belong to a published state.
-	terms, holder := make([]policy.Term, 0, len(d.Considered)+1), policy.Term{Hint: why}
-	for _, t := range d.Considered {
-		if t.Hint == why {
-			holder.Raw = t.Raw
+	next.known, o.State = true, next.condition()
+	if next.memo.Alias != "" && !o.Returned {
+		if err := c.found(ctx, f, next.memo.Alias, o.In); err != nil {
+			next.memo.Alias = s.memo.Alias // the next poll finds out again
 		} else {
-			terms = append(terms, t)
+			o.In = aliasInterval
+			next.overrule(c, aliasInterval, hintMoved)
 		}
 	}
-	holder.Seconds, holder.Used = seconds, true
-	d.Considered = append(terms, holder)
-	return d
+	if err := f.commit(ctx, s, &next, lease, o); err != nil {
+		f.uncommitted(ctx, s, &next, v, err)
+		return
+	}
+	f.publish(&next)
+	if v.body != nil {
+		c.memory.put(newRepresentation(f.id, &next, v.body.coding, v.body.data))
+	}
+	f.report(s, &next, v)
 }
 
-// settle is the feed's state after an answer: what was learnt, and the decision.
-func (f *Feed) settle(s *state, v verdict, rules policy.Rules) *state {
-	next, a := *s, v.answer
-	m := &next.memo
+// learn takes over what an answer says, besides when to poll next.
+func (s *state) learn(own string, v verdict) {
+	a, m := v.answer, &s.memo
 	m.History = m.History.Learn(a, v.document, v.result == ResultUnchanged)
 	if v.result == ResultNew {
-		// Numbers are never used twice, also where a body was lost: memory and store
-		// tell versions apart by them.
-		next.Version = max(next.Version, m.Version.Number) + 1
 		if known := m.Version; known.Tag != "" {
 			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
 		}
+		number := max(s.version, m.Version.Number) + 1 // never used twice, also where a body was lost
 		m.Version = v.version
-		m.Version.Number = next.Version
-		m.Withdrawn = false
+		m.Version.Number = number
 	}
-	if tag := originTag(a); v.sameBytes && tag != s.memo.Validators.ETag {
+	if tag := originTag(a); v.sameBytes && tag != m.Validators.ETag {
 		m.Version.OriginTag = tag // the origin has a new one for them
 	}
+	f := &s.facts
+	f.At, f.Status, f.Result, f.Failure, f.Error = a.At.Round(0).UTC(), a.Status, v.result, a.Failure, line(a.Err)
 	if v.good() {
-		m.Validated, m.Suspect, m.Final = a.At, time.Time{}, a.URL
-		m.learnValidators(s, v)
+		f.Validated, m.Suspect = f.At, time.Time{}
+		s.learnValidators(v)
+		if shielded(own) {
+			m.Version.learnHeader(a)
+		}
 	} else if a.Failure == policy.FailureSuspect && m.Suspect.IsZero() {
-		m.Suspect = a.At
+		m.Suspect = f.At
 	}
-	if f.shielded() && v.good() {
-		m.Version.learnHeader(a)
+	s.learnMoves(own, v)
+	if !a.Unsent() {
+		f.Polls = f.Polls.with(PastPoll{At: f.At, Status: a.Status, Result: v.result, Bytes: a.Wire, Took: a.At.Sub(a.Asked)})
 	}
-	if a.Failure == policy.FailureNotShared {
-		next.Version, m.Withdrawn = 0, true // what was everybody's is not any more
-	}
-	m.learnMoves(f.url, v)
-	m.Decision = policy.Decide(rules, m.History, a, a.At, f.cache.chance())
-	m.History = m.History.Decided(m.Decision)
-	next.Next = monotonic(m.Decision, a.At)
-	m.Pause = pause{}
-	if a.NotBefore.After(a.At) && strings.HasSuffix(a.Holder, "cooldown") {
-		m.Pause = pause{a.NotBefore, a.Holder}
-	}
-	m.Last = last{At: a.At, Status: a.Status, Result: v.result, Failure: a.Failure, Error: line(a.Err)}
-	m.Asked = time.Unix(f.asked.Load(), 0).UTC()
-	return &next
+	f.Failures, f.Unsent = m.History.Failures, m.History.Unsent
 }
 
-// monotonic is the time of the next poll with the monotonic reading of the last
-// one's end: steps of the wall clock change nothing while the process runs.
-func monotonic(d policy.Decision, end time.Time) time.Time {
-	if d.Next.Equal(policy.Never) {
-		return d.Next
-	}
-	return end.Add(d.Next.Sub(d.At))
-}
-
-// anchored is a time that comes from the store, with the monotonic reading of now.
-func anchored(next, now time.Time) time.Time {
-	if ended(next) {
-		return next // as a length from now it would be cut to 292 years
-	}
-	return now.Add(next.Sub(now))
-}
-
-// learnValidators keeps the origin's validators. A 200 replaces the whole set,
-// also where it brought nothing new: they are for the origin, not for readers.
-func (m *memo) learnValidators(s *state, v verdict) {
-	a := v.answer
+// learnValidators keeps the origin's validators. A 200 replaces the whole set, also
+// where it brought nothing new: they are for the origin, not for readers.
+func (s *state) learnValidators(v verdict) {
+	a, m, f := v.answer, &s.memo, &s.facts
 	if a.Status != 200 {
-		m.Unmatched = 0
+		f.Unmatched = 0
 		return
 	}
 	fresh := policy.Validators{URL: a.URL, ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
-	sent := s.validators(a.Asked)
-	if v.sameBytes && sent.ETag != "" && sent.ETag == fresh.ETag {
-		m.Unmatched++
+	if v.sameBytes && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
+		f.Unmatched++
 	} else {
-		m.Unmatched = 0
+		f.Unmatched = 0
 	}
-	if m.Unmatched >= 3 && fresh.LastModified != "" {
-		m.Muted, m.Unmatched = a.At.Add(7*24*time.Hour), 0
+	if f.Unmatched >= 3 && fresh.LastModified != "" {
+		m.Muted, f.Unmatched = a.At.Add(7*24*time.Hour).Round(0).UTC(), 0
 	}
 	m.Validators = fresh
-	if fresh.Empty() || len(fresh.ETag)+len(fresh.LastModified) > maxValidators {
+	if fresh.Empty() || len(fresh.ETag)+len(fresh.LastModified) > policy.MaxValidators {
 		m.Validators = policy.Validators{}
 	}
 }
 
-// commit makes the outcome durable: validators, decision and, where there is a
-// new version, the body that they describe, in one transaction.
-func (f *Feed) commit(ctx context.Context, s, next *state, body *encoded) error {
-	memo, err := next.memo.encode()
-	if err != nil {
-		return fmt.Errorf("encoding memo: %w", err)
+// plan decides when the feed is polled next, and returns the time until then.
+func (s *state) plan(c *Cache, key string, v verdict, rules policy.Rules) time.Duration {
+	a := v.answer
+	var r *redirected
+	if errors.As(a.Err, &r) {
+		// Something was sent, if not where the redirect leads.
+		a.NotBefore, a.Holder = a.At.Add(r.wait), policy.HintRedirect
 	}
-	o := Outcome{ID: f.id, Token: s.Token, Now: f.cache.now(), Next: next.Next, Memo: memo}
-	if body != nil {
-		o.Body = &Body{Version: next.Version, Coded: body.stored()}
+	d := policy.Decide(rules, s.memo.History, a, a.At, c.chance())
+	s.memo.History = s.memo.History.Decided(d)
+	s.facts.Interval = s.memo.History.Interval
+	s.decide(d)
+	if s.ended {
+		return Ended
 	}
+	s.due = c.elapsed() + d.Next.Sub(a.At)
+	return d.Next.Sub(a.At)
+}
+
+// unsent decides when a poll is tried again of which nothing reached the origin. It
+// is no failure of the feed, and there is nothing to keep apart from but the time that
+// was planned before, where it was a poll by hand.
+func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules policy.Rules) time.Duration {
+	d := policy.Decide(rules, s.memo.History, a, a.At, c.chance())
+	s.decide(d)
+	wait := d.Next.Sub(a.At)
+	s.due = c.elapsed() + wait
+	if c.network.down() {
+		// It is not this host alone: when the network is back all go on soon.
+		wait = offlineRetry + time.Duration(float64(offlineRetry)*c.chance()/2)
+		s.overrule(c, wait, hintOffline)
+	}
+	if rest := planned - c.elapsed(); rest > wait {
+		wait = rest
+		s.due = c.elapsed() + rest
+	}
+	return wait
+}
+
+// commit makes an outcome durable: validators, decision and, where there is a new
+// version, the body that they describe, in one transaction.
+func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outcome) error {
+	var err error
+	o.ID, o.Token = f.id, lease.Token
+	if o.State == "" {
+		o.State, o.Host, o.Hold = next.condition(), lease.Host, lease.Hold
+	}
+	if o.Facts, err = next.encodeFacts(); err != nil {
+		return fmt.Errorf("encoding facts: %w", err)
+	}
+	if o.Memo, err = next.encodeMemo(); err != nil {
+		return err
+	}
+	next.size = s.size + 2*int64(max(0, len(o.Memo)-len(lease.Memo))+max(0, len(o.Facts)-len(lease.Facts)))
 	// The answer is there and paid for: it is kept even while the cache closes.
 	return f.cache.store.Commit(context.WithoutCancel(ctx), o)
 }
 
-// lost deals with an outcome that could not be committed. It is thrown away
-// whole: the reservation stands, and the stored version, its validators and its
-// schedule still belong together. Only where the outcome asks for a longer pause
-// than the reservation, that is kept, for as long as memory lasts.
-func (f *Feed) lost(ctx context.Context, s, settled *state, v verdict, err error) {
+// uncommitted deals with an outcome that could not be committed. It is thrown away whole:
+// the claim stands, and the stored version, its validators and its schedule still
+// belong together. Only where the outcome asks for a longer pause than the claim,
+// that is kept, for as long as memory lasts.
+func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, err error) {
 	if errors.Is(err, ErrFenced) {
-		f.cache.log().Warn("poll's outcome came too late, somebody else has polled the feed since", urlField(f.url))
-		f.reload(ctx)
+		f.cache.log().Warn("outcome of a poll came too late, the feed has been claimed or forgotten since", urlField(f.key))
+		if err := f.reload(context.WithoutCancel(ctx)); err != nil {
+			f.cache.outage.begin(f.cache.log(), err)
+		}
 		return
 	}
 	f.cache.outage.begin(f.cache.log(), err)
 	next := *s
-	next.memo.Last = last{At: v.answer.At, Status: v.answer.Status, Result: ResultFailed, Failure: policy.FailureStore, Error: line(err)}
+	next.facts.At, next.facts.Status = settled.facts.At, v.answer.Status
+	next.facts.Result, next.facts.Failure, next.facts.Error = ResultFailed, failureStore, line(err)
 	// The store may have written what it said it had not: a number is not used again.
 	next.memo.Version.Number = settled.memo.Version.Number
-	next.memo.Decision = held(s.memo.Decision, s.Next, hintStore)
-	if settled.Next.After(s.Next) {
-		next.Next, next.memo.Decision = settled.Next, settled.memo.Decision
-	}
-	v.answer.Failure, v.answer.Err, v.result = policy.FailureStore, err, ResultFailed
-	f.publish(&next, nil)
+	next.overrule(f.cache, max(s.due, settled.due)-f.cache.elapsed(), hintStore)
+	v.answer.Failure, v.answer.Err, v.result = failureStore, err, ResultFailed
+	f.publish(&next)
 	f.report(s, &next, v)
 }
 
@@ -340,47 +480,21 @@ func line(err error) string {
 		return ""
 	}
 	const most = 400 // bytes
-	text := policy.OneLine(err.Error())
+	text := feedurl.OneLine(err.Error())
 	if len(text) > most {
 		text = text[:most] + "..."
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// publish shows a state to readers. The body of a new version goes into memory
-// as a courtesy; which version is current, the state alone says.
-func (f *Feed) publish(next *state, body *encoded) {
-	old := f.state.Swap(next)
-	switch {
-	case old.Version == 0 && next.Version != 0:
-		f.countUnread(-1)
-	case old.Version != 0 && next.Version == 0:
-		f.countUnread(1)
+// sleep waits, and reports whether it did so for the whole time.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	f.cache.finals.claim(f, old, next)
-	if body != nil {
-		f.cache.memory.put(f.key, prepare(f.id, next, body))
-	}
-	f.cache.agenda.put(f, next.Next)
-}
-
-// reload takes over what the store says of the feed.
-func (f *Feed) reload(ctx context.Context) {
-	now := f.cache.now()
-	r, err := f.cache.store.Load(ctx, f.id)
-	if errors.Is(err, ErrNoRecord) {
-		f.publish(&state{memo: memo{Asked: now}}, nil)
-		return
-	}
-	var s *state
-	if err == nil {
-		s, err = decodeRecord(r)
-	}
-	if err != nil {
-		f.cache.log().Error("feed's record cannot be read", urlField(f.url), errField(err))
-		f.postpone(f.state.Load(), now.Add(storeRetry), hintStore)
-		return
-	}
-	s.Next = anchored(s.Next, now)
-	f.publish(s, nil)
 }

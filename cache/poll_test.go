@@ -366,11 +366,18 @@ func (s *failing) refusals() (reserve, commit error) {
 	return s.reserve, s.commit
 }
 
-func (s *failing) Reserve(ctx context.Context, claims []cache.Claim) ([]cache.Grant, error) {
+func (s *failing) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
 	if err, _ := s.refusals(); err != nil {
 		return nil, err
 	}
-	return s.Store.Reserve(ctx, claims)
+	return s.Store.Claim(ctx, claims)
+}
+
+func (s *failing) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+	if err, _ := s.refusals(); err != nil {
+		return nil, 0, err
+	}
+	return s.Store.ClaimDue(ctx, q)
 }
 
 func (s *failing) Commit(ctx context.Context, o cache.Outcome) error {
@@ -442,7 +449,7 @@ func TestStandingOfValidators(t *testing.T) {
 		first := g.get(feedURL).Header()
 		time.Sleep(25 * time.Hour)
 		second := g.get(feedURL).Header()
-		f, err := g.Feed(feedURL)
+		f, err := g.Feed(t.Context(), feedURL)
 		if err != nil {
 			t.Fatal(err)
 		}

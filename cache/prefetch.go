@@ -9,70 +9,136 @@ import (
 )
 
 const (
-	// prefetchGap is the least time between the starts of two prefetching polls,
-	// whatever their hosts: a thousand feeds that are due after a restart are
-	// spread over two minutes, and no resolver or uplink sees a burst.
-	prefetchGap = 125 * time.Millisecond
-	// prefetchers is how many of them may be under way at once.
-	prefetchers = 32
-	// drowse is how often the agenda is looked at when nothing is on it.
-	drowse = time.Hour
+	// prefetchTick is how often due feeds are claimed while there are any.
+	prefetchTick = 125 * time.Millisecond
+	// backlog is in what time feeds that are overdue are worked off, as far as the
+	// bound of polls in flight allows: after a restart no resolver or uplink sees a burst.
+	backlog = 2 * time.Minute
+	// minRate is the least rate of it, in polls a second.
+	minRate = 8
+	// probeEvery is how often one feed is tried while no host can be reached.
+	probeEvery = 15 * time.Second
 )
 
-// prefetch polls due feeds in the background, where that is switched on, until
-// the cache is closed.
+// prefetch polls due feeds in the background.
 func (c *Cache) prefetch(ctx context.Context) {
-	slots := make(chan struct{}, prefetchers)
 	for ctx.Err() == nil {
+		c.recordConfigured(ctx)
 		if !c.settings.Load().Prefetch {
-			c.agenda.wait(ctx, drowse)
+			c.doze(ctx, sweepEvery)
 			continue
 		}
-		f, at, some := c.agenda.take(c.now())
-		switch {
-		case !some:
-			c.agenda.wait(ctx, drowse)
-			continue
-		case f == nil:
-			c.agenda.wait(ctx, at.Sub(c.now()))
-			continue
-		case f.idle(c.now()):
-			continue // it goes back on the agenda when somebody asks for it
+		wait, more := c.claimDue(ctx)
+		if more {
+			sleep(ctx, max(wait, prefetchTick))
+		} else {
+			c.doze(ctx, min(max(wait, prefetchTick), sweepEvery))
 		}
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
+	}
+}
+
+// claimDue claims feeds that are due and starts their polls. It returns when to look
+// again, and whether that holds even if something changes before.
+func (c *Cache) claimDue(ctx context.Context) (wait time.Duration, more bool) {
+	limit := min(c.batch(ctx), c.gate.free())
+	if limit == 0 {
+		return prefetchTick, true
+	}
+	if c.network.down() {
+		limit, wait, more = 1, probeEvery, true
+	}
+	leases, next, err := c.store.ClaimDue(ctx, DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter})
+	if err != nil {
+		if ctx.Err() == nil {
+			c.outage.begin(c.log(), err)
+		}
+		return storeRetry, true
+	}
+	c.outage.end(c.log())
+	for i := range leases {
+		c.pollLease(&leases[i])
+	}
+	switch {
+	case more:
+		return wait, true
+	case len(leases) == limit:
+		return prefetchTick, true
+	}
+	return next, false
+}
+
+// batch is how many polls may start with a tick.
+func (c *Cache) batch(ctx context.Context) int {
+	rate := minRate
+	if totals, err := c.store.Totals(ctx); err == nil {
+		rate = max(rate, int(totals.Overdue/int64(backlog/time.Second)))
+	}
+	return max(1, rate*int(prefetchTick/time.Millisecond)/1000)
+}
+
+// pollLease makes the poll of a feed that has been claimed.
+func (c *Cache) pollLease(lease *Lease) {
+	f := c.table.known(lease.URL)
+	if f == nil {
+		f = newFeed(c, lease.URL, &state{due: c.elapsed()})
+		f.claimed(lease)
+		f = c.admit(f)
+	}
+	if p, joined := f.start(errand{lease: lease}); p == nil || joined {
+		// The cache is closing, or a reader's poll waits for its slot just now: the
+		// claim stands for nothing. It lapses, and the other poll is denied until then.
+		c.giveBack(lease)
+	}
+}
+
+// giveBack returns a claim of which no use is made.
+func (c *Cache) giveBack(lease *Lease) {
+	s := stateOf(lease.Record, c.elapsed())
+	o := Outcome{
+		ID: lease.ID, Token: lease.Token, In: time.Second, Hold: lease.Hold, Returned: true, State: s.condition(), Host: lease.Host,
+	}
+	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
+		c.log().Warn("claim could not be returned", urlField(lease.URL), errField(err))
+	}
+}
+
+// recordConfigured makes records of configured feeds that have none yet, so that they
+// are due.
+func (c *Cache) recordConfigured(ctx context.Context) {
+	s := c.settings.Load()
+	if s.recorded.Load() {
+		return
+	}
+	var missing []Saved
+	for _, key := range s.Feeds {
+		if shielded(key) {
+			continue
+		}
+		records, err := c.store.Lookup(ctx, []ID{idOf(key)})
+		if err != nil {
 			return
 		}
-		fl, _ := f.board(false)
-		if fl == nil { // it has been forgotten, or the cache is closing
-			<-slots
-			continue
+		if len(records) == 0 {
+			hold := (&state{}).hold(s.Rules(key))
+			missing = append(missing, Saved{New: true, Record: Record{
+				ID: idOf(key), URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
+				State: StateCold, Configured: true, Host: c.origin.Host(key),
+			}})
 		}
-		c.background(func() {
-			<-fl.done
-			<-slots
-		})
-		c.pauseFor(ctx, prefetchGap)
 	}
+	if len(missing) > 0 && c.store.Restore(ctx, missing) != nil {
+		return
+	}
+	s.recorded.Store(true)
 }
 
-// idle reports whether nobody has asked for the feed for so long that it is not
-// prefetched any more. For one that has never had a version a day is enough, unless
-// it is configured: its URL may be no more than a mistake.
-func (f *Feed) idle(now time.Time) bool {
-	after := f.cache.settings.Load().IdleAfter
-	if f.state.Load().Version == 0 && !f.pinned() {
-		after = min(after, 24*time.Hour)
-	}
-	return now.Unix()-f.asked.Load() > int64(after/time.Second)
-}
-
-func (c *Cache) pauseFor(ctx context.Context, d time.Duration) {
+// doze waits until something has changed, but not for longer than d.
+func (c *Cache) doze(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
+	case <-c.changed:
 	case <-ctx.Done():
 	}
 }

@@ -99,12 +99,13 @@ func TestCoolDownOutlivesARestart(t *testing.T) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
 			a := failed(429, policy.FailureRateLimited)
 			a.NotBefore, a.Holder = time.Now().Add(3*time.Hour), "host-cooldown"
+			a.Pauses = []policy.Pause{{Scope: "host origin.test", For: 3 * time.Hour, Why: "host-cooldown"}}
 			return a
 		}).open()
 		defer func() { g.close() }()
 		g.get(feedURL)
 		g.restart()
-		if len(g.origin.holding) != 1 || g.origin.holding[0] != feedURL+" host-cooldown" {
+		if len(g.origin.holding) != 1 || g.origin.holding[0] != "host origin.test host-cooldown" {
 			t.Errorf("the origin was told %q after the restart", g.origin.holding)
 		}
 	})
@@ -128,12 +129,12 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 		g.get(feedURL)
 		g.get("https://pinned.test/")
 		time.Sleep(30 * time.Hour)
-		if got := g.Accounts(); len(got) != 2 {
+		if got := g.accounts(); len(got) != 2 {
 			t.Errorf("%d feeds are known, want the good one and the pinned one", len(got))
 		}
 		time.Sleep(5 * 24 * time.Hour)
 		g.restart()
-		if got := g.Accounts(); len(got) != 1 {
+		if got := g.accounts(); len(got) != 1 {
 			t.Errorf("%d feeds are known, want the pinned one", len(got))
 		}
 	})
@@ -163,8 +164,8 @@ func TestPrefetchGivesUpWhatNobodyAsksForAgain(t *testing.T) {
 		if polls[configured] < 20 {
 			t.Errorf("%d polls of a configured feed that will come", polls[configured])
 		}
-		if g.Knows(feedURL) || !g.Knows(configured) {
-			t.Errorf("what was asked for once is known: %v, the configured feed: %v", g.Knows(feedURL), g.Knows(configured))
+		if g.knows(feedURL) || !g.knows(configured) {
+			t.Errorf("what was asked for once is known: %v, the configured feed: %v", g.knows(feedURL), g.knows(configured))
 		}
 	})
 }
@@ -178,7 +179,7 @@ func TestLastReaderIsNotInTheFuture(t *testing.T) {
 		g.get(feedURL)
 		skew = 0
 		g.get(feedURL)
-		if account, err := g.Account(feedURL); err != nil || account.LastAsked.After(time.Now()) {
+		if account, err := g.Account(t.Context(), feedURL); err != nil || account.LastAsked.After(time.Now()) {
 			t.Errorf("asked for at %v, %v", account.LastAsked, err)
 		}
 		g.closeWith(store)

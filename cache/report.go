@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -32,63 +33,78 @@ type Poll struct {
 	// Known says that the feed is configured or has had a version before. Of others
 	// nobody knows that they are feeds at all: readers may ask for anything.
 	Known bool
-	// Lent says that the poll of another feed has answered, and nothing was sent.
-	Lent bool
 }
 
 // report tells the log and the observer of a poll: one line each.
 func (f *Feed) report(before, after *state, v verdict) {
 	a, m := v.answer, &after.memo
 	p := Poll{
-		URL: f.url, Result: v.result, Failure: a.Failure, Before: before.memo.Last.Failure,
+		URL: f.key, Result: v.result, Failure: a.Failure, Before: before.facts.Failure,
 		Status: a.Status, Err: a.Err, Wire: a.Wire,
-		Next: after.Next, Winner: m.Decision.Winner, Failures: m.History.Failures,
-		Updated: v.result == ResultNew, Lent: v.lent,
-		Known: before.memo.Version.Number > 0 || f.pinned(),
+		Next: after.next(f.cache), Winner: after.facts.Winner, Failures: m.History.Failures,
+		Updated: v.result == ResultNew,
+		Known:   before.memo.Version.Number > 0 || f.configured(),
 	}
 	p.First = p.Updated && before.memo.Version.Number == 0
-	if after.Version != 0 {
+	if after.version != 0 {
 		p.Entries = m.Version.Entries
 	}
 	if v.good() {
 		p.Recovered = before.memo.History.Failures
 	}
-	if !a.Asked.IsZero() && !v.lent {
+	if !a.Asked.IsZero() {
 		p.Took = a.At.Sub(a.Asked)
 	}
-	if m.Effective != "" && m.Effective != before.memo.Effective {
-		p.Result, p.MovedTo = ResultMoved, m.Effective
+	if m.Alias != "" && m.Alias != before.memo.Alias {
+		p.Result, p.MovedTo = ResultMoved, m.Alias
 	}
 	f.log(p)
 	f.cache.settings.Load().Observe(p)
 }
 
+// next is when the feed is polled next, by the wall clock.
+func (s *state) next(c *Cache) time.Time {
+	if s.ended {
+		return policy.Never
+	}
+	return c.now().Add(s.due - c.elapsed())
+}
+
+// log writes a line for what an operator wants to know: what is new, and where
+// something begins to fail or has recovered. All other polls are for debugging.
 func (f *Feed) log(p Poll) {
+	level := zap.InfoLevel
+	switch failed := p.Result == ResultFailed || p.Result == ResultGone; {
+	case p.Result == ResultUnchanged && p.Recovered == 0, p.Result == ResultUnsent:
+		level = zap.DebugLevel
+	case failed && (p.Failures > 1 || shielded(f.key) && p.Failure != failureStore):
+		// A shield asks to learn what is a feed: its site has many things that are none.
+		level = zap.DebugLevel
+	case failed:
+		level = zap.WarnLevel
+	}
+	entry := f.cache.log().Check(level, "polled")
+	if entry == nil {
+		return
+	}
 	fields := []zap.Field{
 		urlField(p.URL), zap.String("outcome", string(p.Result)), zap.Int("status", p.Status),
-		zap.Time("next_poll", p.Next), zap.String("hint", p.Winner),
+		zap.String("next_poll", p.Next.UTC().Format(time.RFC3339)), zap.String("hint", p.Winner),
 		zap.Duration("took", p.Took), zap.Int64("bytes", p.Wire),
 	}
 	if p.MovedTo != "" {
-		fields = append(fields, zap.String("moved_to", policy.Redact(p.MovedTo)))
+		fields = append(fields, zap.String("moved_to", feedurl.Redact(p.MovedTo)))
 	}
-	failed := p.Result == ResultFailed || p.Result == ResultGone
-	if failed && f.shielded() && p.Failure != policy.FailureStore {
-		// A shield asks to learn what is a feed: its site has many things that are none.
-		f.cache.log().Debug("polled", append(fields, zap.String("failure", string(p.Failure)), errField(p.Err))...)
-		return
-	}
-	if failed {
+	if p.Failure != policy.FailureNone {
 		fields = append(fields, zap.String("failure", string(p.Failure)), zap.Int("failures", p.Failures), errField(p.Err))
-		f.cache.log().Warn("polled", fields...)
-		return
 	}
-	f.cache.log().Info("polled", fields...)
+	if p.Recovered > 0 {
+		fields = append(fields, zap.Int("recovered_after", p.Recovered))
+	}
+	entry.Write(fields...)
 }
 
-func (c *Cache) log() *zap.Logger { return c.settings.Load().Log }
-
-func urlField(u string) zap.Field { return zap.String("feed", policy.Redact(u)) }
+func urlField(u string) zap.Field { return zap.String("feed", feedurl.Redact(u)) }
 
 func errField(err error) zap.Field {
 	if err == nil {

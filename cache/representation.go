@@ -5,149 +5,275 @@ package cache
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
+	"strings"
+
+	"github.com/feedpollard/pollard/httpfield"
 )
 
-// representation is a version in one content coding, ready to be sent: header
-// values are slices that a response's header map can hold as they are.
-type representation struct {
-	coding   string
-	rank     int // of the coding in preference
-	body     []byte
-	etag     []string
-	encoding []string // nil: identity
-	length   []string
-}
+// codings are what versions are sent in, the smallest first.
+var codings = [...]string{codingBrotli, codingGzip, codingIdentity}
 
-// prepared is a version in memory.
-type prepared struct {
-	id      ID
-	version uint64
+// The places of codings.
+const (
+	rankBrotli = iota
+	rankGzip
+	rankIdentity
+)
 
-	// In order of preference: the smallest first, identity last.
-	representations []representation
+// suffixes are what ETags of the codings end in. Caddy's encode handler does not take
+// them for its own: it strips "-gzip", "-zstd" and "-br" from If-None-Match.
+var suffixes = [len(codings)]string{".br", ".gz", ""}
 
-	tag          string // the opaque part that the representations' ETags share
-	originTag    string
-	modified     time.Time
+// encodings are the values of Content-Encoding.
+var encodings = [len(codings)][]string{{codingBrotli}, {codingGzip}, nil}
+
+// versionHeaders are what readers are told of a version, whatever its coding: slices
+// that a response's header map can hold as they are.
+type versionHeaders struct {
+	version *version
+
 	lastModified []string
 	contentType  []string
+	// RFC 9110 section 8.8.3.3: representations in different codings have different
+	// strong validators.
+	etags [len(codings)][]string
 }
 
-// preference is by size: brotli is the smallest, zstd and gzip are alike.
-var preference = [...]struct{ coding, suffix string }{
-	// Suffixes that Caddy's encode handler does not take for its own: it strips
-	// "-gzip", "-zstd" and "-br" from If-None-Match.
-	{codingBrotli, ".br"}, {codingZstd, ".zst"}, {codingGzip, ".gz"}, {codingIdentity, ""},
-}
-
-// prepare makes a state's version ready to be sent.
-func prepare(id ID, s *state, body *encoded) *prepared {
-	v := &s.memo.Version
-	p := &prepared{
-		id: id, version: s.Version, tag: v.Tag, originTag: v.OriginTag, modified: v.LastModified,
+func newVersionHeaders(v *version) *versionHeaders {
+	h := &versionHeaders{
+		version:      v,
 		lastModified: []string{v.LastModified.UTC().Format(http.TimeFormat)},
 		contentType:  []string{v.ContentType},
 	}
-	for rank, pref := range preference {
-		b, ok := body.byCoding[pref.coding]
-		if !ok {
-			continue
+	for rank, suffix := range suffixes {
+		h.etags[rank] = []string{`"` + v.Tag + suffix + `"`}
+	}
+	return h
+}
+
+// representation is a version in one content coding, in memory.
+type representation struct {
+	id      ID
+	version uint64
+	tag     string
+	rank    int
+	body    []byte
+	length  []string
+}
+
+func newRepresentation(id ID, s *state, coding string, body []byte) *representation {
+	r := &representation{id: id, version: s.version, tag: s.memo.Version.Tag, body: body, length: []string{strconv.Itoa(len(body))}}
+	for rank, name := range codings {
+		if name == coding {
+			r.rank = rank
 		}
-		// RFC 9110 section 8.8.3.3: representations in different codings have
-		// different strong validators.
-		r := representation{coding: pref.coding, rank: rank, body: b, etag: []string{`"` + v.Tag + pref.suffix + `"`}, length: []string{strconv.Itoa(len(b))}}
-		if pref.coding != codingIdentity {
-			r.encoding = []string{pref.coding}
+	}
+	return r
+}
+
+// is reports whether it is of a state's version: a number alone may come again after
+// a feed was forgotten.
+func (r *representation) is(id ID, s *state, rank int) bool {
+	return r.version == s.version && r.rank == rank && r.id == id && r.tag == s.memo.Version.Tag
+}
+
+// memoryKey names a representation in memory.
+func memoryKey(id ID, version uint64, rank int) uint64 {
+	return binary.LittleEndian.Uint64(id[:]) + (version*uint64(len(codings))+uint64(rank))*0x9e3779b97f4a7c15
+}
+
+// acceptable reads a request's Accept-Encoding (RFC 9110 section 12.5.3) as a weight
+// for each coding. Where nothing is acceptable, identity is: a reader that refuses
+// everything is served better by a feed than by a 406.
+func acceptable(lines []string) (weights [len(codings)]int) {
+	if len(lines) == 0 {
+		weights[rankIdentity] = 1 // no preference: what every reader can read
+		return weights
+	}
+	httpfield.Weights(lines, codings[:], weights[:])
+	return weights
+}
+
+// preferred is the coding with the highest weight, of several the smallest one.
+func preferred(weights [len(codings)]int, available func(rank int) bool) int {
+	best, weight := rankIdentity, 0
+	for rank, w := range weights {
+		if w > weight && available(rank) {
+			best, weight = rank, w
 		}
-		p.representations = append(p.representations, r)
 	}
-	return p
+	return best
 }
 
-func (p *prepared) identity() []byte { return p.representations[len(p.representations)-1].body }
+// gzipped reports whether the version is stored as gzip.
+func (v *version) gzipped() bool { return v.Coding == codingGzip }
 
-// shows reports whether it is a state's version. The number alone does not say so:
-// a feed that was forgotten and came back counts anew.
-func (p *prepared) shows(s *state) bool {
-	v := &s.memo.Version
-	return p.version == s.Version && p.tag == v.Tag && p.originTag == v.OriginTag && p.modified.Equal(v.LastModified)
+// representation returns the version in the coding that a request prefers, from
+// memory or else from the store. Brotli is made on the first request for it, and
+// sent from the second one on: no reader waits for compression.
+func (f *Feed) representation(ctx context.Context, s *state, lines []string) (*representation, error) {
+	weights, v := acceptable(lines), &s.memo.Version
+	var brotli *representation
+	rank := preferred(weights, func(rank int) bool {
+		switch rank {
+		case rankBrotli:
+			brotli = f.cache.memory.get(f.id, s, rankBrotli)
+			return brotli != nil && brotli.body != nil
+		case rankGzip:
+			return v.gzipped()
+		}
+		return true
+	})
+	if rank == rankBrotli {
+		return brotli, nil
+	}
+	r := f.cache.memory.get(f.id, s, rank)
+	if r == nil {
+		var err error
+		if r, err = f.cache.read(ctx, f, s, rank); err != nil {
+			return nil, err
+		}
+	}
+	if weights[rankBrotli] >= weights[rank] && brotli == nil && v.gzipped() {
+		f.cache.makeBrotli(f, s)
+	}
+	return r, nil
 }
 
-// cost is what the version takes of the memory's budget, in bytes.
-func (p *prepared) cost() int64 {
-	cost := int64(overhead)
-	for i := range p.representations {
-		cost += int64(len(p.representations[i].body))
+// errOtherVersion says that the store has a newer version than the state.
+var errOtherVersion = errors.New("the store has another version")
+
+// read gets a representation from the store, once for all who want it at one time.
+func (c *Cache) read(ctx context.Context, f *Feed, s *state, rank int) (*representation, error) {
+	key := strconv.FormatUint(memoryKey(f.id, s.version, rank), 36)
+	done := c.reads.DoChan(key, func() (any, error) {
+		if r := c.memory.get(f.id, s, rank); r != nil {
+			return r, nil // it has just come
+		}
+		b, err := c.store.Body(c.life, f.id, s.version)
+		switch {
+		case err != nil:
+			return nil, err
+		case b.Version != s.version:
+			return nil, errOtherVersion
+		case b.Coding != s.memo.Version.Coding:
+			return nil, fmt.Errorf("%w: it is stored as %s, and described as %s", ErrNoBody, b.Coding, s.memo.Version.Coding)
+		}
+		data := b.Data
+		if codings[rank] != b.Coding {
+			if data, err = c.coders.identity(c.life, &coded{b.Coding, b.Data}, s.memo.Version.Length); err != nil {
+				return nil, err
+			}
+		}
+		r := newRepresentation(f.id, s, codings[rank], data)
+		c.memory.put(r)
+		return r, nil
+	})
+	select {
+	case got := <-done:
+		r, _ := got.Val.(*representation)
+		return r, got.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return cost
 }
 
-// content is the state's version, from memory or else from the store; nil where
-// there is none.
-func (f *Feed) content(ctx context.Context, s *state) *prepared {
-	if s.Version == 0 {
-		return nil
+// makeBrotli encodes a version as Brotli in the background, into memory. Where that
+// is no smaller than gzip, what goes into memory has no body.
+func (c *Cache) makeBrotli(f *Feed, s *state) {
+	gz := c.memory.get(f.id, s, rankGzip)
+	if gz == nil {
+		return // it is not asked for often enough
 	}
-	if p := f.cache.memory.get(f.key, f.id, s); p != nil {
-		return p
-	}
-	return f.read(ctx, s)
-}
-
-// read gets the version from the store.
-func (f *Feed) read(ctx context.Context, s *state) *prepared {
-	of := s
-	b, err := f.cache.store.Body(context.WithoutCancel(ctx), f.id)
-	if err == nil && b.Version != s.Version {
-		// A newer version has just been committed. Its state is about to be
-		// published; until then its record describes it.
-		of, err = f.committed(ctx, b.Version)
-	}
-	var body *encoded
-	if err == nil {
-		body, err = restore(b.Coded, of.memo.Version.Size)
-	}
-	if err != nil {
-		f.bodyLost(s, err)
-		return nil
-	}
-	p := prepare(f.id, of, body)
-	f.cache.memory.put(f.key, p)
-	return p
-}
-
-// committed is the state that the store has, if it is of this version.
-func (f *Feed) committed(ctx context.Context, version uint64) (*state, error) {
-	r, err := f.cache.store.Load(context.WithoutCancel(ctx), f.id)
-	if err != nil {
-		return nil, err
-	}
-	if r.Version != version {
-		return nil, fmt.Errorf("body of version %d beside a record of version %d: %w", version, r.Version, ErrNoBody)
-	}
-	return decodeRecord(r)
-}
-
-// bodyLost drops the version of a feed whose body cannot be read any more. With
-// it go the validators: a 304 would confirm bytes that nobody has.
-func (f *Feed) bodyLost(s *state, err error) {
-	if !errors.Is(err, ErrNoBody) {
-		// The store is out of order, the body perhaps is not.
-		f.cache.log().Error("stored body cannot be read", urlField(f.url), errField(err))
+	key := memoryKey(f.id, s.version, rankBrotli)
+	if _, making := c.making.LoadOrStore(key, struct{}{}); making {
 		return
 	}
-	next := *s
-	next.Version = 0
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	// Who has the flight publishes a state of its own; the next reader finds out then.
-	if f.flight == nil && !f.forgotten.Load() && f.state.CompareAndSwap(s, &next) {
-		f.countUnread(1)
-		f.cache.log().Error("stored body is lost, the next poll fetches it anew", urlField(f.url), errField(err))
+	if !c.background(func() {
+		defer c.making.Delete(key)
+		identity, err := c.coders.identity(c.open, &coded{codingGzip, gz.body}, s.memo.Version.Length)
+		if err != nil {
+			return
+		}
+		b, err := c.coders.compress(c.open, identity)
+		if err != nil {
+			return
+		}
+		if len(b) >= len(gz.body) {
+			b = nil
+		}
+		c.memory.put(newRepresentation(f.id, s, codingBrotli, b))
+	}) {
+		c.making.Delete(key)
 	}
+}
+
+// notModified evaluates a request's conditions (RFC 9110 section 13.2.2) on a
+// version: where there is an If-None-Match, If-Modified-Since does not count.
+func (v *version) notModified(h http.Header) bool {
+	tags, dates := h["If-None-Match"], h["If-Modified-Since"]
+	if len(tags) == 0 && len(dates) == 0 {
+		return false
+	}
+	return httpfield.NotModified(tags, dates, v.named, v.unmodified)
+}
+
+// unmodified reports whether the version is not newer than a date.
+func (v *version) unmodified(date string) bool {
+	// RFC 9110 section 13.1.3: a field that is no valid date is ignored.
+	since, err := http.ParseTime(date)
+	return err == nil && !v.LastModified.After(since)
+}
+
+// named reports whether an entity tag names the version, by weak comparison. Tags
+// of every coding name it, as a reader may have changed its mind about coding, and
+// so does the origin's own.
+func (v *version) named(tag httpfield.Tag) bool {
+	if strings.HasPrefix(tag.Opaque, v.Tag) {
+		switch tag.Opaque[len(v.Tag):] {
+		// Ours, and what proxies on the way are known to make of them.
+		case "", ".gz", ".zst", ".br", "-gzip", ".gz-gzip", "-br", "-zstd", "--gzip", ";gzip":
+			return true
+		}
+	}
+	return v.OriginTag != "" && tag.Equal(httpfield.ParseTag(v.OriginTag))
+}
+
+// Standing is how the validators of a request compare with a feed's versions.
+type Standing int
+
+// What a request's validators can be.
+const (
+	Unconditional Standing = iota // there are none
+	Current                       // of the present version: the answer is a 304
+	Earlier                       // of a version before
+	Unknown                       // of nothing that readers have been given: invented, damaged, or long past
+)
+
+// Standing compares a request's validators with the feed's versions, for whoever
+// wants to judge its reader. It polls nothing.
+func (f *Feed) Standing(h http.Header) Standing {
+	tags, dates := h["If-None-Match"], h["If-Modified-Since"]
+	if len(tags) == 0 && len(dates) == 0 {
+		return Unconditional
+	}
+	m := &f.state.Load().memo
+	if m.Version.Tag != "" && m.Version.notModified(h) {
+		return Current
+	}
+	for i := range m.Past {
+		before := version{Tag: m.Past[i].Tag}
+		switch {
+		case len(tags) > 0 && httpfield.HasTag(tags, before.named):
+			return Earlier
+		case len(tags) == 0 && dates[0] == m.Past[i].LastModified.Format(http.TimeFormat):
+			return Earlier
+		}
+	}
+	return Unknown
 }

@@ -46,7 +46,7 @@ func TestGoneFeedStaysGoneAfterARestart(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		g.get(feedURL)
 		for range 2 {
-			account, err := g.Account(feedURL)
+			account, err := g.Account(t.Context(), feedURL)
 			if err != nil || account.State != "gone" || !account.NextPoll.IsZero() {
 				t.Errorf("it is %s and its next poll %v (%v)", account.State, account.NextPoll, err)
 			}
@@ -98,7 +98,7 @@ func TestPostponementKeepsTheRawHint(t *testing.T) {
 		g.get(feedURL)
 		time.Sleep(3*time.Hour + time.Minute)
 		g.get(feedURL)
-		account, err := g.Account(feedURL)
+		account, err := g.Account(t.Context(), feedURL)
 		if err != nil || account.Winner != policy.HintSkipHours || account.NextPoll.Hour() != 15 {
 			t.Fatalf("it waits until %v for %s, %v", account.NextPoll, account.Winner, err)
 		}

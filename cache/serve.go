@@ -5,63 +5,20 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 )
 
-// coldPatience is how long a reader waits for the first poll of a feed. Longer
-// than a poll takes with the default timeout; what takes longer still is told to
-// come back.
-const coldPatience = time.Minute
-
-// Serve answers a GET or HEAD with the feed. On a hit it takes no lock, reads no
-// store, parses no document and compresses nothing. Where the next poll is due,
-// the reader waits for it a short while, then gets the last good version.
-//
-// It fails with an [Unavailable], and has written nothing, where there is no
-// version to serve.
-func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.ServeAfter(Waited{}, w, r)
-}
-
-// Waited is what a reader has waited for before it is served; the zero value:
-// for nothing.
-type Waited struct{ how served }
-
-// ServeAfter is as [Feed.Serve], for a reader who has waited in [Feed.Await].
-func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	now := f.cache.now()
-	f.touch(now)
-	if f.forgotten.Load() {
-		return f.successor(waited, w, r)
-	}
-	s, how := f.state.Load(), waited.how
-	if s.due(now) {
-		s, how = f.refreshed(r.Context(), s, now)
-		now = f.cache.now()
-	}
-	p := f.content(r.Context(), s)
-	if p == nil {
-		if p, s, how = f.first(r.Context(), s, how); p == nil {
-			if f.forgotten.Load() { // while this reader was waiting
-				return f.successor(waited, w, r)
-			}
-			return Sent{}, f.unavailable(s, f.cache.now())
-		}
-		now = f.cache.now()
-	}
-	return f.write(w, r, p, s, how, now), nil
-}
-
-// successor serves a reader who holds a feed that was forgotten in the meantime by
-// the feed that is known under its URL now.
-func (f *Feed) successor(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	now, err := f.cache.Feed(f.url)
-	if err != nil {
-		return Sent{}, err
-	}
-	return now.ServeAfter(waited, w, r)
-}
+const (
+	// patience is how long a reader waits for a poll that is under way, counted
+	// from its start, before it gets the last good version.
+	patience = 3 * time.Second
+	// queuePatience is how long a reader of a feed without a version waits for its
+	// host's slot, and coldPatience for all of the poll.
+	queuePatience = 15 * time.Second
+	coldPatience  = time.Minute
+)
 
 // Sent is what a reader was sent.
 type Sent struct {
@@ -70,86 +27,172 @@ type Sent struct {
 	Forward string // the poll that the reader has waited for: stale or miss, as in Cache-Status; empty: a hit
 }
 
-// touch remembers that a reader has asked. It wakes the prefetching of a feed
-// that had gone to sleep.
-func (f *Feed) touch(now time.Time) {
-	// To the minute: one shared write per minute, not per request. A clock that has
-	// been set back is taken as it is, or nobody would seem to ask for years.
-	if t := now.Unix(); t-f.asked.Load() >= 60 || t < f.asked.Load() {
-		idle := f.idle(now)
-		f.asked.Store(t)
-		if idle {
-			f.cache.agenda.put(f, f.state.Load().Next)
-		}
-	}
+// Serve answers a GET or HEAD with the feed. A poll that is due is made first; where
+// it takes longer than a moment, the reader gets the last good version. Where there
+// is none it fails with an [Unavailable], and nothing has been written.
+func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
+	return f.ServeAfter(Waited{}, w, r)
 }
 
-// refreshed waits for the poll that is due, for a short while.
-func (f *Feed) refreshed(ctx context.Context, s *state, now time.Time) (*state, served) {
-	fl, joined := f.board(false)
-	if fl == nil {
+// Waited is a poll that a reader has waited for already.
+type Waited struct{ how served }
+
+// Await waits for the first poll of a feed, where that is due, and reports whether
+// there is a version then: for whoever has to know before it can be served.
+func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
+	s, now := f.state.Load(), f.cache.elapsed()
+	if s.version == 0 && (s.dueAt(now) || f.underWay() != nil) {
+		s, waited.how = f.refreshed(ctx, s, now)
+	}
+	return waited, s.version != 0
+}
+
+// ServeAfter is [Feed.Serve] for a reader who has waited.
+func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
+	now := f.cache.elapsed()
+	f.touch(now)
+	s, how := f.state.Load(), waited.how
+	if s.dueAt(now) || s.version == 0 && f.underWay() != nil {
+		s, how = f.refreshed(r.Context(), s, now)
+	}
+	if s.version == 0 || s.facts.Elsewhere != "" && s.memo.Alias == "" && !f.configured() {
+		return Sent{}, f.unavailable(s)
+	}
+	if s.memo.Version.notModified(r.Header) {
+		f.writeNotModified(w, r, s, how)
+		return Sent{Status: http.StatusNotModified, Forward: how.forward}, nil
+	}
+	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"])
+	if err != nil {
+		if s, rep, err = f.retrieved(r, s, err); err != nil {
+			return Sent{}, err
+		}
+	}
+	n := f.write(w, r, s, rep, how)
+	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.forward}, nil
+}
+
+// refreshed waits for the poll that is due, within bounds.
+func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*state, served) {
+	p, joined := f.start(f.errandFor(s))
+	if p == nil {
 		return s, served{}
 	}
-	d := patience
-	if s.Version == 0 {
-		d = coldPatience
+	var done bool
+	if s.version != 0 {
+		done = p.wait(ctx, patience, now)
+	} else {
+		done = await(ctx, p.sent, queuePatience) && p.wait(ctx, coldPatience, now)
 	}
-	done := fl.wait(ctx, d, now)
-	return f.state.Load(), forwarded(s, f.state.Load(), joined, done)
+	after := f.state.Load()
+	return after, forwarded(s, after, joined, done)
 }
 
-// Await waits for the very first poll of a feed, and reports whether there is a
-// version then. A later one of a feed without a version it starts only: what has
-// once turned out to be no feed keeps nobody waiting.
-func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
-	now := f.cache.now()
-	switch s := f.state.Load(); {
-	case s.Version != 0 || !s.due(now):
-	case s.memo.Last.At.IsZero():
-		_, waited.how = f.refreshed(ctx, s, now)
-	default:
-		f.board(false)
+// errandFor is the poll that a reader causes. One whose version was lost need not
+// wait for the time that was planned, but only for the floor.
+func (f *Feed) errandFor(s *state) errand {
+	e := errand{urgent: s.version == 0}
+	if s.version == 0 && f.lost.Load() != 0 {
+		e.floor = f.rules().MinInterval
 	}
-	return waited, f.state.Load().Version != 0
+	return e
 }
 
-// first waits for the first poll of a cold feed that is under way, though it is
-// not due any more as somebody has just reserved it.
-func (f *Feed) first(ctx context.Context, s *state, how served) (*prepared, *state, served) {
-	fl := f.underWay()
-	if fl == nil {
-		now := f.state.Load()
-		if now == s {
-			return nil, s, how
+// retrieved gets the representation of a version that could not be read the first
+// time: the store may have a newer one by now.
+func (f *Feed) retrieved(r *http.Request, s *state, cause error) (*state, *representation, error) {
+	ctx := r.Context()
+	if errors.Is(cause, errOtherVersion) || errors.Is(cause, ErrNoBody) {
+		if err := f.reload(ctx); err != nil {
+			return nil, nil, f.unreadable(err)
 		}
-		return f.content(ctx, now), now, how // it has just landed
+		if next := f.state.Load(); next.version != 0 {
+			rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
+			if err == nil {
+				return next, rep, nil
+			}
+			s, cause = next, err
+		}
 	}
-	done := fl.wait(ctx, coldPatience, f.cache.now())
-	now := f.state.Load()
-	return f.content(ctx, now), now, forwarded(s, now, true, done)
+	if !errors.Is(cause, ErrNoBody) {
+		return nil, nil, f.unreadable(cause)
+	}
+	f.bodyLost(s, cause)
+	next, now := f.state.Load(), f.cache.elapsed()
+	if next.dueAt(now) {
+		next, _ = f.refreshed(ctx, next, now)
+	}
+	if next.version == 0 {
+		return nil, nil, f.unavailable(next)
+	}
+	rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
+	if err != nil {
+		return nil, nil, f.unreadable(err)
+	}
+	return next, rep, nil
 }
 
-// write sends the version as the request's conditions and codings want it.
-func (f *Feed) write(w http.ResponseWriter, r *http.Request, p *prepared, s *state, how served, now time.Time) Sent {
-	rep := p.negotiate(r.Header)
-	h := w.Header()
-	f.headers(h, p, s, how, now)
-	h["Etag"] = rep.etag
-	if p.notModified(r.Header) {
-		// RFC 9110 section 15.4.5: the header fields of the 200, apart from those that
-		// describe a body which is not there.
-		w.WriteHeader(http.StatusNotModified)
-		return Sent{Status: http.StatusNotModified, Forward: how.forward}
+// unreadable is what a reader is told where the store, and perhaps not the body, is
+// out of order.
+func (f *Feed) unreadable(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
 	}
-	if rep.encoding != nil {
-		h["Content-Encoding"] = rep.encoding
+	f.cache.log().Error("stored version cannot be read", urlField(f.key), errField(err))
+	return &Unavailable{Status: http.StatusServiceUnavailable, Failure: failureStore, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
+}
+
+// bodyLost drops the version of a feed whose body cannot be read any more.
+func (f *Feed) bodyLost(s *state, err error) {
+	next := *s
+	f.lose(&next)
+	f.lost.Store(s.version)
+	if f.state.CompareAndSwap(s, &next) {
+		f.cache.log().Error("stored body is lost, the next poll fetches it anew", urlField(f.key), errField(err))
+	}
+}
+
+// writeNotModified answers that what the reader has is still good. RFC 9110 section
+// 15.4.5: with the header fields of the 200, apart from those that describe a body
+// which is not there.
+func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how served) {
+	h := w.Header()
+	f.headers(h, s, how)
+	h["Etag"] = s.headers.etags[f.rankOf(s, r.Header)]
+	w.WriteHeader(http.StatusNotModified)
+}
+
+// rankOf is the coding that a 200 would have. Whether a version has been encoded as
+// Brotli is known in memory alone: a reader who names that representation gets its
+// tag back.
+func (f *Feed) rankOf(s *state, h http.Header) int {
+	weights := acceptable(h["Accept-Encoding"])
+	return preferred(weights, func(rank int) bool {
+		switch rank {
+		case rankBrotli:
+			tags := h["If-None-Match"]
+			return len(tags) == 1 && tags[0] == s.headers.etags[rankBrotli][0]
+		case rankGzip:
+			return s.memo.Version.gzipped()
+		}
+		return true
+	})
+}
+
+// write sends a representation; it returns the number of bytes.
+func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how served) int64 {
+	h := w.Header()
+	f.headers(h, s, how)
+	f.describe(h, s)
+	h["Etag"] = s.headers.etags[rep.rank]
+	if encoding := encodings[rep.rank]; encoding != nil {
+		h["Content-Encoding"] = encoding
 	}
 	h["Content-Length"] = rep.length
 	w.WriteHeader(http.StatusOK)
-	sent := Sent{Status: http.StatusOK, Forward: how.forward}
-	if r.Method != http.MethodHead {
-		n, _ := w.Write(rep.body) // the reader may have left; nobody is there to be told
-		sent.Bytes = int64(n)
+	if r.Method == http.MethodHead {
+		return 0
 	}
-	return sent
+	n, _ := w.Write(rep.body) // the reader may have left; nobody is there to be told
+	return int64(n)
 }

@@ -25,12 +25,12 @@ func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 
 func BenchmarkHit(b *testing.B) {
 	origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(150, ""), "ETag", `"v"`) }}
-	c, err := cache.New(cache.Options{Store: new(volatile.Store), Origin: origin})
+	c, err := cache.New(cache.Options{Store: volatile.New(nil), Origin: origin})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	f, err := c.Feed(feedURL)
+	f, err := c.Feed(b.Context(), feedURL)
 	if err != nil {
 		b.Fatal(err)
 	}

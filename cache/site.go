@@ -12,19 +12,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// A Site is an origin that this process itself serves, as it is shown by the
-// request that causes a poll.
-type Site interface {
-	Origin
-	// Rules are the operator's rules for the site's feeds.
-	Rules() policy.Rules
-}
-
-// From says where the feed's next poll goes, which is asked for by a key that is
-// no URL: a prefix such as "shield:" makes sure of that. The latest word counts,
-// and it holds for one poll.
-func (f *Feed) From(site Site) { f.site.Store(&site) }
-
 // learnHeader takes over what an answer says besides the feed, also where the feed
 // is the same: from a 200 everything, from a 304 what it has (RFC 9111 section 3.2).
 func (v *version) learnHeader(a policy.Answer) {

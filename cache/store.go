@@ -6,108 +6,291 @@ package cache
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
+
+	"github.com/feedpollard/pollard/policy"
 )
 
-// ID names a feed in the store: the first half of the SHA-256 of its canonical URL.
+// ID names a feed in the store: the first half of the SHA-256 of its key, which is
+// its canonical URL or, behind a shield, what [github.com/feedpollard/pollard/caddymodule]
+// makes of it.
 type ID [16]byte
+
+// Token names one grant. A store never gives the same token twice, not even after
+// a feed was forgotten and has come back.
+type Token uint64
+
+// Cursor is a place in a store's log of changes; the empty one is its present end.
+type Cursor string
+
+// Ended is the time to the next poll of a feed that is not polled automatically any more.
+const Ended = time.Duration(math.MaxInt64)
 
 // Errors of a [Store] that the engine decides on.
 var (
-	// ErrNoRecord says that the store does not know the feed.
+	// ErrNoRecord reports that the store does not know the feed.
 	ErrNoRecord = errors.New("store: no record of this feed")
-	// ErrNoBody says that the body is missing or damaged: the next poll must be
-	// unconditional, or a 304 would leave the feed without a body for ever.
+	// ErrNoBody reports that a body is missing or damaged: the next poll must be
+	// unconditional, or a 304 would leave the feed without a body for ever. Any other
+	// error of [Store.Body] may pass.
 	ErrNoBody = errors.New("store: body is missing or damaged")
-	// ErrFenced says that a commit came too late: somebody has reserved the feed
-	// since. Nothing was written.
-	ErrFenced = errors.New("store: a newer reservation exists")
-	// ErrLocked says that another process holds the store.
+	// ErrFenced reports that a commit came too late: the feed has been claimed anew,
+	// or forgotten, since. Nothing was written.
+	ErrFenced = errors.New("store: the lease is not valid any more")
+	// ErrLocked reports that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
 )
 
-// A Store is the durable record of feeds. Its methods may be called concurrently.
+// A Store is the durable record of feeds and of the hosts that they come from. It
+// owns the schedule: what is due is decided by the store's clock, and only
+// durations cross this interface, always counted from the moment at which the store
+// answers. Its methods may be called concurrently, by several nodes where the store
+// is shared.
 //
-// A record is never torn: Reserve and Commit are one transaction each, durable
-// when they return. Bodies are bound to the record by their version number.
+// A grant is durable when Claim, ClaimDue or Hop returns: whatever crashes, nobody
+// else is granted the feed before its Hold has passed.
 type Store interface {
-	// Reserve claims the next poll of each feed by compare-and-set on the token.
-	// When it has granted a claim, no other claim with that token is granted,
-	// whatever crashes. The grants are in the order of the claims; of several claims
-	// of one feed in a call only the first can be granted. An error means that
-	// nothing was granted: no poll may be made.
-	Reserve(ctx context.Context, claims []Claim) ([]Grant, error)
+	// Claim asks for the right to poll named feeds. The leases are in the order of the
+	// claims; each brings the record as it stands after the call, whether it was
+	// granted or not. A feed that is not known gets a record, which is due at once,
+	// also where a redirect has just been followed to its URL: whoever redirects to a
+	// feed decides nothing about it.
+	// An error means that nothing was granted: no poll may be made.
+	Claim(ctx context.Context, claims []Claim) ([]Lease, error)
 
-	// Commit stores the outcome of a reserved poll: schedule, memo and, where there
-	// is a new one, the body, in one atomic step. It fails with [ErrFenced] where
-	// the token is no longer the record's, and where there is no record any more.
+	// ClaimDue grants up to q.Limit feeds that are due, the longest overdue first, at
+	// most one of a host and none of a host that has to be left alone. Feeds that
+	// nobody has asked for in q.Idle are left out, whether configured or not; so are
+	// those without a version, unless they are configured. wait is when to ask again,
+	// where fewer than q.Limit were granted.
+	ClaimDue(ctx context.Context, q DueQuery) (leases []Lease, wait time.Duration, err error)
+
+	// Hop asks for the right to follow a redirect of a claimed poll to another URL.
+	Hop(ctx context.Context, hop Hop) (Passage, error)
+
+	// Commit stores the outcome of a claimed poll in one atomic step: schedule, facts,
+	// memo, body and pauses. It fails with [ErrFenced] where the token is not the
+	// record's any more. It is durable when it returns only if it brings a body or a
+	// pause: of any other outcome a crash may lose the last second, as its claim
+	// already keeps the feed from being polled too early.
 	Commit(ctx context.Context, o Outcome) error
 
-	// Load reads one record, or fails with [ErrNoRecord].
-	Load(ctx context.Context, id ID) (Record, error)
+	// Lookup reads the records of feeds. Those that are not known are left out.
+	Lookup(ctx context.Context, ids []ID) ([]Record, error)
 
-	// Body reads the body that the record names, or fails with [ErrNoBody].
-	Body(ctx context.Context, id ID) (Body, error)
+	// Body reads the body of a version, or fails with [ErrNoBody]. Where another version
+	// has followed, that one may come instead.
+	Body(ctx context.Context, id ID, version uint64) (Body, error)
 
-	// Scan visits every record in no particular order, until visit returns an error,
-	// which Scan then returns. visit must not call the store.
-	Scan(ctx context.Context, visit func(Record) error) error
+	// Records reads up to limit records in the order of their IDs, from the first
+	// behind after. Fewer than limit means that there are no more.
+	Records(ctx context.Context, after ID, limit int) ([]Record, error)
 
-	// Forget removes records and bodies. Unknown IDs are no error. The tokens of a
-	// feed that comes back begin anew.
-	Forget(ctx context.Context, ids []ID) error
+	// Touch notes how long ago readers asked for feeds last. The latest of all nodes
+	// counts. IDs that are not known are no error.
+	Touch(ctx context.Context, asked map[ID]time.Duration) error
 
-	// Latest is the latest wall time that any Reserve or Commit has written, zero in
-	// a new store: a clock that is behind it has been set back.
-	Latest(ctx context.Context) (time.Time, error)
+	// Forget removes the record and body of one feed. It fails with [ErrNoRecord]
+	// where there is none. A poll under way is fenced off.
+	Forget(ctx context.Context, id ID) error
+
+	// Sweep removes up to q.Limit records that nobody wants any more, with their
+	// bodies, and returns their IDs.
+	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
+
+	// Trim drops bodies until those that remain take at most budget bytes: of the
+	// feeds that nobody has asked for the longest first. Their records stay, without
+	// a version, due no earlier than they were.
+	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
+
+	// Restore writes records as they are given, for an import. Where there is a record
+	// already, the later next poll counts and the rest is replaced.
+	Restore(ctx context.Context, saved []Saved) error
+
+	// Pauses returns the pauses of hosts and domains that are in force.
+	Pauses(ctx context.Context) ([]Pause, error)
+
+	// Watch calls see for each change from a cursor on, those of this node included,
+	// until ctx ends or see fails. Where changes were lost it says so once.
+	Watch(ctx context.Context, from Cursor, see func(Change) error) error
+
+	// Totals returns figures that the store keeps up to date; it counts nothing.
+	Totals(ctx context.Context) (Totals, error)
 
 	Close() error
 }
 
-// Schedule is the part of a record that a reservation changes.
-type Schedule struct {
-	Next    time.Time // the earliest next poll, to the millisecond, rounded up; zero: at once
-	Token   uint64    // grows by one with each grant; 0: never reserved
-	Version uint64    // of the body; 0: none
-}
-
-// Record is what the store keeps of a feed, besides its body. The memo is
-// opaque to the store; it is empty until the first Commit, and a Reserve keeps it.
-type Record struct {
-	ID ID
-	Schedule
-	URL  string
-	Memo []byte
-}
-
 // Claim asks for the next poll of a feed.
 type Claim struct {
-	ID    ID
-	URL   string    // kept in the record, so that a feed is known by name even before its first commit
-	Token uint64    // of the record that the claim is based on
-	Now   time.Time // wall time of the claim
-	Next  time.Time // the record's next poll if the claim is granted and no commit follows
+	ID  ID
+	URL string // the feed's key, kept in the record
+	// Hold is how far the next poll moves if no commit follows. It covers the length
+	// of the poll and the interval in force, back-off included.
+	Hold time.Duration
+	// Floor, where it is above 0, asks for a poll by hand: one that is granted before
+	// the feed is due, if the last grant is at least so long ago.
+	Floor time.Duration
+	// Configured marks the feed as one that the operator has written down: it is
+	// claimed by ClaimDue though it has no version.
+	Configured bool
+	// Host is whom the poll will ask. A claim is denied while the host has to be left alone.
+	Host Host
 }
 
-// Grant answers a claim.
-type Grant struct {
-	OK       bool
-	Schedule Schedule // of the record as it stands now
+// Host is whom a poll asks, and Pause a time in which it is left alone.
+type (
+	Host  = policy.Host
+	Pause = policy.Pause
+)
+
+// Denial says why a claim or a hop was not granted. The empty one is a grant.
+type Denial string
+
+// The reasons for a denial.
+const (
+	DeniedNotDue Denial = "not-due" // the feed is not due, or the URL was asked a short time ago
+	DeniedBusy   Denial = "busy"    // the host was asked less than its spacing ago
+	DeniedPaused Denial = "paused"  // the host or its domain has asked for a pause
+	DeniedTaken  Denial = "taken"   // of a hop: the URL is a feed with polls of its own
+)
+
+// Lease answers a claim.
+type Lease struct {
+	Record
+	Denied Denial        // empty: granted
+	Wait   time.Duration // where it is denied, when it may be granted: a claim before that is in vain
+	Why    string        // of a pause: which, as it was committed
+}
+
+// Record is what the store keeps of a feed, besides its body. Facts and Memo are
+// opaque to the store.
+type Record struct {
+	ID    ID
+	URL   string
+	Token Token // of the last grant; 0: never granted
+	// In is the time to the next poll: 0 or less where it is due, [Ended] where
+	// automatic polling has ended.
+	In      time.Duration
+	Hold    time.Duration // what ClaimDue moves the next poll by
+	Polled  time.Duration // since the last grant; negative: never granted
+	Asked   time.Duration // since a reader asked last, on any node; negative: never
+	Version uint64        // of the body; 0: none
+	State   State
+	Facts   []byte // small, and changes with each poll
+	Memo    []byte // changes seldom
+	Host    Host   // as of the last claim or commit
+
+	Configured bool
+}
+
+// State is the condition that a feed is in, apart from whether it is due.
+type State string
+
+// The states of a feed.
+const (
+	StateCold    State = "cold"    // never answered
+	StateFresh   State = "fresh"   // has a version, and the last poll was good
+	StateFailing State = "failing" // the last poll failed
+	StateGone    State = "gone"    // the origin said 410
+)
+
+// DueQuery asks for feeds that are due.
+type DueQuery struct {
+	Limit int
+	// Except are hosts, by [Host].Name, that this node is busy with.
+	Except []string
+	// Idle leaves out feeds that nobody has asked for so long.
+	Idle time.Duration
+}
+
+// Hop asks to follow a redirect to a URL. It takes the slot of its host as a claim
+// does. Where it is granted, the URL counts as asked at this moment.
+type Hop struct {
+	ID ID // of the URL
+	// Floor is how long ago the URL must have been asked last, whether by its own
+	// polls or by other hops.
+	Floor time.Duration
+	// Yield denies the hop where the URL is a feed with a record of its own, unless
+	// that has ended: its polls must not depend on whoever redirects to it. Otherwise
+	// the next poll of such a feed moves, so that it is Floor from now at least.
+	Yield bool
+	Host  Host
+}
+
+// Passage answers a hop.
+type Passage struct {
+	Denied Denial // empty: granted
+	Wait   time.Duration
+	Why    string
 }
 
 // Outcome is what a poll changes.
 type Outcome struct {
 	ID    ID
-	Token uint64 // of the grant
-	Now   time.Time
-	Next  time.Time
-	Memo  []byte
-	Body  *Body // nil: the stored body stays
+	Token Token // of the lease
+	// In is the time to the next poll; [Ended]: there will be none.
+	In   time.Duration
+	Hold time.Duration // of the next claim by ClaimDue
+	// Returned says that nothing was sent. The token is spent all the same.
+	Returned bool
+	State    State
+	Facts    []byte // nil: as they were
+	Memo     []byte // nil: as it was
+	// Body is a new version. Nil: the stored one stays.
+	Body *Body
+	// Withdraw drops the stored body, and with it the version.
+	Withdraw bool
+	Host     Host
+	Pauses   []Pause // that were agreed with hosts during the poll
 }
 
-// Body is a stored version: its representations by content coding. Which codings
-// there are is the engine's business.
+// Body is a stored version: one representation, from which the engine makes others.
 type Body struct {
-	Version uint64 // at least 1
-	Coded   map[string][]byte
+	Version uint64 // at least 1, and greater than that of any body of the feed before
+	Coding  string // its content coding: gzip or identity
+	Data    []byte
+}
+
+// Saved is a record with its body, for an import.
+type Saved struct {
+	Record
+	Body *Body // nil: none
+	// New leaves a record alone that is there already.
+	New bool
+}
+
+// SweepQuery says which records nobody wants any more. A feed that no reader has asked
+// for yet counts as asked for when it was granted last; so it does for [Store.Trim].
+type SweepQuery struct {
+	// Idle is how long nobody has asked for a feed that has a version.
+	Idle time.Duration
+	// Unread is how long nobody has asked for a feed without a version that is due
+	// for longer than its last interval: so long its back-off must be remembered.
+	Unread time.Duration
+	// MaxUnread is how many records without a version, configured ones left out, may
+	// remain at all: those that were asked for the longest ago go first. 0: no bound.
+	MaxUnread int
+	// Keep says which records stay whatever holds of them. Nil: none.
+	Keep  func(ID) bool
+	Limit int
+}
+
+// Change is one entry of a store's log of changes.
+type Change struct {
+	At        Cursor
+	ID        ID
+	Version   uint64 // that has been committed; 0: only the schedule or the condition has changed
+	Forgotten bool
+	// Lost says that changes before this one are not known any more: everything
+	// held in memory may be out of date.
+	Lost bool
+}
+
+// Totals are figures of a store.
+type Totals struct {
+	Feeds   map[State]int64
+	Overdue int64 // of them, due at present
+	Unread  int64 // of them, without a version and not configured
+	Bytes   int64 // of bodies
 }

@@ -13,34 +13,64 @@ import (
 
 // Unavailable says that there is no version of a feed to serve.
 type Unavailable struct {
-	Status     int            // for the reader: 403, 410, 502, 503 or 504
+	Status     int            // for the reader: 302, 403, 410, 502, 503 or 504
 	Reason     string         // one line, for people
 	RetryAfter time.Duration  // when to come back; 0: never mind
 	Failure    policy.Failure // of the last poll, where that is the reason
+	// Elsewhere is the feed that this one redirects to for the time being (302): its
+	// readers have to ask for that one, which has polls of its own.
+	Elsewhere string
+	// Alias says that this is for good, and that [Feed.Resolve] leads there as well.
+	Alias bool
+	// Queued says that the feed's first poll waits for its turn behind others of its
+	// host, and that nothing has failed.
+	Queued bool
 }
 
 func (u *Unavailable) Error() string { return u.Reason }
 
-// unavailable tells a reader why a cold feed has nothing for it.
-func (f *Feed) unavailable(s *state, now time.Time) error {
-	l := s.memo.Last
-	u := &Unavailable{Status: status(l.Failure), Failure: l.Failure, Reason: l.Error, RetryAfter: max(s.Next.Sub(now), time.Second)}
+// unavailable tells a reader why a feed without a version has nothing for it.
+func (f *Feed) unavailable(s *state) error {
+	now := f.cache.elapsed()
+	u := &Unavailable{Status: status(s.facts.Failure), Failure: s.facts.Failure, Reason: s.facts.Error, RetryAfter: max(s.due-now, time.Second)}
+	p := f.underWay()
 	switch {
-	case s.Version != 0: // there is one, but the store does not give it
-		u.Status, u.Failure, u.Reason, u.RetryAfter = http.StatusServiceUnavailable, policy.FailureStore, "the store cannot be read at present", storeRetry
-	case l.At.IsZero() && s.memo.Decision.Winner != "":
-		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.memo.Decision.Winner)
-	case l.At.IsZero():
-		u.Reason = "the feed's first poll has not been answered yet"
-	case l.Failure == policy.FailureNone:
-		u.Reason = "the stored version was lost; the feed's next poll fetches it anew"
+	case s.memo.Alias != "":
+		u.Status, u.Elsewhere, u.Alias, u.RetryAfter = http.StatusFound, s.memo.Alias, true, 0
+	case s.facts.Elsewhere != "" && f.cache.leads(s.facts.Elsewhere, f.key):
+		u.Reason = "the feed and the one that it redirects to redirect to each other"
+	case s.facts.Elsewhere != "":
+		u.Status, u.Elsewhere, u.RetryAfter = http.StatusFound, s.facts.Elsewhere, 0
+	case p != nil && s.facts.At.IsZero():
+		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queuePatience
+		u.Reason = "the feed's first poll is under way: try again in a moment"
+		select {
+		case <-p.sent:
+		default:
+			u.Queued = true
+			u.Reason = "the feed's first poll waits for its turn: feeds of one host are polled one after the other"
+		}
+	case s.facts.At.IsZero() && s.facts.Winner != "":
+		u.Status = http.StatusServiceUnavailable
+		u.Queued = s.facts.Winner == policy.HintHostSlot
+		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.facts.Winner)
+	case s.facts.At.IsZero():
+		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"
+	case s.facts.Failure == policy.FailureNone:
+		u.Status, u.Reason = http.StatusServiceUnavailable, "the stored version was lost; the feed's next poll fetches it anew"
 	case u.Reason == "":
-		u.Reason = "the feed's last poll failed: " + string(l.Failure)
+		u.Reason = "the feed's last poll failed: " + string(s.facts.Failure)
 	}
-	if u.Status == http.StatusGone || u.Status == http.StatusForbidden && l.Failure != policy.FailureAddress {
+	if u.Status == http.StatusGone || u.Status == http.StatusForbidden && s.facts.Failure != policy.FailureAddress {
 		u.RetryAfter = 0
 	}
 	return u
+}
+
+// leads reports whether a feed that is in memory redirects to another.
+func (c *Cache) leads(from, to string) bool {
+	f := c.table.known(from)
+	return f != nil && f.state.Load().facts.Elsewhere == to
 }
 
 // status is the answer to a reader while a feed has no version. An origin's own

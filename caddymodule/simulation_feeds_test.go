@@ -16,7 +16,7 @@ func soundFeeds() []*resource {
 		return func(c *call) string { return fmt.Sprintf(format, c.version()) }
 	}
 	return []*resource{
-		{url: "http://plain.test/feed.xml"},
+		{url: "http://plain.test/feed.xml", target: true},
 		{url: "http://tag.test/feed", date: constant("")},
 		{url: "http://date.test/feed", etag: constant("")},
 		{url: "http://weak.test/Feed%2Fx?b=2&a=1&&c", etag: versioned(`W/"%d"`)},

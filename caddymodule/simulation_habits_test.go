@@ -47,6 +47,7 @@ type resource struct {
 	spell    func(*call) (reply, bool) // an answer other than the usual one, at times
 	moves    bool                      // redirects lead to it or away from it
 	quiet    bool                      // readers do not ask for it by itself
+	target   bool                      // redirects of other feeds lead to it, which have validators of their own
 
 	// What has happened, guarded by the web.
 	asked, failures int
@@ -54,6 +55,7 @@ type resource struct {
 	lastEnd         time.Time
 	next, firmNext  time.Time // when it may be asked again: by decision, by a person's wish
 	sets            []pair    // validators that the next request may carry
+	given           []pair    // all that were ever given
 	known           bool      // a document has been taken
 	insisted        bool      // a person wants it polled
 	delivered       int       // version of the last good answer

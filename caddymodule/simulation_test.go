@@ -29,6 +29,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	_ "github.com/feedpollard/pollard/caddymodule"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -245,11 +246,20 @@ func (sim *simulation) refresh(s *subject) {
 // (I9) and hold.
 func (sim *simulation) look() {
 	accounts := make(map[string]cache.Account)
-	for _, a := range runningCache().Accounts() {
-		accounts[a.URL] = a
+	var after cache.ID
+	for more := true; more; {
+		var list []cache.Account
+		var err error
+		if list, after, more, err = runningCache().Accounts(sim.t.Context(), after, 100); err != nil {
+			sim.violation("I9: %v", err)
+			return
+		}
+		for _, a := range list {
+			accounts[a.URL] = a
+		}
 	}
 	for _, s := range sim.subjects {
-		url, err := cache.Canonical(s.url)
+		url, err := feedurl.Canonical(s.url)
 		a, ok := accounts[url]
 		if err != nil || !ok {
 			sim.violation("I9: %s is not known: %v", s.url, err)

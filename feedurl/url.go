@@ -254,6 +254,12 @@ func (u *URL) setText() {
 	u.text = u.scheme + "://" + user + u.HostPort() + u.path + u.query
 }
 
+// Canonical returns the canonical text of a URL: what its feed is known by.
+func Canonical(raw string) (string, error) {
+	u, err := Parse(raw)
+	return u.String(), err
+}
+
 // String is the canonical text: the key of the feed. It has the credentials in it,
 // so it is neither logged nor shown; see [URL.Redacted].
 func (u URL) String() string { return u.text }

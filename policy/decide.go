@@ -57,7 +57,7 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 	case a.Unsent():
 		d.retryUnsent(r, h, a)
 		d.jitter(r, h)
-	case a.Failure == FailureNone, a.Failure == FailureDelegated:
+	case a.Failure == FailureNone, a.Failure == FailureHeld:
 		d.regular(r, h)
 		d.base = d.interval
 		d.jitter(r, h)

@@ -369,7 +369,7 @@ func TestHolds(t *testing.T) {
 		{"503", failed(FailureStatus, 503, "Retry-After", "36000"), HintRetryAfter, 10 * time.Hour},
 		{"403", failed(FailureForbidden, 403, "Retry-After", "36000"), HintRetryAfter, 10 * time.Hour},
 		{"404", failed(FailureNotFound, 404, "Retry-After", "36000"), HintRetryAfter, 10 * time.Hour},
-		{"302 to another feed", failed(FailureDelegated, 302, "Retry-After", "172800"), HintRetryAfter, 2 * day},
+		{"302 to another feed", failed(FailureHeld, 302, "Retry-After", "172800"), HintRetryAfter, 2 * day},
 		{"200", good("Retry-After", "36000"), HintRetryAfter, 10 * time.Hour},
 		{"304", Answer{At: noon, Status: 304, Header: header("Retry-After", "36000")}, HintRetryAfter, 10 * time.Hour},
 		{"429 with a lifetime and Retry-After", failed(FailureRateLimited, 429, "Retry-After", "18000", "Cache-Control", "max-age=36000"), HintMaxAge, 10 * time.Hour},
@@ -401,7 +401,7 @@ func TestGone(t *testing.T) {
 }
 
 func TestDelegatedIsNoFailure(t *testing.T) {
-	a := failed(FailureDelegated, 302)
+	a := failed(FailureHeld, 302)
 	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Learn(a, nil, false)
 	check(t, Decide(DefaultRules(), h, a, noon, 0), HintTTL, 2*time.Hour)
 }

@@ -19,7 +19,7 @@ func (h History) Learn(a Answer, d *Document, same bool) History {
 	h.Unsent = 0
 	switch a.Failure {
 	case FailureNone:
-	case FailureDelegated:
+	case FailureHeld:
 		// The redirect is an answer of this feed's origin, though its content is another's.
 		h.Failures = 0
 		h.Freshness = h.Freshness.renewed(a.Header, a.At)

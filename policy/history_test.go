@@ -35,7 +35,7 @@ func TestLearnKeepsHints(t *testing.T) {
 		{"HTML", failed(FailureNotFeed, 200), 3},
 		{"not durable", failed(FailureStore, 200), 3},
 		{"not started", Answer{Failure: FailureNotStarted}, 2},
-		{"delegated", failed(FailureDelegated, 301), 0},
+		{"held", failed(FailureHeld, 301), 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := h

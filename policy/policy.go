@@ -15,8 +15,11 @@
 package policy
 
 import (
+	"context"
 	"net/http"
 	"time"
+
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // Rules are the operator's settings for one feed. Every field is meant as
@@ -112,18 +115,24 @@ type Ask struct {
 	URL         string
 	Validators  Validators    // sent only to the URL that they are bound to
 	StartBy     time.Time     // the request leaves by then or not at all; zero: no bound
-	Timeout     time.Duration // for the whole poll, waiting for the host's slot excluded; 0: none
+	Timeout     time.Duration // for the whole poll, waiting for slots and for Hop excluded; 0: none
 	MaxBody     int64         // bytes after decoding; 0: no limit
 	Subscribers int           // readers behind this poll, told in the User-Agent; 0: not told
 
-	// Hop is asked before a redirect is followed to another URL. An error ends
-	// the poll there: the answer carries it in Err, with FailureDelegated. Nil: every hop may be followed.
-	Hop func(target string) error
+	// Allow tells why a redirect may not lead to a URL. It is asked before anything
+	// else: an error ends the poll there, and the answer carries it in Err, with
+	// FailureAddress. Nil: it may lead anywhere.
+	Allow func(u feedurl.URL) error
+	// Hop is asked before a redirect is followed to another URL, when nothing that
+	// can be told from the URL speaks against it, and before the poll waits for the
+	// slot of its host. It may take its time. An error ends the poll there: the answer
+	// carries it in Err, with FailureHeld. Nil: every hop may be followed.
+	Hop func(ctx context.Context, u feedurl.URL, host Host) error
 }
 
 // Answer is what came of a poll.
 type Answer struct {
-	Asked time.Time // when the first request left; zero when none did
+	Asked time.Time // when the first request left, or a TLS handshake failed; zero: nothing reached the origin
 	At    time.Time // when the poll ended: intervals count from here
 
 	URL    string      // the URL that answered last
@@ -135,12 +144,17 @@ type Answer struct {
 
 	// Failure is empty for a 200 with a complete body and for a 304 that was asked for.
 	Failure Failure
-	Err     error // says more of a failure, for people
+	Err     error // says more of a failure, for readers: which host and what happened, no URL and no secret
 
-	// NotBefore is when the host may be asked again as far as the host's pacing
-	// knows (a cool-down or the next slot); Holder says which. Zero: at once.
+	// Detail says all of a failure, for the log: one line, with redacted URLs.
+	Detail string
+
+	// NotBefore is when the hosts concerned may be asked again, as far as one of them
+	// has asked for a pause; Holder says which. Zero: none has.
 	NotBefore time.Time
 	Holder    string
+
+	Pauses []Pause // that hosts have asked for in this poll, from its end
 }
 
 // Unsent reports whether nothing reached the origin: no address, no connection, or
@@ -171,9 +185,9 @@ type Failure string
 const (
 	FailureNone        Failure = ""
 	FailureNotStarted  Failure = "not-started"  // nothing was sent: the slot came too late or the gateway is closing
-	FailureDelegated   Failure = "delegated"    // a redirect led to another feed, which has its own polls
-	FailureDNS         Failure = "dns"          // the host has no address
-	FailureConnect     Failure = "connect"      // refused, reset, unreachable
+	FailureHeld        Failure = "held"         // a redirect led to where nothing may be asked now
+	FailureDNS         Failure = "dns"          // the host has no address, or none was found out in time
+	FailureConnect     Failure = "connect"      // refused, unreachable; with a request sent: closed without an answer
 	FailureTLS         Failure = "tls"          // no acceptable certificate
 	FailureTimeout     Failure = "timeout"      // no complete answer in time
 	FailureAddress     Failure = "address"      // a private or otherwise forbidden address
@@ -193,6 +207,7 @@ const (
 	FailureGone        Failure = "gone"         // 410: automatic polling ends
 	FailureNotShared   Failure = "not-shared"   // a shielded site answers one reader only: private, no-store, a redirect
 	FailureStore       Failure = "store"        // the answer could not be made durable
+	FailureInternal    Failure = "internal"     // the gateway itself failed at the answer
 )
 
 // Never is the next poll of a feed whose automatic polling has ended.
@@ -250,3 +265,7 @@ type Rhythm struct {
 	Newest  time.Time     `json:"newest,omitzero"`
 	Median  time.Duration `json:"median,omitempty"` // gap between neighbouring entries; 0: not known
 }
+
+// MaxValidators is how long an origin's validators may be together, in bytes. They
+// are stored and sent with each poll; real ones have less than a hundred.
+const MaxValidators = 2048

@@ -99,7 +99,7 @@ func drawSituation(t *rapid.T) situation {
 		a.Status, a.Failure = 429, FailureRateLimited
 	case 3:
 		a.Status = 0
-		a.Failure = rapid.SampledFrom([]Failure{FailureTimeout, FailureUnasked, FailureDelegated}).Draw(t, "failure")
+		a.Failure = rapid.SampledFrom([]Failure{FailureTimeout, FailureUnasked, FailureHeld}).Draw(t, "failure")
 	}
 	if rapid.Bool().Draw(t, "held") {
 		a.NotBefore, a.Holder = a.At.Add(drawLength(t, "notBefore", -time.Hour, 9*day)), HintHostCooldown

@@ -72,6 +72,11 @@ const (
 	HintUnsent          = "unsent"
 	HintPause           = "pause"
 	HintGone            = "gone"
+	HintRedirect        = "redirect" // the feed redirects to a URL that must not be asked now
+
+	HintDomainCooldown   = "domain-cooldown"   // two hosts of the registrable domain asked for a pause
+	HintURLCooldown      = "url-cooldown"      // the origin asked for a pause, on a private network or IP literal
+	HintRedirectCooldown = "redirect-cooldown" // a host that the URL redirects to asked for a pause
 )
 
 // A wish is what one hint asks for, before the hints are weighed.

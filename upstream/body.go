@@ -69,7 +69,7 @@ func readBody(resp *http.Response, maxBody int64) (body []byte, count int64, fai
 	case errors.Is(err, errOversize):
 		return nil, w.count, policy.FailureOversize, fmt.Errorf("the body is %w", errOversize)
 	case w.err != nil:
-		return nil, w.count, policy.FailureTruncated, fmt.Errorf("the body broke off after %d bytes: %w", w.count, w.err)
+		return nil, w.count, policy.FailureTruncated, plain(fmt.Sprintf("the body broke off after %d bytes%s", w.count, reason(w.err)), w.err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, w.count, policy.FailureTruncated, fmt.Errorf("the body broke off after %d bytes", w.count)
 	case errors.Is(err, errCoding):

@@ -19,75 +19,85 @@ import (
 )
 
 // classify makes a failure of an error that left no usable answer, with a text of
-// one line for people: which host, and what was wrong. The phase is that of the
-// hop; asked tells whether any request of the poll has left.
-func classify(ctx context.Context, t feedurl.URL, at phase, asked bool, err error) (policy.Failure, error) {
-	var address *AddressError
-	var name *net.DNSError
+// one line for readers: what was wrong, without anything that the origin said or
+// that they need not know of the machine. The phase is that of the hop; asked tells
+// whether any request of the poll has left.
+func classify(ctx context.Context, at phase, asked bool, err error) (policy.Failure, error) {
 	cause := context.Cause(ctx)
+	late := cause == errTimeout || isTimeout(err)
+	address, refused := errors.AsType[*AddressError](err)
+	_, unknown := errors.AsType[*net.DNSError](err)
 	switch {
-	case errors.As(err, &address):
-		if address.Address == t.Name() {
-			return policy.FailureAddress, address
-		}
-		return policy.FailureAddress, fmt.Errorf("%s: %w", t.HostPort(), address)
+	case refused:
+		return policy.FailureAddress, address
 	case errors.Is(err, errLate):
-		return policy.FailureNotStarted, fmt.Errorf("%s: %w", t.HostPort(), errLate)
-	case cause == errTimeout:
-		return policy.FailureTimeout, fmt.Errorf("%s: %w", t.HostPort(), errTimeout)
+		return policy.FailureNotStarted, errLate
+	case late && (at == phaseLookup || unknown):
+		return policy.FailureDNS, plain("looking up the address: no answer in time", err)
+	case late && at == phaseConnecting:
+		return policy.FailureConnect, plain("connecting: no answer in time", err)
+	case late:
+		return policy.FailureTimeout, plain(errTimeout.Error(), err)
 	case cause != nil && !asked:
-		return policy.FailureNotStarted, fmt.Errorf("%s: %w", t.HostPort(), cause)
+		return policy.FailureNotStarted, cause
 	case cause != nil:
-		return policy.FailureTimeout, fmt.Errorf("%s: broken off: %w", t.HostPort(), cause)
-	case errors.As(err, &name):
-		return policy.FailureDNS, fmt.Errorf("%s: looking up the address: %s", t.HostPort(), feedurl.OneLine(name.Err))
-	case isTimeout(err):
-		return policy.FailureTimeout, fmt.Errorf("%s: %w", t.HostPort(), reason(err))
+		return policy.FailureTimeout, fmt.Errorf("broken off: %w", cause)
+	case unknown:
+		return policy.FailureDNS, plain("looking up the address"+reason(err), err)
 	case at == phaseHandshake || isTLS(err):
-		return policy.FailureTLS, fmt.Errorf("%s: TLS: %w", t.HostPort(), reason(err))
-	case at == phaseConnecting:
-		return policy.FailureConnect, fmt.Errorf("%s: connecting: %w", t.HostPort(), reason(err))
+		return policy.FailureTLS, plain("TLS"+reason(err), err)
+	case at == phaseConnecting || at == phaseLookup:
+		return policy.FailureConnect, plain("connecting"+reason(err), err)
 	case isBrokenOff(err):
-		return policy.FailureConnect, fmt.Errorf("%s: connection closed without an answer: %w", t.HostPort(), reason(err))
+		return policy.FailureConnect, plain("connection closed without an answer"+reason(err), err)
 	}
-	return policy.FailureProtocol, fmt.Errorf("%s: no valid HTTP answer: %w", t.HostPort(), reason(err))
+	return policy.FailureProtocol, plain("no valid HTTP answer"+reason(err), err)
 }
 
 func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
 }
 
 func isTLS(err error) bool {
-	var verification *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	var unknown x509.UnknownAuthorityError
-	return errors.As(err, &verification) || errors.As(err, &record) || errors.As(err, &unknown)
+	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	return verification || record
 }
 
 func isBrokenOff(err error) bool {
-	var operation *net.OpError
+	_, operation := errors.AsType[*net.OpError](err)
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.As(err, &operation)
+		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || operation
 }
 
-// reason is the inner part of a network error, without addresses and on one line.
-// It goes on wrapping the whole.
-func reason(err error) error {
-	inner := err
-	var operation *net.OpError
-	if errors.As(err, &operation) {
-		inner = operation.Err
+// reason is what may be told of an error, after a colon; empty where that is
+// nothing. A text that is not known to be harmless may quote an origin, name a file
+// or an address of this machine.
+func reason(err error) string {
+	for _, known := range []func(error) (error, bool){
+		func(err error) (error, bool) { return as[syscall.Errno](err) },
+		func(err error) (error, bool) { return as[tls.AlertError](err) },
+		func(err error) (error, bool) { return as[tls.RecordHeaderError](err) },
+		func(err error) (error, bool) { return as[x509.HostnameError](err) },
+		func(err error) (error, bool) { return as[x509.UnknownAuthorityError](err) },
+		func(err error) (error, bool) { return as[x509.CertificateInvalidError](err) },
+	} {
+		if inner, ok := known(err); ok {
+			return ": " + feedurl.OneLine(inner.Error())
+		}
 	}
-	text := feedurl.OneLine(inner.Error())
-	if len(text) > 200 {
-		text = text[:200] + "..."
+	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
+		return ": no such host"
 	}
-	return &plainError{text, err}
+	return ""
 }
 
-// plainError is an error told in other words.
+func as[E error](err error) (error, bool) { return errors.AsType[E](err) }
+
+// plain tells an error in other words, and goes on wrapping it.
+func plain(text string, err error) error { return &plainError{text, err} }
+
 type plainError struct {
 	text string
 	err  error
@@ -97,28 +107,27 @@ func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.err }
 
 // classifyStatus makes a failure of a status that is neither 200 nor a redirect,
-// or none of a 304 that was asked for.
-func classifyStatus(t feedurl.URL, status int, conditional bool) (policy.Failure, error) {
+// or of a 304 that was not asked for.
+func classifyStatus(status int) (policy.Failure, error) {
 	failure := policy.FailureStatus
-	switch {
-	case status == http.StatusNotModified && conditional:
-		return policy.FailureNone, nil
-	case status == http.StatusNotModified:
-		return policy.FailureUnasked, fmt.Errorf("%s: status 304, but the request was not conditional", t.HostPort())
-	case status == http.StatusTooManyRequests:
+	switch status {
+	case http.StatusNotModified:
+		return policy.FailureUnasked, errors.New("status 304, but the request was not conditional")
+	case http.StatusTooManyRequests:
 		failure = policy.FailureRateLimited
-	case status == http.StatusGone:
+	case http.StatusGone:
 		failure = policy.FailureGone
-	case status == http.StatusNotFound:
+	case http.StatusNotFound:
 		failure = policy.FailureNotFound
-	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden,
-		status == http.StatusProxyAuthRequired, status == http.StatusUnavailableForLegalReasons:
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden,
+		http.StatusProxyAuthRequired, http.StatusUnavailableForLegalReasons:
 		failure = policy.FailureForbidden
-	case status < 200:
+	}
+	if status < 200 {
 		failure = policy.FailureProtocol // RFC 9110 section 15.2: an interim answer is no answer
 	}
 	if text := http.StatusText(status); text != "" {
-		return failure, fmt.Errorf("%s: status %d %s", t.HostPort(), status, text)
+		return failure, fmt.Errorf("status %d %s", status, text)
 	}
-	return failure, fmt.Errorf("%s: status %d", t.HostPort(), status)
+	return failure, fmt.Errorf("status %d", status)
 }

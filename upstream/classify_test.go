@@ -7,14 +7,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/feedpollard/pollard/policy"
 )
@@ -54,11 +57,11 @@ func TestFailures(t *testing.T) {
 		want         policy.Failure
 		text         string
 	}{
-		{name: "no address", dial: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "example.com"}}, want: policy.FailureDNS,
+		{name: "no address", dial: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "example.com", IsNotFound: true}}, want: policy.FailureDNS,
 			text: "example.com: looking up the address: no such host"},
 		{name: "refused", dial: refused, want: policy.FailureConnect, text: "example.com: connecting: connection refused"},
 		{name: "unreachable", dial: &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, want: policy.FailureConnect, text: "example.com: connecting: no route to host"},
-		{name: "timeout of the system", dial: &net.OpError{Op: "dial", Err: syscall.ETIMEDOUT}, want: policy.FailureTimeout, text: "example.com: connection timed out"},
+		{name: "timeout of the system", dial: &net.OpError{Op: "dial", Err: syscall.ETIMEDOUT}, want: policy.FailureConnect, text: "example.com: connecting: no answer in time"},
 		{name: "forbidden", dial: &net.OpError{Op: "dial", Err: &AddressError{"10.0.0.5", "a private address"}}, want: policy.FailureAddress,
 			text: "example.com: 10.0.0.5 is a private address"},
 		{name: "closed at once", answer: "", want: policy.FailureConnect, text: "connection closed without an answer"},
@@ -126,16 +129,95 @@ func TestTLSFailures(t *testing.T) {
 			c := New(tt.options...)
 			defer c.Close()
 			c.Apply(Settings{Private: loopback})
-			if a := c.Poll(t.Context(), ask(tt.url)); a.Failure != tt.want {
-				t.Errorf("failure %q (%v), want %q", a.Failure, a.Err, tt.want)
+			if a := c.Poll(t.Context(), ask(tt.url)); a.Failure != tt.want || a.Asked.IsZero() {
+				t.Errorf("failure %q (%v), asked %v; want %q", a.Failure, a.Err, a.Asked, tt.want)
 			}
 		})
 	}
 }
 
+// Readers learn which host it is and what happened. What an origin says, and where
+// things are on this machine, is for the log.
+func TestErrorsKeepSecrets(t *testing.T) {
+	const secret = "hunter2"
+	dialling := func(err error) func(context.Context, string, string) (net.Conn, error) {
+		return func(context.Context, string, string) (net.Conn, error) { return nil, err }
+	}
+	for _, tt := range []struct {
+		name, answer string
+		dial         func(context.Context, string, string) (net.Conn, error)
+		want         string
+		detail       string // "": the text is all there is
+	}{
+		{"file", "", dialling(&fs.PathError{Op: "open", Path: "/etc/hunter2", Err: syscall.EACCES}), "example.com: connecting: permission denied", "open /etc/hunter2"},
+		{"resolver", "", dialling(&net.DNSError{Err: "read udp 192.168.1.5:1->192.168.1.1:53: hunter2", Name: "example.com"}), "example.com: looking up the address", "192.168.1.1"},
+		{"unknown", "", dialling(errors.New("hunter2")), "example.com: connecting", "hunter2"},
+		{"banner", "hunter2 ready\r\n", nil, "example.com: no valid HTTP answer", "malformed HTTP status code"},
+		{"loop", answerText(302, "", "Location: /0123456789abcdef-hunter2/feed?token=hunter2#"), nil,
+			"example.com: redirect with status 302 goes round in circles, to example.com", "http://***@example.com/***-hunter2/feed?token=***"},
+		{"status", answerText(500, "hunter2"), nil, "example.com: status 500 Internal Server Error", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("example.com:80", tt.answer)
+				c := New(WithDial(n.dial))
+				defer c.Close()
+				if tt.dial != nil {
+					c.dial = tt.dial
+				}
+				a := c.Poll(t.Context(), ask("http://u:"+secret+"@example.com/0123456789abcdef-"+secret+"/feed?token="+secret))
+				if got := errorText(a.Err); got != tt.want {
+					t.Errorf("error %q, want %q", got, tt.want)
+				}
+				if !strings.HasPrefix(a.Detail, "http://***@example.com/***-hunter2/feed?token=***: ") || !strings.Contains(a.Detail, tt.detail) || strings.ContainsAny(a.Detail, "\r\n") {
+					t.Errorf("detail %q, want %q in it", a.Detail, tt.detail)
+				}
+			})
+		})
+	}
+}
+
+// Whether anything has reached the origin can be told from the failure.
+func TestNothingSent(t *testing.T) {
+	hanging := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	resolving := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "i/o timeout", Name: "example.com", IsTimeout: true}}
+	}
+	for _, tt := range []struct {
+		name string
+		dial func(context.Context, string, string) (net.Conn, error)
+		want policy.Failure
+		text string
+		took time.Duration
+	}{
+		{"hanging connection", hanging, policy.FailureConnect, "example.com: connecting: no answer in time", 30 * time.Second},
+		{"hanging resolver", resolving, policy.FailureDNS, "example.com: looking up the address: no answer in time", 30 * time.Second},
+		{"no descriptors", func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+		}, policy.FailureConnect, "example.com: connecting: too many open files", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := New(WithDial(tt.dial))
+				defer c.Close()
+				started := time.Now()
+				a := c.Poll(t.Context(), ask("https://example.com/"))
+				if a.Failure != tt.want || errorText(a.Err) != tt.text || !a.Asked.IsZero() || time.Since(started) != tt.took {
+					t.Errorf("failure %q (%v), asked %v, after %v", a.Failure, a.Err, a.Asked, time.Since(started))
+				}
+			})
+		})
+	}
+}
+
 func TestReasonKeepsTheCause(t *testing.T) {
-	err := reason(&net.OpError{Op: "read", Err: syscall.ECONNRESET})
-	if !errors.Is(err, syscall.ECONNRESET) || err.Error() != "connection reset by peer" {
+	_, err := classify(t.Context(), phaseSent, true, &net.OpError{Op: "read", Err: syscall.ECONNRESET})
+	if !errors.Is(err, syscall.ECONNRESET) || err.Error() != "connection closed without an answer: connection reset by peer" {
 		t.Errorf("%v", err)
 	}
 }

@@ -3,10 +3,12 @@
 
 // Package upstream makes polls: one polite conditional GET each, with its redirects.
 //
-// A [Client] waits for the host's slot, sends every request exactly once over a
-// connection of its own, follows redirects hop by hop under an address guard,
-// undoes content codings under a size cap, and classifies what came of it. It
-// keeps the pauses that hosts ask for (RFC 9110, RFC 9111, the RateLimit drafts).
+// A poll has two halves, and whoever asks claims it durably in between:
+// [Client.Acquire] waits for the slot of the feed's host, and the slot makes the
+// poll. Every request is sent exactly once over a connection of its own; redirects
+// are followed hop by hop under an address guard; content codings are undone under a
+// size cap; what came of it is classified. The pauses that hosts ask for (RFC 9110,
+// the RateLimit drafts) are kept.
 //
 // It does not decide when a feed is due (package policy does), does not read
 // documents, retries nothing and remembers nothing over a restart but what it is
@@ -17,6 +19,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -39,6 +42,11 @@ var ErrClosed = errors.New("the gateway is closing")
 // maxHeaderBytes is the most that an origin's header may take: eight times what
 // large sites send.
 const maxHeaderBytes = 128 << 10
+
+// maxSessions is how many TLS sessions are kept to be resumed: a few KiB each.
+const maxSessions = 512
+
+var errSpent = errors.New("the slot has been used already")
 
 // Settings are what an operator may choose. They can change between polls.
 type Settings struct {
@@ -103,9 +111,9 @@ func WithDial(dial func(ctx context.Context, network, address string) (net.Conn,
 }
 
 // WithTLS sets how TLS connections are made, for example which authorities are
-// trusted. The configuration must not be changed afterwards.
+// trusted.
 func WithTLS(config *tls.Config) Option {
-	return func(c *Client) { c.transport.TLSClientConfig = config }
+	return func(c *Client) { c.transport.TLSClientConfig = config.Clone() }
 }
 
 // New returns a client with default pacing and without a contact.
@@ -123,6 +131,12 @@ func New(options ...Option) *Client {
 	for _, option := range options {
 		option(c)
 	}
+	if c.transport.TLSClientConfig == nil {
+		c.transport.TLSClientConfig = new(tls.Config)
+	}
+	// A connection for each poll: at least the handshake can be the short one (RFC 8446
+	// section 2.2).
+	c.transport.TLSClientConfig.ClientSessionCache = tls.NewLRUClientSessionCache(maxSessions)
 	return c
 }
 
@@ -144,17 +158,81 @@ func fieldText(s string) string {
 	}, s))
 }
 
-// Poll makes one poll. It always returns an answer: Failure and Err tell what
-// went wrong, NotBefore and Holder when the hosts concerned may be asked again.
-func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+// Acquire waits for the right to ask the URL's host once, until ctx ends: behind the
+// polls that came before, but urgent ones, which a reader waits for, before all
+// others. It fails with a [policy.Held] as soon as it is known that this would take
+// longer than ctx allows, or 15 s where it has no deadline, and where the host has
+// asked for a pause that is longer than 15 s.
+func (c *Client) Acquire(ctx context.Context, url string, urgent bool) (policy.Slot, error) {
+	u, err := feedurl.Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	if c.guardOf(false).literal(u) != nil {
+		return &pollSlot{client: c, url: u, slot: new(slot)}, nil // the poll says why it is not made
+	}
+	class := classOther
+	if urgent {
+		class = classUrgent
+	}
+	ctx, stop := c.untilClosed(ctx)
+	defer stop()
+	s, err := c.pacer.acquire(ctx, u, class)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", u.HostPort(), err)
+	}
+	return &pollSlot{client: c, url: u, slot: s}, nil
+}
+
+// pollSlot is the [policy.Slot] of a URL.
+type pollSlot struct {
+	client *Client
+	url    feedurl.URL
+	slot   *slot
+	spent  atomic.Bool
+}
+
+// Release gives the slot back.
+func (s *pollSlot) Release() {
+	if !s.spent.Swap(true) {
+		s.slot.cancel()
+	}
+}
+
+// Poll makes the poll.
+func (s *pollSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+	c := s.client
+	if s.spent.Swap(true) {
+		return policy.Answer{At: time.Now(), URL: ask.URL, Failure: policy.FailureInternal, Err: errSpent}
+	}
 	if !c.enter() {
+		s.slot.cancel()
 		return policy.Answer{At: time.Now(), URL: ask.URL, Failure: policy.FailureNotStarted, Err: ErrClosed}
 	}
 	defer c.polls.Done()
+	ctx, stop := c.untilClosed(ctx)
+	defer stop()
+	return newPoll(c, s.url, ask).run(ctx, s.slot)
+}
+
+// Poll waits for the slot of the URL's host and makes one poll, which needs no claim.
+func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+	s, err := c.Acquire(ctx, ask.URL, true)
+	if err != nil {
+		a := policy.Answer{At: time.Now(), URL: ask.URL, Failure: policy.FailureNotStarted, Err: err}
+		if held, ok := errors.AsType[*policy.Held](err); ok {
+			a.NotBefore, a.Holder = held.Until, held.Why
+		}
+		return a
+	}
+	return s.Poll(ctx, ask)
+}
+
+// untilClosed returns a context that also ends when the client is closed.
+func (c *Client) untilClosed(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.closing, func() { cancel(ErrClosed) })()
-	return newPoll(c, ask).run(ctx)
+	unhook := context.AfterFunc(c.closing, func() { cancel(ErrClosed) })
+	return ctx, func() { unhook(); cancel(nil) }
 }
 
 // enter counts a poll in, unless the client is closed.
@@ -168,30 +246,42 @@ func (c *Client) enter() bool {
 	return true
 }
 
-// Ready tells the earliest moment at which a poll of this URL could start, and
-// what holds it until then: one of the Held constants. A zero time means at once.
-func (c *Client) Ready(url string) (at time.Time, why string) {
-	t, err := feedurl.Parse(url)
+// Host is whom a poll of a URL asks: the zero Host where nothing is paced, or where
+// there is nobody to ask.
+func (c *Client) Host(url string) policy.Host {
+	u, err := feedurl.Parse(url)
 	if err != nil {
-		return time.Time{}, ""
+		return policy.Host{}
 	}
-	return c.pacer.ready(t, time.Now())
+	return c.pacer.whom(u)
 }
 
-// Hold restores a cool-down that was agreed before a restart: until and why are
-// the NotBefore and Holder of an answer to this URL.
-func (c *Client) Hold(url string, until time.Time, why string) {
-	if t, err := feedurl.Parse(url); err == nil {
-		c.pacer.hold(t, until, why)
+// Held is the pause that the URL's host has asked for, nil where there is none.
+func (c *Client) Held(url string) *policy.Held {
+	u, err := feedurl.Parse(url)
+	if err != nil {
+		return nil
 	}
+	now := time.Now()
+	if until, why := c.pacer.pausedURL(u, now); until.After(now) {
+		return &policy.Held{Until: until, Why: why}
+	}
+	return nil
 }
+
+// Busy lists the hosts, as [policy.Host] names them, with polls under way or waiting.
+func (c *Client) Busy() []string { return c.pacer.busyHosts() }
+
+// Hold takes over pauses that hosts have asked for before a restart, or of another
+// node. It ends none.
+func (c *Client) Hold(pauses []policy.Pause) { c.pacer.hold(pauses) }
 
 // Close breaks off all polls and waits for them to return.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.pacer.stop() // first: the slots that are given back must not let others start
+	c.pacer.stop() // first: slots that are given back must not let others start
 	c.close(ErrClosed)
 	c.polls.Wait()
 	c.transport.CloseIdleConnections()

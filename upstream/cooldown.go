@@ -5,6 +5,7 @@ package upstream
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/feedurl"
@@ -15,21 +16,27 @@ const (
 	// maxPause caps every cool-down, as policy caps what it reads from headers. It
 	// also bounds what a clock that was set back can make of one.
 	maxPause = 7 * 24 * time.Hour
+	// maxDomainPause caps the cool-down of a whole domain: two of its hosts have asked
+	// for one, and the others may have little to do with them.
+	maxDomainPause = time.Hour
 	// barePause is the cool-down after a 429 that names no time. It doubles with
 	// each further one in a row, up to maxBarePause.
 	barePause    = time.Hour
 	maxBarePause = 24 * time.Hour
-	// memory is how long a pause that is over goes on being remembered: a 429 soon
+	// remembered is how long a pause that is over goes on being remembered: a 429 soon
 	// after it is one in a row.
-	memory = 24 * time.Hour
+	remembered = 24 * time.Hour
 )
 
-// pause is the cool-down of a host, of a registrable domain or of a URL.
+// pause is the cool-down of a host or of a registrable domain.
 type pause struct {
 	until    time.Time // wall time; zero: there was none
-	limited  bool      // a 429 asked for it
-	bare     int       // 429s in a row that named no time
+	step     int       // 429s in a row that named no time
 	cautious bool      // no good answer has come since
+
+	// Of a domain: the host that has said 429 of late, and until when that counts.
+	limited      string
+	limitedUntil time.Time
 }
 
 // end is until when the pause holds, seen from now. A clock that was set back must
@@ -44,30 +51,37 @@ func (p *pause) end(now time.Time) time.Time {
 	return p.until
 }
 
+func (p *pause) isCautious() bool { return p != nil && p.cautious }
+
 func (p *pause) forgettable(now time.Time) bool {
-	return p.until.IsZero() || now.After(p.until.Add(memory))
+	return now.After(p.until.Add(remembered)) && now.After(p.limitedUntil)
 }
 
 // extend makes the pause last until a given time at least.
-func (p *pause) extend(until time.Time, limited bool, now time.Time) {
-	if !p.until.After(now) {
-		p.limited = false
-	}
+func (p *pause) extend(until time.Time) {
 	if until = wall(until); until.After(p.until) {
 		p.until = until
 	}
-	p.limited = p.limited || limited
 	p.cautious = true
 }
 
 // wall drops the monotonic reading: a pause goes on while the machine sleeps.
 func wall(t time.Time) time.Time { return t.Round(0) }
 
+// agreed is a pause that an answer has made or lengthened.
+type agreed struct {
+	scope, why string
+	until      time.Time
+	step       int
+}
+
 // verdict is what an answer asks of those who come next.
 type verdict struct {
-	status  int       // 0: there was no answer
-	until   time.Time // before which nothing is to be asked; zero: nothing said
-	private bool      // the answer came from a private address
+	status int       // 0: there was no answer
+	until  time.Time // before which nothing is to be asked; zero: nothing said
+	// single is set where that concerns the URL alone: an IP literal, a private name
+	// or a private address often is a bridge that answers for many sites.
+	single bool
 }
 
 // verdictOf reads an answer that came at a given time.
@@ -87,90 +101,108 @@ func verdictOf(status int, header http.Header, at time.Time) verdict {
 	return v
 }
 
-// settle lets an answer count: it may begin, lengthen or end a cool-down. The
-// caller holds the pacer's lock.
-func (h *host) settle(s *slot, v verdict, now time.Time) {
-	if v.status == 0 {
-		return // nothing was heard of the host
+// settle lets an answer count: it may begin, lengthen or end a pause. The caller
+// holds the lock.
+func (p *pacer) settle(s *slot, v verdict, now time.Time) []agreed {
+	if v.status == 0 || v.single {
+		return nil // nothing was heard of the host, or nothing that concerns all of it
 	}
-	single := s.single || v.private
-	p := h.pauseOf(s.url, single)
-	limited := v.status == http.StatusTooManyRequests
-	switch {
-	case limited && v.until.IsZero():
-		if p.until.After(now) {
-			p.extend(p.until, true, now) // a request that was under way when the pause began
-			break
-		}
-		length := min(barePause<<min(p.bare, 10), maxBarePause)
-		p.bare++
-		p.extend(now.Add(length), true, now)
-	case !v.until.IsZero():
-		if !limited {
-			p.bare = 0
-		}
-		p.extend(v.until, limited, now)
-	case !s.started.Before(p.until):
-		p.bare, p.cautious = 0, false
-		if !s.started.Before(h.domain.pause.until) {
-			h.domain.pause.cautious = false
-		}
-	}
-	if single {
-		h.sweepURLs(now)
-	} else if limited {
-		h.domain.siblings(now)
-	}
-}
-
-// pauseOf is the pause that an answer to a URL bears on.
-func (h *host) pauseOf(url string, single bool) *pause {
-	if !single {
-		return &h.pause
-	}
-	if h.urls[url] == nil {
-		if h.urls == nil {
-			h.urls = make(map[string]*pause)
-		}
-		h.urls[url] = new(pause)
-	}
-	return h.urls[url]
-}
-
-// siblings pauses the whole domain while two of its hosts are in a cool-down after
-// a 429: one limiter stands before all of them. It lasts as long as the longer.
-func (d *domain) siblings(now time.Time) {
-	count, until := 0, time.Time{}
-	for _, h := range d.hosts {
-		if end := h.pause.end(now); h.pause.limited && end.After(now) {
-			count++
-			if end.After(until) {
-				until = end
+	h, limited := s.host, v.status == http.StatusTooManyRequests
+	if !limited && v.until.IsZero() {
+		for _, scope := range []string{h.scope, h.domain.scope} {
+			if known := p.pauses[scope]; known != nil && !s.started.Before(known.until) {
+				known.step, known.cautious = 0, false
 			}
 		}
+		return nil
 	}
-	if count >= 2 {
-		d.pause.extend(until, true, now)
+	own := p.pauseOf(h.scope)
+	if now.After(own.until.Add(remembered)) {
+		own.step = 0
 	}
+	switch {
+	case !limited:
+		own.step = 0
+		own.extend(v.until)
+	case !v.until.IsZero():
+		own.extend(v.until)
+	case own.until.After(now):
+		return nil // it was under way when the pause began
+	default:
+		length := min(barePause<<min(own.step, 10), maxBarePause)
+		own.step++
+		own.extend(now.Add(length))
+	}
+	made := []agreed{{h.scope, policy.HintHostCooldown, own.until, own.step}}
+	if limited && h.domain.scope != "" {
+		if until := p.pauseOf(h.domain.scope).siblings(h.name, own.until, now); !until.IsZero() {
+			made = append(made, agreed{h.domain.scope, policy.HintDomainCooldown, until, 0})
+		}
+	}
+	return made
 }
 
-// hold restores a pause.
-func (p *pacer) hold(t feedurl.URL, until time.Time, why string) {
-	now := time.Now()
-	if !until.After(now) {
-		return
+// siblings notes a host of the domain that has said 429. When another one has done
+// so of late and is still to be left alone, the whole domain pauses: one limiter
+// stands before all of them.
+func (p *pause) siblings(host string, until, now time.Time) (paused time.Time) {
+	if latest := wall(now.Add(maxDomainPause)); until.After(latest) {
+		until = latest
 	}
+	if p.limited != host && p.limitedUntil.After(now) {
+		p.extend(until)
+		p.extend(p.limitedUntil)
+		paused = p.until
+	}
+	if p.limited == host || until.After(p.limitedUntil) {
+		p.limited, p.limitedUntil = host, until
+	}
+	return paused
+}
+
+func (p *pacer) pauseOf(scope string) *pause {
+	known := p.pauses[scope]
+	if known == nil {
+		known = new(pause)
+		p.pauses[scope] = known
+	}
+	return known
+}
+
+// paused is until when a host is to be left alone, and why.
+func (p *pacer) paused(host, domain string, now time.Time) (until time.Time, why string) {
+	if end := p.pauses[host].end(now); end.After(now) {
+		until, why = end, policy.HintHostCooldown
+	}
+	if end := p.pauses[domain].end(now); end.After(now) && !end.Before(until) {
+		until, why = end, policy.HintDomainCooldown
+	}
+	return until, why
+}
+
+func (p *pacer) pausedURL(u feedurl.URL, now time.Time) (until time.Time, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.host(t)
-	switch why {
-	case HeldBySlot:
-		return // no pause, only a gap: the next poll keeps its own
-	case HeldByDomain:
-		h.domain.pause.extend(until, true, now)
-	case HeldByURL, HeldByRedirect:
-		h.pauseOf(t.String(), true).extend(until, false, now)
-	default:
-		h.pauseOf(t.String(), scopeOf(t).single).extend(until, false, now)
+	return p.paused(scopeHost+nameOf(u), scopeDomain+u.Domain(), now)
+}
+
+// hold takes over pauses that were agreed elsewhere.
+func (p *pacer) hold(pauses []policy.Pause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for _, given := range pauses {
+		if given.For <= 0 {
+			continue
+		}
+		known := p.pauseOf(given.Scope)
+		known.step = max(known.step, given.Step)
+		known.extend(now.Add(min(given.For, maxPause)))
+		if name, ok := strings.CutPrefix(given.Scope, scopeHost); ok && p.hosts[name] != nil {
+			p.place(p.hosts[name], now)
+			p.dispatch(p.hosts[name].domain)
+		} else if name, ok := strings.CutPrefix(given.Scope, scopeDomain); ok && p.domains[name] != nil {
+			p.replace(p.domains[name], now)
+		}
 	}
 }

@@ -18,15 +18,16 @@ type phase int32
 
 const (
 	phaseConnecting phase = iota
+	phaseLookup           // of the host's addresses
 	phaseHandshake        // TLS
-	phaseWaiting          // for the right moment: nothing was sent yet
+	phaseWaiting          // for the right moment: no request was sent yet
 	phaseSent
 )
 
 // exchange is one request and its answer, over a connection of its own.
 type exchange struct {
 	client *Client
-	guard  guard
+	guard  *guard
 	phase  atomic.Int32
 	// leave is called when the connection stands and the request is about to leave.
 	// An error keeps it back.
@@ -44,12 +45,14 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 		}
 		return x.client.rounds.RoundTrip(r)
 	}
-	ctx := context.WithValue(r.Context(), guardKey{}, &x.guard)
+	ctx := context.WithValue(r.Context(), guardKey{}, x.guard)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		TLSHandshakeStart: func() { x.phase.Store(int32(phaseHandshake)) },
+		DNSStart:          func(httptrace.DNSStartInfo) { x.enter(phaseLookup) },
+		DNSDone:           func(httptrace.DNSDoneInfo) { x.enter(phaseConnecting) },
+		TLSHandshakeStart: func() { x.enter(phaseHandshake) },
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
 			if err == nil {
-				x.phase.Store(int32(phaseWaiting))
+				x.enter(phaseWaiting)
 			}
 		},
 	})
@@ -71,13 +74,15 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 }
 
 func (x *exchange) depart() error {
-	x.phase.Store(int32(phaseWaiting))
+	x.enter(phaseWaiting)
 	if err := x.leave(); err != nil {
 		return err
 	}
-	x.phase.Store(int32(phaseSent))
+	x.enter(phaseSent)
 	return nil
 }
+
+func (x *exchange) enter(at phase) { x.phase.Store(int32(at)) }
 
 // lastBody is the body of the only answer of its connection.
 type lastBody struct {

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -21,6 +22,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -235,7 +237,7 @@ func TestTimeoutOfHandshake(t *testing.T) {
 		n.say("example.com:443", "") // waits for the end of a header, which no TLS client sends
 		started := time.Now()
 		a := n.client(t, Settings{}).Poll(t.Context(), ask("https://example.com/"))
-		if took := time.Since(started); a.Failure != policy.FailureTimeout || took != 30*time.Second || !a.Asked.IsZero() {
+		if took := time.Since(started); a.Failure != policy.FailureTimeout || took != 30*time.Second || !a.Asked.Equal(started) {
 			t.Errorf("failure %q (%v) after %v", a.Failure, a.Err, took)
 		}
 	})
@@ -258,7 +260,7 @@ func TestTimeoutExcludesSlots(t *testing.T) {
 		c := n.client(t, Settings{Hosts: []HostRule{{Pattern: "*", Spacing: time.Minute}}})
 		c.Poll(t.Context(), policy.Ask{URL: "http://example.com/0"})
 		started := time.Now()
-		got := c.Poll(t.Context(), a)
+		got := c.Poll(patient(t), a)
 		if took := time.Since(started); got.Failure != "" || took != 120*time.Second {
 			t.Errorf("%v after %v, want success after 120 s", got.Err, took)
 		}
@@ -309,7 +311,7 @@ func TestClose(t *testing.T) {
 		if failures[policy.FailureNotStarted] != 2 || failures[policy.FailureTimeout] != 1 {
 			t.Errorf("failures: %v", failures)
 		}
-		if a := c.Poll(t.Context(), ask("http://example.com/")); a.Failure != policy.FailureNotStarted || a.Err != ErrClosed {
+		if a := c.Poll(t.Context(), ask("http://example.com/")); a.Failure != policy.FailureNotStarted || !errors.Is(a.Err, ErrClosed) {
 			t.Errorf("after Close: %q, %v", a.Failure, a.Err)
 		}
 		time.Sleep(time.Hour)
@@ -376,8 +378,72 @@ func TestWithoutPacing(t *testing.T) {
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("fifty polls took %v", took)
 		}
-		if at, why := c.Ready("https://example.com/"); !at.IsZero() || why != "" {
-			t.Errorf("the next poll has to wait until %v: %s", at, why)
-		}
 	})
+}
+
+type panicking struct{ io.Reader }
+
+func (panicking) Read([]byte) (int, error) { panic("reading") }
+func (panicking) Close() error             { return nil }
+
+// Whatever panics in a poll, it ends as a failure, and the host can be asked again.
+func TestPanicIsAFailure(t *testing.T) {
+	for name, answer := range map[string]rounds{
+		"round tripper": func(*http.Request) (*http.Response, error) { panic("/etc/secret") },
+		"body": func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, ContentLength: -1, Body: panicking{}}, nil
+		},
+		"hop": func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 302, Header: http.Header{"Location": {"/b"}}, Body: http.NoBody}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := New(WithTransport(answer))
+				defer c.Close()
+				a := ask("http://u:hunter2@example.com/a")
+				a.Hop = func(context.Context, feedurl.URL, policy.Host) error { panic("hop") }
+				for range 2 {
+					got := c.Poll(t.Context(), a)
+					if got.Failure != policy.FailureInternal || got.Body != nil || got.Asked.IsZero() || got.At.IsZero() {
+						t.Errorf("answer = %+v", got)
+					}
+					if got.Err.Error() != "example.com: the gateway failed at the answer; its log says more" {
+						t.Errorf("error: %v", got.Err)
+					}
+					if !strings.Contains(got.Detail, "panic: ") || !strings.Contains(got.Detail, "exchange_test.go") || strings.ContainsAny(got.Detail, "\n\r") || strings.Contains(got.Detail, "hunter2") {
+						t.Errorf("detail: %s", got.Detail)
+					}
+				}
+				if busy := c.Busy(); len(busy) != 0 {
+					t.Errorf("busy: %q", busy)
+				}
+			})
+		})
+	}
+}
+
+// A handshake is resumed where the server lets it: every poll has a connection of its own.
+func TestTLSSessionsAreResumed(t *testing.T) {
+	resumed := make(chan bool, 3)
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		resumed <- r.TLS.DidResume
+		io.WriteString(w, feedBody)
+	}))
+	defer s.Close()
+	given := s.Client().Transport.(*http.Transport).TLSClientConfig
+	c := New(WithTLS(given))
+	defer c.Close()
+	c.Apply(Settings{Private: loopback, Hosts: unpaced})
+	for i := range 3 {
+		if a := c.Poll(t.Context(), ask(s.URL)); a.Failure != "" {
+			t.Fatal(a.Err)
+		}
+		if got := <-resumed; got != (i > 0) {
+			t.Errorf("poll %d: resumed %v", i, got)
+		}
+	}
+	if given.ClientSessionCache != nil {
+		t.Error("the configuration that was given has been changed")
+	}
 }

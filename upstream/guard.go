@@ -11,6 +11,8 @@ import (
 	"net/netip"
 	"strconv"
 	"syscall"
+
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // ErrForbiddenAddress says that a poll led to an address or port that it may not reach.
@@ -96,6 +98,7 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 type guard struct {
 	private []netip.Prefix
 	moved   bool // the hop is a redirect from a public address
+	off     bool // nothing is dialled here
 	peer    peer // what the connection was made to, once there is one
 }
 
@@ -113,6 +116,24 @@ func (g *guard) check(a netip.Addr, port uint16) error {
 		return &AddressError{net.JoinHostPort(end.String(), strconv.Itoa(int(port))), "at a port of another protocol than HTTP"}
 	}
 	return nil
+}
+
+// guardOf is the guard of one hop.
+func (c *Client) guardOf(moved bool) *guard {
+	return &guard{private: c.settings.Load().Private, moved: moved, off: c.rounds != nil || c.dial != nil}
+}
+
+// literal refuses a URL of which the host is an address that may not be reached.
+// What a name stands for is judged when it is dialled.
+func (g *guard) literal(u feedurl.URL) error {
+	if g.off || !u.Addr().IsValid() {
+		return nil
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil {
+		return fmt.Errorf("reading the port: %w", err)
+	}
+	return g.check(u.Addr(), uint16(port))
 }
 
 // destination is the address that packets to an address end up at, with the kind

@@ -157,6 +157,7 @@ func TestGuardLetsListedAddressesThrough(t *testing.T) {
 // given address, past the real guard.
 func (n *memnet) guardedClient(t *testing.T, settings Settings, addresses map[string]string) *Client {
 	c := n.client(t, settings)
+	c.dial = nil
 	c.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, port, _ := net.SplitHostPort(address)
 		resolved := net.JoinHostPort(addresses[host], port)

@@ -120,6 +120,13 @@ func answerText(status int, body string, fields ...string) string {
 	return head + "\r\n" + body
 }
 
+// patient is a context in which polls wait for their slots as long as it takes.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // ask is a poll that any test may make.
 func ask(url string) policy.Ask {
 	return policy.Ask{URL: url, Timeout: 30 * time.Second, MaxBody: 1 << 20}

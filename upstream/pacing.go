@@ -10,67 +10,83 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy"
 )
 
-// What can hold a poll back, as [policy.Answer].Holder and [Client.Ready] tell it.
 const (
-	HeldByHost     = "host-cooldown"     // the host asked for a pause
-	HeldByDomain   = "domain-cooldown"   // two hosts of the registrable domain did
-	HeldByURL      = "url-cooldown"      // the origin asked for a pause, on a private network or IP literal
-	HeldByRedirect = "redirect-cooldown" // a host that the URL redirects to asked for a pause
-	HeldBySlot     = "host-slot"         // the gap between two polls of the host
+	// domainConcurrency is how many polls of one registrable domain may be in flight,
+	// unless a host's own rule says more.
+	domainConcurrency = 2
+	// maxWait is how long a poll waits for a pause to end, or at all where its context
+	// has no deadline. Whoever would have to wait longer is told so at once.
+	maxWait = 15 * time.Second
 )
-
-// domainConcurrency is how many polls of one registrable domain may be in flight,
-// unless a host's own rule says more.
-const domainConcurrency = 2
 
 // pacer hands out the right to ask a host. Its lock guards memory only: nobody
 // waits, sends or sleeps while holding it.
 type pacer struct {
 	mu      sync.Mutex
 	rules   feedurl.HostTable[HostRule]
+	hosts   map[string]*host
 	domains map[string]*domain
-	arrived uint64 // waiters so far: their order of arrival
-	sweepAt int    // number of domains at which idle ones are dropped
+	pauses  map[string]*pause   // by scope, as [policy.Pause] has it
+	busy    map[string]struct{} // names of hosts with polls under way or waiting
+	arrived uint64              // waiters so far: their order of arrival
+	sweepAt int                 // number of hosts and pauses at which idle ones are dropped
 	stopped bool
 	off     bool // nothing is paced; set before the first use
 }
 
 // domain is the hosts of one registrable domain.
 type domain struct {
-	hosts    map[string]*host
+	name     string
+	scope    string // of its pause; empty: it has none
+	hosts    int    // known
 	inFlight int
-	pause    pause
-	timer    *time.Timer // when the next waiter can start; nil: none does by time alone
+	ready    hostHeap    // hosts of which the first waiter may start, as far as time decides
+	later    hostHeap    // hosts of which it may start at a known time
+	full     hostHeap    // hosts of which it may start when a slot is given back
+	timer    *time.Timer // for the first of those; nil: there are none
 }
 
 // host is one host, or one port of it where ports are paced apart.
 type host struct {
-	name        string
+	name        string // as it is paced
+	pattern     string // what rules call it
+	scope       string // of its pause
 	domain      *domain
 	spacing     time.Duration
 	concurrency int
 	queue       []*waiter // in the order in which they will start
 	inFlight    int
+	unsent      int       // of those in flight, slots of which the request has not left
 	last        time.Time // start of the last request; zero: none yet
-	pause       pause
-	urls        map[string]*pause // of single URLs
+	at          time.Time // in domain.later: when the first waiter may start
+	heap        *hostHeap // of its domain, where it stands in one
+	index       int       // in the heap
 }
+
+// class is how urgent a poll is.
+type class int
+
+const (
+	classHop    class = iota // a redirect: the poll is under way, and is brought to its end first
+	classUrgent              // a reader waits
+	classOther
+)
 
 // waiter is a poll that waits for its slot.
 type waiter struct {
-	url     string
+	class   class
 	arrived uint64
-	hop     bool          // it is a redirect of a poll under way
-	granted chan struct{} // closed when it may start
+	done    chan struct{} // closed when it is granted or turned away
+	slot    *slot         // granted
+	held    *policy.Held  // turned away
 }
 
-// before tells which of two waiters starts first: a poll under way is brought to
-// its end before another one begins; otherwise who came first.
 func (w *waiter) before(other *waiter) bool {
-	if w.hop != other.hop {
-		return w.hop
+	if w.class != other.class {
+		return w.class < other.class
 	}
 	return w.arrived < other.arrived
 }
@@ -79,90 +95,169 @@ func (w *waiter) before(other *waiter) bool {
 type slot struct {
 	pacer   *pacer
 	host    *host
-	url     string
-	single  bool
 	started time.Time // when it was granted
+	before  time.Time // the host's last request then
+	left    bool      // the request has left
 }
 
 func newPacer() *pacer {
-	return &pacer{domains: make(map[string]*domain), sweepAt: 64}
-}
-
-// apply changes the rules for everything that starts from now on.
-func (p *pacer) apply(rules []HostRule) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rules = tableOf(rules)
-	for _, d := range p.domains {
-		for _, h := range d.hosts {
-			h.spacing, h.concurrency = pace(&p.rules, h.name)
-		}
-		p.dispatch(d)
+	return &pacer{
+		hosts: make(map[string]*host), domains: make(map[string]*domain), pauses: make(map[string]*pause),
+		busy: make(map[string]struct{}), sweepAt: 64,
 	}
 }
 
-// acquire waits for the slot of a target's host, until a given time at most (zero:
-// for as long as it takes). It returns nil where the slot did not come in time.
-func (p *pacer) acquire(ctx context.Context, t feedurl.URL, by time.Time, hop bool) *slot {
-	if p.off && ctx.Err() == nil {
-		return new(slot)
+// acquire waits for the slot of a URL's host until the context ends. It fails with
+// a [policy.Held] at once where the slot would not come in time.
+func (p *pacer) acquire(ctx context.Context, u feedurl.URL, c class) (*slot, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if p.off {
+		return new(slot), nil
 	}
 	p.mu.Lock()
-	h, s := p.host(t), scopeOf(t)
-	if at, _ := h.earliest(t.String(), time.Now()); p.stopped || ctx.Err() != nil || !by.IsZero() && at.After(wall(by)) {
+	if p.stopped {
 		p.mu.Unlock()
-		return nil
+		return nil, ErrClosed
 	}
+	h := p.host(u)
 	p.arrived++
-	w := &waiter{url: t.String(), arrived: p.arrived, hop: hop, granted: make(chan struct{})}
+	w := &waiter{class: c, arrived: p.arrived, done: make(chan struct{})}
+	if held := p.heldBack(ctx, h, w); held != nil {
+		p.mu.Unlock()
+		return nil, held
+	}
+	h.queue = slices.Insert(h.queue, h.position(w), w)
+	p.place(h, time.Now())
+	p.dispatch(h.domain)
+	p.mu.Unlock()
+
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		if p.leave(h, w) {
+			return nil, context.Cause(ctx)
+		}
+	}
+	if w.held != nil {
+		return nil, w.held
+	}
+	return w.slot, nil
+}
+
+func (h *host) position(w *waiter) int {
 	i, _ := slices.BinarySearchFunc(h.queue, w, func(a, b *waiter) int {
 		if a.before(b) {
 			return -1
 		}
 		return 1
 	})
-	h.queue = slices.Insert(h.queue, i, w)
-	p.dispatch(h.domain)
-	p.mu.Unlock()
-
-	if !w.wait(ctx, by) && p.leave(ctx, h, w) {
-		return nil
-	}
-	return &slot{pacer: p, host: h, url: t.String(), single: s.single, started: time.Now()}
+	return i
 }
 
-// wait blocks until the waiter may start, and reports whether it may.
-func (w *waiter) wait(ctx context.Context, by time.Time) bool {
-	var late <-chan time.Time
-	if !by.IsZero() {
-		timer := time.NewTimer(time.Until(by))
-		defer timer.Stop()
-		late = timer.C
+// heldBack tells what keeps a new waiter back for longer than it would wait, as far
+// as is known.
+func (p *pacer) heldBack(ctx context.Context, h *host, w *waiter) *policy.Held {
+	now := time.Now()
+	if held := p.heldByPause(h, now); held != nil {
+		return held
 	}
-	select {
-	case <-w.granted:
-		return true
-	case <-late:
-	case <-ctx.Done():
+	limit, ok := ctx.Deadline()
+	if !ok {
+		limit = now.Add(maxWait)
 	}
-	return false
+	// Those ahead start a gap apart, at best.
+	at := p.earliest(h, now).Add(time.Duration(h.position(w)) * h.spacing)
+	if at.After(limit) {
+		return &policy.Held{Until: at, Why: policy.HintHostSlot}
+	}
+	return nil
+}
+
+// heldByPause tells of a pause that is too long to be waited for.
+func (p *pacer) heldByPause(h *host, now time.Time) *policy.Held {
+	if until, why := p.paused(h.scope, h.domain.scope, now); until.Sub(now) > maxWait {
+		return &policy.Held{Until: until, Why: why}
+	}
+	return nil
 }
 
 // leave takes a waiter out of its queue. It reports false where the waiter was
-// granted its slot at the last moment: the slot is then its to use.
-func (p *pacer) leave(ctx context.Context, h *host, w *waiter) bool {
+// granted its slot, or turned away, at the last moment.
+func (p *pacer) leave(h *host, w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ctx.Err() == nil {
-		p.dispatch(h.domain) // a slot that comes at the very moment is in time
-	}
 	i := slices.Index(h.queue, w)
 	if i < 0 {
 		return false
 	}
 	h.queue = slices.Delete(h.queue, i, i+1)
+	p.place(h, time.Now())
 	p.dispatch(h.domain)
 	return true
+}
+
+// earliest is when the host's first waiter may start, as far as time alone decides.
+func (p *pacer) earliest(h *host, now time.Time) time.Time {
+	at := now
+	if next := h.last.Add(h.spacing); !h.last.IsZero() && next.After(at) {
+		at = next
+	}
+	if until, _ := p.paused(h.scope, h.domain.scope, now); until.After(at) {
+		at = until
+	}
+	return at
+}
+
+// place puts a host where its first waiter will be found. It must be called after
+// whatever changes the host's queue, its requests in flight, or its pauses; dispatch
+// comes afterwards. The caller holds the lock.
+func (p *pacer) place(h *host, now time.Time) {
+	h.unlist()
+	if held := p.heldByPause(h, now); held != nil {
+		for _, w := range h.queue {
+			w.held = held
+			close(w.done)
+		}
+		h.queue = nil
+	}
+	if len(h.queue)+h.inFlight == 0 {
+		delete(p.busy, h.name)
+		return
+	}
+	p.busy[h.name] = struct{}{}
+	if len(h.queue) == 0 {
+		return
+	}
+	switch h.at = p.earliest(h, now); {
+	case !p.hasRoom(h):
+		h.list(&h.domain.full)
+	case h.at.After(now):
+		h.list(&h.domain.later)
+	default:
+		h.list(&h.domain.ready)
+	}
+}
+
+// hasRoom reports whether another request to the host may be in flight. After a
+// pause there is one at a time, until an answer shows that the pause was long
+// enough: all waiters at once would earn the next one.
+func (p *pacer) hasRoom(h *host) bool {
+	if h.unsent > 0 && h.spacing > 0 {
+		return false // the gap begins when it leaves
+	}
+	if p.pauses[h.scope].isCautious() {
+		return h.inFlight < 1
+	}
+	return h.inFlight < h.concurrency
+}
+
+func (p *pacer) domainHasRoom(h *host) bool {
+	if p.pauses[h.domain.scope].isCautious() {
+		return h.domain.inFlight < 1
+	}
+	return h.domain.inFlight < max(domainConcurrency, h.concurrency)
 }
 
 // dispatch grants slots to whoever may start now, and sets the domain's timer for
@@ -176,106 +271,39 @@ func (p *pacer) dispatch(d *domain) {
 		return
 	}
 	now := time.Now()
-	for {
-		first, host, wake := d.next(now)
-		if first == nil {
-			if !wake.IsZero() {
-				d.timer = time.AfterFunc(wake.Sub(now), func() {
-					p.mu.Lock()
-					defer p.mu.Unlock()
-					p.dispatch(d)
-				})
-			}
-			return
-		}
-		i := slices.Index(host.queue, first)
-		host.queue = slices.Delete(host.queue, i, i+1)
-		host.inFlight++
-		d.inFlight++
-		host.last = now
-		close(first.granted)
+	for h := d.later.first(); h != nil && !h.at.After(now); h = d.later.first() {
+		p.place(h, now) // it is ready, or later still
+	}
+	for h := d.ready.first(); h != nil && p.domainHasRoom(h); h = d.ready.first() {
+		w := h.queue[0]
+		h.queue = slices.Delete(h.queue, 0, 1)
+		w.slot = &slot{pacer: p, host: h, started: now, before: h.last}
+		h.inFlight++
+		h.unsent++
+		h.domain.inFlight++
+		h.last = now
+		p.place(h, now)
+		close(w.done)
+	}
+	if h := d.later.first(); h != nil {
+		d.timer = time.AfterFunc(h.at.Sub(now), func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.dispatch(d)
+		})
 	}
 }
 
-// next is the waiter that starts next of those that may start now; without any,
-// when the first of the others may.
-func (d *domain) next(now time.Time) (first *waiter, of *host, wake time.Time) {
-	for _, h := range d.hosts {
-		if len(h.queue) == 0 || !h.hasRoom() {
-			continue
-		}
-		for _, w := range h.queue {
-			if at, _ := h.earliest(w.url, now); at.After(now) {
-				if wake.IsZero() || at.Before(wake) {
-					wake = at
-				}
-				continue
-			}
-			if first == nil || w.before(first) {
-				first, of = w, h
-			}
-			break
-		}
+// replace places all hosts of a domain anew.
+func (p *pacer) replace(d *domain, now time.Time) {
+	for _, h := range slices.Concat(d.ready.hosts, d.later.hosts, d.full.hosts) {
+		p.place(h, now)
 	}
-	return first, of, wake
-}
-
-// hasRoom reports whether another request to the host may be in flight. After a
-// cool-down there is one at a time, until an answer shows that the pause was long
-// enough: all waiters at once would earn the next one.
-func (h *host) hasRoom() bool {
-	concurrency, shared := h.concurrency, max(domainConcurrency, h.concurrency)
-	if h.pause.cautious {
-		concurrency = 1
-	}
-	if h.domain.pause.cautious {
-		shared = 1
-	}
-	return h.inFlight < concurrency && h.domain.inFlight < shared
-}
-
-// earliest is when a request for a URL may start, as far as time alone decides,
-// and what holds it until then. Zero: at once.
-func (h *host) earliest(url string, now time.Time) (at time.Time, why string) {
-	if !h.last.IsZero() {
-		if next := h.last.Add(h.spacing); next.After(now) {
-			at, why = next, HeldBySlot
-		}
-	}
-	// Of pauses that end together the widest is named: what is named outlives a
-	// restart, and the pause of a domain is as long as one of its hosts'.
-	for _, hold := range []struct {
-		pause *pause
-		why   string
-	}{{h.urls[url], HeldByURL}, {&h.pause, HeldByHost}, {&h.domain.pause, HeldByDomain}} {
-		if until := hold.pause.end(now); until.After(now) && !until.Before(at) {
-			at, why = until, hold.why
-		}
-	}
-	return at, why
-}
-
-// ready is the earliest moment at which a new request could start.
-func (p *pacer) ready(t feedurl.URL, now time.Time) (at time.Time, why string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h := p.known(t)
-	if h == nil {
-		return time.Time{}, ""
-	}
-	at, why = h.earliest(t.String(), now)
-	if len(h.queue) == 0 && h.hasRoom() {
-		return at, why
-	}
-	// Those who wait already come first, a gap apart.
-	if at.IsZero() {
-		at, why = now, HeldBySlot
-	}
-	return at.Add(time.Duration(len(h.queue)) * h.spacing), why
+	p.dispatch(d)
 }
 
 // sent tells that the request leaves now: the gap to the next counts from here,
-// however long the connection took.
+// however long the claim and the connection took.
 func (s *slot) sent(now time.Time) {
 	if s.pacer == nil {
 		return
@@ -283,20 +311,69 @@ func (s *slot) sent(now time.Time) {
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
 	s.host.last = now
+	if !s.left {
+		s.left = true
+		s.host.unsent--
+	}
+	s.pacer.place(s.host, now)
+	s.pacer.dispatch(s.host.domain)
 }
 
-// release gives the slot back, with what the answer asks of those who come next.
-func (s *slot) release(v verdict) {
-	p := s.pacer
-	if p == nil {
+// release gives the slot back, with what the answer asks of those who come next. It
+// returns the pauses that this made.
+func (s *slot) release(v verdict) []agreed {
+	if s.pacer == nil {
+		return nil
+	}
+	s.pacer.mu.Lock()
+	defer s.pacer.mu.Unlock()
+	now, d := time.Now(), s.host.domain
+	made := s.pacer.settle(s, v, now)
+	for _, a := range made {
+		if a.scope == d.scope {
+			s.pacer.replace(d, now)
+		}
+	}
+	s.back(now)
+	return made
+}
+
+// cancel gives the slot back as if it had never been granted.
+func (s *slot) cancel() {
+	if s.pacer == nil {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	s.pacer.mu.Lock()
+	defer s.pacer.mu.Unlock()
+	if s.host.last.Equal(s.started) {
+		s.host.last = s.before
+	}
+	s.back(time.Now())
+}
+
+func (s *slot) back(now time.Time) {
 	s.host.inFlight--
 	s.host.domain.inFlight--
-	s.host.settle(s, v, time.Now())
-	p.dispatch(s.host.domain)
+	if !s.left {
+		s.host.unsent--
+	}
+	s.pacer.place(s.host, now)
+	s.pacer.dispatch(s.host.domain)
+}
+
+// apply changes the rules for everything that starts from now on.
+func (p *pacer) apply(rules []HostRule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = tableOf(rules)
+	now := time.Now()
+	for _, h := range p.hosts {
+		h.spacing, h.concurrency = pace(&p.rules, h.pattern)
+		p.place(h, now)
+	}
+	for _, d := range p.domains {
+		p.dispatch(d)
+	}
 }
 
 // stop grants nothing more. Waiters leave by their contexts.

@@ -5,10 +5,14 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -71,7 +75,7 @@ func TestSpacing(t *testing.T) {
 				var polls sync.WaitGroup
 				for i := range 9 {
 					polls.Go(func() {
-						if a := c.Poll(t.Context(), ask(fmt.Sprintf("http://example.com/%d", i))); a.Failure != "" {
+						if a := c.Poll(patient(t), ask(fmt.Sprintf("http://example.com/%d", i))); a.Failure != "" {
 							t.Errorf("poll failed: %v", a.Err)
 						}
 					})
@@ -110,7 +114,7 @@ func TestSpacingWithSlowConnections(t *testing.T) {
 		}))
 		defer c.Close()
 		for range 2 {
-			c.Poll(t.Context(), policy.Ask{URL: "http://example.com/"})
+			c.Poll(patient(t), policy.Ask{URL: "http://example.com/"})
 		}
 		got := n.requests()
 		if gap := got[1].at.Sub(got[0].at); gap != defaultSpacing {
@@ -148,7 +152,7 @@ func TestDomainConcurrency(t *testing.T) {
 						io.WriteString(w, ok(feedBody))
 					})
 					for range 3 {
-						polls.Go(func() { c.Poll(t.Context(), ask("http://"+host+"/")) })
+						polls.Go(func() { c.Poll(patient(t), ask("http://"+host+"/")) })
 					}
 				}
 				polls.Wait()
@@ -172,55 +176,144 @@ func TestPortsOfAnAddressArePacedApart(t *testing.T) {
 		c := n.client(t, Settings{})
 		started := time.Now()
 		for _, url := range []string{"http://192.0.2.1/", "http://192.0.2.1:81/", "http://localhost/", "http://localhost:81/", "http://bridge/", "http://bridge:81/"} {
-			c.Poll(t.Context(), ask(url))
+			c.Poll(patient(t), ask(url))
 		}
 		if took := time.Since(started); took != 0 {
 			t.Errorf("took %v", took)
 		}
-		c.Poll(t.Context(), ask("http://bridge:81/other"))
+		c.Poll(patient(t), ask("http://bridge:81/other"))
 		if took := time.Since(started); took != defaultSpacing {
 			t.Errorf("the same port again: after %v", took)
 		}
 	})
 }
 
-func TestStartBy(t *testing.T) {
+// Whoever would wait in vain is told so at once.
+func TestAcquireTellsHowLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet
 		n.serve("example.com:80", func(_ request, w io.Writer) {
 			time.Sleep(10 * time.Second)
 			io.WriteString(w, ok(feedBody))
 		})
-		c := n.client(t, Settings{})
-		go c.Poll(t.Context(), ask("http://example.com/slow"))
-		time.Sleep(time.Second)
-		at := func(d time.Duration) policy.Ask {
-			a := ask("http://example.com/")
-			a.StartBy = time.Now().Add(d)
-			return a
+		c := n.client(t, Settings{Hosts: []HostRule{{Pattern: "*", Spacing: 4 * time.Second}}})
+		within := func(d time.Duration) (policy.Slot, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			return c.Acquire(ctx, "http://example.com/", false)
 		}
-		// The gap alone rules it out: the answer comes at once.
+		go c.Poll(patient(t), ask("http://example.com/slow"))
+		time.Sleep(time.Second)
+		// The gap alone rules it out.
 		started := time.Now()
-		a := c.Poll(t.Context(), at(500*time.Millisecond))
-		if a.Failure != policy.FailureNotStarted || time.Since(started) != 0 || a.Holder != HeldBySlot || !a.NotBefore.Equal(started.Add(time.Second)) || !a.Asked.IsZero() {
-			t.Errorf("too early: %+v after %v", a, time.Since(started))
+		_, err := within(2 * time.Second)
+		if held, ok := errors.AsType[*policy.Held](err); !ok || held.Why != policy.HintHostSlot || !held.Until.Equal(started.Add(3*time.Second)) || time.Since(started) != 0 {
+			t.Errorf("too early: %v after %v", err, time.Since(started))
 		}
 		// The slot does not come in time.
-		a = c.Poll(t.Context(), at(5*time.Second))
-		if a.Failure != policy.FailureNotStarted || time.Since(started) != 5*time.Second || a.Holder != HeldBySlot {
-			t.Errorf("too late: %+v after %v", a, time.Since(started))
+		if _, err = within(5 * time.Second); !errors.Is(err, context.DeadlineExceeded) || time.Since(started) != 5*time.Second {
+			t.Errorf("too late: %v after %v", err, time.Since(started))
 		}
-		if got := len(n.requests()); got != 1 {
-			t.Errorf("%d requests, want 1", got)
+		s, err := within(5 * time.Second)
+		if err != nil || time.Since(started) != 9*time.Second {
+			t.Fatalf("in time: %v after %v", err, time.Since(started))
 		}
-		// In time.
-		if a = c.Poll(t.Context(), at(5*time.Second)); a.Failure != "" {
-			t.Errorf("in time: %v", a.Err)
+		// Those who wait already come first, a gap apart: without a deadline, 15 s are enough for three.
+		var waiting sync.WaitGroup
+		for range 3 {
+			waiting.Go(func() { c.Poll(t.Context(), ask("http://example.com/")) })
+			synctest.Wait()
 		}
-		// Past already.
-		time.Sleep(time.Minute)
-		if a = c.Poll(t.Context(), at(-time.Second)); a.Failure != policy.FailureNotStarted || len(n.requests()) != 2 {
-			t.Errorf("in the past: %q after %d requests", a.Failure, len(n.requests()))
+		_, err = c.Acquire(t.Context(), "http://example.com/", false)
+		if held, ok := errors.AsType[*policy.Held](err); !ok || !held.Until.Equal(time.Now().Add(16*time.Second)) {
+			t.Errorf("behind three: %v", err)
+		}
+		s.Release()
+		waiting.Wait()
+	})
+}
+
+// A slot that was not used is as good as never granted, and is good for one poll.
+func TestRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("example.com:80", ok(feedBody))
+		c := n.client(t, Settings{})
+		started := time.Now()
+		for range 10 {
+			s, err := c.Acquire(t.Context(), "http://example.com/", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Release()
+			s.Release()
+		}
+		s, err := c.Acquire(t.Context(), "http://example.com/", false)
+		if err != nil || time.Since(started) != 0 {
+			t.Fatalf("after %v: %v", time.Since(started), err)
+		}
+		time.Sleep(5 * time.Second) // the claim takes its time
+		if a := s.Poll(t.Context(), ask("http://example.com/")); a.Failure != "" {
+			t.Error(a.Err)
+		}
+		s.Release()
+		if a := s.Poll(t.Context(), ask("http://example.com/")); a.Failure != policy.FailureInternal {
+			t.Errorf("used twice: %+v", a)
+		}
+		// The gap counts from the request, not from the slot.
+		if s, err = c.Acquire(t.Context(), "http://example.com/", false); err != nil || time.Since(started) != 7*time.Second {
+			t.Errorf("the next one: after %v, %v", time.Since(started), err)
+		}
+		if a := s.Poll(t.Context(), ask("http://example.net/")); a.Failure != policy.FailureInternal {
+			t.Errorf("used for another URL: %+v", a)
+		}
+		if got := c.Busy(); len(got) != 0 || len(n.requests()) != 1 {
+			t.Errorf("busy %q after %d requests", got, len(n.requests()))
+		}
+	})
+}
+
+// Polls that a reader waits for go before those that nobody waits for, on all hosts
+// of a domain, and in order among themselves.
+func TestUrgentGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		for _, host := range []string{"a.example.com", "b.example.com", "c.example.com"} {
+			n.serve(host+":80", func(_ request, w io.Writer) {
+				time.Sleep(10 * time.Second)
+				io.WriteString(w, ok(feedBody))
+			})
+		}
+		c := n.client(t, Settings{})
+		var polls sync.WaitGroup
+		for _, wait := range []struct {
+			url    string
+			urgent bool
+		}{
+			{"http://a.example.com/1", false}, {"http://b.example.com/2", false},
+			{"http://a.example.com/7", false}, {"http://c.example.com/8", false},
+			{"http://b.example.com/3", true}, {"http://c.example.com/4", true}, {"http://b.example.com/5", true}, {"http://a.example.com/6", true},
+		} {
+			polls.Go(func() {
+				s, err := c.Acquire(patient(t), wait.url, wait.urgent)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.Poll(t.Context(), ask(wait.url))
+			})
+			synctest.Wait()
+		}
+		polls.Wait()
+		// Two are in flight at a time, which end and begin together.
+		var pairs [][]string
+		for pair := range slices.Chunk(n.requests(), 2) {
+			paths := []string{pair[0].path(), pair[1].path()}
+			slices.Sort(paths)
+			pairs = append(pairs, paths)
+		}
+		if want := [][]string{{"/1", "/2"}, {"/3", "/4"}, {"/5", "/6"}, {"/7", "/8"}}; !reflect.DeepEqual(pairs, want) {
+			t.Errorf("requests for %v, want %v", pairs, want)
 		}
 	})
 }
@@ -237,13 +330,13 @@ func TestWaitersThatGiveUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var polls sync.WaitGroup
 		var gaveUp [3]policy.Answer
-		polls.Go(func() { c.Poll(t.Context(), ask("http://example.com/1")) })
+		polls.Go(func() { c.Poll(patient(t), ask("http://example.com/1")) })
 		time.Sleep(time.Second)
 		for i := range gaveUp {
 			polls.Go(func() { gaveUp[i] = c.Poll(ctx, ask("http://example.com/2")) })
 		}
 		time.Sleep(time.Second)
-		polls.Go(func() { c.Poll(t.Context(), ask("http://example.com/3")) })
+		polls.Go(func() { c.Poll(patient(t), ask("http://example.com/3")) })
 		time.Sleep(time.Second)
 		cancel()
 		polls.Wait()
@@ -277,7 +370,7 @@ func TestRedirectsGoFirst(t *testing.T) {
 		c := n.client(t, Settings{})
 		var polls sync.WaitGroup
 		for _, path := range []string{"/moved", "/1", "/2"} {
-			polls.Go(func() { c.Poll(t.Context(), ask("http://example.com"+path)) })
+			polls.Go(func() { c.Poll(patient(t), ask("http://example.com"+path)) })
 			time.Sleep(time.Millisecond)
 		}
 		polls.Wait()
@@ -291,7 +384,7 @@ func TestRedirectsGoFirst(t *testing.T) {
 	})
 }
 
-func TestReady(t *testing.T) {
+func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet
 		n.serve("example.com:80", func(_ request, w io.Writer) {
@@ -299,33 +392,45 @@ func TestReady(t *testing.T) {
 			io.WriteString(w, ok(feedBody))
 		})
 		c := n.client(t, Settings{})
-		check := func(when, url string, want time.Duration, wantWhy string) {
+		check := func(when string, want ...string) {
 			t.Helper()
-			at, why := c.Ready(url)
-			got := time.Until(at)
-			if at.IsZero() {
-				got = -1
-			}
-			if got != want || why != wantWhy {
-				t.Errorf("%s: ready in %v (%q), want %v (%q)", when, got, why, want, wantWhy)
+			synctest.Wait()
+			if got := c.Busy(); !slices.Equal(got, want) {
+				t.Errorf("%s: %q are busy, want %q", when, got, want)
 			}
 		}
-		check("at first", "http://example.com/", -1, "")
-		check("no URL", "x", -1, "")
-		go c.Poll(t.Context(), policy.Ask{URL: "http://example.com/"})
-		time.Sleep(500 * time.Millisecond)
-		check("within the gap", "http://example.com/", 1500*time.Millisecond, HeldBySlot)
-		check("another host", "http://example.net/", -1, "")
-		time.Sleep(10 * time.Second)
-		check("in flight", "http://example.com/other", 0, HeldBySlot)
-		for range 3 {
-			go c.Poll(t.Context(), policy.Ask{URL: "http://example.com/"})
+		check("at first")
+		ctx, cancel := context.WithCancel(patient(t))
+		for range 2 {
+			go c.Poll(ctx, policy.Ask{URL: "http://example.com/"})
 		}
-		synctest.Wait()
-		check("behind three", "http://example.com/", 3*defaultSpacing, HeldBySlot)
+		check("one in flight, one waiting", "example.com")
+		time.Sleep(90 * time.Second)
+		check("the other in flight", "example.com")
+		cancel()
+		check("broken off")
 		time.Sleep(time.Hour)
-		check("at rest", "http://example.com/", -1, "")
 	})
+}
+
+func TestHost(t *testing.T) {
+	c := New()
+	defer c.Close()
+	c.Apply(Settings{Hosts: []HostRule{{Pattern: "*.example.com", Spacing: time.Minute}, {Pattern: "nas", Spacing: -1}}})
+	for url, want := range map[string]policy.Host{
+		"https://www.example.com:8443/a": {Name: "www.example.com", Domain: "example.com", Spacing: time.Minute},
+		"https://example.com/a":          {Name: "example.com", Domain: "example.com", Spacing: defaultSpacing},
+		"https://192.0.2.1/a":            {Name: "192.0.2.1:443", Spacing: defaultSpacing},
+		"http://nas:81/a":                {Name: "nas:81"},
+		"shield:https://example.com/":    {},
+	} {
+		if got := c.Host(url); got != want {
+			t.Errorf("%s: %+v, want %+v", url, got, want)
+		}
+	}
+	if got := New(WithoutPacing()).Host("https://example.com/"); got != (policy.Host{}) {
+		t.Errorf("without pacing: %+v", got)
+	}
 }
 
 // Rules that change apply to those who are waiting already.
@@ -334,9 +439,9 @@ func TestApplyWhileWaiting(t *testing.T) {
 		var n memnet
 		n.say("example.com:80", ok(feedBody))
 		c := n.client(t, Settings{Hosts: []HostRule{{Pattern: "example.com", Spacing: time.Hour}}})
-		c.Poll(t.Context(), ask("http://example.com/"))
+		c.Poll(patient(t), ask("http://example.com/"))
 		done := make(chan time.Time, 1)
-		go func() { c.Poll(t.Context(), ask("http://example.com/")); done <- time.Now() }()
+		go func() { c.Poll(patient(t), ask("http://example.com/")); done <- time.Now() }()
 		time.Sleep(time.Minute)
 		changed := time.Now()
 		c.Apply(Settings{})
@@ -351,31 +456,141 @@ func TestIdleHostsAreForgotten(t *testing.T) {
 		var n memnet
 		c := n.client(t, Settings{})
 		for i := range 5000 {
-			a := ask(fmt.Sprintf("http://h%d.example/", i))
+			url := fmt.Sprintf("http://h%d.example/", i)
 			if i%2 == 0 {
-				a = ask(fmt.Sprintf("http://h%d.example.com/", i))
+				url = fmt.Sprintf("http://h%d.example.com/", i)
 			}
 			if i == 100 {
-				c.Hold(a.URL, time.Now().Add(maxPause), HeldByHost)
+				c.Hold([]policy.Pause{{Scope: "host h100.example.com", For: maxPause, Why: policy.HintHostCooldown}})
 			}
-			a.StartBy = time.Now()
-			c.Poll(t.Context(), a)
-			c.Ready(fmt.Sprintf("http://ready%d.example/", i))
+			c.Poll(t.Context(), ask(url))
+			c.Host(fmt.Sprintf("http://host%d.example/", i))
 			time.Sleep(time.Second)
 		}
-		hosts := 0
 		c.pacer.mu.Lock()
-		for _, d := range c.pacer.domains {
-			hosts += len(d.hosts)
-		}
+		hosts, domains := len(c.pacer.hosts), len(c.pacer.domains)
 		c.pacer.mu.Unlock()
-		if hosts > 300 {
-			t.Errorf("%d hosts are remembered", hosts)
+		if hosts > 300 || domains > 300 {
+			t.Errorf("%d hosts and %d domains are remembered", hosts, domains)
 		}
-		if _, why := c.Ready("http://h100.example.com/"); why != HeldByHost {
+		if _, why := held(c, "http://h100.example.com/"); why != policy.HintHostCooldown {
 			t.Errorf("the cool-down was forgotten: %q", why)
 		}
 	})
+}
+
+// A domain may have very many hosts that wait: granting a slot looks at few of them.
+func TestManyHostsOfADomain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const hosts = 2000
+		var n memnet
+		c := n.client(t, Settings{})
+		var polls sync.WaitGroup
+		for i := range hosts {
+			host := fmt.Sprintf("h%d.example.com", i)
+			n.serve(host+":80", func(_ request, w io.Writer) {
+				time.Sleep(time.Second)
+				io.WriteString(w, ok(feedBody))
+			})
+			polls.Go(func() {
+				if a := c.Poll(patient(t), ask("http://"+host+"/")); a.Failure != "" {
+					t.Error(a.Err)
+				}
+			})
+		}
+		started := time.Now()
+		polls.Wait()
+		if took := time.Since(started); took != hosts/domainConcurrency*time.Second {
+			t.Errorf("took %v", took)
+		}
+		c.pacer.mu.Lock()
+		defer c.pacer.mu.Unlock()
+		for _, d := range c.pacer.domains {
+			if d.ready.Len()+d.later.Len()+d.inFlight != 0 {
+				t.Errorf("%d ready, %d later, %d in flight at the end", d.ready.Len(), d.later.Len(), d.inFlight)
+			}
+		}
+	})
+}
+
+// Whatever polls, gives up, gives back, pauses and changes at once: no host is asked
+// too soon or too often at a time, and in the end nothing is left behind.
+func TestPacingUnderStress(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			var n memnet
+			var o occupancy
+			var dice sync.Mutex
+			random := rand.New(rand.NewPCG(seed, 0))
+			roll := func(below int) int {
+				dice.Lock()
+				defer dice.Unlock()
+				return random.IntN(below)
+			}
+			c := n.client(t, Settings{Hosts: []HostRule{{Pattern: "*.example.com", Concurrency: 2, Spacing: time.Second}}})
+			hosts := []string{"a.example.com", "b.example.com", "c.example.com", "d.example", "192.0.2.1"}
+			for _, host := range hosts {
+				n.serve(host+":80", func(r request, w io.Writer) {
+					o.enter(host, strings.TrimPrefix(host, host[:2]))
+					time.Sleep(time.Duration(roll(5000)) * time.Millisecond)
+					o.leave(host, strings.TrimPrefix(host, host[:2]))
+					io.WriteString(w, []string{
+						ok(feedBody), answerText(304, ""), answerText(429, "", "Retry-After: 3"), answerText(503, "", "Retry-After: 20"),
+						answerText(302, "", "Location: http://"+hosts[roll(len(hosts))]+"/"), "",
+					}[roll(6)])
+				})
+			}
+			var polls sync.WaitGroup
+			for range 150 {
+				polls.Go(func() {
+					time.Sleep(time.Duration(roll(60_000)) * time.Millisecond)
+					url := "http://" + hosts[roll(len(hosts))] + "/"
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(roll(60))*time.Second)
+					defer cancel()
+					s, err := c.Acquire(ctx, url, roll(2) == 0)
+					if err != nil {
+						return
+					}
+					time.Sleep(time.Duration(roll(3000)) * time.Millisecond) // the claim
+					switch roll(10) {
+					case 0:
+						s.Release()
+					case 1:
+						c.Hold([]policy.Pause{{Scope: "domain example.com", For: time.Duration(roll(20)) * time.Second}})
+						s.Release()
+					default:
+						s.Poll(t.Context(), ask(url))
+					}
+				})
+			}
+			polls.Wait()
+			last := make(map[string]time.Time)
+			for _, r := range n.requests() {
+				gap := 2 * time.Second
+				if strings.HasSuffix(r.address, ".com:80") {
+					gap = time.Second
+				}
+				if before, asked := last[r.address]; asked && r.at.Sub(before) < gap {
+					t.Errorf("seed %d: %s was asked again after %v", seed, r.address, r.at.Sub(before))
+				}
+				last[r.address] = r.at
+			}
+			for key, most := range map[string]int{"a.example.com": 2, "b.example.com": 2, "c.example.com": 2, "example.com": 2, "d.example": 1, "192.0.2.1": 1} {
+				if o.most[key] > most {
+					t.Errorf("seed %d: %d requests to %s in flight", seed, o.most[key], key)
+				}
+			}
+			if busy := c.Busy(); len(busy) != 0 || len(last) < 3 {
+				t.Errorf("seed %d: busy %q, %d hosts asked", seed, busy, len(last))
+			}
+			for _, d := range c.pacer.domains {
+				if d.ready.Len()+d.later.Len()+d.full.Len()+d.inFlight != 0 {
+					t.Errorf("seed %d: %+v", seed, d)
+				}
+			}
+			time.Sleep(time.Hour)
+		})
+	}
 }
 
 func TestPaceBySpecificity(t *testing.T) {

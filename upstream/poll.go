@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"time"
 
 	"github.com/feedpollard/pollard/feedurl"
@@ -16,12 +17,13 @@ import (
 )
 
 // hopPatience is how long a redirect may wait for the slot of its host. By then
-// the poll is under way and its feed is reserved, so the wait must have an end.
+// the poll is under way and its feed is claimed, so the wait must have an end.
 const hopPatience = 2 * time.Minute
 
 var (
 	errTimeout = errors.New("no complete answer in time")
 	errLate    = errors.New("the slot came too late")
+	errOther   = errors.New("the slot is that of another URL")
 )
 
 // poll is one poll under way.
@@ -31,99 +33,101 @@ type poll struct {
 	settings *Settings
 	answer   policy.Answer
 
+	url     feedurl.URL          // being asked
 	left    time.Duration        // of the time that the poll may take; only where there is a bound
 	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
 	origin  string               // that the credentials belong to
-	visited map[feedurl.URL]bool // without credentials
 	targets []feedurl.URL        // in order
+	visited map[feedurl.URL]bool // the same without credentials
 	public  bool                 // a public address has answered
+	pauses  []agreed
+	held    []policy.Held // pauses that concern this feed alone
 }
 
-func newPoll(c *Client, ask policy.Ask) *poll {
+func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
 	return &poll{
 		client:   c,
 		ask:      ask,
 		settings: c.settings.Load(),
-		answer:   policy.Answer{URL: ask.URL},
+		answer:   policy.Answer{URL: u.String()},
+		url:      u,
 		left:     ask.Timeout,
+		user:     u.User(),
+		origin:   u.Origin(),
 		visited:  make(map[feedurl.URL]bool),
 	}
 }
 
-// run follows the poll to its end.
-func (p *poll) run(ctx context.Context) policy.Answer {
-	t, err := feedurl.Parse(p.ask.URL)
-	if err != nil {
-		p.fail(policy.FailureNotStarted, err)
-		p.answer.At = time.Now()
-		return p.answer
-	}
-	p.answer.URL, p.user, p.origin = t.String(), t.User(), t.Origin()
-	for more := true; more; {
-		t, more = p.hop(ctx, t)
-	}
+// run follows the poll to its end, beginning with the slot of its URL's host.
+func (p *poll) run(ctx context.Context, s *slot) policy.Answer {
+	p.hops(ctx, s)
 	p.answer.At = time.Now()
-	p.explainPause()
+	p.explainPauses()
 	return p.answer
 }
 
-// hop asks one URL. It returns the URL to be asked next, where there is one.
-func (p *poll) hop(ctx context.Context, t feedurl.URL) (next feedurl.URL, more bool) {
+// hops makes the requests. Whatever an origin sends, a poll that was claimed has an
+// outcome: a panic is a failure like any other.
+func (p *poll) hops(ctx context.Context, s *slot) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.answer.Body = nil
+			p.fail(policy.FailureInternal, plain("the gateway failed at the answer; its log says more",
+				fmt.Errorf("panic: %v: %s", v, debug.Stack())))
+		}
+	}()
+	if u, err := feedurl.Parse(p.ask.URL); err != nil || u != p.url {
+		s.cancel()
+		p.fail(policy.FailureInternal, errOther)
+		return
+	}
+	for s != nil && p.request(ctx, s) {
+		s = p.follow(ctx)
+	}
+}
+
+// request asks the present URL, and gives the slot back. It reports whether the
+// answer is a redirect.
+func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
+	var v verdict
+	defer func() { p.pauses = append(p.pauses, s.release(v)...) }()
+	t := p.url
 	if t.Origin() != p.origin {
 		p.user = nil
 	}
-	p.visited[t.WithUser(nil)] = true
 	p.targets = append(p.targets, t)
-	s := p.acquire(ctx, t)
-	if s == nil {
-		return feedurl.URL{}, false
+	p.visited[t.WithUser(nil)] = true
+	x := &exchange{client: p.client, guard: p.client.guardOf(p.public)}
+	if err := x.guard.literal(t); err != nil {
+		p.fail(policy.FailureAddress, err)
+		return false
 	}
-	var v verdict
-	defer func() { s.release(v) }()
 	ctx, stop := p.clock(ctx)
 	defer stop()
 
-	x := &exchange{client: p.client, guard: guard{private: p.settings.Private, moved: p.public}}
 	x.leave = func() error { return p.leave(ctx, s) }
 	r, conditional := newRequest(ctx, t, p.settings.agent(p.ask.Subscribers), p.user, p.ask.Validators)
+	begun := time.Now()
 	resp, err := x.do(r, t)
 	if err != nil {
-		p.failed(ctx, t, phase(x.phase.Load()), err)
-		return feedurl.URL{}, false
+		p.failed(ctx, phase(x.phase.Load()), err)
+		if p.answer.Asked.IsZero() && reached(p.answer.Failure) {
+			p.answer.Asked = begun
+		}
+		return false
 	}
 	defer resp.Body.Close()
 	v = verdictOf(resp.StatusCode, resp.Header, time.Now())
-	v.private = x.guard.peer == peerPrivate
+	if v.single = t.IsPrivate() || x.guard.peer == peerPrivate; v.single && !v.until.IsZero() && !p.client.pacer.off {
+		p.held = append(p.held, policy.Held{Until: v.until, Why: policy.HintURLCooldown})
+	}
 	p.public = p.public || x.guard.peer == peerPublic
 	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
 	if isRedirect(resp.StatusCode) {
-		return p.follow(t, resp.StatusCode, resp.Header)
+		return true
 	}
-	p.take(ctx, t, resp, conditional)
-	return feedurl.URL{}, false
-}
-
-// acquire waits for the slot of a hop's host.
-func (p *poll) acquire(ctx context.Context, t feedurl.URL) *slot {
-	by, redirected := p.ask.StartBy, len(p.answer.Moves) > 0
-	if redirected {
-		by = time.Now().Add(hopPatience)
-	}
-	if s := p.client.pacer.acquire(ctx, t, by, redirected); s != nil {
-		return s
-	}
-	switch at, why := p.client.pacer.ready(t, time.Now()); {
-	case ctx.Err() != nil:
-		p.failed(ctx, t, phaseConnecting, ctx.Err())
-	case redirected:
-		p.fail(policy.FailureRateLimited, fmt.Errorf("%s: redirected to a host that is not to be asked before %s (%s)",
-			t.HostPort(), at.UTC().Format(time.RFC3339), why))
-	case why == "":
-		p.fail(policy.FailureNotStarted, fmt.Errorf("%s: %w", t.HostPort(), errLate))
-	default:
-		p.fail(policy.FailureNotStarted, fmt.Errorf("%s: not to be asked before %s (%s)", t.HostPort(), at.UTC().Format(time.RFC3339), why))
-	}
-	return nil
+	p.take(ctx, resp, conditional)
+	return false
 }
 
 // clock starts the poll's clock; the function that it returns stops it. It stands
@@ -141,8 +145,8 @@ func (p *poll) clock(ctx context.Context) (context.Context, func()) {
 }
 
 // leave is the moment at which a request leaves. The first one leaves in time or
-// not at all, by the wall clock: a machine that slept since the poll was reserved
-// is late, whatever its monotonic clock says.
+// not at all, by the wall clock: a machine that slept since the poll was claimed is
+// late, whatever its monotonic clock says.
 func (p *poll) leave(ctx context.Context, s *slot) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -159,9 +163,13 @@ func (p *poll) leave(ctx context.Context, s *slot) error {
 }
 
 // take makes the poll's result of an answer that is no redirect.
-func (p *poll) take(ctx context.Context, t feedurl.URL, resp *http.Response, conditional bool) {
+func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) {
+	if resp.StatusCode == http.StatusNotModified && conditional {
+		return
+	}
 	if resp.StatusCode != http.StatusOK {
-		p.fail(classifyStatus(t, resp.StatusCode, conditional))
+		failure, err := classifyStatus(resp.StatusCode)
+		p.fail(failure, err)
 		return
 	}
 	body, count, failure, err := readBody(resp, p.ask.MaxBody)
@@ -170,35 +178,59 @@ func (p *poll) take(ctx context.Context, t feedurl.URL, resp *http.Response, con
 	case err == nil:
 		p.answer.Body = body
 	case ctx.Err() != nil && failure == policy.FailureTruncated:
-		p.failed(ctx, t, phaseSent, ctx.Err())
+		p.failed(ctx, phaseSent, ctx.Err())
 	default:
-		p.fail(failure, fmt.Errorf("%s: %w", t.HostPort(), err))
+		p.fail(failure, err)
 	}
 }
 
+func (p *poll) failed(ctx context.Context, at phase, err error) {
+	p.fail(classify(ctx, at, !p.answer.Asked.IsZero(), err))
+}
+
+// fail ends the poll with a failure. The log gets what a [plainError] leaves out.
 func (p *poll) fail(f policy.Failure, err error) {
 	p.answer.Failure, p.answer.Err = f, err
+	if address, ok := errors.AsType[*AddressError](err); !ok || address.Address != p.url.Name() {
+		p.answer.Err = fmt.Errorf("%s: %w", p.url.HostPort(), err)
+	}
+	detail := err.Error()
+	if told, ok := errors.AsType[*plainError](err); ok {
+		detail += ": " + told.err.Error()
+	}
+	const most = 4 << 10 // bytes
+	if len(detail) > most {
+		detail = detail[:most]
+	}
+	p.answer.Detail = p.url.Redacted() + ": " + feedurl.OneLine(detail)
 }
 
-func (p *poll) failed(ctx context.Context, t feedurl.URL, at phase, err error) {
-	p.fail(classify(ctx, t, at, !p.answer.Asked.IsZero(), err))
-}
-
-// explainPause tells when the same poll could be made again: none of the hosts
-// that it led to may be in a cool-down.
-func (p *poll) explainPause() {
-	for i, t := range p.targets {
-		at, why := p.client.pacer.ready(t, p.answer.At)
-		if i > 0 {
-			if why == HeldBySlot {
-				continue // by then the gap is over
-			}
-			if scopeOf(t).host != scopeOf(p.targets[0]).host && why != "" {
-				why = HeldByRedirect
-			}
-		}
-		if at.After(p.answer.NotBefore) {
-			p.answer.NotBefore, p.answer.Holder = at, why
+// explainPauses tells what hosts have asked for in the poll, and when the same poll
+// could be made again: none of those that it led to may be in a cool-down.
+func (p *poll) explainPauses() {
+	a := &p.answer
+	for _, made := range p.pauses {
+		if left := made.until.Sub(a.At); left > 0 {
+			a.Pauses = append(a.Pauses, policy.Pause{Scope: made.scope, For: left, Why: made.why, Step: made.step})
 		}
 	}
+	held := p.held
+	for i, u := range p.targets {
+		until, why := p.client.pacer.pausedURL(u, a.At)
+		if why != "" && i > 0 && nameOf(u) != nameOf(p.targets[0]) {
+			why = policy.HintRedirectCooldown
+		}
+		held = append(held, policy.Held{Until: until, Why: why})
+	}
+	for _, h := range held {
+		if h.Until.After(a.NotBefore) {
+			a.NotBefore, a.Holder = h.Until, h.Why
+		}
+	}
+}
+
+// reached reports whether a failure without a request is one after the origin had
+// accepted the connection.
+func reached(f policy.Failure) bool {
+	return f == policy.FailureTLS || f == policy.FailureTimeout
 }

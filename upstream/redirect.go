@@ -4,6 +4,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,28 +29,64 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// follow tells where a redirect leads, if it may be followed.
-func (p *poll) follow(from feedurl.URL, status int, header http.Header) (to feedurl.URL, ok bool) {
-	to, err := p.resolve(from, header.Get("Location"))
-	if err == nil {
-		err = p.mayFollow(from, to)
-	}
+// follow goes where the last answer redirects to, if it may. It returns the slot of
+// the next request, or nil where there is none.
+func (p *poll) follow(ctx context.Context) *slot {
+	status := p.answer.Status
+	to, err := p.resolve(p.answer.Header.Get("Location"))
 	if err != nil {
-		p.fail(policy.FailureRedirect, fmt.Errorf("%s: redirect with status %d %w", from.HostPort(), status, err))
-		return feedurl.URL{}, false
+		p.fail(policy.FailureRedirect, fmt.Errorf("redirect with status %d %w", status, err))
+		return nil
 	}
-	p.answer.Moves = append(p.answer.Moves, policy.Move{From: from.String(), To: to.String(), Status: status})
-	if p.ask.Hop != nil {
-		if err := p.ask.Hop(to.String()); err != nil {
-			p.fail(policy.FailureDelegated, err)
-			return feedurl.URL{}, false
+	// The operator's word comes first. Then comes what can be told from the URL: Hop may
+	// make promises for it, and must not for what is refused anyway.
+	if p.ask.Allow != nil {
+		if err := p.ask.Allow(to); err != nil {
+			p.fail(policy.FailureAddress, err)
+			return nil
 		}
 	}
-	return to, true
+	if err := p.mayFollow(to); err != nil {
+		p.fail(policy.FailureRedirect, plain(fmt.Sprintf("redirect with status %d %v", status, err), errors.New(to.Redacted())))
+		return nil
+	}
+	if err := p.client.guardOf(p.public).literal(to); err != nil {
+		p.fail(policy.FailureAddress, err)
+		return nil
+	}
+	p.answer.Moves = append(p.answer.Moves, policy.Move{From: p.url.String(), To: to.String(), Status: status})
+	if p.ask.Hop != nil {
+		if err := p.ask.Hop(ctx, to, p.client.pacer.whom(to)); err != nil {
+			p.fail(policy.FailureHeld, err)
+			return nil
+		}
+	}
+	return p.acquire(ctx, to)
+}
+
+// acquire waits for the slot of a redirect's host.
+func (p *poll) acquire(ctx context.Context, to feedurl.URL) *slot {
+	queued, cancel := context.WithTimeout(ctx, hopPatience)
+	defer cancel()
+	s, err := p.client.pacer.acquire(queued, to, classHop)
+	switch held, ok := errors.AsType[*policy.Held](err); {
+	case err == nil:
+		p.url = to
+		return s
+	case ok && held.Why != policy.HintHostSlot:
+		p.held = append(p.held, policy.Held{Until: held.Until, Why: policy.HintRedirectCooldown})
+		p.fail(policy.FailureHeld, fmt.Errorf("redirects to %s: %w", to.HostPort(), held))
+	case ctx.Err() != nil:
+		p.failed(ctx, phaseConnecting, err)
+	default:
+		p.fail(policy.FailureHeld, fmt.Errorf("redirects to %s: %w", to.HostPort(), errLate))
+	}
+	return nil
 }
 
 // resolve reads a Location (RFC 9110 section 10.2.2) against the URL that sent it.
-func (p *poll) resolve(from feedurl.URL, location string) (feedurl.URL, error) {
+func (p *poll) resolve(location string) (feedurl.URL, error) {
+	from := p.url
 	if location == "" {
 		return feedurl.URL{}, errors.New("without a Location")
 	}
@@ -78,12 +115,12 @@ func (p *poll) resolve(from feedurl.URL, location string) (feedurl.URL, error) {
 }
 
 // mayFollow refuses what no redirect may do. Its errors follow "redirect ...".
-func (p *poll) mayFollow(from, to feedurl.URL) error {
+func (p *poll) mayFollow(to feedurl.URL) error {
 	switch {
-	case from.Scheme() == "https" && to.Scheme() == "http":
+	case p.url.Scheme() == "https" && to.Scheme() == "http":
 		return fmt.Errorf("from https to http, to %s", to.HostPort())
 	case p.visited[to.WithUser(nil)]:
-		return fmt.Errorf("goes round in circles, to %s", to.Redacted())
+		return fmt.Errorf("goes round in circles, to %s", to.HostPort())
 	case len(p.answer.Moves) >= maxHops:
 		return fmt.Errorf("is one too many: %d were followed", maxHops)
 	}

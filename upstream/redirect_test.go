@@ -4,9 +4,11 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -50,15 +52,10 @@ func TestLocation(t *testing.T) {
 		{"much too long", "http://example.com/a", "/" + strings.Repeat("a", feedurl.MaxLength), "", "leads astray"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := newPoll(New(), ask(tt.from))
-			from, err := feedurl.Parse(tt.from)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p.visited[from] = true
-			to, followed := p.follow(from, 302, map[string][]string{"Location": {tt.location}})
-			if to.String() != tt.want || followed != (tt.want != "") {
-				t.Errorf("led to %q, want %q (%v)", to.String(), tt.want, p.answer.Err)
+			p := redirectedPoll(t, tt.from, tt.location)
+			followed := p.follow(t.Context()) != nil
+			if followed != (tt.want != "") || followed && p.url.String() != tt.want {
+				t.Errorf("led to %q, want %q (%v)", p.url, tt.want, p.answer.Err)
 			}
 			if tt.failure == "" {
 				if want := []policy.Move{{From: tt.from, To: tt.want, Status: 302}}; !slices.Equal(p.answer.Moves, want) {
@@ -71,6 +68,18 @@ func TestLocation(t *testing.T) {
 			}
 		})
 	}
+}
+
+// redirectedPoll is a poll that has just been told to go elsewhere.
+func redirectedPoll(t *testing.T, from, location string) *poll {
+	u, err := feedurl.Parse(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPoll(New(WithDial(nil), WithoutPacing()), u, ask(from))
+	p.visited[u] = true
+	p.answer.Status, p.answer.Header = 302, map[string][]string{"Location": {location}}
+	return p
 }
 
 func TestRedirectStatuses(t *testing.T) {
@@ -155,9 +164,15 @@ func TestHopIsAskedFirst(t *testing.T) {
 		var targets []string
 		a := ask("http://a.example/")
 		known := errors.New("known")
-		a.Hop = func(target string) error {
-			targets = append(targets, target)
-			if target == "http://c.example/" {
+		a.Hop = func(_ context.Context, u feedurl.URL, host policy.Host) error {
+			if want := (policy.Host{Name: u.Name(), Domain: u.Name()}); host != want {
+				t.Errorf("host %+v, want %+v", host, want)
+			}
+			if busy := c.Busy(); len(busy) != 0 {
+				t.Errorf("busy: %q", busy)
+			}
+			targets = append(targets, u.String())
+			if u.Name() == "c.example" {
 				return known
 			}
 			return nil
@@ -166,7 +181,7 @@ func TestHopIsAskedFirst(t *testing.T) {
 		if !slices.Equal(targets, []string{"http://b.example/", "http://c.example/"}) {
 			t.Errorf("asked about %q", targets)
 		}
-		if got.Failure != policy.FailureDelegated || got.Err != known || got.URL != "http://b.example/" || len(n.requests()) != 2 {
+		if got.Failure != policy.FailureHeld || !errors.Is(got.Err, known) || got.URL != "http://b.example/" || len(n.requests()) != 2 {
 			t.Errorf("answer = %+v", got)
 		}
 		want := []policy.Move{
@@ -177,11 +192,108 @@ func TestHopIsAskedFirst(t *testing.T) {
 			t.Errorf("moves = %v", got.Moves)
 		}
 		// The pause that a hop asked for is its host's.
-		if at, why := c.Ready("http://a.example/other"); time.Until(at) != time.Minute || why != HeldByHost {
-			t.Errorf("a.example is held until %v by %q", at, why)
+		if got, why := held(c, "http://a.example/other"); got != time.Minute || why != policy.HintHostCooldown {
+			t.Errorf("a.example is held for %v by %q", got, why)
 		}
-		if at, why := c.Ready("http://b.example/"); !at.IsZero() {
-			t.Errorf("b.example is held until %v by %q", at, why)
+		if got, why := held(c, "http://b.example/"); got != 0 {
+			t.Errorf("b.example is held for %v by %q", got, why)
+		}
+	})
+}
+
+// Who keeps the schedule is asked about a redirect only when it may be followed as
+// far as can be told from the URL; what may not ends the poll without waiting.
+func TestRefusalsComeBeforeHop(t *testing.T) {
+	forbidden := errors.New("deny *.forbidden.example covers www.forbidden.example")
+	for _, tt := range []struct {
+		name, location string
+		failure        policy.Failure
+		err            error // or text
+		text           string
+		hop            bool
+	}{
+		{"allowed", "http://b.example/", policy.FailureNone, nil, "", true},
+		{"forbidden by the operator", "http://www.forbidden.example/", policy.FailureAddress, forbidden, "a.example: deny *.forbidden.example", false},
+		{"forbidden by the operator before anything else", "ftp://www.forbidden.example/", policy.FailureRedirect, nil, "leads astray", false},
+		{"private address", "http://10.9.9.9/payroll.xml", policy.FailureAddress, ErrForbiddenAddress, "10.9.9.9 is a private address: a redirect from a public address", false},
+		{"listed private address", "http://10.0.0.5/payroll.xml", policy.FailureAddress, ErrForbiddenAddress, "10.0.0.5 is a private address: a redirect from a public address", false},
+		{"loopback in another notation", "http://[::ffff:127.0.0.1]/", policy.FailureAddress, ErrForbiddenAddress, "127.0.0.1 is a loopback address", false},
+		{"port of another protocol", "http://1.1.1.1:25/", policy.FailureAddress, ErrForbiddenAddress, "another protocol", false},
+		{"loop", "/start", policy.FailureRedirect, nil, "in circles", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("a.example:80", answerText(302, "", "Location: "+tt.location))
+				n.say("b.example:80", ok(feedBody))
+				c := n.guardedClient(t, Settings{Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}},
+					map[string]string{"a.example": "93.184.216.34", "b.example": "93.184.216.35"})
+				// The targets' hosts are busy.
+				for _, host := range []string{"10.9.9.9", "10.0.0.5", "127.0.0.1", "1.1.1.1:25"} {
+					u, err := feedurl.Parse("http://" + host + "/")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := c.pacer.acquire(t.Context(), u, classOther); err != nil {
+						t.Fatal(err)
+					}
+				}
+				hop := false
+				a := ask("http://a.example/start")
+				a.Allow = func(u feedurl.URL) error {
+					if u.Name() == "www.forbidden.example" {
+						return forbidden
+					}
+					return nil
+				}
+				a.Hop = func(context.Context, feedurl.URL, policy.Host) error { hop = true; return nil }
+				started := time.Now()
+				got := c.Poll(t.Context(), a)
+				if got.Failure != tt.failure || tt.err != nil && !errors.Is(got.Err, tt.err) || !strings.Contains(errorText(got.Err), tt.text) {
+					t.Errorf("failure %q: %v; want %q: %s", got.Failure, got.Err, tt.failure, tt.text)
+				}
+				if hop != tt.hop || len(got.Moves) != map[bool]int{true: 1}[hop] || time.Since(started) != 0 {
+					t.Errorf("asked about the hop: %v; moves %v; after %v", hop, got.Moves, time.Since(started))
+				}
+			})
+		})
+	}
+}
+
+// The first URL's host is an address that is forbidden: the poll says so, and nobody waits.
+func TestForbiddenLiteralIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New()
+		defer c.Close()
+		for range 5 {
+			if a := c.Poll(t.Context(), ask("http://192.168.1.1/")); a.Failure != policy.FailureAddress || !errors.Is(a.Err, ErrForbiddenAddress) || !a.Asked.IsZero() {
+				t.Errorf("failure %q: %v", a.Failure, a.Err)
+			}
+		}
+		if hosts := len(c.pacer.hosts); hosts != 0 {
+			t.Errorf("%d hosts are paced", hosts)
+		}
+	})
+}
+
+// Hop may take its time: neither the poll's clock nor a slot is running meanwhile.
+func TestHopMayWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("a.example:80", answerText(302, "", "Location: http://b.example/"))
+		n.say("b.example:80", ok(feedBody))
+		c := n.client(t, Settings{})
+		a := ask("http://a.example/")
+		a.Hop = func(ctx context.Context, _ feedurl.URL, _ policy.Host) error {
+			if deadline, ok := ctx.Deadline(); ok {
+				t.Errorf("there is a deadline: %v", deadline)
+			}
+			time.Sleep(time.Minute)
+			return nil
+		}
+		started := time.Now()
+		if got := c.Poll(t.Context(), a); got.Failure != "" || time.Since(started) != time.Minute {
+			t.Errorf("after %v: %v", time.Since(started), got.Err)
 		}
 	})
 }
@@ -196,7 +308,7 @@ func TestRedirectIntoCooldown(t *testing.T) {
 		c.Poll(t.Context(), ask("http://b.example/first"))
 		time.Sleep(time.Minute)
 		a := c.Poll(t.Context(), ask("http://a.example/"))
-		if a.Failure != policy.FailureRateLimited || a.URL != "http://a.example/" || a.Holder != HeldByRedirect || time.Until(a.NotBefore) != 59*time.Minute {
+		if a.Failure != policy.FailureHeld || a.URL != "http://a.example/" || a.Holder != policy.HintRedirectCooldown || time.Until(a.NotBefore) != 59*time.Minute {
 			t.Errorf("answer = %+v", a)
 		}
 		if got := len(n.requests()); got != 2 {
@@ -239,16 +351,15 @@ func FuzzLocation(f *testing.F) {
 		f.Add(location)
 	}
 	f.Fuzz(func(t *testing.T, location string) {
-		p := newPoll(New(), ask("https://a.example/b/c?d"))
-		from, _ := feedurl.Parse("https://a.example/b/c?d")
-		p.visited[from] = true
-		to, ok := p.follow(from, 302, map[string][]string{"Location": {location}})
+		p := redirectedPoll(t, "https://a.example/b/c?d", location)
+		ok := p.follow(t.Context()) != nil
 		if ok == (p.answer.Failure != "") {
 			t.Fatalf("followed %v with failure %q", ok, p.answer.Failure)
 		}
 		if !ok {
 			return
 		}
+		to := p.url
 		if to.Scheme() != "https" || to.User() != nil || to.Name() == "" || !strings.HasPrefix(to.Path(), "/") {
 			t.Errorf("led to %+v", to)
 		}

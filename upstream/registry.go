@@ -4,79 +4,104 @@
 package upstream
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy"
 )
 
-// known is the state of a target's host, without keeping any of a host that there
-// was none of yet; nil: there is nothing to remember of it. The caller holds the lock.
-func (p *pacer) known(t feedurl.URL) *host {
-	s := scopeOf(t)
-	d := p.domains[s.domain]
-	if d == nil {
-		return nil
+// The scopes of pauses, as [policy.Pause] has them.
+const (
+	scopeHost   = "host "
+	scopeDomain = "domain "
+)
+
+// maxPauses is how many pauses are remembered here, over or not.
+const maxPauses = 1 << 16
+
+// nameOf is what a URL's host is paced as. Behind a name of the public DNS there is
+// one server, or one limiter, for all ports. An IP literal or a name of a private
+// network stands for whatever listens at its ports: these are paced apart.
+func nameOf(u feedurl.URL) string {
+	if u.IsPrivate() {
+		return u.Address()
 	}
-	if h := d.hosts[s.host]; h != nil {
+	return u.Name()
+}
+
+// whom is the host that a URL's polls ask.
+func (p *pacer) whom(u feedurl.URL) policy.Host {
+	if p.off {
+		return policy.Host{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	spacing, _ := pace(&p.rules, u.Name())
+	return policy.Host{Name: nameOf(u), Domain: u.Domain(), Spacing: spacing}
+}
+
+// host is the state of a URL's host, made where there is none yet. The caller holds
+// the lock.
+func (p *pacer) host(u feedurl.URL) *host {
+	name := nameOf(u)
+	if h := p.hosts[name]; h != nil {
 		return h
 	}
-	return p.newHost(d, t) // what the domain has to say concerns all its hosts
-}
-
-// host is the state of a target's host, made where there is none yet. The caller
-// holds the lock.
-func (p *pacer) host(t feedurl.URL) *host {
-	s := scopeOf(t)
-	d := p.domains[s.domain]
+	if len(p.hosts)+len(p.pauses) >= p.sweepAt {
+		p.sweep(time.Now())
+		p.sweepAt = max(64, 2*(len(p.hosts)+len(p.pauses)))
+	}
+	key := cmp.Or(u.Domain(), name)
+	d := p.domains[key]
 	if d == nil {
-		if len(p.domains) >= p.sweepAt {
-			p.sweep(time.Now())
-			p.sweepAt = max(64, 2*len(p.domains))
+		d = &domain{name: key, later: hostHeap{late: true}}
+		if u.Domain() != "" {
+			d.scope = scopeDomain + key
 		}
-		d = &domain{hosts: make(map[string]*host)}
-		p.domains[s.domain] = d
+		p.domains[key] = d
 	}
-	h := d.hosts[s.host]
-	if h == nil {
-		if n := len(d.hosts); n >= 64 && n&(n-1) == 0 { // at each power of two: sweeping stays cheap
-			d.sweep(time.Now())
-		}
-		h = p.newHost(d, t)
-		d.hosts[s.host] = h
-	}
-	return h
-}
-
-func (p *pacer) newHost(d *domain, t feedurl.URL) *host {
-	h := &host{name: t.Name(), domain: d}
-	h.spacing, h.concurrency = pace(&p.rules, t.Name())
+	h := &host{name: name, pattern: u.Name(), scope: scopeHost + name, domain: d}
+	h.spacing, h.concurrency = pace(&p.rules, h.pattern)
+	d.hosts++
+	p.hosts[name] = h
 	return h
 }
 
 // sweep drops what is idle and has nothing left to remember, so that a gateway
 // that anybody may ask for any URL does not collect hosts for ever.
 func (p *pacer) sweep(now time.Time) {
-	for name, d := range p.domains {
-		if d.sweep(now); len(d.hosts) == 0 && d.pause.forgettable(now) {
-			delete(p.domains, name)
+	for name, h := range p.hosts {
+		if len(h.queue)+h.inFlight > 0 || h.last.Add(h.spacing).After(now) {
+			continue
 		}
+		delete(p.hosts, name)
+		if h.domain.hosts--; h.domain.hosts == 0 {
+			delete(p.domains, h.domain.name)
+		}
+	}
+	for scope, pause := range p.pauses {
+		if pause.forgettable(now) {
+			delete(p.pauses, scope)
+		}
+	}
+	// Anybody who may ask for any URL can make hosts that ask for pauses. Which of them
+	// are forgotten here does not matter much: the store knows them too.
+	for scope := range p.pauses {
+		if len(p.pauses) <= maxPauses {
+			break
+		}
+		delete(p.pauses, scope)
 	}
 }
 
-func (d *domain) sweep(now time.Time) {
-	for name, h := range d.hosts {
-		h.sweepURLs(now)
-		if len(h.queue) == 0 && h.inFlight == 0 && len(h.urls) == 0 &&
-			h.pause.forgettable(now) && !h.last.Add(h.spacing).After(now) {
-			delete(d.hosts, name)
-		}
+// busyHosts lists the hosts with polls under way or waiting.
+func (p *pacer) busyHosts() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := make([]string, 0, len(p.busy))
+	for name := range p.busy {
+		names = append(names, name)
 	}
-}
-
-func (h *host) sweepURLs(now time.Time) {
-	for url, u := range h.urls {
-		if u.forgettable(now) {
-			delete(h.urls, url)
-		}
-	}
+	return names
 }

@@ -24,10 +24,6 @@ const accept = "application/atom+xml, application/rss+xml, application/feed+json
 // different ETags otherwise.
 const acceptEncoding = "gzip, br, zstd"
 
-// maxValidator is the longest validator that is sent back, in bytes. A longer one
-// is no use: the request would be refused for its size.
-const maxValidator = 2 << 10
-
 // newRequest is one GET. Everything that is said to an origin is in this file:
 // no Cookie, no Referer, no Cache-Control, no A-IM, no Range, nothing of a reader.
 func newRequest(ctx context.Context, t feedurl.URL, agent string, user *url.Userinfo, v policy.Validators) (r *http.Request, conditional bool) {
@@ -60,7 +56,7 @@ func newRequest(ctx context.Context, t feedurl.URL, agent string, user *url.User
 // validate sets one validator byte for byte, quoted or not. One that no header
 // field can carry is left out: it cannot have come out of one either.
 func validate(r *http.Request, field, value string) bool {
-	if value == "" || len(value) > maxValidator || !httpguts.ValidHeaderFieldValue(value) {
+	if value == "" || !httpguts.ValidHeaderFieldValue(value) {
 		return false
 	}
 	r.Header[field] = []string{value}

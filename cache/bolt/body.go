@@ -7,132 +7,243 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
+	"errors"
 	"fmt"
-	"hash"
-	"io"
-	"maps"
-	"math"
-	"slices"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/feedpollard/pollard/cache"
 )
 
-// A body file, all numbers big-endian:
-//
-//	8   magic, which ends in the layout
-//	32  SHA-256 of everything below
-//	16  ID of the feed, so that a file under a wrong name is noticed
-//	8   version
-//	4   length of the table
-//	    table: for each coding, in the order of their names,
-//	           2 length of its name, its name, 8 length of its data
-//	    data of the codings, in the same order
-const (
-	bodyMagic  = "PLRDBDY\x01"
-	bodyHeader = len(bodyMagic) + sha256.Size + len(cache.ID{}) + 8 + 4
-)
+// bodies is the directory of body files. Each body has a file with a name of its
+// own, which is never written again: bodies/7f/<feed>.<number>. A record names its
+// file by the number. What no record names is an orphan.
+type bodies struct {
+	dir string
 
-// encodeBody writes the file of a body.
-func encodeBody(w io.Writer, id cache.ID, body cache.Body) error {
-	codings := slices.Sorted(maps.Keys(body.Coded))
-	var table []byte
-	for _, coding := range codings {
-		if len(coding) > math.MaxUint16 {
-			return fmt.Errorf("name of a coding has %d bytes", len(coding))
-		}
-		table = binary.BigEndian.AppendUint16(table, uint16(len(coding)))
-		table = append(table, coding...)
-		table = binary.BigEndian.AppendUint64(table, uint64(len(body.Coded[coding])))
-	}
-	if int64(len(table)) > math.MaxUint32 {
-		return fmt.Errorf("table of %d codings is too long", len(codings))
-	}
-
-	rest := slices.Clone(id[:])
-	rest = binary.BigEndian.AppendUint64(rest, body.Version)
-	rest = binary.BigEndian.AppendUint32(rest, uint32(len(table)))
-	rest = append(rest, table...)
-	sum := sha256.New()
-	sum.Write(rest)
-	for _, coding := range codings {
-		sum.Write(body.Coded[coding])
-	}
-
-	head := append([]byte(bodyMagic), sum.Sum(nil)...)
-	if _, err := w.Write(append(head, rest...)); err != nil {
-		return err
-	}
-	for _, coding := range codings {
-		if _, err := w.Write(body.Coded[coding]); err != nil {
-			return err
-		}
-	}
-	return nil
+	mu      sync.Mutex
+	writing map[uint64]bool // files that are not named yet, and are no orphans
 }
 
-// decodeBody reads the file of a body, which has size bytes. It allocates no more
-// than that, whatever the file says.
-func decodeBody(r io.Reader, size int64, id cache.ID) (cache.Body, error) {
-	var head [bodyHeader]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return cache.Body{}, fmt.Errorf("%w: header: %w", errDamaged, err)
-	}
-	magic, rest := head[:len(bodyMagic)], head[len(bodyMagic):]
-	want, rest := rest[:sha256.Size], rest[sha256.Size:]
-	if string(magic) != bodyMagic {
-		return cache.Body{}, fmt.Errorf("%w: not a body of this layout", errDamaged)
-	}
-	sum := sha256.New()
-	sum.Write(rest)
-	owner, rest := rest[:len(id)], rest[len(id):]
-	if !bytes.Equal(owner, id[:]) {
-		return cache.Body{}, fmt.Errorf("%w: body of feed %x", errDamaged, owner)
-	}
-	body := cache.Body{Version: binary.BigEndian.Uint64(rest), Coded: make(map[string][]byte)}
+// A body file: magic, which ends in the layout; SHA-256 of everything behind it; ID
+// of the feed; version; length of the coding's name, and the name; data.
+const (
+	bodyMagic = "PLRDBDY\x02"
+	bodyStart = len(bodyMagic) + sha256.Size
+	bodyFixed = len(cache.ID{}) + 8 + 1
+)
 
-	left := size - int64(bodyHeader)
-	table, err := readPart(r, sum, uint64(binary.BigEndian.Uint32(rest[8:])), &left)
+// name is how files and messages name a feed.
+func name(id cache.ID) string { return hex.EncodeToString(id[:]) }
+
+// path is that of a file. 256 directories keep each of them small.
+func (b *bodies) path(id cache.ID, file uint64) string {
+	n := name(id)
+	return filepath.Join(b.dir, n[:2], fmt.Sprintf("%s.%016x", n, file))
+}
+
+// write makes a body durable in a new file. The file is an orphan-to-be until
+// [bodies.named] is called.
+func (b *bodies) write(id cache.ID, body cache.Body) (file uint64, err error) {
+	if body.Version == 0 || len(body.Coding) > 255 {
+		return 0, errors.New("a body needs a version, and a coding with a short name")
+	}
+	for file == 0 {
+		file = rand.Uint64()
+	}
+	b.mu.Lock()
+	if b.writing == nil {
+		b.writing = make(map[uint64]bool)
+	}
+	b.writing[file] = true
+	b.mu.Unlock()
+
+	path := b.path(id, file)
+	err = writeFile(path, encodeBody(id, body))
 	if err != nil {
-		return cache.Body{}, fmt.Errorf("table: %w", err)
+		err = unwritable(path, errors.Join(err, b.remove(id, file)))
+		b.named(file)
 	}
-	for len(table) > 0 {
-		coding, length, after, err := cutEntry(table)
-		if err != nil {
-			return cache.Body{}, err
+	return file, err
+}
+
+// named notes that a record names the file by now, or that it is gone.
+func (b *bodies) named(file uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.writing, file)
+}
+
+// writeFile writes a file and makes it durable, with its name.
+func writeFile(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := makeDirectory(filepath.Dir(path)); err != nil {
+			return err
 		}
-		table = after
-		// Each coding has memory of its own: who keeps one does not keep them all.
-		if body.Coded[coding], err = readPart(r, sum, length, &left); err != nil {
-			return cache.Body{}, fmt.Errorf("coding %q: %w", coding, err)
-		}
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	}
-	if left != 0 || !bytes.Equal(sum.Sum(nil), want) {
-		return cache.Body{}, fmt.Errorf("%w: the checksum does not match", errDamaged)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	// Without it a power cut may take a name away that was acknowledged.
+	return syncDirectory(filepath.Dir(path))
+}
+
+func encodeBody(id cache.ID, body cache.Body) []byte {
+	v := make([]byte, bodyStart, bodyStart+bodyFixed+len(body.Coding)+len(body.Data))
+	v = append(v, id[:]...)
+	v = binary.BigEndian.AppendUint64(v, body.Version)
+	v = append(v, byte(len(body.Coding)))
+	v = append(append(v, body.Coding...), body.Data...)
+	sum := sha256.Sum256(v[bodyStart:])
+	copy(v, bodyMagic)
+	copy(v[len(bodyMagic):], sum[:])
+	return v
+}
+
+// errBody reports that a file is not the body that it should be.
+var errBody = errors.New("damaged body")
+
+// read reads the body of a version. The error wraps [cache.ErrNoBody] only if the
+// file is missing or is not what was written: others may pass.
+func (b *bodies) read(id cache.ID, file, version uint64) (cache.Body, error) {
+	path := b.path(id, file)
+	v, err := os.ReadFile(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", cache.ErrNoBody, err)
+		}
+		return cache.Body{}, err
+	}
+	body, err := decodeBody(v, id)
+	if err != nil || body.Version != version {
+		return cache.Body{}, fmt.Errorf("%w: %s: %w", cache.ErrNoBody, path, errBody)
 	}
 	return body, nil
 }
 
-// readPart reads n bytes of the left ones and adds them to the sum.
-func readPart(r io.Reader, sum hash.Hash, n uint64, left *int64) ([]byte, error) {
-	if *left < 0 || n > uint64(*left) || n > math.MaxInt {
-		return nil, fmt.Errorf("%w: %d bytes of %d", errDamaged, *left, n)
+func decodeBody(v []byte, id cache.ID) (cache.Body, error) {
+	if len(v) < bodyStart+bodyFixed || string(v[:len(bodyMagic)]) != bodyMagic {
+		return cache.Body{}, errBody
 	}
-	part := make([]byte, n)
-	if _, err := io.ReadFull(r, part); err != nil {
-		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	sum := sha256.Sum256(v[bodyStart:])
+	if !bytes.Equal(sum[:], v[len(bodyMagic):bodyStart]) {
+		return cache.Body{}, errBody
 	}
-	sum.Write(part)
-	*left -= int64(n)
-	return part, nil
+	v = v[bodyStart:]
+	owner, v := v[:len(id)], v[len(id):]
+	coding := int(v[8])
+	if !bytes.Equal(owner, id[:]) || len(v) < 9+coding {
+		return cache.Body{}, errBody
+	}
+	return cache.Body{
+		Version: binary.BigEndian.Uint64(v), Coding: string(v[9 : 9+coding]), Data: v[9+coding:],
+	}, nil
 }
 
-// cutEntry takes the first entry off the table.
-func cutEntry(table []byte) (coding string, length uint64, rest []byte, err error) {
-	if len(table) >= 2 {
-		n := 2 + int(binary.BigEndian.Uint16(table))
-		if len(table) >= n+8 {
-			return string(table[2:n]), binary.BigEndian.Uint64(table[n:]), table[n+8:], nil
+// remove removes a file. That there is none is as well.
+func (b *bodies) remove(id cache.ID, file uint64) error {
+	if file == 0 {
+		return nil
+	}
+	err := os.Remove(b.path(id, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// clean removes orphans: what a crash has left, or a removal that failed. isNamed tells
+// whether a record names a file; an error ends the walk.
+func (b *bodies) clean(isNamed func(id cache.ID, file uint64) (bool, error)) (removed int, err error) {
+	directories, err := os.ReadDir(b.dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, d := range directories {
+		if !d.IsDir() {
+			continue
+		}
+		dir := filepath.Join(b.dir, d.Name())
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			return removed, err
+		}
+		for _, f := range files {
+			if id, file, ok := parseName(f.Name()); ok {
+				// In this order: a file that is being written is named by a record first.
+				named := b.isWriting(file)
+				if !named {
+					if named, err = isNamed(id, file); err != nil {
+						return removed, err
+					}
+				}
+				if named {
+					continue
+				}
+			}
+			if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+				return removed, err
+			}
+			removed++
 		}
 	}
-	return "", 0, nil, fmt.Errorf("%w: table of codings", errDamaged)
+	return removed, nil
+}
+
+func (b *bodies) isWriting(file uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.writing[file]
+}
+
+// parseName is the inverse of path.
+func parseName(n string) (id cache.ID, file uint64, ok bool) {
+	feed, number, _ := strings.Cut(n, ".")
+	raw, err := hex.DecodeString(feed)
+	if err != nil || len(raw) != len(id) || len(number) != 16 {
+		return id, 0, false
+	}
+	file, err = strconv.ParseUint(number, 16, 64)
+	return cache.ID(raw), file, err == nil
+}
+
+// makeDirectory makes dir, readable to its owner alone: the records hold the URLs of
+// private feeds.
+func makeDirectory(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return syncDirectory(filepath.Dir(dir))
+}
+
+// syncDirectory makes the names in a directory durable. Windows has no such call
+// and keeps them in its journal.
+func syncDirectory(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bolt_test
+package bolt
 
 import (
 	"bufio"
@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/bolt"
 )
 
 // childDirectory is the environment variable that makes a test the child process
@@ -40,20 +39,20 @@ const crashFeeds = 8
 
 // acknowledged is what a child said it has stored of a feed.
 type acknowledged struct {
-	reserved  uint64 // highest token granted
-	committed uint64 // highest token committed
-	version   uint64 // of the last commit with a body
+	granted uint64 // highest number of a poll granted
+	version uint64 // of the last commit with a body
+	paused  uint64 // number of the poll that agreed the last pause
 }
 
-// TestKill kills a process in the midst of reservations and commits, many times
-// on one store, and expects everything it acknowledged.
+// TestKill kills a process in the midst of claims and commits, many times on one
+// store, and expects everything durable that it acknowledged.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv(childDirectory); dir != "" {
 		work(t, dir)
 		return
 	}
-	const rounds = 20
-	dir := t.TempDir()
+	const rounds = 15
+	dir := directory(t)
 	random := rand.New(rand.NewPCG(2026, 11))
 	acks := make([]acknowledged, crashFeeds)
 	for range rounds {
@@ -61,15 +60,15 @@ func TestKill(t *testing.T) {
 		verify(t, dir, acks)
 	}
 	for n, a := range acks {
-		if a.reserved == 0 {
-			t.Errorf("feed %d was never reserved: the test has tested nothing", n)
+		if a.granted == 0 || a.version == 0 || a.paused == 0 {
+			t.Errorf("of feed %d only %+v: the test has tested nothing", n, a)
 		}
 	}
 }
 
 // work is the child: each feed is polled for ever by a goroutine of its own.
 func work(t *testing.T, dir string) {
-	s, err := bolt.Open(dir)
+	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,33 +79,39 @@ func work(t *testing.T, dir string) {
 	t.Fatal(<-done)
 }
 
-// poll reserves and commits a feed and says so, one line each.
-func poll(t *testing.T, s *bolt.Store, n int) error {
-	id := cache.ID(idOf(n))
-	r, err := s.Load(t.Context(), id)
-	if err != nil && !errors.Is(err, cache.ErrNoRecord) {
+// poll claims and commits a feed and says so, one line each.
+func poll(t *testing.T, s *Store, n int) error {
+	c := cache.Claim{ID: numbered(n), URL: "https://example.com/", Floor: time.Nanosecond}
+	version := uint64(0)
+	if records, err := s.Lookup(t.Context(), []cache.ID{c.ID}); err != nil {
 		return err
+	} else if len(records) > 0 {
+		version = records[0].Version
 	}
-	token, version := r.Token, r.Version
 	for {
-		now := time.Unix(int64(token+1), 0)
-		grants, err := s.Reserve(t.Context(), []cache.Claim{{ID: id, URL: "https://example.com/", Token: token, Now: now, Next: now}})
-		if err != nil || !grants[0].OK {
-			return fmt.Errorf("reserving: %v, %w", grants, err)
+		c.Hold = 1000 * time.Hour
+		leases, err := s.Claim(t.Context(), []cache.Claim{c})
+		if err != nil || leases[0].Denied != "" {
+			return fmt.Errorf("claiming: %+v, %w", leases, err)
 		}
-		token++
-		fmt.Printf("ack %d %d 0 %d\n", n, token, version)
+		token := uint64(leases[0].Token)
+		fmt.Printf("ack %d %d %d 0\n", n, token, version)
 
-		o := cache.Outcome{ID: id, Token: token, Now: now, Next: now}
-		if token%3 != 0 {
+		o := cache.Outcome{ID: c.ID, Token: leases[0].Token, In: 1000 * time.Hour, Hold: c.Hold, State: cache.StateFresh}
+		pause := uint64(0)
+		switch token % 4 {
+		case 0, 1:
 			version = token
 			o.Body = crashBody(n, version)
+		case 2:
+			pause = token
+			o.Pauses = []cache.Pause{{Scope: fmt.Sprint("host ", n), For: 1000 * time.Hour, Step: int(token)}}
 		}
-		o.Memo = fmt.Appendf(nil, "%d %d", token, version)
+		o.Memo = fmt.Append(nil, version)
 		if err := s.Commit(t.Context(), o); err != nil {
 			return err
 		}
-		fmt.Printf("ack %d %d %d %d\n", n, token, token, version)
+		fmt.Printf("ack %d %d %d %d\n", n, token, version, pause)
 	}
 }
 
@@ -115,7 +120,7 @@ func crashBody(n int, version uint64) *cache.Body {
 	random := rand.NewChaCha8([32]byte{byte(n), byte(version), byte(version >> 8), byte(version >> 16)})
 	content := make([]byte, random.Uint64()%60_000)
 	random.Read(content)
-	return &cache.Body{Version: version, Coded: map[string][]byte{"": content, "gzip": content[:len(content)/3]}}
+	return &cache.Body{Version: version, Coding: "gzip", Data: content}
 }
 
 // killAfter runs the child until so many acknowledgements have come, kills it
@@ -134,13 +139,13 @@ func killAfter(t *testing.T, c *exec.Cmd, count int, acks []acknowledged) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var n int
 		var a acknowledged
-		if _, err := fmt.Sscanf(lines.Text(), "ack %d %d %d %d", &n, &a.reserved, &a.committed, &a.version); err != nil {
+		if _, err := fmt.Sscanf(lines.Text(), "ack %d %d %d %d", &n, &a.granted, &a.version, &a.paused); err != nil {
 			said.WriteString(lines.Text() + "\n")
 			continue
 		}
-		acks[n].reserved = max(acks[n].reserved, a.reserved)
-		acks[n].committed = max(acks[n].committed, a.committed)
+		acks[n].granted = max(acks[n].granted, a.granted)
 		acks[n].version = max(acks[n].version, a.version)
+		acks[n].paused = max(acks[n].paused, a.paused)
 		if seen++; seen == count {
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
@@ -155,78 +160,92 @@ func killAfter(t *testing.T, c *exec.Cmd, count int, acks []acknowledged) {
 // verify opens the store and compares it with what was acknowledged.
 func verify(t *testing.T, dir string, acks []acknowledged) {
 	t.Helper()
-	s, err := bolt.Open(dir)
+	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if left, err := os.ReadDir(filepath.Join(dir, "bodies", "tmp")); err != nil || len(left) != 0 {
-		t.Errorf("temporary files: %v, %v", left, err)
-	}
-	latest, err := s.Latest(t.Context())
+	pauses, err := s.Pauses(t.Context())
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
+	steps := make(map[string]uint64)
+	for _, p := range pauses {
+		steps[p.Scope] = uint64(p.Step)
+	}
+	highest := uint64(0)
 	for n, a := range acks {
-		// What was found once must be there ever after, so it is the next round's start:
-		// each round may leave one operation per feed that it did not acknowledge.
-		if acks[n], err = verifyFeed(t, s, n, a); err != nil {
+		if err := verifyFeed(t, s, n, a); err != nil {
 			t.Errorf("feed %d, acknowledged %+v: %v", n, a, err)
 		}
-		if latest.Before(time.Unix(int64(a.reserved), 0)) {
-			t.Errorf("feed %d, acknowledged %+v: the latest time is %v", n, a, latest)
+		if got := steps[fmt.Sprint("host ", n)]; got < a.paused {
+			t.Errorf("feed %d, acknowledged %+v: the pause is that of poll %d", n, a, got)
 		}
+		highest = max(highest, a.granted)
+	}
+	c := cache.Claim{ID: numbered(1000), URL: "https://example.com/", Floor: time.Nanosecond}
+	leases, err := s.Claim(t.Context(), []cache.Claim{c})
+	if err != nil || uint64(leases[0].Token) <= highest {
+		t.Errorf("after token %d came %+v, %v", highest, leases, err)
+	}
+	// A crash leaves bodies at worst that no record names.
+	s.clean()
+	files, err := filepath.Glob(filepath.Join(dir, "bodies", "*", "*"))
+	if err != nil || len(files) > crashFeeds {
+		t.Errorf("%d files of bodies, %v", len(files), err)
 	}
 }
 
-// verifyFeed returns what the store has of a feed, which must be no less than a.
-func verifyFeed(t *testing.T, s *bolt.Store, n int, a acknowledged) (found acknowledged, err error) {
-	r, err := s.Load(t.Context(), cache.ID(idOf(n)))
-	if errors.Is(err, cache.ErrNoRecord) && a.reserved == 0 {
-		return a, nil
+// verifyFeed compares a feed, of which there must be no less than was acknowledged.
+func verifyFeed(t *testing.T, s *Store, n int, a acknowledged) error {
+	records, err := s.Lookup(t.Context(), []cache.ID{numbered(n)})
+	if err != nil || len(records) == 0 && a.granted == 0 {
+		return err
 	}
-	if err != nil {
-		return a, err
+	if len(records) == 0 {
+		return errors.New("not known")
 	}
-	found = acknowledged{reserved: r.Token, version: r.Version}
-	// One operation may have been durable without its acknowledgement.
-	if r.Token < a.reserved || r.Token > a.reserved+1 || r.Version < a.version {
-		return found, fmt.Errorf("token %d, version %d", r.Token, r.Version)
+	r := records[0]
+	if uint64(r.Token) < a.granted || r.Version < a.version || r.In < 900*time.Hour {
+		return fmt.Errorf("token %d, version %d, in %v", r.Token, r.Version, r.In)
 	}
 	var version uint64
 	if len(r.Memo) > 0 {
-		if _, err := fmt.Sscan(string(r.Memo), &found.committed, &version); err != nil {
-			return found, fmt.Errorf("memo %q: %w", r.Memo, err)
+		if _, err := fmt.Sscan(string(r.Memo), &version); err != nil {
+			return fmt.Errorf("memo %q: %w", r.Memo, err)
 		}
 	}
-	if found.committed < a.committed || found.committed > r.Token || version != r.Version {
-		return found, fmt.Errorf("version %d with memo %q", r.Version, r.Memo)
+	if version != r.Version {
+		return fmt.Errorf("version %d with memo %q", r.Version, r.Memo)
 	}
 	if r.Version == 0 {
-		return found, nil
+		return nil
 	}
-	b, err := s.Body(t.Context(), r.ID)
+	b, err := s.Body(t.Context(), r.ID, r.Version)
 	if err != nil {
-		return found, err
+		return err
 	}
-	want := crashBody(n, r.Version)
-	if b.Version != r.Version || !bytes.Equal(b.Coded[""], want.Coded[""]) || !bytes.Equal(b.Coded["gzip"], want.Coded["gzip"]) {
-		return found, fmt.Errorf("body of version %d with record of version %d, or another content", b.Version, r.Version)
+	if want := crashBody(n, r.Version); b.Version != r.Version || !bytes.Equal(b.Data, want.Data) {
+		return fmt.Errorf("body of version %d with record of version %d, or another content", b.Version, r.Version)
 	}
-	return found, nil
+	return nil
 }
 
 // TestLockedByAnotherProcess expects ErrLocked while a child has the store.
 func TestLockedByAnotherProcess(t *testing.T) {
 	if dir := os.Getenv(childDirectory); dir != "" {
 		synctest.Test(t, func(*testing.T) { // Open waits a second for the lock
-			_, err := bolt.Open(dir)
+			_, err := Open(dir, Options{})
 			fmt.Println("locked:", errors.Is(err, cache.ErrLocked))
 		})
 		return
 	}
-	dir := t.TempDir()
-	open(t, dir)
+	dir := directory(t)
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	out, err := child(t, dir).CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("locked: true")) {
 		t.Errorf("the child said %q, %v", out, err)

@@ -4,6 +4,8 @@
 package bolt
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -12,8 +14,10 @@ import (
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
+	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/internal/schedule"
 )
 
 const (
@@ -21,55 +25,125 @@ const (
 
 	// storeLayout is the value of keyLayout. It starts with a name, so that
 	// another program's bbolt file is not taken for ours.
-	storeLayout = "pollard feeds 1"
+	storeLayout = "pollard feeds 2"
+
+	// firstLayout is that of the first edition, in which bodies were stored in several
+	// codings and each node's clock was the schedule's.
+	firstLayout = "pollard feeds 1"
 
 	// lockWait is how long Open waits for another owner to let go, for a process
 	// that is being replaced by its successor.
 	lockWait = time.Second
 )
 
+// Options are what Open can do without.
+type Options struct {
+	// Log gets what is wrong with the store. Nil: nobody is told.
+	Log *zap.Logger
+	// Now is the wall clock, with a monotonic reading. Nil: time.Now.
+	Now func() time.Time
+	// Suspended is how long the machine has been suspended since some moment. Nil:
+	// [cache.Suspended], or never where there is a clock of its own.
+	Suspended func() time.Duration
+}
+
 // Open opens the store in dir and makes it if there is none. The error wraps
 // [cache.ErrLocked] where another process, or another handle in this one, has it
-// open. Files that this package did not write are never overwritten.
-func Open(dir string) (*Store, error) {
+// open. Files of other programs are left as they are.
+//
+// The store holds nothing that cannot be fetched again, so damage keeps nobody from
+// starting: a record that cannot be read is replaced by one of a feed that has been
+// polled just now, and a file of records that cannot be read, or is of the first
+// edition, is set aside, renamed. The store is empty then. Each feed is polled when somebody asks for it, one at a
+// time of each host; there is no storm to be feared that would need more than that.
+func Open(dir string, o Options) (*Store, error) {
+	if o.Suspended == nil {
+		if o.Suspended = cache.Suspended; o.Now != nil {
+			o.Suspended = func() time.Duration { return 0 }
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	return open(dir, newClock(o.Now, o.Suspended), o.Log)
+}
+
+func open(dir string, c *clock, log *zap.Logger) (*Store, error) {
 	if err := makeDirectory(dir); err != nil {
 		return nil, fmt.Errorf("opening store %s: %w", dir, err)
 	}
 	path := filepath.Join(dir, fileName)
-	db, err := openFile(path)
-	if errors.Is(err, bbolterrors.ErrTimeout) {
+	s, err := openFile(dir, path, c, log)
+	if errors.Is(err, errDamaged) || errors.Is(err, errOld) {
+		reason := err
+		var aside string
+		if aside, err = setAside(path, c.wall(), reason); err == nil {
+			log.Error("the records of the store cannot be used and have been set aside: it is empty now",
+				zap.String("file", aside), zap.Error(reason))
+			s, err = openFile(dir, path, c, log)
+		}
+	}
+	switch {
+	case errors.Is(err, bbolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%w: %s belongs to another running Pollard or Caddy: "+
 			"stop that one, or give this one its own directory with `store bolt <directory>`", cache.ErrLocked, dir)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("opening store %s: %w", path, err)
 	}
-	s, err := prepare(dir, db)
+	go s.writer()
+	return s, nil
+}
+
+// errOld reports records of the first edition.
+var errOld = errors.New("written by an earlier edition")
+
+// setAside renames a file that is of no use. Of several such files only the last is kept.
+func setAside(path string, now time.Time, reason error) (aside string, err error) {
+	before, err := filepath.Glob(path + ".aside-*")
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening store %s: %w", path, err), db.Close())
+		return "", err
+	}
+	for _, old := range before {
+		if err := os.Remove(old); err != nil {
+			return "", err
+		}
+	}
+	aside = path + ".aside-" + now.UTC().Format("20060102T150405Z")
+	if err := os.Rename(path, aside); err != nil {
+		return "", fmt.Errorf("%w, and could not be set aside: %w", reason, err)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(path), condemned)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	return aside, syncDirectory(filepath.Dir(path))
+}
+
+// openFile opens the file of records and reads what is needed of it. The error wraps
+// errDamaged where the file is of no use.
+func openFile(dir, path string, c *clock, log *zap.Logger) (*Store, error) {
+	db, err := openDB(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		dir: dir, log: log, db: db, bodies: bodies{dir: filepath.Join(dir, "bodies")}, clock: c,
+		keeper: newKeeper(db),
+		calls:  make(chan *call), closing: make(chan struct{}), written: make(chan struct{}),
+		flush: time.NewTimer(time.Hour),
+	}
+	s.flush.Stop()
+	if err := s.load(); err != nil {
+		return nil, errors.Join(err, guard(db.Close))
 	}
 	return s, nil
 }
 
-// makeDirectory makes dir, readable to its owner alone: the memos hold the URLs
-// of private feeds.
-func makeDirectory(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	return syncDirectory(filepath.Dir(dir))
-}
-
-// openFile opens and locks the bbolt file.
-func openFile(path string) (*bbolt.DB, error) {
-	var (
-		db   *bbolt.DB
-		file *os.File
-	)
-	err := guard(func() (err error) {
+func openDB(path string) (db *bbolt.DB, err error) {
+	var file *os.File
+	err = guard(func() (err error) {
 		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 			Timeout:      lockWait,
 			FreelistType: bbolt.FreelistMapType,
@@ -84,68 +158,115 @@ func openFile(path string) (*bbolt.DB, error) {
 	})
 	switch {
 	case errors.Is(err, errDamaged):
-		// bbolt gave up half-way, with the file open and locked.
-		return nil, errors.Join(unusable(err), abandon(file))
+		// bbolt gave up half-way, with the file open.
+		return nil, errors.Join(err, file.Close())
+	case errors.Is(err, bbolterrors.ErrTimeout):
+		return nil, err
 	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum),
 		errors.Is(err, bbolterrors.ErrVersionMismatch):
-		return nil, unusable(err)
-	}
-	return db, err
-}
-
-// unusable says what to do about a file that is damaged or somebody else's.
-func unusable(err error) error {
-	return fmt.Errorf("not a store of Pollard's, or damaged: %w "+
-		"(it was left as it is: move it away to start anew, or name another directory)", err)
-}
-
-// prepare checks what is in the file, or fills a new one, and clears what a
-// crash has left behind.
-func prepare(dir string, db *bbolt.DB) (*Store, error) {
-	fresh, err := inspect(db)
-	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	case err != nil:
+		if info, failed := os.Stat(path); failed == nil && info.Mode().IsRegular() && info.Size() < int64(4*os.Getpagesize()) {
+			err = fmt.Errorf("%w: %w", errDamaged, err) // shorter than any file of bbolt's
+		}
 		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), condemned)); err == nil {
+		return nil, errors.Join(fmt.Errorf("%w: as was found when it was last written", errDamaged), db.Close())
+	}
+	return db, nil
+}
+
+// load brings the file up to date and reads the schedule.
+func (s *Store) load() error {
+	fresh, err := s.inspect()
+	if err != nil {
+		return err
 	}
 	if fresh {
-		if err := fill(db); err != nil {
-			return nil, unwritable(db.Path(), err)
+		if err := s.fill(); err != nil {
+			return unwritable(s.db.Path(), err)
 		}
 	}
-	bodies := slots{dir: filepath.Join(dir, "bodies")}
-	if err := bodies.prepare(); err != nil {
-		return nil, err
+	if err := makeDirectory(s.bodies.dir); err != nil {
+		return err
 	}
-	if err := syncDirectory(dir); err != nil {
-		return nil, err
+	if err := syncDirectory(s.dir); err != nil {
+		return err
 	}
-	return &Store{dir: dir, db: db, records: newWriter(db), bodies: bodies}, nil
+
+	var last cache.Token
+	notes := make(map[string][]byte)
+	wentBack := false
+	err = s.keeper.view(func(b buckets) error {
+		at, ok := decodeStamp(b.store.Get([]byte(keyClock)))
+		if !ok {
+			return fmt.Errorf("%w: nothing says when it was written", errDamaged)
+		}
+		wentBack = s.clock.resume(at)
+		s.stamped = at
+		if v := b.store.Get([]byte(keyToken)); len(v) == 8 {
+			last = cache.Token(binary.BigEndian.Uint64(v))
+		}
+		if err := s.keeper.recall(b, s.clock.now()); err != nil {
+			return err
+		}
+		return b.notes.ForEach(func(key, value []byte) error {
+			notes[string(key)] = bytes.Clone(value)
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	now := s.clock.now()
+	repaired := make(map[cache.ID]*schedule.Feed)
+	s.keeper.damaged = func(id cache.ID) *schedule.Feed {
+		s.log.Error("the record of a feed was damaged: it has no version now, and is polled in an hour", zap.String("feed", name(id)))
+		repaired[id] = presumed(now)
+		return repaired[id]
+	}
+	s.plan, err = schedule.New(now, s.keeper, notes, last)
+	s.keeper.damaged = nil
+	if err != nil {
+		return err
+	}
+	for id, f := range repaired {
+		s.keeper.Put(id, f, false)
+	}
+	if wentBack || len(repaired) > 0 {
+		return s.write()
+	}
+	return nil
 }
 
 // inspect tells whether the file is new, and fails where it is not ours.
-func inspect(db *bbolt.DB) (fresh bool, err error) {
+func (s *Store) inspect() (fresh bool, err error) {
 	err = guard(func() error {
-		return db.View(func(tx *bbolt.Tx) error {
-			info, err := os.Stat(db.Path())
+		return s.db.View(func(tx *bbolt.Tx) error {
+			info, err := os.Stat(s.db.Path())
 			if err != nil {
 				return err
 			}
 			if info.Size() < tx.Size() {
-				return unusable(fmt.Errorf("%w: %d bytes of %d", errDamaged, info.Size(), tx.Size()))
+				return fmt.Errorf("%w: it has %d bytes of %d", errDamaged, info.Size(), tx.Size())
 			}
 			if first, _ := tx.Cursor().First(); first == nil {
 				fresh = true // a crash came between making the file and filling it, at the latest
 				return nil
 			}
-			store := tx.Bucket([]byte(bucketStore))
-			if store == nil {
-				return unusable(errors.New("it belongs to another program"))
+			var layout string
+			if store := tx.Bucket([]byte(bucketStore)); store != nil {
+				layout = string(store.Get([]byte(keyLayout)))
 			}
-			switch layout := string(store.Get([]byte(keyLayout))); layout {
+			switch layout {
 			case storeLayout:
 				_, err := openBuckets(tx)
 				return err
+			case firstLayout:
+				return fmt.Errorf("%w: %q", errOld, layout)
 			case "":
-				return unusable(errors.New("it belongs to another program"))
+				return errors.New("it belongs to another program: name another directory with `store bolt <directory>`")
 			default:
 				return fmt.Errorf("its layout is %q and this version reads %q only: "+
 					"use the version of Pollard that wrote it, or another directory", layout, storeLayout)
@@ -156,15 +277,19 @@ func inspect(db *bbolt.DB) (fresh bool, err error) {
 }
 
 // fill makes the buckets of a new store.
-func fill(db *bbolt.DB) error {
+func (s *Store) fill() error {
 	return guard(func() error {
-		return db.Update(func(tx *bbolt.Tx) error {
-			for _, bucket := range []string{bucketPoll, bucketMeta, bucketStore} {
+		return s.db.Update(func(tx *bbolt.Tx) error {
+			for _, bucket := range []string{bucketFeeds, bucketGranted, bucketTexts, bucketNotes, bucketStore} {
 				if _, err := tx.CreateBucket([]byte(bucket)); err != nil {
 					return err
 				}
 			}
-			return tx.Bucket([]byte(bucketStore)).Put([]byte(keyLayout), []byte(storeLayout))
+			store := tx.Bucket([]byte(bucketStore))
+			return errors.Join(
+				store.Put([]byte(keyLayout), []byte(storeLayout)),
+				store.Put([]byte(keyClock), s.clock.stamp().encode()),
+			)
 		})
 	})
 }

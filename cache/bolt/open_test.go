@@ -1,12 +1,13 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bolt_test
+package bolt
 
 import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,14 +16,46 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/bolt"
 )
 
+// mustOpen opens a store for the length of a test.
+func mustOpen(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// storeOf makes a store with so many feeds, the first with a version, and closes it.
+func storeOf(t *testing.T, dir string, feeds int) {
+	t.Helper()
+	s := mustOpen(t, dir)
+	var saved []cache.Saved
+	for n := range feeds {
+		r := cache.Saved{Record: cache.Record{
+			ID: numbered(n), URL: "https://example.com/" + strings.Repeat("x", 200), In: time.Hour, Hold: time.Hour,
+			State: cache.StateFresh, Memo: []byte("memo"),
+		}}
+		if n < 3 {
+			r.Body = &cache.Body{Version: 1, Coding: "identity", Data: []byte("content")}
+		}
+		saved = append(saved, r)
+	}
+	if err := errors.Join(s.Restore(t.Context(), saved), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOpenMakesPrivateDirectory(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a", "b")
-	open(t, dir)
+	dir := filepath.Join(directory(t), "a", "b")
+	mustOpen(t, dir)
 	for path, want := range map[string]fs.FileMode{
 		dir:                            0o700,
 		filepath.Join(dir, "feeds.db"): 0o600,
@@ -39,10 +72,10 @@ func TestOpenMakesPrivateDirectory(t *testing.T) {
 }
 
 func TestOpenTwice(t *testing.T) {
-	dir := t.TempDir()
+	dir := directory(t)
 	synctest.Test(t, func(t *testing.T) { // Open waits a second for the lock
-		first := open(t, dir)
-		_, err := bolt.Open(dir)
+		first := mustOpen(t, dir)
+		_, err := Open(dir, Options{})
 		if !errors.Is(err, cache.ErrLocked) {
 			t.Fatalf("second Open: error %v, want %v", err, cache.ErrLocked)
 		}
@@ -54,7 +87,7 @@ func TestOpenTwice(t *testing.T) {
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
 		}
-		open(t, dir)
+		mustOpen(t, dir)
 	})
 }
 
@@ -70,49 +103,36 @@ func bboltFile(t *testing.T, path string, fill func(*bbolt.Tx) error) {
 	}
 }
 
-// setLayout changes the layout of a store to one that this version does not know.
-func setLayout(layout string) func(*bbolt.Tx) error {
-	return func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte("store")).Put([]byte("layout"), []byte(layout))
-	}
-}
-
-// TestOpenRefuses opens files that are not, or no longer, a store.
+// TestOpenRefuses opens files of others, which have to stay as they are.
 func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		spoil   func(t *testing.T, file string)
 		message string
 	}{
-		{"a short text", func(t *testing.T, file string) { write(t, file, []byte("hello")) }, "move it away"},
-		{"a long text", func(t *testing.T, file string) { write(t, file, bytes.Repeat([]byte("hello "), 10_000)) }, "move it away"},
-		{"zeroes", func(t *testing.T, file string) { write(t, file, make([]byte, 64<<10)) }, "move it away"},
-		{"a directory", func(t *testing.T, file string) { replace(t, file, os.Mkdir(file+".new", 0o700)) }, "feeds.db"},
-		{"a truncated store", func(t *testing.T, file string) { truncate(t, file, 12<<10) }, "move it away"},
-		{"a store of one page", func(t *testing.T, file string) { truncate(t, file, 4<<10) }, "feeds.db"},
-		{"damaged pages", func(t *testing.T, file string) { overwrite(t, file, 2*int64(os.Getpagesize())) }, "move it away"},
+		{"a directory", func(t *testing.T, file string) { mustDo(t, os.Remove(file), os.Mkdir(file, 0o700)) }, "feeds.db"},
 		{"another program's", func(t *testing.T, file string) {
-			os.Remove(file)
+			mustDo(t, os.Remove(file))
 			bboltFile(t, file, func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("acme")); return err })
 		}, "another program"},
 		{"another program's with a store bucket", func(t *testing.T, file string) {
-			os.Remove(file)
+			mustDo(t, os.Remove(file))
 			bboltFile(t, file, func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("store")); return err })
 		}, "another program"},
-		{"a later layout", func(t *testing.T, file string) { bboltFile(t, file, setLayout("pollard feeds 2")) }, "pollard feeds 2"},
-		{"a missing bucket", func(t *testing.T, file string) {
-			bboltFile(t, file, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("meta")) })
-		}, "bucket is missing"},
+		{"a later layout", func(t *testing.T, file string) {
+			bboltFile(t, file, func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte(bucketStore)).Put([]byte(keyLayout), []byte("pollard feeds 3"))
+			})
+		}, "pollard feeds 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			file := filepath.Join(dir, "feeds.db")
+			dir := directory(t)
+			file := filepath.Join(dir, fileName)
 			storeOf(t, dir, 50)
 			c.spoil(t, file)
 			before, _ := os.ReadFile(file)
-
 			for range 2 { // the second time because the first might leave it locked
-				s, err := bolt.Open(dir)
+				s, err := Open(dir, Options{})
 				if err == nil {
 					s.Close()
 					t.Fatal("Open took it")
@@ -128,130 +148,175 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestDamagedRecord expects errors, and neither a panic nor wrong data, where
-// pages of the file are overwritten after it was opened.
-func TestDamagedRecord(t *testing.T) {
-	dir := t.TempDir()
-	storeOf(t, dir, 500)
-	file := filepath.Join(dir, "feeds.db")
-	bboltFile(t, file, func(tx *bbolt.Tx) error {
-		return tx.Bucket([]byte("poll")).Put(idOf(1), []byte("nonsense"))
-	})
-	s := open(t, dir)
-	if _, err := s.Load(t.Context(), cache.ID(idOf(1))); err == nil || errors.Is(err, cache.ErrNoRecord) {
-		t.Errorf("Load of a damaged record: error %v", err)
-	}
-	claims := []cache.Claim{{ID: cache.ID(idOf(2)), Token: 1}, {ID: cache.ID(idOf(1)), Token: 1}}
-	if _, err := s.Reserve(t.Context(), claims); err == nil {
-		t.Error("a damaged record was reserved")
-	}
-	if r, err := s.Load(t.Context(), cache.ID(idOf(2))); err != nil || r.Token != 1 {
-		t.Errorf("the claim beside it: token %d, %v, want 1", r.Token, err)
-	}
-	if err := s.Scan(t.Context(), func(cache.Record) error { return nil }); err == nil {
-		t.Error("Scan went over a damaged record")
-	}
+// TestOpenSetsAside opens files that are of no use, and expects an empty store that
+// works, and the file beside it.
+func TestOpenSetsAside(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(t *testing.T, file string)
+	}{
+		{"a short text", func(t *testing.T, file string) { write(t, file, []byte("hello")) }},
+		{"a long text", func(t *testing.T, file string) { write(t, file, bytes.Repeat([]byte("hello "), 10_000)) }},
+		{"zeroes", func(t *testing.T, file string) { write(t, file, make([]byte, 64<<10)) }},
+		{"a truncated store", func(t *testing.T, file string) { mustDo(t, os.Truncate(file, 12<<10)) }},
+		{"a store of one page", func(t *testing.T, file string) { mustDo(t, os.Truncate(file, 4<<10)) }},
+		{"damaged pages", func(t *testing.T, file string) { overwrite(t, file, 2*int64(os.Getpagesize())) }},
+		{"a missing bucket", func(t *testing.T, file string) {
+			bboltFile(t, file, func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte(bucketTexts)) })
+		}},
+		{"the first edition's", func(t *testing.T, file string) {
+			bboltFile(t, file, func(tx *bbolt.Tx) error {
+				return tx.Bucket([]byte(bucketStore)).Put([]byte(keyLayout), []byte(firstLayout))
+			})
+		}},
+		{"no time of the last write", func(t *testing.T, file string) {
+			bboltFile(t, file, func(tx *bbolt.Tx) error { return tx.Bucket([]byte(bucketStore)).Delete([]byte(keyClock)) })
+		}},
+		{"found damaged by the last process", func(t *testing.T, file string) {
+			write(t, filepath.Join(filepath.Dir(file), condemned), nil)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := directory(t)
+			file := filepath.Join(dir, fileName)
+			write(t, file+".aside-20200101T000000Z", []byte("an older one"))
+			storeOf(t, dir, 50)
+			c.spoil(t, file)
+			before, _ := os.ReadFile(file)
 
-	truncate(t, file, 8<<10)
-	if err := s.Scan(t.Context(), func(cache.Record) error { return nil }); err == nil {
-		t.Error("Scan of a truncated file succeeded")
-	}
-}
-
-// TestVisitorPanics expects that a visitor's panic is not taken for damage and
-// leaves the store usable.
-func TestVisitorPanics(t *testing.T) {
-	dir := t.TempDir()
-	storeOf(t, dir, 3)
-	s := open(t, dir)
-	func() {
-		defer func() {
-			if got := recover(); got != "visitor" {
-				t.Errorf("recovered %v, want the visitor's panic", got)
+			log, lines := observer.New(zap.ErrorLevel)
+			s, err := Open(dir, Options{Log: zap.New(log)})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}()
-		s.Scan(t.Context(), func(cache.Record) error { panic("visitor") })
-	}()
-	if _, err := s.Load(t.Context(), cache.ID(idOf(1))); err != nil {
-		t.Error(err)
+			defer s.Close()
+			aside, _ := filepath.Glob(file + ".aside-*")
+			if len(aside) != 1 || lines.Len() != 1 || lines.All()[0].ContextMap()["file"] != aside[0] {
+				t.Fatalf("set aside as %q, with %+v", aside, lines.All())
+			}
+			if after, _ := os.ReadFile(aside[0]); !bytes.Equal(before, after) {
+				t.Error("the file was changed")
+			}
+			if records, err := s.Lookup(t.Context(), []cache.ID{numbered(1)}); err != nil || len(records) != 0 {
+				t.Errorf("Lookup = %+v, %v", records, err)
+			}
+			s.clean()
+			if left, _ := filepath.Glob(filepath.Join(dir, "bodies", "*", "*")); len(left) != 0 {
+				t.Errorf("bodies without a record: %q", left)
+			}
+			mustDo(t, s.Close())
+			storeOf(t, dir, 3)
+			mustDo(t, mustOpen(t, dir).Close())
+		})
 	}
 }
 
-func TestOpenRemovesTemporaryFiles(t *testing.T) {
-	dir := t.TempDir()
-	storeOf(t, dir, 1)
-	left := filepath.Join(dir, "bodies", "tmp", "0123.456")
-	write(t, left, []byte("half a bo"))
-	open(t, dir)
-	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("temporary file is still there: %v", err)
+// TestDamagedRecord expects that a record that cannot be read loses one feed, which
+// counts as polled just now.
+func TestDamagedRecord(t *testing.T) {
+	dir := directory(t)
+	storeOf(t, dir, 500)
+	bboltFile(t, filepath.Join(dir, fileName), func(tx *bbolt.Tx) error {
+		id, text := numbered(1), numbered(2)
+		return errors.Join(
+			tx.Bucket([]byte(bucketFeeds)).Put(id[:], []byte("nonsense")),
+			tx.Bucket([]byte(bucketTexts)).Put(text[:], []byte("nonsense")),
+			tx.Bucket([]byte(bucketFeeds)).Put([]byte("no ID"), []byte("nonsense")),
+		)
+	})
+	for range 2 { // the second time finds it repaired
+		s := mustOpen(t, dir)
+		records, err := s.Lookup(t.Context(), []cache.ID{numbered(0), numbered(1), numbered(2)})
+		if err != nil || len(records) != 3 {
+			t.Fatalf("Lookup = %+v, %v", records, err)
+		}
+		if r := records[1]; r.Version != 0 || r.In < 50*time.Minute || r.In > time.Hour || r.URL == "" {
+			t.Errorf("the damaged record became %+v", r)
+		}
+		if r := records[2]; r.Version != 1 || len(r.Memo) != 0 {
+			t.Errorf("the record with a damaged text became %+v", r)
+		}
+		if all, err := s.Records(t.Context(), cache.ID{}, 1000); err != nil || len(all) != 500 {
+			t.Errorf("Records = %d, %v", len(all), err)
+		}
+		leases, err := s.Claim(t.Context(), []cache.Claim{
+			{ID: numbered(1), URL: "https://example.com/1"}, {ID: numbered(2), URL: "https://example.com/2"},
+		})
+		if err != nil || leases[0].Denied != cache.DeniedNotDue || leases[1].URL == "" {
+			t.Errorf("Claim = %+v, %v", leases, err)
+		}
+		mustDo(t, s.Close())
+	}
+}
+
+// TestFlippedBits damages stores at random places, and expects that each opens and
+// works, or says what is wrong, but neither panics nor hangs.
+func TestFlippedBits(t *testing.T) {
+	dir := directory(t)
+	storeOf(t, dir, 200)
+	file := filepath.Join(dir, fileName)
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(2026, 11))
+	for range 40 {
+		bad := bytes.Clone(good)
+		page := random.IntN(len(bad)/4096) * 4096
+		at := page + random.IntN(64) // mostly in its header
+		bad[at] ^= 1 << random.IntN(8)
+		write(t, file, bad)
+		s, err := Open(dir, Options{})
+		if err != nil {
+			if !strings.Contains(err.Error(), "layout") && !strings.Contains(err.Error(), "another program") {
+				t.Errorf("byte %d: %v", at, err)
+			}
+			continue
+		}
+		// What is damaged may show later only. It is told, as an error.
+		s.Records(t.Context(), cache.ID{}, 1000)
+		s.Claim(t.Context(), []cache.Claim{{ID: numbered(1000), URL: "https://example.com/", Hold: time.Hour}})
+		if body, err := s.Body(t.Context(), numbered(1), 1); err == nil && string(body.Data) != "content" {
+			t.Errorf("byte %d: body %q", at, body.Data)
+		}
+		s.Close()
+		os.Remove(filepath.Join(dir, condemned))
 	}
 }
 
 // TestOpenAfterCrashInTheFirst opens a file that was made and not yet filled.
 func TestOpenAfterCrashInTheFirst(t *testing.T) {
-	for name, make := range map[string]func(t *testing.T, file string){
+	for name, begin := range map[string]func(t *testing.T, file string){
 		"empty file":   func(t *testing.T, file string) { write(t, file, nil) },
 		"empty bbolt":  func(t *testing.T, file string) { bboltFile(t, file, func(*bbolt.Tx) error { return nil }) },
 		"nothing":      func(*testing.T, string) {},
 		"only a store": func(t *testing.T, file string) { storeOf(t, filepath.Dir(file), 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			make(t, filepath.Join(dir, "feeds.db"))
+			dir := directory(t)
+			begin(t, filepath.Join(dir, fileName))
 			storeOf(t, dir, 2)
 		})
 	}
 }
 
-// idOf is the ID of the nth feed of storeOf.
-func idOf(n int) []byte { return bytes.Repeat([]byte{byte(n), byte(n >> 8)}, 8) }
-
-// storeOf reserves the first poll of so many feeds and closes the store.
-func storeOf(t *testing.T, dir string, feeds int) {
+func mustDo(t *testing.T, errs ...error) {
 	t.Helper()
-	s := open(t, dir)
-	claims := make([]cache.Claim, feeds)
-	for n := range claims {
-		claims[n] = cache.Claim{ID: cache.ID(idOf(n)), URL: "https://example.com/" + strings.Repeat("x", 200)}
-	}
-	if _, err := s.Reserve(t.Context(), claims); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func write(t *testing.T, file string, content []byte) {
 	t.Helper()
-	if err := os.WriteFile(file, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func truncate(t *testing.T, file string, size int64) {
-	t.Helper()
-	if err := os.Truncate(file, size); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// replace puts file+".new" into the place of file.
-func replace(t *testing.T, file string, err error) {
-	t.Helper()
-	if err := errors.Join(err, os.Remove(file), os.Rename(file+".new", file)); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, os.WriteFile(file, content, 0o600))
 }
 
 // overwrite puts noise over everything in file after its first bytes.
 func overwrite(t *testing.T, file string, after int64) {
 	t.Helper()
 	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	for i := after; i < int64(len(content)); i++ {
 		content[i] = byte(i*7 + 3)
 	}

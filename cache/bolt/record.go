@@ -5,115 +5,170 @@ package bolt
 
 import (
 	"encoding/binary"
-	"fmt"
-	"math"
+	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/internal/schedule"
 )
 
-// A record is kept as two values under the feed's ID, because a reservation
-// changes only the small one: at a million feeds those are 96 MB instead of
-// 1.2 GB of pages to go through.
-
-// poll is the value in the poll bucket. The first byte of both values is their layout.
-type poll struct {
-	next    int64  // ms since 1970, see millis
-	token   uint64 // of the last grant
-	version uint64 // of the body; 0: none
-	slot    byte   // where that body is: slotA or slotB; 0: nowhere
-}
+// A feed is two values under its ID, because its polls change only the small one: at
+// a million feeds those are a tenth of all pages. The first byte of each is its layout.
 
 const (
-	pollLayout = 1
-	pollSize   = 1 + 1 + 8 + 8 + 8
-
-	metaLayout = 1
+	feedLayout = 1
+	textLayout = 1
 )
 
-// schedule is the poll record as the engine knows it.
-func (p poll) schedule() cache.Schedule {
-	return cache.Schedule{Next: moment(p.next), Token: p.token, Version: p.version}
+// The flags of a feed.
+const (
+	flagConfigured = 1 << iota
+	flagHere
+	flagSuffix // the domain is the end of the host's name: its length is stored
+)
+
+// states have the numbers under which they are stored.
+var states = []cache.State{cache.StateCold, cache.StateFresh, cache.StateFailing, cache.StateGone}
+
+// encodeFeed writes: layout, flags, moments and name of the body's file as fixed
+// numbers; the others as varints; state and host; and the facts to the end.
+func encodeFeed(f *schedule.Feed) []byte {
+	v := make([]byte, 0, 96+len(f.Host.Name)+len(f.Facts))
+	suffix := f.Host.Domain != "" && strings.HasSuffix(f.Host.Name, f.Host.Domain)
+	v = append(v, feedLayout, bit(f.Configured, flagConfigured)|bit(f.Here, flagHere)|bit(suffix, flagSuffix))
+	for _, n := range [...]uint64{uint64(f.Next), uint64(f.Polled), uint64(f.Asked), f.File} {
+		v = binary.BigEndian.AppendUint64(v, n)
+	}
+	for _, n := range [...]uint64{uint64(f.Token), f.Version, uint64(f.Size), uint64(f.Hold), uint64(f.Host.Spacing)} {
+		v = binary.AppendUvarint(v, n)
+	}
+	state := slices.Index(states, f.State)
+	v = binary.AppendUvarint(v, uint64(state+1))
+	if state < 0 {
+		v = appendText(v, string(f.State))
+	}
+	v = appendText(v, f.Host.Name)
+	if suffix {
+		v = binary.AppendUvarint(v, uint64(len(f.Host.Domain)))
+	} else {
+		v = appendText(v, f.Host.Domain)
+	}
+	return append(v, f.Facts...)
 }
 
-func encodePoll(p poll) []byte {
-	v := make([]byte, 0, pollSize)
-	v = append(v, pollLayout, p.slot)
-	v = binary.BigEndian.AppendUint64(v, uint64(p.next))
-	v = binary.BigEndian.AppendUint64(v, p.token)
-	return binary.BigEndian.AppendUint64(v, p.version)
+func bit(set bool, flag byte) byte {
+	if set {
+		return flag
+	}
+	return 0
 }
 
-func decodePoll(v []byte) (poll, error) {
-	if len(v) != pollSize || v[0] != pollLayout {
-		return poll{}, fmt.Errorf("%w: poll record of %d bytes", errDamaged, len(v))
-	}
-	p := poll{
-		slot:    v[1],
-		next:    int64(binary.BigEndian.Uint64(v[2:])),
-		token:   binary.BigEndian.Uint64(v[10:]),
-		version: binary.BigEndian.Uint64(v[18:]),
-	}
-	if stored := p.slot == slotA || p.slot == slotB; stored != (p.version != 0) || !stored && p.slot != 0 {
-		return poll{}, fmt.Errorf("%w: poll record names version %d in slot %q", errDamaged, p.version, p.slot)
-	}
-	return p, nil
+func appendText(v []byte, text string) []byte {
+	return append(binary.AppendUvarint(v, uint64(len(text))), text...)
 }
 
-// encodeMeta joins the URL and the memo: layout, length of the URL, URL, memo.
-func encodeMeta(url string, memo []byte) []byte {
-	v := make([]byte, 0, 1+binary.MaxVarintLen64+len(url)+len(memo))
-	v = append(v, metaLayout)
-	v = binary.AppendUvarint(v, uint64(len(url)))
-	v = append(v, url...)
-	return append(v, memo...)
+var errRecord = errors.New("damaged record")
+
+// decodeFeed reads what encodeFeed wrote. It copies everything out of v.
+func decodeFeed(v []byte, f *schedule.Feed) error {
+	if len(v) < 2 || v[0] != feedLayout {
+		return errRecord
+	}
+	flags := v[1]
+	r := reader{rest: v[2:]}
+	*f = schedule.Feed{
+		Configured: flags&flagConfigured != 0, Here: flags&flagHere != 0,
+		Next: schedule.Time(r.fixed()), Polled: schedule.Time(r.fixed()), Asked: schedule.Time(r.fixed()), File: r.fixed(),
+		Token: cache.Token(r.number()), Version: r.number(), Size: int64(r.number()), Hold: time.Duration(r.number()),
+	}
+	f.Host.Spacing = time.Duration(r.number())
+	if state := r.number(); state == 0 {
+		f.State = cache.State(r.text())
+	} else if state <= uint64(len(states)) {
+		f.State = states[state-1]
+	} else {
+		return errRecord
+	}
+	f.Host.Name = string(r.text())
+	if flags&flagSuffix != 0 {
+		n := r.number()
+		if n > uint64(len(f.Host.Name)) {
+			return errRecord
+		}
+		f.Host.Domain = f.Host.Name[uint64(len(f.Host.Name))-n:]
+	} else {
+		f.Host.Domain = string(r.text())
+	}
+	if len(r.rest) > 0 {
+		f.Facts = slices.Clone(r.rest)
+	}
+	if r.short || f.Size < 0 || (f.Version != 0) != (f.File != 0) {
+		return errRecord
+	}
+	return nil
 }
 
-// decodeMeta splits a value of the meta bucket without copying it.
-func decodeMeta(v []byte) (url, memo []byte, err error) {
-	if len(v) < 1 || v[0] != metaLayout {
-		return nil, nil, fmt.Errorf("%w: meta record of %d bytes", errDamaged, len(v))
-	}
-	v = v[1:]
-	n, width := binary.Uvarint(v)
-	if width <= 0 || n > uint64(len(v)-width) {
-		return nil, nil, fmt.Errorf("%w: meta record without its URL", errDamaged)
-	}
-	v = v[width:]
-	return v[:n], v[n:], nil
+// reader reads a value from its front.
+type reader struct {
+	rest  []byte
+	short bool // there was less than what was asked for
 }
 
-// join makes a record of its two values. Nothing in it refers to meta, which is
-// only valid inside its transaction.
-func join(id cache.ID, p poll, meta []byte) (cache.Record, error) {
-	url, memo, err := decodeMeta(meta)
-	if err != nil {
-		return cache.Record{}, err
+func (r *reader) take(n uint64) []byte {
+	if n > uint64(len(r.rest)) {
+		r.rest, r.short = nil, true
+		return nil
 	}
-	r := cache.Record{ID: id, Schedule: p.schedule(), URL: string(url)}
-	if len(memo) > 0 {
-		r.Memo = append([]byte(nil), memo...)
-	}
-	return r, nil
+	taken := r.rest[:n]
+	r.rest = r.rest[n:]
+	return taken
 }
 
-// millis is t in milliseconds since 1970, rounded up: a poll must not become due
-// a fraction before its decision. Times beyond the range of an int64, which is
-// 292 million years, become its ends. The zero time is among those that fit and
-// is zero again after moment.
-func millis(t time.Time) int64 {
-	switch {
-	case !t.Before(time.UnixMilli(math.MaxInt64)):
-		return math.MaxInt64
-	case !t.After(time.UnixMilli(math.MinInt64)):
-		return math.MinInt64
+func (r *reader) fixed() uint64 {
+	if v := r.take(8); v != nil {
+		return binary.BigEndian.Uint64(v)
 	}
-	ms := t.UnixMilli()
-	if t.After(time.UnixMilli(ms)) {
-		ms++
-	}
-	return ms
+	return 0
 }
 
-// moment is the time of ms milliseconds since 1970.
-func moment(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+func (r *reader) number() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.rest, r.short = nil, true
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *reader) text() []byte { return r.take(r.number()) }
+
+// presumed takes the place of a record that cannot be read: the feed may have been
+// polled just now.
+func presumed(now schedule.Time) *schedule.Feed {
+	return &schedule.Feed{
+		Next: now.Add(time.Hour), Hold: time.Hour, Polled: now, Asked: now, State: cache.StateCold,
+	}
+}
+
+// encodeText writes: layout, URL and its length, memo.
+func encodeText(t schedule.Text) []byte {
+	v := make([]byte, 0, 4+len(t.URL)+len(t.Memo))
+	return append(appendText(append(v, textLayout), t.URL), t.Memo...)
+}
+
+// decodeText reads what encodeText wrote. A text that cannot be read is none: a claim
+// brings the URL again.
+func decodeText(v []byte) schedule.Text {
+	if len(v) == 0 || v[0] != textLayout {
+		return schedule.Text{}
+	}
+	r := reader{rest: v[1:]}
+	url := string(r.text())
+	if r.short {
+		return schedule.Text{}
+	}
+	return schedule.Text{URL: url, Memo: slices.Clone(r.rest)}
+}

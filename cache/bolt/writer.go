@@ -6,172 +6,274 @@ package bolt
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/internal/schedule"
 )
 
-// maxShared is how many operations share a transaction at most. A transaction of
-// 512 small records is still a matter of milliseconds.
-const maxShared = 512
+const (
+	// maxShared is how many calls share a transaction at most. One of 512 small
+	// records is still a matter of milliseconds.
+	maxShared = 512
+	// soon is how long what need not be durable waits for a transaction that it can
+	// share. After a failure the next attempt is not made sooner either.
+	soon = 100 * time.Millisecond
+	// tidyEvery is how often the writer looks after itself, and after the wall clock.
+	tidyEvery = 10 * time.Second
+	// lateEvery and maxLate are how long, and how many, feeds wait of which only a
+	// reader asked: most of them are polled, and written then, before that.
+	lateEvery = 10 * time.Minute
+	maxLate   = 1 << 18
+	// cleanAfter and cleanEvery say when files are looked for that no record names.
+	cleanAfter = 10 * time.Minute
+	cleanEvery = 24 * time.Hour
+)
 
-// writer joins the writes of concurrent callers into shared transactions: while
-// one is being made durable, the next ones gather. There is no goroutine of its
-// own and nothing to stop. One of the callers, the leader, runs the transaction
-// for all who wait, and then names the first of those who came since as the next.
-type writer struct {
-	db     *bbolt.DB
-	shared int // operations per transaction, maxShared at most
-
-	mu      sync.Mutex
-	led     bool // a leader exists
-	waiting []*operation
+// call is one caller's part of a transaction.
+type call struct {
+	// do decides. It reports whether its changes have to be durable before the caller
+	// is answered. After an error there are none.
+	do      func(now schedule.Time) (durable bool, err error)
+	changed bool
+	err     error
+	done    chan struct{}
 }
 
-// apply is what one caller does in a transaction. An error without a write
-// refuses this operation alone; an error after a write undoes the transaction,
-// for everybody in it.
-type apply func(buckets) (wrote bool, err error)
-
-// operation is one caller's part of a transaction.
-type operation struct {
-	now    time.Time // wall time of the caller; zero: it has none
-	apply  apply
-	leads  bool          // its caller is the leader; guarded by writer.mu
-	wake   chan struct{} // gets one value when the operation is done or its caller named leader
-	done   bool
-	failed error
+// run has the writer carry out a call. When ctx is done before the writer has taken
+// it nothing happens; after that, run waits for its end and tells the truth.
+func (s *Store) run(ctx context.Context, do func(now schedule.Time) (durable bool, err error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c := &call{do: do, done: make(chan struct{})}
+	select {
+	case s.calls <- c:
+		<-c.done
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closing:
+		return s.errClosed()
+	}
 }
 
-func newWriter(db *bbolt.DB) *writer {
-	return &writer{db: db, shared: maxShared}
-}
-
-// do runs part in a transaction that is durable when do returns nil. When ctx is
-// done before the transaction has begun, nothing is written; after that, do
-// waits for its end and tells the truth.
-func (w *writer) do(ctx context.Context, now time.Time, part apply) error {
-	op := &operation{now: now, apply: part, wake: make(chan struct{}, 1)}
-	if !w.join(op) {
+// writer carries out calls until the store is closed: all that wait, in one
+// transaction, while the next ones gather.
+func (s *Store) writer() {
+	defer close(s.written)
+	tidy, late, clean := time.NewTicker(tidyEvery), time.NewTicker(lateEvery), time.NewTimer(cleanAfter)
+	defer tidy.Stop()
+	defer late.Stop()
+	defer clean.Stop()
+	for {
+		var more chan struct{} // is ready while there is something late to write
+		if len(s.late) > 0 {
+			more = always
+		}
 		select {
-		case <-op.wake:
-		case <-ctx.Done():
-			if w.withdraw(op) {
-				return ctx.Err()
+		case c := <-s.calls:
+			s.transact(s.gather(c))
+		case <-s.flush.C:
+			s.save()
+		case <-more:
+			s.saveLate()
+		case <-tidy.C:
+			if err := s.plan.Tidy(s.clock.now()); err != nil {
+				s.log.Warn("the schedule could not be read anew", zap.Error(err))
 			}
-			<-op.wake
-		}
-		if op.done {
-			return op.failed
-		}
-	}
-	w.run(w.take())
-	w.handOver()
-	return op.failed
-}
-
-// join queues op and tells whether its caller leads.
-func (w *writer) join(op *operation) (leads bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting = append(w.waiting, op)
-	if w.led {
-		return false
-	}
-	w.led, op.leads = true, true
-	return true
-}
-
-// withdraw takes op out of the queue, unless its transaction has begun or its
-// caller has been named as the leader.
-func (w *writer) withdraw(op *operation) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if op.leads {
-		return false
-	}
-	for i, other := range w.waiting {
-		if other == op {
-			w.waiting = append(w.waiting[:i], w.waiting[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
-// take empties the queue as far as one transaction goes. The leader's operation
-// is the first in it.
-func (w *writer) take() []*operation {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := min(len(w.waiting), w.shared)
-	ops := w.waiting[:n:n]
-	w.waiting = append([]*operation(nil), w.waiting[n:]...)
-	return ops
-}
-
-// handOver names the next leader, if anybody waits.
-func (w *writer) handOver() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.waiting) == 0 {
-		w.led = false
-		return
-	}
-	w.waiting[0].leads = true
-	w.waiting[0].wake <- struct{}{}
-}
-
-// errNothing rolls a transaction back that has nothing to write, which spares
-// the disk two flushes.
-var errNothing = errors.New("nothing to write")
-
-// run makes one transaction of ops and tells each caller.
-func (w *writer) run(ops []*operation) {
-	err := guard(func() error {
-		return w.db.Update(func(tx *bbolt.Tx) error {
-			b, err := openBuckets(tx)
-			if err != nil {
-				return err
+			if s.clock.stepped(s.stamped) {
+				s.save()
 			}
-			return applyAll(b, ops)
-		})
-	})
-	if err != nil && !errors.Is(err, errNothing) {
-		err = unwritable(w.db.Path(), err)
-		for _, op := range ops {
-			op.failed = err
+			if len(s.late) == 0 && len(s.keeper.late) > maxLate {
+				s.late = sorted(s.keeper.late)
+			}
+		case <-late.C:
+			s.late = sorted(s.keeper.late)
+		case <-clean.C:
+			s.background.Go(s.clean)
+			clean.Reset(cleanEvery)
+		case <-s.closing:
+			return
 		}
-	}
-	for _, op := range ops {
-		op.done = true
-		op.wake <- struct{}{}
 	}
 }
 
-// applyAll does each operation and moves the latest wall time. An error undoes all.
-func applyAll(b buckets, ops []*operation) error {
-	wrote := false
-	for _, op := range ops {
-		did, err := op.apply(b)
-		if err != nil && did {
-			return err
+// always is ready.
+var always = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// gather returns the calls that wait, of which first is one.
+func (s *Store) gather(first *call) []*call {
+	calls := []*call{first}
+	for len(calls) < maxShared {
+		select {
+		case c := <-s.calls:
+			calls = append(calls, c)
+		default:
+			return calls
 		}
-		op.failed = err
-		if !did {
+	}
+	return calls
+}
+
+// transact carries out calls and answers them.
+func (s *Store) transact(calls []*call) {
+	now := s.clock.now()
+	begin := s.plan.Mark()
+	durable, changed := false, false
+	for _, c := range calls {
+		before := s.plan.Mark()
+		must, err := c.do(now)
+		if c.err = err; err != nil {
+			s.plan.Undo(before)
 			continue
 		}
-		wrote = true
-		if op.now.IsZero() {
-			continue
+		c.changed = s.plan.Mark() != before
+		changed = changed || c.changed
+		durable = durable || must && c.changed
+	}
+	// While the disk takes nothing, nothing is promised.
+	var err error
+	if durable || changed && s.failed != nil {
+		err = s.write()
+	} else if changed {
+		s.flushSoon()
+	}
+	if err != nil {
+		s.plan.Undo(begin)
+	}
+	s.plan.Confirm()
+	for _, c := range calls {
+		if c.changed && c.err == nil {
+			c.err = err
 		}
-		if err := b.advance(op.now); err != nil {
+		close(c.done)
+	}
+}
+
+// flushSoon has what is pending written, if no transaction does so before.
+func (s *Store) flushSoon() {
+	if len(s.keeper.pending) > 0 && !s.flushing {
+		s.flush.Reset(soon)
+		s.flushing = true
+	}
+}
+
+// save writes what is pending, on nobody's behalf.
+func (s *Store) save() {
+	s.flushing = false
+	if err := s.write(); err != nil {
+		s.flushSoon()
+	}
+}
+
+// saveLate writes some of what is late. What cannot be written waits for the next time.
+func (s *Store) saveLate() {
+	n := min(chunk, len(s.late))
+	ids := slices.DeleteFunc(s.late[:n:n], func(id cache.ID) bool { return s.keeper.late[id] == nil })
+	s.late = s.late[n:]
+	if s.writeSome(s.keeper.late, ids) != nil {
+		s.late = nil
+	}
+}
+
+// write makes what is pending durable, and the moment.
+func (s *Store) write() error {
+	ids := sorted(s.keeper.pending)
+	for {
+		n := min(chunk, len(ids))
+		if err := s.writeSome(s.keeper.pending, ids[:n]); err != nil {
 			return err
 		}
+		if ids = ids[n:]; len(ids) == 0 {
+			break
+		}
 	}
-	if !wrote {
-		return errNothing
+	if s.flushing {
+		s.flush.Stop()
+		s.flushing = false
 	}
 	return nil
+}
+
+// writeSome makes some feeds durable, in one transaction.
+func (s *Store) writeSome(feeds map[cache.ID]*schedule.Feed, ids []cache.ID) error {
+	at := s.clock.stamp()
+	err := guard(func() error {
+		return s.db.Update(func(tx *bbolt.Tx) error {
+			return s.keeper.write(tx, feeds, ids, at, s.plan.Token())
+		})
+	})
+	if err != nil {
+		err = unwritable(s.db.Path(), err)
+		if s.failed == nil {
+			s.log.Error("the store cannot be written", zap.Error(err))
+		}
+		if errors.Is(err, errDamaged) {
+			s.condemn()
+		}
+		s.failed = err
+		return err
+	}
+	s.keeper.written(feeds, ids)
+	s.stamped = at
+	if s.failed != nil {
+		s.log.Info("the store can be written again")
+	}
+	s.failed = nil
+	return nil
+}
+
+// writeAll writes what there is, for the last time.
+func (s *Store) writeAll() error {
+	err := s.write()
+	for s.late = sorted(s.keeper.late); len(s.late) > 0 && err == nil; err = s.failed {
+		s.saveLate()
+	}
+	return err
+}
+
+// unwritable says what a failed write means to the operator.
+func unwritable(path string, err error) error {
+	return fmt.Errorf("writing %s: %w (polls stop until there is room and it can be written)", path, err)
+}
+
+// condemned is the name of a file that has the next Open set the records aside:
+// damage of which reading told nothing.
+const condemned = "condemned"
+
+func (s *Store) condemn() {
+	if err := os.WriteFile(filepath.Join(s.dir, condemned), nil, 0o600); err == nil {
+		s.log.Error("the store is damaged: after a restart it will be set aside, and begin empty", zap.String("directory", s.dir))
+	}
+}
+
+// clean removes body files that no record names.
+func (s *Store) clean() {
+	removed, err := s.bodies.clean(func(id cache.ID, file uint64) (bool, error) {
+		select {
+		case <-s.closing:
+			return false, s.errClosed()
+		default:
+		}
+		f, err := s.keeper.Get(id)
+		return f != nil && f.File == file, err
+	})
+	if err != nil && !errors.Is(err, os.ErrClosed) {
+		s.log.Warn("files without a record could not be removed", zap.String("directory", s.bodies.dir), zap.Error(err))
+	}
+	if removed > 0 {
+		s.log.Info("removed files without a record", zap.Int("files", removed), zap.String("directory", s.bodies.dir))
+	}
 }

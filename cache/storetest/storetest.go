@@ -6,57 +6,71 @@
 package storetest
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
 )
 
-// Run holds a store to the contract. open returns a new and empty store; it
-// closes the store and removes its data when the test that it is given ends.
-func Run(t *testing.T, open func(t *testing.T) cache.Store) {
-	for name, check := range map[string]func(t *testing.T, s cache.Store){
-		"a new store is empty":                        newStoreIsEmpty,
-		"the first reservation makes the record":      firstReservation,
-		"a claim on another token is denied":          otherTokenDenied,
-		"a claim on an unknown feed needs token zero": unknownFeedNeedsTokenZero,
-		"a feed is granted once in a call":            grantedOnceInACall,
-		"grants are in the order of the claims":       grantsInOrder,
-		"times are kept to the millisecond":           timesToTheMillisecond,
-		"a reservation keeps memo and body":           reservationKeepsTheRest,
-		"one of many claims is granted":               oneOfManyClaims,
-
-		"a commit stores everything":              commitStoresEverything,
-		"a commit without a body keeps the body":  commitWithoutBody,
-		"bodies follow each other":                bodiesFollowEachOther,
-		"a body may be stored again":              bodyStoredAgain,
-		"codings are kept whole":                  codingsAreKeptWhole,
-		"version zero is no version":              versionZero,
-		"a late commit is fenced":                 lateCommitIsFenced,
-		"a commit without a record is fenced":     commitWithoutRecord,
-		"commits of one token leave one of them":  commitsOfOneToken,
-		"what goes in and comes out is a copy":    copies,
-		"the latest time never moves back":        latestTime,
-		"a forgotten feed is gone":                forgottenFeed,
-		"a scan visits every record":              scanVisitsAll,
-		"a scan stops at the visitor's error":     scanStops,
-		"readers see whole versions":              readersSeeWholeVersions,
-		"nothing happens after cancellation":      cancelled,
-		"nothing happens after Close":             closed,
-		"it behaves like a map in memory (rapid)": likeTheModel,
-	} {
-		t.Run(name, func(t *testing.T) { check(t, open(t)) })
-	}
+// Harness gives access to one store, which is empty at first.
+type Harness struct {
+	// Open opens the store with what the handles before left in it. A test closes one
+	// handle before it opens the next, unless the store is Shared.
+	Open func() cache.Store
+	// Sleep moves the store's clock on. It may be off by what the test takes itself,
+	// but not by seconds.
+	Sleep func(time.Duration)
+	// Kill ends a handle as a crash of the process does. Nil: there is no such way.
+	Kill func(cache.Store)
+	// Shared says that several handles, or nodes, may be open at once.
+	Shared bool
 }
 
-// start is a wall time with whole milliseconds.
-var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+// Run holds a store to the contract. begin makes a new and empty one; what it needs
+// is removed when t ends.
+func Run(t *testing.T, begin func(t *testing.T) Harness) {
+	for name, check := range map[string]func(t *testing.T, h Harness){
+		"a new store is empty":                       newStoreIsEmpty,
+		"leases are in the order of the claims":      leasesInOrder,
+		"a claim of a poll by hand":                  claimByHand,
+		"one of many claims is granted":              oneOfManyClaims,
+		"one poll of a host is granted":              oneOfManyHosts,
+		"feeds that are due are granted once":        dueOnce,
+		"feeds of a host are granted one by one":     dueOneByOne,
+		"hops take their place among polls":          hops,
+		"tokens are not used twice":                  tokens,
+		"what is committed is there after a restart": restart,
+		"what is acknowledged is there after a kill": kill,
+		"bodies are kept whole":                      bodies,
+		"readers see whole versions":                 wholeVersions,
+		"what goes in and comes out is a copy":       copies,
+		"an old version is asked for":                oldVersion,
+		"records come in pages":                      pages,
+		"unread records are bounded":                 maxUnread,
+		"an import fences what is under way":         restore,
+		"what is there already is left alone":        restoreNew,
+		"changes are watched":                        watch,
+		"changes are watched from a cursor":          watchFromCursor,
+		"changes are lost":                           watchLost,
+		"nodes see each other":                       nodes,
+		"nothing happens after cancellation":         cancelled,
+		"nothing happens after Close":                closed,
+	} {
+		t.Run(name, func(t *testing.T) { check(t, begin(t)) })
+	}
+	t.Run("it behaves like the model", func(t *testing.T) { likeTheModel(t, begin) })
+}
+
+// open opens the store for the length of a test.
+func (h Harness) open(t *testing.T) cache.Store {
+	t.Helper()
+	s := h.Open()
+	t.Cleanup(func() { s.Close() })
+	return s
+}
 
 // feed is the name of the nth feed of a test.
 func feed(n int) (id cache.ID, url string) {
@@ -65,34 +79,61 @@ func feed(n int) (id cache.ID, url string) {
 	return cache.ID(sum[:len(id)]), url
 }
 
-// claim asks for a poll of the nth feed, one hour from start.
-func claim(n int, token uint64) cache.Claim {
-	id, url := feed(n)
-	return cache.Claim{ID: id, URL: url, Token: token, Now: start, Next: start.Add(time.Hour)}
-}
-
-// outcome is that of a poll of the nth feed, with the given body.
-func outcome(n int, token uint64, body *cache.Body) cache.Outcome {
+func idOf(n int) cache.ID {
 	id, _ := feed(n)
-	return cache.Outcome{ID: id, Token: token, Now: start, Next: start.Add(2 * time.Hour), Memo: []byte("memo"), Body: body}
+	return id
 }
 
-// text is a body of one coding.
+// claim asks for a poll of the nth feed, of a host that is not paced.
+func claim(n int) cache.Claim {
+	id, url := feed(n)
+	return cache.Claim{ID: id, URL: url, Hold: time.Hour}
+}
+
+// host is one that is paced by a minute.
+func host(name string) cache.Host {
+	return cache.Host{Name: name, Domain: "domain of " + name, Spacing: time.Minute}
+}
+
+// outcome is a good one of a poll of the nth feed.
+func outcome(n int, token cache.Token, body *cache.Body) cache.Outcome {
+	return cache.Outcome{
+		ID: idOf(n), Token: token, In: 2 * time.Hour, Hold: 3 * time.Hour,
+		State: cache.StateFresh, Facts: []byte("facts"), Memo: []byte("memo"), Body: body,
+	}
+}
+
+// text is a body with that content.
 func text(version uint64, content string) *cache.Body {
-	return &cache.Body{Version: version, Coded: map[string][]byte{"": []byte(content)}}
+	return &cache.Body{Version: version, Coding: "identity", Data: []byte(content)}
 }
 
-// reserve claims and fails the test unless the claim is granted.
-func reserve(t *testing.T, s cache.Store, n int, token uint64) cache.Schedule {
+// ask makes one claim.
+func ask(t *testing.T, s cache.Store, c cache.Claim) cache.Lease {
 	t.Helper()
-	grants, err := s.Reserve(t.Context(), []cache.Claim{claim(n, token)})
-	if err != nil {
-		t.Fatalf("Reserve: %v", err)
+	leases, err := s.Claim(t.Context(), []cache.Claim{c})
+	if err != nil || len(leases) != 1 {
+		t.Fatalf("Claim = %d leases, %v", len(leases), err)
 	}
-	if len(grants) != 1 || !grants[0].OK {
-		t.Fatalf("Reserve with token %d = %+v, want a grant", token, grants)
+	return leases[0]
+}
+
+// grant makes one claim that has to be granted.
+func grant(t *testing.T, s cache.Store, c cache.Claim) cache.Token {
+	t.Helper()
+	lease := ask(t, s, c)
+	if lease.Denied != "" || lease.Token == 0 {
+		t.Fatalf("Claim = %+v, want a grant", lease)
 	}
-	return grants[0].Schedule
+	return lease.Token
+}
+
+// deny makes one claim that has to be denied.
+func deny(t *testing.T, s cache.Store, c cache.Claim, want cache.Denial, wait time.Duration) {
+	t.Helper()
+	if lease := ask(t, s, c); lease.Denied != want || !near(lease.Wait, wait) {
+		t.Fatalf("Claim is denied %q for %v, want %q for %v", lease.Denied, lease.Wait, want, wait)
+	}
 }
 
 func commit(t *testing.T, s cache.Store, o cache.Outcome) {
@@ -102,34 +143,43 @@ func commit(t *testing.T, s cache.Store, o cache.Outcome) {
 	}
 }
 
-func load(t *testing.T, s cache.Store, n int) cache.Record {
+// store claims a feed and commits a body.
+func store(t *testing.T, s cache.Store, n int, body *cache.Body) {
 	t.Helper()
-	id, _ := feed(n)
-	r, err := s.Load(t.Context(), id)
-	if err != nil {
-		t.Fatalf("Load: %v", err)
-	}
-	return r
+	commit(t, s, outcome(n, grant(t, s, claim(n)), body))
 }
 
-// wantBody fails the test unless the store has exactly this body.
+func touch(t *testing.T, s cache.Store, n int, ago time.Duration) {
+	t.Helper()
+	if err := s.Touch(t.Context(), map[cache.ID]time.Duration{idOf(n): ago}); err != nil {
+		t.Fatalf("Touch: %v", err)
+	}
+}
+
+func lookup(t *testing.T, s cache.Store, n int) cache.Record {
+	t.Helper()
+	records, err := s.Lookup(t.Context(), []cache.ID{idOf(n)})
+	if err != nil || len(records) != 1 {
+		t.Fatalf("Lookup = %d records, %v", len(records), err)
+	}
+	return records[0]
+}
+
+func wantUnknown(t *testing.T, s cache.Store, n int) {
+	t.Helper()
+	if records, err := s.Lookup(t.Context(), []cache.ID{idOf(n)}); err != nil || len(records) != 0 {
+		t.Fatalf("Lookup = %+v, %v, want nothing", records, err)
+	}
+}
+
 func wantBody(t *testing.T, s cache.Store, n int, want *cache.Body) {
 	t.Helper()
-	id, _ := feed(n)
-	got, err := s.Body(t.Context(), id)
+	got, err := s.Body(t.Context(), idOf(n), want.Version)
 	if err != nil {
 		t.Fatalf("Body: %v", err)
 	}
 	if !sameBody(got, *want) {
-		t.Fatalf("Body = version %d of %q, want version %d of %q", got.Version, got.Coded, want.Version, want.Coded)
-	}
-}
-
-// wantRecord fails the test unless the store has exactly this record.
-func wantRecord(t *testing.T, s cache.Store, n int, want cache.Record) {
-	t.Helper()
-	if got := load(t, s, n); !sameRecord(got, want) {
-		t.Fatalf("Load = %+v, want %+v", got, want)
+		t.Fatalf("Body = version %d, %q, want version %d, %q", got.Version, got.Data, want.Version, want.Data)
 	}
 }
 
@@ -141,28 +191,11 @@ func wantError(t *testing.T, what string, got, want error) {
 }
 
 func sameBody(a, b cache.Body) bool {
-	return a.Version == b.Version && maps.EqualFunc(a.Coded, b.Coded, bytes.Equal)
+	return a.Version == b.Version && a.Coding == b.Coding && string(a.Data) == string(b.Data)
 }
 
-func sameSchedule(a, b cache.Schedule) bool {
-	return a.Next.Equal(b.Next) && a.Token == b.Token && a.Version == b.Version
-}
+// slack is what a store's clock may go on by itself during a test.
+const slack = 5 * time.Second
 
-func sameRecord(a, b cache.Record) bool {
-	return a.ID == b.ID && a.URL == b.URL && bytes.Equal(a.Memo, b.Memo) && sameSchedule(a.Schedule, b.Schedule)
-}
-
-// scan collects all records in the order of their IDs.
-func scan(t *testing.T, s cache.Store) []cache.Record {
-	t.Helper()
-	var all []cache.Record
-	err := s.Scan(t.Context(), func(r cache.Record) error {
-		all = append(all, r)
-		return nil
-	})
-	if err != nil {
-		t.Fatalf("Scan: %v", err)
-	}
-	slices.SortFunc(all, func(a, b cache.Record) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	return all
-}
+// near compares durations up to slack.
+func near(a, b time.Duration) bool { return a == b || a-b < slack && b-a < slack }

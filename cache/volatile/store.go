@@ -1,180 +1,292 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volatile is a store that keeps records in memory and forgets them with
+// Package volatile is a store that keeps feeds in memory and forgets them with
 // the process. It serves simulations on a virtual clock and tests; a gateway that
 // polls real origins needs a durable store, or a crash makes it poll again.
 package volatile
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/internal/schedule"
 )
 
-// Store implements [cache.Store]. The zero value is ready to use.
+// Store implements [cache.Store].
 type Store struct {
-	mu      sync.RWMutex // guards all
-	records map[cache.ID]cache.Record
-	bodies  map[cache.ID]cache.Body
-	latest  time.Time
-	closed  bool
+	now func() time.Time
+
+	mu       sync.Mutex // guards all below
+	began    time.Time
+	latest   schedule.Time
+	keeper   *keeper
+	schedule *schedule.Schedule
+	closed   bool
 }
 
-// ErrClosed says that the store has been closed.
-var ErrClosed = errors.New("store: closed")
-
-// Reopen returns an open store with what this one holds: a restart, for those who
-// simulate one. The store itself must have been closed.
-func (s *Store) Reopen() *Store {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return &Store{records: s.records, bodies: s.bodies, latest: s.latest}
-}
-
-// usable reports why an operation may not be carried out. The caller holds mu.
-func (s *Store) usable(ctx context.Context) error {
-	if s.closed {
-		return ErrClosed
+// New returns an empty store. Where now is nil it is time.Now.
+func New(now func() time.Time) *Store {
+	if now == nil {
+		now = time.Now
 	}
-	return ctx.Err()
+	s := &Store{now: now, began: now(), keeper: &keeper{
+		feeds: make(map[cache.ID]*schedule.Feed), texts: make(map[cache.ID]schedule.Text),
+		notes: make(map[string][]byte), bodies: make(map[cache.ID]cache.Body),
+	}}
+	s.plan(0)
+	return s
 }
 
-// Reserve implements [cache.Store].
-func (s *Store) Reserve(ctx context.Context, claims []cache.Claim) ([]cache.Grant, error) {
+// Reopen returns an open store with what this one holds, as a restart finds it.
+// The store itself must have been closed.
+func (s *Store) Reopen() *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+	next := &Store{now: s.now, began: s.began, latest: s.latest, keeper: s.keeper}
+	next.plan(s.schedule.Token())
+	return next
+}
+
+func (s *Store) plan(last cache.Token) {
+	plan, err := schedule.New(s.time(), s.keeper, maps.Clone(s.keeper.notes), last)
+	if err != nil {
+		panic(err) // a keeper in memory returns none
+	}
+	s.schedule = plan
+}
+
+// time is the moment on the store's scale, which goes on from the latest where now
+// goes back.
+func (s *Store) time() schedule.Time {
+	s.latest = max(s.latest, schedule.Time(s.now().Sub(s.began)))
+	return s.latest
+}
+
+// begin locks the store for one call. After an error it is not locked.
+func (s *Store) begin(ctx context.Context) (schedule.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return 0, fmt.Errorf("volatile store: %w", os.ErrClosed)
+	}
+	return s.time(), nil
+}
+
+// end confirms what the call has done.
+func (s *Store) end() {
+	s.schedule.Confirm()
+	if err := s.schedule.Tidy(s.latest); err != nil {
+		panic(err) // a keeper in memory returns none
+	}
+	s.mu.Unlock()
+}
+
+// Claim implements [cache.Store].
+func (s *Store) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if s.records == nil {
-		s.records, s.bodies = make(map[cache.ID]cache.Record), make(map[cache.ID]cache.Body)
-	}
-	grants := make([]cache.Grant, len(claims))
-	granted, latest := false, time.Time{}
+	defer s.end()
+	leases := make([]cache.Lease, len(claims))
 	for i, c := range claims {
-		r := s.records[c.ID]
-		first := !slices.ContainsFunc(claims[:i], func(before cache.Claim) bool { return before.ID == c.ID })
-		if first && r.Token == c.Token {
-			if r.Token == 0 {
-				r.ID, r.URL = c.ID, c.URL
-			}
-			r.Token, r.Next = r.Token+1, ceil(c.Next)
-			s.records[c.ID] = r
-			grants[i].OK, granted = true, true
-		}
-		grants[i].Schedule = r.Schedule
-		if c.Now.After(latest) {
-			latest = c.Now
+		if leases[i], err = s.schedule.Claim(now, c); err != nil {
+			return nil, err
 		}
 	}
-	if granted {
-		s.saw(latest)
+	return leases, nil
+}
+
+// ClaimDue implements [cache.Store].
+func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
-	return grants, nil
+	defer s.end()
+	return s.schedule.ClaimDue(now, q)
+}
+
+// Hop implements [cache.Store].
+func (s *Store) Hop(ctx context.Context, hop cache.Hop) (cache.Passage, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return cache.Passage{}, err
+	}
+	defer s.end()
+	return s.schedule.Hop(now, hop)
 }
 
 // Commit implements [cache.Store].
 func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
-		return err
-	}
 	if o.Body != nil && o.Body.Version == 0 {
-		return errors.New("store: version 0 is no version")
+		return errors.New("volatile store: a body needs a version")
 	}
-	r, ok := s.records[o.ID]
-	if !ok || r.Token != o.Token {
-		return cache.ErrFenced
-	}
-	r.Next, r.Memo = ceil(o.Next), slices.Clone(o.Memo)
-	if o.Body != nil {
-		r.Version = o.Body.Version
-		s.bodies[o.ID] = copied(*o.Body)
-	}
-	s.records[o.ID] = r
-	s.saw(o.Now)
-	return nil
-}
-
-// Load implements [cache.Store].
-func (s *Store) Load(ctx context.Context, id cache.ID) (cache.Record, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if err := s.usable(ctx); err != nil {
-		return cache.Record{}, err
-	}
-	r, ok := s.records[id]
-	if !ok {
-		return r, cache.ErrNoRecord
-	}
-	r.Memo = slices.Clone(r.Memo)
-	return r, nil
-}
-
-// Body implements [cache.Store].
-func (s *Store) Body(ctx context.Context, id cache.ID) (cache.Body, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if err := s.usable(ctx); err != nil {
-		return cache.Body{}, err
-	}
-	b, ok := s.bodies[id]
-	if !ok {
-		return b, cache.ErrNoBody
-	}
-	return copied(b), nil
-}
-
-// Scan implements [cache.Store].
-func (s *Store) Scan(ctx context.Context, visit func(cache.Record) error) error {
-	s.mu.RLock()
-	err := s.usable(ctx)
-	all := slices.Collect(maps.Values(s.records))
-	s.mu.RUnlock()
+	now, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
-	for _, r := range all {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		r.Memo = slices.Clone(r.Memo)
-		if err := visit(r); err != nil {
-			return err
+	defer s.end()
+	if _, err := s.schedule.Commit(now, o, 0); err != nil {
+		return err
+	}
+	s.keeper.keepBody(o.ID, o.Body, o.Withdraw)
+	return nil
+}
+
+// Lookup implements [cache.Store].
+func (s *Store) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end()
+	var found []cache.Record
+	for _, id := range ids {
+		if f := s.keeper.feeds[id]; f != nil {
+			found = append(found, f.Record(id, s.keeper.texts[id], now))
 		}
 	}
-	return nil
+	return found, nil
+}
+
+// Body implements [cache.Store].
+func (s *Store) Body(ctx context.Context, id cache.ID, _ uint64) (cache.Body, error) {
+	if _, err := s.begin(ctx); err != nil {
+		return cache.Body{}, err
+	}
+	defer s.end()
+	b, ok := s.keeper.bodies[id]
+	if !ok {
+		return b, cache.ErrNoBody
+	}
+	b.Data = bytes.Clone(b.Data)
+	return b, nil
+}
+
+// Records implements [cache.Store].
+func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache.Record, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end()
+	var page []cache.Record
+	for _, id := range slices.SortedFunc(maps.Keys(s.keeper.feeds), compare) {
+		if len(page) < limit && compare(id, after) > 0 {
+			page = append(page, s.keeper.feeds[id].Record(id, s.keeper.texts[id], now))
+		}
+	}
+	return page, nil
+}
+
+func compare(a, b cache.ID) int { return bytes.Compare(a[:], b[:]) }
+
+// Touch implements [cache.Store].
+func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	return s.schedule.Touch(now, asked)
 }
 
 // Forget implements [cache.Store].
-func (s *Store) Forget(ctx context.Context, ids []cache.ID) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.usable(ctx); err != nil {
+func (s *Store) Forget(ctx context.Context, id cache.ID) error {
+	now, err := s.begin(ctx)
+	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		delete(s.records, id)
-		delete(s.bodies, id)
+	defer s.end()
+	_, err = s.schedule.Forget(now, id)
+	return err
+}
+
+// Sweep implements [cache.Store].
+func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end()
+	unwanted, err := schedule.Unwanted(now, q, s.keeper.Each)
+	if err != nil {
+		return nil, err
+	}
+	removed, err := s.schedule.Sweep(now, unwanted)
+	return removed.IDs, err
+}
+
+// Trim implements [cache.Store].
+func (s *Store) Trim(ctx context.Context, budget int64) ([]cache.ID, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.end()
+	excess, err := schedule.Excess(budget, s.keeper.Each)
+	if err != nil {
+		return nil, err
+	}
+	removed, err := s.schedule.Trim(now, excess)
+	for _, id := range removed.IDs {
+		delete(s.keeper.bodies, id)
+	}
+	return removed.IDs, err
+}
+
+// Restore implements [cache.Store].
+func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	for _, r := range saved {
+		if _, err := s.schedule.Restore(now, r, 0); err != nil {
+			return err
+		}
+		s.keeper.keepBody(r.ID, r.Body, true)
 	}
 	return nil
 }
 
-// Latest implements [cache.Store].
-func (s *Store) Latest(ctx context.Context) (time.Time, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if err := s.usable(ctx); err != nil {
-		return time.Time{}, err
+// Pauses implements [cache.Store].
+func (s *Store) Pauses(ctx context.Context) ([]cache.Pause, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return s.latest, nil
+	defer s.end()
+	return s.schedule.Pauses(now), nil
+}
+
+// Watch implements [cache.Store].
+func (s *Store) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+	return s.schedule.Log.Watch(ctx, from, see)
+}
+
+// Totals implements [cache.Store].
+func (s *Store) Totals(ctx context.Context) (cache.Totals, error) {
+	now, err := s.begin(ctx)
+	if err != nil {
+		return cache.Totals{}, err
+	}
+	defer s.end()
+	return s.schedule.Totals(now), nil
 }
 
 // Close implements [cache.Store].
@@ -182,31 +294,57 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.schedule.Log.Close()
 	return nil
 }
 
-// copied is a body that shares nothing with the original.
-func copied(b cache.Body) cache.Body {
-	c := cache.Body{Version: b.Version, Coded: make(map[string][]byte, len(b.Coded))}
-	for coding, bytes := range b.Coded {
-		c.Coded[coding] = slices.Clone(bytes)
-	}
-	return c
-}
-
-func (s *Store) saw(now time.Time) {
-	if now = ceil(now); now.After(s.latest) {
-		s.latest = now
-	}
-}
-
-// ceil is a time to the millisecond, rounded up: a poll is late rather than early.
-func ceil(t time.Time) time.Time {
-	t = t.Round(0).UTC()
-	if down := t.Truncate(time.Millisecond); !down.Equal(t) {
-		return down.Add(time.Millisecond)
-	}
-	return t
-}
-
 var _ cache.Store = (*Store)(nil)
+
+// keeper is a [schedule.Keeper] in memory.
+type keeper struct {
+	feeds  map[cache.ID]*schedule.Feed
+	texts  map[cache.ID]schedule.Text
+	bodies map[cache.ID]cache.Body
+	notes  map[string][]byte
+}
+
+func (k *keeper) Get(id cache.ID) (*schedule.Feed, error) { return k.feeds[id], nil }
+
+func (k *keeper) Put(id cache.ID, f *schedule.Feed, _ bool) {
+	if f != nil {
+		k.feeds[id] = f
+		return
+	}
+	delete(k.feeds, id)
+	delete(k.texts, id)
+	delete(k.bodies, id)
+}
+
+func (k *keeper) Text(id cache.ID) (schedule.Text, error) { return k.texts[id], nil }
+
+func (k *keeper) PutText(id cache.ID, text schedule.Text) { k.texts[id] = text }
+
+func (k *keeper) Each(visit func(cache.ID, *schedule.Feed)) error {
+	for id, f := range k.feeds {
+		visit(id, f)
+	}
+	return nil
+}
+
+func (k *keeper) Note(key string, value []byte) {
+	if k.notes[key] = value; value == nil {
+		delete(k.notes, key)
+	}
+}
+
+// keepBody takes a new body. Where there is none, the old one stays unless it has to go.
+func (k *keeper) keepBody(id cache.ID, body *cache.Body, drop bool) {
+	switch {
+	case body != nil:
+		b := *body
+		b.Data = bytes.Clone(b.Data)
+		k.bodies[id] = b
+	case drop:
+		delete(k.bodies, id)
+	}
+}

@@ -6,6 +6,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,15 +83,15 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
 
 func showFeeds(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *cache.Cache) error {
 	if !r.URL.Query().Has("url") {
-		return writeJSON(w, c.Accounts())
+		return listFeeds(w, r, c)
 	}
 	feed, err := feedParameter(r)
 	if err != nil {
 		return err
 	}
-	account, err := c.Account(feed)
-	if keys := shieldedKeys(c, feed); err != nil && len(keys) > 0 {
-		account, err = c.Account(keys[0])
+	account, err := c.Account(r.Context(), feed)
+	if keys := shieldedKeys(r.Context(), c, feed); err != nil && len(keys) > 0 {
+		account, err = c.Account(r.Context(), keys[0])
 	}
 	if err != nil {
 		return apiErrorOf(w, err)
@@ -104,16 +105,16 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 		return err
 	}
 	purged := purge(e, feed)
-	keys := shieldedKeys(c, feed)
+	keys := shieldedKeys(r.Context(), c, feed)
 	for _, key := range keys {
-		if _, err := c.Expire(key); err != nil {
+		if _, err := c.Refresh(r.Context(), key); err != nil {
 			return apiErrorOf(w, err)
 		}
 	}
 	account, err := c.Refresh(r.Context(), feed)
 	switch {
 	case errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0:
-		account, err = c.Account(keys[0])
+		account, err = c.Account(r.Context(), keys[0])
 	case errors.Is(err, cache.ErrUnknownFeed) && purged:
 		w.WriteHeader(http.StatusNoContent) // a plain cache has no account of it
 		return nil
@@ -127,10 +128,10 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 // shieldedKeys are the keys of a shielded feed and its variants, by the URL under
 // which readers know it, with either scheme. The plain feed with the scheme that was
 // asked for comes first.
-func shieldedKeys(c *cache.Cache, feed string) []string {
+func shieldedKeys(ctx context.Context, c *cache.Cache, feed string) []string {
 	var same []string
 	rank := make(map[string]int)
-	for _, text := range c.Keys(shieldkey.Common) {
+	for _, text := range c.Keys(ctx, shieldkey.Common) {
 		k, ok := shieldkey.Parse(text)
 		if !ok {
 			continue
@@ -180,7 +181,7 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 			return err
 		}
 		o.Feed = feed
-		if keys := shieldedKeys(c, feed); len(keys) > 0 && !c.Knows(feed) {
+		if keys := shieldedKeys(r.Context(), c, feed); len(keys) > 0 && !c.Knows(r.Context(), feed) {
 			k, _ := shieldkey.Parse(keys[0])
 			o.Feed = k.Plain().String()
 		}
@@ -194,8 +195,8 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cac
 		return err
 	}
 	purged := purge(e, feed)
-	keys := shieldedKeys(c, feed)
-	if c.Knows(feed) || len(keys) == 0 && !purged {
+	keys := shieldedKeys(r.Context(), c, feed)
+	if c.Knows(r.Context(), feed) || len(keys) == 0 && !purged {
 		keys = append(keys, feed)
 	}
 	for _, key := range keys {
@@ -211,11 +212,11 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cac
 type stats struct {
 	Version string `json:"version"`
 	Store   string `json:"store"`
-	cache.Totals
+	cache.Summary
 }
 
-func showStats(w http.ResponseWriter, _ *http.Request, e *poller.Engine, c *cache.Cache) error {
-	return writeJSON(w, stats{Version: poller.Version(), Store: e.Store(), Totals: c.Totals()})
+func showStats(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
+	return writeJSON(w, stats{Version: poller.Version(), Store: e.Store(), Summary: c.Summary(r.Context())})
 }
 
 // feedParameter returns the canonical URL that the parameter url names.
@@ -224,7 +225,7 @@ func feedParameter(r *http.Request) (string, error) {
 	if raw == "" {
 		return "", apiError(http.StatusBadRequest, errors.New("the parameter url is missing: expected ?url=<escaped URL of a feed>"))
 	}
-	feed, err := cache.Canonical(raw)
+	feed, err := feedurl.Canonical(raw)
 	if err != nil {
 		return "", apiError(http.StatusBadRequest, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +45,7 @@ func TestAdmin(t *testing.T) {
 			var urls []string
 			for _, f := range list {
 				urls = append(urls, f.URL)
+				slices.Sort(urls)
 				if !strings.HasPrefix(string(f.Considered), "[") {
 					t.Errorf("considered is %s", f.Considered)
 				}

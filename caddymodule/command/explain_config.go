@@ -12,9 +12,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
-	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/gateway"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // appOfConfig returns the app of a configuration file with the rules of all the
@@ -101,7 +101,7 @@ func nameGatewayFeeds(app *poller.App, part map[string]any) error {
 		if err != nil {
 			continue
 		}
-		feed, err := cache.Canonical(raw)
+		feed, err := feedurl.Canonical(raw)
 		if err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/shield"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy/document"
 	"github.com/feedpollard/pollard/readers/replay"
 )
@@ -70,7 +70,7 @@ func (o *replayOptions) configureGateway(r *replay.Options) error {
 	}
 	r.Rules = app.Rules()
 	if d, err := document.Read(r.Feed, r.Header.Get("Content-Type"), time.Now()); err == nil {
-		if self, err := cache.Canonical(d.Hints.Self); err == nil {
+		if self, err := feedurl.Canonical(d.Hints.Self); err == nil {
 			r.Rules = app.RulesFor(self)
 		}
 	}

@@ -6,11 +6,11 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -20,6 +20,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/refusal"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/readers"
 )
 
@@ -95,7 +96,6 @@ type Feed struct {
 // place is a configured feed as requests find it.
 type place struct {
 	url   string // canonical
-	feed  atomic.Pointer[cache.Feed]
 	tally *readers.Tally
 }
 
@@ -141,7 +141,7 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 		if err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
-		feed, err := cache.Canonical(raw)
+		feed, err := feedurl.Canonical(raw)
 		if err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
@@ -171,7 +171,7 @@ func (f *Feed) check() error {
 		return err
 	}
 	if !strings.Contains(f.URL, "{") { // or not known before placeholders are replaced
-		if _, err := cache.Canonical(f.URL); err != nil {
+		if _, err := feedurl.Canonical(f.URL); err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
 	}
@@ -206,6 +206,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 			g.engine.GatewayRequests().Served(sent)
 			return nil
 		}
+		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Elsewhere != "" {
+			if err = g.elsewhere(w, r, u); err == nil {
+				return nil
+			}
+		}
 	}
 	e := refusal.Of(err)
 	g.engine.GatewayRequests().Refused(e.Status)
@@ -225,7 +230,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 	if g.engine.Unobserved() {
 		return feed.Serve(w, r)
 	}
-	note := g.engine.Observe(r, feed.URL(), feed)
+	note := g.engine.Observe(r, feed.Key(), feed)
 	note.Token = holder
 	sent, err := feed.Serve(w, r)
 	if err != nil {
@@ -240,22 +245,14 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 // holds, if it has one.
 func (g *Gateway) find(r *http.Request) (*cache.Feed, *readers.Tally, string, error) {
 	if p, ok := g.places[r.URL.Path]; ok {
-		feed := p.feed.Load()
-		if feed != nil {
-			return feed, p.tally, "", nil
-		}
 		feed, err := g.feed(r.Context(), p.url)
-		if err != nil {
-			return nil, nil, "", err
-		}
-		p.feed.Store(feed)
-		return feed, p.tally, "", nil
+		return feed, p.tally, "", err
 	}
 	by, ok := readByURL(r.URL, poller.OriginalURL(r))
 	if !ok {
 		return nil, nil, "", errNoSuchPath
 	}
-	canonical, err := cache.Canonical(by.target)
+	canonical, err := feedurl.Canonical(by.target)
 	if err != nil {
 		return nil, nil, "", err
 	}
@@ -265,6 +262,11 @@ func (g *Gateway) find(r *http.Request) (*cache.Feed, *readers.Tally, string, er
 	feed, err := g.feed(r.Context(), canonical)
 	if err != nil {
 		return nil, nil, "", err
+	}
+	if feed.Key() != canonical { // it has become an alias of a feed that is not for everybody, perhaps
+		if no := g.access.admit(by, poller.Client(r), feed.Key()); no != nil {
+			return nil, nil, "", no
+		}
 	}
 	holder := ""
 	if by.signed {
@@ -284,7 +286,11 @@ func (g *Gateway) feed(ctx context.Context, canonical string) (*cache.Feed, erro
 	if err != nil {
 		return nil, err
 	}
-	return c.Feed(canonical)
+	feed, err := c.Feed(ctx, canonical)
+	if err != nil {
+		return nil, err
+	}
+	return feed.Resolve(ctx), nil
 }
 
 // answerOther answers the methods that ask for no feed.

@@ -135,12 +135,14 @@ func (e *Engine) Unobserved() bool { return e.unobserved.Load() }
 func (e *Engine) Store() string { return "bolt " + e.directory }
 
 // totals are figures of the cache; false where it is not open.
-func (e *Engine) totals() (cache.Totals, bool) {
+func (e *Engine) totals() (cache.Summary, bool) {
 	c := e.cache.Load()
 	if c == nil {
-		return cache.Totals{}, false
+		return cache.Summary{}, false
 	}
-	return c.Totals(), true
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	return c.Summary(ctx), true
 }
 
 // polled tells metrics and events of a poll.
@@ -156,6 +158,7 @@ func (e *Engine) takeOver(s settings) (uint64, error) {
 	defer func() { <-e.turn }()
 	s.cache.Subscribers = func(url string) int { return e.Census.Count(url, time.Now()) }
 	s.cache.Observe = e.polled
+	s.cache.Site, s.cache.Rules = e.originOf, e.rulesOf(s.cache.Rules)
 	if err := e.open(s); err != nil {
 		return 0, err
 	}
@@ -174,7 +177,7 @@ func (e *Engine) open(s settings) error {
 		}
 		return nil
 	}
-	store, err := bolt.Open(e.directory)
+	store, err := bolt.Open(e.directory, bolt.Options{Log: s.log})
 	if err != nil {
 		return err // says which directory, and what to do where it is locked
 	}
@@ -283,7 +286,7 @@ func (e *Engine) Forget(ctx context.Context, c *cache.Cache, url string) error {
 		return err
 	}
 	// Handlers hold the tally of a configured feed, which stays known.
-	if _, err := c.Account(url); errors.Is(err, cache.ErrUnknownFeed) {
+	if _, err := c.Account(ctx, url); errors.Is(err, cache.ErrUnknownFeed) {
 		e.Census.Forget(url)
 		e.Ledger.Forget(url)
 	}

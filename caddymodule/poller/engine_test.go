@@ -85,7 +85,7 @@ func poll(t *testing.T, e *Engine, url string) cache.Account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	feed, err := c.Feed(url)
+	feed, err := c.Feed(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func poll(t *testing.T, e *Engine, url string) cache.Account {
 	if sent, err := feed.Serve(w, httptest.NewRequest("GET", "/", nil)); err != nil || sent.Status != 200 {
 		t.Fatalf("%s: %d %v", url, sent.Status, err)
 	}
-	account, err := c.Account(url)
+	account, err := c.Account(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,14 +38,14 @@ type metrics struct {
 	store       *prometheus.HistogramVec
 
 	// totals are figures of the cache; false where it is not open.
-	totals func() (cache.Totals, bool)
+	totals func() (cache.Summary, bool)
 }
 
 var (
 	// outcomes are those of polls: of each one result. The polls of a shield that turn
 	// out to be of no feed are among the failed.
 	outcomes = []cache.Result{
-		cache.ResultNew, cache.ResultUnchanged, cache.ResultMoved, cache.ResultGone, cache.ResultFailed,
+		cache.ResultNew, cache.ResultUnchanged, cache.ResultMoved, cache.ResultGone, cache.ResultFailed, cache.ResultUnsent,
 	}
 	// states are those in which a feed can be, as the admin API tells them.
 	states = []string{"fresh", "due", "cold", "failing", "gone"}
@@ -62,7 +62,7 @@ var (
 		"Bytes of memory that feeds take, within the budget.", nil, nil)
 )
 
-func newMetrics(totals func() (cache.Totals, bool)) *metrics {
+func newMetrics(totals func() (cache.Summary, bool)) *metrics {
 	m := &metrics{
 		totals: totals,
 		polls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -101,9 +101,6 @@ func (m *metrics) register(r *prometheus.Registry) error {
 
 // polled counts a poll.
 func (m *metrics) polled(p cache.Poll) {
-	if p.Lent {
-		return // no origin has been asked
-	}
 	m.polls.WithLabelValues(string(p.Result)).Inc()
 	m.originBytes.Add(float64(p.Wire))
 	if p.Took > 0 {

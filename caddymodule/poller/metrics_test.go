@@ -137,7 +137,7 @@ func TestMetricsOfGateway(t *testing.T) {
 				"pollard_origin_bytes_total":                   sent,
 				"pollard_served_bytes_total":                   served,
 			})
-			for op, want := range map[string]float64{"scan": 1, "reserve": 4 + stale, "commit": 4 + stale} {
+			for op, want := range map[string]float64{"commit": 4 + stale} {
 				if got := figures(t)["pollard_store_seconds{"+op+"}"]; got != want {
 					t.Errorf("%s: %v operations %s of the store, want %v", what, got, op, want)
 				}
@@ -155,8 +155,8 @@ func TestMetricsOfGateway(t *testing.T) {
 		check("after a reload", 0)
 		time.Sleep(3 * time.Hour)
 		wantFigures(t, "three hours later", map[string]float64{
-			// Of what was no feed, nothing is kept.
-			"pollard_feeds{due}": 2, "pollard_feeds{gone}": 1,
+			// What was no feed is kept for as long as its back-off has to be remembered.
+			"pollard_feeds{due}": 2, "pollard_feeds{gone}": 1, "pollard_feeds{failing}": 1,
 		})
 		get("/one.xml", 200)
 		check("after a reload and a poll", 1)

@@ -24,6 +24,7 @@ const (
 	ResultRefused                   // a 4xx of ours: no feed URL, not allowed, no such path, a defence
 	ResultUnavailable               // a 410 or 5xx of ours as nothing is stored, or the reader has left before there was an answer
 	ResultPassed                    // a shield has let the request through to the site
+	ResultMoved                     // a redirect to a feed that the one asked for leads to
 )
 
 // results are their names in metrics.
@@ -35,6 +36,7 @@ var results = [...]string{
 	ResultRefused:     "refused",
 	ResultUnavailable: "unavailable",
 	ResultPassed:      "passed",
+	ResultMoved:       "moved",
 }
 
 // resultOf is the result of a request that was served.

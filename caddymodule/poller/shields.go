@@ -14,12 +14,15 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/policy"
 )
 
 // Shield is a handler that stands before an origin of its own.
 type Shield interface {
 	// OriginOf is where the feed of a key is polled; nil: nowhere at present.
-	OriginOf(k shieldkey.Key) cache.Site
+	OriginOf(k shieldkey.Key) cache.Origin
+	// Rules are the operator's rules for its feeds.
+	Rules() policy.Rules
 }
 
 // ShieldConfig is the configuration of a shield, as JSON.
@@ -46,7 +49,7 @@ func (a *App) AddShield(name string, config ShieldConfig, s Shield) error {
 }
 
 // useShields puts the shields of a configuration in force. What was stored of an origin
-// that is another one now is asked for anew.
+// that is another one now is dropped.
 func (e *Engine) useShields(c *cache.Cache, shields map[string]shield) {
 	e.shields.Store(&shields)
 	for name, s := range shields {
@@ -58,25 +61,37 @@ func (e *Engine) useShields(c *cache.Cache, shields map[string]shield) {
 		if responses := e.Responses(); responses != nil {
 			responses.PurgePrefix(shieldkey.Prefix(name))
 		}
-		for _, key := range c.Keys(shieldkey.Prefix(name)) {
-			_, _ = c.Expire(key) // it may have been forgotten in this moment
-		}
+		c.Drop(shieldkey.Prefix(name))
 	}
 }
 
-// siteOf is where the feed of a shield is polled, by the configuration in force;
-// nil: nowhere at present.
-func (e *Engine) siteOf(key string) cache.Site {
+// shieldOf is the shield of a key in the configuration in force.
+func (e *Engine) shieldOf(key string) (s Shield, k shieldkey.Key, ok bool) {
 	shields := e.shields.Load()
-	k, ok := shieldkey.Parse(key)
-	if !ok || shields == nil {
-		return nil
+	if k, ok = shieldkey.Parse(key); !ok || shields == nil {
+		return nil, k, false
 	}
-	s, known := (*shields)[k.Shield]
-	if !known {
+	s, ok = (*shields)[k.Shield]
+	return s, k, ok
+}
+
+// originOf is where the feed of a shield is polled; nil: nowhere at present.
+func (e *Engine) originOf(key string) cache.Origin {
+	s, k, ok := e.shieldOf(key)
+	if !ok {
 		return nil
 	}
 	return s.OriginOf(k)
+}
+
+// rulesOf are the rules for feeds: a shield's own, or those of the app.
+func (e *Engine) rulesOf(app func(key string) policy.Rules) func(key string) policy.Rules {
+	return func(key string) policy.Rules {
+		if s, _, ok := e.shieldOf(key); ok {
+			return s.Rules()
+		}
+		return app(key)
+	}
 }
 
 // errNoShield says that no shield of the configuration has the feed.
@@ -88,18 +103,11 @@ func (e *Engine) Feed(ctx context.Context, key string) (*cache.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	feed, err := c.Feed(key)
-	if err != nil {
-		return nil, err
+	feed, err := c.Feed(ctx, key)
+	if err == nil && feed.Due() && e.originOf(key) == nil {
+		return nil, errNoShield
 	}
-	if feed.Due() {
-		site := e.siteOf(key)
-		if site == nil {
-			return nil, errNoShield
-		}
-		feed.From(site)
-	}
-	return feed, nil
+	return feed, err
 }
 
 // Evict has a feed forgotten that has to make room. It does not wait for that.

@@ -16,24 +16,30 @@ import (
 // scan and forget, however they end.
 type timedStore struct {
 	cache.Store
-	reserve, commit, load, body, scan, forget prometheus.Observer
+	claim, commit, lookup, body, touch, sweep prometheus.Observer
 }
 
 func (m *metrics) timed(s cache.Store) *timedStore {
 	op := func(name string) prometheus.Observer { return m.store.WithLabelValues(name) }
 	return &timedStore{
-		Store:   s,
-		reserve: op("reserve"), commit: op("commit"), load: op("load"),
-		body: op("body"), scan: op("scan"), forget: op("forget"),
+		Store: s,
+		claim: op("claim"), commit: op("commit"), lookup: op("lookup"),
+		body: op("body"), touch: op("touch"), sweep: op("sweep"),
 	}
 }
 
 func took(o prometheus.Observer, began time.Time) { o.Observe(time.Since(began).Seconds()) }
 
-// Reserve implements [cache.Store].
-func (s *timedStore) Reserve(ctx context.Context, claims []cache.Claim) ([]cache.Grant, error) {
-	defer took(s.reserve, time.Now())
-	return s.Store.Reserve(ctx, claims)
+// Claim implements [cache.Store].
+func (s *timedStore) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+	defer took(s.claim, time.Now())
+	return s.Store.Claim(ctx, claims)
+}
+
+// ClaimDue implements [cache.Store].
+func (s *timedStore) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+	defer took(s.claim, time.Now())
+	return s.Store.ClaimDue(ctx, q)
 }
 
 // Commit implements [cache.Store].
@@ -42,28 +48,28 @@ func (s *timedStore) Commit(ctx context.Context, o cache.Outcome) error {
 	return s.Store.Commit(ctx, o)
 }
 
-// Load implements [cache.Store].
-func (s *timedStore) Load(ctx context.Context, id cache.ID) (cache.Record, error) {
-	defer took(s.load, time.Now())
-	return s.Store.Load(ctx, id)
+// Lookup implements [cache.Store].
+func (s *timedStore) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+	defer took(s.lookup, time.Now())
+	return s.Store.Lookup(ctx, ids)
 }
 
 // Body implements [cache.Store].
-func (s *timedStore) Body(ctx context.Context, id cache.ID) (cache.Body, error) {
+func (s *timedStore) Body(ctx context.Context, id cache.ID, version uint64) (cache.Body, error) {
 	defer took(s.body, time.Now())
-	return s.Store.Body(ctx, id)
+	return s.Store.Body(ctx, id, version)
 }
 
-// Scan implements [cache.Store].
-func (s *timedStore) Scan(ctx context.Context, visit func(cache.Record) error) error {
-	defer took(s.scan, time.Now())
-	return s.Store.Scan(ctx, visit)
+// Touch implements [cache.Store].
+func (s *timedStore) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+	defer took(s.touch, time.Now())
+	return s.Store.Touch(ctx, asked)
 }
 
-// Forget implements [cache.Store].
-func (s *timedStore) Forget(ctx context.Context, ids []cache.ID) error {
-	defer took(s.forget, time.Now())
-	return s.Store.Forget(ctx, ids)
+// Sweep implements [cache.Store].
+func (s *timedStore) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, error) {
+	defer took(s.sweep, time.Now())
+	return s.Store.Sweep(ctx, q)
 }
 
 // Interface guards.

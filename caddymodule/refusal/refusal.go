@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // Refusal is an answer that is not the feed: one line of text for people.
@@ -30,7 +31,7 @@ func Of(err error) *Refusal {
 	if u, ok := errors.AsType[*cache.Unavailable](err); ok {
 		return &Refusal{Status: u.Status, Reason: u.Reason, RetryAfter: u.RetryAfter}
 	}
-	if errors.Is(err, cache.ErrNotFeedURL) {
+	if errors.Is(err, feedurl.ErrInvalid) {
 		return &Refusal{Status: http.StatusBadRequest, Reason: err.Error()}
 	}
 	return &Refusal{Status: http.StatusInternalServerError, Reason: "the gateway failed; its log says more"}

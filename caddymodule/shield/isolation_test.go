@@ -170,7 +170,7 @@ func TestVariantsHideValues(t *testing.T) {
 		s.Get(blog+"/feed", "X-Plan", value)
 		s.Expect(2, "the plain feed and a variant")
 		_, c := poller.Running()
-		for _, key := range c.Keys("") {
+		for _, key := range c.Keys(context.Background(), "") {
 			if strings.Contains(key, value) {
 				t.Errorf("there is a key %q", key)
 			}
@@ -322,8 +322,8 @@ func TestOriginThatPasses(t *testing.T) {
 				}
 				s.Expect(1, "the block")
 				synctest.Wait()
-				if _, c := poller.Running(); len(c.Keys(shieldkey.Common)) > 1 {
-					t.Errorf("stored: %q", c.Keys(shieldkey.Common))
+				if _, c := poller.Running(); len(c.Keys(context.Background(), shieldkey.Common)) > 1 {
+					t.Errorf("stored: %q", c.Keys(context.Background(), shieldkey.Common))
 				}
 			})
 		})

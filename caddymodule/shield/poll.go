@@ -37,7 +37,7 @@ type polled struct {
 
 // OriginOf is where the feed of a key is polled. It is nil for a variant of which the
 // header fields are not known, which may not be polled before a reader has brought them.
-func (s *Shield) OriginOf(k shieldkey.Key) cache.Site {
+func (s *Shield) OriginOf(k shieldkey.Key) cache.Origin {
 	e := s.known.get(k.String())
 	if k.Variant != "" && e == nil {
 		return nil
@@ -45,16 +45,28 @@ func (s *Shield) OriginOf(k shieldkey.Key) cache.Site {
 	return &polled{s, k, e}
 }
 
-// Rules implements [cache.Site].
-func (p *polled) Rules() policy.Rules { return p.shield.rules }
+// Rules are the operator's rules for the feeds of the shield.
+func (s *Shield) Rules() policy.Rules { return s.rules }
 
-// Ready implements [cache.Origin].
-func (p *polled) Ready(string) (time.Time, string) { return time.Time{}, "" }
+// Acquire implements [cache.Origin]: the site may be asked at any time.
+func (p *polled) Acquire(context.Context, string, bool) (policy.Slot, error) { return p, nil }
+
+// Release implements [policy.Slot].
+func (p *polled) Release() {}
+
+// Host implements [cache.Origin]: a site of the operator's own need not be spared.
+func (p *polled) Host(string) policy.Host { return policy.Host{} }
+
+// Held implements [cache.Origin].
+func (p *polled) Held(string) *policy.Held { return nil }
+
+// Busy implements [cache.Origin].
+func (p *polled) Busy() []string { return nil }
 
 // Hold implements [cache.Origin].
-func (p *polled) Hold(string, time.Time, string) {}
+func (p *polled) Hold([]policy.Pause) {}
 
-// Poll implements [cache.Origin].
+// Poll implements [policy.Slot].
 func (p *polled) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	key := ask.URL
 	ask.URL = p.key.URL()
@@ -158,4 +170,4 @@ func unfit(resp *http.Response) error {
 }
 
 // Interface guard.
-var _ cache.Site = (*polled)(nil)
+var _ cache.Origin = (*polled)(nil)

@@ -212,17 +212,17 @@ func TestShieldBeforeFiles(t *testing.T) {
 		stage.WantBody(t, "an answer of Caddy's", s.Get(blog+"/said.xml"), 200, "said")
 		stage.WantBody(t, "a missing file", s.Get(blog+"/other.xml"), 404, "")
 		_, c := poller.Running()
-		account, err := c.Account(feedKey("/feed.xml"))
+		account, err := c.Account(context.Background(), feedKey("/feed.xml"))
 		if err != nil || account.Validators.ETag == "" || account.Validators.LastModified != stage.Modtime.Format(http.TimeFormat) {
 			t.Errorf("%v: validators %+v", err, account.Validators)
 		}
 		synctest.Wait()
-		if c.Knows(feedKey("/other.xml")) {
+		if c.Knows(context.Background(), feedKey("/other.xml")) {
 			t.Error("a missing file is kept")
 		}
 		time.Sleep(2 * time.Minute)
 		s.Get(blog + "/feed.xml")
-		if account, _ := c.Account(feedKey("/feed.xml")); account.LastStatus != 304 {
+		if account, _ := c.Account(context.Background(), feedKey("/feed.xml")); account.LastStatus != 304 {
 			t.Errorf("the second poll got %d", account.LastStatus)
 		}
 		if err := os.Remove(filepath.Join(root, "feed.xml")); err != nil {

@@ -56,7 +56,7 @@ func (s *Shield) polls(c *cache.Cache, r *http.Request, key string) bool {
 			return false
 		}
 	}
-	if c.Knows(key) { // of an earlier life of the process
+	if c.Knows(r.Context(), key) { // of an earlier life of the process
 		return true
 	}
 	return likely(r) && r.Header["Range"] == nil

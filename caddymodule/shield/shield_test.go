@@ -168,7 +168,7 @@ func TestShieldPoisonedHost(t *testing.T) {
 				}
 				stage.WantBody(t, "a good reader afterwards", s.Get("/feed", "Host", site.good), 200, "good")
 				_, c := poller.Running()
-				for _, key := range c.Keys("") {
+				for _, key := range c.Keys(context.Background(), "") {
 					if strings.Contains(key, "evil") {
 						t.Errorf("there is a feed %s", key)
 					}
@@ -235,7 +235,7 @@ func TestShieldStandsAside(t *testing.T) {
 					}
 				}
 				// The plain feed of a site that varies on cookies is for all who have none.
-				if _, c := poller.Running(); c.Totals().Memory > 0 && tt.name != "cookie that matters" {
+				if _, c := poller.Running(); c.Summary(context.Background()).Disk > 0 && tt.name != "cookie that matters" {
 					t.Error("something was stored")
 				}
 			})

@@ -4,6 +4,7 @@
 package shield
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -77,7 +78,7 @@ func TestShieldVariantsAreBounded(t *testing.T) {
 		known := func() int {
 			synctest.Wait()
 			_, c := poller.Running()
-			return len(c.Keys(shieldkey.Common))
+			return len(c.Keys(context.Background(), shieldkey.Common))
 		}
 		invent(100)
 		s.Expect(1+100, "the plain feed and a hundred inventions")
@@ -125,16 +126,16 @@ func TestShieldForgetsInventedURLs(t *testing.T) {
 			s.Get(fmt.Sprintf("%s/feed?bust=%d", blog, i))
 		}
 		_, c := poller.Running()
-		if n := len(c.Keys(shieldkey.Common)); n != 50 {
+		if n := len(c.Keys(context.Background(), shieldkey.Common)); n != 50 {
 			t.Errorf("%d feeds are known", n)
 		}
 		time.Sleep(26 * time.Hour)
-		if n := len(c.Keys(shieldkey.Common)); n != 0 {
+		if n := len(c.Keys(context.Background(), shieldkey.Common)); n != 0 {
 			t.Errorf("%d feeds are known a day later", n)
 		}
 		s.Calls()
 		s.Get(blog + "/feed?" + strings.Repeat("x", maxKey))
-		if n := len(c.Keys(shieldkey.Common)); n != 0 {
+		if n := len(c.Keys(context.Background(), shieldkey.Common)); n != 0 {
 			t.Error("a URL without end was kept")
 		}
 		s.Expect(1, "a URL without end")
@@ -169,7 +170,7 @@ func TestShieldIsBounded(t *testing.T) {
 		s.Expect(1, "a new feed")
 		synctest.Wait()
 		_, c := poller.Running()
-		if n := len(c.Keys(shieldkey.Prefix(blog))); n != limit {
+		if n := len(c.Keys(context.Background(), shieldkey.Prefix(blog))); n != limit {
 			t.Errorf("%d feeds are stored, want %d", n, limit)
 		}
 	})

@@ -29,7 +29,25 @@ type origin struct {
 	inSkipHours int64
 }
 
-// Poll implements [cache.Origin].
+// Acquire implements [cache.Origin]: the origin may be asked at any time.
+func (o *origin) Acquire(context.Context, string, bool) (policy.Slot, error) { return o, nil }
+
+// Release implements [policy.Slot].
+func (o *origin) Release() {}
+
+// Host implements [cache.Origin]: there is nobody to be spared.
+func (o *origin) Host(string) policy.Host { return policy.Host{} }
+
+// Held implements [cache.Origin].
+func (o *origin) Held(string) *policy.Held { return nil }
+
+// Busy implements [cache.Origin].
+func (o *origin) Busy() []string { return nil }
+
+// Hold implements [cache.Origin]. There is nothing to restore.
+func (o *origin) Hold([]policy.Pause) {}
+
+// Poll implements [policy.Slot].
 func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	now := o.now()
 	o.mu.Lock()
@@ -79,12 +97,6 @@ func (e *edition) named(v policy.Validators) bool {
 	since, err := http.ParseTime(v.LastModified)
 	return err == nil && !e.modified.After(since)
 }
-
-// Ready implements [cache.Origin]: the origin may be asked at any time.
-func (o *origin) Ready(string) (time.Time, string) { return time.Time{}, "" }
-
-// Hold implements [cache.Origin]. There is nothing to restore.
-func (o *origin) Hold(string, time.Time, string) {}
 
 // wireSize is what the status line and the header fields of an answer take as
 // HTTP/1.1 sends them (RFC 9112 section 2.1), in bytes. HTTP/2 takes less.

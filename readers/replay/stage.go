@@ -14,6 +14,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
 	"github.com/feedpollard/pollard/readers"
@@ -81,7 +82,7 @@ func (s *stage) open(ctx context.Context, begin time.Time) error {
 	s.sizes = sizesOf(f.current)
 	start := awake(f.document.Hints, begin)
 	s.clock.Store(start.UnixNano())
-	s.engine, err = cache.New(cache.Options{Store: new(volatile.Store), Origin: s.origin, Now: s.now})
+	s.engine, err = cache.New(cache.Options{Store: volatile.New(s.now), Origin: s.origin, Now: s.now})
 	if err != nil {
 		return err
 	}
@@ -89,11 +90,11 @@ func (s *stage) open(ctx context.Context, begin time.Time) error {
 		Rules:   func(string) policy.Rules { return s.options.Rules },
 		Observe: func(cache.Poll) { s.ended <- struct{}{} },
 	})
-	feedURL, err := cache.Canonical("https://replay.invalid" + s.found.path)
+	feedURL, err := feedurl.Canonical("https://replay.invalid" + s.found.path)
 	if err != nil {
 		return fmt.Errorf("path %s: %w", s.found.path, err)
 	}
-	if s.feed, err = s.engine.Feed(feedURL); err != nil {
+	if s.feed, err = s.engine.Feed(ctx, feedURL); err != nil {
 		return err
 	}
 	s.request.Method = http.MethodGet

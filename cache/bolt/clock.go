@@ -1,0 +1,103 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bolt
+
+import (
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/internal/schedule"
+)
+
+// clock is the store's own scale of time, which never goes back and jumps forward
+// only over time in which the store was closed. Everything durable is on it.
+//
+// While the process runs, the scale advances with the monotonic clock and with the
+// time that the machine was suspended: whoever sets the wall clock meanwhile changes
+// nothing. From one process to the next it advances by the difference of the wall
+// clock, but not where that went back. A clock that was a year ahead or behind when
+// something was written can therefore not move what is due by a year, provided that
+// each step of the wall clock is written down: see [clock.stepped].
+type clock struct {
+	wall      func() time.Time     // set by people, and by programs in their name
+	steady    func() time.Duration // since some moment; does not count suspension
+	suspended func() time.Duration // since some moment
+
+	mu     sync.Mutex
+	base   schedule.Time // at steady 0
+	slept  time.Duration // suspended, as of the last look
+	latest schedule.Time // that has been told to anybody
+}
+
+// stamp is a moment on both scales.
+type stamp struct {
+	scale schedule.Time
+	wall  time.Time
+}
+
+// newClock starts a clock by now, with its monotonic reading where it has one.
+func newClock(now func() time.Time, suspended func() time.Duration) *clock {
+	began := now()
+	return &clock{
+		wall:      now,
+		steady:    func() time.Duration { return now().Sub(began) },
+		suspended: suspended,
+		slept:     suspended(),
+	}
+}
+
+// resume continues the scale of an earlier process. It reports whether the wall
+// clock has gone back since, so that the time in between is not known.
+func (c *clock) resume(last stamp) (wentBack bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.slept = c.suspended()
+	away := c.wall().Round(0).Sub(last.wall)
+	c.base = last.scale.Add(max(0, away)).Add(-c.steady())
+	c.latest = last.scale
+	return away < 0
+}
+
+// now is the moment on the store's scale.
+func (c *clock) now() schedule.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Two clocks are read one after the other: a difference of less is their reading.
+	if slept := c.suspended(); slept-c.slept >= time.Second {
+		c.base = c.base.Add(slept - c.slept)
+		c.slept = slept
+	}
+	c.latest = max(c.latest, c.base.Add(c.steady()))
+	return c.latest
+}
+
+// stamp is the present moment.
+func (c *clock) stamp() stamp { return stamp{scale: c.now(), wall: c.wall().Round(0)} }
+
+// stepped reports whether the wall clock has been set since last, by more than what
+// clocks are off after a minute.
+func (c *clock) stepped(last stamp) bool {
+	is := c.stamp()
+	step := is.wall.Sub(last.wall) - is.scale.Sub(last.scale)
+	return step > time.Second || step < -time.Second
+}
+
+// A stamp is stored as two numbers of nanoseconds, the wall's since 1970.
+const stampSize = 16
+
+func (s stamp) encode() []byte {
+	v := binary.BigEndian.AppendUint64(make([]byte, 0, stampSize), uint64(s.scale))
+	return binary.BigEndian.AppendUint64(v, uint64(s.wall.UnixNano()))
+}
+
+func decodeStamp(v []byte) (stamp, bool) {
+	if len(v) != stampSize {
+		return stamp{}, false
+	}
+	return stamp{
+		scale: schedule.Time(binary.BigEndian.Uint64(v)),
+		wall:  time.Unix(0, int64(binary.BigEndian.Uint64(v[8:]))),
+	}, true
+}

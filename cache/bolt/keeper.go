@@ -1,0 +1,319 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/internal/schedule"
+)
+
+const (
+	bucketFeeds   = "feeds"   // ID to feed: what polls change
+	bucketGranted = "granted" // ID to feed, instead of the other one while it is polled
+	bucketTexts   = "texts"   // ID to URL and memo
+	bucketNotes   = "notes"   // of the schedule
+	bucketStore   = "store"   // the keys below
+	keyLayout     = "layout"
+	keyClock      = "clock" // stamp of the last transaction
+	keyToken      = "token" // the last that was given
+)
+
+// keeper keeps the feeds of a schedule: in the bbolt file, and in memory what has
+// still to be written there. Only the writer changes it; everybody may read.
+//
+// A grant is written to a bucket of its own, which holds the few feeds that are being
+// polled in a page or two for all of them, and the outcome to the bucket of all feeds.
+// So a poll changes one of the many pages of that bucket, and not twice.
+type keeper struct {
+	db *bbolt.DB
+
+	lazy    bool                             // what comes need not be written soon
+	damaged func(id cache.ID) *schedule.Feed // what a walk takes for a record that cannot be read; nil: it is left out
+
+	mu      sync.RWMutex                // guards all below
+	flushed int                         // how often what has been pending was written
+	pending map[cache.ID]*schedule.Feed // nil: removed
+	late    map[cache.ID]*schedule.Feed // pending too, but of little worth
+	fresh   map[cache.ID]bool           // of what is pending, grants
+	granted map[cache.ID]*schedule.Feed // what is in the bucket
+	texts   map[cache.ID]schedule.Text
+	notes   map[string][]byte // nil: removed
+}
+
+func newKeeper(db *bbolt.DB) *keeper {
+	return &keeper{
+		db:      db,
+		pending: make(map[cache.ID]*schedule.Feed), late: make(map[cache.ID]*schedule.Feed),
+		fresh: make(map[cache.ID]bool), granted: make(map[cache.ID]*schedule.Feed),
+		texts: make(map[cache.ID]schedule.Text), notes: make(map[string][]byte),
+	}
+}
+
+// Put implements [schedule.Keeper].
+func (k *keeper) Put(id cache.ID, f *schedule.Feed, granted bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, soon := k.pending[id]; k.lazy && !soon {
+		k.late[id] = f
+		return
+	}
+	delete(k.late, id)
+	k.pending[id] = f
+	delete(k.fresh, id)
+	if granted && len(k.granted) < maxGranted {
+		k.fresh[id] = true
+	}
+	if f == nil {
+		delete(k.texts, id)
+	}
+}
+
+// maxGranted bounds the feeds that are kept apart. Some of them may be polls of which
+// no outcome ever came.
+const maxGranted = 4096
+
+// PutText implements [schedule.Keeper].
+func (k *keeper) PutText(id cache.ID, text schedule.Text) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.texts[id] = text
+}
+
+// Note implements [schedule.Keeper].
+func (k *keeper) Note(key string, value []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.notes[key] = value
+}
+
+// Get implements [schedule.Keeper].
+func (k *keeper) Get(id cache.ID) (f *schedule.Feed, err error) {
+	err = k.view(func(b buckets) (err error) {
+		f, err = k.feed(b, id)
+		return err
+	})
+	return f, err
+}
+
+// Text implements [schedule.Keeper].
+func (k *keeper) Text(id cache.ID) (text schedule.Text, err error) {
+	err = k.view(func(b buckets) error {
+		text = k.text(b, id)
+		return nil
+	})
+	return text, err
+}
+
+// feed is the feed in memory, or else the one in the file.
+func (k *keeper) feed(b buckets, id cache.ID) (*schedule.Feed, error) {
+	if f, ok := k.inMemory(id); ok {
+		return f, nil
+	}
+	v := b.feeds.Get(id[:])
+	if v == nil {
+		return nil, nil
+	}
+	f := new(schedule.Feed)
+	if err := decodeFeed(v, f); err != nil {
+		return nil, fmt.Errorf("feed %s: %w", name(id), err)
+	}
+	return f, nil
+}
+
+func (k *keeper) inMemory(id cache.ID) (f *schedule.Feed, ok bool) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	for _, feeds := range [...]map[cache.ID]*schedule.Feed{k.pending, k.late, k.granted} {
+		if f, ok = feeds[id]; ok {
+			break
+		}
+	}
+	return f, ok
+}
+
+func (k *keeper) text(b buckets, id cache.ID) schedule.Text {
+	k.mu.RLock()
+	text, ok := k.texts[id]
+	f, soon := k.pending[id]
+	k.mu.RUnlock()
+	if ok || soon && f == nil {
+		return text
+	}
+	return decodeText(b.texts.Get(id[:]))
+}
+
+// view calls read with a transaction, and again where what was in memory has been
+// written meanwhile: the transaction does not have it yet, and memory not any more.
+func (k *keeper) view(read func(buckets) error) (err error) {
+	for range 100 { // a long walk may find no quiet moment, and does not need one
+		before := k.generation()
+		if err = k.transaction(read); k.generation() == before {
+			break
+		}
+	}
+	return err
+}
+
+func (k *keeper) generation() int {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.flushed
+}
+
+func (k *keeper) transaction(read func(buckets) error) error {
+	return guard(func() error {
+		return k.db.View(func(tx *bbolt.Tx) error {
+			b, err := openBuckets(tx)
+			if err != nil {
+				return err
+			}
+			return read(b)
+		})
+	})
+}
+
+func compare(a, b cache.ID) int { return bytes.Compare(a[:], b[:]) }
+
+// chunk is how many feeds a transaction writes at most. The pages that it replaces are
+// free afterwards, and each later transaction writes the list of free pages.
+const chunk = 1024
+
+// sorted returns the IDs of feeds that wait to be written in their order, in which
+// neighbours share pages.
+func sorted(feeds map[cache.ID]*schedule.Feed) []cache.ID {
+	return slices.SortedFunc(maps.Keys(feeds), compare)
+}
+
+// write puts feeds that are pending into a transaction, with all notes and what else
+// has to be known after a crash.
+func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []cache.ID, at stamp, token cache.Token) error {
+	b, err := openBuckets(tx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := k.writeFeed(b, id, feeds[id]); err != nil {
+			return err
+		}
+		// A text does not change without its feed.
+		if text, ok := k.texts[id]; ok && feeds[id] != nil {
+			if err := b.texts.Put(id[:], encodeText(text)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(k.notes)) {
+		if err := put(b.notes, []byte(key), k.notes[key]); err != nil {
+			return err
+		}
+	}
+	if err := b.store.Put([]byte(keyClock), at.encode()); err != nil {
+		return err
+	}
+	return b.store.Put([]byte(keyToken), binary.BigEndian.AppendUint64(nil, uint64(token)))
+}
+
+// recall reads the feeds that were being polled when the store was closed.
+func (k *keeper) recall(b buckets, now schedule.Time) error {
+	return b.granted.ForEach(func(key, value []byte) error {
+		var id cache.ID
+		if copy(id[:], key) != len(key) {
+			return nil
+		}
+		f := new(schedule.Feed)
+		if err := decodeFeed(value, f); err != nil {
+			f = presumed(now)
+		}
+		k.granted[id] = f
+		return nil
+	})
+}
+
+// written forgets what a transaction has written.
+func (k *keeper) written(feeds map[cache.ID]*schedule.Feed, ids []cache.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flushed++
+	for _, id := range ids {
+		if k.fresh[id] {
+			k.granted[id] = feeds[id]
+		} else {
+			delete(k.granted, id)
+		}
+		delete(k.fresh, id)
+		delete(feeds, id)
+		delete(k.texts, id)
+	}
+	clear(k.notes)
+}
+
+func (k *keeper) writeFeed(b buckets, id cache.ID, f *schedule.Feed) error {
+	if k.fresh[id] {
+		return b.granted.Put(id[:], encodeFeed(f))
+	}
+	var err error
+	if k.granted[id] != nil {
+		err = b.granted.Delete(id[:])
+	}
+	if f == nil {
+		return errors.Join(err, b.feeds.Delete(id[:]), b.texts.Delete(id[:]))
+	}
+	return errors.Join(err, b.feeds.Put(id[:], encodeFeed(f)))
+}
+
+// put puts a value, or removes it where it is nil.
+func put(b *bbolt.Bucket, key, value []byte) error {
+	if value == nil {
+		return b.Delete(key)
+	}
+	return b.Put(key, value)
+}
+
+// buckets are the contents of the file in one transaction. What they return must be
+// copied before the transaction ends.
+type buckets struct{ feeds, granted, texts, notes, store *bbolt.Bucket }
+
+func openBuckets(tx *bbolt.Tx) (buckets, error) {
+	b := buckets{
+		feeds: tx.Bucket([]byte(bucketFeeds)), granted: tx.Bucket([]byte(bucketGranted)), texts: tx.Bucket([]byte(bucketTexts)),
+		notes: tx.Bucket([]byte(bucketNotes)), store: tx.Bucket([]byte(bucketStore)),
+	}
+	if b.feeds == nil || b.granted == nil || b.texts == nil || b.notes == nil || b.store == nil {
+		return b, fmt.Errorf("%w: a bucket is missing", errDamaged)
+	}
+	return b, nil
+}
+
+// guard turns what bbolt does on a damaged file into errors: it panics on pages
+// that make no sense, and a file shorter than its pages faults when the missing
+// part of the memory map is read.
+func guard(do func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: %v", errDamaged, v)
+		}
+	}()
+	err = do()
+	if errors.Is(err, bbolterrors.ErrDatabaseNotOpen) {
+		err = os.ErrClosed
+	}
+	return err
+}
+
+// errDamaged marks data that this package cannot have written as it stands.
+var errDamaged = errors.New("damaged")

@@ -1,0 +1,39 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// clock measures the time that feeds are scheduled by. Go's monotonic clock stands
+// still while a machine is suspended, which feeds must notice: what it misses is
+// added.
+type clock struct {
+	now       func() time.Time
+	suspended func() time.Duration
+	start     time.Time
+	asleep    time.Duration // suspended before the start
+	missed    atomic.Int64  // suspended since, as of the last look
+}
+
+func newClock(now func() time.Time, suspended func() time.Duration) clock {
+	if suspended == nil {
+		suspended = Suspended
+	}
+	return clock{now: now, suspended: suspended, start: now(), asleep: suspended()}
+}
+
+// elapsed is the time since the start.
+func (c *clock) elapsed() time.Duration {
+	return c.now().Sub(c.start) + time.Duration(c.missed.Load())
+}
+
+// look asks the system how long the machine has been suspended. It reports whether
+// that has grown by more than a moment.
+func (c *clock) look() bool {
+	missed := c.suspended() - c.asleep
+	return missed-time.Duration(c.missed.Swap(int64(missed))) > time.Second
+}

@@ -1,0 +1,195 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// lookEvery is how often the clock is compared with the system's.
+	lookEvery = 10 * time.Second
+	// noteEvery is how often the store is told who is asked for.
+	noteEvery = time.Minute
+	// sweepEvery is how often unwanted feeds are forgotten, and bodies beyond the
+	// budget dropped.
+	sweepEvery = 10 * time.Minute
+	// forgetShielded is how long a feed of a site of this process is kept: its site is
+	// near, and there is no end of URLs for which it may give a feed.
+	forgetShielded = 24 * time.Hour
+	// shieldSweepEvery is how often those are looked for, which takes a walk of all feeds.
+	shieldSweepEvery = time.Hour
+	// sweepBatch is how many feeds one transaction forgets.
+	sweepBatch = 500
+	// forgetIdle is how long a feed with a version is kept while nobody asks for it,
+	// in units of the time after which prefetching sleeps.
+	forgetIdle = 3
+	// forgetUnread is how long one without a version is kept, beyond the time for
+	// which its back-off has to be remembered.
+	forgetUnread = time.Hour
+	// maxUnread bounds those without a version: a reader who asks for invented URLs
+	// must not fill the store. The ones that were asked for the longest ago give way.
+	maxUnread = 10_000
+)
+
+// keepHouse does what has to be done now and then.
+func (c *Cache) keepHouse(ctx context.Context) {
+	look, note, sweep := time.NewTicker(lookEvery), time.NewTicker(noteEvery), time.NewTicker(sweepEvery)
+	defer look.Stop()
+	defer note.Stop()
+	defer sweep.Stop()
+	for {
+		select {
+		case <-look.C:
+			if c.clock.look() {
+				c.log().Info("the machine was suspended: time has passed for all feeds")
+				c.wake(c.changed)
+			}
+		case <-c.crowded:
+			c.noteReaders(ctx)
+			c.evict()
+		case <-note.C:
+			c.noteReaders(ctx)
+			c.memory.share(c.table.size.Load())
+		case <-sweep.C:
+			c.sweep(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// noteReaders tells the store which feeds readers have asked for.
+func (c *Cache) noteReaders(ctx context.Context) {
+	now := c.elapsed()
+	asked, seconds := map[ID]time.Duration{}, map[*Feed]int64{}
+	c.table.feeds.Range(func(_, v any) bool {
+		f := v.(*Feed)
+		if second := f.asked.Load(); second != f.noted.Load() && f.state.Load().known {
+			asked[f.id], seconds[f] = f.sinceAsked(now), second
+		}
+		return true
+	})
+	if len(asked) == 0 {
+		return
+	}
+	if err := c.store.Touch(ctx, asked); err != nil {
+		return // told again in a minute
+	}
+	for f, second := range seconds {
+		f.noted.Store(second)
+	}
+}
+
+// sweep forgets feeds that nobody wants, and drops bodies beyond the budget.
+func (c *Cache) sweep(ctx context.Context) {
+	s := c.settings.Load()
+	s.recorded.Store(false) // what was swept elsewhere is missed soon
+	keep := make(map[ID]bool, len(s.Feeds))
+	for _, key := range s.Feeds {
+		keep[idOf(key)] = true
+	}
+	for ctx.Err() == nil {
+		ids, err := c.store.Sweep(ctx, SweepQuery{
+			Idle: forgetIdle * s.IdleAfter, Unread: forgetUnread, MaxUnread: maxUnread,
+			Keep: func(id ID) bool { return keep[id] }, Limit: sweepBatch,
+		})
+		if err != nil {
+			c.log().Error("unwanted feeds could not be forgotten", errField(err))
+			return
+		}
+		c.forgotten(ids)
+		if len(ids) < sweepBatch {
+			break
+		}
+	}
+	if c.shields.Load() && c.elapsed()-c.swept >= shieldSweepEvery {
+		c.swept = c.elapsed()
+		c.sweepShielded(ctx)
+	}
+	trimmed, err := c.store.Trim(ctx, s.Disk)
+	if err != nil {
+		c.log().Error("stored versions beyond the disk budget could not be dropped", errField(err))
+	}
+	if len(trimmed) > 0 {
+		c.log().Info("stored versions were dropped to stay within the disk budget", zap.Int("feeds", len(trimmed)), zap.Int64("disk", s.Disk))
+	}
+}
+
+// sweepShielded forgets feeds of sites that nobody has asked for of late.
+func (c *Cache) sweepShielded(ctx context.Context) {
+	var after ID
+	for ctx.Err() == nil {
+		records, err := c.store.Records(ctx, after, sweepBatch)
+		if err != nil || len(records) == 0 {
+			return // the next sweep goes on
+		}
+		var gone []ID
+		for _, r := range records {
+			if shielded(r.URL) && (r.Asked < 0 || r.Asked > forgetShielded) && c.store.Forget(ctx, r.ID) == nil {
+				gone = append(gone, r.ID)
+			}
+		}
+		c.forgotten(gone)
+		after = records[len(records)-1].ID
+	}
+}
+
+// forgotten drops from memory what has been forgotten by the store.
+func (c *Cache) forgotten(ids []ID) {
+	var keys []string
+	for _, id := range ids {
+		if f, ok := c.table.ids.Load(id); ok {
+			f := f.(*Feed)
+			keys = append(keys, f.key)
+			c.drop(f)
+			f.publish(&state{})
+		}
+	}
+	if len(keys) > 0 {
+		c.settings.Load().Forgotten(keys)
+	}
+}
+
+// watch follows what changes in the store, on this node or another.
+func (c *Cache) watch(ctx context.Context) {
+	var from Cursor
+	for ctx.Err() == nil {
+		err := c.store.Watch(ctx, from, func(change Change) error {
+			from = change.At
+			c.see(ctx, change)
+			return nil
+		})
+		if ctx.Err() == nil {
+			c.log().Warn("changes in the store cannot be followed at present", errField(err))
+			sleep(ctx, time.Second)
+		}
+	}
+}
+
+// see brings what is in memory up to date with a change.
+func (c *Cache) see(ctx context.Context, change Change) {
+	if change.Lost {
+		c.table.feeds.Range(func(_, v any) bool {
+			_ = v.(*Feed).reload(ctx) // where that fails it is seen when its next poll is claimed
+			return ctx.Err() == nil
+		})
+		return
+	}
+	v, ok := c.table.ids.Load(change.ID)
+	if !ok {
+		return
+	}
+	f := v.(*Feed)
+	if f.underWay() != nil || change.Version != 0 && f.state.Load().version == change.Version {
+		return // its own poll publishes what it brings
+	}
+	// Also of a feed that was forgotten the record is read: it may have come back since.
+	if f.reload(ctx) == nil && change.Forgotten && !f.state.Load().known {
+		c.forgotten([]ID{change.ID})
+	}
+}

@@ -1,0 +1,67 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// polls are the last polls of a feed, the oldest first, in pollSize bytes each.
+type polls []byte
+
+const (
+	maxPolls = 32
+	pollSize = 15
+)
+
+// PastPoll is one of a feed's last polls.
+type PastPoll struct {
+	At     time.Time     `json:"at"` // when it ended, to the second
+	Status int           `json:"status,omitempty"`
+	Result Result        `json:"result"`
+	Bytes  int64         `json:"bytes"` // of body received
+	Took   time.Duration `json:"took"`  // to the millisecond, up to a minute
+}
+
+// resultCodes are the results as they are stored; their places must not change.
+var resultCodes = [...]Result{ResultNew, ResultUnchanged, ResultMoved, ResultGone, ResultFailed, ResultUnsent}
+
+// with returns the polls with one more, without the oldest where there are too many.
+func (p polls) with(last PastPoll) polls {
+	if len(p) >= maxPolls*pollSize {
+		p = p[len(p)-(maxPolls-1)*pollSize:]
+	}
+	next := make(polls, 0, len(p)+pollSize) // the old ones belong to a published state
+	next = append(next, p...)
+	code := byte(0)
+	for i, r := range resultCodes {
+		if r == last.Result {
+			code = byte(i)
+		}
+	}
+	next = binary.BigEndian.AppendUint32(next, uint32(last.At.Unix()))
+	next = binary.BigEndian.AppendUint16(next, uint16(last.Status))
+	next = append(next, code)
+	next = binary.BigEndian.AppendUint32(next, uint32(min(last.Bytes, 1<<32-1)))
+	return binary.BigEndian.AppendUint32(next, uint32(min(last.Took, time.Minute*1000)/time.Millisecond))
+}
+
+// all returns the polls in a readable form.
+func (p polls) all() []PastPoll {
+	list := make([]PastPoll, 0, len(p)/pollSize)
+	for ; len(p) >= pollSize; p = p[pollSize:] {
+		one := PastPoll{
+			At:     time.Unix(int64(binary.BigEndian.Uint32(p)), 0).UTC(),
+			Status: int(binary.BigEndian.Uint16(p[4:])),
+			Bytes:  int64(binary.BigEndian.Uint32(p[7:])),
+			Took:   time.Duration(binary.BigEndian.Uint32(p[11:])) * time.Millisecond,
+		}
+		if code := int(p[6]); code < len(resultCodes) {
+			one.Result = resultCodes[code]
+		}
+		list = append(list, one)
+	}
+	return list
+}

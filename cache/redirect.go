@@ -1,0 +1,190 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy"
+)
+
+const (
+	// adoptAfter is how long a permanent redirect must have held before its feed
+	// becomes an alias of the feed that it leads to. Broken sites redirect everything
+	// for a day.
+	adoptAfter = 7 * 24 * time.Hour
+	// aliasInterval is how often the URL of an alias is asked whether it still redirects.
+	aliasInterval = 30 * 24 * time.Hour
+	// hopPatience is how long a redirect may wait for its host: the poll is under way.
+	hopPatience = 2 * time.Minute
+)
+
+// moved is a permanent redirect and since when it has been seen without a break.
+type moved struct {
+	To    string    `json:"to"`
+	Since time.Time `json:"since"`
+}
+
+// redirected says that a poll has come to a URL that must not be asked now: it was
+// asked a short time ago, or is a feed with polls of its own. What that one has is
+// not this feed's: nothing passes between feeds because of what an origin answers.
+type redirected struct {
+	to     string
+	taken  bool // it has polls of its own
+	served bool // and a version
+	wait   time.Duration
+	why    string
+}
+
+func (r *redirected) Error() string {
+	if r.taken {
+		return "it redirects to a URL that is polled as a feed of its own"
+	}
+	return "it redirects to a URL that must not be asked now"
+}
+
+// hop lets a poll follow a redirect, if the URL has not been asked of late.
+func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
+	ctx, cancel := context.WithTimeout(ctx, hopPatience)
+	defer cancel()
+	to := u.String()
+	for {
+		p, err := f.cache.store.Hop(ctx, Hop{
+			ID: idOf(to), Floor: f.rules().MinInterval, Yield: !f.configured(), Host: host,
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("following a redirect to %s: %w", feedurl.Redact(to), err)
+		case p.Denied == "":
+			return nil
+		case p.Denied != DeniedBusy:
+			r := &redirected{to: to, taken: p.Denied == DeniedTaken, wait: p.Wait, why: p.Why}
+			if other, err := f.cache.Feed(ctx, to); err == nil && r.taken {
+				r.served = other.Served()
+			}
+			return r
+		}
+		if !sleep(ctx, p.Wait) {
+			return &redirected{to: to, wait: p.Wait, why: policy.HintHostSlot}
+		}
+	}
+}
+
+// learnMoves keeps track of permanent redirects. Only the leading permanent part of
+// a chain counts, and a temporary redirect is never remembered (RFC 9110 section
+// 15.4).
+func (s *state) learnMoves(own string, v verdict) {
+	m, a := &s.memo, v.answer
+	to, whole := permanently(a.Moves)
+	var r *redirected
+	s.facts.Elsewhere = ""
+	switch {
+	case errors.As(a.Err, &r):
+		if r.taken {
+			s.facts.Elsewhere = r.to
+		}
+		switch {
+		case !r.taken:
+			return // it was not seen where it ends
+		case !whole:
+			to = ""
+		}
+	case !v.good():
+		return // a failure proves nothing about where the feed has moved
+	}
+	switch {
+	case to == "" || to == own:
+		m.Moved, m.Alias = moved{}, ""
+	case to == m.Alias:
+		m.Moved = moved{}
+	case r != nil && (s.version == 0 || r.served):
+		// What it leads to is known to be a feed, or there is nothing to lose by it.
+		m.Alias, m.Moved = to, moved{}
+	case to != m.Moved.To:
+		m.Moved = moved{To: to, Since: a.At}
+	case a.At.Sub(m.Moved.Since) >= adoptAfter:
+		m.Alias, m.Moved = to, moved{}
+	}
+}
+
+// permanently is where the leading permanent redirects of a chain lead, empty where
+// there are none, and whether they are all of it.
+func permanently(moves []policy.Move) (to string, whole bool) {
+	for i, move := range moves {
+		if move.Status != http.StatusMovedPermanently && move.Status != http.StatusPermanentRedirect {
+			return to, false
+		}
+		u, err := feedurl.Parse(move.To)
+		if err != nil {
+			return to, false
+		}
+		to, whole = u.String(), i == len(moves)-1
+	}
+	return to, whole
+}
+
+// found makes the record of the feed that an alias leads to, where there is none.
+// The URL has just been asked by the alias's own poll, so its first poll is due when
+// the next one of the alias would have been.
+func (c *Cache) found(ctx context.Context, alias *Feed, key string, in time.Duration) error {
+	id := idOf(key)
+	records, err := c.store.Lookup(ctx, []ID{id})
+	if err != nil || len(records) > 0 {
+		return err
+	}
+	return c.store.Restore(ctx, []Saved{{New: true, Record: Record{
+		ID: id, URL: key, In: in, Hold: in, Polled: -1, Asked: alias.sinceAsked(c.elapsed()), State: StateCold,
+		Configured: alias.configured(), Host: c.origin.Host(key),
+	}}})
+}
+
+// maxAliases is how many aliases in a row are followed.
+const maxAliases = 4
+
+// Resolve returns the feed that answers for this one: itself, unless it has become
+// an alias of another. Whether a reader may have that one is the caller's to judge.
+func (f *Feed) Resolve(ctx context.Context) *Feed {
+	for range maxAliases {
+		next := f.successor(ctx)
+		if next == f {
+			break
+		}
+		f = next
+	}
+	return f
+}
+
+// successor is the feed that an alias leads to, or the feed itself.
+func (f *Feed) successor(ctx context.Context) *Feed {
+	s := f.state.Load()
+	if s.memo.Alias == "" {
+		return f
+	}
+	target, err := f.cache.Feed(ctx, s.memo.Alias)
+	if err != nil {
+		return f
+	}
+	now := f.cache.elapsed()
+	f.touch(now)
+	t := target.state.Load()
+	if t.facts.Failures >= 3 || t.ended {
+		// A feed that fails at its new address is asked for at its own again.
+		if floor := f.rules().MinInterval; f.cache.now().Sub(s.facts.At) > floor {
+			f.start(errand{floor: floor})
+		}
+	}
+	if t.version == 0 && s.version != 0 {
+		target.touch(now)
+		if t.dueAt(now) {
+			target.start(errand{})
+		}
+		return f // it still has the version from before the move
+	}
+	return target
+}

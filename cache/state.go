@@ -1,0 +1,250 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// state is a snapshot of a feed. It is immutable: whoever learns something
+// publishes a new one.
+type state struct {
+	known   bool // the store has a record
+	version uint64
+	due     time.Duration // when the next poll may be made, as [Cache.elapsed] counts; ended: never
+	ended   bool          // automatic polling has ended
+
+	facts facts
+	memo  memo
+	saved uint64 // hash of the memo as it is stored; 0: it is not
+
+	headers *versionHeaders // of the version; nil: there is none
+	size    int64           // what it takes of the memory's budget, in bytes, roughly
+}
+
+// facts are what a poll changes each time. They are stored apart from the memo, so
+// that an unchanged feed costs the store little.
+type facts struct {
+	At      time.Time      `json:"at,omitzero"` // end of the last poll
+	Status  int            `json:"status,omitempty"`
+	Result  Result         `json:"result,omitempty"`
+	Failure policy.Failure `json:"failure,omitempty"`
+	Error   string         `json:"error,omitempty"`
+
+	// Elsewhere is the feed that a temporary redirect leads to, where that has polls
+	// of its own.
+	Elsewhere string `json:"elsewhere,omitempty"`
+
+	// Validated is when the origin last confirmed or replaced the version.
+	Validated time.Time `json:"validated,omitzero"`
+	// Unmatched counts polls in a row whose If-None-Match named the very ETag that
+	// the answer bore, with the same bytes: the origin does not know its own ETag.
+	Unmatched int `json:"unmatched,omitempty"`
+
+	// Of the history.
+	Unsent   int           `json:"unsent,omitempty"`
+	Failures int           `json:"failures,omitempty"`
+	Unheeded int           `json:"unheeded,omitempty"`
+	Interval time.Duration `json:"interval,omitempty"`
+
+	// Of the decision.
+	Decided time.Time     `json:"decided,omitzero"`
+	Pause   time.Duration `json:"pause,omitempty"`  // to the next poll
+	Winner  string        `json:"winner,omitempty"` // the hint that won
+	Jitter  policy.Term   `json:"jitter,omitzero"`
+
+	Polls polls `json:"polls,omitempty"`
+}
+
+// memo is what the store keeps of a feed besides its schedule, facts and body.
+type memo struct {
+	// Alias is the URL of the feed that this one has become by an adopted permanent
+	// redirect; empty: it is itself.
+	Alias string `json:"alias,omitempty"`
+	// Moved is a permanent redirect that has not held long enough to be adopted.
+	Moved moved `json:"moved,omitzero"`
+	// Validators are the origin's, for the next conditional request.
+	Validators policy.Validators `json:"validators,omitzero"`
+	// Muted is until when the ETag is left out of conditional requests: the origin
+	// does not know it.
+	Muted time.Time `json:"muted,omitzero"`
+
+	Version version `json:"version,omitzero"`
+	// Past are the versions before it that readers may still hold, the newest first.
+	Past []past `json:"past,omitempty"`
+
+	History    policy.History `json:"history"`
+	Considered []policy.Term  `json:"considered,omitempty"` // of the last decision
+
+	// Suspect is since when answers have been kept back as suspect.
+	Suspect time.Time `json:"suspect,omitzero"`
+}
+
+// past is what is remembered of an earlier version: what readers have of it.
+type past struct {
+	Tag          string    `json:"tag"`
+	LastModified time.Time `json:"last_modified"`
+}
+
+// maxPast is how many earlier versions are remembered: those of a day or two of a
+// busy feed.
+const maxPast = 16
+
+// decision is the last one, as it was made.
+func (s *state) decision() policy.Decision {
+	d := policy.Decision{At: s.facts.Decided, Interval: s.facts.Pause, Winner: s.facts.Winner, Considered: s.memo.Considered}
+	if s.facts.Jitter.Hint != "" {
+		d.Considered = append(d.Considered[:len(d.Considered):len(d.Considered)], s.facts.Jitter)
+	}
+	switch {
+	case d.At.IsZero():
+	case s.ended:
+		d.Next = policy.Never
+	default:
+		d.Next = d.At.Add(d.Interval)
+	}
+	return d
+}
+
+// decide records a decision. The jitter stands apart, as it is another one each time.
+func (s *state) decide(d policy.Decision) {
+	s.facts.Decided, s.facts.Pause, s.facts.Winner, s.facts.Jitter = d.At, d.Interval, d.Winner, policy.Term{}
+	s.memo.Considered = nil
+	for _, t := range d.Considered {
+		if t.Hint == policy.HintJitter {
+			s.facts.Jitter = t
+		} else {
+			s.memo.Considered = append(s.memo.Considered, t)
+		}
+	}
+	s.ended = d.Next.Equal(policy.Never)
+}
+
+// condition is the state as the store counts it.
+func (s *state) condition() State {
+	switch {
+	case s.facts.Failure == policy.FailureGone:
+		return StateGone
+	case s.facts.Failures > 0:
+		return StateFailing
+	case s.version == 0:
+		return StateCold
+	}
+	return StateFresh
+}
+
+// encodeFacts returns the facts as they are stored.
+func (s *state) encodeFacts() ([]byte, error) {
+	f := s.facts
+	f.Failures, f.Unheeded, f.Interval, f.Unsent = s.memo.History.Failures, s.memo.History.Unheeded, s.memo.History.Interval, s.memo.History.Unsent
+	return json.Marshal(&f)
+}
+
+// encodeMemo returns the memo as it is stored, or nil where the stored one is the same.
+func (s *state) encodeMemo() ([]byte, error) {
+	m := s.memo
+	m.History.Failures, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0
+	m.convert(widen)
+	b, err := json.Marshal(&m)
+	if err != nil {
+		return nil, fmt.Errorf("encoding memo: %w", err)
+	}
+	hash := xxhash.Sum64(b)
+	if hash == s.saved {
+		return nil, nil
+	}
+	s.saved = hash
+	return b, nil
+}
+
+// stateOf is the inverse: the state that a record describes, seen at an elapsed time.
+func stateOf(r Record, now time.Duration) *state {
+	s := &state{known: true, version: r.Version, ended: r.In == Ended}
+	if !s.ended {
+		s.due = now + r.In
+	}
+	err := s.decode(r)
+	if err != nil {
+		// One damaged record must not take the schedule with it. Its version, of which
+		// nothing is known, has to be fetched anew.
+		*s = state{known: true, due: s.due, ended: s.ended}
+		s.facts = facts{Result: ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
+		s.memo.Version.Number = r.Version
+	}
+	if s.version != 0 {
+		s.headers = newVersionHeaders(&s.memo.Version)
+	}
+	s.size = stateOverhead + 2*int64(len(r.Memo)+len(r.Facts)+len(r.URL))
+	return s
+}
+
+func (s *state) decode(r Record) error {
+	if len(r.Facts) > 0 {
+		if err := json.Unmarshal(r.Facts, &s.facts); err != nil {
+			return fmt.Errorf("decoding facts: %w", err)
+		}
+	}
+	if len(r.Memo) > 0 {
+		if err := json.Unmarshal(r.Memo, &s.memo); err != nil {
+			return fmt.Errorf("decoding memo: %w", err)
+		}
+		s.saved = xxhash.Sum64(r.Memo)
+		s.memo.convert(narrow)
+	}
+	h := &s.memo.History
+	h.Failures, h.Unheeded, h.Interval, h.Unsent = s.facts.Failures, s.facts.Unheeded, s.facts.Interval, s.facts.Unsent
+	if s.version != 0 && s.memo.Version.Tag == "" {
+		return fmt.Errorf("version %d of which nothing is recorded", s.version)
+	}
+	return nil
+}
+
+// stateOverhead is what a feed in memory takes besides its texts, in bytes, roughly.
+const stateOverhead = 1500
+
+// dueAt reports whether the feed may be polled.
+func (s *state) dueAt(now time.Duration) bool { return !s.ended && now >= s.due }
+
+// convert puts header fields into another form: JSON is text, and what fields hold
+// is octets. Obs-text (RFC 9110 section 5.5) is seldom UTF-8, and JSON would put
+// U+FFFD in its place, so it is stored as ISO 8859-1, in which each octet is a
+// character.
+func (m *memo) convert(octets func(string) string) {
+	m.Validators.ETag, m.Validators.LastModified = octets(m.Validators.ETag), octets(m.Validators.LastModified)
+	m.Version.OriginTag = octets(m.Version.OriginTag)
+	if m.Version.Header == nil {
+		return
+	}
+	header := make(map[string][]string, len(m.Version.Header)) // the old one belongs to a published state
+	for name, values := range m.Version.Header {
+		for _, v := range values {
+			header[name] = append(header[name], octets(v))
+		}
+	}
+	m.Version.Header = header
+}
+
+// widen makes a character of each octet.
+func widen(octets string) string {
+	text := make([]rune, len(octets))
+	for i := range len(octets) {
+		text[i] = rune(octets[i])
+	}
+	return string(text)
+}
+
+// narrow makes an octet of each character.
+func narrow(text string) string {
+	octets := make([]byte, 0, len(text))
+	for _, r := range text {
+		octets = append(octets, byte(r))
+	}
+	return string(octets)
+}

@@ -1,0 +1,408 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+)
+
+// restart keeps in mind what a new handle has to know: records, bodies, hosts and pauses.
+func restart(t *testing.T, h Harness) {
+	s := h.open(t)
+	store(t, s, 1, text(7, "content"))
+	c := claim(2)
+	c.Host, c.Configured = host("one"), true
+	o := outcome(2, grant(t, s, c), nil)
+	o.Host, o.State = host("two"), cache.StateFailing
+	o.Pauses = []cache.Pause{{Scope: "host three", For: time.Hour, Why: "asked", Step: 3}}
+	commit(t, s, o)
+	touch(t, s, 1, 10*time.Minute)
+	before := []cache.Record{lookup(t, s, 1), lookup(t, s, 2)}
+	s.Close()
+
+	s = h.open(t)
+	for i, want := range before {
+		if got := lookup(t, s, i+1); !sameRecord(got, want) {
+			t.Errorf("feed %d is %+v, was %+v", i+1, got, want)
+		}
+	}
+	wantBody(t, s, 1, text(7, "content"))
+	wantPauses(t, s, []cache.Pause{{Scope: "host three", For: time.Hour, Why: "asked", Step: 3}})
+	c = claim(3)
+	c.Host = host("one")
+	deny(t, s, c, cache.DeniedBusy, time.Minute)
+	c.Host = host("two")
+	grant(t, s, c)
+	c = claim(4)
+	c.Host = host("three")
+	if lease := ask(t, s, c); lease.Denied != cache.DeniedPaused || lease.Why != "asked" {
+		t.Errorf("the claim of a paused host got %+v", lease)
+	}
+}
+
+// kill ends the store after each kind of call that has to be durable.
+func kill(t *testing.T, h Harness) {
+	if h.Kill == nil {
+		t.Skip("no way to kill this store")
+	}
+	s := h.open(t)
+	again := func() {
+		h.Kill(s)
+		s = h.open(t)
+	}
+	c := claim(1)
+	c.Host, c.Configured = host("one"), true
+	token := grant(t, s, c)
+	again()
+	deny(t, s, claim(1), cache.DeniedNotDue, time.Hour)
+	c = claim(2)
+	c.Host = host("one")
+	deny(t, s, c, cache.DeniedBusy, time.Minute)
+
+	o := outcome(1, token, text(1, "content"))
+	o.Host, o.In = host("one"), time.Minute
+	commit(t, s, o)
+	again()
+	wantBody(t, s, 1, o.Body)
+	touch(t, s, 1, 0)
+	h.Sleep(2 * time.Minute)
+	leases, _, err := s.ClaimDue(t.Context(), cache.DueQuery{Limit: 1, Idle: time.Hour})
+	if err != nil || len(leases) != 1 {
+		t.Fatalf("ClaimDue = %+v, %v", leases, err)
+	}
+	again()
+	if got := lookup(t, s, 1); got.Token != leases[0].Token || !near(got.In, 3*time.Hour) {
+		t.Errorf("after a kill: %+v, want token %d", got, leases[0].Token)
+	}
+
+	o = outcome(1, leases[0].Token, nil)
+	o.Pauses = []cache.Pause{{Scope: "host two", For: time.Hour}}
+	commit(t, s, o)
+	again()
+	wantPauses(t, s, o.Pauses)
+
+	hop := cache.Hop{ID: idOf(5), Floor: time.Hour, Host: host("five")}
+	if p, err := s.Hop(t.Context(), hop); err != nil || p.Denied != "" {
+		t.Fatalf("Hop = %+v, %v", p, err)
+	}
+	again()
+	c = claim(6)
+	c.Host = host("five")
+	deny(t, s, c, cache.DeniedBusy, time.Minute)
+	if p, err := s.Hop(t.Context(), hop); err != nil || p.Denied != cache.DeniedNotDue {
+		t.Fatalf("Hop = %+v, %v, want %q", p, err, cache.DeniedNotDue)
+	}
+
+	if err := s.Forget(t.Context(), idOf(1)); err != nil {
+		t.Fatal(err)
+	}
+	again()
+	wantUnknown(t, s, 1)
+	if got := grant(t, s, claim(1)); got == leases[0].Token || got == token {
+		t.Errorf("token %d came again", got)
+	}
+}
+
+func bodies(t *testing.T, h Harness) {
+	s := h.open(t)
+	large := make([]byte, 3<<20)
+	rand.NewChaCha8([32]byte{1}).Read(large)
+	for n, body := range []*cache.Body{
+		{Version: 1, Coding: "gzip", Data: large},
+		{Version: 1<<63 - 1, Coding: "identity", Data: []byte{0}},
+		{Version: 1, Coding: "gzip", Data: []byte("nothing else")},
+	} {
+		store(t, s, n, body)
+		wantBody(t, s, n, body)
+	}
+	o := outcome(9, grant(t, s, claim(9)), text(0, "x"))
+	if err := s.Commit(t.Context(), o); err == nil {
+		t.Error("a body of version 0 was taken")
+	}
+	commit(t, s, outcome(9, o.Token, nil))
+	if r := lookup(t, s, 9); r.Version != 0 || string(r.Memo) != "memo" {
+		t.Errorf("without a body: %+v", r)
+	}
+	_, err := s.Body(t.Context(), idOf(9), 1)
+	wantError(t, "Body", err, cache.ErrNoBody)
+}
+
+// wholeVersions reads while versions follow each other. There is one at any time.
+func wholeVersions(t *testing.T, h Harness) {
+	s := handles(t, h)
+	version := func(v uint64) *cache.Body {
+		return text(v, strings.Repeat(fmt.Sprint(v, " "), 1000*int(v)))
+	}
+	store(t, s[0], 1, version(1))
+	var done atomic.Bool
+	together(4, func(n int) {
+		if n == 0 {
+			defer done.Store(true)
+			for v := uint64(2); v <= 12; v++ {
+				h.Sleep(3 * time.Hour)
+				leases, err := s[0].Claim(t.Context(), []cache.Claim{claim(1)})
+				if err == nil {
+					err = s[0].Commit(t.Context(), outcome(1, leases[0].Token, version(v)))
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return
+		}
+		for last := uint64(1); !done.Load() && !t.Failed(); {
+			body, err := s[n%2].Body(t.Context(), idOf(1), last)
+			if err != nil || body.Version < last || !sameBody(body, *version(body.Version)) {
+				t.Errorf("after version %d: version %d, %d bytes, %v", last, body.Version, len(body.Data), err)
+			}
+			last = body.Version
+		}
+	})
+}
+
+func copies(t *testing.T, h Harness) {
+	s := h.open(t)
+	o := outcome(1, grant(t, s, claim(1)), text(1, "content"))
+	commit(t, s, o)
+	all := func() [][]byte {
+		body, err := s.Body(t.Context(), o.ID, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := s.Records(t.Context(), cache.ID{}, 1)
+		if err != nil || len(page) != 1 {
+			t.Fatalf("Records = %v, %v", page, err)
+		}
+		r, lease := lookup(t, s, 1), ask(t, s, claim(1))
+		return [][]byte{body.Data, r.Memo, r.Facts, lease.Memo, lease.Facts, page[0].Memo, page[0].Facts}
+	}
+	want := make([][]byte, 0)
+	for _, b := range all() {
+		want = append(want, bytes.Clone(b))
+	}
+	for _, b := range append(all(), o.Memo, o.Facts, o.Body.Data) {
+		for i := range b {
+			b[i] = '#'
+		}
+	}
+	for i, b := range all() {
+		if !bytes.Equal(b, want[i]) {
+			t.Errorf("value %d is %q, was %q", i, b, want[i])
+		}
+	}
+}
+
+// oldVersion expects of a version that has been followed by another the new one,
+// or none.
+func oldVersion(t *testing.T, h Harness) {
+	s := h.open(t)
+	store(t, s, 1, text(1, "old"))
+	h.Sleep(3 * time.Hour)
+	store(t, s, 1, text(2, "new"))
+	if body, err := s.Body(t.Context(), idOf(1), 1); err == nil {
+		if !sameBody(body, *text(2, "new")) {
+			t.Errorf("for an old version came version %d, %q", body.Version, body.Data)
+		}
+	} else {
+		wantError(t, "Body of an old version", err, cache.ErrNoBody)
+	}
+	wantBody(t, s, 1, text(2, "new"))
+}
+
+func pages(t *testing.T, h Harness) {
+	s := h.open(t)
+	const feeds = 25
+	for n := range feeds {
+		grant(t, s, claim(n))
+	}
+	var after cache.ID
+	seen := 0
+	for {
+		page, err := s.Records(t.Context(), after, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page {
+			if bytes.Compare(r.ID[:], after[:]) <= 0 {
+				t.Fatalf("%x comes after %x", r.ID, after)
+			}
+			if !sameRecord(r, mustLookup(t, s, r.ID)) {
+				t.Errorf("Records has %+v, Lookup %+v", r, mustLookup(t, s, r.ID))
+			}
+			after = r.ID
+		}
+		seen += len(page)
+		if len(page) < 10 {
+			break
+		}
+	}
+	if seen != feeds {
+		t.Errorf("%d records, want %d", seen, feeds)
+	}
+}
+
+func mustLookup(t *testing.T, s cache.Store, id cache.ID) cache.Record {
+	t.Helper()
+	records, err := s.Lookup(t.Context(), []cache.ID{id})
+	if err != nil || len(records) != 1 {
+		t.Fatalf("Lookup = %v, %v", records, err)
+	}
+	return records[0]
+}
+
+func maxUnread(t *testing.T, h Harness) {
+	s := h.open(t)
+	for n := range 8 {
+		c := claim(n)
+		c.Configured = n == 0
+		grant(t, s, c)
+		touch(t, s, n, time.Duration(n)*time.Minute)
+	}
+	commit(t, s, outcome(7, lookup(t, s, 7).Token, text(1, "read")))
+	q := cache.SweepQuery{Idle: time.Hour, Unread: time.Hour, MaxUnread: 4, Limit: 100}
+	gone, err := s.Sweep(t.Context(), q)
+	if err != nil || len(gone) != 2 {
+		t.Fatalf("Sweep = %d feeds, %v, want 2", len(gone), err)
+	}
+	for n := range 8 {
+		records, err := s.Lookup(t.Context(), []cache.ID{idOf(n)})
+		if want := n != 5 && n != 6; err != nil || (len(records) == 1) != want {
+			t.Errorf("feed %d: %v, %v, want it: %v", n, records, err, want)
+		}
+	}
+	q.MaxUnread, q.Limit = 1, 1
+	if gone, err := s.Sweep(t.Context(), q); err != nil || len(gone) != 1 || gone[0] != idOf(4) {
+		t.Errorf("Sweep = %x, %v, want feed 4 only", gone, err)
+	}
+}
+
+// restore imports a feed over one that is being polled.
+// restoreNew holds a store to leaving alone what is there already.
+func restoreNew(t *testing.T, h Harness) {
+	s := h.open(t)
+	c := claim(1)
+	saved := cache.Saved{New: true, Record: cache.Record{ID: c.ID, URL: c.URL, Polled: -1, State: cache.StateCold, Configured: true}}
+	for range 2 {
+		if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	token := grant(t, s, c)
+	if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, outcome(1, token, nil)) // it has not been fenced off
+	deny(t, s, c, cache.DeniedNotDue, 2*time.Hour)
+}
+
+func restore(t *testing.T, h Harness) {
+	s := h.open(t)
+	token := grant(t, s, claim(1))
+	saved := cache.Saved{
+		Record: cache.Record{
+			ID: idOf(1), URL: "https://example.com/imported", Token: token, In: time.Minute, Hold: 5 * time.Hour,
+			Polled: 3 * time.Hour, Asked: 2 * time.Hour, Version: 9, State: cache.StateFresh,
+			Facts: []byte("facts"), Memo: []byte("memo"), Host: host("one"), Configured: true,
+		},
+		Body: text(9, "imported"),
+	}
+	if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
+		t.Fatal(err)
+	}
+	got := lookup(t, s, 1)
+	want := saved.Record
+	want.In, want.Token = time.Hour, got.Token // the later poll counts
+	if !sameRecord(got, want) {
+		t.Errorf("restored %+v, want %+v", got, want)
+	}
+	wantBody(t, s, 1, saved.Body)
+	wantError(t, "Commit", s.Commit(t.Context(), outcome(1, token, nil)), cache.ErrFenced)
+	h.Sleep(2 * time.Hour)
+	if next := grant(t, s, claim(1)); next == token {
+		t.Errorf("token %d came again", token)
+	}
+}
+
+// sameRecord compares records; durations are near each other.
+func sameRecord(a, b cache.Record) bool {
+	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && near(a.In, b.In) && a.Hold == b.Hold &&
+		nearAgo(a.Polled, b.Polled) && nearAgo(a.Asked, b.Asked) && a.Version == b.Version && a.State == b.State &&
+		bytes.Equal(a.Facts, b.Facts) && bytes.Equal(a.Memo, b.Memo) && a.Host == b.Host && a.Configured == b.Configured
+}
+
+// nearAgo compares times since something; those that are negative are never.
+func nearAgo(a, b time.Duration) bool { return a < 0 && b < 0 || a >= 0 && b >= 0 && near(a, b) }
+
+func wantPauses(t *testing.T, s cache.Store, want []cache.Pause) {
+	t.Helper()
+	got, err := s.Pauses(t.Context())
+	same := err == nil && len(got) == len(want)
+	for i := 0; same && i < len(got); i++ {
+		same = got[i].Scope == want[i].Scope && near(got[i].For, want[i].For) && got[i].Why == want[i].Why && got[i].Step == want[i].Step
+	}
+	if !same {
+		t.Errorf("Pauses = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func cancelled(t *testing.T, h Harness) {
+	s := h.open(t)
+	store(t, s, 1, text(1, "content"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.Sleep(3 * time.Hour)
+	for what, err := range calls(ctx, s) {
+		wantError(t, what, err, context.Canceled)
+	}
+	if r := lookup(t, s, 1); r.In > 0 {
+		t.Errorf("something happened: %+v", r)
+	}
+	wantBody(t, s, 1, text(1, "content"))
+	wantUnknown(t, s, 2)
+}
+
+func closed(t *testing.T, h Harness) {
+	s := h.open(t)
+	store(t, s, 1, text(1, "content"))
+	s.Close()
+	for what, err := range calls(t.Context(), s) {
+		if err == nil {
+			t.Errorf("%s worked after Close", what)
+		}
+	}
+	s = h.open(t)
+	wantBody(t, s, 1, text(1, "content"))
+	wantUnknown(t, s, 2)
+}
+
+// calls makes all calls that there are.
+func calls(ctx context.Context, s cache.Store) map[string]error {
+	errs := make(map[string]error)
+	_, errs["Claim"] = s.Claim(ctx, []cache.Claim{claim(1), claim(2)})
+	_, _, errs["ClaimDue"] = s.ClaimDue(ctx, cache.DueQuery{Limit: 1})
+	_, errs["Hop"] = s.Hop(ctx, cache.Hop{ID: idOf(1)})
+	errs["Commit"] = s.Commit(ctx, outcome(1, 1, nil))
+	errs["Commit of a body"] = s.Commit(ctx, outcome(1, 1, text(2, "other")))
+	_, errs["Lookup"] = s.Lookup(ctx, []cache.ID{idOf(1)})
+	_, errs["Body"] = s.Body(ctx, idOf(1), 1)
+	_, errs["Records"] = s.Records(ctx, cache.ID{}, 1)
+	errs["Touch"] = s.Touch(ctx, map[cache.ID]time.Duration{idOf(1): 0})
+	errs["Forget"] = s.Forget(ctx, idOf(1))
+	_, errs["Sweep"] = s.Sweep(ctx, cache.SweepQuery{Idle: 1, Limit: 1})
+	_, errs["Trim"] = s.Trim(ctx, 0)
+	errs["Restore"] = s.Restore(ctx, []cache.Saved{{Record: cache.Record{ID: idOf(2)}}})
+	_, errs["Pauses"] = s.Pauses(ctx)
+	errs["Watch"] = s.Watch(ctx, "", func(cache.Change) error { return nil })
+	_, errs["Totals"] = s.Totals(ctx)
+	return errs
+}

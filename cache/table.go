@@ -1,0 +1,124 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// table holds the feeds that are in memory: those that readers have asked for of
+// late, or that are being polled. All others are in the store alone.
+type table struct {
+	feeds sync.Map // key to *Feed; a hit takes no lock
+	ids   sync.Map // ID to *Feed
+	size  atomic.Int64
+
+	loads singleflight.Group // of records from the store, by key
+}
+
+func (t *table) resize(by int64) { t.size.Add(by) }
+
+// known returns a feed that is in memory, nil where it is not.
+func (t *table) known(key string) *Feed {
+	if f, ok := t.feeds.Load(key); ok {
+		return f.(*Feed)
+	}
+	return nil
+}
+
+// Feed returns the feed of a key, which is a canonical URL (package feedurl) or what
+// a shield makes of one. Where it is not in memory its record is read, once for all
+// who ask at the same time. A feed that nobody knows yet is polled when a reader is
+// served it.
+func (c *Cache) Feed(ctx context.Context, key string) (*Feed, error) {
+	if f := c.table.known(key); f != nil {
+		return f, nil
+	}
+	done := c.table.loads.DoChan(key, func() (any, error) { return c.load(c.life, key) })
+	select {
+	case got := <-done:
+		f, _ := got.Val.(*Feed)
+		return f, got.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// load reads a feed into memory.
+func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
+	if f := c.table.known(key); f != nil {
+		return f, nil // it has just come
+	}
+	if shielded(key) {
+		c.shields.Store(true)
+	}
+	f := newFeed(c, key, &state{})
+	records, err := c.store.Lookup(ctx, []ID{f.id})
+	if err != nil {
+		c.outage.begin(c.log(), err)
+		return nil, &Unavailable{Status: 503, Reason: "the store cannot be read at present", RetryAfter: storeRetry, Failure: failureStore}
+	}
+	if len(records) > 0 {
+		f.adopt(records[0])
+	} else {
+		f.publish(&state{size: stateOverhead})
+	}
+	return c.admit(f), nil
+}
+
+// admit puts a feed into memory, unless it is there already.
+func (c *Cache) admit(f *Feed) *Feed {
+	if other, there := c.table.feeds.LoadOrStore(f.key, f); there {
+		c.table.resize(-f.state.Load().size)
+		return other.(*Feed)
+	}
+	c.table.ids.Store(f.id, f)
+	if c.table.size.Load() > c.statesBudget() {
+		c.wake(c.crowded)
+	}
+	return f
+}
+
+// evict makes room in memory: of the feeds that were asked for the longest ago,
+// until what remains takes nine tenths of its budget.
+func (c *Cache) evict() {
+	budget := c.statesBudget()
+	if c.table.size.Load() <= budget {
+		return
+	}
+	type candidate struct {
+		feed  *Feed
+		asked int64
+	}
+	var all []candidate
+	c.table.feeds.Range(func(_, v any) bool {
+		f := v.(*Feed)
+		all = append(all, candidate{f, f.asked.Load()})
+		return true
+	})
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.asked, b.asked) })
+	for _, one := range all {
+		if c.table.size.Load() <= budget*9/10 {
+			return
+		}
+		f := one.feed
+		if f.underWay() == nil && f.asked.Load() == f.noted.Load() {
+			c.drop(f)
+		}
+	}
+}
+
+// drop takes a feed out of memory.
+func (c *Cache) drop(f *Feed) {
+	if c.table.feeds.CompareAndDelete(f.key, f) {
+		c.table.ids.CompareAndDelete(f.id, f)
+		c.table.resize(-f.state.Load().size)
+	}
+}
