@@ -1,0 +1,158 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Codes of the server, see its manual, appendix A.
+const (
+	classData          = "22" // data exceptions, such as a text that does not fit its type
+	codeDeadlock       = "40P01"
+	codeSerialization  = "40001"
+	codeStandby        = "25006" // read_only_sql_transaction
+	codeRecovery       = "55000" // object_not_in_prerequisite_state
+	codeUser           = "28000" // invalid_authorization_specification
+	codePassword       = "28P01"
+	codeDatabase       = "3D000"
+	codePrivilege      = "42501"
+	codeConnections    = "53300"
+	codeDiskFull       = "53100"
+	codeCanceled       = "57014"
+	codeSetting        = "42704" // undefined_object
+	codeTable          = "42P01" // undefined_table
+	codeSchema         = "3F000" // invalid_schema_name
+	codeInternal       = "XX000" // also: a part of a large value is missing
+	codeDataCorrupted  = "XX001"
+	codeIndexCorrupted = "XX002"
+	codeFunction       = "42883" // undefined_function
+)
+
+// explain turns an error into one line that says what to do. The caller's own
+// end of ctx is passed on as it is.
+func (s *Store) explain(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if cause := ctx.Err(); cause != nil {
+		return fmt.Errorf("store postgres %s: %w", s.place, cause)
+	}
+	var (
+		server   *pgconn.PgError
+		why      string
+		isServer = errors.As(err, &server)
+	)
+	var refused refusal
+	switch {
+	case errors.As(err, &refused):
+		why = string(refused)
+	case isServer:
+		why = explainServer(server)
+	default:
+		// The connections that are idle are likely to be dead as well. New ones are
+		// made instead, so that no further call fails because of them.
+		s.pool.Reset()
+		why = explainConnection(err)
+	}
+	return &explained{text: "store postgres " + s.place + ": " + why, err: err}
+}
+
+// isDamage reports whether what the server keeps of a row is damaged.
+func isDamage(err error) bool {
+	switch sqlState(err) {
+	case codeInternal, codeDataCorrupted, codeIndexCorrupted:
+		return true
+	}
+	return false
+}
+
+// explained is an error with another text.
+type explained struct {
+	text string
+	err  error
+}
+
+func (e *explained) Error() string { return e.text }
+func (e *explained) Unwrap() error { return e.err }
+
+// A refusal says why a database that can be reached is not used.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// explainServer explains what a server has answered.
+func explainServer(e *pgconn.PgError) string {
+	message := oneLine(errors.New(e.Message))
+	switch e.Code {
+	case codePassword:
+		return message + ": correct the user or the password in the store's URL"
+	case codeUser:
+		if strings.Contains(e.Message, "no encryption") {
+			return message + ": the server may insist on TLS: add sslmode=verify-full to the store's URL"
+		}
+		return message + ": permit this node in the server's pg_hba.conf"
+	case codeDatabase:
+		return message + ": create it with createdb, owned by the user in the store's URL"
+	case codePrivilege:
+		return message + `: let the user of the store's URL own the database, or "grant create on database ... to" it`
+	case codeConnections:
+		return message + ": raise max_connections of the server, or add pool_max_conns to the store's URL"
+	case codeDiskFull:
+		return message + ": make room on the server's disk"
+	case codeStandby, codeRecovery:
+		return message + ": this is a standby; name the primary, or all hosts, in the store's URL"
+	case codeCanceled:
+		return fmt.Sprintf("the database did not finish within %s: it is overloaded, or another session holds locks", callTimeout)
+	case codeSetting:
+		return message + ": correct the store's URL"
+	case codeTable, codeSchema, codeFunction:
+		return message + ": the store's tables are gone or have been changed by another version; restart this node"
+	}
+	return message + " (SQLSTATE " + e.Code + ")"
+}
+
+// explainConnection explains why there is no connection.
+func explainConnection(err error) string {
+	var (
+		message   = oneLine(err)
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+	)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
+		return fmt.Sprintf("the database does not answer within %s: see whether it runs and can be reached from here", callTimeout)
+	case errors.As(err, &authority):
+		return message + ": add sslrootcert=<file of the authority's certificate> to the store's URL"
+	case errors.As(err, &hostname):
+		return message + ": name the server in the store's URL as its certificate does"
+	case strings.Contains(message, "server refused TLS connection"):
+		return message + ": turn on ssl in the server, or use sslmode=disable if the network between them is yours alone"
+	case strings.Contains(message, "read only connection"):
+		return message + ": this is a standby; name the primary, or all hosts, in the store's URL"
+	}
+	return message + ": see whether the database runs and can be reached from here"
+}
+
+// oneLine returns the innermost text of an error, without what pgx puts around it for
+// each of several attempts.
+func oneLine(err error) string {
+	var attempt *pgconn.ConnectError
+	if errors.As(err, &attempt) {
+		err = attempt.Unwrap()
+	}
+	text := err.Error()
+	// With sslmode=prefer there are two attempts; the last one counts.
+	if i := strings.LastIndexByte(strings.TrimSpace(text), '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/feedpollard/pollard/cache"
+)
+
+// connect opens a connection of the test's own.
+func connect(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+// feed is the name of the nth feed of a test.
+func feed(n int) (id cache.ID, url string) {
+	url = fmt.Sprintf("https://example.com/%d.xml", n)
+	sum := sha256.Sum256([]byte(url))
+	return cache.ID(sum[:len(id)]), url
+}
+
+// claim asks for a poll of the nth feed, of a host that is not paced.
+func claim(n int) cache.Claim {
+	id, url := feed(n)
+	return cache.Claim{ID: id, URL: url, Hold: time.Hour}
+}
+
+// ask makes one claim.
+func ask(t testing.TB, s cache.Store, c cache.Claim) cache.Lease {
+	t.Helper()
+	leases, err := s.Claim(context.Background(), []cache.Claim{c})
+	if err != nil || len(leases) != 1 {
+		t.Fatalf("Claim = %d leases, %v", len(leases), err)
+	}
+	return leases[0]
+}
+
+// grant makes one claim that has to be granted.
+func grant(t testing.TB, s cache.Store, c cache.Claim) cache.Lease {
+	t.Helper()
+	lease := ask(t, s, c)
+	if lease.Denied != "" {
+		t.Fatalf("Claim = %+v, want a grant", lease)
+	}
+	return lease
+}
+
+// outcome is a good one, with a body if the version is not 0.
+func outcome(l cache.Lease, version uint64) cache.Outcome {
+	o := cache.Outcome{ID: l.ID, Token: l.Token, In: 2 * time.Hour, Hold: time.Hour, State: cache.StateFresh, Facts: []byte("facts"), Host: l.Host}
+	if version != 0 {
+		o.Memo = []byte("memo")
+		o.Body = &cache.Body{Version: version, Coding: "identity", Data: []byte("content")}
+	}
+	return o
+}
+
+func commit(t testing.TB, s cache.Store, o cache.Outcome) {
+	t.Helper()
+	if err := s.Commit(context.Background(), o); err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+}
+
+// patience is how long a test waits for what has to happen at some time.
+const patience = time.Minute
+
+// eventually waits until a condition holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}

@@ -1,0 +1,327 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+)
+
+// TestRace lets two nodes do everything at the same time. No statement may fail, neither
+// for a deadlock, and no feed and no host may be granted twice.
+func TestRace(t *testing.T) {
+	const (
+		feeds = 60 // the last third of them is forgotten now and then
+		hosts = 7
+		hold  = 300 * time.Millisecond
+		pace  = 50 * time.Millisecond
+	)
+	url := server(t).Database(t)
+	nodes := []cache.Store{open(t, url), open(t, url)}
+	var (
+		mu     sync.Mutex
+		polled = map[cache.ID]time.Time{} // when the last grant was asked for
+		tokens = map[cache.Token]bool{}
+		grants atomic.Int64
+	)
+	index := map[cache.ID]int{}
+	for n := range feeds {
+		id, _ := feed(n)
+		index[id] = n
+	}
+	forgotten := func(id cache.ID) bool { return index[id] >= feeds*2/3 }
+	// granted checks a grant that was asked for after sent. Those of one feed are hold apart for
+	// the database. The later one is answered that long after the earlier was asked for.
+	granted := func(l cache.Lease, sent time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		grants.Add(1)
+		if tokens[l.Token] {
+			t.Errorf("token %d came twice", l.Token)
+		}
+		tokens[l.Token] = true
+		if last, ok := polled[l.ID]; ok && time.Since(last) < hold && !forgotten(l.ID) {
+			t.Errorf("%s was granted again %v after it had been asked for", l.URL, time.Since(last))
+		}
+		polled[l.ID] = sent
+	}
+	named := func(r *rand.Rand) cache.Claim {
+		c := configured(r.IntN(feeds))
+		c.Hold = hold
+		c.Host = cache.Host{Name: fmt.Sprint("host", r.IntN(hosts)), Domain: "domain", Spacing: pace}
+		return c
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	var wg sync.WaitGroup
+	for n := range 12 {
+		s := nodes[n%2]
+		r := rand.New(rand.NewPCG(1, uint64(n)))
+		act := func() error {
+			sent := time.Now()
+			switch r.IntN(14) {
+			default:
+				claims := make([]cache.Claim, 1+r.IntN(20))
+				for i := range claims {
+					claims[i] = named(r)
+				}
+				leases, err := s.Claim(context.Background(), claims)
+				for _, l := range leases {
+					if l.Denied == "" {
+						granted(l, sent)
+						o := outcome(l, uint64(r.IntN(2))*uint64(l.Token))
+						o.In = hold
+						if r.IntN(5) == 0 {
+							o.Pauses = []cache.Pause{{Scope: "host " + l.Host.Name, For: pace}, {Scope: "domain domain", For: time.Millisecond}}
+						}
+						if err := s.Commit(context.Background(), o); err != nil && !errors.Is(err, cache.ErrFenced) {
+							return err
+						}
+					}
+				}
+				return err
+			case 0, 1, 2, 3:
+				leases, _, err := s.ClaimDue(context.Background(), cache.DueQuery{Limit: 10})
+				for _, l := range leases {
+					granted(l, sent)
+				}
+				return err
+			case 4:
+				c := named(r)
+				_, err := s.Hop(context.Background(), cache.Hop{ID: c.ID, Floor: hold, Host: c.Host})
+				return err
+			case 5:
+				asked := map[cache.ID]time.Duration{}
+				for range 20 {
+					id, _ := feed(r.IntN(feeds))
+					asked[id] = time.Duration(r.IntN(1000)) * time.Millisecond
+				}
+				return s.Touch(context.Background(), asked)
+			case 6:
+				_, err := s.Sweep(context.Background(), cache.SweepQuery{Idle: time.Hour, MaxUnread: feeds, Limit: 10})
+				return err
+			case 7:
+				_, err := s.Trim(context.Background(), 100)
+				return err
+			case 8:
+				id, _ := feed(feeds*2/3 + r.IntN(feeds/3))
+				if err := s.Forget(context.Background(), id); err != nil && !errors.Is(err, cache.ErrNoRecord) {
+					return err
+				}
+				_, err := s.Lookup(context.Background(), []cache.ID{id})
+				return err
+			case 9:
+				var saved []cache.Saved
+				for range 5 {
+					id, url := feed(feeds*2/3 + r.IntN(feeds/3))
+					saved = append(saved, cache.Saved{Record: cache.Record{ID: id, URL: url, State: cache.StateFresh}})
+				}
+				return s.Restore(context.Background(), saved)
+			}
+		}
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := act(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if grants.Load() < feeds {
+		t.Errorf("%d grants: nothing was tested", grants.Load())
+	}
+	sameTotals(t, url, nodes[0])
+	// The store tries again after a deadlock, but there should be none.
+	if log := server(t).Log(); strings.Contains(log, "deadlock detected") {
+		t.Errorf("there were deadlocks:\n%s", log)
+	}
+}
+
+// sameTotals compares the totals that are kept with what is there.
+func sameTotals(t *testing.T, url string, s cache.Store) {
+	t.Helper()
+	got, err := s.Totals(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var feeds, unread, bytes int64
+	err = connect(t, url).QueryRow(t.Context(), `select count(*), count(*) filter (where version = 0 and not configured),
+		(select coalesce(sum(length(data)), 0) from pollard.bodies) from pollard.feeds`).Scan(&feeds, &unread, &bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all int64
+	for _, n := range got.Feeds {
+		all += n
+	}
+	if all != feeds || got.Unread != unread || got.Bytes != bytes {
+		t.Errorf("Totals = %+v, but there are %d feeds, %d unread, %d bytes", got, feeds, unread, bytes)
+	}
+}
+
+// TestWatchConcurrentCommits has many transactions end in another order than
+// they began, which is that of their numbers. No change may be missed.
+func TestWatchConcurrentCommits(t *testing.T) {
+	const feeds, rounds = 16, 30
+	url := server(t).Database(t)
+	writer, reader := open(t, url), open(t, url)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	changes := make(chan cache.Change, 10_000)
+	done := make(chan error, 1)
+	go func() {
+		done <- reader.Watch(ctx, cursor(t, reader), func(c cache.Change) error {
+			changes <- c
+			return nil
+		})
+	}()
+
+	// A transaction that is the first to take its number and the last to end.
+	long := connect(t, url)
+	tx, err := long.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, _ := feed(1000)
+	if _, err := tx.Exec(t.Context(), `insert into pollard.changes (id, version) values ($1, 7)`, slow[:]); err != nil {
+		t.Fatal(err)
+	}
+
+	var wg sync.WaitGroup
+	for n := range feeds {
+		wg.Go(func() {
+			for v := range uint64(rounds) {
+				l := ask(t, writer, claim(n))
+				if l.Denied != "" {
+					t.Errorf("feed %d: %+v", n, l)
+					return
+				}
+				o := outcome(l, v+1)
+				o.In = 0
+				if err := writer.Commit(t.Context(), o); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	last := map[cache.ID]uint64{}
+	missing := feeds * rounds
+	see := func() cache.Change {
+		select {
+		case c := <-changes:
+			if c.Lost {
+				t.Fatal("changes were lost")
+			}
+			return c
+		case <-time.After(patience):
+			t.Fatalf("%d changes are missing", missing)
+		}
+		panic("not reached")
+	}
+	for ; missing > 0; missing-- {
+		c := see()
+		if c.Version != last[c.ID]+1 {
+			t.Fatalf("version %d of a feed came after %d", c.Version, last[c.ID])
+		}
+		last[c.ID] = c.Version
+	}
+	wg.Wait()
+	// All that began after it have been seen by now.
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	missing = 1
+	if c := see(); c.ID != slow || c.Version != 7 {
+		t.Errorf("saw %+v, want the change that was committed last", c)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Watch: %v", err)
+	}
+}
+
+// TestForeignCursors has cursors that the database has not made. Whoever has one is told
+// that changes are lost, and goes on.
+func TestForeignCursors(t *testing.T) {
+	url := server(t).Database(t)
+	s := open(t, url)
+	own := string(cursor(t, s))
+	name, _, _ := strings.Cut(own, " ")
+	for _, from := range []string{"x", "a b c d", name + " 9:1: 9:1: 0", name + " x y 0", "other" + own} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		seen := 0
+		err := s.Watch(ctx, cache.Cursor(from), func(c cache.Change) error {
+			if seen++; seen == 1 {
+				if !c.Lost {
+					t.Errorf("%q: saw %+v, want a loss", from, c)
+				}
+				commit(t, s, outcome(grant(t, s, configured(len(from))), 1))
+				return nil
+			}
+			if c.Lost || c.Version != 1 {
+				t.Errorf("%q: saw %+v", from, c)
+			}
+			cancel()
+			return nil
+		})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%q: %v", from, err)
+		}
+	}
+}
+
+// TestPruned prunes the log behind a cursor.
+func TestPruned(t *testing.T) {
+	url := server(t).Database(t)
+	s := open(t, url)
+	old := cursor(t, s)
+	commit(t, s, outcome(grant(t, s, claim(1)), 1))
+	recent := cursor(t, s)
+	sleep(t, url, time.Hour)
+	if _, err := s.Sweep(t.Context(), cache.SweepQuery{}); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, outcome(grant(t, s, claim(2)), 2))
+	for from, lost := range map[cache.Cursor]bool{old: true, recent: false} {
+		stop := errors.New("stop")
+		err := s.Watch(t.Context(), from, func(c cache.Change) error {
+			if c.Lost != lost || !lost && c.Version != 2 {
+				t.Errorf("from a cursor that is old (%v): saw %+v", lost, c)
+			}
+			return stop
+		})
+		if !errors.Is(err, stop) {
+			t.Error(err)
+		}
+	}
+}
+
+// cursor returns the present end of a store's log.
+func cursor(t testing.TB, s cache.Store) cache.Cursor {
+	t.Helper()
+	ended := errors.New("seen")
+	var at cache.Cursor
+	// A cursor that is not one is followed by the end.
+	err := s.Watch(t.Context(), "no cursor", func(c cache.Change) error {
+		at = c.At
+		return ended
+	})
+	if !errors.Is(err, ended) || at == "" {
+		t.Fatalf("Watch: %v", err)
+	}
+	return at
+}

@@ -1,0 +1,129 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/feedpollard/pollard/cache"
+)
+
+// Lookup reads the records of feeds.
+func (s *Store) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+	var records []cache.Record
+	for part := range slices.Chunk(ids, batch) {
+		rows, err := s.query(ctx, `select `+leaseColumns+` from pollard.feeds f,
+			pollard.leased(f, clock_timestamp(), 0, '', '0', '', $1) l where f.id = any($2)`, uuids(part))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			records = append(records, r.record())
+		}
+	}
+	return records, nil
+}
+
+// Records reads records in the order of their IDs.
+func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache.Record, error) {
+	rows, err := s.query(ctx, `select `+leaseColumns+` from
+		(select x from pollard.feeds x where x.id > $2 order by x.id limit $3) as page (f),
+		pollard.leased(page.f, clock_timestamp(), 0, '', '0', '', $1) l order by l.id`, uuid(after), limit)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]cache.Record, len(rows))
+	for i, r := range rows {
+		records[i] = r.record()
+	}
+	return records, nil
+}
+
+// Pauses returns the pauses that are in force.
+func (s *Store) Pauses(ctx context.Context) (pauses []cache.Pause, err error) {
+	err = s.call(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, `select scope, until - now, why, step from pollard.pauses,
+			clock_timestamp() as now where until > now order by scope`)
+		if err != nil {
+			return err
+		}
+		pauses, err = pgx.CollectRows(rows, scanPause)
+		return err
+	})
+	return pauses, err
+}
+
+func scanPause(r pgx.CollectableRow) (p cache.Pause, err error) {
+	var left pgtype.Interval
+	err = r.Scan(&p.Scope, &left, &p.Why, &p.Step)
+	p.For = duration(left)
+	return p, err
+}
+
+// overdueCount is how many feeds were due at some time.
+type overdueCount struct {
+	n  int64
+	at time.Time
+}
+
+// Totals returns figures of the store. Only what is due must be counted, as time passes
+// without a statement; while that is many, it is done no more than twice a minute.
+func (s *Store) Totals(ctx context.Context) (cache.Totals, error) {
+	const many = 10_000
+	t, err := s.totals(ctx)
+	if err != nil {
+		return cache.Totals{}, err
+	}
+	if last := s.overdue.Load(); last != nil && last.n >= many && time.Since(last.at) < 30*time.Second {
+		t.Overdue = last.n
+		return t, nil
+	}
+	counted := &overdueCount{at: time.Now()}
+	if err := s.row(ctx, []any{&counted.n}, `select count(*) from pollard.feeds where next < clock_timestamp()`); err != nil {
+		return cache.Totals{}, err
+	}
+	s.overdue.Store(counted)
+	t.Overdue = counted.n
+	return t, nil
+}
+
+// totals reads what the store keeps up to date.
+func (s *Store) totals(ctx context.Context) (cache.Totals, error) {
+	const many = 1_000
+	var (
+		t        cache.Totals
+		appended int64 // rows since they were summed up
+	)
+	err := s.call(ctx, func(ctx context.Context) error {
+		t, appended = cache.Totals{Feeds: map[cache.State]int64{}}, 0
+		rows, err := s.pool.Query(ctx, `select state, sum(feeds)::bigint, sum(unread)::bigint, sum(bytes)::bigint, count(*)
+			from pollard.totals group by state`)
+		if err != nil {
+			return err
+		}
+		var (
+			state                       string
+			feeds, unread, bytes, count int64
+		)
+		_, err = pgx.ForEachRow(rows, []any{&state, &feeds, &unread, &bytes, &count}, func() error {
+			if feeds != 0 {
+				t.Feeds[cache.State(state)] = feeds
+			}
+			t.Unread += unread
+			t.Bytes += bytes
+			appended += count
+			return nil
+		})
+		return err
+	})
+	if err == nil && appended > many {
+		err = s.upkeep(ctx)
+	}
+	return t, err
+}
