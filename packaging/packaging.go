@@ -1,0 +1,12 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package packaging has no code: beside it stands what makes packages of Pollard and
+// watches them run, and it tests that.
+//
+//	build, deb, nfpm.yaml, debian   the binary, its pages, the Debian package
+//	pollard.service                 the systemd unit
+//	Dockerfile, compose.yaml        the container
+//	dashboard.json, alerts.yaml     for Grafana and Prometheus
+//	test-deb                        installs the package in a container with systemd
+package packaging
