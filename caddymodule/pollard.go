@@ -20,4 +20,5 @@ import (
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	_ "github.com/feedpollard/pollard/caddymodule/poller"
 	_ "github.com/feedpollard/pollard/caddymodule/shield"
+	_ "github.com/feedpollard/pollard/caddymodule/stores"
 )

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -39,9 +38,9 @@ func init() {
 //
 // Every field is optional; so is the app itself, where the defaults are right.
 type App struct {
-	// Where feeds and the times of their next polls are kept. Default: a store of
-	// the engine `bolt` in the folder `pollard` of Caddy's data directory.
-	Store *Store `json:"store,omitempty"`
+	// Where feeds and the times of their next polls are kept. Default: `bolt`, in the
+	// folder `pollard` of Caddy's data directory.
+	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=pollard.stores inline_key=engine"`
 
 	// The budget for feeds held in memory, in bytes. What does not fit is read
 	// from disk when asked for. It changes with a restart, not with a reload. The
@@ -92,17 +91,6 @@ type App struct {
 	generation uint64 // of the engine; 0: the app has not taken it over
 }
 
-// Store is where feeds are kept.
-type Store struct {
-	// The kind of store: `bolt`, a directory that one process uses. Default: `bolt`.
-	Engine string `json:"engine,omitempty"`
-
-	// The directory of a bolt store. It is made where it does not exist.
-	// Placeholders such as `{env.STATE_DIRECTORY}` are replaced. Default: the
-	// folder `pollard` in Caddy's data directory.
-	Directory string `json:"directory,omitempty"`
-}
-
 // Host is a policy for the feeds of one host or domain, and how the host is paced.
 type Host struct {
 	// A host (`example.com`), or all hosts below a domain (`*.example.com`).
@@ -138,13 +126,12 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.resolveSettings(repl); err != nil {
 		return err
 	}
-	directory, err := a.storeDirectory(repl)
-	if err != nil {
+	if err := a.loadStore(ctx); err != nil {
 		return err
 	}
-	key := "bolt:" + directory
+	key := a.settings.store.Key()
 	e, _, err := engines.LoadOrNew(key, func() (caddy.Destructor, error) {
-		return newEngine(directory, upstream.New()), nil
+		return newEngine(upstream.New()), nil
 	})
 	if err != nil {
 		return fmt.Errorf("making the engine: %w", err)
@@ -177,9 +164,6 @@ func Resolve(config json.RawMessage) (*App, error) {
 // check reports what cannot be meant, without looking outside of the
 // configuration, and resolves the rules on the way.
 func (a *App) check() error {
-	if err := a.Store.check(); err != nil {
-		return err
-	}
 	if a.Memory < 0 {
 		return fmt.Errorf("memory: %d is negative", a.Memory)
 	}
@@ -246,31 +230,6 @@ func (h *Host) check() error {
 		return fmt.Errorf("host %s: concurrency: %d is negative", h.Pattern, h.Concurrency)
 	}
 	return nil
-}
-
-func (s *Store) check() error {
-	switch {
-	case s == nil || s.Engine == "" || s.Engine == "bolt":
-		return nil
-	case s.Engine == "postgres":
-		return fmt.Errorf("store: postgres is not in this build yet: expected bolt [<directory>]")
-	}
-	return fmt.Errorf("store: unknown engine %q: expected bolt [<directory>]", s.Engine)
-}
-
-func (a *App) storeDirectory(repl *caddy.Replacer) (string, error) {
-	if a.Store == nil || a.Store.Directory == "" {
-		return filepath.Join(caddy.AppDataDir(), "pollard"), nil
-	}
-	directory, err := repl.ReplaceOrErr(a.Store.Directory, true, true)
-	if err != nil {
-		return "", fmt.Errorf("store: %w", err)
-	}
-	// One directory has one key in the pool, however it is written.
-	if directory, err = filepath.Abs(directory); err != nil {
-		return "", fmt.Errorf("store: %w", err)
-	}
-	return directory, nil
 }
 
 // resolveSettings works out what the engine is to be told at the start.

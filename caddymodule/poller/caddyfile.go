@@ -36,7 +36,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 // UnmarshalCaddyfile reads the global option pollard. Syntax:
 //
 //	pollard {
-//		store bolt [<directory>]
+//		store bolt [<directory>] | postgres <url>
 //		memory <size>
 //		contact <URL or e-mail address>
 //		user_agent <text>
@@ -102,18 +102,20 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 func asContact(text string) (string, error) { return text, checkContact(text) }
 
+// readStore reads the line store, of which the store's module reads all but the first word.
 func (a *App) readStore(d *caddyfile.Dispenser) error {
-	args, err := config.SomeArgs(d, 1, 2, "bolt [<directory>]")
+	if !d.NextArg() {
+		return d.Err("store: expected bolt [<directory>], or postgres <url>")
+	}
+	name := d.Val()
+	if _, err := caddy.GetModule("pollard.stores." + name); err != nil {
+		return d.Errf("store: unknown engine %q: expected bolt [<directory>], or postgres <url>", name)
+	}
+	store, err := caddyfile.UnmarshalModule(d, "pollard.stores."+name)
 	if err != nil {
 		return err
 	}
-	a.Store = &Store{Engine: args[0]}
-	if len(args) > 1 {
-		a.Store.Directory = args[1]
-	}
-	if err := a.Store.check(); err != nil {
-		return d.Errf("%v", err)
-	}
+	a.StoreRaw = caddyconfig.JSONModuleObject(store, "engine", name, nil)
 	return nil
 }
 

@@ -18,7 +18,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/bolt"
 	"github.com/feedpollard/pollard/httpcache"
 	"github.com/feedpollard/pollard/readers"
 	"github.com/feedpollard/pollard/upstream"
@@ -35,7 +34,6 @@ const opening = 10 * time.Second
 
 // Engine is a store, the poller and the cache that joins them.
 type Engine struct {
-	directory string
 	origin    *upstream.Client
 	Census    *readers.Census
 	Ledger    *readers.Ledger // what readers did
@@ -45,7 +43,8 @@ type Engine struct {
 
 	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
 	log     atomic.Pointer[zap.Logger]
-	secret  [32]byte // of this process
+	where   atomic.Pointer[string] // the store, for people
+	secret  [32]byte               // of this process
 	keptMu  sync.Mutex
 	kept    map[string]any // what handlers keep over reloads; guarded by keptMu
 
@@ -86,6 +85,7 @@ type settings struct {
 	shields map[string]shield // by name
 	origin  upstream.Settings
 	memory  int64
+	store   Store
 	log     *zap.Logger
 	// unobserved says that what readers do is not noted.
 	unobserved bool
@@ -93,9 +93,8 @@ type settings struct {
 
 // newEngine allocates an engine. It touches no file and no network: `caddy
 // validate` gets this far beside a running server.
-func newEngine(directory string, origin *upstream.Client) *Engine {
+func newEngine(origin *upstream.Client) *Engine {
 	e := &Engine{
-		directory: directory,
 		origin:    origin,
 		Census:    readers.NewCensus(),
 		Ledger:    readers.NewLedger(readers.Options{}),
@@ -117,7 +116,7 @@ func newEngine(directory string, origin *upstream.Client) *Engine {
 func Adopt(directory string, client *upstream.Client) (release func() error, err error) {
 	key := "bolt:" + directory
 	_, _, err = engines.LoadOrNew(key, func() (caddy.Destructor, error) {
-		return newEngine(directory, client), nil
+		return newEngine(client), nil
 	})
 	return func() error { _, err := engines.Delete(key); return err }, err
 }
@@ -132,7 +131,12 @@ func (e *Engine) ShieldRequests() *Requests { return &e.metrics.shield }
 func (e *Engine) Unobserved() bool { return e.unobserved.Load() }
 
 // Store is where the feeds are kept, for people.
-func (e *Engine) Store() string { return "bolt " + e.directory }
+func (e *Engine) Store() string {
+	if where := e.where.Load(); where != nil {
+		return *where
+	}
+	return ""
+}
 
 // totals are figures of the cache; false where it is not open.
 func (e *Engine) totals() (cache.Summary, bool) {
@@ -177,9 +181,9 @@ func (e *Engine) open(s settings) error {
 		}
 		return nil
 	}
-	store, err := bolt.Open(e.directory, bolt.Options{Log: s.log})
+	store, err := s.store.Open(context.Background(), s.log)
 	if err != nil {
-		return err // says which directory, and what to do where it is locked
+		return err // says which store, and what to do
 	}
 	e.budget.Store(s.memory)
 	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
@@ -188,6 +192,8 @@ func (e *Engine) open(s settings) error {
 		return errors.Join(fmt.Errorf("opening the cache: %w", err), store.Close())
 	}
 	e.store, e.memory = store, s.memory
+	where := s.store.String()
+	e.where.Store(&where)
 	go e.announcer.run()
 	c.Apply(s.cache)
 	e.shields.Store(&s.shields) // before anybody can ask

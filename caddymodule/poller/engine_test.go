@@ -4,12 +4,10 @@
 package poller
 
 import (
-	"errors"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/volatile"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -27,14 +26,14 @@ import (
 func withInterval(d time.Duration) settings {
 	rules := policy.DefaultRules()
 	rules.MinInterval, rules.DefaultInterval, rules.MaxInterval, rules.Jitter = d, d, d, 0
-	return settings{log: zap.NewNop(), cache: cache.Settings{Rules: func(string) policy.Rules { return rules }}}
+	return settings{store: memory{}, log: zap.NewNop(), cache: cache.Settings{Rules: func(string) policy.Rules { return rules }}}
 }
 
 // Caddy starts a new configuration before it stops the old one, and when the new
 // one fails, goes on with the old one without starting it again.
 func TestOwnersOfTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(t.TempDir(), upstream.New(upstream.WithTransport(new(anything))))
+		e := newEngine(upstream.New(upstream.WithTransport(new(anything))))
 		defer e.Destruct()
 		takeOver := func(d time.Duration) uint64 {
 			t.Helper()
@@ -100,28 +99,11 @@ func poll(t *testing.T, e *Engine, url string) cache.Account {
 	return account
 }
 
-func TestProvisioningTouchesNothing(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	e := newEngine(dir, upstream.New())
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the store's directory: %v", err)
-	}
-	if err := e.Destruct(); err != nil {
-		t.Error(err)
-	}
-}
+// memory is a store that nothing outlives.
+type memory struct{}
 
-func TestStoreInUse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		one, two := newEngine(dir, upstream.New()), newEngine(dir, upstream.New())
-		defer one.Destruct()
-		defer two.Destruct()
-		if _, err := one.takeOver(withInterval(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := two.takeOver(withInterval(time.Hour)); !errors.Is(err, cache.ErrLocked) {
-			t.Errorf("opening it twice: %v", err)
-		}
-	})
+func (memory) Key() string    { return "memory" }
+func (memory) String() string { return "memory" }
+func (memory) Open(context.Context, *zap.Logger) (cache.Store, error) {
+	return volatile.New(time.Now), nil
 }

@@ -117,7 +117,6 @@ func TestJSONThatCannotBeMeant(t *testing.T) {
 		{`{"max_body": -1}`, "max_body: -1 is negative"},
 		{`{"memory": -1}`, "memory: -1 is negative"},
 		{`{"idle_after": "-1h"}`, "idle_after: -1h is negative"},
-		{`{"store": {"engine": "redis"}}`, `unknown engine "redis"`},
 		{`{"private_upstreams": ["x"]}`, `private_upstreams: "x" is no address range`},
 		{`{"hosts": [{"pattern": "a.example"}, {"pattern": "A.example."}]}`, "host A.example. is given twice"},
 		{`{"hosts": [{"pattern": ""}]}`, "it names no host"},

@@ -1,0 +1,88 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stores
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/postgres"
+	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+)
+
+func init() {
+	caddy.RegisterModule(Postgres{})
+}
+
+// Postgres keeps feeds in a PostgreSQL database, which several nodes may share: a feed
+// that one of them has polled is polled for all of them.
+type Postgres struct {
+	// The URL of the database, such as
+	// `postgres://pollard:{file./run/secrets/db}@db.example.net/pollard?sslmode=verify-full`.
+	// Several hosts may be named, of which the primary is used. Placeholders such as
+	// `{env.DB_PASSWORD}` are replaced; what they stand for has to be percent-encoded.
+	// Required.
+	URL string `json:"url"`
+
+	resolved string
+	place    string // host:port/database
+}
+
+// CaddyModule returns the Caddy module information.
+func (Postgres) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "pollard.stores.postgres",
+		New: func() caddy.Module { return new(Postgres) },
+	}
+}
+
+// Provision resolves the URL. It asks nobody.
+func (p *Postgres) Provision(caddy.Context) (err error) {
+	if p.URL == "" {
+		return fmt.Errorf("postgres: the URL of the database is missing, such as postgres://user:password@host/database?sslmode=verify-full")
+	}
+	if p.resolved, err = caddy.NewReplacer().ReplaceOrErr(p.URL, true, true); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	p.place, err = postgres.Place(p.resolved)
+	return err
+}
+
+// UnmarshalCaddyfile reads the rest of the line store postgres. Syntax:
+//
+//	postgres <url>
+func (p *Postgres) UnmarshalCaddyfile(d *caddyfile.Dispenser) (err error) {
+	d.Next() // the name
+	p.URL, err = config.OneArg(d, "the URL of a database such as postgres://user:password@host/database?sslmode=verify-full")
+	return err
+}
+
+// Key implements [poller.Store].
+func (p *Postgres) Key() string { return "postgres:" + p.place }
+
+// String implements [poller.Store].
+func (p *Postgres) String() string { return "postgres " + p.place }
+
+// Open implements [poller.Store].
+func (p *Postgres) Open(ctx context.Context, log *zap.Logger) (cache.Store, error) {
+	return p.open(ctx, log, knownFile())
+}
+
+func (p *Postgres) open(ctx context.Context, log *zap.Logger, file string) (cache.Store, error) {
+	known := knownDatabases{file: file, log: log}
+	return postgres.Open(ctx, postgres.Options{URL: p.resolved, Log: log, Used: known.used, Use: known.use})
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner     = (*Postgres)(nil)
+	_ caddyfile.Unmarshaler = (*Postgres)(nil)
+	_ poller.Store          = (*Postgres)(nil)
+)
