@@ -138,14 +138,14 @@ func (v *version) gzipped() bool { return v.Coding == codingGzip }
 // memory or else from the store. Brotli is made on the first request for it, and
 // sent from the second one on: no reader waits for compression.
 //
-// The address is that at which the document says it is to be had, empty for that
-// which its publisher has written.
-func (f *Feed) representation(ctx context.Context, s *state, lines []string, address string) (*representation, error) {
+// The address is that at which the document says it is to be had; nil: that which its
+// publisher has written.
+func (f *Feed) representation(ctx context.Context, s *state, lines []string, address func() string) (*representation, error) {
 	weights, v := acceptable(lines), &s.memo.Version
-	if len(v.Marks) == 0 {
-		address = "" // it says nothing of the kind
+	var as form
+	if len(v.Marks) > 0 && address != nil {
+		as.address = address()
 	}
-	as := form{address: address}
 	var brotli *representation
 	rank := preferred(weights, func(rank int) bool {
 		switch rank {

@@ -31,13 +31,14 @@ type Sent struct {
 // it takes longer than a moment, the reader gets the last good version. Where there
 // is none it fails with an [Unavailable], and nothing has been written.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.ServeAt("", w, r)
+	return f.ServeAt(nil, w, r)
 }
 
 // ServeAt is [Feed.Serve] with a document that gives an address as its own, in place
 // of that which its publisher has written, and that names no hubs: whoever follows
-// either of them would leave the gateway. An empty address leaves the document alone.
-func (f *Feed) ServeAt(address string, w http.ResponseWriter, r *http.Request) (Sent, error) {
+// either of them would leave the gateway. A document that says nothing of the kind is
+// left alone, and address is not called; so are all where it is nil.
+func (f *Feed) ServeAt(address func() string, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	return f.serve(Waited{}, address, w, r)
 }
 
@@ -56,10 +57,10 @@ func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 
 // ServeAfter is [Feed.Serve] for a reader who has waited.
 func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(waited, "", w, r)
+	return f.serve(waited, nil, w, r)
 }
 
-func (f *Feed) serve(waited Waited, address string, w http.ResponseWriter, r *http.Request) (Sent, error) {
+func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	now := f.cache.elapsed()
 	f.touch(now)
 	s, how := f.state.Load(), waited.how
@@ -111,7 +112,7 @@ func (f *Feed) errandFor(s *state) errand {
 
 // retrieved gets the representation of a version that could not be read the first
 // time: the store may have a newer one by now.
-func (f *Feed) retrieved(r *http.Request, s *state, address string, cause error) (*state, *representation, error) {
+func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause error) (*state, *representation, error) {
 	ctx := r.Context()
 	if errors.Is(cause, errOtherVersion) || errors.Is(cause, ErrNoBody) {
 		if err := f.reload(ctx); err != nil {

@@ -38,6 +38,7 @@ func parseGateway(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 //		token <name> <secret>
 //		cors
 //		pages off
+//		rewrite off
 //	}
 //
 // The policy lines are those of the global option pollard.
@@ -62,7 +63,8 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			return nil
 		}},
-		"pages": {Read: config.OffLine(&g.NoPages)},
+		"pages":   {Read: config.OffLine(&g.NoPages)},
+		"rewrite": {Read: config.OffLine(&g.NoRewrite)},
 	}.ReadBlock(d)
 }
 

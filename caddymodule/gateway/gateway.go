@@ -72,6 +72,13 @@ type Gateway struct {
 	// Whether there are no pages for people at `/`. Default: `false`.
 	NoPages bool `json:"no_pages,omitempty"`
 
+	// Whether feeds are served byte for byte as their origins gave them. Otherwise
+	// relative links are made absolute, as readers would resolve them against the
+	// gateway; a feed gives the address at which it was asked for as its own; and hubs
+	// are left out, as some readers would move their subscription there. Where one
+	// gateway says so, links are made absolute in none of the process. Default: `false`.
+	NoRewrite bool `json:"no_rewrite,omitempty"`
+
 	log    *zap.Logger
 	engine *poller.Engine
 	access *access
@@ -121,6 +128,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	if skipped > 0 {
 		g.log.Warn("outlines without a URL that can be polled were passed over", zap.String("opml", g.OPML), zap.Int("outlines", skipped))
+	}
+	if g.NoRewrite {
+		app.(*poller.App).KeepAsGiven()
 	}
 	return g.resolveFeeds(app.(*poller.App), repl)
 }
@@ -228,11 +238,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, tally *readers.Tally, holder string) (cache.Sent, error) {
 	tally.Note(r.UserAgent(), poller.Client(r))
 	if g.engine.Unobserved() {
-		return feed.Serve(w, r)
+		return feed.ServeAt(g.addressOf(r), w, r)
 	}
 	note := g.engine.Observe(r, feed.Key(), feed)
 	note.Token = holder
-	sent, err := feed.Serve(w, r)
+	sent, err := feed.ServeAt(g.addressOf(r), w, r)
 	if err != nil {
 		return cache.Sent{}, err
 	}

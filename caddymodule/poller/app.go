@@ -86,6 +86,7 @@ type App struct {
 	hosts      feedurl.HostTable[*hostRules] // for the feeds of a host
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
 	shields    map[string]shield             // of the configuration, by name
+	asGiven    bool                          // a gateway wants feeds as their origins give them
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
 	generation uint64 // of the engine; 0: the app has not taken it over
@@ -293,6 +294,9 @@ func (a *App) Name(feed string, p config.Policy) error {
 	return nil
 }
 
+// KeepAsGiven has all feeds stored byte for byte as their origins give them.
+func (a *App) KeepAsGiven() { a.asGiven = true }
+
 // RulesFor returns the rules for the feed of a canonical URL.
 func (a *App) RulesFor(feed string) policy.Rules {
 	if rules, ok := a.feeds[feed]; ok {
@@ -314,6 +318,7 @@ func (a *App) rulesForHost(feed string) policy.Rules {
 func (a *App) Start() error {
 	s := a.settings
 	s.shields = a.shields
+	s.cache.AsGiven = a.asGiven
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
 	generation, err := a.engine.takeOver(s)
 	if err != nil {
