@@ -62,7 +62,7 @@ func forgetCommand() *cobra.Command {
 		Use:   "forget <URL>",
 		Short: "Makes the running instance forget a feed",
 		Long: `Makes the running instance forget a feed: its versions, its validators and its
-schedule. Who asks for it afterwards asks for a new feed.`,
+schedule. A reader that asks for it afterwards starts a new feed.`,
 		Args: exactArgs(1, "the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return o.forget(cmd.Context(), args[0], cmd.OutOrStdout())
