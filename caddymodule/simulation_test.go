@@ -198,7 +198,7 @@ http://%s {
 %s
 `, sim.dir, pick("8KiB", "40KiB", "1MiB"), prefetch, pick("idle_after 90d", "private_upstreams 10.0.0.0/8", "host nobody.test {\n spacing 1m\n }", ""),
 		gateway, gateway, pick("encode zstd gzip", "encode", "header X-Load "+fmt.Sprint(sim.loads), ""),
-		pick("cors", "token alice s3cret", "deny *.evil.test", ""), feeds.String(),
+		pick("cors", "token alice s3cret-of-alice-0001", "deny *.evil.test", ""), feeds.String(),
 		pick("http://other.test {\n\tbind mem/other.test\n\trespond hello\n}", ""))
 }
 

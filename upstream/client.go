@@ -56,6 +56,9 @@ type Settings struct {
 	Version, Contact string
 	// Private are the private, loopback or otherwise reserved ranges that polls may reach.
 	Private []netip.Prefix
+	// Own reports whether the operator has written down the URL of a feed at a private
+	// address: polls may reach it. Nil: none.
+	Own func(url string) bool
 	// Hosts are the exceptions to the default pacing.
 	Hosts []HostRule
 }
@@ -168,7 +171,7 @@ func (c *Client) Acquire(ctx context.Context, url string, urgent bool) (policy.S
 	if err != nil {
 		return nil, err
 	}
-	if c.guardOf(false).literal(u) != nil {
+	if c.guardOf(u, false).literal(u) != nil {
 		return &pollSlot{client: c, url: u, slot: new(slot)}, nil // the poll says why it is not made
 	}
 	class := classOther

@@ -97,6 +97,7 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 // guard judges the addresses of one hop.
 type guard struct {
 	private []netip.Prefix
+	own     bool // the operator has written the URL down
 	moved   bool // the hop is a redirect from a public address
 	off     bool // nothing is dialled here
 	peer    peer // what the connection was made to, once there is one
@@ -106,7 +107,7 @@ type guard struct {
 // that is being dialled, so that no name and no odd notation gets around it.
 func (g *guard) check(a netip.Addr, port uint16) error {
 	end, kind := destination(a)
-	allowed := g.lists(end)
+	allowed := g.own || g.lists(end)
 	switch {
 	case kind != "" && g.moved:
 		return &AddressError{end.String(), kind + " address: a redirect from a public address may not lead there"}
@@ -119,8 +120,9 @@ func (g *guard) check(a netip.Addr, port uint16) error {
 }
 
 // guardOf is the guard of one hop.
-func (c *Client) guardOf(moved bool) *guard {
-	return &guard{private: c.settings.Load().Private, moved: moved, off: c.rounds != nil || c.dial != nil}
+func (c *Client) guardOf(u feedurl.URL, moved bool) *guard {
+	s := c.settings.Load()
+	return &guard{private: s.Private, own: s.Own != nil && s.Own(u.String()), moved: moved, off: c.rounds != nil || c.dial != nil}
 }
 
 // literal refuses a URL of which the host is an address that may not be reached.

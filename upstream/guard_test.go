@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -97,6 +98,39 @@ func TestGuardPrivateUpstreams(t *testing.T) {
 			t.Errorf("%s port %d (moved: %v): %q, want %q", tt.address, tt.port, tt.moved, got, tt.want)
 		}
 	}
+}
+
+// What the operator has written down may be reached wherever it is, and nothing that
+// a public address redirects to.
+func TestGuardOwn(t *testing.T) {
+	c := New()
+	defer c.Close()
+	own := mustParse(t, "http://10.1.2.3/feed")
+	c.Apply(Settings{Own: func(url string) bool { return url == own.String() }})
+	for _, tt := range []struct {
+		url   string
+		moved bool
+		want  bool
+	}{
+		{"http://10.1.2.3/feed", false, true},
+		{"http://10.1.2.3/feed", true, false},
+		{"http://10.1.2.3/other", false, false},
+		{"http://10.1.2.4/feed", false, false},
+	} {
+		u := mustParse(t, tt.url)
+		if err := c.guardOf(u, tt.moved).literal(u); (err == nil) != tt.want {
+			t.Errorf("%s (moved: %v): %v", tt.url, tt.moved, err)
+		}
+	}
+}
+
+func mustParse(t *testing.T, text string) feedurl.URL {
+	t.Helper()
+	u, err := feedurl.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 func errorText(err error) string {

@@ -97,7 +97,7 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 	}
 	p.targets = append(p.targets, t)
 	p.visited[t.WithUser(nil)] = true
-	x := &exchange{client: p.client, guard: p.client.guardOf(p.public)}
+	x := &exchange{client: p.client, guard: p.client.guardOf(t, p.public)}
 	if err := x.guard.literal(t); err != nil {
 		p.fail(policy.FailureAddress, err)
 		return false

@@ -50,7 +50,7 @@ func (p *poll) follow(ctx context.Context) *slot {
 		p.fail(policy.FailureRedirect, plain(fmt.Sprintf("redirect with status %d %v", status, err), errors.New(to.Redacted())))
 		return nil
 	}
-	if err := p.client.guardOf(p.public).literal(to); err != nil {
+	if err := p.client.guardOf(to, p.public).literal(to); err != nil {
 		p.fail(policy.FailureAddress, err)
 		return nil
 	}

@@ -42,7 +42,7 @@ func write(t *testing.T, name, text string) string {
 func TestReplayCommand(t *testing.T) {
 	log, feed := write(t, "access.log", hourlyLog()), write(t, "feed.xml", hinted)
 	site := func(lines string) string {
-		return write(t, "Caddyfile", "{\n\tadmin off\n}\nhttp://blog.test {\n"+lines+"\n\trespond hello\n}\n")
+		return write(t, "Caddyfile", "{\n\tadmin off\n}\nhttp://blog.test {\n"+lines+"\n\tfile_server\n}\n")
 	}
 	shield := site(`feed_shield /feed.xml {
 		origin {

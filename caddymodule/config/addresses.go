@@ -21,10 +21,21 @@ func ParseCIDR(text string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// ParseCIDRs reads several.
+// privateRanges are what Caddy calls private_ranges: RFC 1918, loopback and unique
+// local addresses.
+var privateRanges = []netip.Prefix{
+	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("10.0.0.0/8"),
+	netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("::1/128"),
+}
+
+// ParseCIDRs reads several ranges, of which private_ranges is one as in Caddy.
 func ParseCIDRs(texts []string) ([]netip.Prefix, error) {
 	var ranges []netip.Prefix
 	for _, text := range texts {
+		if text == "private_ranges" {
+			ranges = append(ranges, privateRanges...)
+			continue
+		}
 		p, err := ParseCIDR(text)
 		if err != nil {
 			return nil, err

@@ -36,8 +36,11 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		l, ok := ls[name]
 		if !ok {
-			return d.Errf("unrecognized subdirective %q: expected one of %s",
-				name, strings.Join(slices.Sorted(maps.Keys(ls)), ", "))
+			names := slices.Sorted(maps.Keys(ls))
+			if meant := nearest(name, names); meant != "" {
+				return d.Errf("unrecognized subdirective %q: did you mean %s? Expected one of %s", name, meant, strings.Join(names, ", "))
+			}
+			return d.Errf("unrecognized subdirective %q: expected one of %s", name, strings.Join(names, ", "))
 		}
 		if seen[name] && !l.Repeat {
 			return d.Errf("%s is given twice in one block", name)
@@ -111,12 +114,12 @@ func TextLine(to *string, expected string) func(*caddyfile.Dispenser) error {
 
 // DurationLine reads a line with a positive duration.
 func DurationLine(to *caddy.Duration) func(*caddyfile.Dispenser) error {
-	return ParsedLine(to, ParseDuration, "a duration such as 30s, 15m, 2h or 1d")
+	return ParsedLine(to, Replaced(ParseDuration), "a duration such as 30s, 15m, 2h or 1d")
 }
 
 // SizeLine reads a line with a number of bytes.
 func SizeLine(to *int64) func(*caddyfile.Dispenser) error {
-	return ParsedLine(to, ParseSize, "a size such as 64MiB")
+	return ParsedLine(to, Replaced(ParseSize), "a size such as 64MiB")
 }
 
 // ParsedLine reads a line with one argument of some form.
@@ -132,4 +135,42 @@ func ParsedLine[T any](to *T, parse func(string) (T, error), expected string) fu
 		}
 		return nil
 	}
+}
+
+// Replaced parses an argument that has to be known when the Caddyfile is read, after
+// its placeholders, such as {env.INTERVAL}, have been replaced.
+func Replaced[T any](parse func(string) (T, error)) func(string) (T, error) {
+	return func(text string) (T, error) {
+		if HasPlaceholder(text) {
+			replaced, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)
+			if err != nil {
+				var none T
+				return none, err
+			}
+			text = strings.TrimSpace(replaced) // a file's last line end
+		}
+		return parse(text)
+	}
+}
+
+// HasPlaceholder reports whether a text has a placeholder in it: what it says is not
+// known before that is replaced.
+func HasPlaceholder(text string) bool { return strings.Contains(text, "{") }
+
+// Words are the words of arguments with their placeholders replaced. One placeholder
+// may stand for several words.
+func Words(repl *caddy.Replacer, args []string) ([]string, error) {
+	var words []string
+	for _, arg := range args {
+		text, err := repl.ReplaceOrErr(arg, true, true)
+		if err != nil {
+			return nil, err
+		}
+		if text == arg {
+			words = append(words, arg)
+		} else {
+			words = append(words, strings.Fields(text)...)
+		}
+	}
+	return words, nil
 }

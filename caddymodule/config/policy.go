@@ -63,7 +63,7 @@ func (p *Policy) Lines() Lines {
 			if err != nil {
 				return err
 			}
-			fraction, err := ParsePercentage(text)
+			fraction, err := Replaced(ParsePercentage)(text)
 			if err != nil {
 				return d.Errf("jitter: %v", err)
 			}

@@ -14,6 +14,9 @@ import (
 
 // ParseSize reads a positive number of bytes.
 func ParseSize(text string) (int64, error) {
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n > 0 {
+		return 0, fmt.Errorf("%q has no unit: expected one such as %sMiB", text, text)
+	}
 	n, err := humanize.ParseBytes(text)
 	if err != nil || n == 0 || n > math.MaxInt64 {
 		return 0, fmt.Errorf("%q is no size: expected one such as 512KiB, 64MiB or 1GB", text)

@@ -14,8 +14,10 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/refusal"
 	"github.com/feedpollard/pollard/feedurl"
 )
@@ -27,40 +29,74 @@ type access struct {
 	tokens   map[string][sha256.Size]byte // hashes of the secrets, by name
 	allow    feedurl.HostTable[string]    // the patterns as written
 	deny     feedurl.HostTable[string]
-	listed   map[string]bool // feeds of the subscription list, by canonical URL
-	opml     string          // where it is; "": there is none
+	list     *subscriptions // the subscription list; nil: there is none
 	hasAllow bool
+	// private reports whether a feed is one that the configuration names though its host
+	// is not public.
+	private func(canonical string) bool
+}
+
+// sender is who sends a request.
+type sender struct {
+	address netip.Addr // as Caddy sees it, trusted proxies considered
+	// relayed says that the request claims to be passed on by a proxy, and that Caddy
+	// has not been told to trust that one: the address may be the proxy's.
+	relayed bool
+}
+
+func senderOf(r *http.Request) sender {
+	s := sender{address: poller.Client(r)}
+	if r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil || r.Header["X-Real-Ip"] != nil {
+		trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+		s.relayed = !trusted
+	}
+	return s
 }
 
 // admit returns why a request may not have the feed of a canonical URL, nil
-// where it may. Each reason names the line of the configuration that forbids it.
-func (a *access) admit(by asked, client netip.Addr, canonical string) *refusal.Refusal {
+// where it may. Each reason names the line of the configuration that forbids it, and
+// nothing of what stands in that line: the reader may be anybody.
+func (a *access) admit(by asked, from sender, canonical string) *refusal.Refusal {
 	if by.signed {
 		if a.holder(by.secret) == "" {
-			return forbidden("the token in this URL is not known: add a `token` line for it")
+			return forbidden("the token in this URL is not known: the gateway needs a `token` line for it")
 		}
-	} else if !a.clients.cover(client) {
-		return forbidden("clients %s does not cover %s: add it to `clients` or give it a `token`",
-			a.clients.text, addressText(client))
+	} else if err := a.clients.cover(from); err != nil {
+		return forbidden("%v", err)
 	}
 	u, err := feedurl.Parse(canonical)
 	if err != nil {
 		return forbidden("%v", err)
 	}
+	if err := a.leads(u); err != nil {
+		return forbidden("%v", err)
+	}
+	return nil
+}
+
+// leads tells why a feed that is asked for by URL may not be at a URL, whether it was
+// asked for there or a redirect leads there.
+func (a *access) leads(u feedurl.URL) error {
 	host := u.Name()
-	if pattern, denied := a.deny.Find(host); denied {
-		return forbidden("deny %s covers %s: remove it from `deny`", pattern, host)
+	if _, denied := a.deny.Find(host); denied {
+		return fmt.Errorf("the gateway's `deny` lines cover %s", host)
 	}
 	_, allowed := a.allow.Find(host)
 	switch {
-	case allowed, a.listed[canonical], !a.hasAllow && a.opml == "":
+	case allowed, a.list.has(u.String()):
 		return nil
-	case a.opml == "":
-		return forbidden("allow does not cover %s: add it to `allow`", host)
+	case !a.hasAllow && a.list == nil:
+		if a.private != nil && a.private(u.String()) {
+			// Who has written a private feed down has not offered it to all by that.
+			return fmt.Errorf("%s is not public: the gateway needs an `allow` line for it", host)
+		}
+		return nil
+	case a.list == nil:
+		return fmt.Errorf("the gateway's `allow` lines do not cover %s", host)
 	case !a.hasAllow:
-		return forbidden("opml %s does not list this feed of %s: add the feed to it", a.opml, host)
+		return errors.New("the gateway's `opml` does not list this feed")
 	}
-	return forbidden("opml %s does not list this feed, and allow does not cover %s: add it to either", a.opml, host)
+	return fmt.Errorf("the gateway's `opml` does not list this feed, and its `allow` lines do not cover %s", host)
 }
 
 func forbidden(format string, args ...any) *refusal.Refusal {
@@ -88,33 +124,35 @@ func addressText(client netip.Addr) string {
 
 // clientRanges are the addresses that may ask by URL.
 type clientRanges struct {
-	text    string // as configured
 	any     bool
 	private bool
 	ranges  []netip.Prefix
 }
 
-func (c *clientRanges) cover(client netip.Addr) bool {
-	if c.any {
-		return true
+// cover tells why a sender may not ask; nil: it may.
+func (c *clientRanges) cover(from sender) error {
+	client := from.address
+	if c.any || slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(client) }) {
+		return nil
 	}
-	if c.private && (client.IsPrivate() || client.IsLoopback() || client.IsLinkLocalUnicast()) {
-		return true
+	if !c.private || !client.IsPrivate() && !client.IsLoopback() && !client.IsLinkLocalUnicast() {
+		return fmt.Errorf("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", addressText(client))
 	}
-	return slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(client) })
+	if from.relayed {
+		// Behind a proxy all of the Internet comes from that proxy's private address.
+		return fmt.Errorf("this request was passed on by a proxy at %s that the gateway has not been told of: its Caddyfile needs `trusted_proxies` in the global option `servers`", client)
+	}
+	return nil
 }
 
-// parseClients reads `private`, `any` and CIDRs; none of them means private.
-func parseClients(words []string) (clientRanges, error) {
-	c := clientRanges{text: strings.Join(words, " ")}
-	if len(words) == 0 {
-		c.text, c.private = "private", true
-	}
+// parseClients reads private, any and CIDRs; none of them means private.
+func parseClients(words []string) (c clientRanges, err error) {
+	c.private = len(words) == 0
 	for _, word := range words {
 		switch word {
 		case "any":
 			c.any = true
-		case "private":
+		case "private", "private_ranges": // as Caddy calls them
 			c.private = true
 		default:
 			p, err := config.ParseCIDR(word)
@@ -130,11 +168,14 @@ func parseClients(words []string) (clientRanges, error) {
 	return c, nil
 }
 
+// minSecret is how many characters a secret has at least.
+const minSecret = 16
+
 // checkSecret reports why a secret cannot stand in a URL as /~<secret>/. It does
 // not repeat the secret.
 func checkSecret(secret string) error {
-	if secret == "" {
-		return fmt.Errorf("the secret is empty")
+	if len(secret) < minSecret {
+		return fmt.Errorf("the secret has %d characters, and can be guessed: expected at least %d, such as `openssl rand -hex 16` prints", len(secret), minSecret)
 	}
 	for i := range len(secret) {
 		if c := secret[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`/?#%\`, c) >= 0 {
@@ -145,29 +186,39 @@ func checkSecret(secret string) error {
 }
 
 // newAccess resolves what a gateway says of access.
-func newAccess(g *Gateway, repl *caddy.Replacer) (a *access, skipped int, err error) {
-	a = &access{opml: g.OPML, hasAllow: len(g.Allow) > 0}
-	if a.clients, err = parseClients(g.Clients); err != nil {
-		return nil, 0, fmt.Errorf("clients: %w", err)
+func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
+	a := new(access)
+	words, err := config.Words(repl, g.Clients)
+	if err == nil {
+		a.clients, err = parseClients(words)
 	}
-	for name, table := range map[string]struct {
+	if err != nil {
+		return nil, fmt.Errorf("clients: %w", err)
+	}
+	for _, table := range []struct {
+		name     string
 		patterns []string
 		into     *feedurl.HostTable[string]
-	}{"allow": {g.Allow, &a.allow}, "deny": {g.Deny, &a.deny}} {
-		for _, pattern := range table.patterns {
+	}{{"allow", g.Allow, &a.allow}, {"deny", g.Deny, &a.deny}} {
+		patterns, err := config.Words(repl, table.patterns)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", table.name, err)
+		}
+		for _, pattern := range patterns {
 			if err := table.into.Add(pattern, pattern); err != nil && !errors.Is(err, feedurl.ErrDuplicate) {
-				return nil, 0, fmt.Errorf("%s: %w", name, err)
+				return nil, fmt.Errorf("%s: %w", table.name, err)
 			}
 		}
+		a.hasAllow = a.hasAllow || table.name == "allow" && len(patterns) > 0
 	}
 	for name, value := range g.Tokens {
 		secret, err := repl.ReplaceOrErr(value, true, true)
 		if err != nil {
-			return nil, 0, fmt.Errorf("token %s: %w", name, err)
+			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
 		secret = strings.TrimSpace(secret) // a file's last line end
 		if err := checkSecret(secret); err != nil {
-			return nil, 0, fmt.Errorf("token %s: %w", name, err)
+			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
 		if a.tokens == nil {
 			a.tokens = make(map[string][sha256.Size]byte)
@@ -175,15 +226,14 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (a *access, skipped int, err er
 		a.tokens[name] = sha256.Sum256([]byte(secret))
 	}
 	if g.OPML == "" {
-		return a, 0, nil
+		return a, nil
 	}
-	feeds, skipped, err := readOPMLFile(g.OPML)
+	path, err := repl.ReplaceOrErr(g.OPML, true, true)
 	if err != nil {
-		return nil, 0, fmt.Errorf("opml: %w: expected a subscription list that a feed reader has exported", err)
+		return nil, fmt.Errorf("opml: %w", err)
 	}
-	a.listed = make(map[string]bool, len(feeds))
-	for _, feed := range feeds {
-		a.listed[feed] = true
+	if a.list, err = readSubscriptions(path, g.log); err != nil {
+		return nil, fmt.Errorf("opml: %w: expected a subscription list that a feed reader has exported", err)
 	}
-	return a, skipped, nil
+	return a, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
@@ -20,14 +21,14 @@ func TestAdmit(t *testing.T) {
 	if err := os.WriteFile(list, []byte(`<opml><body><outline xmlUrl="https://listed.example/feed"/><outline xmlUrl="https://bad.example/feed"/></body></opml>`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("POLLARD_TEST_SECRET", "s3cret")
+	t.Setenv("POLLARD_TEST_SECRET", "s3cret-of-alice-0001")
 	open := Gateway{}
 	allow := Gateway{Allow: []string{"good.example", "*.good.example"}, Deny: []string{"bad.good.example"}}
 	listed := Gateway{OPML: list, Deny: []string{"bad.example"}}
 	both := Gateway{OPML: list, Allow: []string{"good.example"}}
 	clients := Gateway{Clients: []string{"private", "203.0.113.0/24", "2001:db8::/32"}}
 	ranges := Gateway{Clients: []string{"203.0.113.5"}}
-	tokens := Gateway{Tokens: map[string]string{"a": "first", "b": "{env.POLLARD_TEST_SECRET}"}, Deny: []string{"bad.example"}}
+	tokens := Gateway{Tokens: map[string]string{"a": "the-first-of-the-tokens", "b": "{env.POLLARD_TEST_SECRET}"}, Deny: []string{"bad.example"}}
 	unsigned := func(client string) (asked, string) { return asked{}, client }
 	signed := func(secret string) (asked, string) { return asked{secret: secret, signed: true}, stage.Abroad }
 	type who func(string) (asked, string)
@@ -44,45 +45,46 @@ func TestAdmit(t *testing.T) {
 		{"default, loopback IPv6", open, unsigned, "::1", "https://x.example/f", ""},
 		{"default, ULA", open, unsigned, "fd12::1", "https://x.example/f", ""},
 		{"default, link-local", open, unsigned, "fe80::1", "https://x.example/f", ""},
-		{"default, abroad", open, unsigned, stage.Abroad, "https://x.example/f", "clients private does not cover 203.0.113.5"},
-		{"default, IPv6 abroad", open, unsigned, "2001:db8::1", "https://x.example/f", "clients private does not cover 2001:db8::1"},
+		{"default, abroad", open, unsigned, stage.Abroad, "https://x.example/f", "`clients` line does not cover 203.0.113.5"},
+		{"default, IPv6 abroad", open, unsigned, "2001:db8::1", "https://x.example/f", "`clients` line does not cover 2001:db8::1"},
 		{"any", Gateway{Clients: []string{"any"}}, unsigned, "", "https://x.example/f", ""},
 		{"a range", clients, unsigned, stage.Abroad, "https://x.example/f", ""},
 		{"an IPv6 range", clients, unsigned, "2001:db8::1", "https://x.example/f", ""},
 		{"private beside ranges", clients, unsigned, stage.Home, "https://x.example/f", ""},
-		{"outside of all", clients, unsigned, "198.51.100.1", "https://x.example/f", "clients private 203.0.113.0/24 2001:db8::/32 does not cover 198.51.100.1"},
-		{"ranges without private", ranges, unsigned, stage.Home, "https://x.example/f", "clients 203.0.113.5 does not cover 192.168.1.7"},
+		{"outside of all", clients, unsigned, "198.51.100.1", "https://x.example/f", "`clients` line does not cover 198.51.100.1"},
+		{"ranges without private", ranges, unsigned, stage.Home, "https://x.example/f", "`clients` line does not cover 192.168.1.7"},
 
 		{"allowed host", allow, unsigned, stage.Home, "https://good.example/f", ""},
 		{"allowed domain", allow, unsigned, stage.Home, "https://www.good.example/f", ""},
-		{"not allowed", allow, unsigned, stage.Home, "https://x.example/f", "allow does not cover x.example: add it to `allow`"},
-		{"denied", allow, unsigned, stage.Home, "https://bad.good.example/f", "deny bad.good.example covers bad.good.example: remove it from `deny`"},
-		{"denied in another spelling", allow, unsigned, stage.Home, "https://BAD.good.example.:443/f", "deny bad.good.example covers"},
+		{"not allowed", allow, unsigned, stage.Home, "https://x.example/f", "`allow` lines do not cover x.example"},
+		{"denied", allow, unsigned, stage.Home, "https://bad.good.example/f", "`deny` lines cover bad.good.example"},
+		{"denied in another spelling", allow, unsigned, stage.Home, "https://BAD.good.example.:443/f", "`deny` lines cover bad.good.example"},
 
 		{"listed", listed, unsigned, stage.Home, "https://listed.example/feed", ""},
-		{"another feed of a listed host", listed, unsigned, stage.Home, "https://listed.example/other", "does not list this feed of listed.example"},
-		{"listed and denied", listed, unsigned, stage.Home, "https://bad.example/feed", "deny bad.example covers bad.example"},
+		{"another feed of a listed host", listed, unsigned, stage.Home, "https://listed.example/other", "`opml` does not list this feed"},
+		{"listed and denied", listed, unsigned, stage.Home, "https://bad.example/feed", "`deny` lines cover bad.example"},
 		{"listed, with allow", both, unsigned, stage.Home, "https://listed.example/feed", ""},
 		{"allowed, with a list", both, unsigned, stage.Home, "https://good.example/feed", ""},
-		{"neither", both, unsigned, stage.Home, "https://x.example/feed", "subs.opml does not list this feed, and allow does not cover x.example"},
+		{"neither", both, unsigned, stage.Home, "https://x.example/feed", "`opml` does not list this feed, and its `allow` lines do not cover x.example"},
 
-		{"first token", tokens, signed, "first", "https://x.example/f", ""},
-		{"token of the environment", tokens, signed, "s3cret", "https://x.example/f", ""},
-		{"unknown token", tokens, signed, "third", "https://x.example/f", "the token in this URL is not known"},
+		{"first token", tokens, signed, "the-first-of-the-tokens", "https://x.example/f", ""},
+		{"token of the environment", tokens, signed, "s3cret-of-alice-0001", "https://x.example/f", ""},
+		{"unknown token", tokens, signed, "the-third-of-the-tokens", "https://x.example/f", "the token in this URL is not known"},
 		{"empty token", tokens, signed, "", "https://x.example/f", "the token in this URL is not known"},
 		{"a placeholder is no secret", tokens, signed, "{env.POLLARD_TEST_SECRET}", "https://x.example/f", "not known"},
-		{"token does not beat deny", tokens, signed, "first", "https://bad.example/f", "deny bad.example covers"},
+		{"token does not beat deny", tokens, signed, "the-first-of-the-tokens", "https://bad.example/f", "`deny` lines cover bad.example"},
 		{"token where there is none", open, signed, "", "https://x.example/f", "the token in this URL is not known"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a, _, err := newAccess(&tt.g, caddy.NewReplacer())
+			tt.g.log = zap.NewNop()
+			a, err := newAccess(&tt.g, caddy.NewReplacer())
 			if err != nil {
 				t.Fatal(err)
 			}
 			by, client := tt.who(tt.arg)
 			address, _ := netip.ParseAddr(client)
-			no := a.admit(by, address, tt.feed)
+			no := a.admit(by, sender{address: address}, tt.feed)
 			switch {
 			case no == nil && tt.want != "":
 				t.Errorf("admitted, want: %s", tt.want)
@@ -107,13 +109,15 @@ func TestAccessThatCannotBeMeant(t *testing.T) {
 		{"no such list", Gateway{OPML: filepath.Join(dir, "none.opml")}, "none.opml: no such file"},
 		{"no list", Gateway{OPML: feed}, "not OPML: the document is <rss>, expected <opml>: expected a subscription list that a feed reader has exported"},
 		{"empty secret", Gateway{Tokens: map[string]string{"a": "{env.POLLARD_TEST_UNSET}"}}, "token a: "},
-		{"secret with a slash", Gateway{Tokens: map[string]string{"a": "x/y"}}, "token a: the secret may hold"},
+		{"short secret", Gateway{Tokens: map[string]string{"a": "x/y"}}, "token a: the secret has 3 characters, and can be guessed: expected at least 16"},
+		{"secret with a slash", Gateway{Tokens: map[string]string{"a": "0123456789abcdefx/y"}}, "token a: the secret may hold"},
 		{"clients", Gateway{Clients: []string{"10.0.0.0"}, Allow: []string{"*x"}}, "allow: "},
 		{"ranges", Gateway{Clients: []string{"10/8"}}, `clients: "10/8" is no address range`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := newAccess(&tt.g, caddy.NewReplacer())
+			tt.g.log = zap.NewNop()
+			_, err := newAccess(&tt.g, caddy.NewReplacer())
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}

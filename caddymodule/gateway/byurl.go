@@ -17,6 +17,7 @@ type asked struct {
 	target string // the URL, as written
 	secret string // of /~<secret>/, decoded
 	signed bool   // there was such a prefix
+	bare   bool   // the path begins with what may be a host, and maybe is something else
 }
 
 // readByURL finds the URL of a feed in a request's URL. It takes
@@ -73,7 +74,7 @@ func readByURL(u, original *url.URL) (a asked, ok bool) {
 	}
 	// A bare name would make a host of /favicon.ico and /robots.txt: there must be a path.
 	if host, after, found := strings.Cut(rest, "/"); found && looksLikeHost(host) {
-		a.target = "https://" + host + "/" + after + query
+		a.target, a.bare = "https://"+host+"/"+after+query, !a.signed
 		return a, true
 	}
 	return a, false

@@ -4,6 +4,10 @@
 package gateway
 
 import (
+	"cmp"
+	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -16,13 +20,56 @@ import (
 
 func init() {
 	httpcaddyfile.RegisterHandlerDirective("feed_gateway", parseGateway)
-	// After auth, rewrite and encode; before all that makes content.
-	httpcaddyfile.RegisterDirectiveOrder("feed_gateway", httpcaddyfile.Before, "respond")
+	// Where a proxy stands: what decides who may read a feed comes before it, respond included.
+	httpcaddyfile.RegisterDirectiveOrder("feed_gateway", httpcaddyfile.Before, "reverse_proxy")
 }
 
 func parseGateway(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	site, err := config.SiteOf(h)
+	if err != nil {
+		return nil, h.Errf("feed_gateway: %v", err)
+	}
+	h.Next() // directive name
+	if directive, line := site.Before(h, "feed_gateway", h.Line()); directive != "" {
+		return nil, h.Errf("feed_gateway: no request comes so far, as the %s at line %d answers all of them: put the gateway into a handle block", directive, line)
+	}
+	h.Reset()
 	g := new(Gateway)
-	return g, g.UnmarshalCaddyfile(h.Dispenser)
+	if err := g.UnmarshalCaddyfile(h.Dispenser); err != nil {
+		return nil, err
+	}
+	for _, f := range g.Feeds {
+		if g.leadsBack(f.URL, site.Addresses) {
+			return nil, h.Errf("feed %s: %s is a feed of this very gateway, which would poll itself", f.Path, feedurl.Redact(f.URL))
+		}
+	}
+	return g, nil
+}
+
+// leadsBack reports whether a URL is one that the gateway itself answers, at one of
+// its site's addresses.
+func (g *Gateway) leadsBack(raw string, addresses []string) bool {
+	u, err := feedurl.Parse(raw)
+	if err != nil {
+		return false // it is told elsewhere, or has placeholders in it
+	}
+	path, err := url.PathUnescape(u.Path())
+	if err != nil {
+		return false
+	}
+	answers := slices.ContainsFunc(g.Feeds, func(f Feed) bool { own, err := f.path(); return err == nil && own == path })
+	if _, byURL := readByURL(u.RequestURL(), nil); !answers && !byURL {
+		return false
+	}
+	return slices.ContainsFunc(addresses, func(text string) bool {
+		a, err := httpcaddyfile.ParseAddress(text)
+		if err != nil {
+			return false
+		}
+		port := cmp.Or(a.Port, map[string]string{"http": "80"}[a.Scheme], "443")
+		host, err := feedurl.ParseHost(a.Host)
+		return err == nil && host == u.Name() && (port == u.Port() || a.Port == "" && a.Scheme == "")
+	})
 }
 
 // UnmarshalCaddyfile reads the directive feed_gateway. Syntax:
@@ -34,11 +81,10 @@ func parseGateway(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 //		opml <file>
 //		allow <host-pattern>...
 //		deny <host-pattern>...
-//		clients private | any | <cidr>...
+//		clients private | private_ranges | any | <cidr>...
 //		token <name> <secret>
 //		cors
 //		pages off
-//		rewrite off
 //	}
 //
 // The policy lines are those of the global option pollard.
@@ -49,7 +95,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}
 	return config.Lines{
 		"feed":  {Read: g.readFeed, Repeat: true},
-		"opml":  {Read: config.TextLine(&g.OPML, "an OPML file")},
+		"opml":  {Read: g.readOPML},
 		"allow": {Read: patternsLine(&g.Allow), Repeat: true},
 		"deny":  {Read: patternsLine(&g.Deny), Repeat: true},
 		"token": {Read: g.readToken, Repeat: true},
@@ -58,13 +104,15 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			if g.Clients, err = config.SomeArgs(d, 1, -1, "private, any, or address ranges such as 192.168.0.0/16"); err != nil {
 				return err
 			}
+			if slices.ContainsFunc(g.Clients, config.HasPlaceholder) {
+				return nil
+			}
 			if _, err := parseClients(g.Clients); err != nil {
 				return d.Errf("clients: %v", err)
 			}
 			return nil
 		}},
-		"pages":   {Read: config.OffLine(&g.NoPages)},
-		"rewrite": {Read: config.OffLine(&g.NoRewrite)},
+		"pages": {Read: config.OffLine(&g.NoPages)},
 	}.ReadBlock(d)
 }
 
@@ -96,6 +144,18 @@ func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 	return nil
 }
 
+// readOPML reads the line opml. A path is relative to the Caddyfile, as the working
+// directory of a service is any.
+func (g *Gateway) readOPML(d *caddyfile.Dispenser) (err error) {
+	if g.OPML, err = config.OneArg(d, "an OPML file"); err != nil {
+		return err
+	}
+	if !filepath.IsAbs(g.OPML) && !strings.HasPrefix(g.OPML, "{") {
+		g.OPML = filepath.Join(filepath.Dir(d.File()), g.OPML)
+	}
+	return nil
+}
+
 func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 	args, err := config.SomeArgs(d, 2, 2, "a name and a secret, such as {env.POLLARD_TOKEN}")
 	if err != nil {
@@ -105,7 +165,7 @@ func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 	if _, known := g.Tokens[name]; known {
 		return d.Errf("token %s is given twice", name)
 	}
-	if !strings.Contains(secret, "{") {
+	if !config.HasPlaceholder(secret) {
 		if err := checkSecret(secret); err != nil {
 			return d.Errf("token %s: %v", name, err)
 		}
@@ -126,6 +186,9 @@ func patternsLine(to *[]string) func(*caddyfile.Dispenser) error {
 			return err
 		}
 		for _, p := range patterns {
+			if config.HasPlaceholder(p) {
+				continue
+			}
 			if _, err := feedurl.ParsePattern(p); err != nil {
 				return d.Errf("%s: %v", name, err)
 			}

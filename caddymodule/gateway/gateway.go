@@ -40,29 +40,31 @@ type Gateway struct {
 	Feeds []Feed `json:"feeds,omitempty"`
 
 	// A subscription list (OPML file), as feed readers export it. Its feeds may be
-	// asked for by URL; others only where `allow` covers their host. The file is
-	// read when the configuration is loaded: after a change, reload with `--force`.
+	// asked for by URL; others only where `allow` covers their host. The file is read
+	// again when it changes. Placeholders are replaced. In the Caddyfile, a path is
+	// relative to that file.
 	OPML string `json:"opml,omitempty"`
 
-	// The hosts that may be asked for by URL: `example.com`, or `*.example.com` for
-	// all hosts below it. Default: any public host, or those of `opml` alone where
-	// that is given.
+	// The hosts that may be asked for by URL, and to which a redirect may lead then:
+	// `example.com`, or `*.example.com` for all hosts below it. Placeholders are
+	// replaced. Default: any public host, or those of `opml` alone where that is given.
 	Allow []string `json:"allow,omitempty"`
 
-	// The hosts that may not be asked for by URL, whatever else allows them.
+	// The hosts that may not be asked for by URL, nor be led to by a redirect, whatever
+	// else allows them. Placeholders are replaced.
 	Deny []string `json:"deny,omitempty"`
 
 	// Who may ask by URL: address ranges (CIDR), `private` for private, loopback
 	// and link-local addresses, or `any`. Behind another proxy, set Caddy's
-	// `trusted_proxies`, or all clients have the address of that proxy. Default:
-	// `private`.
+	// `trusted_proxies`, or all clients have the address of that proxy: `private` does
+	// not cover what says that it was passed on by a proxy which is not trusted.
+	// Placeholders are replaced. Default: `private`.
 	Clients []string `json:"clients,omitempty"`
 
 	// Secrets by name. Who holds one may ask by URL from any address, as in
-	// `/~<secret>/https://example.com/feed.xml`. Write `{env.NAME}` or
-	// `{file./path}` rather than the secret: it stays out of the stored
-	// configuration then. Access logs hold the paths of requests, and with them the
-	// secrets: filter `request>uri` where logs are not as private as these.
+	// `/~<secret>/https://example.com/feed.xml`. It has at least 16 characters. Write
+	// `{env.NAME}` or `{file./path}` rather than the secret: it stays out of the stored
+	// configuration then. In the access log it is hidden.
 	Tokens map[string]string `json:"tokens,omitempty"`
 
 	// Whether web pages of any origin may read the feeds
@@ -72,17 +74,12 @@ type Gateway struct {
 	// Whether there are no pages for people at `/`. Default: `false`.
 	NoPages bool `json:"no_pages,omitempty"`
 
-	// Whether feeds are served byte for byte as their origins gave them. Otherwise
-	// relative links are made absolute, as readers would resolve them against the
-	// gateway; a feed gives the address at which it was asked for as its own; and hubs
-	// are left out, as some readers would move their subscription there. Where one
-	// gateway says so, links are made absolute in none of the process. Default: `false`.
-	NoRewrite bool `json:"no_rewrite,omitempty"`
-
-	log    *zap.Logger
-	engine *poller.Engine
-	access *access
-	places map[string]*place // by path, decoded
+	log       *zap.Logger
+	engine    *poller.Engine
+	accessLog *zap.Logger
+	server    *caddyhttp.Server // that the gateway is part of; nil where that is not known
+	access    *access
+	places    map[string]*place // by path, decoded
 }
 
 // Feed is a feed at a path.
@@ -122,21 +119,27 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("getting the pollard app: %w", err)
 	}
 	repl := caddy.NewReplacer()
-	var skipped int
-	if g.access, skipped, err = newAccess(g, repl); err != nil {
+	if g.access, err = newAccess(g, repl); err != nil {
 		return err
 	}
-	if skipped > 0 {
-		g.log.Warn("outlines without a URL that can be polled were passed over", zap.String("opml", g.OPML), zap.Int("outlines", skipped))
-	}
-	if g.NoRewrite {
-		app.(*poller.App).KeepAsGiven()
-	}
+	g.accessLog = ctx.Logger(new(caddyhttp.App)).Named("log").Named("access")
+	g.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	return g.resolveFeeds(app.(*poller.App), repl)
 }
 
+// Validate reports settings that cannot be meant.
+func (g *Gateway) Validate() error {
+	for i := range g.Feeds {
+		if err := g.Feeds[i].check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
-	g.engine = app.Engine()
+	g.engine, g.access.private = app.Engine(), app.NamesPrivate
+	app.AddRedirectRule(g.access.leads)
 	g.places = make(map[string]*place, len(g.Feeds))
 	for i := range g.Feeds {
 		f := &g.Feeds[i]
@@ -198,51 +201,117 @@ var (
 	exposedHeaders = []string{"Age, Cache-Status, ETag, Retry-After"}
 )
 
-// ServeHTTP serves the feed that a request asks for by path or by URL.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+// noReferrer keeps the URL of a feed, in which a token may be, from where its links lead.
+var noReferrer = []string{"no-referrer"}
+
+// ServeHTTP serves the feed that a request asks for by path or by URL. Other requests
+// it passes on.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	asks := g.understand(r)
+	if !asks.own() {
+		return g.passOn(w, r, next, errNoSuchPath)
+	}
+	h := w.Header()
+	h["Referrer-Policy"] = noReferrer
 	if g.CORS {
-		h := w.Header()
 		h["Access-Control-Allow-Origin"] = anyOrigin
 		h["Access-Control-Expose-Headers"] = exposedHeaders
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		g.answerOther(w, r)
-		return nil
+	if asks.by.signed {
+		var done func()
+		w, done = g.hideToken(w, r)
+		defer done()
 	}
-	feed, tally, holder, err := g.find(r)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return g.answerOther(w, r, asks)
+	}
+	feed, tally, holder, err := g.find(r, asks)
 	if err == nil {
 		var sent cache.Sent
 		if sent, err = g.serve(w, r, feed, tally, holder); err == nil {
 			g.engine.GatewayRequests().Served(sent)
+			poller.Report(r, poller.ResultOf(sent), feed.Key(), "")
 			return nil
 		}
 		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Elsewhere != "" {
 			if err = g.elsewhere(w, r, u); err == nil {
+				poller.Report(r, poller.ResultMoved, feed.Key(), "")
 				return nil
 			}
 		}
 	}
+	if no, refused := errors.AsType[*refusal.Refusal](err); refused && no.Status == http.StatusForbidden && asks.by.bare {
+		// A name with a dot in it need not be a host: /v1.x/users may be somebody else's.
+		delete(h, "Referrer-Policy")
+		return g.passOn(w, r, next, err)
+	}
+	return g.refuse(w, r, err, asks)
+}
+
+// asks is what a request asks for.
+type asks struct {
+	place *place // a configured feed; nil: none
+	by    asked
+	byURL bool
+}
+
+func (a *asks) own() bool { return a.place != nil || a.byURL }
+
+// feed is the feed that is asked for, for people.
+func (a *asks) feed() string {
+	if a.place != nil {
+		return a.place.url
+	}
+	return a.by.target
+}
+
+func (g *Gateway) understand(r *http.Request) (a asks) {
+	if a.place = g.places[r.URL.Path]; a.place == nil {
+		a.by, a.byURL = readByURL(r.URL, poller.OriginalURL(r))
+	}
+	return a
+}
+
+// passOn lets the next handler answer. Where there is none, which Caddy would tell
+// readers by an empty 200, it answers with why the gateway does not.
+func (g *Gateway) passOn(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, why error) error {
+	if err := next.ServeHTTP(w, r); err != nil {
+		return err
+	}
+	if nobody, _ := caddyhttp.GetVar(r.Context(), "unhandled").(bool); !nobody {
+		return nil
+	}
+	caddyhttp.SetVar(r.Context(), "unhandled", false)
+	return g.refuse(w, r, why, asks{})
+}
+
+// refuse answers with an error: through handle_errors where the site has any.
+func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, a asks) error {
 	e := refusal.Of(err)
-	g.engine.GatewayRequests().Refused(e.Status)
+	result := g.engine.GatewayRequests().Refused(e.Status)
+	poller.Report(r, result, a.feed(), e.Reason)
 	if e.Status == http.StatusInternalServerError {
 		return caddyhttp.Error(e.Status, err)
 	}
 	if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
-		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason))
+		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(a.feed())))
 	}
-	e.Write(w, r)
-	return nil
+	if a.by.signed {
+		e.Write(w, r) // an error would be logged with the request's URL, and the token in it
+		return nil
+	}
+	return e.Answer(w, r, g.server)
 }
 
 // serve serves a feed, and notes who asked for it.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, tally *readers.Tally, holder string) (cache.Sent, error) {
 	tally.Note(r.UserAgent(), poller.Client(r))
 	if g.engine.Unobserved() {
-		return feed.ServeAt(g.addressOf(r), w, r)
+		return feed.Serve(w, r)
 	}
 	note := g.engine.Observe(r, feed.Key(), feed)
 	note.Token = holder
-	sent, err := feed.ServeAt(g.addressOf(r), w, r)
+	sent, err := feed.Serve(w, r)
 	if err != nil {
 		return cache.Sent{}, err
 	}
@@ -253,36 +322,45 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 
 // find returns the feed that a request asks for, and the name of the token that it
 // holds, if it has one.
-func (g *Gateway) find(r *http.Request) (*cache.Feed, *readers.Tally, string, error) {
-	if p, ok := g.places[r.URL.Path]; ok {
+func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, string, error) {
+	if p := a.place; p != nil {
 		feed, err := g.feed(r.Context(), p.url)
 		return feed, p.tally, "", err
 	}
-	by, ok := readByURL(r.URL, poller.OriginalURL(r))
-	if !ok {
-		return nil, nil, "", errNoSuchPath
-	}
-	canonical, err := feedurl.Canonical(by.target)
+	canonical, err := feedurl.Canonical(a.by.target)
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if no := g.access.admit(by, poller.Client(r), canonical); no != nil {
+	if no := g.access.admit(a.by, senderOf(r), canonical); no != nil {
 		return nil, nil, "", no
+	}
+	if u, err := feedurl.Parse(canonical); err == nil && strings.EqualFold(u.HostPort(), r.Host) && g.answers(u) {
+		return nil, nil, "", &refusal.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	feed, err := g.feed(r.Context(), canonical)
 	if err != nil {
 		return nil, nil, "", err
 	}
 	if feed.Key() != canonical { // it has become an alias of a feed that is not for everybody, perhaps
-		if no := g.access.admit(by, poller.Client(r), feed.Key()); no != nil {
+		if no := g.access.admit(a.by, senderOf(r), feed.Key()); no != nil {
 			return nil, nil, "", no
 		}
 	}
 	holder := ""
-	if by.signed {
-		holder = g.access.holder(by.secret)
+	if a.by.signed {
+		holder = g.access.holder(a.by.secret)
 	}
 	return feed, g.engine.Census.Tally(canonical), holder, nil
+}
+
+// answers reports whether a URL, of this gateway's host, is one that it answers itself.
+func (g *Gateway) answers(u feedurl.URL) bool {
+	request := u.RequestURL()
+	if g.places[request.Path] != nil {
+		return true
+	}
+	_, byURL := readByURL(request, nil)
+	return byURL
 }
 
 var errNoSuchPath error = &refusal.Refusal{
@@ -304,7 +382,7 @@ func (g *Gateway) feed(ctx context.Context, canonical string) (*cache.Feed, erro
 }
 
 // answerOther answers the methods that ask for no feed.
-func (g *Gateway) answerOther(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) answerOther(w http.ResponseWriter, r *http.Request, a asks) error {
 	h := w.Header()
 	allowed := "GET, HEAD"
 	if g.CORS {
@@ -317,15 +395,14 @@ func (g *Gateway) answerOther(w http.ResponseWriter, r *http.Request) {
 		h.Set("Access-Control-Allow-Headers", "If-None-Match, If-Modified-Since, Cache-Control, A-IM")
 		h.Set("Access-Control-Max-Age", "86400")
 		w.WriteHeader(http.StatusNoContent)
-		return
+		return nil
 	}
-	e := &refusal.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}
-	g.engine.GatewayRequests().Refused(e.Status)
-	e.Write(w, r)
+	return g.refuse(w, r, &refusal.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, a)
 }
 
 // Interface guards.
 var (
 	_ caddy.Provisioner           = (*Gateway)(nil)
+	_ caddy.Validator             = (*Gateway)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Gateway)(nil)
 )

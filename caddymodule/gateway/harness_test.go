@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -59,8 +58,9 @@ func ask(t *testing.T, g *Gateway, method, target, client string, header ...stri
 	w := httptest.NewRecorder()
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, nil)
 	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client)
-	next := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
-		return fmt.Errorf("%s %s was passed on", method, target)
+	next := caddyhttp.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) error {
+		caddyhttp.SetVar(r.Context(), "unhandled", true) // as Caddy's own last handler does
+		return nil
 	})
 	if err := g.ServeHTTP(w, r, next); err != nil {
 		t.Fatalf("%s %s: %v", method, target, err)

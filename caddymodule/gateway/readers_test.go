@@ -18,12 +18,12 @@ func TestGatewayNotesReaders(t *testing.T) {
 		t.Run(fmt.Sprint("off ", off), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, a, _ := gatewayWith(t, fmt.Sprintf(`,"no_readers":%t`, off),
-					"feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret\ntoken bob 5ecret")
+					"feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002")
 				start(t, a)
 				tag := ask(t, g, "GET", "/one.xml", stage.Home).Header().Get("Etag")
 				ask(t, g, "GET", "/one.xml", stage.Home, "If-None-Match", tag)
-				ask(t, g, "GET", "/~s3cret/https://one.example/feed", stage.Abroad)
-				ask(t, g, "GET", "/~s3cret/https://two.example/gone", stage.Abroad)
+				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://one.example/feed", stage.Abroad)
+				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://two.example/gone", stage.Abroad)
 				ask(t, g, "GET", "/~wrong/https://one.example/feed", stage.Abroad)
 				got := stage.ReportOfReaders(t, "?url=https://one.example/feed")
 				if off {

@@ -11,6 +11,7 @@
 package poller
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -71,10 +72,23 @@ type App struct {
 	// Default: `false`.
 	NoReaders bool `json:"no_readers,omitempty"`
 
-	// Address ranges (CIDR) that polls may reach although they are private,
-	// loopback or otherwise not public. Default: none, so that nobody can read a
-	// local network through a gateway.
+	// Address ranges (CIDR, or `private_ranges`) that polls may reach although they are
+	// private, loopback or otherwise not public. Placeholders are replaced. Default:
+	// none, so that nobody can read a local network through a gateway.
 	PrivateUpstreams []string `json:"private_upstreams,omitempty"`
+
+	// The gap between the starts of two polls of a host; 0 for none. Default: `2s`.
+	Spacing *caddy.Duration `json:"spacing,omitempty"`
+
+	// How many polls of a host may be under way at once. Default: 1.
+	Concurrency int `json:"concurrency,omitempty"`
+
+	// How many polls may be under way in all. Default: 128.
+	Polls int `json:"polls,omitempty"`
+
+	// The budget for what is stored, in bytes. What nobody asks for makes room first.
+	// The Caddyfile takes a size such as `10GiB`. Default: 10 GiB.
+	Disk int64 `json:"disk,omitempty"`
 
 	// Rules for some hosts. Where several patterns cover a host, each field is
 	// taken from the most specific pattern that has it.
@@ -85,8 +99,8 @@ type App struct {
 	rules      policy.Rules                  // for all feeds
 	hosts      feedurl.HostTable[*hostRules] // for the feeds of a host
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
+	redirects  []func(u feedurl.URL) error   // by gateway
 	shields    map[string]shield             // of the configuration, by name
-	asGiven    bool                          // a gateway wants feeds as their origins give them
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
 	generation uint64 // of the engine; 0: the app has not taken it over
@@ -162,20 +176,28 @@ func Resolve(config json.RawMessage) (*App, error) {
 	return a, nil
 }
 
+// Validate reports settings that cannot be meant.
+func (a *App) Validate() error { return a.check() }
+
 // check reports what cannot be meant, without looking outside of the
 // configuration, and resolves the rules on the way.
 func (a *App) check() error {
-	if a.Memory < 0 {
-		return fmt.Errorf("memory: %d is negative", a.Memory)
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{{"memory", a.Memory}, {"disk", a.Disk}, {"polls", int64(a.Polls)}, {"concurrency", int64(a.Concurrency)}} {
+		if n.value < 0 {
+			return fmt.Errorf("%s: %d is negative", n.name, n.value)
+		}
+	}
+	if a.Spacing != nil && *a.Spacing < 0 {
+		return fmt.Errorf("spacing: %s is negative", config.FormatDuration(*a.Spacing))
 	}
 	if a.IdleAfter < 0 {
 		return fmt.Errorf("idle_after: %s is negative", config.FormatDuration(a.IdleAfter))
 	}
 	if err := checkContact(a.Contact); err != nil {
 		return fmt.Errorf("contact: %w", err)
-	}
-	if _, err := config.ParseCIDRs(a.PrivateUpstreams); err != nil {
-		return fmt.Errorf("private_upstreams: %w", err)
 	}
 	return a.resolveRules()
 }
@@ -245,18 +267,14 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	if origin.UserAgent, err = repl.ReplaceOrErr(a.UserAgent, true, true); err != nil {
 		return fmt.Errorf("user_agent: %w", err)
 	}
-	if origin.Private, err = config.ParseCIDRs(a.PrivateUpstreams); err != nil {
+	ranges, err := config.Words(repl, a.PrivateUpstreams)
+	if err != nil {
 		return fmt.Errorf("private_upstreams: %w", err)
 	}
-	for _, h := range a.Hosts {
-		rule := upstream.HostRule{Pattern: h.Pattern, Concurrency: h.Concurrency}
-		if h.Spacing != nil {
-			if rule.Spacing = time.Duration(*h.Spacing); rule.Spacing == 0 {
-				rule.Spacing = -1 // none, as 0 means that nothing is said
-			}
-		}
-		origin.Hosts = append(origin.Hosts, rule)
+	if origin.Private, err = config.ParseCIDRs(ranges); err != nil {
+		return fmt.Errorf("private_upstreams: %w", err)
 	}
+	origin.Hosts, origin.Own = a.hostRules(), a.NamesPrivate
 	a.settings = settings{
 		origin:     origin,
 		memory:     a.Memory,
@@ -266,10 +284,38 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 			Rules:     a.RulesFor,
 			Prefetch:  a.Prefetch,
 			IdleAfter: time.Duration(a.IdleAfter),
+			Polls:     a.Polls,
+			Disk:      a.Disk,
+			Allow:     a.allow,
 			Log:       a.log,
 		},
 	}
 	return nil
+}
+
+// hostRules is how hosts are paced. What is said of all of them is a rule for *, which
+// a host * goes over.
+func (a *App) hostRules() []upstream.HostRule {
+	rule := func(pattern string, spacing *caddy.Duration, concurrency int) upstream.HostRule {
+		r := upstream.HostRule{Pattern: pattern, Concurrency: concurrency}
+		if spacing != nil {
+			if r.Spacing = time.Duration(*spacing); r.Spacing == 0 {
+				r.Spacing = -1 // none, as 0 means that nothing is said
+			}
+		}
+		return r
+	}
+	all := rule("*", a.Spacing, a.Concurrency)
+	var rules []upstream.HostRule
+	for _, h := range a.Hosts {
+		own := rule(h.Pattern, h.Spacing, h.Concurrency)
+		if h.Pattern != "*" {
+			rules = append(rules, own)
+			continue
+		}
+		all.Spacing, all.Concurrency = cmp.Or(own.Spacing, all.Spacing), cmp.Or(own.Concurrency, all.Concurrency)
+	}
+	return append(rules, all)
 }
 
 // Engine is the engine that the app has been allotted.
@@ -294,8 +340,52 @@ func (a *App) Name(feed string, p config.Policy) error {
 	return nil
 }
 
-// KeepAsGiven has all feeds stored byte for byte as their origins give them.
-func (a *App) KeepAsGiven() { a.asGiven = true }
+// NamesPrivate reports whether a feed is one that a handler's configuration names,
+// and whose host is not public: an address, or a name that the public DNS does not
+// have. What such a feed is asked for is the operator's word alone. A public name that
+// turns out to be at a private address is not one of them: its owner might have moved
+// it there.
+func (a *App) NamesPrivate(feed string) bool {
+	if _, named := a.feeds[feed]; !named {
+		return false
+	}
+	u, err := feedurl.Parse(feed)
+	if err != nil {
+		return false
+	}
+	if ip := u.Addr(); ip.IsValid() {
+		return !ip.IsGlobalUnicast() || ip.IsPrivate()
+	}
+	return u.IsPrivate()
+}
+
+// AddRedirectRule adds what a gateway says of where the feeds may lead that are asked
+// for through it.
+func (a *App) AddRedirectRule(leads func(u feedurl.URL) error) {
+	a.redirects = append(a.redirects, leads)
+}
+
+// allow tells why a feed that nobody has written down may not lead to a URL: one of
+// the gateways through which it may be asked for does not let anybody ask for that.
+func (a *App) allow(key, url string) error {
+	from, err := feedurl.Parse(key)
+	if err != nil {
+		return nil // a shield's
+	}
+	to, err := feedurl.Parse(url)
+	if err != nil {
+		return err
+	}
+	for _, leads := range a.redirects {
+		if leads(from) != nil {
+			continue
+		}
+		if err := leads(to); err != nil {
+			return fmt.Errorf("it redirects to where it may not: %w", err)
+		}
+	}
+	return nil
+}
 
 // RulesFor returns the rules for the feed of a canonical URL.
 func (a *App) RulesFor(feed string) policy.Rules {
@@ -318,8 +408,12 @@ func (a *App) rulesForHost(feed string) policy.Rules {
 func (a *App) Start() error {
 	s := a.settings
 	s.shields = a.shields
-	s.cache.AsGiven = a.asGiven
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
+	for _, feed := range s.cache.Feeds {
+		if a.NamesPrivate(feed) {
+			a.log.Info("feed at a private address is polled, as the configuration names it", zap.String("feed", feedurl.Redact(feed)))
+		}
+	}
 	generation, err := a.engine.takeOver(s)
 	if err != nil {
 		return err
@@ -366,4 +460,5 @@ var (
 	_ caddy.App          = (*App)(nil)
 	_ caddy.Provisioner  = (*App)(nil)
 	_ caddy.CleanerUpper = (*App)(nil)
+	_ caddy.Validator    = (*App)(nil)
 )

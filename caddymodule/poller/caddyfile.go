@@ -5,6 +5,7 @@ package poller
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,7 +44,11 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		idle_after <duration>
 //		prefetch
 //		readers off
-//		private_upstreams <cidr>...
+//		private_upstreams <cidr>... | private_ranges
+//		spacing <duration> | 0
+//		concurrency <number>
+//		polls <number>
+//		disk <size>
 //		<policy lines>
 //		host <pattern> {
 //			<policy lines>
@@ -67,13 +72,17 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return err
 	}
 	err := a.Policy.Lines().With(config.Lines{
-		"store":      {Read: a.readStore},
-		"memory":     {Read: config.SizeLine(&a.Memory)},
-		"contact":    {Read: config.ParsedLine(&a.Contact, asContact, "the URL of a page about this gateway, or an e-mail address")},
-		"idle_after": {Read: config.DurationLine(&a.IdleAfter)},
-		"prefetch":   {Read: config.FlagLine(&a.Prefetch)},
-		"readers":    {Read: config.OffLine(&a.NoReaders)},
-		"host":       {Read: a.readHost, Repeat: true},
+		"store":       {Read: a.readStore},
+		"memory":      {Read: config.SizeLine(&a.Memory)},
+		"contact":     {Read: config.ParsedLine(&a.Contact, asContact, "the URL of a page about this gateway, or an e-mail address")},
+		"spacing":     {Read: spacingLine(&a.Spacing)},
+		"concurrency": {Read: config.ParsedLine(&a.Concurrency, config.Replaced(parseCount), "a number from 1")},
+		"polls":       {Read: config.ParsedLine(&a.Polls, config.Replaced(parseCount), "a number from 1")},
+		"disk":        {Read: config.SizeLine(&a.Disk)},
+		"idle_after":  {Read: config.DurationLine(&a.IdleAfter)},
+		"prefetch":    {Read: config.FlagLine(&a.Prefetch)},
+		"readers":     {Read: config.OffLine(&a.NoReaders)},
+		"host":        {Read: a.readHost, Repeat: true},
 		"user_agent": {Read: func(d *caddyfile.Dispenser) error {
 			words, err := config.SomeArgs(d, 1, -1, "the text of the User-Agent")
 			a.UserAgent = strings.Join(words, " ")
@@ -84,7 +93,8 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			if err != nil {
 				return err
 			}
-			if _, err := config.ParseCIDRs(ranges); err != nil {
+			known := slices.DeleteFunc(slices.Clone(ranges), config.HasPlaceholder)
+			if _, err := config.ParseCIDRs(known); err != nil {
 				return d.Errf("private_upstreams: %v", err)
 			}
 			a.PrivateUpstreams = append(a.PrivateUpstreams, ranges...)
@@ -138,21 +148,8 @@ func (a *App) readHost(d *caddyfile.Dispenser) error {
 		}
 	}
 	err = h.Policy.Lines().With(config.Lines{
-		"spacing": {Read: func(d *caddyfile.Dispenser) error {
-			text, err := config.OneArg(d, "a duration such as 2s, or 0")
-			if err != nil {
-				return err
-			}
-			var gap caddy.Duration
-			if text != "0" {
-				if gap, err = config.ParseDuration(text); err != nil {
-					return d.Errf("spacing: %v", err)
-				}
-			}
-			h.Spacing = &gap
-			return nil
-		}},
-		"concurrency": {Read: config.ParsedLine(&h.Concurrency, parseCount, "a number from 1")},
+		"spacing":     {Read: spacingLine(&h.Spacing)},
+		"concurrency": {Read: config.ParsedLine(&h.Concurrency, config.Replaced(parseCount), "a number from 1")},
 	}).ReadBlock(d)
 	if err != nil {
 		return err
@@ -162,6 +159,24 @@ func (a *App) readHost(d *caddyfile.Dispenser) error {
 	}
 	a.Hosts = append(a.Hosts, h)
 	return nil
+}
+
+// spacingLine reads a line with a duration, or 0 for none.
+func spacingLine(to **caddy.Duration) func(*caddyfile.Dispenser) error {
+	return func(d *caddyfile.Dispenser) error {
+		text, err := config.OneArg(d, "a duration such as 2s, or 0")
+		if err != nil {
+			return err
+		}
+		var gap caddy.Duration
+		if text != "0" {
+			if gap, err = config.Replaced(config.ParseDuration)(text); err != nil {
+				return d.Errf("spacing: %v", err)
+			}
+		}
+		*to = &gap
+		return nil
+	}
 }
 
 func parseCount(text string) (int, error) {

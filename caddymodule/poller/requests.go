@@ -39,8 +39,8 @@ var results = [...]string{
 	ResultMoved:       "moved",
 }
 
-// resultOf is the result of a request that was served.
-func resultOf(sent cache.Sent) Result {
+// ResultOf is the result of a request that was served.
+func ResultOf(sent cache.Sent) Result {
 	switch {
 	case sent.Status == http.StatusNotModified:
 		return ResultNotModified
@@ -51,6 +51,9 @@ func resultOf(sent cache.Sent) Result {
 	}
 	return ResultStale
 }
+
+// String is the result's name in metrics and logs.
+func (r Result) String() string { return results[r] }
 
 // Requests counts the requests of one kind of handler. A hit must not wait for
 // other cores that count theirs, so there are several lanes, of which each request
@@ -76,15 +79,17 @@ func (q *Requests) Count(r Result, bytes int64) {
 }
 
 // Served counts a request that was answered with the feed.
-func (q *Requests) Served(sent cache.Sent) { q.Count(resultOf(sent), sent.Bytes) }
+func (q *Requests) Served(sent cache.Sent) { q.Count(ResultOf(sent), sent.Bytes) }
 
-// Refused counts a request that was answered with an error of ours.
-func (q *Requests) Refused(status int) {
+// Refused counts a request that was answered with an error of ours, and returns the
+// result that it counts as.
+func (q *Requests) Refused(status int) Result {
+	result := ResultRefused
 	if status == http.StatusGone || status >= 500 {
-		q.Count(ResultUnavailable, 0)
-	} else {
-		q.Count(ResultRefused, 0)
+		result = ResultUnavailable
 	}
+	q.Count(result, 0)
+	return result
 }
 
 // sums are the counts of all lanes.
@@ -110,6 +115,12 @@ type Meter struct {
 	status int
 	bytes  int64
 }
+
+// Status is the status that was sent; 0: none.
+func (m *Meter) Status() int { return m.status }
+
+// Sent is the number of bytes of body that were sent.
+func (m *Meter) Sent() int64 { return m.bytes }
 
 // Unwrap lets [http.ResponseController] find what the writer below can do.
 func (m *Meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
@@ -137,29 +148,34 @@ func (m *Meter) ReadFrom(r io.Reader) (int64, error) {
 }
 
 // CountShared counts a request that the shared cache has dealt with, by the last
-// member of Cache-Status, which is ours (RFC 9211 section 2).
-func (q *Requests) CountShared(m *Meter, err error) {
+// member of Cache-Status, which is ours (RFC 9211 section 2), and returns its result.
+func (q *Requests) CountShared(m *Meter, err error) Result {
 	lines := m.Header()["Cache-Status"]
 	own := ""
 	if len(lines) > 0 {
 		own = lines[len(lines)-1]
 	}
+	result := ResultPassed
 	switch _, forward, _ := strings.Cut(own, "; "); {
 	case err != nil: // the site's own, for others to answer
-		q.Count(ResultPassed, 0)
 	case m.status == http.StatusNotModified:
-		q.Count(ResultNotModified, 0)
+		result = ResultNotModified
 	case strings.HasPrefix(forward, "hit"):
-		q.Count(ResultHit, m.bytes)
+		result = ResultHit
 	case strings.HasPrefix(forward, "fwd=stale"):
-		q.Count(ResultStale, m.bytes)
+		result = ResultStale
 	case strings.HasPrefix(forward, "fwd=uri-miss"), strings.HasPrefix(forward, "fwd=vary-miss"):
-		q.Count(ResultMiss, m.bytes)
+		result = ResultMiss
 	case strings.HasPrefix(forward, "fwd="):
-		q.Count(ResultPassed, 0)
 	default:
-		q.Refused(m.status) // only-if-cached
+		return q.Refused(m.status) // only-if-cached
 	}
+	bytes := m.bytes
+	if result == ResultPassed || result == ResultNotModified {
+		bytes = 0
+	}
+	q.Count(result, bytes)
+	return result
 }
 
 // Interface guards.

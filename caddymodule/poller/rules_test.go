@@ -5,6 +5,7 @@ package poller
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/upstream"
 )
 
 // appOf makes an app of its JSON, with rules resolved and without an engine.
@@ -117,6 +119,9 @@ func TestJSONThatCannotBeMeant(t *testing.T) {
 		{`{"max_body": -1}`, "max_body: -1 is negative"},
 		{`{"memory": -1}`, "memory: -1 is negative"},
 		{`{"idle_after": "-1h"}`, "idle_after: -1h is negative"},
+		{`{"disk": -1}`, "disk: -1 is negative"},
+		{`{"polls": -1}`, "polls: -1 is negative"},
+		{`{"spacing": "-1s"}`, "spacing: -1s is negative"},
 		{`{"private_upstreams": ["x"]}`, `private_upstreams: "x" is no address range`},
 		{`{"hosts": [{"pattern": "a.example"}, {"pattern": "A.example."}]}`, "host A.example. is given twice"},
 		{`{"hosts": [{"pattern": ""}]}`, "it names no host"},
@@ -126,9 +131,21 @@ func TestJSONThatCannotBeMeant(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.config, func(t *testing.T) {
-			if _, err := appOf(t, tt.config); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := Resolve([]byte(tt.config)); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// What is said of all hosts holds for each of them, unless more is said.
+func TestPacingOfAllHosts(t *testing.T) {
+	a, err := Resolve([]byte(`{"spacing": 0, "concurrency": 2, "hosts": [{"pattern": "a.example", "spacing": "5s"}, {"pattern": "*", "concurrency": 3}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []upstream.HostRule{{Pattern: "a.example", Spacing: 5 * time.Second}, {Pattern: "*", Spacing: -1, Concurrency: 3}}
+	if got := a.Upstream().Hosts; !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/feedurl"
 )
@@ -37,17 +39,49 @@ func Of(err error) *Refusal {
 	return &Refusal{Status: http.StatusInternalServerError, Reason: "the gateway failed; its log says more"}
 }
 
-// Write sends the refusal. Nobody may keep it: the next answer may be the feed.
+// Answer sends the refusal: as an error for the handle_errors of the server's site,
+// or in a line of text where the site has none.
+func (e *Refusal) Answer(w http.ResponseWriter, r *http.Request, server *caddyhttp.Server) error {
+	err := caddyhttp.Error(e.Status, e)
+	if !handlesErrors(server, r, err) {
+		e.Write(w, r)
+		return nil
+	}
+	e.header(w.Header())
+	return err
+}
+
+// handlesErrors reports whether a server has a route for errors of a request.
+func handlesErrors(server *caddyhttp.Server, r *http.Request, err error) bool {
+	if server == nil || server.Errors == nil {
+		return false
+	}
+	failed := server.Errors.WithError(r, err)
+	for _, route := range server.Errors.Routes {
+		if matches, err := route.MatcherSets.AnyMatchWithError(failed); err != nil || matches {
+			return true
+		}
+	}
+	return false
+}
+
+// header sets the fields that every refusal has. Nobody may keep it: the next answer
+// may be the feed.
+func (e *Refusal) header(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+}
+
+// Write sends the refusal in a line of text.
 func (e *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	body := OneLine(e.Reason) + "\n"
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
-	}
+	e.header(h)
 	w.WriteHeader(e.Status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write([]byte(body)) // whoever has left misses nothing

@@ -5,6 +5,7 @@ package shield
 
 import (
 	"context"
+
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 
 	"bufio"

@@ -4,8 +4,6 @@
 package shield
 
 import (
-	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -142,10 +140,14 @@ func (s *Shield) finish(h httpcaddyfile.Helper) error {
 // identify notes the addresses of the site, and makes a name of the first one and of
 // the matcher: as long as these stay, so does what is stored.
 func (s *Shield) identify(h httpcaddyfile.Helper) error {
-	sites, err := sitesOf(h)
+	site, err := config.SiteOf(h)
 	if err != nil {
 		return h.Errf("feed_shield: %v", err)
 	}
+	if directive, line := site.Before(h, "feed_shield", h.Line()); directive != "" {
+		return h.Errf("feed_shield: no request comes so far, as the %s at line %d answers all of them: put the shield into a handle block", directive, line)
+	}
+	sites := site.Addresses
 	s.Sites, s.line = sites, h.File()+":"+strconv.Itoa(h.Line())
 	matcher := ""
 	if h.NextArg() {
@@ -157,29 +159,6 @@ func (s *Shield) identify(h httpcaddyfile.Helper) error {
 		s.derived = sites[0] + matcher
 	}
 	return nil
-}
-
-// sitesOf is the addresses of the site that a directive stands in. Caddy tells its
-// own directives alone, so they are read out of the helper.
-func sitesOf(h httpcaddyfile.Helper) ([]string, error) {
-	if h.IsNamedRoute() {
-		return nil, nil // any site may invoke it
-	}
-	keys := reflect.ValueOf(h).FieldByName("parentBlock")
-	if keys.Kind() == reflect.Struct {
-		keys = keys.FieldByName("Keys")
-	}
-	if keys.Kind() != reflect.Slice {
-		return nil, fmt.Errorf("this version of Caddy does not tell the site's address: use the JSON form, with sites and name")
-	}
-	var sites []string
-	for i := range keys.Len() {
-		text := strings.TrimSuffix(keys.Index(i).FieldByName("Text").String(), ",")
-		if text != "" {
-			sites = append(sites, text)
-		}
-	}
-	return sites, nil
 }
 
 // claimName gives the shield its name, and refuses one that another has.

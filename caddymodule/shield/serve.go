@@ -150,17 +150,17 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 			return s.pass(w, r, next) // it has been withdrawn in this moment
 		}
 		s.engine.ShieldRequests().Served(sent)
+		poller.Report(r, poller.ResultOf(sent), key, "")
 		return nil
 	}
 	note := s.engine.Observe(r, key, feed)
 	if s.Defend != nil {
 		if no := s.Defend.judge(s.engine.Gate, r, &note); no != nil {
-			no.Write(w, r)
-			s.engine.ShieldRequests().Refused(no.Status)
+			poller.Report(r, s.engine.ShieldRequests().Refused(no.Status), key, no.Reason)
 			if !unobserved {
 				s.engine.Ledger.Note(note)
 			}
-			return nil
+			return no.Answer(w, r, s.origin.server)
 		}
 	}
 	sent, err := feed.ServeAfter(waited, w, r)
@@ -168,6 +168,7 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		return s.pass(w, r, next)
 	}
 	s.engine.ShieldRequests().Served(sent)
+	poller.Report(r, poller.ResultOf(sent), key, "")
 	note.Status, note.Bytes = sent.Status, sent.Bytes
 	if s.Defend != nil {
 		s.engine.Gate.Answered(s.Defend.defence, note)

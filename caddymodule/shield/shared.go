@@ -29,7 +29,7 @@ func (s *Shield) serveShared(w http.ResponseWriter, r *http.Request, next caddyh
 	}
 	m := &poller.Meter{ResponseWriter: w}
 	// A site that breaks off makes the cache panic, as net/http demands.
-	defer func() { s.engine.ShieldRequests().CountShared(m, err) }()
+	defer func() { poller.Report(r, s.engine.ShieldRequests().CountShared(m, err), key.String(), "") }()
 	err = responses.Serve(m, r, httpcache.Target{
 		Key: key.String(), URL: u,
 		KeyOf:   func(other *url.URL) string { return s.sharedKey(key, other) },

@@ -223,6 +223,7 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 // pass lets the origin answer a reader's own request.
 func (s *Shield) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	s.engine.ShieldRequests().Count(poller.ResultPassed, 0)
+	poller.Report(r, poller.ResultPassed, "", "")
 	return s.origin.own(w, r, next)
 }
 

@@ -4,6 +4,8 @@
 package stage
 
 import (
+	_ "github.com/feedpollard/pollard/caddymodule/stores"
+
 	"fmt"
 
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard" // the directives of Caddyfiles
@@ -19,8 +21,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	_ "github.com/feedpollard/pollard/caddymodule/stores"
 )
 
 func init() {

@@ -69,6 +69,22 @@ func RunGateways(t *testing.T, w Web, run func(t *testing.T, o *Gateways)) {
 // feeds of the gateway.
 func (o *Gateways) Load(options, app, feeds string) error {
 	o.T.Helper()
+	return o.LoadSites(options, app, `http://feeds.test {
+	bind void/feeds
+	handle_path /by-url/* {
+		feed_gateway {
+			clients any
+		}
+	}
+	feed_gateway {
+		`+feeds+`
+	}
+}`)
+}
+
+// LoadSites is as Load, with sites of any kind.
+func (o *Gateways) LoadSites(options, app, sites string) error {
+	o.T.Helper()
 	config, err := Adapt(o.T, fmt.Sprintf(`{
 	admin off
 	persist_config off
@@ -83,17 +99,7 @@ func (o *Gateways) Load(options, app, feeds string) error {
 		%s
 	}
 }
-http://feeds.test {
-	bind void/feeds
-	handle_path /by-url/* {
-		feed_gateway {
-			clients any
-		}
-	}
-	feed_gateway {
-		%s
-	}
-}`, options, o.Dir, app, feeds))
+%s`, options, o.Dir, app, sites))
 	if err != nil {
 		o.T.Fatal(err)
 	}

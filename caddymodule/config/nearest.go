@@ -1,0 +1,41 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+// nearest is the one of some names that somebody may have meant who wrote another;
+// empty: none is near enough.
+func nearest(wrong string, names []string) (meant string) {
+	best := max(1, len(wrong)/3) + 1
+	for _, name := range names {
+		if d := distance(wrong, name); d < best {
+			meant, best = name, d
+		}
+	}
+	return meant
+}
+
+// distance is how many letters have to be added, dropped, changed or swapped with
+// their neighbour to make one word of another (the optimal string alignment distance).
+func distance(a, b string) int {
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		older := before
+		before, row = row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(before[j+1]+1, row[j]+1, before[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,150 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+)
+
+// Site is the site of a Caddyfile that a directive stands in.
+type Site struct {
+	Addresses []string // as written; none in a named route, which any site may invoke
+
+	segments [][]token // its directives
+}
+
+// token is a word of a Caddyfile.
+type token struct {
+	text string
+	line int
+}
+
+// SiteOf tells in which site a directive stands. Caddy gives that to its own directives
+// alone, so it is read out of the helper; fields of other names are an error.
+func SiteOf(h httpcaddyfile.Helper) (s Site, err error) {
+	if h.IsNamedRoute() {
+		return s, nil
+	}
+	block := reflect.ValueOf(h).FieldByName("parentBlock")
+	if block.Kind() != reflect.Struct {
+		return s, errNoSite
+	}
+	keys, segments := block.FieldByName("Keys"), block.FieldByName("Segments")
+	if keys.Kind() != reflect.Slice || segments.Kind() != reflect.Slice {
+		return s, errNoSite
+	}
+	for _, key := range tokensOf(keys) {
+		if text := strings.TrimSuffix(key.text, ","); text != "" {
+			s.Addresses = append(s.Addresses, text)
+		}
+	}
+	for i := range segments.Len() {
+		s.segments = append(s.segments, tokensOf(segments.Index(i)))
+	}
+	return s, nil
+}
+
+var errNoSite = errors.New("this version of Caddy does not tell in which site a directive stands: use the JSON form")
+
+// tokensOf reads a slice of [caddyfile.Token].
+func tokensOf(v reflect.Value) (tokens []token) {
+	for i := range v.Len() {
+		t := v.Index(i)
+		tokens = append(tokens, token{t.FieldByName("Text").String(), int(t.FieldByName("Line").Int())})
+	}
+	return tokens
+}
+
+// Before returns the directive, with its line, that answers all requests of the site
+// before a directive of this name could, where that stands outside of all blocks at a
+// line; empty: none does. Caddy sorts directives, so it may stand further down.
+func (s Site) Before(h httpcaddyfile.Helper, name string, at int) (directive string, line int) {
+	if h.Option("order") != nil {
+		return "", 0 // somebody knows what comes first
+	}
+	outside := slices.ContainsFunc(s.segments, func(tokens []token) bool { return tokens[0] == token{name, at} })
+	if !outside {
+		return "", 0
+	}
+	for _, tokens := range s.segments {
+		if first := tokens[0].text; slices.Contains(earlier, first) && answersAll(tokens) {
+			return first, tokens[0].line
+		}
+	}
+	return "", 0
+}
+
+var (
+	// earlier are directives that Caddy orders before reverse_proxy, and which may
+	// answer all requests.
+	earlier = []string{"handle", "route", "respond", "abort", "error"}
+	// answering are those that answer all requests that reach them.
+	answering = []string{"respond", "abort", "error", "reverse_proxy", "php_fastcgi", "file_server"}
+)
+
+// answersAll reports whether a directive answers all requests that reach it.
+func answersAll(tokens []token) bool {
+	directive, rest := tokens[0], tokens[1:]
+	if hasMatcher(tokens) {
+		return false
+	}
+	if slices.Contains(answering, directive.text) {
+		return true
+	}
+	if directive.text != "handle" && directive.text != "route" {
+		return false
+	}
+	open := slices.IndexFunc(rest, func(t token) bool { return t.text == "{" })
+	if open < 0 {
+		return false
+	}
+	return slices.ContainsFunc(directives(rest[open+1:]), answersAll)
+}
+
+// hasMatcher reports whether a directive is not for all requests.
+func hasMatcher(tokens []token) bool {
+	if len(tokens) < 2 {
+		return false
+	}
+	if second := tokens[1]; second.line == tokens[0].line && strings.IndexAny(second.text, "/@") == 0 {
+		return true
+	}
+	// Caddy deletes matchers from directives that it has read, in place: the tokens
+	// behind move up, and the last one stands there twice.
+	last := len(tokens) - 1
+	return last > 1 && tokens[last] == tokens[last-1]
+}
+
+// directives splits the tokens of a block, up to its closing brace, into its directives.
+func directives(tokens []token) (all [][]token) {
+	depth, begin := 0, -1
+	for i, t := range tokens {
+		if depth == 0 && (begin < 0 || t.line != tokens[i-1].line) || depth < 0 {
+			if begin >= 0 {
+				all = append(all, tokens[begin:i])
+			}
+			begin = i
+		}
+		switch t.text {
+		case "{":
+			depth++
+		case "}":
+			if depth--; depth < 0 {
+				if begin >= 0 && begin < i {
+					all = append(all, tokens[begin:i])
+				}
+				return all
+			}
+		}
+	}
+	if begin >= 0 {
+		all = append(all, tokens[begin:])
+	}
+	return all
+}

@@ -1,0 +1,86 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/caddymodule/poller"
+)
+
+// tokenInURI is where a request's target has a token.
+var tokenInURI = regexp.MustCompile(`/~[^/?]+`)
+
+// hideToken keeps the token of a request out of the access log. Caddy copies the
+// request for its log before any handler sees it, so its entry is left out, and done
+// writes one of the same kind, with the token hidden. The writer notes what is sent.
+func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.ResponseWriter, done func()) {
+	names := g.logNames(r)
+	if skip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar).(bool); skip || len(names) == 0 {
+		return w, func() {}
+	}
+	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
+	m, began := &poller.Meter{ResponseWriter: w}, time.Now()
+	logged := r.Clone(r.Context())
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		logged.RequestURI = original.RequestURI
+	}
+	logged.RequestURI = tokenInURI.ReplaceAllString(logged.RequestURI, "/~***")
+	return m, func() {
+		credentials := g.server.Logs.ShouldLogCredentials
+		user := ""
+		if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+			user, _ = repl.GetString("http.auth.user.id")
+		}
+		fields := []zap.Field{
+			zap.Object("request", caddyhttp.LoggableHTTPRequest{Request: logged, ShouldLogCredentials: credentials}),
+			zap.Int("bytes_read", 0),
+			zap.String("user_id", user),
+			zap.Duration("duration", time.Since(began)),
+			zap.Int64("size", m.Sent()),
+			zap.Int("status", m.Status()),
+			zap.Object("resp_headers", caddyhttp.LoggableHTTPHeader{Header: w.Header(), ShouldLogCredentials: credentials}),
+		}
+		fields = append(fields, poller.Reported(r)...)
+		for _, name := range names {
+			g.accessLog.Named(name).Info("handled request", fields...)
+		}
+	}
+}
+
+// logNames are the names of the access logs that an entry for a request goes to; none
+// where there is no access log for it. An empty one is the default log.
+func (g *Gateway) logNames(r *http.Request) []string {
+	if g.server == nil || g.server.Logs == nil {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	logs := g.server.Logs
+	for pattern := strings.ToLower(host); ; {
+		if names, ok := logs.LoggerNames[pattern]; ok {
+			return names
+		}
+		_, parent, more := strings.Cut(strings.TrimPrefix(pattern, "*."), ".")
+		if !more {
+			break
+		}
+		pattern = "*." + parent
+	}
+	if logs.SkipUnmappedHosts || slices.Contains(logs.SkipHosts, host) {
+		return nil
+	}
+	return []string{logs.DefaultLoggerName}
+}

@@ -1,0 +1,355 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	_ "github.com/caddyserver/caddy/v2/modules/logging" // files and filters
+
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+func feeds(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }
+
+// onSite runs a test on a Caddy with a site at feeds.test.
+func onSite(t *testing.T, options, site string, run func(t *testing.T, o *stage.Gateways)) {
+	t.Helper()
+	onSites(t, options, "http://feeds.test {\nbind void/feeds\n"+site+"\n}\n", run)
+}
+
+func onSites(t *testing.T, options, sites string, run func(t *testing.T, o *stage.Gateways)) {
+	t.Helper()
+	stage.RunGateways(t, feeds, func(t *testing.T, o *stage.Gateways) {
+		if err := o.LoadSites(options, "", sites); err != nil {
+			t.Fatal(err)
+		}
+		run(t, o)
+	})
+}
+
+// A gateway on a site with other content answers for its feeds alone.
+func TestGatewayPassesOn(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{"index.html": "home", "robots.txt": "robots", "v1.x": ""} {
+		if text == "" {
+			if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			name, text = name+"/users", "users"
+		}
+		stage.WriteFile(t, filepath.Join(root, name), text)
+	}
+	for _, tt := range []struct {
+		name, after string
+		want        map[string]string // status and body by target
+	}{
+		{"before files", "file_server {\nroot " + root + "\n}", map[string]string{
+			"/": "200 home", "/robots.txt": "200 robots", "/v1.x/users": "200 users", "/none": "404 ",
+		}},
+		{"alone", "", map[string]string{
+			"/": "404 no such path", "/robots.txt": "404 no such path", "/v1.x/users": "403 the gateway's `clients`",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n"+tt.after, func(t *testing.T, _ *stage.Gateways) {
+				tt.want["/one.xml"] = "200 <?xml"
+				tt.want["/https://two.example/feed"] = "403 the gateway's `clients`"
+				for target, want := range tt.want {
+					w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+					if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
+						t.Errorf("%s: got %q, want %q", target, got, want)
+					}
+					own := strings.Contains(target, "xml") || strings.Contains(target, "https:")
+					if policy := w.Header().Get("Referrer-Policy"); own != (policy == "no-referrer") {
+						t.Errorf("%s: Referrer-Policy %q", target, policy)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Access rules of the site come before the gateway.
+func TestGatewayAfterRespond(t *testing.T) {
+	onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n@outside not remote_ip 192.168.0.0/16\nrespond @outside \"go away\" 403", func(t *testing.T, _ *stage.Gateways) {
+		for address, want := range map[string]int{stage.Home: 200, stage.Abroad: 403} {
+			if w := stage.Get(t, "http://feeds.test/one.xml", address); w.Code != want {
+				t.Errorf("%s: %d, want %d", address, w.Code, want)
+			}
+		}
+	})
+}
+
+// Errors go through handle_errors where the site has any, with the one line as
+// message; elsewhere they are that line.
+func TestGatewayErrors(t *testing.T) {
+	site := func(host, more string) string {
+		return "http://" + host + " {\nbind void/feeds\nfeed_gateway {\nfeed /one.xml https://one.example/feed\n}\n" + more + "\n}\n"
+	}
+	sites := site("feeds.test", "handle_errors {\nheader X-Handled yes\nrespond \"{err.status_code}: {err.message}\"\n}") + site("plain.test", "")
+	onSites(t, "", sites, func(t *testing.T, _ *stage.Gateways) {
+		for _, tt := range []struct {
+			host, target string
+			status       int
+			body         string
+		}{
+			{"feeds.test", "/https://two.example/feed", 403, "403: the gateway's `clients` line does not cover 203.0.113.5"},
+			{"feeds.test", "/nothing", 404, "404: no such path"},
+			{"plain.test", "/https://two.example/feed", 403, "the gateway's `clients` line does not cover 203.0.113.5"},
+			{"plain.test", "/nothing", 404, "no such path"},
+		} {
+			w := stage.Get(t, "http://"+tt.host+tt.target, stage.Abroad)
+			handled := w.Header().Get("X-Handled") != ""
+			if w.Code != tt.status || !strings.HasPrefix(w.Body.String(), tt.body) || handled != (tt.host == "feeds.test") || w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s%s: %d %q %v", tt.host, tt.target, w.Code, w.Body, w.Header())
+			}
+		}
+	})
+}
+
+// What an unknown proxy passes on comes from anywhere.
+func TestClientsPrivateBehindProxy(t *testing.T) {
+	for _, tt := range []struct {
+		name, options, clients string
+		header                 []string
+		want                   string // part of the refusal; empty: served
+	}{
+		{"no proxy", "", "", nil, ""},
+		{"X-Forwarded-For", "", "", []string{"X-Forwarded-For", "8.8.8.8"}, "trusted_proxies"},
+		{"Forwarded", "", "", []string{"Forwarded", "for=8.8.8.8"}, "trusted_proxies"},
+		{"X-Real-IP", "", "private_ranges", []string{"X-Real-Ip", "8.8.8.8"}, "trusted_proxies"},
+		{"of somebody at home", "", "", []string{"X-Forwarded-For", "192.168.1.9"}, "trusted_proxies"},
+		{"any", "", "any", []string{"X-Forwarded-For", "8.8.8.8"}, ""},
+		{"a range", "", "192.168.1.0/24", []string{"X-Forwarded-For", "8.8.8.8"}, ""},
+		{"a trusted proxy, abroad", "servers {\ntrusted_proxies static private_ranges\n}", "", []string{"X-Forwarded-For", "8.8.8.8"}, "does not cover 8.8.8.8"},
+		{"a trusted proxy, at home", "servers {\ntrusted_proxies static private_ranges\n}", "", []string{"X-Forwarded-For", "192.168.1.9"}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			clients := ""
+			if tt.clients != "" {
+				clients = "clients " + tt.clients
+			}
+			onSite(t, tt.options, "feed_gateway {\n"+clients+"\n}", func(t *testing.T, _ *stage.Gateways) {
+				w := stage.Get(t, "http://feeds.test/https://one.example/feed", stage.Home, tt.header...)
+				if served := w.Code == 200; served != (tt.want == "") || !served && (w.Code != 403 || !strings.Contains(w.Body.String(), tt.want)) {
+					t.Errorf("%d %s, want %q", w.Code, w.Body, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Placeholders are replaced where the configuration is loaded.
+func TestGatewayPlaceholders(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "subs.opml")
+	stage.WriteFile(t, list, `<opml><body><outline xmlUrl="https://listed.example/feed"/></body></opml>`)
+	t.Setenv("POLLARD_TEST_OPML", list)
+	t.Setenv("POLLARD_TEST_ALLOWED", "one.example *.two.example")
+	t.Setenv("POLLARD_TEST_DENIED", "bad.two.example")
+	t.Setenv("POLLARD_TEST_CLIENTS", "203.0.113.0/24 private")
+	t.Setenv("POLLARD_TEST_INTERVAL", "3h")
+	site := "feed_gateway {\nopml {env.POLLARD_TEST_OPML}\nallow {env.POLLARD_TEST_ALLOWED}\ndeny {env.POLLARD_TEST_DENIED}\nclients {env.POLLARD_TEST_CLIENTS}\n" +
+		"feed /one.xml https://three.example/feed {\nmin_interval {env.POLLARD_TEST_INTERVAL}\nunvalidated_interval {env.POLLARD_TEST_INTERVAL}\n}\n}"
+	onSite(t, "", site, func(t *testing.T, _ *stage.Gateways) {
+		for target, want := range map[string]int{
+			"/https://one.example/": 200, "/https://a.two.example/": 200, "/https://bad.two.example/": 403, "/https://three.example/": 403,
+			"/https://listed.example/feed": 200, "/https://listed.example/other": 403, "/one.xml": 200,
+		} {
+			w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+			if w.Code != want {
+				t.Errorf("%s: %d, want %d", target, w.Code, want)
+			}
+			if target == "/one.xml" && w.Header().Get("Cache-Control") != "max-age=10800" {
+				t.Errorf("the interval of an environment: %v", w.Header())
+			}
+		}
+	})
+}
+
+// A subscription list is read again when it has changed, and what cannot be read
+// changes nothing.
+func TestSubscriptionsAreReadAgain(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "subs.opml")
+	write := func(text string) {
+		stage.WriteFile(t, list, text)
+	}
+	outline := func(url string) string { return `<opml><body><outline xmlUrl="` + url + `"/></body></opml>` }
+	write(outline("https://one.example/feed"))
+	onSite(t, "", "feed_gateway {\nopml "+list+"\n}", func(t *testing.T, _ *stage.Gateways) {
+		status := func(host string) int {
+			return stage.Get(t, "http://feeds.test/https://"+host+".example/feed", stage.Home).Code
+		}
+		expect := func(what string, one, longer int) {
+			t.Helper()
+			time.Sleep(2 * lookAgain)
+			status("one") // has the list looked at
+			time.Sleep(time.Second)
+			if a, b := status("one"), status("longer"); a != one || b != longer {
+				t.Errorf("%s: %d and %d, want %d and %d", what, a, b, one, longer)
+			}
+		}
+		expect("at first", 200, 403)
+		write(outline("https://longer.example/feed"))
+		expect("changed", 403, 200)
+		write("no list")
+		expect("damaged", 403, 200)
+		if err := os.Remove(list); err != nil {
+			t.Fatal(err)
+		}
+		expect("removed", 403, 200)
+		write(outline("https://one.example/feed") + "<!-- again -->")
+		expect("there again", 200, 403)
+	})
+}
+
+// What a person is told of a refusal is the name of the line, and nothing in it.
+func TestRefusalsTellNoSecrets(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "alice.opml")
+	stage.WriteFile(t, list, `<opml><body></body></opml>`)
+	onSite(t, "", "feed_gateway {\nclients any\nopml "+list+"\nallow *.intra.example\ndeny *.ads.example\n}", func(t *testing.T, _ *stage.Gateways) {
+		for _, target := range []string{"/https://x.example/feed", "/https://a.ads.example/feed"} {
+			w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+			if text := w.Body.String(); w.Code != 403 || strings.Contains(text, "alice") || strings.Contains(text, "*") || strings.Contains(text, "intra") {
+				t.Errorf("%s: %d %s", target, w.Code, text)
+			}
+		}
+	})
+}
+
+// The access log tells what became of a request, without tokens and credentials.
+func TestAccessLog(t *testing.T) {
+	const token = "s3cret-of-alice-0001"
+	log := filepath.Join(t.TempDir(), "access.log")
+	site := "log {\noutput file " + log + " {\nroll_disabled\n}\nformat json\n}\nlog_append told {http.pollard.status}\nfeed_gateway {\ntoken alice " + token + "\nfeed /one.xml https://one.example/feed?key=verysecretkey123456\n}"
+	onSite(t, "", site, func(t *testing.T, _ *stage.Gateways) {
+		for _, target := range []string{"/one.xml", "/one.xml", "/~" + token + "/https://two.example/feed", "/~" + token + "/https:///x", "/https://three.example/"} {
+			stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), token) || strings.Contains(string(text), "verysecret") {
+			t.Errorf("the log tells secrets:\n%s", text)
+		}
+		want := []struct{ uri, status, feed, reason string }{
+			{"/one.xml", "miss", "https://one.example/feed?key=***", ""},
+			{"/one.xml", "hit", "https://one.example/feed?key=***", ""},
+			{"/~***/https://two.example/feed", "miss", "https://two.example/feed", ""},
+			{"/~***/https:///x", "refused", "https:///x", "not a feed URL: it names no host"},
+			{"/https://three.example/", "refused", "https://three.example/", "the gateway's `clients` line does not cover 203.0.113.5: it needs that address there, or a `token` for you"},
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		if len(lines) != len(want) {
+			t.Fatalf("%d entries, want %d:\n%s", len(lines), len(want), text)
+		}
+		for i, line := range lines {
+			var entry struct {
+				Logger  string `json:"logger"`
+				Request struct {
+					URI string `json:"uri"`
+				} `json:"request"`
+				Status int    `json:"status"`
+				Told   string `json:"told"`
+				Result string `json:"pollard_status"`
+				Feed   string `json:"pollard_feed"`
+				Reason string `json:"pollard_reason"`
+			}
+			if err := json.Unmarshal([]byte(line), &entry); err != nil {
+				t.Fatal(err)
+			}
+			w := want[i]
+			entry.Request.URI = strings.TrimPrefix(entry.Request.URI, "http://feeds.test") // a request that came over no network
+			if entry.Request.URI != w.uri || entry.Result != w.status || entry.Feed != w.feed || entry.Reason != w.reason || entry.Status == 0 || !strings.HasPrefix(entry.Logger, "http.log.access") {
+				t.Errorf("entry %d: %s", i, line)
+			}
+			if told := entry.Told; told != w.status && !strings.Contains(w.uri, "***") {
+				t.Errorf("entry %d: the placeholder says %q", i, told)
+			}
+		}
+	})
+}
+
+// A gateway does not poll itself, however it is asked to.
+func TestGatewayIsNoOriginOfItsOwn(t *testing.T) {
+	onSite(t, "", "handle_path /by/* {\nfeed_gateway {\nclients any\n}\n}\nfeed_gateway {\nfeed /one.xml https://one.example/feed\nclients any\n}", func(t *testing.T, _ *stage.Gateways) {
+		for target, want := range map[string]int{
+			"/http://feeds.test/one.xml": 400, "/http://feeds.test/https://one.example/feed": 400, "/http://FEEDS.test:80/one.xml": 400,
+			"/http://feeds.test/feed-of-the-site.xml": 200,
+		} {
+			if w := stage.Get(t, "http://feeds.test"+target, stage.Home); w.Code != want {
+				t.Errorf("%s: %d %s, want %d", target, w.Code, w.Body, want)
+			}
+		}
+	})
+}
+
+// Redirects obey the lines that say what may be asked for.
+func TestRedirectsObeyDenyAndAllow(t *testing.T) {
+	web := func(r *http.Request) (int, string, http.Header) {
+		if r.URL.Path == "/moved" {
+			return 302, "", http.Header{"Location": {"https://other.example/feed"}}
+		}
+		return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}}
+	}
+	for _, tt := range []struct {
+		name, lines string
+		want        int
+	}{
+		{"any", "clients any", 200},
+		{"deny", "clients any\ndeny other.example", 403},
+		{"allow", "clients any\nallow one.example", 403},
+		{"allow both", "clients any\nallow one.example other.example", 200},
+		{"configured", "feed /moved.xml https://one.example/moved\ndeny other.example", 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+				if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nfeed_gateway {\n"+tt.lines+"\n}\n}\n"); err != nil {
+					t.Fatal(err)
+				}
+				target := "/https://one.example/moved"
+				if tt.name == "configured" {
+					target = "/moved.xml"
+				}
+				w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+				if w.Code != tt.want {
+					t.Errorf("%d %s, want %d", w.Code, w.Body, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A feed at a private address is polled if the configuration names it, and is not for
+// all who may ask by URL for that.
+func TestConfiguredPrivateFeed(t *testing.T) {
+	const url = "http://10.9.9.9/payroll.xml"
+	for _, tt := range []struct {
+		lines  string
+		byURL  int
+		atPath int
+	}{
+		{"clients any", 403, 200},
+		{"clients any\nallow 10.9.9.9", 200, 200},
+	} {
+		onSite(t, "", "feed_gateway {\nfeed /payroll.xml "+url+"\n"+tt.lines+"\n}", func(t *testing.T, _ *stage.Gateways) {
+			for range 2 {
+				if w := stage.Get(t, "http://feeds.test/payroll.xml", stage.Abroad); w.Code != tt.atPath {
+					t.Errorf("%s: at its path: %d %s", tt.lines, w.Code, w.Body)
+				}
+				if w := stage.Get(t, "http://feeds.test/"+url, stage.Abroad); w.Code != tt.byURL {
+					t.Errorf("%s: by URL: %d %s", tt.lines, w.Code, w.Body)
+				}
+			}
+		})
+	}
+}
