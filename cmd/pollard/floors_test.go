@@ -33,6 +33,7 @@ func TestFloors(t *testing.T) {
 		{"readers/replay", "the engine that a log runs through needs no Caddy", []string{caddy, own + "upstream", own + "caddymodule", "go.etcd.io"}},
 		{"caddymodule/config", "what rooms have in common knows no room", []string{own + "cache", own + "upstream", own + "readers", own + "caddymodule/poller", own + "caddymodule/gateway", own + "caddymodule/shield"}},
 		{"caddymodule/poller", "the app knows no handler", []string{own + "caddymodule/gateway", own + "caddymodule/shield", own + "caddymodule/admin", own + "caddymodule/command"}},
+		{"caddymodule/poller", "the app knows no store: they are modules", []string{own + "cache/bolt", own + "cache/postgres", own + "caddymodule/stores"}},
 		{"caddymodule/gateway", "handlers know nothing of each other", []string{own + "caddymodule/shield", own + "caddymodule/admin", own + "caddymodule/command"}},
 		{"caddymodule/shield", "handlers know nothing of each other", []string{own + "caddymodule/gateway", own + "caddymodule/admin", own + "caddymodule/command"}},
 		{"caddymodule/admin", "it asks the engine that runs, and no handler", []string{own + "caddymodule/gateway", own + "caddymodule/command"}},

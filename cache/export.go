@@ -1,0 +1,166 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// exported is a feed in an export: one line of JSON. Times are those of the wall clock, so
+// that what passes between export and import counts.
+type exported struct {
+	// URL is the feed's key.
+	URL string `json:"url"`
+	// NextPoll is when the feed is due, or "never".
+	NextPoll   string     `json:"next_poll,omitempty"`
+	LastPoll   *time.Time `json:"last_poll,omitempty"`
+	LastReader *time.Time `json:"last_reader,omitempty"`
+	Configured bool       `json:"configured,omitempty"`
+
+	// Of an export: what the engine has kept, and the version as it is stored.
+	State State           `json:"state,omitempty"`
+	Hold  float64         `json:"hold_seconds,omitempty"`
+	Space float64         `json:"spacing_seconds,omitempty"`
+	Facts json.RawMessage `json:"facts,omitempty"`
+	Memo  json.RawMessage `json:"memo,omitempty"`
+
+	Version uint64 `json:"version,omitempty"`
+	Coding  string `json:"coding,omitempty"`
+	Data    []byte `json:"data,omitempty"` // in base64
+
+	// Of another system: an answer of the origin, and the body as text.
+	ETag         string `json:"etag,omitempty"`
+	LastModified string `json:"last_modified,omitempty"`
+	ContentType  string `json:"content_type,omitempty"`
+	Body         string `json:"body,omitempty"`
+}
+
+// never is the next poll of a feed that is not polled any more.
+const never = "never"
+
+const (
+	// exportPage is how many records are read at once, and exportReads how many bodies.
+	exportPage  = 64
+	exportReads = 8
+)
+
+// Export writes all feeds of a store as lines of JSON, for [Import]. Where hosts have
+// asked for a pause, which is no record's, the next polls of their feeds are put off to
+// its end. tell is called now and then with the number of feeds so far.
+func Export(ctx context.Context, s Store, w io.Writer, tell func(feeds int64)) error {
+	pauses, err := s.Pauses(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the pauses of hosts: %w", err)
+	}
+	read := time.Now()
+	paused := make(map[string]time.Time, len(pauses))
+	for _, p := range pauses {
+		paused[p.Scope] = read.Add(p.For)
+	}
+	var (
+		out   = json.NewEncoder(w)
+		after ID
+		count int64
+	)
+	out.SetEscapeHTML(false)
+	for {
+		records, err := s.Records(ctx, after, exportPage)
+		if err != nil {
+			return fmt.Errorf("reading feeds: %w", err)
+		}
+		lines, err := exportRecords(ctx, s, records, paused)
+		if err != nil {
+			return err
+		}
+		for _, l := range lines {
+			if err := out.Encode(l); err != nil {
+				return fmt.Errorf("writing: %w", err)
+			}
+		}
+		count += int64(len(lines))
+		tell(count)
+		if len(records) < exportPage {
+			return nil
+		}
+		after = records[len(records)-1].ID
+	}
+}
+
+// exportRecords reads the bodies of records, several at a time.
+func exportRecords(ctx context.Context, s Store, records []Record, paused map[string]time.Time) ([]*exported, error) {
+	now := time.Now()
+	lines, errs := make([]*exported, len(records)), make([]error, len(records))
+	places := make(chan struct{}, exportReads)
+	var all sync.WaitGroup
+	for i, r := range records {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			lines[i], errs[i] = exportRecord(ctx, s, r, now, paused)
+		})
+	}
+	all.Wait()
+	return lines, errors.Join(errs...)
+}
+
+func exportRecord(ctx context.Context, s Store, r Record, now time.Time, paused map[string]time.Time) (*exported, error) {
+	var body Body
+	for tries := 0; r.Version != 0; tries++ {
+		var err error
+		body, err = s.Body(ctx, r.ID, r.Version)
+		switch {
+		case errors.Is(err, ErrNoBody):
+			r.Version = 0 // it is fetched anew
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("reading a body: %w", err)
+		}
+		if body.Version == r.Version {
+			break
+		}
+		// A node has committed another version meanwhile: its record belongs to it.
+		records, err := s.Lookup(ctx, []ID{r.ID})
+		if err != nil {
+			return nil, fmt.Errorf("reading a feed again: %w", err)
+		}
+		if now = time.Now(); tries >= 5 || len(records) == 0 {
+			r.Version = 0
+			continue
+		}
+		r = records[0]
+	}
+	l := &exported{
+		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State, Hold: r.Hold.Seconds(), Space: r.Host.Spacing.Seconds(),
+		LastPoll: momentOf(now, r.Polled), LastReader: momentOf(now, r.Asked),
+		Facts: r.Facts, Memo: r.Memo,
+	}
+	if r.In != Ended {
+		next := now.Add(r.In)
+		for _, scope := range []string{"host " + r.Host.Name, "domain " + r.Host.Domain} {
+			if until, ok := paused[scope]; ok && until.After(next) {
+				next = until
+			}
+		}
+		l.NextPoll = next.UTC().Format(time.RFC3339Nano)
+	}
+	if r.Version != 0 {
+		l.Version, l.Coding, l.Data = r.Version, body.Coding, body.Data
+	}
+	return l, nil
+}
+
+// momentOf is when something was that is so long ago; nil: never.
+func momentOf(now time.Time, ago time.Duration) *time.Time {
+	if ago < 0 {
+		return nil
+	}
+	t := now.Add(-ago).UTC()
+	return &t
+}

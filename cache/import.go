@@ -1,0 +1,289 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document"
+)
+
+const (
+	// importBatch is how many feeds are stored at once, and importBytes how many bytes
+	// of bodies.
+	importBatch = 256
+	importBytes = 8 << 20
+	// maxLine is how long a line may be, in bytes. A body of 10 MiB as text fits.
+	maxLine = 64 << 20
+)
+
+// Importer takes feeds into a store.
+type Importer struct {
+	Store Store
+	// Host is whom polls of a URL ask.
+	Host func(url string) policy.Host
+	// Shielded reports whether a key that is no URL is that of a shielded feed.
+	Shielded func(key string) bool
+	// Refused is called with the number of each line that makes no sense.
+	Refused func(number int64, err error)
+	// Tell is called now and then with the number of feeds so far.
+	Tell func(feeds int64)
+
+	coders *coders
+	now    time.Time
+	batch  []Saved
+	size   int
+	done   int64
+}
+
+// Import reads lines of JSON and returns how many of them have become feeds of the
+// store. Lines that make no sense are left out. Of a feed that the store knows already,
+// the later next poll counts; a line without a version does not replace it otherwise.
+func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err error) {
+	i.coders = newCoders()
+	in := bufio.NewReaderSize(r, 1<<16)
+	for number := int64(1); ; number++ {
+		text, long, err := readLine(in)
+		if err != nil && err != io.EOF {
+			return i.done, fmt.Errorf("reading line %d: %w", number, err)
+		}
+		end := err == io.EOF
+		if number == 1 {
+			text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+		}
+		if text = bytes.TrimSpace(text); len(text) > 0 {
+			i.now = time.Now()
+			saved, err := Saved{}, fmt.Errorf("it is longer than %d bytes", maxLine)
+			if !long {
+				saved, err = i.read(ctx, text)
+			}
+			if ctx.Err() != nil {
+				return i.done, ctx.Err()
+			}
+			if err != nil {
+				i.Refused(number, err)
+			} else if err := i.add(ctx, saved); err != nil {
+				return i.done, err
+			}
+		}
+		if end {
+			return i.done, i.flush(ctx)
+		}
+	}
+}
+
+// readLine reads a line. Of one that is too long, the beginning is returned.
+func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if !long {
+			text = append(text, part...)
+			long = len(text) > maxLine
+		}
+		if err != bufio.ErrBufferFull {
+			return text, long, err
+		}
+	}
+}
+
+func (i *Importer) add(ctx context.Context, s Saved) error {
+	i.batch = append(i.batch, s)
+	if s.Body != nil {
+		i.size += len(s.Body.Data)
+	}
+	if len(i.batch) < importBatch && i.size < importBytes {
+		return nil
+	}
+	return i.flush(ctx)
+}
+
+func (i *Importer) flush(ctx context.Context) error {
+	if len(i.batch) == 0 {
+		return nil
+	}
+	if err := i.Store.Restore(ctx, i.batch); err != nil {
+		return fmt.Errorf("storing feeds, after %d of them: %w", i.done, err)
+	}
+	i.done += int64(len(i.batch))
+	i.batch, i.size = i.batch[:0], 0
+	i.Tell(i.done)
+	return nil
+}
+
+// read makes a record of a line.
+func (i *Importer) read(ctx context.Context, text []byte) (Saved, error) {
+	var l exported
+	if err := json.Unmarshal(text, &l); err != nil {
+		return Saved{}, fmt.Errorf("no line of an export: %w", err)
+	}
+	ours := len(l.Memo) > 0 || len(l.Facts) > 0
+	switch {
+	case l.URL == "":
+		return Saved{}, errors.New(`it names no feed: expected {"url": "https://..."}`)
+	case ours && shielded(l.URL):
+		if !i.Shielded(l.URL) {
+			return Saved{}, errors.New("its url is no URL")
+		}
+	default:
+		key, err := feedurl.Canonical(l.URL)
+		if err != nil {
+			return Saved{}, err // says "not a feed URL"
+		}
+		l.URL = key
+	}
+	s := Saved{Record: Record{
+		ID: idOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Configured: l.Configured,
+	}}
+	if !shielded(l.URL) {
+		s.Host = i.Host(l.URL)
+	}
+	var err error
+	if s.In, err = i.in(l.NextPoll); err != nil {
+		return Saved{}, err
+	}
+	if ours {
+		err = i.readExported(&s, &l)
+	} else {
+		err = i.readAnswer(ctx, &s, &l)
+	}
+	return s, err
+}
+
+// ago is how long ago a time is; negative: never.
+func (i *Importer) ago(t *time.Time) time.Duration {
+	if t == nil {
+		return -1
+	}
+	return max(0, i.now.Sub(*t))
+}
+
+// longest is how far a next poll may be away: origins' pauses end within a week, and
+// no operator's interval is longer than a year.
+const longest = 366 * 24 * time.Hour
+
+// in is the time to the next poll. Without one, the feed is due.
+func (i *Importer) in(text string) (time.Duration, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case never:
+		return Ended, nil
+	}
+	next, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return 0, fmt.Errorf("next_poll: %q is no time: expected one such as 2026-11-21T08:00:00Z, or never", policy.OneLine(text))
+	}
+	in := next.Sub(i.now)
+	if in > longest {
+		return 0, fmt.Errorf("next_poll: %s is more than a year away", text)
+	}
+	return in, nil
+}
+
+// readExported reads what an engine has kept.
+func (i *Importer) readExported(s *Saved, l *exported) error {
+	s.Hold, s.State, s.Facts, s.Memo = seconds(l.Hold), l.State, l.Facts, l.Memo
+	if s.Hold < 0 || s.Hold > longest {
+		return fmt.Errorf("hold_seconds: %g is no length of an interval", l.Hold)
+	}
+	if s.Host.Spacing = seconds(l.Space); s.Host.Spacing < 0 || s.Host.Spacing > longest {
+		return fmt.Errorf("spacing_seconds: %g is no length of a gap", l.Space)
+	}
+	switch s.State {
+	case StateCold, StateFresh, StateFailing, StateGone:
+	default:
+		return fmt.Errorf("state: %q is not known", policy.OneLine(string(l.State)))
+	}
+	if l.Version != 0 {
+		s.Version, s.Body = l.Version, &Body{Version: l.Version, Coding: l.Coding, Data: l.Data}
+	}
+	var st state
+	st.version = s.Version
+	if err := st.decode(s.Record); err != nil {
+		return err
+	}
+	if s.Body == nil {
+		return nil
+	}
+	v := &st.memo.Version
+	if v.Number != s.Version || v.Length < 0 || v.Length > maxLine || v.Coding != l.Coding || l.Coding != codingGzip && l.Coding != codingIdentity {
+		return errors.New("its version is not the one that is described")
+	}
+	if l.Coding == codingIdentity {
+		if len(l.Data) != v.Length {
+			return fmt.Errorf("its data has %d bytes, and %d are described", len(l.Data), v.Length)
+		}
+		return nil
+	}
+	if _, err := gunzip(l.Data, v.Length); err != nil {
+		return fmt.Errorf("its data is damaged: %w", err)
+	}
+	return nil
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// readAnswer reads what another system knows of a feed: perhaps an answer of its origin.
+// Without a body there is nothing that a 304 could confirm, so validators are left out.
+func (i *Importer) readAnswer(ctx context.Context, s *Saved, l *exported) error {
+	s.State = StateCold
+	if l.LastReader == nil {
+		s.Asked = 0 // as though it had been asked for now: idle_after counts from here
+	}
+	st := &state{}
+	s.Hold = st.hold(policy.DefaultRules())
+	if l.Body == "" {
+		// As it is the operator who brings it, it is polled in the background though it
+		// has no version.
+		s.New, s.Configured = true, true
+		return nil
+	}
+	at := i.now
+	if l.LastPoll != nil && l.LastPoll.Before(at) {
+		at = *l.LastPoll
+	}
+	header := http.Header{}
+	for name, value := range map[string]string{"Content-Type": l.ContentType, "ETag": narrow(l.ETag), "Last-Modified": narrow(l.LastModified)} {
+		if value != "" {
+			header.Set(name, value)
+		}
+	}
+	a := policy.Answer{Asked: at, At: at, URL: l.URL, Status: http.StatusOK, Header: header, Body: []byte(l.Body)}
+	d, err := document.Read(a.Body, l.ContentType, i.now)
+	if err != nil {
+		return fmt.Errorf("its body: %w", err)
+	}
+	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(st, a, d, xxhash.Sum64(a.Body), at)}
+	if v.body, err = i.coders.rest(ctx, a.Body); err != nil {
+		return err
+	}
+	v.version.Length, v.version.Coding = len(a.Body), v.body.coding
+	st.learn(l.URL, v)
+	st.version, st.ended = st.memo.Version.Number, s.In == Ended
+	st.facts.Polls = nil // there was none of ours
+	if !st.ended {
+		st.facts.Decided, st.facts.Pause = i.now.Round(0).UTC(), max(0, s.In)
+	}
+	if s.Facts, err = st.encodeFacts(); err != nil {
+		return err
+	}
+	if s.Memo, err = st.encodeMemo(); err != nil {
+		return err
+	}
+	s.State, s.Version = st.condition(), st.version
+	s.Body = &Body{Version: s.Version, Coding: v.body.coding, Data: v.body.data}
+	return nil
+}

@@ -1,0 +1,310 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/cache/postgres"
+	"github.com/feedpollard/pollard/cache/postgres/postgrestest"
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+const movedFeeds = 40
+
+// movedWeb is a web of feeds, of which each knows when it was asked.
+type movedWeb struct {
+	mu     sync.Mutex // guards all
+	asked  map[string][]time.Time
+	tagged int // requests with the validator of a version
+}
+
+func (w *movedWeb) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	w.asked[r.URL.String()] = append(w.asked[r.URL.String()], time.Now())
+	known := r.Header.Get("If-None-Match") == `"one"`
+	if known {
+		w.tagged++
+	}
+	w.mu.Unlock()
+	resp := &http.Response{
+		StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r, Body: http.NoBody,
+		Header: http.Header{"Content-Type": {"application/rss+xml"}, "Etag": {`"one"`}},
+	}
+	if r.URL.Path == "/down" {
+		resp.StatusCode = 500
+		return resp, nil
+	}
+	if known {
+		resp.StatusCode = 304
+		return resp, nil
+	}
+	body := fmt.Sprintf(`<rss version="2.0"><channel><title>%s</title><item><title>Entry</title><description>%s</description></item></channel></rss>`,
+		r.URL, strings.Repeat("words ", 100))
+	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	return resp, nil
+}
+
+func (w *movedWeb) polls() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, asked := range w.asked {
+		n += len(asked)
+	}
+	return n
+}
+
+// movedFloor is the least time between two polls of a feed.
+const movedFloor = 8 * time.Second
+
+// run opens an engine over a store for the length of a function.
+func (w *movedWeb) run(t *testing.T, store cache.Store, prefetch bool, use func(get func(n int, header ...string) *httptest.ResponseRecorder)) {
+	t.Helper()
+	client := upstream.New(upstream.WithTransport(w), upstream.WithoutPacing())
+	defer client.Close()
+	c, err := cache.New(cache.Options{Store: store, Origin: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := policy.DefaultRules()
+	rules.MinInterval, rules.DefaultInterval, rules.UnvalidatedInterval, rules.MaxInterval, rules.Jitter = movedFloor, movedFloor, movedFloor, movedFloor, 0
+	c.Apply(cache.Settings{Prefetch: prefetch, Rules: func(string) policy.Rules { return rules }})
+	use(func(n int, header ...string) *httptest.ResponseRecorder {
+		t.Helper()
+		f, err := c.Feed(t.Context(), movedFeed(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest("GET", "/", nil)
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		answer := httptest.NewRecorder()
+		if _, err := f.Serve(answer, r); err != nil {
+			answer.Code = 500
+		}
+		return answer
+	})
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func movedFeed(n int) string {
+	if n == 0 {
+		return "https://feeds.test/down"
+	}
+	return fmt.Sprintf("https://feeds.test/%d.xml", n)
+}
+
+// Feeds that go from one store into another and back keep versions, validators and
+// schedule: their origins notice nothing.
+func TestFeedsMoveBetweenStores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server, and takes ten seconds of real time")
+	}
+	cluster := postgrestest.Start(t)
+	url, root := cluster.Database(t), t.TempDir()
+	w := &movedWeb{asked: make(map[string][]time.Time)}
+	openBolt := func(name string) cache.Store {
+		s, err := bolt.Open(filepath.Join(root, name), bolt.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	openPostgres := func() cache.Store {
+		s, err := postgres.Open(t.Context(), postgres.Options{URL: url, Log: zap.NewNop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	command := func(name, stdin string, args ...string) string {
+		t.Helper()
+		cmd := exportCommand()
+		if name == "import" {
+			cmd = importCommand()
+		}
+		out, told, code := runWithErrors(t, cmd, stdin, args...)
+		if code != exitDone || !strings.Contains(told, fmt.Sprintf("ed %d feeds ", movedFeeds+1)) {
+			t.Fatalf("%s: exit code %d: %s", name, code, told)
+		}
+		return out
+	}
+
+	tags := make(map[int]string)
+	w.run(t, openBolt("first"), false, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
+		for n := range movedFeeds + 1 {
+			tags[n] = get(n).Header().Get("ETag")
+		}
+	})
+	served := func(get func(n int, header ...string) *httptest.ResponseRecorder) {
+		t.Helper()
+		for n := 1; n <= movedFeeds; n++ {
+			if got := get(n); got.Code != 200 || !strings.Contains(got.Body.String(), movedFeed(n)) || got.Header().Get("ETag") != tags[n] {
+				t.Errorf("feed %d: %d, ETag %s, want %s", n, got.Code, got.Header().Get("ETag"), tags[n])
+			}
+			for _, tag := range []string{tags[n], `"one"`} {
+				if code := get(n, "If-None-Match", tag).Code; code != 304 {
+					t.Errorf("feed %d: %s gets %d", n, tag, code)
+				}
+			}
+		}
+	}
+	first := command("export", "", "--store", "bolt:"+filepath.Join(root, "first"))
+	command("import", first, "--store", url)
+	w.run(t, openPostgres(), true, served)
+	second := command("export", "", "--store", "postgres:"+url)
+	command("import", second, "--store", "bolt:"+filepath.Join(root, "second"))
+	third := command("export", "", "--store", "bolt:"+filepath.Join(root, "second"))
+	for i, line := range strings.Split(strings.TrimSpace(first), "\n") {
+		sameFeed(t, line, strings.Split(second, "\n")[i])
+		sameFeed(t, line, strings.Split(third, "\n")[i])
+	}
+	w.run(t, openBolt("second"), true, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
+		served(get)
+		for deadline := time.Now().Add(time.Minute); w.polls() < 2*movedFeeds+1; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("feeds that are due are not polled any more")
+			}
+		}
+	})
+	if w.tagged < movedFeeds {
+		t.Errorf("%d polls with validators, want one of each feed", w.tagged)
+	}
+	for url, asked := range w.asked {
+		floor := movedFloor
+		if url == movedFeed(0) {
+			floor = 4 * time.Minute // the back-off of a feed that never answered
+		}
+		for i := 1; i < len(asked); i++ {
+			if gap := asked[i].Sub(asked[i-1]); gap < floor {
+				t.Errorf("%s was polled again after %v", url, gap)
+			}
+		}
+	}
+}
+
+// sameFeed compares lines of exports, but for the few milliseconds that clocks of
+// stores are apart.
+func sameFeed(t *testing.T, a, b string) {
+	t.Helper()
+	var one, two map[string]any
+	for text, into := range map[string]*map[string]any{a: &one, b: &two} {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"next_poll", "last_poll", "last_reader"} {
+		x, y := fmt.Sprint(one[name]), fmt.Sprint(two[name])
+		was, err1 := time.Parse(time.RFC3339, x)
+		is, err2 := time.Parse(time.RFC3339, y)
+		near := err1 == nil && err2 == nil && math.Abs(float64(is.Sub(was))) < float64(2*time.Second)
+		if name == "last_reader" {
+			near = true // readers have asked again
+		}
+		if x != y && !near {
+			t.Errorf("%v: %s was %s and is %s", one["url"], name, x, y)
+		}
+		delete(one, name)
+		delete(two, name)
+	}
+	x, _ := json.Marshal(one) // they were JSON
+	y, _ := json.Marshal(two)
+	if string(x) != string(y) {
+		t.Errorf("a feed has changed from\n%s\nto\n%s", x, y)
+	}
+}
+
+func TestImportCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	feed := func(n int) string { return fmt.Sprintf("https://feeds.test/%d", n) }
+	in := strings.Join([]string{
+		"\ufeff" + `{"url": "` + feed(1) + `"}`,
+		`{"url": "HTTPS://Feeds.Test:443/2", "next_poll": "` + time.Now().Add(time.Hour).Format(time.RFC3339) + `", "other": 1}`,
+		"",
+		`{"url": "` + feed(3) + `", "next_poll": "2000-01-01T00:00:00Z", "etag": "\"one\"", "content_type": "text/xml",
+		"body": "<rss version=\"2.0\"><channel><title>T</title></channel></rss>"}`, // over two lines: neither makes sense
+		strings.ReplaceAll(`{"url": "`+feed(4)+`", "next_poll": "never", "etag": "\"one\"", "last_modified": "Sat, 21 Nov 2026 06:00:00 GMT",
+			"content_type": "text/xml", "body": "<rss version=\"2.0\"><channel><title>T</title><item><title>E</title></item></channel></rss>"}`, "\n", ""),
+		`{"url": "` + feed(5) + `", "body": "<html><body>Not found</body></html>"}`,
+		`{"url": "` + feed(6) + `", "next_poll": "tomorrow"}`,
+		`{"url": "shield:x", "memo": {}, "state": "cold"}`,
+		`{"url": "` + feed(7) + `", "memo": {"version": {"number": 1, "tag": "t", "coding": "gzip", "length": -1}}, "state": "fresh", "version": 1, "coding": "gzip", "data": "AAAA"}`,
+		`{}`,
+		`{"url": "` + feed(8) + `"}`,
+	}, "\n")
+	out, told, code := runWithErrors(t, importCommand(), in, "--store", "bolt:"+dir)
+	if code != exitFailed || out != "" {
+		t.Errorf("exit code %d, printed %q", code, out)
+	}
+	var got []string
+	for _, l := range strings.Split(told, "\n") {
+		got = append(got, strings.Join(strings.Fields(l)[:min(3, len(strings.Fields(l)))], " "))
+	}
+	want := []string{"line 4: no", "line 5: no", "line 7: its", "line 8: next_poll:", "line 9: its", "line 10: its", "line 11: it", "imported 4 feeds", "pollard: 7 lines", ""}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("told\n%s", told)
+	}
+	out, _, code = runWithErrors(t, exportCommand(), "", "--store", "bolt:"+dir)
+	if code != exitDone || strings.Count(out, "\n") != 4 || !strings.Contains(out, `"`+feed(2)+`"`) {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	for _, l := range strings.Split(out, "\n") {
+		if strings.Contains(l, feed(4)) && (!strings.Contains(l, `"next_poll":"never"`) || !strings.Contains(l, `"etag":"\"one\""`) || !strings.Contains(l, `"state":"fresh"`)) {
+			t.Errorf("the one with a body: %s", l)
+		}
+	}
+}
+
+func TestTransfersThatFail(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	held, err := bolt.Open(dir, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	for _, tt := range []struct {
+		name, store string
+		code        int
+		told        string
+	}{
+		{"no store", "", exitUsage, "--store is missing: expected bolt:<directory> or postgres:<URL>"},
+		{"unknown", "redis:x", exitUsage, `a store "redis" is not known`},
+		{"no directory", "bolt:", exitUsage, `--store "bolt:": expected bolt:<directory>`},
+		{"nothing there", "bolt:" + dir + "x", exitFailed, "there is no store: "},
+		{"in use", "bolt:" + dir, exitFailed, "is in use by another process: stop that one before"},
+		{"a database out of reach", "postgres://u:secret@127.0.0.1:1/feeds", exitFailed, "see whether the database runs"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out, told, code := runWithErrors(t, exportCommand(), "", "--store", tt.store)
+			if code != tt.code || out != "" || !strings.Contains(told, tt.told) || strings.Contains(told, "secret") {
+				t.Errorf("exit code %d, told %q, want %q", code, told, tt.told)
+			}
+		})
+	}
+	if _, err := os.Stat(dir + "x"); err == nil {
+		t.Error("exporting has made a store")
+	}
+}
