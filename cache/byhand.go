@@ -100,11 +100,12 @@ func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 		if t.Hint != policy.HintRetryAfter && t.Hint != policy.HintRateLimit {
 			continue
 		}
-		if until := s.facts.Decided.Add(time.Duration(t.Seconds) * time.Second); until.After(wall) {
+		if until := s.facts.Decided.Add(time.Duration(t.Seconds) * time.Second); until.After(wall) && !s.facts.Decided.After(wall) {
 			return &TooEarly{until, t.Hint}
 		}
 	}
-	if until := s.facts.At.Add(floor); until.After(wall) && s.facts.Unsent == 0 {
+	// Where the clock was set back, the store knows.
+	if until := s.facts.At.Add(floor); until.After(wall) && !s.facts.At.After(wall) && s.facts.Unsent == 0 {
 		return &TooEarly{until, "the last poll is less than min_interval ago"}
 	}
 	return nil

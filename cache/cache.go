@@ -97,6 +97,10 @@ const (
 	farewell = 5 * time.Second
 	// maxWaiting is how many polls may wait for their host's slot at once.
 	maxWaiting = 4096
+	// unreadPart is which part of that, and of the polls in flight, feeds may take that
+	// have no version and are not configured, as 1/n: there is no end of URLs that a
+	// reader may invent, and known feeds must be polled all the same.
+	unreadPart = 2
 )
 
 // Cache is the engine. It is safe for concurrent use.
@@ -114,6 +118,7 @@ type Cache struct {
 	reads   singleflight.Group // of representations from the store
 	making  sync.Map           // memory keys of representations that are being made
 	gate    gate               // of polls in flight
+	unread  gate               // of those among them that are of feeds without a version
 	waiting atomic.Int64
 	shields atomic.Bool   // feeds of sites of this process are asked for
 	swept   time.Duration // when they were swept last
@@ -151,7 +156,7 @@ func New(o Options) (*Cache, error) {
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)
 	c.settings.Store(Settings{}.filled())
-	c.gate.resize(c.settings.Load().Polls)
+	c.resize()
 	pauses, err := c.store.Pauses(c.life)
 	if err != nil {
 		c.end()
@@ -208,8 +213,14 @@ func (s Settings) filled() *Settings {
 // under earlier rules stands until the next poll.
 func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
-	c.gate.resize(c.settings.Load().Polls)
+	c.resize()
 	c.wake(c.changed)
+}
+
+func (c *Cache) resize() {
+	polls := c.settings.Load().Polls
+	c.gate.resize(polls)
+	c.unread.resize(max(1, polls/unreadPart))
 }
 
 // elapsed is the time that feeds are scheduled by: it grows while the machine is

@@ -34,6 +34,14 @@ func (c *clock) elapsed() time.Duration {
 // look asks the system how long the machine has been suspended. It reports whether
 // that has grown by more than a moment.
 func (c *clock) look() bool {
-	missed := c.suspended() - c.asleep
-	return missed-time.Duration(c.missed.Swap(int64(missed))) > time.Second
+	missed := int64(c.suspended() - c.asleep)
+	for {
+		before := c.missed.Load()
+		if missed <= before {
+			return false // as of another look
+		}
+		if c.missed.CompareAndSwap(before, missed) {
+			return missed-before > int64(time.Second)
+		}
+	}
 }

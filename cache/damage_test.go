@@ -269,3 +269,29 @@ func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
 		}
 	})
 }
+
+// awkward is an error that cannot even be printed.
+type awkward struct{}
+
+func (awkward) Error() string { panic("nobody has thought of this") }
+
+// A panic behind the reading of a document is an outcome as well.
+func TestPanicInADecisionIsAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, faithful).open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(25 * time.Hour)
+		g.origin.answer = func(policy.Ask) policy.Answer {
+			return policy.Answer{Failure: policy.FailureStatus, Status: 500, Err: awkward{}}
+		}
+		for range 5 {
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+			time.Sleep(10 * time.Minute)
+		}
+		a, err := g.Account(t.Context(), feedURL)
+		if err != nil || a.Failures != 1 || a.LastFailure != policy.FailureInternal || g.origin.polls() != 2 {
+			t.Errorf("%d polls, %d failures, the last %q (%v)", g.origin.polls(), a.Failures, a.LastFailure, err)
+		}
+	})
+}

@@ -28,8 +28,11 @@ type Feed struct {
 	noted  atomic.Int64  // asked, as the store was told last
 	lost   atomic.Uint64 // the version whose body cannot be read; 0: none
 
-	mu   sync.Mutex // guards poll
-	poll *running   // the poll under way; nil: there is none
+	mu       sync.Mutex // guards what follows
+	poll     *running   // the poll under way; nil: there is none
+	resident bool       // it is in the table, whose size counts it
+
+	overtaken atomic.Bool // the store has changed while a poll was under way
 }
 
 const neverAsked = math.MinInt64
@@ -100,19 +103,43 @@ func (f *Feed) sinceAsked(now time.Duration) time.Duration {
 
 // publish shows a state to readers.
 func (f *Feed) publish(next *state) {
-	old := f.state.Swap(next)
-	f.cache.table.resize(next.size - old.size)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.show(f.state.Load(), next)
+}
+
+// show replaces a state, if it is still the one that readers see. The caller holds
+// the lock.
+func (f *Feed) show(old, next *state) bool {
+	if !f.state.CompareAndSwap(old, next) {
+		return false
+	}
+	if f.resident {
+		f.cache.table.size.Add(next.size - old.size)
+	}
+	return true
 }
 
 // adopt takes over what the store says of the feed.
 func (f *Feed) adopt(r Record) *state {
+	s := f.read(r, f.state.Load())
+	f.publish(s)
+	return s
+}
+
+// read makes a state of a record, as the successor of an old one.
+func (f *Feed) read(r Record, old *state) *state {
 	now := f.cache.elapsed()
 	s := stateOf(r, now)
 	if s.version != 0 && s.version == f.lost.Load() {
 		f.lose(s)
 	}
-	if old := f.state.Load(); old.version == s.version && old.headers != nil && s.headers != nil {
+	if old.version == s.version && old.headers != nil && s.headers != nil {
 		s.headers = old.headers // the same one: nothing of it has to be made again
+	}
+	if old.putOff > max(now, s.due) && !s.ended {
+		s.due, s.putOff = old.putOff, old.putOff
+		s.decide(old.decision())
 	}
 	if r.Asked >= 0 {
 		asked := int64((now - r.Asked) / time.Second)
@@ -121,7 +148,6 @@ func (f *Feed) adopt(r Record) *state {
 			f.asked.Store(asked)
 		}
 	}
-	f.publish(s)
 	return s
 }
 
@@ -134,18 +160,26 @@ func (f *Feed) lose(s *state) {
 	s.due = min(s.due, f.cache.elapsed()+max(0, floor))
 }
 
-// reload reads the feed's record from the store.
+// reload reads the feed's record from the store. What somebody else publishes
+// meanwhile may be newer than what was read: then it is read again.
 func (f *Feed) reload(ctx context.Context) error {
-	records, err := f.cache.store.Lookup(ctx, []ID{f.id})
-	if err != nil {
-		return err
+	for {
+		old := f.state.Load()
+		records, err := f.cache.store.Lookup(ctx, []ID{f.id})
+		if err != nil {
+			return err
+		}
+		next := &state{size: stateOverhead}
+		if len(records) > 0 {
+			next = f.read(records[0], old)
+		}
+		f.mu.Lock()
+		shown := f.show(old, next)
+		f.mu.Unlock()
+		if shown {
+			return nil
+		}
 	}
-	if len(records) == 0 {
-		f.publish(&state{size: stateOverhead})
-		return nil
-	}
-	f.adopt(records[0])
-	return nil
 }
 
 // running is a poll under way.
@@ -176,6 +210,7 @@ func (f *Feed) start(e errand) (p *running, joined bool) {
 	p = &running{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
 	e.running = p
 	if !f.cache.background(func() {
+		defer f.catchUp()
 		defer f.finish(p)
 		f.run(f.cache.life, e)
 	}) {
@@ -203,6 +238,13 @@ func (f *Feed) finish(p *running) {
 	f.mu.Unlock()
 	p.send()
 	close(p.done)
+}
+
+// catchUp reads what others have changed in the store while a poll was under way.
+func (f *Feed) catchUp() {
+	if f.overtaken.Swap(false) {
+		_ = f.reload(f.cache.life) // where that fails it is seen when the next poll is claimed
+	}
 }
 
 // wait waits for the end of a poll, or until d has passed since it began; it

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -45,10 +46,7 @@ func (c *Cache) keepHouse(ctx context.Context) {
 	for {
 		select {
 		case <-look.C:
-			if c.clock.look() {
-				c.log().Info("the machine was suspended: time has passed for all feeds")
-				c.wake(c.changed)
-			}
+			c.lookAtClock()
 		case <-c.crowded:
 			c.noteReaders(ctx)
 			c.evict()
@@ -60,6 +58,14 @@ func (c *Cache) keepHouse(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// lookAtClock notices that the machine was suspended.
+func (c *Cache) lookAtClock() {
+	if c.clock.look() {
+		c.log().Info("the machine was suspended: time has passed for all feeds")
+		c.wake(c.changed)
 	}
 }
 
@@ -180,13 +186,26 @@ func (c *Cache) see(ctx context.Context, change Change) {
 		})
 		return
 	}
+	if overtaken, ok := c.table.loading.Load(change.ID); ok {
+		overtaken.(*atomic.Bool).Store(true)
+	}
 	v, ok := c.table.ids.Load(change.ID)
 	if !ok {
 		return
 	}
 	f := v.(*Feed)
-	if f.underWay() != nil || change.Version != 0 && f.state.Load().version == change.Version {
-		return // its own poll publishes what it brings
+	if change.Version != 0 && f.state.Load().version == change.Version {
+		return
+	}
+	f.overtaken.Store(true)
+	if p := f.underWay(); p != nil {
+		select {
+		case <-p.sent:
+			return // it publishes what it brings, and looks at what others have brought
+		default:
+		}
+	} else {
+		f.overtaken.Store(false)
 	}
 	// Also of a feed that was forgotten the record is read: it may have come back since.
 	if f.reload(ctx) == nil && change.Forgotten && !f.state.Load().known {

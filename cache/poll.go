@@ -51,6 +51,7 @@ type errand struct {
 	urgent  bool          // a reader waits for it
 	floor   time.Duration // above 0: by hand, and the last poll must be so long ago
 	lease   *Lease        // it has been claimed already
+	leased  time.Duration // when, as [Cache.elapsed] counts
 }
 
 // run is the life of a poll: wait for the host's slot, claim, ask, judge, decide,
@@ -63,47 +64,69 @@ func (f *Feed) run(ctx context.Context, e errand) {
 		return
 	}
 	s := f.state.Load()
-	if wait := s.due - c.elapsed(); e.lease != nil && wait > 0 {
-		f.turnBack(ctx, e, wait, s.facts.Winner) // it was put off meanwhile
+	if wait := s.putOff - c.elapsed(); e.lease != nil && wait > 0 {
+		f.turnBack(ctx, e, wait, s.facts.Winner)
 		return
 	}
 	if until := f.skipped(s); until > 0 && e.floor == 0 {
 		f.turnBack(ctx, e, until, policy.HintSkipHours)
 		return
 	}
-	slot := f.acquire(ctx, origin, e)
+	unread := s.version == 0 && !f.configured()
+	slot := f.acquire(ctx, origin, e, unread)
 	if slot == nil {
 		return
 	}
-	if !c.gate.enter(ctx) {
+	entered := !unread || c.unread.enter(ctx)
+	if entered && unread {
+		defer c.unread.leave()
+	}
+	if !entered || !c.gate.enter(ctx) {
 		slot.Release()
 		f.turnBack(ctx, e, retry, hintPolls)
 		return
 	}
 	defer c.gate.leave()
 	lease := e.lease
+	if c.lookAtClock(); lease != nil && c.elapsed()-e.leased > grace {
+		// Another node may hold it by now: what was granted so long ago is claimed anew.
+		c.giveBack(lease, 0)
+		lease = nil
+	}
 	if lease == nil {
 		if lease = f.claim(ctx, e, origin.Host(f.key), rules); lease == nil {
 			slot.Release()
 			return
 		}
 	}
-	planned := s.due
+	var planned time.Duration
+	if e.floor > 0 {
+		planned = s.due
+	}
 	s = f.claimed(lease)
 	e.running.send()
 	v := f.outcome(ctx, slot, s, rules)
 	f.settle(ctx, s, v, lease, planned, origin.Host(f.key), rules)
 }
 
+// panicked is the verdict on an answer that nobody has thought of.
+func (f *Feed) panicked(a policy.Answer, p any) verdict {
+	f.cache.log().Error("poll panicked", urlField(f.key), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+	a.At, a.Failure = f.cache.now(), failureInternal
+	a.Err = errors.New("the gateway cannot deal with the answer: see its log")
+	return verdict{answer: a, result: ResultFailed}
+}
+
 // claimed is the state of a feed whose poll has been granted. Readers go on seeing
 // when it was due: they join the poll.
 func (f *Feed) claimed(lease *Lease) *state {
-	due := f.state.Load().due
-	s := f.adopt(lease.Record)
-	shown := *s
-	shown.due = due
+	old := f.state.Load()
+	s := *f.read(lease.Record, old)
+	s.putOff = 0
+	shown := s
+	shown.due = old.due
 	f.publish(&shown)
-	return s
+	return &s
 }
 
 // outcome asks and judges. A panic on the way is a failure like any other: whatever
@@ -113,10 +136,7 @@ func (f *Feed) outcome(ctx context.Context, slot policy.Slot, s *state, rules po
 	a := policy.Answer{Asked: f.cache.now(), URL: f.key}
 	defer func() {
 		if p := recover(); p != nil {
-			f.cache.log().Error("poll panicked", urlField(f.key), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-			a.At, a.Failure = f.cache.now(), failureInternal
-			a.Err = errors.New("the gateway cannot deal with the answer: see its log")
-			v = verdict{answer: a, result: ResultFailed}
+			v = f.panicked(a, p)
 		}
 	}()
 	a = f.ask(ctx, slot, s, rules)
@@ -133,8 +153,12 @@ func (f *Feed) skipped(s *state) time.Duration {
 }
 
 // acquire waits for the slot of the feed's host.
-func (f *Feed) acquire(ctx context.Context, origin Origin, e errand) policy.Slot {
-	if f.cache.waiting.Add(1) > maxWaiting {
+func (f *Feed) acquire(ctx context.Context, origin Origin, e errand, unread bool) policy.Slot {
+	limit := int64(maxWaiting)
+	if unread {
+		limit /= unreadPart
+	}
+	if f.cache.waiting.Add(1) > limit {
 		f.cache.waiting.Add(-1)
 		f.turnBack(ctx, e, retry, hintPolls)
 		return nil
@@ -207,10 +231,12 @@ func (f *Feed) turnBack(ctx context.Context, e errand, wait time.Duration, why s
 		f.postpone(wait, why)
 		return
 	}
+	wait = max(wait, time.Second)
 	s := f.adopt(e.lease.Record)
 	next := *s
+	next.putOff = 0
 	next.overrule(f.cache, wait, why)
-	f.commit(ctx, s, &next, e.lease, Outcome{In: wait, Returned: true})
+	_ = f.commit(ctx, s, &next, e.lease, Outcome{In: wait, Returned: true}) // it lapses otherwise
 	f.publish(&next)
 }
 
@@ -221,6 +247,7 @@ func (f *Feed) postpone(wait time.Duration, why string) {
 	if now := f.cache.elapsed(); now+wait > s.due {
 		next := *s
 		next.overrule(f.cache, wait, why)
+		next.putOff = next.due
 		f.publish(&next)
 	}
 }
@@ -291,7 +318,7 @@ func (s *state) validators(now time.Time) policy.Validators {
 // settle makes an answer the feed's state: what was learnt, and the decision. It is
 // committed before anybody sees it.
 func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, planned time.Duration, host policy.Host, rules policy.Rules) {
-	c, next := f.cache, *s
+	c := f.cache
 	if v.answer.Unsent() {
 		// Names that a reader invents prove nothing about the network here.
 		if v.answer.Failure != policy.FailureAddress && (s.version != 0 || f.configured()) {
@@ -300,22 +327,8 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, pl
 	} else if v.answer.Status != 0 && !shielded(f.key) && c.network.reached(c.log()) {
 		c.wake(c.changed)
 	}
-	next.learn(f.key, v)
-	o := Outcome{Hold: next.hold(rules), Host: host, Pauses: v.answer.Pauses}
-	if v.answer.Unsent() {
-		o.In, o.Returned = next.unsent(c, v.answer, planned, rules), true
-	} else {
-		o.In = next.plan(c, f.key, v, rules)
-	}
-	if v.body != nil {
-		next.version = next.memo.Version.Number
-		o.Body = &Body{Version: next.version, Coding: v.body.coding, Data: v.body.data}
-		next.headers = newVersionHeaders(&next.memo.Version)
-	}
-	if v.answer.Failure == policy.FailureNotShared {
-		next.version, next.headers, o.Withdraw = 0, nil, true // what was everybody's is not any more
-	}
-	next.known, o.State = true, next.condition()
+	next, o := f.conclude(s, &v, planned, rules)
+	o.Host = host
 	if next.memo.Alias != "" && !o.Returned {
 		if err := c.found(ctx, f, next.memo.Alias, o.In); err != nil {
 			next.memo.Alias = s.memo.Alias // the next poll finds out again
@@ -333,6 +346,39 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, pl
 		c.memory.put(newRepresentation(f.id, &next, v.body.coding, v.body.data))
 	}
 	f.report(s, &next, v)
+}
+
+// conclude makes a poll's outcome of the verdict: what was learnt, and the decision. A
+// panic here is a failure of the poll as well, and nothing of its answer counts then.
+func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules policy.Rules) (next state, o Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			if v.answer.Failure == failureInternal {
+				panic(p) // it is not the answer
+			}
+			*v = f.panicked(policy.Answer{Asked: v.answer.Asked, URL: f.key, Pauses: v.answer.Pauses}, p)
+			next, o = f.conclude(s, v, planned, rules)
+		}
+	}()
+	next = *s
+	next.learn(f.key, *v)
+	o = Outcome{Pauses: v.answer.Pauses}
+	if v.answer.Unsent() {
+		o.In, o.Returned = next.unsent(f.cache, v.answer, planned, rules), true
+	} else {
+		o.In = next.plan(f.cache, f.key, *v, rules)
+	}
+	o.Hold = next.hold(rules) // of the plan that has just been made
+	if v.body != nil {
+		next.version = next.memo.Version.Number
+		o.Body = &Body{Version: next.version, Coding: v.body.coding, Data: v.body.data}
+		next.headers = newVersionHeaders(&next.memo.Version)
+	}
+	if v.answer.Failure == policy.FailureNotShared {
+		next.version, next.headers, o.Withdraw = 0, nil, true // what was everybody's is not any more
+	}
+	next.known, o.State = true, next.condition()
+	return next, o
 }
 
 // learn takes over what an answer says, besides when to poll next.
@@ -468,6 +514,7 @@ func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, er
 	// The store may have written what it said it had not: a number is not used again.
 	next.memo.Version.Number = settled.memo.Version.Number
 	next.overrule(f.cache, max(s.due, settled.due)-f.cache.elapsed(), hintStore)
+	next.putOff = next.due
 	v.answer.Failure, v.answer.Err, v.result = failureStore, err, ResultFailed
 	f.publish(&next)
 	f.report(s, &next, v)

@@ -55,8 +55,10 @@ func (c *Cache) claimDue(ctx context.Context) (wait time.Duration, more bool) {
 		return storeRetry, true
 	}
 	c.outage.end(c.log())
+	c.lookAtClock() // the store has
+	now := c.elapsed()
 	for i := range leases {
-		c.pollLease(&leases[i])
+		c.pollLease(&leases[i], now)
 	}
 	switch {
 	case more:
@@ -77,25 +79,25 @@ func (c *Cache) batch(ctx context.Context) int {
 }
 
 // pollLease makes the poll of a feed that has been claimed.
-func (c *Cache) pollLease(lease *Lease) {
+func (c *Cache) pollLease(lease *Lease, leased time.Duration) {
 	f := c.table.known(lease.URL)
 	if f == nil {
 		f = newFeed(c, lease.URL, &state{due: c.elapsed()})
 		f.claimed(lease)
 		f = c.admit(f)
 	}
-	if p, joined := f.start(errand{lease: lease}); p == nil || joined {
+	if p, joined := f.start(errand{lease: lease, leased: leased}); p == nil || joined {
 		// The cache is closing, or a reader's poll waits for its slot just now: the
 		// claim stands for nothing. It lapses, and the other poll is denied until then.
-		c.giveBack(lease)
+		c.giveBack(lease, time.Second)
 	}
 }
 
-// giveBack returns a claim of which no use is made.
-func (c *Cache) giveBack(lease *Lease) {
+// giveBack returns a claim of which no use is made: the feed is due again in so long.
+func (c *Cache) giveBack(lease *Lease, in time.Duration) {
 	s := stateOf(lease.Record, c.elapsed())
 	o := Outcome{
-		ID: lease.ID, Token: lease.Token, In: time.Second, Hold: lease.Hold, Returned: true, State: s.condition(), Host: lease.Host,
+		ID: lease.ID, Token: lease.Token, In: in, Hold: lease.Hold, Returned: true, State: s.condition(), Host: lease.Host,
 	}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
 		c.log().Warn("claim could not be returned", urlField(lease.URL), errField(err))

@@ -5,10 +5,13 @@ package cache_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/volatile"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -184,4 +187,31 @@ func TestLastReaderIsNotInTheFuture(t *testing.T) {
 		}
 		g.closeWith(store)
 	})
+}
+
+// A machine that wakes up finds feeds due by the store's clock before the engine has
+// looked at its own: they are polled, and not put off once more.
+func TestFeedsAreDueWhenTheMachineWakesUp(t *testing.T) {
+	for awake := range 15 {
+		bubble(t, func(t *testing.T, dir string) {
+			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") })
+			g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
+			var slept atomic.Int64
+			asleep := func() time.Duration { return time.Duration(slept.Load()) }
+			store := volatile.New(func() time.Time { return time.Now().Add(asleep()) })
+			var err error
+			if g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 1 << 20, Suspended: asleep}); err != nil {
+				t.Fatal(err)
+			}
+			g.Apply(g.settings)
+			defer g.closeWith(store)
+			time.Sleep(time.Hour + time.Duration(awake)*time.Second)
+			slept.Add(int64(12 * time.Hour))
+			g.Apply(g.settings) // the prefetching looks at once
+			time.Sleep(5 * time.Minute)
+			if n := g.origin.polls(); n != 2 {
+				t.Errorf("%d polls five minutes after the machine has slept over the second one", n)
+			}
+		})
+	}
 }

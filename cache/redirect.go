@@ -130,16 +130,17 @@ func permanently(moves []policy.Move) (to string, whole bool) {
 }
 
 // found makes the record of the feed that an alias leads to, where there is none.
-// The URL has just been asked by the alias's own poll, so its first poll is due when
-// the next one of the alias would have been.
+// The URL has just been asked by the alias's own poll, so its first poll comes a floor
+// later; what the redirect itself asks for is no affair of the URL.
 func (c *Cache) found(ctx context.Context, alias *Feed, key string, in time.Duration) error {
-	id := idOf(key)
+	id, rules := idOf(key), c.settings.Load().Rules(key)
 	records, err := c.store.Lookup(ctx, []ID{id})
 	if err != nil || len(records) > 0 {
 		return err
 	}
 	return c.store.Restore(ctx, []Saved{{New: true, Record: Record{
-		ID: id, URL: key, In: in, Hold: in, Polled: -1, Asked: alias.sinceAsked(c.elapsed()), State: StateCold,
+		ID: id, URL: key, In: min(in, rules.MinInterval), Hold: (&state{}).hold(rules),
+		Polled: -1, Asked: alias.sinceAsked(c.elapsed()), State: StateCold,
 		Configured: alias.configured(), Host: c.origin.Host(key),
 	}}})
 }

@@ -133,3 +133,38 @@ func TestFeedWhoseFirstOutcomeWasLostIsNotForgotten(t *testing.T) {
 		}
 	})
 }
+
+// What ClaimDue moves the schedule by covers the plan in force, also that of a feed
+// which backs off and whose poll crashes.
+func TestCrashOfAPrefetchedPollKeepsTheBackOff(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
+		var broken *failing
+		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
+		g.open()
+		defer func() { g.close() }()
+		time.Sleep(time.Minute)
+		g.origin.answer = func(policy.Ask) policy.Answer { return failed(500, policy.FailureStatus) }
+		for g.origin.polls() < 4 {
+			time.Sleep(time.Minute)
+		}
+		account, err := g.Account(t.Context(), feedURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := time.Until(account.NextPoll)
+		broken.refuse(nil, errors.New("the machine has stopped"))
+		for g.origin.polls() < 5 {
+			time.Sleep(time.Minute)
+		}
+		g.restart()
+		for g.origin.polls() < 6 {
+			time.Sleep(time.Minute)
+		}
+		at := g.asked(feedURL)
+		if gap := at[5].Sub(at[4]); gap < plan {
+			t.Errorf("polled again %v after the crash, want the back-off of %v kept", gap, plan)
+		}
+	})
+}

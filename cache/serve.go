@@ -147,7 +147,10 @@ func (f *Feed) bodyLost(s *state, err error) {
 	next := *s
 	f.lose(&next)
 	f.lost.Store(s.version)
-	if f.state.CompareAndSwap(s, &next) {
+	f.mu.Lock()
+	shown := f.show(s, &next)
+	f.mu.Unlock()
+	if shown {
 		f.cache.log().Error("stored body is lost, the next poll fetches it anew", urlField(f.key), errField(err))
 	}
 }

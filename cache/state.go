@@ -21,6 +21,10 @@ type state struct {
 	due     time.Duration // when the next poll may be made, as [Cache.elapsed] counts; ended: never
 	ended   bool          // automatic polling has ended
 
+	// putOff is until when the poll has been put off in memory alone, as elapsed
+	// counts: the store does not know of that. 0: it has not.
+	putOff time.Duration
+
 	facts facts
 	memo  memo
 	saved uint64 // hash of the memo as it is stored; 0: it is not

@@ -21,9 +21,10 @@ type table struct {
 	size  atomic.Int64
 
 	loads singleflight.Group // of records from the store, by key
+	// loading are the feeds, by ID, that are being read: whether the store has changed
+	// one since, as *atomic.Bool.
+	loading sync.Map
 }
-
-func (t *table) resize(by int64) { t.size.Add(by) }
 
 // known returns a feed that is in memory, nil where it is not.
 func (t *table) known(key string) *Feed {
@@ -60,6 +61,9 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 		c.shields.Store(true)
 	}
 	f := newFeed(c, key, &state{})
+	overtaken := new(atomic.Bool)
+	c.table.loading.Store(f.id, overtaken)
+	defer c.table.loading.CompareAndDelete(f.id, overtaken)
 	records, err := c.store.Lookup(ctx, []ID{f.id})
 	if err != nil {
 		c.outage.begin(c.log(), err)
@@ -70,16 +74,23 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	} else {
 		f.publish(&state{size: stateOverhead})
 	}
-	return c.admit(f), nil
+	f = c.admit(f)
+	if overtaken.Load() {
+		_ = f.reload(ctx) // where that fails it is seen when its next poll is claimed
+	}
+	return f, nil
 }
 
 // admit puts a feed into memory, unless it is there already.
 func (c *Cache) admit(f *Feed) *Feed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if other, there := c.table.feeds.LoadOrStore(f.key, f); there {
-		c.table.resize(-f.state.Load().size)
 		return other.(*Feed)
 	}
 	c.table.ids.Store(f.id, f)
+	f.resident = true
+	c.table.size.Add(f.state.Load().size)
 	if c.table.size.Load() > c.statesBudget() {
 		c.wake(c.crowded)
 	}
@@ -108,8 +119,9 @@ func (c *Cache) evict() {
 		if c.table.size.Load() <= budget*9/10 {
 			return
 		}
+		// What has no record is of no use to the store.
 		f := one.feed
-		if f.underWay() == nil && f.asked.Load() == f.noted.Load() {
+		if f.underWay() == nil && (f.asked.Load() == f.noted.Load() || !f.state.Load().known) {
 			c.drop(f)
 		}
 	}
@@ -117,8 +129,12 @@ func (c *Cache) evict() {
 
 // drop takes a feed out of memory.
 func (c *Cache) drop(f *Feed) {
-	if c.table.feeds.CompareAndDelete(f.key, f) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.resident {
+		f.resident = false
+		c.table.feeds.CompareAndDelete(f.key, f)
 		c.table.ids.CompareAndDelete(f.id, f)
-		c.table.resize(-f.state.Load().size)
+		c.table.size.Add(-f.state.Load().size)
 	}
 }
