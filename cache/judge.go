@@ -18,6 +18,7 @@ import (
 	"github.com/feedpollard/pollard/httpfield"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/policy/document/site"
 )
 
 // Result is what a poll came to.
@@ -68,6 +69,7 @@ type verdict struct {
 	document  *policy.Document // of a 200 that was read; nil where it did not have to be
 	version   version          // of a new one
 	body      *coded           // of a new one
+	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
 
 func (v verdict) good() bool { return v.answer.Failure == policy.FailureNone }
@@ -99,7 +101,7 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 		if errors.Is(err, errSuspect) {
 			a.Failure = policy.FailureSuspect
 		}
-		return verdict{answer: a, result: ResultFailed}
+		return verdict{answer: a, result: ResultFailed, site: f.siteOf(s, a, err)}
 	}
 	if s.version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format {
 		return verdict{answer: a, result: ResultUnchanged, document: d}

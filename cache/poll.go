@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -408,6 +409,9 @@ func (s *state) learn(own string, v verdict) {
 		m.Suspect = f.At
 	}
 	s.learnMoves(own, v)
+	if a.Status == http.StatusOK {
+		f.Site = v.site
+	}
 	if !a.Unsent() {
 		f.Polls = f.Polls.with(PastPoll{At: f.At, Status: a.Status, Result: v.result, Bytes: a.Wire, Took: a.At.Sub(a.Asked)})
 	}

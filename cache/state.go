@@ -11,6 +11,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/site"
 )
 
 // state is a snapshot of a feed. It is immutable: whoever learns something
@@ -65,6 +66,9 @@ type facts struct {
 	Jitter  policy.Term   `json:"jitter,omitzero"`
 
 	Polls polls `json:"polls,omitempty"`
+
+	// Site is what the last 200 was that was no feed but a web page which names feeds.
+	Site *site.Page `json:"site,omitempty"`
 }
 
 // memo is what the store keeps of a feed besides its schedule, facts and body.

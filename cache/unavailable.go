@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/site"
 )
 
 // Unavailable says that there is no version of a feed to serve.
@@ -22,6 +23,8 @@ type Unavailable struct {
 	Elsewhere string
 	// Alias says that this is for good, and that [Feed.Resolve] leads there as well.
 	Alias bool
+	// Site is set where the feed's URL is that of a web page which names feeds (502).
+	Site *site.Page
 	// Queued says that the feed's first poll waits for its turn behind others of its
 	// host, and that nothing has failed.
 	Queued bool
@@ -30,9 +33,9 @@ type Unavailable struct {
 func (u *Unavailable) Error() string { return u.Reason }
 
 // unavailable tells a reader why a feed without a version has nothing for it.
-func (f *Feed) unavailable(s *state) error {
+func (f *Feed) unavailable(s *state) *Unavailable {
 	now := f.cache.elapsed()
-	u := &Unavailable{Status: status(s.facts.Failure), Failure: s.facts.Failure, Reason: s.facts.Error, RetryAfter: max(s.due-now, time.Second)}
+	u := &Unavailable{Status: status(s.facts.Failure), Failure: s.facts.Failure, Reason: s.facts.Error, RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
 	p := f.underWay()
 	switch {
 	case s.memo.Alias != "":

@@ -104,6 +104,9 @@ var routes = map[string]route{
 	pageIcon:    {http.MethodGet, true, (*Pages).asset},
 }
 
+// Has reports whether there is a page or file of a name.
+func Has(name string) bool { _, ok := routes[name]; return ok }
+
 // visit is one request.
 type visit struct {
 	w    http.ResponseWriter

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/policy/document/site"
 )
 
 // ask sends a request to the page of a name and query.
@@ -368,10 +370,10 @@ func TestServeSite(t *testing.T) {
 		Feeds: []Found{{URL: "https://blog.example/atom.xml?a=1&b", Title: `All "posts"`, Type: "application/atom+xml"}},
 	})
 	// Readers look for exactly this.
-	site := ReadSite(w.Body.Bytes(), w.Header().Get("Content-Type"), "http://feeds.home.arpa/~secret/https://blog.example/")
-	want := Found{URL: "http://feeds.home.arpa/~secret/https://blog.example/atom.xml?a=1&b", Title: `All "posts"`, Type: "application/atom+xml"}
-	if w.Code != 200 || len(site.Feeds) != 1 || site.Feeds[0] != want {
-		t.Errorf("got %d with %+v", w.Code, site.Feeds)
+	found := site.Read(w.Body.Bytes(), w.Header().Get("Content-Type"), "http://feeds.home.arpa/~secret/https://blog.example/")
+	want := site.Feed{URL: "http://feeds.home.arpa/~secret/https://blog.example/atom.xml?a=1&b", Title: `All "posts"`, Type: "application/atom+xml"}
+	if w.Code != 200 || len(found.Feeds) != 1 || found.Feeds[0] != want {
+		t.Errorf("got %d with %+v", w.Code, found.Feeds)
 	}
 	w = httptest.NewRecorder()
 	p.ServeSite(w, httptest.NewRequest("GET", "/https://blog.example/", nil), at, Site{URL: "https://blog.example/"})

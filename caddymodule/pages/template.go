@@ -97,6 +97,7 @@ var templates = func() map[string]*template.Template {
 		"past":        func(t time.Time) bool { return time.Until(t) <= 0 },
 		"int64":       func(n int) int64 { return int64(n) },
 		"seconds":     func(n int64) time.Duration { return time.Duration(n) * time.Second },
+		"feedType":    feedType,
 		"rfc3339":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc":         func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },
 		"bookmarklet": func(s string) template.URL { return template.URL(s) }, // see [bookmarklet]
@@ -107,6 +108,16 @@ var templates = func() map[string]*template.Template {
 	}
 	return byName
 }()
+
+// feedType is the attribute type of a link to a feed. Not all readers that look for
+// links read HTML as it should be read: the plus must not be escaped.
+func feedType(name string) template.HTMLAttr {
+	switch name {
+	case "application/rss+xml", "application/rdf+xml", "application/feed+json":
+		return template.HTMLAttr(`type="` + name + `"`)
+	}
+	return `type="application/atom+xml"`
+}
 
 // file is a file of ours that pages use.
 type file struct {

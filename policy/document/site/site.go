@@ -1,12 +1,16 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package pages
+// Package site reads web pages for the feeds that they name, as browsers and readers
+// have done since RSS 2.0 ("autodiscovery"). It keeps little of a page, however
+// large that is.
+package site
 
 import (
 	"bytes"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -16,9 +20,24 @@ import (
 )
 
 const (
-	maxSiteBytes = 1 << 20 // bytes of a page that are looked at
-	maxFound     = 32      // feeds of a site
+	maxBytes = 256 << 10 // of a page that are looked at
+	maxFeeds = 16        // of a page
+	maxURL   = 1024      // bytes of a feed's URL
+	maxTitle = 160       // runes
 )
+
+// Page is what is kept of a page.
+type Page struct {
+	Title string `json:"title,omitempty"`
+	Feeds []Feed `json:"feeds,omitempty"` // in the order of the page
+}
+
+// Feed is a feed that a page names.
+type Feed struct {
+	URL   string `json:"url"` // canonical
+	Title string `json:"title,omitempty"`
+	Type  string `json:"type"` // media type as the page names it: application/atom+xml
+}
 
 // feedTypes are the types of link elements that name feeds. (application/json does
 // not: it is what many sites give for their programming interface.)
@@ -26,16 +45,15 @@ var feedTypes = map[string]bool{
 	"application/rss+xml": true, "application/atom+xml": true, "application/rdf+xml": true, "application/feed+json": true,
 }
 
-// ReadSite finds the feeds that an HTML page names by link elements, as browsers and
-// readers have done since RSS 2.0 ("autodiscovery"). The address is the page's own.
-// Elements outside of the head count as well: many sites have theirs there.
-func ReadSite(page []byte, contentType, address string) Site {
-	site := Site{URL: Address(address)}
+// Read finds the feeds that an HTML page names by link elements. The address is the
+// page's own. Elements outside of the head count as well: many sites have theirs there.
+func Read(page []byte, contentType, address string) Page {
+	var site Page
 	base, err := url.Parse(address)
 	if err != nil {
 		return site
 	}
-	text, err := charset.NewReader(bytes.NewReader(page[:min(len(page), maxSiteBytes)]), contentType)
+	text, err := charset.NewReader(bytes.NewReader(page[:min(len(page), maxBytes)]), contentType)
 	if err != nil {
 		return site
 	}
@@ -61,7 +79,7 @@ func ReadSite(page []byte, contentType, address string) Site {
 				}
 			case atom.Link:
 				f, ok := foundIn(t, base)
-				if ok && !seen[f.URL] && len(site.Feeds) < maxFound {
+				if ok && !seen[f.URL] && len(site.Feeds) < maxFeeds {
 					seen[f.URL] = true
 					site.Feeds = append(site.Feeds, f)
 				}
@@ -71,28 +89,28 @@ func ReadSite(page []byte, contentType, address string) Site {
 }
 
 // foundIn reads a link element.
-func foundIn(t html.Token, base *url.URL) (Found, bool) {
+func foundIn(t html.Token, base *url.URL) (Feed, bool) {
 	kind, _, _ := strings.Cut(attribute(t, "type"), ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	if !feedTypes[kind] {
-		return Found{}, false
+		return Feed{}, false
 	}
 	alternate := false
 	for _, word := range strings.Fields(attribute(t, "rel")) {
 		alternate = alternate || strings.EqualFold(word, "alternate") || strings.EqualFold(word, "feed")
 	}
 	if !alternate {
-		return Found{}, false
+		return Feed{}, false
 	}
 	target, err := base.Parse(strings.TrimSpace(attribute(t, "href")))
 	if err != nil {
-		return Found{}, false
+		return Feed{}, false
 	}
 	u, err := feedurl.Parse(target.String())
-	if err != nil {
-		return Found{}, false
+	if err != nil || len(u.String()) > maxURL {
+		return Feed{}, false
 	}
-	return Found{URL: u.String(), Title: clip(attribute(t, "title")), Type: kind}, true
+	return Feed{URL: u.String(), Title: clip(attribute(t, "title")), Type: kind}, true
 }
 
 func attribute(t html.Token, name string) string {
@@ -102,4 +120,13 @@ func attribute(t html.Token, name string) string {
 		}
 	}
 	return ""
+}
+
+// clip makes one short line of a foreign text.
+func clip(s string) string {
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(feedurl.OneLine(s)), " "), "\uFFFD")
+	if utf8.RuneCountInString(s) > maxTitle {
+		s = string([]rune(s)[:maxTitle]) + "…"
+	}
+	return s
 }
