@@ -62,17 +62,35 @@ func (c *Cache) Accounts(ctx context.Context, after ID, limit int) (list []Accou
 	list = make([]Account, 0, len(records))
 	for _, r := range records {
 		next = r.ID
-		if f := c.table.known(r.URL); f != nil {
-			list = append(list, f.account())
-			continue
-		}
-		a := c.account(r.URL, stateOf(r, now), now)
-		if r.Asked >= 0 {
-			a.LastAsked = c.now().Add(-r.Asked).UTC()
-		}
-		list = append(list, a)
+		list = append(list, c.accountOf(r, now))
 	}
 	return list, next, len(records) == limit, nil
+}
+
+// AccountsOf describes the feeds of these IDs that are known, in no particular order.
+func (c *Cache) AccountsOf(ctx context.Context, ids []ID) ([]Account, error) {
+	records, err := c.store.Lookup(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	now := c.elapsed()
+	list := make([]Account, 0, len(records))
+	for _, r := range records {
+		list = append(list, c.accountOf(r, now))
+	}
+	return list, nil
+}
+
+// accountOf describes a feed by its record, unless memory knows better.
+func (c *Cache) accountOf(r Record, now time.Duration) Account {
+	if f := c.table.known(r.URL); f != nil {
+		return f.account()
+	}
+	a := c.account(r.URL, stateOf(r, now), now)
+	if r.Asked >= 0 {
+		a.LastAsked = c.now().Add(-r.Asked).UTC()
+	}
+	return a
 }
 
 // Keys are the keys of feeds that begin so, in no particular order. It reads all

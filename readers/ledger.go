@@ -104,7 +104,7 @@ func (l *Ledger) Note(r Request) {
 }
 
 func (l *Ledger) visitor(r *Request) visitor {
-	v := visitor{agent: l.agents.find(r.UserAgent), network: network(r.Client), token: r.Token}
+	v := visitor{agent: l.agents.find(r.UserAgent), network: network(r.Client), token: r.Token, hour: r.Time.UTC().Hour()}
 	v.networkKey = l.seed.address(v.network.Addr())
 	v.identity = join(join(v.agent.key, l.seed.address(r.Client.Unmap())), l.seed.text(r.Token))
 	return v

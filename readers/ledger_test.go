@@ -64,6 +64,9 @@ func TestLedgerCounts(t *testing.T) {
 		Gaps: []Gap{{3600, 3900, 4}}, Addresses: 3, Networks: 1, Methods: Methods{4, 1, 1}, Answers: Answers{2, 1, 1, 1, 1},
 		Conditions: Conditions{2, 1, 1, 1, 1}, Early: 1, InSkipHours: 1, Referers: 1, First: at, Last: at.Add(4 * time.Hour),
 	}
+	if hours := [24]int64{2, 1, 1, 1, 1}; r.Hours != hours {
+		t.Errorf("by hour %v, want %v", r.Hours, hours)
+	}
 	for name, got := range map[string]Counts{"reader": row.Counts, "family": r.Families[0].Counts, "feed": r.Feeds[0].Counts, "total": r.Total} {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n%+v\nwant\n%+v", name, got, want)

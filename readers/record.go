@@ -38,6 +38,7 @@ type record struct {
 	skipped                                     int64 // requests in the feed's skip hours
 	referers                                    int64
 	polls                                       int64
+	hours                                       [24]uint32 // requests by hour of day, GMT
 	gaps                                        gaps
 	readers, networks                           distinct
 	subscribers                                 int64 // the latest number declared
@@ -57,6 +58,7 @@ type visitor struct {
 	network    netip.Prefix
 	networkKey uint64
 	token      string
+	hour       int // of the day, GMT
 }
 
 func (c *record) note(r *Request, v *visitor) {
@@ -69,6 +71,7 @@ func (c *record) note(r *Request, v *visitor) {
 	c.time(r.Time.UnixNano())
 	c.requests++
 	c.bytes += r.Bytes
+	c.hours[v.hour]++
 	if r.Referer {
 		c.referers++
 	}
@@ -183,6 +186,9 @@ func (c *record) merge(o *record) {
 	}
 	c.packed.merge(o.packed)
 	c.plain.merge(o.plain)
+	for i, n := range o.hours {
+		c.hours[i] += n
+	}
 	c.gaps.merge(&o.gaps)
 	c.readers.merge(&o.readers)
 	c.networks.merge(&o.networks)

@@ -12,6 +12,7 @@ import (
 // ReportOptions choose what a report tells.
 type ReportOptions struct {
 	Feed  string                  // of this feed alone; empty: all
+	Of    func(feed string) bool  // of these feeds alone; nil: all
 	Limit int                     // rows per list; 0: all
 	About func(feed string) About // what is known of a feed; nil: nothing
 }
@@ -23,6 +24,8 @@ type Report struct {
 	Feeds    []FeedRow `json:"feeds"`
 	Readers  []Row     `json:"readers"`  // a family at a network, with a feed ID and a token
 	Families []Row     `json:"families"` // a User-Agent family over all networks
+
+	Hours [24]int64 `json:"hours"` // requests by hour of day, GMT
 
 	Capacity  int   `json:"capacity"`  // how many readers of feeds are remembered
 	Forgotten int64 `json:"forgotten"` // how many gave way: they count in the totals alone
@@ -102,14 +105,14 @@ func (l *Ledger) Report(o ReportOptions) Report {
 	if o.About == nil {
 		o.About = func(string) About { return About{} }
 	}
-	all := l.copy(o.Feed)
+	all := l.copy(o)
 	feeds := map[uint64]*record{}
 	var total record
 	for i := range all.feeds {
 		feeds[all.feeds[i].feedKey] = &all.feeds[i]
 		total.merge(&all.feeds[i])
 	}
-	if o.Feed == "" {
+	if o.Feed == "" && o.Of == nil {
 		l.mu.Lock()
 		past := l.past
 		l.mu.Unlock()
@@ -119,6 +122,9 @@ func (l *Ledger) Report(o ReportOptions) Report {
 	}
 	declared := declaredSubscribers(all.readers)
 	r := Report{Total: total.counts(), Capacity: l.limit, Forgotten: l.forgotten.Load(), Feeds: []FeedRow{}}
+	for hour, count := range total.hours {
+		r.Hours[hour] = int64(count)
+	}
 	for i := range all.feeds {
 		c := &all.feeds[i]
 		r.Feeds = append(r.Feeds, FeedRow{c.feed, declared.feed(c.feedKey), c.counts()})
@@ -144,12 +150,12 @@ func (l *Ledger) Report(o ReportOptions) Report {
 // records are copies: a report is made from them without holding any lock.
 type records struct{ readers, families, feeds []record }
 
-func (l *Ledger) copy(feed string) records {
-	key := l.seed.text(feed)
+func (l *Ledger) copy(o ReportOptions) records {
+	key := l.seed.text(o.Feed)
 	list := func(t *table[record]) []record {
 		var list []record
 		t.each(func(c *record) {
-			if feed == "" || c.feedKey == key {
+			if (o.Feed == "" || c.feedKey == key) && (o.Of == nil || o.Of(c.feed)) {
 				list = append(list, *c)
 			}
 		})

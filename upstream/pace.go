@@ -23,6 +23,16 @@ func tableOf(rules []HostRule) (table feedurl.HostTable[HostRule]) {
 	return table
 }
 
+// Pace is how polls of a host are paced; of an empty one, those of a host that has no
+// rule of its own.
+func (s *Settings) Pace(host string) (spacing time.Duration, concurrency int) {
+	rules := tableOf(s.Hosts)
+	if host == "" {
+		host = "host.invalid" // RFC 2606: nobody's, which only a rule for all covers
+	}
+	return pace(&rules, host)
+}
+
 // pace is the pacing of a host: each line from the most specific rule that has it.
 func pace(rules *feedurl.HostTable[HostRule], host string) (spacing time.Duration, concurrency int) {
 	spacing, concurrency = defaultSpacing, defaultConcurrency

@@ -106,7 +106,7 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 	defer stop()
 
 	x.leave = func() error { return p.leave(ctx, s) }
-	r, conditional := newRequest(ctx, t, p.settings.agent(p.ask.Subscribers), p.user, p.ask.Validators)
+	r, conditional := newRequest(ctx, t, p.settings.Agent(p.ask.Subscribers), p.user, p.ask.Validators)
 	begun := time.Now()
 	resp, err := x.do(r, t)
 	if err != nil {

@@ -63,8 +63,8 @@ func validate(r *http.Request, field, value string) bool {
 	return true
 }
 
-// agent is the User-Agent of a poll on behalf of so many readers.
-func (s *Settings) agent(subscribers int) string {
+// Agent is the User-Agent of a poll on behalf of so many readers.
+func (s *Settings) Agent(subscribers int) string {
 	if s.UserAgent != "" {
 		return s.UserAgent
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/refusal"
 	"github.com/feedpollard/pollard/feedurl"
@@ -79,6 +80,7 @@ type Gateway struct {
 	accessLog *zap.Logger
 	server    *caddyhttp.Server // that the gateway is part of; nil where that is not known
 	access    *access
+	pages     *pages.Pages
 	places    map[string]*place // by path, decoded
 }
 
@@ -124,7 +126,11 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	}
 	g.accessLog = ctx.Logger(new(caddyhttp.App)).Named("log").Named("access")
 	g.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	return g.resolveFeeds(app.(*poller.App), repl)
+	if err := g.resolveFeeds(app.(*poller.App), repl); err != nil {
+		return err
+	}
+	g.makePages(ctx, app.(*poller.App))
+	return nil
 }
 
 // Validate reports settings that cannot be meant.
@@ -207,6 +213,9 @@ var noReferrer = []string{"no-referrer"}
 // ServeHTTP serves the feed that a request asks for by path or by URL. Other requests
 // it passes on.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if page, ok := g.readPage(r); ok {
+		return g.servePage(w, r, next, page)
+	}
 	asks := g.understand(r)
 	if !asks.own() {
 		return g.passOn(w, r, next, errNoSuchPath)
@@ -238,6 +247,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 				poller.Report(r, poller.ResultMoved, feed.Key(), "")
 				return nil
 			}
+		}
+		if g.serveSite(w, r, asks, err) {
+			return nil
 		}
 	}
 	if no, refused := errors.AsType[*refusal.Refusal](err); refused && no.Status == http.StatusForbidden && asks.by.bare {
@@ -336,6 +348,9 @@ func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, st
 	}
 	if u, err := feedurl.Parse(canonical); err == nil && strings.EqualFold(u.HostPort(), r.Host) && g.answers(u) {
 		return nil, nil, "", &refusal.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
+	}
+	if err := checkFeed(canonical); err != nil {
+		return nil, nil, "", err
 	}
 	feed, err := g.feed(r.Context(), canonical)
 	if err != nil {

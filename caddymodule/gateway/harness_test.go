@@ -29,6 +29,12 @@ func gatewayWith(t testing.TB, members, block string) (*Gateway, *poller.App, *s
 	t.Helper()
 	o := new(stage.Origin)
 	ctx, a := stage.Provision(t, upstream.New(upstream.WithTransport(o)), members)
+	return provisioned(t, ctx, block), a, o
+}
+
+// provisioned is a gateway of these lines.
+func provisioned(t testing.TB, ctx caddy.Context, block string) *Gateway {
+	t.Helper()
 	g := new(Gateway)
 	if err := g.UnmarshalCaddyfile(caddyfile.NewTestDispenser("feed_gateway {\n" + block + "\n}")); err != nil {
 		t.Fatal(err)
@@ -36,7 +42,7 @@ func gatewayWith(t testing.TB, members, block string) (*Gateway, *poller.App, *s
 	if err := g.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return g, a, o
+	return g
 }
 
 // start starts the app, until the end of the test.

@@ -1,0 +1,156 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// IDOf names the feed of a key.
+func IDOf(key string) ID { return idOf(key) }
+
+// Glance is what can be told of a feed at little cost, so that a list of a million
+// feeds can be searched.
+type Glance struct {
+	ID       ID
+	URL      string // key
+	State    string // as in [Account]
+	Host     string // that is polled; empty: not known yet
+	Failures int
+	NextPoll time.Time // zero: never
+	Winner   string    // of the last decision, where the feed is not fresh or due
+}
+
+// glances is how many records are read at a time.
+const glances = 1000
+
+// Glances describes all feeds whose keys begin so, in the order of their IDs. It ends
+// with the first error.
+func (c *Cache) Glances(ctx context.Context, prefix string) iter.Seq2[Glance, error] {
+	return func(yield func(Glance, error) bool) {
+		var after ID
+		for {
+			records, err := c.store.Records(ctx, after, glances)
+			if err != nil {
+				yield(Glance{}, err)
+				return
+			}
+			now, wall := c.elapsed(), c.now()
+			for i := range records {
+				r := &records[i]
+				after = r.ID
+				if strings.HasPrefix(r.URL, prefix) && !yield(c.glance(r, now, wall), nil) {
+					return
+				}
+			}
+			if len(records) < glances {
+				return
+			}
+		}
+	}
+}
+
+// glance reads as little as possible of a record: of one in good order no facts.
+func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
+	g := Glance{ID: r.ID, URL: r.URL, State: string(r.State), Host: r.Host.Name}
+	if f := c.table.known(r.URL); f != nil {
+		s := f.state.Load()
+		g.State, g.Failures, g.Winner = s.describe(now), s.facts.Failures, s.facts.Winner
+		if !s.ended {
+			g.NextPoll = wall.Add(s.due - now).UTC()
+		}
+		return g
+	}
+	if r.In != Ended {
+		g.NextPoll = wall.Add(r.In).UTC()
+	}
+	switch {
+	case r.State != StateFresh:
+		var f struct {
+			Failures int    `json:"failures"`
+			Winner   string `json:"winner"`
+		}
+		if json.Unmarshal(r.Facts, &f) == nil { // what is damaged has neither
+			g.Failures, g.Winner = f.Failures, f.Winner
+		}
+	case r.In <= 0:
+		g.State = "due"
+	}
+	return g
+}
+
+// KeyOf is the key of the feed of an ID, or fails with [ErrUnknownFeed].
+func (c *Cache) KeyOf(ctx context.Context, id ID) (string, error) {
+	if f, ok := c.table.ids.Load(id); ok {
+		return f.(*Feed).key, nil
+	}
+	records, err := c.store.Lookup(ctx, []ID{id})
+	if err != nil {
+		return "", err
+	}
+	if len(records) == 0 {
+		return "", ErrUnknownFeed
+	}
+	return records[0].URL, nil
+}
+
+// Details is an account with what takes more than a look at the record.
+type Details struct {
+	Account
+	Refreshable time.Time     // when a poll by hand is allowed; zero: now
+	Earlier     []PastVersion // the versions before the present one, the newest first
+	Body        []byte        // of the version, in the identity coding; nil: there is none, or it is too large
+}
+
+// PastVersion is a version that is not served any more.
+type PastVersion struct {
+	ETag         string // of the identity representation
+	LastModified time.Time
+}
+
+// Details describes one feed, with its body where that has at most so many bytes, or
+// fails with [ErrUnknownFeed].
+func (c *Cache) Details(ctx context.Context, key string, most int) (Details, error) {
+	f, err := c.existing(ctx, key)
+	if err != nil {
+		return Details{}, err
+	}
+	s := f.state.Load()
+	d := Details{Account: f.account()}
+	if early, ok := errors.AsType[*TooEarly](f.tooEarly(s, f.rules().MinInterval)); ok && !shielded(key) {
+		d.Refreshable = early.Until
+	}
+	for _, p := range s.memo.Past {
+		d.Earlier = append(d.Earlier, PastVersion{`"` + p.Tag + `"`, p.LastModified})
+	}
+	if s.version == 0 || s.memo.Version.Length > most {
+		return d, nil
+	}
+	r, err := f.representation(ctx, s, nil)
+	if err != nil {
+		if errors.Is(err, ErrNoBody) || errors.Is(err, errOtherVersion) {
+			return d, nil // the rest is worth telling
+		}
+		return d, fmt.Errorf("reading the version of a feed: %w", err)
+	}
+	d.Body = r.body
+	return d, nil
+}
+
+// Polling tells who is asked in a poll of a feed, and until when that host is left
+// alone; nil: it is not.
+func (c *Cache) Polling(key string) (policy.Host, *policy.Held) {
+	if shielded(key) {
+		return policy.Host{}, nil
+	}
+	return c.origin.Host(key), c.origin.Held(key)
+}

@@ -1,0 +1,264 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+const secret = "s3cret-of-alice-0001"
+
+// homePage is a site that names two feeds.
+const homePage = `<!doctype html><title>A &amp; B</title><link rel=alternate type=application/atom+xml title=Posts href=/atom.xml>` +
+	`<link rel=alternate type=application/rss+xml href="https://user:secret@other.example/feed">`
+
+// web answers as some origins, and counts what it is asked.
+type web struct{ asked map[string]int }
+
+func (o *web) RoundTrip(r *http.Request) (*http.Response, error) {
+	o.asked[r.URL.String()]++
+	body, kind := stage.Sample, "application/rss+xml"
+	switch {
+	case strings.HasSuffix(r.URL.Host, "site.example"):
+		body, kind = homePage, "text/html"
+	case r.URL.Host == "empty.example":
+		body, kind = "<!doctype html><title>Nothing</title>", "text/html"
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", kind)
+	w.WriteString(body)
+	return w.Result(), nil
+}
+
+// withPages runs a test on a gateway of these lines.
+func withPages(t *testing.T, lines string, run func(t *testing.T, g *Gateway, o *web)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		o := &web{asked: make(map[string]int)}
+		ctx, a := stage.Provision(t, upstream.New(upstream.WithTransport(o)), "")
+		g := provisioned(t, ctx, lines)
+		start(t, a)
+		run(t, g, o)
+	})
+}
+
+func TestPagesAndWhoMaySeeThem(t *testing.T) {
+	const alice = "/~" + secret
+	withPages(t, "feed /one.xml https://one.example/feed\nfeed /-/about https://about.example/feed\ntoken alice "+secret, func(t *testing.T, g *Gateway, _ *web) {
+		ask(t, g, "GET", "/one.xml", stage.Abroad)
+		for _, tt := range []struct {
+			name, target, client string
+			status               int
+			body                 string
+		}{
+			{"home", "/", stage.Home, 200, "<title>Home"},
+			{"home below", "/-/", stage.Home, 200, `href="/-/feeds"`},
+			{"home from abroad", "/", stage.Abroad, 403, "only for users"},
+			{"home with a token", alice + "/", stage.Abroad, 200, `href="` + alice + `/-/feeds"`},
+			{"home with a wrong token", "/~wrong-secret-00001/", stage.Home, 403, "only for users"},
+			{"feeds", "/-/feeds", stage.Home, 200, "one.example"},
+			{"feeds from abroad", "/-/feeds", stage.Abroad, 403, "only for users"},
+			{"feeds with a token", alice + "/-/feeds", stage.Abroad, 200, alice + "/-/feeds?url="},
+			{"one feed", "/-/feeds?url=https://one.example/feed", stage.Home, 200, "one.example"},
+			{"an unknown feed", "/-/feeds?url=https://none.example/feed", stage.Home, 404, "no record"},
+			{"readers", "/-/readers", stage.Home, 200, "reader"},
+			{"savings", "/-/savings", stage.Home, 200, "Savings"},
+			{"a feed's own path goes first", "/-/about", stage.Abroad, 200, "<rss"},
+			{"style", "/-/pollard.css", stage.Abroad, 200, "color-scheme"},
+			{"icon", "/favicon.ico", stage.Abroad, 200, ""},
+			{"no page", "/-/nothing", stage.Home, 404, "no such path"},
+			{"a feed in the parameter url", "/?url=https%3A%2F%2Ftwo.example%2Ffeed", stage.Home, 200, "<rss"},
+		} {
+			w := ask(t, g, "GET", tt.target, tt.client)
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) {
+				t.Errorf("%s: %d %.300s", tt.name, w.Code, w.Body)
+			}
+		}
+	})
+	withPages(t, "pages off", func(t *testing.T, g *Gateway, _ *web) {
+		for _, target := range []string{"/", "/-/feeds", "/favicon.ico"} {
+			if w := ask(t, g, "GET", target, stage.Home); w.Code != 404 || !strings.Contains(w.Body.String(), "no such path") {
+				t.Errorf("without pages, %s: %d %s", target, w.Code, w.Body)
+			}
+		}
+		if w := ask(t, g, "GET", "/https://site.example/", stage.Home); w.Code != 502 {
+			t.Errorf("a site without pages: %d %s", w.Code, w.Body)
+		}
+	})
+	withPages(t, "", func(t *testing.T, g *Gateway, _ *web) {
+		if w := ask(t, g, "GET", "/-/about", stage.Abroad); w.Code != 200 || !strings.Contains(w.Body.String(), "User-Agent") {
+			t.Errorf("about from abroad: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// A reader is asked for one thing, the site's address, and finds its feeds by one poll.
+func TestSiteByURL(t *testing.T) {
+	withPages(t, "token alice "+secret+"\ndeny private.site.example", func(t *testing.T, g *Gateway, o *web) {
+		const target = "/~" + secret + "/https://site.example/"
+		for range 2 {
+			w := ask(t, g, "GET", target, stage.Abroad)
+			for _, want := range []string{
+				`<link rel="alternate" type="application/atom+xml" title="Posts" href="http://example.com/~` + secret + `/https://site.example/atom.xml">`,
+				"<h1><bdi>A &amp; B</bdi></h1>",
+			} {
+				if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+					t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+				}
+			}
+		}
+		w := ask(t, g, "GET", "/?find=site.example", stage.Home)
+		if !strings.Contains(w.Body.String(), "http://example.com/https://site.example/atom.xml") {
+			t.Errorf("find: %d %s", w.Code, w.Body)
+		}
+		if n := o.asked["https://site.example/"]; n != 1 {
+			t.Errorf("the site was asked %d times", n)
+		}
+		for find, want := range map[string]string{
+			"https://one.example/feed":         "http://example.com/https://one.example/feed",
+			"empty.example":                    "an HTML page",
+			"https://private.site.example/":    "deny",
+			"https://site.example/favicon.ico": "not the address of a feed",
+			"ftp://x/":                         "not the address of a site",
+		} {
+			if w := ask(t, g, "GET", "/?find="+url.QueryEscape(find), stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("find %s: %d %s", find, w.Code, w.Body)
+			}
+		}
+		if w := ask(t, g, "GET", "/https://empty.example/", stage.Home); w.Code != 502 {
+			t.Errorf("a page without feeds: %d", w.Code)
+		}
+		polled := len(o.asked)
+		for _, path := range []string{"favicon.ico", "a/picture.PNG", "robots.txt", "apple-touch-icon.png"} {
+			if w := ask(t, g, "GET", "/https://site.example/"+path, stage.Home); w.Code != 404 {
+				t.Errorf("%s: %d", path, w.Code)
+			}
+		}
+		if len(o.asked) != polled {
+			t.Errorf("what never was a feed was polled: %v", o.asked)
+		}
+	})
+}
+
+func TestFeedsAsJSON(t *testing.T) {
+	withPages(t, "", func(t *testing.T, g *Gateway, _ *web) {
+		ask(t, g, "GET", "/https://one.example/feed?token=abcdef0123456789", stage.Home, "User-Agent", "Reader/1.0")
+		w := ask(t, g, "GET", "/-/feeds", stage.Home, "Accept", "application/json")
+		var list struct {
+			Feeds []struct{ ID, URL, State, Winner, Reason string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Feeds) != 1 {
+			t.Fatalf("%v: %s", err, w.Body)
+		}
+		f := list.Feeds[0]
+		if f.URL != "https://one.example/feed?token=***" || f.State != "fresh" || f.Winner == "" || !strings.HasSuffix(f.Reason, ".") {
+			t.Errorf("%+v", f)
+		}
+		w = ask(t, g, "GET", "/-/feeds?id="+f.ID, stage.Home)
+		if w.Code != 200 || strings.Contains(w.Body.String(), "abcdef0123456789") || !strings.Contains(w.Body.String(), "Reader/1.0") {
+			t.Errorf("its page: %d %s", w.Code, w.Body)
+		}
+		w = ask(t, g, "GET", "/-/readers", stage.Home, "Accept", "application/json")
+		if !strings.Contains(w.Body.String(), `"family": "Reader"`) {
+			t.Errorf("readers: %s", w.Body)
+		}
+		w = ask(t, g, "GET", "/-/about?host=one.example", stage.Abroad)
+		if w.Code != 200 || strings.Contains(w.Body.String(), "/feed") {
+			t.Errorf("a host from abroad: %d %s", w.Code, w.Body)
+		}
+		if w := ask(t, g, "GET", "/-/about?host=192.168.1.1", stage.Abroad); w.Code != 404 {
+			t.Errorf("a private host from abroad: %d", w.Code)
+		}
+	})
+}
+
+// post sends a form from an address.
+func post(t *testing.T, g *Gateway, target, client, contentType, body string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest("POST", target, strings.NewReader(body))
+	r.Header.Set("Content-Type", contentType)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, nil)
+	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client)
+	if err := g.ServeHTTP(w, r, nil); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestPollByHand(t *testing.T) {
+	withPages(t, "feed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, o *web) {
+		const form = "application/x-www-form-urlencoded"
+		send := func(client string, header ...string) *httptest.ResponseRecorder {
+			return post(t, g, "/-/refresh", client, form, "url=https%3A%2F%2Fone.example%2Ffeed", header...)
+		}
+		if w := send(stage.Home, "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
+			t.Errorf("from another site: %d", w.Code)
+		}
+		if w := send(stage.Abroad); w.Code != 403 {
+			t.Errorf("from abroad: %d", w.Code)
+		}
+		if len(o.asked) != 0 {
+			t.Errorf("polled all the same: %v", o.asked)
+		}
+		for _, want := range []string{"polled=new", "polled=early"} {
+			if w := send(stage.Home); w.Code != 303 || !strings.Contains(w.Header().Get("Location"), want) {
+				t.Errorf("%d %s, want %s", w.Code, w.Header().Get("Location"), want)
+			}
+		}
+		if w := ask(t, g, "GET", "/-/refresh", stage.Home); w.Code != 405 {
+			t.Errorf("by GET: %d", w.Code)
+		}
+	})
+}
+
+func TestSubscriptionListThroughTheGateway(t *testing.T) {
+	withPages(t, "token alice "+secret, func(t *testing.T, g *Gateway, o *web) {
+		var form bytes.Buffer
+		m := multipart.NewWriter(&form)
+		part, _ := m.CreateFormFile("opml", "my.opml")
+		part.Write([]byte(`<opml version="2.0"><body><outline text="a" xmlUrl="https://one.example/feed"/><outline xmlUrl="exec:x"/></body></opml>`))
+		m.Close()
+		w := post(t, g, "/~"+secret+"/-/opml", stage.Abroad, m.FormDataContentType(), form.String())
+		want := `xmlUrl="http://example.com/~` + secret + `/https://one.example/feed"/><outline xmlUrl="exec:x"/>`
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) || len(o.asked) != 0 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// Where a site has a front page and an icon, they stay.
+func TestPagesOnASite(t *testing.T) {
+	withPages(t, "", func(t *testing.T, g *Gateway, _ *web) {
+		site := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+			_, err := w.Write([]byte("the site's own"))
+			return err
+		})
+		for target, own := range map[string]bool{"/": true, "/favicon.ico": true, "/-/": false, "/-/favicon.ico": false} {
+			w := httptest.NewRecorder()
+			r := caddyhttp.PrepareRequest(httptest.NewRequest("GET", target, nil), caddy.NewReplacer(), w, nil)
+			caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, stage.Home)
+			if err := g.ServeHTTP(w, r, site); err != nil || strings.Contains(w.Body.String(), "the site's own") != own {
+				t.Errorf("%s: %v %.100s", target, err, w.Body)
+			}
+		}
+	})
+}
