@@ -70,6 +70,9 @@ type Settings struct {
 	// Allow tells why a feed that the operator has not written down may not lead to a
 	// URL by a redirect. Nil: it may lead anywhere.
 	Allow func(key, url string) error
+	// AsGiven has versions stored byte for byte as their origins gave them. Without it
+	// their relative links are made absolute.
+	AsGiven bool
 	// Feeds are the keys of configured feeds: they are never forgotten.
 	Feeds []string
 	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.

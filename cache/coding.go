@@ -61,6 +61,18 @@ func (c *coders) leave() { <-c.places }
 
 // rest is a version as it is stored: as gzip, unless that makes it no smaller.
 func (c *coders) rest(ctx context.Context, identity []byte) (*coded, error) {
+	b, err := c.pack(ctx, identity)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) >= len(identity) {
+		return &coded{codingIdentity, identity}, nil
+	}
+	return &coded{codingGzip, b}, nil
+}
+
+// pack encodes a document as gzip.
+func (c *coders) pack(ctx context.Context, identity []byte) ([]byte, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -74,10 +86,20 @@ func (c *coders) rest(ctx context.Context, identity []byte) (*coded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding as gzip: %w", err)
 	}
-	if len(b) >= len(identity) {
-		return &coded{codingIdentity, identity}, nil
+	return b, nil
+}
+
+// unpack is the inverse of pack, for a document of a size up to most.
+func (c *coders) unpack(ctx context.Context, b []byte, most int) ([]byte, error) {
+	if err := c.enter(ctx); err != nil {
+		return nil, err
 	}
-	return &coded{codingGzip, b}, nil
+	defer c.leave()
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(r, int64(most)))
 }
 
 // compress encodes a version as Brotli.

@@ -14,10 +14,12 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/httpfield"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/policy/document/links"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
@@ -52,6 +54,7 @@ type version struct {
 	Size         int                `json:"size"`              // bytes of the document as its origin gave it
 	Length       int                `json:"length,omitempty"`  // bytes of the identity representation
 	Coding       string             `json:"coding,omitempty"`  // that it is stored in
+	Marks        []links.Mark       `json:"marks,omitempty"`   // where it names its own address
 	Lenient      bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
 	Since        time.Time          `json:"since"`             // when it was first seen
 
@@ -107,12 +110,31 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 		return verdict{answer: a, result: ResultUnchanged, document: d}
 	}
 	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(s, a, d, hash, now)}
-	if v.body, err = f.cache.coders.rest(f.cache.life, a.Body); err != nil {
+	body := f.served(a, &v.version)
+	if v.body, err = f.cache.coders.rest(f.cache.life, body); err != nil {
 		a.Failure, a.Err = failureInternal, fmt.Errorf("encoding the new version: %w", err)
 		return verdict{answer: a, result: ResultFailed}
 	}
-	v.version.Length, v.version.Coding = len(a.Body), v.body.coding
+	v.version.Coding = v.body.coding
 	return v
+}
+
+// served is the document as readers get it. Its links are those of the address that
+// gave it: relative ones would lead to the gateway. A shield's readers get it from the
+// address that it was made for.
+func (f *Feed) served(a policy.Answer, v *version) []byte {
+	body := a.Body
+	if !shielded(f.key) && !f.cache.settings.Load().AsGiven {
+		absolute, report := links.Absolute(a.Body, a.Header.Get("Content-Type"), a.URL)
+		if report.Problem != "" {
+			f.cache.log().Debug("links were left as they are", urlField(f.key), zap.String("problem", report.Problem))
+		}
+		body = absolute
+		v.Marks = links.Marks(body, a.Header.Get("Content-Type"))
+	}
+	sum := sha256.Sum256(body)
+	v.Tag, v.Length = hex.EncodeToString(sum[:10]), len(body)
+	return body
 }
 
 var errSuspect = errors.New("kept back")
@@ -135,13 +157,12 @@ func suspect(s *state, d *policy.Document, now time.Time) error {
 }
 
 func newVersion(s *state, a policy.Answer, d *policy.Document, hash uint64, now time.Time) version {
-	known, sum := s.memo.Version, sha256.Sum256(a.Body)
+	known := s.memo.Version
 	tag := originTag(a)
 	if tag == s.memo.Validators.ETag && hash != known.Hash {
 		tag = "" // the origin gives it to different bytes: whoever sends it may have the old ones
 	}
 	return version{
-		Tag:          hex.EncodeToString(sum[:10]),
 		LastModified: lastModified(known.LastModified, a.Header.Get("Last-Modified"), now),
 		OriginTag:    tag,
 		ContentType:  contentType(a.Header.Get("Content-Type"), d.Format),

@@ -50,8 +50,8 @@ func newMemory(budget int64) (*memory, error) {
 }
 
 // get is the representation of a state's version; nil: it is not in memory.
-func (m *memory) get(id ID, s *state, rank int) *representation {
-	key := memoryKey(id, s.version, rank)
+func (m *memory) get(id ID, s *state, as form) *representation {
+	key := memoryKey(id, s.version, as)
 	lock := &m.locks[key%uint64(len(m.locks))]
 	lock.RLock()
 	defer lock.RUnlock()
@@ -64,14 +64,14 @@ func (m *memory) get(id ID, s *state, rank int) *representation {
 			r = held.(weak.Pointer[representation]).Value()
 		}
 	}
-	if r == nil || !r.is(id, s, rank) {
+	if r == nil || !r.is(id, s, as) {
 		return nil
 	}
 	return r
 }
 
 func (m *memory) put(r *representation) {
-	key := memoryKey(r.id, r.version, r.rank)
+	key := memoryKey(r.id, r.version, r.form)
 	lock := &m.locks[key%uint64(len(m.locks))]
 	lock.RLock()
 	defer lock.RUnlock()

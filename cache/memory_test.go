@@ -23,7 +23,7 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	m.put(newRepresentation(ID{7}, s, codingGzip, []byte(strings.Repeat("a feed ", 100))))
+	m.put(newRepresentation(ID{7}, s, form{rank: rankGzip}, []byte(strings.Repeat("a feed ", 100))))
 	m.cache.Wait()
 	for name, c := range map[string]struct {
 		id     ID
@@ -40,7 +40,7 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	} {
 		s := sampleState()
 		c.change(s)
-		if got := m.get(c.id, s, c.rank) != nil; got != c.want {
+		if got := m.get(c.id, s, form{rank: c.rank}) != nil; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -55,10 +55,10 @@ func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	r := newRepresentation(ID{7}, s, codingGzip, make([]byte, 1<<20))
+	r := newRepresentation(ID{7}, s, form{rank: rankGzip}, make([]byte, 1<<20))
 	m.put(r)
 	m.cache.Wait()
-	if got := m.get(ID{7}, s, rankGzip); got != r {
+	if got := m.get(ID{7}, s, form{rank: rankGzip}); got != r {
 		t.Errorf("got %p, want what is in use", got)
 	}
 	runtime.KeepAlive(r)
@@ -66,7 +66,7 @@ func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	for range 10 {
 		runtime.GC()
 	}
-	if m.get(ID{7}, s, rankGzip) != nil {
+	if m.get(ID{7}, s, form{rank: rankGzip}) != nil {
 		t.Error("it is still held")
 	}
 }
@@ -88,8 +88,8 @@ func TestMemoryIsClosedUnderItsReaders(t *testing.T) {
 					case <-stop:
 						return
 					default:
-						m.put(newRepresentation(ID{key}, s, codingGzip, []byte("a feed")))
-						m.get(ID{key}, s, rankGzip)
+						m.put(newRepresentation(ID{key}, s, form{rank: rankGzip}, []byte("a feed")))
+						m.get(ID{key}, s, form{rank: rankGzip})
 					}
 				}
 			})

@@ -344,7 +344,7 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, pl
 	}
 	f.publish(&next)
 	if v.body != nil {
-		c.memory.put(newRepresentation(f.id, &next, v.body.coding, v.body.data))
+		c.memory.put(newRepresentation(f.id, &next, form{rank: rankOf(v.body.coding)}, v.body.data))
 	}
 	f.report(s, &next, v)
 }

@@ -12,7 +12,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/policy/document/links"
 )
 
 // codings are what versions are sent in, the smallest first.
@@ -56,35 +59,53 @@ func newVersionHeaders(v *version) *versionHeaders {
 	return h
 }
 
-// representation is a version in one content coding, in memory.
+// form is what a representation is of a version: its coding, by rank, and the address
+// that the document gives as its own; empty: that which its publisher has written.
+type form struct {
+	rank    int
+	address string
+}
+
+// in is the form of the same address in another coding.
+func (f form) in(rank int) form { return form{rank, f.address} }
+
+// representation is a version in one form, in memory.
 type representation struct {
 	id      ID
 	version uint64
 	tag     string
-	rank    int
+	form    form
 	body    []byte
 	length  []string
 }
 
-func newRepresentation(id ID, s *state, coding string, body []byte) *representation {
-	r := &representation{id: id, version: s.version, tag: s.memo.Version.Tag, body: body, length: []string{strconv.Itoa(len(body))}}
-	for rank, name := range codings {
-		if name == coding {
-			r.rank = rank
-		}
-	}
-	return r
+func newRepresentation(id ID, s *state, as form, body []byte) *representation {
+	return &representation{id: id, version: s.version, tag: s.memo.Version.Tag, form: as, body: body, length: []string{strconv.Itoa(len(body))}}
 }
 
 // is reports whether it is of a state's version: a number alone may come again after
 // a feed was forgotten.
-func (r *representation) is(id ID, s *state, rank int) bool {
-	return r.version == s.version && r.rank == rank && r.id == id && r.tag == s.memo.Version.Tag
+func (r *representation) is(id ID, s *state, as form) bool {
+	return r.version == s.version && r.form == as && r.id == id && r.tag == s.memo.Version.Tag
 }
 
 // memoryKey names a representation in memory.
-func memoryKey(id ID, version uint64, rank int) uint64 {
-	return binary.LittleEndian.Uint64(id[:]) + (version*uint64(len(codings))+uint64(rank))*0x9e3779b97f4a7c15
+func memoryKey(id ID, version uint64, as form) uint64 {
+	key := binary.LittleEndian.Uint64(id[:]) + (version*uint64(len(codings))+uint64(as.rank))*0x9e3779b97f4a7c15
+	if as.address != "" {
+		key ^= xxhash.Sum64String(as.address)
+	}
+	return key
+}
+
+// rankOf is the place of a coding.
+func rankOf(coding string) int {
+	for rank, name := range codings {
+		if name == coding {
+			return rank
+		}
+	}
+	return rankIdentity
 }
 
 // acceptable reads a request's Accept-Encoding (RFC 9110 section 12.5.3) as a weight
@@ -116,13 +137,20 @@ func (v *version) gzipped() bool { return v.Coding == codingGzip }
 // representation returns the version in the coding that a request prefers, from
 // memory or else from the store. Brotli is made on the first request for it, and
 // sent from the second one on: no reader waits for compression.
-func (f *Feed) representation(ctx context.Context, s *state, lines []string) (*representation, error) {
+//
+// The address is that at which the document says it is to be had; nil: that which its
+// publisher has written.
+func (f *Feed) representation(ctx context.Context, s *state, lines []string, address func() string) (*representation, error) {
 	weights, v := acceptable(lines), &s.memo.Version
+	var as form
+	if len(v.Marks) > 0 && address != nil {
+		as.address = address()
+	}
 	var brotli *representation
 	rank := preferred(weights, func(rank int) bool {
 		switch rank {
 		case rankBrotli:
-			brotli = f.cache.memory.get(f.id, s, rankBrotli)
+			brotli = f.cache.memory.get(f.id, s, as.in(rankBrotli))
 			return brotli != nil && brotli.body != nil
 		case rankGzip:
 			return v.gzipped()
@@ -132,15 +160,15 @@ func (f *Feed) representation(ctx context.Context, s *state, lines []string) (*r
 	if rank == rankBrotli {
 		return brotli, nil
 	}
-	r := f.cache.memory.get(f.id, s, rank)
+	r := f.cache.memory.get(f.id, s, as.in(rank))
 	if r == nil {
 		var err error
-		if r, err = f.cache.read(ctx, f, s, rank); err != nil {
+		if r, err = f.cache.read(ctx, f, s, as.in(rank)); err != nil {
 			return nil, err
 		}
 	}
 	if weights[rankBrotli] >= weights[rank] && brotli == nil && v.gzipped() {
-		f.cache.makeBrotli(f, s)
+		f.cache.makeBrotli(f, s, as)
 	}
 	return r, nil
 }
@@ -149,10 +177,10 @@ func (f *Feed) representation(ctx context.Context, s *state, lines []string) (*r
 var errOtherVersion = errors.New("the store has another version")
 
 // read gets a representation from the store, once for all who want it at one time.
-func (c *Cache) read(ctx context.Context, f *Feed, s *state, rank int) (*representation, error) {
-	key := strconv.FormatUint(memoryKey(f.id, s.version, rank), 36)
+func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*representation, error) {
+	key := strconv.FormatUint(memoryKey(f.id, s.version, as), 36)
 	done := c.reads.DoChan(key, func() (any, error) {
-		if r := c.memory.get(f.id, s, rank); r != nil {
+		if r := c.memory.get(f.id, s, as); r != nil {
 			return r, nil // it has just come
 		}
 		b, err := c.store.Body(c.life, f.id, s.version)
@@ -165,12 +193,17 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, rank int) (*represe
 			return nil, fmt.Errorf("%w: it is stored as %s, and described as %s", ErrNoBody, b.Coding, s.memo.Version.Coding)
 		}
 		data := b.Data
-		if codings[rank] != b.Coding {
+		if codings[as.rank] != b.Coding || as.address != "" {
 			if data, err = c.coders.identity(c.life, &coded{b.Coding, b.Data}, s.memo.Version.Length); err != nil {
 				return nil, err
 			}
 		}
-		r := newRepresentation(f.id, s, codings[rank], data)
+		if as.address != "" {
+			if data, err = c.addressed(s, data, as); err != nil {
+				return nil, err
+			}
+		}
+		r := newRepresentation(f.id, s, as, data)
 		c.memory.put(r)
 		return r, nil
 	})
@@ -183,20 +216,29 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, rank int) (*represe
 	}
 }
 
+// addressed is a version's document with an address of its own, in the coding of a form.
+func (c *Cache) addressed(s *state, identity []byte, as form) ([]byte, error) {
+	document := links.Splice(identity, s.memo.Version.Marks, as.address)
+	if as.rank == rankIdentity {
+		return document, nil
+	}
+	return c.coders.pack(c.life, document)
+}
+
 // makeBrotli encodes a version as Brotli in the background, into memory. Where that
 // is no smaller than gzip, what goes into memory has no body.
-func (c *Cache) makeBrotli(f *Feed, s *state) {
-	gz := c.memory.get(f.id, s, rankGzip)
+func (c *Cache) makeBrotli(f *Feed, s *state, as form) {
+	gz := c.memory.get(f.id, s, as.in(rankGzip))
 	if gz == nil {
 		return // it is not asked for often enough
 	}
-	key := memoryKey(f.id, s.version, rankBrotli)
+	key := memoryKey(f.id, s.version, as.in(rankBrotli))
 	if _, making := c.making.LoadOrStore(key, struct{}{}); making {
 		return
 	}
 	if !c.background(func() {
 		defer c.making.Delete(key)
-		identity, err := c.coders.identity(c.open, &coded{codingGzip, gz.body}, s.memo.Version.Length)
+		identity, err := c.coders.unpack(c.open, gz.body, s.memo.Version.Length+len(s.memo.Version.Marks)*len(as.address))
 		if err != nil {
 			return
 		}
@@ -207,7 +249,7 @@ func (c *Cache) makeBrotli(f *Feed, s *state) {
 		if len(b) >= len(gz.body) {
 			b = nil
 		}
-		c.memory.put(newRepresentation(f.id, s, codingBrotli, b))
+		c.memory.put(newRepresentation(f.id, s, as.in(rankBrotli), b))
 	}) {
 		c.making.Delete(key)
 	}

@@ -31,7 +31,15 @@ type Sent struct {
 // it takes longer than a moment, the reader gets the last good version. Where there
 // is none it fails with an [Unavailable], and nothing has been written.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.ServeAfter(Waited{}, w, r)
+	return f.ServeAt(nil, w, r)
+}
+
+// ServeAt is [Feed.Serve] with a document that gives an address as its own, in place
+// of that which its publisher has written, and that names no hubs: whoever follows
+// either of them would leave the gateway. A document that says nothing of the kind is
+// left alone, and address is not called; so are all where it is nil.
+func (f *Feed) ServeAt(address func() string, w http.ResponseWriter, r *http.Request) (Sent, error) {
+	return f.serve(Waited{}, address, w, r)
 }
 
 // Waited is a poll that a reader has waited for already.
@@ -49,6 +57,10 @@ func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 
 // ServeAfter is [Feed.Serve] for a reader who has waited.
 func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
+	return f.serve(waited, nil, w, r)
+}
+
+func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	now := f.cache.elapsed()
 	f.touch(now)
 	s, how := f.state.Load(), waited.how
@@ -62,9 +74,9 @@ func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request)
 		f.writeNotModified(w, r, s, how)
 		return Sent{Status: http.StatusNotModified, Forward: how.forward}, nil
 	}
-	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"])
+	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"], address)
 	if err != nil {
-		if s, rep, err = f.retrieved(r, s, err); err != nil {
+		if s, rep, err = f.retrieved(r, s, address, err); err != nil {
 			return Sent{}, err
 		}
 	}
@@ -82,7 +94,7 @@ func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*sta
 	if s.version != 0 {
 		done = p.wait(ctx, patience, now)
 	} else {
-		done = await(ctx, p.sent, queuePatience) && p.wait(ctx, coldPatience, now)
+		done = await(ctx, p.sent, queuePatience) && await(ctx, p.done, coldPatience)
 	}
 	after := f.state.Load()
 	return after, forwarded(s, after, joined, done)
@@ -100,14 +112,14 @@ func (f *Feed) errandFor(s *state) errand {
 
 // retrieved gets the representation of a version that could not be read the first
 // time: the store may have a newer one by now.
-func (f *Feed) retrieved(r *http.Request, s *state, cause error) (*state, *representation, error) {
+func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause error) (*state, *representation, error) {
 	ctx := r.Context()
 	if errors.Is(cause, errOtherVersion) || errors.Is(cause, ErrNoBody) {
 		if err := f.reload(ctx); err != nil {
 			return nil, nil, f.unreadable(err)
 		}
 		if next := f.state.Load(); next.version != 0 {
-			rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
+			rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"], address)
 			if err == nil {
 				return next, rep, nil
 			}
@@ -125,7 +137,7 @@ func (f *Feed) retrieved(r *http.Request, s *state, cause error) (*state, *repre
 	if next.version == 0 {
 		return nil, nil, f.unavailable(next)
 	}
-	rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
+	rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"], address)
 	if err != nil {
 		return nil, nil, f.unreadable(err)
 	}
@@ -161,14 +173,14 @@ func (f *Feed) bodyLost(s *state, err error) {
 func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how served) {
 	h := w.Header()
 	f.headers(h, s, how)
-	h["Etag"] = s.headers.etags[f.rankOf(s, r.Header)]
+	h["Etag"] = s.headers.etags[f.preference(s, r.Header)]
 	w.WriteHeader(http.StatusNotModified)
 }
 
-// rankOf is the coding that a 200 would have. Whether a version has been encoded as
+// preference is the coding that a 200 would have. Whether a version has been encoded as
 // Brotli is known in memory alone: a reader who names that representation gets its
 // tag back.
-func (f *Feed) rankOf(s *state, h http.Header) int {
+func (f *Feed) preference(s *state, h http.Header) int {
 	weights := acceptable(h["Accept-Encoding"])
 	return preferred(weights, func(rank int) bool {
 		switch rank {
@@ -187,8 +199,8 @@ func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *repr
 	h := w.Header()
 	f.headers(h, s, how)
 	f.describe(h, s)
-	h["Etag"] = s.headers.etags[rep.rank]
-	if encoding := encodings[rep.rank]; encoding != nil {
+	h["Etag"] = s.headers.etags[rep.form.rank]
+	if encoding := encodings[rep.form.rank]; encoding != nil {
 		h["Content-Encoding"] = encoding
 	}
 	h["Content-Length"] = rep.length

@@ -31,7 +31,7 @@ func (x *examination) judgeAnswer() {
 	x.judgeType()
 	x.judgeVary()
 	a := x.first
-	if took := a.At.Sub(a.Asked); took > slow && len(a.Moves) == 0 { // redirects are followed at leisure
+	if took := a.At.Sub(a.Asked); took > slow && len(a.Moves) == 0 { // hops are spaced, so a redirect takes longer
 		x.find(Advice, "slow", "The answer takes long",
 			fmt.Sprintf("%v until the feed was complete.", took.Round(100*time.Millisecond)),
 			"Make the feed when something is published, and serve it as a file or from a cache.")
@@ -118,7 +118,7 @@ func (x *examination) judgeVary() {
 	}
 	if encoding(x.first) != "" && !everything && !slices.Contains(names, "Accept-Encoding") {
 		x.find(Advice, "no-vary", "The compressed feed has no Vary: Accept-Encoding", "Content-Encoding: "+encoding(x.first)+", without it.",
-			"Send Vary: Accept-Encoding, or a cache gives compressed bytes to who cannot read them.")
+			"Send Vary: Accept-Encoding, or caches may serve compressed bytes to clients that cannot read them.")
 	}
 }
 
@@ -134,9 +134,9 @@ func (x *examination) judgeCompression(plain policy.Answer) {
 			"Switch compression on for "+feedTypes[x.document.Format][0]+" and the other types of feeds: servers often compress text/html only.")
 	}
 	if plain.Failure == policy.FailureNone && encoding(plain) != "" {
-		x.find(Problem, "compressed-unasked", "The feed is compressed for who cannot read it",
+		x.find(Problem, "compressed-unasked", "The feed is compressed even when the client does not accept it",
 			"Accept-Encoding: identity was answered with Content-Encoding: "+encoding(plain)+".",
-			"Compress only where the request offers it, and send Vary: Accept-Encoding, so that caches do so, too.")
+			"Compress only where the request offers it, and send Vary: Accept-Encoding, so that caches do the same.")
 	}
 }
 

@@ -42,7 +42,7 @@ func (x *examination) judgeDocument(ctx context.Context) {
 	if n := len(x.first.Body); n > large || x.document.Rhythm.Entries > many {
 		x.find(Advice, "large", "The feed is large",
 			fmt.Sprintf("%s, %s.", size(n), plural(x.document.Rhythm.Entries, "entry", "entries")),
-			"The newest 20 or 30 entries are enough for whoever asks once a day; more can be found on the site, or in further pages (RFC 5005).")
+			"The newest 20 or 30 entries are enough for readers that poll once a day; older ones belong on the site, or in further pages (RFC 5005).")
 	}
 	p := parse(ctx, x.first.Body)
 	x.report.Readers = p

@@ -98,7 +98,7 @@ type examination struct {
 	first    policy.Answer
 	document *policy.Document
 	last     policy.Answer
-	stopped  bool // the site has asked for a long pause, or nobody waits for the report
+	stopped  bool // the site has asked for a pause, or the context has ended
 }
 
 // Run examines a feed. It fails only where the context ends; what is wrong with the
@@ -156,7 +156,7 @@ func (x *examination) poll(ctx context.Context, purpose string, v policy.Validat
 	x.report.Polls = append(x.report.Polls, p)
 	x.last = a
 	if a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable {
-		x.stopped = true // whoever says so is not to be asked for a report
+		x.stopped = true // the site is overloaded: the report can wait
 	}
 	return a
 }

@@ -33,7 +33,7 @@ func (x *examination) examineValidators(ctx context.Context) {
 	x.judgeSyntax(v)
 	again := x.poll(ctx, "asking whether it has changed", v, true)
 	if again.Status == http.StatusNotModified {
-		x.good("It answers \"not modified\" (304) to who has the feed already.")
+		x.good("A conditional request for the current feed is answered with 304 (Not Modified).")
 		if v.ETag != "" && v.LastModified != "" {
 			x.judgeDate(x.poll(ctx, "asking whether it has changed, by date alone", policy.Validators{URL: v.URL, LastModified: v.LastModified}, true))
 		}
@@ -104,7 +104,7 @@ func (x *examination) judgeWhole(v policy.Validators, again, plain, plainAgain p
 	waited := again.At.Sub(x.first.At).Round(time.Second)
 	switch {
 	case sameTag && v.LastModified == w.LastModified && plainAgain.Status == http.StatusNotModified:
-		x.find(Problem, "compression-breaks-304", "With compression, nobody ever gets \"not modified\"",
+		x.find(Problem, "compression-breaks-304", "Conditional requests fail when compression is on",
 			fmt.Sprintf("If-None-Match: %s was answered with 200 and the same ETag; without compression, with 304.", v.ETag),
 			"Apache httpd: set DeflateAlterETag NoChange (and BrotliAlterETag NoChange). Elsewhere: compare the ETag of the compressed answer as well.")
 	case sameTag && v.LastModified == w.LastModified:

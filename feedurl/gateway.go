@@ -57,8 +57,8 @@ func (g Gateway) Address(feed string) (string, error) {
 	return g.prefix + u.String(), nil
 }
 
-// Feed returns the URL that an address of the gateway asks for, whoever's secret is
-// in it. It reports false for other URLs, and for the gateway's own paths.
+// Feed returns the URL that an address of the gateway asks for, with any secret or
+// none. It reports false for other URLs, and for the gateway's own paths.
 func (g Gateway) Feed(address string) (string, bool) {
 	rest, ok := g.cut(address)
 	if !ok {

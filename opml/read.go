@@ -25,7 +25,7 @@ type outline struct {
 }
 
 // read finds the outlines of a document. It accepts what readers accept: names in
-// any case, a bare &, elements that nobody closes.
+// any case, a bare &, unclosed elements.
 func read(in []byte) (*document, []outline, error) {
 	if len(in) > MaxSize {
 		return nil, nil, fmt.Errorf("%w: it is larger than %d MiB", ErrInvalid, MaxSize>>20)

@@ -145,6 +145,15 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Place returns where the database of a URL is, without credentials, and asks nobody.
+func Place(url string) (string, error) {
+	cfg, err := configure(url)
+	if err != nil {
+		return "", err
+	}
+	return place(cfg.ConnConfig), nil
+}
+
 // Place returns where the database is, without credentials.
 func (s *Store) Place() string { return s.place }
 

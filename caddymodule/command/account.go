@@ -34,6 +34,16 @@ type account struct {
 	Size         int64             `json:"size"`
 	Validators   policy.Validators `json:"validators"`
 	LastAsked    time.Time         `json:"last_asked"`
+	Polls        []pastPoll        `json:"polls"` // the oldest first
+}
+
+// pastPoll is one of a feed's last polls.
+type pastPoll struct {
+	At     time.Time     `json:"at"`
+	Status int           `json:"status"`
+	Result string        `json:"result"`
+	Bytes  int64         `json:"bytes"`
+	Took   time.Duration `json:"took"`
 }
 
 // decision is the last decision, as far as the account has it.

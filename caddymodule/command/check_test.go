@@ -77,7 +77,7 @@ func TestCheck(t *testing.T) {
 	}
 	for _, want := range []string{
 		"RSS 2.0, 1 entry, ",
-		"1. With compression, nobody ever gets \"not modified\" (problem)\n   Seen:   If-None-Match: \"one-gzip\" was answered with 200 and the same ETag; without compression, with 304.\n   Remedy: Apache httpd: set DeflateAlterETag NoChange",
+		"1. Conditional requests fail when compression is on (problem)\n   Seen:   If-None-Match: \"one-gzip\" was answered with 200 and the same ETag; without compression, with 304.\n   Remedy: Apache httpd: set DeflateAlterETag NoChange",
 		"The address redirects, and not for good (advice)\n   Seen:   302 to " + server.URL + "/feed.xml.\n",
 		"\nGood:\n",
 		"Many readers see: \"T\", 1 entry.\n",

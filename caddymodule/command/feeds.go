@@ -47,6 +47,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 			feeds.AddCommand(
 				listCommand(), showCommand(), refreshCommand(), forgetCommand(), readersCommand(),
 				explainCommand(), checkCommand(), opmlCommand(), replayCommand(),
+				manualCommand(),
 				exportCommand(), importCommand(),
 			)
 		},

@@ -54,7 +54,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			code int
 			want []string // in what is printed, or told where the code is not 0
 		}{
-			{"list", listCommand, nil, exitDone, []string{"fresh    in 1h      max-age        200", feed, "1 feed: 1 fresh."}},
+			{"list", listCommand, nil, exitDone, []string{"fresh    in 1h      max-age        200       0s ago", feed, "1 feed: 1 fresh."}},
 			{"show", showCommand, []string{feed}, exitDone, []string{feed, "Fresh. The site says that its answer is good until", "200, new", "the 1st", "* max-age"}},
 			{"show by the gateway's address", showCommand, []string{"http://feeds.test/~secret/" + feed}, exitDone, []string{feed + "\nFresh."}},
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
@@ -62,7 +62,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"show nothing", showCommand, nil, exitUsage, []string{"pollard: expected the URL of one feed"}},
 			{"explain", explainCommand, []string{feed}, exitDone, []string{"Fresh. The site says", "(Cache-Control: max-age=7200)"}},
 			{"refresh too early", refreshCommand, []string{feed}, exitFailed, []string{"pollard: "}},
-			{"readers", readersCommand, nil, exitDone, []string{"FreshRSS", "too few requests", "1 requests, "}},
+			{"readers", readersCommand, nil, exitDone, []string{"FreshRSS", "too few requests", "1 request, "}},
 			{"readers of a feed", readersCommand, []string{feed}, exitDone, []string{"FreshRSS"}},
 			{"readers of two", readersCommand, []string{feed, feed}, exitUsage, []string{"pollard: expected at most"}},
 			{"forget", forgetCommand, []string{feed}, exitDone, []string{"Forgotten.\n"}},

@@ -72,7 +72,7 @@ func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time) error {
 		}
 		if t == nil {
 			t = newTable(out, column{"STATE", 7, false}, column{"NEXT POLL", 9, false}, column{"WHY", 13, false},
-				column{"LAST", 5, false}, column{"CHANGED", 8, false}, column{title: "FEED"})
+				column{"LAST", 8, false}, column{"CHANGED", 8, false}, column{title: "FEED"})
 		}
 		count[a.State]++
 		t.row(plain(a.State), until(a.NextPoll, now), plain(a.Winner), plain(a.outcome()), ago(a.VersionSince, now),

@@ -84,7 +84,11 @@ func writeReaders(out io.Writer, report readers.Report) error {
 		return err
 	}
 	total := report.Total
-	_, err := fmt.Fprintf(out, "\n%s requests, %s sent, %.0f %% conditional.\n",
-		humanize.Comma(total.Requests), humanize.IBytes(uint64(max(total.Bytes, 0))), 100*total.ShareConditional)
+	requests := "requests"
+	if total.Requests == 1 {
+		requests = "request"
+	}
+	_, err := fmt.Fprintf(out, "\n%s %s, %s sent, %.0f %% conditional.\n",
+		humanize.Comma(total.Requests), requests, humanize.IBytes(uint64(max(total.Bytes, 0))), 100*total.ShareConditional)
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -60,7 +62,7 @@ func forgetCommand() *cobra.Command {
 		Use:   "forget <URL>",
 		Short: "Makes the running instance forget a feed",
 		Long: `Makes the running instance forget a feed: its versions, its validators and its
-schedule. Who asks for it afterwards asks for a new feed.`,
+schedule. A reader that asks for it afterwards starts a new feed.`,
 		Args: exactArgs(1, "the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return o.forget(cmd.Context(), args[0], cmd.OutOrStdout())
@@ -78,6 +80,14 @@ func (o *asking) show(ctx context.Context, method, path, feed string, out io.Wri
 	}
 	resp, err := i.doFeed(ctx, method, path, feed)
 	if err != nil {
+		return err
+	}
+	if resp.StatusCode == http.StatusNoContent { // a shield that keeps no account of what it caches
+		resp.Body.Close()
+		if o.json {
+			return writeJSON(out, struct{}{})
+		}
+		_, err := fmt.Fprintln(out, "Done: the next reader gets it anew.")
 		return err
 	}
 	if o.json {
@@ -135,11 +145,35 @@ func (a *account) writeText(out io.Writer, now time.Time) error {
 	}
 	fact("last asked", "%s", ago(a.LastAsked, now))
 	w.Flush() // a Builder cannot fail
+	a.writePolls(&b, now)
 	e := explanation{Hints: a.Hints, Decision: decisionSummary{Considered: a.Considered}}
-	e.writeHints(&b)
+	if a.Version > 0 {
+		e.writeHints(&b)
+	}
 	e.writeConsidered(&b)
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// shownPolls is how many of the last polls are shown.
+const shownPolls = 8
+
+// writePolls lists the last polls, the newest first.
+func (a *account) writePolls(b *strings.Builder, now time.Time) {
+	if len(a.Polls) < 2 {
+		return
+	}
+	b.WriteString("\nThe last polls:\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, p := range slices.Backward(a.Polls[max(0, len(a.Polls)-shownPolls):]) {
+		status := "-"
+		if p.Status != 0 {
+			status = strconv.Itoa(p.Status)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%v\n", p.At.In(time.Local).Format(time.DateTime), ago(p.At, now),
+			status, plain(p.Result), humanize.IBytes(uint64(max(p.Bytes, 0))), p.Took)
+	}
+	w.Flush() // a Builder cannot fail
 }
 
 // lastPoll says what the last poll came to.

@@ -85,6 +85,7 @@ func (g *Gateway) leadsBack(raw string, addresses []string) bool {
 //		token <name> <secret>
 //		cors
 //		pages off
+//		rewrite off
 //	}
 //
 // The policy lines are those of the global option pollard.
@@ -112,7 +113,8 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			return nil
 		}},
-		"pages": {Read: config.OffLine(&g.NoPages)},
+		"pages":   {Read: config.OffLine(&g.NoPages)},
+		"rewrite": {Read: config.OffLine(&g.NoRewrite)},
 	}.ReadBlock(d)
 }
 

@@ -75,6 +75,13 @@ type Gateway struct {
 	// Whether there are no pages for people at `/`. Default: `false`.
 	NoPages bool `json:"no_pages,omitempty"`
 
+	// Whether feeds are served byte for byte as their origins gave them. Otherwise
+	// relative links are made absolute, as readers would resolve them against the
+	// gateway; a feed gives the address at which it was asked for as its own; and hubs
+	// are left out, as some readers would move their subscription there. Where one
+	// gateway says so, links are made absolute in none of the process. Default: `false`.
+	NoRewrite bool `json:"no_rewrite,omitempty"`
+
 	log       *zap.Logger
 	engine    *poller.Engine
 	accessLog *zap.Logger
@@ -123,6 +130,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	repl := caddy.NewReplacer()
 	if g.access, err = newAccess(g, repl); err != nil {
 		return err
+	}
+	if g.NoRewrite {
+		app.(*poller.App).KeepAsGiven()
 	}
 	g.accessLog = ctx.Logger(new(caddyhttp.App)).Named("log").Named("access")
 	g.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
@@ -247,6 +257,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 				poller.Report(r, poller.ResultMoved, feed.Key(), "")
 				return nil
 			}
+		} else if ok && u.Queued {
+			return g.queued(w, r, u)
 		}
 		if g.serveSite(w, r, asks, err) {
 			return nil
@@ -319,11 +331,11 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, a as
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, tally *readers.Tally, holder string) (cache.Sent, error) {
 	tally.Note(r.UserAgent(), poller.Client(r))
 	if g.engine.Unobserved() {
-		return feed.Serve(w, r)
+		return feed.ServeAt(g.addressOf(r), w, r)
 	}
 	note := g.engine.Observe(r, feed.Key(), feed)
 	note.Token = holder
-	sent, err := feed.Serve(w, r)
+	sent, err := feed.ServeAt(g.addressOf(r), w, r)
 	if err != nil {
 		return cache.Sent{}, err
 	}

@@ -101,6 +101,7 @@ type App struct {
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
 	redirects  []func(u feedurl.URL) error   // by gateway
 	shields    map[string]shield             // of the configuration, by name
+	asGiven    bool                          // a gateway wants feeds as their origins give them
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
 	generation uint64 // of the engine; 0: the app has not taken it over
@@ -340,6 +341,9 @@ func (a *App) Name(feed string, p config.Policy) error {
 	return nil
 }
 
+// KeepAsGiven has all feeds stored byte for byte as their origins give them.
+func (a *App) KeepAsGiven() { a.asGiven = true }
+
 // NamesPrivate reports whether a feed is one that a handler's configuration names,
 // and whose host is not public: an address, or a name that the public DNS does not
 // have. What such a feed is asked for is the operator's word alone. A public name that
@@ -408,6 +412,7 @@ func (a *App) rulesForHost(feed string) policy.Rules {
 func (a *App) Start() error {
 	s := a.settings
 	s.shields = a.shields
+	s.cache.AsGiven = a.asGiven
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
 	for _, feed := range s.cache.Feeds {
 		if a.NamesPrivate(feed) {

@@ -183,7 +183,7 @@ func (e *Engine) open(s settings) error {
 	}
 	store, err := s.store.Open(context.Background(), s.log)
 	if err != nil {
-		return err // says which directory, and what to do where it is locked
+		return err // says which store, and what to do
 	}
 	e.budget.Store(s.memory)
 	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open

@@ -50,14 +50,24 @@ func (b *Bolt) Provision(caddy.Context) (err error) {
 			return err
 		}
 	}
-	// One directory has one key, however it is written.
+	// One directory has one key, however it is written, and keeps it when it has been made.
 	if b.resolved, err = filepath.Abs(b.resolved); err != nil {
 		return fmt.Errorf("finding the directory: %w", err)
 	}
-	if real, err := filepath.EvalSymlinks(b.resolved); err == nil { // otherwise it is still to be made
-		b.resolved = real
-	}
+	b.resolved = withoutLinks(b.resolved)
 	return nil
+}
+
+// withoutLinks resolves the symbolic links in a path, of which the end need not exist.
+func withoutLinks(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(withoutLinks(parent), filepath.Base(path))
 }
 
 // UnmarshalCaddyfile reads the rest of the line store bolt. Syntax:

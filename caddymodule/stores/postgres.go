@@ -5,14 +5,7 @@ package stores
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -28,15 +21,18 @@ func init() {
 	caddy.RegisterModule(Postgres{})
 }
 
-// Postgres keeps feeds in a PostgreSQL database, which several nodes may share: then
-// each origin sees one polite poller.
+// Postgres keeps feeds in a PostgreSQL database, which several nodes may share: a feed
+// that one of them has polled is polled for all of them.
 type Postgres struct {
-	// The database, as `postgres://user:password@host:port/database?sslmode=verify-full`.
-	// Write `{env.NAME}` or `{file./path}` rather than a password: it stays out of the
-	// stored configuration then.
+	// The URL of the database, such as
+	// `postgres://pollard:{file./run/secrets/db}@db.example.net/pollard?sslmode=verify-full`.
+	// Several hosts may be named, of which the primary is used. Placeholders such as
+	// `{env.DB_PASSWORD}` are replaced; what they stand for has to be percent-encoded.
+	// Required.
 	URL string `json:"url"`
 
 	resolved string
+	place    string // host:port/database
 }
 
 // CaddyModule returns the Caddy module information.
@@ -47,24 +43,16 @@ func (Postgres) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision resolves the URL.
-func (p *Postgres) Provision(caddy.Context) error {
-	text, err := caddy.NewReplacer().ReplaceOrErr(p.URL, true, true)
-	if err != nil {
-		return err
+// Provision resolves the URL. It asks nobody.
+func (p *Postgres) Provision(caddy.Context) (err error) {
+	if p.URL == "" {
+		return fmt.Errorf("postgres: the URL of the database is missing, such as postgres://user:password@host/database?sslmode=verify-full")
 	}
-	p.resolved = strings.TrimSpace(text) // a file's last line end
-	return checkPostgresURL(p.resolved)
-}
-
-// checkPostgresURL reports what is no URL of a database. It does not repeat it, as
-// there may be a password in it.
-func checkPostgresURL(text string) error {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "" {
-		return errors.New("expected the URL of a database such as postgres://user:password@host/database")
+	if p.resolved, err = caddy.NewReplacer().ReplaceOrErr(p.URL, true, true); err != nil {
+		return fmt.Errorf("postgres: %w", err)
 	}
-	return nil
+	p.place, err = postgres.Place(p.resolved)
+	return err
 }
 
 // UnmarshalCaddyfile reads the rest of the line store postgres. Syntax:
@@ -72,58 +60,24 @@ func checkPostgresURL(text string) error {
 //	postgres <url>
 func (p *Postgres) UnmarshalCaddyfile(d *caddyfile.Dispenser) (err error) {
 	d.Next() // the name
-	if p.URL, err = config.OneArg(d, "the URL of a database such as postgres://user:password@host/database"); err != nil {
-		return err
-	}
-	if config.HasPlaceholder(p.URL) {
-		return nil
-	}
-	if err := checkPostgresURL(p.URL); err != nil {
-		return d.Errf("postgres: %v", err)
-	}
-	return nil
+	p.URL, err = config.OneArg(d, "the URL of a database such as postgres://user:password@host/database?sslmode=verify-full")
+	return err
 }
 
 // Key implements [poller.Store].
-func (p *Postgres) Key() string { return "postgres:" + p.resolved }
+func (p *Postgres) Key() string { return "postgres:" + p.place }
 
 // String implements [poller.Store].
-func (p *Postgres) String() string {
-	u, err := url.Parse(p.resolved)
-	if err != nil {
-		return "postgres"
-	}
-	return "postgres " + u.Host + u.Path
-}
+func (p *Postgres) String() string { return "postgres " + p.place }
 
 // Open implements [poller.Store].
 func (p *Postgres) Open(ctx context.Context, log *zap.Logger) (cache.Store, error) {
-	return postgres.Open(ctx, postgres.Options{URL: p.resolved, Log: log, Used: usedDatabase, Use: useDatabase})
+	return p.open(ctx, log, knownFile())
 }
 
-// marker is the file in which this node keeps which database it has found at a place.
-func marker(place string) string {
-	sum := sha256.Sum256([]byte(place))
-	return filepath.Join(caddy.AppDataDir(), "pollard", "postgres-"+hex.EncodeToString(sum[:8]))
-}
-
-func usedDatabase(place string) string {
-	text, err := os.ReadFile(marker(place))
-	if err != nil {
-		return "" // this node has not been there
-	}
-	return strings.TrimSpace(string(text))
-}
-
-func useDatabase(place, database string) error {
-	file := marker(place)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fmt.Errorf("keeping which database is used: %w", err)
-	}
-	if err := os.WriteFile(file, []byte(database+"\n"), 0o600); err != nil {
-		return fmt.Errorf("keeping which database is used: %w", err)
-	}
-	return nil
+func (p *Postgres) open(ctx context.Context, log *zap.Logger, file string) (cache.Store, error) {
+	known := knownDatabases{file: file, log: log}
+	return postgres.Open(ctx, postgres.Options{URL: p.resolved, Log: log, Used: known.used, Use: known.use})
 }
 
 // Interface guards.

@@ -4,6 +4,7 @@
 package stage
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"slices"
@@ -16,6 +17,9 @@ const Sample = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title
 
 // Origin is all of the web: each URL is a feed, or what its path says. It keeps a log.
 type Origin struct {
+	// Document is what it answers with; empty: the sample.
+	Document string
+
 	mu     sync.Mutex // guards the log
 	urls   []string
 	agents []string
@@ -26,7 +30,7 @@ func (o *Origin) RoundTrip(r *http.Request) (*http.Response, error) {
 	o.urls = append(o.urls, r.URL.Scheme+"://"+r.URL.Host+r.URL.RequestURI())
 	o.agents = append(o.agents, r.UserAgent())
 	o.mu.Unlock()
-	status, body := http.StatusOK, Sample
+	status, body := http.StatusOK, cmp.Or(o.Document, Sample)
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/gone"):
 		status = http.StatusGone
