@@ -96,7 +96,7 @@ func showFeeds(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *cach
 	if err != nil {
 		return apiErrorOf(w, err)
 	}
-	return writeJSON(w, account)
+	return writeJSON(w, shown(account))
 }
 
 func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
@@ -122,7 +122,7 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 	if err != nil {
 		return apiErrorOf(w, err)
 	}
-	return writeJSON(w, account)
+	return writeJSON(w, shown(account))
 }
 
 // shieldedKeys are the keys of a shielded feed and its variants, by the URL under
@@ -186,7 +186,11 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 			o.Feed = k.Plain().String()
 		}
 	}
-	return writeJSON(w, e.Ledger.Report(o))
+	report := e.Ledger.Report(o)
+	for i := range report.Feeds {
+		report.Feeds[i].Feed = showKey(report.Feeds[i].Feed)
+	}
+	return writeJSON(w, report)
 }
 
 func forgetFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
@@ -230,6 +234,23 @@ func feedParameter(r *http.Request) (string, error) {
 		return "", apiError(http.StatusBadRequest, err)
 	}
 	return feed, nil
+}
+
+// shown is an account as it may leave the program: without credentials, which a
+// configuration may have kept out of itself by a placeholder.
+func shown(a cache.Account) cache.Account {
+	a.URL = showKey(a.URL)
+	a.Alias, a.Validators.URL = feedurl.Redact(a.Alias), showKey(a.Validators.URL)
+	return a
+}
+
+func showKey(key string) string {
+	k, ok := shieldkey.Parse(key)
+	if !ok {
+		return feedurl.Redact(key)
+	}
+	k.Path, k.Query, _ = strings.Cut(strings.TrimPrefix(feedurl.Redact(k.URL()), k.Scheme+"://"+k.Host), "?")
+	return k.String()
 }
 
 func apiError(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }

@@ -56,7 +56,7 @@ func TestAdmin(t *testing.T) {
 			t.Errorf("at first: %s", got)
 		}
 		stage.Get(t, "http://feeds.test/by-url/https://two.example/feed?key=1", stage.Home)
-		if got := strings.Join(feeds(), " "); got != "https://one.example/feed https://two.example/feed?key=1" {
+		if got := strings.Join(feeds(), " "); got != "https://one.example/feed https://two.example/feed?key=***" {
 			t.Errorf("with a second: %s", got)
 		}
 		steps := []struct {
@@ -88,6 +88,21 @@ func TestAdmin(t *testing.T) {
 		}
 		if polls != 2 {
 			t.Errorf("%d polls, want 2", polls)
+		}
+	})
+}
+
+// What a configuration keeps out of itself by a placeholder does not come out here.
+func TestAdminTellsNoCredentials(t *testing.T) {
+	t.Setenv("POLLARD_TEST_FEED", "https://bob:sesame@one.example/feed.xml?key=topsecretkey123456")
+	stage.RunGateways(t, func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }, func(t *testing.T, o *stage.Gateways) {
+		o.MustLoad("", "", "feed /mine.xml {env.POLLARD_TEST_FEED}")
+		stage.Get(t, "http://feeds.test/mine.xml", stage.Home)
+		for _, target := range []string{"/pollard/feeds", "/pollard/feeds" + "?url=" + url.QueryEscape("https://bob:sesame@one.example/feed.xml?key=topsecretkey123456"), "/pollard/readers"} {
+			status, text := stage.Call(t, "GET", target)
+			if status != 200 || !strings.Contains(text, "one.example") || strings.Contains(text, "sesame") || strings.Contains(text, "topsecret") {
+				t.Errorf("%s: %d %s", target, status, text)
+			}
 		}
 	})
 }

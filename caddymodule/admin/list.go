@@ -23,7 +23,7 @@ func listFeeds(w http.ResponseWriter, r *http.Request, c *cache.Cache) error {
 	separator := "[\n\t"
 	for {
 		for _, account := range list {
-			body, err := json.MarshalIndent(account, "\t", "\t")
+			body, err := json.MarshalIndent(shown(account), "\t", "\t")
 			if err != nil {
 				return apiErrorOf(w, err)
 			}

@@ -70,6 +70,7 @@ func runWithErrors(t *testing.T, cmd *cobra.Command, stdin string, args ...strin
 }
 
 func TestExplainJSON(t *testing.T) {
+	t.Setenv("POLLARD_TEST_FEED", "https://private.example/feed.xml")
 	config := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(config, []byte(`{
 	pollard {
@@ -85,7 +86,7 @@ http://feeds.test {
 			feed /a.xml https://example.com/feed.xml {
 				min_interval 5h
 			}
-			feed /b.xml {env.POLLARD_TEST_UNSET}
+			feed /b.xml {env.POLLARD_TEST_FEED}
 		}
 	}
 }
@@ -227,5 +228,14 @@ func TestExplainUsage(t *testing.T) {
 				t.Errorf("exit code %d, want %d; printed %q", code, tt.code, out)
 			}
 		})
+	}
+}
+
+// A configuration that cannot be provisioned is told of with what is missing.
+func TestConfigurationWithoutEnvironment(t *testing.T) {
+	config := write(t, "Caddyfile", "http://feeds.test {\n\tfeed_gateway {\n\t\tfeed /b.xml {env.POLLARD_TEST_UNSET}\n\t}\n}\n")
+	_, err := loadConfiguration(config)
+	if err == nil || !strings.Contains(err.Error(), "POLLARD_TEST_UNSET") || !strings.Contains(err.Error(), "environment of the service") {
+		t.Errorf("got %v", err)
 	}
 }

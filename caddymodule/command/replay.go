@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,7 +29,10 @@ func replayCommand() *cobra.Command {
 the origin would have seen, and what readers would have been sent.
 
 The log is in the combined format or in Caddy's JSON, plain or gzip; - is the
-standard input. Lines for other paths are passed over.
+standard input. Several are put in the order of their times. Lines for other paths
+than the feed's are passed over. Without --path, that is the one that looks like a
+feed's by its name and by who asks for it; where this is not clear, the likeliest are
+listed.
 
 The origin is a model that serves the feed given, with an ETag and a
 Last-Modified unless --header says otherwise ('ETag:' without a value removes it),
@@ -54,9 +58,9 @@ that has the feed, by the URL that the feed gives as its own.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.log, "log", "", "the access log, or - for the standard input")
+	flags.StringArrayVar(&o.logs, "log", nil, "an access log, or - for the standard input; repeatable, in any order")
 	flags.StringVar(&o.feed, "feed", "", "a file with the feed")
-	flags.StringVar(&o.path, "path", "", "the feed's path in the log; default: the one that is asked for most at its beginning")
+	flags.StringVar(&o.path, "path", "", "the feed's path in the log; default: the one that looks like a feed's by its name and by who asks, if that is clear")
 	flags.StringArrayVar(&o.headers, "header", nil, "a header field of the origin's answers, as 'Name: value'; repeatable")
 	flags.StringVar(&o.changeEvery, "change-every", "30d", "how often the feed gets a new entry; 0: never")
 	flags.StringVar(&o.config, "config", "", "a Caddyfile (or Caddy's JSON), for its rules")
@@ -66,11 +70,12 @@ that has the feed, by the URL that the feed gives as its own.`,
 
 // replayOptions are the flags of `feeds replay`, as given.
 type replayOptions struct {
-	log, feed, path string
-	headers         []string
-	changeEvery     string
-	config          string
-	json            bool
+	logs        []string
+	feed, path  string
+	headers     []string
+	changeEvery string
+	config      string
+	json        bool
 }
 
 func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io.Writer) error {
@@ -78,7 +83,7 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 	if err != nil {
 		return err
 	}
-	log, size, err := openLog(o.log, stdin)
+	log, size, err := openLogs(o.logs, stdin)
 	if err != nil {
 		return err
 	}
@@ -104,7 +109,7 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 // resolve makes a replay's options of the flags.
 func (o *replayOptions) resolve() (r replay.Options, err error) {
 	switch {
-	case o.log == "":
+	case len(o.logs) == 0:
 		return r, wrongUsage("--log is missing: give an access log, or - for the standard input")
 	case o.feed == "":
 		return r, wrongUsage("--feed is missing: give a file with the feed that was asked for")
@@ -130,6 +135,44 @@ func (o *replayOptions) resolve() (r replay.Options, err error) {
 		err = o.configure(&r)
 	}
 	return r, err
+}
+
+// openLogs opens logs as one. The size in bytes of several is not known; 0.
+func openLogs(paths []string, stdin io.Reader) (io.ReadCloser, int64, error) {
+	if len(paths) == 1 {
+		return openLog(paths[0], stdin)
+	}
+	all := new(joinedLogs)
+	var readers []io.Reader
+	for _, path := range paths {
+		log, _, err := openLog(path, stdin)
+		if err != nil {
+			all.Close()
+			return nil, 0, err
+		}
+		all.logs, readers = append(all.logs, log), append(readers, log)
+	}
+	var err error
+	if all.Reader, err = replay.Join(readers...); err != nil {
+		all.Close()
+		return nil, 0, fmt.Errorf("reading the logs: %w", err)
+	}
+	return all, 0, nil
+}
+
+// joinedLogs are several logs that are read as one.
+type joinedLogs struct {
+	io.Reader
+	logs []io.Closer
+}
+
+// Close closes all of them.
+func (j *joinedLogs) Close() error {
+	var errs []error
+	for _, log := range j.logs {
+		errs = append(errs, log.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // openLog opens a log, and tells its size in bytes where it has one; 0: not known.

@@ -108,8 +108,7 @@ type Feed struct {
 
 // place is a configured feed as requests find it.
 type place struct {
-	url   string // canonical
-	tally *readers.Tally
+	url string // canonical
 }
 
 // CaddyModule returns the Caddy module information.
@@ -177,7 +176,7 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 		if err := app.Name(feed, f.Policy); err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
-		g.places[path] = &place{url: feed, tally: g.engine.Census.Tally(feed)}
+		g.places[path] = &place{url: feed}
 	}
 	return nil
 }
@@ -349,7 +348,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, string, error) {
 	if p := a.place; p != nil {
 		feed, err := g.feed(r.Context(), p.url)
-		return feed, p.tally, "", err
+		return feed, g.engine.Census.Tally(p.url), "", err
 	}
 	canonical, err := feedurl.Canonical(a.by.target)
 	if err != nil {

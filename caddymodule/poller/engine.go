@@ -155,6 +155,14 @@ func (e *Engine) polled(p cache.Poll) {
 	e.announcer.polled(p)
 }
 
+// forgotten drops what is known of the readers of feeds that are not known any more.
+func (e *Engine) forgotten(keys []string) {
+	for _, key := range keys {
+		e.Census.Forget(key)
+		e.Ledger.Forget(key)
+	}
+}
+
 // takeOver puts a configuration's settings in force, opening the engine where
 // this is the first. It returns the generation to release.
 func (e *Engine) takeOver(s settings) (uint64, error) {
@@ -162,6 +170,7 @@ func (e *Engine) takeOver(s settings) (uint64, error) {
 	defer func() { <-e.turn }()
 	s.cache.Subscribers = func(url string) int { return e.Census.Count(url, time.Now()) }
 	s.cache.Observe = e.polled
+	s.cache.Forgotten = e.forgotten
 	s.cache.Site, s.cache.Rules = e.originOf, e.rulesOf(s.cache.Rules)
 	if err := e.open(s); err != nil {
 		return 0, err

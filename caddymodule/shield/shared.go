@@ -19,8 +19,14 @@ import (
 // serveShared answers as a shared HTTP cache does.
 func (s *Shield) serveShared(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) (err error) {
 	key, ok := s.keyOf(r)
-	responses, opening := s.engine.SharedCache()
-	if !ok || opening != nil || r.Method == http.MethodConnect {
+	if !ok || r.Method == http.MethodConnect {
+		return s.pass(w, r, next)
+	}
+	if _, err := s.engine.Opened(r.Context()); err != nil { // before that its budget is not known
+		return s.pass(w, r, next)
+	}
+	responses, err := s.engine.SharedCache()
+	if err != nil {
 		return s.pass(w, r, next)
 	}
 	u, err := url.Parse(key.URL())

@@ -12,10 +12,12 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/feedpollard/pollard/caddymodule"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 func main() {
 	caddy.CustomBinaryName = "pollard"
 	caddy.CustomLongDescription = description
+	caddy.CustomVersion = "Pollard " + poller.Version() + ", Caddy" // Caddy's own version follows
 	caddycmd.Main()
 }

@@ -17,7 +17,7 @@ const (
 	// longestLine is the longest line that is read, in bytes. Longer ones are no
 	// lines of an access log, and count as malformed.
 	longestLine = 256 << 10
-	// opening is how much of a log is looked at for the path that is asked for most.
+	// opening is how much of a log is looked at for the path of the feed.
 	opening = 4 << 20
 )
 

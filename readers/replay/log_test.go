@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -103,8 +104,13 @@ func TestSurvey(t *testing.T) {
 		path              string
 		headers           bool
 	}{
-		{"the most frequent path", line("GET", "/a", "200", "5") + line("GET", "/b?x", "200", "5") + line("HEAD", "/b", "200", "5"), "", "/b", true},
-		{"a tie", line("GET", "/b", "200", "5") + line("GET", "/a", "200", "5"), "", "/a", true},
+		{"the only path", line("GET", "/a", "200", "5"), "", "/a", true},
+		{"a feed's name among pages", strings.Repeat(line("GET", "/", "200", "5"), 50) + strings.Repeat(line("GET", "/favicon.ico", "200", "5"), 50) + line("GET", "/feed.xml?x", "200", "5") + line("HEAD", "/feed.xml", "200", "5"), "", "/feed.xml", true},
+		{"a sitemap is none", line("GET", "/sitemap.xml", "200", "5") + line("GET", "/index.xml", "200", "5"), "", "/index.xml", true},
+		{"two feeds", strings.Repeat(line("GET", "/feed.xml", "200", "5"), 3) + strings.Repeat(line("GET", "/atom.xml", "200", "5"), 2), "", "", true},
+		{"by its readers", strings.Repeat(line("GET", "/about", "200", "5"), 5) + strings.Repeat(strings.Replace(line("GET", "/news", "200", "5"), `"R"`, `"Miniflux/2.0"`, 1), 2), "", "/news", true},
+		{"nothing speaks for any", line("GET", "/b", "200", "5") + line("GET", "/a", "200", "5"), "", "", true},
+		{"pages alone", line("GET", "/", "200", "5") + line("GET", "/style.css", "200", "5"), "", "", true},
 		{"other methods", line("POST", "/a", "200", "5") + line("POST", "/a", "200", "5") + line("GET", "/b", "200", "5"), "", "/b", true},
 		{"a given path", line("GET", "/a", "200", "5"), "/c", "/c", true},
 		{"no request", "hello\n", "", "", true},
@@ -120,5 +126,47 @@ func TestSurvey(t *testing.T) {
 				t.Errorf("got %+v, want path %q, headers %v", got, tt.path, tt.headers)
 			}
 		})
+	}
+}
+
+// Who has to choose a path is shown the likeliest.
+func TestSurveySuggests(t *testing.T) {
+	var log strings.Builder
+	for i := range 20 {
+		for range i + 1 {
+			fmt.Fprintf(&log, "192.0.2.1 - - [24/Mar/2024:06:26:07 +0000] \"GET /page%02d HTTP/1.1\" 200 5 \"-\" \"R\"\n", i)
+		}
+	}
+	for _, path := range []string{"", "/none"} {
+		o := options(t)
+		o.Path = path
+		_, err := Run(t.Context(), strings.NewReader(log.String()), o)
+		if !errors.Is(err, ErrNoRequests) || !strings.Contains(err.Error(), "      20 requests, 0 by feed readers: /page19") || strings.Count(err.Error(), "/page") != 10 {
+			t.Errorf("path %q: %v", path, err)
+		}
+	}
+}
+
+// Several logs are one, whatever their order and whether they are compressed.
+func TestJoin(t *testing.T) {
+	line := func(day int) string {
+		return fmt.Sprintf("192.0.2.1 - - [%02d/Mar/2024:06:26:07 +0000] \"GET /feed.xml HTTP/1.1\" 200 5 \"-\" \"R\"", day)
+	}
+	joined, err := Join(strings.NewReader(line(3)+"\n"), strings.NewReader(zip(t, line(1)+"\n"+line(2))), strings.NewReader(""), strings.NewReader("no log\n"+line(4)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(joined)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var days []string
+	for text := range strings.Lines(string(text)) {
+		if _, rest, ok := strings.Cut(text, "["); ok {
+			days = append(days, rest[:2])
+		}
+	}
+	if got := strings.Join(days, " "); got != "01 02 03 04" {
+		t.Errorf("got days %s", got)
 	}
 }

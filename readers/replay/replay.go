@@ -37,8 +37,8 @@ type Options struct {
 	// ChangeEvery is how often the feed gets a new entry, counted from the first
 	// line of the log. 0: never.
 	ChangeEvery time.Duration
-	// Path is the feed's path; lines with another one are passed over. Empty: the
-	// path that most of the first lines ask for.
+	// Path is the feed's path; lines with another one are passed over. Empty: the one
+	// that is a feed's by the first lines, if that is clear.
 	Path string
 	// Rules are the operator's.
 	Rules policy.Rules

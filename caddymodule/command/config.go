@@ -1,0 +1,155 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/shield"
+	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/readers/replay"
+)
+
+// configuration is a configuration that has been loaded and provisioned as Caddy does
+// it, and not been started: it can be asked what it says of feeds.
+type configuration struct {
+	poller *poller.App
+	http   *caddyhttp.App // nil: there are no sites
+}
+
+// loadConfiguration loads a Caddyfile, or what another adapter of Caddy's reads. What
+// runs beside is not touched. It lives as long as the command.
+func loadConfiguration(file string) (*configuration, error) {
+	text, _, _, err := caddycmd.LoadConfig(file, "")
+	if err != nil {
+		return nil, err // names the file
+	}
+	var cfg caddy.Config
+	if err := json.Unmarshal(text, &cfg); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	cfg.Admin = &caddy.AdminConfig{Disabled: true}
+	// The log files of the server are not for what a command does.
+	cfg.Logging = &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": {BaseLog: caddy.BaseLog{Level: "ERROR"}}}}
+	ctx, err := caddy.ProvisionContext(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w; where the environment of the service is missing, run the command with it", file, err)
+	}
+	app, err := ctx.App("pollard")
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	c := &configuration{poller: app.(*poller.App)}
+	if sites, err := ctx.AppIfConfigured("http"); err == nil {
+		c.http, _ = sites.(*caddyhttp.App)
+	}
+	return c, nil
+}
+
+// appOfConfig is the app of a configuration file, with the rules of all feeds that are
+// named in it.
+func appOfConfig(file string) (*poller.App, error) {
+	c, err := loadConfiguration(file)
+	if err != nil {
+		return nil, err
+	}
+	return c.poller, nil
+}
+
+// configure takes over what the configuration says for the feed: the rules and
+// defences of the shield before it, else the rules of the gateway that has it, else
+// those for all feeds.
+func (o *replayOptions) configure(r *replay.Options) error {
+	c, err := loadConfiguration(o.config)
+	if err != nil {
+		return err
+	}
+	if s := c.shieldOf(r.Path); s != nil {
+		if s.RFC9111 {
+			return fmt.Errorf("reading %s: a feed_shield with rfc9111 has no polls to replay", o.config)
+		}
+		r.Rules = s.Rules()
+		if s.Defend != nil {
+			r.Defence, r.Exempt = s.Defend.Defence(), s.Defend.ExemptsReplayed
+		}
+		return nil
+	}
+	r.Rules = c.poller.Rules()
+	if d, err := document.Read(r.Feed, r.Header.Get("Content-Type"), time.Now()); err == nil {
+		if self, err := feedurl.Parse(d.Hints.Self); err == nil {
+			r.Rules = c.poller.RulesFor(self.String())
+		}
+	}
+	return nil
+}
+
+// shieldOf is the first feed_shield that a request for a path comes to, as far as
+// matchers look at paths. With an empty path, every shield does.
+func (c *configuration) shieldOf(path string) *shield.Shield {
+	if c.http == nil {
+		return nil
+	}
+	for i := range len(c.http.Servers) { // as the Caddyfile names them, in its order
+		if server := c.http.Servers[fmt.Sprint("srv", i)]; server != nil {
+			if s := shieldIn(server.Routes, path); s != nil {
+				return s
+			}
+		}
+	}
+	for _, server := range c.http.Servers {
+		if s := shieldIn(server.Routes, path); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+func shieldIn(routes caddyhttp.RouteList, path string) *shield.Shield {
+	for _, route := range routes {
+		if path != "" && !admits(route.MatcherSets, path) {
+			continue
+		}
+		for _, handler := range route.Handlers {
+			switch h := handler.(type) {
+			case *shield.Shield:
+				return h
+			case *caddyhttp.Subroute:
+				if s := shieldIn(h.Routes, path); s != nil {
+					return s
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// admits reports whether matchers admit a path, as far as they look at paths by
+// pattern. Others, by host for example, are taken to.
+func admits(sets caddyhttp.MatcherSets, path string) bool {
+	r := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}, Header: make(http.Header)}
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
+	for _, set := range sets {
+		admitted := true
+		for _, m := range set {
+			if match, ok := m.(*caddyhttp.MatchPath); ok {
+				yes, err := match.MatchWithError(r)
+				admitted = admitted && (yes || err != nil)
+			}
+		}
+		if admitted {
+			return true
+		}
+	}
+	return len(sets) == 0
+}
