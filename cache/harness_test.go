@@ -19,6 +19,7 @@ import (
 	"github.com/feedpollard/pollard/cache/volatile"
 	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/upstream"
 )
 
 const feedURL = "https://origin.test/feed.xml"
@@ -134,6 +135,8 @@ type gateway struct {
 	t        *testing.T
 	dir      string
 	origin   *script
+	client   *upstream.Client // polls in place of the script, which keeps the log; nil: none
+	web      *web             // that it polls
 	settings cache.Settings
 	wrap     func(cache.Store) cache.Store // what stands between cache and store; nil: nothing
 
@@ -153,14 +156,27 @@ func newGateway(t *testing.T, dir string, answer func(policy.Ask) policy.Answer)
 	return g
 }
 
+// newWebGateway opens one that polls a web by the real client.
+func newWebGateway(t *testing.T, dir string, answer func(url string) response) *gateway {
+	t.Helper()
+	g := newGateway(t, dir, nil)
+	g.web = &web{answer: answer}
+	g.client = upstream.New(upstream.WithTransport(g.web))
+	return g
+}
+
 func (g *gateway) open() *gateway {
 	g.t.Helper()
+	var origin cache.Origin = g.origin
+	if g.client != nil {
+		origin = logged{g.client, g.origin}
+	}
 	g.store = g.disk()
 	if g.wrap != nil {
 		g.store = g.wrap(g.store)
 	}
 	var err error
-	g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: g.origin, Memory: 1 << 20})
+	g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin, Memory: 1 << 20})
 	if err != nil {
 		g.t.Fatal(err)
 	}

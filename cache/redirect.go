@@ -86,8 +86,8 @@ func (s *state) learnMoves(own string, v verdict) {
 	s.facts.Elsewhere = ""
 	switch {
 	case errors.As(a.Err, &r):
-		if r.taken {
-			s.facts.Elsewhere = r.to
+		if r.taken && (r.served || s.version == 0) {
+			s.facts.Elsewhere = r.to // what readers get there is better than nothing, or newer
 		}
 		switch {
 		case !r.taken:

@@ -4,7 +4,6 @@
 package cache_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,36 +12,17 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/feedurl"
-	"github.com/feedpollard/pollard/policy"
 )
 
 const movedURL = "https://new.test/feed.xml"
 
-// redirects answers with a redirect, as far as it may be followed, and then with
-// what the target says.
-func redirects(ask policy.Ask, status int, to string, target func() policy.Answer) policy.Answer {
-	moves := []policy.Move{{From: ask.URL, To: to, Status: status}}
-	u, err := feedurl.Parse(to)
-	if err == nil {
-		err = ask.Hop(context.Background(), u, policy.Host{Name: u.Name(), Domain: u.Domain()})
-	}
-	if err != nil {
-		return policy.Answer{Asked: time.Now(), Status: status, URL: ask.URL, Header: http.Header{}, Moves: moves, Failure: policy.FailureHeld, Err: err}
-	}
-	a := target()
-	a.URL, a.Moves = to, moves
-	return a
-}
-
-// moving is an origin whose feed has moved to another URL.
-func moving(status int) func(policy.Ask) policy.Answer {
-	target := func() policy.Answer { return ok(rss(2, ""), "ETag", `"new"`, "Cache-Control", "max-age=60") }
-	return func(ask policy.Ask) policy.Answer {
-		if ask.URL == movedURL {
-			return target()
+// moving is a web in which a feed has moved to another URL.
+func moving(status int) func(url string) response {
+	return func(url string) response {
+		if url == movedURL {
+			return given(rss(2, ""), "ETag", `"new"`, "Cache-Control", "max-age=60")
 		}
-		return redirects(ask, status, movedURL, target)
+		return redirect(status, movedURL)
 	}
 }
 
@@ -82,7 +62,7 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 	for status, adopted := range map[int]bool{301: true, 308: true, 302: false, 303: false, 307: false} {
 		bubble(t, func(t *testing.T, dir string) {
-			g := newGateway(t, dir, moving(status)).open()
+			g := newWebGateway(t, dir, moving(status)).open()
 			defer func() { g.close() }()
 			began := time.Now()
 			for time.Since(began) < 10*24*time.Hour {
@@ -112,11 +92,11 @@ func TestInterruptedRedirectStartsAnew(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		day := 0
 		moved := moving(301)
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+		g := newWebGateway(t, dir, func(url string) response {
 			if day == 5 {
-				return ok(rss(2, ""))
+				return given(rss(2, ""))
 			}
-			return moved(ask)
+			return moved(url)
 		}).open()
 		defer g.close()
 		for day = range 12 {
@@ -133,14 +113,14 @@ func TestFeedThatFailsAtItsNewAddressGoesHome(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		dead := false
 		moved := moving(301)
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+		g := newWebGateway(t, dir, func(url string) response {
 			switch {
 			case !dead:
-				return moved(ask)
-			case ask.URL == movedURL:
-				return failed(404, policy.FailureNotFound)
+				return moved(url)
+			case url == movedURL:
+				return response{status: 404}
 			}
-			return ok(rss(3, ""))
+			return given(rss(3, ""))
 		}).open()
 		defer g.close()
 		for range 10 {
@@ -161,7 +141,7 @@ func TestFeedThatFailsAtItsNewAddressGoesHome(t *testing.T) {
 
 func TestValidatorsAreBoundToTheURLThatGaveThem(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, moving(302)).open()
+		g := newWebGateway(t, dir, moving(302)).open()
 		defer g.close()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
@@ -175,12 +155,11 @@ func TestValidatorsAreBoundToTheURLThatGaveThem(t *testing.T) {
 // Feeds that redirect to a URL of nobody share its interval.
 func TestFeedsThatConvergeOnAURL(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
-		var hits []time.Time
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
-			return redirects(ask, 302, movedURL, func() policy.Answer {
-				hits = append(hits, time.Now())
-				return ok(rss(2, ""), "ETag", `"v"`)
-			})
+		g := newWebGateway(t, dir, func(url string) response {
+			if url == movedURL {
+				return given(rss(2, ""), "ETag", `"v"`)
+			}
+			return redirect(302, movedURL)
 		}).open()
 		defer g.close()
 		served := map[string]bool{}
@@ -194,6 +173,7 @@ func TestFeedsThatConvergeOnAURL(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 		}
+		hits := g.web.requested(movedURL)
 		for i := 1; i < len(hits); i++ {
 			if gap := hits[i].Sub(hits[i-1]); gap < time.Hour {
 				t.Fatalf("the shared URL was asked twice within %v", gap)
@@ -211,12 +191,11 @@ func TestPermanentRedirectToAKnownFeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
 				n := 2
-				g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
-					target := func() policy.Answer { return ok(rss(n, ""), "Cache-Control", "max-age=3600") }
-					if ask.URL == movedURL {
-						return target()
+				g := newWebGateway(t, dir, func(url string) response {
+					if url == movedURL {
+						return given(rss(n, ""), "Cache-Control", "max-age=3600")
 					}
-					return redirects(ask, 301, movedURL, target)
+					return redirect(301, movedURL)
 				}).open()
 				defer g.close()
 				for range 24 * 10 {
@@ -242,7 +221,7 @@ func TestPermanentRedirectToAKnownFeed(t *testing.T) {
 // readers there: that one's interval is its own, and so is its content.
 func TestTemporaryRedirectToAKnownFeed(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, moving(302)).open()
+		g := newWebGateway(t, dir, moving(302)).open()
 		defer g.close()
 		wantBody(t, g.feed(movedURL), 200, "Entry 2")
 		time.Sleep(10 * time.Minute)
@@ -260,18 +239,15 @@ func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
 				hijacked, n := false, 1
-				victim := func() policy.Answer { return ok(rss(n, ""), "Cache-Control", "max-age=3600") }
-				g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+				g := newWebGateway(t, dir, func(url string) response {
 					switch {
-					case ask.URL != evil:
+					case url != evil:
 						n++
-						return victim()
+						return given(rss(n, ""), "Cache-Control", "max-age=3600")
 					case !hijacked:
-						return ok(strings.Replace(rss(1, ""), "</channel>", `<link xmlns="http://www.w3.org/2005/Atom" rel="hub" href="https://evil.test/hub"/></channel>`, 1))
+						return given(strings.Replace(rss(1, ""), "</channel>", `<link xmlns="http://www.w3.org/2005/Atom" rel="hub" href="https://evil.test/hub"/></channel>`, 1))
 					}
-					a := redirects(ask, 302, feedURL, victim)
-					a.Header.Set("Retry-After", "604800")
-					return a
+					return redirect(302, feedURL, "Retry-After", "604800")
 				})
 				if configured {
 					g.settings.Feeds = []string{feedURL}
@@ -306,14 +282,12 @@ func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
 func TestFeedsThatRedirectToEachOtherFailAndDoNotHang(t *testing.T) {
 	for _, status := range []int{301, 302} {
 		bubble(t, func(t *testing.T, dir string) {
-			g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+			g := newWebGateway(t, dir, func(url string) response {
 				to := movedURL
-				if ask.URL == movedURL {
+				if url == movedURL {
 					to = feedURL
 				}
-				return redirects(ask, status, to, func() policy.Answer {
-					return policy.Answer{Asked: time.Now(), Status: status, Header: http.Header{}, Failure: policy.FailureRedirect}
-				})
+				return redirect(status, to)
 			}).open()
 			defer g.close()
 			began := time.Now()
@@ -324,9 +298,123 @@ func TestFeedsThatRedirectToEachOtherFailAndDoNotHang(t *testing.T) {
 					}
 				}
 			}
-			if d := time.Since(began); d > 10*time.Second {
+			if d := time.Since(began); d > time.Minute {
 				t.Errorf("hung for %v", d)
 			}
+		})
+	}
+}
+
+// An adopted redirect leads to a feed that nobody has asked for yet. When that is
+// polled for the first reader who does is not for the redirect to say.
+func TestAdoptedRedirectDoesNotFreezeWhatItLeadsTo(t *testing.T) {
+	const evil = "https://evil.test/x"
+	bubble(t, func(t *testing.T, dir string) {
+		g := newWebGateway(t, dir, func(url string) response {
+			if url == evil {
+				return redirect(301, feedURL, "Retry-After", "604800")
+			}
+			return given(rss(2, ""), "Cache-Control", "max-age=3600")
+		}).open()
+		defer g.close()
+		var account cache.Account
+		for began := time.Now(); account.Alias != feedURL && time.Since(began) < 20*24*time.Hour; time.Sleep(time.Hour) {
+			g.feed(evil)
+			var err error
+			if account, err = g.Account(t.Context(), evil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if account.Alias == "" {
+			t.Fatal("the redirect was not adopted")
+		}
+		time.Sleep(time.Hour)
+		wantBody(t, g.feed(feedURL), 200, "Entry 2")
+	})
+}
+
+// Aliases that lead in a circle, or too far, are answered all the same.
+func TestCircleOfAliases(t *testing.T) {
+	bubble(t, func(t *testing.T, _ string) {
+		next := map[string]string{}
+		g := newWebGateway(t, "", func(url string) response {
+			if to := next[url]; to != "" {
+				return redirect(301, to)
+			}
+			return given(rss(2, ""), "ETag", `"v"`)
+		}).open()
+		defer func() { g.close() }()
+		urls := make([]string, 6)
+		for i := range urls {
+			urls[i] = fmt.Sprintf("https://h%d.test/", i)
+		}
+		for i := len(urls) - 1; i >= 0; i-- { // each becomes an alias of the one behind it
+			if i+1 < len(urls) {
+				next[urls[i]] = urls[i+1]
+			}
+			g.feed(urls[i])
+			time.Sleep(time.Minute)
+		}
+		next[urls[len(urls)-1]] = urls[0]
+		for range 9 { // and the last one of the first
+			time.Sleep(25 * time.Hour)
+			wantBody(t, g.feed(urls[len(urls)-2]), 200, "Entry 2")
+		}
+		for _, url := range urls[:len(urls)-1] {
+			if a, err := g.Account(t.Context(), url); err != nil || a.Alias == "" {
+				t.Errorf("%s is an alias of %q, %v", url, a.Alias, err)
+			}
+		}
+		for range 2 {
+			g.restart()
+			for _, url := range urls {
+				began := time.Now()
+				if w := g.feed(url); w.Code == 500 {
+					t.Errorf("%s: %d", url, w.Code)
+				}
+				if d := time.Since(began); d > 2*time.Minute {
+					t.Errorf("%s took %v", url, d)
+				}
+			}
+			time.Sleep(31 * 24 * time.Hour)
+		}
+	})
+}
+
+// A feed that was good keeps its version while it redirects to nowhere: to a URL that
+// somebody has asked for and that is no feed, or in a circle.
+func TestRedirectToWhatIsNoFeedKeepsTheVersion(t *testing.T) {
+	const other = "https://other.test/"
+	for name, back := range map[string]response{
+		"no feed":  given("<!DOCTYPE html><html><body>Log in</body></html>"),
+		"a circle": redirect(302, feedURL),
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				lost := false
+				g := newWebGateway(t, dir, func(url string) response {
+					switch {
+					case lost && url == feedURL:
+						return redirect(302, other)
+					case url == feedURL || !lost && name == "a circle":
+						return given(rss(2, ""), "Cache-Control", "max-age=3600")
+					}
+					return back
+				}).open()
+				defer g.close()
+				wantBody(t, g.feed(feedURL), 200, "Entry 2")
+				g.feed(other)
+				lost = true
+				for range 48 {
+					time.Sleep(time.Hour)
+					w := g.feed(feedURL)
+					if w.Code == http.StatusFound { // the circle is not known yet
+						w = g.feed(w.Header().Get("Location"))
+					}
+					wantBody(t, w, 200, "Entry 2")
+					g.feed(other)
+				}
+			})
 		})
 	}
 }

@@ -78,12 +78,11 @@ func TestObservedPolls(t *testing.T) {
 func TestObservedMoves(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		told, entries := new(observer), 2
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
-			target := func() policy.Answer { return ok(rss(entries, "")) }
-			if ask.URL == movedURL {
-				return target()
+		g := newWebGateway(t, dir, func(url string) response {
+			if url == movedURL {
+				return given(rss(entries, ""))
 			}
-			return redirects(ask, 301, movedURL, target)
+			return redirect(301, movedURL)
 		})
 		g.settings.Observe = told.observe
 		g.open()

@@ -67,7 +67,7 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 	if s.dueAt(now) || s.version == 0 && f.underWay() != nil {
 		s, how = f.refreshed(r.Context(), s, now)
 	}
-	if s.version == 0 || s.facts.Elsewhere != "" && s.memo.Alias == "" && !f.configured() {
+	if s.version == 0 || f.elsewhere(s) {
 		return Sent{}, f.unavailable(s)
 	}
 	if s.memo.Version.notModified(r.Header) {

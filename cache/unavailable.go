@@ -40,7 +40,7 @@ func (f *Feed) unavailable(s *state) *Unavailable {
 	switch {
 	case s.memo.Alias != "":
 		u.Status, u.Elsewhere, u.Alias, u.RetryAfter = http.StatusFound, s.memo.Alias, true, 0
-	case s.facts.Elsewhere != "" && f.cache.leads(s.facts.Elsewhere, f.key):
+	case s.facts.Elsewhere != "" && f.cache.circle(s.facts.Elsewhere, f.key):
 		u.Reason = "the feed and the one that it redirects to redirect to each other"
 	case s.facts.Elsewhere != "":
 		u.Status, u.Elsewhere, u.RetryAfter = http.StatusFound, s.facts.Elsewhere, 0
@@ -70,10 +70,28 @@ func (f *Feed) unavailable(s *state) *Unavailable {
 	return u
 }
 
-// leads reports whether a feed that is in memory redirects to another.
-func (c *Cache) leads(from, to string) bool {
-	f := c.table.known(from)
-	return f != nil && f.state.Load().facts.Elsewhere == to
+// elsewhere reports whether readers of a feed have to ask for the one that it redirects
+// to for the time being. Where that leads back, they get the version that there is.
+func (f *Feed) elsewhere(s *state) bool {
+	return s.facts.Elsewhere != "" && s.memo.Alias == "" && !f.configured() && !f.cache.circle(s.facts.Elsewhere, f.key)
+}
+
+// circle reports whether the feeds in memory that redirect to each other lead from one
+// to another, or too far.
+func (c *Cache) circle(from, to string) bool {
+	for range maxAliases {
+		f := c.table.known(from)
+		if f == nil {
+			return false
+		}
+		if from = f.state.Load().facts.Elsewhere; from == "" {
+			return false
+		}
+		if from == to {
+			return true
+		}
+	}
+	return true
 }
 
 // status is the answer to a reader while a feed has no version. An origin's own
