@@ -15,6 +15,8 @@ import (
 var (
 	varyCoding = []string{"Accept-Encoding"}
 	nosniff    = []string{"nosniff"}
+	// The URL of a feed may hold a token: where its links lead nobody learns it.
+	noReferrer = []string{"no-referrer"}
 	// A feed shown by a browser runs as nothing and loads nothing: documents of
 	// third parties come out of the gateway's own origin.
 	sandboxed = []string{"default-src 'none'; sandbox"}
@@ -61,7 +63,6 @@ func (f *Feed) headers(h http.Header, s *state, how served) {
 	}
 	h["Cache-Control"] = m.cacheControl
 	h["Cache-Status"] = m.cacheStatus
-	h["Last-Modified"] = s.headers.lastModified
 	h["Vary"] = m.vary
 }
 
@@ -70,7 +71,7 @@ func (f *Feed) describe(h http.Header, s *state) {
 	h["Content-Type"] = s.headers.contentType
 	h["X-Content-Type-Options"] = nosniff
 	if !shielded(f.key) {
-		h["Content-Security-Policy"] = sandboxed
+		h["Content-Security-Policy"], h["Referrer-Policy"] = sandboxed, noReferrer
 		return
 	}
 	for name, values := range s.memo.Version.Header {

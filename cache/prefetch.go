@@ -8,27 +8,19 @@ import (
 	"time"
 )
 
-const (
-	// prefetchTick is how often due feeds are claimed while there are any.
-	prefetchTick = 125 * time.Millisecond
-	// backlog is in what time feeds that are overdue are worked off, as far as the
-	// bound of polls in flight allows: after a restart no resolver or uplink sees a burst.
-	backlog = 2 * time.Minute
-	// minRate is the least rate of it, in polls a second.
-	minRate = 8
-	// probeEvery is how often one feed is tried while no host can be reached.
-	probeEvery = 15 * time.Second
-)
+// probeEvery is how often one feed is tried while no host can be reached.
+const probeEvery = 15 * time.Second
 
 // prefetch polls due feeds in the background.
 func (c *Cache) prefetch(ctx context.Context) {
+	var p pace
 	for ctx.Err() == nil {
 		c.recordConfigured(ctx)
 		if !c.settings.Load().Prefetch {
 			c.doze(ctx, sweepEvery)
 			continue
 		}
-		wait, more := c.claimDue(ctx)
+		wait, more := c.claimDue(ctx, &p)
 		if more {
 			sleep(ctx, max(wait, prefetchTick))
 		} else {
@@ -39,8 +31,12 @@ func (c *Cache) prefetch(ctx context.Context) {
 
 // claimDue claims feeds that are due and starts their polls. It returns when to look
 // again, and whether that holds even if something changes before.
-func (c *Cache) claimDue(ctx context.Context) (wait time.Duration, more bool) {
-	limit := min(c.batch(ctx), c.gate.free())
+func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more bool) {
+	var overdue int64
+	if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
+		overdue = totals.Overdue
+	}
+	limit := min(p.tick(c.elapsed(), overdue), c.gate.free())
 	if limit == 0 {
 		return prefetchTick, true
 	}
@@ -55,6 +51,7 @@ func (c *Cache) claimDue(ctx context.Context) (wait time.Duration, more bool) {
 		return storeRetry, true
 	}
 	c.outage.end(c.log())
+	p.claimed += int64(len(leases))
 	c.lookAtClock() // the store has
 	now := c.elapsed()
 	for i := range leases {
@@ -67,15 +64,6 @@ func (c *Cache) claimDue(ctx context.Context) (wait time.Duration, more bool) {
 		return prefetchTick, true
 	}
 	return next, false
-}
-
-// batch is how many polls may start with a tick.
-func (c *Cache) batch(ctx context.Context) int {
-	rate := minRate
-	if totals, err := c.store.Totals(ctx); err == nil {
-		rate = max(rate, int(totals.Overdue/int64(backlog/time.Second)))
-	}
-	return max(1, rate*int(prefetchTick/time.Millisecond)/1000)
 }
 
 // pollLease makes the poll of a feed that has been claimed.

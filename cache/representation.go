@@ -255,6 +255,15 @@ func (c *Cache) makeBrotli(f *Feed, s *state, as form) {
 	}
 }
 
+// notModified evaluates a request's conditions on the present version. The date that
+// readers were told need not be parsed.
+func (s *state) notModified(h http.Header) bool {
+	if dates := h["If-Modified-Since"]; len(dates) == 1 && dates[0] == s.headers.lastModified[0] && len(h["If-None-Match"]) == 0 {
+		return true
+	}
+	return s.memo.Version.notModified(h)
+}
+
 // notModified evaluates a request's conditions (RFC 9110 section 13.2.2) on a
 // version: where there is an If-None-Match, If-Modified-Since does not count.
 func (v *version) notModified(h http.Header) bool {
@@ -304,8 +313,9 @@ func (f *Feed) Standing(h http.Header) Standing {
 	if len(tags) == 0 && len(dates) == 0 {
 		return Unconditional
 	}
-	m := &f.state.Load().memo
-	if m.Version.Tag != "" && m.Version.notModified(h) {
+	s := f.state.Load()
+	m := &s.memo
+	if s.headers != nil && s.notModified(h) || m.Version.Tag != "" && m.Version.notModified(h) {
 		return Current
 	}
 	for i := range m.Past {

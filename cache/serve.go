@@ -70,7 +70,7 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 	if s.version == 0 || f.elsewhere(s) {
 		return Sent{}, f.unavailable(s)
 	}
-	if s.memo.Version.notModified(r.Header) {
+	if s.notModified(r.Header) {
 		f.writeNotModified(w, r, s, how)
 		return Sent{Status: http.StatusNotModified, Forward: how.forward}, nil
 	}
@@ -168,11 +168,14 @@ func (f *Feed) bodyLost(s *state, err error) {
 }
 
 // writeNotModified answers that what the reader has is still good. RFC 9110 section
-// 15.4.5: with the header fields of the 200, apart from those that describe a body
-// which is not there.
+// 15.4.5: with ETag, Vary and Cache-Control of the 200. Last-Modified is told only to
+// readers who know the version by its date: it is what they send next time.
 func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how served) {
 	h := w.Header()
 	f.headers(h, s, how)
+	if len(r.Header["If-None-Match"]) == 0 {
+		h["Last-Modified"] = s.headers.lastModified
+	}
 	h["Etag"] = s.headers.etags[f.preference(s, r.Header)]
 	w.WriteHeader(http.StatusNotModified)
 }
@@ -198,6 +201,7 @@ func (f *Feed) preference(s *state, h http.Header) int {
 func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how served) int64 {
 	h := w.Header()
 	f.headers(h, s, how)
+	h["Last-Modified"] = s.headers.lastModified
 	f.describe(h, s)
 	h["Etag"] = s.headers.etags[rep.form.rank]
 	if encoding := encodings[rep.form.rank]; encoding != nil {

@@ -53,19 +53,15 @@ func senderOf(r *http.Request) sender {
 	return s
 }
 
-// admit returns why a request may not have the feed of a canonical URL, nil
+// admit returns why a request may not have the feed of a URL, nil
 // where it may. Each reason names the line of the configuration that forbids it, and
 // nothing of what stands in that line: the reader may be anybody.
-func (a *access) admit(by asked, from sender, canonical string) *refusal.Refusal {
+func (a *access) admit(by asked, from sender, u feedurl.URL) *refusal.Refusal {
 	if by.signed {
 		if a.holder(by.secret) == "" {
 			return forbidden("the token in this URL is not known: the gateway needs a `token` line for it")
 		}
 	} else if err := a.clients.cover(from); err != nil {
-		return forbidden("%v", err)
-	}
-	u, err := feedurl.Parse(canonical)
-	if err != nil {
 		return forbidden("%v", err)
 	}
 	if err := a.leads(u); err != nil {

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 func TestAdmit(t *testing.T) {
@@ -84,7 +85,11 @@ func TestAdmit(t *testing.T) {
 			}
 			by, client := tt.who(tt.arg)
 			address, _ := netip.ParseAddr(client)
-			no := a.admit(by, sender{address: address}, tt.feed)
+			feed, err := feedurl.Parse(tt.feed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			no := a.admit(by, sender{address: address}, feed)
 			switch {
 			case no == nil && tt.want != "":
 				t.Errorf("admitted, want: %s", tt.want)

@@ -89,6 +89,7 @@ type Gateway struct {
 	access    *access
 	pages     *pages.Pages
 	places    map[string]*place // by path, decoded
+	known     *known
 }
 
 // Feed is a feed at a path.
@@ -155,7 +156,7 @@ func (g *Gateway) Validate() error {
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private = app.Engine(), app.NamesPrivate
 	app.AddRedirectRule(g.access.leads)
-	g.places = make(map[string]*place, len(g.Feeds))
+	g.places, g.known = make(map[string]*place, len(g.Feeds)), new(known)
 	for i := range g.Feeds {
 		f := &g.Feeds[i]
 		path, err := f.path()
@@ -229,9 +230,8 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if !asks.own() {
 		return g.passOn(w, r, next, errNoSuchPath)
 	}
-	h := w.Header()
-	h["Referrer-Policy"] = noReferrer
 	if g.CORS {
+		h := w.Header()
 		h["Access-Control-Allow-Origin"] = anyOrigin
 		h["Access-Control-Expose-Headers"] = exposedHeaders
 	}
@@ -252,6 +252,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			return nil
 		}
 		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Elsewhere != "" {
+			w.Header()["Referrer-Policy"] = noReferrer
 			if err = g.elsewhere(w, r, u); err == nil {
 				poller.Report(r, poller.ResultMoved, feed.Key(), "")
 				return nil
@@ -265,7 +266,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	if no, refused := errors.AsType[*refusal.Refusal](err); refused && no.Status == http.StatusForbidden && asks.by.bare {
 		// A name with a dot in it need not be a host: /v1.x/users may be somebody else's.
-		delete(h, "Referrer-Policy")
 		return g.passOn(w, r, next, err)
 	}
 	return g.refuse(w, r, err, asks)
@@ -276,6 +276,7 @@ type asks struct {
 	place *place // a configured feed; nil: none
 	by    asked
 	byURL bool
+	url   *feedurl.URL // of by, where that was asked for before; nil: it has to be parsed
 }
 
 func (a *asks) own() bool { return a.place != nil || a.byURL }
@@ -289,9 +290,14 @@ func (a *asks) feed() string {
 }
 
 func (g *Gateway) understand(r *http.Request) (a asks) {
-	if a.place = g.places[r.URL.Path]; a.place == nil {
-		a.by, a.byURL = readByURL(r.URL, poller.OriginalURL(r))
+	if a.place = g.places[r.URL.Path]; a.place != nil {
+		return a
 	}
+	original := poller.OriginalURL(r)
+	if k := g.known.find(r.URL, original); k != nil {
+		return asks{by: k.by, byURL: true, url: &k.url}
+	}
+	a.by, a.byURL = readByURL(r.URL, original)
 	return a
 }
 
@@ -313,6 +319,9 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, a as
 	e := refusal.Of(err)
 	result := g.engine.GatewayRequests().Refused(e.Status)
 	poller.Report(r, result, a.feed(), e.Reason)
+	if a.own() {
+		w.Header()["Referrer-Policy"] = noReferrer
+	}
 	if e.Status == http.StatusInternalServerError {
 		return caddyhttp.Error(e.Status, err)
 	}
@@ -350,25 +359,39 @@ func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, st
 		feed, err := g.feed(r.Context(), p.url)
 		return feed, g.engine.Census.Tally(p.url), "", err
 	}
-	canonical, err := feedurl.Canonical(a.by.target)
-	if err != nil {
-		return nil, nil, "", err
+	u := a.url
+	if u == nil {
+		parsed, err := feedurl.Parse(a.by.target)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		u = &parsed
 	}
-	if no := g.access.admit(a.by, senderOf(r), canonical); no != nil {
+	if no := g.access.admit(a.by, senderOf(r), *u); no != nil {
 		return nil, nil, "", no
 	}
-	if u, err := feedurl.Parse(canonical); err == nil && strings.EqualFold(u.HostPort(), r.Host) && g.answers(u) {
+	if strings.EqualFold(u.HostPort(), r.Host) && g.answers(*u) {
 		return nil, nil, "", &refusal.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
-	if err := checkFeed(canonical); err != nil {
-		return nil, nil, "", err
+	canonical := u.String()
+	if a.url == nil {
+		if err := checkFeed(canonical); err != nil {
+			return nil, nil, "", err
+		}
+		if !a.by.signed {
+			g.known.add(r.URL, poller.OriginalURL(r), a.by, *u)
+		}
 	}
 	feed, err := g.feed(r.Context(), canonical)
 	if err != nil {
 		return nil, nil, "", err
 	}
 	if feed.Key() != canonical { // it has become an alias of a feed that is not for everybody, perhaps
-		if no := g.access.admit(a.by, senderOf(r), feed.Key()); no != nil {
+		end, err := feedurl.Parse(feed.Key())
+		if err != nil {
+			return nil, nil, "", forbidden("%v", err)
+		}
+		if no := g.access.admit(a.by, senderOf(r), end); no != nil {
 			return nil, nil, "", no
 		}
 	}

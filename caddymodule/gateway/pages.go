@@ -123,7 +123,11 @@ type admission struct{}
 
 func (g *Gateway) withAdmission(r *http.Request, by asked) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), admission{}, func(canonical string) error {
-		if no := g.access.admit(by, senderOf(r), canonical); no != nil {
+		u, err := feedurl.Parse(canonical)
+		if err != nil {
+			return err
+		}
+		if no := g.access.admit(by, senderOf(r), u); no != nil {
 			return no
 		}
 		return nil

@@ -1,0 +1,151 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command hitpath measures what a hit costs: the CPU time that a server needs for a
+// request that it answers from memory, side by side with other servers on the same
+// machine.
+//
+//	go build -o pollard ./cmd/pollard
+//	go run ./bench/hitpath -pollard ./pollard
+//
+// All servers give the same document. Caddy's own respond, which is the least that a
+// Caddy module can do, runs in the same binary; nginx and Varnish take part where they
+// are installed. The answers of each are verified before anything is timed. Then they
+// are loaded in turn, a short time each and in another order in every round, so that
+// whatever else the machine does touches all of them. The figure is CPU time of the
+// server's processes (/proc/<pid>/stat) divided by the requests that were answered, the
+// median of all rounds. Ratios are medians of the ratios of one and the same round: they
+// can be trusted on a machine that is not idle, the absolute figures cannot.
+//
+// It needs Linux. The load comes from wrk where that is installed.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/bench/internal/rig"
+)
+
+func main() {
+	pollard := flag.String("pollard", "./pollard", "the `binary` to measure, which is also the one for Caddy's respond")
+	rounds := flag.Int("rounds", 9, "`number` of rounds")
+	length := flag.Duration("for", time.Second, "`time` of load for each server and kind of request, in each round")
+	connections := flag.Int("connections", 16, "`number` of connections, all kept alive")
+	only := flag.String("only", "", "comma-separated `names` of servers to measure, as the report has them; respond is always among them")
+	profiles := flag.String("profiles", "", "`directory` for CPU profiles of Pollard, one for each kind of request")
+	against := flag.String("against", "", "another `binary` to measure beside it, for an experiment")
+	flag.Parse()
+	if err := run(*pollard, *against, *rounds, *length, *connections, *only, *profiles); err != nil {
+		fmt.Fprintln(os.Stderr, "hitpath:", err)
+		os.Exit(1)
+	}
+}
+
+func run(pollard, against string, rounds int, length time.Duration, connections int, only, profiles string) error {
+	pollard, err := filepath.Abs(pollard)
+	if err != nil {
+		return err
+	}
+	if against != "" {
+		if against, err = filepath.Abs(against); err != nil {
+			return err
+		}
+	}
+	dir, err := os.MkdirTemp("", "hitpath-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	doc := newDocument()
+	origin, err := startOrigin(doc)
+	if err != nil {
+		return err
+	}
+	defer origin.Close()
+
+	var targets []*target
+	defer func() {
+		for _, t := range targets {
+			t.process.Stop()
+		}
+	}()
+	for _, start := range []func(setup) ([]*target, error){startCaddy, startPollard, startAgainst, startNginx, startVarnish} {
+		started, err := start(setup{dir: dir, pollard: pollard, against: against, doc: doc, origin: origin.Addr().String()})
+		targets = append(targets, started...)
+		if err != nil {
+			return err
+		}
+	}
+	targets = selected(targets, only)
+	for _, t := range targets {
+		for _, k := range kinds {
+			if err := t.verify(k, doc); err != nil {
+				return fmt.Errorf("%s, %s: %w", t.name, k.name, err)
+			}
+		}
+	}
+	asked := origin.requests.Load()
+
+	load := rig.NewLoad(connections, length)
+	figures := newFigures(targets)
+	for round := range rounds {
+		for _, k := range kinds {
+			for _, i := range rand.Perm(len(targets)) {
+				cpu, err := measure(targets[i], k, load)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", targets[i].name, k.name, err)
+				}
+				figures.add(targets[i], k, round, cpu)
+			}
+		}
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds)
+	}
+	if n := origin.requests.Load() - asked; n > 0 {
+		return fmt.Errorf("the origin was asked %d times while hits were measured", n)
+	}
+	figures.print(os.Stdout, doc, load)
+	if profiles != "" {
+		return profile(targets, load, profiles)
+	}
+	return nil
+}
+
+// selected leaves the targets that only names, and respond.
+func selected(targets []*target, only string) []*target {
+	if only == "" {
+		return targets
+	}
+	var left []*target
+	for _, t := range targets {
+		if t.name == baseline || strings.Contains(","+only+",", ","+strings.TrimSuffix(t.name, " (against)")+",") {
+			left = append(left, t)
+		}
+	}
+	return left
+}
+
+// measure loads a target for a moment, and returns its CPU time per request.
+func measure(t *target, k kind, l rig.Load) (time.Duration, error) {
+	before, err := t.process.CPU()
+	if err != nil {
+		return 0, err
+	}
+	requests, err := l.Run(t.url(k), t.header(k))
+	if err != nil {
+		return 0, err
+	}
+	after, err := t.process.CPU()
+	if err != nil {
+		return 0, err
+	}
+	if requests == 0 {
+		return 0, fmt.Errorf("no request was answered")
+	}
+	return (after - before) / time.Duration(requests), nil
+}

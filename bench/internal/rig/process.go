@@ -1,0 +1,121 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rig starts the servers that are measured, loads them, and reads from /proc what
+// they cost. It needs Linux.
+package rig
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process is a server that has been started, with the processes that it has started.
+type Process struct {
+	cmd    *exec.Cmd
+	output *os.File
+}
+
+// tick is the unit of /proc/<pid>/stat: USER_HZ, which is 100 on all of Linux's
+// architectures that matter here.
+const tick = 10 * time.Millisecond
+
+// Start runs a server on the first core, where there is more than one: the load is on
+// the others.
+func Start(log, name string, args ...string) (*Process, error) {
+	if pinned() {
+		name, args = "taskset", append([]string{"-c", "0", name}, args...)
+	}
+	return StartAnywhere(log, name, args...)
+}
+
+// StartAnywhere runs a server on all cores.
+func StartAnywhere(log, name string, args ...string) (*Process, error) {
+	f, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = f, f
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &Process{cmd: cmd, output: f}, nil
+}
+
+// Stop ends the server, and waits for its end.
+func (p *Process) Stop() {
+	if p.cmd.ProcessState != nil {
+		return // it serves several targets
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Wait()
+	_ = p.output.Close()
+}
+
+// Ready waits until the server accepts connections.
+func (p *Process) Ready(addr string) error {
+	for range 6000 {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			return c.Close()
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	log, _ := os.ReadFile(p.output.Name())
+	return fmt.Errorf("%s does not listen on %s:\n%s", p.cmd.Path, addr, log)
+}
+
+// CPU is the CPU time of the process and of those below it.
+func (p *Process) CPU() (total time.Duration, err error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	type usage struct {
+		parent int
+		cpu    time.Duration
+	}
+	all := make(map[int]usage)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		// The second field is the name in parentheses, which may hold anything.
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		parent, _ := strconv.Atoi(fields[1])
+		user, _ := strconv.Atoi(fields[11])
+		system, _ := strconv.Atoi(fields[12])
+		all[pid] = usage{parent, time.Duration(user+system) * tick}
+	}
+	for pid, u := range all {
+		for at := pid; at > 1; at = all[at].parent {
+			if at == p.cmd.Process.Pid {
+				total += u.cpu
+				break
+			}
+		}
+	}
+	return total, nil
+}
+
+// FreeAddress is an address on loopback on which nobody listens.
+func FreeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}

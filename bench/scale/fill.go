@@ -1,0 +1,226 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// hot is how many feeds of a store are not due for a day: readers ask for them.
+const hot = 200
+
+// url is the address of a feed. Each has a host of its own: all of 127.0.0.0/8 is this
+// machine.
+func (n *node) url(i int) string {
+	at := i + 1<<8 + 1
+	return fmt.Sprintf("http://127.%d.%d.%d:%s/weblog/feeds/index.xml", 1+at>>16, at>>8&255, at&255, n.origin.port)
+}
+
+// fill makes the store, unless it is there.
+func (n *node) fill() error {
+	done := filepath.Join(n.dir, fmt.Sprintf("filled-%s", n.origin.port))
+	if _, err := os.Stat(done); err == nil {
+		return nil
+	}
+	if err := os.RemoveAll(n.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.dir, 0o755); err != nil {
+		return err
+	}
+	began := time.Now()
+	templates, err := n.templates()
+	if err != nil {
+		return fmt.Errorf("making records: %w", err)
+	}
+	store, err := bolt.Open(n.store(), bolt.Options{})
+	if err != nil {
+		return err
+	}
+	const batch = 1000
+	for from := 0; from < n.feeds; from += batch {
+		var saved []cache.Saved
+		for i := from; i < min(from+batch, n.feeds); i++ {
+			saved = append(saved, n.record(i, &templates[i%len(templates)]))
+		}
+		if err := store.Restore(context.Background(), saved); err != nil {
+			return errors.Join(err, store.Close())
+		}
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	n.filling = time.Since(began)
+	return os.WriteFile(done, nil, 0o644)
+}
+
+// record is the record of a feed: that of a template, under another URL.
+func (n *node) record(i int, template *cache.Saved) cache.Saved {
+	s := *template
+	s.URL = n.url(i)
+	u, _ := feedurl.Parse(s.URL) // it is valid
+	s.Host = policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: template.Host.Spacing}
+	sum := sha256.Sum256([]byte(s.URL))
+	s.ID = cache.ID(sum[:16])
+	s.Memo = bytes.ReplaceAll(template.Memo, []byte(template.URL), []byte(s.URL))
+	s.Asked = time.Duration(rand.Int64N(int64(24 * time.Hour)))
+	switch {
+	case i < hot || n.polls == 0:
+		s.In = 24*time.Hour + time.Duration(rand.Int64N(int64(24*time.Hour)))
+	case n.rate > 0:
+		s.In = time.Duration(i) * time.Second / time.Duration(n.rate)
+	default:
+		s.In = time.Duration(rand.Int64N(int64(time.Second))) - time.Second
+	}
+	return s
+}
+
+// store is the directory of the bolt store.
+func (n *node) store() string { return filepath.Join(n.dir, "store") }
+
+// templates are records of feeds of several kinds, with some polls behind them, as the
+// engine has made them.
+func (n *node) templates() ([]cache.Saved, error) {
+	now := time.Now().Add(-10 * 24 * time.Hour)
+	clock := func() time.Time { return now }
+	store := volatile.New(clock)
+	o := &fixed{size: n.body, answers: make(map[string]policy.Answer)}
+	c, err := cache.New(cache.Options{Store: store, Origin: o, Now: clock, Suspended: func() time.Duration { return 0 }})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	const kinds = 40
+	for i := range kinds {
+		f, err := c.Feed(context.Background(), fmt.Sprintf("http://template-%d.example/weblog/feeds/index.xml", i))
+		if err != nil {
+			return nil, err
+		}
+		for range 9 {
+			w := httptest.NewRecorder()
+			if _, err := f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
+				return nil, err
+			}
+			now = now.Add(26 * time.Hour)
+		}
+		now = now.Add(-9 * 26 * time.Hour)
+	}
+	records, err := store.Records(context.Background(), cache.ID{}, kinds)
+	if err != nil {
+		return nil, err
+	}
+	var saved []cache.Saved
+	for _, r := range records {
+		body, err := store.Body(context.Background(), r.ID, r.Version)
+		if err != nil {
+			return nil, err
+		}
+		saved = append(saved, cache.Saved{Record: r, Body: &body})
+	}
+	return saved, nil
+}
+
+// fixed is an origin for templates: feeds of several kinds, that stay as they are.
+type fixed struct {
+	size    int
+	answers map[string]policy.Answer
+}
+
+// Acquire implements [cache.Origin].
+func (o *fixed) Acquire(context.Context, string, bool) (policy.Slot, error) { return o, nil }
+
+// Held implements [cache.Origin].
+func (o *fixed) Held(string) *policy.Held { return nil }
+
+// Host implements [cache.Origin].
+func (o *fixed) Host(string) policy.Host { return policy.Host{Spacing: 2 * time.Second} }
+
+// Busy implements [cache.Origin].
+func (o *fixed) Busy() []string { return nil }
+
+// Hold implements [cache.Origin].
+func (o *fixed) Hold([]policy.Pause) {}
+
+// Release implements [policy.Slot].
+func (o *fixed) Release() {}
+
+// Poll implements [policy.Slot].
+func (o *fixed) Poll(_ context.Context, ask policy.Ask) policy.Answer {
+	a, known := o.answers[ask.URL]
+	if known {
+		a.Asked, a.Status, a.Body, a.Wire = time.Now(), http.StatusNotModified, nil, 0
+		return a
+	}
+	kind := len(o.answers)
+	body := feed(kind, o.size*(60+2*kind)/100, kind)
+	a = policy.Answer{Asked: time.Now(), URL: ask.URL, Status: http.StatusOK, Body: body, Wire: int64(len(body) / 3), Header: http.Header{
+		"Content-Type": {"application/rss+xml; charset=utf-8"}, "Etag": {fmt.Sprintf(`"%x-%x"`, kind*7919, len(body))},
+		"Last-Modified": {"Sun, 01 Nov 2026 09:00:00 GMT"},
+	}}
+	if kind%3 > 0 {
+		a.Header["Cache-Control"] = []string{fmt.Sprintf("max-age=%d", 300*(kind%3))}
+	}
+	o.answers[ask.URL] = a
+	return a
+}
+
+// feed makes a document of about a size. The kinds differ in hints, and the revisions
+// of one kind in their newest entry.
+func feed(kind, size, revision int) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\"><channel><title>Weblog %d</title><link>https://weblog.example/</link><description>Notes</description>", kind)
+	if kind%4 == 0 {
+		fmt.Fprintf(&b, "<ttl>%d</ttl>", 60*(1+kind%5))
+	}
+	if kind%7 == 0 {
+		b.WriteString("<skipHours><hour>1</hour><hour>2</hour><hour>3</hour></skipHours>")
+	}
+	text := strings.Fields("the of and a to in is was that it for on with as he his be at by i this had not are but from or have an they which one you were all her she there would their we him been has when who will no more if out so up said what its about than into them can only other time new some could these two may first then do any like my now over such our man me even most made after also did many")
+	r := rand.New(rand.NewPCG(uint64(kind), 7))
+	for n := 0; b.Len() < size; n++ {
+		entry := n
+		if n == 0 {
+			entry = 1_000_000 + revision
+		}
+		fmt.Fprintf(&b, "<item><title>Entry %d</title><link>https://weblog.example/%d</link><guid isPermaLink=\"false\">tag:weblog.example,2026:%[1]d</guid><pubDate>%[3]s</pubDate><description>",
+			entry, entry, time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC).AddDate(0, 0, -n*(1+kind%9)).Format(time.RFC1123Z))
+		for range 150 {
+			fmt.Fprintf(&b, "%s%d ", text[r.IntN(len(text))], r.IntN(50))
+		}
+		b.WriteString("</description></item>")
+	}
+	b.WriteString("</channel></rss>\n")
+	return b.Bytes()
+}
+
+// size is how many bytes a directory takes.
+func size(dir string) (total int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				total += info.Size()
+			}
+		}
+		return nil
+	})
+	return total
+}

@@ -1,0 +1,213 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/feedpollard/pollard/bench/internal/rig"
+)
+
+// node is a Pollard with a store.
+type node struct {
+	options
+	feeds   int
+	origin  *origin
+	dir     string
+	filling time.Duration // 0: the store was there
+
+	process     *rig.Process
+	admin, site string // addresses
+}
+
+// start starts the binary and waits for its first answer.
+func (n *node) start(prefetch bool) (took time.Duration, err error) {
+	if n.admin, err = rig.FreeAddress(); err != nil {
+		return 0, err
+	}
+	if n.site, err = rig.FreeAddress(); err != nil {
+		return 0, err
+	}
+	line := ""
+	if prefetch {
+		line = "prefetch"
+	}
+	config := filepath.Join(n.dir, "Caddyfile")
+	err = os.WriteFile(config, fmt.Appendf(nil, `{
+	admin %s
+	auto_https off
+	metrics
+	pollard {
+		store bolt %q
+		private_upstreams 127.0.0.0/8
+		%s
+	}
+}
+http://%s {
+	feed_gateway
+}
+`, n.admin, n.store(), line, n.site), 0o644)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	if n.process, err = rig.StartAnywhere(filepath.Join(n.dir, "log"), n.pollard, "run", "--config", config); err != nil {
+		return 0, err
+	}
+	for time.Since(began) < 10*time.Minute {
+		if resp, err := http.Get(n.target(0)); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return time.Since(began), nil
+			}
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	log, _ := os.ReadFile(filepath.Join(n.dir, "log"))
+	return 0, fmt.Errorf("no answer in ten minutes:\n%s", log)
+}
+
+func (n *node) stop() {
+	if n.process != nil {
+		n.process.Stop()
+		n.process = nil
+	}
+}
+
+// target is the address of a feed through the gateway.
+func (n *node) target(i int) string { return "http://" + n.site + "/" + n.url(i) }
+
+const mega = 1e6
+
+// measure measures what needs no polls.
+func measure(nodes []*node) error {
+	fmt.Println("| feeds | fill s | disk MB | start ms | RSS MB (anonymous, file) | metrics ms | list: first byte ms, s, MB | RSS after it (anonymous) | RSS after 20,000 feeds were read |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	for _, n := range nodes {
+		if err := n.measureStart(); err != nil {
+			return fmt.Errorf("%d feeds: %w", n.feeds, err)
+		}
+	}
+	return compareHits(nodes)
+}
+
+func (n *node) measureStart() error {
+	var starts []time.Duration
+	for i := range 3 {
+		if i > 0 {
+			n.stop()
+		}
+		took, err := n.start(false)
+		if err != nil {
+			return err
+		}
+		starts = append(starts, took)
+	}
+	slices.Sort(starts)
+	atStart, err := n.process.Memory()
+	if err != nil {
+		return err
+	}
+	var scrapes []time.Duration
+	for range 5 {
+		s, err := fetch("http://" + n.admin + "/metrics")
+		if err != nil {
+			return err
+		}
+		scrapes = append(scrapes, s.total)
+	}
+	slices.Sort(scrapes)
+	list, err := fetch("http://" + n.admin + "/pollard/feeds")
+	if err != nil {
+		return err
+	}
+	listed, err := n.process.Memory()
+	if err != nil {
+		return err
+	}
+	for i := range min(n.feeds, 20_000) {
+		if _, err := fetch(n.target(i)); err != nil {
+			return err
+		}
+	}
+	read, err := n.process.Memory()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("| %d | %.0f | %.0f | %d | %.0f (%.0f, %.0f) | %.1f | %.1f, %.2f, %.1f | %.0f (%.0f) | %.0f (%.0f) |\n",
+		n.feeds, n.filling.Seconds(), float64(size(n.store()))/mega, starts[1].Milliseconds(),
+		float64(atStart.RSS)/mega, float64(atStart.Anonymous)/mega, float64(atStart.RSS-atStart.Anonymous)/mega,
+		float64(scrapes[2].Microseconds())/1e3,
+		float64(list.first.Microseconds())/1e3, list.total.Seconds(), float64(list.bytes)/mega,
+		float64(listed.RSS)/mega, float64(listed.Anonymous)/mega, float64(read.RSS)/mega, float64(read.Anonymous)/mega)
+	return nil
+}
+
+// answer is how an answer came.
+type answer struct {
+	first, total time.Duration
+	bytes        int64
+}
+
+func fetch(url string) (a answer, err error) {
+	began := time.Now()
+	resp, err := http.Get(url)
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	var one [1]byte
+	if _, err := io.ReadFull(resp.Body, one[:]); err != nil {
+		return a, err
+	}
+	a.first = time.Since(began)
+	a.bytes, err = io.Copy(io.Discard, resp.Body)
+	a.total = time.Since(began)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, resp.Status)
+	}
+	return a, err
+}
+
+// compareHits compares the CPU time of a hit with that at the smallest store, in turns.
+func compareHits(nodes []*node) error {
+	header := http.Header{"User-Agent": {"FreshRSS/1.24.1"}, "Accept-Encoding": {"gzip"}, "If-Modified-Since": {time.Now().UTC().Format(http.TimeFormat)}}
+	load := rig.NewLoad(16, time.Second)
+	cost := make([][]float64, len(nodes))
+	for range nodes[0].rounds {
+		for i, n := range nodes {
+			before, err := n.process.CPU()
+			if err != nil {
+				return err
+			}
+			requests, err := load.Run(n.target(i), header)
+			if err != nil {
+				return err
+			}
+			after, err := n.process.CPU()
+			if err != nil {
+				return err
+			}
+			cost[i] = append(cost[i], float64((after-before).Microseconds())/float64(max(1, requests)))
+		}
+	}
+	fmt.Print("\n| feeds | CPU us of a 304 by URL | ratio |\n| --- | --- | --- |\n")
+	for i, n := range nodes {
+		ratios := make([]float64, len(cost[i]))
+		for round := range ratios {
+			ratios[round] = cost[i][round] / cost[0][round]
+		}
+		slices.Sort(ratios)
+		slices.Sort(cost[i])
+		fmt.Printf("| %d | %.1f | %.2f |\n", n.feeds, cost[i][len(cost[i])/2], ratios[len(ratios)/2])
+	}
+	return nil
+}
