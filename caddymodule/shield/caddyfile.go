@@ -52,6 +52,7 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 //		name <text>
 //		host <name>
 //		rfc9111
+//		status <path>
 //		defend {
 //			max_rate            <requests> <duration>
 //			unconditional       <duration>
@@ -79,6 +80,7 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"name":    {Read: config.TextLine(&s.Name, "a text that tells this shield from others")},
 		"host":    {Read: config.TextLine(&s.Host, "the host of the site, such as blog.example.com")},
 		"rfc9111": {Read: config.FlagLine(&s.RFC9111)},
+		"status":  {Read: config.TextLine(&s.Status, "the path of the pages for people, such as /feed/status")},
 		"defend": {Read: func(d *caddyfile.Dispenser) error {
 			if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
 				return err

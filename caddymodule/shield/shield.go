@@ -24,6 +24,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -94,6 +95,13 @@ type Shield struct {
 	// What is refused of readers. Default: nothing is.
 	Defend *Defend `json:"defend,omitempty"`
 
+	// The path of pages for people, and below which they are: this shield's feeds, why
+	// each waits, its readers. They are for private, loopback and link-local addresses,
+	// and for whom a handler before the shield has authenticated (`basic_auth`); the
+	// page about who polls is for everyone. The shield's matcher has to cover the path.
+	// Default: there are no pages.
+	Status string `json:"status,omitempty"`
+
 	originLines caddyfile.Segment // as the Caddyfile has them
 	derived     string            // the name that the Caddyfile makes
 	line        string            // of the Caddyfile
@@ -107,6 +115,7 @@ type Shield struct {
 	client    *upstream.Client
 	origin    *origin
 	known     *known
+	pages     *pages.Pages // nil: there are none
 }
 
 // CaddyModule returns the Caddy module information.
@@ -168,6 +177,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	if s.Host == "" && len(s.addresses) == 0 {
 		s.log.Warn("nothing is shared, as the site is for any host: add a line such as host blog.example.com to feed_shield", zap.String("shield", s.name))
 	}
+	s.makePages(ctx, pollard)
 	return pollard.AddShield(s.name, written, s)
 }
 
@@ -200,6 +210,9 @@ func (s *Shield) check() error {
 			return err
 		}
 	}
+	if err := s.checkStatus(); err != nil {
+		return err
+	}
 	return s.Query.check()
 }
 
@@ -208,6 +221,8 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	switch {
 	case made(r):
 		return s.origin.own(w, r, next) // of a shield before this one
+	case s.serveStatus(w, r):
+		return nil
 	case s.RFC9111:
 		return s.serveShared(w, r, next)
 	case personal(r):

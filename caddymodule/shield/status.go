@@ -1,0 +1,81 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/caddymodule/pages"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/record"
+)
+
+// makePages makes the pages for people, where the configuration has a place for them.
+func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
+	if s.Status == "" {
+		return
+	}
+	s.pages = &pages.Pages{
+		Source:  record.New(record.Options{Engine: s.engine, Shield: s.name, Upstream: app.Upstream(), Rules: s.rules}),
+		Version: poller.Version(),
+		Log:     slog.New(ctx.Slogger().Handler()),
+	}
+}
+
+func (s *Shield) checkStatus() error {
+	switch {
+	case s.Status == "":
+		return nil
+	case !strings.HasPrefix(s.Status, "/") || strings.Trim(s.Status, "/") == "" || strings.ContainsAny(s.Status, "?#*%{ "):
+		return errors.New("status: expected a path such as /feed/status, without query, star and escapes")
+	case s.RFC9111:
+		return errors.New("rfc9111: a plain cache knows no feeds, so there can be no status beside it")
+	}
+	return nil
+}
+
+// serveStatus serves a page. It reports false where a request asks for none.
+func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
+	if s.pages == nil {
+		return false
+	}
+	home := strings.TrimRight(s.Status, "/")
+	rest, ok := strings.CutPrefix(r.URL.Path, home)
+	name, below := strings.CutPrefix(rest, "/")
+	if !ok || rest != "" && !below || !pages.Has(name) {
+		return false
+	}
+	base := home
+	if original := poller.OriginalURL(r); original != nil { // before handle_path and the like
+		if before, found := strings.CutSuffix(original.Path, r.URL.Path); found {
+			base = before + home
+		}
+	}
+	s.pages.ServeHTTP(w, r, pages.Place{Home: base + "/", Below: base + "/", Member: member(r)}, name)
+	return true
+}
+
+// member reports whether the sender of a request may see who reads: somebody at home,
+// or whom a handler before the shield knows by name. A proxy that Caddy has not been
+// told to trust stands for anybody.
+func member(r *http.Request) bool {
+	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		if user, _ := repl.GetString("http.auth.user.id"); user != "" {
+			return true
+		}
+	}
+	if r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil || r.Header["X-Real-Ip"] != nil {
+		if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted {
+			return false
+		}
+	}
+	client := poller.Client(r)
+	return client.IsPrivate() || client.IsLoopback() || client.IsLinkLocalUnicast()
+}

@@ -1,0 +1,63 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+// The pages of a shield are below its status path, and are not for the public.
+func TestStatus(t *testing.T) {
+	site := stage.ShieldedSite("http://blog.example", "{\nstatus /feed/status\n}") + stage.ShieldedSite("http://other.example", "")
+	stage.Run(t, site, stage.Feed(stage.FeedNamed("one")), func(s *stage.Stage) {
+		for _, host := range []string{"blog.example", "other.example"} {
+			stage.WantBody(t, host, s.Get("http://"+host+"/feed.xml"), 200, "one")
+		}
+		for target, want := range map[string]string{
+			"/feed/status":       "1 feed",
+			"/feed/status/":      "1 feed",
+			"/feed/status/feeds": "blog.example",
+			"/feed/status/feeds?url=http://blog.example/feed.xml": "/feed.xml",
+			"/feed/status/readers":                                "reader",
+			"/feed/status/about":                                  "User-Agent",
+		} {
+			r := stage.Request("GET", "http://blog.example"+target)
+			r.RemoteAddr = stage.Home + ":1234"
+			w := s.Send(r)
+			stage.WantBody(t, target, w, 200, want)
+			if strings.Contains(w.Body.String(), "other.example") {
+				t.Errorf("%s tells of another shield: %s", target, w.Body)
+			}
+		}
+		s.Expect(2, "feeds")
+		for target, status := range map[string]int{"/feed/status": 403, "/feed/status/feeds": 403, "/feed/status/about": 200} {
+			if w := s.Get("http://blog.example" + target); w.Code != status {
+				t.Errorf("%s from abroad: %d, want %d", target, w.Code, status)
+			}
+			relayed := stage.Request("GET", "http://blog.example"+target, "X-Forwarded-For", "8.8.8.8")
+			relayed.RemoteAddr = stage.Home + ":1234"
+			if w := s.Send(relayed); w.Code != status {
+				t.Errorf("%s through a proxy: %d, want %d", target, w.Code, status)
+			}
+		}
+		s.Expect(0, "pages")
+		if w := s.Get("http://blog.example/feed/statuses"); strings.Contains(w.Body.String(), "Pollard") {
+			t.Errorf("another path: %s", w.Body)
+		}
+	})
+}
+
+func TestStatusThatCannotBeMeant(t *testing.T) {
+	for _, path := range []string{"status", "/", "/a?b", "/a*", "/a b"} {
+		if err := (&Shield{Status: path}).checkStatus(); err == nil {
+			t.Errorf("%q is accepted", path)
+		}
+	}
+	if err := (&Shield{Status: "/feed/status", RFC9111: true}).checkStatus(); err == nil {
+		t.Error("a plain cache may have pages")
+	}
+}
