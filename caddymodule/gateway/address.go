@@ -21,6 +21,19 @@ func (g *Gateway) addressOf(r *http.Request) func() string {
 }
 
 func (g *Gateway) address(r *http.Request) string {
+	u := poller.OriginalURL(r)
+	if u == nil {
+		u = r.URL
+	}
+	address := siteAddress(r) + u.EscapedPath()
+	if _, configured := g.places[r.URL.Path]; !configured && u.RawQuery != "" {
+		address += "?" + u.RawQuery // of a feed by URL it is a part of the URL
+	}
+	return address
+}
+
+// siteAddress is scheme and host for which a request was made.
+func siteAddress(r *http.Request) string {
 	scheme, host := "http", r.Host
 	if r.TLS != nil {
 		scheme = "https"
@@ -33,13 +46,5 @@ func (g *Gateway) address(r *http.Request) string {
 			host = name
 		}
 	}
-	u := poller.OriginalURL(r)
-	if u == nil {
-		u = r.URL
-	}
-	address := scheme + "://" + host + u.EscapedPath()
-	if _, configured := g.places[r.URL.Path]; !configured && u.RawQuery != "" {
-		address += "?" + u.RawQuery // of a feed by URL it is a part of the URL
-	}
-	return address
+	return scheme + "://" + host
 }

@@ -249,20 +249,3 @@ func checkFeed(canonical string) error {
 	}
 	return nil
 }
-
-// siteAddress is scheme and host for which a request was made.
-func siteAddress(r *http.Request) string {
-	scheme, host := "http", r.Host
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
-		if proto := r.Header.Get("X-Forwarded-Proto"); proto == "http" || proto == "https" {
-			scheme = proto
-		}
-		if name := r.Header.Get("X-Forwarded-Host"); name != "" {
-			host = name
-		}
-	}
-	return scheme + "://" + host
-}
