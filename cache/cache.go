@@ -122,6 +122,8 @@ type Cache struct {
 	making  sync.Map           // memory keys of representations that are being made
 	gate    gate               // of polls in flight
 	unread  gate               // of those among them that are of feeds without a version
+	room    *room              // for large bodies of polls
+	reading *room              // for large versions that are read from the store
 	waiting atomic.Int64
 	shields atomic.Bool   // feeds of sites of this process are asked for
 	swept   time.Duration // when they were swept last
@@ -152,7 +154,7 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("making room for hot representations: %w", err)
 	}
 	c := &Cache{
-		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(),
+		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(), room: newRoom(o.Memory), reading: newRoom(o.Memory),
 		now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
 		changed: make(chan struct{}, 1), crowded: make(chan struct{}, 1),
 	}

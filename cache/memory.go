@@ -6,6 +6,7 @@ package cache
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"weak"
 
@@ -28,6 +29,9 @@ type memory struct {
 	// held are the representations that are somewhere in use: those that do not find
 	// room in the cache are held once all the same, not once for each reader.
 	held sync.Map // memory key to weak.Pointer[representation]
+	// alive is how many bytes they have, those in the cache among them. What nobody uses
+	// any more counts until it is collected.
+	alive atomic.Int64
 }
 
 type paddedLock struct {
@@ -81,7 +85,12 @@ func (m *memory) put(r *representation) {
 	m.cache.Set(key, r, overhead+int64(len(r.body)))
 	held := weak.Make(r)
 	m.held.Store(key, held)
-	runtime.AddCleanup(r, func(key uint64) { m.held.CompareAndDelete(key, held) }, key)
+	size := int64(len(r.body))
+	m.alive.Add(size)
+	runtime.AddCleanup(r, func(key uint64) {
+		m.held.CompareAndDelete(key, held)
+		m.alive.Add(-size)
+	}, key)
 }
 
 // share leaves a part of the budget to feeds' states.

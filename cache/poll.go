@@ -106,7 +106,9 @@ func (f *Feed) run(ctx context.Context, e errand) {
 	}
 	s = f.claimed(lease)
 	e.running.send()
-	v := f.outcome(ctx, slot, s, rules)
+	large := c.room.visitor()
+	defer large.leave()
+	v := f.outcome(ctx, slot, s, rules, large)
 	f.settle(ctx, s, v, lease, planned, origin.Host(f.key), rules)
 }
 
@@ -133,14 +135,14 @@ func (f *Feed) claimed(lease *Lease) *state {
 // outcome asks and judges. A panic on the way is a failure like any other: whatever
 // an origin sends, a poll that was claimed has an outcome, which is explained and
 // backed off.
-func (f *Feed) outcome(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules) (v verdict) {
+func (f *Feed) outcome(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *visitor) (v verdict) {
 	a := policy.Answer{Asked: f.cache.now(), URL: f.key}
 	defer func() {
 		if p := recover(); p != nil {
 			v = f.panicked(a, p)
 		}
 	}()
-	a = f.ask(ctx, slot, s, rules)
+	a = f.ask(ctx, slot, s, rules, large)
 	return f.judge(s, a)
 }
 
@@ -279,7 +281,7 @@ func (s *state) overrule(c *Cache, wait time.Duration, why string) {
 }
 
 // ask makes the request.
-func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules) policy.Answer {
+func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *visitor) policy.Answer {
 	c := f.cache
 	settings := c.settings.Load()
 	a := slot.Poll(ctx, policy.Ask{
@@ -295,7 +297,8 @@ func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy
 			}
 			return settings.Allow(f.key, u.String())
 		},
-		Hop: f.hop,
+		Hop:   f.hop,
+		Large: large.enter,
 	})
 	a.At = c.now() // RFC 9111 section 4.2.3: response_time, by our clock
 	return a

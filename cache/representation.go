@@ -183,6 +183,11 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*represen
 		if r := c.memory.get(f.id, s, as); r != nil {
 			return r, nil // it has just come
 		}
+		leave, err := c.roomToRead(s.memo.Version.Length)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
 		b, err := c.store.Body(c.life, f.id, s.version)
 		switch {
 		case err != nil:

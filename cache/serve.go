@@ -18,6 +18,8 @@ const (
 	// host's slot, and coldPatience for all of the poll.
 	queuePatience = 15 * time.Second
 	coldPatience  = time.Minute
+	// crowdedRetry is when a reader is to come back for whom there was no room.
+	crowdedRetry = 10 * time.Second
 )
 
 // Sent is what a reader was sent.
@@ -149,6 +151,9 @@ func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause
 func (f *Feed) unreadable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
+	}
+	if errors.Is(err, errCrowded) {
+		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: crowdedRetry}
 	}
 	f.cache.log().Error("stored version cannot be read", urlField(f.key), errField(err))
 	return &Unavailable{Status: http.StatusServiceUnavailable, Failure: failureStore, Reason: "the store cannot be read at present", RetryAfter: storeRetry}

@@ -128,7 +128,14 @@ type Ask struct {
 	// slot of its host. It may take its time. An error ends the poll there: the answer
 	// carries it in Err, with FailureHeld. Nil: every hop may be followed.
 	Hop func(ctx context.Context, u feedurl.URL, host Host) error
+	// Large waits for room for a body of more than [SmallBody] bytes, of which size
+	// bytes are to be held. It is asked once, when so many have arrived; the poll's
+	// clock stands meanwhile. An error ends the poll there. Nil: there is always room.
+	Large func(ctx context.Context, size int64) error
 }
+
+// SmallBody is up to how many bytes a body needs no room of its own.
+const SmallBody = 512 << 10
 
 // Answer is what came of a poll.
 type Answer struct {

@@ -40,8 +40,8 @@ func wireLimit(maxBody int64) int64 {
 }
 
 // readBody reads and decodes the whole body of a 200. Anything less than a
-// complete one is a failure.
-func readBody(resp *http.Response, maxBody int64) (body []byte, count int64, failure policy.Failure, err error) {
+// complete one is a failure. For a large one, room is asked for first.
+func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (body []byte, count int64, failure policy.Failure, err error) {
 	list, err := codings(resp.Header)
 	if err != nil {
 		return nil, 0, policy.FailureDecoding, err
@@ -52,7 +52,11 @@ func readBody(resp *http.Response, maxBody int64) (body []byte, count int64, fai
 	}
 	w := &wire{r: resp.Body}
 	arriving := capped(w, limit)
-	body, err = decodeAll(arriving, list, maxBody)
+	size := maxBody
+	if len(list) == 0 && resp.ContentLength > 0 {
+		size = resp.ContentLength
+	}
+	body, err = decodeAll(arriving, list, maxBody, func() error { return room(size) })
 	if err == nil {
 		// What a decoder did not need still has to arrive: only its end shows that the
 		// message is complete (RFC 9112 section 8).
@@ -66,6 +70,8 @@ func readBody(resp *http.Response, maxBody int64) (body []byte, count int64, fai
 		return nil, w.count, policy.FailureEmpty, errors.New("status 200 without a body")
 	case err == nil:
 		return body, w.count, policy.FailureNone, nil
+	case errors.Is(err, errNoRoom):
+		return nil, w.count, policy.FailureTimeout, err
 	case errors.Is(err, errOversize):
 		return nil, w.count, policy.FailureOversize, fmt.Errorf("the body is %w", errOversize)
 	case w.err != nil:
@@ -78,13 +84,39 @@ func readBody(resp *http.Response, maxBody int64) (body []byte, count int64, fai
 	return nil, w.count, policy.FailureDecoding, fmt.Errorf("%w is broken: %w", errCoding, err)
 }
 
-func decodeAll(r io.Reader, codings []string, limit int64) ([]byte, error) {
+// errNoRoom says that the gateway could not hold the body. A feed of usual size is
+// never refused so.
+var errNoRoom = errors.New("the gateway had no room for so large a body in time")
+
+func decodeAll(r io.Reader, codings []string, limit int64, room func() error) ([]byte, error) {
 	d, err := decode(r, codings, limit)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	var body bytes.Buffer
-	_, err = body.ReadFrom(d)
-	return body.Bytes(), err
+	var small bytes.Buffer
+	switch _, err := io.CopyN(&small, d, policy.SmallBody); {
+	case err == io.EOF:
+		return small.Bytes(), nil
+	case err != nil:
+		return nil, err
+	}
+	if err := room(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	// A buffer that grows would leave three times as much behind as it holds.
+	parts := [][]byte{small.Bytes()}
+	for err == nil {
+		part, n := make([]byte, policy.SmallBody), 0
+		for n < len(part) && err == nil {
+			var more int
+			more, err = d.Read(part[n:])
+			n += more
+		}
+		parts = append(parts, part[:n])
+	}
+	if err != io.EOF {
+		return nil, err
+	}
+	return bytes.Join(parts, nil), nil
 }

@@ -254,7 +254,7 @@ func FuzzContentEncoding(f *testing.F) {
 			Header: http.Header{"Content-Encoding": {label}}, ContentLength: -1,
 			Body: io.NopCloser(bytes.NewReader(body)),
 		}
-		got, count, failure, err := readBody(resp, limit)
+		got, count, failure, err := readBody(resp, limit, func(int64) error { return nil })
 		if (err == nil) != (failure == "") || (err == nil) != (len(got) > 0) {
 			t.Errorf("body of %d, failure %q, error %v", len(got), failure, err)
 		}

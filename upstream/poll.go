@@ -35,6 +35,8 @@ type poll struct {
 
 	url     feedurl.URL          // being asked
 	left    time.Duration        // of the time that the poll may take; only where there is a bound
+	timer   *time.Timer          // ends the request under way; nil: there is no bound
+	started time.Time            // when the timer was started
 	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
 	origin  string               // that the credentials belong to
 	targets []feedurl.URL        // in order
@@ -131,17 +133,40 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 }
 
 // clock starts the poll's clock; the function that it returns stops it. It stands
-// while the poll waits for a slot.
+// while the poll waits for a slot, or for room for a large body.
 func (p *poll) clock(ctx context.Context) (context.Context, func()) {
 	if p.ask.Timeout <= 0 {
 		return ctx, func() {}
 	}
-	started := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, p.left, errTimeout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	p.timer, p.started = time.AfterFunc(p.left, func() { cancel(errTimeout) }), time.Now()
 	return ctx, func() {
-		p.left -= time.Since(started)
-		cancel()
+		p.pause()
+		cancel(nil)
 	}
+}
+
+// pause stops the clock; it reports whether it was running.
+func (p *poll) pause() bool {
+	if p.timer == nil || !p.timer.Stop() {
+		return false
+	}
+	p.left -= time.Since(p.started)
+	return true
+}
+
+// room waits for room for a large body.
+func (p *poll) room(ctx context.Context, size int64) error {
+	if p.ask.Large == nil {
+		return nil
+	}
+	running := p.pause()
+	err := p.ask.Large(ctx, size)
+	if running {
+		p.started = time.Now()
+		p.timer.Reset(p.left)
+	}
+	return err
 }
 
 // leave is the moment at which a request leaves. The first one leaves in time or
@@ -172,7 +197,7 @@ func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) 
 		p.fail(failure, err)
 		return
 	}
-	body, count, failure, err := readBody(resp, p.ask.MaxBody)
+	body, count, failure, err := readBody(resp, p.ask.MaxBody, func(size int64) error { return p.room(ctx, size) })
 	p.answer.Wire += count
 	switch {
 	case err == nil:

@@ -1,0 +1,320 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	_ "github.com/feedpollard/pollard/caddymodule"
+)
+
+// campaign makes attacks longer that are cut short otherwise.
+var campaign = flag.Bool("campaign", false, "attack for minutes")
+
+// childConfig is the environment variable that makes this test binary a server.
+const childConfig = "POLLARD_HOSTILE_CADDYFILE"
+
+func TestMain(m *testing.M) {
+	if file := os.Getenv(childConfig); file != "" {
+		fmt.Fprintln(os.Stderr, beServer(file))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// beServer runs a Caddyfile until the process is ended.
+func beServer(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(text, nil)
+	if err != nil {
+		return err
+	}
+	if err := caddy.Load(config, true); err != nil {
+		return err
+	}
+	caddy.TrapSignals()
+	select {}
+}
+
+// child is a Caddy in a process of its own.
+type child struct {
+	t       *testing.T
+	dir     string // of its store
+	address string // of its site
+	admin   string
+	file    string
+	log     string // file of its log
+	command *exec.Cmd
+}
+
+// setup is what a test writes into the Caddyfile.
+type setup struct {
+	app  string // lines of the app pollard, besides the store
+	site string // the site's
+}
+
+// gatewayByURL lets everybody ask for everything by URL.
+const gatewayByURL = "feed_gateway {\n\tclients any\n}\n"
+
+// quick are rules by which a feed is due each second, and may wait for nothing.
+const quick = `
+	private_upstreams 127.0.0.0/8
+	min_interval 1s
+	default_interval 1s
+	unvalidated_interval 1s
+	max_interval 1s
+	timeout 2s
+	jitter 0
+	host * {
+		spacing 0
+		concurrency 64
+	}`
+
+// start starts a Caddy and waits until its site answers.
+func start(t *testing.T, s setup) *child {
+	t.Helper()
+	dir := t.TempDir()
+	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: freeAddress(t), admin: freeAddress(t)}
+	write(t, c.file, fmt.Sprintf(`{
+	admin %s
+	persist_config off
+	auto_https off
+	grace_period 5s
+	log {
+		output file %s
+		format json
+		level DEBUG
+	}
+	pollard {
+		store bolt %s
+		%s
+	}
+}
+http://%s {
+	%s
+}
+`, c.admin, c.log, c.dir, s.app, c.address, s.site))
+	c.start()
+	t.Cleanup(c.kill)
+	return c
+}
+
+func (c *child) start() {
+	c.t.Helper()
+	if err := c.try(); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// try starts the process, and tells why it did not come up.
+func (c *child) try() error {
+	var said bytes.Buffer
+	c.command = exec.Command(os.Args[0])
+	c.command.Env = append(os.Environ(), childConfig+"="+c.file, "XDG_DATA_HOME="+filepath.Dir(c.file), "XDG_CONFIG_HOME="+filepath.Dir(c.file))
+	c.command.Stderr = &said
+	if err := c.command.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func(command *exec.Cmd) { ended <- command.Wait() }(c.command)
+	for range 600 {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("it ended: %v: %s", err, said.Bytes())
+		case <-time.After(50 * time.Millisecond):
+		}
+		conn, err := net.Dial("tcp", c.address)
+		if err == nil {
+			conn.Close()
+			return nil
+		}
+	}
+	return fmt.Errorf("it does not answer: %s", said.Bytes())
+}
+
+// kill ends the process without asking it.
+func (c *child) kill() { c.end(syscall.SIGKILL) }
+
+// end ends the process by a signal, and tells how long that took.
+func (c *child) end(signal syscall.Signal) time.Duration {
+	begun := time.Now()
+	_ = c.command.Process.Signal(signal) // it may have ended
+	for range 1200 {
+		if c.command.Process.Signal(syscall.Signal(0)) != nil {
+			break
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	return time.Since(begun)
+}
+
+// feedAt is the path of a feed by its URL.
+func feedAt(url string) string { return "/" + url }
+
+// answered is an answer with all of its body.
+type answered struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+func (a answered) String() string { return fmt.Sprintf("%d %.200q", a.Status, a.Body) }
+
+var client = &http.Client{
+	Transport:     &http.Transport{DisableCompression: true, DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	Timeout:       100 * time.Second,
+}
+
+// get asks the site for a path.
+func (c *child) get(path string, header ...string) answered {
+	c.t.Helper()
+	a, err := c.ask("GET", path, header...)
+	if err != nil {
+		c.t.Errorf("GET %s: %v", path, err)
+	}
+	return a
+}
+
+func (c *child) ask(method, path string, header ...string) (answered, error) {
+	r, err := http.NewRequest(method, "http://"+c.address+"/", nil)
+	if err != nil {
+		return answered{}, err
+	}
+	path, query, _ := strings.Cut(path, "?")
+	r.URL.Opaque, r.URL.RawQuery = "//"+c.address+path, query // as it is written
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+		r.Header.Set(header[i], header[i+1])
+	}
+	return do(r)
+}
+
+func do(r *http.Request) (answered, error) {
+	resp, err := client.Do(r)
+	if err != nil {
+		return answered{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return answered{resp.StatusCode, resp.Header, string(body)}, err
+}
+
+// api asks the admin endpoint.
+func (c *child) api(method, path string) answered {
+	c.t.Helper()
+	r, err := http.NewRequest(method, "http://"+c.admin+path, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	a, err := do(r)
+	if err != nil {
+		c.t.Errorf("%s %s: %v", method, path, err)
+	}
+	return a
+}
+
+// peak is the most memory that the process has had, in MiB.
+func (c *child) peak() int {
+	c.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
+	if err != nil {
+		c.t.Skip("the memory of a process can be told on Linux only")
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kilobytes, err := strconv.Atoi(strings.Fields(value)[0])
+			if err != nil {
+				c.t.Fatal(err)
+			}
+			return kilobytes / 1024
+		}
+	}
+	c.t.Fatal("no VmHWM")
+	return 0
+}
+
+// settle waits until as few goroutines run and as few descriptors are open as the
+// bounds say, and fails where that does not come.
+func (c *child) settle(goroutines, descriptors int) {
+	c.t.Helper()
+	var g, d int
+	for range 200 {
+		g, d = c.goroutines(), c.descriptors()
+		if g <= goroutines && d <= descriptors {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	c.t.Errorf("%d goroutines and %d descriptors are left, want %d and %d at most", g, d, goroutines, descriptors)
+}
+
+func (c *child) goroutines() int {
+	first, err := bufio.NewReader(strings.NewReader(c.api("GET", "/debug/pprof/goroutine?debug=1").Body)).ReadString('\n')
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(first, "goroutine profile: total ")))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return n
+}
+
+func (c *child) descriptors() int {
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.command.Process.Pid))
+	if err != nil {
+		return 0 // it can be told on Linux only
+	}
+	return len(names)
+}
+
+// logged is all that the process has logged.
+func (c *child) logged() string {
+	text, err := os.ReadFile(c.log)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return string(text)
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

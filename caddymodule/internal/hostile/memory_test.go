@@ -1,0 +1,112 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Memory is bounded by its setting and this much more, in MiB, whatever is asked for.
+const (
+	memorySetting = 64
+	memoryBeside  = 256
+)
+
+// largeOrigin answers each path with a feed of almost max_body.
+func largeOrigin(t *testing.T) *httptest.Server {
+	words := make([]byte, 1<<20)
+	for i := range words {
+		words[i] = "abcdefghijklmnopqrstuvwxyz    "[rand.IntN(30)]
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/rss+xml")
+		w.Header().Set("ETag", `"1"`)
+		w.Header().Set("Cache-Control", "max-age=3600")
+		fmt.Fprintf(w, `<rss version="2.0"><channel><title>Large %s</title>`, r.URL.Path)
+		for i := range 155 {
+			fmt.Fprintf(w, "<item><title>%d</title><guid>%d</guid><description>", i, i)
+			part := len(words) / 16
+			_, _ = w.Write(words[(i%16)*part : (i%16+1)*part-64])
+			_, _ = io.WriteString(w, "</description></item>")
+		}
+		_, _ = io.WriteString(w, "</channel></rss>")
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// A storm of readers of large feeds that nobody has polled yet, and one on a single
+// large feed just after a restart.
+func TestMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	origin := largeOrigin(t)
+	c := start(t, setup{
+		app:  fmt.Sprintf("memory %dMiB\nprivate_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}", memorySetting),
+		site: gatewayByURL,
+	})
+	feeds := 16
+	if *campaign {
+		feeds = 80
+	}
+	begun := time.Now()
+	codes := storm(c, feeds, func(i int) string { return feedAt(fmt.Sprintf("%s/%d", origin.URL, i)) })
+	t.Logf("%d cold feeds of 10 MiB: %v, answers %v, peak %d MiB", feeds, time.Since(begun).Round(time.Second), codes, c.peak())
+	if peak := c.peak(); peak > memorySetting+memoryBeside {
+		t.Errorf("%d cold feeds of 10 MiB took %d MiB, want %d at most", feeds, peak, memorySetting+memoryBeside)
+	}
+	if codes[200] == 0 {
+		t.Error("nobody was served")
+	}
+	for range 100 { // the first one is there in the end
+		if a := c.get(feedAt(origin.URL + "/0")); a.Status == 200 {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	c.kill()
+	c.start()
+	const readers = 200
+	begun = time.Now()
+	codes = storm(c, readers, func(int) string { return feedAt(origin.URL + "/0") })
+	t.Logf("%d readers after a restart: %v, answers %v, peak %d MiB", readers, time.Since(begun).Round(time.Second), codes, c.peak())
+	if peak := c.peak(); peak > memorySetting+memoryBeside || codes[200] != readers {
+		t.Errorf("%d readers of one feed of 10 MiB took %d MiB, want %d at most, and were answered %v", readers, peak, memorySetting+memoryBeside, codes)
+	}
+}
+
+// storm has many readers ask at once, and counts the statuses of their answers.
+func storm(c *child, n int, path func(i int) string) map[int]int {
+	var mu sync.Mutex // guards codes
+	codes := make(map[int]int)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			status := 0
+			r, err := http.NewRequest("GET", "http://"+c.address+"/", nil)
+			if err == nil {
+				r.URL.Opaque = "//" + c.address + path(i)
+				if resp, err := client.Do(r); err == nil {
+					if _, err := io.Copy(io.Discard, resp.Body); err == nil {
+						status = resp.StatusCode
+					}
+					resp.Body.Close()
+				}
+			}
+			mu.Lock()
+			codes[status]++
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	return codes
+}
