@@ -63,6 +63,12 @@ func (f *Feed) Due() bool { return f.state.Load().dueAt(f.cache.elapsed()) }
 // Served reports whether there is a version to serve.
 func (f *Feed) Served() bool { return f.state.Load().version != 0 }
 
+// New reports whether nothing is known of the feed: the operator has not written it
+// down, and it has not been polled, nor is it now.
+func (f *Feed) New() bool {
+	return !f.state.Load().known && !f.configured() && f.underWay() == nil
+}
+
 // Hints are what the feed's document says.
 func (f *Feed) Hints() *policy.Hints { return &f.state.Load().memo.History.Hints }
 

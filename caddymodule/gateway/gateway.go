@@ -88,6 +88,7 @@ type Gateway struct {
 	server    *caddyhttp.Server // that the gateway is part of; nil where that is not known
 	access    *access
 	pages     *pages.Pages
+	shares    *shares           // of new feeds
 	places    map[string]*place // by path, decoded
 	known     *known
 }
@@ -155,6 +156,7 @@ func (g *Gateway) Validate() error {
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private = app.Engine(), app.NamesPrivate
+	g.shares = g.engine.Keep("feed_gateway shares", newShares).(*shares)
 	app.AddRedirectRule(g.access.leads)
 	g.places, g.known = make(map[string]*place, len(g.Feeds)), new(known)
 	for i := range g.Feeds {
@@ -385,6 +387,11 @@ func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, st
 	feed, err := g.feed(r.Context(), canonical)
 	if err != nil {
 		return nil, nil, "", err
+	}
+	if feed.New() {
+		if no := g.admitNew(a.by, senderOf(r), canonical); no != nil {
+			return nil, nil, "", no
+		}
 	}
 	if feed.Key() != canonical { // it has become an alias of a feed that is not for everybody, perhaps
 		end, err := feedurl.Parse(feed.Key())
