@@ -6,6 +6,7 @@ package cache
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -35,7 +36,7 @@ func (u *Unavailable) Error() string { return u.Reason }
 // unavailable tells a reader why a feed without a version has nothing for it.
 func (f *Feed) unavailable(s *state) *Unavailable {
 	now := f.cache.elapsed()
-	u := &Unavailable{Status: status(s.facts.Failure), Failure: s.facts.Failure, Reason: s.facts.Error, RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
+	u := &Unavailable{Status: status(s.facts.Failure), Failure: s.facts.Failure, Reason: told(s.facts.Failure, s.facts.Error), RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
 	p := f.underWay()
 	switch {
 	case s.memo.Alias != "":
@@ -92,6 +93,22 @@ func (c *Cache) circle(from, to string) bool {
 		}
 	}
 	return true
+}
+
+// told is what a reader, who may be anybody, is told of a failure. What is no feed is
+// not quoted: it may be a page that is not meant for this reader. Errors of the store
+// name files of this machine.
+func told(failure policy.Failure, text string) string {
+	switch failure {
+	case policy.FailureNotFeed, policy.FailureSuspect:
+		if strings.Contains(text, "an HTML page") {
+			return "the URL gives an HTML page, not a feed"
+		}
+		return "what the URL gives is not a feed"
+	case policy.FailureStore:
+		return "the gateway's store cannot be written at present"
+	}
+	return text
 }
 
 // status is the answer to a reader while a feed has no version. An origin's own

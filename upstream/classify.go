@@ -29,7 +29,8 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 	_, unknown := errors.AsType[*net.DNSError](err)
 	switch {
 	case refused:
-		return policy.FailureAddress, address
+		// What a name of the local network stands for is not the readers' business.
+		return policy.FailureAddress, plain("its address is "+address.Reason, address)
 	case errors.Is(err, errLate):
 		return policy.FailureNotStarted, errLate
 	case late && (at == phaseLookup || unknown):

@@ -63,7 +63,7 @@ func TestFailures(t *testing.T) {
 		{name: "unreachable", dial: &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, want: policy.FailureConnect, text: "example.com: connecting: no route to host"},
 		{name: "timeout of the system", dial: &net.OpError{Op: "dial", Err: syscall.ETIMEDOUT}, want: policy.FailureConnect, text: "example.com: connecting: no answer in time"},
 		{name: "forbidden", dial: &net.OpError{Op: "dial", Err: &AddressError{"10.0.0.5", "a private address"}}, want: policy.FailureAddress,
-			text: "example.com: 10.0.0.5 is a private address"},
+			text: "example.com: its address is a private address"},
 		{name: "closed at once", answer: "", want: policy.FailureConnect, text: "connection closed without an answer"},
 		{name: "closed in the header", answer: "HTTP/1.1 200 OK\r\nA: b\r\n", want: policy.FailureConnect, text: "connection closed without an answer"},
 		{name: "other protocol", answer: "220 smtp.example.com ESMTP\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
