@@ -63,6 +63,7 @@ func (f *Feed) headers(h http.Header, s *state, how served) {
 	}
 	h["Cache-Control"] = m.cacheControl
 	h["Cache-Status"] = m.cacheStatus
+	h["Last-Modified"] = s.headers.lastModified
 	h["Vary"] = m.vary
 }
 

@@ -173,14 +173,12 @@ func (f *Feed) bodyLost(s *state, err error) {
 }
 
 // writeNotModified answers that what the reader has is still good. RFC 9110 section
-// 15.4.5: with ETag, Vary and Cache-Control of the 200. Last-Modified is told only to
-// readers who know the version by its date: it is what they send next time.
+// 15.4.5: with ETag, Vary and Cache-Control of the 200, and nothing that describes a body
+// which is not there. Last-Modified is told as well, since there are readers that keep of
+// both validators what came last.
 func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how served) {
 	h := w.Header()
 	f.headers(h, s, how)
-	if len(r.Header["If-None-Match"]) == 0 {
-		h["Last-Modified"] = s.headers.lastModified
-	}
 	h["Etag"] = s.headers.etags[f.preference(s, r.Header)]
 	w.WriteHeader(http.StatusNotModified)
 }
@@ -206,7 +204,6 @@ func (f *Feed) preference(s *state, h http.Header) int {
 func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how served) int64 {
 	h := w.Header()
 	f.headers(h, s, how)
-	h["Last-Modified"] = s.headers.lastModified
 	f.describe(h, s)
 	h["Etag"] = s.headers.etags[rep.form.rank]
 	if encoding := encodings[rep.form.rank]; encoding != nil {
