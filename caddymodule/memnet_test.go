@@ -27,7 +27,8 @@ func init() {
 // memNet is a network of named hosts in memory. All that blocks on it blocks on
 // channels, so that a bubble's clock goes on.
 type memNet struct {
-	mu    sync.Mutex // guards hosts
+	away  atomic.Bool // nobody can be reached from here
+	mu    sync.Mutex  // guards hosts
 	hosts map[string]*memListener
 }
 
@@ -49,6 +50,12 @@ func (n *memNet) listen(address string) net.Listener {
 
 // dial connects to an address from nowhere in particular.
 func (n *memNet) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if n.away.Load() {
+		if len(address)%2 == 0 {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ENETUNREACH}
+		}
+		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "server misbehaving", Name: address, IsTemporary: true}}
+	}
 	return n.dialFrom(ctx, network, address, netip.MustParseAddrPort("198.51.100.1:50000"))
 }
 

@@ -48,6 +48,7 @@ type resource struct {
 	moves    bool                      // redirects lead to it or away from it
 	quiet    bool                      // readers do not ask for it by itself
 	target   bool                      // redirects of other feeds lead to it, which have validators of their own
+	trap     bool                      // an adversary's: what its answers mean is not told here
 
 	// What has happened, guarded by the web.
 	asked, failures int

@@ -122,6 +122,10 @@ func (o *web) arrive(target string, r *http.Request) (*call, reply) {
 	now, life := time.Now(), o.sim.life.Load()
 	o.judgeHeader(target, r)
 	res, m := o.resources[target], o.machines[r.Host]
+	if res == nil && strings.HasPrefix(target, endless) {
+		res = o.resources[endless]
+		res.firmNext = time.Time{}
+	}
 	if res == nil || m == nil {
 		o.sim.violation("I5: %s was asked for, which nobody has subscribed to", target)
 		return nil, reply{}
@@ -235,7 +239,7 @@ func (o *web) judgeHeader(target string, r *http.Request) {
 // judgeTime holds the request against I1.
 func (o *web) judgeTime(res *resource, m *machine, now time.Time, life int64) {
 	allowed := res.next
-	if res.insisted {
+	if res.insisted || res.trap {
 		allowed = res.firmNext // a person's wish goes before hints, and before nothing else
 	}
 	if now.Before(allowed) {
@@ -273,7 +277,7 @@ func (o *web) judgeTime(res *resource, m *machine, now time.Time, life int64) {
 // judgeValidators holds the request against I3.
 func (o *web) judgeValidators(res *resource, r *http.Request) {
 	sent := pair{r.Header.Get("If-None-Match"), r.Header.Get("If-Modified-Since")}
-	if slices.Contains(res.sets, sent) {
+	if slices.Contains(res.sets, sent) || res.trap {
 		return
 	}
 	if (res.moves || res.target) && (sent == (pair{}) || slices.Contains(res.given, sent)) {

@@ -69,8 +69,9 @@ func (sim *simulation) violation(format string, args ...any) {
 	}
 }
 
-// simulate runs a simulation in a bubble.
-func simulate(t *testing.T, seed uint64, resources []*resource, run func(sim *simulation)) {
+// simulate runs a simulation in a bubble. What is to be prepared is so before the
+// gateway starts.
+func simulate(t *testing.T, seed uint64, resources []*resource, run func(sim *simulation), prepare ...func(sim *simulation)) {
 	t.Helper()
 	// Whatever a simulation allocates is small beside a test binary with Caddy in it.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
@@ -92,6 +93,9 @@ func simulate(t *testing.T, seed uint64, resources []*resource, run func(sim *si
 			if !r.quiet {
 				sim.subjects = append(sim.subjects, &subject{resource: r, path: fmt.Sprintf("/%02d.xml", i), counts: make(map[string]int)})
 			}
+		}
+		for _, do := range prepare {
+			do(sim)
 		}
 		sim.start()
 		run(sim)

@@ -1,0 +1,156 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// prey are feeds that an adversary knows of.
+func prey() []*resource {
+	return []*resource{
+		{url: "http://plain.test/feed.xml", target: true},
+		{url: "https://secure.test/feed.xml", target: true},
+		{url: "http://age3h.test/feed", header: []string{"Cache-Control", "max-age=10800"}, wait: 3 * time.Hour, target: true},
+		{url: "http://tag.test/feed", date: func(*call) string { return "" }, target: true},
+		{url: "http://five.test/feed", spell: answering(500, 20*time.Hour, 40*time.Hour), target: true},
+	}
+}
+
+// endless is where every URL is a feed of the adversary.
+const endless = "http://many.trap.test/"
+
+// traps are the feeds of the adversary: no reader has them configured, and he has all
+// of them asked for by URL.
+func traps(prey []*resource) []*resource {
+	var all []*resource
+	trap := func(host, path string, spell func(*call) (reply, bool)) {
+		all = append(all, &resource{url: "http://" + host + ".trap.test" + path, moves: true, quiet: true, trap: true, noisy: true, heedless: true, spell: spell})
+	}
+	to := func(status int, location string, header ...string) reply {
+		a := reply{status: status}
+		a.set("Location", location)
+		for i := 0; i < len(header); i += 2 {
+			a.set(header[i], header[i+1])
+		}
+		return a
+	}
+	for i, victim := range prey {
+		// Copies first, with a hub of his own, and then the way to what was copied, for
+		// the time being or for good, with the longest pause that there is.
+		for j, status := range []int{http.StatusFound, http.StatusMovedPermanently, http.StatusPermanentRedirect} {
+			trap(fmt.Sprintf("copy%d%d", i, j), "/feed", func(c *call) (reply, bool) {
+				if c.age < time.Duration(j+1)*12*time.Hour {
+					copied, resource := *c, *victim
+					resource.channel = `<link rel="hub" href="http://trap.test/hub"/>`
+					copied.resource = &resource
+					a := reply{status: 200, body: copied.document(c.version())}
+					a.set("Content-Type", "application/rss+xml")
+					return a, true
+				}
+				a := to(status, victim.url, "Retry-After", "604800")
+				a.firm, a.pause = 7*day, 7*day
+				return a, true
+			})
+		}
+	}
+	trap("date", "/feed", func(c *call) (reply, bool) {
+		dates := []string{"2024..", "1999...", "Mon, 99 Foo 99999999999 99:99:99 +9999", "-1", strings.Repeat("9", 4000), "0000-00-00T00:00:00Z"}
+		a := reply{status: 200, body: fmt.Appendf(nil, `<rss version="2.0"><channel><title>T</title><item><title>%d</title><pubDate>%s</pubDate></item></channel></rss>`, c.n, dates[c.n%len(dates)])}
+		return a, true
+	})
+	trap("huge", "/feed", func(c *call) (reply, bool) {
+		var b strings.Builder
+		b.WriteString(`<rss version="2.0"><channel><title>T</title>`)
+		for n := 0; b.Len() < 11<<20; n++ {
+			fmt.Fprintf(&b, `<item><guid>%d-%d</guid><title>%s</title></item>`, c.n, n, strings.Repeat("x", 4000))
+		}
+		return reply{status: 200, body: []byte(b.String())}, true
+	})
+	trap("frozen", "/feed", func(c *call) (reply, bool) {
+		a := c.usual()
+		a.set("Retry-After", "604800")
+		a.firm, a.pause = 7*day, 7*day
+		return a, true
+	})
+	trap("circle", "/a", func(*call) (reply, bool) { return to(301, "/b"), true })
+	trap("circle", "/b", func(*call) (reply, bool) { return to(308, "/a"), true })
+	return all
+}
+
+// adversary asks for his traps, and for ever new URLs of his, until the context ends.
+func (sim *simulation) adversary(ctx context.Context, traps []*resource) {
+	r := newReader(sim, 0)
+	defer r.client.CloseIdleConnections()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Minute):
+		}
+		ask := []string{traps[r.rng.IntN(len(traps))].url, fmt.Sprintf("%s%d", endless, n), fmt.Sprintf("http://nowhere%d.test/", n%500)}
+		var crowd sync.WaitGroup
+		for _, url := range ask {
+			q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+gateway+"/"+url, nil)
+			if err != nil {
+				panic(err)
+			}
+			crowd.Go(func() {
+				if resp, err := r.client.Do(q); err == nil {
+					resp.Body.Close()
+				}
+			})
+		}
+		crowd.Wait()
+	}
+}
+
+// Whoever owns feeds decides nothing about those of others: not what their readers
+// get, not when they are polled.
+func TestAdversary(t *testing.T) {
+	victims := prey()
+	hostile := traps(victims)
+	all := append(victims, hostile...)
+	all = append(all, &resource{url: endless, quiet: true, moves: true, trap: true, spell: func(c *call) (reply, bool) {
+		return reply{status: 404}, c.n%50 != 0 // a few are feeds
+	}})
+	simulate(t, *firstSeed, all, func(sim *simulation) {
+		ctx, stop := context.WithCancel(context.Background())
+		var crowd sync.WaitGroup
+		crowd.Go(func() { sim.adversary(ctx, hostile) })
+		sim.live(len(rude), 8*day)
+		stop()
+		crowd.Wait()
+		sim.settle()
+		for _, s := range sim.subjects {
+			sim.judgeRhythm(s)
+		}
+	}, func(sim *simulation) { sim.always = true })
+}
+
+// judgeRhythm wants a feed polled about as often as its hints allow, all the time.
+func (sim *simulation) judgeRhythm(s *subject) {
+	sim.web.mu.Lock()
+	defer sim.web.mu.Unlock()
+	var last time.Time
+	for _, v := range sim.web.visits {
+		if v.url != s.url {
+			continue
+		}
+		longest := max(floor, s.wait) + 26*time.Hour // a back-off included
+		if s.spell == nil {
+			longest = 2*max(floor, s.wait) + 3*time.Hour
+		}
+		if !last.IsZero() && v.at.Sub(last) > longest {
+			sim.violation("I10: %s was not polled for %v", s.url, v.at.Sub(last))
+		}
+		last = v.at
+	}
+}
