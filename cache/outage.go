@@ -5,6 +5,7 @@ package cache
 
 import (
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -12,7 +13,18 @@ import (
 // outage is a time in which the store refuses writes: polls stop, and serving
 // goes on. It is logged once when it begins and once when it ends.
 type outage struct {
-	on atomic.Pointer[string]
+	on   atomic.Pointer[string]
+	told atomic.Int64 // when a read that failed was logged last, in seconds of [Cache.elapsed]
+}
+
+// unreadableEvery is how often it is logged, in seconds, that something cannot be read:
+// in an outage, each reader finds that out.
+const unreadableEvery = 10
+
+// unreadable reports whether it is time to log a read that failed.
+func (o *outage) unreadable(now time.Duration) bool {
+	second, last := int64(now/time.Second), o.told.Load()
+	return (last == 0 || second-last >= unreadableEvery) && o.told.CompareAndSwap(last, max(second, 1))
 }
 
 func (o *outage) begin(log *zap.Logger, err error) {

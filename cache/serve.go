@@ -155,7 +155,9 @@ func (f *Feed) unreadable(err error) error {
 	if errors.Is(err, errCrowded) {
 		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: crowdedRetry}
 	}
-	f.cache.log().Error("stored version cannot be read", urlField(f.key), errField(err))
+	if f.cache.outage.unreadable(f.cache.elapsed()) {
+		f.cache.log().Error("stored version cannot be read", urlField(f.key), errField(err))
+	}
 	return &Unavailable{Status: http.StatusServiceUnavailable, Failure: failureStore, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
 }
 

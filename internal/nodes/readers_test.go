@@ -1,0 +1,137 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package nodes_test
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// readers are rude: they ask at once, unconditionally and without mercy. One whose node
+// does not answer asks the next one, as a load balancer would. While the database is away
+// there are versions that no node has in memory: those are counted apart.
+type readers struct {
+	web    *web
+	nodes  []*node
+	client http.Client
+
+	mu         sync.Mutex // guards what follows
+	seen       map[*feed]map[*node]int
+	answers    int
+	elsewhere  int           // answers of another node than the first one
+	slowest    time.Duration // answer of one node
+	lost       []string      // versions that went back
+	unanswered []string
+	unheld     int // questions while the database was away, for what no node had in memory
+}
+
+func newReaders(w *web, nodes []*node) *readers {
+	r := &readers{web: w, nodes: nodes, seen: make(map[*feed]map[*node]int)}
+	for _, f := range w.feeds {
+		r.seen[f] = make(map[*node]int)
+	}
+	r.client = http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	return r
+}
+
+// run lets some readers ask for feeds until stop is closed.
+func (r *readers) run(n int, feeds []*feed, stop <-chan struct{}) *sync.WaitGroup {
+	all := new(sync.WaitGroup)
+	for range n {
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Duration(5+rand.IntN(30)) * time.Millisecond):
+					r.ask(feeds[rand.IntN(len(feeds))])
+				}
+			}
+		})
+	}
+	return all
+}
+
+// ask asks the nodes for a feed until one answers.
+func (r *readers) ask(f *feed) {
+	began, first := time.Now(), rand.IntN(len(r.nodes))
+	var why []string
+	for i := range len(r.nodes) {
+		n := r.nodes[(first+i)%len(r.nodes)]
+		_, err := r.get(n, f)
+		if err != nil {
+			why = append(why, n.name+": "+err.Error())
+			continue
+		}
+		r.mu.Lock()
+		r.answers++
+		if i > 0 {
+			r.elsewhere++
+		}
+		r.slowest = max(r.slowest, time.Since(began))
+		r.mu.Unlock()
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.web.away.Load() && strings.Count(strings.Join(why, "; "), "503 the store cannot be read") == len(r.nodes) {
+		r.unheld++
+		return
+	}
+	r.unanswered = append(r.unanswered, f.path+": "+strings.Join(why, "; "))
+}
+
+var versionText = regexp.MustCompile(`^<rss version="2.0"><channel><title>(/\d+\.xml)</title><item><title>Version (\d+)</title>.*</channel></rss>$`)
+
+// get asks one node for a feed. A node must not give a version that is older than one it
+// has given before, in this life or an earlier one.
+func (r *readers) get(n *node, f *feed) (version int, err error) {
+	r.mu.Lock()
+	before := r.seen[f][n]
+	r.mu.Unlock()
+	resp, err := r.client.Get("http://" + n.address + f.path)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%d %s", resp.StatusCode, strings.TrimSpace(string(body)))
+	}
+	found := versionText.FindSubmatch(body)
+	if found == nil || string(found[1]) != f.path {
+		r.mu.Lock()
+		r.lost = append(r.lost, fmt.Sprintf("%s of node %s is no version of it: %.200s", f.path, n.name, body))
+		r.mu.Unlock()
+		return 0, nil
+	}
+	version, _ = strconv.Atoi(string(found[2]))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if version < before {
+		r.lost = append(r.lost, fmt.Sprintf("node %s gave version %d of %s, and now %d", n.name, before, f.path, version))
+	}
+	r.seen[f][n] = max(r.seen[f][n], version)
+	return version, nil
+}
+
+// newest is the newest version of a feed that any reader has got of any node.
+func (r *readers) newest(f *feed) (version int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range r.seen[f] {
+		version = max(version, v)
+	}
+	return version
+}
