@@ -177,6 +177,16 @@ func TestFeedsAsJSON(t *testing.T) {
 		if !strings.Contains(w.Body.String(), `"family": "Reader"`) {
 			t.Errorf("readers: %s", w.Body)
 		}
+		ask(t, g, "GET", "/https://one.example/feed?token=abcdef0123456789", stage.Home, "User-Agent", "Reader/1.0")
+		w = ask(t, g, "GET", "/-/savings", stage.Home, "Accept", "application/json")
+		var saved struct {
+			Total   struct{ Requests, Polls int64 }
+			Origins []struct{ Origin string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &saved); err != nil || saved.Total.Requests != 2 || saved.Total.Polls != 1 ||
+			len(saved.Origins) != 1 || saved.Origins[0].Origin != "https://one.example" {
+			t.Errorf("savings: %v %s", err, w.Body)
+		}
 		w = ask(t, g, "GET", "/-/about?host=one.example", stage.Abroad)
 		if w.Code != 200 || strings.Contains(w.Body.String(), "/feed") {
 			t.Errorf("a host from abroad: %d %s", w.Code, w.Body)

@@ -39,6 +39,7 @@ type Engine struct {
 	Ledger    *readers.Ledger // what readers did
 	Gate      *readers.Gate   // what defences have to know of them
 	metrics   *metrics
+	traffic   *traffic
 	announcer *announcer // of events
 
 	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
@@ -100,6 +101,7 @@ func newEngine(origin *upstream.Client) *Engine {
 		Ledger:    readers.NewLedger(readers.Options{}),
 		Gate:      readers.NewGate(0),
 		announcer: newAnnouncer(),
+		traffic:   newTraffic(),
 		ready:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
 	}
@@ -153,6 +155,7 @@ func (e *Engine) totals() (cache.Summary, bool) {
 func (e *Engine) polled(p cache.Poll) {
 	e.metrics.polled(p)
 	e.announcer.polled(p)
+	e.countPoll(&p)
 }
 
 // forgotten drops what is known of the readers of feeds that are not known any more.
