@@ -114,6 +114,7 @@ func startGateway(s setup, pollard, suffix string) ([]*target, error) {
 http://%s {
 	feed_gateway {
 		feed /feed.xml http://%[4]s/feed.xml
+		allow 127.0.0.1
 	}
 }
 http://%[5]s {
