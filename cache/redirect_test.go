@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,13 +239,14 @@ func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
 	for name, configured := range map[string]bool{"configured": true, "asked for": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
-				hijacked, n := false, 1
+				var hijacked atomic.Bool
+				n := 1
 				g := newWebGateway(t, dir, func(url string) response {
 					switch {
 					case url != evil:
 						n++
 						return given(rss(n, ""), "Cache-Control", "max-age=3600")
-					case !hijacked:
+					case !hijacked.Load():
 						return given(strings.Replace(rss(1, ""), "</channel>", `<link xmlns="http://www.w3.org/2005/Atom" rel="hub" href="https://evil.test/hub"/></channel>`, 1))
 					}
 					return redirect(302, feedURL, "Retry-After", "604800")
@@ -256,7 +258,7 @@ func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
 				g.open()
 				defer func() { g.close() }()
 				g.feed(evil)
-				hijacked = true
+				hijacked.Store(true)
 				time.Sleep(25 * time.Hour)
 				g.feed(evil)
 				if w := g.feed(feedURL); w.Code != 200 || strings.Contains(w.Body.String(), "evil") {

@@ -20,7 +20,7 @@ import (
 type web struct {
 	answer func(url string) response
 
-	mu       sync.Mutex // guards requests
+	mu       sync.Mutex // guards requests, and is held while an answer is made
 	requests map[string][]time.Time
 }
 
@@ -46,8 +46,8 @@ func (w *web) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.requests = make(map[string][]time.Time)
 	}
 	w.requests[url] = append(w.requests[url], time.Now())
-	w.mu.Unlock()
 	a := w.answer(url)
+	w.mu.Unlock()
 	resp := &http.Response{
 		StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{},
 		Body: io.NopCloser(strings.NewReader(a.body)), ContentLength: int64(len(a.body)), Request: r,
