@@ -116,7 +116,7 @@ func TestMetricsOfGateway(t *testing.T) {
 		get("/by-url/https://three.example/page", 502)
 		get("/gone.xml", 410)
 		get("/nothing", 404)
-		get("/by-url/", 404)
+		get("/by-url/nothing", 404)
 		get("/by-url/https:///feed", 400)
 		check := func(what string, stale float64) {
 			t.Helper()
