@@ -124,6 +124,7 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 		t.Skip("starts a server, and takes ten seconds of real time")
 	}
 	cluster := postgrestest.Start(t)
+	t.Setenv("XDG_DATA_HOME", t.TempDir()) // where it is noted which databases were used
 	url, root := cluster.Database(t), t.TempDir()
 	w := &movedWeb{asked: make(map[string][]time.Time)}
 	openBolt := func(name string) cache.Store {
