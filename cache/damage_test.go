@@ -295,3 +295,30 @@ func TestPanicInADecisionIsAFailure(t *testing.T) {
 		}
 	})
 }
+
+// A version that had to make room comes back with the next reader, as soon as the
+// floor allows, and not when the next poll was planned.
+func TestTrimmedVersionIsFetchedAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+			if !ask.Validators.Empty() {
+				return unchanged()
+			}
+			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=80000")
+		}).open()
+		defer func() { g.close() }()
+		g.get(feedURL)
+		if ids, err := g.store.Trim(t.Context(), 0); err != nil || len(ids) != 1 {
+			t.Fatalf("trimmed %d feeds, %v", len(ids), err)
+		}
+		g.restart()
+		if w := g.get(feedURL); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("got %d within the floor", w.Code)
+		}
+		time.Sleep(time.Hour + time.Second)
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls", n)
+		}
+	})
+}

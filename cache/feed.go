@@ -137,7 +137,7 @@ func (f *Feed) adopt(r Record) *state {
 func (f *Feed) read(r Record, old *state) *state {
 	now := f.cache.elapsed()
 	s := stateOf(r, now)
-	if s.version != 0 && s.version == f.lost.Load() {
+	if s.version != 0 && s.version == f.lost.Load() || s.trimmed() {
 		f.lose(s)
 	}
 	if old.version == s.version && old.headers != nil && s.headers != nil {
@@ -157,11 +157,20 @@ func (f *Feed) read(r Record, old *state) *state {
 	return s
 }
 
+// trimmed reports whether the store has dropped the version's body to make room: the
+// last poll was good, and there is nothing to show for it.
+func (s *state) trimmed() bool {
+	return s.version == 0 && s.memo.Version.Tag != "" && s.facts.Failure == policy.FailureNone
+}
+
 // lose drops the version of a state, because its body cannot be read any more. With
 // it go the validators, as a 304 would confirm bytes that nobody has; and the feed is
-// due as soon as its floor allows.
+// due as soon as its floor allows, and what its origin has asked for in so many words.
 func (f *Feed) lose(s *state) {
 	s.version, s.headers = 0, nil
+	if s.facts.Winner == policy.HintRetryAfter || s.facts.Winner == policy.HintRateLimit {
+		return
+	}
 	floor := f.rules().MinInterval - f.cache.now().Sub(s.facts.At)
 	s.due = min(s.due, f.cache.elapsed()+max(0, floor))
 }

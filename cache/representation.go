@@ -178,7 +178,8 @@ var errOtherVersion = errors.New("the store has another version")
 
 // read gets a representation from the store, once for all who want it at one time.
 func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*representation, error) {
-	key := strconv.FormatUint(memoryKey(f.id, s.version, as), 36)
+	// The whole of what it is of: whoever waits here gets it without a look.
+	key := string(f.id[:]) + s.memo.Version.Tag + " " + strconv.FormatUint(s.version, 10) + " " + codings[as.rank] + " " + as.address
 	done := c.reads.DoChan(key, func() (any, error) {
 		if r := c.memory.get(f.id, s, as); r != nil {
 			return r, nil // it has just come

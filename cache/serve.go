@@ -106,7 +106,7 @@ func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*sta
 // wait for the time that was planned, but only for the floor.
 func (f *Feed) errandFor(s *state) errand {
 	e := errand{urgent: s.version == 0}
-	if s.version == 0 && f.lost.Load() != 0 {
+	if s.version == 0 && (f.lost.Load() != 0 || s.trimmed()) {
 		e.floor = f.rules().MinInterval
 	}
 	return e

@@ -47,11 +47,11 @@ func (f *Feed) unavailable(s *state) *Unavailable {
 		u.Status, u.Elsewhere, u.RetryAfter = http.StatusFound, s.facts.Elsewhere, 0
 	case p != nil && s.facts.At.IsZero():
 		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queuePatience
+		u.Queued = true // it may have come to its turn in this moment
 		u.Reason = "the feed's first poll is under way: try again in a moment"
 		select {
 		case <-p.sent:
 		default:
-			u.Queued = true
 			u.Reason = "the feed's first poll waits for its turn: feeds of one host are polled one after the other"
 		}
 	case s.facts.At.IsZero() && s.facts.Winner != "":
