@@ -349,3 +349,30 @@ func TestShieldFollowsHeaders(t *testing.T) {
 		}
 	})
 }
+
+// A shield has an origin of its own, so its feeds are polled in the background as those
+// of a gateway are, also the variants that readers have asked for.
+func TestShieldPrefetches(t *testing.T) {
+	stage.RunApp(t, "prefetch", stage.ShieldedSite(blog, ""), echo("X-Plan"), func(s *stage.Stage) {
+		s.Get(blog + "/feed")
+		s.Get(blog+"/feed", "X-Plan", "gold")
+		s.Expect(2, "two readers")
+		time.Sleep(10*time.Minute + time.Second)
+		plain, gold := 0, 0
+		for _, poll := range s.Calls() {
+			if poll.RemoteAddr != nobody {
+				t.Errorf("a poll came from %s", poll.RemoteAddr)
+			}
+			if poll.Header.Get("X-Plan") == "gold" {
+				gold++
+			} else {
+				plain++
+			}
+		}
+		if plain < 8 || plain > 10 || gold < 8 || gold > 10 {
+			t.Errorf("%d polls of the feed and %d of its variant in ten minutes", plain, gold)
+		}
+		s.Get(blog + "/feed")
+		s.Expect(0, "a reader of what is fresh")
+	})
+}
