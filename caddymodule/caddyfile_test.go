@@ -131,7 +131,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"gateway: polls itself by URL", "a.test {\n\tfeed_gateway {\n\t\tfeed /loop.xml https://a.test/https://b.test/feed\n\t}\n}\n", "is a feed of this very gateway"},
 		{"shield: never reached", "http://a.test {\n\tfeed_shield /feed* {\n\t\torigin {\n\t\t\treverse_proxy localhost:1\n\t\t}\n\t}\n\thandle /api/* {\n\t\trespond api\n\t}\n\thandle {\n\t\treverse_proxy localhost:2\n\t}\n}\n",
 			"feed_shield: no request comes so far, as the handle at line 10 answers all of them: put the shield into a handle block, at Caddyfile:2"},
-		{"shield: unknown line", shield("cache 1h"), `unrecognized subdirective "cache": expected one of default_interval, defend, host, jitter, max_body, max_interval, min_interval, name, origin, query, rfc9111, timeout, unvalidated_interval, at Caddyfile:3`},
+		{"shield: unknown line", shield("cache 1h"), `unrecognized subdirective "cache": expected one of default_interval, defend, host, jitter, max_body, max_interval, min_interval, name, origin, query, rfc9111, status, timeout, unvalidated_interval, at Caddyfile:3`},
 		{"shield: arguments", "http://a.test {\n\tfeed_shield 1h\n}\n", `feed_shield: unexpected "1h": it takes no argument, at Caddyfile:2`},
 		{"shield: two matchers", "http://a.test {\n\tfeed_shield /a/* /b/*\n}\n", `feed_shield: unexpected "/b/*": it takes no argument, at Caddyfile:2`},
 		{"shield: intervals crossed", shield("min_interval 2h\nmax_interval 1h"), "min_interval 2h is greater than max_interval 1h, at Caddyfile:8"},
