@@ -56,10 +56,12 @@ func (s *Shield) polls(c *cache.Cache, r *http.Request, key string) bool {
 			return false
 		}
 	}
-	if c.Knows(r.Context(), key) { // of an earlier life of the process
+	if likely(r) && r.Header["Range"] == nil {
 		return true
 	}
-	return likely(r) && r.Header["Range"] == nil
+	// Asked last: where nothing is known it drops what it has loaded, which must not be
+	// the feed that another first reader is about to poll.
+	return c.Knows(r.Context(), key) // of an earlier life of the process
 }
 
 // passObserved lets the origin answer a reader's own request, and notes if that turns
