@@ -161,7 +161,7 @@ func TestRefreshThatCannotPollBringsNothingForward(t *testing.T) {
 	for name, prevent := range map[string]func(*gateway, *failing){
 		"the host is paused": func(g *gateway, _ *failing) { g.origin.ready = time.Now().Add(time.Minute) },
 		"nothing was sent": func(g *gateway, _ *failing) {
-			g.origin.answer = func(policy.Ask) policy.Answer { return policy.Answer{Failure: policy.FailureNotStarted} }
+			g.origin.answers(func(policy.Ask) policy.Answer { return policy.Answer{Failure: policy.FailureNotStarted} })
 		},
 		"the store refuses": func(_ *gateway, s *failing) { s.refuse(errors.New("no space left on device"), nil) },
 	} {

@@ -136,7 +136,7 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		g := newGateway(t, dir, nil)
 		store := &tampered{Store: volatile.New(nil)}
 		entries := 1
-		g.origin.answer = func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }
+		g.origin.answers(func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") })
 		var err error
 		// In so little memory nothing stays.
 		if g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 500}); err != nil {
@@ -219,7 +219,7 @@ func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 		defer g.close()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
-		g.origin.answer = func(policy.Ask) policy.Answer { panic("a document that nobody expected") }
+		g.origin.answers(func(policy.Ask) policy.Answer { panic("a document that nobody expected") })
 		for range 30 {
 			wantBody(t, g.get(feedURL), 200, "Entry 2")
 			time.Sleep(time.Minute)
@@ -227,7 +227,7 @@ func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 		if n := g.origin.polls(); n != 2 {
 			t.Errorf("%d polls, want none again within the hour", n)
 		}
-		g.origin.answer = faithful
+		g.origin.answers(faithful)
 		time.Sleep(25 * time.Hour)
 		g.get(feedURL)
 		if account, err := g.Account(t.Context(), feedURL); err != nil || account.State != "fresh" {
@@ -246,11 +246,11 @@ func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
 		defer g.close()
 		g.get(feedURL)
 		time.Sleep(2 * time.Hour)
-		g.origin.answer = func(policy.Ask) policy.Answer {
+		g.origin.answers(func(policy.Ask) policy.Answer {
 			a := failed(429, policy.FailureRateLimited)
 			a.Header = http.Header{"Retry-After": {"36000"}}
 			return a
-		}
+		})
 		broken.refuse(nil, errors.New("no space left on device"))
 		g.get(feedURL)
 		broken.refuse(nil, nil)
@@ -282,9 +282,9 @@ func TestPanicInADecisionIsAFailure(t *testing.T) {
 		defer g.close()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
-		g.origin.answer = func(policy.Ask) policy.Answer {
+		g.origin.answers(func(policy.Ask) policy.Answer {
 			return policy.Answer{Failure: policy.FailureStatus, Status: 500, Err: awkward{}}
-		}
+		})
 		for range 5 {
 			wantBody(t, g.get(feedURL), 200, "Entry 2")
 			time.Sleep(10 * time.Minute)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,9 +41,8 @@ func rss(n int, noise string) string {
 
 // script is an origin that answers polls by a function, and keeps a log.
 type script struct {
-	answer func(ask policy.Ask) policy.Answer
-
-	mu      sync.Mutex // guards the log
+	mu      sync.Mutex // guards what follows
+	answer  func(ask policy.Ask) policy.Answer
 	asks    []policy.Ask
 	at      []time.Time
 	ready   time.Time // when the host may be asked
@@ -88,8 +88,9 @@ func (s scriptSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	o := s.script
 	o.mu.Lock()
 	o.asks, o.at = append(o.asks, ask), append(o.at, time.Now())
+	answer := o.answer
 	o.mu.Unlock()
-	a := o.answer(ask)
+	a := answer(ask)
 	if a.Asked.IsZero() && a.Failure != policy.FailureNotStarted && a.Failure != policy.FailureDNS && a.Failure != policy.FailureConnect {
 		a.Asked = time.Now()
 	}
@@ -102,10 +103,24 @@ func (s scriptSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	return a
 }
 
+// answers has polls answered in another way from now on.
+func (o *script) answers(answer func(ask policy.Ask) policy.Answer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.answer = answer
+}
+
 func (o *script) polls() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.asks)
+}
+
+// times are when it was asked.
+func (o *script) times() []time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.at)
 }
 
 func (o *script) last() policy.Ask {

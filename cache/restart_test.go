@@ -38,11 +38,11 @@ func TestGoneFeedStaysGoneAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return failed(410, policy.FailureGone) })
 		healthy := g.origin.answer
-		g.origin.answer = func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"1"`) }
+		g.origin.answers(func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"1"`) })
 		g.open()
 		defer func() { g.close() }()
 		g.get(feedURL)
-		g.origin.answer = healthy
+		g.origin.answers(healthy)
 		time.Sleep(25 * time.Hour)
 		g.get(feedURL)
 		for range 2 {
@@ -145,7 +145,7 @@ func TestCrashOfAPrefetchedPollKeepsTheBackOff(t *testing.T) {
 		g.open()
 		defer func() { g.close() }()
 		time.Sleep(time.Minute)
-		g.origin.answer = func(policy.Ask) policy.Answer { return failed(500, policy.FailureStatus) }
+		g.origin.answers(func(policy.Ask) policy.Answer { return failed(500, policy.FailureStatus) })
 		for g.origin.polls() < 4 {
 			time.Sleep(time.Minute)
 		}
