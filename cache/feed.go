@@ -255,6 +255,22 @@ func (f *Feed) finish(p *running) {
 	close(p.done)
 }
 
+// follow reads what others have changed in the store. A poll whose request has left
+// publishes what it brings, and does so when it ends.
+func (f *Feed) follow(ctx context.Context) error {
+	f.overtaken.Store(true)
+	if p := f.underWay(); p != nil {
+		select {
+		case <-p.sent:
+			return nil
+		default:
+		}
+	} else {
+		f.overtaken.Store(false)
+	}
+	return f.reload(ctx)
+}
+
 // catchUp reads what others have changed in the store while a poll was under way.
 func (f *Feed) catchUp() {
 	if f.overtaken.Swap(false) {

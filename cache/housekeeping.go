@@ -197,18 +197,8 @@ func (c *Cache) see(ctx context.Context, change Change) {
 	if change.Version != 0 && f.state.Load().version == change.Version {
 		return
 	}
-	f.overtaken.Store(true)
-	if p := f.underWay(); p != nil {
-		select {
-		case <-p.sent:
-			return // it publishes what it brings, and looks at what others have brought
-		default:
-		}
-	} else {
-		f.overtaken.Store(false)
-	}
 	// Also of a feed that was forgotten the record is read: it may have come back since.
-	if f.reload(ctx) == nil && change.Forgotten && !f.state.Load().known {
+	if f.follow(ctx) == nil && change.Forgotten && !f.state.Load().known {
 		c.forgotten([]ID{change.ID})
 	}
 }

@@ -6,9 +6,11 @@ package cache
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"golang.org/x/sync/singleflight"
 )
@@ -19,6 +21,11 @@ type table struct {
 	feeds sync.Map // key to *Feed; a hit takes no lock
 	ids   sync.Map // ID to *Feed
 	size  atomic.Int64
+
+	// A key has one feed at a time, or readers would not join the poll that another
+	// causes: what was dropped while somebody is about to use it comes back itself.
+	moves   sync.Mutex // held while a feed comes or goes
+	dropped sync.Map   // key to weak.Pointer[Feed]
 
 	loads singleflight.Group // of records from the store, by key
 	// loading are the feeds, by ID, that are being read: whether the store has changed
@@ -74,24 +81,34 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	} else {
 		f.publish(&state{size: stateOverhead})
 	}
-	f = c.admit(f)
-	if overtaken.Load() {
-		_ = f.reload(ctx) // where that fails it is seen when its next poll is claimed
+	resident := c.admit(f)
+	if resident != f || overtaken.Load() {
+		_ = resident.follow(ctx) // where that fails it is seen when its next poll is claimed
 	}
-	return f, nil
+	return resident, nil
 }
 
-// admit puts a feed into memory, unless it is there already.
+// admit puts a feed into memory, unless there is one of its key already. It returns
+// the one that is there then.
 func (c *Cache) admit(f *Feed) *Feed {
+	t := &c.table
+	t.moves.Lock()
+	defer t.moves.Unlock()
+	if other := t.known(f.key); other != nil {
+		return other
+	}
+	if dropped, ok := t.dropped.LoadAndDelete(f.key); ok {
+		if other := dropped.(weak.Pointer[Feed]).Value(); other != nil {
+			f = other
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if other, there := c.table.feeds.LoadOrStore(f.key, f); there {
-		return other.(*Feed)
-	}
-	c.table.ids.Store(f.id, f)
+	t.feeds.Store(f.key, f)
+	t.ids.Store(f.id, f)
 	f.resident = true
-	c.table.size.Add(f.state.Load().size)
-	if c.table.size.Load() > c.statesBudget() {
+	t.size.Add(f.state.Load().size)
+	if t.size.Load() > c.statesBudget() {
 		c.wake(c.crowded)
 	}
 	return f
@@ -129,12 +146,19 @@ func (c *Cache) evict() {
 
 // drop takes a feed out of memory.
 func (c *Cache) drop(f *Feed) {
+	t := &c.table
+	t.moves.Lock()
+	defer t.moves.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.resident {
-		f.resident = false
-		c.table.feeds.CompareAndDelete(f.key, f)
-		c.table.ids.CompareAndDelete(f.id, f)
-		c.table.size.Add(-f.state.Load().size)
+	if !f.resident {
+		return
 	}
+	f.resident = false
+	t.feeds.Delete(f.key)
+	t.ids.Delete(f.id)
+	t.size.Add(-f.state.Load().size)
+	dropped := weak.Make(f)
+	t.dropped.Store(f.key, dropped)
+	runtime.AddCleanup(f, func(key string) { t.dropped.CompareAndDelete(key, dropped) }, f.key)
 }

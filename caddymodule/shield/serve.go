@@ -59,9 +59,7 @@ func (s *Shield) polls(c *cache.Cache, r *http.Request, key string) bool {
 	if likely(r) && r.Header["Range"] == nil {
 		return true
 	}
-	// Asked last: where nothing is known it drops what it has loaded, which must not be
-	// the feed that another first reader is about to poll.
-	return c.Knows(r.Context(), key) // of an earlier life of the process
+	return c.Knows(r.Context(), key) // of an earlier life of the process; it may read the store
 }
 
 // passObserved lets the origin answer a reader's own request, and notes if that turns
