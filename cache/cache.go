@@ -6,8 +6,8 @@
 // It owns the life of a feed. A reader's request is answered from memory
 // ([Feed.Serve]); where the feed's next poll is due, one poll waits for its host's
 // slot, is claimed in the [Store], made through the [Origin], judged, and committed
-// as one transaction (poll.go). How rarely that happens is decided by package
-// policy; how a poll is carried out is the business of the Origin.
+// as one transaction (poll.go, conclude.go). How rarely that happens is decided by
+// package policy; how a poll is carried out is the business of the Origin.
 //
 // The store owns the schedule. What is in memory is a view of it: the feeds that
 // are asked for (table.go) and the representations that are sent often (memory.go),

@@ -4,14 +4,14 @@
 // Package poller is the app pollard: the one feed poller of a Caddy process, which
 // all gateways and shields share.
 //
-// Configuration is read (app.go, caddyfile.go), resolved to rules for each feed, and
-// given to an engine that outlives reloads (engine.go). The engine counts requests
+// Configuration is read (app.go, caddyfile.go), resolved to rules for each feed
+// (rules.go) and to where feeds may lead (reach.go), and given to an engine that
+// outlives reloads (engine.go). The engine counts requests
 // and polls (requests.go, metrics.go, timedstore.go), tells Caddy's events app what
 // becomes of feeds (events.go), and notes what readers do (readers.go).
 package poller
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -107,21 +107,6 @@ type App struct {
 	generation uint64 // of the engine; 0: the app has not taken it over
 }
 
-// Host is a policy for the feeds of one host or domain, and how the host is paced.
-type Host struct {
-	// A host (`example.com`), or all hosts below a domain (`*.example.com`).
-	Pattern string `json:"pattern"`
-
-	// The rules for the host's feeds.
-	config.Policy
-
-	// The gap between the starts of two polls of the host; 0 for none. Default: `2s`.
-	Spacing *caddy.Duration `json:"spacing,omitempty"`
-
-	// How many polls of the host may be under way at once. Default: 1.
-	Concurrency int `json:"concurrency,omitempty"`
-}
-
 // CaddyModule returns the Caddy module information.
 func (App) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
@@ -203,59 +188,6 @@ func (a *App) check() error {
 	return a.resolveRules()
 }
 
-// resolveRules works out the rules for all feeds and for those of hosts.
-func (a *App) resolveRules() (err error) {
-	if a.rules, err = a.Policy.Over(policy.DefaultRules()); err != nil {
-		return err
-	}
-	a.hosts = feedurl.HostTable[*hostRules]{}
-	for i := range a.Hosts {
-		h := &a.Hosts[i]
-		if err := h.check(); err != nil {
-			return err
-		}
-		if err := a.hosts.Add(h.Pattern, &hostRules{Host: h}); err != nil {
-			return fmt.Errorf("host %s is given twice", h.Pattern) // check has passed the pattern
-		}
-	}
-	for _, h := range a.Hosts {
-		normal, err := feedurl.ParsePattern(h.Pattern)
-		if err != nil {
-			return fmt.Errorf("host: %w", err)
-		}
-		rules, covering := a.rules, a.hosts.Covering(normal)
-		for _, wider := range covering {
-			if rules, err = wider.Over(rules); err != nil {
-				return fmt.Errorf("host %s: %w", h.Pattern, err)
-			}
-		}
-		covering[len(covering)-1].rules = rules // its own, as the most specific
-	}
-	return nil
-}
-
-// hostRules are the rules for the feeds of a host.
-type hostRules struct {
-	*Host
-	rules policy.Rules
-}
-
-func (h *Host) check() error {
-	if _, err := feedurl.ParsePattern(h.Pattern); err != nil {
-		return fmt.Errorf("host: %w", err)
-	}
-	if err := h.Policy.Check(); err != nil {
-		return fmt.Errorf("host %s: %w", h.Pattern, err)
-	}
-	if h.Spacing != nil && *h.Spacing < 0 {
-		return fmt.Errorf("host %s: spacing: %s is negative", h.Pattern, config.FormatDuration(*h.Spacing))
-	}
-	if h.Concurrency < 0 {
-		return fmt.Errorf("host %s: concurrency: %d is negative", h.Pattern, h.Concurrency)
-	}
-	return nil
-}
-
 // resolveSettings works out what the engine is to be told at the start.
 func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	origin := upstream.Settings{Version: Version()}
@@ -294,31 +226,6 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	return nil
 }
 
-// hostRules is how hosts are paced. What is said of all of them is a rule for *, which
-// a host * goes over.
-func (a *App) hostRules() []upstream.HostRule {
-	rule := func(pattern string, spacing *caddy.Duration, concurrency int) upstream.HostRule {
-		r := upstream.HostRule{Pattern: pattern, Concurrency: concurrency}
-		if spacing != nil {
-			if r.Spacing = time.Duration(*spacing); r.Spacing == 0 {
-				r.Spacing = -1 // none, as 0 means that nothing is said
-			}
-		}
-		return r
-	}
-	all := rule("*", a.Spacing, a.Concurrency)
-	var rules []upstream.HostRule
-	for _, h := range a.Hosts {
-		own := rule(h.Pattern, h.Spacing, h.Concurrency)
-		if h.Pattern != "*" {
-			rules = append(rules, own)
-			continue
-		}
-		all.Spacing, all.Concurrency = cmp.Or(own.Spacing, all.Spacing), cmp.Or(own.Concurrency, all.Concurrency)
-	}
-	return append(rules, all)
-}
-
 // Engine is the engine that the app has been allotted.
 func (a *App) Engine() *Engine { return a.engine }
 
@@ -328,85 +235,8 @@ func (a *App) Upstream() upstream.Settings { return a.settings.origin }
 // Rules are the rules for all feeds of which nobody says otherwise.
 func (a *App) Rules() policy.Rules { return a.rules }
 
-// Name registers a feed that a handler's configuration names.
-func (a *App) Name(feed string, p config.Policy) error {
-	rules, err := p.Over(a.rulesForHost(feed))
-	if err != nil {
-		return err
-	}
-	if other, ok := a.feeds[feed]; ok {
-		rules = rules.Stricter(other)
-	}
-	a.feeds[feed] = rules
-	return nil
-}
-
 // KeepAsGiven has all feeds stored byte for byte as their origins give them.
 func (a *App) KeepAsGiven() { a.asGiven = true }
-
-// NamesPrivate reports whether a feed is one that a handler's configuration names,
-// and whose host is not public: an address, or a name that the public DNS does not
-// have. What such a feed is asked for is the operator's word alone. A public name that
-// turns out to be at a private address is not one of them: its owner might have moved
-// it there.
-func (a *App) NamesPrivate(feed string) bool {
-	if _, named := a.feeds[feed]; !named {
-		return false
-	}
-	u, err := feedurl.Parse(feed)
-	if err != nil {
-		return false
-	}
-	if ip := u.Addr(); ip.IsValid() {
-		return !ip.IsGlobalUnicast() || ip.IsPrivate()
-	}
-	return u.IsPrivate()
-}
-
-// AddRedirectRule adds what a gateway says of where the feeds may lead that are asked
-// for through it.
-func (a *App) AddRedirectRule(leads func(u feedurl.URL) error) {
-	a.redirects = append(a.redirects, leads)
-}
-
-// allow tells why a feed that nobody has written down may not lead to a URL: one of
-// the gateways through which it may be asked for does not let anybody ask for that.
-func (a *App) allow(key, url string) error {
-	from, err := feedurl.Parse(key)
-	if err != nil {
-		return nil // a shield's
-	}
-	to, err := feedurl.Parse(url)
-	if err != nil {
-		return err
-	}
-	for _, leads := range a.redirects {
-		if leads(from) != nil {
-			continue
-		}
-		if err := leads(to); err != nil {
-			return fmt.Errorf("it redirects to where it may not: %w", err)
-		}
-	}
-	return nil
-}
-
-// RulesFor returns the rules for the feed of a canonical URL.
-func (a *App) RulesFor(feed string) policy.Rules {
-	if rules, ok := a.feeds[feed]; ok {
-		return rules
-	}
-	return a.rulesForHost(feed)
-}
-
-func (a *App) rulesForHost(feed string) policy.Rules {
-	if u, err := feedurl.Parse(feed); err == nil {
-		if h, ok := a.hosts.Find(u.Name()); ok {
-			return h.rules
-		}
-	}
-	return a.rules
-}
 
 // Start takes the engine over from the configuration before, or opens it.
 func (a *App) Start() error {

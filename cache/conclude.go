@@ -1,0 +1,214 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// What overrules a decision from outside of it, as its winner.
+const (
+	hintStore   = "store"   // the store refuses claims
+	hintOffline = "offline" // no host can be reached
+	hintMoved   = "moved"   // the feed has become an alias
+	hintPolls   = "polls"   // too many polls are in flight
+)
+
+// conclude makes a poll's outcome of the verdict: what was learnt, and the decision. A
+// panic here is a failure of the poll as well, and nothing of its answer counts then.
+func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules policy.Rules) (next state, o Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			if v.answer.Failure == failureInternal {
+				panic(p) // it is not the answer
+			}
+			*v = f.panicked(policy.Answer{Asked: v.answer.Asked, URL: f.key, Pauses: v.answer.Pauses}, p)
+			next, o = f.conclude(s, v, planned, rules)
+		}
+	}()
+	next = *s
+	next.learn(f.key, *v)
+	o = Outcome{Pauses: v.answer.Pauses}
+	if v.answer.Unsent() {
+		o.In, o.Returned = next.unsent(f.cache, v.answer, planned, rules), true
+	} else {
+		o.In = next.plan(f.cache, f.key, *v, rules)
+	}
+	o.Hold = next.hold(rules) // of the plan that has just been made
+	if v.body != nil {
+		next.version = next.memo.Version.Number
+		o.Body = &Body{Version: next.version, Coding: v.body.coding, Data: v.body.data}
+		next.headers = newVersionHeaders(&next.memo.Version)
+	}
+	if v.answer.Failure == policy.FailureNotShared {
+		next.version, next.headers, o.Withdraw = 0, nil, true // what was everybody's is not any more
+	}
+	next.known, o.State = true, next.condition()
+	return next, o
+}
+
+// learn takes over what an answer says, besides when to poll next.
+func (s *state) learn(own string, v verdict) {
+	a, m := v.answer, &s.memo
+	m.History = m.History.Learn(a, v.document, v.result == ResultUnchanged)
+	if v.result == ResultNew {
+		if known := m.Version; known.Tag != "" {
+			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
+		}
+		number := max(s.version, m.Version.Number) + 1 // never used twice, also where a body was lost
+		m.Version = v.version
+		m.Version.Number = number
+	}
+	if tag := originTag(a); v.sameBytes && tag != m.Validators.ETag {
+		m.Version.OriginTag = tag // the origin has a new one for them
+	}
+	f := &s.facts
+	f.At, f.Status, f.Result, f.Failure, f.Error = a.At.Round(0).UTC(), a.Status, v.result, a.Failure, line(a.Err)
+	if v.good() {
+		f.Validated, m.Suspect = f.At, time.Time{}
+		s.learnValidators(v)
+		if shielded(own) {
+			m.Version.learnHeader(a)
+		}
+	} else if a.Failure == policy.FailureSuspect && m.Suspect.IsZero() {
+		m.Suspect = f.At
+	}
+	s.learnMoves(own, v)
+	if a.Status == http.StatusOK {
+		f.Site = v.site
+	}
+	if !a.Unsent() {
+		f.Polls = f.Polls.with(PastPoll{At: f.At, Status: a.Status, Result: v.result, Bytes: a.Wire, Took: a.At.Sub(a.Asked)})
+	}
+	f.Failures, f.Unsent = m.History.Failures, m.History.Unsent
+}
+
+// learnValidators keeps the origin's validators. A 200 replaces the whole set, also
+// where it brought nothing new: they are for the origin, not for readers.
+func (s *state) learnValidators(v verdict) {
+	a, m, f := v.answer, &s.memo, &s.facts
+	if a.Status != 200 {
+		f.Unmatched = 0
+		return
+	}
+	fresh := policy.Validators{URL: a.URL, ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
+	if v.sameBytes && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
+		f.Unmatched++
+	} else {
+		f.Unmatched = 0
+	}
+	if f.Unmatched >= 3 && fresh.LastModified != "" {
+		m.Muted, f.Unmatched = a.At.Add(7*24*time.Hour).Round(0).UTC(), 0
+	}
+	m.Validators = fresh
+	if fresh.Empty() || len(fresh.ETag)+len(fresh.LastModified) > policy.MaxValidators {
+		m.Validators = policy.Validators{}
+	}
+}
+
+// plan decides when the feed is polled next, and returns the time until then.
+func (s *state) plan(c *Cache, key string, v verdict, rules policy.Rules) time.Duration {
+	a := v.answer
+	var r *redirected
+	if errors.As(a.Err, &r) {
+		// Something was sent, if not where the redirect leads.
+		a.NotBefore, a.Holder = a.At.Add(r.wait), policy.HintRedirect
+	}
+	d := policy.Decide(rules, s.memo.History, a, a.At, c.chance())
+	s.memo.History = s.memo.History.Decided(d)
+	s.facts.Interval = s.memo.History.Interval
+	s.decide(d)
+	if s.ended {
+		return Ended
+	}
+	s.due = c.elapsed() + d.Next.Sub(a.At)
+	return d.Next.Sub(a.At)
+}
+
+// unsent decides when a poll is tried again of which nothing reached the origin. It
+// is no failure of the feed, and there is nothing to keep apart from but the time that
+// was planned before, where it was a poll by hand.
+func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules policy.Rules) time.Duration {
+	d := policy.Decide(rules, s.memo.History, a, a.At, c.chance())
+	s.decide(d)
+	wait := d.Next.Sub(a.At)
+	s.due = c.elapsed() + wait
+	if c.network.down() {
+		// It is not this host alone: when the network is back all go on soon.
+		wait = offlineRetry + time.Duration(float64(offlineRetry)*c.chance()/2)
+		s.overrule(c, wait, hintOffline)
+	}
+	if rest := planned - c.elapsed(); rest > wait {
+		wait = rest
+		s.due = c.elapsed() + rest
+	}
+	return wait
+}
+
+// overrule replaces what was decided by something outside of the decision.
+func (s *state) overrule(c *Cache, wait time.Duration, why string) {
+	wait = max(wait, time.Second)
+	d := s.decision()
+	if d.At.IsZero() {
+		d.At = c.now().Round(0).UTC()
+	}
+	until := c.now().Add(wait)
+	d.Interval, d.Winner, d.Next = until.Sub(d.At), why, until
+	// A fresh slice: the old decision's terms belong to a published state.
+	terms, holder := make([]policy.Term, 0, len(d.Considered)+1), policy.Term{Hint: why}
+	for _, t := range d.Considered {
+		if t.Hint == why {
+			holder.Raw = t.Raw
+		} else {
+			t.Used = false
+			terms = append(terms, t)
+		}
+	}
+	holder.Seconds, holder.Used = int64((d.Interval+time.Second-1)/time.Second), true
+	d.Considered = append(terms, holder)
+	s.decide(d)
+	s.due = c.elapsed() + wait
+}
+
+// hold is how long a claim must last: the poll with its redirects, and after it the
+// interval in force, back-off included.
+func (s *state) hold(rules policy.Rules) time.Duration {
+	interval := max(rules.MinInterval, s.memo.History.Interval, min(s.facts.Pause, max(rules.MaxInterval, rules.MinInterval)))
+	return grace + rules.Timeout + hopPatience + interval
+}
+
+// validators are those to be sent: none without a body that a 304 could confirm.
+func (s *state) validators(now time.Time) policy.Validators {
+	v := s.memo.Validators
+	if s.version == 0 {
+		return policy.Validators{}
+	}
+	// An origin that alters ETags when it compresses (Apache's "-gzip") never
+	// matches its own. If-None-Match would override If-Modified-Since there (RFC
+	// 9110 section 13.1.3), so the date goes alone for a while.
+	if v.LastModified != "" && now.Before(s.memo.Muted) {
+		v.ETag = ""
+	}
+	return v
+}
+
+// line is what is remembered of an error: one line, and not too long, as it may
+// quote whatever an origin has sent.
+func line(err error) string {
+	if err == nil {
+		return ""
+	}
+	const most = 400 // bytes
+	text := feedurl.OneLine(err.Error())
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

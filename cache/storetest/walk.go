@@ -1,0 +1,424 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/feedpollard/pollard/cache"
+)
+
+// likeTheModel compares the store with the model after each step of random walks.
+func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := &model{
+			h: begin(t), feeds: make(map[cache.ID]*known), started: make(map[string]time.Duration),
+			pauses: make(map[string]paused), hops: make(map[cache.ID]time.Duration),
+			tokens: make(map[cache.Token]bool), versions: make(map[cache.ID]uint64),
+		}
+		m.s = m.h.Open()
+		defer func() { m.s.Close() }()
+		rt.Repeat(map[string]func(*rapid.T){
+			"claim":    m.claim,
+			"claimDue": m.claimDue,
+			"hop":      m.hop,
+			"commit":   m.commit,
+			"commit 2": m.commit,
+			"touch":    m.touch,
+			"forget":   m.forget,
+			"sweep":    m.sweep,
+			"trim":     m.trim,
+			"restore":  m.restore,
+			"reopen":   m.reopen,
+			"sleep":    m.sleep,
+			"sleep 2":  m.sleep,
+			"":         m.check,
+		})
+	})
+}
+
+// steps draws a multiple of unit.
+func steps(t *rapid.T, name string) time.Duration {
+	return unit * time.Duration(rapid.SampledFrom([]int{0, 1, 2, 3, 10, 120, 3000}).Draw(t, name))
+}
+
+// length draws a time that no number of steps ends at.
+func length(t *rapid.T, name string) time.Duration { return steps(t, name) + unit/3 }
+
+func (m *model) pick(t *rapid.T) (cache.ID, string) {
+	return feed(rapid.IntRange(0, modelFeeds-1).Draw(t, "feed"))
+}
+
+// host draws a host. Each has its spacing.
+func (m *model) host(t *rapid.T) cache.Host {
+	return rapid.SampledFrom([]cache.Host{
+		{},
+		{Name: "a.one", Domain: "one", Spacing: unit/3 + unit},
+		{Name: "b.one", Domain: "one", Spacing: unit / 3},
+		{Name: "two", Spacing: unit/3 + 3*unit},
+		{Name: "free"},
+	}).Draw(t, "host")
+}
+
+func (m *model) text(t *rapid.T, name string) []byte {
+	return rapid.SampledFrom([][]byte{nil, {}, []byte("a"), []byte("more")}).Draw(t, name)
+}
+
+func (m *model) claim(t *rapid.T) {
+	claims := make([]cache.Claim, rapid.IntRange(1, 3).Draw(t, "claims"))
+	for i := range claims {
+		id, url := m.pick(t)
+		claims[i] = cache.Claim{
+			ID: id, URL: url, Hold: length(t, "hold"), Host: m.host(t),
+			Configured: rapid.Bool().Draw(t, "configured"),
+			Floor:      rapid.SampledFrom([]time.Duration{0, 0, unit / 3, hopFloor}).Draw(t, "floor"),
+		}
+	}
+	leases, err := m.s.Claim(t.Context(), claims)
+	if err != nil || len(leases) != len(claims) {
+		t.Fatalf("Claim = %d leases, %v", len(leases), err)
+	}
+	for i, c := range claims {
+		f := m.feeds[c.ID]
+		if f == nil {
+			f = &known{next: m.now, polled: never, asked: never}
+			f.Record = cache.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: cache.StateCold}
+			m.feeds[c.ID] = f
+		}
+		f.Configured, f.Host = c.Configured, c.Host
+		due := f.next
+		if c.Floor > 0 {
+			due = min(due, m.lastAsked(c.ID)+c.Floor)
+		}
+		want, until, _ := m.deny(c.Host)
+		if due > m.now {
+			want, until = cache.DeniedNotDue, max(due, until)
+		}
+		if leases[i].Denied != want || want != "" && !near(leases[i].Wait, m.in(until)) {
+			t.Fatalf("claim %d is denied %q for %v, want %q for %v", i, leases[i].Denied, leases[i].Wait, want, m.in(until))
+		}
+		if want == "" {
+			f.Hold = c.Hold
+			m.granted(t, f, leases[i])
+		}
+		m.same(t, leases[i].Record, f)
+	}
+}
+
+func (m *model) claimDue(t *rapid.T) {
+	q := cache.DueQuery{Limit: rapid.IntRange(1, modelFeeds+1).Draw(t, "limit")}
+	if rapid.Bool().Draw(t, "idle") {
+		q.Idle = length(t, "idle after")
+	}
+	if rapid.IntRange(0, 3).Draw(t, "except") == 0 {
+		q.Except = []string{"a.one", "free"}
+	}
+	var ready []*known // that may be granted, the longest overdue first
+	soonest := time.Duration(1 << 60)
+	for _, f := range m.feeds {
+		if m.sleeps(f, q.Idle) || f.Host.Name != "" && slices.Contains(q.Except, f.Host.Name) {
+			continue
+		}
+		_, until, _ := m.deny(f.Host)
+		if at := max(until, f.next); at > m.now {
+			soonest = min(soonest, at)
+		} else {
+			ready = append(ready, f)
+		}
+	}
+	leases, wait, err := m.s.ClaimDue(t.Context(), q)
+	if err != nil {
+		t.Fatalf("ClaimDue: %v", err)
+	}
+	asked := make(map[string]bool)
+	before := never
+	for _, l := range leases {
+		f := m.feeds[l.ID]
+		if f == nil || l.Denied != "" || !slices.Contains(ready, f) || f.Host.Name != "" && asked[f.Host.Name] {
+			t.Fatalf("granted %+v, of %v", l, ready)
+		}
+		if f.next+slack < before {
+			t.Fatalf("granted %+v after one that was due later", l)
+		}
+		before = max(before, f.next)
+		asked[f.Host.Name] = true
+		ready = slices.DeleteFunc(ready, func(g *known) bool { return g == f })
+	}
+	// Of those that were left, none is longer overdue than its rival that was granted.
+	for _, f := range ready {
+		if f.Host.Name != "" && asked[f.Host.Name] {
+			soonest = min(soonest, m.now+f.Host.Spacing)
+			for _, l := range leases {
+				if rival := m.feeds[l.ID]; rival.Host.Name == f.Host.Name && f.next+slack < rival.next {
+					t.Fatalf("granted %+v before %+v", rival, f)
+				}
+			}
+		} else if len(leases) < q.Limit || f.next+slack < before {
+			t.Fatalf("did not grant %+v", f)
+		}
+	}
+	for _, l := range leases {
+		f := m.feeds[l.ID]
+		if f.Hold <= 0 {
+			t.Fatal("a feed without a hold")
+		}
+		m.granted(t, f, l)
+		soonest = min(soonest, f.next)
+		m.same(t, l.Record, f)
+	}
+	if len(leases) < q.Limit && (wait <= 0 || wait > soonest-m.now+slack) {
+		t.Fatalf("to wait %v, but something is due in %v", wait, soonest-m.now)
+	}
+}
+
+func (m *model) hop(t *rapid.T) {
+	id, _ := m.pick(t)
+	h := cache.Hop{ID: id, Floor: hopFloor, Yield: rapid.Bool().Draw(t, "yield"), Host: m.host(t)}
+	f := m.feeds[id]
+	want, until, _ := m.deny(h.Host)
+	if free := m.lastAsked(id) + h.Floor; free > m.now {
+		want, until = cache.DeniedNotDue, max(free, until)
+	}
+	taken := h.Yield && f != nil && f.next != cache.Ended
+	if taken {
+		want = cache.DeniedTaken
+	}
+	got, err := m.s.Hop(t.Context(), h)
+	if err != nil || got.Denied != want || want != "" && !taken && !near(got.Wait, until-m.now) {
+		t.Fatalf("Hop = %+v, %v, want %q for %v", got, err, want, until-m.now)
+	}
+	if want != "" {
+		return
+	}
+	m.hops[id] = m.now
+	m.start(h.Host)
+	if f != nil {
+		f.next = max(f.next, m.now+h.Floor)
+	}
+}
+
+// token draws the right token of a feed, mostly.
+func (m *model) token(t *rapid.T, f *known) cache.Token {
+	if rapid.IntRange(0, 4).Draw(t, "wrong token") == 0 {
+		return rapid.SampledFrom(append([]cache.Token{0, 1 << 40}, slices.Sorted(maps.Keys(m.tokens))...)).Draw(t, "token")
+	}
+	if f == nil {
+		return 0
+	}
+	return f.Token
+}
+
+// newBody draws a body with a higher version than any before.
+func (m *model) newBody(t *rapid.T, id cache.ID) *cache.Body {
+	return &cache.Body{
+		Version: m.versions[id] + rapid.Uint64Range(1, 3).Draw(t, "version"),
+		Coding:  rapid.SampledFrom([]string{"gzip", "identity"}).Draw(t, "coding"),
+		Data:    rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "data"),
+	}
+}
+
+func (m *model) commit(t *rapid.T) {
+	id, _ := m.pick(t)
+	f := m.feeds[id]
+	o := cache.Outcome{
+		ID: id, Token: m.token(t, f), Hold: length(t, "hold"), Host: m.host(t),
+		In:    rapid.SampledFrom([]time.Duration{cache.Ended, 0, length(t, "in"), length(t, "in")}).Draw(t, "next"),
+		State: rapid.SampledFrom([]cache.State{cache.StateFresh, cache.StateFailing, cache.StateGone}).Draw(t, "state"),
+		Facts: m.text(t, "facts"), Memo: m.text(t, "memo"),
+	}
+	switch rapid.IntRange(0, 4).Draw(t, "body") {
+	case 0, 1, 2:
+		o.Body = m.newBody(t, id)
+	case 3:
+		o.Withdraw = true
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "pauses") {
+		o.Pauses = append(o.Pauses, cache.Pause{
+			Scope: rapid.SampledFrom([]string{"host a.one", "host two", "domain one"}).Draw(t, "scope"),
+			For:   length(t, "pause"),
+			Why:   rapid.SampledFrom([]string{"host-cooldown", "other"}).Draw(t, "why"),
+			Step:  rapid.IntRange(0, 3).Draw(t, "step"),
+		})
+	}
+	err := m.s.Commit(t.Context(), o)
+	if f == nil || o.Token == 0 || f.Token != o.Token {
+		if !errors.Is(err, cache.ErrFenced) {
+			t.Fatalf("Commit: error %v, want %v", err, cache.ErrFenced)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+	f.next, f.Hold, f.State, f.Host = m.now+o.In, o.Hold, o.State, o.Host
+	if o.In == cache.Ended {
+		f.next = cache.Ended
+	}
+	if o.Facts != nil {
+		f.Facts = o.Facts
+	}
+	if o.Memo != nil {
+		f.Memo = o.Memo
+	}
+	if o.Body != nil {
+		f.Version, f.body, m.versions[id] = o.Body.Version, o.Body, o.Body.Version
+	} else if o.Withdraw {
+		f.Version, f.body = 0, nil
+	}
+	for _, p := range o.Pauses {
+		if until := m.now + p.For; until >= m.pauses[p.Scope].until {
+			m.pauses[p.Scope] = paused{until, p}
+		}
+	}
+}
+
+func (m *model) touch(t *rapid.T) {
+	asked := make(map[cache.ID]time.Duration)
+	for range rapid.IntRange(0, 3).Draw(t, "feeds") {
+		id, _ := m.pick(t)
+		asked[id] = steps(t, "ago")
+	}
+	if err := m.s.Touch(t.Context(), asked); err != nil {
+		t.Fatalf("Touch: %v", err)
+	}
+	for id, ago := range asked {
+		if f := m.feeds[id]; f != nil {
+			f.asked = max(f.asked, m.now-ago)
+		}
+	}
+}
+
+func (m *model) forget(t *rapid.T) {
+	id, _ := m.pick(t)
+	want := error(nil)
+	if m.feeds[id] == nil {
+		want = cache.ErrNoRecord
+	}
+	if err := m.s.Forget(t.Context(), id); !errors.Is(err, want) {
+		t.Fatalf("Forget: error %v, want %v", err, want)
+	}
+	delete(m.feeds, id)
+}
+
+func (m *model) sweep(t *rapid.T) {
+	q := cache.SweepQuery{Idle: length(t, "idle"), Unread: length(t, "unread"), Limit: 100}
+	kept := cache.ID{}
+	if rapid.Bool().Draw(t, "keep one") {
+		kept, _ = m.pick(t)
+		q.Keep = func(id cache.ID) bool { return id == kept }
+	}
+	want := make(map[cache.ID]bool)
+	for id, f := range m.feeds {
+		quiet := m.now - wanted(f)
+		if id != kept && (f.Version != 0 && quiet >= q.Idle ||
+			f.Version == 0 && quiet >= q.Unread && f.next != cache.Ended && m.now-f.next > f.Hold) {
+			want[id] = true
+		}
+	}
+	got, err := m.s.Sweep(t.Context(), q)
+	if err != nil {
+		t.Fatalf("Sweep: %v", err)
+	}
+	for _, id := range got {
+		if !want[id] {
+			t.Fatalf("swept %x, want %x", got, slices.Collect(maps.Keys(want)))
+		}
+		delete(want, id)
+		delete(m.feeds, id)
+	}
+	if len(want) > 0 {
+		t.Fatalf("swept %x, but not %x", got, slices.Collect(maps.Keys(want)))
+	}
+}
+
+func (m *model) trim(t *rapid.T) {
+	budget := rapid.Int64Range(0, 150).Draw(t, "budget")
+	var stored []*known
+	var size int64
+	for _, f := range m.feeds {
+		if f.body != nil {
+			stored = append(stored, f)
+			size += int64(len(f.body.Data))
+		}
+	}
+	trimmed, err := m.s.Trim(t.Context(), budget)
+	if err != nil {
+		t.Fatalf("Trim: %v", err)
+	}
+	slices.SortFunc(stored, func(a, b *known) int { return cmp.Compare(wanted(a), wanted(b)) })
+	latest := never
+	for _, id := range trimmed {
+		f := m.feeds[id]
+		if f == nil || f.body == nil || size <= budget {
+			t.Fatalf("trimmed %x of %d bytes, for %d", trimmed, size, budget)
+		}
+		size -= int64(len(f.body.Data))
+		latest = max(latest, wanted(f))
+		f.Version, f.body = 0, nil
+	}
+	for _, f := range stored {
+		if f.body != nil && wanted(f) < latest {
+			t.Fatalf("trimmed %x, but not %x", trimmed, f.ID)
+		}
+	}
+	if size > budget {
+		t.Fatalf("trimmed to %d, want %d", size, budget)
+	}
+}
+
+func (m *model) restore(t *rapid.T) {
+	id, url := m.pick(t)
+	f := &known{}
+	f.Record = cache.Record{
+		ID: id, URL: url, Hold: length(t, "hold"), State: cache.StateFresh, Host: m.host(t),
+		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
+		Facts: m.text(t, "facts"), Memo: m.text(t, "memo"), Configured: rapid.Bool().Draw(t, "configured"),
+	}
+	if rapid.IntRange(0, 3).Draw(t, "ended") == 0 {
+		f.In = cache.Ended
+	}
+	f.next, f.polled, f.asked = m.now+f.In, m.now-f.Polled, m.now-f.Asked
+	if f.In == cache.Ended {
+		f.next = cache.Ended
+	}
+	if rapid.Bool().Draw(t, "with body") {
+		f.body = m.newBody(t, id)
+		f.Version, m.versions[id] = f.body.Version, f.body.Version
+	}
+	if err := m.s.Restore(t.Context(), []cache.Saved{{Record: f.Record, Body: f.body}}); err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	if old := m.feeds[id]; old != nil {
+		f.next = max(f.next, old.next)
+	}
+	m.feeds[id] = f
+	// Whether the store gives it a token is its own affair.
+	records, err := m.s.Lookup(t.Context(), []cache.ID{id})
+	if err != nil || len(records) != 1 || m.tokens[records[0].Token] {
+		t.Fatalf("restored %+v, %v", records, err)
+	}
+	if f.Token = records[0].Token; f.Token != 0 {
+		m.tokens[f.Token] = true
+	}
+}
+
+func (m *model) reopen(t *rapid.T) {
+	if err := m.s.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	m.s = m.h.Open()
+}
+
+func (m *model) sleep(t *rapid.T) {
+	d := steps(t, "sleep")
+	m.h.Sleep(d)
+	m.now += d
+}

@@ -1,0 +1,140 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+// Host is a policy for the feeds of one host or domain, and how the host is paced.
+type Host struct {
+	// A host (`example.com`), or all hosts below a domain (`*.example.com`).
+	Pattern string `json:"pattern"`
+
+	// The rules for the host's feeds.
+	config.Policy
+
+	// The gap between the starts of two polls of the host; 0 for none. Default: `2s`.
+	Spacing *caddy.Duration `json:"spacing,omitempty"`
+
+	// How many polls of the host may be under way at once. Default: 1.
+	Concurrency int `json:"concurrency,omitempty"`
+}
+
+func (h *Host) check() error {
+	if _, err := feedurl.ParsePattern(h.Pattern); err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	if err := h.Policy.Check(); err != nil {
+		return fmt.Errorf("host %s: %w", h.Pattern, err)
+	}
+	if h.Spacing != nil && *h.Spacing < 0 {
+		return fmt.Errorf("host %s: spacing: %s is negative", h.Pattern, config.FormatDuration(*h.Spacing))
+	}
+	if h.Concurrency < 0 {
+		return fmt.Errorf("host %s: concurrency: %d is negative", h.Pattern, h.Concurrency)
+	}
+	return nil
+}
+
+// hostRules are the rules for the feeds of a host.
+type hostRules struct {
+	*Host
+	rules policy.Rules
+}
+
+// hostRules is how hosts are paced. What is said of all of them is a rule for *, which
+// a host * goes over.
+func (a *App) hostRules() []upstream.HostRule {
+	rule := func(pattern string, spacing *caddy.Duration, concurrency int) upstream.HostRule {
+		r := upstream.HostRule{Pattern: pattern, Concurrency: concurrency}
+		if spacing != nil {
+			if r.Spacing = time.Duration(*spacing); r.Spacing == 0 {
+				r.Spacing = -1 // none, as 0 means that nothing is said
+			}
+		}
+		return r
+	}
+	all := rule("*", a.Spacing, a.Concurrency)
+	var rules []upstream.HostRule
+	for _, h := range a.Hosts {
+		own := rule(h.Pattern, h.Spacing, h.Concurrency)
+		if h.Pattern != "*" {
+			rules = append(rules, own)
+			continue
+		}
+		all.Spacing, all.Concurrency = cmp.Or(own.Spacing, all.Spacing), cmp.Or(own.Concurrency, all.Concurrency)
+	}
+	return append(rules, all)
+}
+
+// resolveRules works out the rules for all feeds and for those of hosts.
+func (a *App) resolveRules() (err error) {
+	if a.rules, err = a.Policy.Over(policy.DefaultRules()); err != nil {
+		return err
+	}
+	a.hosts = feedurl.HostTable[*hostRules]{}
+	for i := range a.Hosts {
+		h := &a.Hosts[i]
+		if err := h.check(); err != nil {
+			return err
+		}
+		if err := a.hosts.Add(h.Pattern, &hostRules{Host: h}); err != nil {
+			return fmt.Errorf("host %s is given twice", h.Pattern) // check has passed the pattern
+		}
+	}
+	for _, h := range a.Hosts {
+		normal, err := feedurl.ParsePattern(h.Pattern)
+		if err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+		rules, covering := a.rules, a.hosts.Covering(normal)
+		for _, wider := range covering {
+			if rules, err = wider.Over(rules); err != nil {
+				return fmt.Errorf("host %s: %w", h.Pattern, err)
+			}
+		}
+		covering[len(covering)-1].rules = rules // its own, as the most specific
+	}
+	return nil
+}
+
+// Name registers a feed that a handler's configuration names.
+func (a *App) Name(feed string, p config.Policy) error {
+	rules, err := p.Over(a.rulesForHost(feed))
+	if err != nil {
+		return err
+	}
+	if other, ok := a.feeds[feed]; ok {
+		rules = rules.Stricter(other)
+	}
+	a.feeds[feed] = rules
+	return nil
+}
+
+// RulesFor returns the rules for the feed of a canonical URL.
+func (a *App) RulesFor(feed string) policy.Rules {
+	if rules, ok := a.feeds[feed]; ok {
+		return rules
+	}
+	return a.rulesForHost(feed)
+}
+
+func (a *App) rulesForHost(feed string) policy.Rules {
+	if u, err := feedurl.Parse(feed); err == nil {
+		if h, ok := a.hosts.Find(u.Name()); ok {
+			return h.rules
+		}
+	}
+	return a.rules
+}
