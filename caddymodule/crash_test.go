@@ -4,57 +4,27 @@
 package caddymodule_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/loopback"
 )
 
-// childConfig is the environment variable that makes this test binary a server.
-const childConfig = "POLLARD_TEST_CADDYFILE"
-
-func TestMain(m *testing.M) {
-	if file := os.Getenv(childConfig); file != "" {
-		fmt.Fprintln(os.Stderr, beServer(file))
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-// beServer runs a Caddyfile until the process is killed.
-func beServer(file string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	if err := loadCaddyfile(string(text)); err != nil {
-		return err
-	}
-	select {}
-}
-
-func loadCaddyfile(text string) error {
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
-	if err != nil {
-		return err
-	}
-	return caddy.Load(config, true)
-}
+func TestMain(m *testing.M) { stage.Main(m) }
 
 // crashFeeds is how many feeds there are: enough that some are being polled
 // whenever the process dies.
@@ -150,7 +120,7 @@ func TestKilledProcess(t *testing.T) {
 	o := new(counter)
 	origin := httptest.NewServer(o)
 	defer origin.Close()
-	a := &acknowledged{address: freeAddress(t), client: http.Client{Timeout: 5 * time.Second}}
+	a := &acknowledged{address: loopback.FreeAddress(t), client: http.Client{Timeout: 5 * time.Second}}
 	a.client.Transport = &http.Transport{DisableKeepAlives: true}
 	file := crashCaddyfile(t, origin.URL, a.address)
 
@@ -170,7 +140,10 @@ func TestKilledProcess(t *testing.T) {
 	}
 	const rounds = 10
 	for round := range rounds {
-		child := startChild(t, file, a)
+		child, err := stage.StartProcess(t, file, t.TempDir(), a.address)
+		if err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Duration(300+rand.IntN(900)) * time.Millisecond)
 		if round == rounds-1 {
 			close(stop)
@@ -179,7 +152,7 @@ func TestKilledProcess(t *testing.T) {
 				a.read(i)
 			}
 		}
-		child.kill()
+		child.End(syscall.SIGKILL)
 	}
 	for _, problem := range append(o.early, a.lost...) {
 		t.Error(problem)
@@ -227,56 +200,4 @@ http://%s {
 		t.Fatal(err)
 	}
 	return file
-}
-
-// child is a server process.
-type child struct {
-	command *exec.Cmd
-	output  bytes.Buffer
-	done    chan struct{}
-}
-
-// startChild starts a server and waits until it answers.
-func startChild(t *testing.T, file string, a *acknowledged) *child {
-	t.Helper()
-	c := &child{command: exec.Command(os.Args[0]), done: make(chan struct{})}
-	c.command.Env = append(os.Environ(), childConfig+"="+file, "HOME="+t.TempDir(), "XDG_DATA_HOME=", "XDG_CONFIG_HOME=")
-	c.command.Stdout, c.command.Stderr = &c.output, &c.output
-	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = c.command.Wait(); close(c.done) }()
-	t.Cleanup(c.kill)
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		conn, err := net.DialTimeout("tcp", a.address, time.Second)
-		if err == nil {
-			conn.Close()
-			return c
-		}
-		select {
-		case <-c.done:
-			t.Fatalf("the server ended by itself: %s", c.output.String())
-		case <-time.After(10 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the server does not come up: %v", err)
-		}
-	}
-}
-
-// kill ends the process as kill -9 does, and waits for its end.
-func (c *child) kill() {
-	_ = c.command.Process.Kill() // it may have ended
-	<-c.done
-}
-
-// freeAddress is an address on this machine where nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

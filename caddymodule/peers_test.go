@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/loopback"
 )
 
 // peer is a web server of the machine's, as an origin.
@@ -91,7 +94,7 @@ func (p *peer) test(t *testing.T) {
 		t.Skipf("%s is not installed", p.binary)
 	}
 	dir := openDirectory(t)
-	origin, address := freeAddress(t), freeAddress(t)
+	origin, address := loopback.FreeAddress(t), loopback.FreeAddress(t)
 	write(t, filepath.Join(dir, "config"), p.config(dir, origin), time.Now())
 	feed := filepath.Join(dir, "www", "feed.xml")
 	began := time.Now().Add(-24 * time.Hour)
@@ -150,7 +153,7 @@ func (p *peer) logged(t *testing.T, dir, prefix string) bool {
 // and returns a function that reads the feed.
 func serveFeed(t *testing.T, feed, address string) func() string {
 	t.Helper()
-	err := loadCaddyfile(fmt.Sprintf(`{
+	err := stage.LoadCaddyfile(fmt.Sprintf(`{
 	admin off
 	persist_config off
 	auto_https off

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -20,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/loopback"
 )
 
 // patience bounds how long the tests wait for servers that they start.
@@ -134,7 +135,7 @@ func startPollard(t *testing.T) (admin, gateway string) {
 	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/pollard").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	admin, site := freeAddress(t), freeAddress(t)
+	admin, site := loopback.FreeAddress(t), loopback.FreeAddress(t)
 	config := fmt.Sprintf(`{
 	admin %s
 	pollard {
@@ -177,7 +178,7 @@ scrape_configs:
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := loopback.FreeAddress(t)
 	start(t, dir, binary, "--config.file="+path, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
 	waitFor(t, "http://"+address+"/-/ready")
 	return "http://" + address + "/api/v1"
@@ -201,17 +202,6 @@ func start(t *testing.T, dir, binary string, args ...string) {
 			t.Logf("%s:\n%s", filepath.Base(binary), text[max(0, len(text)-4000):])
 		}
 	})
-}
-
-// freeAddress is an address on which nothing listens yet.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func waitFor(t *testing.T, target string) {

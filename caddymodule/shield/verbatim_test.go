@@ -18,21 +18,8 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/loopback"
 )
-
-// freePorts are ports of the machine that nobody listens at.
-func freePorts(t *testing.T, n int) (addresses []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
-	}
-	return addresses
-}
 
 // What is not shared reaches its reader over real connections as it does without a
 // shield: ranges of large files, trailers, streams and upgrades.
@@ -78,7 +65,7 @@ func TestVerbatimOverTheNetwork(t *testing.T) {
 	backend.Start()
 	defer backend.Close()
 	proxy := "reverse_proxy " + backend.URL + "\n"
-	at := freePorts(t, 3)
+	at := []string{loopback.FreeAddress(t), loopback.FreeAddress(t), loopback.FreeAddress(t)}
 	sites := "http://" + at[0] + " {\n" + proxy + "}\n" +
 		"http://" + at[1] + " {\nfeed_shield {\norigin {\n" + proxy + "}\n}\n}\n" +
 		"http://" + at[2] + " {\nfeed_shield {\norigin {\n" + proxy + "}\nrfc9111\n}\n}\n"

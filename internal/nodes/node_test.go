@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/loopback"
 )
 
 // node is a Pollard process, and its successors.
@@ -125,7 +127,7 @@ func build(t *testing.T) string {
 // newNode configures a node that reaches a database by a proxy.
 func newNode(t *testing.T, name, binary, database string, p *proxy, w *web) *node {
 	t.Helper()
-	n := &node{name: name, address: freeAddress(t), admin: freeAddress(t), dir: t.TempDir(), proxy: p, binary: binary}
+	n := &node{name: name, address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t), dir: t.TempDir(), proxy: p, binary: binary}
 	var feeds strings.Builder
 	for _, f := range w.feeds {
 		fmt.Fprintf(&feeds, "\t\tfeed %s %s%s", f.path, f.host.url, f.path)
@@ -170,15 +172,4 @@ http://%s {
 		}
 	})
 	return n
-}
-
-// freeAddress is an address on this machine where nobody listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -5,14 +5,11 @@ package hostile
 
 import (
 	"bufio"
-	"bytes"
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,43 +17,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/feedpollard/pollard/caddymodule"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/loopback"
 )
 
 // campaign makes attacks longer that are cut short otherwise.
 var campaign = flag.Bool("campaign", false, "attack for minutes")
 
-// childConfig is the environment variable that makes this test binary a server.
-const childConfig = "POLLARD_HOSTILE_CADDYFILE"
-
-func TestMain(m *testing.M) {
-	if file := os.Getenv(childConfig); file != "" {
-		fmt.Fprintln(os.Stderr, beServer(file))
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-// beServer runs a Caddyfile until the process is ended.
-func beServer(file string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(text, nil)
-	if err != nil {
-		return err
-	}
-	if err := caddy.Load(config, true); err != nil {
-		return err
-	}
-	caddy.TrapSignals()
-	select {}
-}
+func TestMain(m *testing.M) { stage.Main(m) }
 
 // child is a Caddy in a process of its own.
 type child struct {
@@ -66,7 +38,7 @@ type child struct {
 	admin   string
 	file    string
 	log     string // file of its log
-	command *exec.Cmd
+	process *stage.Process
 }
 
 // setup is what a test writes into the Caddyfile.
@@ -96,7 +68,7 @@ const quick = `
 func start(t *testing.T, s setup) *child {
 	t.Helper()
 	dir := t.TempDir()
-	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: freeAddress(t), admin: freeAddress(t)}
+	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t)}
 	write(t, c.file, fmt.Sprintf(`{
 	admin %s
 	persist_config off
@@ -129,46 +101,16 @@ func (c *child) start() {
 }
 
 // try starts the process, and tells why it did not come up.
-func (c *child) try() error {
-	var said bytes.Buffer
-	c.command = exec.Command(os.Args[0])
-	c.command.Env = append(os.Environ(), childConfig+"="+c.file, "XDG_DATA_HOME="+filepath.Dir(c.file), "XDG_CONFIG_HOME="+filepath.Dir(c.file))
-	c.command.Stderr = &said
-	if err := c.command.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func(command *exec.Cmd) { ended <- command.Wait() }(c.command)
-	for range 600 {
-		select {
-		case err := <-ended:
-			return fmt.Errorf("it ended: %v: %s", err, said.Bytes())
-		case <-time.After(50 * time.Millisecond):
-		}
-		conn, err := net.Dial("tcp", c.address)
-		if err == nil {
-			conn.Close()
-			return nil
-		}
-	}
-	return fmt.Errorf("it does not answer: %s", said.Bytes())
+func (c *child) try() (err error) {
+	c.process, err = stage.StartProcess(c.t, c.file, filepath.Dir(c.file), c.address)
+	return err
 }
 
 // kill ends the process without asking it.
 func (c *child) kill() { c.end(syscall.SIGKILL) }
 
 // end ends the process by a signal, and tells how long that took.
-func (c *child) end(signal syscall.Signal) time.Duration {
-	begun := time.Now()
-	_ = c.command.Process.Signal(signal) // it may have ended
-	for range 1200 {
-		if c.command.Process.Signal(syscall.Signal(0)) != nil {
-			break
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	return time.Since(begun)
-}
+func (c *child) end(signal syscall.Signal) time.Duration { return c.process.End(signal) }
 
 // feedAt is the path of a feed by its URL.
 func feedAt(url string) string { return "/" + url }
@@ -241,7 +183,7 @@ func (c *child) api(method, path string) answered {
 // peak is the most memory that the process has had, in MiB.
 func (c *child) peak() int {
 	c.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.command.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.ID()))
 	if err != nil {
 		c.t.Skip("the memory of a process can be told on Linux only")
 	}
@@ -286,7 +228,7 @@ func (c *child) goroutines() int {
 }
 
 func (c *child) descriptors() int {
-	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.command.Process.Pid))
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.process.ID()))
 	if err != nil {
 		return 0 // it can be told on Linux only
 	}
@@ -300,16 +242,6 @@ func (c *child) logged() string {
 		c.t.Fatal(err)
 	}
 	return string(text)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func write(t *testing.T, path, text string) {

@@ -1,0 +1,107 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+)
+
+// processConfig is the environment variable that makes a test binary a server.
+const processConfig = "POLLARD_TEST_CADDYFILE"
+
+// Main is the TestMain of a package whose tests start their own binary as a server,
+// by [StartProcess].
+func Main(m *testing.M) {
+	if file := os.Getenv(processConfig); file != "" {
+		fmt.Fprintln(os.Stderr, beServer(file))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// beServer runs a Caddyfile until the process is ended.
+func beServer(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := LoadCaddyfile(string(text)); err != nil {
+		return err
+	}
+	caddy.TrapSignals()
+	select {}
+}
+
+// LoadCaddyfile puts a Caddyfile in force.
+func LoadCaddyfile(text string) error {
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
+	if err != nil {
+		return err
+	}
+	return caddy.Load(config, true)
+}
+
+// Process is a Caddy in a process of its own.
+type Process struct {
+	command *exec.Cmd
+	output  bytes.Buffer
+	ended   chan struct{}
+}
+
+// StartProcess starts a Caddy with a Caddyfile, and waits until it accepts connections
+// at an address. Its home is a directory. It is killed when the test ends, if not
+// before. The error says what it wrote where it does not come up.
+func StartProcess(t *testing.T, file, home, address string) (*Process, error) {
+	p := &Process{command: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	p.command.Env = append(os.Environ(), processConfig+"="+file, "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
+	p.command.Stdout, p.command.Stderr = &p.output, &p.output
+	if err := p.command.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = p.command.Wait(); close(p.ended) }()
+	t.Cleanup(func() { p.End(syscall.SIGKILL) })
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			conn.Close()
+			return p, nil
+		}
+		select {
+		case <-p.ended:
+			return nil, fmt.Errorf("the server ended by itself: %s", p.output.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			p.End(syscall.SIGKILL)
+			return nil, fmt.Errorf("the server does not come up: %w: %s", err, p.output.String())
+		}
+	}
+}
+
+// ID is the process's.
+func (p *Process) ID() int { return p.command.Process.Pid }
+
+// End ends the process by a signal, and waits for its end, which it gives 30 seconds
+// before it kills it. It returns how long that took.
+func (p *Process) End(signal os.Signal) time.Duration {
+	began := time.Now()
+	_ = p.command.Process.Signal(signal) // it may have ended
+	select {
+	case <-p.ended:
+	case <-time.After(30 * time.Second):
+		_ = p.command.Process.Kill()
+		<-p.ended
+	}
+	return time.Since(began)
+}
