@@ -154,7 +154,7 @@ func (m *meaning) open(s *scanner, t xml.StartElement, space namespace.Vocabular
 		return cmp.Or(cmp.Compare(a.Name.Space, b.Name.Space), cmp.Compare(a.Name.Local, b.Name.Local))
 	})
 	for _, a := range m.sorted {
-		if isDeclaration(a.Name) || volatileAttribute(s.vocabulary(a.Name.Space), a.Name.Local) {
+		if isDeclaration(a.Name) || volatileAttribute(s.names.Of(a.Name.Space), a.Name.Local) {
 			continue
 		}
 		m.write(tokenString, a.Name.Space, a.Name.Local, a.Value)

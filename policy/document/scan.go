@@ -38,7 +38,7 @@ type scanner struct {
 	scopes   []int // namespaces declared at each open element and around it
 
 	// names remembers the vocabularies of this document's namespace names.
-	names map[string]namespace.Vocabulary
+	names namespace.Names
 }
 
 // newScanner reads text, which is UTF-8 without XML declaration. A lenient
@@ -53,7 +53,7 @@ func newScanner(text []byte, lenient bool) *scanner {
 	decoder.Entity = xml.HTMLEntity
 	// A late declaration does not change that the text is UTF-8 by now.
 	decoder.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
-	return &scanner{text: text, decoder: decoder, names: map[string]namespace.Vocabulary{}}
+	return &scanner{text: text, decoder: decoder, names: namespace.Names{}}
 }
 
 // next returns the next token, valid until the call after. The error is io.EOF
@@ -107,19 +107,6 @@ func (s *scanner) open(t xml.StartElement) error {
 
 // offset is where the next token begins.
 func (s *scanner) offset() int64 { return s.decoder.InputOffset() }
-
-// vocabulary is [namespace.Of], remembered.
-func (s *scanner) vocabulary(uri string) namespace.Vocabulary {
-	v, known := s.names[uri]
-	if !known {
-		if len(s.names) >= maxNamespaces {
-			clear(s.names)
-		}
-		v = namespace.Of(uri)
-		s.names[uri] = v
-	}
-	return v
-}
 
 // isDeclaration reports whether an attribute declares a namespace.
 func isDeclaration(name xml.Name) bool {

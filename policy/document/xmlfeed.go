@@ -132,7 +132,7 @@ func (x *xmlReader) failure(err error) error {
 // start opens an element.
 func (x *xmlReader) start(t xml.StartElement) error {
 	var parent, f frame
-	space := x.scanner.vocabulary(t.Name.Space)
+	space := x.scanner.names.Of(t.Name.Space)
 	if len(x.stack) == 0 {
 		r, err := x.identify(t)
 		if err != nil {
@@ -155,7 +155,7 @@ func (x *xmlReader) start(t xml.StartElement) error {
 // identify recognises a feed by its root element.
 func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 	x.root = t.Name
-	space := x.scanner.vocabulary(t.Name.Space)
+	space := x.scanner.names.Of(t.Name.Space)
 	name := strings.ToLower(t.Name.Local)
 	version := clip(strings.TrimSpace(attribute(t.Attr, "version")))
 	switch {
@@ -241,7 +241,7 @@ func (x *xmlReader) openEntry(t xml.StartElement) {
 	x.found = true
 	x.entry = entry{}
 	for _, a := range t.Attr {
-		if a.Name.Local == "about" && x.scanner.vocabulary(a.Name.Space) == namespace.RDF {
+		if a.Name.Local == "about" && x.scanner.names.Of(a.Name.Space) == namespace.RDF {
 			x.entry.identify(byAbout, []byte(a.Value))
 		}
 	}

@@ -74,7 +74,7 @@ type xmlScanner struct {
 	stack      []element
 	scope      []declaration
 	attributes []attribute
-	names      map[string]namespace.Vocabulary
+	names      namespace.Names
 	opened     map[string]int // how many elements of a name are open
 	bases      map[nested]*base
 	root       string // local name of the root element
@@ -94,7 +94,7 @@ type declaration struct{ prefix, uri string }
 // scanXML scans a document from start on; false where it is too complex. What is not
 // closed ends it.
 func scanXML(body []byte, start int, around *base, v visitor) bool {
-	x := &xmlScanner{body: body, visitor: v, base: around, names: map[string]namespace.Vocabulary{}, opened: map[string]int{}, bases: map[nested]*base{}}
+	x := &xmlScanner{body: body, visitor: v, base: around, names: namespace.Names{}, opened: map[string]int{}, bases: map[nested]*base{}}
 	for at := start; at < len(body); {
 		open := bytes.IndexByte(body[at:], '<')
 		if open < 0 {
@@ -248,7 +248,7 @@ func (x *xmlScanner) place(e *element) {
 	}
 	e.local = strings.ToLower(local)
 	uri := x.uri(prefix)
-	e.space = x.vocabulary(uri)
+	e.space = x.names.Of(uri)
 	if len(x.stack) == 0 {
 		x.root, x.rootSpace = e.local, uri
 	} else {
@@ -304,19 +304,6 @@ func (x *xmlScanner) uri(prefix string) string {
 		}
 	}
 	return ""
-}
-
-// vocabulary is [namespace.Of], remembered.
-func (x *xmlScanner) vocabulary(uri string) namespace.Vocabulary {
-	v, known := x.names[uri]
-	if !known {
-		if len(x.names) >= maxNamespaces {
-			clear(x.names)
-		}
-		v = namespace.Of(uri)
-		x.names[uri] = v
-	}
-	return v
 }
 
 // close reads an end tag. One that belongs to no open element is passed over; one

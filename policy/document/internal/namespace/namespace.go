@@ -70,3 +70,22 @@ func Of(uri string) Vocabulary {
 	}
 	return vocabularies[strings.TrimRight(uri, "/#")]
 }
+
+// Names remembers what [Of] says of the names in one document, of which there are few.
+type Names map[string]Vocabulary
+
+// maxNames bounds what is remembered, as a document may invent names.
+const maxNames = 256
+
+// Of is [Of].
+func (n Names) Of(uri string) Vocabulary {
+	v, known := n[uri]
+	if !known {
+		if len(n) >= maxNames {
+			clear(n)
+		}
+		v = Of(uri)
+		n[uri] = v
+	}
+	return v
+}
