@@ -11,24 +11,25 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/feedurl"
 )
 
 // queued answers for a feed whose first poll waits for its turn behind others of its
 // host: with an empty feed, which nobody may store. When somebody imports a hundred
 // subscriptions of one host nothing has failed, and readers show each error in red,
 // many of them until the next day.
-func (g *Gateway) queued(w http.ResponseWriter, r *http.Request, u *cache.Unavailable) error {
+func (g *Gateway) queued(w http.ResponseWriter, r *http.Request, a asks, u *cache.Unavailable) error {
 	type channel struct {
 		Title       string `xml:"title"`
 		Link        string `xml:"link"`
 		Description string `xml:"description"`
 	}
-	title := r.URL.Path
+	url := feedurl.Redact(a.feed()) // readers keep a title, so there is no token in it
 	body, err := xml.Marshal(struct {
 		XMLName xml.Name `xml:"rss"`
 		Version string   `xml:"version,attr"`
 		Channel channel  `xml:"channel"`
-	}{Version: "2.0", Channel: channel{title, g.address(r), u.Reason}})
+	}{Version: "2.0", Channel: channel{url, url, u.Reason}})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 				return nil
 			}
 		} else if ok && u.Queued {
-			return g.queued(w, r, u)
+			return g.queued(w, r, asks, u)
 		}
 		if g.serveSite(w, r, asks, err) {
 			return nil

@@ -1,0 +1,60 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+// Whoever imports many feeds of one host gets no errors: feeds whose turn does not
+// come soon are empty at first. Readers keep their titles, which tell no token.
+func TestFeedsThatWaitForTheirHostAreEmptyAtFirst(t *testing.T) {
+	const secret, feeds = "s3cret-of-alice-0001", 30
+	synctest.Test(t, func(t *testing.T) {
+		g, a, _ := gatewayOf(t, "token alice "+secret)
+		start(t, a)
+		answers := make([]*httptest.ResponseRecorder, feeds)
+		target := func(i int) string { return fmt.Sprintf("/~%s/https://one.example/feed?n=%d", secret, i) }
+		var all sync.WaitGroup
+		for i := range answers {
+			all.Go(func() { answers[i] = ask(t, g, "GET", target(i), stage.Abroad) })
+		}
+		all.Wait()
+		empty := 0
+		for i, w := range answers {
+			body := w.Body.String()
+			if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "application/rss+xml") {
+				t.Errorf("feed %d: %d %s", i, w.Code, body)
+			}
+			if strings.Contains(body, "<item>") {
+				continue
+			}
+			empty++
+			own := fmt.Sprintf("https://one.example/feed?n=%d", i)
+			if h := w.Header(); h.Get("Cache-Control") != "no-store" || h.Get("Etag") != "" || h.Get("Retry-After") == "" {
+				t.Errorf("feed %d: may be kept: %v", i, h)
+			}
+			if !strings.Contains(body, "<title>"+own+"</title><link>"+own+"</link>") || strings.Contains(body, secret) {
+				t.Errorf("feed %d: %s", i, body)
+			}
+		}
+		if empty == 0 || empty == feeds {
+			t.Errorf("%d of %d feeds are empty: this shows nothing", empty, feeds)
+		}
+		time.Sleep(5 * time.Minute)
+		for i := range feeds {
+			if w := ask(t, g, "GET", target(i), stage.Abroad); w.Code != 200 || !strings.Contains(w.Body.String(), "<item>") {
+				t.Errorf("feed %d, five minutes later: %d %s", i, w.Code, w.Body)
+			}
+		}
+	})
+}
