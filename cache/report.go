@@ -70,6 +70,14 @@ func (s *state) next(c *Cache) time.Time {
 	return c.now().Add(s.due - c.elapsed())
 }
 
+// NextText is when the feed is polled next, as RFC 3339 has it, or "never".
+func (p *Poll) NextText() string {
+	if !p.Next.Before(policy.Never) {
+		return never
+	}
+	return p.Next.UTC().Format(time.RFC3339)
+}
+
 // log writes a line for what an operator wants to know: what is new, and where
 // something begins to fail or has recovered. All other polls are for debugging.
 func (f *Feed) log(p Poll) {
@@ -89,7 +97,7 @@ func (f *Feed) log(p Poll) {
 	}
 	fields := []zap.Field{
 		urlField(p.URL), zap.String("outcome", string(p.Result)), zap.Int("status", p.Status),
-		zap.String("next_poll", p.Next.UTC().Format(time.RFC3339)), zap.String("hint", p.Winner),
+		zap.String("next_poll", p.NextText()), zap.String("hint", p.Winner),
 		zap.Duration("took", p.Took), zap.Int64("bytes", p.Wire),
 	}
 	if p.MovedTo != "" {

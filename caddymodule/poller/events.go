@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
@@ -79,7 +78,7 @@ func eventsOf(p *cache.Poll) (names []string) {
 // eventData is what an event says. The map is the event's own: handlers may add to it.
 func eventData(name string, p *cache.Poll) map[string]any {
 	data := map[string]any{
-		"feed": feedurl.Redact(shieldkey.ReadersURL(p.URL)), "status": p.Status, "next_poll": nextPoll(p.Next),
+		"feed": feedurl.Redact(shieldkey.ReadersURL(p.URL)), "status": p.Status, "next_poll": p.NextText(),
 		"hint": p.Winner, "entries": p.Entries,
 	}
 	switch name {
@@ -96,13 +95,6 @@ func eventData(name string, p *cache.Poll) map[string]any {
 		}
 	}
 	return data
-}
-
-func nextPoll(at time.Time) string {
-	if !at.Before(policy.Never) {
-		return "never"
-	}
-	return at.UTC().Format(time.RFC3339)
 }
 
 // announcer hands polls that are events to the configuration in force. Handlers
