@@ -54,8 +54,7 @@ type minted struct {
 // headers sets what a 200 and a 304 have in common. There is no Age: the feed comes
 // from here, and max-age is what is left of the time to the next poll. Whoever
 // subtracted an Age from it (RFC 9111 section 4.2) would take it for stale.
-func (f *Feed) headers(h http.Header, s *state, how served) {
-	now := f.cache.elapsed()
+func (f *Feed) headers(h http.Header, s *state, how served, now time.Duration) {
 	m := f.minted.Load()
 	if second := int64(now / time.Second); m == nil || m.second != second || m.state != s || m.how != how {
 		m = f.mint(s, how, now)

@@ -68,12 +68,13 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 	s, how := f.state.Load(), waited.how
 	if s.dueAt(now) || s.version == 0 && f.underWay() != nil {
 		s, how = f.refreshed(r.Context(), s, now)
+		now = f.cache.elapsed()
 	}
 	if s.version == 0 || f.elsewhere(s) {
 		return Sent{}, f.unavailable(s)
 	}
 	if s.notModified(r.Header) {
-		f.writeNotModified(w, r, s, how)
+		f.writeNotModified(w, r, s, how, now)
 		return Sent{Status: http.StatusNotModified, Forward: how.forward}, nil
 	}
 	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"], address)
@@ -82,7 +83,7 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 			return Sent{}, err
 		}
 	}
-	n := f.write(w, r, s, rep, how)
+	n := f.write(w, r, s, rep, how, now)
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.forward}, nil
 }
 
@@ -178,9 +179,9 @@ func (f *Feed) bodyLost(s *state, err error) {
 // 15.4.5: with ETag, Vary and Cache-Control of the 200, and nothing that describes a body
 // which is not there. Last-Modified is told as well, since there are readers that keep of
 // both validators what came last.
-func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how served) {
+func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how served, now time.Duration) {
 	h := w.Header()
-	f.headers(h, s, how)
+	f.headers(h, s, how, now)
 	h["Etag"] = s.headers.etags[f.preference(s, r.Header)]
 	w.WriteHeader(http.StatusNotModified)
 }
@@ -203,9 +204,9 @@ func (f *Feed) preference(s *state, h http.Header) int {
 }
 
 // write sends a representation; it returns the number of bytes.
-func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how served) int64 {
+func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how served, now time.Duration) int64 {
 	h := w.Header()
-	f.headers(h, s, how)
+	f.headers(h, s, how, now)
 	f.describe(h, s)
 	h["Etag"] = s.headers.etags[rep.form.rank]
 	if encoding := encodings[rep.form.rank]; encoding != nil {

@@ -3,15 +3,18 @@
 
 package readers
 
-// maxAgents is how many User-Agents are remembered as read. An agent that
+import "sync/atomic"
+
+// maxAgents is how many User-Agents are remembered as read, a power of 2. An agent that
 // declares its subscribers has a new User-Agent with each new number.
 const maxAgents = 4096
 
-// agents remembers User-Agents that have been read, so that a known one costs a
-// hash and a look-up.
+// agents remembers User-Agents that have been read, so that a known one costs a hash
+// and a look, and takes no lock. Each has one place, from which another one that hashes
+// to it drives it: then it is read once more.
 type agents struct {
-	seed  seed
-	table *table[agent]
+	seed   seed
+	places *[maxAgents]atomic.Pointer[agent]
 }
 
 // agent is a User-Agent that was read, with its keys.
@@ -22,18 +25,17 @@ type agent struct {
 	feedID uint64 // of the feed ID
 }
 
-func newAgents(s seed) agents { return agents{s, newTable[agent](maxAgents)} }
+func newAgents(s seed) agents { return agents{s, new([maxAgents]atomic.Pointer[agent])} }
 
 func (a agents) find(userAgent string) agent {
 	userAgent = userAgent[:min(len(userAgent), maxAgent)]
 	key := a.seed.text(userAgent)
-	var found agent
-	a.table.update(key, func(known *agent, fresh bool) {
-		if fresh {
-			read := ParseAgent(userAgent)
-			*known = agent{&read, key, a.seed.text(read.Family), a.seed.text(read.FeedID)}
-		}
-		found = *known
-	})
-	return found
+	place := &a.places[key%maxAgents]
+	if known := place.Load(); known != nil && known.key == key {
+		return *known
+	}
+	read := ParseAgent(userAgent)
+	found := &agent{&read, key, a.seed.text(read.Family), a.seed.text(read.FeedID)}
+	place.Store(found)
+	return *found
 }

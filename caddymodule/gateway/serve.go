@@ -146,11 +146,12 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, a as
 
 // serve serves a feed, and notes who asked for it.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, tally *readers.Tally, holder string) (cache.Sent, error) {
-	tally.Note(r.UserAgent(), poller.Client(r))
+	client := poller.Client(r)
+	tally.Note(r.UserAgent(), client)
 	if g.engine.Unobserved() {
 		return feed.ServeAt(g.addressOf(r), w, r)
 	}
-	note := g.engine.Observe(r, feed.Key(), feed)
+	note := g.engine.Observe(r, client, feed.Key(), feed)
 	note.Token = holder
 	sent, err := feed.ServeAt(g.addressOf(r), w, r)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 )
 
 // Observe is a request as the ledger of readers and the defences see it, before
-// it is answered.
-func (e *Engine) Observe(r *http.Request, key string, feed *cache.Feed) readers.Request {
-	note := readers.FromHTTP(r, key, Client(r), time.Now())
+// it is answered. The client is who [Client] says.
+func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *cache.Feed) readers.Request {
+	note := readers.FromHTTP(r, key, client, time.Now())
 	switch feed.Standing(r.Header) {
 	case cache.Current:
 		note.Validators = readers.ValidatorsCurrent

@@ -153,7 +153,7 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		poller.Report(r, poller.ResultOf(sent), key, "")
 		return nil
 	}
-	note := s.engine.Observe(r, key, feed)
+	note := s.engine.Observe(r, poller.Client(r), key, feed)
 	if s.Defend != nil {
 		if no := s.Defend.judge(s.engine.Gate, r, &note); no != nil {
 			poller.Report(r, s.engine.ShieldRequests().Refused(no.Status), key, no.Reason)
