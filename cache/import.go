@@ -267,10 +267,11 @@ func (i *Importer) readAnswer(ctx context.Context, s *Saved, l *exported) error 
 		return fmt.Errorf("its body: %w", err)
 	}
 	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(st, a, d, xxhash.Sum64(a.Body), at)}
-	if v.body, err = i.coders.rest(ctx, a.Body); err != nil {
+	body, _ := v.version.detach(a)
+	if v.body, err = i.coders.rest(ctx, body); err != nil {
 		return err
 	}
-	v.version.Length, v.version.Coding = len(a.Body), v.body.coding
+	v.version.Coding = v.body.coding
 	st.learn(l.URL, v)
 	st.version, st.ended = st.memo.Version.Number, s.In == Ended
 	st.facts.Polls = nil // there was none of ours

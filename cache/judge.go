@@ -119,22 +119,34 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	return v
 }
 
-// served is the document as readers get it. Its links are those of the address that
-// gave it: relative ones would lead to the gateway. A shield's readers get it from the
-// address that it was made for.
+// served is the document as readers get it. A shield's readers get it from the address
+// that it was made for.
 func (f *Feed) served(a policy.Answer, v *version) []byte {
-	body := a.Body
-	if !shielded(f.key) && !f.cache.settings.Load().AsGiven {
-		absolute, report := links.Absolute(a.Body, a.Header.Get("Content-Type"), a.URL)
-		if report.Problem != "" {
-			f.cache.log().Debug("links were left as they are", urlField(f.key), zap.String("problem", report.Problem))
-		}
-		body = absolute
-		v.Marks = links.Marks(body, a.Header.Get("Content-Type"))
+	if shielded(f.key) || f.cache.settings.Load().AsGiven {
+		v.identify(a.Body)
+		return a.Body
 	}
+	body, problem := v.detach(a)
+	if problem != "" {
+		f.cache.log().Debug("links were left as they are", urlField(f.key), zap.String("problem", problem))
+	}
+	return body
+}
+
+// detach makes the links of a document those of the address that gave it: relative ones
+// would lead to the gateway. problem says why it did not.
+func (v *version) detach(a policy.Answer) (body []byte, problem string) {
+	contentType := a.Header.Get("Content-Type")
+	body, report := links.Absolute(a.Body, contentType, a.URL)
+	v.Marks = links.Marks(body, contentType)
+	v.identify(body)
+	return body, report.Problem
+}
+
+// identify notes what tells the body from others.
+func (v *version) identify(body []byte) {
 	sum := sha256.Sum256(body)
 	v.Tag, v.Length = hex.EncodeToString(sum[:10]), len(body)
-	return body
 }
 
 var errSuspect = errors.New("kept back")

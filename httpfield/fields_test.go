@@ -103,3 +103,49 @@ func TestRemoveHopByHop(t *testing.T) {
 		}
 	}
 }
+
+// FuzzLists reads a field value as each kind of list. A line can take nothing from the
+// next one, and what is read is the same when it is read again.
+func FuzzLists(f *testing.F) {
+	for _, s := range []string{`a, "b, \" c" ,,d`, `"`, `gzip;q=0.5, *;q=0, br;Q=1.000`, "identity;q=0,x-gzip", "Accept,, foo, *", "close, Te, X-A", ";q=,=\\"} {
+		f.Add(s)
+	}
+	codings := []string{"gzip", "br", "identity"}
+	f.Fuzz(func(t *testing.T, line string) {
+		members := SplitList(line)
+		if again := SplitList(strings.Join(members, ",")); !strings.Contains(line, `"`) && !slices.Equal(again, members) {
+			t.Errorf("%q was read as %q, then as %q", line, members, again)
+		}
+		if len(members) > len(line) {
+			t.Errorf("%d members of %q", len(members), line)
+		}
+
+		alone, after := make([]int, len(codings)), make([]int, len(codings))
+		Weights([]string{line}, codings, alone)
+		for i, w := range alone {
+			if w < 0 || w > 1000 || w > 0 && codings[i] != "identity" && !strings.Contains(line, "*") && !strings.Contains(strings.ToLower(line), codings[i]) {
+				t.Errorf("%q gives %s %d", line, codings[i], w)
+			}
+		}
+		Weights([]string{line, "gzip;q=0.25"}, codings, after)
+		if after[0] != 250 || after[1] != alone[1] || after[2] != alone[2] {
+			t.Errorf("%q gives %v, and before another line %v", line, alone, after)
+		}
+
+		names, any := Vary(http.Header{"Vary": {line}})
+		if again, _ := Vary(http.Header{"Vary": names}); !any && !slices.Equal(again, names) || any && names != nil {
+			t.Errorf("%q names %q, and those name %q", line, names, again)
+		}
+
+		h := http.Header{"Connection": {line}, "Te": {line}, "Upgrade": {"x"}, "X-A": {"1"}, "Content-Type": {"text/xml"}}
+		RemoveHopByHop(h)
+		for _, member := range strings.Split(line, ",") {
+			if name := http.CanonicalHeaderKey(strings.Trim(member, " \t")); name != "Te" && h[name] != nil {
+				t.Errorf("%q leaves %s", line, name)
+			}
+		}
+		if h["Upgrade"] != nil || h["Te"] != nil && h.Get("Te") != "trailers" {
+			t.Errorf("%q leaves %v", line, h)
+		}
+	})
+}

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"net/http"
 	"testing"
 	"time"
 )
@@ -58,4 +59,38 @@ func TestFreshnessOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzFreshness reads the fields by which an origin says how long an answer is fresh.
+func FuzzFreshness(f *testing.F) {
+	f.Add("max-age=60, s-maxage=120", "Sat, 21 Nov 2026 06:00:00 GMT", "Sat, 21 Nov 2026 05:00:00 GMT", "30, 5")
+	f.Add("public", "0", "", "-1")
+	f.Add("s-maxage=99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 01 Jan 1970 00:00:00 GMT", "4294967296")
+	f.Add("", "Saturday, 21-Nov-26 06:00:00 GMT", "\x00", "")
+	at := time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, control, expires, date, told string) {
+		header := http.Header{"Age": {told}}
+		for name, value := range map[string]string{"Cache-Control": control, "Expires": expires, "Date": date} {
+			if value != "" {
+				header.Set(name, value)
+			}
+		}
+		got := FreshnessOf(header, at)
+		if got.Lifetime < 0 || got.Lifetime > maxDelta || got.Age < 0 || got.Age > maxDelta || got.left() < 0 || got.left() > got.Lifetime {
+			t.Fatalf("%+v", got)
+		}
+		if got.Source == "" && got.Lifetime != 0 {
+			t.Fatalf("a lifetime without a source: %+v", got)
+		}
+		if c := ParseCacheControl([]string{control}); (c.Has("max-age") || c.Has("s-maxage")) != (got.Source == HintMaxAge || got.Source == HintSMaxAge) {
+			t.Fatalf("%q gave %+v", control, got)
+		}
+		// A 304 with the same fields says the same, and one without any changes nothing but the age.
+		if again := got.renewed(header, at); again != got {
+			t.Fatalf("%+v was confirmed as %+v", got, again)
+		}
+		if again := got.renewed(http.Header{}, at); again.Lifetime != got.Lifetime || again.Source != got.Source {
+			t.Fatalf("%+v was confirmed by nothing as %+v", got, again)
+		}
+	})
 }

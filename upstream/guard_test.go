@@ -250,3 +250,43 @@ func TestGuardOnEachHop(t *testing.T) {
 		})
 	}
 }
+
+// FuzzGuard judges addresses. What Go itself takes for private is never public, however
+// it is wrapped.
+func FuzzGuard(f *testing.F) {
+	for _, s := range []string{"127.0.0.1", "::1", "::ffff:10.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2001::1", "fe80::1", "8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "100.64.0.1"} {
+		a := netip.MustParseAddr(s)
+		f.Add(a.AsSlice())
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		a, ok := netip.AddrFromSlice(raw)
+		if !ok {
+			return
+		}
+		end, kind := destination(a)
+		public := kind == ""
+		for _, seen := range []netip.Addr{a, a.Unmap(), end} {
+			if public && (!seen.IsGlobalUnicast() || seen.IsPrivate()) {
+				t.Errorf("%v, that is %v, counts as public", a, end)
+			}
+		}
+		if b := a.As16(); public && a.Is6() && !a.Is4In6() {
+			for name, inner := range map[string][]byte{"6to4": b[2:6], "NAT64": b[12:]} {
+				wrapped, _ := netip.AddrFromSlice(inner)
+				in := sixToFour.Contains(a) && name == "6to4" || nat64.Contains(a) && name == "NAT64"
+				if in && (!wrapped.IsGlobalUnicast() || wrapped.IsPrivate()) {
+					t.Errorf("%v leads to %v by %s", a, wrapped, name)
+				}
+			}
+		}
+		// IPv4 has one more spelling, which changes nothing.
+		if a.Is4() {
+			if _, other := destination(netip.AddrFrom16(a.As16())); other != kind {
+				t.Errorf("%v is %q, and mapped %q", a, kind, other)
+			}
+		}
+		if err := (&guard{}).check(a, 80); (err == nil) != public {
+			t.Errorf("%v is %q, and check says %v", a, kind, err)
+		}
+	})
+}

@@ -358,7 +358,7 @@ func TestCredentialsOverRedirects(t *testing.T) {
 }
 
 func FuzzTarget(f *testing.F) {
-	for _, rest := range []string{"", "/", "a%2fb?", "?&a=&&b", "a|b^c", "%zz?%", "//x", "*", "..", "a;b,c:d@e"} {
+	for _, rest := range []string{"", "/", "a%2fb?", "?&a=&&b", "a|b^c", "%zz?%", "//x", "*", "..", "a;b,c:d@e", "%20"} {
 		f.Add(rest)
 	}
 	f.Fuzz(func(t *testing.T, rest string) {
@@ -373,7 +373,8 @@ func FuzzTarget(f *testing.F) {
 			t.Fatalf("%q is sent as %q", written, sent)
 		}
 		plain := !strings.ContainsFunc(written, func(r rune) bool { return r <= ' ' || r >= 0x7f })
-		if plain && !strings.HasPrefix(written, "//") && sent != written {
+		pasted := strings.HasSuffix(written, "%20") // is cut off, as white space is
+		if plain && !pasted && !strings.HasPrefix(written, "//") && sent != written {
 			t.Errorf("%q is sent as %q", written, sent)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 func TestNewest(t *testing.T) {
@@ -76,4 +77,32 @@ func TestNewestGivesUp(t *testing.T) {
 	if got := newest(ctx, []byte(fakeFeed), ""); got.Newest != nil || got.Problem == "" {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// FuzzNewest reads entries for a page. All of it is short, on one line, and leads to the
+// web or nowhere.
+func FuzzNewest(f *testing.F) {
+	f.Add([]byte(fakeFeed), "text/xml")
+	f.Add([]byte(`<rss version="2.0"><channel><title>T</title><item><link>javascript:1</link></item><item><pubDate>Mon, 02 Nov 2026 10:00:00 GMT</pubDate></item></channel></rss>`), "")
+	f.Add([]byte(`{"version":"https://jsonfeed.org/version/1.1","title":"T","items":[{"id":"1","url":"//x","title":"a\nb","date_published":"2026-03-04T12:00:00Z"}]}`), "application/feed+json")
+	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		e := newest(t.Context(), body, contentType)
+		if len(e.Newest) > maxEntries || (e.Problem == "") != (len(e.Newest) > 0) {
+			t.Errorf("%d entries, problem %q", len(e.Newest), e.Problem)
+		}
+		texts, links := []string{e.Title, e.Problem}, []string{e.Link}
+		for _, entry := range e.Newest {
+			texts, links = append(texts, entry.Title), append(links, entry.Link)
+		}
+		for _, text := range texts {
+			if utf8.RuneCountInString(text) > 2*maxTitle || strings.ContainsAny(text, "\n\r\x00") {
+				t.Errorf("text %q", text)
+			}
+		}
+		for _, link := range links {
+			if link != "" && !strings.HasPrefix(link, "http://") && !strings.HasPrefix(link, "https://") {
+				t.Errorf("link %q", link)
+			}
+		}
+	})
 }

@@ -4,7 +4,9 @@
 package document
 
 import (
+	"reflect"
 	"testing"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
@@ -64,4 +66,28 @@ func TestToUTF8(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzTranscoded reads a document in UTF-8 and in UTF-16 and UTF-32 with a mark. Its
+// encoding is no part of what it says.
+func FuzzTranscoded(f *testing.F) {
+	for _, sample := range []string{rssSample, rdfSample, atomSample, jsonSample, rssOpen + "<ttl>60</ttl><item><title>\u00e9\U0001f600</title></item>" + rssClose} {
+		f.Add(sample)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 64<<10 || !utf8.ValidString(text) || len(text) < 4 || wideEncoding([]byte(text)) != nil || anyStateful(declaredEncodings([]byte(text), "")) {
+			return
+		}
+		want, errWant := Read([]byte(text), "", now)
+		for name, enc := range map[string]encoding.Encoding{
+			"UTF-8":    unicode.UTF8BOM,
+			"UTF-16BE": unicode.UTF16(unicode.BigEndian, unicode.UseBOM), "UTF-16LE": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM),
+			"UTF-32BE": utf32.UTF32(utf32.BigEndian, utf32.UseBOM), "UTF-32LE": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM),
+		} {
+			got, err := Read(encoded(t, enc, text), "", now)
+			if (err == nil) != (errWant == nil) || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %q is %+v, %v, and in UTF-8 %+v, %v", name, text, got, err, want, errWant)
+			}
+		}
+	})
 }

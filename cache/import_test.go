@@ -1,0 +1,105 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// imported stores lines, and returns the export of that.
+func imported(t *testing.T, lines []byte) (refused int, export []byte) {
+	t.Helper()
+	store := volatile.New(nil)
+	defer store.Close()
+	i := &cache.Importer{
+		Store: store,
+		Host: func(raw string) policy.Host {
+			u, err := feedurl.Parse(raw)
+			if err != nil {
+				t.Errorf("a feed has the URL %q", raw)
+			}
+			return policy.Host{Name: u.Name(), Domain: u.Domain()}
+		},
+		Shielded: func(key string) bool { return strings.HasPrefix(key, "shield:") },
+		Refused: func(_ int64, err error) {
+			refused++
+			if strings.ContainsAny(err.Error(), "\n\r") {
+				t.Errorf("not one line: %q", err)
+			}
+		},
+		Tell: func(int64) {},
+	}
+	feeds, err := i.Import(t.Context(), bytes.NewReader(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := cache.Export(t.Context(), store, &out, func(int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(out.Bytes(), []byte("\n")); int64(n) > feeds {
+		t.Fatalf("%d feeds have become %d", feeds, n)
+	}
+	return refused, out.Bytes()
+}
+
+// An answer that another system has kept is served, as though it had come by a poll.
+func TestImportedAnswerIsServed(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return unchanged() }).open()
+		defer func() { g.close() }()
+		i := &cache.Importer{
+			Store: g.store, Host: g.origin.Host, Tell: func(int64) {},
+			Refused: func(_ int64, err error) { t.Error(err) },
+		}
+		line := `{"url":"` + feedURL + `","next_poll":"` + time.Now().Add(time.Hour).Format(time.RFC3339) + `","etag":"\"one\"","content_type":"text/xml","body":` +
+			`"<rss version=\"2.0\"><channel><title>T</title><item><title>E</title><link>/1</link></item></channel></rss>"}`
+		if n, err := i.Import(t.Context(), strings.NewReader(line)); n != 1 || err != nil {
+			t.Fatalf("%d feeds, %v", n, err)
+		}
+		g.restart()
+		w := g.get(feedURL)
+		wantBody(t, w, 200, "<link>https://origin.test/1</link>")
+		for _, tag := range []string{w.Header().Get("ETag"), `"one"`} {
+			if w := g.get(feedURL, "If-None-Match", tag); w.Code != 304 {
+				t.Errorf("%s: %d", tag, w.Code)
+			}
+		}
+		if n := g.origin.polls(); n != 0 {
+			t.Errorf("%d polls within the hour", n)
+		}
+		time.Sleep(2 * time.Hour)
+		g.get(feedURL)
+		if n := g.origin.polls(); n != 1 || g.origin.last().Validators.ETag != `"one"` {
+			t.Errorf("poll %d carried %+v", n, g.origin.last().Validators)
+		}
+	})
+}
+
+// FuzzImport imports lines that may come from anywhere. What was accepted can be
+// exported, imported again without a refusal, and is the same then.
+func FuzzImport(f *testing.F) {
+	f.Add([]byte("\xef\xbb\xbf" + `{"url":"https://Example.com","next_poll":"2000-01-02T00:00:00Z","last_reader":"1999-12-31T00:00:00Z"}`))
+	f.Add([]byte(`{"url":"https://example.com/feed","etag":"\"é\"","content_type":"text/xml","body":"<rss version=\"2.0\"><channel><title>T</title><item><title>E</title></item></channel></rss>"}`))
+	f.Add([]byte(`{"url":"https://example.com/feed","next_poll":"never","state":"fresh","hold_seconds":3600,"facts":{"status":200},"memo":{"version":{"number":1,"tag":"aa","length":3,"coding":"identity"}},"version":1,"coding":"identity","data":"Zm9v"}`))
+	f.Add([]byte("{\"url\":\"shield:x y\",\"state\":\"gone\",\"facts\":{\"failure\":\"gone\"}}\n\n{}\nnull\n{\"url\":\"http://a.example/\",\"spacing_seconds\":1e300}"))
+	f.Fuzz(func(t *testing.T, lines []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			_, once := imported(t, lines)
+			refused, twice := imported(t, once)
+			if refused > 0 || !bytes.Equal(once, twice) {
+				t.Errorf("%q was exported as\n%s\n%d lines of that were refused, and it became\n%s", lines, once, refused, twice)
+			}
+		})
+	})
+}

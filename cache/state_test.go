@@ -1,0 +1,87 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// FuzzState reads what a damaged store, or another edition, may hold of a feed. Each
+// record gives a state that can be described, and what is made of it is read again as
+// the same.
+func FuzzState(f *testing.F) {
+	f.Add([]byte(`{"at":"2026-03-04T12:00:00Z","status":304,"result":"unchanged","interval":3600000000000,"decided":"2026-03-04T12:00:00Z","pause":7200000000000,"winner":"max-age","jitter":{"hint":"jitter"},"polls":[{"at":1}]}`),
+		[]byte(`{"validators":{"etag":"\"é\""},"version":{"number":3,"tag":"0123456789abcdef","header":{"Link":["<é>"]},"vary":["Cookie"]},"past":[{"tag":"a"}],"history":{},"considered":[{"hint":"ttl","raw":"60"}]}`), uint64(3))
+	f.Add([]byte(`{"failure":"gone"}`), []byte(`{"alias":"https://b.example/","moved":{"to":"x"},"suspect":"2026-03-04T12:00:00Z"}`), uint64(0))
+	f.Add([]byte(`{"status":1e3}`), []byte(`null`), uint64(1))
+	f.Fuzz(func(t *testing.T, facts, memo []byte, version uint64) {
+		record := Record{URL: "https://a.example/", Version: version, In: time.Hour, Facts: facts, Memo: memo, State: StateFailing}
+		s := stateOf(record, 0)
+		if s.due != time.Hour || s.ended {
+			t.Fatalf("the schedule has become %v", s.due)
+		}
+		if s.version != 0 && s.headers == nil {
+			t.Fatal("a version without headers")
+		}
+		s.describe(0)
+		s.decision()
+		if now := s.maxAge(0); now != 3600 {
+			t.Errorf("max-age %d", now)
+		}
+		status := (served{}).cacheStatus(s, 0)
+		if s.facts.Failure == policy.FailureStore {
+			if s.version != 0 || strings.ContainsAny(s.facts.Error, "\n\r") {
+				t.Errorf("of a damaged record came version %d, %q", s.version, s.facts.Error)
+			}
+			return
+		}
+		if s.facts.Winner == "" && strings.Contains(status, "detail") {
+			t.Errorf("%q", status)
+		}
+		var err error
+		if record.Facts, err = s.encodeFacts(); err != nil {
+			t.Fatal(err)
+		}
+		s.saved = 0
+		if record.Memo, err = s.encodeMemo(); err != nil {
+			t.Fatal(err)
+		}
+		again := stateOf(record, 0)
+		if got, err := again.encodeFacts(); err != nil || string(got) != string(record.Facts) {
+			t.Errorf("facts %s were read and written as %s, %v", record.Facts, got, err)
+		}
+		if got, err := again.encodeMemo(); err != nil || got != nil {
+			t.Errorf("memo %s was read and written as %s, %v", record.Memo, got, err)
+		}
+	})
+}
+
+// FuzzWiden expects that header fields come back from JSON octet by octet.
+func FuzzWiden(f *testing.F) {
+	f.Add("plain")
+	f.Add("\"caf\xe9\"")
+	f.Add("caf\u00e9 \u2028\x7f")
+	f.Fuzz(func(t *testing.T, octets string) {
+		m := memo{Validators: policy.Validators{ETag: octets}, Version: version{Header: http.Header{"X": {octets}}}}
+		m.convert(widen)
+		text, err := json.Marshal(&m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back memo
+		if err := json.Unmarshal(text, &back); err != nil {
+			t.Fatal(err)
+		}
+		back.convert(narrow)
+		if back.Validators.ETag != octets || back.Version.Header["X"][0] != octets {
+			t.Errorf("%q came back as %q", octets, back.Validators.ETag)
+		}
+	})
+}
