@@ -17,7 +17,7 @@ type field struct {
 	vocabulary namespace.Vocabulary
 	name       string // in lower case: the names of RSS are written in any
 	attributes []xml.Attr
-	base       *url.URL
+	base       *base
 	depth      int    // of the element
 	text       []byte // its own text, up to maxFieldText
 
@@ -39,7 +39,7 @@ func (x *xmlReader) openField(space namespace.Vocabulary, t xml.StartElement, pa
 		text: x.field.text[:0], partText: x.field.partText[:0],
 	}
 	if !inEntry {
-		x.field.base = baseOf(t.Attr, parent.base)
+		x.field.base = parent.base.within(t.Attr)
 	}
 }
 
@@ -94,22 +94,41 @@ func attribute(attributes []xml.Attr, name string) string {
 	return ""
 }
 
-// baseOf resolves an element's xml:base against the one around it (XML Base section 4).
-func baseOf(attributes []xml.Attr, around *url.URL) *url.URL {
+// base is an xml:base in force. Any element may have one, and few links need it: it is
+// resolved for these alone.
+type base struct {
+	around    *base // nil: there is none
+	reference string
+}
+
+// within is the base in force within an element.
+func (b *base) within(attributes []xml.Attr) *base {
 	for _, a := range attributes {
-		if a.Name.Local != "base" || namespace.Of(a.Name.Space) != namespace.XML {
-			continue
+		if a.Name.Local == "base" && namespace.Of(a.Name.Space) == namespace.XML {
+			return &base{b, a.Value}
 		}
-		base, err := url.Parse(strings.TrimSpace(a.Value))
-		if err != nil {
-			continue
-		}
-		if around != nil {
-			base = around.ResolveReference(base)
-		}
-		return base
 	}
-	return around
+	return b
+}
+
+// url resolves the base against the one around it (XML Base section 4). What is no
+// address, or too long for one, does not count.
+func (b *base) url() *url.URL {
+	if b == nil {
+		return nil
+	}
+	around, reference := b.around.url(), strings.TrimSpace(b.reference)
+	if len(reference) > maxURL {
+		return around
+	}
+	own, err := url.Parse(reference)
+	switch {
+	case err != nil:
+		return around
+	case around != nil:
+		return around.ResolveReference(own)
+	}
+	return own
 }
 
 // isAlternate reports whether an Atom link is the entry's own (RFC 4287 section 4.2.7.2).

@@ -25,6 +25,7 @@ const (
 
 const (
 	maxNumber    = 1_000_000_000_000 // of minutes or polls: beyond is nonsense, and arithmetic stays safe
+	maxLinks     = 100               // to hubs or to the feed itself that are read
 	maxHubs      = 5                 // a feed has one or two
 	maxURL       = 2048              // of what is kept of a document's own making
 	maxRule      = 512               // of a recurrence rule; a real one has less than 100 characters
@@ -44,6 +45,7 @@ type hintReader struct {
 	hours     [24]bool
 	days      [7]bool
 	cast      bool // podcast:updateFrequency was there: the first one counts
+	links     int  // to hubs or to the feed itself
 }
 
 // result returns what was collected, normalised.
@@ -249,8 +251,11 @@ func (h *hintReader) link(f *field) {
 		if rel != "hub" && rel != "self" {
 			continue
 		}
+		if h.links++; h.links > maxLinks {
+			return
+		}
 		href := strings.Trim(attribute(f.attributes, "href"), xmlSpace)
-		target, note := webURL(href, f.base)
+		target, note := webURL(href, f.base.url())
 		if note != "" {
 			h.reject(rel, href, note)
 		}
@@ -272,7 +277,7 @@ func (h *hintReader) self(target string) {
 
 // hub adds a WebSub hub.
 func (h *hintReader) hub(target string) {
-	if len(h.hints.Hubs) < maxHubs && !slices.Contains(h.hints.Hubs, target) {
+	if len(h.hints.Hubs) < maxHubs && len(target) <= maxURL && !slices.Contains(h.hints.Hubs, target) {
 		h.hints.Hubs = append(h.hints.Hubs, target)
 	}
 }

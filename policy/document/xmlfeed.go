@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ const (
 // frame is an open element.
 type frame struct {
 	role role
-	base *url.URL // xml:base in force; nil: none
+	base *base // nil: there is none
 }
 
 // xmlReader reads RSS and Atom.
@@ -138,7 +137,7 @@ func (x *xmlReader) start(t xml.StartElement) error {
 		if err != nil {
 			return err
 		}
-		f = frame{role: r, base: baseOf(t.Attr, nil)}
+		f = frame{role: r, base: (*base)(nil).within(t.Attr)}
 	} else {
 		parent = x.stack[len(x.stack)-1]
 		core := x.isCore(space, t.Name.Space)
@@ -195,7 +194,7 @@ func (x *xmlReader) child(parent frame, t xml.StartElement, space namespace.Voca
 			return frame{role: entryRole}
 		case parent.role == wrapper && named("channel"):
 			x.foundRSS(t.Name.Space)
-			return frame{role: channel, base: baseOf(t.Attr, parent.base)}
+			return frame{role: channel, base: parent.base.within(t.Attr)}
 		case parent.role == channel || named("image"): // RSS 1.0 has the image beside the channel
 			x.openField(space, t, parent, false)
 			return frame{role: fieldRole}
