@@ -29,7 +29,13 @@ var (
 // shown: without credentials, and without the parameters and parts of the path that
 // are or look like credentials. Every URL that leaves the program other than in a
 // request goes through it.
-func Redact(raw string) string {
+func Redact(raw string) string { return redact(raw, maxNested) }
+
+// maxNested is how many URLs within URLs are shown. Each doubles the escapes of those
+// within it, so that a chain of them would grow far beyond what it was.
+const maxNested = 2
+
+func redact(raw string, nested int) string {
 	raw, _, _ = strings.Cut(raw, "#")
 	rest, query, asked := strings.Cut(raw, "?")
 	if scheme, after, ok := strings.Cut(rest, "://"); ok {
@@ -53,7 +59,7 @@ func Redact(raw string) string {
 	}
 	parameters := strings.Split(query, "&")
 	for i, p := range parameters {
-		parameters[i] = redactParameter(p)
+		parameters[i] = redactParameter(p, nested)
 	}
 	return OneLine(rest + "?" + strings.Join(parameters, "&"))
 }
@@ -75,7 +81,7 @@ func redactPath(path string) string {
 	return strings.Join(segments, "/")
 }
 
-func redactParameter(p string) string {
+func redactParameter(p string, nested int) string {
 	name, value, ok := strings.Cut(p, "=")
 	if !ok {
 		if looksSecret(p) {
@@ -90,10 +96,10 @@ func redactParameter(p string) string {
 	switch {
 	case value == "":
 		return p
-	case secretNames.MatchString(name), looksSecret(plain):
+	case secretNames.MatchString(name), looksSecret(plain), strings.Contains(plain, "://") && nested == 0:
 		return name + "=" + hidden
 	case strings.Contains(plain, "://"):
-		return name + "=" + url.QueryEscape(Redact(plain)) // a URL within the URL
+		return name + "=" + url.QueryEscape(redact(plain, nested-1)) // a URL within the URL
 	}
 	return p
 }

@@ -43,6 +43,19 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// URLs within URLs are escaped once for each of those around them: a URL of 1 kB that
+// is a chain of them had 16 kB in the log.
+func TestRedactIsBounded(t *testing.T) {
+	url := strings.Repeat("https://example.com/?x=", 50)
+	if got := Redact(url); len(got) > len(url) {
+		t.Errorf("%d bytes of %d: %s", len(got), len(url), got)
+	}
+	const want = "https://example.com/?x=https%3A%2F%2Fexample.com%2F%3Fx%3Dhttps%253A%252F%252Fexample.com%252F%253Fx%253D%252A%252A%252A"
+	if got := Redact(url); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func FuzzRedact(f *testing.F) {
 	for _, s := range []string{"https://example.com/", "http://@x", "?=", "a://b?c=d://e?f", "%", "https://example.com/?a=http%3A%2F%2Fx"} {
 		f.Add(s)
