@@ -30,6 +30,7 @@ type bodies struct {
 
 	mu      sync.Mutex
 	writing map[uint64]bool // files that are not named yet, and are no orphans
+	durable map[string]bool // directories of files of which the names are
 }
 
 // A body file: magic, which ends in the layout; SHA-256 of everything behind it; ID
@@ -67,11 +68,35 @@ func (b *bodies) write(id cache.ID, body cache.Body) (file uint64, err error) {
 
 	path := b.path(id, file)
 	err = writeFile(path, encodeBody(id, body))
+	if err == nil {
+		err = b.secure(filepath.Dir(path))
+	}
 	if err != nil {
 		err = unwritable(path, errors.Join(err, b.remove(id, file)))
 		b.named(file)
 	}
 	return file, err
+}
+
+// secure makes the name of a directory durable. Who has made it may not have come so
+// far: another body's writer, or a process that was killed.
+func (b *bodies) secure(dir string) error {
+	b.mu.Lock()
+	durable := b.durable[dir]
+	b.mu.Unlock()
+	if durable {
+		return nil
+	}
+	if err := syncDirectory(b.dir); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.durable == nil {
+		b.durable = make(map[string]bool)
+	}
+	b.durable[dir] = true
+	return nil
 }
 
 // named notes that a record names the file by now, or that it is gone.

@@ -8,10 +8,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +39,13 @@ func child(t *testing.T, dir string) *exec.Cmd {
 
 const crashFeeds = 8
 
+// crashID gives feeds one directory of bodies, which they make at the same time.
+func crashID(n int) cache.ID {
+	id := numbered(n)
+	id[0], id[1] = 7, byte(n)
+	return id
+}
+
 // acknowledged is what a child said it has stored of a feed.
 type acknowledged struct {
 	granted uint64 // highest number of a poll granted
@@ -48,7 +57,7 @@ type acknowledged struct {
 // store, and expects everything durable that it acknowledged.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv(childDirectory); dir != "" {
-		work(t, dir)
+		work(t, dir, math.MaxInt)
 		return
 	}
 	const rounds = 15
@@ -66,29 +75,33 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// work is the child: each feed is polled for ever by a goroutine of its own.
-func work(t *testing.T, dir string) {
+// work is the child: each feed is polled so many times by a goroutine of its own.
+func work(t *testing.T, dir string, times int) {
 	s, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan error)
+	var all sync.WaitGroup
 	for n := range crashFeeds {
-		go func() { done <- poll(t, s, n) }()
+		all.Go(func() {
+			if err := poll(t, s, n, times); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	t.Fatal(<-done)
+	all.Wait()
 }
 
 // poll claims and commits a feed and says so, one line each.
-func poll(t *testing.T, s *Store, n int) error {
-	c := cache.Claim{ID: numbered(n), URL: "https://example.com/", Floor: time.Nanosecond}
+func poll(t *testing.T, s *Store, n, times int) error {
+	c := cache.Claim{ID: crashID(n), URL: "https://example.com/", Floor: time.Nanosecond}
 	version := uint64(0)
 	if records, err := s.Lookup(t.Context(), []cache.ID{c.ID}); err != nil {
 		return err
 	} else if len(records) > 0 {
 		version = records[0].Version
 	}
-	for {
+	for range times {
 		c.Hold = 1000 * time.Hour
 		leases, err := s.Claim(t.Context(), []cache.Claim{c})
 		if err != nil || leases[0].Denied != "" {
@@ -113,6 +126,7 @@ func poll(t *testing.T, s *Store, n int) error {
 		}
 		fmt.Printf("ack %d %d %d %d\n", n, token, version, pause)
 	}
+	return nil
 }
 
 // crashBody is the content of a version, up to 60 KB.
@@ -137,15 +151,10 @@ func killAfter(t *testing.T, c *exec.Cmd, count int, acks []acknowledged) {
 	var said bytes.Buffer
 	seen := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		var n int
-		var a acknowledged
-		if _, err := fmt.Sscanf(lines.Text(), "ack %d %d %d %d", &n, &a.granted, &a.version, &a.paused); err != nil {
+		if !note(acks, lines.Text()) {
 			said.WriteString(lines.Text() + "\n")
 			continue
 		}
-		acks[n].granted = max(acks[n].granted, a.granted)
-		acks[n].version = max(acks[n].version, a.version)
-		acks[n].paused = max(acks[n].paused, a.paused)
 		if seen++; seen == count {
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
@@ -155,6 +164,19 @@ func killAfter(t *testing.T, c *exec.Cmd, count int, acks []acknowledged) {
 	if err := c.Wait(); err == nil || seen < count {
 		t.Fatalf("the child ended by itself after %d acknowledgements: %v\n%s", seen, err, said.String())
 	}
+}
+
+// note notes an acknowledgement, if the line is one.
+func note(acks []acknowledged, line string) bool {
+	var n int
+	var a acknowledged
+	if _, err := fmt.Sscanf(line, "ack %d %d %d %d", &n, &a.granted, &a.version, &a.paused); err != nil {
+		return false
+	}
+	acks[n].granted = max(acks[n].granted, a.granted)
+	acks[n].version = max(acks[n].version, a.version)
+	acks[n].paused = max(acks[n].paused, a.paused)
+	return true
 }
 
 // verify opens the store and compares it with what was acknowledged.
@@ -198,7 +220,7 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 
 // verifyFeed compares a feed, of which there must be no less than was acknowledged.
 func verifyFeed(t *testing.T, s *Store, n int, a acknowledged) error {
-	records, err := s.Lookup(t.Context(), []cache.ID{numbered(n)})
+	records, err := s.Lookup(t.Context(), []cache.ID{crashID(n)})
 	if err != nil || len(records) == 0 && a.granted == 0 {
 		return err
 	}
