@@ -81,7 +81,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
 	return serve(w, r, e, c)
 }
 
-func showFeeds(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *cache.Cache) error {
+func showFeeds(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
 	if !r.URL.Query().Has("url") {
 		return listFeeds(w, r, c)
 	}
@@ -90,8 +90,10 @@ func showFeeds(w http.ResponseWriter, r *http.Request, _ *poller.Engine, c *cach
 		return err
 	}
 	account, err := c.Account(r.Context(), feed)
-	if keys := shieldedKeys(r.Context(), c, feed); err != nil && len(keys) > 0 {
-		account, err = c.Account(r.Context(), keys[0])
+	if errors.Is(err, cache.ErrUnknownFeed) {
+		if keys := shieldedKeys(r.Context(), e, c, feed); len(keys) > 0 {
+			account, err = c.Account(r.Context(), keys[0])
+		}
 	}
 	if err != nil {
 		return apiErrorOf(w, err)
@@ -105,7 +107,7 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 		return err
 	}
 	purged := purge(e, feed)
-	keys := shieldedKeys(r.Context(), c, feed)
+	keys := shieldedKeys(r.Context(), e, c, feed)
 	for _, key := range keys {
 		if _, err := c.Refresh(r.Context(), key); err != nil {
 			return apiErrorOf(w, err)
@@ -127,8 +129,12 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 
 // shieldedKeys are the keys of a shielded feed and its variants, by the URL under
 // which readers know it, with either scheme. The plain feed with the scheme that was
-// asked for comes first.
-func shieldedKeys(ctx context.Context, c *cache.Cache, feed string) []string {
+// asked for comes first. To find them all records are read, which may be a million,
+// so it is not done where there is no shield.
+func shieldedKeys(ctx context.Context, e *poller.Engine, c *cache.Cache, feed string) []string {
+	if !e.Shielding() {
+		return nil
+	}
 	var same []string
 	rank := make(map[string]int)
 	for _, text := range c.Keys(ctx, shieldkey.Common) {
@@ -181,9 +187,11 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 			return err
 		}
 		o.Feed = feed
-		if keys := shieldedKeys(r.Context(), c, feed); len(keys) > 0 && !c.Knows(r.Context(), feed) {
-			k, _ := shieldkey.Parse(keys[0])
-			o.Feed = k.Plain().String()
+		if !c.Knows(r.Context(), feed) {
+			if keys := shieldedKeys(r.Context(), e, c, feed); len(keys) > 0 {
+				k, _ := shieldkey.Parse(keys[0])
+				o.Feed = k.Plain().String()
+			}
 		}
 	}
 	report := e.Ledger.Report(o)
@@ -199,7 +207,7 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cac
 		return err
 	}
 	purged := purge(e, feed)
-	keys := shieldedKeys(r.Context(), c, feed)
+	keys := shieldedKeys(r.Context(), e, c, feed)
 	if c.Knows(r.Context(), feed) || len(keys) == 0 && !purged {
 		keys = append(keys, feed)
 	}

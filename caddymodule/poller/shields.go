@@ -65,6 +65,12 @@ func (e *Engine) useShields(c *cache.Cache, shields map[string]shield) {
 	}
 }
 
+// Shielding reports whether the configuration in force has shields.
+func (e *Engine) Shielding() bool {
+	shields := e.shields.Load()
+	return shields != nil && len(*shields) > 0
+}
+
 // shieldOf is the shield of a key in the configuration in force.
 func (e *Engine) shieldOf(key string) (s Shield, k shieldkey.Key, ok bool) {
 	shields := e.shields.Load()
