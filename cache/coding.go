@@ -89,8 +89,9 @@ func (c *coders) pack(ctx context.Context, identity []byte) ([]byte, error) {
 	return b, nil
 }
 
-// unpack is the inverse of pack, for a document of a size up to most.
-func (c *coders) unpack(ctx context.Context, b []byte, most int) ([]byte, error) {
+// unpack is the inverse of pack. The size of the document need not be known: what was
+// encoded here is as large as it was.
+func (c *coders) unpack(ctx context.Context, b []byte) ([]byte, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (c *coders) unpack(ctx context.Context, b []byte, most int) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(r, int64(most)))
+	return io.ReadAll(r)
 }
 
 // compress encodes a version as Brotli.

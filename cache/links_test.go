@@ -4,13 +4,15 @@
 package cache_test
 
 import (
-	"bytes"
 	"compress/gzip"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"github.com/andybalholm/brotli"
 
 	"github.com/feedpollard/pollard/policy"
 )
@@ -65,17 +67,11 @@ func TestDocumentGivesTheAddressThatItIsServedAt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			body := w.Body.Bytes()
-			if w.Header().Get("Content-Encoding") == "gzip" {
-				unpacked, err := gzip.NewReader(bytes.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if body, err = io.ReadAll(unpacked); err != nil {
-					t.Fatal(err)
-				}
+			body, err := decoded(w.Header().Get("Content-Encoding"), w.Body)
+			if err != nil {
+				t.Fatal(err)
 			}
-			return string(body), w.Header()
+			return body, w.Header()
 		}
 		for range 2 {
 			for _, address := range []string{"http://gate.test/https://origin.test/feed.xml", "https://other.test/x?a=1&b=2"} {
@@ -98,4 +94,54 @@ func TestDocumentGivesTheAddressThatItIsServedAt(t *testing.T) {
 			t.Errorf("%d polls", n)
 		}
 	})
+}
+
+// An address is longer in a document than by itself where it has to be escaped there.
+func TestDocumentWithALongAddressIsWholeInEachCoding(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		document := strings.ReplaceAll(relative, `<atom:link rel="hub" href="https://hub.test/"/>`, "")
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(document, "ETag", `"v"`) }).open()
+		defer g.close()
+		address := "https://gate.test/https://origin.test/feed.xml?" + strings.Repeat("a=1&", 20)
+		seen := map[string]bool{}
+		for range 3 {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header.Set("Accept-Encoding", "br, gzip;q=0.5")
+			w := httptest.NewRecorder()
+			f, err := g.Feed(t.Context(), feedURL)
+			if err == nil {
+				_, err = f.ServeAt(func() string { return address }, w, r)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			coding := w.Header().Get("Content-Encoding")
+			seen[coding] = true
+			body, err := decoded(coding, w.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(body, "</rss>") || !strings.Contains(body, strings.ReplaceAll(address, "&", "&amp;")) {
+				t.Errorf("as %s: %s", coding, body)
+			}
+			synctest.Wait()
+		}
+		if !seen["gzip"] || !seen["br"] {
+			t.Errorf("the codings were %v, want gzip and br", seen)
+		}
+	})
+}
+
+func decoded(coding string, body io.Reader) (string, error) {
+	switch coding {
+	case "br":
+		body = brotli.NewReader(body)
+	case "gzip":
+		var err error
+		if body, err = gzip.NewReader(body); err != nil {
+			return "", err
+		}
+	}
+	text, err := io.ReadAll(body)
+	return string(text), err
 }

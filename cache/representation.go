@@ -244,7 +244,7 @@ func (c *Cache) makeBrotli(f *Feed, s *state, as form) {
 	}
 	if !c.background(func() {
 		defer c.making.Delete(key)
-		identity, err := c.coders.unpack(c.open, gz.body, s.memo.Version.Length+len(s.memo.Version.Marks)*len(as.address))
+		identity, err := c.coders.unpack(c.open, gz.body)
 		if err != nil {
 			return
 		}
