@@ -286,7 +286,6 @@ func maxUnread(t *testing.T, h Harness) {
 	}
 }
 
-// restore imports a feed over one that is being polled.
 // restoreNew holds a store to leaving alone what is there already.
 func restoreNew(t *testing.T, h Harness) {
 	s := h.open(t)
@@ -301,10 +300,15 @@ func restoreNew(t *testing.T, h Harness) {
 	if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
 		t.Fatal(err)
 	}
-	commit(t, s, outcome(1, token, nil)) // it has not been fenced off
+	commit(t, s, outcome(1, token, text(1, "content"))) // it has not been fenced off
 	deny(t, s, c, cache.DeniedNotDue, 2*time.Hour)
+	if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
+		t.Fatal(err)
+	}
+	wantBody(t, s, 1, text(1, "content"))
 }
 
+// restore imports a feed over one that is being polled.
 func restore(t *testing.T, h Harness) {
 	s := h.open(t)
 	token := grant(t, s, claim(1))

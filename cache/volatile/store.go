@@ -256,6 +256,9 @@ func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
 	}
 	defer s.end()
 	for _, r := range saved {
+		if r.New && s.keeper.feeds[r.ID] != nil {
+			continue
+		}
 		if _, err := s.schedule.Restore(now, r, 0); err != nil {
 			return err
 		}
