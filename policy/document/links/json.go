@@ -26,10 +26,10 @@ type jsonScanner struct {
 	visitor jsonVisitor
 }
 
-// scanJSON scans a document from start on.
-func scanJSON(body []byte, start int, v jsonVisitor) {
+// scanJSON scans a document from start on. It reports whether that has come to its end.
+func scanJSON(body []byte, start int, v jsonVisitor) bool {
 	s := &jsonScanner{body: body, at: start, visitor: v}
-	s.value()
+	return s.value()
 }
 
 // value reads a value. It reports whether the document goes on.

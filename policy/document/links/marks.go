@@ -42,7 +42,9 @@ func Marks(body []byte, contentType string) []Mark {
 		return nil
 	case body[start] == '{':
 		j := &jsonMarker{marker: m}
-		scanJSON(body, start, j)
+		if !scanJSON(body, start, j) {
+			return nil // what is behind the hubs is not known: a comma may have to go with them
+		}
 		j.cut(j.kept)
 	default:
 		if !scanXML(body, start, nil, m) {

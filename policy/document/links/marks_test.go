@@ -35,6 +35,7 @@ func TestSplice(t *testing.T) {
 		{"hubs last", `{"title": "t" , "hubs": []}`, `{"title": "t"}`},
 		{"nothing but hubs", `{"hubs": [], "hubs": []}`, `{}`},
 		{"hubs twice at the end", `{"a": 1, "hubs": [], "b": 2, "hubs": [1], "hubs": [2] }`, `{"a": 1, "b": 2 }`},
+		{"hubs before what is nested too deep", `{"hubs": [], "a": ` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `, "b": 1}`, ""},
 		{"feed_url that is none", `{"feed_url": ["x"], "author": {"feed_url": "x"}}`, ""},
 		{"UTF-16", "\xff\xfe<\x00f\x00", ""},
 		{"nothing", " ", ""},
