@@ -70,16 +70,20 @@ func position(text string) (int64, bool) {
 // isPart reports whether the entry is not all of its representation.
 func (e *entry) isPart() bool { return e.part != nil }
 
+// maxSpans bounds the spans of a part: each range that a reader asks for is looked for
+// among them.
+const maxSpans = 64
+
 // joined is a part together with another one of the same representation, which is
 // as long as the limit at most; without it, where they have no strong validator in
-// common (RFC 9110 section 15.3.7.3), or one is not where it is said to be. What is
-// complete is no part any more.
+// common (RFC 9110 section 15.3.7.3), or one is not where it is said to be, or too
+// much lies between them. What is complete is no part any more.
 func (e *entry) joined(other *entry, limit int64) *entry {
 	p := *e.part
 	p.spans = []span{{p.first, e.body}}
 	p.exact = p.spans[0].end() == p.last+1
 	if other != nil && p.exact && other.part.exact && other.part.size == p.size && e.tag().EqualStrong(other.tag()) {
-		if spans := merge(append(p.spans, other.part.spans...)); lengthOf(spans) <= limit {
+		if spans := merge(append(p.spans, other.part.spans...)); len(spans) <= maxSpans && lengthOf(spans) <= limit {
 			p.asked, p.spans = "", spans
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,24 @@ func TestPartialContent(t *testing.T) {
 			{origin: says(200, digits), shared: true, sees: []string{"-Range", "-If-Range"}, body: digits},
 		},
 	})
+}
+
+// Of a representation of which readers ask for single bytes, so many parts are kept that
+// looking through them costs nothing.
+func TestPartsAreBounded(t *testing.T) {
+	var steps []step
+	one := func(n int) step {
+		at := strconv.Itoa(n)
+		return step{
+			send: rangeOf(at + "-" + at), shared: true, status: 206, body: "x",
+			origin: says(206, "x", "Cache-Control: max-age=60", `ETag: "e"`, "Content-Range: bytes "+at+"-"+at+"/1000"),
+		}
+	}
+	for n := range 70 {
+		steps = append(steps, one(2*n))
+	}
+	stored := step{send: rangeOf("138-138"), status: 206, body: "x"}
+	scenes(t, map[string][]step{"single bytes": append(steps, stored, one(0))})
 }
 
 // An origin that sends a rest which does not fit is asked for all.
