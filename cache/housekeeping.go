@@ -86,6 +86,7 @@ func (c *Cache) noteReaders(ctx context.Context) {
 	if err := c.store.Touch(ctx, asked); err != nil {
 		return // told again in a minute
 	}
+	c.outage.end(c.log()) // also where no poll is due
 	for f, second := range seconds {
 		f.noted.Store(second)
 	}

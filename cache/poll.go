@@ -23,8 +23,6 @@ const (
 	// grace is how long after its claim a poll may start. What has not started by then
 	// is returned: a sleeper that wakes up late must not poll.
 	grace = 10 * time.Second
-	// storeRetry is how long polls pause after the store has refused a claim.
-	storeRetry = time.Minute
 	// retry is when a poll that could not be claimed here is tried again.
 	retry = time.Minute
 	// offlineRetry is the same while no host can be reached.
@@ -52,6 +50,10 @@ func (f *Feed) run(ctx context.Context, e errand) {
 	c, origin, rules := f.cache, f.origin(), f.rules()
 	if origin == nil {
 		f.turnBack(ctx, e, time.Hour, policy.HintPause) // its shield is not configured any more
+		return
+	}
+	if e.lease == nil && !c.outage.mayClaim(c.elapsed()) {
+		f.awaitStore()
 		return
 	}
 	s := f.state.Load()
@@ -185,9 +187,9 @@ func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules poli
 		leases, err := c.store.Claim(ctx, []Claim{claim})
 		if err != nil {
 			if ctx.Err() == nil { // otherwise it is we who are closing
-				c.outage.begin(c.log(), err)
+				c.outage.claimRefused(c.log(), err, c.elapsed(), c.chance())
 			}
-			f.postpone(storeRetry, hintStore)
+			f.awaitStore()
 			return nil
 		}
 		c.outage.end(c.log())
@@ -234,6 +236,19 @@ func (f *Feed) postpone(wait time.Duration, why string) {
 		next := *s
 		next.overrule(f.cache, wait, why)
 		next.putOff = next.due
+		f.publish(&next)
+	}
+}
+
+// awaitStore puts the next poll off because the store refuses claims. Unlike what is
+// postponed it is not kept apart from what the store says: where that speaks again, it
+// is right.
+func (f *Feed) awaitStore() {
+	s := f.state.Load()
+	wait := storeRetry + time.Duration(2*f.cache.chance()*float64(storeRetry))
+	if now := f.cache.elapsed(); now+wait > s.due {
+		next := *s
+		next.overrule(f.cache, wait, hintStore)
 		f.publish(&next)
 	}
 }
@@ -321,9 +336,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, err error) {
 	if errors.Is(err, ErrFenced) {
 		f.cache.log().Warn("outcome of a poll came too late, the feed has been claimed or forgotten since", urlField(f.key))
-		if err := f.reload(context.WithoutCancel(ctx)); err != nil {
-			f.cache.outage.begin(f.cache.log(), err)
-		}
+		_ = f.reload(context.WithoutCancel(ctx)) // where that fails it is seen when the next poll is claimed
 		return
 	}
 	f.cache.outage.begin(f.cache.log(), err)

@@ -32,6 +32,9 @@ func (c *Cache) prefetch(ctx context.Context) {
 // claimDue claims feeds that are due and starts their polls. It returns when to look
 // again, and whether that holds even if something changes before.
 func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more bool) {
+	if !c.outage.mayClaim(c.elapsed()) {
+		return time.Second, true
+	}
 	var overdue int64
 	if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
 		overdue = totals.Overdue
@@ -46,11 +49,13 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	leases, next, err := c.store.ClaimDue(ctx, DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter})
 	if err != nil {
 		if ctx.Err() == nil {
-			c.outage.begin(c.log(), err)
+			c.outage.claimRefused(c.log(), err, c.elapsed(), c.chance())
 		}
-		return storeRetry, true
+		return time.Second, true
 	}
-	c.outage.end(c.log())
+	if len(leases) > 0 {
+		c.outage.end(c.log()) // where nothing is due, nothing was written
+	}
 	p.claimed += int64(len(leases))
 	c.lookAtClock() // the store has
 	now := c.elapsed()

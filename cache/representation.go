@@ -15,6 +15,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/links"
 )
 
@@ -164,13 +165,46 @@ func (f *Feed) representation(ctx context.Context, s *state, lines []string, add
 	if r == nil {
 		var err error
 		if r, err = f.cache.read(ctx, f, s, as.in(rank)); err != nil {
-			return nil, err
+			// While the store is away, what is in memory is good enough.
+			if r = f.inMemory(s, weights, as); r == nil {
+				return nil, err
+			}
 		}
 	}
 	if weights[rankBrotli] >= weights[rank] && brotli == nil && v.gzipped() {
 		f.cache.makeBrotli(f, s, as)
 	}
 	return r, nil
+}
+
+// inMemory returns the version in any coding that is acceptable and in memory; nil: there is none.
+func (f *Feed) inMemory(s *state, weights [len(codings)]int, as form) *representation {
+	for rank, weight := range weights {
+		if weight == 0 {
+			continue
+		}
+		if r := f.cache.memory.get(f.id, s, as.in(rank)); r != nil && r.body != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// replace brings a version that another node has committed into memory, where readers
+// here were given the one before it: they do not wait for the store, and if that is away
+// they go on getting the earlier one. Large versions are left to the next reader: they may
+// have to wait for room, and changes of other feeds with them.
+func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) error {
+	m := f.minted.Load()
+	if m == nil || old.version == 0 || m.state.version != old.version || next.version == 0 ||
+		next.memo.Version.Tag == old.memo.Version.Tag || next.memo.Version.Length > policy.SmallBody {
+		return nil
+	}
+	_, err := c.read(ctx, f, next, form{rank: rankOf(next.memo.Version.Coding)})
+	if errors.Is(err, ErrNoBody) || errors.Is(err, errOtherVersion) || errors.Is(err, errCrowded) {
+		return nil // the next reader finds out
+	}
+	return err
 }
 
 // errOtherVersion says that the store has a newer version than the state.
@@ -189,14 +223,9 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*represen
 			return nil, err
 		}
 		defer leave()
-		b, err := c.store.Body(c.life, f.id, s.version)
-		switch {
-		case err != nil:
+		b, err := c.stored(f, s)
+		if err != nil {
 			return nil, err
-		case b.Version != s.version:
-			return nil, errOtherVersion
-		case b.Coding != s.memo.Version.Coding:
-			return nil, fmt.Errorf("%w: it is stored as %s, and described as %s", ErrNoBody, b.Coding, s.memo.Version.Coding)
 		}
 		data := b.Data
 		if codings[as.rank] != b.Coding || as.address != "" {
@@ -220,6 +249,23 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*represen
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// stored is a version's body as it is stored: from memory, or else from the store.
+func (c *Cache) stored(f *Feed, s *state) (Body, error) {
+	v := &s.memo.Version
+	if r := c.memory.get(f.id, s, form{rank: rankOf(v.Coding)}); r != nil {
+		return Body{Version: s.version, Coding: v.Coding, Data: r.body}, nil
+	}
+	b, err := c.store.Body(c.life, f.id, s.version)
+	switch {
+	case err != nil:
+	case b.Version != s.version:
+		err = errOtherVersion
+	case b.Coding != v.Coding:
+		err = fmt.Errorf("%w: it is stored as %s, and described as %s", ErrNoBody, b.Coding, v.Coding)
+	}
+	return b, err
 }
 
 // addressed is a version's document with an address of its own, in the coding of a form.

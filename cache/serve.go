@@ -94,7 +94,9 @@ func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*sta
 		return s, served{}
 	}
 	var done bool
-	if s.version != 0 {
+	if s.version != 0 && f.cache.outage.resting() {
+		// The poll finds out whether the store is back. Nobody waits for that.
+	} else if s.version != 0 {
 		done = p.wait(ctx, patience, now)
 	} else {
 		done = await(ctx, p.sent, queuePatience) && await(ctx, p.done, coldPatience)

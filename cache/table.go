@@ -73,7 +73,9 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	defer c.table.loading.CompareAndDelete(f.id, overtaken)
 	records, err := c.store.Lookup(ctx, []ID{f.id})
 	if err != nil {
-		c.outage.begin(c.log(), err)
+		if c.outage.unreadable(c.elapsed()) {
+			c.log().Error("the record of a feed cannot be read", urlField(key), errField(err))
+		}
 		return nil, &Unavailable{Status: 503, Reason: "the store cannot be read at present", RetryAfter: storeRetry, Failure: failureStore}
 	}
 	if len(records) > 0 {

@@ -1,0 +1,273 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// distant is a store that is out of reach at times: calls take as long as it has
+// patience, and fail.
+type distant struct {
+	cache.Store
+
+	bodies atomic.Int64 // that were read
+
+	mu     sync.Mutex // guards what follows
+	away   bool
+	claims int // that were asked for while it was away
+}
+
+const callTimeout = 5 * time.Second
+
+var errAway = errors.New("the database is away")
+
+func (s *distant) set(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away, s.claims = away, 0
+}
+
+func (s *distant) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claims
+}
+
+func (s *distant) reach(claim bool) error {
+	s.mu.Lock()
+	away := s.away
+	if away && claim {
+		s.claims++
+	}
+	s.mu.Unlock()
+	if !away {
+		return nil
+	}
+	time.Sleep(callTimeout)
+	return errAway
+}
+
+func (s *distant) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+	if err := s.reach(true); err != nil {
+		return nil, err
+	}
+	return s.Store.Claim(ctx, claims)
+}
+
+func (s *distant) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+	if err := s.reach(true); err != nil {
+		return nil, 0, err
+	}
+	return s.Store.ClaimDue(ctx, q)
+}
+
+func (s *distant) Commit(ctx context.Context, o cache.Outcome) error {
+	if err := s.reach(false); err != nil {
+		return err
+	}
+	return s.Store.Commit(ctx, o)
+}
+
+func (s *distant) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+	if err := s.reach(false); err != nil {
+		return nil, err
+	}
+	return s.Store.Lookup(ctx, ids)
+}
+
+func (s *distant) Body(ctx context.Context, id cache.ID, version uint64) (cache.Body, error) {
+	if err := s.reach(false); err != nil {
+		return cache.Body{}, err
+	}
+	s.bodies.Add(1)
+	return s.Store.Body(ctx, id, version)
+}
+
+func (s *distant) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+	if err := s.reach(false); err != nil {
+		return err
+	}
+	return s.Store.Touch(ctx, asked)
+}
+
+func (s *distant) Totals(ctx context.Context) (cache.Totals, error) {
+	if err := s.reach(false); err != nil {
+		return cache.Totals{}, err
+	}
+	return s.Store.Totals(ctx)
+}
+
+// While the store is away readers get what is in memory, and wait for nothing; when it
+// is back that is noticed within seconds, and there is no burst.
+func TestStoreAwayAndBack(t *testing.T) {
+	for _, prefetch := range []bool{false, true} {
+		t.Run(fmt.Sprintf("prefetch %v", prefetch), func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				const feeds, every = 60, 5 * time.Second
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3600") })
+				var store *distant
+				g.wrap = func(s cache.Store) cache.Store { store = &distant{Store: s}; return store }
+				g.settings.Prefetch = prefetch
+				g.open()
+				defer g.close()
+
+				// Each feed has a reader who comes back every five seconds.
+				urls := make([]string, feeds)
+				for i := range urls {
+					urls[i] = fmt.Sprintf("https://host%d.test/feed", i)
+				}
+				round := func() {
+					for _, url := range urls {
+						began := time.Now()
+						if w := g.get(url, "Accept-Encoding", "gzip"); w.Code != http.StatusOK {
+							t.Fatalf("got %d %s", w.Code, w.Body)
+						}
+						if waited := time.Since(began); waited > 3*time.Second || waited > 0 && store.asked() > 3 {
+							t.Errorf("a reader waited %v while the store was away", waited)
+						}
+						time.Sleep(every / feeds)
+					}
+				}
+				round()
+				store.set(true)
+				time.Sleep(70 * time.Minute) // all are due
+				store.set(true)
+				before := g.origin.polls()
+				const outage = 5 * time.Minute
+				for began := time.Now(); time.Since(began) < outage; {
+					round()
+				}
+				if n := g.origin.polls() - before; n != 0 {
+					t.Errorf("%d polls while the store was away", n)
+				}
+				if most := int(outage/callTimeout) + 3; store.asked() > most || store.asked() < int(outage/(15*time.Second)) {
+					t.Errorf("the store was asked for polls %d times in %v, want at most %d, and now and then", store.asked(), outage, most)
+				}
+				if s := g.Summary(t.Context()); !strings.Contains(s.Outage, "away") {
+					t.Errorf("the summary says %q of the outage", s.Outage)
+				}
+				store.set(false)
+				back := time.Now()
+				for time.Since(back) < time.Minute {
+					round()
+				}
+				times := g.origin.times()[before:]
+				if len(times) != feeds {
+					t.Fatalf("%d polls in the minute after the store was back, want one of each of the %d feeds", len(times), feeds)
+				}
+				if first := times[0].Sub(back); first > 15*time.Second {
+					t.Errorf("the first poll came %v after the store was back", first)
+				}
+				if last := times[len(times)-1].Sub(back); last > 50*time.Second {
+					t.Errorf("the last poll came %v after the store was back", last)
+				}
+				const window = time.Second
+				most, from := 0, 0
+				for i, at := range times {
+					for at.Sub(times[from]) >= window {
+						from++
+					}
+					most = max(most, i-from+1)
+				}
+				if most > feeds/5 {
+					t.Errorf("%d of %d polls came within a second", most, feeds)
+				}
+				if s := g.Summary(t.Context()); s.Outage != "" {
+					t.Errorf("the summary still says %q", s.Outage)
+				}
+			})
+		})
+	}
+}
+
+// Whatever coding a version is in memory in, it is served while the store is away.
+func TestOtherCodingsWhileTheStoreIsAway(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(20, ""), "ETag", `"v"`, "Cache-Control", "max-age=3600") })
+		var store *distant
+		g.wrap = func(s cache.Store) cache.Store { store = &distant{Store: s}; return store }
+		g.open()
+		defer g.close()
+		g.get(feedURL, "Accept-Encoding", "gzip")
+		synctest.Wait()
+		store.set(true)
+		w := g.get(feedURL)
+		if coding := w.Header().Get("Content-Encoding"); coding != "" {
+			t.Errorf("Content-Encoding: %s", coding)
+		}
+		wantBody(t, w, http.StatusOK, "Entry 20")
+		w = g.get(feedURL, "Accept-Encoding", "br, gzip;q=0.5")
+		if w.Code != http.StatusOK {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+		if n := store.bodies.Load(); n != 0 {
+			t.Errorf("%d bodies were read", n)
+		}
+	})
+}
+
+// What another node has committed is in memory before readers ask for it; where it
+// cannot be read, they go on getting the version before it.
+func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch))
+		var entries atomic.Int64
+		entries.Store(1)
+		origin := &script{answer: func(policy.Ask) policy.Answer {
+			return ok(rss(int(entries.Load()), ""), "Cache-Control", "max-age=86400")
+		}}
+		shared := volatile.New(nil)
+		defer shared.Close()
+		store := &distant{Store: shared}
+		one, other := node(t, shared, origin, cache.Settings{}), node(t, store, origin, cache.Settings{})
+		defer one.Cache.Close()
+		defer other.Cache.Close()
+		publish := func(n int64) {
+			entries.Store(n)
+			time.Sleep(30 * time.Hour)
+			one.get(feedURL)
+			time.Sleep(10 * time.Second)
+		}
+		one.get(feedURL)
+		first := other.get(feedURL)
+		wantBody(t, first, http.StatusOK, "Entry 1")
+
+		// It is there as identity alone.
+		store.set(true)
+		wantBody(t, other.get(feedURL, "Accept-Encoding", "gzip"), http.StatusOK, "Entry 1")
+		store.set(false)
+
+		publish(2)
+		if n := store.bodies.Load(); n != 2 {
+			t.Errorf("%d bodies were read, want the second one before anybody asks", n)
+		}
+		store.set(true)
+		second := other.get(feedURL)
+		wantBody(t, second, http.StatusOK, "Entry 2")
+
+		publish(3)
+		w := other.get(feedURL)
+		wantBody(t, w, http.StatusOK, "Entry 2")
+		if got, want := w.Header().Get("Etag"), second.Header().Get("Etag"); got != want {
+			t.Errorf("ETag %s, want %s as before", got, want)
+		}
+		store.set(false)
+		time.Sleep(30 * time.Hour)
+		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 3")
+	})
+}
