@@ -11,6 +11,9 @@ const (
 	// backlog is in what time feeds that are overdue are worked off, as far as the
 	// bound of polls in flight allows: after a restart no resolver or uplink sees a burst.
 	backlog = 2 * time.Minute
+	// longestTick bounds for how much time polls may start at once: what the store or the
+	// machine has held up is not made up for in a burst.
+	longestTick = 4 * prefetchTick
 	// minRate is the least rate of it, in polls a second.
 	minRate = 8
 	// paceWindow is over what time is counted how many feeds come due, and paceWindows
@@ -29,13 +32,14 @@ type pace struct {
 	claimed int64         // since
 	rates   []float64     // feeds that came due in a second, in the last windows
 	rest    float64       // of a poll, that the last tick has left
+	ticked  time.Duration // when that was
 }
 
 // tick returns how many polls may start now.
 func (p *pace) tick(now time.Duration, overdue int64) int {
 	switch passed := now - p.began; {
 	case passed > 2*paceWindow: // the first one, or one after a rest
-		*p = pace{began: now, overdue: overdue}
+		*p = pace{began: now, overdue: overdue, ticked: p.ticked}
 	case passed >= paceWindow:
 		rate := float64(overdue-p.overdue+p.claimed) / passed.Seconds()
 		p.rates = append(p.rates, max(0, rate))
@@ -51,7 +55,11 @@ func (p *pace) tick(now time.Duration, overdue int64) int {
 			usual = min(usual, rate)
 		}
 	}
-	p.rest += max(minRate, usual+float64(overdue)/backlog.Seconds()) * prefetchTick.Seconds()
+	// Ticks come later than planned by what the store takes to grant polls, and earlier
+	// where something has changed.
+	passed := min(now-p.ticked, longestTick)
+	p.ticked = now
+	p.rest += max(minRate, usual+float64(overdue)/backlog.Seconds()) * passed.Seconds()
 	n := int(p.rest)
 	p.rest -= float64(n)
 	return n
