@@ -4,9 +4,12 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +76,54 @@ func commit(t testing.TB, s cache.Store, o cache.Outcome) {
 	t.Helper()
 	if err := s.Commit(context.Background(), o); err != nil {
 		t.Fatalf("Commit: %v", err)
+	}
+}
+
+// ledger is all grants of a test.
+type ledger struct {
+	mu     sync.Mutex // guards grants
+	grants []granted
+}
+
+// granted is a grant, between its claim and the answer.
+type granted struct {
+	cache.Lease
+	asked, answered time.Time
+}
+
+// note takes down the grants among leases that were asked for at a moment and have
+// just been answered.
+func (l *ledger) note(leases []cache.Lease, asked time.Time) {
+	answered := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, lease := range leases {
+		if lease.Denied == "" {
+			l.grants = append(l.grants, granted{lease, asked, answered})
+		}
+	}
+}
+
+// check holds that no token was given twice, and that the grants of a feed are hold apart,
+// those of a host spacing. The database has granted each at some moment between its
+// claim and the answer; of the feeds in ended, the record was removed in between.
+func (l *ledger) check(t *testing.T, hold, spacing time.Duration, ended func(cache.ID) bool) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.SortFunc(l.grants, func(a, b granted) int { return cmp.Compare(a.Token, b.Token) })
+	feeds, hosts := map[cache.ID]granted{}, map[string]granted{}
+	for i, g := range l.grants {
+		if i > 0 && l.grants[i-1].Token == g.Token {
+			t.Errorf("token %d was given twice", g.Token)
+		}
+		if last, ok := feeds[g.ID]; ok && g.answered.Sub(last.asked) < hold && !ended(g.ID) {
+			t.Errorf("%s was granted again %v after it had been asked for", g.URL, g.answered.Sub(last.asked))
+		}
+		if last, ok := hosts[g.Host.Name]; ok && g.answered.Sub(last.asked) < spacing && g.Host.Name != "" {
+			t.Errorf("%s was granted %v after the last one of its host had been asked for", g.URL, g.answered.Sub(last.asked))
+		}
+		feeds[g.ID], hosts[g.Host.Name] = g, g
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,33 +27,13 @@ func TestRace(t *testing.T) {
 	)
 	url := server(t).Database(t)
 	nodes := []cache.Store{open(t, url), open(t, url)}
-	var (
-		mu     sync.Mutex
-		polled = map[cache.ID]time.Time{} // when the last grant was asked for
-		tokens = map[cache.Token]bool{}
-		grants atomic.Int64
-	)
+	var all ledger
 	index := map[cache.ID]int{}
 	for n := range feeds {
 		id, _ := feed(n)
 		index[id] = n
 	}
 	forgotten := func(id cache.ID) bool { return index[id] >= feeds*2/3 }
-	// granted checks a grant that was asked for after sent. Those of one feed are hold apart for
-	// the database. The later one is answered that long after the earlier was asked for.
-	granted := func(l cache.Lease, sent time.Time) {
-		mu.Lock()
-		defer mu.Unlock()
-		grants.Add(1)
-		if tokens[l.Token] {
-			t.Errorf("token %d came twice", l.Token)
-		}
-		tokens[l.Token] = true
-		if last, ok := polled[l.ID]; ok && time.Since(last) < hold && !forgotten(l.ID) {
-			t.Errorf("%s was granted again %v after it had been asked for", l.URL, time.Since(last))
-		}
-		polled[l.ID] = sent
-	}
 	named := func(r *rand.Rand) cache.Claim {
 		c := configured(r.IntN(feeds))
 		c.Hold = hold
@@ -76,9 +55,9 @@ func TestRace(t *testing.T) {
 					claims[i] = named(r)
 				}
 				leases, err := s.Claim(context.Background(), claims)
+				all.note(leases, sent)
 				for _, l := range leases {
 					if l.Denied == "" {
-						granted(l, sent)
 						o := outcome(l, uint64(r.IntN(2))*uint64(l.Token))
 						o.In = hold
 						if r.IntN(5) == 0 {
@@ -92,9 +71,7 @@ func TestRace(t *testing.T) {
 				return err
 			case 0, 1, 2, 3:
 				leases, _, err := s.ClaimDue(context.Background(), cache.DueQuery{Limit: 10})
-				for _, l := range leases {
-					granted(l, sent)
-				}
+				all.note(leases, sent)
 				return err
 			case 4:
 				c := named(r)
@@ -139,8 +116,9 @@ func TestRace(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if grants.Load() < feeds {
-		t.Errorf("%d grants: nothing was tested", grants.Load())
+	all.check(t, hold, pace, forgotten)
+	if n := len(all.grants); n < feeds {
+		t.Errorf("%d grants: nothing was tested", n)
 	}
 	sameTotals(t, url, nodes[0])
 	// The store tries again after a deadlock, but there should be none.

@@ -77,9 +77,9 @@ func (f *follower) begun(s cache.Store) {
 		o.In = 0
 		commit(f.t, s, o)
 		select {
-		case <-f.seen:
-			for len(f.seen) > 0 {
-				<-f.seen
+		case c := <-f.seen:
+			for c.ID != id || c.Version != v { // none of these is left for the test
+				c = <-f.seen
 			}
 			return
 		case <-time.After(50 * time.Millisecond):
