@@ -140,9 +140,9 @@ func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules p
 	s.decide(d)
 	wait := d.Next.Sub(a.At)
 	s.due = c.elapsed() + wait
-	if c.network.down() {
+	if rest := c.network.rest(c.elapsed(), c.chance()); rest > 0 {
 		// It is not this host alone: when the network is back all go on soon.
-		wait = offlineRetry + time.Duration(float64(offlineRetry)*c.chance()/2)
+		wait = rest
 		s.overrule(c, wait, hintOffline)
 	}
 	if rest := planned - c.elapsed(); rest > wait {

@@ -25,8 +25,6 @@ const (
 	grace = 10 * time.Second
 	// retry is when a poll that could not be claimed here is tried again.
 	retry = time.Minute
-	// offlineRetry is the same while no host can be reached.
-	offlineRetry = time.Minute
 )
 
 const (
@@ -284,9 +282,9 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, pl
 	if v.answer.Unsent() {
 		// Names that a reader invents prove nothing about the network here.
 		if v.answer.Failure != policy.FailureAddress && (s.version != 0 || f.configured()) {
-			c.network.failed(host.Name, c.log())
+			c.network.failed(host.Name, v.answer, c.elapsed(), c.log())
 		}
-	} else if v.answer.Status != 0 && !shielded(f.key) && c.network.reached(c.log()) {
+	} else if v.answer.Status != 0 && !shielded(f.key) && c.network.reached(host.Name, c.elapsed(), c.log()) {
 		c.wake(c.changed)
 	}
 	next, o := f.conclude(s, &v, planned, rules)
