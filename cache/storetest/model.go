@@ -42,7 +42,7 @@ type paused struct {
 }
 
 const (
-	unit       = 30 * time.Second
+	unit       = 2 * time.Minute // of which a third is more than slack
 	modelFeeds = 5
 	hopFloor   = unit/3 + 2*unit
 	never      = -time.Duration(1 << 60)
