@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,6 +267,49 @@ func TestPatienceWithWhatMayBeNoFeed(t *testing.T) {
 		}
 		s.Expect(3, "two readers and a probe")
 	})
+}
+
+// Before a site that is slow to begin, which is when a shield is needed most, a crowd is
+// two requests: the poll, and one reader's own. If it is no feed, nobody waits for ever.
+func TestCrowdBeforeSlowSite(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		slow  time.Duration
+		kind  string
+		hits  int
+		after time.Duration // the slowest of the crowd
+	}{
+		{"a feed", 4 * time.Second, "application/rss+xml", 2, 5 * time.Second},
+		{"a feed that is slower than anybody's patience", 20 * time.Second, "application/rss+xml", 51, 35 * time.Second},
+		{"a page", 4 * time.Second, "text/html", 51, 8 * time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			site := func(w http.ResponseWriter, r *http.Request) error {
+				time.Sleep(tt.slow)
+				body := "<!DOCTYPE html>"
+				if tt.kind != "text/html" {
+					body = stage.FeedNamed("slow")
+				}
+				return stage.Plain(200, body, "Content-Type", tt.kind)(w, r)
+			}
+			stage.Run(t, stage.ShieldedSite(blog, ""), site, func(s *stage.Stage) {
+				began := time.Now()
+				var crowd sync.WaitGroup
+				for range 50 {
+					crowd.Go(func() {
+						if w := s.Get(blog + "/feed"); w.Code != 200 || w.Body.Len() == 0 {
+							t.Errorf("%d %s", w.Code, w.Body)
+						}
+					})
+				}
+				crowd.Wait()
+				if took := time.Since(began); took != tt.after {
+					t.Errorf("it took %v, want %v", took, tt.after)
+				}
+				s.Expect(tt.hits, "a crowd")
+			})
+		})
+	}
 }
 
 // A page with a feed in it is a page, to its last byte.

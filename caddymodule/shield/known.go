@@ -44,6 +44,8 @@ type entry struct {
 	passes atomic.Int64 // until when it is taken for no feed, in Unix milliseconds
 	// promising says that the poll under way has brought what begins like a feed.
 	promising atomic.Bool
+	// ahead says that a reader does not wait for that poll any more.
+	ahead atomic.Bool
 }
 
 // get returns what is known of a key; nil: nothing.

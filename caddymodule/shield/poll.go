@@ -75,6 +75,7 @@ func (p *polled) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	}
 	if p.entry != nil {
 		p.entry.promising.Store(false)
+		p.entry.ahead.Store(false)
 	}
 	a := p.shield.client.Poll(context.WithValue(ctx, polledKey{}, p), ask)
 	switch {
