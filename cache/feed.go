@@ -28,9 +28,10 @@ type Feed struct {
 	noted  atomic.Int64  // asked, as the store was told last
 	lost   atomic.Uint64 // the version whose body cannot be read; 0: none
 
-	mu       sync.Mutex // guards what follows
-	poll     *running   // the poll under way; nil: there is none
-	resident bool       // it is in the table, whose size counts it
+	mu       sync.Mutex    // guards what follows
+	poll     *running      // the poll under way; nil: there is none
+	resident bool          // it is in the table, whose size counts it
+	shown    chan struct{} // closed when readers are shown another state; nil: nobody waits for that
 
 	overtaken atomic.Bool // the store has changed while a poll was under way
 }
@@ -122,6 +123,10 @@ func (f *Feed) show(old, next *state) bool {
 	}
 	if f.resident {
 		f.cache.table.size.Add(next.size - old.size)
+	}
+	if f.shown != nil {
+		close(f.shown)
+		f.shown = nil
 	}
 	return true
 }

@@ -5,6 +5,8 @@ package cache_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,6 +88,83 @@ func TestVersionOfAnotherNodeIsNotMissed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever asks one node for a feed that nobody has yet, while another node polls it,
+// waits for what that brings as if it were this node's own poll.
+func TestFirstPollOfAnotherNodeIsAwaited(t *testing.T) {
+	for name, answer := range map[string]func() policy.Answer{
+		"a version": func() policy.Answer { return ok(rss(1, "")) },
+		"a failure": func() policy.Answer { return failed(404, policy.FailureStatus) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(epoch))
+				origin := &script{answer: func(policy.Ask) policy.Answer {
+					time.Sleep(10 * time.Second)
+					return answer()
+				}}
+				store := volatile.New(nil)
+				defer store.Close()
+				a, b := node(t, store, origin, cache.Settings{}), node(t, store, origin, cache.Settings{})
+				defer a.Cache.Close()
+				defer b.Cache.Close()
+				began := time.Now()
+				var readers sync.WaitGroup
+				answers := make([]*httptest.ResponseRecorder, 4)
+				for i, g := range []*gateway{a, b, b, b} {
+					readers.Go(func() {
+						time.Sleep(time.Duration(i/2) * 3 * time.Second) // the last two when that poll is on its way
+						answers[i] = g.get(feedURL)
+						if took := time.Since(began); took != 10*time.Second {
+							t.Errorf("reader %d was answered after %v", i, took)
+						}
+					})
+				}
+				readers.Wait()
+				for i, w := range answers {
+					if w.Code != answers[0].Code || w.Body.String() != answers[0].Body.String() {
+						t.Errorf("reader %d got %d %s, the first one %d %s", i, w.Code, w.Body, answers[0].Code, answers[0].Body)
+					}
+				}
+				if name == "a version" {
+					wantBody(t, answers[3], 200, "Entry 1")
+				}
+				if n := origin.polls(); n != 1 {
+					t.Errorf("%d polls", n)
+				}
+			})
+		})
+	}
+}
+
+// A node that ends in the middle of a first poll brings no outcome: the readers of
+// another one wait for it as long as it could come, and no longer.
+func TestFirstPollOfLostNodeIsNotAwaitedForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch))
+		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(1, "")) }}
+		store := volatile.New(nil)
+		defer store.Close()
+		id := sha256.Sum256([]byte(feedURL))
+		claim := cache.Claim{ID: cache.ID(id[:16]), URL: feedURL, Hold: time.Hour}
+		if leases, err := store.Claim(t.Context(), []cache.Claim{claim}); err != nil || leases[0].Denied != "" {
+			t.Fatal(leases, err)
+		}
+		b := node(t, store, origin, cache.Settings{})
+		defer b.Cache.Close()
+		for i, patience := range []time.Duration{40 * time.Second, 0} { // the timeout of polls, and some
+			began := time.Now()
+			if w := b.get(feedURL); w.Code != 503 {
+				t.Errorf("reader %d: %d %s", i, w.Code, w.Body)
+			}
+			if took := time.Since(began); took != patience {
+				t.Errorf("reader %d waited for %v", i, took)
+			}
+		}
+		time.Sleep(time.Hour)
+		wantBody(t, b.get(feedURL), 200, "Entry 1")
+	})
 }
 
 // patient is an origin one slot of which a node gets late.

@@ -51,7 +51,7 @@ type Waited struct{ how served }
 // there is a version then: for whoever has to know before it can be served.
 func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 	s, now := f.state.Load(), f.cache.elapsed()
-	if s.version == 0 && (s.dueAt(now) || f.underWay() != nil) {
+	if s.version == 0 && f.promises(s, now) {
 		s, waited.how = f.refreshed(ctx, s, now)
 	}
 	return waited, s.version != 0
@@ -66,7 +66,7 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 	now := f.cache.elapsed()
 	f.touch(now)
 	s, how := f.state.Load(), waited.how
-	if s.dueAt(now) || s.version == 0 && f.underWay() != nil {
+	if f.promises(s, now) {
 		s, how = f.refreshed(r.Context(), s, now)
 		now = f.cache.elapsed()
 	}
@@ -87,8 +87,27 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.forward}, nil
 }
 
-// refreshed waits for the poll that is due, within bounds.
+// promises reports whether it is worth a reader's while to wait for a poll: it is due,
+// or there is nothing to serve before it ends.
+func (f *Feed) promises(s *state, now time.Duration) bool {
+	return s.dueAt(now) || s.version == 0 && (f.underWay() != nil || f.polledElsewhere(s))
+}
+
+// refreshed waits for the poll that is due or under way, within bounds.
 func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*state, served) {
+	after, how := s, served{}
+	if !f.polledElsewhere(s) {
+		after, how = f.refresh(ctx, s, now)
+	}
+	if f.polledElsewhere(after) {
+		after = f.awaitNode(ctx, after)
+		how = forwarded(s, after, true, true)
+	}
+	return after, how
+}
+
+// refresh waits for the poll of this node.
+func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state, served) {
 	p, joined := f.start(f.errandFor(s))
 	if p == nil {
 		return s, served{}

@@ -6,6 +6,7 @@ package cache
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -21,6 +22,8 @@ type state struct {
 	version uint64
 	due     time.Duration // when the next poll may be made, as [Cache.elapsed] counts; ended: never
 	ended   bool          // automatic polling has ended
+
+	granted time.Duration // when the store granted the last poll, as elapsed counts
 
 	// putOff is until when the poll has been put off in memory alone, as elapsed
 	// counts: the store does not know of that. 0: it has not.
@@ -174,15 +177,18 @@ func (s *state) encodeMemo() ([]byte, error) {
 
 // stateOf is the inverse: the state that a record describes, seen at an elapsed time.
 func stateOf(r Record, now time.Duration) *state {
-	s := &state{known: true, version: r.Version, ended: r.In == Ended}
+	s := &state{known: true, version: r.Version, ended: r.In == Ended, granted: neverGranted}
 	if !s.ended {
 		s.due = now + r.In
+	}
+	if r.Polled >= 0 {
+		s.granted = now - r.Polled
 	}
 	err := s.decode(r)
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched anew.
-		*s = state{known: true, due: s.due, ended: s.ended}
+		*s = state{known: true, due: s.due, ended: s.ended, granted: s.granted}
 		s.facts = facts{Result: ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.memo.Version.Number = r.Version
 	}
@@ -213,6 +219,9 @@ func (s *state) decode(r Record) error {
 	}
 	return nil
 }
+
+// neverGranted is long before the process began.
+const neverGranted = math.MinInt64 / 2
 
 // stateOverhead is what a feed in memory takes besides its texts, in bytes, roughly.
 const stateOverhead = 1500
