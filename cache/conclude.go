@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"strings"
@@ -76,6 +77,10 @@ func (s *state) learn(own string, v verdict) {
 		s.learnValidators(v)
 		if shielded(own) {
 			m.Version.learnHeader(a)
+			if len(m.Version.Vary) > 0 && m.VaryKey == nil {
+				m.VaryKey = make([]byte, 32)
+				_, _ = rand.Read(m.VaryKey) // it never fails
+			}
 		}
 	} else if a.Failure == policy.FailureSuspect && m.Suspect.IsZero() {
 		m.Suspect = f.At

@@ -74,8 +74,12 @@ func (f *Feed) New() bool {
 func (f *Feed) Hints() *policy.Hints { return &f.state.Load().memo.History.Hints }
 
 // Vary is the header fields of requests, in lower case, by which the origin of a
-// shielded feed tells its readers apart.
-func (f *Feed) Vary() []string { return f.state.Load().memo.Version.Vary }
+// shielded feed tells its readers apart, and a secret of the feed to hash their values
+// with.
+func (f *Feed) Vary() (fields []string, key []byte) {
+	m := &f.state.Load().memo
+	return m.Version.Vary, m.VaryKey
+}
 
 // rules are the operator's for this feed.
 func (f *Feed) rules() policy.Rules { return f.cache.settings.Load().Rules(f.key) }

@@ -5,7 +5,6 @@ package poller
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -45,7 +44,6 @@ type Engine struct {
 	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
 	log     atomic.Pointer[zap.Logger]
 	where   atomic.Pointer[string] // the store, for people
-	secret  [32]byte               // of this process
 	keptMu  sync.Mutex
 	kept    map[string]any // what handlers keep over reloads; guarded by keptMu
 
@@ -106,7 +104,6 @@ func newEngine(origin *upstream.Client) *Engine {
 		turn:      make(chan struct{}, 1),
 	}
 	e.kept, e.origins = make(map[string]any), make(map[string][]byte)
-	_, _ = rand.Read(e.secret[:]) // it never fails
 	e.metrics = newMetrics(e.totals)
 	return e
 }

@@ -145,6 +145,3 @@ func (e *Engine) Keep(name string, make func() any) any {
 	}
 	return kept
 }
-
-// Secret is a key for hashes of what readers say, which nobody else has.
-func (e *Engine) Secret() []byte { return e.secret[:] }

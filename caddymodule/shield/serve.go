@@ -96,11 +96,11 @@ func (s *Shield) feed(c *cache.Cache, key shieldkey.Key, text string, r *http.Re
 	if err != nil {
 		return nil, waited, err
 	}
-	fields := feed.Vary()
+	fields, secret := feed.Vary()
 	if len(fields) == 0 {
 		return feed, waited, nil
 	}
-	variant, sent, err := s.variant(fields, r.Header)
+	variant, sent, err := variantOf(fields, secret, r.Header)
 	if err != nil || variant == "" {
 		return feed, waited, err
 	}

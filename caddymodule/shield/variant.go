@@ -27,12 +27,12 @@ var impersonal = map[string]bool{
 var credentials = regexp.MustCompile(`(?i)^(cookie|authorization|proxy-authorization|x-forwarded-for|forwarded|x-real-ip|via|connection|` +
 	`range|if-range|if-match|if-none-match|if-modified-since|if-unmodified-since)$|key|token|auth|secret|session|passw|credential|signature`)
 
-// variant is which variant a request asks for, where the site tells readers apart by
+// variantOf is which variant a request asks for, where the site tells readers apart by
 // the fields named, and the values that the site is sent for it. It is empty for the
 // plain feed: the request has none of the fields. The values of readers' fields are
-// neither stored nor shown, so a variant is a keyed hash of them.
-func (s *Shield) variant(fields []string, h http.Header) (variant string, sent http.Header, err error) {
-	sum := hmac.New(sha256.New, s.engine.Secret())
+// neither stored nor shown, so a variant is a hash of them with a secret of the feed.
+func variantOf(fields []string, secret []byte, h http.Header) (variant string, sent http.Header, err error) {
+	sum := hmac.New(sha256.New, secret)
 	sent = http.Header{}
 	for _, name := range fields {
 		name = http.CanonicalHeaderKey(name)
@@ -49,8 +49,11 @@ func (s *Shield) variant(fields []string, h http.Header) (variant string, sent h
 		}
 		sum.Write([]byte{0})
 	}
-	if len(sent) == 0 {
+	switch {
+	case len(sent) == 0:
 		return "", nil, nil
+	case len(secret) == 0:
+		return "", nil, errPersonal // it comes with the next poll
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16]), sent, nil
 }

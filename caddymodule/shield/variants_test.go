@@ -65,6 +65,28 @@ func TestShieldVariants(t *testing.T) {
 	})
 }
 
+// A restart changes nothing about variants: those that are stored are served.
+func TestShieldVariantsOutliveRestart(t *testing.T) {
+	sites := stage.ShieldedSite(blog, "")
+	stage.Run(t, sites, echo("Accept-Language"), func(s *stage.Stage) {
+		languages := []string{"de", "fr"}
+		for _, language := range languages {
+			stage.WantBody(t, language, s.Get(blog+"/feed", "Accept-Language", language), 200, "["+language+"]")
+		}
+		s.Expect(1+2, "the plain feed and two variants")
+		s.Stop()
+		s.Load(sites)
+		for _, language := range languages {
+			stage.WantBody(t, language, s.Get(blog+"/feed", "Accept-Language", language), 200, "["+language+"]")
+		}
+		s.Expect(0, "after a restart")
+		_, c := poller.Running()
+		if n := len(c.Keys(context.Background(), shieldkey.Common)); n != 1+2 {
+			t.Errorf("%d feeds are known", n)
+		}
+	})
+}
+
 // An inventive reader fills neither store nor memory, and its inventions are
 // forgotten.
 func TestShieldVariantsAreBounded(t *testing.T) {
