@@ -22,23 +22,23 @@ func FuzzRecord(f *testing.F) {
 		{State: "odd", Configured: true, Here: true, Host: cache.Host{Name: "b", Domain: "elsewhere", Spacing: time.Second}},
 		*presumed(5),
 	} {
-		f.Add(encodeFeed(&feed))
+		f.Add(encodeFeed(id, &feed))
 	}
-	f.Add(encodeText(schedule.Text{URL: "https://example.com/", Memo: []byte("{}")}))
+	f.Add(encodeText(id, schedule.Text{URL: "https://example.com/", Memo: []byte("{}")}))
 	f.Add(encodeBody(id, cache.Body{Version: 3, Coding: "gzip", Data: []byte("data")}))
 	f.Add(stamp{5, time.Unix(7, 8)}.encode())
 	f.Fuzz(func(t *testing.T, value []byte) {
 		var feed, again schedule.Feed
-		if decodeFeed(value, &feed) == nil {
-			if err := decodeFeed(encodeFeed(&feed), &again); err != nil || !reflect.DeepEqual(feed, again) {
+		if decodeFeed(id, value, &feed) == nil {
+			if err := decodeFeed(id, encodeFeed(id, &feed), &again); err != nil || !reflect.DeepEqual(feed, again) {
 				t.Errorf("%+v was written, and read as %+v, %v", feed, again, err)
 			}
 			if len(feed.Facts)+len(feed.Host.Name) > len(value) {
 				t.Errorf("%d bytes have become %+v", len(value), feed)
 			}
 		}
-		text := decodeText(value)
-		if got := decodeText(encodeText(text)); got.URL != text.URL || !bytes.Equal(got.Memo, text.Memo) {
+		text := decodeText(id, value)
+		if got := decodeText(id, encodeText(id, text)); got.URL != text.URL || !bytes.Equal(got.Memo, text.Memo) {
 			t.Errorf("%+v was written, and read as %+v", text, got)
 		}
 		if body, err := decodeBody(value, id); err == nil && !bytes.Equal(encodeBody(id, body), value) {

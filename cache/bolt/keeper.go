@@ -43,6 +43,7 @@ type keeper struct {
 
 	lazy    bool                             // what comes need not be written soon
 	damaged func(id cache.ID) *schedule.Feed // what a walk takes for a record that cannot be read; nil: it is left out
+	ruined  func()                           // is told of pages that cannot be read; nil: nobody is
 
 	mu      sync.RWMutex                // guards all below
 	flushed int                         // how often what has been pending was written
@@ -128,7 +129,7 @@ func (k *keeper) feed(b buckets, id cache.ID) (*schedule.Feed, error) {
 		return nil, nil
 	}
 	f := new(schedule.Feed)
-	if err := decodeFeed(v, f); err != nil {
+	if err := decodeFeed(id, v, f); err != nil {
 		return nil, fmt.Errorf("feed %s: %w", name(id), err)
 	}
 	return f, nil
@@ -153,7 +154,7 @@ func (k *keeper) text(b buckets, id cache.ID) schedule.Text {
 	if ok || soon && f == nil {
 		return text
 	}
-	return decodeText(b.texts.Get(id[:]))
+	return decodeText(id, b.texts.Get(id[:]))
 }
 
 // view calls read with a transaction, and again where what was in memory has been
@@ -175,7 +176,7 @@ func (k *keeper) generation() int {
 }
 
 func (k *keeper) transaction(read func(buckets) error) error {
-	return guard(func() error {
+	err := guard(func() error {
 		return k.db.View(func(tx *bbolt.Tx) error {
 			b, err := openBuckets(tx)
 			if err != nil {
@@ -184,6 +185,10 @@ func (k *keeper) transaction(read func(buckets) error) error {
 			return read(b)
 		})
 	})
+	if errors.Is(err, errDamaged) && k.ruined != nil {
+		k.ruined()
+	}
+	return err
 }
 
 func compare(a, b cache.ID) int { return bytes.Compare(a[:], b[:]) }
@@ -211,7 +216,7 @@ func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []ca
 		}
 		// A text does not change without its feed.
 		if text, ok := k.texts[id]; ok && feeds[id] != nil {
-			if err := b.texts.Put(id[:], encodeText(text)); err != nil {
+			if err := b.texts.Put(id[:], encodeText(id, text)); err != nil {
 				return err
 			}
 		}
@@ -221,10 +226,10 @@ func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []ca
 			return err
 		}
 	}
-	if err := b.store.Put([]byte(keyClock), at.encode()); err != nil {
+	if err := put(b.store, []byte(keyClock), at.encode()); err != nil {
 		return err
 	}
-	return b.store.Put([]byte(keyToken), binary.BigEndian.AppendUint64(nil, uint64(token)))
+	return put(b.store, []byte(keyToken), binary.BigEndian.AppendUint64(nil, uint64(token)))
 }
 
 // recall reads the feeds that were being polled when the store was closed.
@@ -235,7 +240,7 @@ func (k *keeper) recall(b buckets, now schedule.Time) error {
 			return nil
 		}
 		f := new(schedule.Feed)
-		if err := decodeFeed(value, f); err != nil {
+		if err := decodeFeed(id, value, f); err != nil {
 			f = presumed(now)
 		}
 		k.granted[id] = f
@@ -263,7 +268,7 @@ func (k *keeper) written(feeds map[cache.ID]*schedule.Feed, ids []cache.ID) {
 
 func (k *keeper) writeFeed(b buckets, id cache.ID, f *schedule.Feed) error {
 	if k.fresh[id] {
-		return b.granted.Put(id[:], encodeFeed(f))
+		return b.granted.Put(id[:], encodeFeed(id, f))
 	}
 	var err error
 	if k.granted[id] != nil {
@@ -272,15 +277,28 @@ func (k *keeper) writeFeed(b buckets, id cache.ID, f *schedule.Feed) error {
 	if f == nil {
 		return errors.Join(err, b.feeds.Delete(id[:]), b.texts.Delete(id[:]))
 	}
-	return errors.Join(err, b.feeds.Put(id[:], encodeFeed(f)))
+	return errors.Join(err, b.feeds.Put(id[:], encodeFeed(id, f)))
 }
 
-// put puts a value, or removes it where it is nil.
+// put puts a value under seal, or removes it where it is nil.
 func put(b *bbolt.Bucket, key, value []byte) error {
 	if value == nil {
 		return b.Delete(key)
 	}
-	return b.Put(key, value)
+	return b.Put(key, seal(key, slices.Clip(value)))
+}
+
+// get returns a value of some size that was put; nil: there is none, or it is damaged.
+// Those of the first layout have no seal.
+func get(b *bbolt.Bucket, key string, size int) []byte {
+	v := b.Get([]byte(key))
+	if len(v) == size {
+		return v
+	}
+	if value, ok := unseal([]byte(key), v); ok && len(value) == size {
+		return value
+	}
+	return nil
 }
 
 // buckets are the contents of the file in one transaction. What they return must be

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -138,6 +139,7 @@ func openFile(dir, path string, c *clock, log *zap.Logger) (*Store, error) {
 	if err := s.load(); err != nil {
 		return nil, errors.Join(err, guard(db.Close))
 	}
+	s.keeper.ruined = s.condemn
 	return s, nil
 }
 
@@ -199,20 +201,22 @@ func (s *Store) load() error {
 	notes := make(map[string][]byte)
 	wentBack := false
 	err = s.keeper.view(func(b buckets) error {
-		at, ok := decodeStamp(b.store.Get([]byte(keyClock)))
+		at, ok := decodeStamp(get(b.store, keyClock, stampSize))
 		if !ok {
 			return fmt.Errorf("%w: nothing says when it was written", errDamaged)
 		}
 		wentBack = s.clock.resume(at)
 		s.stamped = at
-		if v := b.store.Get([]byte(keyToken)); len(v) == 8 {
+		if v := get(b.store, keyToken, 8); v != nil {
 			last = cache.Token(binary.BigEndian.Uint64(v))
 		}
 		if err := s.keeper.recall(b, s.clock.now()); err != nil {
 			return err
 		}
 		return b.notes.ForEach(func(key, value []byte) error {
-			notes[string(key)] = bytes.Clone(value)
+			if note, ok := unseal(key, value); ok {
+				notes[string(key)] = bytes.Clone(note)
+			}
 			return nil
 		})
 	})
@@ -266,6 +270,9 @@ func (s *Store) inspect() (fresh bool, err error) {
 			case firstLayout:
 				return fmt.Errorf("%w: %q", errOld, layout)
 			case "":
+				if isOurs(tx) {
+					return fmt.Errorf("%w: nothing says what layout it has", errDamaged)
+				}
 				return errors.New("it belongs to another program: name another directory with `store bolt <directory>`")
 			default:
 				return fmt.Errorf("its layout is %q and this version reads %q only: "+
@@ -276,11 +283,30 @@ func (s *Store) inspect() (fresh bool, err error) {
 	return fresh, err
 }
 
+var allBuckets = []string{bucketFeeds, bucketGranted, bucketTexts, bucketNotes, bucketStore}
+
+// isOurs tells a damaged file of ours from another program's by its other buckets, or by
+// a record that is whole.
+func isOurs(tx *bbolt.Tx) bool {
+	found := 0
+	c := tx.Cursor()
+	for bucket, _ := c.First(); bucket != nil; bucket, _ = c.Next() { // a search may miss what is there
+		if !slices.Contains(allBuckets, string(bucket)) {
+			continue
+		}
+		found++
+		if b := tx.Bucket(bucket); b != nil && isSealed(b.Cursor().First()) {
+			return true
+		}
+	}
+	return found > len(allBuckets)/2
+}
+
 // fill makes the buckets of a new store.
 func (s *Store) fill() error {
 	return guard(func() error {
 		return s.db.Update(func(tx *bbolt.Tx) error {
-			for _, bucket := range []string{bucketFeeds, bucketGranted, bucketTexts, bucketNotes, bucketStore} {
+			for _, bucket := range allBuckets {
 				if _, err := tx.CreateBucket([]byte(bucket)); err != nil {
 					return err
 				}
@@ -288,7 +314,7 @@ func (s *Store) fill() error {
 			store := tx.Bucket([]byte(bucketStore))
 			return errors.Join(
 				store.Put([]byte(keyLayout), []byte(storeLayout)),
-				store.Put([]byte(keyClock), s.clock.stamp().encode()),
+				put(store, []byte(keyClock), s.clock.stamp().encode()),
 			)
 		})
 	})

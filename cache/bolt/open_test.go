@@ -6,6 +6,7 @@ package bolt
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -246,6 +247,35 @@ func TestDamagedRecord(t *testing.T) {
 			t.Errorf("Claim = %+v, %v", leases, err)
 		}
 		mustDo(t, s.Close())
+	}
+}
+
+// TestUnsealedRecords opens a store that was written before records had seals.
+func TestUnsealedRecords(t *testing.T) {
+	dir := directory(t)
+	storeOf(t, dir, 5)
+	bboltFile(t, filepath.Join(dir, fileName), func(tx *bbolt.Tx) error {
+		for _, name := range []string{bucketFeeds, bucketTexts} {
+			b := tx.Bucket([]byte(name))
+			for n := range 5 {
+				id := numbered(n)
+				value, ok := unseal(id[:], b.Get(id[:]))
+				bare := append([]byte{bareLayout}, value[1:]...)
+				if err := b.Put(id[:], bare); !ok || err != nil {
+					return fmt.Errorf("feed %d has a seal: %v, %w", n, ok, err)
+				}
+			}
+		}
+		b := tx.Bucket([]byte(bucketStore))
+		return b.Put([]byte(keyClock), get(b, keyClock, stampSize))
+	})
+	s := mustOpen(t, dir)
+	for n := range 5 {
+		records, err := s.Lookup(t.Context(), []cache.ID{numbered(n)})
+		mustDo(t, err)
+		if r := records[0]; r.URL == "" || string(r.Memo) != "memo" || r.State != cache.StateFresh || (r.Version == 1) != (n < 3) {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 

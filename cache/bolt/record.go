@@ -6,6 +6,7 @@ package bolt
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"time"
@@ -16,11 +17,54 @@ import (
 
 // A feed is two values under its ID, because its polls change only the small one: at
 // a million feeds those are a tenth of all pages. The first byte of each is its layout.
+// Values of the first layout are read as they are; those of this one are sealed.
 
 const (
-	feedLayout = 1
-	textLayout = 1
+	bareLayout   = 1
+	sealedLayout = 2
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sealSize is how many bytes a seal has.
+const sealSize = crc32.Size
+
+// seal appends a checksum of a value and its key. bbolt has none for what is in its
+// pages: a flipped bit could have a feed polled in a hundred years, or at another URL.
+func seal(key, value []byte) []byte {
+	return binary.BigEndian.AppendUint32(value, checksum(key, value))
+}
+
+// unseal returns the value that was sealed under a key.
+func unseal(key, sealed []byte) (value []byte, ok bool) {
+	end := len(sealed) - sealSize
+	if end < 0 {
+		return nil, false
+	}
+	value = sealed[:end]
+	return value, binary.BigEndian.Uint32(sealed[end:]) == checksum(key, value)
+}
+
+func isSealed(key, value []byte) bool {
+	_, ok := unseal(key, value)
+	return ok
+}
+
+func checksum(key, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+}
+
+// unwrap returns what a record has behind its layout.
+func unwrap(id cache.ID, v []byte) ([]byte, bool) {
+	switch {
+	case len(v) == 0:
+		return nil, false
+	case v[0] == sealedLayout:
+		value, ok := unseal(id[:], v)
+		return value[min(1, len(value)):], ok
+	}
+	return v[1:], v[0] == bareLayout
+}
 
 // The flags of a feed.
 const (
@@ -34,10 +78,10 @@ var states = []cache.State{cache.StateCold, cache.StateFresh, cache.StateFailing
 
 // encodeFeed writes: layout, flags, moments and name of the body's file as fixed
 // numbers; the others as varints; state and host; and the facts to the end.
-func encodeFeed(f *schedule.Feed) []byte {
-	v := make([]byte, 0, 96+len(f.Host.Name)+len(f.Facts))
+func encodeFeed(id cache.ID, f *schedule.Feed) []byte {
+	v := make([]byte, 0, 100+len(f.Host.Name)+len(f.Facts))
 	suffix := f.Host.Domain != "" && strings.HasSuffix(f.Host.Name, f.Host.Domain)
-	v = append(v, feedLayout, bit(f.Configured, flagConfigured)|bit(f.Here, flagHere)|bit(suffix, flagSuffix))
+	v = append(v, sealedLayout, bit(f.Configured, flagConfigured)|bit(f.Here, flagHere)|bit(suffix, flagSuffix))
 	for _, n := range [...]uint64{uint64(f.Next), uint64(f.Polled), uint64(f.Asked), f.File} {
 		v = binary.BigEndian.AppendUint64(v, n)
 	}
@@ -55,7 +99,7 @@ func encodeFeed(f *schedule.Feed) []byte {
 	} else {
 		v = appendText(v, f.Host.Domain)
 	}
-	return append(v, f.Facts...)
+	return seal(id[:], append(v, f.Facts...))
 }
 
 func bit(set bool, flag byte) byte {
@@ -72,12 +116,13 @@ func appendText(v []byte, text string) []byte {
 var errRecord = errors.New("damaged record")
 
 // decodeFeed reads what encodeFeed wrote. It copies everything out of v.
-func decodeFeed(v []byte, f *schedule.Feed) error {
-	if len(v) < 2 || v[0] != feedLayout {
+func decodeFeed(id cache.ID, v []byte, f *schedule.Feed) error {
+	v, ok := unwrap(id, v)
+	if !ok || len(v) == 0 {
 		return errRecord
 	}
-	flags := v[1]
-	r := reader{rest: v[2:]}
+	flags := v[0]
+	r := reader{rest: v[1:]}
 	*f = schedule.Feed{
 		Configured: flags&flagConfigured != 0, Here: flags&flagHere != 0,
 		Next: schedule.Time(r.fixed()), Polled: schedule.Time(r.fixed()), Asked: schedule.Time(r.fixed()), File: r.fixed(),
@@ -154,18 +199,19 @@ func presumed(now schedule.Time) *schedule.Feed {
 }
 
 // encodeText writes: layout, URL and its length, memo.
-func encodeText(t schedule.Text) []byte {
-	v := make([]byte, 0, 4+len(t.URL)+len(t.Memo))
-	return append(appendText(append(v, textLayout), t.URL), t.Memo...)
+func encodeText(id cache.ID, t schedule.Text) []byte {
+	v := make([]byte, 0, 8+len(t.URL)+len(t.Memo))
+	return seal(id[:], append(appendText(append(v, sealedLayout), t.URL), t.Memo...))
 }
 
 // decodeText reads what encodeText wrote. A text that cannot be read is none: a claim
 // brings the URL again.
-func decodeText(v []byte) schedule.Text {
-	if len(v) == 0 || v[0] != textLayout {
+func decodeText(id cache.ID, v []byte) schedule.Text {
+	v, ok := unwrap(id, v)
+	if !ok {
 		return schedule.Text{}
 	}
-	r := reader{rest: v[1:]}
+	r := reader{rest: v}
 	url := string(r.text())
 	if r.short {
 		return schedule.Text{}

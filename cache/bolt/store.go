@@ -47,9 +47,10 @@ type Store struct {
 	closing chan struct{} // closed by Close
 	written chan struct{} // closed when the writer has ended
 
-	closeOnce  sync.Once
-	closed     error // by closing the file
-	background sync.WaitGroup
+	condemnOnce sync.Once
+	closeOnce   sync.Once
+	closed      error // by closing the file
+	background  sync.WaitGroup
 
 	// What follows is the writer's.
 	plan     *schedule.Schedule

@@ -75,7 +75,7 @@ func (k *keeper) page(page []entry, after []byte, limit int, texts bool) ([]entr
 			if known && f != nil {
 				e.feed = *f
 			} else if !known {
-				e.damaged = decodeFeed(value, &e.feed) != nil
+				e.damaged = decodeFeed(e.id, value, &e.feed) != nil
 			}
 			if bytes.Equal(key, e.id[:]) {
 				key, value = c.Next()

@@ -250,13 +250,15 @@ func unwritable(path string, err error) error {
 }
 
 // condemned is the name of a file that has the next Open set the records aside:
-// damage of which reading told nothing.
+// damage that Open did not find.
 const condemned = "condemned"
 
 func (s *Store) condemn() {
-	if err := os.WriteFile(filepath.Join(s.dir, condemned), nil, 0o600); err == nil {
-		s.log.Error("the store is damaged: after a restart it will be set aside, and begin empty", zap.String("directory", s.dir))
-	}
+	s.condemnOnce.Do(func() {
+		if err := os.WriteFile(filepath.Join(s.dir, condemned), nil, 0o600); err == nil {
+			s.log.Error("the store is damaged: after a restart it will be set aside, and begin empty", zap.String("directory", s.dir))
+		}
+	})
 }
 
 // clean removes body files that no record names.
