@@ -247,6 +247,13 @@ func (f *Feed) start(e errand) (p *running, joined bool) {
 	return p, false
 }
 
+// latest is the feed's state and the poll under way. Where there is none, the state is
+// what the last one came to.
+func (f *Feed) latest() (*state, *running) {
+	p := f.underWay() // first: an outcome is published before its poll ends
+	return f.state.Load(), p
+}
+
 // occupy takes the place of a poll, so that none starts until finish is called, or
 // returns the one that is under way.
 func (f *Feed) occupy() (own, other *running) {

@@ -27,9 +27,9 @@ func (f *Feed) siteOf(s *state, a policy.Answer, err error) *site.Page {
 
 // Unavailable tells why there is no version to serve; nil where there is one.
 func (f *Feed) Unavailable() *Unavailable {
-	s := f.state.Load()
+	s, p := f.latest()
 	if s.version != 0 {
 		return nil
 	}
-	return f.unavailable(s)
+	return f.unavailable(s, p)
 }

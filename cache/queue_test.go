@@ -5,6 +5,7 @@ package cache_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -31,25 +32,47 @@ func (o oneByOne) Acquire(ctx context.Context, url string, urgent bool) (policy.
 	}
 }
 
+// openInTurns opens a gateway at such an origin.
+func openInTurns(t *testing.T, dir string) (g *gateway, turns chan<- struct{}) {
+	t.Helper()
+	g = newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+	origin := oneByOne{g.origin, make(chan struct{})}
+	g.store = g.disk()
+	var err error
+	if g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin}); err != nil {
+		t.Fatal(err)
+	}
+	g.Apply(g.settings)
+	return g, origin.turns
+}
+
+// serveOrWait asks for a feed: nil where it is served, errQueued where the reader is told
+// that it waits for its turn.
+func (g *gateway) serveOrWait(url string) error {
+	f, err := g.Feed(g.t.Context(), url)
+	if err == nil {
+		_, err = f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	}
+	if u, ok := err.(*cache.Unavailable); ok && u.Queued && u.RetryAfter > 0 {
+		return errQueued
+	}
+	return err
+}
+
+var errQueued = errors.New("it waits for its turn")
+
 // Of many feeds of one host nobody is told that anything has failed: they wait for
 // their turn, and those whose turn comes while somebody waits are served.
 func TestFeedsOfOneHostWaitForTheirTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
-		origin := oneByOne{g.origin, make(chan struct{})}
-		g.store = g.disk()
-		var err error
-		if g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin}); err != nil {
-			t.Fatal(err)
-		}
-		g.Apply(g.settings)
+		g, turns := openInTurns(t, dir)
 		defer g.close()
 		stop := make(chan struct{})
 		defer close(stop)
 		go func() {
 			for {
 				select {
-				case origin.turns <- struct{}{}:
+				case turns <- struct{}{}:
 					time.Sleep(2 * time.Second)
 				case <-stop:
 					return
@@ -64,22 +87,14 @@ func TestFeedsOfOneHostWaitForTheirTurn(t *testing.T) {
 			var wg sync.WaitGroup
 			answers := make([]error, 100)
 			for i := range answers {
-				wg.Go(func() {
-					f, err := g.Feed(t.Context(), fmt.Sprintf("https://one.test/%d", i))
-					if err == nil {
-						_, err = f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
-					}
-					answers[i] = err
-				})
+				wg.Go(func() { answers[i] = g.serveOrWait(fmt.Sprintf("https://one.test/%d", i)) })
 			}
 			wg.Wait()
 			served = 0
 			for i, err := range answers {
-				u, waits := err.(*cache.Unavailable)
-				switch {
-				case err == nil:
+				if err == nil {
 					served++
-				case !waits || !u.Queued || u.RetryAfter <= 0:
+				} else if err != errQueued {
 					t.Errorf("round %d, feed %d: %v", round, i, err)
 				}
 			}
@@ -87,6 +102,31 @@ func TestFeedsOfOneHostWaitForTheirTurn(t *testing.T) {
 		}
 		if n := g.origin.polls(); n != 100 {
 			t.Errorf("%d polls of 100 feeds", n)
+		}
+	})
+}
+
+// Whose patience ends in the very moment in which the poll does gets the feed, or is
+// told to wait, but not that nothing has come of it.
+func TestPollThatEndsAsPatienceDoes(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g, turns := openInTurns(t, dir)
+		defer g.close()
+		for i := range 300 {
+			go func() {
+				time.Sleep(15 * time.Second)
+				turns <- struct{}{}
+			}()
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					if err := g.serveOrWait(fmt.Sprintf("https://one.test/%d", i)); err != nil && err != errQueued {
+						t.Errorf("feed %d: %v", i, err)
+					}
+				})
+			}
+			wg.Wait()
+			time.Sleep(time.Minute)
 		}
 	})
 }

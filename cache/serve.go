@@ -71,7 +71,11 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 		now = f.cache.elapsed()
 	}
 	if s.version == 0 || f.elsewhere(s) {
-		return Sent{}, f.unavailable(s)
+		// The poll may have ended in the moment in which the reader's patience did.
+		var p *running
+		if s, p = f.latest(); s.version == 0 || f.elsewhere(s) {
+			return Sent{}, f.unavailable(s, p)
+		}
 	}
 	if s.notModified(r.Header) {
 		f.writeNotModified(w, r, s, how, now)
@@ -159,7 +163,10 @@ func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause
 		next, _ = f.refreshed(ctx, next, now)
 	}
 	if next.version == 0 {
-		return nil, nil, f.unavailable(next)
+		var p *running
+		if next, p = f.latest(); next.version == 0 {
+			return nil, nil, f.unavailable(next, p)
+		}
 	}
 	rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"], address)
 	if err != nil {

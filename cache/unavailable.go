@@ -33,11 +33,11 @@ type Unavailable struct {
 
 func (u *Unavailable) Error() string { return u.Reason }
 
-// unavailable tells a reader why a feed without a version has nothing for it.
-func (f *Feed) unavailable(s *state) *Unavailable {
+// unavailable tells a reader why a feed without a version has nothing for it, by what
+// [Feed.latest] returns.
+func (f *Feed) unavailable(s *state, p *running) *Unavailable {
 	now := f.cache.elapsed()
 	u := &Unavailable{Status: status(s.facts.Failure), Failure: s.facts.Failure, Reason: told(s.facts.Failure, s.facts.Error), RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
-	p := f.underWay()
 	switch {
 	case s.memo.Alias != "":
 		u.Status, u.Elsewhere, u.Alias, u.RetryAfter = http.StatusFound, s.memo.Alias, true, 0
