@@ -3,9 +3,11 @@
 
 // Package readers knows who asks for feeds.
 //
-// So far it holds a census: an estimate of how many readers stand behind each
-// feed, which is what a publisher wants to learn from the one poller that it sees.
-// It keeps neither addresses nor names, only bits that they hash to.
+// A [Census] estimates how many readers stand behind each feed, which is what a
+// publisher wants to learn from the one poller that it sees. It keeps neither
+// addresses nor names, only bits that they hash to. A [Ledger] keeps what readers did,
+// and judges them. What both have counted can be taken out as figures, for a store
+// that adds up what several nodes count (stored.go, turnover.go).
 package readers
 
 import (
@@ -24,8 +26,9 @@ const (
 	// and reports at most 34,000.
 	words = 64
 	slots = words * 64
-	// generation is how long a bitmap collects. The estimate is over the current
-	// and the previous one, so a reader counts for one to two weeks.
+	// generation is how long a bitmap collects: a week, the same one for all nodes. The
+	// estimate is over the current and the previous one, so a reader counts for one to
+	// two weeks.
 	generation = 7 * 24 * time.Hour
 	// maxTallies bounds memory, at 1 KiB each, where readers ask for invented URLs.
 	maxTallies = 1 << 16
@@ -81,7 +84,8 @@ type Tally struct {
 	seed    uint64
 	maps    [2][words]atomic.Uint64
 	current atomic.Uint32 // index of this week's bitmap
-	began   atomic.Int64  // when it began, in Unix seconds; 0: nobody has counted yet
+	week    atomic.Int64  // which that is, counted from 1970; 0: nobody has counted yet
+	news    atomic.Bool   // there are bits that no store has
 }
 
 // Note counts a reader, once however often it asks. A reader is a User-Agent
@@ -96,6 +100,7 @@ func (t *Tally) Note(userAgent string, client netip.Addr) {
 	word := &t.maps[t.current.Load()&1][bit/64]
 	if mask := uint64(1) << (bit % 64); word.Load()&mask == 0 {
 		word.Or(mask)
+		t.news.Store(true)
 	}
 }
 
@@ -133,21 +138,33 @@ func (t *Tally) hash(userAgent string, client netip.Addr) uint64 {
 // count turns the weeks over and estimates the readers in both. Turning over is
 // left to who counts, so that noting needs no clock.
 func (t *Tally) count(now time.Time) int {
-	began := t.began.Load()
-	switch age := now.Sub(time.Unix(began, 0)); {
-	case began == 0:
-		t.began.CompareAndSwap(0, now.Unix())
-	case age >= generation && t.began.CompareAndSwap(began, now.Unix()):
-		next := (t.current.Load() + 1) & 1
-		for i := range words {
-			t.maps[next][i].Store(0)
-		}
-		t.current.Store(next)
-	}
+	t.turn(weekOf(now))
 	set := 0
 	for i := range words {
 		set += bits.OnesCount64(t.maps[0][i].Load() | t.maps[1][i].Load())
 	}
 	free := max(slots-set, 1)
 	return int(math.Round(slots * math.Log(float64(slots)/float64(free))))
+}
+
+func weekOf(now time.Time) int64 { return now.Unix() / int64(generation/time.Second) }
+
+// turn makes a week the present one. A clock that goes back changes nothing.
+func (t *Tally) turn(week int64) {
+	before := t.week.Load()
+	if before >= week || !t.week.CompareAndSwap(before, week) || before == 0 {
+		return
+	}
+	next := (t.current.Load() + 1) & 1
+	t.clear(next)
+	t.current.Store(next)
+	if week > before+1 {
+		t.clear((next + 1) & 1)
+	}
+}
+
+func (t *Tally) clear(index uint32) {
+	for i := range words {
+		t.maps[index][i].Store(0)
+	}
 }

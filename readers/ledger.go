@@ -4,6 +4,7 @@
 package readers
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,7 +34,7 @@ const (
 // network (IPv4 /24, IPv6 /64) with a feed ID and a token.
 //
 // Its memory is bounded: whoever was longest not seen is forgotten first, while
-// the sums over all stay right. No full address is stored: hashes of them, with a
+// the sums over all stay right. What was counted can be taken out of it, for a store. No full address is stored: hashes of them, with a
 // key that is not told, pass through estimators of how many there are.
 //
 // It has no clock: time comes with the requests. It is safe for concurrent use.
@@ -47,7 +48,9 @@ type Ledger struct {
 	forgotten atomic.Int64 // readers that gave way
 
 	mu    sync.Mutex
-	past  record // of feeds that gave way
+	past  record   // of feeds that gave way
+	left  []record // of those, the ones that the next Take can still tell apart
+	taken bool     // somebody calls Take
 	limit int
 }
 
@@ -65,13 +68,26 @@ func NewLedger(o Options) *Ledger {
 		readers: newTable[record](o.Readers), families: newTable[record](max(o.Readers/4, 1)), feeds: newTable[record](o.Feeds),
 	}
 	l.readers.evict = func(*record) { l.forgotten.Add(1) }
-	l.feeds.evict = func(c *record) {
-		l.mu.Lock()
-		l.past.merge(c)
-		l.mu.Unlock()
-	}
+	l.feeds.evict = l.leave
 	return l
 }
+
+// leave keeps the sums of a feed that gives way.
+func (l *Ledger) leave(c *record) {
+	if c.requests == 0 {
+		return // they have been taken
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken && len(l.left) < maxLeft {
+		l.left = append(l.left, *c)
+		return
+	}
+	l.past.merge(c)
+}
+
+// maxLeft bounds the feeds that give way between two calls of Take, at about 1 KiB each.
+const maxLeft = 8192
 
 // Note records a request that has been answered. For a known reader it
 // allocates nothing.
@@ -81,6 +97,7 @@ func (l *Ledger) Note(r Request) {
 	var name string
 	l.feeds.update(feedKey, func(c *record, fresh bool) {
 		if fresh {
+			c.key = feedKey
 			c.feed, c.feedKey = strings.Clone(r.Feed[:min(len(r.Feed), maxFeedName)]), feedKey
 		}
 		name = c.feed // shared by the records of the feed's readers
@@ -96,7 +113,7 @@ func (l *Ledger) Note(r Request) {
 	} {
 		part.table.update(part.key, func(c *record, fresh bool) {
 			if fresh {
-				c.feed, c.feedKey = name, feedKey
+				c.key, c.feed, c.feedKey = part.key, name, feedKey
 			}
 			c.note(&r, &v)
 		})
@@ -117,4 +134,7 @@ func (l *Ledger) Forget(feed string) {
 	l.readers.drop(ofFeed)
 	l.families.drop(ofFeed)
 	l.feeds.drop(ofFeed)
+	l.mu.Lock()
+	l.left = slices.DeleteFunc(l.left, func(c record) bool { return c.feedKey == key })
+	l.mu.Unlock()
 }

@@ -17,6 +17,7 @@ const onePoll = 5 * time.Second
 // record is what is kept of some requests: those of one reader or family for one
 // feed, or all for one feed.
 type record struct {
+	key     uint64 // in its table
 	feed    string
 	feedKey uint64
 	agent   agent        // of the latest request
@@ -48,8 +49,6 @@ type record struct {
 type size struct{ count, bytes int64 }
 
 func (s *size) add(bytes int64) { s.count++; s.bytes += bytes }
-
-func (s *size) merge(o size) { s.count += o.count; s.bytes += o.bytes }
 
 // visitor is who made a request.
 type visitor struct {
@@ -88,9 +87,13 @@ func (c *record) note(r *Request, v *visitor) {
 // time notes when a request came.
 func (c *record) time(at int64) {
 	gap := time.Duration(at - c.poll)
+	if c.requests == 0 {
+		c.began, c.last = at, at
+	}
 	switch {
-	case c.requests == 0:
-		c.began, c.poll, c.last, c.polls = at, at, at, 1
+	case c.poll == 0:
+		c.poll = at
+		c.polls++
 	case gap >= onePoll:
 		c.polls++
 		c.poll = at
@@ -166,26 +169,15 @@ func (c *record) merge(o *record) {
 	}
 	if c.requests == 0 || o.last >= c.last {
 		c.agent, c.network, c.token, c.last, c.poll = o.agent, o.network, o.token, o.last, o.poll
-		c.feed, c.feedKey = o.feed, o.feedKey
+		c.key, c.feed, c.feedKey = o.key, o.feed, o.feedKey
 		if o.subscribers > 0 {
 			c.subscribers = o.subscribers
 		}
 	}
-	for _, sum := range [...]struct {
-		to   *int64
-		from int64
-	}{
-		{&c.requests, o.requests}, {&c.bytes, o.bytes}, {&c.gets, o.gets}, {&c.heads, o.heads},
-		{&c.full, o.full}, {&c.notModified, o.notModified}, {&c.limited, o.limited},
-		{&c.refused, o.refused}, {&c.failed, o.failed}, {&c.byETag, o.byETag}, {&c.byDate, o.byDate},
-		{&c.conditional, o.conditional}, {&c.whole, o.whole}, {&c.current, o.current},
-		{&c.earlier, o.earlier}, {&c.unknown, o.unknown}, {&c.identity, o.identity},
-		{&c.early, o.early}, {&c.skipped, o.skipped}, {&c.referers, o.referers}, {&c.polls, o.polls},
-	} {
-		*sum.to += sum.from
+	from := o.sums()
+	for i, sum := range c.sums() {
+		*sum += *from[i]
 	}
-	c.packed.merge(o.packed)
-	c.plain.merge(o.plain)
 	for i, n := range o.hours {
 		c.hours[i] += n
 	}

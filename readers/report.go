@@ -15,6 +15,8 @@ type ReportOptions struct {
 	Of    func(feed string) bool  // of these feeds alone; nil: all
 	Limit int                     // rows per list; 0: all
 	About func(feed string) About // what is known of a feed; nil: nothing
+	// Stored is what the ledger does not hold any more; nil: nothing.
+	Stored *Stored
 }
 
 // Report is what is known of readers. Its lists are sorted by requests, most
@@ -112,13 +114,8 @@ func (l *Ledger) Report(o ReportOptions) Report {
 		feeds[all.feeds[i].feedKey] = &all.feeds[i]
 		total.merge(&all.feeds[i])
 	}
-	if o.Feed == "" && o.Of == nil {
-		l.mu.Lock()
-		past := l.past
-		l.mu.Unlock()
-		if past.requests > 0 {
-			total.merge(&past)
-		}
+	if o.Feed == "" && o.Of == nil && all.past.requests > 0 {
+		total.merge(&all.past)
 	}
 	declared := declaredSubscribers(all.readers)
 	r := Report{Total: total.counts(), Capacity: l.limit, Forgotten: l.forgotten.Load(), Feeds: []FeedRow{}}
@@ -148,20 +145,52 @@ func (l *Ledger) Report(o ReportOptions) Report {
 }
 
 // records are copies: a report is made from them without holding any lock.
-type records struct{ readers, families, feeds []record }
+type records struct {
+	readers, families, feeds []record
+	past                     record // of feeds that are not kept one by one
+}
 
 func (l *Ledger) copy(o ReportOptions) records {
+	var stored records
+	if o.Stored != nil {
+		stored = o.Stored.records
+	}
 	key := l.seed.text(o.Feed)
-	list := func(t *table[record]) []record {
-		var list []record
-		t.each(func(c *record) {
-			if (o.Feed == "" || c.feedKey == key) && (o.Of == nil || o.Of(c.feed)) {
-				list = append(list, *c)
+	wanted := func(c *record) bool {
+		return c.requests > 0 && (o.Feed == "" || c.feedKey == key) && (o.Of == nil || o.Of(c.feed))
+	}
+	list := func(stored []record, more []record, t *table[record]) (list []record) {
+		places := make(map[uint64]int)
+		add := func(c *record) {
+			if !wanted(c) {
+				return
 			}
-		})
+			if place, ok := places[c.key]; ok {
+				list[place].merge(c)
+				return
+			}
+			places[c.key] = len(list)
+			list = append(list, *c)
+		}
+		for _, part := range [...][]record{stored, more} {
+			for i := range part {
+				add(&part[i])
+			}
+		}
+		t.each(add)
 		return list
 	}
-	return records{list(l.readers), list(l.families), list(l.feeds)}
+	all := records{past: stored.past}
+	l.mu.Lock()
+	left, past := slices.Clone(l.left), l.past
+	l.mu.Unlock()
+	if past.requests > 0 {
+		all.past.merge(&past)
+	}
+	all.feeds = list(stored.feeds, left, l.feeds)
+	all.families = list(stored.families, nil, l.families)
+	all.readers = list(stored.readers, nil, l.readers)
+	return all
 }
 
 // rowKey is what the records of a row have in common.

@@ -56,6 +56,12 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"changes are watched from a cursor":          watchFromCursor,
 		"changes are lost":                           watchLost,
 		"nodes see each other":                       nodes,
+		"figures add up":                             figuresAddUp,
+		"a batch of figures counts once":             batchesOnce,
+		"figures move":                               figuresMove,
+		"figures are found by their keys":            figuresByKey,
+		"nodes count together":                       nodesCount,
+		"the seed of hashes stays":                   seedStays,
 		"nothing happens after cancellation":         cancelled,
 		"nothing happens after Close":                closed,
 	} {

@@ -19,10 +19,13 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/internal/schedule"
+	"github.com/feedpollard/pollard/figures"
 )
 
 // Store implements [cache.Store].
 type Store struct {
+	*figures.Memory
+
 	now func() time.Time
 
 	mu       sync.Mutex // guards all below
@@ -38,7 +41,7 @@ func New(now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{now: now, began: now(), keeper: &keeper{
+	s := &Store{Memory: new(figures.Memory), now: now, began: now(), keeper: &keeper{
 		feeds: make(map[cache.ID]*schedule.Feed), texts: make(map[cache.ID]schedule.Text),
 		notes: make(map[string][]byte), bodies: make(map[cache.ID]cache.Body),
 	}}
@@ -51,7 +54,7 @@ func New(now func() time.Time) *Store {
 func (s *Store) Reopen() *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := &Store{now: s.now, began: s.began, latest: s.latest, keeper: s.keeper}
+	next := &Store{Memory: s.Memory, now: s.now, began: s.began, latest: s.latest, keeper: s.keeper}
 	next.plan(s.schedule.Token())
 	return next
 }
@@ -301,7 +304,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-var _ cache.Store = (*Store)(nil)
+// Interface guards.
+var (
+	_ cache.Store   = (*Store)(nil)
+	_ figures.Store = (*Store)(nil)
+)
 
 // keeper is a [schedule.Keeper] in memory.
 type keeper struct {

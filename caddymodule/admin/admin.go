@@ -194,7 +194,7 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 			}
 		}
 	}
-	report := e.Ledger.Report(o)
+	report := e.Readers(r.Context(), o)
 	for i := range report.Feeds {
 		report.Feeds[i].Feed = showKey(report.Feeds[i].Feed)
 	}

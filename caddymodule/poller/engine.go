@@ -39,6 +39,7 @@ type Engine struct {
 	Gate      *readers.Gate   // what defences have to know of them
 	metrics   *metrics
 	traffic   *traffic
+	books     *books     // what outlives the process of what is counted
 	announcer *announcer // of events
 
 	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
@@ -99,12 +100,13 @@ func newEngine(origin *upstream.Client) *Engine {
 		Ledger:    readers.NewLedger(readers.Options{}),
 		Gate:      readers.NewGate(0),
 		announcer: newAnnouncer(),
-		traffic:   newTraffic(),
 		ready:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
 	}
 	e.kept, e.origins = make(map[string]any), make(map[string][]byte)
 	e.metrics = newMetrics(e.totals)
+	e.traffic = newTraffic(&e.metrics.gateway)
+	e.books = newBooks(e)
 	return e
 }
 
@@ -152,7 +154,7 @@ func (e *Engine) totals() (cache.Summary, bool) {
 func (e *Engine) polled(p cache.Poll) {
 	e.metrics.polled(p)
 	e.announcer.polled(p)
-	e.countPoll(&p)
+	e.traffic.countPoll(&p)
 }
 
 // forgotten drops what is known of the readers of feeds that are not known any more.
@@ -160,6 +162,7 @@ func (e *Engine) forgotten(keys []string) {
 	for _, key := range keys {
 		e.Census.Forget(key)
 		e.Ledger.Forget(key)
+		e.books.forget(key)
 	}
 }
 
@@ -204,6 +207,8 @@ func (e *Engine) open(s settings) error {
 	where := s.store.String()
 	e.where.Store(&where)
 	go e.announcer.run()
+	e.log.Store(s.log)
+	e.books.open(context.Background(), store, s.log) // before the first reader
 	c.Apply(s.cache)
 	e.shields.Store(&s.shields) // before anybody can ask
 	if e.cache.Swap(c) == nil {
@@ -258,6 +263,7 @@ func (e *Engine) Destruct() error {
 		return nil
 	}
 	err := e.cache.Swap(nil).Close()
+	e.books.close()
 	e.origin.Close()
 	return errors.Join(err, e.store.Close())
 }
@@ -302,8 +308,8 @@ func (e *Engine) Forget(ctx context.Context, c *cache.Cache, url string) error {
 	}
 	// Handlers hold the tally of a configured feed, which stays known.
 	if _, err := c.Account(ctx, url); errors.Is(err, cache.ErrUnknownFeed) {
-		e.Census.Forget(url)
-		e.Ledger.Forget(url)
+		e.forgotten([]string{url})
+		e.books.flush(ctx)
 	}
 	return nil
 }

@@ -4,16 +4,22 @@
 package poller
 
 import (
-	"maps"
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/figures"
+	"github.com/feedpollard/pollard/readers"
 )
 
-// Traffic is what readers of gateways asked for, and what of it reached origins.
+// Traffic is what readers asked for, and what of it reached origins.
 type Traffic struct {
 	Requests int64 // that were answered with a feed or a 304
 	Polls    int64
@@ -21,68 +27,129 @@ type Traffic struct {
 	Fetched  int64 // bytes, from origins
 }
 
+func (t *Traffic) add(o Traffic) {
+	t.Requests, t.Polls = t.Requests+o.Requests, t.Polls+o.Polls
+	t.Served, t.Fetched = t.Served+o.Served, t.Fetched+o.Fetched
+}
+
 const (
+	// trafficDays is how many days are kept one by one, of the gateways and of each
+	// shield; trafficOrigins is how many origins are, in all. The rest is summed up.
 	trafficDays    = 400
 	trafficOrigins = 20_000
 )
 
-// traffic counts since the start of the process. Requests are not counted once more:
+// account is what traffic is counted for.
+type account struct {
+	shield string // empty: the gateways
+	of     string // a date, GMT, or an origin; rest: those that are not kept one by one
+}
+
+const rest = "rest"
+
+// key is the one of the account's figure.
+func (a account) key() string { return scope(a.shield) + a.of }
+
+// scope is how the keys of the accounts of a shield begin.
+func scope(shield string) string { return url.QueryEscape(shield) + " " }
+
+// traffic counts until it is taken. Requests of gateways are not counted once more:
 // what has come of them since the last look belongs to the day of this one.
 type traffic struct {
+	gateway *Requests
+
 	mu      sync.Mutex
 	seen    Traffic
-	days    map[time.Time]Traffic // by their beginning, GMT
-	origins map[string]Traffic    // polls, by the origin of the feed and the name of a shield before it
+	days    map[account]Traffic
+	origins map[account]Traffic
 }
 
-func newTraffic() *traffic {
-	return &traffic{days: make(map[time.Time]Traffic), origins: make(map[string]Traffic)}
+func newTraffic(gateway *Requests) *traffic {
+	return &traffic{gateway: gateway, days: make(map[account]Traffic), origins: make(map[account]Traffic)}
 }
 
-// look counts the requests of gateways up to now.
-func (t *traffic) look(s sums, now time.Time) (day time.Time) {
-	requests := int64(s.results[ResultHit] + s.results[ResultNotModified] + s.results[ResultStale] + s.results[ResultMiss])
-	day = now.UTC().Truncate(24 * time.Hour)
-	d := t.days[day]
-	d.Requests += requests - t.seen.Requests
-	d.Served += int64(s.bytes) - t.seen.Served
-	t.seen.Requests, t.seen.Served = requests, int64(s.bytes)
-	t.days[day] = d
-	for old := range t.days {
-		if day.Sub(old) > trafficDays*24*time.Hour {
-			delete(t.days, old)
-		}
+func count(sums map[account]Traffic, a account, more Traffic) {
+	if _, known := sums[a]; !known && len(sums) >= trafficOrigins {
+		a.of = rest
 	}
-	return day
+	sum := sums[a]
+	sum.add(more)
+	sums[a] = sum
 }
 
 // countPoll counts a poll.
-func (e *Engine) countPoll(p *cache.Poll) {
+func (t *traffic) countPoll(p *cache.Poll) {
 	if p.Result == cache.ResultUnsent {
 		return
 	}
 	origin, shield := originOfKey(p.URL)
-	t := e.traffic
+	one := Traffic{Polls: 1, Fetched: p.Wire}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if shield == "" {
-		day := t.look(e.metrics.gateway.sum(), time.Now())
-		d := t.days[day]
-		d.Polls, d.Fetched = d.Polls+1, d.Fetched+p.Wire
-		t.days[day] = d
-	}
-	o, known := t.origins[origin]
-	if known || len(t.origins) < trafficOrigins {
-		o.Polls, o.Fetched = o.Polls+1, o.Fetched+p.Wire
-		t.origins[origin] = o
-	}
+	count(t.days, account{shield, today(time.Now())}, one)
+	count(t.origins, account{shield, origin}, one)
 }
 
-// originOfKey is the origin that the feed of a key has for its readers, behind the
-// prefix of the shield that stands before it.
+func today(now time.Time) string { return now.UTC().Format(time.DateOnly) }
+
+// take returns what has been counted since the last time. What feeds were asked for is
+// known by the ledger, unless it is off.
+func (t *traffic) take(answered []readers.Answered, now time.Time) (taken []figures.Figure) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.gateway.sum()
+	whole := Traffic{
+		Requests: int64(s.results[ResultHit] + s.results[ResultNotModified] + s.results[ResultStale] + s.results[ResultMiss]),
+		Served:   int64(s.bytes),
+	}
+	if more := (Traffic{Requests: whole.Requests - t.seen.Requests, Served: whole.Served - t.seen.Served}); more != (Traffic{}) {
+		count(t.days, account{"", today(now)}, more)
+	}
+	t.seen = whole
+	for _, a := range answered {
+		origin, shield := originOfKey(a.Feed)
+		asked := Traffic{Requests: a.Requests, Served: a.Bytes}
+		count(t.origins, account{shield, origin}, asked)
+		if shield != "" {
+			count(t.days, account{shield, today(now)}, asked)
+		}
+	}
+	for kind, sums := range map[figures.Kind]map[account]Traffic{figures.Day: t.days, figures.Origin: t.origins} {
+		for a, sum := range sums {
+			taken = append(taken, figures.Figure{
+				Ref:    figures.Ref{Kind: kind, Key: a.key()},
+				Counts: []int64{sum.Requests, sum.Polls, sum.Served, sum.Fetched}, Peaks: []int64{now.Unix()},
+			})
+		}
+		clear(sums)
+	}
+	return taken
+}
+
+// outdatedTraffic sums up days of long ago, and origins beyond the bound.
+func outdatedTraffic(days, origins []figures.Figure, now time.Time) (moves []figures.Move) {
+	into := func(f *figures.Figure) {
+		scope, _, _ := strings.Cut(f.Key, " ")
+		moves = append(moves, figures.Move{From: f.Ref, Into: scope + " " + rest})
+	}
+	oldest := today(now.AddDate(0, 0, -trafficDays))
+	for i := range days {
+		if _, day, _ := strings.Cut(days[i].Key, " "); day < oldest && day != rest {
+			into(&days[i])
+		}
+	}
+	slices.SortFunc(origins, func(a, b figures.Figure) int { return cmp.Compare(a.Recent(), b.Recent()) })
+	for i := range max(len(origins)-trafficOrigins, 0) {
+		into(&origins[i])
+	}
+	return moves
+}
+
+// originOfKey is the origin that the feed of a key has for its readers, and the shield
+// that stands before it.
 func originOfKey(key string) (origin, shield string) {
 	if k, ok := shieldkey.Parse(key); ok {
-		return shieldkey.Prefix(k.Shield) + k.Scheme + "://" + k.Host, k.Shield
+		return k.Scheme + "://" + k.Host, k.Shield
 	}
 	u, err := feedurl.Parse(key)
 	if err != nil {
@@ -91,19 +158,35 @@ func originOfKey(key string) (origin, shield string) {
 	return u.Origin(), ""
 }
 
-// OriginOfKey is the origin that the feed of a key of the engine counts for in
-// [Engine.Traffic].
-func OriginOfKey(key string) string {
-	origin, _ := originOfKey(key)
-	return origin
+// Accounts are the traffic of the gateways or of a shield, on all nodes.
+type Accounts struct {
+	Total   Traffic
+	Days    map[string]Traffic // by date, GMT; those long ago count in the total alone
+	Origins map[string]Traffic // those that nobody has asked for the longest may be missing
 }
 
-// Traffic returns the traffic of gateways by day, and the polls of all feeds by
-// origin, since the start of the process.
-func (e *Engine) Traffic() (days map[time.Time]Traffic, polls map[string]Traffic) {
-	t := e.traffic
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.look(e.metrics.gateway.sum(), time.Now())
-	return maps.Clone(t.days), maps.Clone(t.origins)
+// Traffic returns the traffic of a shield, or of all gateways where that is empty.
+func (e *Engine) Traffic(ctx context.Context, shield string) Accounts {
+	b := e.books
+	b.flush(ctx)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a := Accounts{Days: make(map[string]Traffic), Origins: make(map[string]Traffic)}
+	for kind, sums := range map[figures.Kind]map[string]Traffic{figures.Day: a.Days, figures.Origin: a.Origins} {
+		for _, f := range b.read(ctx, kind) {
+			of, ok := strings.CutPrefix(f.Key, scope(shield))
+			if !ok || len(f.Counts) < 4 {
+				continue
+			}
+			sum := sums[of]
+			sum.add(Traffic{f.Counts[0], f.Counts[1], f.Counts[2], f.Counts[3]})
+			sums[of] = sum
+		}
+	}
+	for _, sum := range a.Days {
+		a.Total.add(sum)
+	}
+	delete(a.Days, rest)
+	delete(a.Origins, rest)
+	return a
 }

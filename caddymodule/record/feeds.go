@@ -141,7 +141,7 @@ func (s *Source) Feed(ctx context.Context, which pages.Which) (pages.Account, er
 	for _, v := range d.Earlier {
 		a.Versions = append(a.Versions, pages.Version{Since: v.LastModified, ETag: v.ETag})
 	}
-	a.Readers = s.readersOf(key)
+	a.Readers = s.readersOf(ctx, key)
 	a.Subscribers = s.subscribers(key)
 	return a, nil
 }

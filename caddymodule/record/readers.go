@@ -15,8 +15,8 @@ import (
 )
 
 // Readers implements [pages.Source]. They are grouped by User-Agent family.
-func (s *Source) Readers(_ context.Context, limit int) (pages.Readers, error) {
-	report := s.Engine.Ledger.Report(readers.ReportOptions{Of: s.covers, About: s.Engine.About})
+func (s *Source) Readers(ctx context.Context, limit int) (pages.Readers, error) {
+	report := s.Engine.Readers(ctx, readers.ReportOptions{Of: s.covers, About: s.Engine.About})
 	r := pages.Readers{
 		Since: report.Total.First, Readers: int64(len(report.Readers)),
 		Requests: report.Total.Requests, Bytes: report.Total.Bytes, Hours: report.Hours,
@@ -49,11 +49,11 @@ func readersOf(rows []readers.Row) []pages.Reader {
 }
 
 // readersOf are the readers of one feed, those with the most requests.
-func (s *Source) readersOf(key string) []pages.Reader {
+func (s *Source) readersOf(ctx context.Context, key string) []pages.Reader {
 	if k, ok := shieldkey.Parse(key); ok {
 		key = k.Plain().String() // its variants are the same feed to its readers
 	}
-	report := s.Engine.Ledger.Report(readers.ReportOptions{Feed: key, Limit: maxReaders, About: s.Engine.About})
+	report := s.Engine.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, About: s.Engine.About})
 	return readersOf(report.Readers)
 }
 

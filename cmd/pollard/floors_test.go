@@ -25,6 +25,7 @@ func TestFloors(t *testing.T) {
 		{"policy/document", "documents are read without I/O", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", "go.etcd.io"}},
 		{"policy/document/links", "documents are rewritten without I/O", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", "go.etcd.io"}},
 		{"feedcheck", "it judges polls that others make", []string{caddy, own + "cache", own + "upstream", own + "readers", own + "caddymodule", own + "httpcache"}},
+		{"figures", "numbers add up without being understood", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "readers", own + "caddymodule", "go.etcd.io", "github.com/jackc"}},
 		{"upstream", "a poll is made for whoever asks", []string{caddy, own + "cache", own + "readers", own + "caddymodule"}},
 		{"cache", "it declares what it consumes: stores and origins are joined to it above", []string{caddy, own + "upstream", own + "readers", own + "caddymodule", own + "cache/", "go.etcd.io"}},
 		{"cache/bolt", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "readers", own + "caddymodule"}},

@@ -1,0 +1,173 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package caddymodule_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/loopback"
+)
+
+// counts are what the pages of a gateway tell of all that it has done.
+type counts struct {
+	requests, polls, served, fetched int64 // as of the day, and the same as of the origin
+	readers, byReaders               int64
+	subscribers                      int64
+}
+
+// countsOf reads the pages of a gateway.
+func countsOf(t *testing.T, address, feed string) (c counts) {
+	t.Helper()
+	type traffic struct {
+		Requests int64
+		Polls    int64
+		Served   int64 `json:"served_bytes"`
+		Fetched  int64 `json:"fetched_bytes"`
+	}
+	var savings struct {
+		Total         traffic
+		Days, Origins []traffic
+	}
+	page := func(target string, into any) {
+		t.Helper()
+		r, _ := http.NewRequest("GET", "http://"+address+target, nil)
+		r.Header.Set("Accept", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+			t.Fatalf("%s: %d, %v", target, resp.StatusCode, err)
+		}
+	}
+	page("/-/savings", &savings)
+	var days, origins traffic
+	for sum, list := range map[*traffic][]traffic{&days: savings.Days, &origins: savings.Origins} {
+		for _, one := range list {
+			sum.Requests += one.Requests
+			sum.Polls += one.Polls
+			sum.Served += one.Served
+			sum.Fetched += one.Fetched
+		}
+	}
+	if days != savings.Total || origins != savings.Total {
+		t.Errorf("in all %+v, by day %+v, by origin %+v", savings.Total, days, origins)
+	}
+	c.requests, c.polls, c.served, c.fetched = days.Requests, days.Polls, days.Served, days.Fetched
+	var readers struct {
+		Readers  int64
+		Requests int64
+	}
+	page("/-/readers", &readers)
+	c.readers, c.byReaders = readers.Readers, readers.Requests
+	var account struct{ Subscribers int64 }
+	page("/-/feeds?url="+feed, &account)
+	c.subscribers = account.Subscribers
+	return c
+}
+
+// What has been counted is there after a reload, which counts nothing twice, and after
+// the process has ended: in sum, and to the byte.
+func TestCountsOutliveTheProcess(t *testing.T) {
+	var polled, fetched atomic.Int64
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		polled.Add(1)
+		body := peerFeed(1)
+		fetched.Add(int64(len(body)))
+		w.Header().Set("Content-Type", "application/rss+xml")
+		io.WriteString(w, body)
+	}))
+	t.Cleanup(origin.Close)
+	address, store := loopback.FreeAddress(t), storeDirectory(t)
+	feed := origin.URL + "/feed.xml"
+	load := func(contact string) {
+		t.Helper()
+		err := stage.LoadCaddyfile(fmt.Sprintf(`{
+	admin off
+	persist_config off
+	auto_https off
+	log {
+		output discard
+	}
+	pollard {
+		store bolt %s
+		contact %s
+		private_upstreams 127.0.0.0/8
+	}
+}
+http://%s {
+	feed_gateway
+}
+`, store, contact, address))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want counts
+	ask := func(agents ...string) {
+		t.Helper()
+		for _, agent := range agents {
+			r, _ := http.NewRequest("GET", "http://"+address+"/"+feed, nil)
+			r.Header.Set("User-Agent", agent)
+			r.Header.Set("Accept-Encoding", "gzip") // what was sent is counted, and not what is read
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%d %s, %v", resp.StatusCode, body, err)
+			}
+			want.requests++
+			want.byReaders++
+			want.served += int64(len(body))
+		}
+	}
+	check := func(when string) {
+		t.Helper()
+		want.polls, want.fetched = polled.Load(), fetched.Load()
+		if got := countsOf(t, address, strings.ReplaceAll(feed, ":", "%3A")); got != want {
+			t.Errorf("%s: %+v, want %+v", when, got, want)
+		}
+	}
+	end := func() {
+		t.Helper()
+		if err := caddy.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	}
+
+	load("one@example.com")
+	t.Cleanup(end)
+	ask("Alpha/1", "Alpha/2", "Beta/1")
+	want.readers, want.subscribers = 2, 2
+	check("at first")
+	ask("Alpha/1")
+	load("two@example.com") // while something is not stored yet
+	check("after a reload")
+	ask("Gamma/1", "Gamma/1")
+	want.readers, want.subscribers = 3, 3
+	end()
+	load("one@example.com")
+	check("after a restart")
+	ask("Beta/1", "Delta/1")
+	want.readers, want.subscribers = 4, 4
+	check("and more")
+	end()
+	load("three@example.com")
+	check("after another restart")
+}
