@@ -77,7 +77,7 @@ func (c *Cache) Refresh(ctx context.Context, key string) (Account, error) {
 	if !polled() {
 		s := f.state.Load()
 		if text := c.outage.text(); text != "" {
-			return Account{}, &TooEarly{c.now().Add(storeRetry), hintStore + ": " + text}
+			return Account{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
 		return Account{}, &TooEarly{c.now().Add(s.due - c.elapsed()), s.facts.Winner}
 	}
@@ -93,7 +93,7 @@ func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 	}
 	wall := f.cache.now()
 	switch why := s.facts.Winner; {
-	case why == policy.HintRetryAfter, why == policy.HintRateLimit, why == hintStore, strings.HasSuffix(why, "cooldown"):
+	case why == policy.HintRetryAfter, why == policy.HintRateLimit, why == policy.HintStore, strings.HasSuffix(why, "cooldown"):
 		return &TooEarly{wall.Add(s.due - now), why}
 	}
 	for _, t := range s.memo.Considered { // another hint may have won and ask for more

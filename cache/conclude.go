@@ -14,14 +14,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// What overrules a decision from outside of it, as its winner.
-const (
-	hintStore   = "store"   // the store refuses claims
-	hintOffline = "offline" // no host can be reached
-	hintMoved   = "moved"   // the feed has become an alias
-	hintPolls   = "polls"   // too many polls are in flight
-)
-
 // conclude makes a poll's outcome of the verdict: what was learnt, and the decision. A
 // panic here is a failure of the poll as well, and nothing of its answer counts then.
 func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules policy.Rules) (next state, o Outcome) {
@@ -148,7 +140,7 @@ func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules p
 	if rest := c.network.rest(c.elapsed(), c.chance()); rest > 0 {
 		// It is not this host alone: when the network is back all go on soon.
 		wait = rest
-		s.overrule(c, wait, hintOffline)
+		s.overrule(c, wait, policy.HintOffline)
 	}
 	if rest := planned - c.elapsed(); rest > wait {
 		wait = rest

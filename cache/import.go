@@ -184,7 +184,7 @@ func (i *Importer) in(text string) (time.Duration, error) {
 	}
 	next, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return 0, fmt.Errorf("next_poll: %q is no time: expected one such as 2026-11-21T08:00:00Z, or never", policy.OneLine(text))
+		return 0, fmt.Errorf("next_poll: %q is no time: expected one such as 2026-11-21T08:00:00Z, or never", feedurl.OneLine(text))
 	}
 	in := next.Sub(i.now)
 	if in > longest {
@@ -205,7 +205,7 @@ func (i *Importer) readExported(s *Saved, l *exported) error {
 	switch s.State {
 	case StateCold, StateFresh, StateFailing, StateGone:
 	default:
-		return fmt.Errorf("state: %q is not known", policy.OneLine(string(l.State)))
+		return fmt.Errorf("state: %q is not known", feedurl.OneLine(string(l.State)))
 	}
 	if l.Version != 0 {
 		s.Version, s.Body = l.Version, &Body{Version: l.Version, Coding: l.Coding, Data: l.Data}

@@ -74,7 +74,7 @@ func (f *Feed) run(ctx context.Context, e errand) {
 	}
 	if !entered || !c.gate.enter(ctx) {
 		slot.Release()
-		f.turnBack(ctx, e, retry, hintPolls)
+		f.turnBack(ctx, e, retry, policy.HintPolls)
 		return
 	}
 	defer c.gate.leave()
@@ -153,7 +153,7 @@ func (f *Feed) acquire(ctx context.Context, origin Origin, e errand, unread bool
 	}
 	if f.cache.waiting.Add(1) > limit {
 		f.cache.waiting.Add(-1)
-		f.turnBack(ctx, e, retry, hintPolls)
+		f.turnBack(ctx, e, retry, policy.HintPolls)
 		return nil
 	}
 	defer f.cache.waiting.Add(-1)
@@ -246,7 +246,7 @@ func (f *Feed) awaitStore() {
 	wait := storeRetry + time.Duration(2*f.cache.chance()*float64(storeRetry))
 	if now := f.cache.elapsed(); now+wait > s.due {
 		next := *s
-		next.overrule(f.cache, wait, hintStore)
+		next.overrule(f.cache, wait, policy.HintStore)
 		f.publish(&next)
 	}
 }
@@ -294,7 +294,7 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, pl
 			next.memo.Alias = s.memo.Alias // the next poll finds out again
 		} else {
 			o.In = aliasInterval
-			next.overrule(c, aliasInterval, hintMoved)
+			next.overrule(c, aliasInterval, policy.HintMoved)
 		}
 	}
 	if err := f.commit(ctx, s, &next, lease, o); err != nil {
@@ -343,7 +343,7 @@ func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, er
 	next.facts.Result, next.facts.Failure, next.facts.Error = ResultFailed, failureStore, line(err)
 	// The store may have written what it said it had not: a number is not used again.
 	next.memo.Version.Number = settled.memo.Version.Number
-	next.overrule(f.cache, max(s.due, settled.due)-f.cache.elapsed(), hintStore)
+	next.overrule(f.cache, max(s.due, settled.due)-f.cache.elapsed(), policy.HintStore)
 	next.putOff = next.due
 	v.answer.Failure, v.answer.Err, v.result = failureStore, err, ResultFailed
 	f.publish(&next)

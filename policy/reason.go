@@ -13,16 +13,6 @@ import (
 	"time"
 )
 
-// The tokens of what is not decided here but by those who poll: they take the place of
-// a decision's winner.
-const (
-	HintStore   = "store"   // the record of polls cannot be written
-	HintOffline = "offline" // no site can be reached
-	HintPolls   = "polls"   // too many polls are under way
-	HintRefresh = "refresh" // somebody has asked for a poll by hand
-	HintMoved   = "moved"   // a permanent redirect was adopted
-)
-
 // Facts are what [Reason] needs besides a decision. All of them may be left out: the
 // sentence says less then.
 type Facts struct {
@@ -56,7 +46,7 @@ func Sentence(d Decision, f Facts) string {
 // Reason says why the next poll is when it is: the cause with its raw value, the
 // setting or the field that would change it, and the time. There is a sentence for
 // every token of a decision that can win, and for those that others may put in its
-// place: store, offline, polls, refresh, moved, redirect and the cool-downs.
+// place.
 func Reason(d Decision, f Facts) []Part {
 	w := &reason{decision: d, facts: f, won: Term{Hint: d.Winner}}
 	if i := slices.IndexFunc(d.Considered, func(t Term) bool { return t.Hint == d.Winner && t.Used }); i >= 0 {
@@ -159,14 +149,14 @@ func (w *reason) say() {
 	case HintRateLimit:
 		w.text("The site's rate limit (%s) is used up until ", t.Raw)
 		w.next("")
-	case HintHostCooldown, "domain-cooldown":
+	case HintHostCooldown, HintDomainCooldown:
 		w.text("The site has asked for a pause of all feeds at %s until ", w.host)
 		w.next("")
 		w.text(" This one waits too.")
-	case "url-cooldown":
+	case HintURLCooldown:
 		w.text("The site has asked for a pause until ")
 		w.next("")
-	case "redirect-cooldown":
+	case HintRedirectCooldown:
 		w.text("The feed redirects to a site that has asked for a pause until ")
 		w.next("")
 	case HintHostSlot:
@@ -200,15 +190,12 @@ func (w *reason) sayOutside() {
 		w.text("The record of polls cannot be written%s, so nothing is polled.", bracketed(w.facts.Error))
 		w.sayServed()
 		w.next(" Next try: ")
-	case HintRefresh:
-		w.text("Somebody has asked for a poll by hand.")
-		w.nextPoll()
 	case HintPolls:
 		w.text("As many polls as this gateway makes at once are under way (polls).")
 		w.nextPoll()
-	case HintMoved, "redirect-taken":
+	case HintMoved:
 		w.text("The feed has moved%s for good and is polled there.", to(w.facts.Target))
-	case "redirect", "held", "held-redirect":
+	case HintRedirect:
 		w.text("The feed redirects%s, which must not be polled yet.", cmp.Or(to(w.facts.Target), " to another address"))
 		w.nextPoll()
 	default:

@@ -42,9 +42,10 @@ import (
 //
 // What holds a feed back from outside of a decision stands in the same place:
 // domain-cooldown, url-cooldown and redirect-cooldown (as host-cooldown, for the
-// hosts of a registrable domain, one URL, or a redirect's target), other-feed (polls
-// of another feed serve this one), store (no reservation could be made), refresh
-// (somebody has asked for a poll).
+// hosts of a registrable domain, one URL, or a redirect's target), redirect (the feed
+// redirects to a URL that must not be asked now), moved (it has become another feed's
+// alias), store (the record of polls cannot be written), offline (no site can be
+// reached) and polls (too many are under way).
 const (
 	HintSMaxAge         = "s-maxage"
 	HintMaxAge          = "max-age"
@@ -72,11 +73,15 @@ const (
 	HintUnsent          = "unsent"
 	HintPause           = "pause"
 	HintGone            = "gone"
-	HintRedirect        = "redirect" // the feed redirects to a URL that must not be asked now
 
 	HintDomainCooldown   = "domain-cooldown"   // two hosts of the registrable domain asked for a pause
 	HintURLCooldown      = "url-cooldown"      // the origin asked for a pause, on a private network or IP literal
 	HintRedirectCooldown = "redirect-cooldown" // a host that the URL redirects to asked for a pause
+	HintRedirect         = "redirect"
+	HintMoved            = "moved"
+	HintStore            = "store"
+	HintOffline          = "offline"
+	HintPolls            = "polls"
 )
 
 // A wish is what one hint asks for, before the hints are weighed.
