@@ -24,12 +24,3 @@ func (f *Feed) siteOf(s *state, a policy.Answer, err error) *site.Page {
 	}
 	return &page
 }
-
-// Unavailable tells why there is no version to serve; nil where there is one.
-func (f *Feed) Unavailable() *Unavailable {
-	s, p := f.latest()
-	if s.version != 0 {
-		return nil
-	}
-	return f.unavailable(s, p)
-}

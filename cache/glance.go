@@ -24,7 +24,6 @@ type Glance struct {
 	ID       ID
 	URL      string // key
 	State    string // as in [Account]
-	Host     string // that is polled; empty: not known yet
 	Failures int
 	NextPoll time.Time // zero: never
 	Winner   string    // of the last decision, where the feed is not fresh or due
@@ -61,7 +60,7 @@ func (c *Cache) Glances(ctx context.Context, prefix string) iter.Seq2[Glance, er
 
 // glance reads as little as possible of a record: of one in good order no facts.
 func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
-	g := Glance{ID: r.ID, URL: r.URL, State: string(r.State), Host: r.Host.Name}
+	g := Glance{ID: r.ID, URL: r.URL, State: string(r.State)}
 	if f := c.table.known(r.URL); f != nil {
 		s := f.state.Load()
 		g.State, g.Failures, g.Winner = s.describe(now), s.facts.Failures, s.facts.Winner

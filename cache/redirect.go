@@ -65,8 +65,9 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 			return nil
 		case p.Denied != DeniedBusy:
 			r := &redirected{to: to, taken: p.Denied == DeniedTaken, wait: p.Wait, why: p.Why}
-			if other, err := f.cache.Feed(ctx, to); err == nil && r.taken {
-				r.served = other.Served()
+			if r.taken {
+				other, err := f.cache.Feed(ctx, to)
+				r.served = err == nil && other.Served()
 			}
 			return r
 		}

@@ -39,8 +39,6 @@ var encodings = [len(codings)][]string{{codingBrotli}, {codingGzip}, nil}
 // versionHeaders are what readers are told of a version, whatever its coding: slices
 // that a response's header map can hold as they are.
 type versionHeaders struct {
-	version *version
-
 	lastModified []string
 	contentType  []string
 	// RFC 9110 section 8.8.3.3: representations in different codings have different
@@ -50,7 +48,6 @@ type versionHeaders struct {
 
 func newVersionHeaders(v *version) *versionHeaders {
 	h := &versionHeaders{
-		version:      v,
 		lastModified: []string{v.LastModified.UTC().Format(http.TimeFormat)},
 		contentType:  []string{v.ContentType},
 	}

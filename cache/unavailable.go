@@ -33,6 +33,15 @@ type Unavailable struct {
 
 func (u *Unavailable) Error() string { return u.Reason }
 
+// Unavailable tells why there is no version to serve; nil where there is one.
+func (f *Feed) Unavailable() *Unavailable {
+	s, p := f.latest()
+	if s.version != 0 {
+		return nil
+	}
+	return f.unavailable(s, p)
+}
+
 // unavailable tells a reader why a feed without a version has nothing for it, by what
 // [Feed.latest] returns.
 func (f *Feed) unavailable(s *state, p *running) *Unavailable {

@@ -97,13 +97,6 @@ func (c *Cache) begin() bool {
 	return !c.closed
 }
 
-// Purge forgets what is stored under a key, and reports whether there was anything.
-func (c *Cache) Purge(key string) bool {
-	found := c.store.get(key) != nil
-	c.store.invalidate(key)
-	return found
-}
-
 // PurgeURL forgets what is stored of a URL under any key, and returns how many
 // keys that were. It looks at everything that is stored.
 func (c *Cache) PurgeURL(url string) int {

@@ -331,8 +331,6 @@ func TestPurge(t *testing.T) {
 			purge func() int
 			gone  string
 		}{
-			"a key":            {func() int { return map[bool]int{true: 1}[b.cache.Purge("site "+home+"/b")] }, "/b"},
-			"an unknown key":   {func() int { return map[bool]int{true: 1}[b.cache.Purge(home+"/b")] }, ""},
 			"a URL":            {func() int { return b.cache.PurgeURL(home + "/a/1") }, "/a/1"},
 			"an unknown URL":   {func() int { return b.cache.PurgeURL(home + "/a/") }, ""},
 			"a prefix":         {func() int { return b.cache.PurgePrefix("site " + home + "/a/") }, "/a/1 /a/2"},

@@ -55,8 +55,9 @@ type Options struct {
 // The store holds nothing that cannot be fetched again, so damage keeps nobody from
 // starting: a record that cannot be read is replaced by one of a feed that has been
 // polled just now, and a file of records that cannot be read, or is of the first
-// edition, is set aside, renamed. The store is empty then. Each feed is polled when somebody asks for it, one at a
-// time of each host; there is no storm to be feared that would need more than that.
+// edition, is set aside, renamed. The store is empty then. Each feed is polled when
+// somebody asks for it, one at a time of each host; there is no storm to be feared that
+// would need more than that.
 func Open(dir string, o Options) (*Store, error) {
 	if o.Suspended == nil {
 		if o.Suspended = cache.Suspended; o.Now != nil {

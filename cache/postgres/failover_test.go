@@ -140,8 +140,12 @@ func TestLostDatabase(t *testing.T) {
 	}
 	// That is said once, and not by each node that starts afterwards.
 	sleep(t, url, 2*time.Hour)
+	place, err := postgres.Place(url)
+	if err != nil {
+		t.Fatal(err)
+	}
 	clear(kept)
-	kept[s.Place()] = "another"
+	kept[place] = "another"
 	s.Close()
 	s = begin()
 	grant(t, s, claim(1))

@@ -154,9 +154,6 @@ func Place(url string) (string, error) {
 	return place(cfg.ConnConfig), nil
 }
 
-// Place returns where the database is, without credentials.
-func (s *Store) Place() string { return s.place }
-
 // call runs one statement within callTimeout, and again if the server has undone it
 // because others were in its way.
 func (s *Store) call(ctx context.Context, f func(context.Context) error) error {

@@ -21,8 +21,9 @@ type base struct {
 	path   string // origin and path
 }
 
-// parseBase reads a base URL; nil where nothing can be resolved against it. A user name and password are left out, and so is
-// the query: links are passed on, and both may be secrets.
+// parseBase reads a base URL; nil where nothing can be resolved against it. A user name
+// and password are left out, and so is the query: links are passed on, and both may be
+// secrets.
 func parseBase(text string) *base {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxBase {
