@@ -22,7 +22,7 @@ import (
 const (
 	maxBytes = 256 << 10 // of a page that are looked at
 	maxFeeds = 16        // of a page
-	maxURL   = 1024      // bytes of a feed's URL
+	maxURL   = 1024      // bytes of a feed's URL, and of a base
 	maxTitle = 160       // runes
 )
 
@@ -74,7 +74,11 @@ func Read(page []byte, contentType, address string) Page {
 			titled = t.DataAtom == atom.Title
 			switch t.DataAtom {
 			case atom.Base: // the first one counts
-				if u, err := base.Parse(attribute(t, "href")); err == nil && !based {
+				href := attribute(t, "href")
+				if based || len(href) > maxURL {
+					continue
+				}
+				if u, err := base.Parse(href); err == nil {
 					base, based = u, true
 				}
 			case atom.Link:

@@ -5,6 +5,7 @@ package site
 
 import (
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -49,6 +50,22 @@ func TestRead(t *testing.T) {
 	many := Read([]byte(strings.Repeat(`<link rel=alternate type=application/atom+xml href="/f"><link rel=alternate type=application/atom+xml href="`+strings.Repeat("/x", 20)+`">`, 10000)), "text/html", "https://blog.example/")
 	if len(many.Feeds) != 2 {
 		t.Errorf("found %d feeds", len(many.Feeds))
+	}
+}
+
+// Each link is resolved against the base: one that is as long as no address is does not
+// count, or a page could cost many times its size.
+func TestReadWithALongBase(t *testing.T) {
+	page := []byte(`<base href="/` + strings.Repeat("a/", 50_000) + `">` + strings.Repeat(`<link rel=alternate type=application/atom+xml href=f>`, 1000))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got := Read(page, "text/html", "https://site.example/")
+	runtime.ReadMemStats(&after)
+	if want := []Feed{{"https://site.example/f", "", "application/atom+xml"}}; !reflect.DeepEqual(got.Feeds, want) {
+		t.Errorf("got %+v, want %+v", got.Feeds, want)
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > uint64(64*len(page)) {
+		t.Errorf("%d bytes allocated for a page of %d", allocated, len(page))
 	}
 }
 
