@@ -43,8 +43,10 @@ type child struct {
 
 // setup is what a test writes into the Caddyfile.
 type setup struct {
-	app  string // lines of the app pollard, besides the store
-	site string // the site's
+	app     string // lines of the app pollard, besides the store
+	site    string // the site's
+	servers string // of the global option servers
+	https   bool
 }
 
 // gatewayByURL lets everybody ask for everything by URL.
@@ -69,10 +71,17 @@ func start(t *testing.T, s setup) *child {
 	t.Helper()
 	dir := t.TempDir()
 	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t)}
+	scheme := "http"
+	if s.https {
+		scheme = "https"
+	}
 	write(t, c.file, fmt.Sprintf(`{
 	admin %s
 	persist_config off
 	auto_https off
+	servers {
+		%s
+	}
 	grace_period 5s
 	log {
 		output file %s
@@ -84,10 +93,10 @@ func start(t *testing.T, s setup) *child {
 		%s
 	}
 }
-http://%s {
+%s://%s {
 	%s
 }
-`, c.admin, c.log, c.dir, s.app, c.address, s.site))
+`, c.admin, s.servers, c.log, c.dir, s.app, scheme, c.address, s.site))
 	c.start()
 	t.Cleanup(c.kill)
 	return c

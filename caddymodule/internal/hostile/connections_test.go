@@ -1,0 +1,343 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+)
+
+// crowd is how many connections an attack has.
+func crowd() int {
+	if *campaign {
+		return 5000
+	}
+	return 300
+}
+
+// hold opens many connections, each of which sends something and reads nothing, and
+// keeps them open while another reader is served.
+func hold(t *testing.T, c *child, n int, request func(i int) string) {
+	t.Helper()
+	conns := make([]net.Conn, n)
+	places := make(chan struct{}, 64)
+	var all sync.WaitGroup
+	for i := range conns {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			conn, err := net.Dial("tcp", c.address)
+			if err != nil {
+				t.Errorf("connection %d: %v", i, err)
+				return
+			}
+			_ = conn.(*net.TCPConn).SetReadBuffer(4096)
+			conns[i] = conn
+			_, _ = io.WriteString(conn, request(i)) // it may have been refused
+		})
+	}
+	all.Wait()
+	begun := time.Now()
+	for range 5 {
+		if a := c.get("/one.xml"); a.Status != 200 || a.Body != feed {
+			t.Errorf("another reader got %v", a)
+		}
+	}
+	t.Logf("%d connections: another reader was served in %v; peak %d MiB", n, (time.Since(begun) / 5).Round(time.Millisecond), c.peak())
+	for _, conn := range conns {
+		if conn != nil {
+			conn.Close()
+		}
+	}
+}
+
+// Readers who take nothing, and such who send a byte now and then, cost little and keep
+// nobody waiting.
+func TestHostileConnections(t *testing.T) {
+	origin, large := newWatched(t), largeOrigin(t)
+	c := start(t, setup{
+		app:  "private_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}",
+		site: "feed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tfeed /large.xml " + large.URL + "/large\n\tclients any\n}\n",
+	})
+	before := c.descriptors()
+	for _, path := range []string{"/one.xml", "/large.xml"} {
+		if a := c.get(path); a.Status != 200 {
+			t.Fatalf("%s: %d", path, a.Status)
+		}
+	}
+	for name, request := range map[string]func(i int) string{
+		"nobody reads 10 MiB":            func(int) string { return "GET /large.xml HTTP/1.1\r\nHost: x\r\n\r\n" },
+		"nobody reads 10 MiB, in gzip":   func(int) string { return "GET /large.xml HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n" },
+		"half a request":                 func(i int) string { return "GET /one.xml HTTP/1.1\r\nHost: x\r\nX-" + strings.Repeat("a", i%50) },
+		"a body that does not come":      func(int) string { return "POST /one.xml HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" },
+		"nothing":                        func(int) string { return "" },
+		"a new feed of a dead host each": func(i int) string { return fmt.Sprintf("GET /http://127.0.0.1:1/%d HTTP/1.1\r\nHost: x\r\n\r\n", i) },
+	} {
+		t.Run(name, func(t *testing.T) { hold(t, c, crowd(), request) })
+	}
+	if peak := c.peak(); peak > memorySetting+memoryBeside {
+		t.Errorf("the process took %d MiB", peak)
+	}
+	c.settle(80, before+20)
+	if n := origin.requests("/one.xml"); n != 1 {
+		t.Errorf("%d requests at the origin", n)
+	}
+}
+
+// Many connections, each of which invents URLs, use up the share of their network. Others,
+// and all that is known, do not notice.
+func TestInventedURLs(t *testing.T) {
+	origin := newWatched(t)
+	c := start(t, setup{
+		app:     "private_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}",
+		site:    "feed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tclients any\n}\n",
+		servers: "trusted_proxies static 127.0.0.0/8",
+	})
+	known := feedAt(origin.URL + "/known.xml")
+	if a := c.get(known, "X-Forwarded-For", "198.51.100.7"); a.Status != 200 {
+		t.Fatalf("the feed that is to be known: %v", a)
+	}
+	connections := 1000
+	if *campaign {
+		connections = 10_000
+	}
+	var mu sync.Mutex // guards statuses
+	statuses := make(map[int]int)
+	places := make(chan struct{}, 64)
+	var all sync.WaitGroup
+	for i := range connections {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			a, err := c.ask("GET", fmt.Sprintf("/http://127.0.0.1:1/%d", i), "X-Forwarded-For", fmt.Sprintf("203.0.113.%d", i%256))
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			statuses[a.Status]++
+			mu.Unlock()
+			if i%100 == 0 {
+				for _, path := range []string{known, "/one.xml"} {
+					if a := c.get(path, "X-Forwarded-For", "203.0.113.9"); a.Status != 200 || a.Body != feed {
+						t.Errorf("%s, for the attacker's own network: %v", path, a)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	// 60 at once and one each 10 s.
+	if tried := connections - statuses[http.StatusTooManyRequests]; tried < 60 || tried > 120 {
+		t.Errorf("answers %v: want about 60 that were tried", statuses)
+	}
+	for i := range 20 {
+		path := fmt.Sprintf("%s/new/%d", origin.URL, i)
+		if a := c.get(feedAt(path), "X-Forwarded-For", "198.51.100.7"); a.Status != 200 {
+			t.Errorf("a new feed for another network: %v", a)
+		}
+	}
+	if peak := c.peak(); peak > memorySetting+memoryBeside {
+		t.Errorf("the process took %d MiB", peak)
+	}
+	t.Logf("%d connections, answered %v; peak %d MiB", connections, statuses, c.peak())
+}
+
+// Streams of HTTP/2 that are reset as soon as they have been opened (CVE-2023-44487) end
+// with their connection.
+func TestRapidReset(t *testing.T) {
+	origin := newWatched(t)
+	c := start(t, setup{
+		app:     "private_upstreams 127.0.0.0/8",
+		site:    "feed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tclients any\n}\n",
+		servers: "protocols h1 h2c",
+	})
+	before := c.descriptors()
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			conn, err := net.Dial("tcp", c.address)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
+			_, _ = io.WriteString(conn, http2.ClientPreface)
+			framer := http2.NewFramer(conn, nil)
+			_ = framer.WriteSettings()
+			for id := uint32(1); id < 20_000; id += 2 {
+				var block bytes.Buffer
+				h := hpack.NewEncoder(&block)
+				path := "/one.xml"
+				if n%2 == 0 {
+					path = fmt.Sprintf("/http://127.0.0.1:1/%d/%d", n, id)
+				}
+				for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "x"}, {":path", path}} {
+					_ = h.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+				}
+				if framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true}) != nil ||
+					framer.WriteRSTStream(id, http2.ErrCodeCancel) != nil {
+					return // it has been thrown out
+				}
+			}
+		})
+	}
+	for range 20 {
+		if a := c.get("/one.xml"); a.Status != 200 || a.Body != feed {
+			t.Errorf("another reader got %v", a)
+		}
+	}
+	all.Wait()
+	if peak := c.peak(); peak > memorySetting+memoryBeside {
+		t.Errorf("the process took %d MiB", peak)
+	}
+	c.settle(120, before+40)
+	if n := origin.requests("/one.xml"); n != 1 {
+		t.Errorf("%d requests at the origin", n)
+	}
+	t.Logf("8 connections with 10,000 streams each; peak %d MiB", c.peak())
+}
+
+// certificate writes a certificate for the machine itself and returns the names of the files.
+func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	write(t, cert, string(public))
+	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(public)
+	return cert, key, roots
+}
+
+// Readers by HTTP/3 get what others get. What they send before the handshake has ended
+// (0-RTT), which anybody can send again, makes no poll that was not made before.
+func TestHTTP3(t *testing.T) {
+	origin := newWatched(t)
+	cert, key, roots := certificate(t)
+	c := start(t, setup{
+		app:   "private_upstreams 127.0.0.0/8",
+		site:  "tls " + cert + " " + key + "\nfeed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tclients any\n}\n",
+		https: true, servers: "max_header_size 4MiB",
+	})
+	config := &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	early := 0 // connections that sent something before the handshake had ended
+	reader := func() (*http.Client, func()) {
+		var conn *quic.Conn
+		transport := &http3.Transport{TLSClientConfig: config, QUICConfig: &quic.Config{HandshakeIdleTimeout: 20 * time.Second}}
+		transport.Dial = func(ctx context.Context, address string, config *tls.Config, settings *quic.Config) (_ *quic.Conn, err error) {
+			conn, err = quic.DialAddrEarly(ctx, address, config, settings)
+			return conn, err
+		}
+		return &http.Client{Transport: transport, Timeout: 30 * time.Second}, func() {
+			if conn != nil && conn.ConnectionState().Used0RTT {
+				early++
+			}
+			transport.Close()
+		}
+	}
+	get := func(client *http.Client, method, path string, header ...string) answered {
+		t.Helper()
+		r, err := http.NewRequest(method, "https://"+c.address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Errorf("%s %.100s: %v", method, path, err)
+			return answered{}
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return answered{resp.StatusCode, resp.Header, string(body)}
+	}
+
+	first, closeFirst := reader()
+	a := get(first, "GET", "/one.xml")
+	if a.Status != 200 || a.Body != feed {
+		t.Fatalf("got %v", a)
+	}
+	for name, want := range map[string]struct {
+		status int
+		header []string
+	}{
+		"its tag":                 {304, []string{"If-None-Match", a.Header.Get("ETag")}},
+		"If-None-Match of 60 KB":  {200, []string{"If-None-Match", `"` + strings.Repeat("x", 60_000) + `"`}},
+		"Accept-Encoding, 60 KB":  {200, []string{"Accept-Encoding", strings.Repeat("identity;q=1, ", 4000)}},
+		"a Range of 10,000 parts": {200, []string{"Range", "bytes=" + strings.Repeat("0-0,", 10_000) + "0-0"}},
+		"Early-Data":              {200, []string{"Early-Data", "1"}},
+	} {
+		if got := get(first, "GET", "/one.xml", want.header...); got.Status != want.status {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := get(first, "DELETE", "/one.xml"); got.Status != 405 {
+		t.Errorf("DELETE: %v", got)
+	}
+	closeFirst()
+
+	const replays = 20
+	for range replays {
+		again, closeAgain := reader() // it has a ticket by now
+		for _, path := range []string{"/one.xml", "/" + origin.URL + "/early.xml"} {
+			if got := get(again, http3.MethodGet0RTT, path); got.Status != 200 || got.Body != feed {
+				t.Errorf("%s, before the handshake: %v", path, got)
+			}
+		}
+		closeAgain()
+	}
+	for _, path := range []string{"/one.xml", "/early.xml"} {
+		if n := origin.requests(path); n != 1 {
+			t.Errorf("%s: %d requests at the origin", path, n)
+		}
+	}
+	if peak := c.peak(); peak > memorySetting+memoryBeside {
+		t.Errorf("the process took %d MiB", peak)
+	}
+	if early == 0 {
+		t.Error("nothing was sent before the end of a handshake: the test has tested nothing")
+	}
+	t.Logf("%d requests over %d connections, %d of them early; peak %d MiB", 2*replays, replays, early, c.peak())
+}

@@ -1,0 +1,311 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// methods are sent to each target, and are refused, or answered by the server itself.
+var methods = []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "PURGE", "get", "GE\tT", "", "\x00", strings.Repeat("G", 100_000)}
+
+// fields are added to a good request, each to one for a configured feed and to one by URL.
+var fields = []struct{ name, raw string }{
+	{"Accept-Encoding of 900 KB", "Accept-Encoding: " + strings.Repeat("gzip;q=0.1, ", 75_000) + "\r\n"},
+	{"Accept-Encoding on 5,000 lines", strings.Repeat("Accept-Encoding: br;q=0.001\r\n", 5000)},
+	{"Accept-Encoding of nothing", "Accept-Encoding: identity;q=0, *;q=0\r\n"},
+	{"Accept-Encoding of signs", "Accept-Encoding: ,;=q,\"\\,;q=\r\n"},
+	{"Accept-Encoding, bad weight", "Accept-Encoding: gzip;q=1e9, br;q=-1, zstd;q=NaN\r\n"},
+	{"If-None-Match of 900 KB", "If-None-Match: \"" + strings.Repeat("x", 900_000) + "\"\r\n"},
+	{"If-None-Match of 100,000 tags", "If-None-Match: " + strings.Repeat(`W/"a",`, 100_000) + "\r\n"},
+	{"If-None-Match without an end", "If-None-Match: \"" + strings.Repeat(`\"`, 50_000) + "\r\n"},
+	{"If-None-Match on 5,000 lines", strings.Repeat("If-None-Match: \"a\"\r\n", 5000)},
+	{"If-None-Match of a lone W/", "If-None-Match: W/\r\n"},
+	{"If-None-Match with octets", "If-None-Match: \"\xff\xfe\x80\"\r\n"},
+	{"If-Modified-Since of words", "If-Modified-Since: last week\r\n"},
+	{"If-Modified-Since in year 0", "If-Modified-Since: Sat, 01 Jan 0000 00:00:00 GMT\r\n"},
+	{"If-Modified-Since twice", "If-Modified-Since: Sat, 21 Nov 2026 06:00:00 GMT\r\nIf-Modified-Since: x\r\n"},
+	{"If-Match", "If-Match: \"nothing\"\r\n"},
+	{"If-Unmodified-Since", "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n"},
+	{"If-Range", "If-Range: \"x\"\r\nRange: bytes=0-1\r\n"},
+	{"Range", "Range: bytes=0-9\r\n"},
+	{"Range of 100,000 parts", "Range: bytes=" + strings.Repeat("0-0,", 100_000) + "0-0\r\n"},
+	{"Range from behind", "Range: bytes=-99999999999999999999\r\n"},
+	{"Range backwards", "Range: bytes=9-0\r\n"},
+	{"Range of all, overlapping", "Range: bytes=" + strings.Repeat("0-,", 1000) + "0-\r\n"},
+	{"Range in another unit", "Range: lines=1-2\r\n"},
+	{"Cache-Control: no-cache", "Cache-Control: no-cache, no-store, max-age=0\r\nPragma: no-cache\r\n"},
+	{"Cache-Control of 500 KB", "Cache-Control: " + strings.Repeat("max-age=0,", 50_000) + "\r\n"},
+	{"only-if-cached", "Cache-Control: only-if-cached\r\n"},
+	{"Cookie of 900 KB", "Cookie: " + strings.Repeat("evil=1; ", 110_000) + "\r\n"},
+	{"Authorization", "Authorization: Basic ZXZpbDpldmls\r\n"},
+	{"Referer", "Referer: http://evil.example/\r\n"},
+	{"User-Agent of 500 KB", "User-Agent: evil" + strings.Repeat("x", 500_000) + "\r\n"},
+	{"User-Agent of a billion subscribers", "User-Agent: evil (999999999999999999999 subscribers)\r\n"},
+	{"User-Agent with escapes", "User-Agent: evil\x1b[2J\x1b]0;owned\x07\r\n"},
+	{"User-Agent of octets", "User-Agent: evil\xff\xfe\xe2\x80\xa8\r\n"},
+	{"X-Forwarded-For of 10,000", "X-Forwarded-For: " + strings.Repeat("10.0.0.1, ", 10_000) + "x\r\n"},
+	{"X-Forwarded-Host", "X-Forwarded-Host: evil.example\r\nX-Forwarded-Proto: evil\r\nForwarded: for=evil;host=evil\r\n"},
+	{"X-Original-URL", "X-Original-URL: /evil\r\nX-Rewrite-URL: /evil\r\n"},
+	{"X-HTTP-Method-Override", "X-HTTP-Method-Override: DELETE\r\n"},
+	{"Connection names what counts", "Connection: Host, Accept-Encoding, evil\r\n"},
+	{"Upgrade to a websocket", "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: evil\r\n"},
+	{"Upgrade to h2c", "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"},
+	{"Expect", "Expect: 100-continue\r\n"},
+	{"Expect of another kind", "Expect: evil\r\n"},
+	{"Early-Data", "Early-Data: 1\r\n"},
+	{"TE", "TE: trailers, deflate;q=0.5\r\n"},
+	{"Accept of pages", "Accept: text/html, */*;q=0.1\r\n"},
+	{"Accept of 500 KB", "Accept: " + strings.Repeat("text/html;level=1,", 27_000) + "\r\n"},
+	{"A-IM", "A-IM: feed, gzip\r\n"},
+	{"Origin and Sec-Fetch", "Origin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\n"},
+	{"a body", "Content-Length: 4\r\n\r\nevil"},
+	{"a body of chunks", "Transfer-Encoding: chunked\r\n\r\n4\r\nevil\r\n0\r\n\r\n"},
+	{"a length and chunks", "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /evil HTTP/1.1\r\nHost: x\r\n\r\n"},
+	{"chunks in other letters", "Transfer-Encoding: chUnKeD, identity\r\n\r\n0\r\n\r\n"},
+	{"two lengths", "Content-Length: 4\r\nContent-Length: 5\r\n\r\nevil"},
+	{"a negative length", "Content-Length: -4\r\n"},
+	{"a body that never comes", "Content-Length: 1000000\r\n"},
+	{"chunk of 2^64", "Transfer-Encoding: chunked\r\n\r\n10000000000000000\r\nevil"},
+	{"a folded line", "X-Evil: a\r\n b\r\n"},
+	{"a line without a colon", "evil\r\n"},
+	{"a space before the colon", "Host : evil\r\n"},
+	{"NUL in a value", "X-Evil: \x00\r\n"},
+	{"CR in a value", "X-Evil: a\rInjected: 1\r\n"},
+	{"an empty name", ": evil\r\n"},
+	{"two hosts", "Host: evil.example\r\n"},
+	{"20,000 fields", strings.Repeat("X-Evil: 1\r\n", 20_000)},
+	{"two megabytes", "X-Evil: " + strings.Repeat("x", 2<<20) + "\r\n"},
+	{"line feeds alone", "X-Evil: 1\nX-Other: 2\n"},
+}
+
+// targets are asked for as they stand. ORIGIN is the origin's address.
+var targets = []struct{ name, raw string }{
+	{"CR LF, escaped", "/http://ORIGIN/a%0d%0aInjected:%201"},
+	{"CR LF in the host", "/http://ORIGIN%0d%0aInjected:%201/a"},
+	{"CR LF in the query", "/http://ORIGIN/a?x=%0d%0aInjected:%201%0d%0a%0d%0aGET%20/evil"},
+	{"CR LF in a parameter", "/?url=http%3A%2F%2FORIGIN%2Fa%0D%0AInjected%3A%201"},
+	{"CR LF in a path of no feed", "/nothing%0d%0aInjected:%201"},
+	{"a CR as it is", "/http://ORIGIN/a\rInjected:1"},
+	{"NUL, escaped", "/http://ORIGIN/a%00b"},
+	{"NUL as it is", "/http://ORIGIN/a\x00b"},
+	{"octets", "/http://ORIGIN/\xff\xfe"},
+	{"a bad escape", "/http://ORIGIN/%zz"},
+	{"an escaped escape", "/http://ORIGIN/%252e%252e%252f"},
+	{"dots", "/../../../../etc/passwd"},
+	{"escaped dots", "/%2e%2e/%2e%2e/etc/passwd"},
+	{"backslashes", "/..\\..\\evil"},
+	{"dots by URL", "/http://ORIGIN/../../a"},
+	{"slashes", "//////////////one.xml"},
+	{"100 KB of path", "/http://ORIGIN/" + strings.Repeat("a", 100_000)},
+	{"100 KB of slashes", strings.Repeat("/", 100_000)},
+	{"100 KB of escapes", "/" + strings.Repeat("%41", 33_000)},
+	{"100 KB of query", "/?url=" + strings.Repeat("x", 100_000)},
+	{"100,000 parameters", "/?" + strings.Repeat("a&", 100_000)},
+	{"2 MB of path", "/" + strings.Repeat("a", 2<<20)},
+	{"a URL in a URL in a URL", "/" + strings.Repeat("https://", 1000) + "x"},
+	{"itself by URL", "/http://SITE/http://SITE/http://ORIGIN/a"},
+	{"another scheme", "/file:///etc/passwd"},
+	{"gopher", "/gopher://ORIGIN/_evil"},
+	{"script", "/javascript:alert(1)"},
+	{"data", "/?url=data:text/html,evil"},
+	{"credentials", "/http://evil:evil@ORIGIN/a"},
+	{"a port of another protocol", "/http://127.0.0.1:22/"},
+	{"a port out of range", "/http://127.0.0.1:99999/"},
+	{"metadata of a cloud", "/http://169.254.169.254/latest/meta-data/"},
+	{"an address in one number", "/http://2130706433/"},
+	{"an address with a zone", "/http://[fe80::1%25lo]/"},
+	{"a fragment", "/http://ORIGIN/a#evil"},
+	{"an absolute target", "http://evil.example/one.xml"},
+	{"an absolute target, https", "https://SITE/one.xml"},
+	{"authority alone", "evil.example:80"},
+	{"a star", "*"},
+	{"nothing", ""},
+	{"the admin API", "/pollard/feeds"},
+	{"profiles", "/debug/pprof/heap"},
+	{"metrics", "/metrics"},
+	{"pages of none", "/-/nothing"},
+	{"a feed that is not known", "/-/feeds?url=http%3A%2F%2Fnowhere.example%2F"},
+	{"a search of 100 KB", "/-/feeds?q=" + strings.Repeat("x", 100_000)},
+	{"a number of feeds", "/-/feeds?limit=-1&after=%00"},
+	{"script in a search", "/-/feeds?q=%3Cscript%3Eevil%3C/script%3E"},
+	{"an empty token", "/~/http://ORIGIN/a"},
+	{"a wrong token", "/~s3cret-of-alice-0002/http://ORIGIN/a"},
+	{"the beginning of the token", "/~s3cret-of-alice/http://ORIGIN/a"},
+	{"more than the token", "/~s3cret-of-alice-0001x/http://ORIGIN/a"},
+	{"the token in other letters", "/~S3CRET-OF-ALICE-0001/http://ORIGIN/a"},
+	{"the token and NUL", "/~s3cret-of-alice-0001%00/http://ORIGIN/a"},
+	{"the token's name", "/~alice/http://ORIGIN/a"},
+	{"a token of 500 KB", "/~" + strings.Repeat("x", 500_000) + "/http://ORIGIN/a"},
+	{"a token with slashes", "/~s3cret%2Fof/http://ORIGIN/a"},
+	{"two tokens", "/~a/~s3cret-of-alice-0001/http://ORIGIN/a"},
+}
+
+// wholes are not quite requests.
+var wholes = []struct{ name, raw string }{
+	{"HTTP/0.9", "GET /one.xml\r\n"},
+	{"HTTP/1.0 without a host", "GET /one.xml HTTP/1.0\r\n\r\n"},
+	{"HTTP/1.1 without a host", "GET /one.xml HTTP/1.1\r\n\r\n"},
+	{"HTTP/9.9", "GET /one.xml HTTP/9.9\r\nHost: x\r\n\r\n"},
+	{"the preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\x00", 90)},
+	{"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("\x01", 500)},
+	{"a proxy protocol", "PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\nGET /one.xml HTTP/1.1\r\nHost: x\r\n\r\n"},
+	{"empty lines", strings.Repeat("\r\n", 10_000) + "GET /one.xml HTTP/1.1\r\nHost: x\r\n\r\n"},
+	{"line feeds alone", "GET /one.xml HTTP/1.1\nHost: x\nConnection: close\n\n"},
+	{"NULs", strings.Repeat("\x00", 100_000)},
+	{"half a request", "GET /one.xml HT"},
+	{"3,000 requests at once", strings.Repeat("GET /one.xml HTTP/1.1\r\nHost: x\r\nIf-None-Match: *\r\n\r\n", 3000)},
+	{"a host of 100 KB", "GET /one.xml HTTP/1.1\r\nHost: " + strings.Repeat("x", 100_000) + "\r\nConnection: close\r\n\r\n"},
+	{"a host with a path", "GET /one.xml HTTP/1.1\r\nHost: a/../b\r\nConnection: close\r\n\r\n"},
+	{"a host with a new line, escaped", "GET /one.xml HTTP/1.1\r\nHost: a%0d%0aInjected:1\r\nConnection: close\r\n\r\n"},
+}
+
+// watched is an origin that counts requests, and keeps what was sent of readers.
+type watched struct {
+	*httptest.Server
+	mu    sync.Mutex // guards what follows
+	asked map[string]int
+	leaks []string
+}
+
+func newWatched(t *testing.T) *watched {
+	o := &watched{asked: make(map[string]int)}
+	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.asked[r.URL.Path]++
+		for name, values := range r.Header {
+			if line := name + ": " + strings.Join(values, ", "); strings.Contains(strings.ToLower(line), "evil") || name == "Injected" || name == "Range" || name == "Cookie" {
+				o.leaks = append(o.leaks, fmt.Sprintf("%.100s", line))
+			}
+		}
+		w.Header().Set("Content-Type", "application/rss+xml")
+		w.Header().Set("ETag", `"1"`)
+		w.Header().Set("Cache-Control", "max-age=3600")
+		_, _ = io.WriteString(w, feed)
+	}))
+	t.Cleanup(o.Close)
+	return o
+}
+
+func (o *watched) requests(path string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.asked[path]
+}
+
+// send sends bytes and returns what comes back within a while.
+func (c *child) send(raw string) []byte {
+	conn, err := net.Dial("tcp", c.address)
+	if err != nil {
+		c.t.Errorf("nobody accepts: %v", err)
+		return nil
+	}
+	defer conn.Close()
+	go func() { _, _ = io.WriteString(conn, raw) }() // it may be cut short
+	_ = conn.SetReadDeadline(time.Now().Add(3 * time.Second))
+	answer, _ := io.ReadAll(io.LimitReader(conn, 4<<20))
+	return answer
+}
+
+// Whatever a reader sends, the server stays up, no line of the reader's gets into an
+// answer or to the origin, the origin is asked once for what is asked of it, and other
+// readers are served.
+func TestHostileRequests(t *testing.T) {
+	origin := newWatched(t)
+	address := strings.TrimPrefix(origin.URL, "http://")
+	c := start(t, setup{
+		app:     "private_upstreams 127.0.0.0/8",
+		site:    "feed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tclients any\n\ttoken alice s3cret-of-alice-0001\n}\n",
+		servers: "max_header_size 4MiB", // for the parsers to see what is above Caddy's own limit
+	})
+	before := c.descriptors()
+	type attack struct{ name, raw string }
+	var attacks []attack
+	paths := []string{"/one.xml", "/" + origin.URL + "/byurl.xml"}
+	for _, path := range paths {
+		for _, m := range methods {
+			attacks = append(attacks, attack{fmt.Sprintf("method %.20q, %s", m, path), m + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"})
+		}
+		for _, f := range fields {
+			end := "\r\n"
+			if strings.Contains(f.raw, "\r\n\r\n") {
+				end = ""
+			}
+			attacks = append(attacks, attack{f.name + ", " + path, "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + f.raw + end})
+		}
+	}
+	names := strings.NewReplacer("ORIGIN", address, "SITE", c.address)
+	for _, target := range targets {
+		attacks = append(attacks, attack{target.name, "GET " + names.Replace(target.raw) + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"})
+	}
+	for _, w := range wholes {
+		attacks = append(attacks, attack(w))
+	}
+
+	places := make(chan struct{}, 16)
+	var all sync.WaitGroup
+	var mu sync.Mutex // guards statuses
+	statuses := make(map[string]int)
+	for _, a := range attacks {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			head, body, _ := bytes.Cut(c.send(a.raw), []byte("\r\n\r\n"))
+			for _, line := range bytes.Split(head, []byte("\n")) {
+				if bytes.HasPrefix(bytes.TrimSpace(line), []byte("Injected")) || len(line) > 16<<10 {
+					t.Errorf("%s: got the line %.100q", a.name, line)
+				}
+			}
+			status, _, _ := bytes.Cut(head, []byte("\r\n"))
+			mu.Lock()
+			statuses[string(status[min(len(status), 9):min(len(status), 12)])]++
+			mu.Unlock()
+			if bytes.Contains(status, []byte(" 500 ")) || bytes.Contains(body, []byte("goroutine ")) || bytes.Contains(body, []byte(c.dir)) || bytes.Contains(body, []byte("<script>evil")) {
+				t.Errorf("%s: got %.100q %.300q", a.name, head, body)
+			}
+		})
+	}
+	all.Wait()
+	for _, path := range paths {
+		if a := c.get(path); a.Status != 200 || a.Body != feed {
+			t.Errorf("%s, after all: %v", path, a)
+		}
+	}
+	origin.mu.Lock()
+	if len(origin.leaks) > 0 {
+		t.Errorf("the origin was told %q", origin.leaks)
+	}
+	for path, n := range origin.asked {
+		if n > 1 || path == "/evil" {
+			t.Errorf("the origin was asked %d times for %q", n, path)
+		}
+	}
+	origin.mu.Unlock()
+	for i := range 500 { // a query that no cache knows is no other feed at a configured path
+		if a := c.get(fmt.Sprintf("/one.xml?x=%d", i), "Cache-Control", "no-cache"); a.Status != 200 {
+			t.Fatalf("query %d: %v", i, a)
+		}
+	}
+	if n := origin.requests("/one.xml"); n != 1 {
+		t.Errorf("500 queries: %d requests at the origin", n)
+	}
+	if text := c.logged(); strings.Contains(text, "s3cret-of-alice-0001") || strings.Contains(text, "panic") {
+		t.Error("the log has a secret, or a panic")
+	}
+	if peak := c.peak(); peak > memorySetting+memoryBeside {
+		t.Errorf("the process took %d MiB", peak)
+	}
+	c.settle(80, before+20)
+	t.Logf("%d requests, answered %v, and 500 queries; peak %d MiB", len(attacks), statuses, c.peak())
+}
