@@ -6,6 +6,7 @@ package cache
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -89,9 +90,11 @@ func (c *coders) pack(ctx context.Context, identity []byte) ([]byte, error) {
 	return b, nil
 }
 
-// unpack is the inverse of pack. The size of the document need not be known: what was
-// encoded here is as large as it was.
-func (c *coders) unpack(ctx context.Context, b []byte) ([]byte, error) {
+// errTooLarge says that what was stored is not what was written.
+var errTooLarge = errors.New("the document is larger than it was")
+
+// unpack is the inverse of pack. It fails where a document is larger than most.
+func (c *coders) unpack(ctx context.Context, b []byte, most int) ([]byte, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -100,7 +103,11 @@ func (c *coders) unpack(ctx context.Context, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(r)
+	identity, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(identity) > most {
+		err = errTooLarge
+	}
+	return identity, err
 }
 
 // compress encodes a version as Brotli.

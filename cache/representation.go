@@ -274,6 +274,9 @@ func (c *Cache) addressed(s *state, identity []byte, as form) ([]byte, error) {
 	return c.coders.pack(c.life, document)
 }
 
+// longestEscape is what a character of an address may take in a document: &quot; or \u0026.
+const longestEscape = 6
+
 // makeBrotli encodes a version as Brotli in the background, into memory. Where that
 // is no smaller than gzip, what goes into memory has no body.
 func (c *Cache) makeBrotli(f *Feed, s *state, as form) {
@@ -287,7 +290,8 @@ func (c *Cache) makeBrotli(f *Feed, s *state, as form) {
 	}
 	if !c.background(func() {
 		defer c.making.Delete(key)
-		identity, err := c.coders.unpack(c.open, gz.body)
+		v := &s.memo.Version
+		identity, err := c.coders.unpack(c.open, gz.body, v.Length+len(v.Marks)*longestEscape*len(as.address))
 		if err != nil {
 			return
 		}
