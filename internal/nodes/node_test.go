@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/postgres/postgrestest"
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
@@ -27,7 +28,7 @@ type node struct {
 	admin   string
 	dir     string
 	config  []byte
-	proxy   *proxy
+	proxy   *postgrestest.Proxy
 	binary  string
 
 	mu      sync.Mutex // guards what follows
@@ -125,7 +126,7 @@ func build(t *testing.T) string {
 }
 
 // newNode configures a node that reaches a database by a proxy.
-func newNode(t *testing.T, name, binary, database string, p *proxy, w *web) *node {
+func newNode(t *testing.T, name, binary, database string, p *postgrestest.Proxy, w *web) *node {
 	t.Helper()
 	n := &node{name: name, address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t), dir: t.TempDir(), proxy: p, binary: binary}
 	var feeds strings.Builder

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nodes_test runs several Pollard processes on one PostgreSQL database and lets
-// them die, stop, reload and lose their database, while rude readers ask all of them.
+// them die, stop, reload and lose their database, while rude readers ask all of them; in
+// the end a standby that lags behind takes the database's place.
 package nodes_test
 
 import (
@@ -23,13 +24,14 @@ var (
 	length    = flag.Duration("nodes.for", 12*time.Second, "how long things go wrong")
 	feedCount = flag.Int("nodes.feeds", 300, "number of feeds")
 	rudeCount = flag.Int("nodes.readers", 20, "number of readers")
+	recover   = flag.Bool("nodes.recover", false, "wait until all feeds are polled again after a standby was promoted")
 )
 
 const (
-	perHost  = 15 // feeds of a host, fewer than its spacing lets through
-	crowded  = 40 // feeds of one host, more than that
-	fast     = 4  // feeds by which delays between nodes are measured
-	patience = 2 * time.Minute
+	perHost  = 15              // feeds of a host, fewer than its spacing lets through
+	crowded  = 40              // feeds of one host, more than that
+	fast     = 4               // feeds by which delays between nodes are measured
+	patience = 5 * time.Minute // nothing is asserted about it
 )
 
 // stage is three nodes, their origins and their readers.
@@ -69,9 +71,9 @@ func newStage(t *testing.T) *stage {
 	}
 	binary := build(t)
 	for _, name := range []string{"A", "B", "C"} {
-		p := startProxy(t, database.Host)
+		p := postgrestest.StartProxy(t, database.Host)
 		through := *database
-		through.Host = p.listener.Addr().String()
+		through.Host = p.Address()
 		s.nodes = append(s.nodes, newNode(t, name, binary, through.String(), p, w))
 	}
 	for _, n := range s.nodes {
@@ -129,7 +131,7 @@ func TestNodesOfOneDatabase(t *testing.T) {
 	s.trouble()
 	s.healed()
 	s.databaseAway()
-	time.Sleep(2 * time.Second)
+	s.standbyPromoted()
 	close(stop)
 	all.Wait()
 
@@ -138,8 +140,8 @@ func TestNodesOfOneDatabase(t *testing.T) {
 	for _, problem := range problems[:min(len(problems), 20)] {
 		t.Error(problem)
 	}
-	t.Logf("%v after the start: %d polls, %d too early; %d answers to readers, %d of them by the second node asked, the slowest after %v; %d unanswered, %d versions lost; %d times none had it in memory while the database was away",
-		time.Since(s.began).Round(time.Second), s.web.polled(), len(s.web.early), r.answers, r.elsewhere, r.slowest.Round(time.Millisecond), len(r.unanswered), len(r.lost), r.unheld)
+	t.Logf("%v after the start: %d polls, %d too early; %d answers to readers, %d of them by the second node asked, the slowest after %v; %d unanswered, %d versions lost",
+		time.Since(s.began).Round(time.Second), s.web.polled(), len(s.web.early), r.answers, r.elsewhere, r.slowest.Round(time.Millisecond), len(r.unanswered), len(r.lost))
 	if s.web.polled() < 2*len(s.feeds) || r.answers < 1000 {
 		t.Error("too little happened: this shows nothing")
 	}
@@ -232,12 +234,20 @@ func (s *stage) trouble() {
 			}
 		},
 		"delayed": func(n *node) {
-			n.proxy.set(fault{delay: 100 * time.Millisecond})
+			n.proxy.Set(postgrestest.Fault{Delay: 100 * time.Millisecond})
 			time.Sleep(between(1, 3))
-			n.proxy.set(fault{})
+			n.proxy.Set(postgrestest.Fault{})
 		},
-		"cut off": func(n *node) { n.proxy.set(fault{cut: true}); time.Sleep(between(1, 3)); n.proxy.set(fault{}) },
-		"unheard": func(n *node) { n.proxy.set(fault{hang: true}); time.Sleep(between(2, 7)); n.proxy.set(fault{}) },
+		"cut off": func(n *node) {
+			n.proxy.Set(postgrestest.Fault{Cut: true})
+			time.Sleep(between(1, 3))
+			n.proxy.Set(postgrestest.Fault{})
+		},
+		"unheard": func(n *node) {
+			n.proxy.Set(postgrestest.Fault{Hang: true})
+			time.Sleep(between(2, 7))
+			n.proxy.Set(postgrestest.Fault{})
+		},
 	}
 	names := []string{"killed", "stopped", "reloaded", "delayed", "cut off", "unheard"}
 	counts := make(map[string]int)
@@ -252,8 +262,7 @@ func (s *stage) trouble() {
 					}
 				}
 			})
-			// After it, nodes wait for a minute before they ask the database for polls.
-			if time.Since(away) > 80*time.Second && time.Until(until) > 80*time.Second {
+			if time.Since(away) > 30*time.Second {
 				s.databaseAway()
 				away = time.Now()
 			}
@@ -277,19 +286,72 @@ func (s *stage) databaseAway() {
 	if rand.IntN(2) == 0 {
 		stop, how = s.cluster.Crash, "crashed"
 	}
-	s.web.away.Store(true)
 	stop()
-	time.Sleep(500 * time.Millisecond) // what was granted before is under way
-	before := s.web.polled()
-	time.Sleep(between(2, 4))
-	if n := s.web.polled() - before; n > 0 {
-		s.Errorf("%d polls while the database was away", n)
-	}
+	s.silence(between(2, 4))
 	if err := s.cluster.Start(); err != nil {
 		s.Fatal(err)
 	}
-	s.Logf("the database %s, and back", how)
-	time.AfterFunc(10*time.Second, func() { s.web.away.Store(false) }) // answers of the time before
+	back := time.Now()
+	before := s.web.polled()
+	s.await("the first poll after the database was back", func() bool { return s.web.polled() > before })
+	s.Logf("the database %s, and back; the first poll %v later", how, time.Since(back).Round(time.Millisecond))
+}
+
+// silence expects no poll while there is no database.
+func (s *stage) silence(length time.Duration) {
+	s.Helper()
+	time.Sleep(time.Second) // what was granted before is under way
+	before := s.web.polled()
+	time.Sleep(length)
+	if n := s.web.polled() - before; n > 0 {
+		s.Errorf("%d polls while the database was away", n)
+	}
+}
+
+// standbyPromoted replaces the database by a standby that has not heard of its last
+// seconds. What it was not told is presumed polled: no feed is polled too early. Versions
+// that it was not told are lost with the other server, and come back with the next poll.
+func (s *stage) standbyPromoted() {
+	standby, err := s.cluster.Standby()
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(standby.Remove)
+	known := s.readers.versions()
+	time.Sleep(2 * time.Second) // these are there by now
+	standby.Stop()
+	cutOff := s.web.polled()
+	time.Sleep(between(4, 6)) // polls that it never hears of
+	missed := s.web.polled() - cutOff
+	s.readers.lossy(known)
+	s.cluster.Crash()
+	for _, n := range s.nodes {
+		address, err := url.Parse(standby.URL("feeds1"))
+		if err != nil {
+			s.Fatal(err)
+		}
+		n.proxy.Redirect(address.Host)
+	}
+	if err := standby.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.silence(2 * time.Second) // it grants nothing before it is promoted
+	if err := standby.Promote(); err != nil {
+		s.Fatal(err)
+	}
+	s.cluster = standby
+	promoted, before := time.Now(), s.web.polled()
+	time.Sleep(8 * time.Second)
+	if missed == 0 {
+		s.Error("the standby has missed nothing: this shows nothing")
+	}
+	if *recover {
+		s.healed()
+	}
+	s.readers.mu.Lock()
+	defer s.readers.mu.Unlock()
+	s.Logf("a standby promoted that had missed %d polls; %d polls in the %v after that, %d answers with a version before the last",
+		missed, s.web.polled()-before, time.Since(promoted).Round(time.Second), s.readers.wentBack)
 }
 
 // healed waits until all nodes give the newest version of each feed that any has given.

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -49,8 +48,6 @@ type feed struct {
 
 // web is all origins, with a log of what they are asked.
 type web struct {
-	away atomic.Bool // the database
-
 	mu    sync.Mutex // guards logs
 	early []string   // polls before the feed's floor has passed
 	last  time.Time  // poll

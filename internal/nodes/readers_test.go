@@ -16,8 +16,7 @@ import (
 )
 
 // readers are rude: they ask at once, unconditionally and without mercy. One whose node
-// does not answer asks the next one, as a load balancer would. While the database is away
-// there are versions that no node has in memory: those are counted apart.
+// does not answer asks the next one, as a load balancer would.
 type readers struct {
 	web    *web
 	nodes  []*node
@@ -30,7 +29,10 @@ type readers struct {
 	slowest    time.Duration // answer of one node
 	lost       []string      // versions that went back
 	unanswered []string
-	unheld     int // questions while the database was away, for what no node had in memory
+	// least are the versions that a database knows which has replaced another one: those
+	// after them are lost with that. Nil: none are.
+	least    map[*feed]int
+	wentBack int // versions that were
 }
 
 func newReaders(w *web, nodes []*node) *readers {
@@ -82,10 +84,6 @@ func (r *readers) ask(f *feed) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.web.away.Load() && strings.Count(strings.Join(why, "; "), "503 the store cannot be read") == len(r.nodes) {
-		r.unheld++
-		return
-	}
 	r.unanswered = append(r.unanswered, f.path+": "+strings.Join(why, "; "))
 }
 
@@ -119,11 +117,29 @@ func (r *readers) get(n *node, f *feed) (version int, err error) {
 	version, _ = strconv.Atoi(string(found[2]))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if version < before {
+	if least, lossy := r.least[f]; lossy && version < before && version >= least {
+		r.wentBack++
+	} else if version < before {
 		r.lost = append(r.lost, fmt.Sprintf("node %s gave version %d of %s, and now %d", n.name, before, f.path, version))
 	}
 	r.seen[f][n] = max(r.seen[f][n], version)
 	return version, nil
+}
+
+// versions are the newest of each feed that any reader has got.
+func (r *readers) versions() map[*feed]int {
+	all := make(map[*feed]int)
+	for _, f := range r.web.feeds {
+		all[f] = r.newest(f)
+	}
+	return all
+}
+
+// lossy has a database replaced by one that knows these versions.
+func (r *readers) lossy(least map[*feed]int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.least = least
 }
 
 // newest is the newest version of a feed that any reader has got of any node.
