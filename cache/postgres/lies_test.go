@@ -174,10 +174,13 @@ func TestLies(t *testing.T) {
 	for n := range liesFeeds {
 		id, url := feed(n)
 		records, err := s.Lookup(t.Context(), []cache.ID{id})
-		if err != nil || len(records) != 1 {
-			t.Fatalf("Lookup of %s: %d records, %v", url, len(records), err)
+		if err != nil {
+			t.Fatalf("Lookup of %s: %v", url, err)
 		}
-		got := records[0]
+		var got cache.Record // of a feed that nobody could claim
+		if len(records) > 0 {
+			got = records[0]
+		}
 		if got.Version < r.told[id] || got.Version > uint64(got.Token) {
 			t.Errorf("%s has version %d and token %d; version %d was acknowledged", url, got.Version, got.Token, r.told[id])
 		}

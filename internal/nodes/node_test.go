@@ -64,11 +64,15 @@ func (n *node) start(t *testing.T) {
 	n.mu.Lock()
 	n.command, n.done = command, done
 	n.mu.Unlock()
-	for deadline := time.Now().Add(time.Minute); ; {
-		conn, err := net.DialTimeout("tcp", n.address, time.Second)
+	missing := []string{n.address, n.admin} // Caddy opens the one behind the other
+	for deadline := time.Now().Add(patience); ; {
+		conn, err := net.DialTimeout("tcp", missing[0], time.Second)
 		if err == nil {
 			conn.Close()
-			return
+			if missing = missing[1:]; len(missing) == 0 {
+				return
+			}
+			continue
 		}
 		select {
 		case <-done:
