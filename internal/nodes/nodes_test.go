@@ -300,8 +300,13 @@ func (s *stage) databaseAway() {
 // silence expects no poll while there is no database.
 func (s *stage) silence(length time.Duration) {
 	s.Helper()
-	time.Sleep(time.Second) // what was granted before is under way
-	before := s.web.polled()
+	var before int
+	// What was granted before is under way.
+	s.await("the end of polls without a database", func() bool {
+		before = s.web.polled()
+		time.Sleep(time.Second)
+		return s.web.polled() == before
+	})
 	time.Sleep(length)
 	if n := s.web.polled() - before; n > 0 {
 		s.Errorf("%d polls while the database was away", n)
@@ -318,7 +323,9 @@ func (s *stage) standbyPromoted() {
 	}
 	s.Cleanup(standby.Remove)
 	known := s.readers.versions()
-	time.Sleep(2 * time.Second) // these are there by now
+	if err := s.cluster.CatchUp(standby); err != nil {
+		s.Fatal(err)
+	}
 	standby.Stop()
 	cutOff := s.web.polled()
 	time.Sleep(between(4, 6)) // polls that it never hears of
