@@ -196,9 +196,7 @@ func (f *Feed) reload(ctx context.Context) error {
 		next := &state{size: stateOverhead}
 		if len(records) > 0 {
 			next = f.read(records[0], old)
-			if err := f.cache.replace(ctx, f, old, next); err != nil {
-				return err
-			}
+			f.cache.replace(ctx, f, old, next)
 		}
 		f.mu.Lock()
 		shown := f.show(old, next)

@@ -29,7 +29,8 @@ type distant struct {
 
 	mu     sync.Mutex // guards what follows
 	away   bool
-	claims int // that were asked for while it was away
+	mute   bool // of bodies alone
+	claims int  // that were asked for while it was away
 }
 
 const callTimeout = 5 * time.Second
@@ -40,6 +41,12 @@ func (s *distant) set(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away, s.claims = away, 0
+}
+
+func (s *distant) setMute(mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = mute
 }
 
 func (s *distant) asked() int {
@@ -91,8 +98,11 @@ func (s *distant) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, e
 }
 
 func (s *distant) Body(ctx context.Context, id cache.ID, version uint64) (cache.Body, error) {
-	if err := s.reach(false); err != nil {
-		return cache.Body{}, err
+	s.mu.Lock()
+	mute := s.mute
+	s.mu.Unlock()
+	if err := s.reach(false); err != nil || mute {
+		return cache.Body{}, errAway
 	}
 	s.bodies.Add(1)
 	return s.Store.Body(ctx, id, version)
@@ -269,5 +279,17 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 		store.set(false)
 		time.Sleep(30 * time.Hour)
 		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 3")
+
+		// The record of a version may be read without its body.
+		third := other.get(feedURL)
+		store.setMute(true)
+		publish(4)
+		w = other.get(feedURL)
+		wantBody(t, w, http.StatusOK, "Entry 3")
+		if w = other.get(feedURL, "If-None-Match", third.Header().Get("Etag")); w.Code != http.StatusNotModified || w.Header().Get("Etag") != third.Header().Get("Etag") {
+			t.Errorf("a reader who has it gets %d with ETag %s", w.Code, w.Header().Get("Etag"))
+		}
+		store.setMute(false)
+		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 4")
 	})
 }

@@ -188,20 +188,31 @@ func (f *Feed) inMemory(s *state, weights [len(codings)]int, as form) *represent
 }
 
 // replace brings a version that another node has committed into memory, where readers
-// here were given the one before it: they do not wait for the store, and if that is away
-// they go on getting the earlier one. Large versions are left to the next reader: they may
-// have to wait for room, and changes of other feeds with them.
-func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) error {
+// here were given the one before it: they do not wait for the store. Large versions are
+// left to the next reader: they may have to wait for room, and changes of other feeds with
+// them. What cannot be read is found out by the next reader as well.
+func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 	m := f.minted.Load()
 	if m == nil || old.version == 0 || m.state.version != old.version || next.version == 0 ||
 		next.memo.Version.Tag == old.memo.Version.Tag || next.memo.Version.Length > policy.SmallBody {
-		return nil
+		return
 	}
-	_, err := c.read(ctx, f, next, form{rank: rankOf(next.memo.Version.Coding)})
-	if errors.Is(err, ErrNoBody) || errors.Is(err, errOtherVersion) || errors.Is(err, errCrowded) {
-		return nil // the next reader finds out
+	_, _ = c.read(ctx, f, next, form{rank: rankOf(next.memo.Version.Coding)})
+}
+
+// earlier returns the version that readers here were given last, with its state, where
+// that is not the present one and is still in memory: while the store is away it is
+// better than nothing.
+func (f *Feed) earlier(s *state, lines []string, address func() string) (*state, *representation) {
+	m := f.minted.Load()
+	if m == nil || m.state.version == 0 || m.state.memo.Version.Tag == s.memo.Version.Tag {
+		return nil, nil
 	}
-	return err
+	var as form
+	if len(m.state.memo.Version.Marks) > 0 && address != nil {
+		as.address = address()
+	}
+	return m.state, f.inMemory(m.state, acceptable(lines), as)
 }
 
 // errOtherVersion says that the store has a newer version than the state.

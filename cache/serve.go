@@ -86,6 +86,10 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 		if s, rep, err = f.retrieved(r, s, address, err); err != nil {
 			return Sent{}, err
 		}
+		if s.notModified(r.Header) { // it may be another version
+			f.writeNotModified(w, r, s, how, now)
+			return Sent{Status: http.StatusNotModified, Forward: how.forward}, nil
+		}
 	}
 	n := f.write(w, r, s, rep, how, now)
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.forward}, nil
@@ -155,6 +159,9 @@ func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause
 		}
 	}
 	if !errors.Is(cause, ErrNoBody) {
+		if before, rep := f.earlier(s, r.Header["Accept-Encoding"], address); rep != nil {
+			return before, rep, nil
+		}
 		return nil, nil, f.unreadable(cause)
 	}
 	f.bodyLost(s, cause)
