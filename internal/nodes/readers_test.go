@@ -4,6 +4,8 @@
 package nodes_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -106,6 +108,9 @@ func (r *readers) get(n *node, f *feed) (version int, err error) {
 	}
 	if resp.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%d %s", resp.StatusCode, strings.TrimSpace(string(body)))
+	}
+	if before == 0 && bytes.Contains(body, []byte("the feed&#39;s first poll ")) {
+		return 0, errors.New("the first poll is under way, perhaps at another node")
 	}
 	found := versionText.FindSubmatch(body)
 	if found == nil || string(found[1]) != f.path {
