@@ -87,7 +87,7 @@ func feedID(text string) string {
 // idValue is the identifier with which a text begins.
 func idValue(text string) string {
 	end := strings.IndexFunc(text, func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && strings.IndexRune("-_.", r) < 0
+		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-_.", r)
 	})
 	if end < 0 {
 		end = len(text)

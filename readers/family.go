@@ -116,7 +116,7 @@ func site(word string) (string, bool) {
 // isVersion reports whether a word is a version number, like 2.1, v3 or 1.0-beta.
 func isVersion(word string) bool {
 	word = strings.TrimLeft(word, "vV/")
-	return word != "" && '0' <= word[0] && word[0] <= '9' && strings.Trim(word, "0123456789.,;-_betaalphrc") == ""
+	return word != "" && '0' <= word[0] && word[0] <= '9' && strings.Trim(word, "0123456789.,;-_abcehlprt") == ""
 }
 
 // mozilla names a program that dresses as a browser, or the browser that it is.

@@ -272,7 +272,7 @@ func TestSameSeedSameReport(t *testing.T) {
 		text, _ := json.Marshal(l.Report(ReportOptions{}))
 		return string(text)
 	}
-	if run() != run() {
+	if first, second := run(), run(); first != second {
 		t.Error("two runs differ")
 	}
 }

@@ -127,7 +127,9 @@ func pollOnce(t *testing.T, s *Store, n, size int, stored map[int]bool) error {
 	if err != nil {
 		return err
 	}
-	stored[n] = stored[n]
+	if _, known := stored[n]; !known {
+		stored[n] = false
+	}
 	o := cache.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, State: cache.StateFresh, Memo: []byte("memo")}
 	if size > 0 {
 		o.Body = &cache.Body{Version: 1, Coding: "identity", Data: []byte(strings.Repeat("x", size))}
