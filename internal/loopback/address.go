@@ -6,25 +6,38 @@ package loopback
 
 import (
 	"net"
-	"sync"
+	"os"
+	"strconv"
+	"sync/atomic"
 	"testing"
 )
 
-var given sync.Map // addresses that were found before
+// Ports of servers are below those that systems pick on their own, for connections and
+// for listeners of tests: Linux begins at 32768, RFC 6335 at 49152.
+const (
+	firstPort = 10_000
+	ports     = 22_000
+	eachTest  = 50 // how many a process of tests usually needs
+)
+
+// next is how many ports this process has tried.
+var next atomic.Int64
 
 // FreeAddress is an address on this machine where nobody listens, and which nobody in
-// this process has been given before.
+// this process has been given before. Another process of tests begins elsewhere: two
+// servers of Caddy's may listen at one address, and each gets some of the connections.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	begin := int64(os.Getpid()) * eachTest
+	for range ports {
+		port := firstPort + (begin+next.Add(1))%ports
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.FormatInt(port, 10)))
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		address := l.Addr().String()
-		l.Close()
-		if _, before := given.LoadOrStore(address, true); !before {
-			return address
-		}
+		defer l.Close()
+		return l.Addr().String()
 	}
+	t.Fatal("no port is free")
+	return ""
 }
