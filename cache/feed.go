@@ -28,10 +28,11 @@ type Feed struct {
 	noted  atomic.Int64  // asked, as the store was told last
 	lost   atomic.Uint64 // the version whose body cannot be read; 0: none
 
-	mu       sync.Mutex    // guards what follows
-	poll     *running      // the poll under way; nil: there is none
-	resident bool          // it is in the table, whose size counts it
-	shown    chan struct{} // closed when readers are shown another state; nil: nobody waits for that
+	mu        sync.Mutex    // guards what follows
+	poll      *running      // the poll under way; nil: there is none
+	resident  bool          // it is in the table, whose size counts it
+	shown     chan struct{} // closed when readers are shown another state; nil: nobody waits for that
+	addresses *addresses    // at which it is served; nil: none is known yet
 
 	overtaken atomic.Bool // the store has changed while a poll was under way
 }

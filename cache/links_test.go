@@ -5,12 +5,14 @@ package cache_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/andybalholm/brotli"
 
@@ -144,4 +146,48 @@ func decoded(coding string, body io.Reader) (string, error) {
 	}
 	text, err := io.ReadAll(body)
 	return string(text), err
+}
+
+// Readers who invent addresses get the document as it was written, and keep nobody from
+// the addresses that are known.
+func TestInventedAddressesCostLittle(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(relative, "ETag", `"v"`) }).open()
+		defer g.close()
+		at := func(address string) (made bool) {
+			t.Helper()
+			w := httptest.NewRecorder()
+			f, err := g.Feed(t.Context(), feedURL)
+			if err == nil {
+				_, err = f.ServeAt(func() string { return address }, w, httptest.NewRequest(http.MethodGet, "/", nil))
+			}
+			if err != nil || w.Code != http.StatusOK {
+				t.Fatal(w.Code, err)
+			}
+			return strings.Contains(w.Body.String(), address)
+		}
+		const home = "http://gate.test/feed.xml"
+		if !at(home) {
+			t.Fatal("the document does not give its address")
+		}
+		made := 0
+		for i := range 1000 {
+			if at(fmt.Sprintf("http://invented%d.test/feed.xml", i)) {
+				made++
+			}
+		}
+		if made > 20 {
+			t.Errorf("the document was made for %d invented addresses", made)
+		}
+		if !at(home) {
+			t.Error("the document does not give its address any more")
+		}
+		if at("http://" + strings.Repeat("a", 10_000) + ".test/") {
+			t.Error("the document was made for an address of 10 kB")
+		}
+		time.Sleep(2 * time.Minute)
+		if !at("http://new.test/feed.xml") {
+			t.Error("a site that came later stays unknown")
+		}
+	})
 }

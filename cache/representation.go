@@ -136,8 +136,8 @@ func (v *version) gzipped() bool { return v.Coding == codingGzip }
 // memory or else from the store. Brotli is made on the first request for it, and
 // sent from the second one on: no reader waits for compression.
 //
-// The address is that at which the document says it is to be had; nil: that which its
-// publisher has written.
+// The address is that at which the document says it is to be had; nil, or where there are
+// too many of them: that which its publisher has written.
 func (f *Feed) representation(ctx context.Context, s *state, lines []string, address func() string) (*representation, error) {
 	weights, v := acceptable(lines), &s.memo.Version
 	var as form
@@ -159,6 +159,10 @@ func (f *Feed) representation(ctx context.Context, s *state, lines []string, add
 		return brotli, nil
 	}
 	r := f.cache.memory.get(f.id, s, as.in(rank))
+	if r == nil && as.address != "" && !f.admits(as.address) {
+		as.address = ""
+		r = f.cache.memory.get(f.id, s, as.in(rank))
+	}
 	if r == nil {
 		var err error
 		if r, err = f.cache.read(ctx, f, s, as.in(rank)); err != nil {
