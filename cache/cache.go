@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/feedpollard/pollard/policy"
@@ -118,12 +119,13 @@ type Cache struct {
 	settings atomic.Pointer[Settings]
 
 	table   table
-	reads   singleflight.Group // of representations from the store
-	making  sync.Map           // memory keys of representations that are being made
-	gate    gate               // of polls in flight
-	unread  gate               // of those among them that are of feeds without a version
-	room    *room              // for large bodies of polls
-	reading *room              // for large versions that are read from the store
+	reads   singleflight.Group  // of representations from the store
+	making  sync.Map            // memory keys of representations that are being made
+	gate    gate                // of polls in flight
+	unread  gate                // of those among them that are of feeds without a version
+	room    *room               // for large bodies of polls
+	reading *room               // for large versions that are read from the store
+	judging *semaphore.Weighted // for documents of which reading takes a while
 	waiting atomic.Int64
 	shields atomic.Bool   // feeds of sites of this process are asked for
 	swept   time.Duration // when they were swept last
@@ -132,6 +134,8 @@ type Cache struct {
 
 	changed chan struct{} // rung when the prefetching should look again
 	crowded chan struct{} // rung when feeds in memory take more than their budget
+	full    chan struct{} // rung when the store may have more bodies than its budget
+	written atomic.Int64  // bytes of bodies, since the store was held to its budget
 
 	open context.Context // of background work: ends when Close begins
 	shut context.CancelFunc
@@ -154,9 +158,9 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("making room for hot representations: %w", err)
 	}
 	c := &Cache{
-		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(), room: newRoom(o.Memory), reading: newRoom(o.Memory),
+		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(), room: newRoom(o.Memory), reading: newRoom(o.Memory), judging: semaphore.NewWeighted(judgingSize),
 		now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
-		changed: make(chan struct{}, 1), crowded: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), crowded: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)

@@ -67,7 +67,7 @@ func (c *coders) rest(ctx context.Context, identity []byte) (*coded, error) {
 		return nil, err
 	}
 	if len(b) >= len(identity) {
-		return &coded{codingIdentity, identity}, nil
+		return &coded{codingIdentity, bytes.Clone(identity)}, nil // what it was read into may be larger
 	}
 	return &coded{codingGzip, b}, nil
 }
@@ -132,16 +132,36 @@ func encode(w interface {
 	io.WriteCloser
 	Reset(io.Writer)
 }, identity []byte) ([]byte, error) {
-	var buf bytes.Buffer
-	buf.Grow(len(identity) / 3)
-	w.Reset(&buf)
+	var p pieces
+	w.Reset(&p)
 	if _, err := w.Write(identity); err != nil {
 		return nil, err
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return bytes.Clone(buf.Bytes()), nil
+	return bytes.Join(p, nil), nil
+}
+
+// pieces collects what is written: a buffer that grows would leave twice as much behind
+// as it holds.
+type pieces [][]byte
+
+const pieceSize = 32 << 10
+
+func (p *pieces) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		last := len(*p) - 1
+		if last < 0 || len((*p)[last]) == cap((*p)[last]) {
+			*p = append(*p, make([]byte, 0, pieceSize))
+			last++
+		}
+		part := b[:min(len(b), cap((*p)[last])-len((*p)[last]))]
+		(*p)[last] = append((*p)[last], part...)
+		b = b[len(part):]
+	}
+	return n, nil
 }
 
 // identity is the inverse of rest, for a version of a known size. What cannot be

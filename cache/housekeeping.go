@@ -50,6 +50,8 @@ func (c *Cache) keepHouse(ctx context.Context) {
 		case <-c.crowded:
 			c.noteReaders(ctx)
 			c.evict()
+		case <-c.full:
+			c.trim(ctx)
 		case <-note.C:
 			c.noteReaders(ctx)
 			c.memory.share(c.table.size.Load())
@@ -118,12 +120,27 @@ func (c *Cache) sweep(ctx context.Context) {
 		c.swept = c.elapsed()
 		c.sweepShielded(ctx)
 	}
-	trimmed, err := c.store.Trim(ctx, s.Disk)
+	c.trim(ctx)
+}
+
+// grown counts a body that was stored. A tenth of the budget may come before it is looked
+// at again, also between two sweeps.
+func (c *Cache) grown(bytes int64) {
+	if c.written.Add(bytes) > c.settings.Load().Disk/10 {
+		c.wake(c.full)
+	}
+}
+
+// trim drops bodies beyond the budget.
+func (c *Cache) trim(ctx context.Context) {
+	disk := c.settings.Load().Disk
+	c.written.Store(0)
+	trimmed, err := c.store.Trim(ctx, disk)
 	if err != nil {
 		c.log().Error("stored versions beyond the disk budget could not be dropped", errField(err))
 	}
 	if len(trimmed) > 0 {
-		c.log().Info("stored versions were dropped to stay within the disk budget", zap.Int("feeds", len(trimmed)), zap.Int64("disk", s.Disk))
+		c.log().Info("stored versions were dropped to stay within the disk budget", zap.Int("feeds", len(trimmed)), zap.Int64("disk", disk))
 	}
 }
 

@@ -40,6 +40,14 @@ const (
 // for a week is what its publisher wants: [document] cannot know better.
 const suspicion = 7 * 24 * time.Hour
 
+const (
+	// judgingSize is how many bytes of documents are read at once, or a single one that is
+	// larger: a hostile one takes a hundred times its size of memory, if only for a moment.
+	judgingSize = 4 << 20
+	// quickBody is up to how many bytes a document never waits to be read.
+	quickBody = 64 << 10
+)
+
 // version is one distinct content of a feed.
 type version struct {
 	Number       uint64             `json:"number"`
@@ -94,6 +102,13 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	hash := xxhash.Sum64(a.Body)
 	if s.version != 0 && hash == known.Hash && len(a.Body) == known.Size {
 		return verdict{answer: a, result: ResultUnchanged, sameBytes: true}
+	}
+	if size := min(int64(len(a.Body)), judgingSize); size > quickBody {
+		if err := f.cache.judging.Acquire(f.cache.life, size); err != nil {
+			a.Failure, a.Err = failureInternal, fmt.Errorf("waiting to read the document: %w", err)
+			return verdict{answer: a, result: ResultFailed}
+		}
+		defer f.cache.judging.Release(size)
 	}
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
 	if err == nil {

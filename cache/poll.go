@@ -324,7 +324,11 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 	}
 	next.size = s.size + 2*int64(max(0, len(o.Memo)-len(lease.Memo))+max(0, len(o.Facts)-len(lease.Facts)))
 	// The answer is there and paid for: it is kept even while the cache closes.
-	return f.cache.store.Commit(context.WithoutCancel(ctx), o)
+	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
+	if err == nil && o.Body != nil {
+		f.cache.grown(int64(len(o.Body.Data)))
+	}
+	return err
 }
 
 // uncommitted deals with an outcome that could not be committed. It is thrown away whole:

@@ -6,7 +6,8 @@ package cache
 import (
 	"context"
 	"errors"
-	"runtime"
+	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -21,8 +22,8 @@ const (
 	roomSize = 20 << 20
 	// roomPatience is how long a poll may wait for room: its origin waits as well.
 	roomPatience = 2 * time.Minute
-	// heavy is from how many bytes on a body is collected at once, and plenty is the
-	// budget of memory that makes it not worth the while.
+	// heavy is after how many bytes of large bodies what is left of them is collected at
+	// once, and plenty is the budget of memory that makes it not worth the while.
 	heavy, plenty = 4 << 20, 512 << 20
 	// besideMemory is how many bytes of versions may be on their way to readers beyond
 	// the budget of memory, before no more of the large ones are read from the store.
@@ -35,11 +36,12 @@ const (
 // ones waiting until its poll's timeout; small ones never wait for room.
 type room struct {
 	bytes  *semaphore.Weighted
-	scarce bool // memory is
+	scarce bool         // memory is
+	left   atomic.Int64 // bytes of bodies that have been dealt with since the last collection
 }
 
 func newRoom(memory int64) *room {
-	return &room{semaphore.NewWeighted(roomSize), memory < plenty}
+	return &room{bytes: semaphore.NewWeighted(roomSize), scarce: memory < plenty}
 }
 
 // errCrowded says that too many large feeds are on their way to readers.
@@ -60,7 +62,7 @@ func (c *Cache) roomToRead(length int) (leave func(), err error) {
 	leave = func() { c.reading.bytes.Release(size) }
 	for i := 0; c.memory.alive.Load() > c.memory.budget+besideMemory; i++ {
 		if i%10 == 0 {
-			runtime.GC() // most of it may have been sent
+			debug.FreeOSMemory() // most of it may have been sent
 		}
 		if !sleep(ctx, 100*time.Millisecond) {
 			leave()
@@ -92,14 +94,15 @@ func (v *visitor) enter(ctx context.Context, size int64) error {
 	return nil
 }
 
-// leave gives the room back. What is left of a large body is collected at once where
-// memory is scarce: the heap may grow to twice of what it had with it before it is.
+// leave gives the room back. What is left of large bodies is collected soon where memory
+// is scarce: the heap may grow to twice of what it had with them before it is.
 func (v *visitor) leave() {
 	if v.held == 0 {
 		return
 	}
-	if v.held >= heavy && v.room.scarce {
-		runtime.GC()
+	if v.room.scarce && v.room.left.Add(v.held) >= heavy {
+		v.room.left.Store(0)
+		debug.FreeOSMemory()
 	}
 	v.room.bytes.Release(v.held)
 	v.held = 0

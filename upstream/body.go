@@ -56,7 +56,7 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 	if len(list) == 0 && resp.ContentLength > 0 {
 		size = resp.ContentLength
 	}
-	body, err = decodeAll(arriving, list, maxBody, func() error { return room(size) })
+	body, err = decodeAll(arriving, list, maxBody, size, func() error { return room(size) })
 	if err == nil {
 		// What a decoder did not need still has to arrive: only its end shows that the
 		// message is complete (RFC 9112 section 8).
@@ -88,7 +88,9 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 // never refused so.
 var errNoRoom = errors.New("the gateway had no room for so large a body in time")
 
-func decodeAll(r io.Reader, codings []string, limit int64, room func() error) ([]byte, error) {
+// decodeAll reads a whole body of a size that is likely to be the largest that it can
+// have; 0: not known.
+func decodeAll(r io.Reader, codings []string, limit, size int64, room func() error) ([]byte, error) {
 	d, err := decode(r, codings, limit)
 	if err != nil {
 		return nil, err
@@ -104,19 +106,33 @@ func decodeAll(r io.Reader, codings []string, limit int64, room func() error) ([
 	if err := room(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	// A buffer that grows would leave three times as much behind as it holds.
-	parts := [][]byte{small.Bytes()}
-	for err == nil {
-		part, n := make([]byte, policy.SmallBody), 0
-		for n < len(part) && err == nil {
-			var more int
-			more, err = d.Read(part[n:])
-			n += more
+	body := small.Bytes()
+	for {
+		if len(body) == cap(body) {
+			body = larger(body, int(size)+1) // the last byte is for the end to be seen
 		}
-		parts = append(parts, part[:n])
+		n, err := d.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case err == io.EOF:
+			return body, nil
+		case err != nil:
+			return nil, err
+		}
 	}
-	if err != io.EOF {
-		return nil, err
+}
+
+// larger makes room behind what a buffer has. One that doubled each time would leave as
+// much behind as it holds: it grows once to what is usual, and then to all that was
+// asked for.
+func larger(b []byte, size int) []byte {
+	const usual = 4 * policy.SmallBody
+	next := 2 * len(b)
+	if size > len(b) {
+		next = size
 	}
-	return bytes.Join(parts, nil), nil
+	if len(b) < usual {
+		next = min(next, usual)
+	}
+	return append(make([]byte, 0, next), b...)
 }
