@@ -16,14 +16,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/browser"
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/browser"
 )
 
 var screenshots = flag.String("screenshots", "", "directory to write pictures of all pages to")
@@ -62,28 +63,8 @@ type tab struct {
 // openTab starts a browser that has nothing but loopback.
 func openTab(t *testing.T) *tab {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Skip("no Chromium is installed: apt-get install chromium")
-	}
-	allocator, cancel := chromedp.NewExecAllocator(context.Background(),
-		chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.NoDefaultBrowserCheck, chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.Flag("lang", "en-GB"))
-	t.Cleanup(cancel)
-	ctx, cancel := context.WithTimeout(allocator, 4*time.Minute)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	b := &tab{ctx: ctx}
-	err := chromedp.Listen(ctx, func(event any) {
+	b := &tab{ctx: browser.Open(t)}
+	err := chromedp.Listen(b.ctx, func(event any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		switch e := event.(type) {
@@ -98,7 +79,7 @@ func openTab(t *testing.T) *tab {
 		}
 	})
 	if err != nil {
-		t.Fatalf("starting %s: %v", path, err)
+		t.Fatalf("starting the browser: %v", err)
 	}
 	return b
 }
@@ -211,7 +192,7 @@ func TestInBrowser(t *testing.T) {
 		dir := t.TempDir()
 		done := make(chan string, 1)
 		err := chromedp.ListenBrowser(b.ctx, func(event any) {
-			if e, ok := event.(*browser.EventDownloadProgress); ok && e.State == browser.DownloadProgressStateCompleted {
+			if e, ok := event.(*cdpbrowser.EventDownloadProgress); ok && e.State == cdpbrowser.DownloadProgressStateCompleted {
 				done <- e.GUID
 			}
 		})
@@ -219,8 +200,8 @@ func TestInBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 		yes := true
-		if _, err := chromedp.CallBrowser(b.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
-			Behavior: browser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: dir, EventsEnabled: &yes,
+		if _, err := chromedp.CallBrowser(b.ctx, cdpbrowser.SetDownloadBehavior, cdpbrowser.SetDownloadBehaviorParams{
+			Behavior: cdpbrowser.SetDownloadBehaviorBehaviorAllowAndName, DownloadPath: dir, EventsEnabled: &yes,
 		}); err != nil {
 			t.Fatal(err)
 		}
