@@ -28,7 +28,10 @@ import (
 // campaign makes attacks longer that are cut short otherwise.
 var campaign = flag.Bool("campaign", false, "attack for minutes")
 
-func TestMain(m *testing.M) { stage.Main(m) }
+func TestMain(m *testing.M) {
+	useResolver()
+	stage.Main(m)
+}
 
 // child is a Caddy in a process of its own.
 type child struct {
@@ -38,6 +41,7 @@ type child struct {
 	admin   string
 	file    string
 	log     string // file of its log
+	env     []string
 	process *stage.Process
 }
 
@@ -47,6 +51,7 @@ type setup struct {
 	site    string // the site's
 	servers string // of the global option servers
 	https   bool
+	env     []string
 }
 
 // gatewayByURL lets everybody ask for everything by URL.
@@ -70,7 +75,7 @@ const quick = `
 func start(t *testing.T, s setup) *child {
 	t.Helper()
 	dir := t.TempDir()
-	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t)}
+	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t), env: s.env}
 	scheme := "http"
 	if s.https {
 		scheme = "https"
@@ -111,7 +116,7 @@ func (c *child) start() {
 
 // try starts the process, and tells why it did not come up.
 func (c *child) try() (err error) {
-	c.process, err = stage.StartProcess(c.t, c.file, filepath.Dir(c.file), c.address)
+	c.process, err = stage.StartProcess(c.t, c.file, filepath.Dir(c.file), c.address, c.env...)
 	return err
 }
 

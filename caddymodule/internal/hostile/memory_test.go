@@ -61,16 +61,18 @@ func TestMemoryIsBounded(t *testing.T) {
 	begun := time.Now()
 	codes := storm(c, feeds, func(i int) string { return feedAt(fmt.Sprintf("%s/%d", origin.URL, i)) })
 	t.Logf("%d cold feeds of 10 MiB: %v, answers %v, peak %d MiB", feeds, time.Since(begun).Round(time.Second), codes, c.peak())
-	if peak := c.peak(); peak > memorySetting+memoryBeside {
+	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) {
 		t.Errorf("%d cold feeds of 10 MiB took %d MiB, want %d at most", feeds, peak, memorySetting+memoryBeside)
 	}
 	if codes[200] == 0 {
 		t.Error("nobody was served")
 	}
 	for range 100 { // the first one is there in the end
-		if a := c.get(feedAt(origin.URL + "/0")); a.Status == 200 {
+		a := c.get(feedAt(origin.URL + "/0"))
+		if a.Status == 200 {
 			break
 		}
+		t.Logf("one more reader: %v", a)
 		time.Sleep(time.Second)
 	}
 	c.kill()
@@ -78,8 +80,11 @@ func TestMemoryIsBounded(t *testing.T) {
 	const readers = 200
 	begun = time.Now()
 	codes = storm(c, readers, func(int) string { return feedAt(origin.URL + "/0") })
+	if codes[200] != readers {
+		t.Logf("one more reader: %v", c.get(feedAt(origin.URL+"/0")))
+	}
 	t.Logf("%d readers after a restart: %v, answers %v, peak %d MiB", readers, time.Since(begun).Round(time.Second), codes, c.peak())
-	if peak := c.peak(); peak > memorySetting+memoryBeside || codes[200] != readers {
+	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) || codes[200] != readers {
 		t.Errorf("%d readers of one feed of 10 MiB took %d MiB, want %d at most, and were answered %v", readers, peak, memorySetting+memoryBeside, codes)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,70 +18,117 @@ import (
 
 const feed = `<rss version="2.0"><channel><title>T</title><item><title>Good</title><guid>1</guid></item></channel></rss>`
 
-func answerOf(header, body string) string {
+// attack is what a hostile origin does once it has a request.
+type attack struct {
+	name string
+	send func(v *visit)
+	// gives is the document that readers may get of it; empty: none.
+	gives string
+	// any says that readers may get it as a feed, whatever has been made of it.
+	any bool
+	// slow ones are ended by the timeout alone.
+	slow bool
+	// hops is how many more requests one poll may make.
+	hops int
+}
+
+// visit is a connection that an origin was asked over.
+type visit struct {
+	net.Conn
+	r *http.Request
+}
+
+// say writes, and reports whether somebody was there.
+func (v *visit) say(raw string) bool {
+	_ = v.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	_, err := v.Write([]byte(raw))
+	return err == nil
+}
+
+// hang waits until the other side has left.
+func (v *visit) hang() {
+	_ = v.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_, _ = v.Read(make([]byte, 1))
+}
+
+// reset ends the connection without a farewell.
+func (v *visit) reset() {
+	type lingering interface{ SetLinger(int) error }
+	if tcp, ok := v.Conn.(lingering); ok {
+		_ = tcp.SetLinger(0)
+	}
+	v.Close()
+}
+
+// The ways in which an origin goes on after what it has said.
+func says(raw string) func(*visit) { return func(v *visit) { v.say(raw) } }
+func hangs(raw string) func(*visit) {
+	return func(v *visit) { v.say(raw); v.hang() }
+}
+func resets(raw string) func(*visit) {
+	return func(v *visit) { v.say(raw); v.reset() }
+}
+
+// drips sends one byte of the rest after the other, so slowly that it has no end.
+func drips(raw, rest string) func(*visit) {
+	return func(v *visit) {
+		v.say(raw)
+		for _, b := range []byte(rest) {
+			time.Sleep(300 * time.Millisecond)
+			if !v.say(string(b)) {
+				return
+			}
+		}
+		v.hang()
+	}
+}
+
+// endless repeats a piece until nobody wants more of it. What nobody has ended after so
+// much is not bounded.
+func endless(raw, piece string) func(*visit) {
+	piece = strings.Repeat(piece, 1+(16<<10)/len(piece))
+	return func(v *visit) {
+		v.say(raw)
+		for sent := 0; sent < 256<<20 && v.say(piece); sent += len(piece) {
+		}
+		v.hang()
+	}
+}
+
+// ok is a good answer with more header lines, and with a length.
+func ok(header, body string) string {
+	return open(header+"Content-Length: "+strconv.Itoa(len(body))+"\r\n", body)
+}
+
+// open is a good answer with these header lines and no others that frame it.
+func open(header, body string) string {
 	return "HTTP/1.1 200 OK\r\nContent-Type: application/rss+xml\r\n" + header + "\r\n" + body
 }
 
-// origins are what hostile origins send, byte for byte; then they close, or hang where
-// the name says so. None of it is a complete feed.
-var origins = []struct{ name, raw string }{
-	{"nothing", ""},
-	{"nothing, hangs", ""},
-	{"half a status line, hangs", "HTTP/1.1 20"},
-	{"half a header", "HTTP/1.1 200 OK\r\nContent-Type: app"},
-	{"half a header, hangs", "HTTP/1.1 200 OK\r\nContent-Type: app"},
-	{"another protocol", "220 mail.example ESMTP\r\n"},
-	{"HTTP/0.9", feed},
-	{"status 999", "HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n"},
-	{"status of letters", "HTTP/1.1 abc OK\r\n\r\n"},
-	{"interim answers without end", strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 2000)},
-	{"a header of 4 MB", answerOf("X-A: "+strings.Repeat("a", 4<<20)+"\r\n", feed)},
-	{"100,000 header fields", answerOf(strings.Repeat("X-A: b\r\n", 100_000), feed)},
-	{"NUL in a header", answerOf("X-A: \x00\r\nContent-Length: 3\r\n", feed)},
-	{"folded header", answerOf("Content-Length: 5\r\n  7\r\n", feed)},
-	{"body shorter than its length", answerOf("Content-Length: 4000\r\n", feed)},
-	{"body shorter than its length, hangs", answerOf("Content-Length: 4000\r\n", feed)},
-	{"two lengths", answerOf("Content-Length: 5\r\nContent-Length: 110\r\n", feed)},
-	{"negative length", answerOf("Content-Length: -1\r\n", feed)},
-	{"huge length", answerOf("Content-Length: 99999999999999\r\n", feed)},
-	{"chunk of a size that is no number", answerOf("Transfer-Encoding: chunked\r\n", "zz\r\n"+feed)},
-	{"chunk of 2^64", answerOf("Transfer-Encoding: chunked\r\n", "10000000000000000\r\n"+feed)},
-	{"chunks without an end", answerOf("Transfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(feed), feed))},
-	{"chunks without an end, hangs", answerOf("Transfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n", len(feed), feed))},
-	{"unknown coding", answerOf("Content-Encoding: rot13\r\nContent-Length: "+strconv.Itoa(len(feed))+"\r\n", feed)},
-	{"gzip that is none", answerOf("Content-Encoding: gzip\r\nContent-Length: 4\r\n", "\x1f\x8b\x08z")},
-	{"brotli that is none", answerOf("Content-Encoding: br\r\nContent-Length: 4\r\n", "\xff\xff\xff\xff")},
-	{"zstd that is none", answerOf("Content-Encoding: zstd\r\nContent-Length: 4\r\n", "\x28\xb5\x2f\xfd")},
-	{"empty", answerOf("Content-Length: 0\r\n", "")},
-	{"a page", answerOf("Content-Length: 53\r\n", "<html><title>db_password=hunter2</title><p>a page</p>")},
-	{"text", answerOf("Content-Length: 19\r\n", "db_password=hunter2")},
-	{"404", "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"},
-	{"403", "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"},
-	{"429", "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 999999999999\r\nContent-Length: 0\r\n\r\n"},
-	{"503", "HTTP/1.1 503 Unavailable\r\nRetry-After: -1\r\nContent-Length: 0\r\n\r\n"},
-	{"206", "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-9/99\r\nContent-Length: 10\r\n\r\n<rss><chan"},
-	{"304 to a reader without validators", "HTTP/1.1 304 Not Modified\r\n\r\n"},
-	{"redirect to itself", "HTTP/1.1 302 Found\r\nLocation: \r\nContent-Length: 0\r\n\r\n"},
-	{"redirect to a file", "HTTP/1.1 301 Moved\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"},
-	{"redirect to metadata", "HTTP/1.1 301 Moved\r\nLocation: http://169.254.169.254/latest\r\nContent-Length: 0\r\n\r\n"},
-	{"redirect to ssh", "HTTP/1.1 301 Moved\r\nLocation: http://127.0.0.1:22/\r\nContent-Length: 0\r\n\r\n"},
-	{"redirect with a new line", "HTTP/1.1 301 Moved\r\nLocation: http://x.test/%0d%0aHost:y\rz\r\nContent-Length: 0\r\n\r\n"},
+func chunked(header, chunks string) string {
+	return open(header+"Transfer-Encoding: chunked\r\n", chunks)
 }
 
-// hostileOrigin sends the case that the path names: /cold/<n> at once, /warm/<n> after
-// one good answer.
+func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
+
+// hostileOrigin attacks whoever asks it: at /cold/<n> always, at /warm/<n> as soon as it
+// is told to.
 type hostileOrigin struct {
 	net.Listener
-	mu    sync.Mutex // guards asked
-	asked map[string]int
+	attacks []attack
+
+	mu     sync.Mutex // guards what follows
+	asked  map[string]int
+	turned map[string]bool
 }
 
-func newHostileOrigin(t *testing.T) *hostileOrigin {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func newHostileOrigin(t *testing.T, attacks []attack) *hostileOrigin {
+	t.Helper()
+	l, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &hostileOrigin{Listener: l, asked: make(map[string]int)}
+	o := &hostileOrigin{Listener: l, attacks: attacks, asked: make(map[string]int), turned: make(map[string]bool)}
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -100,23 +148,32 @@ func (o *hostileOrigin) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	i, err := strconv.Atoi(slices.Concat(parts, []string{"x"})[1])
+	if err != nil || i >= len(o.attacks) {
+		return
+	}
+	if o.attacked("/" + parts[0] + "/" + parts[1]) {
+		o.attacks[i].send(&visit{conn, r})
+		return
+	}
+	fmt.Fprint(conn, ok("ETag: \"1\"\r\n", feed))
+}
+
+// attacked counts a request, and tells whether it is to be attacked.
+func (o *hostileOrigin) attacked(path string) bool {
 	o.mu.Lock()
-	o.asked[r.URL.Path]++
-	n := o.asked[r.URL.Path]
-	o.mu.Unlock()
-	kind, number, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	i, err := strconv.Atoi(number)
-	if err != nil || i >= len(origins) {
-		return
-	}
-	if kind == "warm" && n == 1 {
-		fmt.Fprint(conn, answerOf("ETag: \"1\"\r\nContent-Length: "+strconv.Itoa(len(feed))+"\r\n", feed))
-		return
-	}
-	_, _ = conn.Write([]byte(origins[i].raw)) // whoever has left misses nothing
-	if strings.HasSuffix(origins[i].name, "hangs") {
-		time.Sleep(5 * time.Second)
-	}
+	defer o.mu.Unlock()
+	o.asked[path]++
+	return strings.HasPrefix(path, "/cold/") || o.turned[path]
+}
+
+// turn makes a path hostile.
+func (o *hostileOrigin) turn(path string) (requests int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.turned[path] = true
+	return o.asked[path]
 }
 
 func (o *hostileOrigin) requests(path string) int {
@@ -125,43 +182,187 @@ func (o *hostileOrigin) requests(path string) int {
 	return o.asked[path]
 }
 
-// Whatever an origin sends, readers of a feed that was good go on getting it, others
-// get an error that quotes nothing, and the origin gets one request for each poll.
+// total is how many requests have come.
+func (o *hostileOrigin) total() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, asked := range o.asked {
+		n += asked
+	}
+	return n
+}
+
+// address is where an attack waits: what is slow has an address with a short timeout.
+func (o *hostileOrigin) address(a *attack) string {
+	ip := "127.0.0.1"
+	if a.slow {
+		ip = "127.0.0.2"
+	}
+	_, port, _ := net.SplitHostPort(o.Addr().String())
+	return "http://" + net.JoinHostPort(ip, port)
+}
+
+// impatient are rules by which polls of slow attacks end soon, and others have time.
+const impatient = `
+	private_upstreams 127.0.0.0/8
+	min_interval 1s
+	default_interval 1s
+	unvalidated_interval 1s
+	max_interval 1s
+	timeout 60s
+	jitter 0
+	host * {
+		spacing 0
+		concurrency 64
+	}
+	host 127.0.0.2 {
+		timeout 2s
+		spacing 0
+		concurrency 64
+	}`
+
+// TestHostileOrigins has origins do what they should not. Whatever they send, readers of
+// a feed that was good go on getting it, others get an error that quotes nothing, and
+// the origin gets one request for each poll.
 func TestHostileOrigins(t *testing.T) {
-	o := newHostileOrigin(t)
-	c := start(t, setup{app: quick, site: gatewayByURL})
-	at := func(kind string, i int) string { return fmt.Sprintf("http://%s/%s/%d", o.Addr(), kind, i) }
+	var all sync.WaitGroup // most of the time they wait
+	for _, front := range []struct {
+		name    string
+		attacks []attack
+	}{
+		{"stalls", stalls()}, {"endless", endlessAnswers()}, {"framing", framing()}, {"codings", codings()},
+		{"headers", headers()}, {"statuses", statuses()}, {"redirects", redirects()},
+	} {
+		all.Go(func() { t.Run(front.name, func(t *testing.T) { attackByOrigins(t, front.attacks, 64) }) })
+	}
+	all.Go(func() { t.Run("handshakes", attackByHandshakes) })
+	all.Go(func() { t.Run("HTTP2", attackByFrames) })
+	all.Wait()
+}
+
+// attackByOrigins makes attacks on cold feeds, one after the other, and on warm ones, so
+// many at once.
+func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
+	distinct(t, attacks)
+	o := newHostileOrigin(t, attacks)
+	c := start(t, setup{app: impatient, site: gatewayByURL})
+	if a := c.get("/-/about"); a.Status != 200 { // whatever is made at the first request
+		t.Fatal(a)
+	}
 	before := c.descriptors()
+	var took cost
 	var all sync.WaitGroup
-	for i, attack := range origins {
+	took.measure(c, "all slow ones at once", func() {
+		for i := range attacks {
+			if attacks[i].slow {
+				all.Go(func() { o.cold(c, i) })
+			}
+		}
+		all.Wait()
+	})
+	for i, a := range attacks {
+		if !a.slow {
+			took.measure(c, a.name, func() { o.cold(c, i) })
+		}
+	}
+	c.forgetPeak()
+	few := make(chan struct{}, atOnce)
+	for i := range attacks {
+		few <- struct{}{}
 		all.Go(func() {
-			cold := c.get(feedAt(at("cold", i)))
-			if cold.Status < 400 || strings.Contains(cold.Body, "hunter2") || strings.Contains(cold.Body, "<") {
-				t.Errorf("%s, cold: %v", attack.name, cold)
-			}
-			if n := o.requests(fmt.Sprintf("/cold/%d", i)); n != 1 {
-				t.Errorf("%s, cold: %d requests at the origin", attack.name, n)
-			}
-			if first := c.get(feedAt(at("warm", i))); first.Status != 200 {
-				t.Errorf("%s, before the attack: %v", attack.name, first)
-				return
-			}
-			for range 30 { // until it has been polled again
-				if a := c.get(feedAt(at("warm", i))); a.Status != 200 || a.Body != feed {
-					t.Errorf("%s, warm: %v", attack.name, a)
-				}
-				if o.requests(fmt.Sprintf("/warm/%d", i)) > 1 {
-					return
-				}
-				time.Sleep(200 * time.Millisecond)
-			}
-			t.Errorf("%s, warm: it was not polled again", attack.name)
+			defer func() { <-few }()
+			o.warm(c, i)
 		})
 	}
 	all.Wait()
-	if peak := c.peak(); peak > memorySetting+memoryBeside {
-		t.Errorf("the process took %d MiB", peak)
+	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) {
+		t.Errorf("all of them at once took %d MiB", peak)
 	}
-	c.settle(80, before+20)
-	t.Logf("%d origins, cold and warm; peak %d MiB", len(origins), c.peak())
+	took.polls = o.total()
+	took.log(t, fmt.Sprintf("%d attacks, cold and warm (at once: %d MiB)", len(attacks), c.peak()))
+	c.settle(60, before+10)
+}
+
+// distinct fails where two attacks have one name: one of them is padding.
+func distinct(t *testing.T, attacks []attack) {
+	t.Helper()
+	known := make(map[string]bool)
+	for _, a := range attacks {
+		if known[a.name] {
+			t.Errorf("%q is there twice", a.name)
+		}
+		known[a.name] = true
+	}
+}
+
+// cold asks for a feed that was never good.
+func (o *hostileOrigin) cold(c *child, i int) {
+	a, path := &o.attacks[i], fmt.Sprintf("/cold/%d", i)
+	got := c.get(feedAt(o.address(a) + path))
+	switch {
+	case got.Status == 200 && (a.any || a.gives != "" && got.Body == a.gives):
+		checkHeader(c.t, a.name, got.Header)
+	case got.Status < 400 || strings.Contains(got.Body, "hunter2") || strings.Contains(got.Body, "<"):
+		c.t.Errorf("%s, cold: %v", a.name, got)
+	}
+	if n := o.requests(path); n == 0 || n > 1+a.hops {
+		c.t.Errorf("%s, cold: %d requests at the origin", a.name, n)
+	}
+}
+
+// warm asks for a feed that was good until now.
+func (o *hostileOrigin) warm(c *child, i int) {
+	a, path := &o.attacks[i], fmt.Sprintf("/warm/%d", i)
+	var first answered
+	for range 100 { // its first poll may be late
+		if first = c.get(feedAt(o.address(a) + path)); first.Status == 200 {
+			break
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	if first.Status != 200 || first.Body != feed {
+		c.t.Errorf("%s, before the attack: %v", a.name, first)
+		return
+	}
+	before := o.turn(path)
+	for range 200 { // until it has been polled again
+		got := c.get(feedAt(o.address(a) + path))
+		if got.Status != 200 || got.Body != feed && got.Body != a.gives && !a.any {
+			c.t.Errorf("%s, warm: %v", a.name, got)
+			return
+		}
+		checkHeader(c.t, a.name, got.Header)
+		if o.requests(path) > before {
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	c.t.Errorf("%s, warm: it was not polled again", a.name)
+}
+
+// told are the header fields that readers of a gateway may get.
+var told = []string{
+	"Cache-Control", "Cache-Status", "Content-Length", "Content-Security-Policy", "Content-Type", "Date", "Etag", "Last-Modified",
+	"Referrer-Policy", "Server", "Vary", "X-Content-Type-Options",
+}
+
+// checkHeader fails where an origin's header came through.
+func checkHeader(t *testing.T, name string, h http.Header) {
+	t.Helper()
+	for field, values := range h {
+		if !slices.Contains(told, field) {
+			t.Errorf("%s: readers are told %s: %q", name, field, values)
+		}
+		for _, value := range values {
+			if len(value) > 1000 || strings.Contains(value, "hunter2") {
+				t.Errorf("%s: readers are told %s: %.200q", name, field, value)
+			}
+		}
+	}
+	if policy := h.Get("Content-Security-Policy"); !strings.Contains(policy, "sandbox") || h.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%s: a document with the policy %q", name, policy)
+	}
+	if media := h.Get("Content-Type"); strings.Contains(media, "html") || strings.Contains(media, "svg") {
+		t.Errorf("%s: a document of type %q", name, media)
+	}
 }

@@ -60,11 +60,13 @@ type Process struct {
 }
 
 // StartProcess starts a Caddy with a Caddyfile, and waits until it accepts connections
-// at an address. Its home is a directory. It is killed when the test ends, if not
-// before. The error says what it wrote where it does not come up.
-func StartProcess(t *testing.T, file, home, address string) (*Process, error) {
+// at an address. Its home is a directory, and there may be more in its environment. It
+// is killed when the test ends, if not before. The error says what it wrote where it
+// does not come up.
+func StartProcess(t *testing.T, file, home, address string, env ...string) (*Process, error) {
 	p := &Process{command: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), processConfig+"="+file, "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
+	p.command.Env = append(p.command.Env, env...)
 	p.command.Stdout, p.command.Stderr = &p.output, &p.output
 	if err := p.command.Start(); err != nil {
 		return nil, err

@@ -1,0 +1,145 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The budget of the disk holds, whoever brings in how many feeds.
+func TestHostileDisk(t *testing.T) {
+	words := make([]byte, 400<<10)
+	for i := range words {
+		words[i] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[rand.IntN(64)]
+	}
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/rss+xml")
+		fmt.Fprint(w, strings.Replace(feed, "Good", r.URL.RequestURI()+string(words), 1))
+	}))
+	defer origin.Close()
+	const budget = 8 // MiB
+	c := start(t, setup{app: fmt.Sprintf("disk %dMiB\n%s", budget, impatient), site: "handle /shield/* {\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(origin.URL, "http://") + "\n}\n}\n}\n" + gatewayByURL})
+	for i := range 40 {
+		for _, path := range []string{feedAt(fmt.Sprintf("%s/%d", origin.URL, i)), fmt.Sprintf("/shield/feed?q=%d", i)} {
+			if a := c.get(path); a.Status != http.StatusOK {
+				t.Fatalf("%s: %v", path, a)
+			}
+		}
+	}
+	size := int64(1 << 40)
+	for range 300 { // it is tidied in the background
+		if size = sizeOf(t, c.dir); size <= budget<<20+4<<20 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if size > budget<<20+4<<20 {
+		t.Errorf("the store has %d MiB, the budget is %d MiB", size>>20, budget)
+	}
+	if a := c.get(feedAt(origin.URL + "/0")); a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
+		t.Errorf("a feed whose body had to go: %v", a)
+	}
+	t.Logf("80 feeds of 0.3 MiB left %d KiB, the budget is %d MiB", size>>10, budget)
+}
+
+func sizeOf(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // it has just been deleted
+		}
+		if info, err := d.Info(); err == nil {
+			size += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
+
+// A small feed does not wait until all large ones have been read.
+func TestHostileLargeFeedsLeaveRoomForSmallOnes(t *testing.T) {
+	large := largeOrigin(t)
+	c := start(t, setup{app: impatient, site: gatewayByURL})
+	var served atomic.Int64
+	const storming = 8
+	var all sync.WaitGroup
+	for i := range storming {
+		all.Go(func() {
+			c.get(feedAt(fmt.Sprintf("%s/%d", large.URL, i)))
+			served.Add(1)
+		})
+	}
+	small, asked := site(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/rss+xml")
+		fmt.Fprint(w, feed)
+	})
+	if a := c.get(feedAt(small.URL)); a.Status != http.StatusOK || asked.Load() != 1 {
+		t.Errorf("a small feed: %v", a)
+	}
+	if served.Load() == storming {
+		t.Error("a small feed came after all large ones")
+	}
+	all.Wait()
+}
+
+// All spellings of a URL are one feed, and what cannot be a URL is refused at once.
+func TestHostileSpellings(t *testing.T) {
+	origin, asked := site(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/rss+xml")
+		fmt.Fprint(w, feed)
+	})
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(origin.URL, "http://"))
+	c := start(t, setup{app: "private_upstreams 127.0.0.0/8", site: gatewayByURL})
+	for _, u := range []string{
+		"/http://127.0.0.1:P/feed", "/http://127.0.0.1:0P/feed", "/http://127.0.0.1:00000P/feed", "/http://127.0.0.1.:P/feed", "/http://[::ffff:127.0.0.1]:P/feed", "/http://[::ffff:7f00:1]:P/feed", "/http://@127.0.0.1:P/feed",
+		"/http://:@127.0.0.1:P/feed", "/HTTP://127.0.0.1:P/feed", "/http:/127.0.0.1:P/feed", "/?url=http%3A%2F%2F127.0.0.1%3AP%2Ffeed", "/http://127.0.0.1:P/%66eed", "/http://127.0.0.1:P/./feed", "/http://127.0.0.1:P/x/../feed", "/feed:http://127.0.0.1:P/feed",
+	} {
+		if a := c.get(strings.ReplaceAll(u, "P", port)); a.Status != http.StatusOK && a.Status != http.StatusBadRequest && a.Status != http.StatusNotFound {
+			t.Errorf("%s: %v", u, a)
+		}
+	}
+	// An escape and dot segments are another resource to some servers.
+	if n := asked.Load(); n > 4 {
+		t.Errorf("the origin got %d requests", n)
+	}
+	for _, host := range []string{"a..test", ".test", strings.Repeat("a", 64) + ".test", strings.Repeat("a.", 130) + "test", "[::g]", "a b", "%00", "x.test:99999", "x.test:-1"} {
+		if a := c.get(strings.ReplaceAll("/http://"+host+"/feed", " ", "%20")); a.Status != http.StatusBadRequest {
+			t.Errorf("%q: %v", host, a)
+		}
+	}
+}
+
+// A process that is asked to end does so, whatever hangs.
+func TestHostileEnd(t *testing.T) {
+	o := newHostileOrigin(t, []attack{{name: "hangs", send: hangs("")}})
+	c := start(t, setup{app: impatient, site: gatewayByURL})
+	const readers = 100
+	for i := range readers {
+		go func() { _, _ = c.ask("GET", feedAt(fmt.Sprintf("http://%s/cold/0/%d", o.Addr(), i))) }() // it is cut off
+	}
+	for range 400 {
+		if o.total() >= readers/2 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if took := c.process.End(syscall.SIGTERM); took > 10*time.Second {
+		t.Errorf("it took %v to end: systems kill what takes longer than 10 s", took)
+	}
+}

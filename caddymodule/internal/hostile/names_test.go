@@ -1,0 +1,104 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// resolverAddress is the environment variable with the address of the name server that
+// a process asks.
+const resolverAddress = "POLLARD_HOSTILE_RESOLVER"
+
+// useResolver makes this process ask the name server of a test, if one is given.
+func useResolver() {
+	server := os.Getenv(resolverAddress)
+	if server == "" {
+		return
+	}
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", server)
+	}}
+}
+
+// nameServer answers for all names.
+type nameServer struct {
+	conn net.PacketConn
+
+	mu    sync.Mutex // guards asked
+	asked map[string]int
+	// answer gives the addresses of a name at its n-th question, from 0 on; that it hangs
+	// keeps it from answering at all.
+	answer func(name string, n int) (addresses []netip.Addr, hangs bool)
+}
+
+func newNameServer(t *testing.T, answer func(name string, n int) ([]netip.Addr, bool)) *nameServer {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	s := &nameServer{conn: conn, asked: make(map[string]int), answer: answer}
+	go s.serve()
+	return s
+}
+
+func (s *nameServer) serve() {
+	b := make([]byte, 4096)
+	for {
+		n, from, err := s.conn.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		if s.fill(&m) {
+			if reply, err := m.Pack(); err == nil {
+				_, _ = s.conn.WriteTo(reply, from) // whoever does not get it asks again
+			}
+		}
+	}
+}
+
+// fill answers a question, and reports whether it is answered at all. Questions for both
+// families count as one.
+func (s *nameServer) fill(m *dnsmessage.Message) bool {
+	q := m.Questions[0]
+	name := strings.TrimSuffix(strings.ToLower(q.Name.String()), ".")
+	s.mu.Lock()
+	n := s.asked[name]
+	if q.Type == dnsmessage.TypeA {
+		s.asked[name]++
+	}
+	s.mu.Unlock()
+	addresses, hangs := s.answer(name, n)
+	if hangs {
+		return false
+	}
+	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+	if addresses == nil {
+		m.RCode = dnsmessage.RCodeNameError
+	}
+	for _, a := range addresses {
+		header := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: dnsmessage.ClassINET}
+		switch {
+		case q.Type == dnsmessage.TypeA && a.Is4():
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: a.As4()}})
+		case q.Type == dnsmessage.TypeAAAA && a.Is6():
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+		}
+	}
+	return true
+}

@@ -1,0 +1,9 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !race
+
+package hostile
+
+// raced is how much more memory a process may take than is promised: none.
+const raced = 1
