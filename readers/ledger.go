@@ -45,6 +45,7 @@ type Ledger struct {
 	families *table[record]
 	feeds    *table[record]
 
+	notes     notes        // requests that are not in all records yet
 	forgotten atomic.Int64 // readers that gave way
 
 	mu    sync.Mutex
@@ -90,33 +91,64 @@ func (l *Ledger) leave(c *record) {
 const maxLeft = 8192
 
 // Note records a request that has been answered. For a known reader it
-// allocates nothing.
+// allocates nothing. It waits for nobody: see [notes].
 func (l *Ledger) Note(r Request) {
-	v := l.visitor(&r)
-	feedKey := l.seed.text(r.Feed)
-	var name string
-	l.feeds.update(feedKey, func(c *record, fresh bool) {
-		if fresh {
-			c.key = feedKey
-			c.feed, c.feedKey = strings.Clone(r.Feed[:min(len(r.Feed), maxFeedName)]), feedKey
+	n := note{Request: r, visitor: l.visitor(&r), feedKey: l.seed.text(r.Feed)}
+	family := join(n.feedKey, n.visitor.agent.family)
+	n.keys = [...]uint64{
+		n.feedKey, family,
+		join(join(family, n.visitor.networkKey), join(n.visitor.agent.feedID, l.seed.text(r.Token))),
+	}
+	if l.enter(&n, l.notes.crowded()) {
+		l.enterNotes(false)
+	} else {
+		l.notes.add(n)
+	}
+}
+
+// enter enters a request into the records where it is missing. It reports false where
+// it still is in one, because somebody else uses that and it may not wait.
+func (l *Ledger) enter(n *note, wait bool) bool {
+	all := true
+	for i, t := range [...]*table[record]{l.feeds, l.families, l.readers} {
+		if n.entered[i] {
+			continue
 		}
-		name = c.feed // shared by the records of the feed's readers
-		c.note(&r, &v)
-	})
-	family := join(feedKey, v.agent.family)
-	for _, part := range [...]struct {
-		table *table[record]
-		key   uint64
-	}{
-		{l.families, family},
-		{l.readers, join(join(family, v.networkKey), join(v.agent.feedID, l.seed.text(r.Token)))},
-	} {
-		part.table.update(part.key, func(c *record, fresh bool) {
+		change := func(c *record, fresh bool) {
 			if fresh {
-				c.key, c.feed, c.feedKey = part.key, name, feedKey
+				if n.name == "" {
+					n.name = strings.Clone(n.Feed[:min(len(n.Feed), maxFeedName)])
+				}
+				c.key, c.feed, c.feedKey = n.keys[i], n.name, n.feedKey
 			}
-			c.note(&r, &v)
-		})
+			n.name = c.feed // shared by the records of the feed's readers
+			c.note(&n.Request, &n.visitor)
+		}
+		if wait {
+			t.update(n.keys[i], change)
+		} else if !t.try(n.keys[i], change) {
+			all = false
+			continue
+		}
+		n.entered[i] = true
+	}
+	return all
+}
+
+// enterNotes enters the requests that were put off. Where it may not wait, it leaves them
+// alone from the first one on whose record is still in use.
+func (l *Ledger) enterNotes(wait bool) {
+	for n := l.notes.takeAll(); n != nil; {
+		next := n.next
+		if l.enter(n, wait) {
+			l.notes.count.Add(-1)
+			n = next
+			continue
+		}
+		for ; n != nil; n = next {
+			next = n.next
+			l.notes.put(n)
+		}
 	}
 }
 
@@ -129,6 +161,7 @@ func (l *Ledger) visitor(r *Request) visitor {
 
 // Forget drops what is known of a feed's readers.
 func (l *Ledger) Forget(feed string) {
+	l.enterNotes(true)
 	key := l.seed.text(feed)
 	ofFeed := func(c *record) bool { return c.feedKey == key }
 	l.readers.drop(ofFeed)

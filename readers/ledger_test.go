@@ -6,8 +6,10 @@ package readers
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"runtime"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -318,6 +320,64 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
+// A request does not wait for a record that is in use, and is in all of them in the end.
+func TestNoteWaitsForNobody(t *testing.T) {
+	l := NewLedger(Options{})
+	r := poll(start(), "A/1", "192.0.2.1")
+	l.Note(r)
+	for _, inUse := range []*table[record]{l.feeds, l.families, l.readers} {
+		for i := range inUse.shards {
+			inUse.shards[i].mu.Lock()
+		}
+		for range 3 {
+			l.Note(r)
+		}
+		if n := l.notes.count.Load(); n != 3 {
+			t.Errorf("%d requests were put off, want 3", n)
+		}
+		for i := range inUse.shards {
+			inUse.shards[i].mu.Unlock()
+		}
+		l.Note(r) // enters them
+		if n := l.notes.count.Load(); n != 0 {
+			t.Errorf("%d requests are put off still", n)
+		}
+	}
+	l.feeds.shard(l.seed.text(feed)).mu.Lock()
+	l.Note(r)
+	l.feeds.shard(l.seed.text(feed)).mu.Unlock()
+	got := l.Report(ReportOptions{})
+	for name, n := range map[string]int64{"feed": got.Feeds[0].Requests, "family": got.Families[0].Requests, "reader": got.Readers[0].Requests} {
+		if n != 14 {
+			t.Errorf("%d requests in the record of the %s, want 14", n, name)
+		}
+	}
+}
+
+// Where many are put off, requests wait.
+func TestNotesAreBounded(t *testing.T) {
+	l := NewLedger(Options{})
+	r := poll(start(), "A/1", "192.0.2.1")
+	s := l.feeds.shard(l.seed.text(feed))
+	s.mu.Lock()
+	for range maxNotes {
+		l.Note(r)
+	}
+	done := make(chan struct{})
+	go func() {
+		l.Note(r)
+		close(done)
+	}()
+	for l.notes.count.Load() < maxNotes { // none more is put off
+		runtime.Gosched()
+	}
+	s.mu.Unlock()
+	<-done
+	if got := l.Report(ReportOptions{}).Feeds[0].Requests; got != maxNotes+1 {
+		t.Errorf("%d requests, want %d", got, maxNotes+1)
+	}
+}
+
 func BenchmarkNote(b *testing.B) {
 	requests := manyReaders()
 	l := NewLedger(Options{})
@@ -332,13 +392,23 @@ func BenchmarkNote(b *testing.B) {
 			l.Note(r)
 		}
 	})
+	// The requests are all for one feed: what waits, waits for its record.
 	b.Run("in parallel", func(b *testing.B) {
+		before := waited()
 		b.RunParallel(func(p *testing.PB) {
-			for i := 0; p.Next(); i++ {
+			for i := rand.IntN(len(requests)); p.Next(); i++ {
 				l.Note(requests[i%len(requests)])
 			}
 		})
+		b.ReportMetric((waited()-before)*1e9/float64(b.N), "waited-ns/op")
 	})
+}
+
+// waited is for how many seconds goroutines have waited for mutexes so far.
+func waited() float64 {
+	sample := []metrics.Sample{{Name: "/sync/mutex/wait/total:seconds"}}
+	metrics.Read(sample)
+	return sample[0].Value.Float64()
 }
 
 func BenchmarkGate(b *testing.B) {

@@ -151,6 +151,7 @@ type records struct {
 }
 
 func (l *Ledger) copy(o ReportOptions) records {
+	l.enterNotes(true)
 	var stored records
 	if o.Stored != nil {
 		stored = o.Stored.records

@@ -187,6 +187,7 @@ type Answered struct {
 // Take returns what has been noted since the last time, and of it what each feed was
 // asked for. It stays in the ledger's memory who the readers are.
 func (l *Ledger) Take(now time.Time) (taken []figures.Figure, answered []Answered) {
+	l.enterNotes(true)
 	when := periodKey(now)
 	feed := func(c *record) {
 		taken = append(taken, c.figure(c.ref(figures.Feed, when)))

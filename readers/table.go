@@ -61,9 +61,24 @@ func (t *table[V]) update(key uint64, change func(value *V, fresh bool)) {
 	s := t.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.update(key, change, t.evict)
+}
+
+// try is update where nobody holds the lock. Otherwise it does nothing, and reports false.
+func (t *table[V]) try(key uint64, change func(value *V, fresh bool)) bool {
+	s := t.shard(key)
+	if !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	s.update(key, change, t.evict)
+	return true
+}
+
+func (s *shard[V]) update(key uint64, change func(value *V, fresh bool), evict func(*V)) {
 	e, known := s.entries[key]
 	if !known {
-		e = s.insert(key, t.evict)
+		e = s.insert(key, evict)
 	}
 	s.touch(e)
 	change(&e.value, !known)
