@@ -80,6 +80,7 @@ type Client struct {
 	transport *http.Transport   // opens the connections otherwise
 	dial      dialFunc          // connects in place of a guarded dialer; nil: none was given
 	settings  atomic.Pointer[Settings]
+	now       func() time.Time
 	pacer     *pacer
 
 	closing context.Context
@@ -113,6 +114,12 @@ func WithDial(dial func(ctx context.Context, network, address string) (net.Conn,
 	return func(c *Client) { c.dial = dial }
 }
 
+// WithClock has a client read another clock than the system's, with a monotonic
+// reading as that has.
+func WithClock(now func() time.Time) Option {
+	return func(c *Client) { c.now, c.pacer.now = now, now }
+}
+
 // WithTLS sets how TLS connections are made, for example which authorities are
 // trusted.
 func WithTLS(config *tls.Config) Option {
@@ -121,7 +128,7 @@ func WithTLS(config *tls.Config) Option {
 
 // New returns a client with default pacing and without a contact.
 func New(options ...Option) *Client {
-	c := &Client{pacer: newPacer()}
+	c := &Client{pacer: newPacer(), now: time.Now}
 	c.transport = &http.Transport{
 		Proxy:                  nil, // an environment's proxy would see what only the origin may, past the guard
 		DialContext:            c.dialGuarded,
@@ -206,11 +213,11 @@ func (s *pollSlot) Release() {
 func (s *pollSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	c := s.client
 	if s.spent.Swap(true) {
-		return policy.Answer{At: time.Now(), URL: ask.URL, Failure: policy.FailureInternal, Err: errSpent}
+		return policy.Answer{At: c.now(), URL: ask.URL, Failure: policy.FailureInternal, Err: errSpent}
 	}
 	if !c.enter() {
 		s.slot.cancel()
-		return policy.Answer{At: time.Now(), URL: ask.URL, Failure: policy.FailureNotStarted, Err: ErrClosed}
+		return policy.Answer{At: c.now(), URL: ask.URL, Failure: policy.FailureNotStarted, Err: ErrClosed}
 	}
 	defer c.polls.Done()
 	ctx, stop := c.untilClosed(ctx)
@@ -222,7 +229,7 @@ func (s *pollSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	s, err := c.Acquire(ctx, ask.URL, true)
 	if err != nil {
-		a := policy.Answer{At: time.Now(), URL: ask.URL, Failure: policy.FailureNotStarted, Err: err}
+		a := policy.Answer{At: c.now(), URL: ask.URL, Failure: policy.FailureNotStarted, Err: err}
 		if held, ok := errors.AsType[*policy.Held](err); ok {
 			a.NotBefore, a.Holder = held.Until, held.Why
 		}
@@ -265,7 +272,7 @@ func (c *Client) Held(url string) *policy.Held {
 	if err != nil {
 		return nil
 	}
-	now := time.Now()
+	now := c.now()
 	if until, why := c.pacer.pausedURL(u, now); until.After(now) {
 		return &policy.Held{Until: until, Why: why}
 	}

@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// maxPause caps every cool-down, as policy caps what it reads from headers. It
-	// also bounds what a clock that was set back can make of one.
+	// maxPause caps every cool-down, as policy caps what it reads from headers.
 	maxPause = 7 * 24 * time.Hour
 	// maxDomainPause caps the cool-down of a whole domain: two of its hosts have asked
 	// for one, and the others may have little to do with them.
@@ -30,7 +29,7 @@ const (
 
 // pause is the cool-down of a host or of a registrable domain.
 type pause struct {
-	until    time.Time // wall time; zero: there was none
+	until    time.Time // zero: there was none
 	step     int       // 429s in a row that named no time
 	cautious bool      // no good answer has come since
 
@@ -39,14 +38,13 @@ type pause struct {
 	limitedUntil time.Time
 }
 
-// end is until when the pause holds, seen from now. A clock that was set back must
-// not make it longer than any pause may be.
+// end is until when the pause holds, seen from now. It is over as soon as one of the
+// clocks says so: it goes on while the machine sleeps, which the wall clock alone knows,
+// and a wall clock that was set back does not make it longer. Where that was set forward
+// the store, which has a clock of its own, goes on denying polls.
 func (p *pause) end(now time.Time) time.Time {
-	if p == nil {
+	if p == nil || !wall(p.until).After(wall(now)) {
 		return time.Time{}
-	}
-	if latest := wall(now.Add(maxPause)); p.until.After(latest) {
-		p.until = latest
 	}
 	return p.until
 }
@@ -59,13 +57,13 @@ func (p *pause) forgettable(now time.Time) bool {
 
 // extend makes the pause last until a given time at least.
 func (p *pause) extend(until time.Time) {
-	if until = wall(until); until.After(p.until) {
+	if until.After(p.until) {
 		p.until = until
 	}
 	p.cautious = true
 }
 
-// wall drops the monotonic reading: a pause goes on while the machine sleeps.
+// wall drops the monotonic reading.
 func wall(t time.Time) time.Time { return t.Round(0) }
 
 // agreed is a pause that an answer has made or lengthened.
@@ -146,7 +144,7 @@ func (p *pacer) settle(s *slot, v verdict, now time.Time) []agreed {
 // so of late and is still to be left alone, the whole domain pauses: one limiter
 // stands before all of them.
 func (p *pause) siblings(host string, until, now time.Time) (paused time.Time) {
-	if latest := wall(now.Add(maxDomainPause)); until.After(latest) {
+	if latest := now.Add(maxDomainPause); until.After(latest) {
 		until = latest
 	}
 	if p.limited != host && p.limitedUntil.After(now) {
@@ -190,7 +188,7 @@ func (p *pacer) pausedURL(u feedurl.URL, now time.Time) (until time.Time, why st
 func (p *pacer) hold(pauses []policy.Pause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
+	now := p.now()
 	for _, given := range pauses {
 		if given.For <= 0 {
 			continue

@@ -35,6 +35,7 @@ type pacer struct {
 	sweepAt int                 // number of hosts and pauses at which idle ones are dropped
 	stopped bool
 	off     bool // nothing is paced; set before the first use
+	now     func() time.Time
 }
 
 // domain is the hosts of one registrable domain.
@@ -103,7 +104,7 @@ type slot struct {
 func newPacer() *pacer {
 	return &pacer{
 		hosts: make(map[string]*host), domains: make(map[string]*domain), pauses: make(map[string]*pause),
-		busy: make(map[string]struct{}), sweepAt: 64,
+		busy: make(map[string]struct{}), sweepAt: 64, now: time.Now,
 	}
 }
 
@@ -129,7 +130,7 @@ func (p *pacer) acquire(ctx context.Context, u feedurl.URL, c class) (*slot, err
 		return nil, held
 	}
 	h.queue = slices.Insert(h.queue, h.position(w), w)
-	p.place(h, time.Now())
+	p.place(h, p.now())
 	p.dispatch(h.domain)
 	p.mu.Unlock()
 
@@ -159,13 +160,13 @@ func (h *host) position(w *waiter) int {
 // heldBack tells what keeps a new waiter back for longer than it would wait, as far
 // as is known.
 func (p *pacer) heldBack(ctx context.Context, h *host, w *waiter) *policy.Held {
-	now := time.Now()
+	now := p.now()
 	if held := p.heldByPause(h, now); held != nil {
 		return held
 	}
-	limit, ok := ctx.Deadline()
-	if !ok {
-		limit = now.Add(maxWait)
+	limit := now.Add(maxWait)
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = now.Add(time.Until(deadline)) // contexts have the system's clock
 	}
 	// Those ahead start a gap apart, at best.
 	at := p.earliest(h, now).Add(time.Duration(h.position(w)) * h.spacing)
@@ -193,7 +194,7 @@ func (p *pacer) leave(h *host, w *waiter) bool {
 		return false
 	}
 	h.queue = slices.Delete(h.queue, i, i+1)
-	p.place(h, time.Now())
+	p.place(h, p.now())
 	p.dispatch(h.domain)
 	return true
 }
@@ -270,7 +271,7 @@ func (p *pacer) dispatch(d *domain) {
 	if p.stopped {
 		return
 	}
-	now := time.Now()
+	now := p.now()
 	for h := d.later.first(); h != nil && !h.at.After(now); h = d.later.first() {
 		p.place(h, now) // it is ready, or later still
 	}
@@ -327,7 +328,7 @@ func (s *slot) release(v verdict) []agreed {
 	}
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
-	now, d := time.Now(), s.host.domain
+	now, d := s.pacer.now(), s.host.domain
 	made := s.pacer.settle(s, v, now)
 	for _, a := range made {
 		if a.scope == d.scope {
@@ -348,7 +349,7 @@ func (s *slot) cancel() {
 	if s.host.last.Equal(s.started) {
 		s.host.last = s.before
 	}
-	s.back(time.Now())
+	s.back(s.pacer.now())
 }
 
 func (s *slot) back(now time.Time) {
@@ -366,7 +367,7 @@ func (p *pacer) apply(rules []HostRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = tableOf(rules)
-	now := time.Now()
+	now := p.now()
 	for _, h := range p.hosts {
 		h.spacing, h.concurrency = pace(&p.rules, h.pattern)
 		p.place(h, now)

@@ -63,7 +63,7 @@ func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
 // run follows the poll to its end, beginning with the slot of its URL's host.
 func (p *poll) run(ctx context.Context, s *slot) policy.Answer {
 	p.hops(ctx, s)
-	p.answer.At = time.Now()
+	p.answer.At = p.client.now()
 	p.explainPauses()
 	return p.answer
 }
@@ -109,7 +109,7 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 
 	x.leave = func() error { return p.leave(ctx, s) }
 	r, conditional := newRequest(ctx, t, p.settings.Agent(p.ask.Subscribers), p.user, p.ask.Validators)
-	begun := time.Now()
+	begun := p.client.now()
 	resp, err := x.do(r, t)
 	if err != nil {
 		p.failed(ctx, phase(x.phase.Load()), err)
@@ -119,7 +119,7 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 		return false
 	}
 	defer resp.Body.Close()
-	v = verdictOf(resp.StatusCode, resp.Header, time.Now())
+	v = verdictOf(resp.StatusCode, resp.Header, p.client.now())
 	if v.single = t.IsPrivate() || x.guard.peer == peerPrivate; v.single && !v.until.IsZero() && !p.client.pacer.off {
 		p.held = append(p.held, policy.Held{Until: v.until, Why: policy.HintURLCooldown})
 	}
@@ -139,7 +139,7 @@ func (p *poll) clock(ctx context.Context) (context.Context, func()) {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	p.timer, p.started = time.AfterFunc(p.left, func() { cancel(errTimeout) }), time.Now()
+	p.timer, p.started = time.AfterFunc(p.left, func() { cancel(errTimeout) }), p.client.now()
 	return ctx, func() {
 		p.pause()
 		cancel(nil)
@@ -151,7 +151,7 @@ func (p *poll) pause() bool {
 	if p.timer == nil || !p.timer.Stop() {
 		return false
 	}
-	p.left -= time.Since(p.started)
+	p.left -= p.client.now().Sub(p.started)
 	return true
 }
 
@@ -163,7 +163,7 @@ func (p *poll) room(ctx context.Context, size int64) error {
 	running := p.pause()
 	err := p.ask.Large(ctx, size)
 	if running {
-		p.started = time.Now()
+		p.started = p.client.now()
 		p.timer.Reset(p.left)
 	}
 	return err
@@ -176,7 +176,7 @@ func (p *poll) leave(ctx context.Context, s *slot) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	now := time.Now()
+	now := p.client.now()
 	if p.answer.Asked.IsZero() {
 		if by := p.ask.StartBy; !by.IsZero() && wall(now).After(wall(by)) {
 			return errLate
