@@ -16,14 +16,17 @@ import (
 //
 // While the process runs, the scale advances with the monotonic clock and with the
 // time that the machine was suspended: whoever sets the wall clock meanwhile changes
-// nothing. From one process to the next it advances by the difference of the wall
-// clock, but not where that went back. A clock that was a year ahead or behind when
-// something was written can therefore not move what is due by a year, provided that
-// each step of the wall clock is written down: see [clock.stepped].
+// nothing. From one process to the next it advances by the time since the machine was
+// booted, so that setting the wall clock changes nothing then either. Only where it was
+// booted in between the wall clock must do: the scale advances by its difference, but
+// not where that went back. A clock that was a year ahead or behind when something was
+// written can therefore not move what is due by a year, provided that each step of the
+// wall clock is written down: see [clock.stepped].
 type clock struct {
 	wall      func() time.Time     // set by people, and by programs in their name
 	steady    func() time.Duration // since some moment; does not count suspension
 	suspended func() time.Duration // since some moment
+	booted    func() Boot          // nil: not known
 
 	mu     sync.Mutex
 	base   schedule.Time // at steady 0
@@ -31,30 +34,41 @@ type clock struct {
 	latest schedule.Time // that has been told to anybody
 }
 
-// stamp is a moment on both scales.
+// Boot is a life of the machine.
+type Boot struct {
+	ID  string        // no other life has it; empty: not known
+	Ago time.Duration // since it began, suspension included
+}
+
+// stamp is a moment on all scales.
 type stamp struct {
 	scale schedule.Time
 	wall  time.Time
+	boot  Boot
 }
 
 // newClock starts a clock by now, with its monotonic reading where it has one.
-func newClock(now func() time.Time, suspended func() time.Duration) *clock {
+func newClock(now func() time.Time, suspended func() time.Duration, booted func() Boot) *clock {
 	began := now()
 	return &clock{
 		wall:      now,
 		steady:    func() time.Duration { return now().Sub(began) },
 		suspended: suspended,
+		booted:    booted,
 		slept:     suspended(),
 	}
 }
 
-// resume continues the scale of an earlier process. It reports whether the wall
-// clock has gone back since, so that the time in between is not known.
+// resume continues the scale of an earlier process. It reports whether the time in
+// between is not known, as the wall clock has gone back.
 func (c *clock) resume(last stamp) (wentBack bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slept = c.suspended()
 	away := c.wall().Round(0).Sub(last.wall)
+	if boot := c.boot(); boot.ID != "" && boot.ID == last.boot.ID && boot.Ago >= last.boot.Ago {
+		away = boot.Ago - last.boot.Ago
+	}
 	c.base = last.scale.Add(max(0, away)).Add(-c.steady())
 	c.latest = last.scale
 	return away < 0
@@ -74,7 +88,16 @@ func (c *clock) now() schedule.Time {
 }
 
 // stamp is the present moment.
-func (c *clock) stamp() stamp { return stamp{scale: c.now(), wall: c.wall().Round(0)} }
+func (c *clock) stamp() stamp {
+	return stamp{scale: c.now(), wall: c.wall().Round(0), boot: c.boot()}
+}
+
+func (c *clock) boot() Boot {
+	if c.booted == nil {
+		return Boot{}
+	}
+	return c.booted()
+}
 
 // stepped reports whether the wall clock has been set since last, by more than what
 // clocks are off after a minute.
@@ -84,7 +107,8 @@ func (c *clock) stepped(last stamp) bool {
 	return step > time.Second || step < -time.Second
 }
 
-// A stamp is stored as two numbers of nanoseconds, the wall's since 1970.
+// A stamp is stored as two numbers of nanoseconds, the wall's since 1970. Its
+// boot stands apart.
 const stampSize = 16
 
 func (s stamp) encode() []byte {
@@ -100,4 +124,21 @@ func decodeStamp(v []byte) (stamp, bool) {
 		scale: schedule.Time(binary.BigEndian.Uint64(v)),
 		wall:  time.Unix(0, int64(binary.BigEndian.Uint64(v[8:]))),
 	}, true
+}
+
+// encodeBoot is the boot as it is stored: the stamp's scale, as an edition that knows
+// nothing of boots may write another stamp beside it; a number of nanoseconds; the ID.
+// Nil: it is not known.
+func (s stamp) encodeBoot() []byte {
+	if s.boot.ID == "" {
+		return nil
+	}
+	v := binary.BigEndian.AppendUint64(nil, uint64(s.scale))
+	return append(binary.BigEndian.AppendUint64(v, uint64(s.boot.Ago)), s.boot.ID...)
+}
+
+func (s *stamp) decodeBoot(v []byte) {
+	if len(v) > 16 && schedule.Time(binary.BigEndian.Uint64(v)) == s.scale {
+		s.boot = Boot{ID: string(v[16:]), Ago: time.Duration(binary.BigEndian.Uint64(v[8:]))}
+	}
 }

@@ -4,6 +4,7 @@
 package bolt
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,6 +22,8 @@ const year = 365 * 24 * time.Hour
 type fake struct {
 	mu                  sync.Mutex // guards all, while there is a store
 	wall, steady, slept time.Duration
+	boots               int           // and lives
+	age                 time.Duration // of this one
 }
 
 func newFake() *fake { return &fake{wall: time.Duration(start.UnixNano())} }
@@ -34,6 +37,7 @@ func (f *fake) change(wall, steady, slept time.Duration) {
 	f.wall += wall
 	f.steady += steady
 	f.slept += slept
+	f.age += steady + slept
 }
 
 func (f *fake) pass(d time.Duration) { f.change(d, d, 0) }
@@ -48,6 +52,12 @@ func (f *fake) off(d time.Duration) {
 	f.steady = 0
 }
 
+// reboot is the same, in which the machine is booted.
+func (f *fake) reboot(d time.Duration) {
+	f.off(d)
+	f.boots, f.age, f.slept = f.boots+1, 0, 0
+}
+
 // boot is a clock of this machine for one process.
 func (f *fake) boot() *clock {
 	read := func(clock *time.Duration) time.Duration {
@@ -59,6 +69,7 @@ func (f *fake) boot() *clock {
 		wall:      func() time.Time { return time.Unix(0, int64(read(&f.wall))) },
 		steady:    func() time.Duration { return read(&f.steady) },
 		suspended: func() time.Duration { return read(&f.slept) },
+		booted:    func() Boot { return Boot{ID: fmt.Sprint("boot ", f.boots), Ago: read(&f.age)} },
 	}
 }
 
@@ -102,8 +113,11 @@ func TestClockResumes(t *testing.T) {
 	}{
 		{"time passes", func(f *fake) { f.off(time.Hour) }, time.Hour, false},
 		{"suspended meanwhile", func(f *fake) { f.suspend(time.Hour); f.off(time.Hour) }, 2 * time.Hour, false},
-		{"put back by a moment", func(f *fake) { f.set(-50 * time.Millisecond); f.off(time.Millisecond) }, 0, true},
-		{"put back by a year", func(f *fake) { f.set(-year); f.off(time.Hour) }, 0, true},
+		{"put back by a year", func(f *fake) { f.set(-year); f.off(time.Hour) }, time.Hour, false},
+		{"put forward by a year", func(f *fake) { f.set(year); f.off(time.Hour) }, time.Hour, false},
+		{"booted", func(f *fake) { f.reboot(time.Hour) }, time.Hour, false},
+		{"booted and put back by a moment", func(f *fake) { f.set(-50 * time.Millisecond); f.reboot(time.Millisecond) }, 0, true},
+		{"booted and put back by a year", func(f *fake) { f.set(-year); f.reboot(time.Hour) }, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake()

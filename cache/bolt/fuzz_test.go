@@ -26,7 +26,7 @@ func FuzzRecord(f *testing.F) {
 	}
 	f.Add(encodeText(id, schedule.Text{URL: "https://example.com/", Memo: []byte("{}")}))
 	f.Add(encodeBody(id, cache.Body{Version: 3, Coding: "gzip", Data: []byte("data")}))
-	f.Add(stamp{5, time.Unix(7, 8)}.encode())
+	f.Add(stamp{scale: 5, wall: time.Unix(7, 8)}.encode())
 	f.Fuzz(func(t *testing.T, value []byte) {
 		var feed, again schedule.Feed
 		if decodeFeed(id, value, &feed) == nil {

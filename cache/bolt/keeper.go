@@ -29,6 +29,7 @@ const (
 	bucketStore   = "store"   // the keys below
 	keyLayout     = "layout"
 	keyClock      = "clock" // stamp of the last transaction
+	keyBoot       = "boot"  // its machine's life
 	keyToken      = "token" // the last that was given
 )
 
@@ -226,7 +227,7 @@ func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []ca
 			return err
 		}
 	}
-	if err := put(b.store, []byte(keyClock), at.encode()); err != nil {
+	if err := errors.Join(put(b.store, []byte(keyClock), at.encode()), put(b.store, []byte(keyBoot), at.encodeBoot())); err != nil {
 		return err
 	}
 	return put(b.store, []byte(keyToken), binary.BigEndian.AppendUint64(nil, uint64(token)))

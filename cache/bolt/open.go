@@ -46,6 +46,9 @@ type Options struct {
 	// Suspended is how long the machine has been suspended since some moment. Nil:
 	// [cache.Suspended], or never where there is a clock of its own.
 	Suspended func() time.Duration
+	// Booted is the life of the machine. Nil: as the system says, or not known where
+	// there is a clock of its own.
+	Booted func() Boot
 }
 
 // Open opens the store in dir and makes it if there is none. The error wraps
@@ -65,12 +68,15 @@ func Open(dir string, o Options) (*Store, error) {
 		}
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		// A bubble's clock, which has no monotonic reading, is one of its own.
+		if o.Now = time.Now; o.Booted == nil && o.Now() != o.Now().Round(0) {
+			o.Booted = systemBoot
+		}
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	return open(dir, newClock(o.Now, o.Suspended), o.Log)
+	return open(dir, newClock(o.Now, o.Suspended, o.Booted), o.Log)
 }
 
 func open(dir string, c *clock, log *zap.Logger) (*Store, error) {
@@ -205,6 +211,9 @@ func (s *Store) load() error {
 		at, ok := decodeStamp(get(b.store, keyClock, stampSize))
 		if !ok {
 			return fmt.Errorf("%w: nothing says when it was written", errDamaged)
+		}
+		if boot, ok := unseal([]byte(keyBoot), b.store.Get([]byte(keyBoot))); ok {
+			at.decodeBoot(boot)
 		}
 		wentBack = s.clock.resume(at)
 		s.stamped = at
