@@ -65,7 +65,7 @@ func (s *state) learn(own string, v verdict) {
 	f := &s.facts
 	f.At, f.Status, f.Result, f.Failure, f.Error = a.At.Round(0).UTC(), a.Status, v.result, a.Failure, line(a.Err)
 	if v.good() {
-		f.Validated, m.Suspect = f.At, time.Time{}
+		f.Validated, m.Suspect = f.At, 0
 		s.learnValidators(v)
 		if shielded(own) {
 			m.Version.learnHeader(a)
@@ -74,8 +74,10 @@ func (s *state) learn(own string, v verdict) {
 				_, _ = rand.Read(m.VaryKey) // it never fails
 			}
 		}
-	} else if a.Failure == policy.FailureSuspect && m.Suspect.IsZero() {
-		m.Suspect = f.At
+	} else if m.Suspect > 0 {
+		m.Suspect += s.gap
+	} else if a.Failure == policy.FailureSuspect {
+		m.Suspect = 1 // from here on it is counted
 	}
 	s.learnMoves(own, v)
 	if a.Status == http.StatusOK {

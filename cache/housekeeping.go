@@ -181,7 +181,9 @@ func (c *Cache) forgotten(ids []ID) {
 
 // watch follows what changes in the store, on this node or another.
 func (c *Cache) watch(ctx context.Context) {
-	var from Cursor
+	// The feeds that were read before the first call has found its place, or while it
+	// fails, may have changed unseen. A cursor that no store has made says so.
+	from := Cursor("unknown")
 	for ctx.Err() == nil {
 		err := c.store.Watch(ctx, from, func(change Change) error {
 			from = change.At

@@ -112,7 +112,7 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	}
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
 	if err == nil {
-		err = suspect(s, d, now)
+		err = suspect(s, d)
 	}
 	if err != nil {
 		a.Failure, a.Err = policy.FailureNotFeed, err
@@ -169,9 +169,9 @@ var errSuspect = errors.New("kept back")
 // suspect tells why a feed that was read may have lost its entries. A document
 // that a tolerant parser alone accepts may have lost some without a trace, so it
 // does not replace a sound one; nor does one without any replace one that had some.
-func suspect(s *state, d *policy.Document, now time.Time) error {
+func suspect(s *state, d *policy.Document) error {
 	known := s.memo.Version
-	if s.version == 0 || !s.memo.Suspect.IsZero() && now.Sub(s.memo.Suspect) >= suspicion {
+	if s.version == 0 || s.memo.Suspect > 0 && s.memo.Suspect+s.gap >= suspicion {
 		return nil
 	}
 	switch {

@@ -6,6 +6,7 @@ package cache_test
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
@@ -223,5 +224,41 @@ func TestLapsedClaimIsNotUsed(t *testing.T) {
 		if len(times) < 10 { // one a minute after the claim has lapsed
 			t.Errorf("%d polls in a quarter of an hour: %v", len(times), times)
 		}
+	})
+}
+
+// deafened is a store whose changes cannot be followed at first.
+type deafened struct {
+	cache.Store
+	until time.Time
+}
+
+func (s *deafened) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+	if time.Now().Before(s.until) {
+		return errors.New("not yet")
+	}
+	return s.Store.Watch(ctx, from, see)
+}
+
+// What has changed before a node could follow the store, it learns as soon as it can.
+func TestChangesBeforeTheFirstCursorAreSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch))
+		entries := 1
+		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
+		shared := volatile.New(nil)
+		defer shared.Close()
+		deaf := node(t, &deafened{shared, time.Now().Add(3 * time.Hour)}, origin, cache.Settings{})
+		defer deaf.Cache.Close()
+		other := node(t, shared, origin, cache.Settings{})
+		defer other.Cache.Close()
+		wantBody(t, deaf.get(feedURL), 200, "Entry 1")
+		time.Sleep(2 * time.Hour)
+		entries = 2
+		if _, err := other.Refresh(t.Context(), feedURL); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		wantBody(t, deaf.get(feedURL), 200, "Entry 2")
 	})
 }

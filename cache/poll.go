@@ -115,7 +115,9 @@ func (f *Feed) panicked(a policy.Answer, p any) verdict {
 func (f *Feed) claimed(lease *Lease) *state {
 	old := f.state.Load()
 	s := *f.read(lease.Record, old)
-	s.putOff = 0
+	if s.putOff, s.gap = 0, s.facts.Pause; old.known && old.granted != neverGranted {
+		s.gap = s.granted - old.granted // otherwise about as long ago as was planned
+	}
 	shown := s
 	shown.due = old.due
 	f.publish(&shown)

@@ -25,10 +25,11 @@ const (
 	hopPatience = 2 * time.Minute
 )
 
-// moved is a permanent redirect and since when it has been seen without a break.
+// moved is a permanent redirect and for how long it has been seen without a break, as
+// of the last poll.
 type moved struct {
-	To    string    `json:"to"`
-	Since time.Time `json:"since"`
+	To  string        `json:"to"`
+	For time.Duration `json:"for"`
 }
 
 // redirected says that a poll has come to a URL that must not be asked now: it was
@@ -82,6 +83,9 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 // 15.4).
 func (s *state) learnMoves(own string, v verdict) {
 	m, a := &s.memo, v.answer
+	if m.Moved.To != "" {
+		m.Moved.For += s.gap
+	}
 	to, whole := permanently(a.Moves)
 	var r *redirected
 	s.facts.Elsewhere = ""
@@ -108,8 +112,8 @@ func (s *state) learnMoves(own string, v verdict) {
 		// What it leads to is known to be a feed, or there is nothing to lose by it.
 		m.Alias, m.Moved = to, moved{}
 	case to != m.Moved.To:
-		m.Moved = moved{To: to, Since: a.At}
-	case a.At.Sub(m.Moved.Since) >= adoptAfter:
+		m.Moved = moved{To: to}
+	case m.Moved.For >= adoptAfter:
 		m.Alias, m.Moved = to, moved{}
 	}
 }

@@ -24,6 +24,7 @@ type state struct {
 	ended   bool          // automatic polling has ended
 
 	granted time.Duration // when the store granted the last poll, as elapsed counts
+	gap     time.Duration // of a poll under way: since the one before
 
 	// putOff is until when the poll has been put off in memory alone, as elapsed
 	// counts: the store does not know of that. 0: it has not.
@@ -98,8 +99,9 @@ type memo struct {
 	History    policy.History `json:"history"`
 	Considered []policy.Term  `json:"considered,omitempty"` // of the last decision
 
-	// Suspect is since when answers have been kept back as suspect.
-	Suspect time.Time `json:"suspect,omitzero"`
+	// Suspect is for how long answers have been kept back as suspect, as of the last
+	// poll; 0: they are not.
+	Suspect time.Duration `json:"suspect_for,omitempty"`
 }
 
 // past is what is remembered of an earlier version: what readers have of it.

@@ -112,7 +112,8 @@ type Store interface {
 	Pauses(ctx context.Context) ([]Pause, error)
 
 	// Watch calls see for each change from a cursor on, those of this node included,
-	// until ctx ends or see fails. Where changes were lost it says so once.
+	// until ctx ends or see fails. Where changes were lost it says so once, and so it
+	// does of a cursor that it has not made.
 	Watch(ctx context.Context, from Cursor, see func(Change) error) error
 
 	// Totals returns figures that the store keeps up to date; it counts nothing.
