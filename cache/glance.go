@@ -27,6 +27,8 @@ type Glance struct {
 	Failures int
 	NextPoll time.Time // zero: never
 	Winner   string    // of the last decision, where the feed is not fresh or due
+	Status   int       // of the last answer, likewise
+	Site     bool      // as in [Account]
 }
 
 // glances is how many records are read at a time.
@@ -64,6 +66,7 @@ func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 	if f := c.table.known(r.URL); f != nil {
 		s := f.state.Load()
 		g.State, g.Failures, g.Winner = s.describe(now), s.facts.Failures, s.facts.Winner
+		g.Status, g.Site = s.facts.Status, s.facts.Site != nil && s.version == 0
 		if !s.ended {
 			g.NextPoll = wall.Add(s.due - now).UTC()
 		}
@@ -77,9 +80,11 @@ func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 		var f struct {
 			Failures int    `json:"failures"`
 			Winner   string `json:"winner"`
+			Status   int    `json:"status"`
+			Site     any    `json:"site"`
 		}
-		if json.Unmarshal(r.Facts, &f) == nil { // what is damaged has neither
-			g.Failures, g.Winner = f.Failures, f.Winner
+		if json.Unmarshal(r.Facts, &f) == nil { // what is damaged has none
+			g.Failures, g.Winner, g.Status, g.Site = f.Failures, f.Winner, f.Status, f.Site != nil && r.Version == 0
 		}
 	case r.In <= 0:
 		g.State = "due"

@@ -27,6 +27,7 @@ type Account struct {
 	LastFailure  policy.Failure    `json:"last_failure,omitempty"`
 	LastError    string            `json:"last_error,omitempty"`
 	Failures     int               `json:"failures,omitempty"`
+	Site         bool              `json:"site,omitempty"`     // it never was a feed, and is a web page that names some
 	Validated    time.Time         `json:"validated,omitzero"` // when the origin last confirmed the version
 	Version      uint64            `json:"version,omitempty"`
 	VersionSince time.Time         `json:"version_since,omitzero"`
@@ -139,7 +140,7 @@ func (c *Cache) account(key string, s *state, now time.Duration) Account {
 	a := Account{
 		URL: key, Alias: m.Alias, State: s.describe(now), Winner: f.Winner, Hints: m.History.Hints,
 		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: f.Error,
-		Failures: m.History.Failures, Validated: f.Validated,
+		Failures: m.History.Failures, Site: f.Site != nil && s.version == 0, Validated: f.Validated,
 		Configured: c.settings.Load().configured[key], Polls: f.Polls.all(), Decision: s.decision(),
 	}
 	if !s.ended && s.due <= now && !shielded(key) {

@@ -25,6 +25,7 @@ type Facts struct {
 	Served   time.Time      // since when readers get the version that they get; zero: there is none
 	Spacing  time.Duration  // between two polls of the host
 	Target   string         // where a redirect leads
+	Site     bool           // the last answer was a web page that names feeds
 }
 
 // Part is a piece of a sentence: text, or a time, for those who can show one in a
@@ -251,6 +252,17 @@ func (w *reason) longest() (wish string, ok bool) {
 }
 
 func (w *reason) sayBackOff() {
+	if w.facts.Site {
+		w.text("This is the address of a web page, and not of a feed: readers who ask for it are told of the feeds that the page names. It is looked at again ")
+		w.at(w.decision.Next)
+		w.text(" at the earliest.")
+		w.sayServed()
+		return
+	}
+	if w.facts.Status == http.StatusTooManyRequests {
+		w.sayLimited()
+		return
+	}
 	cause := cmp.Or(w.facts.Error, w.won.Raw)
 	if w.facts.Status >= 300 {
 		cause = status(w.facts.Status)
@@ -261,6 +273,23 @@ func (w *reason) sayBackOff() {
 		w.text("The last poll failed%s.", bracketed(cause))
 	}
 	w.text(" Next try: ")
+	w.at(w.decision.Next)
+	w.text(", then less often.")
+	w.sayServed()
+}
+
+// sayLimited tells of a 429 that asks for no longer wait than the back-off is.
+func (w *reason) sayLimited() {
+	w.text("The site answered %s", status(w.facts.Status))
+	if w.facts.Failures > 1 {
+		w.text(" to the last %d polls", w.facts.Failures)
+	}
+	for _, t := range w.decision.Considered {
+		if t.Hint == HintRetryAfter && t.Seconds > 0 {
+			w.text(" and asked to be left alone for %s (Retry-After: %s)", length(seconded(t)), t.Raw)
+		}
+	}
+	w.text(". Next try: ")
 	w.at(w.decision.Next)
 	w.text(", then less often.")
 	w.sayServed()

@@ -27,6 +27,7 @@ type account struct {
 	LastFailure  string            `json:"last_failure"`
 	LastError    string            `json:"last_error"`
 	Failures     int               `json:"failures"`
+	Site         bool              `json:"site"`
 	Version      uint64            `json:"version"`
 	VersionSince time.Time         `json:"version_since"`
 	ContentType  string            `json:"content_type"`
@@ -46,6 +47,14 @@ type pastPoll struct {
 	Took   time.Duration `json:"took"`
 }
 
+// state is the state for people: a web page that names feeds is none that fails.
+func (a *account) state() string {
+	if a.Site {
+		return "site"
+	}
+	return a.State
+}
+
 // decision is the last decision, as far as the account has it.
 func (a *account) decision() policy.Decision {
 	d := policy.Decision{At: a.LastPoll, Next: a.NextPoll, Winner: a.Winner, Considered: a.Considered}
@@ -62,7 +71,7 @@ func (a *account) decision() policy.Decision {
 func (a *account) reason(now time.Time) string {
 	f := policy.Facts{
 		Now: now, Location: time.Local, Status: a.LastStatus, Error: a.LastError,
-		Failures: a.Failures, Served: a.VersionSince, Target: a.Alias,
+		Failures: a.Failures, Served: a.VersionSince, Target: a.Alias, Site: a.Site,
 	}
 	if u, err := feedurl.Parse(a.URL); err == nil {
 		f.Host = u.Name()

@@ -55,7 +55,7 @@ func (o *asking) list(ctx context.Context, out io.Writer, now time.Time) error {
 }
 
 // states are the states of feeds, in the order in which people want to know of them.
-var states = []string{"failing", "gone", "due", "cold", "fresh"}
+var states = []string{"failing", "gone", "due", "cold", "site", "fresh"}
 
 // writeFeeds prints the feeds of a JSON array as they arrive.
 func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time) error {
@@ -74,8 +74,8 @@ func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time) error {
 			t = newTable(out, column{"STATE", 7, false}, column{"NEXT POLL", 9, false}, column{"WHY", 13, false},
 				column{"LAST", 8, false}, column{"CHANGED", 8, false}, column{title: "FEED"})
 		}
-		count[a.State]++
-		t.row(plain(a.State), until(a.NextPoll, now), plain(a.Winner), plain(a.outcome()), ago(a.VersionSince, now),
+		count[a.state()]++
+		t.row(plain(a.state()), until(a.NextPoll, now), plain(a.Winner), plain(a.outcome()), ago(a.VersionSince, now),
 			plain(feedurl.Redact(a.URL)))
 	}
 	if _, err := dec.Token(); err != nil { // the end of the array: what broke off is not the whole

@@ -83,10 +83,11 @@ const (
 	StateFailing State = "failing" // the last poll failed
 	StateGone    State = "gone"    // the site has said 410: it is not polled any more
 	StateCold    State = "cold"    // there is no version yet
+	StateSite    State = "site"    // a web page that names feeds, and none itself
 )
 
 // states in the order in which they are told.
-var states = []State{StateFresh, StateDue, StateWaiting, StateFailing, StateGone, StateCold}
+var states = []State{StateFresh, StateDue, StateWaiting, StateFailing, StateGone, StateCold, StateSite}
 
 // Result is what came of a poll.
 type Result string

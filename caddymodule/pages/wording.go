@@ -45,6 +45,8 @@ func (s Summary) Sentence() string {
 			text += " as asked"
 		case StateGone:
 			text += " for good"
+		case StateSite:
+			text = humanize.Comma(c.Count) + plural(c.Count, " is a web page", " are web pages")
 		case StateCold:
 			text = humanize.Comma(c.Count) + plural(c.Count, " has", " have") + " not answered yet"
 		}
@@ -102,6 +104,8 @@ func (f Feed) Headline() string {
 	switch {
 	case f.State == StateGone:
 		return "It is not polled any more."
+	case f.State == StateSite:
+		return "It is no feed."
 	case f.NextPoll.IsZero():
 		return "No poll is planned."
 	case f.State == StateDue, time.Until(f.NextPoll) <= 0:
@@ -111,7 +115,7 @@ func (f Feed) Headline() string {
 	case f.State == StateFailing:
 		return "The last poll failed. " + next
 	case f.State == StateWaiting:
-		return "The site has asked for a pause. " + next
+		return "The site has asked for fewer requests. " + next
 	case f.State == StateCold:
 		return "There is no version yet. " + next
 	}

@@ -17,6 +17,7 @@ func TestSummarySentence(t *testing.T) {
 	}{
 		{nil, "No feeds yet."},
 		{map[State]int64{StateFresh: 1}, "1 feed, all fresh."},
+		{map[State]int64{StateFresh: 1, StateSite: 2}, "3 feeds. 1 is fresh, 2 are web pages."},
 		{map[State]int64{StateFresh: 1204}, "1,204 feeds, all fresh."},
 		{map[State]int64{StateFresh: 209, StateWaiting: 3, StateFailing: 2}, "214 feeds. 209 are fresh, 3 are waiting as asked, 2 are failing."},
 		{map[State]int64{StateFailing: 1, StateGone: 1}, "2 feeds. 1 is failing, 1 is gone for good."},
@@ -68,7 +69,7 @@ func TestHeadline(t *testing.T) {
 		{Feed{State: StateFresh, NextPoll: soon}, "The next poll is in 43 min."},
 		{Feed{State: StateFailing, Failures: 1, NextPoll: soon}, "The last poll failed. The next poll is in 43 min."},
 		{Feed{State: StateFailing, Failures: 3, NextPoll: soon}, "The last 3 polls failed. The next poll is in 43 min."},
-		{Feed{State: StateWaiting, NextPoll: soon}, "The site has asked for a pause. The next poll is in 43 min."},
+		{Feed{State: StateWaiting, NextPoll: soon}, "The site has asked for fewer requests. The next poll is in 43 min."},
 		{Feed{State: StateCold, NextPoll: soon}, "There is no version yet. The next poll is in 43 min."},
 		{Feed{State: StateCold}, "No poll is planned."},
 		{Feed{State: StateGone}, "It is not polled any more."},

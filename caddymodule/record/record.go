@@ -11,6 +11,7 @@ package record
 import (
 	"context"
 	"errors"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -110,7 +111,7 @@ func (s *Source) Summary(ctx context.Context) (pages.Summary, error) {
 			if err != nil {
 				return nil, err
 			}
-			counts[stateOf(g.State, g.Winner, g.NextPoll)]++
+			counts[stateOf(&g)]++
 		}
 		return counts, nil
 	})
@@ -122,18 +123,20 @@ func (s *Source) Summary(ctx context.Context) (pages.Summary, error) {
 }
 
 // stateOf is a state as pages tell it: where the next poll waits because the site has
-// asked for that, it does not matter what the last one came to.
-func stateOf(state, winner string, next time.Time) pages.State {
-	switch pages.State(state) {
-	case pages.StateGone, pages.StateDue:
-		return pages.State(state)
-	}
+// asked for that, or has answered that there were too many, it does not matter that
+// the last one has failed. A web page that names feeds does not fail either.
+func stateOf(g *cache.Glance) pages.State {
+	state := pages.State(g.State)
 	switch {
-	case !next.After(time.Now()):
-	case winner == policy.HintRetryAfter, winner == policy.HintRateLimit, strings.HasSuffix(winner, "cooldown"):
+	case state == pages.StateGone, state == pages.StateDue:
+	case g.Site && state != pages.StateFresh:
+		return pages.StateSite
+	case !g.NextPoll.After(time.Now()):
+	case g.Winner == policy.HintRetryAfter, g.Winner == policy.HintRateLimit, strings.HasSuffix(g.Winner, "cooldown"),
+		g.Status == http.StatusTooManyRequests && state != pages.StateFresh:
 		return pages.StateWaiting
 	}
-	return pages.State(state)
+	return state
 }
 
 // Poller implements [pages.Source].
