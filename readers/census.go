@@ -32,6 +32,8 @@ const (
 	generation = 7 * 24 * time.Hour
 	// maxTallies bounds memory, at 1 KiB each, where readers ask for invented URLs.
 	maxTallies = 1 << 16
+	// lookedAt is how many tallies are looked at for the one that makes room.
+	lookedAt = 16
 	// maxAgent is how much of a User-Agent is looked at, in bytes.
 	maxAgent = 256
 )
@@ -41,19 +43,20 @@ type Census struct {
 	seed    uint64 // keeps strangers from choosing addresses that collide
 	tallies sync.Map
 	count   atomic.Int64
+	limit   int64
 }
 
 // NewCensus returns a census in which nobody has been counted.
-func NewCensus() *Census { return &Census{seed: rand.Uint64()} }
+func NewCensus() *Census { return &Census{seed: rand.Uint64(), limit: maxTallies} }
 
-// Tally returns the tally of a feed, for [Tally.Note]. It is nil, which notes
-// nothing, when there are too many feeds already.
+// Tally returns the tally of a feed, for [Tally.Note]. When there are too many, that of
+// another feed makes room, preferably of one that nearly nobody asks for.
 func (c *Census) Tally(feed string) *Tally {
 	if t, ok := c.tallies.Load(feed); ok {
 		return t.(*Tally)
 	}
-	if c.count.Load() >= maxTallies {
-		return nil
+	if c.count.Load() >= c.limit {
+		c.makeRoom()
 	}
 	t, known := c.tallies.LoadOrStore(feed, &Tally{seed: c.seed})
 	if !known {
@@ -79,6 +82,22 @@ func (c *Census) Forget(feed string) {
 	}
 }
 
+// makeRoom drops the tally with the fewest readers of some.
+func (c *Census) makeRoom() {
+	var victim any
+	fewest, looked := slots+1, 0
+	c.tallies.Range(func(feed, t any) bool {
+		if n := t.(*Tally).set(); n < fewest {
+			victim, fewest = feed, n
+		}
+		looked++
+		return looked < lookedAt
+	})
+	if feed, ok := victim.(string); ok {
+		c.Forget(feed)
+	}
+}
+
 // Tally is the readers of one feed: two bitmaps, of this week and of the last.
 type Tally struct {
 	seed    uint64
@@ -93,9 +112,6 @@ type Tally struct {
 // /24 or an IPv6 /64, since homes change addresses inside of those. Normally it
 // costs one hash and one atomic load.
 func (t *Tally) Note(userAgent string, client netip.Addr) {
-	if t == nil {
-		return
-	}
 	bit := t.hash(userAgent, client) % slots
 	word := &t.maps[t.current.Load()&1][bit/64]
 	if mask := uint64(1) << (bit % 64); word.Load()&mask == 0 {
@@ -139,11 +155,7 @@ func (t *Tally) hash(userAgent string, client netip.Addr) uint64 {
 // left to who counts, so that noting needs no clock.
 func (t *Tally) count(now time.Time) int {
 	t.turn(weekOf(now))
-	set := 0
-	for i := range words {
-		set += bits.OnesCount64(t.maps[0][i].Load() | t.maps[1][i].Load())
-	}
-	free := max(slots-set, 1)
+	free := max(slots-t.set(), 1)
 	return int(math.Round(slots * math.Log(float64(slots)/float64(free))))
 }
 
@@ -167,4 +179,12 @@ func (t *Tally) clear(index uint32) {
 	for i := range words {
 		t.maps[index][i].Store(0)
 	}
+}
+
+// set is how many bits are, in either week.
+func (t *Tally) set() (n int) {
+	for i := range words {
+		n += bits.OnesCount64(t.maps[0][i].Load() | t.maps[1][i].Load())
+	}
+	return n
 }

@@ -81,22 +81,33 @@ func TestCensusForgetsWhoStaysAway(t *testing.T) {
 	}
 }
 
+// Invented feeds take room from each other: a feed with readers stays, and a new one is
+// counted.
 func TestCensusIsBounded(t *testing.T) {
 	c := NewCensus()
-	c.count.Store(maxTallies)
-	tally := c.Tally(feed)
-	tally.Note("A", netip.Addr{}) // must not panic
-	if got := c.Count(feed, start()); tally != nil || got != 0 {
-		t.Errorf("a tally beyond the bound was made: %v, count %d", tally, got)
+	c.limit = 100
+	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")
+	for _, client := range []netip.Addr{one, two} {
+		c.Tally(feed).Note("A", client)
 	}
-	c.count.Store(0)
-	for i := range 3 {
-		c.Tally(fmt.Sprint(feed, i))
+	for i := range 10_000 {
+		c.Tally(fmt.Sprint("https://invented.example/", i)).Note("A", one)
 	}
-	c.Forget(feed + "1")
+	if got := c.count.Load(); got != c.limit {
+		t.Errorf("%d tallies, want %d", got, c.limit)
+	}
+	if got := c.Count(feed, start()); got != 2 {
+		t.Errorf("the feed has %d readers, want 2", got)
+	}
+	const fresh = "https://new.example/feed.xml"
+	c.Tally(fresh).Note("A", one)
+	if got := c.Count(fresh, start()); got != 1 {
+		t.Errorf("a new feed has %d readers, want 1", got)
+	}
+	c.Forget(fresh)
 	c.Forget("https://unknown.example/")
-	if got := c.count.Load(); got != 2 {
-		t.Errorf("%d tallies are counted, want 2", got)
+	if got := c.count.Load(); got != c.limit-1 || c.Count(fresh, start()) != 0 {
+		t.Errorf("%d tallies are counted, want %d", got, c.limit-1)
 	}
 }
 

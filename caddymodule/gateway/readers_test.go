@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/readers"
 )
 
@@ -45,4 +47,38 @@ func TestGatewayNotesReaders(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is known of readers is forgotten with the feed: when nobody wants it any more,
+// or when it is forgotten by hand. A feed that stays keeps its readers.
+func TestReadersAreForgottenWithTheFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, a, _ := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any")
+		start(t, a)
+		const stays, invented, unwanted = "https://one.example/feed", "https://two.example/page", "https://three.example/feed"
+		known := func(feed string) string {
+			report := stage.ReportOfReaders(t, "?url="+feed)
+			return fmt.Sprint(g.engine.Census.Count(feed, time.Now()), " subscribers, ", len(report.Readers), " readers")
+		}
+		want := func(when, one, two, three string) {
+			t.Helper()
+			for feed, want := range map[string]string{stays: one, invented: two, unwanted: three} {
+				if got := known(feed); got != want {
+					t.Errorf("%s, %s: %s, want %s", when, feed, got, want)
+				}
+			}
+		}
+		for _, path := range []string{"/one.xml", "/" + invented, "/" + unwanted} {
+			ask(t, g, "GET", path, stage.Home)
+		}
+		const some, unserved, none = "1 subscribers, 1 readers", "1 subscribers, 0 readers", "0 subscribers, 0 readers"
+		want("at first", some, unserved, some)
+		_, c := poller.Running()
+		if err := g.engine.Forget(t.Context(), c, unwanted); err != nil {
+			t.Fatal(err)
+		}
+		want("forgotten by hand", some, unserved, none)
+		time.Sleep(4 * 24 * time.Hour) // nobody asks for what was no feed
+		want("days later", some, none, none)
+	})
 }
