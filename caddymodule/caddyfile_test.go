@@ -127,6 +127,10 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"pages", gateway("pages on"), `pages: "on" is not known: expected off, at Caddyfile:3`},
 
 		{"gateway: never reached", "http://a.test {\n\tfeed_gateway\n\trespond hello\n}\n", "feed_gateway: no request comes so far, as the respond at line 3 answers all of them: put the gateway into a handle block, at Caddyfile:2"},
+		{"gateway: never reached in a handle", "http://a.test {\n\thandle /x* {\n\t\tfeed_gateway\n\t\trespond hello\n\t}\n}\n", "feed_gateway: no request comes so far, as the respond at line 4 answers all of them: put the gateway into a handle block, at Caddyfile:3"},
+		{"gateway: never reached in a route", "http://a.test {\n\troute {\n\t\treverse_proxy localhost:1\n\t\thandle /x* {\n\t\t\tfeed_gateway\n\t\t}\n\t}\n}\n", "as the reverse_proxy at line 3 answers all of them"},
+		{"gateway: polls itself at any host", "http://:8080 {\n\tfeed_gateway {\n\t\tfeed /loop.xml http://localhost:8080/loop.xml\n\t}\n}\n", "is a feed of this very gateway"},
+		{"gateway: polls itself at an address", ":8080 {\n\tfeed_gateway {\n\t\tfeed /loop.xml http://[::1]:8080/loop.xml\n\t}\n}\n", "is a feed of this very gateway"},
 		{"gateway: polls itself", "http://a.test:8080 {\n\tfeed_gateway {\n\t\tfeed /loop.xml http://A.test:8080/loop.xml\n\t}\n}\n", "feed /loop.xml: http://A.test:8080/loop.xml is a feed of this very gateway, which would poll itself, at Caddyfile:4"},
 		{"gateway: polls itself by URL", "a.test {\n\tfeed_gateway {\n\t\tfeed /loop.xml https://a.test/https://b.test/feed\n\t}\n}\n", "is a feed of this very gateway"},
 		{"shield: never reached", "http://a.test {\n\tfeed_shield /feed* {\n\t\torigin {\n\t\t\treverse_proxy localhost:1\n\t\t}\n\t}\n\thandle /api/* {\n\t\trespond api\n\t}\n\thandle {\n\t\treverse_proxy localhost:2\n\t}\n}\n",
@@ -181,5 +185,23 @@ func TestCaddyfileErrors(t *testing.T) {
 				t.Errorf("without file and line: %s", err)
 			}
 		})
+	}
+}
+
+// What can be reached is taken, however it stands among others.
+func TestReachedDirectivesAreTaken(t *testing.T) {
+	const shield = "feed_shield /feed* {\norigin {\nreverse_proxy localhost:1\n}\n}\n"
+	for _, block := range []string{
+		"feed_gateway\nrespond /health ok\nfile_server\n",
+		"route {\nfeed_gateway\nrespond hello\n}\n",
+		"route {\n@outside not remote_ip 127.0.0.1\nrespond @outside 403\nrespond /health ok\nfeed_gateway\n}\n",
+		"handle /x* {\nrespond /health ok\n" + shield + "reverse_proxy localhost:2\n}\nhandle {\nrespond hello\n}\n",
+		"handle_path /x/* {\n" + shield + "feed_gateway\n}\nhandle {\nrespond hello\n}\n",
+		"route {\nhandle /x* {\nrespond hello\n}\nhandle {\n" + shield + "}\n}\n",
+		"feed_gateway {\nfeed /a https://localhost:8081/a\nfeed /b http://a.test/b/c\n}\n",
+	} {
+		if _, err := stage.Adapt(t, "http://a.test, http://:8080 {\n"+block+"}\n"); err != nil {
+			t.Errorf("%s\n%v", block, err)
+		}
 	}
 }

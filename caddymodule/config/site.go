@@ -61,20 +61,37 @@ func tokensOf(v reflect.Value) (tokens []token) {
 	return tokens
 }
 
-// Before returns the directive, with its line, that answers all requests of the site
-// before a directive of this name could, where that stands outside of all blocks at a
-// line; empty: none does. Caddy sorts directives, so it may stand further down.
+// Before returns the directive, with its line, that answers all requests before a
+// directive of this name could, where that stands at a line, outside of all blocks or
+// in those of handle and route; empty: none does. Caddy sorts directives but those of
+// route, so it may stand further down.
 func (s Site) Before(h httpcaddyfile.Helper, name string, at int) (directive string, line int) {
 	if h.Option("order") != nil {
 		return "", 0 // somebody knows what comes first
 	}
-	outside := slices.ContainsFunc(s.segments, func(tokens []token) bool { return tokens[0] == token{name, at} })
-	if !outside {
+	return before(s.segments, token{name, at}, true)
+}
+
+// before is [Site.Before] among the directives of a block, which may be sorted.
+func before(segments [][]token, wanted token, sorted bool) (directive string, line int) {
+	own := slices.IndexFunc(segments, func(tokens []token) bool { return slices.Contains(tokens, wanted) })
+	if own < 0 {
 		return "", 0
 	}
-	for _, tokens := range s.segments {
-		if first := tokens[0].text; slices.Contains(earlier, first) && answersAll(tokens) {
-			return first, tokens[0].line
+	for i, tokens := range segments {
+		first := tokens[0]
+		comes := i < own // before what is wanted, or before the block that it stands in
+		if sorted {
+			comes = segments[own][0] == wanted && slices.Contains(earlier, first.text)
+		}
+		if comes && answersAll(tokens) {
+			return first.text, first.line
+		}
+	}
+	switch block := segments[own]; block[0].text {
+	case "handle", "handle_path", "route":
+		if open := slices.IndexFunc(block, func(t token) bool { return t.text == "{" }); open >= 0 {
+			return before(directives(block[open+1:]), wanted, block[0].text != "route")
 		}
 	}
 	return "", 0

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"cmp"
+	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -67,9 +68,21 @@ func (g *Gateway) leadsBack(raw string, addresses []string) bool {
 			return false
 		}
 		port := cmp.Or(a.Port, map[string]string{"http": "80"}[a.Scheme], "443")
+		if a.Host == "" || a.Host == "*" { // then it is this machine's names that are known to lead here
+			return loopback(u.Name()) && port == u.Port()
+		}
 		host, err := feedurl.ParseHost(a.Host)
 		return err == nil && host == u.Name() && (port == u.Port() || a.Port == "" && a.Scheme == "")
 	})
+}
+
+// loopback reports whether a host is this machine, whatever it is called elsewhere.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.IsLoopback()
 }
 
 // UnmarshalCaddyfile reads the directive feed_gateway. Syntax:

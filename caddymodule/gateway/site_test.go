@@ -199,6 +199,10 @@ func TestSubscriptionsAreReadAgain(t *testing.T) {
 		}
 		expect("at first", 200, 403)
 		write(outline("https://longer.example/feed"))
+		time.Sleep(lookAgain)
+		if got := status("longer"); got != 200 {
+			t.Errorf("whoever asks first for what has been added got %d", got)
+		}
 		expect("changed", 403, 200)
 		write("no list")
 		expect("damaged", 403, 200)

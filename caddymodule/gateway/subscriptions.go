@@ -50,9 +50,16 @@ func (s *subscriptions) has(canonical string) bool {
 	if s == nil {
 		return false
 	}
-	if now, looked := time.Now(), s.looked.Load(); now.UnixNano()-looked >= int64(lookAgain) && s.looked.CompareAndSwap(looked, now.UnixNano()) {
-		go s.look() // nobody waits for it
+	listed := (*s.feeds.Load())[canonical]
+	now, looked := time.Now(), s.looked.Load()
+	if now.UnixNano()-looked < int64(lookAgain) || !s.looked.CompareAndSwap(looked, now.UnixNano()) {
+		return listed
 	}
+	if listed {
+		go s.look() // nobody waits for it
+		return true
+	}
+	s.look() // it may have been added
 	return (*s.feeds.Load())[canonical]
 }
 
