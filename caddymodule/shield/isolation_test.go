@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -307,6 +308,52 @@ func TestCrowdBeforeSlowSite(t *testing.T) {
 					t.Errorf("it took %v, want %v", took, tt.after)
 				}
 				s.Expect(tt.hits, "a crowd")
+			})
+		})
+	}
+}
+
+// The handler of an answer that is no feed comes to its end where that is near. It is
+// told that nobody reads on where it is not.
+func TestPageIsNotBrokenOff(t *testing.T) {
+	for _, tt := range []struct {
+		name, kind string
+		pieces     int
+		pause      time.Duration
+		broken     int64
+	}{
+		{"a page", "text/html", 40, 0, 0},
+		{"an image", "image/png", 40, 0, 0},
+		{"a large page", "text/html", 4000, 0, 1},
+		{"a page that goes on", "text/html", 40, time.Second, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var broken atomic.Int64
+			page := func(w http.ResponseWriter, r *http.Request) error {
+				w.Header().Set("Content-Type", tt.kind)
+				for range tt.pieces {
+					if _, err := w.Write([]byte("<!DOCTYPE html>" + strings.Repeat(" ", 1000))); err != nil {
+						broken.Add(1)
+						return err
+					}
+					time.Sleep(tt.pause)
+				}
+				return nil
+			}
+			stage.Run(t, stage.ShieldedSite(blog, ""), page, func(s *stage.Stage) {
+				began := time.Now()
+				w := s.Get(blog + "/feed")
+				if want := tt.pieces * 1015; w.Code != 200 || w.Body.Len() != want {
+					t.Errorf("%d, %d bytes, want %d", w.Code, w.Body.Len(), want)
+				}
+				if took, most := time.Since(began), time.Duration(tt.pieces)*tt.pause+restPatience; took > most {
+					t.Errorf("the reader waited %v, want at most %v", took, most)
+				}
+				time.Sleep(time.Hour)
+				if n := broken.Load(); n != tt.broken {
+					t.Errorf("%d answers were broken off, want %d", n, tt.broken)
+				}
+				s.Expect(2, "a poll and a reader")
 			})
 		})
 	}

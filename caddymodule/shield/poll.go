@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -141,13 +142,29 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if err := unfit(resp); err != nil {
-		resp.Body.Close()
+		finish(resp.Body)
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK {
 		resp.Body = &sniffed{ReadCloser: resp.Body, coded: resp.Header.Get("Content-Encoding") != "", entry: p.entry}
 	}
 	return resp, nil
+}
+
+const (
+	// restSize and restPatience are how much of an answer is read, and how long, that
+	// is not wanted any more.
+	restSize     = 256 << 10
+	restPatience = 100 * time.Millisecond
+)
+
+// finish closes the body of an answer that is not wanted. What is short comes to its
+// end before: a reverse proxy warns of each answer that it cannot pass on whole.
+func finish(body io.ReadCloser) {
+	enough := time.AfterFunc(restPatience, func() { body.Close() })
+	_, _ = io.CopyN(io.Discard, body, restSize)
+	enough.Stop()
+	body.Close()
 }
 
 // unfit tells why an answer must not be kept for others (RFC 9111 section 3), is one

@@ -177,6 +177,15 @@ func (s *sniffed) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close implements [io.Closer].
+func (s *sniffed) Close() error {
+	if s.err != nil {
+		finish(s.ReadCloser)
+		return nil
+	}
+	return s.ReadCloser.Close()
+}
+
 func (s *sniffed) settle(v verdict) {
 	s.done, s.begun = true, nil
 	switch {
