@@ -176,11 +176,11 @@ func (s *state) overrule(c *Cache, wait time.Duration, why string) {
 	s.due = c.elapsed() + wait
 }
 
-// hold is how long a claim must last: the poll with its redirects, and after it the
-// interval in force, back-off included.
+// hold is how long a claim must last: the poll with all that it may wait for, and after
+// it the interval in force, back-off included.
 func (s *state) hold(rules policy.Rules) time.Duration {
 	interval := max(rules.MinInterval, s.memo.History.Interval, min(s.facts.Pause, max(rules.MaxInterval, rules.MinInterval)))
-	return grace + rules.Timeout + hopPatience + interval
+	return grace + rules.Timeout + policy.HopPatience + roomPatience + interval
 }
 
 // validators are those to be sent: none without a body that a 304 could confirm.

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -232,6 +233,46 @@ func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 		g.get(feedURL)
 		if account, err := g.Account(t.Context(), feedURL); err != nil || account.State != "fresh" {
 			t.Errorf("%s, %v", account.State, err)
+		}
+	})
+}
+
+// panicking is a store one outcome of which ends in a panic.
+type panicking struct {
+	cache.Store
+	next atomic.Bool
+}
+
+func (s *panicking) Commit(ctx context.Context, o cache.Outcome) error {
+	if s.next.Swap(false) {
+		panic("an outcome that nobody expected")
+	}
+	return s.Store.Commit(ctx, o)
+}
+
+// Not even a panic for which no answer is to blame ends the process, or leads to
+// another poll before the claim has lapsed.
+func TestPanicOfAStoreCostsThePollOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, faithful)
+		var store *panicking
+		g.wrap = func(s cache.Store) cache.Store { store = &panicking{Store: s}; return store }
+		g.open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(25 * time.Hour)
+		store.next.Store(true)
+		for range 30 {
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+			time.Sleep(time.Minute)
+		}
+		if n := g.origin.polls(); n != 2 {
+			t.Errorf("%d polls, want none again within the hour", n)
+		}
+		time.Sleep(25 * time.Hour)
+		g.get(feedURL)
+		if account, err := g.Account(t.Context(), feedURL); err != nil || account.State != "fresh" || g.origin.polls() != 3 {
+			t.Errorf("%s, %v, %d polls", account.State, err, g.origin.polls())
 		}
 	})
 }

@@ -238,6 +238,7 @@ func (f *Feed) start(e errand) (p *running, joined bool) {
 	if !f.cache.background(func() {
 		defer f.catchUp()
 		defer f.finish(p)
+		defer f.survive()
 		f.run(f.cache.life, e)
 	}) {
 		return nil, false

@@ -206,7 +206,7 @@ func TestLapsedClaimIsNotUsed(t *testing.T) {
 		a := node(t, store, slow, settings)
 		defer a.Cache.Close()
 		time.Sleep(10 * time.Second)
-		slow.delay.Store(int64(270 * time.Second)) // longer than a claim of this feed by 50 seconds
+		slow.delay.Store(int64(390 * time.Second)) // longer than a claim of this feed by 50 seconds
 		time.Sleep(2 * time.Minute)                // it has claimed the second poll
 		settings.Prefetch = false
 		b := node(t, store, origin, settings)

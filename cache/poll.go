@@ -68,12 +68,12 @@ func (f *Feed) run(ctx context.Context, e errand) {
 	if slot == nil {
 		return
 	}
+	defer slot.Release()
 	entered := !unread || c.unread.enter(ctx)
 	if entered && unread {
 		defer c.unread.leave()
 	}
 	if !entered || !c.gate.enter(ctx) {
-		slot.Release()
 		f.turnBack(ctx, e, retry, policy.HintPolls)
 		return
 	}
@@ -86,7 +86,6 @@ func (f *Feed) run(ctx context.Context, e errand) {
 	}
 	if lease == nil {
 		if lease = f.claim(ctx, e, origin.Host(f.key), rules); lease == nil {
-			slot.Release()
 			return
 		}
 	}
@@ -100,6 +99,14 @@ func (f *Feed) run(ctx context.Context, e errand) {
 	defer large.leave()
 	v := f.outcome(ctx, slot, s, rules, large)
 	f.settle(ctx, s, v, lease, planned, origin.Host(f.key), rules)
+}
+
+// survive has the process outlive a panic that no verdict is made of. A claim that was
+// made stands until it lapses.
+func (f *Feed) survive() {
+	if p := recover(); p != nil {
+		f.cache.log().Error("poll panicked, the feed waits until its claim lapses", urlField(f.key), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+	}
 }
 
 // panicked is the verdict on an answer that nobody has thought of.

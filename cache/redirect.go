@@ -21,8 +21,6 @@ const (
 	adoptAfter = 7 * 24 * time.Hour
 	// aliasInterval is how often the URL of an alias is asked whether it still redirects.
 	aliasInterval = 30 * 24 * time.Hour
-	// hopPatience is how long a redirect may wait for its host: the poll is under way.
-	hopPatience = 2 * time.Minute
 )
 
 // moved is a permanent redirect and for how long it has been seen without a break, as
@@ -52,8 +50,6 @@ func (r *redirected) Error() string {
 
 // hop lets a poll follow a redirect, if the URL has not been asked of late.
 func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
-	ctx, cancel := context.WithTimeout(ctx, hopPatience)
-	defer cancel()
 	to := u.String()
 	for {
 		p, err := f.cache.store.Hop(ctx, Hop{

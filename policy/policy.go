@@ -134,6 +134,10 @@ type Ask struct {
 	Large func(ctx context.Context, size int64) error
 }
 
+// HopPatience is how long a poll waits for the hosts of its redirects, in all: it is
+// claimed for no longer.
+const HopPatience = 2 * time.Minute
+
 // SmallBody is up to how many bytes a body needs no room of its own.
 const SmallBody = 512 << 10
 

@@ -16,10 +16,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// hopPatience is how long a redirect may wait for the slot of its host. By then
-// the poll is under way and its feed is claimed, so the wait must have an end.
-const hopPatience = 2 * time.Minute
-
 var (
 	errTimeout = errors.New("no complete answer in time")
 	errLate    = errors.New("the slot came too late")
@@ -33,17 +29,18 @@ type poll struct {
 	settings *Settings
 	answer   policy.Answer
 
-	url     feedurl.URL          // being asked
-	left    time.Duration        // of the time that the poll may take; only where there is a bound
-	timer   *time.Timer          // ends the request under way; nil: there is no bound
-	started time.Time            // when the timer was started
-	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
-	origin  string               // that the credentials belong to
-	targets []feedurl.URL        // in order
-	visited map[feedurl.URL]bool // the same without credentials
-	public  bool                 // a public address has answered
-	pauses  []agreed
-	held    []policy.Held // pauses that concern this feed alone
+	url      feedurl.URL          // being asked
+	left     time.Duration        // of the time that the poll may take; only where there is a bound
+	patience time.Duration        // of the time that its redirects may wait for their hosts
+	timer    *time.Timer          // ends the request under way; nil: there is no bound
+	started  time.Time            // when the timer was started
+	user     *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
+	origin   string               // that the credentials belong to
+	targets  []feedurl.URL        // in order
+	visited  map[feedurl.URL]bool // the same without credentials
+	public   bool                 // a public address has answered
+	pauses   []agreed
+	held     []policy.Held // pauses that concern this feed alone
 }
 
 func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
@@ -54,6 +51,7 @@ func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
 		answer:   policy.Answer{URL: u.String()},
 		url:      u,
 		left:     ask.Timeout,
+		patience: policy.HopPatience,
 		user:     u.User(),
 		origin:   u.Origin(),
 		visited:  make(map[feedurl.URL]bool),

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
@@ -55,20 +56,23 @@ func (p *poll) follow(ctx context.Context) *slot {
 		return nil
 	}
 	p.answer.Moves = append(p.answer.Moves, policy.Move{From: p.url.String(), To: to.String(), Status: status})
+	began := time.Now()
+	defer func() { p.patience -= time.Since(began) }()
+	waiting, cancel := context.WithTimeout(ctx, p.patience)
+	defer cancel()
 	if p.ask.Hop != nil {
-		if err := p.ask.Hop(ctx, to, p.client.pacer.whom(to)); err != nil {
+		if err := p.ask.Hop(waiting, to, p.client.pacer.whom(to)); err != nil {
 			p.fail(policy.FailureHeld, err)
 			return nil
 		}
 	}
-	return p.acquire(ctx, to)
+	return p.acquire(ctx, waiting, to)
 }
 
-// acquire waits for the slot of a redirect's host.
-func (p *poll) acquire(ctx context.Context, to feedurl.URL) *slot {
-	queued, cancel := context.WithTimeout(ctx, hopPatience)
-	defer cancel()
-	s, err := p.client.pacer.acquire(queued, to, classHop)
+// acquire waits for the slot of a redirect's host, as long as the context of that
+// lasts, which is one of the poll's.
+func (p *poll) acquire(ctx, waiting context.Context, to feedurl.URL) *slot {
+	s, err := p.client.pacer.acquire(waiting, to, classHop)
 	switch held, ok := errors.AsType[*policy.Held](err); {
 	case err == nil:
 		p.url = to

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -276,24 +277,35 @@ func TestForbiddenLiteralIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// Hop may take its time: neither the poll's clock nor a slot is running meanwhile.
+// Hop may take its time: neither the poll's clock nor a slot is running meanwhile. But
+// all hops together may not take longer than the poll is claimed for.
 func TestHopMayWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet
-		n.say("a.example:80", answerText(302, "", "Location: http://b.example/"))
-		n.say("b.example:80", ok(feedBody))
-		c := n.client(t, Settings{})
-		a := ask("http://a.example/")
-		a.Hop = func(ctx context.Context, _ feedurl.URL, _ policy.Host) error {
-			if deadline, ok := ctx.Deadline(); ok {
-				t.Errorf("there is a deadline: %v", deadline)
+		n.serve("a.example:80", func(r request, w io.Writer) {
+			if hops, _ := strconv.Atoi(r.path()[1:]); hops > 0 {
+				io.WriteString(w, answerText(302, "", "Location: /"+strconv.Itoa(hops-1)))
+				return
 			}
-			time.Sleep(time.Minute)
-			return nil
-		}
-		started := time.Now()
-		if got := c.Poll(t.Context(), a); got.Failure != "" || time.Since(started) != time.Minute {
-			t.Errorf("after %v: %v", time.Since(started), got.Err)
+			io.WriteString(w, ok(feedBody))
+		})
+		c := n.client(t, Settings{})
+		for hops, want := range map[int]policy.Failure{1: policy.FailureNone, 2: policy.FailureNone, 3: policy.FailureHeld, 9: policy.FailureHeld} {
+			started := time.Now()
+			a := ask("http://a.example/" + strconv.Itoa(hops))
+			a.Hop = func(ctx context.Context, _ feedurl.URL, _ policy.Host) error {
+				select {
+				case <-time.After(50 * time.Second):
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			got := c.Poll(t.Context(), a)
+			if took := time.Since(started); got.Failure != want || took > policy.HopPatience+a.Timeout || took < min(time.Duration(hops)*50*time.Second, policy.HopPatience) {
+				t.Errorf("%d hops: %q after %v: %v", hops, got.Failure, took, got.Err)
+			}
+			time.Sleep(time.Hour)
 		}
 	})
 }

@@ -184,7 +184,7 @@ func (s *Schedule) Claim(now Time, c cache.Claim) (cache.Lease, error) {
 	} else {
 		lease.Wait, lease.Why = until.Sub(now), why
 	}
-	unnamed := text.URL == "" // or its text was damaged
+	unnamed := old == nil || text.URL == "" // or its text was damaged
 	if unnamed || denied == "" || f.Configured != old.Configured || f.Host != old.Host {
 		s.put(now, c.ID, old, &f, denied == "")
 	}
