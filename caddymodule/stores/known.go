@@ -30,7 +30,7 @@ func knownFile() string { return filepath.Join(caddy.AppDataDir(), "pollard", "d
 
 // read returns the databases by their places; none where the file does not help.
 func (k knownDatabases) read() map[string]string {
-	known := make(map[string]string)
+	var known map[string]string
 	text, err := os.ReadFile(k.file)
 	if err == nil {
 		err = json.Unmarshal(text, &known)
@@ -38,7 +38,10 @@ func (k knownDatabases) read() map[string]string {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		k.log.Warn("the list of databases that were used cannot be read: if one has been lost, its feeds may be polled early",
 			zap.String("file", k.file), zap.Error(err))
-		return make(map[string]string) // what was read of it is no use
+		known = nil // what was read of it is no use
+	}
+	if known == nil { // as null makes it, too
+		known = make(map[string]string)
 	}
 	return known
 }
