@@ -43,7 +43,7 @@ const suspicion = 7 * 24 * time.Hour
 const (
 	// judgingSize is how many bytes of documents are read at once, or a single one that is
 	// larger: a hostile one takes a hundred times its size of memory, if only for a moment.
-	judgingSize = 4 << 20
+	judgingSize = 1 << 20
 	// quickBody is up to how many bytes a document never waits to be read.
 	quickBody = 64 << 10
 )

@@ -19,12 +19,12 @@ const (
 	// roomSize is how many bytes of large bodies may be in the hands of polls at once,
 	// from the moment when [policy.SmallBody] of one have arrived until its outcome is
 	// committed. Reading a document takes several times its size for a moment.
-	roomSize = 20 << 20
+	roomSize = 12 << 20
 	// roomPatience is how long a poll may wait for room: its origin waits as well.
 	roomPatience = 2 * time.Minute
 	// heavy is after how many bytes of large bodies what is left of them is collected at
 	// once, and plenty is the budget of memory that makes it not worth the while.
-	heavy, plenty = 4 << 20, 512 << 20
+	heavy, plenty = 1 << 20, 512 << 20
 	// besideMemory is how many bytes of versions may be on their way to readers beyond
 	// the budget of memory, before no more of the large ones are read from the store.
 	besideMemory = 24 << 20

@@ -328,6 +328,7 @@ func TestHostileAddresses(t *testing.T) {
 // Names that change what they stand for, and names of several addresses: what counts is
 // the address that is connected to, each time.
 func TestHostileNames(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	if !enclose(t) {
 		return
 	}
@@ -462,6 +463,7 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 
 // A name server that hangs keeps those waiting who want such names, and nobody else.
 func TestResolverThatHangs(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	if !enclose(t) {
 		return
 	}

@@ -245,12 +245,17 @@ func lies() (list []document) {
 // TestHostileDocuments has origins answer with documents that are no feeds, or bad ones,
 // or good ones that would cost much. Each is a feed to its readers, or a failure.
 func TestHostileDocuments(t *testing.T) {
+	bombsAtOnce := 8
+	if *campaign {
+		bombsAtOnce = 16
+	}
 	var all sync.WaitGroup // most of the time they wait
 	defer all.Wait()
 	for _, front := range []struct {
 		name      string
 		documents []document
-	}{{"bombs", bombs()}, {"encodings", encodings()}, {"lies", lies()}} {
+		atOnce    int
+	}{{"bombs", bombs(), bombsAtOnce}, {"encodings", encodings(), 64}, {"lies", lies(), 64}} {
 		all.Go(func() {
 			t.Run(front.name, func(t *testing.T) {
 				var attacks []attack
@@ -261,7 +266,7 @@ func TestHostileDocuments(t *testing.T) {
 					raw := strings.Replace(ok("ETag: \"2\"\r\n", d.body), "application/rss+xml", d.media, 1)
 					attacks = append(attacks, attack{name: d.name, send: says(raw), any: true})
 				}
-				attackByOrigins(t, attacks, 16)
+				attackByOrigins(t, attacks, front.atOnce)
 			})
 		})
 	}

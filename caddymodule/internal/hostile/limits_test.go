@@ -100,6 +100,7 @@ func TestHostileLargeFeedsLeaveRoomForSmallOnes(t *testing.T) {
 
 // All spellings of a URL are one feed, and what cannot be a URL is refused at once.
 func TestHostileSpellings(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	origin, asked := site(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/rss+xml")
 		fmt.Fprint(w, feed)
@@ -127,6 +128,7 @@ func TestHostileSpellings(t *testing.T) {
 
 // A process that is asked to end does so, whatever hangs.
 func TestHostileEnd(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	o := newHostileOrigin(t, []attack{{name: "hangs", send: hangs("")}})
 	c := start(t, setup{app: impatient, site: gatewayByURL})
 	const readers = 100
