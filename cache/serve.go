@@ -164,7 +164,7 @@ func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause
 		}
 		return nil, nil, f.unreadable(cause)
 	}
-	f.bodyLost(s, cause)
+	f.bodyLost(s.version, cause)
 	next, now := f.state.Load(), f.cache.elapsed()
 	if next.dueAt(now) {
 		next, _ = f.refreshed(ctx, next, now)
@@ -197,15 +197,20 @@ func (f *Feed) unreadable(err error) error {
 	return &Unavailable{Status: http.StatusServiceUnavailable, Failure: failureStore, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
 }
 
-// bodyLost drops the version of a feed whose body cannot be read any more.
-func (f *Feed) bodyLost(s *state, err error) {
-	next := *s
-	f.lose(&next)
-	f.lost.Store(s.version)
+// bodyLost drops the version of a feed whose body cannot be read any more. What the
+// store says of the feed may have come meanwhile, of the same version.
+func (f *Feed) bodyLost(version uint64, err error) {
+	f.lost.Store(version)
 	f.mu.Lock()
-	shown := f.show(s, &next)
+	last := f.state.Load()
+	dropped := last.version == version
+	if dropped {
+		next := *last
+		f.lose(&next)
+		f.show(last, &next)
+	}
 	f.mu.Unlock()
-	if shown {
+	if dropped {
 		f.cache.log().Error("stored body is lost, the next poll fetches it anew", urlField(f.key), errField(err))
 	}
 }
