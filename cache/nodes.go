@@ -21,7 +21,7 @@ func (f *Feed) unanswered(s *state) time.Duration { return s.granted + grace + f
 // awaitNode waits for the outcome of a poll that another node makes, as long as for one
 // of this node.
 func (f *Feed) awaitNode(ctx context.Context, s *state) *state {
-	ctx, cancel := context.WithTimeout(ctx, min(coldPatience, f.unanswered(s)-f.cache.elapsed()))
+	ctx, cancel := context.WithTimeout(ctx, f.unanswered(s)-f.cache.elapsed())
 	defer cancel()
 	for f.polledElsewhere(s) {
 		news := f.news()

@@ -15,7 +15,7 @@ const (
 	// from its start, before it gets the last good version.
 	patience = 3 * time.Second
 	// queuePatience is how long a reader of a feed without a version waits for its
-	// host's slot, and coldPatience for all of the poll.
+	// host's slot, and coldPatience for all of the poll, unless that may take longer.
 	queuePatience = 15 * time.Second
 	coldPatience  = time.Minute
 	// crowdedRetry is when a reader is to come back for whom there was no room.
@@ -126,7 +126,7 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 	} else if s.version != 0 {
 		done = p.wait(ctx, patience, now)
 	} else {
-		done = await(ctx, p.sent, queuePatience) && await(ctx, p.done, coldPatience)
+		done = await(ctx, p.sent, queuePatience) && await(ctx, p.done, max(coldPatience, f.rules().Timeout+grace))
 	}
 	after := f.state.Load()
 	return after, forwarded(s, after, joined, done)

@@ -260,7 +260,7 @@ func TestPatienceWithWhatMayBeNoFeed(t *testing.T) {
 	stage.Run(t, stage.ShieldedSite(blog, ""), page, func(s *stage.Stage) {
 		for _, patience := range []time.Duration{firstBytes, 0} {
 			began := time.Now()
-			stage.WantBody(t, "a page", s.Get(blog+"/feed"), 200, "<!DOCTYPE html>")
+			stage.WantBody(t, "a page", s.Get(blog+"/search?q=feed"), 200, "<!DOCTYPE html>")
 			if took := time.Since(began); took != patience+4*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -271,18 +271,22 @@ func TestPatienceWithWhatMayBeNoFeed(t *testing.T) {
 }
 
 // Before a site that is slow to begin, which is when a shield is needed most, a crowd is
-// two requests: the poll, and one reader's own. If it is no feed, nobody waits for ever.
+// one request: that of the poll, for as long as it may take. What only may be a feed costs
+// one more. If it is none, all ask for themselves in the end.
 func TestCrowdBeforeSlowSite(t *testing.T) {
 	for _, tt := range []struct {
-		name  string
-		slow  time.Duration
-		kind  string
-		hits  int
-		after time.Duration // the slowest of the crowd
+		name, lines, path string
+		slow              time.Duration
+		kind              string
+		hits              int
+		after             time.Duration // the slowest of the crowd
 	}{
-		{"a feed", 4 * time.Second, "application/rss+xml", 2, 5 * time.Second},
-		{"a feed that is slower than anybody's patience", 20 * time.Second, "application/rss+xml", 51, 35 * time.Second},
-		{"a page", 4 * time.Second, "text/html", 51, 8 * time.Second},
+		{"a feed", "", "/feed", 4 * time.Second, "application/rss+xml", 1, 4 * time.Second},
+		{"a feed that is slower than most readers", "", "/feed", 29 * time.Second, "application/rss+xml", 1, 29 * time.Second},
+		{"a feed that may take two minutes", "timeout 2m", "/feed", 110 * time.Second, "application/rss+xml", 1, 110 * time.Second},
+		{"a feed by an unlikely name", "", "/feed/of/alice", 20 * time.Second, "application/rss+xml", 2, 21 * time.Second},
+		{"a feed that takes longer than a poll", "", "/feed", 40 * time.Second, "application/rss+xml", 51, 70 * time.Second},
+		{"a page", "", "/feed", 4 * time.Second, "text/html", 51, 8 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			site := func(w http.ResponseWriter, r *http.Request) error {
@@ -293,12 +297,12 @@ func TestCrowdBeforeSlowSite(t *testing.T) {
 				}
 				return stage.Plain(200, body, "Content-Type", tt.kind)(w, r)
 			}
-			stage.Run(t, stage.ShieldedSite(blog, ""), site, func(s *stage.Stage) {
+			stage.Run(t, stage.ShieldedSite(blog, "{\n"+tt.lines+"\n}"), site, func(s *stage.Stage) {
 				began := time.Now()
 				var crowd sync.WaitGroup
 				for range 50 {
 					crowd.Go(func() {
-						if w := s.Get(blog + "/feed"); w.Code != 200 || w.Body.Len() == 0 {
+						if w := s.Get(blog + tt.path); w.Code != 200 || w.Body.Len() == 0 {
 							t.Errorf("%d %s", w.Code, w.Body)
 						}
 					})
@@ -311,6 +315,39 @@ func TestCrowdBeforeSlowSite(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A reader that leaves a crowd ends its own wait only.
+func TestWhoLeavesACrowd(t *testing.T) {
+	slow := func(w http.ResponseWriter, r *http.Request) error {
+		time.Sleep(20 * time.Second)
+		return stage.Feed(stage.FeedNamed("slow"))(w, r)
+	}
+	stage.Run(t, stage.ShieldedSite(blog, ""), slow, func(s *stage.Stage) {
+		began := time.Now()
+		var crowd sync.WaitGroup
+		for i := range 50 {
+			r := stage.Request("GET", blog+"/feed")
+			leaves := i%2 == 0 // the one that caused the poll among them, or not
+			if leaves {
+				ctx, leave := context.WithTimeout(r.Context(), time.Duration(i+1)*100*time.Millisecond)
+				defer leave()
+				r = r.WithContext(ctx)
+			}
+			crowd.Go(func() {
+				w := s.Send(r)
+				took := time.Since(began)
+				if leaves && (w.Body.Len() > 0 || took > 5*time.Second) {
+					t.Errorf("who left after %d tenths of a second was let go after %v with %q", i+1, took, w.Body)
+				}
+				if !leaves && (w.Code != 200 || took != 20*time.Second) {
+					t.Errorf("who stayed got %d after %v", w.Code, took)
+				}
+			})
+		}
+		crowd.Wait()
+		s.Expect(1, "a crowd of which half leave")
+	})
 }
 
 // The handler of an answer that is no feed comes to its end where that is near. It is

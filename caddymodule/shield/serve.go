@@ -19,13 +19,8 @@ import (
 // statusClientClosed is what Caddy's own handlers log where a client has left.
 const statusClientClosed = 499
 
-const (
-	// firstBytes is how long a reader waits for the beginning of what may be no feed.
-	firstBytes = time.Second
-	// crowdPatience is how long others wait for it who have come at the same time: if it
-	// is a feed, the site cannot answer so many who ask at once.
-	crowdPatience = 15 * time.Second
-)
+// firstBytes is how long one reader waits for the beginning of what may be no feed.
+const firstBytes = time.Second
 
 // serveFeed answers with the feed of a key, or lets the origin answer.
 func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key shieldkey.Key) error {
@@ -119,24 +114,20 @@ func (s *Shield) feed(c *cache.Cache, key shieldkey.Key, text string, r *http.Re
 	return s.await(of, e, r)
 }
 
-// await is the feed of a key. Readers wait for its first poll as long as that may bring
-// a feed. Where the site is slow to begin, one of them goes ahead and asks by itself.
+// await is the feed of a key. Readers wait for its first poll for as long as that runs:
+// a site that is slow cannot answer all of them at once. Where it may well be no feed that
+// is slow to begin, one of them goes ahead and asks by itself.
 func (s *Shield) await(key string, e *entry, r *http.Request) (*cache.Feed, cache.Waited, error) {
 	feed, err := s.engine.Feed(r.Context(), key)
 	if err != nil {
 		return nil, cache.Waited{}, err
 	}
 	ctx := r.Context()
-	if !e.feed.Load() {
+	if !e.feed.Load() && !named(r) {
 		waiting, leave := context.WithCancel(ctx)
 		defer leave()
 		defer time.AfterFunc(firstBytes, func() {
 			if !e.promising.Load() && e.ahead.CompareAndSwap(false, true) {
-				leave()
-			}
-		}).Stop()
-		defer time.AfterFunc(crowdPatience, func() {
-			if !e.promising.Load() && !e.feed.Load() {
 				leave()
 			}
 		}).Stop()

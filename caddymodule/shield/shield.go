@@ -64,6 +64,9 @@ type Shield struct {
 	// - after failures the pause grows to ten minutes, or to the feed's own interval
 	//   where that is longer; `Retry-After` counts.
 	//
+	// While nothing is stored of a feed, its readers wait for the first poll, for as long
+	// as `timeout` lets that take; then they ask the origin for themselves.
+	//
 	// `POST /pollard/refresh?url=` at Caddy's admin endpoint, for example from a
 	// publish hook, has the next request fetch the feed at once, whatever these say.
 	config.Policy

@@ -199,15 +199,29 @@ func (s *sniffed) settle(v verdict) {
 // likely reports whether a request looks as if it were for a feed. Whatever does not
 // goes to the site as it is, and only what comes back may tell that it was one.
 func likely(r *http.Request) bool {
-	name := strings.ToLower(r.URL.Path)
-	switch path.Ext(strings.TrimSuffix(name, "/")) {
+	if named(r) {
+		return true
+	}
+	name, query := strings.ToLower(r.URL.Path), strings.ToLower(r.URL.RawQuery)
+	for _, word := range []string{"feed", "rss", "atom"} {
+		if hasWord(name, word) || hasWord(query, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// named reports whether a request is for a feed by the name of the file, or by what its
+// reader accepts.
+func named(r *http.Request) bool {
+	file := path.Base(strings.ToLower(r.URL.Path))
+	switch path.Ext(file) {
 	case ".xml", ".rss", ".atom", ".rdf":
 		return true
 	}
-	for _, word := range []string{"feed", "rss", "atom"} {
-		if hasWord(name, word) || hasWord(strings.ToLower(r.URL.RawQuery), word) {
-			return true
-		}
+	switch file {
+	case "feed", "feeds", "feed.json", "rss", "rss2", "atom":
+		return true
 	}
 	for _, accept := range r.Header["Accept"] {
 		for _, media := range []string{"application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json"} {
