@@ -43,11 +43,11 @@ func (g *Gateway) queued(w http.ResponseWriter, r *http.Request, a asks, u *cach
 	h.Set("Cache-Status", "Pollard; fwd=miss; detail=host-slot")
 	h.Set("Retry-After", strconv.FormatInt(int64(max(u.RetryAfter, time.Second)/time.Second), 10))
 	w.WriteHeader(http.StatusOK)
-	sent := int64(0)
 	if r.Method != http.MethodHead {
-		n, _ := w.Write(body) // the reader may have left
-		sent = int64(n)
+		_, _ = w.Write(body) // the reader may have left
 	}
-	g.engine.GatewayRequests().Count(poller.ResultMiss, sent)
+	// It counts as little as an error does: the reader has not been served.
+	g.engine.GatewayRequests().Count(poller.ResultQueued, 0)
+	poller.Report(r, poller.ResultQueued, a.feed(), u.Reason)
 	return nil
 }

@@ -47,6 +47,12 @@ func TestFeedsThatWaitForTheirHostAreEmptyAtFirst(t *testing.T) {
 				t.Errorf("feed %d: %s", i, body)
 			}
 		}
+		// What readers were served is counted once, whichever way it is summed up.
+		spared := g.engine.Traffic(t.Context(), "")
+		served := int64(feeds - empty)
+		if o := spared.Origins["https://one.example"]; o.Requests != served || spared.Total.Requests != served || o.Served != spared.Total.Served {
+			t.Errorf("%d requests were served; counted are %+v, of the origin %+v", served, spared.Total, o)
+		}
 		if empty == 0 || empty == feeds {
 			t.Errorf("%d of %d feeds are empty: this shows nothing", empty, feeds)
 		}

@@ -24,9 +24,9 @@ type outcome struct {
 
 // Report tells the operator what has become of a request: by the placeholders
 //
-//	{http.pollard.status}  hit, not_modified, stale, miss, refused, unavailable or passed
+//	{http.pollard.status}  hit, not_modified, stale, miss, queued, refused, unavailable, moved or passed
 //	{http.pollard.feed}    the feed's URL without credentials; empty where there is none
-//	{http.pollard.reason}  why a request was refused
+//	{http.pollard.reason}  why a request was refused, or has to wait
 //
 // and by the fields pollard_status, pollard_feed and pollard_reason of the access log.
 func Report(r *http.Request, result Result, feed, reason string) {

@@ -25,6 +25,7 @@ const (
 	ResultUnavailable               // a 410 or 5xx of ours as nothing is stored, or the reader has left before there was an answer
 	ResultPassed                    // a shield has let the request through to the site
 	ResultMoved                     // a redirect to a feed that the one asked for leads to
+	ResultQueued                    // an empty feed, as the first poll waits for its turn
 )
 
 // results are their names in metrics.
@@ -37,6 +38,7 @@ var results = [...]string{
 	ResultUnavailable: "unavailable",
 	ResultPassed:      "passed",
 	ResultMoved:       "moved",
+	ResultQueued:      "queued",
 }
 
 // ResultOf is the result of a request that was served.

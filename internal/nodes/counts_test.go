@@ -47,7 +47,7 @@ func TestNodesCountTogether(t *testing.T) {
 						}
 						_, _ = io.Copy(io.Discard, resp.Body)
 						resp.Body.Close()
-						if resp.StatusCode != http.StatusOK {
+						if resp.StatusCode != http.StatusOK || resp.Header.Get("ETag") == "" {
 							continue // its first poll has to wait for the other node
 						}
 						mu.Lock()
