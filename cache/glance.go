@@ -21,14 +21,11 @@ func IDOf(key string) ID { return idOf(key) }
 // Glance is what can be told of a feed at little cost, so that a list of a million
 // feeds can be searched.
 type Glance struct {
-	ID       ID
-	URL      string // key
-	State    string // as in [Account]
-	Failures int
-	NextPoll time.Time // zero: never
-	Winner   string    // of the last decision, where the feed is not fresh or due
-	Status   int       // of the last answer, likewise
-	Site     bool      // as in [Account]
+	ID        ID
+	URL       string // key
+	Condition string // as in [Account]
+	Failures  int
+	NextPoll  time.Time // zero: never
 }
 
 // glances is how many records are read at a time.
@@ -62,33 +59,31 @@ func (c *Cache) Glances(ctx context.Context, prefix string) iter.Seq2[Glance, er
 
 // glance reads as little as possible of a record: of one in good order no facts.
 func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
-	g := Glance{ID: r.ID, URL: r.URL, State: string(r.State)}
-	if f := c.table.known(r.URL); f != nil {
-		s := f.state.Load()
-		g.State, g.Failures, g.Winner = s.describe(now), s.facts.Failures, s.facts.Winner
-		g.Status, g.Site = s.facts.Status, s.facts.Site != nil && s.version == 0
-		if !s.ended {
-			g.NextPoll = wall.Add(s.due - now).UTC()
-		}
-		return g
+	g := Glance{ID: r.ID, URL: r.URL}
+	var f struct {
+		Failures int    `json:"failures"`
+		Winner   string `json:"winner"`
+		Status   int    `json:"status"`
+		Site     any    `json:"site"`
 	}
-	if r.In != Ended {
-		g.NextPoll = wall.Add(r.In).UTC()
-	}
-	switch {
-	case r.State != StateFresh:
-		var f struct {
-			Failures int    `json:"failures"`
-			Winner   string `json:"winner"`
-			Status   int    `json:"status"`
-			Site     any    `json:"site"`
+	state, in, ended, version := string(r.State), r.In, r.In == Ended, r.Version
+	if known := c.table.known(r.URL); known != nil {
+		s := known.state.Load()
+		state, in, ended, version = s.describe(now), s.due-now, s.ended, s.version
+		f.Failures, f.Winner, f.Status = s.facts.Failures, s.facts.Winner, s.facts.Status
+		if s.facts.Site != nil {
+			f.Site = s.facts.Site
 		}
-		if json.Unmarshal(r.Facts, &f) == nil { // what is damaged has none
-			g.Failures, g.Winner, g.Status, g.Site = f.Failures, f.Winner, f.Status, f.Site != nil && r.Version == 0
-		}
-	case r.In <= 0:
-		g.State = "due"
+	} else if r.State != StateFresh {
+		_ = json.Unmarshal(r.Facts, &f) // what is damaged says nothing
+	} else if r.In <= 0 {
+		state = "due"
 	}
+	if !ended {
+		g.NextPoll = wall.Add(in).UTC()
+	}
+	g.Failures = f.Failures
+	g.Condition = conditionOf(state, f.Winner, f.Status, f.Site != nil && version == 0, in <= 0 || ended)
 	return g
 }
 

@@ -17,6 +17,7 @@ type Account struct {
 	URL          string            `json:"url"`
 	Alias        string            `json:"alias,omitempty"` // the feed that this one has become by an adopted redirect
 	State        string            `json:"state"`           // fresh, due, failing, gone, cold
+	Condition    string            `json:"condition"`       // the state for people, see [conditionOf]
 	NextPoll     time.Time         `json:"next_poll,omitzero"`
 	Winner       string            `json:"winner,omitempty"`
 	Considered   []policy.Term     `json:"considered"`
@@ -161,6 +162,7 @@ func (c *Cache) account(key string, s *state, now time.Duration) Account {
 			a.NextPoll = d // the same moment, as it was decided
 		}
 	}
+	a.Condition = conditionOf(a.State, a.Winner, a.LastStatus, a.Site, !a.NextPoll.After(c.now()))
 	if v := m.Version; s.version != 0 {
 		a.Version, a.VersionSince, a.ETag, a.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
 		a.Entries, a.Size, a.Validators = v.Entries, v.Size, m.Validators

@@ -17,6 +17,7 @@ type account struct {
 	URL          string            `json:"url"`
 	Alias        string            `json:"alias"`
 	State        string            `json:"state"`
+	Condition    string            `json:"condition"` // empty: an older instance tells only the state
 	NextPoll     time.Time         `json:"next_poll"` // zero: never
 	Winner       string            `json:"winner"`
 	Considered   []policy.Term     `json:"considered"`
@@ -47,13 +48,8 @@ type pastPoll struct {
 	Took   time.Duration `json:"took"`
 }
 
-// state is the state for people: a web page that names feeds is none that fails.
-func (a *account) state() string {
-	if a.Site {
-		return "site"
-	}
-	return a.State
-}
+// state is the state for people.
+func (a *account) state() string { return cmp.Or(a.Condition, a.State) }
 
 // decision is the last decision, as far as the account has it.
 func (a *account) decision() policy.Decision {

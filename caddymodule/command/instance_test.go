@@ -94,6 +94,34 @@ func TestCommandsOfAnInstance(t *testing.T) {
 	})
 }
 
+// A site that says only that there were too many requests has its feed wait, in the
+// list, on the feed's own and in the sums.
+func TestABare429Waits(t *testing.T) {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer origin.Close()
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
+		feed := origin.URL + "/feed.xml"
+		s.Get("http://feeds.test/" + feed)
+		for _, tt := range []struct {
+			cmd  *cobra.Command
+			args []string
+			want string
+		}{
+			{listCommand(), nil, "waiting  in "},
+			{listCommand(), nil, "1 feed: 1 waiting."},
+			{showCommand(), []string{feed}, "\nWaiting. "},
+			{listCommand(), []string{"--json"}, `"condition": "waiting"`},
+		} {
+			out, told, _ := runWithErrors(t, tt.cmd, "", append([]string{"--address", address}, tt.args...)...)
+			if !strings.Contains(out, tt.want) {
+				t.Errorf("%q is not in\n%s%s", tt.want, out, told)
+			}
+		}
+	})
+}
+
 func TestCommandsOfAnInstanceAsJSON(t *testing.T) {
 	runInstance(t, func(t *testing.T, address, feed string, polls *atomic.Int64) {
 		decode := func(cmd *cobra.Command, into any, args ...string) {

@@ -64,7 +64,7 @@ func (s *Source) all(ctx context.Context, c *cache.Cache) iter.Seq2[pages.Feed, 
 	return func(yield func(pages.Feed, error) bool) {
 		for g, err := range c.Glances(ctx, s.prefix) {
 			f := pages.Feed{
-				ID: hex.EncodeToString(g.ID[:]), URL: address(g.URL), State: stateOf(&g),
+				ID: hex.EncodeToString(g.ID[:]), URL: address(g.URL), State: pages.State(g.Condition),
 				Failures: g.Failures, NextPoll: g.NextPoll,
 			}
 			if !yield(f, err) || err != nil {
@@ -79,9 +79,8 @@ func address(key string) pages.Address { return pages.Address(shieldkey.ReadersU
 // feed is what a list says of a feed.
 func (s *Source) feed(a *cache.Account) pages.Feed {
 	id := cache.IDOf(a.URL)
-	g := cache.Glance{State: a.State, NextPoll: a.NextPoll, Winner: a.Winner, Status: a.LastStatus, Site: a.Site}
 	f := pages.Feed{
-		ID: hex.EncodeToString(id[:]), URL: address(a.URL), State: stateOf(&g),
+		ID: hex.EncodeToString(id[:]), URL: address(a.URL), State: pages.State(a.Condition),
 		Failures: a.Failures, NextPoll: a.NextPoll, Winner: a.Winner, Reason: s.reason(a),
 		Status: a.LastStatus, Since: a.VersionSince,
 	}

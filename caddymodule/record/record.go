@@ -11,7 +11,6 @@ package record
 import (
 	"context"
 	"errors"
-	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -111,7 +110,7 @@ func (s *Source) Summary(ctx context.Context) (pages.Summary, error) {
 			if err != nil {
 				return nil, err
 			}
-			counts[stateOf(&g)]++
+			counts[pages.State(g.Condition)]++
 		}
 		return counts, nil
 	})
@@ -120,23 +119,6 @@ func (s *Source) Summary(ctx context.Context) (pages.Summary, error) {
 	}
 	summary.Feeds = counts.(map[pages.State]int64)
 	return summary, nil
-}
-
-// stateOf is a state as pages tell it: where the next poll waits because the site has
-// asked for that, or has answered that there were too many, it does not matter that
-// the last one has failed. A web page that names feeds does not fail either.
-func stateOf(g *cache.Glance) pages.State {
-	state := pages.State(g.State)
-	switch {
-	case state == pages.StateGone, state == pages.StateDue:
-	case g.Site && state != pages.StateFresh:
-		return pages.StateSite
-	case !g.NextPoll.After(time.Now()):
-	case g.Winner == policy.HintRetryAfter, g.Winner == policy.HintRateLimit, strings.HasSuffix(g.Winner, "cooldown"),
-		g.Status == http.StatusTooManyRequests && state != pages.StateFresh:
-		return pages.StateWaiting
-	}
-	return state
 }
 
 // Poller implements [pages.Source].
