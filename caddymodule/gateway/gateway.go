@@ -150,7 +150,7 @@ func (g *Gateway) Validate() error {
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private = app.Engine(), app.NamesPrivate
-	g.shares = g.engine.Keep("feed_gateway shares", newShares).(*shares)
+	g.shares = app.Keep("feed_gateway shares", newShares).(*shares)
 	app.AddRedirectRule(g.access.leads)
 	g.places, g.known = make(map[string]*place, len(g.Feeds)), new(known)
 	for i := range g.Feeds {

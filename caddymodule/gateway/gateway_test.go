@@ -126,7 +126,6 @@ func TestTargetIsWhatWasWritten(t *testing.T) {
 func TestOriginLearnsOfSubscribers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, o := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any")
-		g.engine.Census.Tally("https://one.example/feed") // exists as of the configuration
 		start(t, a)
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.24")
 		ask(t, g, "GET", "/https://one.example/feed", stage.Abroad, "User-Agent", "NetNewsWire")

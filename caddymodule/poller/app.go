@@ -101,6 +101,7 @@ type App struct {
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
 	redirects  []func(u feedurl.URL) error   // by gateway
 	shields    map[string]shield             // of the configuration, by name
+	kept       map[string]any                // by its handlers over reloads, by name
 	asGiven    bool                          // a gateway wants feeds as their origins give them
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
@@ -119,7 +120,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // that a running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Logger()
-	a.feeds, a.shields = make(map[string]policy.Rules), make(map[string]shield)
+	a.feeds, a.shields, a.kept = make(map[string]policy.Rules), make(map[string]shield), make(map[string]any)
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -241,7 +242,7 @@ func (a *App) KeepAsGiven() { a.asGiven = true }
 // Start takes the engine over from the configuration before, or opens it.
 func (a *App) Start() error {
 	s := a.settings
-	s.shields = a.shields
+	s.shields, s.kept = a.shields, a.kept
 	s.cache.AsGiven = a.asGiven
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
 	for _, feed := range s.cache.Feeds {

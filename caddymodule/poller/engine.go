@@ -44,9 +44,8 @@ type Engine struct {
 
 	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
 	log     atomic.Pointer[zap.Logger]
-	where   atomic.Pointer[string] // the store, for people
-	keptMu  sync.Mutex
-	kept    map[string]any // what handlers keep over reloads; guarded by keptMu
+	where   atomic.Pointer[string]         // the store, for people
+	kept    atomic.Pointer[map[string]any] // what its handlers keep over reloads, by name
 
 	unobserved atomic.Bool // nothing is noted in the ledger
 
@@ -83,6 +82,7 @@ type owner struct {
 type settings struct {
 	cache   cache.Settings
 	shields map[string]shield // by name
+	kept    map[string]any    // by handlers, by name
 	origin  upstream.Settings
 	memory  int64
 	store   Store
@@ -103,7 +103,7 @@ func newEngine(origin *upstream.Client) *Engine {
 		ready:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
 	}
-	e.kept, e.origins = make(map[string]any), make(map[string][]byte)
+	e.origins = make(map[string][]byte)
 	e.metrics = newMetrics(e.totals)
 	e.traffic = newTraffic(&e.metrics.gateway)
 	e.books = newBooks(e)
@@ -220,6 +220,7 @@ func (e *Engine) open(s settings) error {
 func (e *Engine) apply(s settings) {
 	e.origin.Apply(s.origin)
 	e.unobserved.Store(s.unobserved)
+	e.kept.Store(&s.kept)
 	e.useShields(e.cache.Load(), s.shields)
 	e.log.Store(s.log)
 	e.cache.Load().Apply(s.cache)

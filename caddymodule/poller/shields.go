@@ -133,15 +133,24 @@ func (e *Engine) Evict(key string) {
 	}()
 }
 
-// Keep returns what a handler of some name keeps over reloads, made by make where
-// there is nothing yet.
-func (e *Engine) Keep(name string, make func() any) any {
-	e.keptMu.Lock()
-	defer e.keptMu.Unlock()
-	kept, ok := e.kept[name]
-	if !ok {
-		kept = make()
-		e.kept[name] = kept
+// Keep returns what a handler of some name keeps over reloads: that of the configuration
+// in force, or what make makes where that has none. Nobody else gets to see it before the
+// app starts.
+func (a *App) Keep(name string, make func() any) any {
+	kept, known := a.kept[name]
+	if !known {
+		if kept, known = a.engine.keeps(name); !known {
+			kept = make()
+		}
+		a.kept[name] = kept
 	}
 	return kept
+}
+
+// keeps is what a handler of the configuration in force keeps.
+func (e *Engine) keeps(name string) (kept any, known bool) {
+	if all := e.kept.Load(); all != nil {
+		kept, known = (*all)[name]
+	}
+	return kept, known
 }

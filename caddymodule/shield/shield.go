@@ -176,7 +176,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	pollard := app.(*poller.App)
 	s.client = newClient(pollard.Upstream())
 	s.engine = pollard.Engine()
-	s.known = s.engine.Keep("feed_shield "+s.name, newKnown).(*known)
+	s.known = pollard.Keep("feed_shield "+s.name, newKnown).(*known)
 	if s.Host == "" && len(s.addresses) == 0 {
 		s.log.Warn("nothing is shared, as the site is for any host: add a line such as host blog.example.com to feed_shield", zap.String("shield", s.name))
 	}

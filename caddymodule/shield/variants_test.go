@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
@@ -176,8 +178,11 @@ func TestShieldIsBounded(t *testing.T) {
 		}
 		s.Expect(2, "two feeds")
 		const limit = 30
-		e, _ := poller.Running()
-		e.Keep("feed_shield "+blog, nil).(*known).limit = limit
+		app, err := caddy.ActiveContext().App("pollard")
+		if err != nil {
+			t.Fatal(err)
+		}
+		app.(*poller.App).Keep("feed_shield "+blog, nil).(*known).limit = limit
 		for i := range 2 * limit {
 			s.Get(fmt.Sprintf("%s/feed?bust=%d", blog, i))
 		}
