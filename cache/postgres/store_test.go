@@ -5,6 +5,7 @@ package postgres_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -25,6 +26,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	// A walk through the model takes ten times as long here as in an embedded store. A flag asks for more.
+	if err := flag.Set("rapid.checks", "25"); err != nil {
+		panic(err)
+	}
 	// A server that writes late unless it is told otherwise: a crash of it shows what the store
 	// has made durable. That the machine does not crash saves time.
 	shared, sharedErr = postgrestest.New("fsync = off", "synchronous_commit = off", "wal_writer_delay = 10s")
