@@ -102,19 +102,14 @@ func (c *Cache) sweep(ctx context.Context) {
 	for _, key := range s.Feeds {
 		keep[idOf(key)] = true
 	}
-	for ctx.Err() == nil {
-		ids, err := c.store.Sweep(ctx, SweepQuery{
-			Idle: forgetIdle * s.IdleAfter, Unread: forgetUnread, MaxUnread: maxUnread,
-			Keep: func(id ID) bool { return keep[id] }, Limit: sweepBatch,
-		})
-		if err != nil {
-			c.log().Error("unwanted feeds could not be forgotten", errField(err))
-			return
-		}
-		c.forgotten(ids)
-		if len(ids) < sweepBatch {
-			break
-		}
+	ids, err := c.store.Sweep(ctx, SweepQuery{
+		Idle: forgetIdle * s.IdleAfter, Unread: forgetUnread, MaxUnread: maxUnread,
+		Keep: func(id ID) bool { return keep[id] },
+	})
+	c.forgotten(ids)
+	if err != nil {
+		c.log().Error("unwanted feeds could not be forgotten", errField(err))
+		return
 	}
 	if c.shields.Load() && c.elapsed()-c.swept >= shieldSweepEvery {
 		c.swept = c.elapsed()

@@ -95,13 +95,14 @@ type Store interface {
 	// where there is none. A poll under way is fenced off.
 	Forget(ctx context.Context, id ID) error
 
-	// Sweep removes up to q.Limit records that nobody wants any more, with their
-	// bodies, and returns their IDs.
+	// Sweep removes the records that nobody wants any more, with their bodies, so
+	// many at a time that nobody waits for it. It returns the IDs of those that are
+	// gone, also where it fails.
 	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
 
 	// Trim drops bodies until those that remain take at most budget bytes: of the
 	// feeds that nobody has asked for the longest first. Their records stay, without
-	// a version, due no earlier than they were.
+	// a version, due no earlier than they were. It returns like Sweep.
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
 	// Restore writes records as they are given, for an import. Where there is a record
@@ -273,8 +274,7 @@ type SweepQuery struct {
 	// remain at all: those that were asked for the longest ago go first. 0: no bound.
 	MaxUnread int
 	// Keep says which records stay whatever holds of them. Nil: none.
-	Keep  func(ID) bool
-	Limit int
+	Keep func(ID) bool
 }
 
 // Change is one entry of a store's log of changes.

@@ -69,7 +69,7 @@ func TestOldBodiesAreRemoved(t *testing.T) {
 	want("a fenced commit", 2)
 	mustDo(t, s.Commit(t.Context(), cache.Outcome{ID: c.ID, Token: leases[0].Token, Withdraw: true}))
 	want("a version withdrawn", 1)
-	_, err = s.Sweep(t.Context(), cache.SweepQuery{Idle: 1, Unread: 1, MaxUnread: 1, Limit: 10})
+	_, err = s.Sweep(t.Context(), cache.SweepQuery{Idle: 1, Unread: 1, MaxUnread: 1})
 	mustDo(t, err)
 	want("Sweep", 0)
 }

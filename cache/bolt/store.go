@@ -264,10 +264,10 @@ func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, erro
 		return nil, err
 	}
 	unwanted, err := schedule.Unwanted(s.clock.now(), q, s.keeper.Each)
-	if err != nil || len(unwanted) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	return s.remove(ctx, func(now schedule.Time) (schedule.Removed, error) { return s.plan.Sweep(now, unwanted) })
+	return s.removeAll(ctx, unwanted, s.plan.Sweep)
 }
 
 // Trim implements [cache.Store].
@@ -279,7 +279,25 @@ func (s *Store) Trim(ctx context.Context, budget int64) ([]cache.ID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.remove(ctx, func(now schedule.Time) (schedule.Removed, error) { return s.plan.Trim(now, excess) })
+	return s.removeAll(ctx, excess, s.plan.Trim)
+}
+
+// removedAtOnce is how many feeds or bodies one transaction removes. What is to be
+// written meanwhile waits for it.
+const removedAtOnce = 500
+
+// removeAll has the schedule remove candidates. They are few at a time, but were found
+// in one walk over all feeds.
+func (s *Store) removeAll(ctx context.Context, all []schedule.Candidate, do func(schedule.Time, []schedule.Candidate) (schedule.Removed, error)) ([]cache.ID, error) {
+	var gone []cache.ID
+	for some := range slices.Chunk(all, removedAtOnce) {
+		ids, err := s.remove(ctx, func(now schedule.Time) (schedule.Removed, error) { return do(now, some) })
+		gone = append(gone, ids...)
+		if err != nil {
+			return gone, err
+		}
+	}
+	return gone, nil
 }
 
 // remove has the schedule remove something, and then removes the files.

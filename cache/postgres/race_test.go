@@ -85,7 +85,7 @@ func TestRace(t *testing.T) {
 				}
 				return s.Touch(context.Background(), asked)
 			case 6:
-				_, err := s.Sweep(context.Background(), cache.SweepQuery{Idle: time.Hour, MaxUnread: feeds, Limit: 10})
+				_, err := s.Sweep(context.Background(), cache.SweepQuery{Idle: time.Hour, MaxUnread: feeds})
 				return err
 			case 7:
 				_, err := s.Trim(context.Background(), 100)

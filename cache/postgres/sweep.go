@@ -29,21 +29,18 @@ func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) (swept []cache.ID
 	if err := s.upkeep(ctx); err != nil {
 		return nil, err
 	}
-	if q.Limit <= 0 {
-		q.Limit = math.MaxInt
-	}
 	sweep := func(condition string, quiet time.Duration, limit int) error {
-		ids, err := s.sweep(ctx, condition, quiet, q.Keep, min(limit, q.Limit-len(swept)))
+		ids, err := s.sweep(ctx, condition, quiet, q.Keep, limit)
 		swept = append(swept, ids...)
 		return err
 	}
 	if q.Idle > 0 {
-		if err := sweep(hasVersion, q.Idle, q.Limit); err != nil {
+		if err := sweep(hasVersion, q.Idle, math.MaxInt); err != nil {
 			return swept, err
 		}
 	}
 	if q.Unread > 0 {
-		if err := sweep(isOverdue, q.Unread, q.Limit); err != nil {
+		if err := sweep(isOverdue, q.Unread, math.MaxInt); err != nil {
 			return swept, err
 		}
 	}

@@ -269,7 +269,7 @@ func maxUnread(t *testing.T, h Harness) {
 		touch(t, s, n, time.Duration(n)*time.Minute)
 	}
 	commit(t, s, outcome(7, lookup(t, s, 7).Token, text(1, "read")))
-	q := cache.SweepQuery{Idle: time.Hour, Unread: time.Hour, MaxUnread: 4, Limit: 100}
+	q := cache.SweepQuery{Idle: time.Hour, Unread: time.Hour, MaxUnread: 4}
 	gone, err := s.Sweep(t.Context(), q)
 	if err != nil || len(gone) != 2 {
 		t.Fatalf("Sweep = %d feeds, %v, want 2", len(gone), err)
@@ -280,9 +280,29 @@ func maxUnread(t *testing.T, h Harness) {
 			t.Errorf("feed %d: %v, %v, want it: %v", n, records, err, want)
 		}
 	}
-	q.MaxUnread, q.Limit = 1, 1
+	q.MaxUnread = 3
 	if gone, err := s.Sweep(t.Context(), q); err != nil || len(gone) != 1 || gone[0] != idOf(4) {
 		t.Errorf("Sweep = %x, %v, want feed 4 only", gone, err)
+	}
+}
+
+// sweepMany holds a store to sweeping all that it has to, however it divides them.
+func sweepMany(t *testing.T, h Harness) {
+	const many = 1201
+	s := h.open(t)
+	var saved []cache.Saved
+	for n := range many {
+		saved = append(saved, cache.Saved{Record: cache.Record{ID: idOf(n), URL: claim(n).URL, Polled: -1, State: cache.StateCold}})
+	}
+	if err := s.Restore(t.Context(), saved); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := s.Sweep(t.Context(), cache.SweepQuery{MaxUnread: 1})
+	if err != nil || len(gone) != many-1 {
+		t.Errorf("Sweep = %d feeds, %v, want %d", len(gone), err, many-1)
+	}
+	if left, err := s.Records(t.Context(), cache.ID{}, many); err != nil || len(left) != 1 {
+		t.Errorf("%d records are left, %v, want 1", len(left), err)
 	}
 }
 
@@ -402,7 +422,7 @@ func calls(ctx context.Context, s cache.Store) map[string]error {
 	_, errs["Records"] = s.Records(ctx, cache.ID{}, 1)
 	errs["Touch"] = s.Touch(ctx, map[cache.ID]time.Duration{idOf(1): 0})
 	errs["Forget"] = s.Forget(ctx, idOf(1))
-	_, errs["Sweep"] = s.Sweep(ctx, cache.SweepQuery{Idle: 1, Limit: 1})
+	_, errs["Sweep"] = s.Sweep(ctx, cache.SweepQuery{Idle: 1})
 	_, errs["Trim"] = s.Trim(ctx, 0)
 	errs["Restore"] = s.Restore(ctx, []cache.Saved{{Record: cache.Record{ID: idOf(2)}}})
 	_, errs["Pauses"] = s.Pauses(ctx)

@@ -309,7 +309,7 @@ func (m *model) forget(t *rapid.T) {
 }
 
 func (m *model) sweep(t *rapid.T) {
-	q := cache.SweepQuery{Idle: length(t, "idle"), Unread: length(t, "unread"), Limit: 100}
+	q := cache.SweepQuery{Idle: length(t, "idle"), Unread: length(t, "unread")}
 	kept := cache.ID{}
 	if rapid.Bool().Draw(t, "keep one") {
 		kept, _ = m.pick(t)

@@ -109,7 +109,7 @@ func watch(t *testing.T, h Harness) {
 	}
 	f.next(3, cache.Change{})
 	h.Sleep(1000 * time.Hour)
-	if gone, err := s.Sweep(t.Context(), cache.SweepQuery{Idle: 1, Unread: 1, Limit: 10}); err != nil || len(gone) != 3 {
+	if gone, err := s.Sweep(t.Context(), cache.SweepQuery{Idle: 1, Unread: 1}); err != nil || len(gone) != 3 {
 		t.Fatalf("Sweep = %x, %v", gone, err)
 	}
 	seen := make(map[cache.ID]bool)

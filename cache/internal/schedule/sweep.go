@@ -45,10 +45,6 @@ func Unwanted(now Time, q cache.SweepQuery, walk each) ([]Candidate, error) {
 		longest(unread)
 		gone = append(gone, unread[:len(unread)-q.MaxUnread]...)
 	}
-	if q.Limit > 0 && len(gone) > q.Limit {
-		longest(gone)
-		gone = gone[:q.Limit]
-	}
 	return gone, err
 }
 
