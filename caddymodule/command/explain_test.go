@@ -55,7 +55,7 @@ func runWithErrors(t *testing.T, cmd *cobra.Command, stdin string, args ...strin
 	cmd.SetOut(&printed)
 	cmd.SetErr(&told)
 	cmd.SetIn(strings.NewReader(stdin))
-	cmd.SetArgs(args)
+	cmd.SetArgs(append([]string{}, args...)) // nil would be the arguments of the test itself
 	err := cmd.ExecuteContext(t.Context())
 	out, errors = printed.String(), told.String()
 	if err == nil {
