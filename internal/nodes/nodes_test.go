@@ -217,8 +217,8 @@ func (s *stage) propagation() {
 		return delays[int(share*float64(len(delays)-1))].Round(time.Millisecond)
 	}
 	s.Logf("a version reaches other nodes after %v (p50), %v (p99), %v (the longest), of %d", at(.5), at(.99), at(1), len(delays))
-	if at(.5) > time.Second {
-		s.Errorf("half of the versions take longer than a second")
+	if at(.5) > 5*time.Second { // far less, where the machine has nothing else to do
+		s.Errorf("half of the versions take longer than five seconds")
 	}
 }
 
