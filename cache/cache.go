@@ -97,8 +97,8 @@ type Settings struct {
 }
 
 const (
-	// farewell is how long Close lets polls that are under way finish.
-	farewell = 5 * time.Second
+	// closePatience is how long Close lets polls that are under way finish.
+	closePatience = 5 * time.Second
 	// maxWaiting is how many polls may wait for their host's slot at once.
 	maxWaiting = 4096
 	// unreadPart is which part of that, and of the polls in flight, feeds may take that
@@ -275,7 +275,7 @@ func (c *Cache) Close() error {
 	go func() { c.work.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(farewell):
+	case <-time.After(closePatience):
 	}
 	c.end()
 	<-done

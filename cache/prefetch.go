@@ -17,14 +17,14 @@ func (c *Cache) prefetch(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.recordConfigured(ctx)
 		if !c.settings.Load().Prefetch {
-			c.doze(ctx, sweepEvery)
+			c.waitForChange(ctx, sweepEvery)
 			continue
 		}
 		wait, more := c.claimDue(ctx, &p)
 		if more {
 			sleep(ctx, max(wait, prefetchTick))
 		} else {
-			c.doze(ctx, min(max(wait, prefetchTick), sweepEvery))
+			c.waitForChange(ctx, min(max(wait, prefetchTick), sweepEvery))
 		}
 	}
 }
@@ -127,8 +127,8 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 	s.recorded.Store(true)
 }
 
-// doze waits until something has changed, but not for longer than d.
-func (c *Cache) doze(ctx context.Context, d time.Duration) {
+// waitForChange waits until something has changed, but not for longer than d.
+func (c *Cache) waitForChange(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
