@@ -25,6 +25,7 @@ func TestAway(t *testing.T) {
 		"crashed": (*postgrestest.Cluster).Crash,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := postgrestest.Start(t)
 			s := open(t, c.Database(t))
 			l := grant(t, s, claim(1))
@@ -90,6 +91,7 @@ func TestAway(t *testing.T) {
 
 // TestSilence has a server that takes connections and says nothing.
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 // TestDamage overwrites what the server keeps of one feed. The others must not notice.
 func TestDamage(t *testing.T) {
+	t.Parallel()
 	c := postgrestest.Start(t)
 	url := c.Database(t)
 	s := open(t, url)

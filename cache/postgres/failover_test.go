@@ -17,6 +17,7 @@ import (
 // TestFailover cuts off a standby, polls on, loses the server, and promotes the standby,
 // which knows nothing of the last polls.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	primary := postgrestest.Start(t)
 	url := primary.Database(t)
 	one := open(t, url)

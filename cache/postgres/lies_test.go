@@ -241,6 +241,7 @@ func TestUnknownOutcome(t *testing.T) {
 // TestFailoverUnderWay promotes a standby in the middle of everything: the server dies
 // with transactions under way, and the standby may not have heard of the last.
 func TestFailoverUnderWay(t *testing.T) {
+	t.Parallel()
 	primary := postgrestest.Start(t)
 	r := reach(t, primary.Database(t))
 	standby, err := primary.Standby()

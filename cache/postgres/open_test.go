@@ -65,6 +65,7 @@ func TestOpenErrors(t *testing.T) {
 
 // TestOpenTLS has a server that insists on TLS.
 func TestOpenTLS(t *testing.T) {
+	t.Parallel()
 	c := postgrestest.Start(t)
 	url := c.Database(t)
 	certificate, key := selfSigned(t)
@@ -122,6 +123,7 @@ func selfSigned(t *testing.T) (certificate, key []byte) {
 
 // TestWarnings names settings that put the promise at risk.
 func TestWarnings(t *testing.T) {
+	t.Parallel()
 	c := postgrestest.Start(t, "fsync = off", "full_page_writes = off", "synchronous_commit = off")
 	core, logs := observer.New(zap.WarnLevel)
 	s, err := postgres.Open(t.Context(), postgres.Options{URL: c.Database(t), Log: zap.New(core)})
