@@ -36,7 +36,7 @@ func (x *exchange) replyFrom(e *entry, body *capture, length int64, status cache
 	if length >= 0 && hasBody(e.status) {
 		header.Set("Content-Length", strconv.FormatInt(length, 10))
 	}
-	return x.stream(e.status, body, length, func() {})
+	return x.stream(e.status, body, length, nil)
 }
 
 // begin sets the header of an answer with an entry.
@@ -110,7 +110,8 @@ func (x *exchange) relay(t *transfer, status cacheStatus) error {
 	return nil
 }
 
-// stream writes a body as it arrives. Cancel ends a transfer that is this reader's alone.
+// stream writes a body as it arrives. What is not captured of it is for the reader who
+// caused the transfer; cancel ends that. For others it is nil.
 func (x *exchange) stream(status int, body *capture, length int64, cancel func()) error {
 	x.w.WriteHeader(status)
 	if x.r.Method == http.MethodHead || !hasBody(status) {
@@ -139,7 +140,7 @@ func (x *exchange) stream(status int, body *capture, length int64, cancel func()
 			written += len(chunk)
 		case state == complete:
 			return nil
-		case state == broken:
+		case state == broken, cancel == nil:
 			panic(http.ErrAbortHandler) // the reader has to learn that it is not all
 		default:
 			return x.streamRest(body.rest, flush, cancel)

@@ -6,7 +6,6 @@ package httpcache
 import (
 	"net/http"
 	"sync"
-	"sync/atomic"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
@@ -86,8 +85,12 @@ func (v *resource) cost() int64 {
 // store holds resources by key. It is only memory: it may forget any of them at
 // any time, or refuse a newcomer.
 type store struct {
-	cache  *ristretto.Cache[string, *resource]
-	closed atomic.Bool
+	cache *ristretto.Cache[string, *resource]
+
+	// Ristretto must not be used once it is being closed, and readers go on asking.
+	// Only closing takes the lock for itself: nobody ever waits before that.
+	closing sync.RWMutex
+	closed  bool // guarded by closing
 
 	mu      sync.Mutex // orders changes and invalidations
 	watches map[string]map[*watch]struct{}
@@ -110,13 +113,22 @@ func newStore(budget int64) (*store, error) {
 }
 
 func (s *store) close() {
-	s.closed.Store(true)
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	s.closed = true
 	s.cache.Close()
 }
 
 // get returns what is stored under a key, or nil.
 func (s *store) get(key string) *resource {
-	if s.closed.Load() {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	return s.lookup(key)
+}
+
+// lookup is get for whoever has the lock.
+func (s *store) lookup(key string) *resource {
+	if s.closed {
 		return nil
 	}
 	v, ok := s.cache.Get(key)
@@ -203,11 +215,13 @@ func (s *store) unmark(t Target, r *http.Request) {
 // the watch began, and waits until it can be seen: a reader who has an answer to the end
 // may ask again at once. Of two changes at the same time one may be lost.
 func (s *store) change(w *watch, change func(next *resource)) {
-	if s.closed.Load() {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed {
 		return
 	}
 	next := &resource{key: w.key, url: w.url}
-	old := s.get(w.key)
+	old := s.lookup(w.key)
 	if old != nil {
 		*next = *old
 	}
@@ -230,7 +244,9 @@ func (s *store) set(w *watch, v *resource) bool {
 
 // invalidate forgets a key (RFC 9111 section 4.4).
 func (s *store) invalidate(key string) {
-	if s.closed.Load() {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed {
 		return
 	}
 	s.void(func(of, _ string) bool { return of == key })
@@ -239,7 +255,9 @@ func (s *store) invalidate(key string) {
 
 // purge forgets the keys that match, and returns how many there were.
 func (s *store) purge(matches func(key, url string) bool) int {
-	if s.closed.Load() {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed {
 		return 0
 	}
 	s.void(matches)

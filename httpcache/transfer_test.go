@@ -15,6 +15,7 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -443,4 +444,37 @@ func TestWholeIsNoLargerThanItNeeds(t *testing.T) {
 	if got := b.whole(); len(got) != 10_000 || cap(got) > 10_000*9/8+64 {
 		t.Errorf("length %d, capacity %d", len(got), cap(got))
 	}
+}
+
+// What an origin sends beyond the length that it has announced is for nobody but the
+// reader who caused the fetch, and nobody takes that one's bytes away.
+func TestBodyBeyondItsLength(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bench) {
+		pieces := []string{"hello"}
+		for range 50 {
+			pieces = append(pieces, " and more")
+		}
+		rest := strings.Repeat(" and more", 50)
+		b.origin(drips(5, &drip{pieces: pieces}, "Cache-Control: max-age=60"))
+		var readers sync.WaitGroup
+		for i := range 5 {
+			readers.Go(func() {
+				time.Sleep(time.Duration(i) * 400 * time.Millisecond) // some before the first byte
+				w := httptest.NewRecorder()
+				defer func() {
+					aborted := recover() != nil
+					if got := w.Body.String(); i == 0 && (aborted || got != "hello"+rest) || i > 0 && (!aborted || got != "hello") {
+						t.Errorf("reader %d got %d bytes, %.20q, aborted: %t", i, len(got), got, aborted)
+					}
+				}()
+				if err := b.send(w, request("GET", "/")); err != nil {
+					t.Errorf("reader %d: %v", i, err)
+				}
+			})
+		}
+		readers.Wait()
+		if n := len(b.requests()); n != 1 {
+			t.Errorf("the origin was asked %d times", n)
+		}
+	})
 }
