@@ -97,12 +97,18 @@ func (g *Gate) guest(r *Request) guest {
 }
 
 // Judge decides on a request before it is answered. A request that it lets pass
-// is reported by [Gate.Answered] when it has been answered.
+// is reported by [Gate.Answered] when it has been answered. One that a 304 answers
+// waits for no lock.
 func (g *Gate) Judge(d Defence, r Request) Verdict {
 	if r.Browser {
 		return Verdict{}
 	}
 	v := g.guest(&r)
+	if r.Validators == ValidatorsCurrent {
+		// A hit waits for nobody. What it says of its fleet, another one will say again.
+		g.fleets.try(v.fleet, func(f *fleet, _ bool) { f.note(&r, v.address, false) })
+		return Verdict{}
+	}
 	var own State
 	g.guests.update(v.key, func(s *State, _ bool) { own = *s })
 	if own.person(*v.agent.Agent, &r) {
@@ -125,8 +131,8 @@ func (g *Gate) Judge(d Defence, r Request) Verdict {
 
 // Answered records the answer to a request that was let pass.
 func (g *Gate) Answered(d Defence, r Request) {
-	if r.Browser {
-		return
+	if r.Browser || r.Status == http.StatusNotModified {
+		return // which counts for nothing
 	}
 	v := g.guest(&r)
 	g.guests.update(v.key, func(s *State, _ bool) {

@@ -308,3 +308,27 @@ func TestBrowserByNameAloneIsBelievedForAWhile(t *testing.T) {
 		t.Errorf("%d of 100 requests served, want %d", served, asPerson)
 	}
 }
+
+// A request that a 304 answers waits for nobody, and still tells of its fleet.
+func TestGateLetsHitsPassAtOnce(t *testing.T) {
+	g, d := NewGate(0), Defence{Unconditional: time.Hour, MaxRate: Rate{1, time.Hour}}
+	r := poll(start(), "A/1", "192.0.2.1")
+	r.Validators = ValidatorsCurrent
+	v := g.guest(&r)
+	guests, fleets := g.guests.shard(v.key), g.fleets.shard(v.fleet)
+	guests.mu.Lock()
+	fleets.mu.Lock()
+	for range 10 {
+		if v := serve(g, d, r); v.Status != 0 {
+			t.Errorf("refused with %d", v.Status)
+		}
+	}
+	fleets.mu.Unlock()
+	serve(g, d, r)
+	guests.mu.Unlock()
+	g.fleets.update(v.fleet, func(f *fleet, _ bool) {
+		if f.asked != 1 || f.conditional != 1 {
+			t.Errorf("its fleet has asked %d times, %d of them conditionally", f.asked, f.conditional)
+		}
+	})
+}

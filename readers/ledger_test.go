@@ -412,14 +412,27 @@ func waited() float64 {
 }
 
 func BenchmarkGate(b *testing.B) {
-	requests := manyReaders()
-	g := NewGate(0)
 	d := Defence{Unconditional: time.Hour, SkipHours: true, RequireCompression: true, MaxRate: Rate{10, time.Hour}}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		r := requests[i%len(requests)]
-		g.Judge(d, r)
-		g.Answered(d, r)
+	for name, status := range map[string]int{"whole feeds": 200, "304": 304} {
+		requests, g := manyReaders(), NewGate(0)
+		for i := range requests {
+			requests[i].Status, requests[i].Validators = status, ValidatorsNone
+			if status == 304 {
+				requests[i].Validators = ValidatorsCurrent
+			}
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			before := waited()
+			b.RunParallel(func(p *testing.PB) {
+				for i := rand.IntN(len(requests)); p.Next(); i++ {
+					r := requests[i%len(requests)]
+					g.Judge(d, r)
+					g.Answered(d, r)
+				}
+			})
+			b.ReportMetric((waited()-before)*1e9/float64(b.N), "waited-ns/op")
+		})
 	}
 }
 
