@@ -62,13 +62,14 @@ func nearestCentury(t, now time.Time) time.Time {
 	return t
 }
 
-// originNow is what an origin's clock showed when its answer came: times that it
-// gives are to be compared with that. A Date more than a day from our own clock is
-// no clock but a mistake, and ours counts.
-func originNow(date string, now time.Time) time.Time {
-	t, err := ParseHTTPDate(date, now)
-	if err != nil || t.Sub(now).Abs() > 24*time.Hour {
-		return now
+// waitUntil is how long it is to a time that an origin gives, at least 0. The time is
+// compared with the origin's own clock, which the answer's Date shows. A Date more than
+// a day from our clock may be a mistake, or our clock is wrong: it counts if the time
+// given is within a week of it, as both come from one clock then. Otherwise ours counts.
+func waitUntil(t time.Time, date string, at time.Time) time.Duration {
+	sent, err := ParseHTTPDate(date, at)
+	if err != nil || sent.Sub(at).Abs() > 24*time.Hour && t.Sub(sent).Abs() > maxHold {
+		sent = at
 	}
-	return t
+	return max(0, t.Sub(sent))
 }

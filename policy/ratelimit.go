@@ -206,7 +206,7 @@ func resetWait(text, date string, at time.Time) (wait time.Duration, ok bool) {
 		if n > epochMilliseconds {
 			reset = time.UnixMilli(n)
 		}
-		return max(0, reset.Sub(originNow(date, at))), true
+		return waitUntil(reset, date, at), true
 	}
 	wait, ok = decimalSeconds(text)
 	return wait, ok && wait >= 0

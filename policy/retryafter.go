@@ -56,7 +56,7 @@ func retryWait(text, date string, at time.Time) (wait time.Duration, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	return max(0, until.Sub(originNow(date, at))), true
+	return waitUntil(until, date, at), true
 }
 
 // holdFor is the end of a wait, capped, with a note on what is special about it. A

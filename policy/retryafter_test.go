@@ -41,6 +41,10 @@ func TestRetryAfter(t *testing.T) {
 		{"origin 3 h behind", []string{"Retry-After", "Wed, 04 Mar 2026 10:00:00 GMT", "Date", "Wed, 04 Mar 2026 09:00:00 GMT"}, time.Hour, false},
 		{"origin 3 h ahead", []string{"Retry-After", "Wed, 04 Mar 2026 16:00:00 GMT", "Date", "Wed, 04 Mar 2026 15:00:00 GMT"}, time.Hour, false},
 		{"origin years behind", []string{"Retry-After", "Wed, 04 Mar 2026 13:00:00 GMT", "Date", "Thu, 01 Jan 1970 00:00:00 GMT"}, time.Hour, false},
+		{"our clock days ahead", []string{"Retry-After", "Sun, 01 Mar 2026 13:00:00 GMT", "Date", "Sun, 01 Mar 2026 12:00:00 GMT"}, time.Hour, false},
+		{"our clock a year ahead", []string{"Retry-After", "Tue, 04 Mar 2025 13:00:00 GMT", "Date", "Tue, 04 Mar 2025 12:00:00 GMT"}, time.Hour, false},
+		{"our clock a year behind", []string{"Retry-After", "Thu, 04 Mar 2027 13:00:00 GMT", "Date", "Thu, 04 Mar 2027 12:00:00 GMT"}, time.Hour, false},
+		{"our clock a year behind, past", []string{"Retry-After", "Thu, 04 Mar 2027 11:00:00 GMT", "Date", "Thu, 04 Mar 2027 12:00:00 GMT"}, 0, true},
 		{"seconds do not care for Date", []string{"Retry-After", "60", "Date", "Wed, 04 Mar 2026 09:00:00 GMT"}, time.Minute, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
