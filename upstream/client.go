@@ -115,9 +115,10 @@ func WithDial(dial func(ctx context.Context, network, address string) (net.Conn,
 }
 
 // WithClock has a client read another clock than the system's, with a monotonic
-// reading as that has.
-func WithClock(now func() time.Time) Option {
-	return func(c *Client) { c.now, c.pacer.now = now, now }
+// reading as that has, and tells it for how long the machine has been suspended since
+// some moment: gaps and pauses go on meanwhile.
+func WithClock(now func() time.Time, suspended func() time.Duration) Option {
+	return func(c *Client) { c.now, c.pacer.clock = now, newClock(now, suspended) }
 }
 
 // WithTLS sets how TLS connections are made, for example which authorities are
@@ -272,9 +273,8 @@ func (c *Client) Held(url string) *policy.Held {
 	if err != nil {
 		return nil
 	}
-	now := c.now()
-	if until, why := c.pacer.pausedURL(u, now); until.After(now) {
-		return &policy.Held{Until: until, Why: why}
+	if left, why := c.pacer.pausedURL(u); left > 0 {
+		return &policy.Held{Until: c.now().Add(left), Why: why}
 	}
 	return nil
 }

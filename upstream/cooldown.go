@@ -38,12 +38,9 @@ type pause struct {
 	limitedUntil time.Time
 }
 
-// end is until when the pause holds, seen from now. It is over as soon as one of the
-// clocks says so: it goes on while the machine sleeps, which the wall clock alone knows,
-// and a wall clock that was set back does not make it longer. Where that was set forward
-// the store, which has a clock of its own, goes on denying polls.
-func (p *pause) end(now time.Time) time.Time {
-	if p == nil || !wall(p.until).After(wall(now)) {
+// end is until when the pause holds, or held.
+func (p *pause) end() time.Time {
+	if p == nil {
 		return time.Time{}
 	}
 	return p.until
@@ -63,9 +60,6 @@ func (p *pause) extend(until time.Time) {
 	p.cautious = true
 }
 
-// wall drops the monotonic reading.
-func wall(t time.Time) time.Time { return t.Round(0) }
-
 // agreed is a pause that an answer has made or lengthened.
 type agreed struct {
 	scope, why string
@@ -82,19 +76,23 @@ type verdict struct {
 	single bool
 }
 
-// verdictOf reads an answer that came at a given time.
-func verdictOf(status int, header http.Header, at time.Time) verdict {
-	v := verdict{status: status}
+// verdictOf reads an answer that came at a given time, which is now by the pacer's clock.
+func verdictOf(status int, header http.Header, at, now time.Time) verdict {
+	var hold policy.Hold
 	// RFC 9110 section 10.2.3 has Retry-After on 503 and redirects; origins also send
 	// it with other failures and mean it. On a good answer it speaks of that resource:
 	// the feed's own schedule heeds it.
 	if status >= 300 && status != http.StatusNotModified {
-		v.until = policy.RetryAfter(header, at).Until
+		hold = policy.RetryAfter(header, at)
 	}
 	// draft-ietf-httpapi-ratelimit-headers: Retry-After has precedence. Of an
 	// exhausted limit any answer can tell.
-	if v.until.IsZero() {
-		v.until = policy.RateLimit(header, at).Until
+	if hold.Until.IsZero() {
+		hold = policy.RateLimit(header, at)
+	}
+	v := verdict{status: status}
+	if !hold.Until.IsZero() {
+		v.until = now.Add(hold.Until.Sub(at))
 	}
 	return v
 }
@@ -169,26 +167,29 @@ func (p *pacer) pauseOf(scope string) *pause {
 
 // paused is until when a host is to be left alone, and why.
 func (p *pacer) paused(host, domain string, now time.Time) (until time.Time, why string) {
-	if end := p.pauses[host].end(now); end.After(now) {
+	if end := p.pauses[host].end(); end.After(now) {
 		until, why = end, policy.HintHostCooldown
 	}
-	if end := p.pauses[domain].end(now); end.After(now) && !end.Before(until) {
+	if end := p.pauses[domain].end(); end.After(now) && !end.Before(until) {
 		until, why = end, policy.HintDomainCooldown
 	}
 	return until, why
 }
 
-func (p *pacer) pausedURL(u feedurl.URL, now time.Time) (until time.Time, why string) {
+// pausedURL is for how long a URL's host is to be left alone, and why.
+func (p *pacer) pausedURL(u feedurl.URL) (left time.Duration, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.paused(scopeHost+nameOf(u), scopeDomain+u.Domain(), now)
+	now := p.clock.now()
+	until, why := p.paused(scopeHost+nameOf(u), scopeDomain+u.Domain(), now)
+	return max(0, until.Sub(now)), why
 }
 
 // hold takes over pauses that were agreed elsewhere.
 func (p *pacer) hold(pauses []policy.Pause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
+	now := p.clock.now()
 	for _, given := range pauses {
 		if given.For <= 0 {
 			continue

@@ -23,11 +23,7 @@ func held(c *Client, url string) (time.Duration, string) {
 	if err != nil {
 		panic(err)
 	}
-	until, why := c.pacer.pausedURL(u, time.Now())
-	if until.IsZero() {
-		return 0, why
-	}
-	return time.Until(until), why
+	return c.pacer.pausedURL(u)
 }
 
 // calm has no gaps, so that only cool-downs show.
@@ -352,6 +348,37 @@ func TestSlowStartOfDomain(t *testing.T) {
 		for i, want := range []time.Duration{10 * time.Second, 40 * time.Second, 40 * time.Second} {
 			if got := n.requests()[i].at.Sub(begin); got != want {
 				t.Errorf("request %d comes after %v, want %v", i+1, got, want)
+			}
+		}
+	})
+}
+
+// Pauses go on while the machine sleeps. Whoever sets its clock changes nothing.
+func TestCooldownOfAMachineThatSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var set, slept time.Duration
+		c := New(WithClock(func() time.Time { return time.Now().Add(slept + set) }, func() time.Duration { return slept }))
+		defer c.Close()
+		// In place of a monotonic reading, which times in a bubble do not have.
+		c.pacer.clock = newClock(time.Now, func() time.Duration { return slept })
+		c.Hold([]policy.Pause{{Scope: "host example.com", For: 8 * time.Hour, Why: policy.HintHostCooldown}})
+		for _, step := range []struct {
+			passes, sleeps, set, want time.Duration
+		}{
+			{passes: time.Hour, want: 7 * time.Hour},
+			{sleeps: 2 * time.Hour, want: 5 * time.Hour},
+			{set: 365 * 24 * time.Hour, want: 5 * time.Hour},
+			{set: -2 * 365 * 24 * time.Hour, want: 5 * time.Hour},
+			{sleeps: time.Hour, passes: time.Hour, want: 3 * time.Hour},
+		} {
+			time.Sleep(step.passes)
+			slept += step.sleeps
+			set += step.set
+			if got, _ := held(c, "http://example.com/"); got != step.want {
+				t.Errorf("after %+v: held for %v", step, got)
+			}
+			if h := c.Held("http://example.com/"); h == nil || h.Until.Sub(time.Now().Add(slept+set)) != step.want {
+				t.Errorf("after %+v: %v", step, h)
 			}
 		}
 	})

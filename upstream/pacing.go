@@ -35,7 +35,7 @@ type pacer struct {
 	sweepAt int                 // number of hosts and pauses at which idle ones are dropped
 	stopped bool
 	off     bool // nothing is paced; set before the first use
-	now     func() time.Time
+	clock   *clock
 }
 
 // domain is the hosts of one registrable domain.
@@ -104,7 +104,7 @@ type slot struct {
 func newPacer() *pacer {
 	return &pacer{
 		hosts: make(map[string]*host), domains: make(map[string]*domain), pauses: make(map[string]*pause),
-		busy: make(map[string]struct{}), sweepAt: 64, now: time.Now,
+		busy: make(map[string]struct{}), sweepAt: 64, clock: newClock(time.Now, nil),
 	}
 }
 
@@ -130,7 +130,7 @@ func (p *pacer) acquire(ctx context.Context, u feedurl.URL, c class) (*slot, err
 		return nil, held
 	}
 	h.queue = slices.Insert(h.queue, h.position(w), w)
-	p.place(h, p.now())
+	p.place(h, p.clock.now())
 	p.dispatch(h.domain)
 	p.mu.Unlock()
 
@@ -160,7 +160,7 @@ func (h *host) position(w *waiter) int {
 // heldBack tells what keeps a new waiter back for longer than it would wait, as far
 // as is known.
 func (p *pacer) heldBack(ctx context.Context, h *host, w *waiter) *policy.Held {
-	now := p.now()
+	now := p.clock.now()
 	if held := p.heldByPause(h, now); held != nil {
 		return held
 	}
@@ -171,7 +171,7 @@ func (p *pacer) heldBack(ctx context.Context, h *host, w *waiter) *policy.Held {
 	// Those ahead start a gap apart, at best.
 	at := p.earliest(h, now).Add(time.Duration(h.position(w)) * h.spacing)
 	if at.After(limit) {
-		return &policy.Held{Until: at, Why: policy.HintHostSlot}
+		return &policy.Held{Until: p.clock.wall(at), Why: policy.HintHostSlot}
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (p *pacer) heldBack(ctx context.Context, h *host, w *waiter) *policy.Held {
 // heldByPause tells of a pause that is too long to be waited for.
 func (p *pacer) heldByPause(h *host, now time.Time) *policy.Held {
 	if until, why := p.paused(h.scope, h.domain.scope, now); until.Sub(now) > maxWait {
-		return &policy.Held{Until: until, Why: why}
+		return &policy.Held{Until: p.clock.wall(until), Why: why}
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (p *pacer) leave(h *host, w *waiter) bool {
 		return false
 	}
 	h.queue = slices.Delete(h.queue, i, i+1)
-	p.place(h, p.now())
+	p.place(h, p.clock.now())
 	p.dispatch(h.domain)
 	return true
 }
@@ -271,7 +271,7 @@ func (p *pacer) dispatch(d *domain) {
 	if p.stopped {
 		return
 	}
-	now := p.now()
+	now := p.clock.now()
 	for h := d.later.first(); h != nil && !h.at.After(now); h = d.later.first() {
 		p.place(h, now) // it is ready, or later still
 	}
@@ -305,12 +305,13 @@ func (p *pacer) replace(d *domain, now time.Time) {
 
 // sent tells that the request leaves now: the gap to the next counts from here,
 // however long the claim and the connection took.
-func (s *slot) sent(now time.Time) {
+func (s *slot) sent() {
 	if s.pacer == nil {
 		return
 	}
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
+	now := s.pacer.clock.now()
 	s.host.last = now
 	if !s.left {
 		s.left = true
@@ -328,7 +329,7 @@ func (s *slot) release(v verdict) []agreed {
 	}
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
-	now, d := s.pacer.now(), s.host.domain
+	now, d := s.pacer.clock.now(), s.host.domain
 	made := s.pacer.settle(s, v, now)
 	for _, a := range made {
 		if a.scope == d.scope {
@@ -349,7 +350,7 @@ func (s *slot) cancel() {
 	if s.host.last.Equal(s.started) {
 		s.host.last = s.before
 	}
-	s.back(s.pacer.now())
+	s.back(s.pacer.clock.now())
 }
 
 func (s *slot) back(now time.Time) {
@@ -367,7 +368,7 @@ func (p *pacer) apply(rules []HostRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = tableOf(rules)
-	now := p.now()
+	now := p.clock.now()
 	for _, h := range p.hosts {
 		h.spacing, h.concurrency = pace(&p.rules, h.pattern)
 		p.place(h, now)

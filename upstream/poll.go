@@ -117,9 +117,9 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 		return false
 	}
 	defer resp.Body.Close()
-	v = verdictOf(resp.StatusCode, resp.Header, p.client.now())
+	v = verdictOf(resp.StatusCode, resp.Header, p.client.now(), p.client.pacer.clock.now())
 	if v.single = t.IsPrivate() || x.guard.peer == peerPrivate; v.single && !v.until.IsZero() && !p.client.pacer.off {
-		p.held = append(p.held, policy.Held{Until: v.until, Why: policy.HintURLCooldown})
+		p.held = append(p.held, policy.Held{Until: p.client.pacer.clock.wall(v.until), Why: policy.HintURLCooldown})
 	}
 	p.public = p.public || x.guard.peer == peerPublic
 	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
@@ -176,12 +176,12 @@ func (p *poll) leave(ctx context.Context, s *slot) error {
 	}
 	now := p.client.now()
 	if p.answer.Asked.IsZero() {
-		if by := p.ask.StartBy; !by.IsZero() && wall(now).After(wall(by)) {
+		if by := p.ask.StartBy; !by.IsZero() && now.Round(0).After(by.Round(0)) {
 			return errLate
 		}
 		p.answer.Asked = now
 	}
-	s.sent(now)
+	s.sent()
 	return nil
 }
 
@@ -231,19 +231,21 @@ func (p *poll) fail(f policy.Failure, err error) {
 // explainPauses tells what hosts have asked for in the poll, and when the same poll
 // could be made again: none of those that it led to may be in a cool-down.
 func (p *poll) explainPauses() {
-	a := &p.answer
+	a, now := &p.answer, p.client.pacer.clock.now()
 	for _, made := range p.pauses {
-		if left := made.until.Sub(a.At); left > 0 {
+		if left := made.until.Sub(now); left > 0 {
 			a.Pauses = append(a.Pauses, policy.Pause{Scope: made.scope, For: left, Why: made.why, Step: made.step})
 		}
 	}
 	held := p.held
 	for i, u := range p.targets {
-		until, why := p.client.pacer.pausedURL(u, a.At)
+		left, why := p.client.pacer.pausedURL(u)
 		if why != "" && i > 0 && nameOf(u) != nameOf(p.targets[0]) {
 			why = policy.HintRedirectCooldown
 		}
-		held = append(held, policy.Held{Until: until, Why: why})
+		if left > 0 {
+			held = append(held, policy.Held{Until: a.At.Add(left), Why: why})
+		}
 	}
 	for _, h := range held {
 		if h.Until.After(a.NotBefore) {

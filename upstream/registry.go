@@ -49,7 +49,7 @@ func (p *pacer) host(u feedurl.URL) *host {
 		return h
 	}
 	if len(p.hosts)+len(p.pauses) >= p.sweepAt {
-		p.sweep(p.now())
+		p.sweep(p.clock.now())
 		p.sweepAt = max(64, 2*(len(p.hosts)+len(p.pauses)))
 	}
 	key := cmp.Or(u.Domain(), name)
