@@ -19,9 +19,9 @@ import (
 // nothing. From one process to the next it advances by the time since the machine was
 // booted, so that setting the wall clock changes nothing then either. Only where it was
 // booted in between the wall clock must do: the scale advances by its difference, but
-// not where that went back. A clock that was a year ahead or behind when something was
-// written can therefore not move what is due by a year, provided that each step of the
-// wall clock is written down: see [clock.stepped].
+// not where that went back, and by [maxAway] at most. A clock that was a year ahead or
+// behind when something was written can therefore not move what is due by a year,
+// provided that each step of the wall clock is written down: see [clock.stepped].
 type clock struct {
 	wall      func() time.Time     // set by people, and by programs in their name
 	steady    func() time.Duration // since some moment; does not count suspension
@@ -33,6 +33,12 @@ type clock struct {
 	slept  time.Duration // suspended, as of the last look
 	latest schedule.Time // that has been told to anybody
 }
+
+// maxAway is the longest time between two processes for which the wall clock is believed.
+// It is as long as the longest pause that an origin can ask for. More would only have
+// feeds forgotten for which nobody could ask while the machine was off, or since a time
+// that a wrong clock has made up.
+const maxAway = 7 * 24 * time.Hour
 
 // Boot is a life of the machine.
 type Boot struct {
@@ -65,7 +71,7 @@ func (c *clock) resume(last stamp) (wentBack bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.slept = c.suspended()
-	away := c.wall().Round(0).Sub(last.wall)
+	away := min(c.wall().Round(0).Sub(last.wall), maxAway)
 	if boot := c.boot(); boot.ID != "" && boot.ID == last.boot.ID && boot.Ago >= last.boot.Ago {
 		away = boot.Ago - last.boot.Ago
 	}

@@ -116,6 +116,8 @@ func TestClockResumes(t *testing.T) {
 		{"put back by a year", func(f *fake) { f.set(-year); f.off(time.Hour) }, time.Hour, false},
 		{"put forward by a year", func(f *fake) { f.set(year); f.off(time.Hour) }, time.Hour, false},
 		{"booted", func(f *fake) { f.reboot(time.Hour) }, time.Hour, false},
+		{"booted after a fortnight", func(f *fake) { f.reboot(14 * 24 * time.Hour) }, maxAway, false},
+		{"booted and put forward by a year", func(f *fake) { f.set(year); f.reboot(time.Hour) }, maxAway, false},
 		{"booted and put back by a moment", func(f *fake) { f.set(-50 * time.Millisecond); f.reboot(time.Millisecond) }, 0, true},
 		{"booted and put back by a year", func(f *fake) { f.set(-year); f.reboot(time.Hour) }, 0, true},
 	} {
@@ -307,6 +309,27 @@ func TestSmallStep(t *testing.T) {
 		}
 		if in := records[0].In; in < 50*time.Minute-time.Second || in > 50*time.Minute {
 			t.Errorf("due in %v, want 50 minutes", in)
+		}
+	})
+}
+
+// TestBootAYearAhead boots with a clock that is a year ahead: feeds are due, and none is
+// forgotten.
+func TestBootAYearAhead(t *testing.T) {
+	onMachine(t, func(m *machine) {
+		m.poll()
+		if err := m.s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m.set(year)
+		m.reboot(time.Minute)
+		m.start()
+		gone, err := m.s.Sweep(t.Context(), cache.SweepQuery{Idle: 30 * 24 * time.Hour, Unread: 30 * 24 * time.Hour})
+		if err != nil || len(gone) > 0 {
+			t.Errorf("%d feeds were forgotten: %v", len(gone), err)
+		}
+		if !m.poll() {
+			t.Error("not polled")
 		}
 	})
 }
