@@ -23,6 +23,9 @@ const (
 	// grace is how long after its claim a poll may start. What has not started by then
 	// is returned: a sleeper that wakes up late must not poll.
 	grace = 10 * time.Second
+	// maxGap is the most that the time between two polls counts beyond what was planned,
+	// for what both of them saw: nobody has looked in between, or a clock was wrong.
+	maxGap = 24 * time.Hour
 	// retry is when a poll that could not be claimed here is tried again.
 	retry = time.Minute
 )
@@ -125,6 +128,7 @@ func (f *Feed) claimed(lease *Lease) *state {
 	if s.putOff, s.gap = 0, s.facts.Pause; old.known && old.granted != neverGranted {
 		s.gap = s.granted - old.granted // otherwise about as long ago as was planned
 	}
+	s.gap = min(s.gap, s.facts.Pause+maxGap)
 	shown := s
 	shown.due = old.due
 	f.publish(&shown)

@@ -110,6 +110,28 @@ func TestInterruptedRedirectStartsAnew(t *testing.T) {
 	})
 }
 
+// What two polls have seen says little of the weeks between them.
+func TestRedirectIsNotAdoptedWhileNobodyLooks(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newWebGateway(t, dir, moving(301)).open()
+		defer g.close()
+		for range 5 {
+			g.feed(feedURL)
+			time.Sleep(30 * 24 * time.Hour)
+		}
+		if len(g.asked(movedURL)) > 0 {
+			t.Error("adopted a redirect that was seen five times")
+		}
+		for range 5 {
+			g.feed(feedURL)
+			time.Sleep(25 * time.Hour)
+		}
+		if len(g.asked(movedURL)) == 0 {
+			t.Error("not adopted")
+		}
+	})
+}
+
 func TestFeedThatFailsAtItsNewAddressGoesHome(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		dead := false
