@@ -25,7 +25,7 @@ func TestCaddy(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		web := new(stage.Origin)
-		release, err := poller.Adopt(dir, upstream.New(upstream.WithTransport(web)))
+		release, err := poller.Adopt(dir, poller.Parts{Origin: upstream.New(upstream.WithTransport(web))})
 		if err != nil {
 			t.Fatal(err)
 		}

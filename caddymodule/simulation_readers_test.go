@@ -69,7 +69,7 @@ var rude = []struct {
 		"X-Forwarded-For", "192.0.2.7", "Forwarded", "for=192.0.2.7", "Accept-Language", "de", "Origin", "https://reader.test", "Dnt", "1", "Sec-Fetch-Mode", "cors", "Via", "1.1 home")},
 	{name: "now", pause: time.Hour, ask: func(r *reader, s *subject) *http.Request {
 		q := r.request(http.MethodGet, s)
-		q.Header.Set("If-Modified-Since", time.Now().UTC().Format(http.TimeFormat))
+		q.Header.Set("If-Modified-Since", r.sim.clock.truth().UTC().Format(http.TimeFormat))
 		return q
 	}},
 	{name: "past", pause: time.Hour, ask: with("If-Modified-Since", "Thu, 01 Jan 1970 00:00:00 GMT")},

@@ -25,8 +25,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/bolt"
 	_ "github.com/feedpollard/pollard/caddymodule"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/feedurl"
@@ -40,13 +42,15 @@ type simulation struct {
 	rng      *mathrand.Rand // of the conductor
 	dir      string
 	always   bool // prefetching is never switched off
-	prefetch bool // is on, since since
-	since    time.Time
+	prefetch bool // is on
 	net      *memNet
 	web      *web
 	roots    *x509.CertPool
 	subjects []*subject
 	epoch    time.Time
+	clock    clock         // of the gateway's machine
+	laptop   bool          // which is one: its clock is disturbed
+	lost     time.Duration // in which the machine was asleep or off
 	loads    int
 	release  func() error // the engine
 
@@ -55,8 +59,11 @@ type simulation struct {
 
 	mu         sync.Mutex // guards what follows
 	violations []string
+	events     []string
 	count      int
 	promises   map[string]time.Time // next polls, as the gateway has shown them
+	since      time.Time            // when prefetching was switched on, or the machine has woken up
+	stepped    time.Time            // when its clock was set last
 }
 
 // violation notes what must not be.
@@ -64,9 +71,17 @@ func (sim *simulation) violation(format string, args ...any) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	if sim.count++; len(sim.violations) < 40 {
-		at := time.Since(sim.epoch)
-		sim.violations = append(sim.violations, fmt.Sprintf("day %d, %v: ", at/day, at%day)+fmt.Sprintf(format, args...))
+		at := sim.clock.truth().Sub(sim.epoch)
+		sim.violations = append(sim.violations, fmt.Sprintf("day %d, %v: ", at/day, at%day)+fmt.Sprintf(format, args...)+strings.Join(sim.events[max(0, len(sim.events)-5):], ""))
 	}
+}
+
+// event notes what happens to the gateway: with a violation, the last of it is told.
+func (sim *simulation) event(format string, args ...any) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	at := sim.clock.truth().Sub(sim.epoch)
+	sim.events = append(sim.events, fmt.Sprintf("\n\tday %d, %v: it ", at/day, at%day)+fmt.Sprintf(format, args...))
 }
 
 // simulate runs a simulation in a bubble. What is to be prepared is so before the
@@ -84,6 +99,7 @@ func simulate(t *testing.T, seed uint64, resources []*resource, run func(sim *si
 			t: t, seed: seed, rng: mathrand.New(mathrand.NewPCG(seed, 99)), dir: dir,
 			net: new(memNet), roots: roots, epoch: time.Now(), promises: make(map[string]time.Time),
 		}
+		sim.clock.since = sim.epoch
 		memory.Store(sim.net)
 		sim.web = &web{sim: sim, resources: make(map[string]*resource), machines: make(map[string]*machine)}
 		for i, r := range resources {
@@ -118,11 +134,18 @@ func (sim *simulation) start() {
 	sim.t.Helper()
 	// The app finds its engine in the pool by the store's directory. This one polls
 	// the network in memory.
-	client := upstream.New(upstream.WithDial(sim.net.dial), upstream.WithTLS(&tls.Config{RootCAs: sim.roots}))
-	release, err := poller.Adopt(sim.dir, client)
+	tls := &tls.Config{RootCAs: sim.roots, Time: time.Now} // whatever the machine's clock says
+	release, err := poller.Adopt(sim.dir, poller.Parts{
+		Origin: upstream.New(upstream.WithDial(sim.net.dial), upstream.WithTLS(tls), upstream.WithClock(sim.clock.now, sim.clock.suspended)),
+		Open: func(_ context.Context, log *zap.Logger) (cache.Store, error) {
+			return bolt.Open(sim.dir, bolt.Options{Log: log, Now: sim.clock.now, Suspended: sim.clock.suspended, Booted: sim.clock.booted})
+		},
+		Now: sim.clock.now, Suspended: sim.clock.suspended,
+	})
 	if err != nil {
 		sim.t.Fatal(err)
 	}
+	sim.event("starts")
 	sim.release = release
 	sim.life.Add(1)
 	sim.load()
@@ -132,6 +155,7 @@ func (sim *simulation) start() {
 // stop ends it.
 func (sim *simulation) stop() {
 	sim.t.Helper()
+	sim.event("stops")
 	sim.ending.Store(true)
 	if err := caddy.Stop(); err != nil {
 		sim.t.Fatal(err)
@@ -170,7 +194,7 @@ func (sim *simulation) caddyfile() string {
 	if sim.always || sim.rng.IntN(3) == 0 {
 		prefetch = "prefetch"
 		if !sim.prefetch {
-			sim.since = time.Now()
+			sim.woken()
 		}
 		sim.prefetch = true
 	} else {
@@ -213,7 +237,7 @@ func (sim *simulation) live(readers int, long time.Duration) {
 	for i := range readers {
 		crowd.Go(func() { newReader(sim, i).live(ctx) })
 	}
-	for end := time.Now().Add(long); time.Now().Before(end); {
+	for end := sim.clock.truth().Add(long); sim.clock.truth().Before(end); {
 		time.Sleep(10*time.Minute + time.Duration(sim.rng.Int64N(int64(5*time.Hour))))
 		switch sim.rng.IntN(6) {
 		case 0:
@@ -225,6 +249,10 @@ func (sim *simulation) live(readers int, long time.Duration) {
 			sim.load()
 		case 3:
 			sim.refresh(sim.subjects[sim.rng.IntN(len(sim.subjects))])
+		case 4, 5:
+			if sim.laptop {
+				sim.disturb()
+			}
 		}
 		sim.look()
 	}
@@ -234,6 +262,7 @@ func (sim *simulation) live(readers int, long time.Duration) {
 
 // refresh is a person who wants a feed polled at once.
 func (sim *simulation) refresh(s *subject) {
+	sim.event("polls %s by hand", s.url)
 	sim.web.mu.Lock()
 	s.insisted = true
 	sim.web.mu.Unlock()
@@ -287,13 +316,14 @@ func (sim *simulation) judgeAccount(s *subject, a cache.Account) {
 	if a.NextPoll.IsZero() != (a.State == "gone") {
 		sim.violation("I9: %s is %s and its next poll %v", s.url, a.State, a.NextPoll)
 	}
-	overdue := min(time.Since(a.NextPoll), time.Since(sim.since))
+	next, now := a.NextPoll.Add(-sim.clock.off()), sim.clock.truth()
+	sim.mu.Lock()
+	sim.promises[s.url] = next
+	overdue := min(now.Sub(next), now.Sub(sim.since))
+	sim.mu.Unlock()
 	if sim.prefetch && overdue > 10*time.Minute && a.State != "gone" {
 		sim.violation("%s is overdue by %v (%s)", s.url, overdue, a.Winner)
 	}
-	sim.mu.Lock()
-	defer sim.mu.Unlock()
-	sim.promises[s.url] = a.NextPoll
 }
 
 // promised is the next poll of a feed as it was shown last.

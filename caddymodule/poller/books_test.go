@@ -70,7 +70,7 @@ func TestNodesCountOnce(t *testing.T) {
 	for seed := range uint64(10) {
 		memory := new(figures.Memory)
 		s := &shaky{Memory: memory, chances: rand.New(rand.NewPCG(seed, 2))}
-		nodes := []*Engine{newEngine(nil), newEngine(nil)}
+		nodes := []*Engine{newEngine(Parts{}), newEngine(Parts{})}
 		for _, e := range nodes {
 			e.log.Store(zap.NewNop())
 			e.books.open(t.Context(), s, zap.NewNop())
@@ -92,7 +92,7 @@ func TestNodesCountOnce(t *testing.T) {
 		for i, e := range nodes {
 			if i == 0 {
 				e.books.close() // as at the end of the process
-				e = newEngine(nil)
+				e = newEngine(Parts{})
 				e.log.Store(zap.NewNop())
 				e.books.open(t.Context(), s, zap.NewNop())
 				nodes[0] = e
@@ -117,7 +117,7 @@ func TestNodesCountOnce(t *testing.T) {
 // While the store is away pages show what this node knows, and nothing piles up.
 func TestStoreOfFiguresIsAway(t *testing.T) {
 	s := &shaky{Memory: new(figures.Memory)}
-	e := newEngine(nil)
+	e := newEngine(Parts{})
 	e.log.Store(zap.NewNop())
 	e.books.open(t.Context(), s, zap.NewNop())
 	defer e.books.close()
@@ -148,7 +148,7 @@ func TestStoreOfFiguresIsAway(t *testing.T) {
 func TestNoReadersAreStored(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		memory := new(figures.Memory)
-		e := newEngine(nil)
+		e := newEngine(Parts{})
 		e.log.Store(zap.NewNop())
 		e.unobserved.Store(off)
 		e.books.open(t.Context(), memory, zap.NewNop())
@@ -174,7 +174,7 @@ func TestTrafficIsBounded(t *testing.T) {
 		one := account{"", "https://" + string(rune('a'+i%26)) + time.Duration(i).String()}
 		origins = append(origins, figures.Figure{Ref: figures.Ref{Kind: figures.Origin, Key: one.key()}, Counts: []int64{1, 2, 3, 4}, Peaks: []int64{int64(i)}})
 	}
-	e := newEngine(nil)
+	e := newEngine(Parts{})
 	e.log.Store(zap.NewNop())
 	e.books.open(t.Context(), memory, zap.NewNop())
 	defer e.books.close()

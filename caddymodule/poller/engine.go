@@ -34,6 +34,7 @@ const opening = 10 * time.Second
 // Engine is a store, the poller and the cache that joins them.
 type Engine struct {
 	origin    *upstream.Client
+	parts     Parts
 	Census    *readers.Census
 	Ledger    *readers.Ledger // what readers did
 	Gate      *readers.Gate   // what defences have to know of them
@@ -93,9 +94,10 @@ type settings struct {
 
 // newEngine allocates an engine. It touches no file and no network: `caddy
 // validate` gets this far beside a running server.
-func newEngine(origin *upstream.Client) *Engine {
+func newEngine(parts Parts) *Engine {
 	e := &Engine{
-		origin:    origin,
+		origin:    parts.Origin,
+		parts:     parts,
 		Census:    readers.NewCensus(),
 		Ledger:    readers.NewLedger(readers.Options{}),
 		Gate:      readers.NewGate(0),
@@ -108,18 +110,6 @@ func newEngine(origin *upstream.Client) *Engine {
 	e.traffic = newTraffic(&e.metrics.gateway)
 	e.books = newBooks(e)
 	return e
-}
-
-// Adopt puts an engine that polls through client in the place where an app looks for
-// the engine of a bolt store's directory, before a configuration names it: a whole
-// Caddy can be tested with origins that are not on the network. release gives it up.
-// With the last configuration that uses it, it ends.
-func Adopt(directory string, client *upstream.Client) (release func() error, err error) {
-	key := "bolt:" + directory
-	_, _, err = engines.LoadOrNew(key, func() (caddy.Destructor, error) {
-		return newEngine(client), nil
-	})
-	return func() error { _, err := engines.Delete(key); return err }, err
 }
 
 // GatewayRequests counts the requests of all gateways.
@@ -193,13 +183,19 @@ func (e *Engine) open(s settings) error {
 		}
 		return nil
 	}
-	store, err := s.store.Open(context.Background(), s.log)
+	open := s.store.Open
+	if e.parts.Open != nil {
+		open = e.parts.Open
+	}
+	store, err := open(context.Background(), s.log)
 	if err != nil {
 		return err // says which store, and what to do
 	}
 	e.budget.Store(s.memory)
 	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
-	c, err := cache.New(cache.Options{Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory})
+	c, err := cache.New(cache.Options{
+		Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory, Now: e.parts.Now, Suspended: e.parts.Suspended,
+	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the cache: %w", err), store.Close())
 	}

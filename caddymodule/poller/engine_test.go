@@ -33,7 +33,7 @@ func withInterval(d time.Duration) settings {
 // one fails, goes on with the old one without starting it again.
 func TestOwnersOfTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newEngine(upstream.New(upstream.WithTransport(new(anything))))
+		e := newEngine(Parts{Origin: upstream.New(upstream.WithTransport(new(anything)))})
 		defer e.Destruct()
 		takeOver := func(d time.Duration) uint64 {
 			t.Helper()

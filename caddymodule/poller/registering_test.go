@@ -17,7 +17,7 @@ import (
 func TestRegisteringTwice(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	for range 2 {
-		e := newEngine(upstream.New())
+		e := newEngine(Parts{Origin: upstream.New()})
 		for range 2 {
 			if err := e.metrics.register(registry); err != nil {
 				t.Error(err)

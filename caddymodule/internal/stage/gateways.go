@@ -46,7 +46,7 @@ func RunGateways(t *testing.T, w Web, run func(t *testing.T, o *Gateways)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		release, err := poller.Adopt(dir, upstream.New(upstream.WithTransport(w)))
+		release, err := poller.Adopt(dir, poller.Parts{Origin: upstream.New(upstream.WithTransport(w))})
 		if err != nil {
 			t.Fatal(err)
 		}

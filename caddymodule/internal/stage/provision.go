@@ -20,7 +20,7 @@ import (
 func Provision(t testing.TB, client *upstream.Client, members string) (caddy.Context, *poller.App) {
 	t.Helper()
 	dir := t.TempDir()
-	release, err := poller.Adopt(dir, client)
+	release, err := poller.Adopt(dir, poller.Parts{Origin: client})
 	if err != nil {
 		t.Fatal(err)
 	}
