@@ -30,6 +30,7 @@ import (
 func TestOpenErrors(t *testing.T) {
 	c := server(t)
 	good := c.Database(t)
+	c.Exec(t, "postgres", "drop role if exists guest")
 	c.Exec(t, "postgres", `create role guest login password 'guest'`)
 	for name, test := range map[string]struct{ url, want string }{
 		"no URL":           {"postgres://u:hunter2@[/feeds", "it looks like postgres://"},
