@@ -224,43 +224,39 @@ func (c *cursor) scalar() []byte {
 
 // skip passes over a value.
 func (c *cursor) skip() {
-	depth := 0
-	for !c.broken {
-		switch c.peek() {
+	c.peek()
+	depth, from := 0, c.at
+	for ; c.at < len(c.b); c.at++ {
+		switch c.b[c.at] {
 		case '"':
-			end, _ := c.endOfText(c.at + 1)
-			if end < 0 {
-				c.broken = true
+			if c.at, _ = c.endOfText(c.at + 1); c.at < 0 {
+				c.at, c.broken = len(c.b), true
 				return
 			}
-			c.at = end + 1
 		case '{', '[':
-			c.at++
 			if depth++; depth > maxDepth {
 				c.broken = true
+				return
 			}
 			continue
 		case '}', ']':
-			if depth--; depth < 0 {
-				c.broken = true
+			if depth--; depth < 0 { // the end of what it is in
+				c.broken = c.at == from
 				return
 			}
-			c.at++
-		case ',', ':':
+		case ',', ':', ' ', '\t', '\n', '\r':
 			if depth == 0 {
-				c.broken = true
+				c.broken = c.at == from
 				return
 			}
-			c.at++
 			continue
 		default:
-			if len(c.scalar()) == 0 {
-				c.broken = true
-				return
-			}
+			continue
 		}
 		if depth == 0 {
+			c.at++
 			return
 		}
 	}
+	c.broken = c.broken || depth > 0 || c.at == from
 }

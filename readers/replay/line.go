@@ -10,7 +10,7 @@ import (
 )
 
 // Line is one request of an access log. Its texts are parts of the log's buffer:
-// they are good until the next line is read.
+// they are good as long as that is.
 type Line struct {
 	Time      time.Time
 	Remote    []byte // the reader's address, or its name where the log holds names

@@ -170,3 +170,41 @@ func TestJoin(t *testing.T) {
 		t.Errorf("got days %s", got)
 	}
 }
+
+// Lines come out of batches as they went in, whatever their lengths: also those that fill
+// a batch alone, and those with escapes.
+func TestReadAhead(t *testing.T) {
+	var log strings.Builder
+	var want []string
+	for i := range 2000 {
+		agent := fmt.Sprintf("Reader%d %s", i, strings.Repeat("x", i*i%1500))
+		if i%97 == 0 {
+			agent = fmt.Sprintf("Reader%d %s", i, strings.Repeat("y", longestLine-500-i%7))
+		}
+		want = append(want, agent+"\"")
+		fmt.Fprintf(&log, `{"ts":%d,"request":{"method":"GET","uri":"/feed.xml","headers":{"User-Agent":["%s\""]}},"status":200,"size":1}`+"\n", monday.Unix()+int64(i), agent)
+	}
+	l, err := openLog(iotest.HalfReader(strings.NewReader(log.String())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	defer close(stop)
+	full, free := readAhead(l, stop)
+	n := 0
+	for b := range full {
+		for i := range b.lines {
+			if got := &b.lines[i]; got.err != nil || n >= len(want) || string(got.UserAgent) != want[n] || got.Time.Unix() != monday.Unix()+int64(n) {
+				t.Fatalf("line %d: %v %.40q", n, got.err, got.UserAgent)
+			}
+			n++
+		}
+		if b.err != nil && !errors.Is(b.err, io.EOF) {
+			t.Error(b.err)
+		}
+		free <- b
+	}
+	if n != len(want) {
+		t.Errorf("%d lines, want %d", n, len(want))
+	}
+}

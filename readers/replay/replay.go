@@ -5,7 +5,7 @@
 // and tells what an origin would have seen if Pollard had stood before it.
 //
 // Lines are read one by one (log.go), in the combined format (combined.go) or in
-// Caddy's JSON (caddy.go). A line becomes a request of a reader (visitor.go), of
+// Caddy's JSON (caddy.go), while those before them are replayed (ahead.go). A line becomes a request of a reader (visitor.go), of
 // which the combined format tells less than was sent: what is missing is inferred.
 // The request is answered by a [cache.Cache] over a store in memory, which polls a
 // model of the origin (origin.go, feed.go) and believes in the time of the log.
@@ -61,10 +61,6 @@ type Progress struct {
 // ErrNoRequests says that the log holds no request that could be replayed.
 var ErrNoRequests = errors.New("no request to replay")
 
-// stride is after how many lines a replay looks up: at its context, and at the
-// real clock for its progress.
-const stride = 8192
-
 // Run replays a log, which may be compressed with gzip. It fails where the feed
 // or the log cannot be read, or where the log has nothing to replay.
 func Run(ctx context.Context, log io.Reader, o Options) (*Report, error) {
@@ -95,37 +91,39 @@ func Run(ctx context.Context, log io.Reader, o Options) (*Report, error) {
 }
 
 // play replays line after line.
-func (s *stage) play(ctx context.Context, lines *accessLog) error {
+func (s *stage) play(ctx context.Context, log *accessLog) error {
 	began := time.Now()
-	var p parser
-	var l Line
-	for {
-		text, err := lines.next()
-		if errors.Is(err, io.EOF) {
-			break
+	stop := make(chan struct{})
+	full, free := readAhead(log, stop)
+	defer func() {
+		close(stop)
+		for range full { // until it has ended
 		}
-		if err != nil {
-			return fmt.Errorf("reading the log after %d lines: %w", s.tally.lines, err)
-		}
-		s.tally.lines++
-		switch err := p.parse(text, &l); {
-		case err == nil:
-			if err := s.replay(ctx, &l); err != nil {
-				return fmt.Errorf("replaying line %d: %w", s.tally.lines, err)
+	}()
+	for b := range full {
+		for i := range b.lines {
+			s.tally.lines++
+			switch l := &b.lines[i]; {
+			case l.err == nil:
+				if err := s.replay(ctx, &l.Line); err != nil {
+					return fmt.Errorf("replaying line %d: %w", s.tally.lines, err)
+				}
+			case errors.Is(l.err, errOther):
+				s.tally.others++
+			default:
+				s.tally.malformed++
 			}
-		case errors.Is(err, errOther):
-			s.tally.others++
-		default:
-			s.tally.malformed++
 		}
-		if s.tally.lines%stride == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			s.tell(Progress{Taken: lines.taken.n, Lines: s.tally.lines, Elapsed: time.Since(began)})
+		done := errors.Is(b.err, io.EOF)
+		if b.err != nil && !done {
+			return fmt.Errorf("reading the log after %d lines: %w", s.tally.lines, b.err)
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.tell(Progress{Taken: b.taken, Lines: s.tally.lines, Elapsed: time.Since(began), Done: done})
+		free <- b
 	}
-	s.tell(Progress{Taken: lines.taken.n, Lines: s.tally.lines, Elapsed: time.Since(began), Done: true})
 	return nil
 }
 

