@@ -1,0 +1,296 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/upstream"
+)
+
+// cluster is some nodes over one store, in a bubble.
+type cluster struct {
+	t       *testing.T
+	dir     string // of the store; empty: it is in memory
+	store   cache.Store
+	members []*member
+	origins *origins
+}
+
+// member is one node of a cluster.
+type member struct {
+	*link
+	gateway *gateway // nil: it has died
+	client  *upstream.Client
+	origins *origins
+	number  int
+}
+
+// link is all that a node has to do with the world: its store and its network. A node
+// whose process is stopped, as by SIGSTOP, comes no further than its next use of either.
+type link struct {
+	mu     sync.Mutex    // guards what follows
+	dead   chan struct{} // closed when the node dies
+	thaw   chan struct{} // closed when its process goes on; nil: it is not stopped
+	thawed time.Time     // when it went on last
+	cut    bool          // the store is out of reach
+}
+
+var (
+	errDied = errors.New("the node has died")
+	errCut  = errors.New("the store is out of reach")
+)
+
+func newLink() *link { return &link{dead: make(chan struct{})} }
+
+// pass waits while the process is stopped, and fails where the node has died.
+func (l *link) pass() error {
+	for {
+		l.mu.Lock()
+		thaw := l.thaw
+		l.mu.Unlock()
+		select {
+		case <-l.dead:
+			return errDied
+		default:
+		}
+		if thaw == nil {
+			return nil
+		}
+		select {
+		case <-thaw:
+		case <-l.dead:
+		}
+	}
+}
+
+// reach is pass, on the way to the store and back.
+func (l *link) reach() error {
+	if err := l.pass(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		return errCut
+	}
+	return nil
+}
+
+// change sets whether the process is stopped, and whether the store is out of reach.
+func (l *link) change(stopped, cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
+	switch {
+	case stopped && l.thaw == nil:
+		l.thaw = make(chan struct{})
+	case !stopped && l.thaw != nil:
+		close(l.thaw)
+		l.thaw, l.thawed = nil, time.Now()
+	}
+}
+
+func (l *link) condition() (stopped, cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.thaw != nil, l.cut
+}
+
+// stoppedSince reports whether the process has been stopped at any time since then.
+func (l *link) stoppedSince(then time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.thaw != nil || l.thawed.After(then)
+}
+
+// linked is the store as a node reaches it.
+type linked struct {
+	cache.Store
+	*link
+}
+
+// call makes a call whose answer may not arrive.
+func call[T any](l *link, do func() (T, error)) (T, error) {
+	var none T
+	if err := l.reach(); err != nil {
+		return none, err
+	}
+	v, err := do()
+	if lost := l.reach(); lost != nil {
+		return none, lost
+	}
+	return v, err
+}
+
+func (s linked) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+	return call(s.link, func() ([]cache.Lease, error) { return s.Store.Claim(ctx, claims) })
+}
+
+func (s linked) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+	var wait time.Duration
+	leases, err := call(s.link, func() (leases []cache.Lease, err error) {
+		leases, wait, err = s.Store.ClaimDue(ctx, q)
+		return leases, err
+	})
+	return leases, wait, err
+}
+
+func (s linked) Hop(ctx context.Context, hop cache.Hop) (cache.Passage, error) {
+	return call(s.link, func() (cache.Passage, error) { return s.Store.Hop(ctx, hop) })
+}
+
+func (s linked) Commit(ctx context.Context, o cache.Outcome) error {
+	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Commit(ctx, o) })
+	return err
+}
+
+func (s linked) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+	return call(s.link, func() ([]cache.Record, error) { return s.Store.Lookup(ctx, ids) })
+}
+
+func (s linked) Body(ctx context.Context, id cache.ID, version uint64) (cache.Body, error) {
+	return call(s.link, func() (cache.Body, error) { return s.Store.Body(ctx, id, version) })
+}
+
+func (s linked) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Touch(ctx, asked) })
+	return err
+}
+
+func (s linked) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, error) {
+	return call(s.link, func() ([]cache.ID, error) { return s.Store.Sweep(ctx, q) })
+}
+
+func (s linked) Trim(ctx context.Context, budget int64) ([]cache.ID, error) {
+	return call(s.link, func() ([]cache.ID, error) { return s.Store.Trim(ctx, budget) })
+}
+
+func (s linked) Restore(ctx context.Context, saved []cache.Saved) error {
+	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Restore(ctx, saved) })
+	return err
+}
+
+func (s linked) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+	if err := s.reach(); err != nil {
+		return err
+	}
+	return s.Store.Watch(ctx, from, func(change cache.Change) error {
+		if err := s.reach(); err != nil {
+			return err // it has not been seen
+		}
+		return see(change)
+	})
+}
+
+// RoundTrip sends a request. What has been sent counts, whatever becomes of the answer.
+func (m *member) RoundTrip(r *http.Request) (*http.Response, error) {
+	c := m.origins.arrive(m, r)
+	if c.delay > 0 {
+		select {
+		case <-time.After(c.delay):
+		case <-r.Context().Done():
+		case <-m.dead:
+		}
+	}
+	err := m.pass()
+	if err == nil {
+		err = r.Context().Err()
+	}
+	_, cut := m.condition()
+	m.origins.depart(c, err == nil, err == nil && !cut)
+	if err != nil {
+		return nil, err
+	}
+	return c.response(r), nil
+}
+
+// newCluster opens a store and nodes over it. Without a directory the store is in memory.
+func newCluster(t *testing.T, dir string, nodes int) *cluster {
+	t.Helper()
+	time.Sleep(time.Until(epoch))
+	c := &cluster{t: t, dir: dir, origins: newOrigins()}
+	c.openStore()
+	for n := range nodes {
+		c.members = append(c.members, &member{origins: c.origins, number: n})
+		c.start(c.members[n])
+	}
+	return c
+}
+
+func (c *cluster) openStore() {
+	c.t.Helper()
+	if c.dir != "" {
+		s, err := bolt.Open(c.dir, bolt.Options{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.store = s
+		return
+	}
+	if before, ok := c.store.(*volatile.Store); ok {
+		c.store = before.Reopen()
+	} else {
+		c.store = volatile.New(nil)
+	}
+}
+
+// start begins a life of a node.
+func (c *cluster) start(m *member) {
+	c.t.Helper()
+	m.link = newLink()
+	m.client = upstream.New(upstream.WithTransport(m))
+	m.gateway = node(c.t, linked{c.store, m.link}, m.client, c.settings(true))
+}
+
+// settings are those of all nodes: some feeds are configured.
+func (c *cluster) settings(prefetch bool) cache.Settings {
+	return cache.Settings{Prefetch: prefetch, Feeds: feedsOf(configured), Polls: mostPolls}
+}
+
+// end ends a node's life: at once, or in peace.
+func (c *cluster) end(m *member, atOnce bool) {
+	c.t.Helper()
+	if m.gateway == nil {
+		return
+	}
+	if atOnce {
+		close(m.dead)
+	} else {
+		m.change(false, false)
+	}
+	if err := m.gateway.Cache.Close(); err != nil {
+		c.t.Error(err)
+	}
+	m.client.Close()
+	m.gateway = nil
+}
+
+// restart ends all nodes and the store, and starts them again.
+func (c *cluster) restart() {
+	c.t.Helper()
+	c.close()
+	c.openStore()
+	for _, m := range c.members {
+		c.start(m)
+	}
+}
+
+func (c *cluster) close() {
+	c.t.Helper()
+	for _, m := range c.members {
+		c.end(m, false)
+	}
+	if err := c.store.Close(); err != nil {
+		c.t.Error(err)
+	}
+}
