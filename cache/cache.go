@@ -97,8 +97,9 @@ type Settings struct {
 }
 
 const (
-	// closePatience is how long Close lets polls that are under way finish.
-	closePatience = 5 * time.Second
+	// closePatience is how long Close lets polls that are under way finish: with the 5 seconds
+	// that many give a server for its readers, less than the 10 after which systems kill.
+	closePatience = 3 * time.Second
 	// maxWaiting is how many polls may wait for their host's slot at once.
 	maxWaiting = 4096
 	// unreadPart is which part of that, and of the polls in flight, feeds may take that
@@ -261,8 +262,9 @@ func (c *Cache) background(work func()) bool {
 }
 
 // Close ends background work, lets polls that are under way finish for some
-// seconds, and frees memory. The store is the caller's to close. Readers may go
-// on asking: they get what the store and memory still give.
+// seconds, and frees memory. It does not wait for a disk that hangs. The store is the
+// caller's to close. Readers may go on asking: they get what the store and memory still
+// give.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	closed := c.open.Err() != nil
@@ -278,8 +280,13 @@ func (c *Cache) Close() error {
 	case <-time.After(closePatience):
 	}
 	c.end()
-	<-done
-	c.noteReaders(context.Background())
+	select {
+	case <-done:
+		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		c.noteReaders(ctx)
+		cancel()
+	case <-time.After(closePatience): // what is left waits for the store, which does not answer
+	}
 	c.memory.close()
 	return nil
 }

@@ -189,12 +189,18 @@ type Summary struct {
 	Outage  string           `json:"outage,omitempty"` // of the store
 }
 
+// summaryPatience is how long a summary waits for the store: that it does not answer is to
+// be seen as well.
+const summaryPatience = 5 * time.Second
+
 // Summary returns figures that the store keeps; it counts nothing.
 func (c *Cache) Summary(ctx context.Context) Summary {
 	s := Summary{
 		Feeds: map[string]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: c.gate.used(),
 		Offline: c.network.down(), Outage: c.outage.text(),
 	}
+	ctx, cancel := context.WithTimeout(ctx, summaryPatience)
+	defer cancel()
 	totals, err := c.store.Totals(ctx)
 	if err != nil && s.Outage == "" {
 		s.Outage = line(err)

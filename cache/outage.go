@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -17,7 +18,12 @@ const (
 	// times that: when the store is back, what readers ask for is polled within half
 	// a minute, and not all at once.
 	storeRetry = 10 * time.Second
+	// storePatience is how long a claim may take before that counts as a refusal: a disk
+	// that hangs never says so.
+	storePatience = 10 * time.Second
 )
+
+var errUnanswered = errors.New("the store has not answered a claim for 10 seconds")
 
 // outage is a time in which the store refuses writes: polls stop, and serving
 // goes on. It is logged once when it begins and once when it ends.
@@ -59,6 +65,12 @@ func (o *outage) claimRefused(log *zap.Logger, err error, now time.Duration, cha
 	o.begin(log, err)
 	o.next.Store(int64(now + storeProbe + time.Duration(chance*float64(storeProbe/2))))
 	o.refusals.Add(1)
+}
+
+// expectClaim notes a refusal where a claim takes too long. It is to be called before the
+// claim, and what it returns afterwards.
+func (c *Cache) expectClaim() (answered func() bool) {
+	return time.AfterFunc(storePatience, func() { c.outage.claimRefused(c.log(), errUnanswered, c.elapsed(), c.chance()) }).Stop
 }
 
 // resting reports whether the store refuses claims. A single refusal may be the fault of

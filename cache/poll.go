@@ -195,7 +195,9 @@ func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules poli
 			ID: f.id, URL: f.key, Hold: s.hold(rules), Floor: e.floor,
 			Configured: f.configured(), Host: host,
 		}
+		asked, answered := c.elapsed(), c.expectClaim()
 		leases, err := c.store.Claim(ctx, []Claim{claim})
+		answered()
 		if err != nil {
 			if ctx.Err() == nil { // otherwise it is we who are closing
 				c.outage.claimRefused(c.log(), err, c.elapsed(), c.chance())
@@ -207,7 +209,11 @@ func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules poli
 		lease := &leases[0]
 		switch lease.Denied {
 		case "":
-			return lease
+			if c.lookAtClock(); c.elapsed()-asked <= grace {
+				return lease
+			}
+			c.giveBack(lease, 0) // another node may hold the feed by now: it is claimed anew
+			continue
 		case DeniedBusy:
 			// Another node has just asked the host; it is this feed's turn here.
 			if sleep(ctx, lease.Wait) {

@@ -46,7 +46,9 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	if c.network.down() {
 		limit, wait, more = 1, probeEvery, true
 	}
+	asked, answered := c.elapsed(), c.expectClaim()
 	leases, next, err := c.store.ClaimDue(ctx, DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter})
+	answered()
 	if err != nil {
 		if ctx.Err() == nil {
 			c.outage.claimRefused(c.log(), err, c.elapsed(), c.chance())
@@ -58,9 +60,8 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	}
 	p.claimed += int64(len(leases))
 	c.lookAtClock() // the store has
-	now := c.elapsed()
 	for i := range leases {
-		c.pollLease(&leases[i], now)
+		c.pollLease(&leases[i], asked)
 	}
 	switch {
 	case more:

@@ -391,14 +391,26 @@ func (s *Store) Totals(ctx context.Context) (t cache.Totals, err error) {
 	return t, err
 }
 
+// closePatience is how long Close waits for the disk.
+const closePatience = 5 * time.Second
+
 // Close writes what is pending and releases the directory. A second Close does nothing.
+// A disk that hangs is left to itself: what it has not taken, nobody relies on.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
-		<-s.written
-		s.background.Wait()
-		s.plan.Log.Close()
-		s.closed = errors.Join(s.writeAll(), s.db.Close())
+		done := make(chan error, 1)
+		go func() {
+			<-s.written
+			s.background.Wait()
+			s.plan.Log.Close()
+			done <- errors.Join(s.writeAll(), s.db.Close())
+		}()
+		select {
+		case s.closed = <-done:
+		case <-time.After(closePatience):
+			s.closed = fmt.Errorf("the disk has not answered for %v", closePatience)
+		}
 		if s.closed != nil {
 			s.closed = fmt.Errorf("closing store %s: %w", s.dir, s.closed)
 		}

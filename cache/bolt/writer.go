@@ -41,10 +41,9 @@ const (
 type call struct {
 	// do decides. It reports whether its changes have to be durable before the caller
 	// is answered. After an error there are none.
-	do      func(now schedule.Time) (durable bool, err error)
-	changed bool
-	err     error
-	done    chan struct{}
+	do   func(now schedule.Time) (durable bool, err error)
+	err  error
+	done chan struct{}
 }
 
 // run has the writer carry out a call. When ctx is done before the writer has taken
@@ -131,33 +130,34 @@ func (s *Store) gather(first *call) []*call {
 func (s *Store) transact(calls []*call) {
 	now := s.clock.now()
 	begin := s.plan.Mark()
-	durable, changed := false, false
+	durable := false
+	var changing []*call
 	for _, c := range calls {
 		before := s.plan.Mark()
 		must, err := c.do(now)
-		if c.err = err; err != nil {
+		if err != nil {
 			s.plan.Undo(before)
+		}
+		if c.err = err; err != nil || s.plan.Mark() == before {
+			close(c.done) // it need not wait for the disk, which may hang
 			continue
 		}
-		c.changed = s.plan.Mark() != before
-		changed = changed || c.changed
-		durable = durable || must && c.changed
+		changing = append(changing, c)
+		durable = durable || must
 	}
 	// While the disk takes nothing, nothing is promised.
 	var err error
-	if durable || changed && s.failed != nil {
+	if durable || len(changing) > 0 && s.failed != nil {
 		err = s.write()
-	} else if changed {
+	} else if len(changing) > 0 {
 		s.flushSoon()
 	}
 	if err != nil {
 		s.plan.Undo(begin)
 	}
 	s.plan.Confirm()
-	for _, c := range calls {
-		if c.changed && c.err == nil {
-			c.err = err
-		}
+	for _, c := range changing {
+		c.err = err
 		close(c.done)
 	}
 }

@@ -135,9 +135,7 @@ func (e *Engine) totals() (cache.Summary, bool) {
 	if c == nil {
 		return cache.Summary{}, false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return c.Summary(ctx), true
+	return c.Summary(context.Background()), true
 }
 
 // polled tells metrics and events of a poll.
