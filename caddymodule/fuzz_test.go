@@ -4,15 +4,19 @@
 package caddymodule_test
 
 import (
-	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	gatewaymodule "github.com/feedpollard/pollard/caddymodule/gateway"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/caddymodule/shield"
 )
 
-// FuzzCaddyfile reads lines in each of the three blocks. What is wrong is told in one
-// line, and what is right gives the same JSON each time.
+// FuzzCaddyfile reads lines in each of the three blocks, without the rest of a Caddyfile.
+// What is wrong is told in one line, and what is right is the same in JSON and back.
 func FuzzCaddyfile(f *testing.F) {
 	for _, lines := range []string{
 		"min_interval 2h\nmax_interval 1h", "jitter 10%\nmemory 64MiB\nspacing 0\nhost *.example.com {\n\tconcurrency 2\n}", "store bolt a b",
@@ -23,31 +27,32 @@ func FuzzCaddyfile(f *testing.F) {
 		f.Add(lines)
 	}
 	f.Fuzz(func(t *testing.T, lines string) {
-		if len(lines) > 4096 || strings.Contains(lines, "{$") || strings.Contains(lines, "{file") || strings.Contains(lines, "import") || strings.Contains(lines, "opml") {
-			return // they read the environment and other files
-		}
-		open := 0
-		for _, c := range lines {
-			if c == '{' {
-				open++
-			} else if c == '}' {
-				open--
-			}
-			if open < 0 {
-				return // what follows is not in the block
-			}
-		}
-		for _, text := range []string{
-			"{\n\tpollard {\n" + lines + "\n\t}\n}\n",
-			"http://a.test {\n\tfeed_gateway {\n" + lines + "\n\t}\n}\n",
-			"http://a.test {\n\tfeed_shield /feed {\n" + lines + "\norigin {\nrespond x\n}\n\t}\n}\n",
+		for name, block := range map[string]func() caddyfile.Unmarshaler{
+			"pollard":      func() caddyfile.Unmarshaler { return new(poller.App) },
+			"feed_gateway": func() caddyfile.Unmarshaler { return new(gatewaymodule.Gateway) },
+			"feed_shield":  func() caddyfile.Unmarshaler { return new(shield.Shield) },
 		} {
-			config, err := stage.Adapt(t, text)
+			tokens, err := caddyfile.Tokenize([]byte(name+" {\n"+lines+"\n}\n"), "Caddyfile")
 			if err != nil {
+				return
+			}
+			read := block()
+			if err := read.UnmarshalCaddyfile(caddyfile.NewDispenser(tokens)); err != nil {
+				if strings.Contains(err.Error(), "\n") {
+					t.Errorf("%s: not one line: %q", name, err)
+				}
 				continue
 			}
-			if again, err := stage.Adapt(t, text); err != nil || !bytes.Equal(config, again) {
-				t.Errorf("%q gives %s, then %s, %v", text, config, again, err)
+			config, err := json.Marshal(read)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			again := block()
+			if err := json.Unmarshal(config, again); err != nil {
+				t.Fatalf("%s: %s: %v", name, config, err)
+			}
+			if same, err := json.Marshal(again); err != nil || string(same) != string(config) {
+				t.Errorf("%s: %s is %s when it is read again, %v", name, config, same, err)
 			}
 		}
 	})
