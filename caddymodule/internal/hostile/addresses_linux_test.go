@@ -261,6 +261,7 @@ var badNames = []string{
 // spellings, by names, by names that change, and by redirects to them from everywhere.
 // All of them are there, and see whoever comes.
 func TestHostileAddresses(t *testing.T) {
+	t.Parallel()
 	if !enclose(t) {
 		return
 	}
@@ -328,7 +329,7 @@ func TestHostileAddresses(t *testing.T) {
 // Names that change what they stand for, and names of several addresses: what counts is
 // the address that is connected to, each time.
 func TestHostileNames(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel()
 	if !enclose(t) {
 		return
 	}
@@ -369,6 +370,7 @@ func TestHostileNames(t *testing.T) {
 // What private_upstreams lists may be reached, but by no redirect from outside; and what
 // the configuration names is for the readers of its path alone.
 func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
+	t.Parallel()
 	if !enclose(t) {
 		return
 	}
@@ -463,7 +465,7 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 
 // A name server that hangs keeps those waiting who want such names, and nobody else.
 func TestResolverThatHangs(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel()
 	if !enclose(t) {
 		return
 	}

@@ -76,6 +76,7 @@ func hold(t *testing.T, c *child, n int, request func(i int) string) {
 // Readers who take nothing, and such who send a byte now and then, cost little and keep
 // nobody waiting.
 func TestHostileConnections(t *testing.T) {
+	t.Parallel()
 	origin, large := newWatched(t), largeOrigin(t)
 	c := start(t, setup{
 		app:  "private_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}",
@@ -109,6 +110,7 @@ func TestHostileConnections(t *testing.T) {
 // Many connections, each of which invents URLs, use up the share of their network. Others,
 // and all that is known, do not notice.
 func TestInventedURLs(t *testing.T) {
+	t.Parallel()
 	origin := newWatched(t)
 	c := start(t, setup{
 		app:     "private_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}",
@@ -167,6 +169,7 @@ func TestInventedURLs(t *testing.T) {
 // Streams of HTTP/2 that are reset as soon as they have been opened (CVE-2023-44487) end
 // with their connection.
 func TestRapidReset(t *testing.T) {
+	t.Parallel()
 	origin := newWatched(t)
 	c := start(t, setup{
 		app:     "private_upstreams 127.0.0.0/8",
@@ -249,6 +252,7 @@ func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
 // Readers by HTTP/3 get what others get. What they send before the handshake has ended
 // (0-RTT), which anybody can send again, makes no poll that was not made before.
 func TestHTTP3(t *testing.T) {
+	t.Parallel()
 	origin := newWatched(t)
 	cert, key, roots := certificate(t)
 	c := start(t, setup{
@@ -260,12 +264,12 @@ func TestHTTP3(t *testing.T) {
 	early := 0 // connections that sent something before the handshake had ended
 	reader := func() (*http.Client, func()) {
 		var conn *quic.Conn
-		transport := &http3.Transport{TLSClientConfig: config, QUICConfig: &quic.Config{HandshakeIdleTimeout: 20 * time.Second}}
+		transport := &http3.Transport{TLSClientConfig: config, QUICConfig: &quic.Config{HandshakeIdleTimeout: time.Minute}}
 		transport.Dial = func(ctx context.Context, address string, config *tls.Config, settings *quic.Config) (_ *quic.Conn, err error) {
 			conn, err = quic.DialAddrEarly(ctx, address, config, settings)
 			return conn, err
 		}
-		return &http.Client{Transport: transport, Timeout: 30 * time.Second}, func() {
+		return &http.Client{Transport: transport, Timeout: 2 * time.Minute}, func() {
 			if conn != nil && conn.ConnectionState().Used0RTT {
 				early++
 			}

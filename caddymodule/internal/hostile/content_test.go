@@ -81,6 +81,7 @@ const simple = `<rss version="2.0" xsl:version="1.0" xmlns:xsl="http://www.w3.or
 // Whatever a gateway serves, nothing of it runs in the gateway's origin: neither as a
 // page of its own nor in a frame of somebody else's.
 func TestNothingIsExecuted(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a browser")
 	}

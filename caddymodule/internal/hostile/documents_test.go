@@ -245,6 +245,7 @@ func lies() (list []document) {
 // TestHostileDocuments has origins answer with documents that are no feeds, or bad ones,
 // or good ones that would cost much. Each is a feed to its readers, or a failure.
 func TestHostileDocuments(t *testing.T) {
+	t.Parallel()
 	bombsAtOnce := 8
 	if *campaign {
 		bombsAtOnce = 16
@@ -264,7 +265,7 @@ func TestHostileDocuments(t *testing.T) {
 						d.media = "application/rss+xml"
 					}
 					raw := strings.Replace(ok("ETag: \"2\"\r\n", d.body), "application/rss+xml", d.media, 1)
-					attacks = append(attacks, attack{name: d.name, send: says(raw), any: true})
+					attacks = append(attacks, attack{name: d.name, send: says(raw), any: true, heavy: len(raw) > 1<<20})
 				}
 				attackByOrigins(t, attacks, front.atOnce)
 			})

@@ -46,17 +46,21 @@ func largeOrigin(t *testing.T) *httptest.Server {
 // A storm of readers of large feeds that nobody has polled yet, and one on a single
 // large feed just after a restart.
 func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
 	origin := largeOrigin(t)
 	c := start(t, setup{
-		app:  fmt.Sprintf("memory %dMiB\nprivate_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}", memorySetting),
+		app:  fmt.Sprintf("memory %dMiB\ntimeout 4m\nprivate_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}", memorySetting),
 		site: gatewayByURL,
 	})
 	feeds := 16
 	if *campaign {
 		feeds = 80
+	}
+	if a := c.get(feedAt(origin.URL + "/known")); a.Status != 200 {
+		t.Fatalf("the feed that is to be known: %v", a)
 	}
 	begun := time.Now()
 	codes := storm(c, feeds, func(i int) string { return feedAt(fmt.Sprintf("%s/%d", origin.URL, i)) })
@@ -64,48 +68,32 @@ func TestMemoryIsBounded(t *testing.T) {
 	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) {
 		t.Errorf("%d cold feeds of 10 MiB took %d MiB, want %d at most", feeds, peak, memorySetting+memoryBeside)
 	}
-	if codes[200] == 0 {
-		t.Error("nobody was served")
-	}
-	for range 100 { // the first one is there in the end
-		a := c.get(feedAt(origin.URL + "/0"))
-		if a.Status == 200 {
-			break
-		}
-		t.Logf("one more reader: %v", a)
-		time.Sleep(time.Second)
+	if codes[200] == 0 { // polls have two minutes to wait for their turn, which a busy machine does not keep
+		t.Errorf("nobody was served: %v", codes)
 	}
 	c.kill()
 	c.start()
 	const readers = 200
 	begun = time.Now()
-	codes = storm(c, readers, func(int) string { return feedAt(origin.URL + "/0") })
-	if codes[200] != readers {
-		t.Logf("one more reader: %v", c.get(feedAt(origin.URL+"/0")))
-	}
+	codes = storm(c, readers, func(int) string { return feedAt(origin.URL + "/known") })
 	t.Logf("%d readers after a restart: %v, answers %v, peak %d MiB", readers, time.Since(begun).Round(time.Second), codes, c.peak())
 	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) || codes[200] != readers {
 		t.Errorf("%d readers of one feed of 10 MiB took %d MiB, want %d at most, and were answered %v", readers, peak, memorySetting+memoryBeside, codes)
 	}
 }
 
-// storm has many readers ask at once, and counts the statuses of their answers.
+// storm has many readers ask at once, who come back while they are told to, and counts the
+// statuses of their last answers.
 func storm(c *child, n int, path func(i int) string) map[int]int {
 	var mu sync.Mutex // guards codes
 	codes := make(map[int]int)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			status := 0
-			r, err := http.NewRequest("GET", "http://"+c.address+"/", nil)
-			if err == nil {
-				r.URL.Opaque = "//" + c.address + path(i)
-				if resp, err := client.Do(r); err == nil {
-					if _, err := io.Copy(io.Discard, resp.Body); err == nil {
-						status = resp.StatusCode
-					}
-					resp.Body.Close()
-				}
+			status, later := skim(c, path(i))
+			for begun := time.Now(); later && time.Since(begun) < 4*time.Minute; {
+				time.Sleep(time.Second)
+				status, later = skim(c, path(i))
 			}
 			mu.Lock()
 			codes[status]++
@@ -114,4 +102,23 @@ func storm(c *child, n int, path func(i int) string) map[int]int {
 	}
 	all.Wait()
 	return codes
+}
+
+// skim asks for a path and keeps nothing of the body. It returns the status, 0 where it broke
+// off, and whether the reader is to come back later.
+func skim(c *child, path string) (status int, later bool) {
+	r, err := http.NewRequest("GET", "http://"+c.address+"/", nil)
+	if err != nil {
+		return 0, false
+	}
+	r.URL.Opaque = "//" + c.address + path
+	resp, err := client.Do(r)
+	if err != nil {
+		return 0, false
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return 0, false
+	}
+	return resp.StatusCode, resp.StatusCode == http.StatusServiceUnavailable || queued(resp.Header)
 }

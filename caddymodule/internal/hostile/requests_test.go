@@ -222,6 +222,7 @@ func (c *child) send(raw string) []byte {
 // answer or to the origin, the origin is asked once for what is asked of it, and other
 // readers are served.
 func TestHostileRequests(t *testing.T) {
+	t.Parallel()
 	origin := newWatched(t)
 	address := strings.TrimPrefix(origin.URL, "http://")
 	c := start(t, setup{

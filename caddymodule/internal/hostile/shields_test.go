@@ -58,6 +58,7 @@ var identities = []struct{ name, before, told string }{
 
 // A shield's shared answer is nobody's own, however the site tells its readers apart.
 func TestHostileShieldIdentities(t *testing.T) {
+	t.Parallel()
 	backend, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/rss+xml")
 		fmt.Fprint(w, feedOf(r.Header.Get("X-User")))
@@ -87,6 +88,7 @@ func TestHostileShieldIdentities(t *testing.T) {
 
 // What is no feed passes through a shield as it is, and at once, whatever is in it.
 func TestHostileShieldPages(t *testing.T) {
+	t.Parallel()
 	png := "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
 	pages := []struct{ name, media, first, rest string }{
 		{"a page with a feed further on", "text/html", "<!DOCTYPE html><html><body><p>page</p>", strings.Repeat("<p>text</p>", 30) + feed},
@@ -168,6 +170,7 @@ func TestHostileShieldPages(t *testing.T) {
 
 // Invented values of what a feed varies by switch no shield off.
 func TestHostileShieldVariants(t *testing.T) {
+	t.Parallel()
 	backend, asked := site(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/rss+xml")
 		w.Header().Set("Vary", "Accept-Language")
@@ -193,6 +196,7 @@ func TestHostileShieldVariants(t *testing.T) {
 
 // A request with a body of its own leaves nothing for others (RFC 9110 section 9.3.1).
 func TestHostileShieldFatRequests(t *testing.T) {
+	t.Parallel()
 	backend, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // nobody sends less than he says
 		w.Header().Set("Content-Type", "application/rss+xml")

@@ -17,6 +17,7 @@ import (
 // leaves out, and redirects to the victim from then on. Readers of the victim get what the
 // victim has said, whoever asked first, and also after a restart.
 func TestHostileTakeover(t *testing.T) {
+	t.Parallel()
 	const (
 		mine   = rssOpen + `<lastBuildDate>Mon, 01 Jan 2024 00:00:00 GMT</lastBuildDate><atom:link rel="hub" href="https://evil.test/"/>` + rssClose
 		theirs = rssOpen + `<lastBuildDate>Tue, 02 Jan 2024 00:00:00 GMT</lastBuildDate>` + rssClose

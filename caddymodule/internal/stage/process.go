@@ -73,7 +73,7 @@ func StartProcess(t *testing.T, file, home, address string, env ...string) (*Pro
 	}
 	go func() { _ = p.command.Wait(); close(p.ended) }()
 	t.Cleanup(func() { p.End(syscall.SIGKILL) })
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err == nil {
 			conn.Close()

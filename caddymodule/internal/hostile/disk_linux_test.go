@@ -1,0 +1,176 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	// A system may let nobody trace a process but its parent.
+	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
+}
+
+// hangDisk has all calls of a process that write to its store, or make that durable, hang
+// until it is freed. Others go on.
+func hangDisk(t *testing.T, c *child) (free func()) {
+	t.Helper()
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed: nothing holds system calls up")
+	}
+	const calls = "fsync,fdatasync,pwrite64"
+	hold := exec.Command(strace, "-f", "-o", os.DevNull, "-p", strconv.Itoa(c.process.ID()), "-e", "trace="+calls, "-e", "inject="+calls+":delay_enter=3600s")
+	out, err := hold.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hold.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var once sync.Once
+	free = func() {
+		once.Do(func() {
+			_ = hold.Process.Signal(syscall.SIGTERM) // it lets go of the process
+			_ = hold.Wait()
+		})
+	}
+	t.Cleanup(free)
+	said, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(said, "attached") {
+		free()
+		t.Skipf("no process can be traced here: %s", said)
+	}
+	go func() { // what it says later
+		for s := bufio.NewScanner(out); s.Scan(); {
+		}
+	}()
+	return free
+}
+
+// A disk that hangs, and does not even say so, costs polls: none is sent whose claim could
+// not be written. Readers are served from memory, new ones are told to come back, what
+// waits is bounded, and all goes on when the disk does.
+func TestHostileDiskThatHangs(t *testing.T) {
+	t.Parallel()
+	const known, unknown = 40, 300
+	var mu sync.Mutex // guards asked
+	asked := make(map[string]int)
+	origin, total := site(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked[r.URL.Path]++
+		n := asked[r.URL.Path]
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/rss+xml")
+		fmt.Fprint(w, strings.Replace(feed, "Good", fmt.Sprint("Entry ", n), 1)) // each poll has a body to write
+	})
+	times := func(path string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return asked[path]
+	}
+	c := start(t, setup{app: impatient + "\nprefetch", site: gatewayByURL})
+	path := func(i int) string { return fmt.Sprintf("/known/%d", i) }
+	round := func() (got [known]string) {
+		t.Helper()
+		var all sync.WaitGroup
+		for i := range known {
+			all.Go(func() {
+				a := c.get(feedAt(origin.URL + path(i)))
+				if got[i] = a.Body; a.Status != 200 || !strings.Contains(a.Body, "Entry") {
+					t.Errorf("a known feed: %v", a)
+				}
+			})
+		}
+		all.Wait()
+		return got
+	}
+	round()
+	before := c.descriptors()
+
+	free := hangDisk(t, c)
+	var then [known]int
+	for i := range known {
+		then[i] = times(path(i))
+	}
+	statuses := make(chan answered, unknown)
+	for i := range unknown {
+		go func() {
+			a, err := c.askOnce("GET", feedAt(fmt.Sprintf("%s/unknown/%d", origin.URL, i)))
+			if err != nil {
+				t.Error(err)
+			}
+			statuses <- a
+		}()
+	}
+	var old [known]string
+	begun, rounds := time.Now(), 0
+	hang := 15 * time.Second
+	if *campaign {
+		hang = 3 * time.Minute
+	}
+	for time.Since(begun) < hang {
+		old = round()
+		rounds++
+		time.Sleep(100 * time.Millisecond)
+	}
+	for range unknown { // their patience ends before the hang does
+		if a := <-statuses; a.Status != http.StatusServiceUnavailable && !queued(a.Header) {
+			t.Errorf("a reader of a new feed: %v", a)
+		}
+	}
+	for i := range known {
+		// What had been claimed before may be polled, once.
+		if n := times(path(i)) - then[i]; n > 1 {
+			t.Errorf("%s was polled %d times while no claim could be written", path(i), n)
+		}
+	}
+	for i := range unknown {
+		if n := times(fmt.Sprintf("/unknown/%d", i)); n > 0 {
+			t.Errorf("new feed %d was polled %d times, though no claim could be written", i, n)
+		}
+	}
+	if text := c.api("GET", "/pollard/stats").Body; !strings.Contains(text, "outage") {
+		t.Errorf("the operator is told %s", text)
+	}
+	goroutines, descriptors := c.goroutines(), c.descriptors()
+	if goroutines > 120+unknown || descriptors > before+40 {
+		t.Errorf("%d goroutines and %d descriptors while the disk hangs, %d before", goroutines, descriptors, before)
+	}
+
+	held := total.Load()
+	free()
+	late := time.Now()
+	for i, now := 0, round(); i < known; { // each is polled again, and readers get what that brings
+		if now[i] != old[i] {
+			i++
+			continue
+		}
+		if time.Since(late) > 4*time.Minute {
+			t.Fatalf("%s is as old as it was before the disk hung", path(i))
+		}
+		time.Sleep(200 * time.Millisecond)
+		now = round()
+	}
+	for i := range unknown {
+		if a := c.get(feedAt(fmt.Sprintf("%s/unknown/%d", origin.URL, i))); a.Status != 200 {
+			t.Errorf("a new feed, when the disk is back: %v", a)
+		}
+	}
+	c.settle(60, before+20)
+	t.Logf("%v: %d rounds of %d readers, %d goroutines and %d descriptors; then %d polls, and all was new after %v; peak %d MiB",
+		hang, rounds, known, goroutines, descriptors, total.Load()-held, time.Since(late).Round(time.Second), c.peak())
+}
