@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -88,12 +89,14 @@ func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
 				g.open()
 				defer func() { g.close() }()
 				g.get(feedURL)
-				g.restart() // nothing is in memory
+				g.restart()     // nothing is in memory
+				synctest.Wait() // nobody reads it
 				store.body = func(b *cache.Body) error { damage(b); return nil }
 				w := g.get(feedURL)
 				if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "lost") {
 					t.Errorf("got %d: %s", w.Code, w.Body)
 				}
+				synctest.Wait()  // nobody reads it
 				store.body = nil // what is written from now on is whole
 				time.Sleep(25 * time.Hour)
 				wantBody(t, g.get(feedURL), 200, "Entry 2")
@@ -115,6 +118,7 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 		defer func() { g.close() }()
 		g.get(feedURL)
 		g.restart()
+		synctest.Wait() // nobody reads it
 		store.body = func(*cache.Body) error { return errors.New("input/output error") }
 		if f, _ := g.Feed(t.Context(), feedURL); f != nil {
 			_, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
@@ -122,6 +126,7 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 				t.Errorf("got %+v", err)
 			}
 		}
+		synctest.Wait() // nobody reads it
 		store.body = nil
 		wantBody(t, g.get(feedURL), 200, "Entry 2")
 		if n := g.origin.polls(); n != 1 {
@@ -154,6 +159,7 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		}
 		g.get(feedURL)
 		reads := 0
+		synctest.Wait() // nobody reads it
 		store.body = func(b *cache.Body) error {
 			if reads++; reads == 1 {
 				poll()
@@ -188,10 +194,10 @@ func TestRecordThatMakesNoSenseKeepsItsSchedule(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		const other = "https://other.test/"
 		g := newGateway(t, dir, faithful)
-		damaged := false
+		var damaged atomic.Bool
 		g.wrap = func(s cache.Store) cache.Store {
 			return &tampered{Store: s, record: func(r *cache.Record) {
-				if damaged && r.URL == feedURL {
+				if damaged.Load() && r.URL == feedURL {
 					r.Memo = []byte(`{"version":`)
 				}
 			}}
@@ -200,7 +206,7 @@ func TestRecordThatMakesNoSenseKeepsItsSchedule(t *testing.T) {
 		defer func() { g.close() }()
 		g.get(feedURL)
 		g.get(other)
-		damaged = true
+		damaged.Store(true)
 		g.restart()
 		wantBody(t, g.get(other), 200, "Entry 2")
 		if w := g.get(feedURL); w.Code != 503 {
