@@ -391,8 +391,25 @@ func (s *Store) Totals(ctx context.Context) (t cache.Totals, err error) {
 	return t, err
 }
 
-// closePatience is how long Close waits for the disk.
+// closePatience is how long Close waits for a disk that takes nothing.
 const closePatience = 5 * time.Second
+
+// awaitDisk returns what done says, unless nothing is written any more: a slow disk gets
+// the time that it takes.
+func (s *Store) awaitDisk(done <-chan error) error {
+	for before := s.keeper.generation(); ; {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(closePatience):
+		}
+		now := s.keeper.generation()
+		if now == before {
+			return fmt.Errorf("the disk has not answered for %v", closePatience)
+		}
+		before = now
+	}
+}
 
 // Close writes what is pending and releases the directory. A second Close does nothing.
 // A disk that hangs is left to itself: what it has not taken, nobody relies on.
@@ -406,11 +423,7 @@ func (s *Store) Close() error {
 			s.plan.Log.Close()
 			done <- errors.Join(s.writeAll(), s.db.Close())
 		}()
-		select {
-		case s.closed = <-done:
-		case <-time.After(closePatience):
-			s.closed = fmt.Errorf("the disk has not answered for %v", closePatience)
-		}
+		s.closed = s.awaitDisk(done)
 		if s.closed != nil {
 			s.closed = fmt.Errorf("closing store %s: %w", s.dir, s.closed)
 		}
