@@ -132,7 +132,8 @@ func crowdRequest(rng *rand.Rand, host string) func(host string) *http.Request {
 
 // A crowd of readers at a site with several shields, next to the same site without:
 // what the one would have refused, or told one reader only, never comes out of the
-// other to anybody else. And where nobody depends on conditions, they say the same.
+// other to anybody else. And where nobody depends on conditions, they say the same. One
+// of the shields has all its URLs in common with the others.
 func TestCrowd(t *testing.T) {
 	for name, mode := range modes {
 		site := func(host string, shielded bool) string {
@@ -143,9 +144,9 @@ func TestCrowd(t *testing.T) {
 				}
 				return "feed_shield " + matcher + " {\norigin {\n" + block + mode + "\n}\n"
 			}
-			return "http://" + host + " {\nbind void/site\n@inner path */inner/*\n@feeds path */feed.xml\n@outside not remote_ip 192.168.0.0/16\n" +
+			return "http://" + host + " {\nbind void/site\n@inner path */inner/*\n@feeds path */feed.xml\n@near remote_ip 192.168.1.7\n@outside not remote_ip 192.168.0.0/16\n" +
 				"@guarded {\npath */guarded/*\nnot remote_ip 192.168.0.0/16\n}\nroute {\nrespond @guarded \"for [all]: go away\" 403\n" +
-				part("@inner", "inner", "respond @outside \"for [all]: go away\" 403\n") + part("@feeds", "feeds", "") + part("", "rest", "") + "}\n}\n"
+				part("@near", "near", "") + part("@inner", "inner", "respond @outside \"for [all]: go away\" 403\n") + part("@feeds", "feeds", "") + part("", "rest", "") + "}\n}\n"
 		}
 		sites := site("with.test", true) + site("without.test", false)
 		for seed := range uint64(3) {
