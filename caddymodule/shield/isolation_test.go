@@ -355,19 +355,24 @@ func TestWhoLeavesACrowd(t *testing.T) {
 func TestPageIsNotBrokenOff(t *testing.T) {
 	for _, tt := range []struct {
 		name, kind string
+		status     int
 		pieces     int
 		pause      time.Duration
 		broken     int64
 	}{
-		{"a page", "text/html", 40, 0, 0},
-		{"an image", "image/png", 40, 0, 0},
-		{"a large page", "text/html", 4000, 0, 1},
-		{"a page that goes on", "text/html", 40, time.Second, 1},
+		{"a page", "text/html", 200, 40, 0, 0},
+		{"an image", "image/png", 200, 40, 0, 0},
+		{"a large page", "text/html", 200, 4000, 0, 1},
+		{"a page that goes on", "text/html", 200, 40, time.Second, 1},
+		{"not found", "text/html", 404, 40, 0, 0},
+		{"gone", "text/html", 410, 40, 0, 0},
+		{"an error", "application/rss+xml", 500, 40, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var broken atomic.Int64
 			page := func(w http.ResponseWriter, r *http.Request) error {
 				w.Header().Set("Content-Type", tt.kind)
+				w.WriteHeader(tt.status)
 				for range tt.pieces {
 					if _, err := w.Write([]byte("<!DOCTYPE html>" + strings.Repeat(" ", 1000))); err != nil {
 						broken.Add(1)
@@ -380,7 +385,7 @@ func TestPageIsNotBrokenOff(t *testing.T) {
 			stage.Run(t, stage.ShieldedSite(blog, ""), page, func(s *stage.Stage) {
 				began := time.Now()
 				w := s.Get(blog + "/feed")
-				if want := tt.pieces * 1015; w.Code != 200 || w.Body.Len() != want {
+				if want := tt.pieces * 1015; w.Code != tt.status || w.Body.Len() != want {
 					t.Errorf("%d, %d bytes, want %d", w.Code, w.Body.Len(), want)
 				}
 				if took, most := time.Since(began), time.Duration(tt.pieces)*tt.pause+restPatience; took > most {

@@ -147,8 +147,19 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if resp.StatusCode == http.StatusOK {
 		resp.Body = &sniffed{ReadCloser: resp.Body, coded: resp.Header.Get("Content-Encoding") != "", entry: p.entry}
+	} else {
+		resp.Body = unwanted{resp.Body}
 	}
 	return resp, nil
+}
+
+// unwanted is the body of an answer of which only status and header count.
+type unwanted struct{ io.ReadCloser }
+
+// Close implements [io.Closer].
+func (u unwanted) Close() error {
+	finish(u.ReadCloser)
+	return nil
 }
 
 const (
