@@ -5,10 +5,12 @@ package cache_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/bolt"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -167,4 +169,54 @@ func TestCrashOfAPrefetchedPollKeepsTheBackOff(t *testing.T) {
 			t.Errorf("polled again %v after the crash, want the back-off of %v kept", gap, plan)
 		}
 	})
+}
+
+// A clock that is put forward while nothing runs makes nothing due, as long as the machine
+// is not booted. After that a week at most is believed, and what is due then is spread.
+func TestClockPutForwardWhileNothingRuns(t *testing.T) {
+	for _, booted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("booted %v", booted), func(t *testing.T) {
+			bubbleOnDisk(t, func(t *testing.T, dir string) {
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
+				const feeds = 100
+				for i := range feeds {
+					g.settings.Feeds = append(g.settings.Feeds, fmt.Sprintf("https://host%d.test/feed", i))
+				}
+				life, began, step := "one", time.Now(), time.Duration(0)
+				open := func() {
+					now := func() time.Time { return time.Now().Add(step).Round(0) }
+					store, err := bolt.Open(dir, bolt.Options{Now: now, Booted: func() bolt.Boot { return bolt.Boot{ID: life, Ago: time.Since(began)} }})
+					if err != nil {
+						t.Fatal(err)
+					}
+					g.store = store
+					if g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 1 << 20, Now: now}); err != nil {
+						t.Fatal(err)
+					}
+					g.Apply(g.settings)
+				}
+				g.settings.Prefetch = true
+				open()
+				time.Sleep(10 * time.Minute)
+				g.close()
+				if n := g.origin.polls(); n != feeds {
+					t.Fatalf("%d polls of %d feeds", n, feeds)
+				}
+				step = 30 * 24 * time.Hour
+				if booted {
+					life, began = "two", time.Now()
+				}
+				open()
+				defer g.close()
+				time.Sleep(5 * time.Second)
+				if n := g.origin.polls() - feeds; !booted && n != 0 || booted && n > 50 {
+					t.Errorf("%d polls at once after the clock was put forward", n)
+				}
+				time.Sleep(10 * time.Minute)
+				if n := g.origin.polls() - feeds; !booted && n != 0 || booted && n != feeds {
+					t.Errorf("%d polls in ten minutes after the clock was put forward", n)
+				}
+			})
+		})
+	}
 }

@@ -239,7 +239,7 @@ func (c *child) peak() int {
 func (c *child) settle(goroutines, descriptors int) {
 	c.t.Helper()
 	var g, d int
-	for begun := time.Now(); time.Since(begun) < time.Minute; {
+	for begun := time.Now(); time.Since(begun) < 3*time.Minute; {
 		g, d = c.goroutines(), c.descriptors()
 		if g <= goroutines && d <= descriptors {
 			return

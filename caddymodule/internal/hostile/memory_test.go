@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,6 +81,49 @@ func TestMemoryIsBounded(t *testing.T) {
 	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) || codes[200] != readers {
 		t.Errorf("%d readers of one feed of 10 MiB took %d MiB, want %d at most, and were answered %v", readers, peak, memorySetting+memoryBeside, codes)
 	}
+}
+
+// Queries of a large feed through a shield are feeds of their own, and readers whose
+// conditions hold need no body, however little memory there is.
+func TestMemoryOfShieldsIsBounded(t *testing.T) {
+	t.Parallel()
+	const memory = 8
+	origin := largeOrigin(t)
+	c := start(t, setup{
+		app:  fmt.Sprintf("memory %dMiB\ntimeout 4m", memory),
+		site: "feed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(origin.URL, "http://") + "\n}\n}\n",
+	})
+	first := c.get("/feed")
+	if first.Status != http.StatusOK {
+		t.Fatal(first)
+	}
+	c.forgetPeak()
+	before := c.cpu()
+	const readers, each = 16, 20
+	var all sync.WaitGroup
+	for range readers {
+		all.Go(func() {
+			for range each {
+				if a := c.get("/feed", "If-None-Match", first.Header.Get("ETag")); a.Status != http.StatusNotModified {
+					t.Errorf("a reader who has it: %v", a)
+				}
+			}
+		})
+	}
+	all.Wait()
+	cpu, peak := c.cpu()-before, c.peak()
+	if peak > raced*(memory+memoryBeside) || cpu > 5*time.Second {
+		t.Errorf("%d answers 304 took %d MiB and %v of CPU", readers*each, peak, cpu)
+	}
+	queries := 8
+	if *campaign {
+		queries = 60
+	}
+	codes := storm(c, queries, func(i int) string { return fmt.Sprintf("/feed?q=%d", i) })
+	if codes[200] == 0 || c.peak() > raced*(memory+memoryBeside) {
+		t.Errorf("%d queries of a feed of 10 MiB took %d MiB, want %d at most, and were answered %v", queries, c.peak(), memory+memoryBeside, codes)
+	}
+	t.Logf("%d answers 304: %d MiB, %v of CPU; %d queries of a feed of 10 MiB: %d MiB, %v", readers*each, peak, cpu, queries, c.peak(), codes)
 }
 
 // storm has many readers ask at once, who come back while they are told to, and counts the

@@ -305,14 +305,21 @@ func distinct(t *testing.T, attacks []attack) {
 // cold asks for a feed that was never good.
 func (o *hostileOrigin) cold(c *child, i int) {
 	a, path := &o.attacks[i], fmt.Sprintf("/cold/%d", i)
-	got := c.get(feedAt(o.address(a) + path))
+	var got answered
+	tries := 0
+	for ; tries == 0 || o.requests(path) == 0 && tries < 60; tries++ {
+		if tries > 0 { // a busy machine had no time for the origin before the poll's timeout
+			time.Sleep(time.Second)
+		}
+		got = c.get(feedAt(o.address(a) + path))
+	}
 	switch {
 	case got.Status == 200 && (a.any || a.gives != "" && got.Body == a.gives):
 		checkHeader(c.t, a.name, got.Header)
 	case got.Status < 400 || strings.Contains(got.Body, "hunter2") || strings.Contains(got.Body, "<"):
 		c.t.Errorf("%s, cold: %v", a.name, got)
 	}
-	if n := o.requests(path); n == 0 || n > 1+a.hops {
+	if n := o.requests(path); n == 0 || n > tries*(1+a.hops) {
 		c.t.Errorf("%s, cold: %d requests at the origin", a.name, n)
 	}
 }
