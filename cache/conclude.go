@@ -59,6 +59,9 @@ func (s *state) learn(own string, v verdict) {
 		m.Version = v.version
 		m.Version.Number = number
 	}
+	if v.document != nil {
+		m.Version.Title = v.document.Title // that of an old record is not known
+	}
 	if tag := originTag(a); v.sameBytes && tag != m.Validators.ETag {
 		m.Version.OriginTag = tag // the origin has a new one for them
 	}

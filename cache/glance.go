@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,7 @@ func IDOf(key string) ID { return idOf(key) }
 type Glance struct {
 	ID        ID
 	URL       string // key
+	Title     string // as in [Account]
 	Condition string // as in [Account]
 	Failures  int
 	NextPoll  time.Time // zero: never
@@ -60,6 +62,9 @@ func (c *Cache) Glances(ctx context.Context, prefix string) iter.Seq2[Glance, er
 // glance reads as little as possible of a record: of one in good order no facts.
 func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 	g := Glance{ID: r.ID, URL: r.URL}
+	if r.Version != 0 {
+		g.Title = titleIn(r.Memo)
+	}
 	var f struct {
 		Failures int    `json:"failures"`
 		Winner   string `json:"winner"`
@@ -85,6 +90,26 @@ func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 	g.Failures = f.Failures
 	g.Condition = conditionOf(state, f.Winner, f.Status, f.Site != nil && version == 0, in <= 0 || ended)
 	return g
+}
+
+// titleIn finds the title in a memo without decoding all of it. In JSON a quotation mark
+// within a string is escaped, so this is the beginning of a member and never foreign text.
+func titleIn(memo []byte) (title string) {
+	from := bytes.Index(memo, []byte(`,"title":"`))
+	if from < 0 {
+		return ""
+	}
+	text := memo[from+len(`,"title":`):]
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			_ = json.Unmarshal(text[:i+1], &title) // what is damaged is none
+			return title
+		}
+	}
+	return ""
 }
 
 // KeyOf is the key of the feed of an ID, or fails with [ErrUnknownFeed].

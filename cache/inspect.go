@@ -16,6 +16,7 @@ import (
 type Account struct {
 	URL          string            `json:"url"`
 	Alias        string            `json:"alias,omitempty"` // the feed that this one has become by an adopted redirect
+	Title        string            `json:"title,omitempty"` // as the feed gives it, one short line
 	State        string            `json:"state"`           // fresh, due, failing, gone, cold
 	Condition    string            `json:"condition"`       // the state for people, see [conditionOf]
 	NextPoll     time.Time         `json:"next_poll,omitzero"`
@@ -165,7 +166,7 @@ func (c *Cache) account(key string, s *state, now time.Duration) Account {
 	a.Condition = conditionOf(a.State, a.Winner, a.LastStatus, a.Site, !a.NextPoll.After(c.now()))
 	if v := m.Version; s.version != 0 {
 		a.Version, a.VersionSince, a.ETag, a.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
-		a.Entries, a.Size, a.Validators = v.Entries, v.Size, m.Validators
+		a.Title, a.Entries, a.Size, a.Validators = v.Title, v.Entries, v.Size, m.Validators
 	}
 	return a
 }

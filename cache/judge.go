@@ -56,6 +56,7 @@ type version struct {
 	OriginTag    string             `json:"origin_tag,omitempty"` // the origin's ETag of these bytes
 	ContentType  string             `json:"content_type"`         // as readers are told
 	Format       string             `json:"format"`               // rss, atom or json
+	Title        string             `json:"title,omitempty"`      // of the feed, one short line
 	Hash         uint64             `json:"hash"`                 // xxhash of the bytes
 	Fingerprint  policy.Fingerprint `json:"meaning"`
 	Entries      int                `json:"entries"`           // how many the document has

@@ -83,6 +83,7 @@ type Hints struct {
 type Document struct {
 	Format      string // rss, atom or json
 	Version     string // 0.91, 0.92, 1.0, 2.0, 0.3, 1.1, ...; empty where the document does not say
+	Title       string // one short line; empty where the document has none
 	Hints       Hints
 	Malformed   []Term // hints that were no use: Hint, Raw and Note say which and why
 	Rhythm      Rhythm

@@ -16,6 +16,7 @@ import (
 type account struct {
 	URL          string            `json:"url"`
 	Alias        string            `json:"alias"`
+	Title        string            `json:"title"`
 	State        string            `json:"state"`
 	Condition    string            `json:"condition"` // empty: an older instance tells only the state
 	NextPoll     time.Time         `json:"next_poll"` // zero: never

@@ -126,6 +126,9 @@ func (a *account) writeText(out io.Writer, now time.Time) error {
 	fact := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, plain(fmt.Sprintf(format, args...)))
 	}
+	if a.Title != "" {
+		fact("title", "%s", a.Title)
+	}
 	if a.Alias != "" {
 		fact("moved to", "%s", feedurl.Redact(a.Alias))
 	}

@@ -34,6 +34,8 @@ func (o *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	o.asked[r.URL.String()]++
 	body, kind := stage.Sample, "application/rss+xml"
 	switch {
+	case r.URL.Host == "one.example":
+		body = stage.FeedNamed("My weblog")
 	case strings.HasSuffix(r.URL.Host, "site.example"):
 		body, kind = homePage, "text/html"
 	case r.URL.Host == "empty.example":
@@ -160,13 +162,19 @@ func TestFeedsAsJSON(t *testing.T) {
 		ask(t, g, "GET", "/https://one.example/feed?token=abcdef0123456789", stage.Home, "User-Agent", "Reader/1.0")
 		w := ask(t, g, "GET", "/-/feeds", stage.Home, "Accept", "application/json")
 		var list struct {
-			Feeds []struct{ ID, URL, State, Winner, Reason string }
+			Feeds []struct{ ID, URL, Title, State, Winner, Reason string }
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Feeds) != 1 {
 			t.Fatalf("%v: %s", err, w.Body)
 		}
 		f := list.Feeds[0]
-		if f.URL != "https://one.example/feed?token=***" || f.State != "fresh" || f.Winner == "" || !strings.HasSuffix(f.Reason, ".") {
+		for search, found := range map[string]int{"My+Weblog": 1, "eblog": 1, "another": 0} {
+			w := ask(t, g, "GET", "/-/feeds?q="+search, stage.Home, "Accept", "application/json")
+			if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Feeds) != found {
+				t.Errorf("%v: search for %s: %s", err, search, w.Body)
+			}
+		}
+		if f.URL != "https://one.example/feed?token=***" || f.Title != "My weblog" || f.State != "fresh" || f.Winner == "" || !strings.HasSuffix(f.Reason, ".") {
 			t.Errorf("%+v", f)
 		}
 		w = ask(t, g, "GET", "/-/feeds?id="+f.ID, stage.Home)

@@ -4,6 +4,7 @@
 package pages
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -71,11 +72,7 @@ func (p *Pages) feed(v *visit, which Which) error {
 	if len(account.Body) > 0 {
 		c.Entries = newest(v.r.Context(), account.Body, account.ContentType)
 	}
-	title := account.URL.String()
-	if c.Entries.Title != "" {
-		title = c.Entries.Title
-	}
-	return p.render(v, http.StatusOK, "feed", title, c)
+	return p.render(v, http.StatusOK, "feed", cmp.Or(c.Entries.Title, account.Title, account.URL.String()), c)
 }
 
 func unknownFeed(err error) error {

@@ -64,7 +64,7 @@ func (s *Source) all(ctx context.Context, c *cache.Cache) iter.Seq2[pages.Feed, 
 	return func(yield func(pages.Feed, error) bool) {
 		for g, err := range c.Glances(ctx, s.prefix) {
 			f := pages.Feed{
-				ID: hex.EncodeToString(g.ID[:]), URL: address(g.URL), State: pages.State(g.Condition),
+				ID: hex.EncodeToString(g.ID[:]), URL: address(g.URL), Title: g.Title, State: pages.State(g.Condition),
 				Failures: g.Failures, NextPoll: g.NextPoll,
 			}
 			if !yield(f, err) || err != nil {
@@ -80,7 +80,7 @@ func address(key string) pages.Address { return pages.Address(shieldkey.ReadersU
 func (s *Source) feed(a *cache.Account) pages.Feed {
 	id := cache.IDOf(a.URL)
 	f := pages.Feed{
-		ID: hex.EncodeToString(id[:]), URL: address(a.URL), State: pages.State(a.Condition),
+		ID: hex.EncodeToString(id[:]), URL: address(a.URL), Title: a.Title, State: pages.State(a.Condition),
 		Failures: a.Failures, NextPoll: a.NextPoll, Winner: a.Winner, Reason: s.reason(a),
 		Status: a.LastStatus, Since: a.VersionSince,
 	}

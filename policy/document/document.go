@@ -10,12 +10,12 @@
 // channels, feeds and entries stand (xmlfeed.go) and hands their children
 // (field.go) to those who want them: hints (hints.go), dates (date.go,
 // rhythm.go) and the fingerprint (fingerprint.go). A JSON document is streamed
-// likewise (jsonfeed.go). Nothing is kept but hashes, dates and hints, so
-// that a document costs memory in proportion to its entries and time in
+// likewise (jsonfeed.go). Nothing is kept but hashes, dates, hints and the feed's own
+// title, cut to a line (title.go), so that a document costs memory in proportion to its entries and time in
 // proportion to its bytes, whoever wrote it.
 //
-// It does not keep titles or texts, does not look into the HTML of entries,
-// expands no entity of a document's own and fetches nothing.
+// It keeps no text of entries, does not look into their HTML, expands no entity of a
+// document's own and fetches nothing.
 package document
 
 import (

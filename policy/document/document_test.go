@@ -186,6 +186,9 @@ func TestReadAgreesWithGofeed(t *testing.T) {
 			}
 		}
 		doc := read(t, sample)
+		if doc.Title != other.Title {
+			t.Errorf("%s: title %q, gofeed: %q", doc.Format, doc.Title, other.Title)
+		}
 		if doc.Format != other.FeedType || doc.Rhythm.Entries != len(other.Items) || !doc.Rhythm.Newest.Equal(newest) {
 			t.Errorf("%s, %d entries, newest %v; gofeed: %s, %d, %v", doc.Format, doc.Rhythm.Entries, doc.Rhythm.Newest,
 				other.FeedType, len(other.Items), newest)
@@ -220,6 +223,9 @@ func FuzzRead(f *testing.F) {
 		}
 		if doc.Rhythm.Median < 0 || doc.Rhythm.Newest.After(now.Add(24*time.Hour)) {
 			t.Fatalf("rhythm %+v", doc.Rhythm)
+		}
+		if len([]rune(doc.Title)) > 80 || strings.ContainsAny(doc.Title, "\n\r\x1b") {
+			t.Fatalf("title %q", doc.Title)
 		}
 		if len(doc.Malformed) > maxMalformed || len(doc.Hints.Hubs) > maxHubs {
 			t.Fatalf("%d malformed hints, %d hubs", len(doc.Malformed), len(doc.Hints.Hubs))

@@ -28,6 +28,7 @@ type jsonReader struct {
 	compact bytes.Buffer
 
 	version   string
+	title     string
 	expired   bool // expired was true
 	unexpired bool // expired was something else: then it says nothing
 	hints     hintReader
@@ -57,7 +58,7 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 		return nil, fmt.Errorf("%w: JSON without a JSON Feed version", ErrNotFeed)
 	}
 	j.hints.hints.Expired = j.expired && !j.unexpired
-	doc := &policy.Document{Format: "json", Version: j.version}
+	doc := &policy.Document{Format: "json", Version: j.version, Title: j.title}
 	doc.Hints, doc.Malformed = j.hints.result()
 	doc.Rhythm = rhythm(j.entries, now)
 	j.meaning.closeObject()
@@ -109,6 +110,8 @@ func (j *jsonReader) member(name string) error {
 			j.hints.reject(hintSelf, target, note)
 		}
 		j.hints.self(target)
+	case "title":
+		j.title = clip(string(text))
 	case "expired":
 		j.readExpired()
 	}

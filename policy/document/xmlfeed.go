@@ -5,6 +5,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -267,6 +268,7 @@ func (x *xmlReader) end() {
 	default:
 		if x.stack[depth-2].role == channel {
 			x.hints.field(&x.field)
+			x.doc.Title = cmp.Or(x.doc.Title, titleOf(&x.field))
 		}
 	}
 }

@@ -1,0 +1,29 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import "testing"
+
+// A title is found in what is stored, whatever stands in it and around it.
+func TestTitleInAMemo(t *testing.T) {
+	for _, title := range []string{"", "A blog", `"quoted"`, `back\`, `\"`, `,"title":"another"`, "Bücher <b>\u2028", "\x00\xff"} {
+		s := &state{memo: memo{Alias: `https://a.example/,"title":"no"`}}
+		s.memo.Version.Format, s.memo.Version.Title, s.memo.Version.Tag = "rss", title, `,"title":"no`
+		stored, err := s.encodeMemo()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again state
+		if err := again.decode(Record{Memo: stored}); err != nil {
+			t.Fatal(err)
+		}
+		want := again.memo.Version.Title
+		if got := titleIn(stored); got != want {
+			t.Errorf("%q, want %q, in %s", got, want, stored)
+		}
+		for cut := range stored {
+			titleIn(stored[:cut]) // does not panic
+		}
+	}
+}
