@@ -37,6 +37,8 @@ type Importer struct {
 	Host func(url string) policy.Host
 	// Shielded reports whether a key that is no URL is that of a shielded feed.
 	Shielded func(key string) bool
+	// Figure takes a line that is no feed but a figure. Nil: such lines are refused.
+	Figure func(ctx context.Context, line []byte) error
 	// Refused is called with the number of each line that makes no sense.
 	Refused func(number int64, err error)
 	// Tell is called now and then with the number of feeds so far.
@@ -65,17 +67,7 @@ func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err er
 			text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 		}
 		if text = bytes.TrimSpace(text); len(text) > 0 {
-			i.now = time.Now()
-			saved, err := Saved{}, fmt.Errorf("it is longer than %d bytes", maxLine)
-			if !long {
-				saved, err = i.read(ctx, text)
-			}
-			if ctx.Err() != nil {
-				return i.done, ctx.Err()
-			}
-			if err != nil {
-				i.Refused(number, err)
-			} else if err := i.add(ctx, saved); err != nil {
+			if err := i.take(ctx, number, text, long); err != nil {
 				return i.done, err
 			}
 		}
@@ -83,6 +75,32 @@ func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err er
 			return i.done, i.flush(ctx)
 		}
 	}
+}
+
+// take takes a line. It fails where the import cannot go on.
+func (i *Importer) take(ctx context.Context, number int64, text []byte, long bool) error {
+	var saved Saved
+	var err error
+	figure := i.Figure != nil && bytes.HasPrefix(text, []byte(`{"figure":`))
+	i.now = time.Now()
+	switch {
+	case long:
+		err = fmt.Errorf("it is longer than %d bytes", maxLine)
+	case figure:
+		err = i.Figure(ctx, text)
+	default:
+		saved, err = i.read(ctx, text)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		i.Refused(number, err)
+		return nil
+	case figure:
+		return nil
+	}
+	return i.add(ctx, saved)
 }
 
 // readLine reads a line. Of one that is too long, the beginning is returned.

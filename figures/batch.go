@@ -35,6 +35,7 @@ type Batch struct {
 	Node   string    // who adds, not used by any other process before or after
 	Number uint64    // above that of the node's batch before
 	At     time.Time // for [Senders]
+	Seed   uint64    // of hashes, for a store that has none yet; 0: none
 	Add    []Figure
 	Move   []Move // after that
 }
@@ -58,6 +59,9 @@ func (b *Batch) sender() Ref { return Ref{sender, b.Node} }
 func (b *Batch) Refs() []Ref {
 	refs := make([]Ref, 0, 1+len(b.Add)+2*len(b.Move))
 	refs = append(refs, b.sender())
+	if b.Seed != 0 {
+		refs = append(refs, SeedRef)
+	}
 	for i := range b.Add {
 		refs = append(refs, b.Add[i].Ref)
 	}
@@ -83,6 +87,15 @@ func (b *Batch) Apply(p Pairs) error {
 	sent := Figure{Ref: b.sender(), Counts: []int64{number}, Peaks: []int64{b.At.Unix()}}
 	if err := p.Put(sent.Ref, sent.encode()); err != nil {
 		return err
+	}
+	if b.Seed != 0 {
+		if v, err := p.Get(SeedRef); err != nil {
+			return err
+		} else if v == nil {
+			if err := p.Put(SeedRef, binary.BigEndian.AppendUint64(nil, b.Seed)); err != nil {
+				return err
+			}
+		}
 	}
 	for i := range b.Add {
 		if err := add(p, &b.Add[i]); err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/caddymodule/stores"
+	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -30,23 +31,26 @@ const tellEvery = 5 * time.Second
 
 func exportCommand() *cobra.Command {
 	var where string
+	var counted bool
 	cmd := &cobra.Command{
 		Use:   "export --store bolt:<directory> | postgres:<URL>",
 		Short: "Writes all feeds of a store as JSON lines",
 		Long: `Writes all feeds of a store to the standard output, one line of JSON for each, with
 their schedules, validators and stored versions. ` + "`feeds import`" + ` reads them into
-another store: no feed is polled an extra time because of that.
+another store: no feed is polled an extra time because of that. With --figures, what
+was counted follows: the traffic of days and sites, readers, and subscribers.
 
 A bolt store can be read while no process uses it. A PostgreSQL database may be in use.
 Feeds can have credentials in their URLs; keep the file as you keep the store.`,
 		Example: `  pollard feeds export --store bolt:/var/lib/pollard > feeds.jsonl
-  pollard feeds export --store bolt:/var/lib/pollard | pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard'`,
+  pollard feeds export --figures --store bolt:/var/lib/pollard | pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard'`,
 		Args: exactArgs(0, "no argument besides --store"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			return exportFeeds(cmd.Context(), where, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return exportFeeds(cmd.Context(), where, counted, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
 	addStore(cmd, &where)
+	cmd.Flags().BoolVar(&counted, "figures", false, "also what was counted: traffic, readers and subscribers")
 	return cmd
 }
 
@@ -70,6 +74,9 @@ Without next_poll, a feed is due. Without a body, the validators are of no use a
 out. With prefetch, feeds without a body are polled in the background, at the pace of
 their hosts. Where the store knows a feed already, the later next poll counts; a line
 without a body changes nothing then.
+
+What --figures of feeds export wrote is added to what the store has counted, once however
+often it is imported; readers only into a store that has counted none of its own.
 
 Lines that make no sense are named by their numbers; the others are imported. The exit
 code is 1 then. An import that was interrupted can be repeated.`,
@@ -140,7 +147,7 @@ func warnings(stderr io.Writer) *zap.Logger {
 	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(form), zapcore.AddSync(stderr), zap.WarnLevel))
 }
 
-func exportFeeds(ctx context.Context, where string, out, stderr io.Writer) (err error) {
+func exportFeeds(ctx context.Context, where string, counted bool, out, stderr io.Writer) (err error) {
 	if dir, ok := strings.CutPrefix(where, "bolt:"); ok && dir != "" && !strings.Contains(dir, "{") {
 		if _, err := os.Stat(dir); err != nil { // opening it would make it
 			return fmt.Errorf("there is no store: %w", err)
@@ -164,6 +171,11 @@ func exportFeeds(ctx context.Context, where string, out, stderr io.Writer) (err 
 	if err := errors.Join(cache.Export(ctx, store, w, p.tell), w.Flush()); err != nil {
 		return err
 	}
+	if kept, ok := store.(figures.Store); ok && counted {
+		if err := errors.Join(figures.Export(ctx, kept, w), w.Flush()); err != nil {
+			return err
+		}
+	}
 	p.end("from " + shown)
 	return nil
 }
@@ -185,10 +197,21 @@ func importFeeds(ctx context.Context, where string, in io.Reader, stderr io.Writ
 			fmt.Fprintf(stderr, "line %d: %s\n", number, plain(err.Error()))
 		},
 	}
+	kept, _ := store.(figures.Store)
+	counted := &figures.Importer{Store: kept}
+	if kept != nil {
+		i.Figure = counted.Line
+	}
 	if _, err := i.Import(ctx, in); err != nil {
 		return err
 	}
+	if err := counted.Flush(ctx); err != nil {
+		return err
+	}
 	p.end("into " + shown)
+	if counted.Foreign > 0 {
+		fmt.Fprintf(stderr, "%d figures of readers were left out: this store has counted readers of its own\n", counted.Foreign)
+	}
 	if refused > 0 {
 		return fmt.Errorf("%d lines were not imported", refused)
 	}
