@@ -272,10 +272,19 @@ func (w *reason) sayBackOff() {
 	} else {
 		w.text("The last poll failed%s.", bracketed(cause))
 	}
+	w.sayRetry()
+	w.sayServed()
+}
+
+// sayRetry tells when it is tried again after a failure.
+func (w *reason) sayRetry() {
+	if !w.decision.Next.After(w.facts.Now) {
+		w.text(" It may be tried again now.")
+		return
+	}
 	w.text(" Next try: ")
 	w.at(w.decision.Next)
 	w.text(", then less often.")
-	w.sayServed()
 }
 
 // sayLimited tells of a 429 that asks for no longer wait than the back-off is.
@@ -289,9 +298,8 @@ func (w *reason) sayLimited() {
 			w.text(" and asked to be left alone for %s (Retry-After: %s)", length(seconded(t)), t.Raw)
 		}
 	}
-	w.text(". Next try: ")
-	w.at(w.decision.Next)
-	w.text(", then less often.")
+	w.text(".")
+	w.sayRetry()
 	w.sayServed()
 }
 
@@ -363,15 +371,22 @@ func clock(t, now time.Time, in *time.Location) string {
 	return t.Format(layout)
 }
 
-// length writes a length of time in the largest unit that does not blur it.
+// length writes a length of time in the largest unit that does not blur it, or in two.
 func length(d time.Duration) string {
 	for _, unit := range []struct {
-		name   string
-		length time.Duration
-	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}} {
+		name    string
+		length  time.Duration
+		smaller string
+		part    time.Duration
+	}{{"day", 24 * time.Hour, "hour", time.Hour}, {"hour", time.Hour, "minute", time.Minute}, {"minute", time.Minute, "second", time.Second}} {
 		whole := d.Round(unit.length)
-		if n := whole / unit.length; n > 1 && (whole-d).Abs() <= d/20 {
+		n := whole / unit.length
+		switch {
+		case n > 1 && (whole-d).Abs() <= d/20:
 			return fmt.Sprintf("%d %ss", n, unit.name)
+		case d >= 2*unit.length: // so the rest is more than one part, and less than all of them
+			rest := (d % unit.length).Round(unit.part) / unit.part
+			return fmt.Sprintf("%d %ss and %d %ss", d/unit.length, unit.name, rest, unit.smaller)
 		}
 	}
 	if n := d.Round(time.Second) / time.Second; n != 1 {

@@ -108,6 +108,8 @@ func TestSentence(t *testing.T) {
 			"example.com could not be reached (no such host); nothing was sent. Next try: 12:01 UTC."},
 		{decided(Answer{At: noon, Failure: FailureDNS}, Hints{}, Rhythm{}), Facts{Now: noon},
 			"The site could not be reached (dns); nothing was sent. Next try: 12:01 UTC."},
+		{won(HintBackOff, "", -time.Minute), Facts{Now: noon, Location: time.UTC, Failures: 2, Status: 404},
+			"The last 2 polls failed (404 Not Found). It may be tried again now."},
 		{won(HintPause, "", time.Minute), known, "The feed cannot be polled yet. Next try: 12:01 UTC."},
 		{decided(failed(FailureGone, 410), Hints{}, Rhythm{}), known,
 			"The site says that the feed is gone for good (410). It is not polled any more; `pollard feeds refresh` tries again. Readers keep getting the version of yesterday 09:12 UTC."},
@@ -197,7 +199,8 @@ func TestClock(t *testing.T) {
 func TestLengthsInWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 seconds", time.Second: "1 second", 90 * time.Second: "90 seconds", 2 * time.Minute: "2 minutes",
-		time.Hour: "60 minutes", 2 * time.Hour: "2 hours", 14*time.Hour + 20*time.Minute: "14 hours", 2 * day: "2 days", 84 * time.Hour: "84 hours", 10000 * time.Hour: "417 days",
+		time.Hour: "60 minutes", 2 * time.Hour: "2 hours", 14*time.Hour + 20*time.Minute: "14 hours", 2 * day: "2 days", 84 * time.Hour: "3 days and 12 hours",
+		269 * time.Second: "4 minutes and 29 seconds", 276 * time.Minute: "4 hours and 36 minutes", 102 * time.Second: "102 seconds", 10000 * time.Hour: "417 days",
 	} {
 		if got := length(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
@@ -205,7 +208,7 @@ func TestLengthsInWords(t *testing.T) {
 	}
 	for d, want := range map[time.Duration]string{
 		time.Minute: "once a minute", time.Hour: "once an hour", 61 * time.Minute: "once an hour", day: "once a day", 7 * day: "once a week",
-		31 * day: "once a month", 366 * day: "once a year", 84 * time.Hour: "every 84 hours", 14 * time.Hour: "every 14 hours",
+		31 * day: "once a month", 366 * day: "once a year", 84 * time.Hour: "every 3 days and 12 hours", 14 * time.Hour: "every 14 hours",
 	} {
 		if got := frequency(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)

@@ -48,7 +48,7 @@ func sparkline(polls []Poll) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="polls" viewBox="0 0 %d %d" role="img" aria-label="Last %s: %d new, %d unchanged, %d failed">`,
 		places*step, height, counted(int64(len(polls)), "poll"), counts[0], counts[1], counts[2])
-	for _, bars := range []struct{ class, path string }{{"new", fresh.String()}, {"same", same.String()}, {"failed", failed.String()}} {
+	for _, bars := range []struct{ class, path string }{{"grid", fmt.Sprintf("M0 %d.5h%d", height-1, places*step)}, {"new", fresh.String()}, {"same", same.String()}, {"failed", failed.String()}} {
 		if bars.path != "" {
 			b.WriteString(`<path class="` + bars.class + `" d="` + bars.path + `"/>`)
 		}
@@ -78,7 +78,7 @@ func roundUp(n int64) int64 {
 // chart shows columns. The label says what they are; a page that has a chart has its
 // figures in a table too.
 func chart(label string, columns []column) template.HTML {
-	const width, height, base, left = 720, 180, 150, 56
+	const width, height, base, left, widest = 720, 180, 150, 56, 72
 	if len(columns) == 0 {
 		return ""
 	}
@@ -87,7 +87,7 @@ func chart(label string, columns []column) template.HTML {
 		most = max(most, c.lower+c.rest)
 	}
 	most = roundUp(most)
-	step := float64(width-left) / float64(len(columns))
+	step := min(float64(width-left)/float64(len(columns)), widest) // the first days of a gateway are no broad blocks
 	thick := max(step*0.72, 1)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString(label))

@@ -26,6 +26,10 @@ const maxFind = feedurl.MaxLength
 // home is the page to begin with. With ?find= it looks for the feeds of a site. (The
 // parameter url is taken: that asks for a feed itself.)
 func (p *Pages) home(v *visit) error {
+	if v.at.Gateway == "" { // there is nothing to begin with but the feeds that there are
+		v.name = pageFeeds
+		return p.feeds(v)
+	}
 	summary, err := p.Source.Summary(v.r.Context())
 	if err != nil {
 		return err

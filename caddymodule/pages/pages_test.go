@@ -323,8 +323,14 @@ func TestBookmarklet(t *testing.T) {
 func TestShield(t *testing.T) {
 	p, _, _ := newPages(t, 10)
 	at := Place{Home: "/status", Below: "/status/", Member: true}
-	if body := ask(p, at, "GET", "").Body.String(); strings.Contains(body, "<form") || strings.Contains(body, "ookmark") {
-		t.Error("the home page offers what a shield cannot do")
+	body := ask(p, at, "GET", "").Body.String()
+	for _, not := range []string{`name="find"`, `name="opml"`, "ookmark"} {
+		if strings.Contains(body, not) {
+			t.Errorf("the home page offers %s", not)
+		}
+	}
+	if !strings.Contains(body, `<ol class="feeds">`) || !strings.Contains(body, `action="/status/feeds"`) {
+		t.Error("the home page does not list the feeds")
 	}
 	if w := ask(p, at, "POST", "opml", upload("<opml/>")); w.Code != 404 {
 		t.Errorf("opml is answered with %d", w.Code)
