@@ -22,6 +22,9 @@ const (
 	maxBody = 4 << 20
 	// maxReaders is how many readers of a feed are named.
 	maxReaders = 20
+	// maxSearches bounds how much CPU time lists of feeds take: with a million feeds one
+	// takes four seconds of it.
+	maxSearches = 2
 )
 
 func parseID(text string) (id cache.ID, ok bool) {
@@ -35,7 +38,7 @@ func (s *Source) Feeds(ctx context.Context, q pages.Query) (pages.FeedList, erro
 	if err != nil {
 		return pages.FeedList{}, err
 	}
-	list, err := pages.Select(s.all(ctx, c), q)
+	list, err := s.search(ctx, c, q)
 	if err != nil {
 		return pages.FeedList{}, err
 	}
@@ -57,6 +60,17 @@ func (s *Source) Feeds(ctx context.Context, q pages.Query) (pages.FeedList, erro
 		}
 	}
 	return list, nil
+}
+
+// search looks at all feeds. There are maxSearches at a time, and others wait.
+func (s *Source) search(ctx context.Context, c *cache.Cache, q pages.Query) (pages.FeedList, error) {
+	select {
+	case s.searches <- struct{}{}:
+		defer func() { <-s.searches }()
+	case <-ctx.Done():
+		return pages.FeedList{}, ctx.Err()
+	}
+	return pages.Select(s.all(ctx, c), q)
 }
 
 // all is what a query looks at.

@@ -39,14 +39,15 @@ type Options struct {
 // Source is the record behind pages.
 type Source struct {
 	Options
-	prefix string // of the keys of the feeds
+	prefix   string        // of the keys of the feeds
+	searches chan struct{} // a place for each
 
 	summaries, hosts walk
 }
 
 // New returns the source of a gateway or shield.
 func New(o Options) *Source {
-	s := &Source{Options: o, prefix: "http"}
+	s := &Source{Options: o, prefix: "http", searches: make(chan struct{}, maxSearches)}
 	if o.Shield != "" {
 		s.prefix = shieldkey.Prefix(o.Shield)
 	}
