@@ -59,8 +59,10 @@ func (s *state) learn(own string, v verdict) {
 		m.Version = v.version
 		m.Version.Number = number
 	}
-	if v.document != nil {
-		m.Version.Title = v.document.Title // that of an old record is not known
+	if v.document != nil && !shielded(own) {
+		// That of an old record is not known yet. A shielded feed has none: in a variant
+		// it may tell what its reader has sent.
+		m.Version.Title = v.document.Title
 	}
 	if tag := originTag(a); v.sameBytes && tag != m.Validators.ETag {
 		m.Version.OriginTag = tag // the origin has a new one for them
