@@ -113,7 +113,7 @@ func (sim *simulation) report() {
 }
 
 func (sim *simulation) judgeScore(s *subject, got *score) {
-	if got.shortest < floor {
+	if got.shortest < floor && !sim.laptop { // after a boot no time can be told
 		sim.violation("P30: %s was polled twice within %v", s.url, got.shortest)
 	}
 	first := 1
