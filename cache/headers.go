@@ -91,13 +91,14 @@ func (f *Feed) mint(s *state, how served, now time.Duration) *minted {
 
 // maxAge is how long a reader may leave us alone, in seconds: until the next
 // planned poll, as nothing changes before. A reader who comes just then waits
-// for that poll. While one is overdue, a minute.
+// for that poll. While one is overdue, a minute; so it is where the feed has become an
+// alias, as its own next poll is far and says nothing of those of the other.
 func (s *state) maxAge(now time.Duration) int64 {
 	left := s.due - now
 	switch {
 	case s.ended: // a feed may come back by hand
 		return 24 * 60 * 60
-	case left <= 0:
+	case left <= 0 || s.memo.Alias != "":
 		return 60
 	}
 	return int64((left + time.Second - 1) / time.Second)

@@ -181,12 +181,15 @@ func (f *Feed) successor(ctx context.Context) *Feed {
 			f.start(errand{floor: floor})
 		}
 	}
-	if t.version == 0 && s.version != 0 {
+	// Its own version is from before the move, or from a poll that came to the target
+	// later than that one's own polls, which the redirect has put off.
+	newer := s.facts.Failure == policy.FailureNone && s.granted > t.granted
+	if s.version != 0 && (t.version == 0 || newer) {
 		target.touch(now)
 		if t.dueAt(now) {
 			target.start(errand{})
 		}
-		return f // it still has the version from before the move
+		return f
 	}
 	return target
 }

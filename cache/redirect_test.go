@@ -242,6 +242,40 @@ func TestPermanentRedirectToAKnownFeed(t *testing.T) {
 
 // A feed that redirects for the time being to one with polls of its own sends its
 // readers there: that one's interval is its own, and so is its content.
+// A feed that becomes another's alias has been polled after that one: what readers have
+// of it stays until the other has been polled as well.
+func TestAdoptionDoesNotGoBackToAnOlderVersion(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		entries := 1
+		g := newWebGateway(t, dir, func(url string) response {
+			if url == movedURL {
+				return given(rss(entries, ""), "Cache-Control", "max-age=3600")
+			}
+			return redirect(301, movedURL)
+		})
+		g.settings.Feeds = []string{feedURL} // its redirect is followed, though there is a feed at its end
+		g.open()
+		defer g.close()
+		wantBody(t, g.feed(movedURL), 200, "Entry 1")
+		for day := range 12 {
+			entries = 2 + day
+			time.Sleep(25 * time.Hour)
+			for n := range 3 {
+				w := g.feed(feedURL)
+				wantBody(t, w, 200, fmt.Sprintf("Entry %d<", entries-1+min(n, 1)))
+				age := 0
+				if _, err := fmt.Sscanf(w.Header().Get("Cache-Control"), "max-age=%d", &age); err != nil || age > 2*60*60 {
+					t.Errorf("Cache-Control: %q, %v", w.Header().Get("Cache-Control"), err)
+				}
+				time.Sleep(time.Minute)
+			}
+		}
+		if at := g.asked(movedURL); len(at) < 2 {
+			t.Error("the redirect was not adopted")
+		}
+	})
+}
+
 func TestTemporaryRedirectToAKnownFeed(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newWebGateway(t, dir, moving(302)).open()
