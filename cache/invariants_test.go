@@ -91,7 +91,7 @@ func TestOnePollPerInterval(t *testing.T) {
 func live(t *testing.T, life []step, prefetch bool) (violations []string) {
 	w := &witness{
 		next: map[string]time.Time{}, refresh: map[string]time.Time{},
-		answered: map[string]bool{}, served: map[string]bool{}, habit: make([]int, 3),
+		answered: map[string]bool{}, served: map[string]bool{}, forgotten: map[string]int{}, habit: make([]int, 3),
 	}
 	g := newGateway(t, "", w.poll)
 	g.settings.Prefetch = prefetch
@@ -147,6 +147,7 @@ func live(t *testing.T, life []step, prefetch bool) (violations []string) {
 		time.Sleep(s.sleep)
 	}
 	g.close()
+	time.Sleep(time.Minute) // an origin here does not hear that nobody waits for it any more
 	return w.violations
 }
 
@@ -159,6 +160,7 @@ type witness struct {
 	crashing   bool
 	answered   map[string]bool // whether the origin may have given a feed
 	served     map[string]bool
+	forgotten  map[string]int // how often
 	habit      []int
 	violations []string
 }
@@ -172,7 +174,7 @@ func (w *witness) set(feed, kind int) {
 func (w *witness) poll(ask policy.Ask) policy.Answer {
 	w.mu.Lock()
 	w.n++
-	n, now := w.n, time.Now()
+	n, now, forgotten := w.n, time.Now(), w.forgotten[ask.URL]
 	habit := answers[w.habit[ask.URL[len(ask.URL)-5]-'0']]
 	w.mu.Unlock()
 	a := habit.answer(n)
@@ -196,6 +198,9 @@ func (w *witness) poll(ask policy.Ask) policy.Answer {
 	}
 	if a.Failure == policy.FailureNone && string(a.Body) != page && !w.crashing {
 		w.answered[ask.URL] = true
+	}
+	if w.forgotten[ask.URL] != forgotten {
+		return a // while it was asked: the next poll knows nothing of this one
 	}
 	w.refresh[ask.URL] = now.Add(max(time.Hour, habit.pause))
 	w.next[ask.URL] = now.Add(max(floor, habit.pause, habit.fresh))
@@ -225,6 +230,7 @@ func (w *witness) forget(url string) {
 	delete(w.refresh, url)
 	delete(w.answered, url)
 	delete(w.served, url)
+	w.forgotten[url]++
 }
 
 func (w *witness) read(g *gateway, url string) {
