@@ -24,9 +24,10 @@ type Feed struct {
 	key    string // canonical URL, or what a shield makes of one
 	state  atomic.Pointer[state]
 	minted atomic.Pointer[minted]
-	asked  atomic.Int64  // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverAsked]
-	noted  atomic.Int64  // asked, as the store was told last
-	lost   atomic.Uint64 // the version whose body cannot be read; 0: none
+	whole  atomic.Pointer[state] // the last one whose body was in memory; nil: none
+	asked  atomic.Int64          // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverAsked]
+	noted  atomic.Int64          // asked, as the store was told last
+	lost   atomic.Uint64         // the version whose body cannot be read; 0: none
 
 	mu        sync.Mutex    // guards what follows
 	poll      *running      // the poll under way; nil: there is none

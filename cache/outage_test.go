@@ -289,6 +289,11 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 		if w = other.get(feedURL, "If-None-Match", third.Header().Get("Etag")); w.Code != http.StatusNotModified || w.Header().Get("Etag") != third.Header().Get("Etag") {
 			t.Errorf("a reader who has it gets %d with ETag %s", w.Code, w.Header().Get("Etag"))
 		}
+		// Whoever has the newest one already, from the other node, is told so without its body.
+		if w = other.get(feedURL, "If-None-Match", one.get(feedURL).Header().Get("Etag")); w.Code != http.StatusNotModified {
+			t.Errorf("a reader who has the newest gets %d", w.Code)
+		}
+		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 3")
 		store.setMute(false)
 		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 4")
 	})

@@ -201,22 +201,24 @@ func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 		next.memo.Version.Tag == old.memo.Version.Tag || next.memo.Version.Length > policy.SmallBody {
 		return
 	}
-	_, _ = c.read(ctx, f, next, form{rank: rankOf(next.memo.Version.Coding)})
+	if _, err := c.read(ctx, f, next, form{rank: rankOf(next.memo.Version.Coding)}); err == nil {
+		f.whole.Store(next)
+	}
 }
 
-// earlier returns the version that readers here were given last, with its state, where
-// that is not the present one and is still in memory: while the store is away it is
-// better than nothing.
+// earlier returns the last version whose body was in memory, with its state, where that
+// is not the present one and the body is still there: while the store is away it is
+// better than nothing. Readers who were told of a newer one by a 304 brought that along.
 func (f *Feed) earlier(s *state, lines []string, address func() string) (*state, *representation) {
-	m := f.minted.Load()
-	if m == nil || m.state.version == 0 || m.state.memo.Version.Tag == s.memo.Version.Tag {
+	last := f.whole.Load()
+	if last == nil || last.memo.Version.Tag == s.memo.Version.Tag {
 		return nil, nil
 	}
 	var as form
-	if len(m.state.memo.Version.Marks) > 0 && address != nil {
+	if len(last.memo.Version.Marks) > 0 && address != nil {
 		as.address = address()
 	}
-	return m.state, f.inMemory(m.state, acceptable(lines), as)
+	return last, f.inMemory(last, acceptable(lines), as)
 }
 
 // errOtherVersion says that the store has a newer version than the state.

@@ -245,6 +245,9 @@ func (f *Feed) preference(s *state, h http.Header) int {
 
 // write sends a representation; it returns the number of bytes.
 func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how served, now time.Duration) int64 {
+	if f.whole.Load() != s {
+		f.whole.Store(s)
+	}
 	h := w.Header()
 	f.headers(h, s, how, now)
 	f.describe(h, s)
