@@ -45,6 +45,7 @@ type books struct {
 	log     *atomic.Pointer[zap.Logger] // of the configuration in force
 	off     *atomic.Bool                // nothing of readers is stored
 	stop    chan struct{}
+	resumed chan struct{} // closed when what was counted before has been read
 	ended   chan struct{}
 
 	mu        sync.Mutex // guards all below; held while the store is asked
@@ -63,7 +64,7 @@ type books struct {
 func newBooks(e *Engine) *books {
 	return &books{
 		census: e.Census, ledger: e.Ledger, traffic: e.traffic, log: &e.log, off: &e.unobserved, node: rand.Text(),
-		stop: make(chan struct{}), ended: make(chan struct{}),
+		stop: make(chan struct{}), resumed: make(chan struct{}), ended: make(chan struct{}),
 		present: make(map[figures.Kind][]figures.Figure), latest: make(map[figures.Kind][]figures.Figure),
 	}
 }
@@ -122,6 +123,7 @@ func (b *books) resume() {
 	now := time.Now()
 	b.ledger.Resume(b.stored(context.Background(), now))
 	b.countTogether(context.Background(), now)
+	close(b.resumed)
 }
 
 // countTogether takes over the readers that other nodes, or earlier processes, have counted.
@@ -295,4 +297,14 @@ func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) readers.R
 		o.Stored = b.stored(ctx, time.Now())
 	}
 	return b.ledger.Report(o)
+}
+
+// Subscribers is how many readers a feed has had in the last week or two, on all nodes.
+// It waits until those of before this process are known, which a poll does not.
+func (e *Engine) Subscribers(ctx context.Context, feed string) int {
+	select {
+	case <-e.books.resumed:
+	case <-ctx.Done():
+	}
+	return e.Census.Count(feed, time.Now())
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -142,6 +143,45 @@ func TestStoreOfFiguresIsAway(t *testing.T) {
 	if a := e.Traffic(t.Context(), ""); a.Total.Requests != 101 || a.Total.Polls != 101 {
 		t.Errorf("%+v", a.Total)
 	}
+}
+
+// slow is a store that is read when it is let.
+type slow struct {
+	*figures.Memory
+	let chan struct{}
+}
+
+func (s *slow) Figures(ctx context.Context, kind figures.Kind, prefix string) ([]figures.Figure, error) {
+	<-s.let
+	return s.Memory.Figures(ctx, kind, prefix)
+}
+
+// Whoever asks for a feed's subscribers just after a start is told of all, and not of
+// those that have come since.
+func TestSubscribersAreKnownFromTheStart(t *testing.T) {
+	const feed = "https://example.com/feed"
+	synctest.Test(t, func(t *testing.T) {
+		store := &slow{Memory: new(figures.Memory), let: make(chan struct{})}
+		let := func() { time.AfterFunc(time.Second, func() { close(store.let) }) }
+		for i, want := range []int{1, 2} {
+			e := newEngine(Parts{})
+			e.log.Store(zap.NewNop())
+			e.books.open(t.Context(), store, zap.NewNop())
+			e.Census.Use(1) // by which the two are told apart
+			e.Census.Tally(feed).Note("A/1", netip.AddrFrom4([4]byte{192, 0, byte(i), 1}))
+			impatient, cancel := context.WithCancel(t.Context())
+			cancel()
+			if n := e.Subscribers(impatient, feed); n != 1 {
+				t.Errorf("start %d: %d before the store was read, want 1", i, n)
+			}
+			let()
+			if n := e.Subscribers(t.Context(), feed); n != want {
+				t.Errorf("start %d: %d, want %d", i, n, want)
+			}
+			e.books.close()
+			store.let = make(chan struct{})
+		}
+	})
 }
 
 // With no_readers nothing of them is stored.

@@ -156,7 +156,7 @@ func (s *Source) Feed(ctx context.Context, which pages.Which) (pages.Account, er
 		a.Versions = append(a.Versions, pages.Version{Since: v.LastModified, ETag: v.ETag})
 	}
 	a.Readers = s.readersOf(ctx, key)
-	a.Subscribers = s.subscribers(key)
+	a.Subscribers = int64(s.Engine.Subscribers(ctx, key))
 	return a, nil
 }
 

@@ -56,7 +56,3 @@ func (s *Source) readersOf(ctx context.Context, key string) []pages.Reader {
 	report := s.Engine.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, About: s.Engine.About})
 	return readersOf(report.Readers)
 }
-
-func (s *Source) subscribers(key string) int64 {
-	return int64(s.Engine.Census.Count(key, time.Now()))
-}
