@@ -23,11 +23,13 @@ func TestHostileTakeover(t *testing.T) {
 		theirs = rssOpen + `<lastBuildDate>Tue, 02 Jan 2024 00:00:00 GMT</lastBuildDate>` + rssClose
 	)
 	var turned atomic.Bool
+	var redirected [400][2]atomic.Int64 // by status and pair
 	origin, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/rss+xml")
 		var status, i int
 		if _, err := fmt.Sscanf(r.URL.Path, "/evil/%d/%d", &status, &i); err == nil {
 			if turned.Load() {
+				redirected[status][i].Add(1)
 				w.Header().Set("Location", fmt.Sprintf("/victim/%d/%d", status, i))
 				w.Header().Set("Retry-After", "604800")
 				w.Header().Set("ETag", `"of the victim"`)
@@ -89,8 +91,16 @@ func TestHostileTakeover(t *testing.T) {
 		})
 	}
 	for range 3 {
-		time.Sleep(1100 * time.Millisecond) // until they are due
-		each(func(status, i int) { c.get(path("evil", status, i)) })
+		each(func(status, i int) { // as soon as it is due
+			before := redirected[status][i].Load()
+			for range 300 {
+				if c.get(path("evil", status, i)); redirected[status][i].Load() > before {
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			t.Errorf("%d, pair %d: the attack was not made: it was not polled again", status, i)
+		})
 	}
 	look("at once")
 	time.Sleep(1100 * time.Millisecond)
