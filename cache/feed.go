@@ -19,15 +19,15 @@ import (
 // at any time and come back as another one, and a handle to one that has left goes
 // on answering with what it knew.
 type Feed struct {
-	cache  *Cache
-	id     ID
-	key    string // canonical URL, or what a shield makes of one
-	state  atomic.Pointer[state]
-	minted atomic.Pointer[minted]
-	whole  atomic.Pointer[state] // the last one whose body was in memory; nil: none
-	asked  atomic.Int64          // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverAsked]
-	noted  atomic.Int64          // asked, as the store was told last
-	lost   atomic.Uint64         // the version whose body cannot be read; 0: none
+	cache *Cache
+	id    ID
+	key   string // canonical URL, or what a shield makes of one
+	state atomic.Pointer[state]
+	timed atomic.Pointer[timed]
+	whole atomic.Pointer[state] // the last one whose body was in memory; nil: none
+	asked atomic.Int64          // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverAsked]
+	noted atomic.Int64          // asked, as the store was told last
+	lost  atomic.Uint64         // the version whose body cannot be read; 0: none
 
 	mu        sync.Mutex    // guards what follows
 	poll      *running      // the poll under way; nil: there is none

@@ -42,8 +42,8 @@ func forwarded(before, after *state, joined, done bool) served {
 	return how
 }
 
-// minted are the header values that change with time, made at most once a second.
-type minted struct {
+// timed are the header values that change with time, made at most once a second.
+type timed struct {
 	state  *state
 	second int64
 	how    served
@@ -55,10 +55,10 @@ type minted struct {
 // from here, and max-age is what is left of the time to the next poll. Whoever
 // subtracted an Age from it (RFC 9111 section 4.2) would take it for stale.
 func (f *Feed) headers(h http.Header, s *state, how served, now time.Duration) {
-	m := f.minted.Load()
+	m := f.timed.Load()
 	if second := int64(now / time.Second); m == nil || m.second != second || m.state != s || m.how != how {
-		m = f.mint(s, how, now)
-		f.minted.Store(m)
+		m = f.timedHeaders(s, how, now)
+		f.timed.Store(m)
 	}
 	h["Cache-Control"] = m.cacheControl
 	h["Cache-Status"] = m.cacheStatus
@@ -79,8 +79,8 @@ func (f *Feed) describe(h http.Header, s *state) {
 	}
 }
 
-func (f *Feed) mint(s *state, how served, now time.Duration) *minted {
-	m := &minted{state: s, second: int64(now / time.Second), how: how, vary: varyCoding}
+func (f *Feed) timedHeaders(s *state, how served, now time.Duration) *timed {
+	m := &timed{state: s, second: int64(now / time.Second), how: how, vary: varyCoding}
 	if vary := s.memo.Version.Vary; len(vary) > 0 {
 		m.vary = []string{strings.Join(append(varyCoding[:1:1], vary...), ", ")}
 	}

@@ -196,7 +196,7 @@ func (f *Feed) inMemory(s *state, weights [len(codings)]int, as form) *represent
 // left to the next reader: they may have to wait for room, and changes of other feeds with
 // them. What cannot be read is found out by the next reader as well.
 func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
-	m := f.minted.Load()
+	m := f.timed.Load()
 	if m == nil || old.version == 0 || m.state.version != old.version || next.version == 0 ||
 		next.memo.Version.Tag == old.memo.Version.Tag || next.memo.Version.Length > policy.SmallBody {
 		return

@@ -13,40 +13,40 @@ import (
 // before it goes to the origin itself.
 const collapseWait = 10 * time.Second
 
-// flights are the transfers under way that others may join (RFC 9111 section 4:
+// collapsing are the transfers under way that others may join (RFC 9111 section 4:
 // requests are collapsed where the answer may be reused for all of them).
-type flights struct {
+type collapsing struct {
 	mu    sync.Mutex
 	under map[string]*transfer
 }
 
-// join returns the transfer under way for a flight key, or starts one: also where
+// join returns the transfer under way for a collapse key, or starts one: also where
 // what is under way was asked for before an invalidation.
 func (c *Cache) join(key string, start func() *transfer) (t *transfer, started bool) {
-	f := &c.flights
+	f := &c.collapsing
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t := f.under[key]; t != nil && !c.store.isVoid(t.watch) {
 		return t, false
 	}
 	t = start()
-	t.flight = key
+	t.collapseKey = key
 	f.under[key] = t
 	return t, true
 }
 
 // remove ends the time in which a transfer can be joined.
-func (f *flights) remove(t *transfer) {
+func (f *collapsing) remove(t *transfer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.under[t.flight] == t {
-		delete(f.under, t.flight)
+	if f.under[t.collapseKey] == t {
+		delete(f.under, t.collapseKey)
 	}
 }
 
-// flightKey tells the requests apart that can share an answer, as far as is known
+// collapseKey tells the requests apart that can share an answer, as far as is known
 // before it comes: by the Vary of the last one.
-func flightKey(key string, v *resource, r *http.Request) string {
+func collapseKey(key string, v *resource, r *http.Request) string {
 	if len(v.variants()) == 0 {
 		return key
 	}

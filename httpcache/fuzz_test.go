@@ -36,7 +36,7 @@ func FuzzVary(f *testing.F) {
 		second := r.Clone(r.Context())
 		second.Header.Set(name, other)
 		if s.matches(second) != (s.of(r) == s.of(second)) {
-			t.Fatal("matching and the key of a flight disagree")
+			t.Fatal("matching and the key that requests are collapsed under disagree")
 		}
 		letters := func(text string) string {
 			all := strings.Split(strings.ToLower(strings.Map(func(c rune) rune {

@@ -40,11 +40,11 @@ const (
 
 // Cache is a shared HTTP cache. Its methods are safe for concurrent use.
 type Cache struct {
-	store     *store
-	flights   flights
-	maxBody   int64        // bytes; larger bodies stream through
-	capture   int64        // budget for bodies that are on their way into the store, in bytes
-	capturing atomic.Int64 // what is spent of it
+	store      *store
+	collapsing collapsing
+	maxBody    int64        // bytes; larger bodies stream through
+	capture    int64        // budget for bodies that are on their way into the store, in bytes
+	capturing  atomic.Int64 // what is spent of it
 
 	life   context.Context // ends with Close, and every fetch with it
 	finish context.CancelFunc
@@ -65,7 +65,7 @@ func New(memory int64) (*Cache, error) {
 		return nil, fmt.Errorf("making the store of responses: %w", err)
 	}
 	c := &Cache{
-		store: store, flights: flights{under: make(map[string]*transfer)},
+		store: store, collapsing: collapsing{under: make(map[string]*transfer)},
 		capture: memory / 4, maxBody: min(largestBody, memory/8),
 	}
 	c.life, c.finish = context.WithCancel(context.Background())

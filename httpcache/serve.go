@@ -99,7 +99,7 @@ func (x *exchange) fetch(stored *resource, e, part *entry) error {
 	if ranged || x.r.Header["Authorization"] != nil || e != nil && stored.alone {
 		return x.finish(x.cache.start(x, f, e, true), e, status)
 	}
-	t, first := x.cache.join(flightKey(x.target.Key, stored, f.Request), func() *transfer {
+	t, first := x.cache.join(collapseKey(x.target.Key, stored, f.Request), func() *transfer {
 		return x.cache.start(x, f, e, false)
 	})
 	if first {
@@ -114,7 +114,7 @@ func (x *exchange) refresh(stored *resource, e *entry) {
 		return // the next reader will
 	}
 	f := x.forwardOf(e, nil, false)
-	x.cache.join(flightKey(x.target.Key, stored, f.Request), func() *transfer {
+	x.cache.join(collapseKey(x.target.Key, stored, f.Request), func() *transfer {
 		t := x.cache.start(x, f, e, false)
 		x.cache.leave(t)
 		return t

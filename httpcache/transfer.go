@@ -18,14 +18,14 @@ import (
 // transfer is one shared fetch from the origin. It runs in a goroutine of its own,
 // so that it can outlive the reader who caused it.
 type transfer struct {
-	sent   *http.Request // what the origin is asked: decides the secondary key
-	watch  *watch        // of the key, since it began
-	flight string        // the key under which others join it; empty: none can
-	stale  *entry        // what may be served if the origin fails, or nil
-	tied   bool          // ends with its reader, and is shared with nobody
-	plain  bool          // the reader's conditions are still to be evaluated
-	cancel context.CancelFunc
-	ended  <-chan struct{} // closed by cancel: nothing more is fetched
+	sent        *http.Request // what the origin is asked: decides the secondary key
+	watch       *watch        // of the key, since it began
+	collapseKey string        // the key under which others join it; empty: none can
+	stale       *entry        // what may be served if the origin fails, or nil
+	tied        bool          // ends with its reader, and is shared with nobody
+	plain       bool          // the reader's conditions are still to be evaluated
+	cancel      context.CancelFunc
+	ended       <-chan struct{} // closed by cancel: nothing more is fetched
 
 	interim chan interim
 	settled chan struct{} // closed when the origin's answer, or its failure, is known
@@ -56,7 +56,7 @@ func (c *Cache) start(x *exchange, f *forward, stale *entry, tied bool) *transfe
 	counted := c.begin()
 	go func() {
 		c.perform(t, f, x.target.Shared)
-		c.flights.remove(t)
+		c.collapsing.remove(t)
 		c.store.unwatch(t.watch)
 		if counted {
 			c.wg.Done()
@@ -155,7 +155,7 @@ func (c *Cache) settle(t *transfer, err error) {
 	}
 	t.err = err
 	if err != nil {
-		c.flights.remove(t) // whoever asks after the failure asks anew
+		c.collapsing.remove(t) // whoever asks after the failure asks anew
 	}
 	close(t.settled)
 }
