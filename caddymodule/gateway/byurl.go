@@ -143,31 +143,41 @@ func looksLikeHost(segment string) bool {
 	return err == nil && strings.Contains(name, ".")
 }
 
-// unfold undoes what Caddy's handle_path and strip_prefix do to a path besides
-// removing the prefix: they clean it, which folds slashes and resolves dots, and
-// that changes the URL in it. The path as it was written is the end of the
-// original path that comes to the same when it is cleaned.
+// unfold returns the path of a request as it was written, without a prefix that Caddy's
+// handle_path or strip_prefix have removed.
 func unfold(path, original string) string {
-	const patience = 32 // segments of a prefix
 	if path == original {
 		return path
 	}
+	if _, tail, found := cutBase(path, original); found {
+		return "/" + strings.TrimLeft(tail, "/")
+	}
+	return path
+}
+
+// cutBase parts the path that was asked for into the prefix that handlers have removed,
+// and the rest of it as it was written: handle_path and strip_prefix clean that too,
+// which folds slashes and resolves dots, and that changes the URL in it. The rest is the
+// end of the original path that comes to the same when it is cleaned. It reports false
+// where there is none, as after a rewrite to another path.
+func cutBase(path, original string) (base, tail string, found bool) {
+	const patience = 32 // segments of a prefix
 	from := 0
 	for range patience {
 		slash := strings.IndexByte(original[from:], '/')
 		if slash < 0 {
 			break
 		}
-		tail := original[from+slash:]
+		base, tail := original[:from+slash], original[from+slash:]
 		if len(tail) < len(path) {
 			break
 		}
 		if caddyhttp.CleanPath(tail, true) == path {
-			return "/" + strings.TrimLeft(tail, "/")
+			return base, tail, true
 		}
 		from += slash + 1
 	}
-	return path
+	return "", "", false
 }
 
 func hasPrefixFold(s, prefix string) bool {

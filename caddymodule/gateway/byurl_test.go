@@ -88,20 +88,25 @@ func TestReadByURL(t *testing.T) {
 }
 
 func TestUnfold(t *testing.T) {
-	tests := []struct{ name, path, original, want string }{
-		{"untouched", "/https://example.com/f", "/https://example.com/f", "/https://example.com/f"},
-		{"folded by a stripped prefix", "/https:/example.com/f", "/feeds/https://example.com/f", "/https://example.com/f"},
-		{"slashes inside", "/https:/example.com/a/b", "/feeds/https://example.com/a//b", "/https://example.com/a//b"},
-		{"dots inside", "/https:/example.com/b/", "/feeds/https://example.com/a/../b/", "/https://example.com/a/../b/"},
-		{"two prefixes", "/https:/example.com/f", "/a/b/https://example.com/f", "/https://example.com/f"},
-		{"doubled before it", "/https:/example.com/f", "/feeds//https://example.com/f", "/https://example.com/f"},
-		{"escapes", "/https:/example.com/a%2Fb", "/feeds/https://example.com/a%2Fb", "/https://example.com/a%2Fb"},
-		{"rewritten to something else", "/https:/example.com/f", "/x", "/https:/example.com/f"},
+	tests := []struct{ name, path, original, want, base string }{
+		{"untouched", "/https://example.com/f", "/https://example.com/f", "/https://example.com/f", ""},
+		{"folded by a stripped prefix", "/https:/example.com/f", "/feeds/https://example.com/f", "/https://example.com/f", "/feeds"},
+		{"slashes inside", "/https:/example.com/a/b", "/feeds/https://example.com/a//b", "/https://example.com/a//b", "/feeds"},
+		{"dots inside", "/https:/example.com/b/", "/feeds/https://example.com/a/../b/", "/https://example.com/a/../b/", "/feeds"},
+		{"two prefixes", "/https:/example.com/f", "/a/b/https://example.com/f", "/https://example.com/f", "/a/b"},
+		{"doubled before it", "/https:/example.com/f", "/feeds//https://example.com/f", "/https://example.com/f", "/feeds"},
+		{"escapes", "/https:/example.com/a%2Fb", "/feeds/https://example.com/a%2Fb", "/https://example.com/a%2Fb", "/feeds"},
+		{"rewritten to something else", "/https:/example.com/f", "/x", "/https:/example.com/f", ""},
+		{"a page", "/-/feeds", "/feeds/-/feeds", "/-/feeds", "/feeds"},
+		{"the front page", "/", "/feeds/", "/", "/feeds"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := unfold(tt.path, tt.original); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if base, _, _ := cutBase(tt.path, tt.original); base != tt.base {
+				t.Errorf("below %q, want %q", base, tt.base)
 			}
 		})
 	}

@@ -6,7 +6,6 @@ package gateway
 import (
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -44,9 +43,6 @@ func basePath(r *http.Request) string {
 	if original == nil {
 		return ""
 	}
-	base, found := strings.CutSuffix(original.EscapedPath(), r.URL.EscapedPath())
-	if !found {
-		return ""
-	}
+	base, _, _ := cutBase(r.URL.EscapedPath(), original.EscapedPath())
 	return base
 }

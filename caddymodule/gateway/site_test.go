@@ -297,6 +297,35 @@ func TestGatewayIsNoOriginOfItsOwn(t *testing.T) {
 	})
 }
 
+// Below a path that handle_path takes off, every address that is given lies below it as
+// well: also where the path, with a URL in it, was changed by that.
+func TestGatewayBelowAPath(t *testing.T) {
+	web := func(r *http.Request) (int, string, http.Header) {
+		if r.URL.Path == "/" {
+			return 200, homePage, http.Header{"Content-Type": {"text/html"}}
+		}
+		return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}}
+	}
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+		if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nhandle_path /my/feeds/* {\nfeed_gateway {\ntoken alice "+secret+"\n}\n}\n}\n"); err != nil {
+			t.Fatal(err)
+		}
+		for target, want := range map[string]string{
+			"/my/feeds/":                                       `href="/my/feeds/-/feeds"`,
+			"/my/feeds/https://site.example/":                  `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"/my/feeds/~" + secret + "/https://site.example/":  `href="http://feeds.test/my/feeds/~` + secret + `/https://site.example/atom.xml"`,
+			"/my/feeds/~" + secret + "/-/feeds":                `href="/my/feeds/~` + secret + `/-/readers"`,
+			"/my/feeds/?url=https%3A%2F%2Fsite.example%2F":     `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"/my/feeds/https%3A%2F%2Fsite.example%2F":          `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"/my/feeds/?find=https%3A%2F%2Fsite.example%2Frss": `http://feeds.test/my/feeds/https://site.example/rss`,
+		} {
+			if w := stage.Get(t, "http://feeds.test"+target, stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
+			}
+		}
+	})
+}
+
 // Redirects obey the lines that say what may be asked for.
 func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 	web := func(r *http.Request) (int, string, http.Header) {
