@@ -36,7 +36,7 @@ type moved struct {
 type redirected struct {
 	to     string
 	taken  bool // it has polls of its own
-	served bool // and a version
+	served bool // it is a feed that has a version
 	wait   time.Duration
 	why    string
 }
@@ -61,12 +61,10 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 		case p.Denied == "":
 			return nil
 		case p.Denied != DeniedBusy:
-			r := &redirected{to: to, taken: p.Denied == DeniedTaken, wait: p.Wait, why: p.Why}
-			if r.taken {
-				other, err := f.cache.Feed(ctx, to)
-				r.served = err == nil && other.Served()
+			other, err := f.cache.Feed(ctx, to)
+			return &redirected{
+				to: to, taken: p.Denied == DeniedTaken, served: err == nil && other.Served(), wait: p.Wait, why: p.Why,
 			}
-			return r
 		}
 		if !sleep(ctx, p.Wait) {
 			return &redirected{to: to, wait: p.Wait, why: policy.HintHostSlot}
@@ -91,7 +89,7 @@ func (s *state) learnMoves(own string, v verdict) {
 			s.facts.Elsewhere = r.to // what readers get there is better than nothing, or newer
 		}
 		switch {
-		case !r.taken:
+		case !r.taken && !(whole && r.served):
 			return // it was not seen where it ends
 		case !whole:
 			to = ""
@@ -104,7 +102,7 @@ func (s *state) learnMoves(own string, v verdict) {
 		m.Moved, m.Alias = moved{}, ""
 	case to == m.Alias:
 		m.Moved = moved{}
-	case r != nil && (s.version == 0 || r.served):
+	case r != nil && (s.version == 0 || r.taken && r.served):
 		// What it leads to is known to be a feed, or there is nothing to lose by it.
 		m.Alias, m.Moved = to, moved{}
 	case to != m.Moved.To:

@@ -240,8 +240,40 @@ func TestPermanentRedirectToAKnownFeed(t *testing.T) {
 	}
 }
 
-// A feed that redirects for the time being to one with polls of its own sends its
-// readers there: that one's interval is its own, and so is its content.
+// The operator has written down both addresses of a feed. That its new one has just been
+// asked, each time that the old one redirects there, does not keep the old one for ever.
+func TestPermanentRedirectToAFeedThatIsPolledAsOften(t *testing.T) {
+	for name, c := range map[string]struct {
+		first          string
+		earliest, last time.Duration
+	}{
+		"with a version": {feedURL, 7 * 24 * time.Hour, 8 * 24 * time.Hour},
+		"without one":    {movedURL, 0, 3 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				g := newWebGateway(t, dir, moving(301))
+				g.settings.Feeds = []string{feedURL, movedURL}
+				g.open()
+				defer g.close()
+				began := time.Now()
+				wantBody(t, g.feed(c.first), 200, "Entry 2")
+				time.Sleep(2 * time.Hour)
+				for time.Since(began) < 10*24*time.Hour {
+					wantBody(t, g.feed(movedURL), 200, "Entry 2")
+					time.Sleep(10 * time.Minute)
+					wantBody(t, g.feed(feedURL), 200, "Entry 2")
+					time.Sleep(55 * time.Minute)
+				}
+				polls := g.asked(feedURL)
+				if held := polls[len(polls)-1].Sub(began); held < c.earliest || held > c.last {
+					t.Errorf("the old URL was polled for %v, want between %v and %v", held, c.earliest, c.last)
+				}
+			})
+		})
+	}
+}
+
 // A feed that becomes another's alias has been polled after that one: what readers have
 // of it stays until the other has been polled as well.
 func TestAdoptionDoesNotGoBackToAnOlderVersion(t *testing.T) {
@@ -276,6 +308,8 @@ func TestAdoptionDoesNotGoBackToAnOlderVersion(t *testing.T) {
 	})
 }
 
+// A feed that redirects for the time being to one with polls of its own sends its
+// readers there: that one's interval is its own, and so is its content.
 func TestTemporaryRedirectToAKnownFeed(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newWebGateway(t, dir, moving(302)).open()

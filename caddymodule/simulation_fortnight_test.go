@@ -136,13 +136,15 @@ func (sim *simulation) judgeScore(s *subject, got *score) {
 	}
 }
 
-// judgeAdoption wants permanent redirects, and no others, remembered.
+// judgeAdoption wants permanent redirects, and no others, remembered. Time in which nobody
+// looked does not count: it may be so much that there was too little to adopt one in.
 func (sim *simulation) judgeAdoption(last map[string]time.Time) {
+	latest, end := sim.epoch.Add(11*day+sim.lost), sim.clock.truth().Add(-day)
 	for url, adopted := range map[string]bool{
 		"http://moved.test/feed": true, "http://permanent.test/feed": true, "http://www.one.test/feed": true,
 		"http://found.test/feed": false, "http://fiveday.test/feed": false, "http://portal.test/feed": false, "http://one.test/rss": false,
 	} {
-		if got := last[url].Before(sim.epoch.Add(11*day + sim.lost)); got != adopted {
+		if got := last[url].Before(end); got && !adopted || adopted && latest.Before(end) && !last[url].Before(latest) {
 			sim.violation("P70: %s was asked last after %v: adopted %v, want %v", url, last[url].Sub(sim.epoch), got, adopted)
 		}
 	}
