@@ -129,6 +129,10 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"gateway: never reached", "http://a.test {\n\tfeed_gateway\n\trespond hello\n}\n", "feed_gateway: no request comes so far, as the respond at line 3 answers all of them: put the gateway into a handle block, at Caddyfile:2"},
 		{"gateway: never reached in a handle", "http://a.test {\n\thandle /x* {\n\t\tfeed_gateway\n\t\trespond hello\n\t}\n}\n", "feed_gateway: no request comes so far, as the respond at line 4 answers all of them: put the gateway into a handle block, at Caddyfile:3"},
 		{"gateway: never reached in a route", "http://a.test {\n\troute {\n\t\treverse_proxy localhost:1\n\t\thandle /x* {\n\t\t\tfeed_gateway\n\t\t}\n\t}\n}\n", "as the reverse_proxy at line 3 answers all of them"},
+		{"gateway: a feed beside its matcher", "http://a.test {\n\tfeed_gateway /feeds/* {\n\t\tfeed /feeds/a https://example.com/\n\t\tfeed /b https://example.com/\n\t}\n}\n", "feed_gateway: feed /b: no request for it comes here, as the gateway's matcher does not cover it, at Caddyfile:"},
+		{"gateway: by URL beside its matcher", "http://a.test {\n\tfeed_gateway /feeds/* {\n\t\tclients any\n\t}\n}\n", "feed_gateway: feeds are asked for at /https://host/path, which the matcher /feeds/* does not cover: put the gateway, without a matcher, into handle_path /feeds/*, at Caddyfile:"},
+		{"gateway: by URL beside a named matcher", "http://a.test {\n\t@mine {\n\t\tpath /a/* /b/c/*\n\t\theader X-Mine 1\n\t}\n\tfeed_gateway @mine\n}\n", "which the matcher /a/* does not cover"},
+		{"shield: status beside its matcher", "http://a.test {\n\tfeed_shield /feed.xml {\n\t\torigin {\n\t\t\treverse_proxy localhost:1\n\t\t}\n\t\tstatus /st\n\t}\n}\n", "status: no request for /st/feeds comes here, as the shield's matcher does not cover it: write @feeds path /feed.xml /st*, and feed_shield @feeds, at Caddyfile:"},
 		{"gateway: polls itself at any host", "http://:8080 {\n\tfeed_gateway {\n\t\tfeed /loop.xml http://localhost:8080/loop.xml\n\t}\n}\n", "is a feed of this very gateway"},
 		{"gateway: polls itself at an address", ":8080 {\n\tfeed_gateway {\n\t\tfeed /loop.xml http://[::1]:8080/loop.xml\n\t}\n}\n", "is a feed of this very gateway"},
 		{"gateway: polls itself", "http://a.test:8080 {\n\tfeed_gateway {\n\t\tfeed /loop.xml http://A.test:8080/loop.xml\n\t}\n}\n", "feed /loop.xml: http://A.test:8080/loop.xml is a feed of this very gateway, which would poll itself, at Caddyfile:4"},
@@ -199,6 +203,11 @@ func TestReachedDirectivesAreTaken(t *testing.T) {
 		"handle_path /x/* {\n" + shield + "feed_gateway\n}\nhandle {\nrespond hello\n}\n",
 		"route {\nhandle /x* {\nrespond hello\n}\nhandle {\n" + shield + "}\n}\n",
 		"feed_gateway {\nfeed /a https://localhost:8081/a\nfeed /b http://a.test/b/c\n}\n",
+		"feed_gateway /feeds/* {\nfeed /feeds/a https://example.com/\n}\n",
+		"feed_gateway /https://example.com/*\n", "feed_gateway /example.com/*\n", "feed_gateway /http*\n", "feed_gateway /~me/*\n", "feed_gateway /\n",
+		"@mine path {env.POLLARD_TEST_PATH}/*\nfeed_gateway @mine\n", "@some expression path('/a/*')\nfeed_gateway @some {\nfeed /b https://example.com/\n}\n",
+		"@feeds path /feed.xml /st*\nfeed_shield @feeds {\norigin {\nreverse_proxy localhost:1\n}\nstatus /st\n}\n",
+		"feed_shield {\norigin {\nreverse_proxy localhost:1\n}\nstatus /st/\n}\n",
 	} {
 		if _, err := stage.Adapt(t, "http://a.test, http://:8080 {\n"+block+"}\n"); err != nil {
 			t.Errorf("%s\n%v", block, err)

@@ -6,14 +6,13 @@ package command
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/shield"
 	"github.com/feedpollard/pollard/feedurl"
@@ -137,14 +136,11 @@ func shieldIn(routes caddyhttp.RouteList, path string) *shield.Shield {
 // admits reports whether matchers admit a path, as far as they look at paths by
 // pattern. Others, by host for example, are taken to.
 func admits(sets caddyhttp.MatcherSets, path string) bool {
-	r := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: path}, Header: make(http.Header)}
-	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
 	for _, set := range sets {
 		admitted := true
 		for _, m := range set {
 			if match, ok := m.(*caddyhttp.MatchPath); ok {
-				yes, err := match.MatchWithError(r)
-				admitted = admitted && (yes || err != nil)
+				admitted = admitted && config.Admits(*match, path)
 			}
 		}
 		if admitted {

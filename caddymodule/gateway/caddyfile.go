@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"path/filepath"
@@ -20,12 +21,14 @@ import (
 )
 
 func init() {
-	httpcaddyfile.RegisterHandlerDirective("feed_gateway", parseGateway)
+	httpcaddyfile.RegisterDirective("feed_gateway", parseGateway)
 	// Where a proxy stands: what decides who may read a feed comes before it, respond included.
 	httpcaddyfile.RegisterDirectiveOrder("feed_gateway", httpcaddyfile.Before, "reverse_proxy")
 }
 
-func parseGateway(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+// parseGateway reads the directive feed_gateway, with a matcher in front as that of
+// every handler may be.
+func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	site, err := config.SiteOf(h)
 	if err != nil {
 		return nil, h.Errf("feed_gateway: %v", err)
@@ -34,17 +37,42 @@ func parseGateway(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
 	if directive, line := site.Before(h, "feed_gateway", h.Line()); directive != "" {
 		return nil, h.Errf("feed_gateway: no request comes so far, as the %s at line %d answers all of them: put the gateway into a handle block", directive, line)
 	}
-	h.Reset()
+	matchers, err := h.ExtractMatcherSet()
+	if err != nil {
+		return nil, err
+	}
 	g := new(Gateway)
 	if err := g.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
+	}
+	if err := g.checkReach(config.Paths(matchers)); err != nil {
+		return nil, h.Errf("feed_gateway: %v", err)
 	}
 	for _, f := range g.Feeds {
 		if g.leadsBack(f.URL, site.Addresses) {
 			return nil, h.Errf("feed %s: %s is a feed of this very gateway, which would poll itself", f.Path, feedurl.Redact(f.URL))
 		}
 	}
-	return g, nil
+	return h.NewRoute(matchers, g), nil
+}
+
+// checkReach refuses what no request comes for, as the matcher of the directive lets it
+// past.
+func (g *Gateway) checkReach(paths caddyhttp.MatchPath) error {
+	for _, f := range g.Feeds {
+		if path, err := f.path(); err == nil && !config.HasPlaceholder(path) && !config.Admits(paths, path) {
+			return fmt.Errorf("feed %s: no request for it comes here, as the gateway's matcher does not cover it", f.Path)
+		}
+	}
+	below := func(pattern string) bool { // no URL can stand at its beginning
+		segment, _, more := strings.Cut(strings.TrimPrefix(pattern, "/"), "/")
+		_, byURL := readByURL(&url.URL{Path: "/" + segment + "/https://example.com/"}, nil)
+		return more && !strings.Contains(segment, "*") && !byURL
+	}
+	if len(g.Feeds) == 0 && len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !below(p) }) {
+		return fmt.Errorf("feeds are asked for at /https://host/path, which the matcher %s does not cover: put the gateway, without a matcher, into handle_path %s", paths[0], paths[0])
+	}
+	return nil
 }
 
 // leadsBack reports whether a URL is one that the gateway itself answers, at one of

@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -37,7 +38,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	asks := g.understand(r)
 	if !asks.own() {
-		return g.passOn(w, r, next, errNoSuchPath)
+		return g.passOn(w, r, next, noSuchPath(r.URL.Path))
 	}
 	if g.CORS {
 		h := w.Header()
@@ -227,9 +228,20 @@ func (g *Gateway) answers(u feedurl.URL) bool {
 	return byURL
 }
 
-var errNoSuchPath error = &refusal.Refusal{
-	Status: http.StatusNotFound,
-	Reason: "no such path: no feed is configured here, and it is not of the form /https://host/path",
+const noFeedHere = "no such path: no feed is configured here, and it is not of the form /https://host/path"
+
+var errNoSuchPath error = &refusal.Refusal{Status: http.StatusNotFound, Reason: noFeedHere}
+
+// noSuchPath tells of a path at which there is nothing.
+func noSuchPath(path string) error {
+	prefix, url, found := strings.Cut(path, "/http")
+	if !found || !strings.Contains(url, ":/") {
+		return errNoSuchPath
+	}
+	return &refusal.Refusal{
+		Status: http.StatusNotFound,
+		Reason: fmt.Sprintf("%s; for feeds by URL below %s/, the gateway has to be in handle_path %[2]s/*", noFeedHere, prefix),
+	}
 }
 
 // feed returns the handle of a feed, waiting for an engine that is starting.

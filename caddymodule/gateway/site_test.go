@@ -326,6 +326,21 @@ func TestGatewayBelowAPath(t *testing.T) {
 	})
 }
 
+// Whoever puts a gateway below a path by its matcher is told how it is done.
+func TestGatewayTellsHowToBeBelowAPath(t *testing.T) {
+	onSite(t, "", "feed_gateway /feeds/* {\nfeed /feeds/one.xml https://one.example/feed\n}", func(t *testing.T, _ *stage.Gateways) {
+		for target, want := range map[string]string{
+			"/feeds/https://two.example/feed": "below /feeds/, the gateway has to be in handle_path /feeds/*\n",
+			"/feeds/http:/two.example/feed":   "below /feeds/, the gateway has to be in handle_path /feeds/*\n",
+			"/feeds/http/2":                   "not of the form /https://host/path\n",
+		} {
+			if w := stage.Get(t, "http://feeds.test"+target, stage.Home); w.Code != 404 || !strings.HasSuffix(w.Body.String(), want) {
+				t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
+			}
+		}
+	})
+}
+
 // Redirects obey the lines that say what may be asked for.
 func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 	web := func(r *http.Request) (int, string, http.Header) {

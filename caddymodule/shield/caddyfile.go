@@ -38,6 +38,9 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	if err := s.finish(h); err != nil {
 		return nil, err
 	}
+	if page := strings.TrimRight(s.Status, "/") + "/feeds"; s.Status != "" && !config.Admits(config.Paths(matchers), page) {
+		return nil, h.Errf("status: no request for %s comes here, as the shield's matcher does not cover it: write @feeds path /feed.xml %s*, and feed_shield @feeds", page, s.Status)
+	}
 	return h.NewRoute(matchers, s), nil
 }
 
