@@ -43,7 +43,7 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	if v.answer.Failure == policy.FailureNotShared {
 		next.version, next.headers, o.Withdraw = 0, nil, true // what was everybody's is not any more
 	}
-	next.known, o.State = true, next.condition()
+	next.known, o.State = true, f.cache.counted(f.key, &next)
 	return next, o
 }
 

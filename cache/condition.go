@@ -13,16 +13,33 @@ import (
 // The conditions that are no states.
 const (
 	conditionWaiting = "waiting" // its site has asked for a pause
-	conditionSite    = "site"    // a web page that names feeds, and none itself
+	conditionNoFeed  = "no-feed" // see [Cache.noFeed]
 )
 
+// noFeed reports whether an address has never given a feed, which is no failure: readers
+// look for icons and home pages in many places. An address that the operator has
+// written down should give one, so it fails.
+func (c *Cache) noFeed(key string, version uint64, failure policy.Failure, site bool) bool {
+	never := site || failure == policy.FailureNotFound || failure == policy.FailureNotFeed
+	return never && version == 0 && !c.settings.Load().configured[key]
+}
+
+// counted is the state that the store counts a feed in: what never gave one is cold.
+func (c *Cache) counted(key string, s *state) State {
+	state := s.condition()
+	if state == StateFailing && c.noFeed(key, s.version, s.facts.Failure, s.facts.Site != nil) {
+		return StateCold
+	}
+	return state
+}
+
 // conditionOf is the state of a feed as people are told it. Whoever waits because its
-// site asked for that does not fail, and neither does a web page that names feeds.
-func conditionOf(state, winner string, status int, site, due bool) string {
+// site asked for that does not fail, and neither does what never was a feed.
+func conditionOf(state, winner string, status int, noFeed, due bool) string {
 	switch {
 	case state == string(StateGone), state == "due":
-	case site && state != string(StateFresh):
-		return conditionSite
+	case noFeed && state != string(StateFresh):
+		return conditionNoFeed
 	case due:
 	case winner == policy.HintRetryAfter, winner == policy.HintRateLimit, strings.HasSuffix(winner, "cooldown"),
 		status == http.StatusTooManyRequests && state != string(StateFresh):

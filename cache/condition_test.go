@@ -15,7 +15,7 @@ func TestConditionOf(t *testing.T) {
 		name          string
 		state, winner string
 		status        int
-		site, due     bool
+		noFeed, due   bool
 		want          string
 	}{
 		{name: "in good order", state: "fresh", winner: policy.HintTTL, status: 200, want: "fresh"},
@@ -27,10 +27,10 @@ func TestConditionOf(t *testing.T) {
 		{name: "a 429 with a wait", state: "failing", winner: policy.HintRetryAfter, status: 429, want: "waiting"},
 		{name: "a 429 of long ago", state: "failing", winner: policy.HintBackOff, status: 429, due: true, want: "failing"},
 		{name: "a 503", state: "failing", winner: policy.HintBackOff, status: 503, want: "failing"},
-		{name: "a page that names feeds", state: "failing", winner: policy.HintBackOff, status: 200, site: true, want: "site"},
-		{name: "the same, due", state: "failing", winner: policy.HintBackOff, status: 200, site: true, due: true, want: "site"},
+		{name: "what never was a feed", state: "failing", winner: policy.HintBackOff, status: 404, noFeed: true, want: "no-feed"},
+		{name: "the same, due", state: "failing", winner: policy.HintBackOff, status: 200, noFeed: true, due: true, want: "no-feed"},
 	} {
-		if got := conditionOf(tt.state, tt.winner, tt.status, tt.site, tt.due); got != tt.want {
+		if got := conditionOf(tt.state, tt.winner, tt.status, tt.noFeed, tt.due); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}

@@ -66,16 +66,17 @@ func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 		g.Title = titleIn(r.Memo)
 	}
 	var f struct {
-		Failures int    `json:"failures"`
-		Winner   string `json:"winner"`
-		Status   int    `json:"status"`
-		Site     any    `json:"site"`
+		Failures int            `json:"failures"`
+		Winner   string         `json:"winner"`
+		Status   int            `json:"status"`
+		Site     any            `json:"site"`
+		Failure  policy.Failure `json:"failure"`
 	}
 	state, in, ended, version := string(r.State), r.In, r.In == Ended, r.Version
 	if known := c.table.known(r.URL); known != nil {
 		s := known.state.Load()
 		state, in, ended, version = s.describe(now), s.due-now, s.ended, s.version
-		f.Failures, f.Winner, f.Status = s.facts.Failures, s.facts.Winner, s.facts.Status
+		f.Failures, f.Winner, f.Status, f.Failure = s.facts.Failures, s.facts.Winner, s.facts.Status, s.facts.Failure
 		if s.facts.Site != nil {
 			f.Site = s.facts.Site
 		}
@@ -88,7 +89,7 @@ func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 		g.NextPoll = wall.Add(in).UTC()
 	}
 	g.Failures = f.Failures
-	g.Condition = conditionOf(state, f.Winner, f.Status, f.Site != nil && version == 0, in <= 0 || ended)
+	g.Condition = conditionOf(state, f.Winner, f.Status, c.noFeed(r.URL, version, f.Failure, f.Site != nil), in <= 0 || ended)
 	return g
 }
 

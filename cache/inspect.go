@@ -163,7 +163,8 @@ func (c *Cache) account(key string, s *state, now time.Duration) Account {
 			a.NextPoll = d // the same moment, as it was decided
 		}
 	}
-	a.Condition = conditionOf(a.State, a.Winner, a.LastStatus, a.Site, !a.NextPoll.After(c.now()))
+	noFeed := c.noFeed(key, s.version, f.Failure, a.Site)
+	a.Condition = conditionOf(a.State, a.Winner, a.LastStatus, noFeed, !a.NextPoll.After(c.now()))
 	if v := m.Version; s.version != 0 {
 		a.Version, a.VersionSince, a.ETag, a.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
 		a.Title, a.Entries, a.Size, a.Validators = v.Title, v.Entries, v.Size, m.Validators

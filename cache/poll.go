@@ -333,7 +333,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 	var err error
 	o.ID, o.Token = f.id, lease.Token
 	if o.State == "" {
-		o.State, o.Host, o.Hold = next.condition(), lease.Host, lease.Hold
+		o.State, o.Host, o.Hold = f.cache.counted(f.key, next), lease.Host, lease.Hold
 	}
 	if o.Facts, err = next.encodeFacts(); err != nil {
 		return fmt.Errorf("encoding facts: %w", err)

@@ -91,7 +91,7 @@ func (c *Cache) pollLease(lease *Lease, leased time.Duration) {
 func (c *Cache) giveBack(lease *Lease, in time.Duration) {
 	s := stateOf(lease.Record, c.elapsed())
 	o := Outcome{
-		ID: lease.ID, Token: lease.Token, In: in, Hold: lease.Hold, Returned: true, State: s.condition(), Host: lease.Host,
+		ID: lease.ID, Token: lease.Token, In: in, Hold: lease.Hold, Returned: true, State: c.counted(lease.URL, s), Host: lease.Host,
 	}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
 		c.log().Warn("claim could not be returned", urlField(lease.URL), errField(err))

@@ -26,6 +26,7 @@ type Facts struct {
 	Spacing  time.Duration  // between two polls of the host
 	Target   string         // where a redirect leads
 	Site     bool           // the last answer was a web page that names feeds
+	NoFeed   bool           // the address never gave a feed, so it is polled only when a reader asks
 }
 
 // Part is a piece of a sentence: text, or a time, for those who can show one in a
@@ -84,19 +85,34 @@ func (w *reason) next(format string, args ...any) {
 	w.text(".")
 }
 
-// nextPoll ends with the time of the next poll.
-func (w *reason) nextPoll() { w.next(" Next poll: ") }
+// nextPoll ends with the time of the next poll, unless that has come.
+func (w *reason) nextPoll() {
+	if !w.due() {
+		w.next(" Next poll: ")
+	}
+}
+
+// due reports whether the time of the next poll has come.
+func (w *reason) due() bool { return !w.facts.Now.IsZero() && !w.decision.Next.After(w.facts.Now) }
+
+// good says until when the site says that its answer is good.
+func (w *reason) good() {
+	is := "is"
+	if w.due() {
+		is = "was"
+	}
+	w.text("The site says that its answer %s good until ", is)
+	w.next("")
+}
 
 func (w *reason) say() {
 	t, every := w.won, frequency(seconded(w.won))
 	switch w.decision.Winner {
 	case HintMaxAge, HintSMaxAge:
-		w.text("The site says that its answer is good until ")
-		w.next("")
+		w.good()
 		w.text(" A smaller %s would bring the next poll forward (Cache-Control: %s).", t.Hint, t.Raw)
 	case HintExpires:
-		w.text("The site says that its answer is good until ")
-		w.next("")
+		w.good()
 		w.text(" An earlier Expires would bring the next poll forward (Expires: %s).", t.Raw)
 	case HintTTL:
 		w.text("The feed asks to be left alone for %s, in its <ttl>%s</ttl>.", length(seconded(t)), t.Raw)
@@ -168,8 +184,12 @@ func (w *reason) say() {
 		w.text(" (spacing).")
 		w.nextPoll()
 	case HintUnsent:
-		w.text("%s could not be reached%s; nothing was sent.", capital(w.host), bracketed(cmp.Or(w.facts.Error, t.Raw)))
-		w.next(" Next try: ")
+		w.text("%s could not be reached%s; nothing was sent.", capital(w.host), bracketed(cmp.Or(w.cause(), t.Raw)))
+		if w.due() {
+			w.sayRetry()
+		} else {
+			w.next(" Next try: ")
+		}
 	default:
 		w.sayOutside()
 	}
@@ -252,20 +272,23 @@ func (w *reason) longest() (wish string, ok bool) {
 }
 
 func (w *reason) sayBackOff() {
-	if w.facts.Site {
-		w.text("This is the address of a web page, and not of a feed: readers who ask for it are told of the feeds that the page names. It is looked at again ")
-		w.at(w.decision.Next)
-		w.text(" at the earliest.")
-		w.sayServed()
-		return
-	}
 	if w.facts.Status == http.StatusTooManyRequests {
 		w.sayLimited()
 		return
 	}
-	cause := cmp.Or(w.facts.Error, w.won.Raw)
+	cause := cmp.Or(w.cause(), w.won.Raw)
 	if w.facts.Status >= 300 {
 		cause = status(w.facts.Status)
+	}
+	if w.facts.Site {
+		w.text("This is a web page, not a feed: readers who ask for it are told of the feeds that it names.")
+		w.sayWhenAsked()
+		return
+	}
+	if w.facts.NoFeed {
+		w.text("This address never gave a feed%s.", bracketed(cause))
+		w.sayWhenAsked()
+		return
 	}
 	if w.facts.Failures > 1 {
 		w.text("The last %d polls failed%s.", w.facts.Failures, bracketed(cause))
@@ -276,9 +299,24 @@ func (w *reason) sayBackOff() {
 	w.sayServed()
 }
 
+// sayWhenAsked tells when what never was a feed is looked at again.
+func (w *reason) sayWhenAsked() {
+	w.text(" It is looked at again when a reader asks for it")
+	if !w.due() {
+		w.text(", ")
+		w.at(w.decision.Next)
+		w.text(" at the earliest")
+	}
+	w.text(".")
+	w.sayServed()
+}
+
+// cause is the error of the last poll without the host, of which the sentence speaks.
+func (w *reason) cause() string { return strings.TrimPrefix(w.facts.Error, w.facts.Host+": ") }
+
 // sayRetry tells when it is tried again after a failure.
 func (w *reason) sayRetry() {
-	if !w.decision.Next.After(w.facts.Now) {
+	if w.due() {
 		w.text(" It may be tried again now.")
 		return
 	}

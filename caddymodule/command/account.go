@@ -68,7 +68,7 @@ func (a *account) decision() policy.Decision {
 func (a *account) reason(now time.Time) string {
 	f := policy.Facts{
 		Now: now, Location: time.Local, Status: a.LastStatus, Error: a.LastError,
-		Failures: a.Failures, Served: a.VersionSince, Target: a.Alias, Site: a.Site,
+		Failures: a.Failures, Served: a.VersionSince, Target: a.Alias, Site: a.Site, NoFeed: a.state() == "no-feed",
 	}
 	if u, err := feedurl.Parse(a.URL); err == nil {
 		f.Host = u.Name()

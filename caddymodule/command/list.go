@@ -55,7 +55,7 @@ func (o *asking) list(ctx context.Context, out io.Writer, now time.Time) error {
 }
 
 // states are the states of feeds, in the order in which people want to know of them.
-var states = []string{"failing", "gone", "waiting", "due", "cold", "site", "fresh"}
+var states = []string{"failing", "gone", "waiting", "due", "cold", "no-feed", "fresh"}
 
 // writeFeeds prints the feeds of a JSON array as they arrive.
 func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time) error {

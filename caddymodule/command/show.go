@@ -121,7 +121,7 @@ func (o *asking) forget(ctx context.Context, feed string, out io.Writer) error {
 func (a *account) writeText(out io.Writer, now time.Time) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", plain(feedurl.Redact(a.URL)))
-	fmt.Fprintf(&b, "%s. %s\n\n", capital(plain(a.state())), a.reason(now))
+	fmt.Fprintf(&b, "%s. %s\n\n", capital(strings.ReplaceAll(plain(a.state()), "-", " ")), a.reason(now))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fact := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, plain(fmt.Sprintf(format, args...)))

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -43,6 +45,9 @@ func (o *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w := httptest.NewRecorder()
 	w.Header().Set("Content-Type", kind)
+	if r.URL.Host == "none.example" {
+		w.WriteHeader(http.StatusNotFound)
+	}
 	w.WriteString(body)
 	return w.Result(), nil
 }
@@ -153,6 +158,45 @@ func TestSiteByURL(t *testing.T) {
 		}
 		if len(o.asked) != polled {
 			t.Errorf("what never was a feed was polled: %v", o.asked)
+		}
+	})
+}
+
+// Readers look for icons and home pages in many places: what never gave a feed is no feed
+// that fails, and does not stand among the feeds.
+func TestWhatNeverWasAFeed(t *testing.T) {
+	withPages(t, "feed /late.xml https://none.example/feed", func(t *testing.T, g *Gateway, _ *web) {
+		for _, path := range []string{"/https://one.example/feed", "/https://site.example/", "/https://none.example/feeds", "/https://empty.example/", "/late.xml"} {
+			ask(t, g, "GET", path, stage.Home)
+		}
+		_, c := poller.Running()
+		for target, want := range map[string][]string{
+			"/-/feeds":                {"fresh https://one.example/feed", "failing https://none.example/feed"},
+			"/-/feeds?q=none.example": {"failing https://none.example/feed", "no-feed https://none.example/feeds"},
+			"/-/feeds?state=failing":  {"failing https://none.example/feed"},
+			"/-/feeds?state=no-feed":  {"no-feed https://site.example/", "no-feed https://none.example/feeds", "no-feed https://empty.example/"},
+			"/-/feeds?sort=failures":  {"failing https://none.example/feed", "fresh https://one.example/feed"},
+		} {
+			var list struct{ Feeds []struct{ State, URL string } }
+			w := ask(t, g, "GET", target, stage.Home, "Accept", "application/json")
+			if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range list.Feeds {
+				got = append(got, f.State+" "+f.URL)
+			}
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", target, got, want)
+			}
+		}
+		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), "2 feeds. 1 is fresh, 1 is failing.") || !strings.Contains(w.Body.String(), "3 addresses</a> that never gave a feed") {
+			t.Errorf("%s", w.Body)
+		}
+		if got := c.Summary(t.Context()).Feeds; got["fresh"] != 1 || got["failing"] != 1 || got["cold"] != 3 {
+			t.Errorf("the store counts %v", got)
 		}
 	})
 }

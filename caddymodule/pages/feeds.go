@@ -29,6 +29,9 @@ func (c listContent) States() []stateCount {
 	return c.Summary.counts()
 }
 
+// NoFeeds is how many addresses readers have asked for that never gave a feed.
+func (c listContent) NoFeeds() int64 { return c.Summary.Feeds[StateNoFeed] }
+
 // Narrowed reports whether the list shows less than all feeds.
 func (c listContent) Narrowed() bool { return c.Query.Search != "" || c.Query.State != "" }
 

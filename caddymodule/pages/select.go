@@ -29,7 +29,7 @@ const (
 // Query asks for a part of the list of feeds.
 type Query struct {
 	Search string // part of the URL or title, in any case; empty: all
-	State  State  // empty: all
+	State  State  // empty: all but [StateNoFeed], which a search finds as well
 	Sort   Sort   // empty: SortNext
 	After  string // [FeedList.Next] of the part before this one; empty: from the beginning
 	Limit  int    // feeds in this part; 0: 50
@@ -95,6 +95,9 @@ func Select(feeds iter.Seq2[Feed, error], q Query) (FeedList, error) {
 
 func (q *Query) matches(f Feed) bool {
 	if q.State != "" && f.State != q.State {
+		return false
+	}
+	if q.State == "" && q.Search == "" && f.State == StateNoFeed {
 		return false
 	}
 	if q.Search == "" {

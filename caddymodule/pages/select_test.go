@@ -65,7 +65,7 @@ func TestSelect(t *testing.T) {
 					var got []Feed
 					want := 0
 					for _, f := range all {
-						if (state == "" || f.State == state) && strings.Contains(string(f.URL), strings.ToLower(search)) {
+						if (f.State == state || state == "" && (f.State != StateNoFeed || search != "")) && strings.Contains(string(f.URL), strings.ToLower(search)) {
 							want++
 						}
 					}

@@ -83,11 +83,14 @@ const (
 	StateFailing State = "failing" // the last poll failed
 	StateGone    State = "gone"    // the site has said 410: it is not polled any more
 	StateCold    State = "cold"    // there is no version yet
-	StateSite    State = "site"    // a web page that names feeds, and none itself
+	StateNoFeed  State = "no-feed" // an address that never gave a feed: a web page, a 404
 )
 
 // states in the order in which they are told.
-var states = []State{StateFresh, StateDue, StateWaiting, StateFailing, StateGone, StateCold, StateSite}
+var states = []State{StateFresh, StateDue, StateWaiting, StateFailing, StateGone, StateCold, StateNoFeed}
+
+// Word is the state as people read it.
+func (s State) Word() string { return strings.ReplaceAll(string(s), "-", " ") }
 
 // Result is what came of a poll.
 type Result string
@@ -204,7 +207,8 @@ type Readers struct {
 	Requests int64     `json:"requests"`
 	Bytes    int64     `json:"bytes"`
 
-	// Of those with enough requests to judge: who never sends a conditional request.
+	Judged int64 `json:"judged"` // those with enough requests to judge
+	// Of them: who never sends a conditional request.
 	Unconditional      int64 `json:"unconditional"`
 	UnconditionalBytes int64 `json:"unconditional_bytes"`
 

@@ -34,6 +34,9 @@ func (s Summary) Sentence() string {
 	var total int64
 	var parts []string
 	for _, c := range s.counts() {
+		if c.State == StateNoFeed {
+			continue
+		}
 		total += c.Count
 		are := "are"
 		if c.Count == 1 {
@@ -45,8 +48,6 @@ func (s Summary) Sentence() string {
 			text += " as asked"
 		case StateGone:
 			text += " for good"
-		case StateSite:
-			text = humanize.Comma(c.Count) + plural(c.Count, " is a web page", " are web pages")
 		case StateCold:
 			text = humanize.Comma(c.Count) + plural(c.Count, " has", " have") + " not answered yet"
 		}
@@ -74,7 +75,13 @@ func (r Readers) Sentence() string {
 		return "Nobody has asked for a feed yet."
 	}
 	text := counted(r.Readers, "reader") + ", " + counted(r.Requests, "request") + ", " + size(r.Bytes) + "."
-	if r.Unconditional == 0 {
+	switch {
+	case r.Unconditional > 0:
+	case r.Judged == 0:
+		return text
+	case r.Judged < r.Readers:
+		return text + " All who ask regularly send conditional requests."
+	default:
 		return text + " All of them send conditional requests."
 	}
 	text += " " + humanize.Comma(r.Unconditional) + " never "
@@ -104,7 +111,7 @@ func (f Feed) Headline() string {
 	switch {
 	case f.State == StateGone:
 		return "It is not polled any more."
-	case f.State == StateSite:
+	case f.State == StateNoFeed:
 		return "It is no feed."
 	case f.NextPoll.IsZero():
 		return "No poll is planned."
@@ -156,6 +163,8 @@ func length(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(d, -d)
 	switch {
+	case 0 < d && d < time.Second:
+		return fmt.Sprintf("%d ms", max(d.Milliseconds(), 1))
 	case d < 90*time.Second:
 		return fmt.Sprintf("%d s", d.Round(time.Second)/time.Second)
 	case d < 90*time.Minute && d.Round(time.Minute) != time.Hour:

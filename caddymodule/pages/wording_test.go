@@ -17,7 +17,8 @@ func TestSummarySentence(t *testing.T) {
 	}{
 		{nil, "No feeds yet."},
 		{map[State]int64{StateFresh: 1}, "1 feed, all fresh."},
-		{map[State]int64{StateFresh: 1, StateSite: 2}, "3 feeds. 1 is fresh, 2 are web pages."},
+		{map[State]int64{StateFresh: 1, StateNoFeed: 2}, "1 feed, all fresh."},
+		{map[State]int64{StateNoFeed: 2}, "No feeds yet."},
 		{map[State]int64{StateFresh: 1204}, "1,204 feeds, all fresh."},
 		{map[State]int64{StateFresh: 209, StateWaiting: 3, StateFailing: 2}, "214 feeds. 209 are fresh, 3 are waiting as asked, 2 are failing."},
 		{map[State]int64{StateFailing: 1, StateGone: 1}, "2 feeds. 1 is failing, 1 is gone for good."},
@@ -35,7 +36,9 @@ func TestReadersSentence(t *testing.T) {
 		want string
 	}{
 		{Readers{}, "Nobody has asked for a feed yet."},
-		{Readers{Readers: 1, Requests: 1, Bytes: 300}, "1 reader, 1 request, 300 B. All of them send conditional requests."},
+		{Readers{Readers: 1, Requests: 1, Bytes: 300}, "1 reader, 1 request, 300 B."},
+		{Readers{Readers: 2, Judged: 2, Requests: 9, Bytes: 300}, "2 readers, 9 requests, 300 B. All of them send conditional requests."},
+		{Readers{Readers: 2, Judged: 1, Requests: 9, Bytes: 300}, "2 readers, 9 requests, 300 B. All who ask regularly send conditional requests."},
 		{Readers{Readers: 41, Requests: 1000, Bytes: 1000, Unconditional: 12, UnconditionalBytes: 880}, "41 readers, 1,000 requests, 1.0 kB. 12 never send a conditional request; they take 88 % of the bytes."},
 		{Readers{Readers: 2, Requests: 9, Bytes: 1000, Unconditional: 1, UnconditionalBytes: 1}, "2 readers, 9 requests, 1.0 kB. 1 never sends a conditional request; it takes less than 1 % of the bytes."},
 	} {

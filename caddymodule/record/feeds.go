@@ -115,7 +115,7 @@ func (s *Source) reason(a *cache.Account) pages.Reason {
 	}
 	f := policy.Facts{
 		Now: time.Now(), Status: a.LastStatus, Error: redact(a.LastError),
-		Failures: a.Failures, Served: a.VersionSince, Target: feedurl.Redact(a.Alias), Site: a.Site,
+		Failures: a.Failures, Served: a.VersionSince, Target: feedurl.Redact(a.Alias), Site: a.Site, NoFeed: pages.State(a.Condition) == pages.StateNoFeed,
 	}
 	if u, err := feedurl.Parse(string(address(a.URL))); err == nil {
 		f.Host = u.Name()

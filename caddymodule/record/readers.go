@@ -22,7 +22,12 @@ func (s *Source) Readers(ctx context.Context, limit int) (pages.Readers, error) 
 		Requests: report.Total.Requests, Bytes: report.Total.Bytes, Hours: report.Hours,
 	}
 	for i := range report.Readers {
-		if row := &report.Readers[i]; row.Score != "-" && row.Methods.Get > 0 && row.ShareConditional == 0 {
+		row := &report.Readers[i]
+		if row.Score == "-" {
+			continue
+		}
+		r.Judged++
+		if row.Methods.Get > 0 && row.ShareConditional == 0 {
 			r.Unconditional++
 			r.UnconditionalBytes += row.Bytes
 		}

@@ -2,13 +2,15 @@
 // address, and dropping of a subscription list.
 "use strict";
 
+const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const recent = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });
 const dated = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
 for (const time of document.querySelectorAll("time[datetime]")) {
 	const at = new Date(time.dateTime);
 	if (Number.isNaN(at.getTime())) continue;
 	time.title = time.textContent;
-	time.textContent = (Math.abs(at - Date.now()) < 6 * 864e5 ? recent : dated).format(at);
+	const format = at.toDateString() === new Date().toDateString() ? today : Math.abs(at - Date.now()) < 6 * 864e5 ? recent : dated;
+	time.textContent = format.format(at);
 }
 
 const spoken = document.createElement("p");
