@@ -180,6 +180,8 @@ func (r *public) read(m *member, url string) {
 	if stopped, _ := m.condition(); stopped {
 		return
 	}
+	f, err := m.gateway.Feed(r.t.Context(), url)
+	due := err != nil || f.Due() // if only until it is seen that another node has polled it
 	began := time.Now()
 	w := m.gateway.get(url, "Cache-Control", "no-cache", "Cookie", "session=1", "Referer", "https://reader.test/", "User-Agent", "Reader/1.0")
 	took := time.Since(began)
@@ -190,8 +192,8 @@ func (r *public) read(m *member, url string) {
 	}
 	status := w.Header().Get("Cache-Status")
 	judge(took <= 16*time.Second, "I6: a reader waited too long")
-	if strings.Contains(status, "; hit") && !strings.Contains(status, "ttl=-") && !strings.Contains(status, "ttl=0") {
-		judge(took == 0, "I6: a hit waited")
+	if strings.Contains(status, "; hit") {
+		judge(took == 0 || due, "I6: a hit waited")
 	}
 	_, cut := m.condition()
 	if w.Code != 200 {
