@@ -133,6 +133,8 @@ type site struct {
 	next     time.Time // when it may be asked again
 	byHand   time.Time // the same, where a person wants it
 	insisted bool
+	ended    bool                // it does not want to be asked any more
+	led      bool                // somebody redirects to it
 	answered bool                // an answer has been taken
 	given    []policy.Validators // all that were ever given
 	versions map[int]bool        // all that were ever given
@@ -209,7 +211,7 @@ func (o *origins) arrive(m *member, r *http.Request) *visit {
 		s.habit = &habits[0]
 	}
 	allowed := s.next
-	if s.insisted {
+	if s.insisted || s.ended && s.led { // a redirect may be followed to what is polled no more
 		allowed = s.byHand
 	}
 	if now.Before(allowed) {
@@ -237,6 +239,9 @@ func (o *origins) arrive(m *member, r *http.Request) *visit {
 	s.asked++
 	c.habit, c.delay = s.habit, s.habit.delay
 	c.habit.answer(c)
+	if led := o.sites[c.header.Get("Location")]; led != nil {
+		led.led = true
+	}
 	if c.good {
 		s.versions[c.version] = true
 	}
@@ -270,6 +275,7 @@ func (o *origins) depart(c *visit, arrived, committed bool) {
 		h.pause = latest(h.pause, now.Add(c.habit.pause))
 	}
 	wait := floor
+	s.ended = c.habit.ended
 	switch {
 	case c.good && !c.cut:
 		wait = max(wait, c.habit.fresh)

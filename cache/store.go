@@ -72,8 +72,9 @@ type Store interface {
 	// Commit stores the outcome of a claimed poll in one atomic step: schedule, facts,
 	// memo, body and pauses. It fails with [ErrFenced] where the token is not the
 	// record's any more. It is durable when it returns only if it brings a body or a
-	// pause: of any other outcome a crash may lose the last second, as its claim
-	// already keeps the feed from being polled too early.
+	// pause: any other outcome of the last second a crash may lose, as its claim
+	// already keeps the feed from being polled too early. An outcome that has the feed
+	// polled about when its claim did, and no later, may be lost for some minutes.
 	Commit(ctx context.Context, o Outcome) error
 
 	// Lookup reads the records of feeds. Those that are not known are left out.

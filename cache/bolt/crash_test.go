@@ -121,6 +121,10 @@ func poll(t *testing.T, s *Store, n, times int) error {
 		case 1:
 			pause = token
 			o.Pauses = []cache.Pause{{Scope: fmt.Sprint("host ", n), For: 1000 * time.Hour, Step: int(token)}}
+		case 3: // brings nothing, and waits
+			if err := s.writeLate(t.Context()); err != nil {
+				return err
+			}
 		}
 		o.Memo = fmt.Append(nil, version)
 		if err := s.Commit(t.Context(), o); err != nil {

@@ -23,7 +23,7 @@ import (
 
 const (
 	bucketFeeds   = "feeds"   // ID to feed: what polls change
-	bucketGranted = "granted" // ID to feed, instead of the other one while it is polled
+	bucketGranted = "granted" // token and ID to feed, instead of the other one while it is polled
 	bucketTexts   = "texts"   // ID to URL and memo
 	bucketNotes   = "notes"   // of the schedule
 	bucketStore   = "store"   // the keys below
@@ -36,13 +36,15 @@ const (
 // keeper keeps the feeds of a schedule: in the bbolt file, and in memory what has
 // still to be written there. Only the writer changes it; everybody may read.
 //
-// A grant is written to a bucket of its own, which holds the few feeds that are being
-// polled in a page or two for all of them, and the outcome to the bucket of all feeds.
-// So a poll changes one of the many pages of that bucket, and not twice.
+// A grant is written to a bucket of its own, in the order of tokens and without what a
+// grant does not change, so that some twenty share a page. The outcome goes to the bucket
+// of all feeds, one of whose many pages it changes. Where its grant says as much of the
+// schedule, it waits, with many others, so that those of neighbours share a page as well.
+// A grant is obsolete when the other bucket knows its token, and removed some time later.
 type keeper struct {
 	db *bbolt.DB
 
-	lazy    bool                             // what comes need not be written soon
+	lazy    bool                             // what comes need not be written for some minutes
 	damaged func(id cache.ID) *schedule.Feed // what a walk takes for a record that cannot be read; nil: it is left out
 	ruined  func()                           // is told of pages that cannot be read; nil: nobody is
 
@@ -51,16 +53,29 @@ type keeper struct {
 	pending map[cache.ID]*schedule.Feed // nil: removed
 	late    map[cache.ID]*schedule.Feed // pending too, but of little worth
 	fresh   map[cache.ID]bool           // of what is pending, grants
-	granted map[cache.ID]*schedule.Feed // what is in the bucket
+	granted map[cache.ID]grant          // what is in the bucket
+	spent   [][]byte                    // keys of what is there, and counts no more
+	anew    bool                        // a feed that may have some is removed, or replaced
 	texts   map[cache.ID]schedule.Text
 	notes   map[string][]byte // nil: removed
+}
+
+// grant is a feed in the bucket of grants.
+type grant struct {
+	key  []byte
+	feed *schedule.Feed
+}
+
+// grantKey is where a grant is put: behind all others.
+func grantKey(id cache.ID, f *schedule.Feed) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, uint64(f.Token)), id[:]...)
 }
 
 func newKeeper(db *bbolt.DB) *keeper {
 	return &keeper{
 		db:      db,
 		pending: make(map[cache.ID]*schedule.Feed), late: make(map[cache.ID]*schedule.Feed),
-		fresh: make(map[cache.ID]bool), granted: make(map[cache.ID]*schedule.Feed),
+		fresh: make(map[cache.ID]bool), granted: make(map[cache.ID]grant),
 		texts: make(map[cache.ID]schedule.Text), notes: make(map[string][]byte),
 	}
 }
@@ -73,20 +88,39 @@ func (k *keeper) Put(id cache.ID, f *schedule.Feed, granted bool) {
 		k.late[id] = f
 		return
 	}
+	// A grant stands for the record in the file, if nothing else of that is out of date.
+	apart := granted && !k.unwritten(id) && len(k.granted) < maxGranted
 	delete(k.late, id)
 	k.pending[id] = f
 	delete(k.fresh, id)
-	if granted && len(k.granted) < maxGranted {
+	if apart {
 		k.fresh[id] = true
 	}
 	if f == nil {
 		delete(k.texts, id)
 	}
+	if f == nil || f.Token == 0 {
+		k.anew = true
+	}
+}
+
+// unwritten reports whether the bucket of all feeds lacks more of a feed than a grant.
+func (k *keeper) unwritten(id cache.ID) bool {
+	_, soon := k.pending[id]
+	_, late := k.late[id]
+	return soon && !k.fresh[id] || late
+}
+
+// foresees reports whether a feed that is polled would be polled next at about a time, and
+// not before it, if no more came of it than its grant.
+func (k *keeper) foresees(id cache.ID, next schedule.Time) bool {
+	g, ok := k.granted[id]
+	return ok && next <= g.feed.Next && g.feed.Next.Sub(next) <= g.feed.Hold/4
 }
 
 // maxGranted bounds the feeds that are kept apart. Some of them may be polls of which
 // no outcome ever came.
-const maxGranted = 4096
+const maxGranted = 2 * maxLate
 
 // PutText implements [schedule.Keeper].
 func (k *keeper) PutText(id cache.ID, text schedule.Text) {
@@ -139,12 +173,14 @@ func (k *keeper) feed(b buckets, id cache.ID) (*schedule.Feed, error) {
 func (k *keeper) inMemory(id cache.ID) (f *schedule.Feed, ok bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	for _, feeds := range [...]map[cache.ID]*schedule.Feed{k.pending, k.late, k.granted} {
-		if f, ok = feeds[id]; ok {
-			break
-		}
+	if f, ok = k.pending[id]; ok {
+		return f, true
 	}
-	return f, ok
+	if f, ok = k.late[id]; ok {
+		return f, true
+	}
+	g, ok := k.granted[id]
+	return g.feed, ok
 }
 
 func (k *keeper) text(b buckets, id cache.ID) schedule.Text {
@@ -195,8 +231,9 @@ func (k *keeper) transaction(read func(buckets) error) error {
 func compare(a, b cache.ID) int { return bytes.Compare(a[:], b[:]) }
 
 // chunk is how many feeds a transaction writes at most. The pages that it replaces are
-// free afterwards, and each later transaction writes the list of free pages.
-const chunk = 1024
+// free afterwards, and each later transaction writes the list of free pages, which is
+// to fit into one or two.
+const chunk = 256
 
 // sorted returns the IDs of feeds that wait to be written in their order, in which
 // neighbours share pages.
@@ -205,12 +242,14 @@ func sorted(feeds map[cache.ID]*schedule.Feed) []cache.ID {
 }
 
 // write puts feeds that are pending into a transaction, with all notes and what else
-// has to be known after a crash.
-func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []cache.ID, at stamp, token cache.Token) error {
+// has to be known after a crash. It may remove grants that are spent: if they are many,
+// most pages have no others. Those of a feed must not outlive its record.
+func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []cache.ID, at stamp, token cache.Token, tidy bool) error {
 	b, err := openBuckets(tx)
 	if err != nil {
 		return err
 	}
+	b.granted.FillPercent = 1 // it grows at its end
 	for _, id := range ids {
 		if err := k.writeFeed(b, id, feeds[id]); err != nil {
 			return err
@@ -218,6 +257,13 @@ func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []ca
 		// A text does not change without its feed.
 		if text, ok := k.texts[id]; ok && feeds[id] != nil {
 			if err := b.texts.Put(id[:], encodeText(id, text)); err != nil {
+				return err
+			}
+		}
+	}
+	if tidy || k.anew {
+		for _, key := range append(k.spent, k.spentBy(ids)...) {
+			if err := b.granted.Delete(key); err != nil {
 				return err
 			}
 		}
@@ -237,26 +283,72 @@ func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []ca
 func (k *keeper) recall(b buckets, now schedule.Time) error {
 	return b.granted.ForEach(func(key, value []byte) error {
 		var id cache.ID
-		if copy(id[:], key) != len(key) {
+		if copy(id[:], key[max(0, len(key)-len(id)):]) != len(id) {
 			return nil
 		}
-		f := new(schedule.Feed)
-		if err := decodeFeed(id, value, f); err != nil {
-			f = presumed(now)
+		g := grant{bytes.Clone(key), new(schedule.Feed)}
+		damaged := decodeFeed(id, value, g.feed) != nil
+		if damaged {
+			g.feed = presumed(now)
+			g.feed.Token = tokenOf(key)
 		}
-		k.granted[id] = f
+		var known schedule.Feed
+		v := b.feeds.Get(id[:])
+		switch {
+		case v == nil || decodeFeed(id, v, &known) != nil:
+			k.pending[id] = g.feed // as an earlier version has left it, or damaged
+		case g.feed.Token != 0 && known.Token >= g.feed.Token:
+			k.spent = append(k.spent, g.key)
+			return nil
+		case g.feed.Facts == nil && !damaged:
+			g.feed.Facts = known.Facts
+		}
+		k.grant(id, g)
 		return nil
 	})
 }
 
+// tokenOf is the token in the key of a grant; 0: an earlier version has made it, without.
+func tokenOf(key []byte) cache.Token {
+	if len(key) < 8+len(cache.ID{}) {
+		return 0
+	}
+	return cache.Token(binary.BigEndian.Uint64(key))
+}
+
+// grant notes that the bucket has a grant. Another one of the feed is spent.
+func (k *keeper) grant(id cache.ID, g grant) {
+	if before, ok := k.granted[id]; ok {
+		if before.feed.Token > g.feed.Token {
+			before, g = g, before
+		}
+		k.spent = append(k.spent, before.key)
+	}
+	k.granted[id] = g
+}
+
+// spentBy returns the keys of grants that are spent when feeds are written.
+func (k *keeper) spentBy(ids []cache.ID) (keys [][]byte) {
+	for _, id := range ids {
+		if g, ok := k.granted[id]; ok && !k.fresh[id] {
+			keys = append(keys, g.key)
+		}
+	}
+	return keys
+}
+
 // written forgets what a transaction has written.
-func (k *keeper) written(feeds map[cache.ID]*schedule.Feed, ids []cache.ID) {
+func (k *keeper) written(feeds map[cache.ID]*schedule.Feed, ids []cache.ID, tidied bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.flushed++
+	k.spent = append(k.spent, k.spentBy(ids)...)
+	if tidied || k.anew {
+		k.spent, k.anew = nil, false
+	}
 	for _, id := range ids {
 		if k.fresh[id] {
-			k.granted[id] = feeds[id]
+			k.grant(id, grant{grantKey(id, feeds[id]), feeds[id]})
 		} else {
 			delete(k.granted, id)
 		}
@@ -268,15 +360,20 @@ func (k *keeper) written(feeds map[cache.ID]*schedule.Feed, ids []cache.ID) {
 }
 
 func (k *keeper) writeFeed(b buckets, id cache.ID, f *schedule.Feed) error {
-	if k.fresh[id] {
-		return b.granted.Put(id[:], encodeFeed(id, f))
-	}
 	var err error
-	if k.granted[id] != nil {
-		err = b.granted.Delete(id[:])
+	if g, ok := k.granted[id]; ok && (f == nil || f.Token < g.feed.Token) {
+		err = b.granted.Delete(g.key) // of a feed that is removed, and may have come back
 	}
 	if f == nil {
 		return errors.Join(err, b.feeds.Delete(id[:]), b.texts.Delete(id[:]))
+	}
+	if k.fresh[id] && b.feeds.Get(id[:]) == nil {
+		delete(k.fresh, id) // of a new feed
+	}
+	if k.fresh[id] {
+		changed := *f
+		changed.Facts = nil
+		return errors.Join(err, b.granted.Put(grantKey(id, f), encodeFeed(id, &changed)))
 	}
 	return errors.Join(err, b.feeds.Put(id[:], encodeFeed(id, f)))
 }

@@ -135,6 +135,8 @@ func (s *Store) commit(ctx context.Context, o cache.Outcome) error {
 	durable := o.Body != nil || o.Withdraw || len(o.Pauses) > 0
 	unneeded := file
 	err := s.run(ctx, func(now schedule.Time) (bool, error) {
+		s.keeper.lazy = !durable && !o.Returned && s.keeper.foresees(o.ID, now.Add(o.In))
+		defer func() { s.keeper.lazy = false }()
 		old, err := s.plan.Commit(now, o, file)
 		if err == nil {
 			unneeded = old

@@ -99,13 +99,11 @@ func (k *keeper) apart(after []byte) []cache.ID {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	var ids []cache.ID
-	for _, feeds := range [...]map[cache.ID]*schedule.Feed{k.pending, k.granted} {
-		for id := range feeds {
-			if bytes.Compare(id[:], after) > 0 {
-				ids = append(ids, id)
-			}
+	for id := range k.pending {
+		if bytes.Compare(id[:], after) > 0 {
+			ids = append(ids, id)
 		}
 	}
 	slices.SortFunc(ids, compare)
-	return slices.Compact(ids)
+	return ids
 }

@@ -28,10 +28,11 @@ const (
 	soon = 100 * time.Millisecond
 	// tidyEvery is how often the writer looks after itself, and after the wall clock.
 	tidyEvery = 10 * time.Second
-	// lateEvery and maxLate are how long, and how many, feeds wait of which only a
-	// reader asked: most of them are polled, and written then, before that.
+	// lateEvery and maxLate are how long, and how many, feeds wait of which a reader has
+	// asked, or a poll brought nothing that a crash may not cost: the more of them, the
+	// more share a page.
 	lateEvery = 10 * time.Minute
-	maxLate   = 1 << 18
+	maxLate   = 1 << 14
 	// cleanAfter and cleanEvery say when files are looked for that no record names.
 	cleanAfter = 10 * time.Minute
 	cleanEvery = 24 * time.Hour
@@ -73,6 +74,9 @@ func (s *Store) writer() {
 	defer late.Stop()
 	defer clean.Stop()
 	for {
+		if s.failed == nil {
+			s.saveLateIfMany()
+		}
 		var more chan struct{} // is ready while there is something late to write
 		if len(s.late) > 0 {
 			more = always
@@ -91,11 +95,9 @@ func (s *Store) writer() {
 			if s.clock.stepped(s.stamped) {
 				s.save()
 			}
-			if len(s.late) == 0 && len(s.keeper.late) > maxLate {
-				s.late = sorted(s.keeper.late)
-			}
+			s.saveLateIfMany()
 		case <-late.C:
-			s.late = sorted(s.keeper.late)
+			s.beginLate()
 		case <-clean.C:
 			s.background.Go(s.clean)
 			clean.Reset(cleanEvery)
@@ -178,12 +180,26 @@ func (s *Store) save() {
 	}
 }
 
+// saveLateIfMany has what is late written before its time.
+func (s *Store) saveLateIfMany() {
+	if len(s.late) == 0 && max(len(s.keeper.late), len(s.keeper.spent)) > maxLate {
+		s.beginLate()
+	}
+}
+
+// beginLate has what is late written, and spent grants removed with the last of it.
+func (s *Store) beginLate() {
+	if s.late = sorted(s.keeper.late); len(s.late) == 0 && len(s.keeper.spent) > 0 {
+		s.saveLate()
+	}
+}
+
 // saveLate writes some of what is late. What cannot be written waits for the next time.
 func (s *Store) saveLate() {
 	n := min(chunk, len(s.late))
 	ids := slices.DeleteFunc(s.late[:n:n], func(id cache.ID) bool { return s.keeper.late[id] == nil })
 	s.late = s.late[n:]
-	if s.writeSome(s.keeper.late, ids) != nil {
+	if s.writeSome(s.keeper.late, ids, len(s.late) == 0) != nil {
 		s.late = nil
 	}
 }
@@ -193,7 +209,7 @@ func (s *Store) write() error {
 	ids := sorted(s.keeper.pending)
 	for {
 		n := min(chunk, len(ids))
-		if err := s.writeSome(s.keeper.pending, ids[:n]); err != nil {
+		if err := s.writeSome(s.keeper.pending, ids[:n], false); err != nil {
 			return err
 		}
 		if ids = ids[n:]; len(ids) == 0 {
@@ -207,12 +223,12 @@ func (s *Store) write() error {
 	return nil
 }
 
-// writeSome makes some feeds durable, in one transaction.
-func (s *Store) writeSome(feeds map[cache.ID]*schedule.Feed, ids []cache.ID) error {
+// writeSome makes some feeds durable, in one transaction, which may tidy up as well.
+func (s *Store) writeSome(feeds map[cache.ID]*schedule.Feed, ids []cache.ID, tidy bool) error {
 	at := s.clock.stamp()
 	err := guard(func() error {
 		return s.db.Update(func(tx *bbolt.Tx) error {
-			return s.keeper.write(tx, feeds, ids, at, s.plan.Token())
+			return s.keeper.write(tx, feeds, ids, at, s.plan.Token(), tidy)
 		})
 	})
 	if err != nil {
@@ -226,7 +242,7 @@ func (s *Store) writeSome(feeds map[cache.ID]*schedule.Feed, ids []cache.ID) err
 		s.failed = err
 		return err
 	}
-	s.keeper.written(feeds, ids)
+	s.keeper.written(feeds, ids, tidy)
 	s.stamped = at
 	if s.failed != nil {
 		s.log.Info("the store can be written again")
