@@ -191,7 +191,7 @@ func (g *gateway) open() *gateway {
 		g.store = g.wrap(g.store)
 	}
 	var err error
-	g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin, Memory: 1 << 20})
+	g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin, Memory: 1 << 20, Suspended: awake})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -199,13 +199,16 @@ func (g *gateway) open() *gateway {
 	return g
 }
 
+// awake is a machine that never sleeps, whatever the one does that runs the tests.
+func awake() time.Duration { return 0 }
+
 func (g *gateway) disk() cache.Store {
 	g.t.Helper()
 	if g.dir == "" {
 		g.memory = g.memory.Reopen()
 		return g.memory
 	}
-	store, err := bolt.Open(g.dir, bolt.Options{})
+	store, err := bolt.Open(g.dir, bolt.Options{Suspended: awake})
 	if err != nil {
 		g.t.Fatal(err)
 	}

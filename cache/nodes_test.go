@@ -40,7 +40,7 @@ func (s *late) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, erro
 // node is one of several gateways on a store.
 func node(t *testing.T, store cache.Store, origin cache.Origin, settings cache.Settings) *gateway {
 	t.Helper()
-	c, err := cache.New(cache.Options{Store: store, Origin: origin, Memory: 1 << 20})
+	c, err := cache.New(cache.Options{Store: store, Origin: origin, Memory: 1 << 20, Suspended: awake})
 	if err != nil {
 		t.Fatal(err)
 	}
