@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -184,4 +185,58 @@ http://%s {
 	end()
 	load("three@example.com")
 	check("after another restart")
+}
+
+// A poll under way when the process is asked to end was a request to its origin, and counts.
+func TestPollAtTheEndCounts(t *testing.T) {
+	asked := make(chan struct{})
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+		time.Sleep(500 * time.Millisecond) // of which the end takes less
+		w.Header().Set("Content-Type", "application/rss+xml")
+		io.WriteString(w, peerFeed(1))
+	}))
+	t.Cleanup(origin.Close)
+	store := storeDirectory(t)
+	load := func(line string) (address string) {
+		t.Helper()
+		address = loopback.FreeAddress(t)
+		err := stage.LoadCaddyfile(fmt.Sprintf(`{
+	admin off
+	persist_config off
+	auto_https off
+	log {
+		output discard
+	}
+	pollard {
+		store bolt %s
+		private_upstreams 127.0.0.0/8
+		%s
+	}
+}
+http://%s {
+	feed_gateway {
+		feed /feed.xml %s/feed.xml
+	}
+}
+`, store, line, address, origin.URL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}
+	end := func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	}
+	load("prefetch")
+	<-asked
+	end()
+	address := load("jitter 0")
+	t.Cleanup(end)
+	if got := countsOf(t, address, strings.ReplaceAll(origin.URL, ":", "%3A")+"/feed.xml"); got.polls != 1 {
+		t.Errorf("%d polls are counted, want 1", got.polls)
+	}
 }

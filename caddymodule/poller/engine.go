@@ -237,9 +237,11 @@ func (e *Engine) release(generation uint64) {
 	case len(e.owners) > 0:
 		e.apply(e.owners[len(e.owners)-1].settings)
 	default:
-		// The logger's writers are about to be closed.
+		// The logger's writers are about to be closed, and so is who hears of polls. One
+		// that is under way still counts: its origin was asked.
 		rest := released.settings
-		rest.cache.Prefetch, rest.cache.Log, rest.cache.Observe = false, nil, nil
+		rest.cache.Prefetch, rest.cache.Log = false, nil
+		rest.cache.Observe = func(p cache.Poll) { e.traffic.countPoll(&p) }
 		e.apply(rest)
 	}
 }
