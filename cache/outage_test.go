@@ -298,3 +298,35 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 4")
 	})
 }
+
+// A store that goes away while a poll is under way, for some seconds, costs no answer.
+func TestAnswerThatComesWhileTheStoreIsAway(t *testing.T) {
+	for away, kept := range map[time.Duration]bool{5 * time.Second: true, 5 * time.Minute: false} {
+		bubble(t, func(t *testing.T, dir string) {
+			store := new(distant)
+			entries := 1
+			g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+				if entries == 2 {
+					store.set(true)
+					time.AfterFunc(away, func() { store.set(false) })
+				}
+				return ok(rss(entries, ""), "ETag", fmt.Sprintf(`"%d"`, entries))
+			})
+			g.wrap = func(s cache.Store) cache.Store { store.Store = s; return store }
+			g.open()
+			defer g.close()
+			wantBody(t, g.get(feedURL), 200, "Entry 1")
+			time.Sleep(2 * time.Hour)
+			entries++
+			wantBody(t, g.get(feedURL), 200, "Entry 1") // nobody waits for it
+			time.Sleep(10 * time.Minute)
+			want := map[bool]string{true: "Entry 2", false: "Entry 1"}[kept]
+			wantBody(t, g.get(feedURL), 200, want)
+			if polls := g.origin.polls(); polls != 2 {
+				t.Errorf("%d polls", polls)
+			}
+			g.restart()
+			wantBody(t, g.get(feedURL), 200, want)
+		})
+	}
+}

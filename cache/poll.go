@@ -26,6 +26,9 @@ const (
 	// maxGap is the most that the time between two polls counts beyond what was planned,
 	// for what both of them saw: nobody has looked in between, or a clock was wrong.
 	maxGap = 24 * time.Hour
+	// commitPatience is for how long the store may be away at the end of a poll. Its claim
+	// covers that, and the same outcome may be committed twice.
+	commitPatience = 15 * time.Second
 	// retry is when a poll that could not be claimed here is tried again.
 	retry = time.Minute
 )
@@ -344,6 +347,15 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 	next.size = s.size + 2*int64(max(0, len(o.Memo)-len(lease.Memo))+max(0, len(o.Facts)-len(lease.Facts)))
 	// The answer is there and paid for: it is kept even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
+	for wait := time.Second; err != nil && !o.Returned && !errors.Is(err, ErrFenced) && wait < commitPatience; wait *= 2 {
+		f.cache.outage.begin(f.cache.log(), err)
+		if !sleep(ctx, wait) {
+			break
+		}
+		if err = f.cache.store.Commit(context.WithoutCancel(ctx), o); err == nil {
+			f.cache.outage.end(f.cache.log())
+		}
+	}
 	if err == nil && o.Body != nil {
 		f.cache.grown(int64(len(o.Body.Data)))
 	}
