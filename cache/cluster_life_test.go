@@ -256,6 +256,9 @@ func (r *public) settle() {
 			r.read(m, url)
 		}
 		s := r.origins.sites[url]
+		if s.ended && s.led {
+			continue // it was asked on somebody else's behalf
+		}
 		r.origins.judge(ended[url] || time.Since(s.takenAt) < 5*time.Hour, "%s was not polled for %v", url, time.Since(s.takenAt))
 		r.origins.judge(r.served[url] >= s.taken, "I2: %s: readers have version %d, origins gave %d", url, r.served[url], s.taken)
 	}

@@ -275,7 +275,7 @@ func (o *origins) depart(c *visit, arrived, committed bool) {
 		h.pause = latest(h.pause, now.Add(c.habit.pause))
 	}
 	wait := floor
-	s.ended = c.habit.ended
+	s.ended = c.habit.ended || s.ended && !s.insisted
 	switch {
 	case c.good && !c.cut:
 		wait = max(wait, c.habit.fresh)
