@@ -56,6 +56,7 @@ func (n *node) start(t *testing.T) {
 	command := exec.Command(n.binary, "run", "--config", filepath.Join(n.dir, "Caddyfile"))
 	command.Env = append(os.Environ(), "HOME="+n.dir, "XDG_DATA_HOME="+n.dir, "XDG_CONFIG_HOME="+n.dir)
 	command.Stdout, command.Stderr = n, n
+	endWithParent(command)
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ package stage
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -24,10 +25,18 @@ const processConfig = "POLLARD_TEST_CADDYFILE"
 // by [StartProcess].
 func Main(m *testing.M) {
 	if file := os.Getenv(processConfig); file != "" {
+		go endWithParent()
 		fmt.Fprintln(os.Stderr, beServer(file))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
+}
+
+// endWithParent ends the process when the other end of its input has gone, as it does with
+// the test that started it, however that ends.
+func endWithParent() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
 }
 
 // beServer runs a Caddyfile until the process is ended.
@@ -68,6 +77,9 @@ func StartProcess(t *testing.T, file, home, address string, env ...string) (*Pro
 	p.command.Env = append(os.Environ(), processConfig+"="+file, "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)
 	p.command.Env = append(p.command.Env, env...)
 	p.command.Stdout, p.command.Stderr = &p.output, &p.output
+	if _, err := p.command.StdinPipe(); err != nil { // nothing is ever written: see endWithParent
+		return nil, err
+	}
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
