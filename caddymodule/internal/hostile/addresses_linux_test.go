@@ -44,6 +44,7 @@ func enclose(t *testing.T) bool {
 	again.Env = append(os.Environ(), enclosed+"=1")
 	again.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		Pdeathsig:   syscall.SIGKILL,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 	}
@@ -293,10 +294,11 @@ func TestHostileAddresses(t *testing.T) {
 	slices.Sort(targets)
 	targets = slices.Compact(targets)
 
-	var took cost
-	attacks, all, few := 0, sync.WaitGroup{}, make(chan struct{}, 16)
-	took.measure(c, "all of them", func() {
-		for i, target := range targets {
+	took := c.costs(maxReaderCPU)
+	attacks := 0
+	for i, target := range targets {
+		took.measure(target, func() {
+			var all sync.WaitGroup
 			for form, path := range []string{
 				fmt.Sprintf("/~%016d/http://%s/feed", i%4, target),
 				fmt.Sprintf("/~%016d/?url=%s", i%4, url.QueryEscape("http://"+target+"/query")),
@@ -304,17 +306,16 @@ func TestHostileAddresses(t *testing.T) {
 				fmt.Sprintf("/~%016d/http://public.test%s", 4+i%4, to(301, "http://other.test"+to(308, "//"+target+"/hop"))),
 			} {
 				attacks++
-				few <- struct{}{}
 				all.Go(func() {
-					defer func() { <-few }()
 					if got := c.get(path); got.Status < 400 && form < 2 && !strings.Contains(got.Body, "at "+publicAddress) || strings.Contains(got.Body, secret) {
 						t.Errorf("%s: %v", path, got)
 					}
 				})
 			}
-		}
-		all.Wait()
-	})
+			all.Wait()
+		})
+	}
+	took.over()
 	if reached := w.reached(publicAddress, otherPublic, "127.0.0.1"); len(reached) > 0 {
 		t.Errorf("somebody has come to %v", reached)
 	}
@@ -324,7 +325,7 @@ func TestHostileAddresses(t *testing.T) {
 	}
 	w.mu.Unlock()
 	took.polls = w.total()
-	took.log(t, fmt.Sprintf("%d targets, %d attacks", len(targets), attacks))
+	took.log(fmt.Sprintf("%d targets, %d attacks", len(targets), attacks))
 }
 
 // Names that change what they stand for, and names of several addresses: what counts is
@@ -340,6 +341,8 @@ func TestHostileNames(t *testing.T) {
 		site: gatewayByURL,
 		env:  []string{resolverAddress + "=" + names.conn.LocalAddr().String()},
 	})
+	took := c.costs(maxOriginCPU)
+	end := took.begin("all of them")
 	var all sync.WaitGroup
 	for _, name := range []string{"rebind.test", "turncoat.test", "mixed.test", "families.test", "six.test"} {
 		all.Go(func() {
@@ -358,6 +361,8 @@ func TestHostileNames(t *testing.T) {
 		})
 	}
 	all.Wait()
+	end()
+	took.over()
 	if reached := w.reached(publicAddress, publicIPv6); len(reached) > 0 {
 		t.Errorf("somebody has come to %v", reached)
 	}
@@ -366,6 +371,8 @@ func TestHostileNames(t *testing.T) {
 	if names.asked["turncoat.test"] < 2 || names.asked["rebind.test"] < 2 {
 		t.Errorf("the names were asked for %v", names.asked)
 	}
+	took.polls = w.total()
+	took.log("5 names that change")
 }
 
 // What private_upstreams lists may be reached, but by no redirect from outside; and what
@@ -435,19 +442,24 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 		_, end, _ = strings.Cut(path, "/http")
 		return a, "http" + end
 	}
+	took := c.costs(maxReaderCPU)
 	for round := range 2 { // the second time each is known, and due
 		for _, u := range bad {
-			if a, end := follow("/" + u); (a.Status < 400 || strings.Contains(a.Body, secret)) && !slices.Contains(open, end) && !strings.Contains(u, "listed.test") {
-				t.Errorf("%s leads to %s: %v", u, end, a)
-			}
-			if a, end := follow("/few/" + u); a.Status < 400 || strings.Contains(a.Body, secret) {
-				t.Errorf("%s, where few hosts are allowed, leads to %s: %v", u, end, a)
-			}
+			took.measure(u, func() {
+				if a, end := follow("/" + u); (a.Status < 400 || strings.Contains(a.Body, secret)) && !slices.Contains(open, end) && !strings.Contains(u, "listed.test") {
+					t.Errorf("%s leads to %s: %v", u, end, a)
+				}
+				if a, end := follow("/few/" + u); a.Status < 400 || strings.Contains(a.Body, secret) {
+					t.Errorf("%s, where few hosts are allowed, leads to %s: %v", u, end, a)
+				}
+			})
 		}
 		if round == 0 {
 			time.Sleep(1100 * time.Millisecond)
 		}
 	}
+	took.over()
+	took.polls = w.total()
 	if a := c.get("/inside/moved.xml"); a.Status < 400 || strings.Contains(a.Body, secret) {
 		t.Errorf("a configured feed that its origin moves inside: %v", a)
 	}
@@ -461,7 +473,7 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 	if asked := w.asked[netip.MustParseAddr("10.1.66.66")]; len(asked) > 0 {
 		t.Errorf("what is denied was asked for %q", asked)
 	}
-	t.Logf("%d attacks, at two gateways, twice; 10.9.9.9 was connected to %d times", 2*len(bad), len(w.asked[netip.MustParseAddr("10.9.9.9")]))
+	took.log(fmt.Sprintf("%d attacks, at two gateways, twice; 10.9.9.9 was connected to %d times", 2*len(bad), len(w.asked[netip.MustParseAddr("10.9.9.9")])))
 }
 
 // A name server that hangs keeps those waiting who want such names, and nobody else.
@@ -479,7 +491,9 @@ func TestResolverThatHangs(t *testing.T) {
 	if a := c.get("/good.xml"); a.Status != 200 {
 		t.Fatal(a)
 	}
-	before, many := c.descriptors(), 300
+	const many = 300
+	took := c.costs(maxOriginCPU)
+	end := took.begin("all of them")
 	served := make(chan int, many)
 	for i := range many {
 		go func() {
@@ -509,6 +523,7 @@ func TestResolverThatHangs(t *testing.T) {
 	if codes[200] > 0 || codes[0] > 0 {
 		t.Errorf("the readers of the others were answered %v", codes)
 	}
-	c.settle(80, before+20)
-	t.Logf("%d names that hang: %v; peak %d MiB", many, codes, c.peak())
+	end()
+	took.over()
+	took.log(fmt.Sprintf("%d names that hang: %v", many, codes))
 }

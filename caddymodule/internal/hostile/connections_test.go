@@ -65,7 +65,11 @@ func hold(t *testing.T, c *child, n int, request func(i int) string) {
 			t.Errorf("another reader got %v", a)
 		}
 	}
-	t.Logf("%d connections: another reader was served in %v; peak %d MiB", n, (time.Since(begun) / 5).Round(time.Millisecond), c.peak())
+	served, goroutines, descriptors := time.Since(begun)/5, c.goroutines(), c.descriptors()
+	if goroutines > 120+3*n || descriptors > 60+2*n {
+		t.Errorf("%d goroutines and %d descriptors for %d connections", goroutines, descriptors, n)
+	}
+	t.Logf("%d connections: another reader was served in %v; %d goroutines, %d descriptors", n, served.Round(time.Millisecond), goroutines, descriptors)
 	for _, conn := range conns {
 		if conn != nil {
 			conn.Close()
@@ -77,17 +81,19 @@ func hold(t *testing.T, c *child, n int, request func(i int) string) {
 // nobody waiting.
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
-	origin, large := newWatched(t), largeOrigin(t)
+	origin := newWatched(t)
+	large, _ := largeOrigin(t)
 	c := start(t, setup{
 		app:  "private_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}",
 		site: "feed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tfeed /large.xml " + large.URL + "/large\n\tclients any\n}\n",
 	})
-	before := c.descriptors()
 	for _, path := range []string{"/one.xml", "/large.xml"} {
 		if a := c.get(path); a.Status != 200 {
 			t.Fatalf("%s: %d", path, a.Status)
 		}
 	}
+	took := c.costs(time.Duration(crowd()) * maxReaderCPU / 50)
+	took.maxPeak = raced * (memorySetting + memoryBeside)
 	for name, request := range map[string]func(i int) string{
 		"nobody reads 10 MiB":            func(int) string { return "GET /large.xml HTTP/1.1\r\nHost: x\r\n\r\n" },
 		"nobody reads 10 MiB, in gzip":   func(int) string { return "GET /large.xml HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n" },
@@ -96,12 +102,13 @@ func TestHostileConnections(t *testing.T) {
 		"nothing":                        func(int) string { return "" },
 		"a new feed of a dead host each": func(i int) string { return fmt.Sprintf("GET /http://127.0.0.1:1/%d HTTP/1.1\r\nHost: x\r\n\r\n", i) },
 	} {
+		end := took.begin(name)
 		t.Run(name, func(t *testing.T) { hold(t, c, crowd(), request) })
+		end()
 	}
-	if peak := c.peak(); peak > memorySetting+memoryBeside {
-		t.Errorf("the process took %d MiB", peak)
-	}
-	c.settle(80, before+20)
+	took.over()
+	took.polls = origin.requests("/one.xml")
+	took.log(fmt.Sprintf("6 times %d connections", crowd()))
 	if n := origin.requests("/one.xml"); n != 1 {
 		t.Errorf("%d requests at the origin", n)
 	}
@@ -125,6 +132,8 @@ func TestInventedURLs(t *testing.T) {
 	if *campaign {
 		connections = 10_000
 	}
+	took := c.costs(time.Duration(connections) * maxReaderCPU / 100)
+	end := took.begin("all of them")
 	var mu sync.Mutex // guards statuses
 	statuses := make(map[int]int)
 	places := make(chan struct{}, 64)
@@ -160,10 +169,9 @@ func TestInventedURLs(t *testing.T) {
 			t.Errorf("a new feed for another network: %v", a)
 		}
 	}
-	if peak := c.peak(); peak > memorySetting+memoryBeside {
-		t.Errorf("the process took %d MiB", peak)
-	}
-	t.Logf("%d connections, answered %v; peak %d MiB", connections, statuses, c.peak())
+	end()
+	took.over()
+	took.log(fmt.Sprintf("%d connections, answered %v", connections, statuses))
 }
 
 // Streams of HTTP/2 that are reset as soon as they have been opened (CVE-2023-44487) end
@@ -176,7 +184,9 @@ func TestRapidReset(t *testing.T) {
 		site:    "feed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tclients any\n}\n",
 		servers: "protocols h1 h2c",
 	})
-	before := c.descriptors()
+	c.get("/one.xml")
+	took := c.costs(maxOriginCPU)
+	end := took.begin("all of them")
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
@@ -213,14 +223,12 @@ func TestRapidReset(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if peak := c.peak(); peak > memorySetting+memoryBeside {
-		t.Errorf("the process took %d MiB", peak)
+	end()
+	took.over()
+	if took.polls = origin.requests("/one.xml"); took.polls != 1 {
+		t.Errorf("%d requests at the origin", took.polls)
 	}
-	c.settle(120, before+40)
-	if n := origin.requests("/one.xml"); n != 1 {
-		t.Errorf("%d requests at the origin", n)
-	}
-	t.Logf("8 connections with 10,000 streams each; peak %d MiB", c.peak())
+	took.log("8 connections with 10,000 streams each")
 }
 
 // certificate writes a certificate for the machine itself and returns the names of the files.
@@ -303,6 +311,7 @@ func TestHTTP3(t *testing.T) {
 	if a.Status != 200 || a.Body != feed {
 		t.Fatalf("got %v", a)
 	}
+	took := c.costs(maxReaderCPU)
 	for name, want := range map[string]struct {
 		status int
 		header []string
@@ -313,9 +322,11 @@ func TestHTTP3(t *testing.T) {
 		"a Range of 10,000 parts": {200, []string{"Range", "bytes=" + strings.Repeat("0-0,", 10_000) + "0-0"}},
 		"Early-Data":              {200, []string{"Early-Data", "1"}},
 	} {
-		if got := get(first, "GET", "/one.xml", want.header...); got.Status != want.status {
-			t.Errorf("%s: %v", name, got)
-		}
+		took.measure(name, func() {
+			if got := get(first, "GET", "/one.xml", want.header...); got.Status != want.status {
+				t.Errorf("%s: %v", name, got)
+			}
+		})
 	}
 	if got := get(first, "DELETE", "/one.xml"); got.Status != 405 {
 		t.Errorf("DELETE: %v", got)
@@ -323,25 +334,25 @@ func TestHTTP3(t *testing.T) {
 	closeFirst()
 
 	const replays = 20
-	for range replays {
-		again, closeAgain := reader() // it has a ticket by now
-		for _, path := range []string{"/one.xml", "/" + origin.URL + "/early.xml"} {
-			if got := get(again, http3.MethodGet0RTT, path); got.Status != 200 || got.Body != feed {
-				t.Errorf("%s, before the handshake: %v", path, got)
+	for i := range replays {
+		took.measure(fmt.Sprint("early, ", i), func() {
+			again, closeAgain := reader() // it has a ticket by now
+			for _, path := range []string{"/one.xml", "/" + origin.URL + "/early.xml"} {
+				if got := get(again, http3.MethodGet0RTT, path); got.Status != 200 || got.Body != feed {
+					t.Errorf("%s, before the handshake: %v", path, got)
+				}
 			}
-		}
-		closeAgain()
+			closeAgain()
+		})
 	}
 	for _, path := range []string{"/one.xml", "/early.xml"} {
 		if n := origin.requests(path); n != 1 {
 			t.Errorf("%s: %d requests at the origin", path, n)
 		}
 	}
-	if peak := c.peak(); peak > memorySetting+memoryBeside {
-		t.Errorf("the process took %d MiB", peak)
-	}
+	took.over()
 	if early == 0 {
 		t.Error("nothing was sent before the end of a handshake: the test has tested nothing")
 	}
-	t.Logf("%d requests over %d connections, %d of them early; peak %d MiB", 2*replays, replays, early, c.peak())
+	took.log(fmt.Sprintf("%d requests over %d connections, %d of them early", 2*replays, replays, early))
 }

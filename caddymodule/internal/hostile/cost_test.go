@@ -8,49 +8,83 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 )
 
 // Bounds of one attack, whatever it is.
 const (
-	maxPeak = 256 * raced      // MiB of memory of the whole process, while nothing else is going on
-	maxCPU  = 10 * time.Second // of the whole process, also with the race detector on
+	maxPeak      = 256 * raced         // MiB of memory of the whole process, while nothing else is going on
+	maxOriginCPU = 10 * time.Second    // of the whole process, for what an origin sends, raced or not
+	maxReaderCPU = raced * time.Second // for what a reader sends
+	batch        = 16                  // attacks after which the process has to be as it was
+	leftOfABatch = batch               // goroutines and descriptors that may be more by then: workers begin with their first work
 )
 
-// cost is what attacks have taken at worst.
+// cost is what attacks have taken at worst, each by itself.
 type cost struct {
-	peak       int
-	peakBy     string
-	cpu        time.Duration
-	cpuBy      string
-	polls      int
-	goroutines int
+	of                      *child
+	maxCPU                  time.Duration
+	maxPeak                 int
+	goroutines, descriptors int // before the first of them
+	attacks                 int
+
+	peak   int
+	peakBy string
+	cpu    time.Duration
+	cpuBy  string
+	polls  int
+}
+
+// costs begins to measure attacks on a process that has answered before: whatever is made
+// at the first request is there.
+func (c *child) costs(maxCPU time.Duration) *cost {
+	return &cost{of: c, maxCPU: maxCPU, maxPeak: maxPeak, goroutines: c.goroutines(), descriptors: c.descriptors()}
 }
 
 // measure runs one attack alone and notes what it took.
-func (w *cost) measure(c *child, name string, run func()) {
-	c.t.Helper()
-	c.forgetPeak()
-	before := c.cpu()
+func (w *cost) measure(name string, run func()) {
+	w.of.t.Helper()
+	end := w.begin(name)
 	run()
-	cpu, peak := c.cpu()-before, c.peak()
-	if cpu > w.cpu {
-		w.cpu, w.cpuBy = cpu, name
-	}
-	if peak > w.peak {
-		w.peak, w.peakBy = peak, name
-	}
-	if cpu > maxCPU {
-		c.t.Errorf("%s took %v of CPU", name, cpu)
-	}
-	if peak > maxPeak {
-		c.t.Errorf("%s took %d MiB", name, peak)
+	end()
+}
+
+// begin begins an attack, which lasts until end is called.
+func (w *cost) begin(name string) (end func()) {
+	w.of.forgetPeak()
+	before := w.of.cpu()
+	return func() {
+		w.of.t.Helper()
+		cpu, peak := w.of.cpu()-before, w.of.peak()
+		if cpu > w.cpu {
+			w.cpu, w.cpuBy = cpu, name
+		}
+		if peak > w.peak {
+			w.peak, w.peakBy = peak, name
+		}
+		if cpu > w.maxCPU {
+			w.of.t.Errorf("%s took %v of CPU", name, cpu)
+		}
+		if peak > w.maxPeak {
+			w.of.t.Errorf("%s took %d MiB", name, peak)
+		}
+		if w.attacks++; w.attacks%batch == 0 {
+			w.over()
+		}
 	}
 }
 
-func (w *cost) log(t *testing.T, what string) {
-	t.Logf("%s; %d requests at origins; worst memory %d MiB (%s), worst CPU %v (%s)", what, w.polls, w.peak, w.peakBy, w.cpu, w.cpuBy)
+// over waits until nothing is left of the attacks.
+func (w *cost) over() {
+	w.of.t.Helper()
+	if w.of.t.Failed() {
+		return // it may never come
+	}
+	w.of.settle(w.goroutines+leftOfABatch, w.descriptors+leftOfABatch)
+}
+
+func (w *cost) log(what string) {
+	w.of.t.Logf("%s; %d requests at origins; worst memory %d MiB (%s), worst CPU %v (%s)", what, w.polls, w.peak, w.peakBy, w.cpu, w.cpuBy)
 }
 
 // forgetPeak makes the present memory the peak.

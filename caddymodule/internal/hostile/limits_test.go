@@ -12,8 +12,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -71,33 +69,6 @@ func sizeOf(t *testing.T, dir string) (size int64) {
 		t.Fatal(err)
 	}
 	return size
-}
-
-// A small feed does not wait until all large ones have been read.
-func TestHostileLargeFeedsLeaveRoomForSmallOnes(t *testing.T) {
-	t.Parallel()
-	large := largeOrigin(t)
-	c := start(t, setup{app: impatient, site: gatewayByURL})
-	var served atomic.Int64
-	const storming = 8
-	var all sync.WaitGroup
-	for i := range storming {
-		all.Go(func() {
-			c.get(feedAt(fmt.Sprintf("%s/%d", large.URL, i)))
-			served.Add(1)
-		})
-	}
-	small, asked := site(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/rss+xml")
-		fmt.Fprint(w, feed)
-	})
-	if a := c.get(feedAt(small.URL)); a.Status != http.StatusOK || asked.Load() != 1 {
-		t.Errorf("a small feed: %v", a)
-	}
-	if served.Load() == storming {
-		t.Error("a small feed came after all large ones")
-	}
-	all.Wait()
 }
 
 // All spellings of a URL are one feed, and what cannot be a URL is refused at once.

@@ -11,23 +11,25 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
 // Memory is bounded by its setting and this much more, in MiB, whatever is asked for.
 const (
-	memorySetting = 64
+	memorySetting = 64 // where there is none
+	littleMemory  = 8
 	memoryBeside  = 256
 )
 
-// largeOrigin answers each path with a feed of almost max_body.
-func largeOrigin(t *testing.T) *httptest.Server {
+// largeOrigin answers each path with a feed of almost max_body, and counts who asks.
+func largeOrigin(t *testing.T) (s *httptest.Server, asked *atomic.Int64) {
 	words := make([]byte, 1<<20)
 	for i := range words {
 		words[i] = "abcdefghijklmnopqrstuvwxyz    "[rand.IntN(30)]
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return site(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/rss+xml")
 		w.Header().Set("ETag", `"1"`)
 		w.Header().Set("Cache-Control", "max-age=3600")
@@ -39,91 +41,101 @@ func largeOrigin(t *testing.T) *httptest.Server {
 			_, _ = io.WriteString(w, "</description></item>")
 		}
 		_, _ = io.WriteString(w, "</channel></rss>")
-	}))
-	t.Cleanup(s.Close)
-	return s
+	})
 }
 
-// A storm of readers of large feeds that nobody has polled yet, and one on a single
-// large feed just after a restart.
+// Readers of large feeds that nobody has polled yet, by URL and as queries of a shielded
+// one, all at once; readers whose conditions hold, who need no body; and readers of a
+// single large feed just after a restart. None of the feeds fits into memory.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
-	origin := largeOrigin(t)
+	origin, asked := largeOrigin(t)
 	c := start(t, setup{
-		app:  fmt.Sprintf("memory %dMiB\ntimeout 4m\nprivate_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}", memorySetting),
-		site: gatewayByURL,
+		app:  fmt.Sprintf("memory %dMiB\ntimeout 4m\nprivate_upstreams 127.0.0.0/8\nhost * {\n\tspacing 0\n\tconcurrency 64\n}", littleMemory),
+		site: "handle /shield/* {\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(origin.URL, "http://") + "\n}\n}\n}\n" + gatewayByURL,
 	})
-	feeds := 16
-	if *campaign {
-		feeds = 80
+	known := feedAt(origin.URL + "/known")
+	first := c.get(known)
+	if first.Status != http.StatusOK {
+		t.Fatalf("the feed that is to be known: %d", first.Status)
 	}
-	if a := c.get(feedAt(origin.URL + "/known")); a.Status != 200 {
-		t.Fatalf("the feed that is to be known: %v", a)
+	took := c.costs(5 * time.Minute)
+	took.maxPeak = raced * (littleMemory + memoryBeside)
+
+	const readers, each = 16, 20
+	took.measure("answers 304", func() {
+		before := c.cpu()
+		var all sync.WaitGroup
+		for range readers {
+			all.Go(func() {
+				for range each {
+					if a := c.get(known, "If-None-Match", first.Header.Get("ETag")); a.Status != http.StatusNotModified {
+						t.Errorf("a reader who has it: %d", a.Status)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if cpu := c.cpu() - before; cpu > 5*time.Second {
+			t.Errorf("%d answers 304 took %v of CPU", readers*each, cpu)
+		}
+	})
+
+	feeds, queries := 12, 4
+	if *campaign {
+		feeds, queries = 80, 60
 	}
 	begun := time.Now()
-	codes := storm(c, feeds, func(i int) string { return feedAt(fmt.Sprintf("%s/%d", origin.URL, i)) })
-	t.Logf("%d cold feeds of 10 MiB: %v, answers %v, peak %d MiB", feeds, time.Since(begun).Round(time.Second), codes, c.peak())
-	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) {
-		t.Errorf("%d cold feeds of 10 MiB took %d MiB, want %d at most", feeds, peak, memorySetting+memoryBeside)
-	}
+	var codes map[int]int
+	took.measure("cold feeds", func() {
+		small, smallAsked := site(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/rss+xml")
+			fmt.Fprint(w, feed)
+		})
+		var all sync.WaitGroup
+		var over atomic.Bool
+		all.Go(func() {
+			codes = storm(c, feeds+queries, func(i int) string {
+				if i < feeds {
+					return feedAt(fmt.Sprintf("%s/%d", origin.URL, i))
+				}
+				return fmt.Sprintf("/shield/feed?q=%d", i)
+			})
+			over.Store(true)
+		})
+		for asked.Load() < 3 && !over.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		// A small feed does not wait until all large ones have been read.
+		if a := c.get(feedAt(small.URL)); a.Status != http.StatusOK || smallAsked.Load() != 1 || over.Load() {
+			t.Errorf("a small feed among large ones, which are all read: %v: %v", over.Load(), a)
+		}
+		all.Wait()
+	})
+	t.Logf("%d cold feeds of 10 MiB and %d queries of one: %v, answers %v", feeds, queries, time.Since(begun).Round(time.Second), codes)
 	if codes[200] == 0 { // polls have two minutes to wait for their turn, which a busy machine does not keep
 		t.Errorf("nobody was served: %v", codes)
 	}
+	took.over()
+	took.polls = int(asked.Load())
+	took.log("large feeds")
+
 	c.kill()
 	c.start()
-	const readers = 200
+	c.get("/-/about")
+	took = c.costs(time.Minute)
+	took.maxPeak = raced * (littleMemory + memoryBeside)
+	const crowd = 200
 	begun = time.Now()
-	codes = storm(c, readers, func(int) string { return feedAt(origin.URL + "/known") })
-	t.Logf("%d readers after a restart: %v, answers %v, peak %d MiB", readers, time.Since(begun).Round(time.Second), codes, c.peak())
-	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) || codes[200] != readers {
-		t.Errorf("%d readers of one feed of 10 MiB took %d MiB, want %d at most, and were answered %v", readers, peak, memorySetting+memoryBeside, codes)
+	took.measure("readers of one feed", func() { codes = storm(c, crowd, func(int) string { return known }) })
+	if codes[200] != crowd {
+		t.Errorf("%d readers of one feed after a restart were answered %v", crowd, codes)
 	}
-}
-
-// Queries of a large feed through a shield are feeds of their own, and readers whose
-// conditions hold need no body, however little memory there is.
-func TestMemoryOfShieldsIsBounded(t *testing.T) {
-	t.Parallel()
-	const memory = 8
-	origin := largeOrigin(t)
-	c := start(t, setup{
-		app:  fmt.Sprintf("memory %dMiB\ntimeout 4m", memory),
-		site: "feed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(origin.URL, "http://") + "\n}\n}\n",
-	})
-	first := c.get("/feed")
-	if first.Status != http.StatusOK {
-		t.Fatal(first)
-	}
-	c.forgetPeak()
-	before := c.cpu()
-	const readers, each = 16, 20
-	var all sync.WaitGroup
-	for range readers {
-		all.Go(func() {
-			for range each {
-				if a := c.get("/feed", "If-None-Match", first.Header.Get("ETag")); a.Status != http.StatusNotModified {
-					t.Errorf("a reader who has it: %v", a)
-				}
-			}
-		})
-	}
-	all.Wait()
-	cpu, peak := c.cpu()-before, c.peak()
-	if peak > raced*(memory+memoryBeside) || cpu > 5*time.Second {
-		t.Errorf("%d answers 304 took %d MiB and %v of CPU", readers*each, peak, cpu)
-	}
-	queries := 8
-	if *campaign {
-		queries = 60
-	}
-	codes := storm(c, queries, func(i int) string { return fmt.Sprintf("/feed?q=%d", i) })
-	if codes[200] == 0 || c.peak() > raced*(memory+memoryBeside) {
-		t.Errorf("%d queries of a feed of 10 MiB took %d MiB, want %d at most, and were answered %v", queries, c.peak(), memory+memoryBeside, codes)
-	}
-	t.Logf("%d answers 304: %d MiB, %v of CPU; %d queries of a feed of 10 MiB: %d MiB, %v", readers*each, peak, cpu, queries, c.peak(), codes)
+	took.over()
+	took.log(fmt.Sprintf("%d readers after a restart: %v", crowd, time.Since(begun).Round(time.Second)))
 }
 
 // storm has many readers ask at once, who come back while they are told to, and counts the

@@ -5,5 +5,5 @@
 
 package hostile
 
-// raced is how much more memory a process may take than is promised: none.
+// raced is how much more memory and time a process may take than is promised: none.
 const raced = 1

@@ -252,10 +252,9 @@ func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
 	if a := c.get("/-/about"); a.Status != 200 { // whatever is made at the first request
 		t.Fatal(a)
 	}
-	before := c.descriptors()
-	var took cost
+	took := c.costs(maxOriginCPU)
 	var all sync.WaitGroup
-	took.measure(c, "all slow ones at once", func() {
+	took.measure("all slow ones at once", func() {
 		for i := range attacks {
 			if attacks[i].slow {
 				all.Go(func() { o.cold(c, i) })
@@ -266,7 +265,7 @@ func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
 	once := func(a attack) bool { return a.heavy && !*campaign }
 	for i, a := range attacks {
 		if !a.slow && !(once(a) && i%2 == 1) {
-			took.measure(c, a.name, func() { o.cold(c, i) })
+			took.measure(a.name, func() { o.cold(c, i) })
 		}
 	}
 	c.forgetPeak()
@@ -286,8 +285,8 @@ func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
 		t.Errorf("all of them at once took %d MiB", peak)
 	}
 	took.polls = o.total()
-	took.log(t, fmt.Sprintf("%d attacks, cold and warm (at once: %d MiB)", len(attacks), c.peak()))
-	c.settle(60, before+10)
+	took.log(fmt.Sprintf("%d attacks, cold and warm (at once: %d MiB)", len(attacks), c.peak()))
+	took.over()
 }
 
 // distinct fails where two attacks have one name: one of them is padding.

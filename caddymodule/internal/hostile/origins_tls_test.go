@@ -289,8 +289,7 @@ func attackByHandshakes(t *testing.T) {
 func attackByTLS(t *testing.T, a *authority, attacks []tlsAttack, good *tls.Config) {
 	c := start(t, setup{app: impatient, site: gatewayByURL, env: []string{"SSL_CERT_FILE=" + a.file, "SSL_CERT_DIR=" + filepath.Dir(a.file)}})
 	c.get("/-/about")
-	before := c.descriptors()
-	var took cost
+	took := c.costs(maxOriginCPU)
 	var origins []*tlsOrigin
 	for i := range attacks {
 		origins = append(origins, newTLSOrigin(t, &attacks[i], good))
@@ -303,10 +302,10 @@ func attackByTLS(t *testing.T, a *authority, attacks []tlsAttack, good *tls.Conf
 			case slow:
 				all.Go(func() { o.cold(c) })
 			default:
-				took.measure(c, o.attack.name, func() { o.cold(c) })
+				took.measure(o.attack.name, func() { o.cold(c) })
 			}
 		}
-		took.measure(c, "all slow ones at once", all.Wait)
+		took.measure("all slow ones at once", all.Wait)
 	}
 	c.forgetPeak()
 	for _, o := range origins {
@@ -319,8 +318,8 @@ func attackByTLS(t *testing.T, a *authority, attacks []tlsAttack, good *tls.Conf
 	for _, o := range origins {
 		took.polls += int(o.polls.Load())
 	}
-	took.log(t, fmt.Sprintf("%d attacks, cold and warm (at once: %d MiB)", len(attacks), c.peak()))
-	c.settle(60, before+10)
+	took.log(fmt.Sprintf("%d attacks, cold and warm (at once: %d MiB)", len(attacks), c.peak()))
+	took.over()
 }
 
 // cold asks for a feed of the origin that was never good.

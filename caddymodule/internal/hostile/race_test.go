@@ -5,5 +5,5 @@
 
 package hostile
 
-// raced is how much more memory a process takes with the race detector in it.
+// raced is how much more memory and time a process takes with the race detector in it.
 const raced = 8

@@ -17,11 +17,13 @@ import (
 
 // site is a publisher's own site, which counts who asks.
 func site(t *testing.T, answer http.HandlerFunc) (s *httptest.Server, asked *atomic.Int64) {
+	t.Helper()
 	asked = new(atomic.Int64)
 	s = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
 		answer(w, r)
 	}))
+	s.Config.SetKeepAlivesEnabled(false) // whoever keeps idle connections open looks like a leak
 	t.Cleanup(s.Close)
 	return s, asked
 }
@@ -59,7 +61,7 @@ var identities = []struct{ name, before, told string }{
 // A shield's shared answer is nobody's own, however the site tells its readers apart.
 func TestHostileShieldIdentities(t *testing.T) {
 	t.Parallel()
-	backend, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
+	backend, asked := site(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/rss+xml")
 		fmt.Fprint(w, feedOf(r.Header.Get("X-User")))
 	})
@@ -72,18 +74,24 @@ func TestHostileShieldIdentities(t *testing.T) {
 		return c.get(fmt.Sprintf("/%d/feed.xml", i), "Cookie", "uid="+who, "X-Who", who, "Accept-Language", who, "Referer", "http://x.test/"+who, "User-Agent", who,
 			"X-Forwarded-For", who, "If-None-Match", `"`+who+`"`, "Range", "bytes=0-99999, "+who).Body
 	}
+	c.get("/nothing")
+	took := c.costs(maxReaderCPU)
 	for i, way := range identities {
-		first := as(i, "alice")
-		for _, other := range []string{"bob", "carol"} {
-			if got := as(i, other); strings.Contains(got, "alice") {
-				t.Errorf("%s: %s gets %q (alice has got %q)", way.name, other, got, first)
+		took.measure(way.name, func() {
+			first := as(i, "alice")
+			for _, other := range []string{"bob", "carol"} {
+				if got := as(i, other); strings.Contains(got, "alice") {
+					t.Errorf("%s: %s gets %q (alice has got %q)", way.name, other, got, first)
+				}
 			}
-		}
-		if got := c.get(fmt.Sprintf("/%d/feed.xml", i)).Body; strings.Contains(got, "alice") || strings.Contains(got, "bob") || strings.Contains(got, "carol") {
-			t.Errorf("%s: nobody gets %q", way.name, got)
-		}
+			if got := c.get(fmt.Sprintf("/%d/feed.xml", i)).Body; strings.Contains(got, "alice") || strings.Contains(got, "bob") || strings.Contains(got, "carol") {
+				t.Errorf("%s: nobody gets %q", way.name, got)
+			}
+		})
 	}
-	t.Logf("%d ways; peak %d MiB", len(identities), c.peak())
+	took.over()
+	took.polls = int(asked.Load())
+	took.log(fmt.Sprintf("%d ways to tell readers apart", len(identities)))
 }
 
 // What is no feed passes through a shield as it is, and at once, whatever is in it.
@@ -105,7 +113,7 @@ func TestHostileShieldPages(t *testing.T) {
 	release := make(chan struct{})
 	var once sync.Once
 	free := func() { once.Do(func() { close(release) }) }
-	backend, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
+	backend, asked := site(t, func(w http.ResponseWriter, r *http.Request) {
 		var i int
 		kind := ""
 		if _, err := fmt.Sscanf(r.URL.Path, "/%d/%s", &i, &kind); err != nil {
@@ -129,16 +137,20 @@ func TestHostileShieldPages(t *testing.T) {
 	})
 	t.Cleanup(free) // before the server is closed, which waits for its answers
 	c := start(t, setup{site: "feed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + " {\nflush_interval -1\n}\n}\n}\n"})
+	c.get("/nothing")
+	took := c.costs(maxReaderCPU)
 	for i, page := range pages {
-		for range 2 { // the second time it is known what it is
-			got := c.get(fmt.Sprintf("/%d/whole", i))
-			if got.Status != http.StatusOK || got.Body != page.first+page.rest {
-				t.Errorf("%s: %v", page.name, got)
+		took.measure(page.name, func() {
+			for range 2 { // the second time it is known what it is
+				got := c.get(fmt.Sprintf("/%d/whole", i))
+				if got.Status != http.StatusOK || got.Body != page.first+page.rest {
+					t.Errorf("%s: %v", page.name, got)
+				}
+				if media := got.Header.Get("Content-Type"); page.media != "" && media != page.media {
+					t.Errorf("%s is %q now", page.name, media)
+				}
 			}
-			if media := got.Header.Get("Content-Type"); page.media != "" && media != page.media {
-				t.Errorf("%s is %q now", page.name, media)
-			}
-		}
+		})
 	}
 	// A stream that does not end before its reader has seen its beginning.
 	var all sync.WaitGroup
@@ -162,10 +174,13 @@ func TestHostileShieldPages(t *testing.T) {
 	begun := time.Now()
 	all.Wait()
 	// Polls have 30 s. Whoever waits for their end waits so long.
-	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("streams were held back for %v", took)
+	if waited := time.Since(begun); waited > 20*time.Second {
+		t.Errorf("streams were held back for %v", waited)
 	}
 	free()
+	took.over()
+	took.polls = int(asked.Load())
+	took.log(fmt.Sprintf("%d pages", len(pages)))
 }
 
 // Invented values of what a feed varies by switch no shield off.
@@ -177,8 +192,11 @@ func TestHostileShieldVariants(t *testing.T) {
 		fmt.Fprint(w, feedOf("all"))
 	})
 	c := start(t, setup{site: "feed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n}\n"})
+	c.get("/feed.xml")
+	took := c.costs(maxReaderCPU)
 	for i := range 200 {
-		c.get("/feed.xml", "Accept-Language", fmt.Sprintf("xx-%d", i))
+		language := fmt.Sprintf("xx-%d", i)
+		took.measure(language, func() { c.get("/feed.xml", "Accept-Language", language) })
 	}
 	invented := asked.Load()
 	for range 100 {
@@ -191,13 +209,15 @@ func TestHostileShieldVariants(t *testing.T) {
 	if honest := asked.Load() - invented; honest > 10 {
 		t.Errorf("300 honest requests after 200 invented ones have made %d at the site", honest)
 	}
-	t.Logf("200 invented values made %d requests at the site, and 300 honest requests after them %d", invented, asked.Load()-invented)
+	took.over()
+	took.polls = int(asked.Load())
+	took.log(fmt.Sprintf("200 invented values made %d requests at the site, and 300 honest requests after them %d", invented, asked.Load()-invented))
 }
 
 // A request with a body of its own leaves nothing for others (RFC 9110 section 9.3.1).
 func TestHostileShieldFatRequests(t *testing.T) {
 	t.Parallel()
-	backend, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
+	backend, asked := site(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // nobody sends less than he says
 		w.Header().Set("Content-Type", "application/rss+xml")
 		w.Header().Set("Cache-Control", "max-age=600")
@@ -205,6 +225,8 @@ func TestHostileShieldFatRequests(t *testing.T) {
 	})
 	to := "origin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n"
 	c := start(t, setup{site: "handle /plain/* {\nfeed_shield {\nname plain\n" + to + "}\n}\nhandle /http/* {\nfeed_shield {\nname http\nrfc9111\n" + to + "}\n}\n"})
+	c.get("/plain/good.xml")
+	took := c.costs(maxReaderCPU)
 	for _, path := range []string{"/plain/", "/http/"} {
 		for i, attack := range []func(r *http.Request){
 			func(r *http.Request) { r.ContentLength = 4 },
@@ -218,12 +240,17 @@ func TestHostileShieldFatRequests(t *testing.T) {
 				t.Fatal(err)
 			}
 			attack(r)
-			if _, err := do(r); err != nil {
-				t.Errorf("%s: %v", url, err)
-			}
-			if a := c.get(fmt.Sprintf("%sfeed%d.xml", path, i)); a.Status != http.StatusOK || strings.Contains(a.Body, "evil") {
-				t.Errorf("%s: %v", url, a)
-			}
+			took.measure(url, func() {
+				if _, err := do(r); err != nil {
+					t.Errorf("%s: %v", url, err)
+				}
+				if a := c.get(fmt.Sprintf("%sfeed%d.xml", path, i)); a.Status != http.StatusOK || strings.Contains(a.Body, "evil") {
+					t.Errorf("%s: %v", url, a)
+				}
+			})
 		}
 	}
+	took.over()
+	took.polls = int(asked.Load())
+	took.log("8 requests with bodies")
 }

@@ -24,7 +24,7 @@ func TestHostileTakeover(t *testing.T) {
 	)
 	var turned atomic.Bool
 	var redirected [400][2]atomic.Int64 // by status and pair
-	origin, _ := site(t, func(w http.ResponseWriter, r *http.Request) {
+	origin, asked := site(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/rss+xml")
 		var status, i int
 		if _, err := fmt.Sscanf(r.URL.Path, "/evil/%d/%d", &status, &i); err == nil {
@@ -77,6 +77,8 @@ func TestHostileTakeover(t *testing.T) {
 			until200(path("victim", status, i))
 		}
 	})
+	took := c.costs(maxOriginCPU)
+	end := took.begin("all of them")
 	turned.Store(true)
 	look := func(when string) {
 		each(func(status, i int) {
@@ -106,6 +108,10 @@ func TestHostileTakeover(t *testing.T) {
 	look("at once")
 	time.Sleep(1100 * time.Millisecond)
 	look("later")
+	end()
+	took.over()
+	took.polls = int(asked.Load())
+	took.log("10 pairs of feeds")
 	c.kill()
 	c.start()
 	look("after a restart")
