@@ -220,3 +220,22 @@ func TestClockPutForwardWhileNothingRuns(t *testing.T) {
 		})
 	}
 }
+
+// A 304 needs no body, also where nothing is in memory.
+func TestNotModifiedReadsNoBody(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		store := new(distant)
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "ETag", `"1"`) })
+		g.wrap = func(s cache.Store) cache.Store { store.Store = s; return store }
+		g.open()
+		defer func() { g.close() }()
+		tag := g.get(feedURL).Header().Get("ETag")
+		g.restart()
+		if w := g.get(feedURL, "If-None-Match", tag); w.Code != 304 || store.bodies.Load() != 0 {
+			t.Errorf("got %d, %d bodies were read", w.Code, store.bodies.Load())
+		}
+		if w := g.get(feedURL); w.Code != 200 || store.bodies.Load() != 1 {
+			t.Errorf("got %d, %d bodies were read", w.Code, store.bodies.Load())
+		}
+	})
+}
