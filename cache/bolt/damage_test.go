@@ -5,6 +5,7 @@ package bolt
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -45,6 +46,28 @@ var damages = []struct {
 		return file
 	}},
 	{"cut off", func(file, page []byte, _ *rand.Rand) []byte { return file[:len(file)-cap(page)] }},
+	{"says that very many belong to it", func(file, page []byte, _ *rand.Rand) []byte {
+		binary.NativeEndian.PutUint32(page[12:], 1<<31)
+		return file
+	}},
+	{"a branch leads to itself", func(file, page []byte, _ *rand.Rand) []byte {
+		if page[8]|page[9] == kindBranch {
+			copy(page[headerSize+8:headerSize+16], page[:8])
+		}
+		return file
+	}},
+	{"a number is very large", func(file, page []byte, _ *rand.Rand) []byte {
+		binary.NativeEndian.PutUint64(page[headerSize:], 1<<40)
+		return file
+	}},
+	{"another number is very large", func(file, page []byte, _ *rand.Rand) []byte {
+		binary.NativeEndian.PutUint64(page[headerSize+8:], 1<<40)
+		return file
+	}},
+	{"an element is of another kind", func(file, page []byte, _ *rand.Rand) []byte {
+		binary.NativeEndian.PutUint32(page[headerSize:], binary.NativeEndian.Uint32(page[headerSize:])^isBucket)
+		return file
+	}},
 	{"a bit of its header", func(file, page []byte, random *rand.Rand) []byte { flip(page[:16], random); return file }},
 	{"a bit of its elements", func(file, page []byte, random *rand.Rand) []byte { flip(page[16:128], random); return file }},
 	{"a bit", func(file, page []byte, random *rand.Rand) []byte { flip(page, random); return file }},

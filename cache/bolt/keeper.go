@@ -425,8 +425,11 @@ func guard(do func() error) (err error) {
 		}
 	}()
 	err = do()
-	if errors.Is(err, bbolterrors.ErrDatabaseNotOpen) {
+	switch {
+	case errors.Is(err, bbolterrors.ErrDatabaseNotOpen):
 		err = os.ErrClosed
+	case errors.Is(err, bbolterrors.ErrIncompatibleValue): // a record that says of itself that it is a bucket
+		err = fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return err
 }

@@ -183,6 +183,9 @@ func openDB(path string) (db *bbolt.DB, err error) {
 	if _, err := os.Stat(filepath.Join(filepath.Dir(path), condemned)); err == nil {
 		return nil, errors.Join(fmt.Errorf("%w: as was found when it was last written", errDamaged), db.Close())
 	}
+	if err := checkPages(file, db.Info().PageSize); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	return db, nil
 }
 
