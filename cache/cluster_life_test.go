@@ -242,7 +242,7 @@ func (r *public) settle() {
 	r.origins.mu.Lock()
 	ended := make(map[string]bool)
 	for url, s := range r.origins.sites {
-		ended[url] = s.next.Sub(time.Now()) > 30*24*time.Hour || s.habit.ended
+		ended[url] = time.Until(s.next) > 30*24*time.Hour || s.habit.ended
 		s.habit = &habits[0]
 	}
 	r.origins.mu.Unlock()

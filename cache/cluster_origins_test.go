@@ -144,10 +144,9 @@ type site struct {
 
 // server is what one host knows.
 type server struct {
-	last   time.Time // request
-	by     *link     // that sent it
-	pause  time.Time // nobody may ask before
-	flying map[*link]int
+	last  time.Time // request
+	by    *link     // that sent it
+	pause time.Time // nobody may ask before
 }
 
 // origins are all that a cluster polls. They judge each request when it arrives, and

@@ -96,9 +96,9 @@ http://whole.test {
 			b.Error(err)
 		}
 	}()
-	gateway := endless.answer(b, "gateway", request("gateway.test", "/feed.xml", "Accept-Encoding: gzip"))
+	endless.answer(b, "gateway", request("gateway.test", "/feed.xml", "Accept-Encoding: gzip"))
 	shield := endless.answer(b, "shield", request("shield.test", "/feed.xml", "Accept-Encoding: gzip"))
-	gateway = endless.answer(b, "gateway", request("gateway.test", "/feed.xml", "Accept-Encoding: gzip"))
+	gateway := endless.answer(b, "gateway", request("gateway.test", "/feed.xml", "Accept-Encoding: gzip"))
 	byURL := "/" + site + "/feed.xml"
 	for _, c := range []struct {
 		name, host, path string

@@ -188,6 +188,8 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 func (s *Shield) Validate() error { return s.check() }
 
 // errNoOrigin tells what is missing, with an example.
+//
+//lint:ignore ST1005 it ends with lines of a Caddyfile
 var errNoOrigin = errors.New(`feed_shield needs to know what it stands before: put the handlers of the site into a block of it, such as
 
 	origin {

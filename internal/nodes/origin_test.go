@@ -27,9 +27,6 @@ type host struct {
 	web   *web
 	url   string
 	polls []time.Time // guarded by web.mu
-	// limit makes the next answer a 429; guarded by web.mu.
-	limit   bool
-	limited time.Time // when that was; guarded by web.mu
 }
 
 // feed is a feed of an origin. Its versions are numbered from 1.
