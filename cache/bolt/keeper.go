@@ -184,14 +184,19 @@ func (k *keeper) inMemory(id cache.ID) (f *schedule.Feed, ok bool) {
 }
 
 func (k *keeper) text(b buckets, id cache.ID) schedule.Text {
+	return k.textBy(b.texts.Get, id)
+}
+
+// textBy is text with another way to read the bucket.
+func (k *keeper) textBy(get func(key []byte) []byte, id cache.ID) schedule.Text {
 	k.mu.RLock()
 	text, ok := k.texts[id]
 	f, soon := k.pending[id]
 	k.mu.RUnlock()
 	if ok || soon && f == nil {
-		return text
+		return schedule.Text{URL: text.URL, Memo: bytes.Clone(text.Memo)}
 	}
-	return decodeText(id, b.texts.Get(id[:]))
+	return decodeText(id, get(id[:]))
 }
 
 // view calls read with a transaction, and again where what was in memory has been

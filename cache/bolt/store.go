@@ -237,7 +237,7 @@ func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache
 		if e.damaged {
 			e.feed = *presumed(now)
 		}
-		records[i] = e.feed.Record(e.id, e.text, now)
+		records[i] = e.feed.Given(e.id, e.text, now)
 	}
 	return records, nil
 }

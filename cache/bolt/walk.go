@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"slices"
 
+	"go.etcd.io/bbolt"
+
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/internal/schedule"
 )
@@ -48,13 +50,35 @@ func (k *keeper) Each(visit func(cache.ID, *schedule.Feed)) error {
 	}
 }
 
+// ahead reads keys of a bucket in their order. That is a step for each, where the bucket
+// has few others, and not a search from its root.
+type ahead struct {
+	*bbolt.Cursor
+	key, value []byte
+	begun      bool
+}
+
+func (a *ahead) get(key []byte) []byte {
+	if !a.begun {
+		a.key, a.value = a.Seek(key)
+		a.begun = true
+	}
+	for a.key != nil && bytes.Compare(a.key, key) < 0 {
+		a.key, a.value = a.Next()
+	}
+	if bytes.Equal(a.key, key) {
+		return a.value
+	}
+	return nil
+}
+
 // page returns up to limit feeds behind an ID, in their order, in the memory of
-// another page.
+// another page. The caller may keep what is in them, facts and memos too.
 func (k *keeper) page(page []entry, after []byte, limit int, texts bool) ([]entry, error) {
 	err := k.view(func(b buckets) error {
-		page = page[:0]
+		page = slices.Grow(page[:0], min(limit, pageSize))
 		others := k.apart(after)
-		c := b.feeds.Cursor()
+		c, beside := b.feeds.Cursor(), ahead{Cursor: b.texts.Cursor()}
 		key, value := c.Seek(after)
 		if key != nil && bytes.Equal(key, after) {
 			key, value = c.Next()
@@ -74,6 +98,7 @@ func (k *keeper) page(page []entry, after []byte, limit int, texts bool) ([]entr
 			f, known := k.inMemory(e.id)
 			if known && f != nil {
 				e.feed = *f
+				e.feed.Facts = bytes.Clone(f.Facts)
 			} else if !known {
 				e.damaged = decodeFeed(e.id, value, &e.feed) != nil
 			}
@@ -84,7 +109,7 @@ func (k *keeper) page(page []entry, after []byte, limit int, texts bool) ([]entr
 				continue
 			}
 			if texts {
-				e.text = k.text(b, e.id)
+				e.text = k.textBy(beside.get, e.id)
 			}
 			page = append(page, e)
 		}

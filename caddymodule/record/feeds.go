@@ -23,7 +23,7 @@ const (
 	// maxReaders is how many readers of a feed are named.
 	maxReaders = 20
 	// maxSearches bounds how much CPU time lists of feeds take: with a million feeds one
-	// takes four seconds of it.
+	// takes some seconds of it.
 	maxSearches = 2
 )
 

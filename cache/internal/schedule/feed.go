@@ -36,12 +36,19 @@ type Text struct {
 
 // Record is the feed as the engine sees it at a moment. It shares nothing with f.
 func (f *Feed) Record(id cache.ID, text Text, now Time) cache.Record {
+	r := f.Given(id, text, now)
+	r.Facts, r.Memo = bytes.Clone(r.Facts), bytes.Clone(r.Memo)
+	return r
+}
+
+// Given is a record that has the very facts and memo, for a feed that is not kept.
+func (f *Feed) Given(id cache.ID, text Text, now Time) cache.Record {
 	return cache.Record{
 		ID: id, URL: text.URL, Token: f.Token,
 		In: f.Next.Sub(now), Hold: f.Hold,
 		Polled: f.Polled.ago(now), Asked: f.Asked.ago(now),
 		Version: f.Version, State: f.State, Host: f.Host, Configured: f.Configured,
-		Facts: bytes.Clone(f.Facts), Memo: bytes.Clone(text.Memo),
+		Facts: f.Facts, Memo: text.Memo,
 	}
 }
 
