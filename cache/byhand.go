@@ -58,6 +58,10 @@ func (c *Cache) Refresh(ctx context.Context, key string) (Account, error) {
 		floor = time.Nanosecond
 	} else if early := f.tooEarly(before, floor); early != nil {
 		return Account{}, early
+	} else if age := c.now().Sub(before.facts.At); before.facts.Unsent > 0 && age > 0 {
+		// The last poll might be made, and reached nobody: one may be made in its place,
+		// unless the URL was asked since.
+		floor = min(floor, age)
 	}
 	polled := func() bool {
 		s := f.state.Load()

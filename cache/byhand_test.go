@@ -156,6 +156,44 @@ func TestRefreshRevivesWhatWasGone(t *testing.T) {
 	})
 }
 
+// What reached nobody may be tried again by hand at any time, and trying puts off
+// nothing. What was sent counts.
+func TestRefreshAfterNothingWasSent(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		good := ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000")
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return refused }).open()
+		defer g.close()
+		g.get(feedURL)
+		for range 8 {
+			time.Sleep(5 * time.Second)
+			_, err := g.Refresh(t.Context(), feedURL)
+			wantTooEarly(t, err, "unsent")
+		}
+		if n := g.origin.polls(); n != 9 {
+			t.Errorf("%d polls were tried, want each by hand", n)
+		}
+		time.Sleep(30 * time.Second) // 70 s after the first
+		if g.get(feedURL); g.origin.polls() != 10 {
+			t.Error("the reader's poll was put off by those by hand")
+		}
+		time.Sleep(2*time.Minute + 15*time.Second) // not the interval after nine failures
+		if g.get(feedURL); g.origin.polls() != 11 {
+			t.Error("polls by hand count among those that failed")
+		}
+		g.origin.answers(func(policy.Ask) policy.Answer { return good })
+		time.Sleep(time.Second)
+		if account, err := g.Refresh(t.Context(), feedURL); err != nil || account.State != "fresh" {
+			t.Errorf("when it can be reached: %s, %v", account.State, err)
+		}
+		time.Sleep(time.Minute)
+		_, err := g.Refresh(t.Context(), feedURL)
+		wantTooEarly(t, err, "min_interval")
+		if n := g.origin.polls(); n != 12 {
+			t.Errorf("%d polls", n)
+		}
+	})
+}
+
 // A poll by hand that could not be made must not bring the next one forward.
 func TestRefreshThatCannotPollBringsNothingForward(t *testing.T) {
 	for name, prevent := range map[string]func(*gateway, *failing){

@@ -149,9 +149,11 @@ func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules p
 		wait = rest
 		s.overrule(c, wait, policy.HintOffline)
 	}
-	if rest := planned - c.elapsed(); rest > wait {
-		wait = rest
-		s.due = c.elapsed() + rest
+	if rest := planned - c.elapsed(); rest > 0 {
+		// However often a person tries, the feed's own next try comes no later.
+		wait, s.due = rest, planned
+		s.memo.History.Unsent = max(s.memo.History.Unsent-1, 1)
+		s.facts.Unsent = s.memo.History.Unsent
 	}
 	return wait
 }
