@@ -158,6 +158,16 @@ func TestReplayCommandFails(t *testing.T) {
 	}
 }
 
+// The likeliest paths stand below each other, and above the error.
+func TestReplayListsPaths(t *testing.T) {
+	log := strings.ReplaceAll(hourlyLog(), "/index.html", "/\u202eodd")
+	_, told, code := runWithErrors(t, replayCommand(), "", "--log", write(t, "access.log", log), "--feed", write(t, "feed.xml", hinted), "--path", "/x")
+	want := "The likeliest paths of the first 144 lines:\n      96 requests, 0 by feed readers: /feed.xml\n      48 requests, 0 by feed readers: /\ufffdodd\npollard: no request to replay: no line asks for /x\n"
+	if code != exitFailed || !strings.HasSuffix(told, want) {
+		t.Errorf("exit code %d, %q", code, told)
+	}
+}
+
 func TestReplayProgress(t *testing.T) {
 	steps := []replay.Progress{
 		{Taken: 1 << 20, Lines: 8192, Elapsed: time.Second},

@@ -141,7 +141,8 @@ func TestSurveySuggests(t *testing.T) {
 		o := options(t)
 		o.Path = path
 		_, err := Run(t.Context(), strings.NewReader(log.String()), o)
-		if !errors.Is(err, ErrNoRequests) || !strings.Contains(err.Error(), "      20 requests, 0 by feed readers: /page19") || strings.Count(err.Error(), "/page") != 10 {
+		unclear, ok := errors.AsType[*UnclearError](err)
+		if !ok || !errors.Is(err, ErrNoRequests) || !strings.Contains(unclear.Suggestions, "      20 requests, 0 by feed readers: /page19\n") || strings.Count(unclear.Suggestions, "\n") != 11 {
 			t.Errorf("path %q: %v", path, err)
 		}
 	}

@@ -158,9 +158,9 @@ func (s prospect) nothing() error {
 	case s.sound == 0:
 		return fmt.Errorf("%w: of the first %d lines none is in the combined log format or in Caddy's JSON", ErrNoRequests, s.lines)
 	case s.path != "":
-		return fmt.Errorf("%w: no line asks for %s%s", ErrNoRequests, s.path, s.suggestions())
+		return &UnclearError{fmt.Sprintf("no line asks for %s", s.path), s.suggestions()}
 	case len(s.likely) > 0:
-		return fmt.Errorf("%w: it is not clear which path is the feed's: say so with --path%s", ErrNoRequests, s.suggestions())
+		return &UnclearError{"it is not clear which path is the feed's: say so with --path", s.suggestions()}
 	}
 	return fmt.Errorf("%w: none of the first %d lines is a GET or HEAD", ErrNoRequests, s.lines)
 }
@@ -171,9 +171,18 @@ func (s prospect) suggestions() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThe likeliest paths of the first %d lines:", s.lines)
+	fmt.Fprintf(&b, "The likeliest paths of the first %d lines:\n", s.lines)
 	for _, c := range s.likely {
-		fmt.Fprintf(&b, "\n%8d requests, %d by feed readers: %s", c.asked, c.readers, feedurl.OneLine(c.path))
+		fmt.Fprintf(&b, "%8d requests, %d by feed readers: %s\n", c.asked, c.readers, feedurl.OneLine(c.path))
 	}
 	return b.String()
 }
+
+// UnclearError is an [ErrNoRequests]: the log does not show which path is the feed's.
+type UnclearError struct {
+	why         string
+	Suggestions string // the likeliest paths, one a line; empty: there are none
+}
+
+func (e *UnclearError) Error() string { return ErrNoRequests.Error() + ": " + e.why }
+func (e *UnclearError) Unwrap() error { return ErrNoRequests }
