@@ -49,6 +49,9 @@ type pastPoll struct {
 	Took   time.Duration `json:"took"`
 }
 
+// stateNoFeed is the condition of an address that never gave a feed.
+const stateNoFeed = "no-feed"
+
 // state is the state for people.
 func (a *account) state() string { return cmp.Or(a.Condition, a.State) }
 
@@ -68,7 +71,7 @@ func (a *account) decision() policy.Decision {
 func (a *account) reason(now time.Time) string {
 	f := policy.Facts{
 		Now: now, Location: time.Local, Status: a.LastStatus, Error: a.LastError,
-		Failures: a.Failures, Served: a.VersionSince, Target: a.Alias, Site: a.Site, NoFeed: a.state() == "no-feed",
+		Failures: a.Failures, Served: a.VersionSince, Target: a.Alias, Site: a.Site, NoFeed: a.state() == stateNoFeed,
 	}
 	if u, err := feedurl.Parse(a.URL); err == nil {
 		f.Host = u.Name()

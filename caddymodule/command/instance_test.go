@@ -64,6 +64,9 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"refresh too early", refreshCommand, []string{feed}, exitFailed, []string{"pollard: "}},
 			{"readers", readersCommand, nil, exitDone, []string{"FreshRSS", "too few requests", "1 request, "}},
 			{"readers of a feed", readersCommand, []string{feed}, exitDone, []string{"FreshRSS"}},
+			{"readers by the gateway's address", readersCommand, []string{"http://feeds.test/" + feed}, exitDone, []string{"FreshRSS"}},
+			{"readers of what is not known", readersCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
+			{"readers of a word", readersCommand, []string{"blog"}, exitUsage, []string{"pollard: \"blog\" is no URL: write one such as https://example.com/feed.xml\n"}},
 			{"readers of two", readersCommand, []string{feed, feed}, exitUsage, []string{"pollard: expected at most"}},
 			{"forget", forgetCommand, []string{feed}, exitDone, []string{"Forgotten.\n"}},
 			{"list nothing", listCommand, nil, exitDone, []string{"No feeds"}},
@@ -117,6 +120,40 @@ func TestABare429Waits(t *testing.T) {
 			out, told, _ := runWithErrors(t, tt.cmd, "", append([]string{"--address", address}, tt.args...)...)
 			if !strings.Contains(out, tt.want) {
 				t.Errorf("%q is not in\n%s%s", tt.want, out, told)
+			}
+		}
+	})
+}
+
+// What never gave a feed is counted below the list, and in it where that is asked for.
+func TestListLeavesOutWhatIsNoFeed(t *testing.T) {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/feed.xml" {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	defer origin.Close()
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
+		list := func(flags ...string) string {
+			out, told, _ := runWithErrors(t, listCommand(), "", append([]string{"--address", address}, flags...)...)
+			return out + told
+		}
+		feed, home, folder := origin.URL+"/feed.xml", origin.URL+"/home", origin.URL+"/posts"
+		s.Get("http://feeds.test/" + home)
+		if got, want := list(), "No feeds.\n1 address never gave a feed: --all lists it.\n"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		s.Get("http://feeds.test/" + folder)
+		s.Get("http://feeds.test/" + feed)
+		if got := list(); strings.Contains(got, home) || strings.Contains(got, folder) || !strings.Contains(got, feed) ||
+			!strings.HasSuffix(got, "\n1 feed: 1 failing.\n2 addresses never gave a feed: --all lists them.\n") {
+			t.Errorf("got\n%s", got)
+		}
+		for _, flag := range []string{"--all", "--json"} {
+			if got := list(flag); !strings.Contains(got, home) || !strings.Contains(got, folder) || strings.Contains(got, "never gave") {
+				t.Errorf("%s: got\n%s", flag, got)
 			}
 		}
 	})
