@@ -195,6 +195,9 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 		}
 	}
 	report := e.Readers(r.Context(), o)
+	if o.Feed != "" && len(report.Families) == 0 && !c.Knows(r.Context(), o.Feed) {
+		return apiErrorOf(w, fmt.Errorf("%w: %s", cache.ErrUnknownFeed, showKey(o.Feed)))
+	}
 	for i := range report.Feeds {
 		report.Feeds[i].Feed = showKey(report.Feeds[i].Feed)
 	}

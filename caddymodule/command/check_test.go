@@ -124,6 +124,7 @@ func TestCheckFails(t *testing.T) {
 	}{
 		{"nothing", nil, exitUsage},
 		{"no URL", []string{"ftp://a.example/"}, exitUsage},
+		{"a word", []string{"notaurl"}, exitUsage},
 		{"no config", []string{server.URL, "--config", "testdata/none"}, exitFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

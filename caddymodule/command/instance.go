@@ -160,9 +160,13 @@ func isUnknown(err error) bool {
 	return ok && r.status == http.StatusNotFound
 }
 
-// feedArgument is the URL that a person means: without a scheme, https.
+// feedArgument is the URL that a person means: without a scheme, https. A single word
+// might be a host, but who types one means something else.
 func feedArgument(argument string) (string, error) {
 	raw := argument
+	if !strings.ContainsAny(raw, ".:/") {
+		return "", wrongUsage("%q is no URL: write one such as https://example.com/feed.xml", argument)
+	}
 	if !strings.Contains(raw, ":/") && !strings.HasPrefix(strings.ToLower(raw), "feed:") {
 		raw = "https://" + raw
 	}
