@@ -72,9 +72,13 @@ func (l *accessLog) head() ([]byte, error) {
 }
 
 // next is the next line without its end; nil, without an error, is one that is
-// too long. The last error is [io.EOF].
+// too long. Empty ones are left out: they say nothing, and end some logs. The last error
+// is [io.EOF].
 func (l *accessLog) next() ([]byte, error) {
 	line, err := l.lines.ReadSlice('\n')
+	for err == nil && len(bytes.TrimRight(line, "\r\n")) == 0 {
+		line, err = l.lines.ReadSlice('\n')
+	}
 	switch {
 	case err == nil:
 		return line[:len(line)-1], nil

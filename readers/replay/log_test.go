@@ -38,7 +38,7 @@ func TestLogLines(t *testing.T) {
 		{"nothing", "", nil},
 		{"lines", "a\nb\n", []string{"a", "b"}},
 		{"no end of the last line", "a\nb", []string{"a", "b"}},
-		{"empty lines", "\n\na\n", []string{"", "", "a"}},
+		{"empty lines", "\n\r\na\n\n", []string{"a"}},
 		{"one byte", "a", []string{"a"}},
 		{"a long line", "a\n" + long + "\nb\n", []string{"a", "-", "b"}},
 		{"a long last line", "a\n" + long, []string{"a", "-"}},
