@@ -55,7 +55,7 @@ func newMemory(budget int64) (*memory, error) {
 
 // get is the representation of a state's version; nil: it is not in memory.
 func (m *memory) get(id ID, s *state, as form) *representation {
-	key := memoryKey(id, s.version, as)
+	key := memoryKey(id, as)
 	lock := &m.locks[key%uint64(len(m.locks))]
 	lock.RLock()
 	defer lock.RUnlock()
@@ -75,7 +75,7 @@ func (m *memory) get(id ID, s *state, as form) *representation {
 }
 
 func (m *memory) put(r *representation) {
-	key := memoryKey(r.id, r.version, r.form)
+	key := memoryKey(r.id, r.form)
 	lock := &m.locks[key%uint64(len(m.locks))]
 	lock.RLock()
 	defer lock.RUnlock()

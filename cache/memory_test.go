@@ -46,6 +46,33 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	}
 }
 
+// However many versions feeds have had, the present ones are in memory where there is
+// room for them.
+func TestMemoryHoldsPresentVersions(t *testing.T) {
+	const feeds, versions = 200, 60
+	m, err := newMemory(2 << 20) // twice what the present ones take
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	body := make([]byte, 4000)
+	for version := range uint64(versions) {
+		s := sampleState()
+		s.version = version + 1
+		for i := range feeds {
+			m.put(newRepresentation(ID{byte(i)}, s, form{}, body))
+		}
+		m.cache.Wait()
+		for i := range feeds {
+			for range 3 { // so that each version is well known when the next one comes
+				if m.get(ID{byte(i)}, s, form{}) == nil {
+					t.Fatalf("version %d of feed %d is not in memory", s.version, i)
+				}
+			}
+		}
+	}
+}
+
 // What is too large for the budget is held once while somebody uses it, and not
 // at all afterwards.
 func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {

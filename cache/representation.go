@@ -87,9 +87,10 @@ func (r *representation) is(id ID, s *state, as form) bool {
 	return r.version == s.version && r.form == as && r.id == id && r.tag == s.memo.Version.Tag
 }
 
-// memoryKey names a representation in memory.
-func memoryKey(id ID, version uint64, as form) uint64 {
-	key := binary.LittleEndian.Uint64(id[:]) + (version*uint64(len(codings))+uint64(as.rank))*0x9e3779b97f4a7c15
+// memoryKey names a place in memory, which a version takes from the one before: those
+// that nobody asks for any more would keep new ones out, of which nothing is known yet.
+func memoryKey(id ID, as form) uint64 {
+	key := binary.LittleEndian.Uint64(id[:]) + uint64(as.rank)*0x9e3779b97f4a7c15
 	if as.address != "" {
 		key ^= xxhash.Sum64String(as.address)
 	}
@@ -301,7 +302,7 @@ func (c *Cache) makeBrotli(f *Feed, s *state, as form) {
 	if gz == nil {
 		return // it is not asked for often enough
 	}
-	key := memoryKey(f.id, s.version, as.in(rankBrotli))
+	key := memoryKey(f.id, as.in(rankBrotli)) + s.version
 	if _, making := c.making.LoadOrStore(key, struct{}{}); making {
 		return
 	}
