@@ -79,6 +79,36 @@ func countsOf(t *testing.T, address, feed string) (c counts) {
 	return c
 }
 
+// loadCounting puts a gateway in force, at another address each time: a server that ends may
+// still take connections at its own, and drop them.
+func loadCounting(t *testing.T, store, app, gateway string) (address string) {
+	t.Helper()
+	address = loopback.FreeAddress(t)
+	err := stage.LoadCaddyfile(fmt.Sprintf(`{
+	admin off
+	persist_config off
+	auto_https off
+	log {
+		output discard
+	}
+	pollard {
+		store bolt %s
+		private_upstreams 127.0.0.0/8
+		%s
+	}
+}
+http://%s {
+	feed_gateway {
+		%s
+	}
+}
+`, store, app, address, gateway))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
 // What has been counted is there after a reload, which counts nothing twice, and after
 // the process has ended: in sum, and to the byte.
 func TestCountsOutliveTheProcess(t *testing.T) {
@@ -94,32 +124,7 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 	store := storeDirectory(t)
 	feed := origin.URL + "/feed.xml"
 	var address string
-	load := func(contact string) {
-		t.Helper()
-		// At another address each time: a server that ends may still take connections at
-		// its own, and drop them.
-		address = loopback.FreeAddress(t)
-		err := stage.LoadCaddyfile(fmt.Sprintf(`{
-	admin off
-	persist_config off
-	auto_https off
-	log {
-		output discard
-	}
-	pollard {
-		store bolt %s
-		contact %s
-		private_upstreams 127.0.0.0/8
-	}
-}
-http://%s {
-	feed_gateway
-}
-`, store, contact, address))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	load := func(contact string) { address = loadCounting(t, store, "contact "+contact, "") }
 	var want counts
 	ask := func(agents ...string) {
 		t.Helper()
@@ -198,43 +203,17 @@ func TestPollAtTheEndCounts(t *testing.T) {
 	}))
 	t.Cleanup(origin.Close)
 	store := storeDirectory(t)
-	load := func(line string) (address string) {
-		t.Helper()
-		address = loopback.FreeAddress(t)
-		err := stage.LoadCaddyfile(fmt.Sprintf(`{
-	admin off
-	persist_config off
-	auto_https off
-	log {
-		output discard
-	}
-	pollard {
-		store bolt %s
-		private_upstreams 127.0.0.0/8
-		%s
-	}
-}
-http://%s {
-	feed_gateway {
-		feed /feed.xml %s/feed.xml
-	}
-}
-`, store, line, address, origin.URL))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return address
-	}
 	end := func() {
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
 		}
 		http.DefaultClient.CloseIdleConnections()
 	}
-	load("prefetch")
+	own := "feed /feed.xml " + origin.URL + "/feed.xml"
+	loadCounting(t, store, "prefetch", own)
 	<-asked
 	end()
-	address := load("jitter 0")
+	address := loadCounting(t, store, "", own)
 	t.Cleanup(end)
 	if got := countsOf(t, address, strings.ReplaceAll(origin.URL, ":", "%3A")+"/feed.xml"); got.polls != 1 {
 		t.Errorf("%d polls are counted, want 1", got.polls)
