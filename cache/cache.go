@@ -56,6 +56,9 @@ type Options struct {
 	Origin Origin
 	Memory int64            // budget of what is held in memory, in bytes; 0: 64 MiB
 	Now    func() time.Time // nil: time.Now
+	// ReadAhead brings into memory, at the start, what readers have asked for of late: for
+	// a store that may be out of reach when they ask again.
+	ReadAhead bool
 	// Suspended is how long the machine has been suspended since some moment, in
 	// which a monotonic clock stands still. Nil: as the system says.
 	Suspended func() time.Duration
@@ -177,6 +180,9 @@ func New(o Options) (*Cache, error) {
 	c.background(func() { c.prefetch(c.open) })
 	c.background(func() { c.keepHouse(c.open) })
 	c.background(func() { c.watch(c.open) })
+	if o.ReadAhead {
+		c.background(func() { c.readAhead(c.open) })
+	}
 	return c, nil
 }
 

@@ -210,7 +210,7 @@ func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 // earlier returns the last version whose body was in memory, with its state, where that
 // is not the present one and the body is still there: while the store is away it is
 // better than nothing. Readers who were told of a newer one by a 304 brought that along.
-func (f *Feed) earlier(s *state, lines []string, address func() string) (*state, *representation) {
+func (f *Feed) earlier(ctx context.Context, s *state, lines []string, address func() string) (*state, *representation) {
 	last := f.whole.Load()
 	if last == nil || last.memo.Version.Tag == s.memo.Version.Tag {
 		return nil, nil
@@ -219,7 +219,14 @@ func (f *Feed) earlier(s *state, lines []string, address func() string) (*state,
 	if len(last.memo.Version.Marks) > 0 && address != nil {
 		as.address = address()
 	}
-	return last, f.inMemory(last, acceptable(lines), as)
+	if r := f.inMemory(last, acceptable(lines), as); r != nil {
+		return last, r
+	}
+	if f.cache.memory.get(f.id, last, form{rank: rankOf(last.memo.Version.Coding)}) == nil {
+		return nil, nil // nor is there anything to make it of
+	}
+	r, _ := f.cache.read(ctx, f, last, as.in(rankIdentity))
+	return last, r
 }
 
 // errOtherVersion says that the store has a newer version than the state.

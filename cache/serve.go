@@ -159,7 +159,7 @@ func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause
 		}
 	}
 	if !errors.Is(cause, ErrNoBody) {
-		if before, rep := f.earlier(s, r.Header["Accept-Encoding"], address); rep != nil {
+		if before, rep := f.earlier(ctx, s, r.Header["Accept-Encoding"], address); rep != nil {
 			return before, rep, nil
 		}
 		return nil, nil, f.unreadable(cause)

@@ -192,7 +192,8 @@ func (e *Engine) open(s settings) error {
 	e.budget.Store(s.memory)
 	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
 	c, err := cache.New(cache.Options{
-		Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory, Now: e.parts.Now, Suspended: e.parts.Suspended,
+		Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory, ReadAhead: s.store.Remote(),
+		Now: e.parts.Now, Suspended: e.parts.Suspended,
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the cache: %w", err), store.Close())

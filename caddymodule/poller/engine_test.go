@@ -104,6 +104,7 @@ type memory struct{}
 
 func (memory) Key() string    { return "memory" }
 func (memory) String() string { return "memory" }
+func (memory) Remote() bool   { return false }
 func (memory) Open(context.Context, *zap.Logger) (cache.Store, error) {
 	return volatile.New(time.Now), nil
 }

@@ -24,6 +24,8 @@ type Store interface {
 	String() string
 	// Open opens the store.
 	Open(ctx context.Context, log *zap.Logger) (cache.Store, error)
+	// Remote reports whether the store may be out of reach while the process runs.
+	Remote() bool
 }
 
 // loadStore loads the store that is configured, or the one that is the default.

@@ -93,6 +93,9 @@ func (b *Bolt) Open(_ context.Context, log *zap.Logger) (cache.Store, error) {
 	return bolt.Open(b.resolved, bolt.Options{Log: log})
 }
 
+// Remote implements [poller.Store].
+func (b *Bolt) Remote() bool { return false }
+
 // Interface guards.
 var (
 	_ caddy.Provisioner     = (*Bolt)(nil)

@@ -270,7 +270,9 @@ func (s *stage) trouble() {
 		i := rand.IntN(len(names))
 		name := names[i]
 		names = slices.Delete(names, i, i+1)
-		kinds[name](s.nodes[rand.IntN(len(s.nodes))])
+		n := s.nodes[rand.IntN(len(s.nodes))]
+		s.Logf("%s: node %s is %s", time.Now().Format(time.TimeOnly), n.name, name)
+		kinds[name](n)
 		counts[name]++
 	}
 	s.Logf("%v after the start, nodes were %v", time.Since(s.began).Round(time.Second), counts)
@@ -286,6 +288,7 @@ func (s *stage) databaseAway() {
 	if rand.IntN(2) == 0 {
 		stop, how = s.cluster.Crash, "crashed"
 	}
+	began := time.Now()
 	stop()
 	s.silence(between(2, 4))
 	if err := s.cluster.Start(); err != nil {
@@ -294,7 +297,8 @@ func (s *stage) databaseAway() {
 	back := time.Now()
 	before := s.web.polled()
 	s.await("the first poll after the database was back", func() bool { return s.web.polled() > before })
-	s.Logf("the database %s, and back; the first poll %v later", how, time.Since(back).Round(time.Millisecond))
+	s.Logf("the database %s at %s, and back after %v; the first poll %v later", how,
+		began.Format(time.TimeOnly), back.Sub(began).Round(time.Millisecond), time.Since(back).Round(time.Millisecond))
 }
 
 // silence expects no poll while there is no database.

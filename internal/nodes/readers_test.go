@@ -86,7 +86,7 @@ func (r *readers) ask(f *feed) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unanswered = append(r.unanswered, f.path+": "+strings.Join(why, "; "))
+	r.unanswered = append(r.unanswered, fmt.Sprintf("%s %s: %s", began.Format(time.TimeOnly), f.path, strings.Join(why, "; ")))
 }
 
 var versionText = regexp.MustCompile(`^<rss version="2.0"><channel><title>(/\d+\.xml)</title><item><title>Version (\d+)</title>.*</channel></rss>$`)
