@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -153,6 +154,7 @@ type gateway struct {
 	client   *upstream.Client // polls in place of the script, which keeps the log; nil: none
 	web      *web             // that it polls
 	settings cache.Settings
+	budget   int64                         // of memory; 0: 1 MiB
 	wrap     func(cache.Store) cache.Store // what stands between cache and store; nil: nothing
 
 	memory *volatile.Store // the store of gateways without a directory
@@ -191,7 +193,7 @@ func (g *gateway) open() *gateway {
 		g.store = g.wrap(g.store)
 	}
 	var err error
-	g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin, Memory: 1 << 20, Suspended: awake})
+	g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin, Memory: cmp.Or(g.budget, 1<<20), Suspended: awake})
 	if err != nil {
 		g.t.Fatal(err)
 	}
