@@ -5,10 +5,14 @@ package cache_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/feedpollard/pollard/policy"
 )
@@ -79,4 +83,126 @@ func TestInventedFeedsLeaveRoomForKnownOnes(t *testing.T) {
 		crowd.Wait()
 		time.Sleep(time.Hour) // until the last poll has been answered: nothing ends it here
 	})
+}
+
+// crowd is readers who ask for new feeds at one time, and how those are answered.
+type crowd struct {
+	feeds  int
+	answer string
+	size   int // of a document, in bytes
+	pause  time.Duration
+}
+
+func drawCrowd(t *rapid.T) crowd {
+	return crowd{
+		feeds:  rapid.IntRange(1, 40).Draw(t, "feeds"),
+		answer: rapid.SampledFrom([]string{"feed", "feed", "slow feed", "page", "nothing"}).Draw(t, "answer"),
+		size:   rapid.IntRange(500, 20_000).Draw(t, "size"),
+		pause:  rapid.SampledFrom([]time.Duration{time.Second, time.Minute, time.Hour, 4 * time.Hour}).Draw(t, "pause"),
+	}
+}
+
+// Whatever strangers ask for, the polls in flight, the bodies that are stored and what
+// is held in memory stay within their bounds, and the operator's feed is polled in time.
+func TestBoundsHold(t *testing.T) {
+	setFlag(t, "rapid.checks", strconv.Itoa(max(*lives, 8)))
+	setFlag(t, "rapid.nofailfile", "true") // a seed is enough
+	rapid.Check(t, func(rt *rapid.T) {
+		polls := rapid.IntRange(1, 6).Draw(rt, "polls")
+		disk := rapid.Int64Range(20_000, 200_000).Draw(rt, "disk")
+		budget := rapid.Int64Range(20_000, 200_000).Draw(rt, "memory")
+		crowds := rapid.SliceOfN(rapid.Custom(drawCrowd), 5, 20).Draw(rt, "crowds")
+		var violations []string
+		synctest.Test(t, func(t *testing.T) { violations = press(t, polls, disk, budget, crowds) })
+		for _, v := range violations {
+			rt.Error(v)
+		}
+	})
+}
+
+// press lets crowds loose on a gateway and returns which bounds did not hold.
+func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violations []string) {
+	const largest = 20_000 // document, with what is around the text
+	var (
+		mu       sync.Mutex // guards what follows
+		inFlight int
+		now      crowd
+		random   = rand.New(rand.NewPCG(1, 2))
+	)
+	judge := func(ok bool, format string, args ...any) {
+		if !ok {
+			violations = append(violations, fmt.Sprintf("%v: %s", now, fmt.Sprintf(format, args...)))
+		}
+	}
+	g := newGateway(t, "", func(ask policy.Ask) policy.Answer {
+		mu.Lock()
+		inFlight++
+		judge(inFlight <= polls, "%d polls in flight", inFlight)
+		text := make([]byte, now.size/2)
+		for i := range text {
+			text[i] = byte(random.UintN(256))
+		}
+		answer := now.answer
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			inFlight--
+		}()
+		switch {
+		case ask.URL == feedURL:
+			return ok(rss(1, ""), "ETag", `"v"`)
+		case answer == "page":
+			return ok(page)
+		case answer == "nothing":
+			time.Sleep(30 * time.Second)
+			return failed(0, policy.FailureTimeout)
+		case answer == "slow feed":
+			time.Sleep(10 * time.Second)
+		}
+		return ok(rss(1, fmt.Sprintf("%x", text))) // which gzip does not make much smaller
+	})
+	g.budget = budget
+	rules := policy.DefaultRules()
+	rules.MaxInterval, rules.Jitter = time.Hour, 0
+	g.settings.Rules = func(string) policy.Rules { return rules }
+	g.settings.Polls, g.settings.Disk, g.settings.Feeds, g.settings.Prefetch = polls, disk, []string{feedURL}, true
+	g.open()
+	g.get(feedURL)
+	n := 0
+	for _, next := range crowds {
+		mu.Lock()
+		now = next
+		mu.Unlock()
+		var all sync.WaitGroup
+		for range next.feeds {
+			url := fmt.Sprintf("https://host%d.test/feed", n)
+			n++
+			all.Go(func() { g.get(url) })
+		}
+		all.Wait()
+		time.Sleep(next.pause)
+		for polls := -1; polls != g.origin.polls(); time.Sleep(time.Minute) { // of those who gave up
+			polls = g.origin.polls()
+		}
+		synctest.Wait()
+		s := g.Summary(t.Context())
+		mu.Lock()
+		judge(s.Disk <= disk+disk/10+int64(polls)*largest, "%d bytes of bodies, with a budget of %d", s.Disk, disk)
+		// What states take is left by representations when the next ones come. Those of
+		// feeds that were polled in this minute are there beside them.
+		judge(s.Memory <= budget*3/2+int64(polls)*4000, "%d bytes in memory, with a budget of %d", s.Memory, budget)
+		mu.Unlock()
+	}
+	g.get(feedURL)
+	times, last := g.origin.times(), time.Time{}
+	for i, ask := range g.origin.asks {
+		if ask.URL == feedURL {
+			judge(last.IsZero() || times[i].Sub(last) <= 2*time.Hour, "the operator's feed was not polled for %v", times[i].Sub(last))
+			last = times[i]
+		}
+	}
+	judge(time.Since(last) <= 2*time.Hour, "the operator's feed has not been polled for %v", time.Since(last))
+	g.close()
+	return violations
 }

@@ -54,6 +54,7 @@ func (c *Cache) keepHouse(ctx context.Context) {
 			c.trim(ctx)
 		case <-note.C:
 			c.noteReaders(ctx)
+			c.evict() // those whose polls were under way when it was crowded
 			c.memory.share(c.table.size.Load())
 		case <-sweep.C:
 			c.sweep(ctx)
