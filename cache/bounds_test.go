@@ -105,7 +105,7 @@ func drawCrowd(t *rapid.T) crowd {
 // Whatever strangers ask for, the polls in flight, the bodies that are stored and what
 // is held in memory stay within their bounds, and the operator's feed is polled in time.
 func TestBoundsHold(t *testing.T) {
-	setFlag(t, "rapid.checks", strconv.Itoa(max(*lives, 8)))
+	setFlag(t, "rapid.checks", strconv.Itoa(max(*lives, 5)))
 	setFlag(t, "rapid.nofailfile", "true") // a seed is enough
 	rapid.Check(t, func(rt *rapid.T) {
 		polls := rapid.IntRange(1, 6).Draw(rt, "polls")
