@@ -14,6 +14,9 @@ const (
 	// readAheadPart is which part of memory it may take, as 1/n: what readers ask for now
 	// finds room beside it.
 	readAheadPart = 2
+	// readAheadRecord is how many bytes of memory one record is looked at for: a store of
+	// a million feeds, of which few are asked for, is not read to its end.
+	readAheadRecord = 4096
 	// readAheadBatch is how many records are read at a time.
 	readAheadBatch = 200
 )
@@ -24,7 +27,7 @@ const (
 // for. It ends where records cannot be read: the store is away already.
 func (c *Cache) readAhead(ctx context.Context) {
 	var after ID
-	for {
+	for left := c.memory.budget / readAheadRecord; left > 0; left -= readAheadBatch {
 		records, err := c.store.Records(ctx, after, readAheadBatch)
 		if err != nil {
 			return
