@@ -20,6 +20,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/cache/postgres"
 	"github.com/feedpollard/pollard/cache/volatile"
 	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/policy"
@@ -52,7 +53,7 @@ func (n *node) fill() error {
 	if err != nil {
 		return fmt.Errorf("making records: %w", err)
 	}
-	store, err := bolt.Open(n.store(), bolt.Options{})
+	store, err := n.open()
 	if err != nil {
 		return err
 	}
@@ -71,6 +72,21 @@ func (n *node) fill() error {
 	}
 	n.filling = time.Since(began)
 	return os.WriteFile(done, nil, 0o644)
+}
+
+// open opens the store.
+func (n *node) open() (cache.Store, error) {
+	if n.postgres == "" {
+		return bolt.Open(n.store(), bolt.Options{})
+	}
+	store, err := postgres.Open(context.Background(), postgres.Options{URL: n.postgres})
+	if err != nil {
+		return nil, err
+	}
+	if records, err := store.Records(context.Background(), cache.ID{}, 1); err != nil || len(records) > 0 {
+		return nil, errors.Join(errors.New("the database has feeds already, or cannot be read: it is to be an empty one"), err, store.Close())
+	}
+	return store, nil
 }
 
 // record is the record of a feed: that of a template, under another URL.

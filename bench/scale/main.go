@@ -16,6 +16,10 @@
 //   - with -polls, polls a second of feeds that are due, each at a host of its own on
 //     loopback, what they cost in CPU time and bytes written, and how many of them wait.
 //
+// With -polls and -postgres, the store is a database on this machine that is empty:
+//
+//	go run ./bench/scale -pollard ./pollard -feeds 72000 -rate 300 -polls 4m -postgres 'postgres://pollard@localhost/pollard'
+//
 // A million feeds take some 8 GB. It needs Linux.
 package main
 
@@ -39,6 +43,8 @@ type options struct {
 	rate    int
 	fresh   float64
 	keep    bool
+	// postgres is the URL of a database in place of a bolt store; empty: there is none.
+	postgres string
 }
 
 func main() {
@@ -52,6 +58,7 @@ func main() {
 	flag.DurationVar(&o.polls, "polls", 0, "how long polls are measured; 0: not at all")
 	flag.IntVar(&o.rate, "rate", 0, "feeds that come due in a `second`; 0: all are due at once")
 	flag.Float64Var(&o.fresh, "new", 0.09, "`share` of polls that bring a new version of 50 KB")
+	flag.StringVar(&o.postgres, "postgres", "", "`URL` of an empty PostgreSQL database on this machine, to measure polls with it as the store")
 	flag.BoolVar(&o.keep, "keep", false, "leave the stores where they are")
 	flag.Parse()
 	for _, n := range strings.Split(feeds, ",") {
@@ -61,6 +68,10 @@ func main() {
 			os.Exit(2)
 		}
 		o.feeds = append(o.feeds, count)
+	}
+	if o.postgres != "" && (o.polls == 0 || len(o.feeds) != 1) {
+		fmt.Fprintln(os.Stderr, "scale: -postgres goes with -polls and one number of feeds")
+		os.Exit(2)
 	}
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/feedpollard/pollard/bench/internal/rig"
@@ -39,13 +40,17 @@ func (n *node) start(prefetch bool) (took time.Duration, err error) {
 	if prefetch {
 		line = "prefetch"
 	}
+	store := "bolt " + strconv.Quote(n.store())
+	if n.postgres != "" {
+		store = "postgres " + strconv.Quote(n.postgres)
+	}
 	config := filepath.Join(n.dir, "Caddyfile")
 	err = os.WriteFile(config, fmt.Appendf(nil, `{
 	admin %s
 	auto_https off
 	metrics
 	pollard {
-		store bolt %q
+		store %s
 		private_upstreams 127.0.0.0/8
 		%s
 	}
@@ -53,7 +58,7 @@ func (n *node) start(prefetch bool) (took time.Duration, err error) {
 http://%s {
 	feed_gateway
 }
-`, n.admin, n.store(), line, n.site), 0o644)
+`, n.admin, store, line, n.site), 0o644)
 	if err != nil {
 		return 0, err
 	}

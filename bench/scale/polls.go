@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/feedpollard/pollard/bench/internal/rig"
 )
 
 // measurePolls starts the node with prefetching, and measures what polls cost after the
@@ -17,7 +19,7 @@ func (n *node) measurePolls() error {
 		return err
 	}
 	defer n.stop()
-	fmt.Printf("\n%d feeds, %s\n\n| s | overdue | polls/s | new/s | CPU ms per poll | KB written per poll | RSS MB (anonymous) |\n| --- | --- | --- | --- | --- | --- | --- |\n", n.feeds, due(n.rate))
+	fmt.Printf("\n%d feeds, %s\n\n| s | overdue | polls/s | new/s | CPU ms per poll | of the database | KB written per poll | RSS MB (anonymous) |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n", n.feeds, due(n.rate))
 	const step = 10 * time.Second
 	before, err := n.sample()
 	if err != nil {
@@ -30,9 +32,10 @@ func (n *node) measurePolls() error {
 			return err
 		}
 		polls := float64(max(1, after.polls-before.polls))
-		fmt.Printf("| %.0f | %d | %.0f | %.0f | %.2f | %.1f | %.0f (%.0f) |\n", (passed + step).Seconds(), after.overdue,
+		fmt.Printf("| %.0f | %d | %.0f | %.0f | %.2f | %.2f | %.1f | %.0f (%.0f) |\n", (passed + step).Seconds(), after.overdue,
 			polls/after.at.Sub(before.at).Seconds(), float64(after.fresh-before.fresh)/after.at.Sub(before.at).Seconds(),
-			float64((after.cpu-before.cpu).Microseconds())/1e3/polls, float64(after.written-before.written)/1e3/polls,
+			float64((after.cpu-before.cpu).Microseconds())/1e3/polls, float64((after.database-before.database).Microseconds())/1e3/polls,
+			float64(after.written-before.written)/1e3/polls,
 			float64(after.rss)/mega, float64(after.anonymous)/mega)
 		before = after
 	}
@@ -50,7 +53,7 @@ func due(rate int) string {
 type sample struct {
 	at             time.Time
 	polls, fresh   int64
-	cpu            time.Duration
+	cpu, database  time.Duration
 	written        int64
 	overdue        int64
 	rss, anonymous int64
@@ -60,6 +63,11 @@ func (n *node) sample() (s sample, err error) {
 	s.at, s.polls, s.fresh = time.Now(), n.origin.requests.Load(), n.origin.fresh.Load()
 	if s.cpu, err = n.process.CPU(); err != nil {
 		return s, err
+	}
+	if n.postgres != "" {
+		if s.database, err = rig.CPUOf("postgres"); err != nil {
+			return s, err
+		}
 	}
 	if s.written, err = n.process.Written(); err != nil {
 		return s, err

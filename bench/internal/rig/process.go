@@ -75,13 +75,42 @@ func (p *Process) Ready(addr string) error {
 
 // CPU is the CPU time of the process and of those below it.
 func (p *Process) CPU() (total time.Duration, err error) {
+	all, err := usages()
+	for pid, u := range all {
+		for at := pid; at > 1; at = all[at].parent {
+			if at == p.cmd.Process.Pid {
+				total += u.cpu
+				break
+			}
+		}
+	}
+	return total, err
+}
+
+// CPUOf is the CPU time of all processes of a name, those that they have outlived included.
+func CPUOf(name string) (total time.Duration, err error) {
+	all, err := usages()
+	for _, u := range all {
+		if u.name == name {
+			total += u.cpu + u.ended
+		}
+	}
+	return total, err
+}
+
+// usage is what a process has used.
+type usage struct {
+	name   string
+	parent int
+	cpu    time.Duration
+	ended  time.Duration // of children that have ended
+}
+
+// usages are all processes.
+func usages() (map[int]usage, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return 0, err
-	}
-	type usage struct {
-		parent int
-		cpu    time.Duration
+		return nil, err
 	}
 	all := make(map[int]usage)
 	for _, e := range entries {
@@ -94,21 +123,16 @@ func (p *Process) CPU() (total time.Duration, err error) {
 			continue // it has ended
 		}
 		// The second field is the name in parentheses, which may hold anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		parent, _ := strconv.Atoi(fields[1])
-		user, _ := strconv.Atoi(fields[11])
-		system, _ := strconv.Atoi(fields[12])
-		all[pid] = usage{parent, time.Duration(user+system) * tick}
-	}
-	for pid, u := range all {
-		for at := pid; at > 1; at = all[at].parent {
-			if at == p.cmd.Process.Pid {
-				total += u.cpu
-				break
-			}
+		text := string(stat)
+		from, to := strings.IndexByte(text, '('), strings.LastIndexByte(text, ')')
+		fields := strings.Fields(text[to+1:])
+		number := func(i int) int { n, _ := strconv.Atoi(fields[i]); return n }
+		all[pid] = usage{
+			name: text[from+1 : to], parent: number(1),
+			cpu: time.Duration(number(11)+number(12)) * tick, ended: time.Duration(number(13)+number(14)) * tick,
 		}
 	}
-	return total, nil
+	return all, nil
 }
 
 // FreeAddress is an address on loopback on which nobody listens.
