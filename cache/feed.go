@@ -151,9 +151,6 @@ func (f *Feed) read(r Record, old *state) *state {
 	if s.version != 0 && s.version == f.lost.Load() || s.trimmed() {
 		f.lose(s)
 	}
-	if old.version == s.version && old.headers != nil && s.headers != nil {
-		s.headers = old.headers // the same one: nothing of it has to be made again
-	}
 	if old.putOff > max(now, s.due) && !s.ended {
 		s.due, s.putOff = old.putOff, old.putOff
 		s.decide(old.decision())

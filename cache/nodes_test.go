@@ -262,3 +262,37 @@ func TestChangesBeforeTheFirstCursorAreSeen(t *testing.T) {
 		wantBody(t, deaf.get(feedURL), 200, "Entry 2")
 	})
 }
+
+// A feed that is forgotten and comes back begins to count its versions anew. A node that
+// sees only what has become of it tells nothing of the one before.
+func TestForgottenAndBackUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch))
+		entries := 1
+		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
+		shared := volatile.New(nil)
+		defer shared.Close()
+		deaf, one := node(t, &deafened{shared, time.Now().Add(3 * time.Hour)}, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+		defer deaf.Cache.Close()
+		defer one.Cache.Close()
+		first := deaf.get(feedURL)
+		wantBody(t, first, 200, "Entry 1")
+		time.Sleep(2 * time.Hour)
+		if err := one.Forget(t.Context(), feedURL); err != nil {
+			t.Fatal(err)
+		}
+		entries = 2
+		wantBody(t, one.get(feedURL), 200, "Entry 2")
+		time.Sleep(2 * time.Hour)
+		want, got := one.get(feedURL), deaf.get(feedURL)
+		wantBody(t, got, 200, "Entry 2")
+		for _, name := range []string{"Etag", "Last-Modified"} {
+			if got, want := got.Header().Get(name), want.Header().Get(name); got != want {
+				t.Errorf("%s is %s, of another node %s", name, got, want)
+			}
+		}
+		if w := deaf.get(feedURL, "If-Modified-Since", first.Header().Get("Last-Modified")); w.Code != 200 {
+			t.Errorf("a reader of the one before gets %d", w.Code)
+		}
+	})
+}
