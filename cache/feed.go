@@ -130,6 +130,9 @@ func (f *Feed) show(old, next *state) bool {
 	if f.resident {
 		f.cache.table.size.Add(next.size - old.size)
 	}
+	if next.version == 0 {
+		f.whole.Store(nil) // whoever has withdrawn or forgotten it wants it served no more
+	}
 	if f.shown != nil {
 		close(f.shown)
 		f.shown = nil

@@ -326,6 +326,7 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, pl
 	f.publish(&next)
 	if v.body != nil {
 		c.memory.put(newRepresentation(f.id, &next, form{rank: rankOf(v.body.coding)}, v.body.data))
+		f.whole.Store(&next)
 	}
 	f.report(s, &next, v)
 }

@@ -69,22 +69,22 @@ func (f form) in(rank int) form { return form{rank, f.address} }
 
 // representation is a version in one form, in memory.
 type representation struct {
-	id      ID
-	version uint64
-	tag     string
-	form    form
-	body    []byte
-	length  []string
+	id     ID
+	tag    string
+	form   form
+	body   []byte
+	length []string
 }
 
 func newRepresentation(id ID, s *state, as form, body []byte) *representation {
-	return &representation{id: id, version: s.version, tag: s.memo.Version.Tag, form: as, body: body, length: []string{strconv.Itoa(len(body))}}
+	return &representation{id: id, tag: s.memo.Version.Tag, form: as, body: body, length: []string{strconv.Itoa(len(body))}}
 }
 
-// is reports whether it is of a state's version: a number alone may come again after
-// a feed was forgotten.
+// is reports whether it is of a state's version, which its tag names by its content: a
+// publisher who takes a change back gives the same bytes as before, and a number may come
+// again after a feed was forgotten.
 func (r *representation) is(id ID, s *state, as form) bool {
-	return r.version == s.version && r.form == as && r.id == id && r.tag == s.memo.Version.Tag
+	return r.form == as && r.id == id && r.tag == s.memo.Version.Tag
 }
 
 // memoryKey names a place in memory, which a version takes from the one before: those
@@ -179,7 +179,8 @@ func (f *Feed) representation(ctx context.Context, s *state, lines []string, add
 	return r, nil
 }
 
-// inMemory returns the version in any coding that is acceptable and in memory; nil: there is none.
+// inMemory returns the version in any coding that is acceptable and in memory: with the
+// address, or else as its publisher has written it; nil: there is none.
 func (f *Feed) inMemory(s *state, weights [len(codings)]int, as form) *representation {
 	for rank, weight := range weights {
 		if weight == 0 {
@@ -188,6 +189,9 @@ func (f *Feed) inMemory(s *state, weights [len(codings)]int, as form) *represent
 		if r := f.cache.memory.get(f.id, s, as.in(rank)); r != nil && r.body != nil {
 			return r
 		}
+	}
+	if as.address != "" {
+		return f.inMemory(s, weights, form{})
 	}
 	return nil
 }
@@ -215,18 +219,15 @@ func (f *Feed) earlier(ctx context.Context, s *state, lines []string, address fu
 	if last == nil || last.memo.Version.Tag == s.memo.Version.Tag {
 		return nil, nil
 	}
+	if f.cache.memory.get(f.id, last, form{rank: rankOf(last.memo.Version.Coding)}) != nil {
+		r, _ := f.representation(ctx, last, lines, address) // of which any other is made
+		return last, r
+	}
 	var as form
 	if len(last.memo.Version.Marks) > 0 && address != nil {
 		as.address = address()
 	}
-	if r := f.inMemory(last, acceptable(lines), as); r != nil {
-		return last, r
-	}
-	if f.cache.memory.get(f.id, last, form{rank: rankOf(last.memo.Version.Coding)}) == nil {
-		return nil, nil // nor is there anything to make it of
-	}
-	r, _ := f.cache.read(ctx, f, last, as.in(rankIdentity))
-	return last, r
+	return last, f.inMemory(last, acceptable(lines), as)
 }
 
 // errOtherVersion says that the store has a newer version than the state.

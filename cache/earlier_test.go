@@ -1,0 +1,144 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// twoNodes are two gateways on a store, which one of them may lose.
+type twoNodes struct {
+	one, other *gateway
+	store      *distant // as the other node sees it
+	origin     *script
+}
+
+// onTwoNodes runs a test in a bubble with an origin that gives what answer says.
+func onTwoNodes(t *testing.T, settings cache.Settings, answer func() policy.Answer, test func(t *testing.T, n *twoNodes)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch))
+		shared := volatile.New(nil)
+		defer shared.Close()
+		n := &twoNodes{store: &distant{Store: shared}, origin: &script{answer: func(policy.Ask) policy.Answer { return answer() }}}
+		n.one, n.other = node(t, shared, n.origin, settings), node(t, n.store, n.origin, settings)
+		defer n.one.Cache.Close()
+		defer n.other.Cache.Close()
+		test(t, n)
+	})
+}
+
+// later has a node poll some time later, without a reader.
+func later(t *testing.T, by *gateway) {
+	t.Helper()
+	time.Sleep(2 * time.Hour)
+	if _, err := by.Refresh(t.Context(), feedURL); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(10 * time.Second)
+}
+
+// What a node has polled itself is served while the store is away, though nobody has
+// asked for it here, and another node has a newer one.
+func TestPolledVersionWhileTheStoreIsAway(t *testing.T) {
+	for name, asked := range map[string]bool{"asked for before": true, "never asked for": false} {
+		t.Run(name, func(t *testing.T) {
+			entries := 1
+			onTwoNodes(t, cache.Settings{}, func() policy.Answer { return ok(rss(entries, "")) }, func(t *testing.T, n *twoNodes) {
+				n.one.get(feedURL)
+				if asked {
+					wantBody(t, n.other.get(feedURL), http.StatusOK, "Entry 1")
+				}
+				entries = 2
+				later(t, n.other)
+				entries = 3
+				n.store.setMute(true)
+				later(t, n.one)
+				wantBody(t, n.other.get(feedURL), http.StatusOK, "Entry 2")
+			})
+		})
+	}
+}
+
+// A publisher who takes a change back gives what is still in memory.
+func TestVersionThatComesBackIsInMemory(t *testing.T) {
+	entries := 1
+	onTwoNodes(t, cache.Settings{}, func() policy.Answer { return ok(rss(entries, "")) }, func(t *testing.T, n *twoNodes) {
+		n.one.get(feedURL)
+		wantBody(t, n.other.get(feedURL), http.StatusOK, "Entry 1")
+		n.store.setMute(true)
+		for _, entries = range []int{2, 1} {
+			later(t, n.one)
+		}
+		wantBody(t, n.other.get(feedURL), http.StatusOK, "Entry 1")
+	})
+}
+
+// What a publisher has withdrawn is no version to go back to.
+func TestWithdrawnVersionWhileTheStoreIsAway(t *testing.T) {
+	entries, private := 1, false
+	site := func() policy.Answer {
+		if private {
+			return policy.Answer{Status: 200, Failure: policy.FailureNotShared, Err: fmt.Errorf("private")}
+		}
+		return ok(rss(entries, ""), "Cache-Control", "max-age=3600")
+	}
+	onTwoNodes(t, cache.Settings{}, site, func(t *testing.T, n *twoNodes) {
+		wantBody(t, n.one.get(feedURL), http.StatusOK, "Entry 1")
+		wantBody(t, n.other.get(feedURL), http.StatusOK, "Entry 1")
+		private = true
+		later(t, n.one)
+		if w := n.other.get(feedURL); w.Code == http.StatusOK {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+		private, entries = false, 2
+		n.store.setMute(true)
+		later(t, n.one)
+		if w := n.other.get(feedURL); w.Code == http.StatusOK {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// However many addresses readers invent while the store is away, the version before is
+// made for a few of them.
+func TestEarlierVersionAtInventedAddresses(t *testing.T) {
+	document := relative
+	onTwoNodes(t, cache.Settings{}, func() policy.Answer { return ok(document) }, func(t *testing.T, n *twoNodes) {
+		n.one.get(feedURL)
+		wantBody(t, n.other.get(feedURL, "Accept-Encoding", "gzip"), http.StatusOK, "")
+		document = strings.ReplaceAll(relative, "One", "Two")
+		n.store.setMute(true)
+		later(t, n.one)
+		made := 0
+		for i := range 100 {
+			address := fmt.Sprintf("https://feeds%d.test/feed", i)
+			f, err := n.other.Feed(t.Context(), feedURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := httptest.NewRecorder()
+			if _, err := f.ServeAt(func() string { return address }, w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
+				t.Fatal(err)
+			}
+			wantBody(t, w, http.StatusOK, "One")
+			if strings.Contains(w.Body.String(), address) {
+				made++
+			}
+		}
+		if made == 0 || made > 20 {
+			t.Errorf("the document was made for %d addresses", made)
+		}
+	})
+}
