@@ -6,6 +6,9 @@ package gateway
 import (
 	"net/http"
 	"net/url"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -44,5 +47,6 @@ func basePath(r *http.Request) string {
 		return ""
 	}
 	base, _, _ := cutBase(r.URL.EscapedPath(), original.EscapedPath())
-	return base
+	// As those handlers have understood it: what begins with two slashes names a host.
+	return strings.TrimSuffix(caddyhttp.CleanPath(base+"/", true), "/")
 }

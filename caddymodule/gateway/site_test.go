@@ -311,12 +311,15 @@ func TestGatewayBelowAPath(t *testing.T) {
 			t.Fatal(err)
 		}
 		for target, want := range map[string]string{
-			"/my/feeds/":                                       `href="/my/feeds/-/feeds"`,
-			"/my/feeds/https://site.example/":                  `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
-			"/my/feeds/~" + secret + "/https://site.example/":  `href="http://feeds.test/my/feeds/~` + secret + `/https://site.example/atom.xml"`,
-			"/my/feeds/~" + secret + "/-/feeds":                `href="/my/feeds/~` + secret + `/-/readers"`,
-			"/my/feeds/?url=https%3A%2F%2Fsite.example%2F":     `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
-			"/my/feeds/https%3A%2F%2Fsite.example%2F":          `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"/my/feeds/":                                      `href="/my/feeds/-/feeds"`,
+			"/my/feeds/https://site.example/":                 `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"/my/feeds/~" + secret + "/https://site.example/": `href="http://feeds.test/my/feeds/~` + secret + `/https://site.example/atom.xml"`,
+			"/my/feeds/~" + secret + "/-/feeds":               `href="/my/feeds/~` + secret + `/-/readers"`,
+			"/my/feeds/?url=https%3A%2F%2Fsite.example%2F":    `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"/my/feeds/https%3A%2F%2Fsite.example%2F":         `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"//my/feeds/":                                      `href="/my/feeds/-/feeds"`,
+			"//other.example/../my/feeds/":                     `href="/my/feeds/-/feeds"`,
+			"/my//feeds//https://site.example/":                `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/my/feeds/?find=https%3A%2F%2Fsite.example%2Frss": `http://feeds.test/my/feeds/https://site.example/rss`,
 		} {
 			if w := stage.Get(t, "http://feeds.test"+target, stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
