@@ -19,7 +19,7 @@ import (
 )
 
 // tokenInURI is where a request's target has a token.
-var tokenInURI = regexp.MustCompile(`/~[^/?]+`)
+var tokenInURI = regexp.MustCompile(`/(~|%7[Ee])[^/?]+`)
 
 // hideToken keeps the token of a request out of the access log. Caddy copies the
 // request for its log before any handler sees it, so its entry is left out, and done

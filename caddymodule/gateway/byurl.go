@@ -39,7 +39,7 @@ func readByURL(u, original *url.URL) (a asked, ok bool) {
 	if original != nil {
 		path = unfold(path, original.EscapedPath())
 	}
-	if rest, found := strings.CutPrefix(path, "/~"); found {
+	if rest, found := cutTilde(path); found {
 		secret, tail, _ := strings.Cut(rest, "/")
 		plain, err := url.PathUnescape(secret)
 		if err != nil {
@@ -78,6 +78,16 @@ func readByURL(u, original *url.URL) (a asked, ok bool) {
 		return a, true
 	}
 	return a, false
+}
+
+// cutTilde cuts off what a token begins with. Some clients escape it, though they need not
+// (RFC 3986 section 2.3).
+func cutTilde(path string) (rest string, found bool) {
+	const escaped = "/%7e"
+	if hasPrefixFold(path, escaped) {
+		return path[len(escaped):], true
+	}
+	return strings.CutPrefix(path, "/~")
 }
 
 // cutScheme cuts http: or https: off, its colon escaped or not. The pseudo scheme

@@ -54,6 +54,7 @@ func TestReadByURL(t *testing.T) {
 		{"token, host", "/~s3cret/example.com/f", "https://example.com/f", "s3cret"},
 		{"token, parameter", "/~s3cret/?url=https%3A%2F%2Fexample.com%2F", "https://example.com/", "s3cret"},
 		{"token, escaped", "/~s3%63ret/https://example.com/f", "https://example.com/f", "s3cret"},
+		{"token, tilde escaped", "/%7Es3cret/https://example.com/f", "https://example.com/f", "s3cret"},
 		{"empty token", "/~/https://example.com/f", "https://example.com/f", ""},
 
 		{"root", "/", "", ""},
@@ -80,7 +81,7 @@ func TestReadByURL(t *testing.T) {
 			if ok != (tt.want != "") || ok && got.target != tt.want {
 				t.Errorf("got %q, %v, want %q", got.target, ok, tt.want)
 			}
-			if got.secret != tt.secret || ok && got.signed != strings.HasPrefix(tt.request, "/~") {
+			if got.secret != tt.secret || ok && got.signed != strings.HasPrefix(u.Path, "/~") {
 				t.Errorf("secret %q (%v), want %q", got.secret, got.signed, tt.secret)
 			}
 		})

@@ -235,7 +235,7 @@ func TestAccessLog(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "access.log")
 	site := "log {\noutput file " + log + " {\nroll_disabled\n}\nformat json\n}\nlog_append told {http.pollard.status}\nfeed_gateway {\ntoken alice " + token + "\nfeed /one.xml https://one.example/feed?key=verysecretkey123456\n}"
 	onSite(t, "", site, func(t *testing.T, _ *stage.Gateways) {
-		for _, target := range []string{"/one.xml", "/one.xml", "/~" + token + "/https://two.example/feed", "/~" + token + "/https:///x", "/https://three.example/"} {
+		for _, target := range []string{"/one.xml", "/one.xml", "/~" + token + "/https://two.example/feed", "/~" + token + "/https:///x", "/%7e" + token + "/https://two.example/feed", "/%7E" + token + "/-/about", "/https://three.example/"} {
 			stage.Get(t, "http://feeds.test"+target, stage.Abroad)
 		}
 		text, err := os.ReadFile(log)
@@ -250,6 +250,8 @@ func TestAccessLog(t *testing.T) {
 			{"/one.xml", "hit", "https://one.example/feed?key=***", ""},
 			{"/~***/https://two.example/feed", "miss", "https://two.example/feed", ""},
 			{"/~***/https:///x", "refused", "https:///x", "not a feed URL: it names no host"},
+			{"/~***/https://two.example/feed", "hit", "https://two.example/feed", ""},
+			{"/~***/-/about", "", "", ""},
 			{"/https://three.example/", "refused", "https://three.example/", "the gateway's `clients` line does not cover 203.0.113.5: it needs that address there, or a `token` for you"},
 		}
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
