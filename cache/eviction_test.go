@@ -5,8 +5,10 @@ package cache_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,4 +110,20 @@ func answersOf(t *testing.T, asks []ask, budget int64) (seen []string) {
 	}
 	g.close()
 	return seen
+}
+
+// A budget that cannot be meant keeps nobody from being served.
+func TestAbsurdBudgets(t *testing.T) {
+	for _, budget := range []int64{1, math.MaxInt64} {
+		bubble(t, func(t *testing.T, dir string) {
+			large := strings.Replace(rss(1, ""), "some words", strings.Repeat("some words", policy.SmallBody/10), 1)
+			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(large, "ETag", `"v"`) })
+			g.budget = budget
+			g.open()
+			defer func() { g.close() }()
+			wantBody(t, g.get(feedURL), http.StatusOK, "Entry 1")
+			g.restart()
+			wantBody(t, g.get(feedURL), http.StatusOK, "Entry 1")
+		})
+	}
 }

@@ -42,10 +42,18 @@ type paddedLock struct {
 // overhead is what ristretto and the prepared headers cost beside a body, in bytes.
 const overhead = 500
 
+// The most that a budget can be is more than any machine has; the counters of what was asked
+// for, which take some three bytes each, are as many as 64 GiB need.
+const (
+	maxBudget   = 1 << 50
+	maxCounters = 1 << 26
+)
+
 func newMemory(budget int64) (*memory, error) {
+	budget = min(budget, maxBudget)
 	c, err := ristretto.NewCache(&ristretto.Config[uint64, *representation]{
-		MaxCost:     budget * 85 / 100, // the heap grows to more than the sum of costs
-		NumCounters: max(1000, budget/10_000*10),
+		MaxCost:     max(budget*85/100, 1), // the heap grows to more than the sum of costs
+		NumCounters: min(max(1000, budget/10_000*10), maxCounters),
 		BufferItems: 64,
 		// Nothing in it has a time to live, so that there is nothing to be cleaned up.
 		TtlTickerDurationInSec: int64(24 * time.Hour / time.Second),
