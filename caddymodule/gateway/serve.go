@@ -38,7 +38,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	asks := g.understand(r)
 	if !asks.own() {
-		return g.passOn(w, r, next, noSuchPath(r.URL.Path))
+		return g.passOn(w, r, next, noSuchPath(r.URL.EscapedPath()))
 	}
 	if g.CORS {
 		h := w.Header()
@@ -232,7 +232,8 @@ const noFeedHere = "no such path: no feed is configured here, and it is not of t
 
 var errNoSuchPath error = &refusal.Refusal{Status: http.StatusNotFound, Reason: noFeedHere}
 
-// noSuchPath tells of a path at which there is nothing.
+// noSuchPath tells of a path at which there is nothing. It is an escaped one: a site may
+// show the text on a page of its own, by handle_errors.
 func noSuchPath(path string) error {
 	prefix, url, found := strings.Cut(path, "/http")
 	if !found || !strings.Contains(url, ":/") {

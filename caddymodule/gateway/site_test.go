@@ -335,9 +335,10 @@ func TestGatewayBelowAPath(t *testing.T) {
 func TestGatewayTellsHowToBeBelowAPath(t *testing.T) {
 	onSite(t, "", "feed_gateway /feeds/* {\nfeed /feeds/one.xml https://one.example/feed\n}", func(t *testing.T, _ *stage.Gateways) {
 		for target, want := range map[string]string{
-			"/feeds/https://two.example/feed": "below /feeds/, the gateway has to be in handle_path /feeds/*\n",
-			"/feeds/http:/two.example/feed":   "below /feeds/, the gateway has to be in handle_path /feeds/*\n",
-			"/feeds/http/2":                   "not of the form /https://host/path\n",
+			"/feeds/https://two.example/feed":            "below /feeds/, the gateway has to be in handle_path /feeds/*\n",
+			"/feeds/http:/two.example/feed":              "below /feeds/, the gateway has to be in handle_path /feeds/*\n",
+			"/feeds/%3Cb%3E%0A/https://two.example/feed": "below /feeds/%3Cb%3E%0A/, the gateway has to be in handle_path /feeds/%3Cb%3E%0A/*\n",
+			"/feeds/http/2":                              "not of the form /https://host/path\n",
 		} {
 			if w := stage.Get(t, "http://feeds.test"+target, stage.Home); w.Code != 404 || !strings.HasSuffix(w.Body.String(), want) {
 				t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
