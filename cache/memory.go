@@ -43,10 +43,10 @@ type paddedLock struct {
 const overhead = 500
 
 // The most that a budget can be is more than any machine has; the counters of what was asked
-// for, which take some three bytes each, are as many as 64 GiB need.
+// for, which take some three bytes each, are as many as 16 GiB need.
 const (
 	maxBudget   = 1 << 50
-	maxCounters = 1 << 26
+	maxCounters = 1 << 24
 )
 
 func newMemory(budget int64) (*memory, error) {
