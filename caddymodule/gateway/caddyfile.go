@@ -64,7 +64,10 @@ func (g *Gateway) checkReach(paths caddyhttp.MatchPath) error {
 			return fmt.Errorf("feed %s: no request for it comes here, as the gateway's matcher does not cover it", f.Path)
 		}
 	}
-	below := func(pattern string) bool { // no URL can stand at its beginning
+	below := func(pattern string) bool { // no URL can stand at its beginning, nor a page
+		if !g.NoPages && strings.HasPrefix(pattern, pagesBelow) {
+			return false
+		}
 		segment, _, more := strings.Cut(strings.TrimPrefix(pattern, "/"), "/")
 		_, byURL := readByURL(&url.URL{Path: "/" + segment + "/https://example.com/"}, nil)
 		return more && !strings.Contains(segment, "*") && !byURL
