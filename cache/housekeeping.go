@@ -214,7 +214,11 @@ func (c *Cache) see(ctx context.Context, change Change) {
 		return
 	}
 	// Also of a feed that was forgotten the record is read: it may have come back since.
-	if f.follow(ctx) == nil && change.Forgotten && !f.state.Load().known {
+	switch err := f.follow(ctx); {
+	case !change.Forgotten:
+	case err != nil:
+		c.drop(f) // whoever asks next reads it: versions that come later may have the same numbers
+	case !f.state.Load().known:
 		c.forgotten([]ID{change.ID})
 	}
 }

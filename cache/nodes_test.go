@@ -296,3 +296,44 @@ func TestForgottenAndBackUnseen(t *testing.T) {
 		}
 	})
 }
+
+// blind is a store whose records cannot be read at times.
+type blind struct {
+	cache.Store
+	is atomic.Bool
+}
+
+func (s *blind) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+	if s.is.Load() {
+		return nil, errors.New("not now")
+	}
+	return s.Store.Lookup(ctx, ids)
+}
+
+// A node that hears that a feed was forgotten, and cannot see whether it has come back,
+// does not go on with what it had.
+func TestForgottenAndBackUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch))
+		entries := 1
+		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
+		shared := volatile.New(nil)
+		defer shared.Close()
+		store := &blind{Store: shared}
+		other, one := node(t, store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+		defer other.Cache.Close()
+		defer one.Cache.Close()
+		wantBody(t, other.get(feedURL), 200, "Entry 1")
+		time.Sleep(2 * time.Hour)
+		store.is.Store(true)
+		if err := one.Forget(t.Context(), feedURL); err != nil {
+			t.Fatal(err)
+		}
+		entries = 2
+		time.Sleep(time.Second)
+		store.is.Store(false)
+		wantBody(t, one.get(feedURL), 200, "Entry 2")
+		time.Sleep(time.Minute)
+		wantBody(t, other.get(feedURL), 200, "Entry 2")
+	})
+}
