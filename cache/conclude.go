@@ -102,7 +102,7 @@ func (s *state) learnValidators(v verdict) {
 		f.Unmatched = 0
 		return
 	}
-	fresh := policy.Validators{URL: a.URL, ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
+	fresh := policy.ValidatorsOf(a)
 	if v.sameBytes && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
 		f.Unmatched++
 	} else {
@@ -112,9 +112,6 @@ func (s *state) learnValidators(v verdict) {
 		m.Muted, f.Unmatched = a.At.Add(7*24*time.Hour).Round(0).UTC(), 0
 	}
 	m.Validators = fresh
-	if fresh.Empty() || len(fresh.ETag)+len(fresh.LastModified) > policy.MaxValidators {
-		m.Validators = policy.Validators{}
-	}
 }
 
 // plan decides when the feed is polled next, and returns the time until then.

@@ -174,6 +174,8 @@ func TestValidatorsAreOneSet(t *testing.T) {
 		{ok(rss(3, ""), "Last-Modified", "yesterday"), policy.Validators{URL: feedURL, LastModified: "yesterday"}},
 		{ok("<html>", "ETag", `"html"`), policy.Validators{URL: feedURL, LastModified: "yesterday"}},
 		{ok(rss(3, ""), "ETag", `unquoted`, "Last-Modified", lm), policy.Validators{URL: feedURL, ETag: `unquoted`, LastModified: lm}},
+		{ok(rss(3, ""), "ETag", strings.Repeat("x", 3000), "Last-Modified", lm), policy.Validators{URL: feedURL, LastModified: lm}},
+		{ok(rss(3, ""), "ETag", `"a"`, "Last-Modified", strings.Repeat("x", 3000)), policy.Validators{URL: feedURL, ETag: `"a"`}},
 		{ok(rss(4, "")), policy.Validators{}},
 	}
 	bubble(t, func(t *testing.T, dir string) {

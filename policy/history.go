@@ -42,7 +42,7 @@ func (h History) Learn(a Answer, d *Document, same bool) History {
 		h.Unheeded = 0
 	}
 	h.Freshness = FreshnessOf(a.Header, a.At)
-	h.Validated = a.Header.Get("ETag") != "" || a.Header.Get("Last-Modified") != ""
+	h.Validated = !ValidatorsOf(a).Empty()
 	if d != nil {
 		h.Hints, h.Malformed, h.Rhythm = d.Hints, d.Malformed, d.Rhythm
 	}

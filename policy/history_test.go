@@ -5,6 +5,7 @@ package policy
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -61,6 +62,7 @@ func TestLearnValidators(t *testing.T) {
 		{"Last-Modified", Answer{Status: 200, Header: header("Last-Modified", "x")}, true},
 		{"neither", Answer{Status: 200, Header: header()}, false},
 		{"empty", Answer{Status: 200, Header: header("ETag", "")}, false},
+		{"too long", Answer{Status: 200, Header: header("ETag", strings.Repeat("x", MaxValidators+1))}, false},
 		{"no header at all", Answer{Status: 200}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

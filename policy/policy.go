@@ -110,6 +110,22 @@ type Validators struct {
 // Empty reports whether the set validates nothing.
 func (v Validators) Empty() bool { return v.ETag == "" && v.LastModified == "" }
 
+// ValidatorsOf are the validators of a 200 answer that the next request can carry. One
+// that is empty or too long to be kept is as good as absent; the other one counts.
+func ValidatorsOf(a Answer) Validators {
+	v := Validators{URL: a.URL, ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
+	if len(v.LastModified) > MaxValidators {
+		v.LastModified = ""
+	}
+	if len(v.ETag)+len(v.LastModified) > MaxValidators {
+		v.ETag = ""
+	}
+	if v.Empty() {
+		return Validators{}
+	}
+	return v
+}
+
 // Ask is one poll to be made: a conditional GET with all that may be said to an
 // origin. Nothing of a reader is in it.
 type Ask struct {
@@ -255,7 +271,7 @@ type History struct {
 	Malformed []Term        `json:"malformed,omitempty"` // hints of the document that were no use, with the reason
 	Freshness Freshness     `json:"freshness"`
 	Rhythm    Rhythm        `json:"rhythm"`
-	Validated bool          `json:"validated,omitempty"` // the last good 200 carried an ETag or Last-Modified
+	Validated bool          `json:"validated,omitempty"` // the last good 200 carried validators, see ValidatorsOf
 	Unheeded  int           `json:"unheeded,omitempty"`  // conditional polls in a row that brought a full 200 with the same meaning
 	Answered  bool          `json:"answered,omitempty"`  // there was a good answer once
 	Failures  int           `json:"failures,omitempty"`  // failed polls in a row
