@@ -44,6 +44,9 @@ type poll struct {
 }
 
 func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
+	if u.User() != nil {
+		ask.Subscribers = 0 // how many share an account is not told
+	}
 	return &poll{
 		client:   c,
 		ask:      ask,

@@ -4,6 +4,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -23,6 +24,10 @@ const accept = "application/atom+xml, application/rss+xml, application/feed+json
 // acceptEncoding is the same on every poll: origins that compress make 304s of
 // different ETags otherwise.
 const acceptEncoding = "gzip, br, zstd"
+
+// project is whom a publisher can turn to where the operator has given no contact: the
+// page says what polls there.
+const project = "https://github.com/feedpollard/pollard"
 
 // newRequest is one GET. Everything that is said to an origin is in this file:
 // no Cookie, no Referer, no Cache-Control, no A-IM, no Range, nothing of a reader.
@@ -72,16 +77,10 @@ func (s *Settings) Agent(subscribers int) string {
 	if s.Version != "" {
 		product += "/" + strings.ReplaceAll(s.Version, " ", "-")
 	}
-	var about []string
-	if s.Contact != "" {
-		about = append(about, "+"+s.Contact)
-	}
+	about := "+" + cmp.Or(s.Contact, project)
 	if subscribers > 0 {
 		// "subscribers" also of one: publishers' log tools look for that very word.
-		about = append(about, fmt.Sprintf("%d subscribers", subscribers))
+		about += fmt.Sprintf("; %d subscribers", subscribers)
 	}
-	if len(about) == 0 {
-		return product
-	}
-	return product + " (" + strings.Join(about, "; ") + ")"
+	return product + " (" + about + ")"
 }

@@ -239,6 +239,20 @@ func TestValidatorsAreBoundToTheirURL(t *testing.T) {
 	})
 }
 
+// Those who share an account at a site are not counted before it.
+func TestSubscribersOfAPrivateFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("example.com:80", ok(feedBody))
+		a := ask("http://user:password@example.com/")
+		a.Subscribers = 3
+		n.client(t, Settings{Version: "1.0"}).Poll(t.Context(), a)
+		if got, _ := n.requests()[0].field("User-Agent"); got != "Pollard/1.0 (+"+project+")" {
+			t.Errorf("User-Agent: %q", got)
+		}
+	})
+}
+
 func TestUserAgent(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -246,11 +260,11 @@ func TestUserAgent(t *testing.T) {
 		subscribers int
 		want        string
 	}{
-		{"nothing known", Settings{}, 0, "Pollard"},
-		{"version", Settings{Version: "1.0"}, 0, "Pollard/1.0"},
+		{"nothing known", Settings{}, 0, "Pollard (+" + project + ")"},
+		{"version", Settings{Version: "1.0"}, 0, "Pollard/1.0 (+" + project + ")"},
 		{"contact", Settings{Version: "1.0", Contact: "https://example.org"}, 0, "Pollard/1.0 (+https://example.org)"},
-		{"subscribers", Settings{Version: "1.0"}, 3, "Pollard/1.0 (3 subscribers)"},
-		{"one", Settings{}, 1, "Pollard (1 subscribers)"},
+		{"subscribers", Settings{Version: "1.0"}, 3, "Pollard/1.0 (+" + project + "; 3 subscribers)"},
+		{"one", Settings{}, 1, "Pollard (+" + project + "; 1 subscribers)"},
 		{"all", Settings{Version: "1.0", Contact: "mailto:a@example.org"}, 12, "Pollard/1.0 (+mailto:a@example.org; 12 subscribers)"},
 		{"replaced", Settings{UserAgent: "Mine/2", Version: "1.0", Contact: "x"}, 12, "Mine/2"},
 		{"line break", Settings{UserAgent: "Mine/2\r\nCookie: x"}, 0, "Mine/2Cookie: x"},

@@ -240,7 +240,7 @@ func TestFeedsAsJSON(t *testing.T) {
 			t.Errorf("savings: %v %s", err, w.Body)
 		}
 		w = ask(t, g, "GET", "/-/about?host=one.example", stage.Abroad)
-		if w.Code != 200 || strings.Contains(w.Body.String(), "/feed") {
+		if w.Code != 200 || strings.Contains(w.Body.String(), "example/feed") {
 			t.Errorf("a host from abroad: %d %s", w.Code, w.Body)
 		}
 		if w := ask(t, g, "GET", "/-/about?host=192.168.1.1", stage.Abroad); w.Code != 404 {

@@ -50,7 +50,8 @@ type App struct {
 
 	// A web page or e-mail address by which publishers can reach the operator. It
 	// becomes part of the User-Agent: `Pollard/<version> (+<contact>; <n>
-	// subscribers)`. Placeholders such as `{env.CONTACT}` are replaced.
+	// subscribers)`. Placeholders such as `{env.CONTACT}` are replaced. Default: the
+	// page of the project.
 	Contact string `json:"contact,omitempty"`
 
 	// A User-Agent in place of Pollard's own. Prefer `contact`: many publishers
