@@ -40,7 +40,6 @@ type habit struct {
 	fresh   time.Duration // what its good answers ask for
 	pause   time.Duration // what it asks for its whole host
 	delay   time.Duration
-	passing bool // of failures: a feed that has never answered is asked again soon
 	ended   bool // it does not want to be asked any more
 	hostile bool // only the adversary has it
 	answer  func(c *visit)
@@ -52,10 +51,10 @@ var habits = []habit{
 	{name: "stale soon", fresh: time.Minute, answer: feed},
 	{name: "fresh", fresh: 20000 * time.Second, answer: feed},
 	{name: "slow", delay: 20 * time.Second, answer: feed},
-	{name: "silent", delay: time.Hour, passing: true, answer: feed},
-	{name: "cut", passing: true, answer: func(c *visit) { feed(c); c.cut = true }},
-	{name: "500", passing: true, answer: func(c *visit) { c.status = 500 }},
-	{name: "503", passing: true, pause: 2 * time.Hour, answer: func(c *visit) { c.status = 503; c.header.Set("Retry-After", "7200") }},
+	{name: "silent", delay: time.Hour, answer: feed},
+	{name: "cut", answer: func(c *visit) { feed(c); c.cut = true }},
+	{name: "500", answer: func(c *visit) { c.status = 500 }},
+	{name: "503", pause: 2 * time.Hour, answer: func(c *visit) { c.status = 503; c.header.Set("Retry-After", "7200") }},
 	{name: "429", pause: 30000 * time.Second, answer: func(c *visit) { c.status = 429; c.header.Set("Retry-After", "30000") }},
 	{name: "bare 429", pause: time.Hour, answer: func(c *visit) { c.status = 429 }},
 	{name: "404", answer: func(c *visit) { c.status = 404 }},
@@ -135,7 +134,6 @@ type site struct {
 	insisted bool
 	ended    bool                // it does not want to be asked any more
 	led      bool                // somebody redirects to it
-	answered bool                // an answer has been taken
 	given    []policy.Validators // all that were ever given
 	versions map[int]bool        // all that were ever given
 	taken    int                 // the newest that has been taken
@@ -245,9 +243,6 @@ func (o *origins) arrive(m *member, r *http.Request) *visit {
 		s.versions[c.version] = true
 	}
 	s.next, s.byHand = now.Add(floor), now.Add(floor)
-	if c.habit.passing && !s.answered {
-		s.next = now.Add(5 * time.Minute)
-	}
 	return c
 }
 
@@ -278,11 +273,9 @@ func (o *origins) depart(c *visit, arrived, committed bool) {
 	switch {
 	case c.good && !c.cut:
 		wait = max(wait, c.habit.fresh)
-		s.answered, s.taken, s.takenAt = true, max(s.taken, c.version), now
+		s.taken, s.takenAt = max(s.taken, c.version), now
 	case c.habit.ended:
 		wait = forEver
-	case c.habit.passing && !s.answered:
-		wait = 5 * time.Minute
 	}
 	s.next, s.byHand = now.Add(wait), now.Add(min(wait, floor))
 }

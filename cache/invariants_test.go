@@ -73,8 +73,7 @@ func drawLife(t *rapid.T) []step {
 
 // Whatever readers, origins and the machine do, two polls of a feed are never
 // closer than the floor and never closer than the origin asked for; a version
-// once served stays served. Where a feed has never answered and its origin times
-// out, the floor is 5 minutes.
+// once served stays served.
 func TestOnePollPerInterval(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		life := drawLife(rt)
@@ -91,7 +90,7 @@ func TestOnePollPerInterval(t *testing.T) {
 func live(t *testing.T, life []step, prefetch bool) (violations []string) {
 	w := &witness{
 		next: map[string]time.Time{}, refresh: map[string]time.Time{},
-		answered: map[string]bool{}, served: map[string]bool{}, forgotten: map[string]int{}, habit: make([]int, 3),
+		served: map[string]bool{}, forgotten: map[string]int{}, habit: make([]int, 3),
 	}
 	g := newGateway(t, "", w.poll)
 	g.settings.Prefetch = prefetch
@@ -158,7 +157,6 @@ type witness struct {
 	next       map[string]time.Time // when a poll may come
 	refresh    map[string]time.Time // when one that a person wants may come
 	crashing   bool
-	answered   map[string]bool // whether the origin may have given a feed
 	served     map[string]bool
 	forgotten  map[string]int // how often
 	habit      []int
@@ -192,18 +190,11 @@ func (w *witness) poll(ask policy.Ask) policy.Answer {
 	if w.crashing {
 		habit.fresh, habit.pause = 0, 0 // nobody will remember what this answer asked for
 	}
-	floor := time.Hour
-	if a.Failure == policy.FailureTimeout && !w.answered[ask.URL] {
-		floor = 5 * time.Minute
-	}
-	if a.Failure == policy.FailureNone && string(a.Body) != page && !w.crashing {
-		w.answered[ask.URL] = true
-	}
 	if w.forgotten[ask.URL] != forgotten {
 		return a // while it was asked: the next poll knows nothing of this one
 	}
 	w.refresh[ask.URL] = now.Add(max(time.Hour, habit.pause))
-	w.next[ask.URL] = now.Add(max(floor, habit.pause, habit.fresh))
+	w.next[ask.URL] = now.Add(max(time.Hour, habit.pause, habit.fresh))
 	return a
 }
 
@@ -228,7 +219,6 @@ func (w *witness) forget(url string) {
 	defer w.mu.Unlock()
 	delete(w.next, url)
 	delete(w.refresh, url)
-	delete(w.answered, url)
 	delete(w.served, url)
 	w.forgotten[url]++
 }

@@ -200,7 +200,6 @@ func TestLaptop(t *testing.T) {
 		resources := slices.Concat(hintedFeeds(), neighbours(), slices.DeleteFunc(brokenFeeds(), func(r *resource) bool { return r.noisy || r.deaf || r.heedless }))
 		simulation := func(t *testing.T) {
 			simulate(t, *firstSeed+uint64(i), resources, func(sim *simulation) {
-				sim.introduce() // who has never answered may be asked sooner than others
 				sim.live(6, 6*day)
 				sim.settle()
 			}, disturbed)

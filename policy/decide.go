@@ -16,7 +16,7 @@ const (
 	maxJitter        = 30 * time.Minute
 	unsentInterval   = time.Minute     // before a poll of which nothing was sent is tried again, at first
 	maxUnsent        = time.Hour       // and at last
-	coldInterval     = 5 * time.Minute // before a feed that has never answered is tried again, at first
+	coldInterval     = 5 * time.Minute // before a feed that has never answered is tried again, at least
 	unheededLimit    = 3               // full answers in a row after which validators count as none
 	rhythmShare      = 12              // polls per median gap between entries
 )
@@ -32,17 +32,17 @@ const (
 //  2. Only where there is none: the posting rhythm; where there is neither, the default.
 //  3. Clamp to [MinInterval, MaxInterval]; a feed with neither validators nor an
 //     explicit hint has UnvalidatedInterval as its floor, a complete show 7 days.
-//  4. Failures double the interval, from twice the feed's own up to MaxInterval. A
-//     feed that has never answered is tried again after 5 minutes, then 15, 45 and so
-//     on, if what ails it may pass. A poll of which nothing was sent is no failure: it
-//     is tried again after a minute, later after up to an hour.
+//  4. Failures double the interval, from twice the feed's own up to MaxInterval. For a
+//     feed that has never answered it is MinInterval at first, if what ails the feed
+//     may pass. A poll of which nothing was sent is no failure: it is tried again after
+//     a minute, later after up to an hour.
 //  5. Jitter, upward only. It counts from the end of the poll.
 //  6. Out of skipHours and skipDays.
 //  7. Never before Retry-After, the reset of an exhausted rate limit, or what the
 //     host's pacing says; and out of the skip windows again.
 //
-// Only rule 6, rule 7, complete shows and a 410 exceed MaxInterval; only a feed that
-// has never answered and a poll of which nothing was sent are below MinInterval.
+// Only rule 6, rule 7, complete shows and a 410 exceed MaxInterval; only a poll of
+// which nothing was sent is below MinInterval.
 // Every term is recorded, whether it was used or not.
 func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decision {
 	at := a.At
@@ -212,9 +212,9 @@ func (d *deliberation) backOff(r Rules, h History, a Answer) {
 		limit = max(current, min(r.MaxBackOff, limit))
 	}
 	failures := max(h.Failures, 1)
-	d.interval = grown(current, 2, failures, limit)
+	d.interval = grown(current, failures, limit)
 	note := fmt.Sprintf("failures in a row: %d", failures)
-	if cold := grown(coldInterval, 3, failures-1, limit); !h.Answered && h.Interval <= 0 && a.passing() && cold < d.interval {
+	if cold := grown(max(coldInterval, r.MinInterval), failures-1, limit); !h.Answered && h.Interval <= 0 && a.passing() && cold < d.interval {
 		d.interval = cold
 		note += "; the feed has never answered"
 	}
@@ -231,10 +231,10 @@ func (d *deliberation) backOff(r Rules, h History, a Answer) {
 	d.consider(Term{Hint: HintCap, Seconds: seconds(r.ceiling())})
 }
 
-// grown is a length times a factor to the given power, at most a limit.
-func grown(length, factor time.Duration, times int, limit time.Duration) time.Duration {
+// grown is a length that is doubled so many times, at most a limit.
+func grown(length time.Duration, times int, limit time.Duration) time.Duration {
 	for ; times > 0 && length > 0 && length < limit; times-- {
-		length = min(length, limit/factor+1) * factor
+		length = min(length, limit/2+1) * 2
 	}
 	return min(length, limit)
 }
@@ -320,7 +320,7 @@ func (d *deliberation) notBefore(hint string, h Hold) {
 // retryUnsent is the interval after a poll of which nothing was sent, so that there
 // is nothing to keep apart from.
 func (d *deliberation) retryUnsent(r Rules, h History, a Answer) {
-	d.interval = grown(unsentInterval, 2, h.Unsent-1, min(maxUnsent, r.ceiling()))
+	d.interval = grown(unsentInterval, h.Unsent-1, min(maxUnsent, r.ceiling()))
 	d.adopt(Term{Hint: HintUnsent, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: "nothing was sent"})
 }
 

@@ -114,16 +114,11 @@ func drawSituation(t *rapid.T) situation {
 	return situation{drawRules(t), h.Learn(a, nil, false), a, rapid.Float64Range(0, 1).Draw(t, "chance")}
 }
 
-// The floor holds for every poll that was sent, whatever anybody says, but for a feed
-// that has never answered.
+// The floor holds for every poll that was sent, whatever anybody says.
 func TestNeverBeforeTheFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
-		floor := s.rules.MinInterval
-		if !s.history.Answered && s.answer.Failure == FailureTimeout {
-			floor = min(floor, coldInterval)
-		}
-		if d := s.decide(); d.Next.Before(s.answer.At.Add(floor)) {
+		if d := s.decide(); d.Next.Before(s.answer.At.Add(s.rules.MinInterval)) {
 			t.Fatalf("next at %v, %v after the poll", d.Next, d.Interval)
 		}
 	})
