@@ -133,6 +133,7 @@ type Cache struct {
 	waiting atomic.Int64
 	shields atomic.Bool   // feeds of sites of this process are asked for
 	swept   time.Duration // when they were swept last
+	missed  missed        // changes that could not be read
 	network network       // whether anything can be reached
 	outage  outage        // of the store
 

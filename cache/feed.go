@@ -275,29 +275,6 @@ func (f *Feed) finish(p *running) {
 	close(p.done)
 }
 
-// follow reads what others have changed in the store. A poll whose request has left
-// publishes what it brings, and does so when it ends.
-func (f *Feed) follow(ctx context.Context) error {
-	f.overtaken.Store(true)
-	if p := f.underWay(); p != nil {
-		select {
-		case <-p.sent:
-			return nil
-		default:
-		}
-	} else {
-		f.overtaken.Store(false)
-	}
-	return f.reload(ctx)
-}
-
-// catchUp reads what others have changed in the store while a poll was under way.
-func (f *Feed) catchUp() {
-	if f.overtaken.Swap(false) {
-		_ = f.reload(f.cache.life) // where that fails it is seen when the next poll is claimed
-	}
-}
-
 // wait waits for the end of a poll, or until d has passed since it began; it
 // reports whether it has ended.
 func (p *running) wait(ctx context.Context, d, now time.Duration) bool {

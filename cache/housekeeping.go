@@ -5,7 +5,6 @@ package cache
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -172,53 +171,5 @@ func (c *Cache) forgotten(ids []ID) {
 	}
 	if len(keys) > 0 {
 		c.settings.Load().Forgotten(keys)
-	}
-}
-
-// watch follows what changes in the store, on this node or another.
-func (c *Cache) watch(ctx context.Context) {
-	// The feeds that were read before the first call has found its place, or while it
-	// fails, may have changed unseen. A cursor that no store has made says so.
-	from := Cursor("unknown")
-	for ctx.Err() == nil {
-		err := c.store.Watch(ctx, from, func(change Change) error {
-			from = change.At
-			c.see(ctx, change)
-			return nil
-		})
-		if ctx.Err() == nil {
-			c.log().Warn("changes in the store cannot be followed at present", errField(err))
-			sleep(ctx, time.Second)
-		}
-	}
-}
-
-// see brings what is in memory up to date with a change.
-func (c *Cache) see(ctx context.Context, change Change) {
-	if change.Lost {
-		c.table.feeds.Range(func(_, v any) bool {
-			_ = v.(*Feed).reload(ctx) // where that fails it is seen when its next poll is claimed
-			return ctx.Err() == nil
-		})
-		return
-	}
-	if overtaken, ok := c.table.loading.Load(change.ID); ok {
-		overtaken.(*atomic.Bool).Store(true)
-	}
-	v, ok := c.table.ids.Load(change.ID)
-	if !ok {
-		return
-	}
-	f := v.(*Feed)
-	if change.Version != 0 && f.state.Load().version == change.Version {
-		return
-	}
-	// Also of a feed that was forgotten the record is read: it may have come back since.
-	switch err := f.follow(ctx); {
-	case !change.Forgotten:
-	case err != nil:
-		c.drop(f) // whoever asks next reads it: versions that come later may have the same numbers
-	case !f.state.Load().known:
-		c.forgotten([]ID{change.ID})
 	}
 }

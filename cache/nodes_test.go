@@ -337,3 +337,54 @@ func TestForgottenAndBackUnread(t *testing.T) {
 		wantBody(t, other.get(feedURL), 200, "Entry 2")
 	})
 }
+
+// What has changed while the store could be heard and not read, a node learns when it can
+// be read again, and not with the next change or poll.
+func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
+	const deafness = 3 * time.Hour
+	for name, deaf := range map[string]time.Duration{"a change": 0, "all changes of hours": deafness} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(epoch))
+				entries := 1
+				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
+				shared := volatile.New(nil)
+				defer shared.Close()
+				store := &distant{Store: shared}
+				one, other := node(t, shared, origin, cache.Settings{}), node(t, &deafened{store, time.Now().Add(deaf)}, origin, cache.Settings{})
+				defer one.Cache.Close()
+				defer other.Cache.Close()
+				urls := []string{feedURL, "https://two.test/feed", "https://three.test/feed", "https://four.test/feed"}
+				for _, url := range urls {
+					wantBody(t, one.get(url), 200, "Entry 1")
+					wantBody(t, other.get(url), 200, "Entry 1")
+				}
+				time.Sleep(2 * time.Hour)
+				entries = 2
+				if deaf == 0 {
+					store.set(true)
+				}
+				for _, url := range urls {
+					if _, err := one.Refresh(t.Context(), url); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if deaf > 0 {
+					time.Sleep(59 * time.Minute)
+					store.set(true) // before it hears that much has changed
+				}
+				time.Sleep(10 * time.Minute)
+				polls := origin.polls()
+				wantBody(t, other.get(feedURL), 200, "Entry 1")
+				store.set(false)
+				time.Sleep(30 * time.Second)
+				for _, url := range urls {
+					wantBody(t, other.get(url), 200, "Entry 2")
+				}
+				if n := origin.polls() - polls; n > 0 {
+					t.Errorf("%d polls", n)
+				}
+			})
+		})
+	}
+}
