@@ -388,3 +388,47 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 		})
 	}
 }
+
+// stubborn is a store that takes no outcomes at times.
+type stubborn struct {
+	cache.Store
+	is atomic.Bool
+}
+
+func (s *stubborn) Commit(ctx context.Context, o cache.Outcome) error {
+	if s.is.Load() {
+		return errors.New("not now")
+	}
+	return s.Store.Commit(ctx, o)
+}
+
+// A node that cannot commit what it has polled, and tries again, gives what another one
+// has committed meanwhile.
+func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch))
+		entries := 1
+		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }}
+		shared := volatile.New(nil)
+		defer shared.Close()
+		store := &stubborn{Store: shared}
+		late, other := node(t, store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+		defer late.Cache.Close()
+		defer other.Cache.Close()
+		wantBody(t, late.get(feedURL), 200, "Entry 1")
+		time.Sleep(2 * time.Hour)
+		store.is.Store(true)
+		entries = 2
+		wantBody(t, late.get(feedURL), 200, "Entry 1")
+		if err := other.Forget(t.Context(), feedURL); err != nil {
+			t.Fatal(err)
+		}
+		entries = 3
+		wantBody(t, other.get(feedURL), 200, "Entry 3")
+		time.Sleep(6 * time.Second)
+		wantBody(t, late.get(feedURL), 200, "Entry 3")
+		store.is.Store(false)
+		time.Sleep(time.Minute)
+		wantBody(t, late.get(feedURL), 200, "Entry 3")
+	})
+}

@@ -353,6 +353,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 		if !sleep(ctx, wait) {
 			break
 		}
+		f.catchUp() // others go on, where the claim is not ours any more
 		if err = f.cache.store.Commit(context.WithoutCancel(ctx), o); err == nil {
 			f.cache.outage.end(f.cache.log())
 		}
