@@ -353,7 +353,9 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 		if !sleep(ctx, wait) {
 			break
 		}
-		f.catchUp() // others go on, where the claim is not ours any more
+		if f.overtaken.Load() {
+			_ = f.reload(ctx) // others go on, where the claim is not ours any more; [Feed.catchUp] reads it again
+		}
 		if err = f.cache.store.Commit(context.WithoutCancel(ctx), o); err == nil {
 			f.cache.outage.end(f.cache.log())
 		}
