@@ -11,7 +11,8 @@
 //
 // The store owns the schedule. What is in memory is a view of it: the feeds that
 // are asked for (table.go) and the representations that are sent often (memory.go),
-// within one budget. Several nodes may share a store.
+// within one budget. Several nodes may share a store, and each follows what the others
+// change in it (follow.go).
 //
 // Readers are answered by RFC 9110 (conditional requests, content coding),
 // RFC 9111 (Cache-Control) and RFC 9211 (Cache-Status). It is no general HTTP

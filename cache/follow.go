@@ -5,7 +5,6 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,14 +15,11 @@ const (
 	// missedMost the longest pause between two such attempts.
 	missedRetry = time.Second
 	missedMost  = 10 * time.Second
-	// missedInRow is how many records that cannot be read say that none can.
+	// missedInRow is how many records that cannot be read, one after the other, say that none can.
 	missedInRow = 3
 )
 
-// errMissed says that what was changed unseen cannot be read either.
-var errMissed = errors.New("the records of feeds cannot be read")
-
-// missed are feeds of which a change was heard whose record could not be read.
+// missed are feeds that may have changed unseen: records that are still to be read.
 type missed struct {
 	mu      sync.Mutex // guards what follows
 	feeds   map[*Feed]struct{}
@@ -37,10 +33,8 @@ func (c *Cache) watch(ctx context.Context) {
 	from := Cursor("unknown")
 	for ctx.Err() == nil {
 		err := c.store.Watch(ctx, from, func(change Change) error {
-			if err := c.see(ctx, change); err != nil {
-				return err
-			}
 			from = change.At
+			c.see(ctx, change)
 			return nil
 		})
 		if ctx.Err() == nil {
@@ -50,32 +44,25 @@ func (c *Cache) watch(ctx context.Context) {
 	}
 }
 
-// see brings what is in memory up to date with a change. It fails where all may have
-// changed, and cannot be read: then it has not been seen.
-func (c *Cache) see(ctx context.Context, change Change) error {
+// see brings what is in memory up to date with a change.
+func (c *Cache) see(ctx context.Context, change Change) {
 	if change.Lost {
-		failed := 0
 		c.table.feeds.Range(func(_, v any) bool {
-			if v.(*Feed).follow(ctx) != nil {
-				failed++
-			}
-			return failed < missedInRow && ctx.Err() == nil
+			c.followLater(v.(*Feed))
+			return true
 		})
-		if failed == missedInRow {
-			return errMissed
-		}
-		return nil
+		return
 	}
 	if overtaken, ok := c.table.loading.Load(change.ID); ok {
 		overtaken.(*atomic.Bool).Store(true)
 	}
 	v, ok := c.table.ids.Load(change.ID)
 	if !ok {
-		return nil
+		return
 	}
 	f := v.(*Feed)
 	if change.Version != 0 && f.state.Load().version == change.Version {
-		return nil
+		return
 	}
 	// Also of a feed that was forgotten the record is read: it may have come back since.
 	switch err := f.follow(ctx); {
@@ -85,7 +72,6 @@ func (c *Cache) see(ctx context.Context, change Change) error {
 	case !f.state.Load().known:
 		c.forgotten([]ID{change.ID})
 	}
-	return nil
 }
 
 // follow reads what others have changed in the store: where that fails, it is read later.
@@ -115,8 +101,8 @@ func (f *Feed) catchUp() {
 	}
 }
 
-// followLater has the record of a feed read when the store can be reached again. Until the
-// next change, or poll of this node, nothing else would bring it.
+// followLater has the record of a feed read soon, and again until it can be: nothing else
+// would bring it before the next change, or the next poll of this node.
 func (c *Cache) followLater(f *Feed) {
 	m := &c.missed
 	m.mu.Lock()
@@ -130,15 +116,18 @@ func (c *Cache) followLater(f *Feed) {
 	}
 }
 
-// followMissed reads the records that could not be read, until none is left.
+// followMissed reads the records that are still to be read, until none is left.
 func (c *Cache) followMissed(ctx context.Context) {
 	for pause := missedRetry; sleep(ctx, pause); pause = min(2*pause, missedMost) {
 		failed := 0
 		for _, f := range c.missed.take() {
-			if failed == missedInRow {
+			switch {
+			case failed == missedInRow:
 				c.followLater(f)
-			} else if f.follow(ctx) != nil {
+			case f.follow(ctx) != nil:
 				failed++
+			default:
+				failed = 0
 			}
 		}
 		if c.missed.end() {
