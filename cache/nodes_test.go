@@ -389,46 +389,39 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 	}
 }
 
-// stubborn is a store that takes no outcomes at times.
-type stubborn struct {
-	cache.Store
-	is atomic.Bool
-}
-
-func (s *stubborn) Commit(ctx context.Context, o cache.Outcome) error {
-	if s.is.Load() {
-		return errors.New("not now")
-	}
-	return s.Store.Commit(ctx, o)
-}
-
 // A node that cannot commit what it has polled, and tries again, gives what another one
-// has committed meanwhile.
+// has committed meanwhile, and goes on with it when it has tried in vain.
 func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(epoch))
-		entries := 1
-		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }}
-		shared := volatile.New(nil)
-		defer shared.Close()
-		store := &stubborn{Store: shared}
-		late, other := node(t, store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
-		defer late.Cache.Close()
-		defer other.Cache.Close()
-		wantBody(t, late.get(feedURL), 200, "Entry 1")
-		time.Sleep(2 * time.Hour)
-		store.is.Store(true)
-		entries = 2
-		wantBody(t, late.get(feedURL), 200, "Entry 1")
-		if err := other.Forget(t.Context(), feedURL); err != nil {
-			t.Fatal(err)
-		}
-		entries = 3
-		wantBody(t, other.get(feedURL), 200, "Entry 3")
-		time.Sleep(6 * time.Second)
-		wantBody(t, late.get(feedURL), 200, "Entry 3")
-		store.is.Store(false)
-		time.Sleep(time.Minute)
-		wantBody(t, late.get(feedURL), 200, "Entry 3")
-	})
+	for name, back := range map[string]time.Duration{"with success": 6 * time.Second, "in vain": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(epoch))
+				entries := 1
+				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }}
+				shared := volatile.New(nil)
+				defer shared.Close()
+				store := &failing{Store: shared}
+				late, other := node(t, store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+				defer late.Cache.Close()
+				defer other.Cache.Close()
+				first := late.get(feedURL)
+				wantBody(t, first, 200, "Entry 1")
+				time.Sleep(2 * time.Hour)
+				store.refuse(nil, errAway)
+				time.AfterFunc(back, func() { store.refuse(nil, nil) })
+				entries = 2
+				wantBody(t, late.get(feedURL), 200, "Entry 1")
+				if err := other.Forget(t.Context(), feedURL); err != nil {
+					t.Fatal(err)
+				}
+				entries = 3
+				wantBody(t, other.get(feedURL), 200, "Entry 3")
+				time.Sleep(6 * time.Second) // it tries again after 1, 3, 7 and 15 seconds
+				for range 15 { // which is told by the state alone, and not by a body that does not fit it
+					wantBody(t, late.get(feedURL, "If-None-Match", first.Header().Get("Etag")), 200, "Entry 3")
+					time.Sleep(time.Minute)
+				}
+			})
+		})
+	}
 }
