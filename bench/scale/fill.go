@@ -39,7 +39,7 @@ func (n *node) url(i int) string {
 // fill makes the store, unless it is there.
 func (n *node) fill() error {
 	done := filepath.Join(n.dir, fmt.Sprintf("filled-%s", n.origin.port))
-	if _, err := os.Stat(done); err == nil {
+	if _, err := os.Stat(done); err == nil && n.postgres == "" {
 		return nil
 	}
 	if err := os.RemoveAll(n.dir); err != nil {
@@ -83,8 +83,12 @@ func (n *node) open() (cache.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if records, err := store.Records(context.Background(), cache.ID{}, 1); err != nil || len(records) > 0 {
-		return nil, errors.Join(errors.New("the database has feeds already, or cannot be read: it is to be an empty one"), err, store.Close())
+	records, err := store.Records(context.Background(), cache.ID{}, 1)
+	if err == nil && len(records) > 0 {
+		err = errors.New("the database has feeds already: make an empty one, and name it")
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
 }
