@@ -33,9 +33,9 @@ const (
 //  3. Clamp to [MinInterval, MaxInterval]; a feed with neither validators nor an
 //     explicit hint has UnvalidatedInterval as its floor, a complete show 7 days.
 //  4. Failures double the interval, from twice the feed's own up to MaxInterval. For a
-//     feed that has never answered it is MinInterval at first, if what ails the feed
-//     may pass. A poll of which nothing was sent is no failure: it is tried again after
-//     a minute, later after up to an hour.
+//     feed that has never answered it is MinInterval at first, and not less than 5
+//     minutes, if what ails the feed may pass. A poll of which nothing was sent is no
+//     failure: it is tried again after a minute, later after up to an hour.
 //  5. Jitter, upward only. It counts from the end of the poll.
 //  6. Out of skipHours and skipDays.
 //  7. Never before Retry-After, the reset of an exhausted rate limit, or what the
