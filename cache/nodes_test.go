@@ -417,7 +417,7 @@ func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
 				entries = 3
 				wantBody(t, other.get(feedURL), 200, "Entry 3")
 				time.Sleep(6 * time.Second) // it tries again after 1, 3, 7 and 15 seconds
-				for range 15 { // which is told by the state alone, and not by a body that does not fit it
+				for range 15 {              // which is told by the state alone, and not by a body that does not fit it
 					wantBody(t, late.get(feedURL, "If-None-Match", first.Header().Get("Etag")), 200, "Entry 3")
 					time.Sleep(time.Minute)
 				}
