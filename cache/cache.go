@@ -134,7 +134,7 @@ type Cache struct {
 	waiting atomic.Int64
 	shields atomic.Bool   // feeds of sites of this process are asked for
 	swept   time.Duration // when they were swept last
-	missed  missed        // changes that could not be read
+	behind  behind        // feeds that the store has changed
 	network network       // whether anything can be reached
 	outage  outage        // of the store
 
@@ -167,6 +167,7 @@ func New(o Options) (*Cache, error) {
 		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(), room: newRoom(o.Memory), reading: newRoom(o.Memory), judging: semaphore.NewWeighted(judgingSize),
 		now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
 		changed: make(chan struct{}, 1), crowded: make(chan struct{}, 1), full: make(chan struct{}, 1),
+		behind: newBehind(),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)
@@ -182,6 +183,7 @@ func New(o Options) (*Cache, error) {
 	c.background(func() { c.prefetch(c.open) })
 	c.background(func() { c.keepHouse(c.open) })
 	c.background(func() { c.watch(c.open) })
+	c.background(func() { c.catchUp(c.open) })
 	if o.ReadAhead {
 		c.background(func() { c.readAhead(c.open) })
 	}

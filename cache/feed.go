@@ -186,29 +186,6 @@ func (f *Feed) lose(s *state) {
 	s.due = min(s.due, f.cache.elapsed()+max(0, floor))
 }
 
-// reload reads the feed's record from the store. What somebody else publishes
-// meanwhile may be newer than what was read: then it is read again.
-func (f *Feed) reload(ctx context.Context) error {
-	for {
-		old := f.state.Load()
-		records, err := f.cache.store.Lookup(ctx, []ID{f.id})
-		if err != nil {
-			return err
-		}
-		next := &state{size: stateOverhead}
-		if len(records) > 0 {
-			next = f.read(records[0], old)
-			f.cache.replace(ctx, f, old, next)
-		}
-		f.mu.Lock()
-		shown := f.show(old, next)
-		f.mu.Unlock()
-		if shown {
-			return nil
-		}
-	}
-}
-
 // running is a poll under way.
 type running struct {
 	began time.Duration

@@ -5,25 +5,50 @@ package cache
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
-	// missedRetry is when the record of a change that could not be read is read again, and
-	// missedMost the longest pause between two such attempts.
-	missedRetry = time.Second
-	missedMost  = 10 * time.Second
-	// missedInRow is how many records that cannot be read, one after the other, say that none can.
-	missedInRow = 3
+	// followBatch is how many records are read at a time.
+	followBatch = 100
+	// followAtOnce is how many versions are read into memory at once: a store on another
+	// machine takes some milliseconds for each, and has few connections.
+	followAtOnce = 4
+	// followRetry is when records that could not be read are read again, and
+	// followRetryMost the longest pause between two such attempts.
+	followRetry     = time.Second
+	followRetryMost = 10 * time.Second
+	// unreadableInRow is how many records that cannot be read, one after the other, say that
+	// none can.
+	unreadableInRow = 3
 )
 
-// missed are feeds that may have changed unseen: records that are still to be read.
-type missed struct {
-	mu      sync.Mutex // guards what follows
-	feeds   map[*Feed]struct{}
-	reading bool // somebody reads them
+// behind are feeds in memory that the store has changed, or may have: their records are
+// to be read.
+type behind struct {
+	mu    sync.Mutex
+	feeds map[*Feed]struct{}
+	bell  chan struct{} // rung when there are any
+}
+
+func newBehind() behind {
+	return behind{feeds: make(map[*Feed]struct{}), bell: make(chan struct{}, 1)}
+}
+
+// take removes all of them, in no order.
+func (b *behind) take() (all []*Feed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for f := range b.feeds {
+		all = append(all, f)
+	}
+	clear(b.feeds)
+	return all
 }
 
 // watch follows what changes in the store, on this node or another.
@@ -34,7 +59,7 @@ func (c *Cache) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := c.store.Watch(ctx, from, func(change Change) error {
 			from = change.At
-			c.see(ctx, change)
+			c.see(change)
 			return nil
 		})
 		if ctx.Err() == nil {
@@ -44,11 +69,12 @@ func (c *Cache) watch(ctx context.Context) {
 	}
 }
 
-// see brings what is in memory up to date with a change.
-func (c *Cache) see(ctx context.Context, change Change) {
+// see finds out what a change means for memory. It reads nothing: where much changes at a
+// time, one read takes many feeds, and of each the last change alone.
+func (c *Cache) see(change Change) {
 	if change.Lost {
 		c.table.feeds.Range(func(_, v any) bool {
-			c.followLater(v.(*Feed))
+			c.follow(v.(*Feed))
 			return true
 		})
 		return
@@ -60,97 +86,158 @@ func (c *Cache) see(ctx context.Context, change Change) {
 	if !ok {
 		return
 	}
-	f := v.(*Feed)
-	if change.Version != 0 && f.state.Load().version == change.Version {
+	// Also of a feed that was forgotten the record is read: it may have come back since.
+	if f := v.(*Feed); change.Version == 0 || f.state.Load().version != change.Version {
+		c.follow(f)
+	}
+}
+
+// follow has the records of feeds read soon, and again until they can be: nothing else
+// would bring them before the next change, or the next poll of this node.
+func (c *Cache) follow(feeds ...*Feed) {
+	if len(feeds) == 0 {
 		return
 	}
-	// Also of a feed that was forgotten the record is read: it may have come back since.
-	switch err := f.follow(ctx); {
-	case !change.Forgotten:
-	case err != nil:
-		c.drop(f) // whoever asks next reads it: versions that come later may have the same numbers
-	case !f.state.Load().known:
-		c.forgotten([]ID{change.ID})
+	c.behind.mu.Lock()
+	defer c.behind.mu.Unlock()
+	for _, f := range feeds {
+		c.behind.feeds[f] = struct{}{}
 	}
+	c.wake(c.behind.bell)
 }
 
-// follow reads what others have changed in the store: where that fails, it is read later.
-// A poll whose request has left publishes what it brings, and does so when it ends.
-func (f *Feed) follow(ctx context.Context) error {
-	f.overtaken.Store(true)
-	if p := f.underWay(); p != nil {
+// catchUp reads what has changed. What cannot be read does not hold up the rest.
+func (c *Cache) catchUp(ctx context.Context) {
+	var (
+		failed []*Feed
+		retry  <-chan time.Time // nil: nothing has failed
+		pause  = followRetry
+	)
+	for {
 		select {
-		case <-p.sent:
-			return nil
-		default:
-		}
-	} else {
-		f.overtaken.Store(false)
-	}
-	err := f.reload(ctx)
-	if err != nil {
-		f.cache.followLater(f)
-	}
-	return err
-}
-
-// catchUp reads what others have changed in the store while a poll was under way.
-func (f *Feed) catchUp() {
-	if f.overtaken.Swap(false) && f.reload(f.cache.life) != nil {
-		f.cache.followLater(f)
-	}
-}
-
-// followLater has the record of a feed read soon, and again until it can be: nothing else
-// would bring it before the next change, or the next poll of this node.
-func (c *Cache) followLater(f *Feed) {
-	m := &c.missed
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.feeds == nil {
-		m.feeds = make(map[*Feed]struct{})
-	}
-	m.feeds[f] = struct{}{}
-	if !m.reading {
-		m.reading = c.background(func() { c.followMissed(c.open) })
-	}
-}
-
-// followMissed reads the records that are still to be read, until none is left.
-func (c *Cache) followMissed(ctx context.Context) {
-	for pause := missedRetry; sleep(ctx, pause); pause = min(2*pause, missedMost) {
-		failed := 0
-		for _, f := range c.missed.take() {
-			switch {
-			case failed == missedInRow:
-				c.followLater(f)
-			case f.follow(ctx) != nil:
-				failed++
-			default:
-				failed = 0
-			}
-		}
-		if c.missed.end() {
+		case <-c.behind.bell:
+		case <-retry:
+			c.follow(failed...)
+			failed, retry, pause = nil, nil, min(2*pause, followRetryMost)
+		case <-ctx.Done():
 			return
 		}
+		failed = append(failed, c.reread(ctx, c.behind.take())...)
+		switch {
+		case len(failed) == 0:
+			pause = followRetry
+		case retry == nil:
+			retry = time.After(pause)
+		}
 	}
 }
 
-// take removes all of them, in no order.
-func (m *missed) take() (all []*Feed) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for f := range m.feeds {
-		all = append(all, f)
+// reread brings feeds up to date with the store, and returns those that could not be.
+func (c *Cache) reread(ctx context.Context, feeds []*Feed) (failed []*Feed) {
+	inRow := 0
+	for batch := range slices.Chunk(feeds, followBatch) {
+		if inRow < unreadableInRow && c.rereadBatch(ctx, batch) == nil {
+			continue
+		}
+		for _, f := range batch { // one of them may be damaged
+			if inRow < unreadableInRow && c.rereadBatch(ctx, []*Feed{f}) == nil {
+				inRow = 0
+				continue
+			}
+			inRow++
+			failed = append(failed, f)
+		}
 	}
-	clear(m.feeds)
-	return all
+	return failed
 }
 
-// end ends their reading, where none is left.
-func (m *missed) end() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.reading = len(m.feeds) > 0
-	return !m.reading
+// rereadBatch reads the records of feeds at once. It fails where one of them cannot be read.
+func (c *Cache) rereadBatch(ctx context.Context, feeds []*Feed) error {
+	before, ids := make(map[*Feed]*state, len(feeds)), make([]ID, 0, len(feeds))
+	for _, f := range feeds {
+		if !f.leftToPoll() {
+			before[f], ids = f.state.Load(), append(ids, f.id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := c.store.Lookup(ctx, ids)
+	if err != nil {
+		return err
+	}
+	records := make(map[ID]*Record, len(found))
+	for i := range found {
+		records[found[i].ID] = &found[i]
+	}
+	var work errgroup.Group
+	work.SetLimit(followAtOnce)
+	for f, old := range before {
+		work.Go(func() error {
+			if !f.renew(ctx, old, records[f.id]) {
+				return f.reload(ctx)
+			}
+			if old.known && records[f.id] == nil {
+				c.forgotten([]ID{f.id})
+			}
+			return nil
+		})
+	}
+	return work.Wait()
+}
+
+// leftToPoll reports whether a poll whose request has left is to bring the feed up to
+// date: it publishes what it comes to, and the record is read when it ends.
+func (f *Feed) leftToPoll() bool {
+	f.overtaken.Store(true)
+	p := f.underWay()
+	if p == nil {
+		f.overtaken.Store(false)
+		return false
+	}
+	select {
+	case <-p.sent:
+		return true
+	default:
+		return false
+	}
+}
+
+// catchUp has the record read that others have changed while a poll was under way.
+func (f *Feed) catchUp() {
+	if f.overtaken.Swap(false) {
+		f.cache.follow(f)
+	}
+}
+
+// reload reads the feed's record from the store. What somebody else publishes
+// meanwhile may be newer than what was read: then it is read again.
+func (f *Feed) reload(ctx context.Context) error {
+	for {
+		old := f.state.Load()
+		records, err := f.cache.store.Lookup(ctx, []ID{f.id})
+		if err != nil {
+			return err
+		}
+		var record *Record
+		if len(records) > 0 {
+			record = &records[0]
+		}
+		if f.renew(ctx, old, record) {
+			return nil
+		}
+	}
+}
+
+// renew shows readers what a record says, nil where there is none, in place of the state
+// before; not where they are shown another one by now.
+func (f *Feed) renew(ctx context.Context, old *state, record *Record) bool {
+	next := &state{size: stateOverhead}
+	if record != nil {
+		next = f.read(*record, old)
+		f.cache.replace(ctx, f, old, next)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.show(old, next)
 }

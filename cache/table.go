@@ -85,7 +85,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	}
 	resident := c.admit(f)
 	if resident != f || overtaken.Load() {
-		_ = resident.follow(ctx) // where that fails it is tried again
+		c.follow(c.reread(ctx, []*Feed{resident})...)
 	}
 	return resident, nil
 }
