@@ -28,6 +28,11 @@ func (s *Store) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease,
 }
 
 func (s *Store) claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+	leave, err := s.forPoll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	var (
 		n          = len(claims)
 		ids        = make([]pgtype.UUID, n)
@@ -62,6 +67,11 @@ const maxWait = time.Minute
 
 // ClaimDue grants feeds that are due.
 func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) (leases []cache.Lease, wait time.Duration, err error) {
+	leave, err := s.forPoll(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer leave()
 	except := make([]string, 0, len(q.Except))
 	for _, host := range q.Except {
 		if host != "" {
@@ -88,11 +98,16 @@ func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) (leases []cache.
 
 // Hop asks for the right to follow a redirect.
 func (s *Store) Hop(ctx context.Context, h cache.Hop) (cache.Passage, error) {
+	leave, err := s.forPoll(ctx)
+	if err != nil {
+		return cache.Passage{}, err
+	}
+	defer leave()
 	var (
 		denied, why string
 		wait        pgtype.Interval
 	)
-	err := s.row(ctx, []any{&denied, &wait, &why}, `select denied, wait, why from pollard.hop($1, $2, $3, $4, $5, $6)`,
+	err = s.row(ctx, []any{&denied, &wait, &why}, `select denied, wait, why from pollard.hop($1, $2, $3, $4, $5, $6)`,
 		uuid(h.ID), interval(h.Floor), h.Yield, text(h.Host.Name), text(h.Host.Domain), interval(h.Host.Spacing))
 	if err != nil {
 		return cache.Passage{}, err

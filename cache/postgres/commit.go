@@ -26,6 +26,11 @@ func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
 	if o.Body != nil && o.Body.Version == 0 {
 		return errors.New("store postgres: a body needs a version")
 	}
+	leave, err := s.forPoll(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	var (
 		n       = len(o.Pauses)
 		scopes  = make([]string, n)
@@ -39,7 +44,7 @@ func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
 		steps[i] = int32(min(p.Step, math.MaxInt32))
 	}
 	body := newBody(o.Body)
-	err := s.row(ctx, []any{&valid},
+	err = s.row(ctx, []any{&valid},
 		`select pollard.commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		uuid(o.ID), int64(o.Token), wait(max(o.In, 0)), interval(o.Hold), text(string(o.State)), o.Facts, o.Memo,
 		o.Withdraw, body.version, body.coding, body.sum, body.data,

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/feedpollard/pollard/cache"
 )
 
@@ -149,18 +151,6 @@ func TestHopToAFeedThatIsJustMade(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `select from pollard.hosts where name = 'host' for update`); err != nil {
 		t.Fatal(err)
 	}
-	waits := func(function string) {
-		t.Helper()
-		eventually(t, function+" waits", func() bool {
-			var n int
-			err := watch.QueryRow(t.Context(), `select count(*) from pg_stat_activity
-				where datname = current_database() and wait_event_type = 'Lock' and query like '%pollard.' || $1 || '(%'`, function).Scan(&n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n == 1
-		})
-	}
 	id, feedURL := feed(0)
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -169,7 +159,7 @@ func TestHopToAFeedThatIsJustMade(t *testing.T) {
 			t.Errorf("Hop = %+v, %v, want %s", passage, err, cache.DeniedNotDue)
 		}
 	})
-	waits("hop")
+	waiting(t, watch, "hop", 1)
 	if err := s.Restore(t.Context(), []cache.Saved{{Record: cache.Record{ID: id, URL: feedURL, State: cache.StateFresh}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -181,12 +171,61 @@ func TestHopToAFeedThatIsJustMade(t *testing.T) {
 			t.Errorf("Claim = %+v, %v, want a grant", leases, err)
 		}
 	})
-	waits("claim")
+	waiting(t, watch, "claim", 1)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	both.Wait()
 	noDeadlocks(t)
+}
+
+// waiting waits until at least n calls of a function wait for what another transaction holds.
+func waiting(t *testing.T, watch *pgx.Conn, function string, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d calls of %s wait", n, function), func() bool {
+		var waiting int
+		err := watch.QueryRow(t.Context(), `select count(*) from pg_stat_activity
+			where datname = current_database() and wait_event_type = 'Lock' and query like '%pollard.' || $1 || '(%'`, function).Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return waiting >= n
+	})
+}
+
+// However many polls wait for the database, what readers wait for is read.
+func TestReadersDoNotWaitForPolls(t *testing.T) {
+	url := server(t).Database(t)
+	s, watch := open(t, url+"&pool_max_conns=3"), connect(t, url)
+	commit(t, s, outcome(grant(t, s, claim(0)), 1))
+	other := claim(1)
+	other.Host = cache.Host{Name: "host"}
+	grant(t, s, other) // the host has a row
+	tx, err := connect(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from pollard.hosts where name = 'host' for update`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var polls sync.WaitGroup
+	for range 50 {
+		polls.Go(func() { _, _ = s.Claim(ctx, []cache.Claim{other}) })
+	}
+	waiting(t, watch, "claim", 2)
+	id, _ := feed(0)
+	if records, err := s.Lookup(t.Context(), []cache.ID{id}); err != nil || len(records) != 1 {
+		t.Errorf("Lookup = %v, %v", records, err)
+	}
+	if _, err := s.Body(t.Context(), id, 1); err != nil {
+		t.Errorf("Body: %v", err)
+	}
+	cancel()
+	polls.Wait()
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // sameTotals compares the totals that are kept with what is there.

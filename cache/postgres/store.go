@@ -28,6 +28,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/feedpollard/pollard/cache"
 )
@@ -58,7 +59,8 @@ type Options struct {
 // Store is a [cache.Store] in a PostgreSQL database.
 type Store struct {
 	pool   *pgxpool.Pool
-	place  string // host:port/database, for people
+	polls  *semaphore.Weighted // for what polls ask: connections, but for one that is left to readers
+	place  string              // host:port/database, for people
 	log    *zap.Logger
 	closed context.Context // ends with Close
 	close  context.CancelFunc
@@ -82,7 +84,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store postgres: %w", err)
 	}
-	s := &Store{pool: pool, place: place(cfg.ConnConfig), log: o.Log}
+	polls := semaphore.NewWeighted(int64(max(1, cfg.MaxConns-1)))
+	s := &Store{pool: pool, polls: polls, place: place(cfg.ConnConfig), log: o.Log}
 	s.closed, s.close = context.WithCancel(context.Background())
 	if err := s.prepare(ctx, o); err != nil {
 		s.Close()
@@ -170,6 +173,18 @@ func (s *Store) call(ctx context.Context, f func(context.Context) error) error {
 		err = f(bounded)
 	}
 	return s.explain(ctx, err)
+}
+
+// forPoll waits for a connection that polls may use. Readers wait for records and bodies, and
+// what other nodes have published is read: neither waits behind all polls in flight, which
+// are many more than connections.
+func (s *Store) forPoll(ctx context.Context) (leave func(), err error) {
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := s.polls.Acquire(bounded, 1); err != nil {
+		return nil, s.explain(ctx, err)
+	}
+	return func() { s.polls.Release(1) }, nil
 }
 
 // exec runs a statement that returns nothing.

@@ -6,7 +6,7 @@ package nodes_test
 import (
 	"bytes"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,25 +65,28 @@ func (n *node) start(t *testing.T) {
 	n.mu.Lock()
 	n.command, n.done = command, done
 	n.mu.Unlock()
-	missing := []string{n.address, n.admin} // Caddy opens the one behind the other
-	for deadline := time.Now().Add(patience); ; {
-		conn, err := net.DialTimeout("tcp", missing[0], time.Second)
-		if err == nil {
-			conn.Close()
-			if missing = missing[1:]; len(missing) == 0 {
-				return
-			}
-			continue
-		}
+	for deadline := time.Now().Add(patience); !n.runs(); time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-done:
 			t.Fatalf("node %s ended by itself:\n%s", n.name, tail(n.said()))
-		case <-time.After(20 * time.Millisecond):
+		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("node %s does not come up: %v\n%s", n.name, err, tail(n.said()))
+			t.Fatalf("node %s does not come up\n%s", n.name, tail(n.said()))
 		}
 	}
+}
+
+// runs reports whether the process has its configuration in force: its ports are open before
+// it has reached the database, without which it ends.
+func (n *node) runs() bool {
+	resp, err := http.Get("http://" + n.admin + "/config/")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	config, err := io.ReadAll(resp.Body)
+	return err == nil && strings.TrimSpace(string(config)) != "null"
 }
 
 // signal sends a signal to the process.

@@ -108,7 +108,7 @@ func (s *stage) everywhere(what string, holds func(n *node, f *feed) bool) {
 	for _, n := range s.nodes {
 		for i := range atOnce {
 			all.Go(func() {
-				for f := i; f < len(s.feeds); f += atOnce {
+				for f := i; f < len(s.feeds) && !s.Failed(); f += atOnce {
 					s.await(what+" of "+s.feeds[f].path+" at node "+n.name, func() bool { return holds(n, s.feeds[f]) })
 				}
 			})
