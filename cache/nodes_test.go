@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
@@ -387,6 +388,38 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where much changes at a time and the store takes its time, it is not read one after the
+// other.
+func TestManyChangesAreReadTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(epoch))
+		const feeds, takes = 300, time.Second
+		entries := 1
+		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
+		shared := volatile.New(nil)
+		defer shared.Close()
+		one, other := node(t, shared, origin, cache.Settings{}), node(t, &late{Store: shared, lookup: takes}, origin, cache.Settings{})
+		defer one.Cache.Close()
+		defer other.Cache.Close()
+		url := func(i int) string { return fmt.Sprintf("https://origin%d.test/feed", i) }
+		for i := range feeds {
+			wantBody(t, one.get(url(i)), 200, "Entry 1")
+			wantBody(t, other.get(url(i)), 200, "Entry 1")
+		}
+		time.Sleep(2 * time.Hour)
+		entries = 2
+		for i := range feeds {
+			if _, err := one.Refresh(t.Context(), url(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * takes)
+		for i := range feeds {
+			wantBody(t, other.get(url(i)), 200, "Entry 2")
+		}
+	})
 }
 
 // A node that cannot commit what it has polled, and tries again, gives what another one
