@@ -395,7 +395,7 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 func TestManyChangesAreReadTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(epoch))
-		const feeds, takes = 300, time.Second
+		const feeds, takes = 60, time.Second
 		entries := 1
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
 		shared := volatile.New(nil)
