@@ -95,7 +95,12 @@ func (h *hintReader) field(f *field) {
 func (h *hintReader) rss(f *field, text string) {
 	switch f.name {
 	case "ttl":
-		n, ok := number(text)
+		// "60.0" comes of programs that have only one kind of number. A fraction that is
+		// not zero says that the unit is another one, hours for example: nobody means
+		// half a minute.
+		whole, fraction, _ := strings.Cut(text, ".")
+		n, ok := number(whole)
+		ok = ok && strings.Trim(fraction, "0") == ""
 		switch {
 		case !ok:
 			h.reject(policy.HintTTL, text, "not a whole number of minutes")
@@ -136,7 +141,9 @@ func (h *hintReader) part(f *field) {
 		}
 		h.hours[n%24] = true
 	case "skipdays":
-		day := slices.IndexFunc(weekdays, func(day string) bool { return strings.EqualFold(day, text) })
+		day := slices.IndexFunc(weekdays, func(day string) bool {
+			return strings.EqualFold(day, text) || strings.EqualFold(day[:3], text)
+		})
 		switch {
 		case f.part != "day" || f.partVocabulary != namespace.RSS:
 			h.reject(policy.HintSkipDays, "<"+f.part+">", "not a <day>")

@@ -25,7 +25,12 @@ func TestRSSHints(t *testing.T) {
 		{"ttl beyond 32 bits", `<ttl>4294967296</ttl>`, `{"ttl_minutes":4294967296}`, ""},
 		{"ttl in pieces", `<ttl>6<!-- x --><![CDATA[0]]></ttl>`, `{"ttl_minutes":60}`, ""},
 		{"ttl in capitals", `<TTL>60</TTL>`, `{"ttl_minutes":60}`, ""},
-		{"ttl without sense", `<ttl/><ttl>-1</ttl><ttl>1.5</ttl><ttl>0x3c</ttl><ttl>６０</ttl><ttl>60 minutes</ttl><ttl>99999999999999999999</ttl>`, `{}`, "ttl ttl ttl ttl ttl ttl ttl"},
+		{"ttl with a fraction of zeros", `<ttl>
+	60.0 </ttl>`, `{"ttl_minutes":60}`, ""},
+		{"ttl with more zeros, and the same again", `<ttl>060.000</ttl><ttl>60.</ttl><ttl>60</ttl>`, `{"ttl_minutes":60}`, ""},
+		{"ttl with a fraction", `<ttl>60.5</ttl><ttl>1.5</ttl><ttl>60.01</ttl><ttl>60.0.0</ttl><ttl>60,0</ttl><ttl>60. 0</ttl><ttl>.0</ttl><ttl>.</ttl><ttl>-60.0</ttl><ttl>6e1</ttl><ttl>60.0 min</ttl>`,
+			`{}`, strings.TrimSpace(strings.Repeat("ttl ", 11))},
+		{"ttl without sense", `<ttl/><ttl>-1</ttl><ttl>+1</ttl><ttl>0x3c</ttl><ttl>６０</ttl><ttl>60 minutes</ttl><ttl>99999999999999999999</ttl>`, `{}`, "ttl ttl ttl ttl ttl ttl ttl"},
 		{"the first valid ttl", `<ttl>x</ttl><ttl>1440</ttl><ttl>60</ttl>`, `{"ttl_minutes":1440}`, "ttl ttl"},
 		{"ttl of another namespace", `<x:ttl xmlns:x="urn:x">5</x:ttl>`, `{}`, ""},
 		{"ttl of an item", `<item><ttl>5</ttl></item>`, `{}`, ""},
@@ -40,7 +45,12 @@ func TestRSSHints(t *testing.T) {
 		{"skipHours of every hour", `<skipHours>` + hours(24) + `</skipHours>`, `{"skip_hours":[0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23]}`, ""},
 
 		{"skipDays", `<skipDays><day>sunday</day><day>SATURDAY</day><day>Monday</day><day>Monday</day></skipDays>`, `{"skip_days":["Monday","Saturday","Sunday"]}`, ""},
-		{"skipDays invalid", `<skipDays><day>Fantabuday</day><day>Sat</day><day>6</day><days>Monday</days></skipDays><skipdays/>`, `{}`, "skip-days skip-days skip-days skip-days skip-days"},
+		{"skipDays by three letters", `<skipDays><day>Sat</day><day> sun
+</day><day>TUE</day><day>tuesday</day></skipDays>`, `{"skip_days":["Tuesday","Saturday","Sunday"]}`, ""},
+		{"skipDays of every day, by three letters", `<skipDays><day>mon</day><day>tue</day><day>wed</day><day>thu</day><day>fri</day><day>sat</day><day>sun</day></skipDays>`,
+			`{"skip_days":["Monday","Tuesday","Wednesday","Thursday","Friday","Saturday","Sunday"]}`, ""},
+		{"skipDays by other abbreviations", `<skipDays><day>Sa</day><day>Tues</day><day>Sat.</day><day/></skipDays>`, `{}`, "skip-days skip-days skip-days skip-days"},
+		{"skipDays invalid", `<skipDays><day>Fantabuday</day><day>Samstag</day><day>6</day><days>Monday</days></skipDays><skipdays/>`, `{}`, "skip-days skip-days skip-days skip-days skip-days"},
 
 		{"sy", `<sy:updatePeriod>
 	Weekly </sy:updatePeriod><sy:updateFrequency> 2 </sy:updateFrequency><sy:updateBase>2000-01-01T12:00+00:00</sy:updateBase>`,
@@ -95,6 +105,8 @@ func TestHintsElsewhere(t *testing.T) {
 		{"atom with extensions", `<feed xmlns="http://www.w3.org/2005/Atom" xmlns:s="http://purl.org/rss/1.0/modules/syndication/"><s:updateFrequency>3</s:updateFrequency></feed>`, `{"sy_frequency":3}`, ""},
 		{"base on the link", `<rss xml:base="http://x/"><channel xml:base="/y/"><l:link xmlns:l="http://www.w3.org/2005/Atom" xml:base="z/" rel="self" href="f"/></channel></rss>`, `{"self":"http://x/y/z/f"}`, ""},
 		{"json", jsonSample, `{"hubs":["https://hub.example.org/"],"self":"https://example.org/feed.json"}`, ""},
+		{"json knows neither ttl nor skipDays", jsonWith(`"ttl": "60.0", "skipDays": ["Sat"]`), `{}`, ""},
+		{"atom knows no skipDays", `<feed xmlns="http://www.w3.org/2005/Atom"><skipDays><day>Sat</day></skipDays></feed>`, `{}`, ""},
 		{"json expired", jsonWith(`"expired": true`), `{"expired":true}`, ""},
 		{"json expired as text", jsonWith(`"expired": "true"`), `{}`, "complete"},
 		{"json expired as number", jsonWith(`"expired": 1`), `{}`, "complete"},
