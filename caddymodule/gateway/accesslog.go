@@ -18,8 +18,21 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// tokenInURI is where a request's target has a token.
+// tokenInURI is where the URL of a request has a token.
 var tokenInURI = regexp.MustCompile(`/(~|%7[Ee])[^/?]+`)
+
+func withoutToken(uri string) string { return tokenInURI.ReplaceAllString(uri, "/~***") }
+
+// headerWithoutToken is a header in which no field that holds a URL of ours has a token.
+func headerWithoutToken(h http.Header) http.Header {
+	h = h.Clone()
+	for _, name := range []string{"Location", "Referer"} {
+		for i, value := range h[name] {
+			h[name][i] = withoutToken(value)
+		}
+	}
+	return h
+}
 
 // hideToken keeps the token of a request out of the access log. Caddy copies the
 // request for its log before any handler sees it, so its entry is left out, and done
@@ -35,7 +48,7 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		logged.RequestURI = original.RequestURI
 	}
-	logged.RequestURI = tokenInURI.ReplaceAllString(logged.RequestURI, "/~***")
+	logged.RequestURI, logged.Header = withoutToken(logged.RequestURI), headerWithoutToken(r.Header)
 	return m, func() {
 		credentials := g.server.Logs.ShouldLogCredentials
 		user := ""
@@ -49,7 +62,7 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 			zap.Duration("duration", time.Since(began)),
 			zap.Int64("size", m.Sent()),
 			zap.Int("status", m.Status()),
-			zap.Object("resp_headers", caddyhttp.LoggableHTTPHeader{Header: w.Header(), ShouldLogCredentials: credentials}),
+			zap.Object("resp_headers", caddyhttp.LoggableHTTPHeader{Header: headerWithoutToken(w.Header()), ShouldLogCredentials: credentials}),
 		}
 		fields = append(fields, poller.Reported(r)...)
 		for _, name := range names {

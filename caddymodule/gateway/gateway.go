@@ -59,7 +59,8 @@ type Gateway struct {
 	// Secrets by name. Who holds one may ask by URL from any address, as in
 	// `/~<secret>/https://example.com/feed.xml`. It has at least 16 characters. Write
 	// `{env.NAME}` or `{file./path}` rather than the secret: it stays out of the stored
-	// configuration then. In the access log it is hidden.
+	// configuration then. In the access log it is hidden. Where there is any, no request
+	// whose path begins with `/~` is passed on to other handlers.
 	Tokens map[string]string `json:"tokens,omitempty"`
 
 	// Whether web pages of any origin may read the feeds

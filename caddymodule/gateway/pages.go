@@ -55,7 +55,7 @@ func (g *Gateway) readPage(r *http.Request) (p askedPage, ok bool) {
 		return p, false
 	}
 	rest := r.URL.Path
-	if after, signed := strings.CutPrefix(rest, "/~"); signed {
+	if after, signed := strings.CutPrefix(rest, "/~"); signed && g.access.tokens != nil {
 		secret, tail, _ := strings.Cut(after, "/")
 		p.by, rest = asked{secret: secret, signed: true}, "/"+tail
 	}

@@ -50,6 +50,9 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		w, done = g.hideToken(w, r)
 		defer done()
 	}
+	if asks.place == nil && !asks.byURL {
+		return g.refuse(w, r, errNoSuchPath, asks)
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return g.answerOther(w, r, asks)
 	}
@@ -89,7 +92,9 @@ type asks struct {
 	url   *feedurl.URL // of by, where that was asked for before; nil: it has to be parsed
 }
 
-func (a *asks) own() bool { return a.place != nil || a.byURL }
+// own reports whether the gateway answers by itself. What stands behind a token is nobody
+// else's, whatever it is: a token is a password, which other handlers would log.
+func (a *asks) own() bool { return a.place != nil || a.byURL || a.by.signed }
 
 // feed is the feed that is asked for, for people.
 func (a *asks) feed() string {
@@ -108,6 +113,9 @@ func (g *Gateway) understand(r *http.Request) (a asks) {
 		return asks{by: k.by, byURL: true, url: &k.url}
 	}
 	a.by, a.byURL = readByURL(r.URL, original)
+	if !a.byURL && g.access.tokens == nil {
+		return asks{} // /~user/ is somebody's home page then
+	}
 	return a
 }
 

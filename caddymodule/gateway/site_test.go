@@ -285,6 +285,85 @@ func TestAccessLog(t *testing.T) {
 	})
 }
 
+// What stands behind a token, right or wrong, goes to no other handler, and the access
+// log has no token, not in a header either.
+func TestTokensAreNotPassedOn(t *testing.T) {
+	const route = "route {\nfeed_gateway {\ntoken alice " + secret + "\n}\nrespond \"the site's own\"\n}\n"
+	const site = "handle_path /below/* {\n" + route + "}\n" + route
+	log := filepath.Join(t.TempDir(), "access.log")
+	web := func(r *http.Request) (int, string, http.Header) {
+		if r.URL.Path == "/moved" {
+			return 302, "", http.Header{"Location": {"/feed"}}
+		}
+		return feeds(r)
+	}
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+		sites := "http://feeds.test {\nbind void/feeds\nlog {\noutput file " + log + " {\nroll_disabled\n}\n}\n" + site + "}\n"
+		if err := o.LoadSites("", "spacing 0", sites); err != nil {
+			t.Fatal(err)
+		}
+		const unknown = "wrong-s3cret-0001"
+		for target, want := range map[string]string{
+			"/~" + secret + "/junk":                          "404 no such path: no feed is configured here, and it is not of the form /https://host/path\n",
+			"/~" + secret + "/junk/https://one.example/feed": "404 no such path: no feed is configured here, and it is not of the form /https://host/path\n",
+			"/%7E" + secret + "/-/none":                      "404 no such path",
+			"/~" + unknown + "/junk":                         "404 no such path",
+			"/~" + unknown + "/https://one.example/feed":     "403 the token in this URL is not known",
+			"/below/~" + secret + "/junk":                    "404 no such path",
+			"/below/~" + unknown:                             "403 <!doctype html>",
+			"/~" + secret + "/https://one.example/feed":      "200 <?xml",
+			"/below/junk":                                    "200 the site's own",
+		} {
+			w := stage.Get(t, "http://feeds.test"+target, stage.Abroad, "Referer", "http://feeds.test/~"+secret+"/")
+			if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: got %q, want %q", target, got, want)
+			}
+		}
+		if w := stage.Get(t, "http://feeds.test/~"+secret+"/https://one.example/moved", stage.Abroad); w.Code != 302 || w.Header().Get("Location") != "/~"+secret+"/https://one.example/feed" {
+			t.Errorf("moved: %d %v", w.Code, w.Header())
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		passed := strings.Count(string(text), "/below/junk")
+		if entries := strings.Count(string(text), "\n"); entries != 10 || passed != 1 {
+			t.Errorf("%d entries:\n%s", entries, text)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, unknown) || strings.Contains(line, secret) && !strings.Contains(line, "/below/junk") {
+				t.Errorf("the log tells a token: %s", line)
+			}
+		}
+	})
+}
+
+// Without tokens, a path with a tilde is as good as any other.
+func TestHomePagesOfASite(t *testing.T) {
+	onSite(t, "", "feed_gateway {\nfeed /~carol/feed.xml https://one.example/feed\n}\nfile_server {\nroot "+homePages(t)+"\n}", func(t *testing.T, _ *stage.Gateways) {
+		for target, want := range map[string]string{
+			"/~carol/": "200 carol's", "/%7Ecarol/": "200 carol's", "/~carol/favicon.ico": "200 icon", "/~carol/none": "404 ", "/~carol/feed.xml": "200 <?xml",
+			"/~carol/https://one.example/feed": "403 the token in this URL is not known",
+		} {
+			w := stage.Get(t, "http://feeds.test"+target, stage.Home)
+			if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: got %q, want %q", target, got, want)
+			}
+		}
+	})
+}
+
+// homePages is the root of a site with the page of one person.
+func homePages(t *testing.T) (root string) {
+	root = t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "~carol"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	stage.WriteFile(t, filepath.Join(root, "~carol", "index.html"), "carol's")
+	stage.WriteFile(t, filepath.Join(root, "~carol", "favicon.ico"), "icon")
+	return root
+}
+
 // A gateway does not poll itself, however it is asked to.
 func TestGatewayIsNoOriginOfItsOwn(t *testing.T) {
 	onSite(t, "", "handle_path /by/* {\nfeed_gateway {\nclients any\n}\n}\nfeed_gateway {\nfeed /one.xml https://one.example/feed\nclients any\n}", func(t *testing.T, _ *stage.Gateways) {
