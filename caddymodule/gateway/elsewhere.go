@@ -46,7 +46,11 @@ func basePath(r *http.Request) string {
 	if original == nil {
 		return ""
 	}
-	base, _, _ := cutBase(r.URL.EscapedPath(), original.EscapedPath())
+	base, _, found := cutBase(r.URL.EscapedPath(), original.EscapedPath())
+	if !found && r.URL.Path == "/" && r.URL.RawQuery == original.RawQuery {
+		// handle_path /feeds* has left nothing of /feeds. A rewrite to /?url= is told by its query.
+		base = original.EscapedPath()
+	}
 	// As those handlers have understood it: what begins with two slashes names a host.
 	return strings.TrimSuffix(caddyhttp.CleanPath(base+"/", true), "/")
 }

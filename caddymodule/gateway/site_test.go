@@ -388,7 +388,8 @@ func TestGatewayBelowAPath(t *testing.T) {
 		return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}}
 	}
 	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
-		if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nhandle_path /my/feeds/* {\nfeed_gateway {\ntoken alice "+secret+"\n}\n}\n}\n"); err != nil {
+		gateway := "feed_gateway {\ntoken alice " + secret + "\n}\n"
+		if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nhandle_path /my/feeds* {\n"+gateway+"}\nrewrite /blog /?url=https://site.example/\n"+gateway+"}\n"); err != nil {
 			t.Fatal(err)
 		}
 		for target, want := range map[string]string{
@@ -398,9 +399,13 @@ func TestGatewayBelowAPath(t *testing.T) {
 			"/my/feeds/~" + secret + "/-/feeds":               `href="/my/feeds/~` + secret + `/-/readers"`,
 			"/my/feeds/?url=https%3A%2F%2Fsite.example%2F":    `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/my/feeds/https%3A%2F%2Fsite.example%2F":         `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
-			"//my/feeds/":                                      `href="/my/feeds/-/feeds"`,
-			"//other.example/../my/feeds/":                     `href="/my/feeds/-/feeds"`,
-			"/my//feeds//https://site.example/":                `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"/my/feeds": `href="/my/feeds/-/feeds"`,
+			"//my/feeds?find=https%3A%2F%2Fsite.example%2Frss": `http://feeds.test/my/feeds/https://site.example/rss`,
+			"/my/feeds?url=https%3A%2F%2Fsite.example%2F":      `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
+			"/blog":                             `href="http://feeds.test/https://site.example/atom.xml"`,
+			"//my/feeds/":                       `href="/my/feeds/-/feeds"`,
+			"//other.example/../my/feeds/":      `href="/my/feeds/-/feeds"`,
+			"/my//feeds//https://site.example/": `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/my/feeds/?find=https%3A%2F%2Fsite.example%2Frss": `http://feeds.test/my/feeds/https://site.example/rss`,
 		} {
 			if w := stage.Get(t, "http://feeds.test"+target, stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
