@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"go.uber.org/zap"
@@ -103,7 +104,7 @@ func (c *Cache) sweep(ctx context.Context) {
 		keep[idOf(key)] = true
 	}
 	ids, err := c.store.Sweep(ctx, SweepQuery{
-		Idle: forgetIdle * s.IdleAfter, Unread: forgetUnread, MaxUnread: maxUnread,
+		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread, MaxUnread: maxUnread,
 		Keep: func(id ID) bool { return keep[id] },
 	})
 	c.forgotten(ids)

@@ -5,6 +5,7 @@ package cache_test
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -139,6 +140,21 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 		g.restart()
 		if got := g.accounts(); len(got) != 1 {
 			t.Errorf("%d feeds are known, want the pinned one", len(got))
+		}
+	})
+}
+
+// Centuries, by which somebody means never, are longer than a duration can hold in threes.
+func TestFeedsAreKeptForCenturies(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		g.settings.IdleAfter = math.MaxUint64/3 + 1 // 195 years
+		g.open()
+		defer g.close()
+		g.get(feedURL)
+		time.Sleep(time.Hour)
+		if got := g.accounts(); len(got) != 1 {
+			t.Errorf("%d feeds are known, want the one", len(got))
 		}
 	})
 }
