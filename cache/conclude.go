@@ -94,26 +94,6 @@ func (s *state) learn(own string, v verdict) {
 	f.Failures, f.Unsent = m.History.Failures, m.History.Unsent
 }
 
-// learnValidators keeps the origin's validators. A 200 replaces the whole set, also
-// where it brought nothing new: they are for the origin, not for readers.
-func (s *state) learnValidators(v verdict) {
-	a, m, f := v.answer, &s.memo, &s.facts
-	if a.Status != 200 {
-		f.Unmatched = 0
-		return
-	}
-	fresh := policy.ValidatorsOf(a)
-	if v.sameBytes && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
-		f.Unmatched++
-	} else {
-		f.Unmatched = 0
-	}
-	if f.Unmatched >= 3 && fresh.LastModified != "" {
-		m.Muted, f.Unmatched = a.At.Add(7*24*time.Hour).Round(0).UTC(), 0
-	}
-	m.Validators = fresh
-}
-
 // plan decides when the feed is polled next, and returns the time until then.
 func (s *state) plan(c *Cache, key string, v verdict, rules policy.Rules) time.Duration {
 	a := v.answer
@@ -185,21 +165,6 @@ func (s *state) overrule(c *Cache, wait time.Duration, why string) {
 func (s *state) hold(rules policy.Rules) time.Duration {
 	interval := max(rules.MinInterval, s.memo.History.Interval, min(s.facts.Pause, max(rules.MaxInterval, rules.MinInterval)))
 	return grace + rules.Timeout + policy.HopPatience + roomPatience + interval
-}
-
-// validators are those to be sent: none without a body that a 304 could confirm.
-func (s *state) validators(now time.Time) policy.Validators {
-	v := s.memo.Validators
-	if s.version == 0 {
-		return policy.Validators{}
-	}
-	// An origin that alters ETags when it compresses (Apache's "-gzip") never
-	// matches its own. If-None-Match would override If-Modified-Since there (RFC
-	// 9110 section 13.1.3), so the date goes alone for a while.
-	if v.LastModified != "" && now.Before(s.memo.Muted) {
-		v.ETag = ""
-	}
-	return v
 }
 
 // line is what is remembered of an error: one line, and not too long, as it may
