@@ -49,7 +49,10 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 
 // learn takes over what an answer says, besides when to poll next.
 func (s *state) learn(own string, v verdict) {
-	a, m := v.answer, &s.memo
+	a, m, another := v.answer, &s.memo, s.ofAnother(v.answer)
+	if another {
+		a.Header = nil // the decision alone heeds it: a Retry-After is for whoever asked
+	}
 	m.History = m.History.Learn(a, v.document, v.result == ResultUnchanged)
 	if v.result == ResultNew {
 		if known := m.Version; known.Tag != "" {
@@ -70,7 +73,9 @@ func (s *state) learn(own string, v verdict) {
 	f := &s.facts
 	f.At, f.Status, f.Result, f.Failure, f.Error = a.At.Round(0).UTC(), a.Status, v.result, a.Failure, line(a.Err)
 	if v.good() {
-		f.Validated, m.Suspect = f.At, 0
+		if m.Suspect = 0; !another {
+			f.Validated = f.At
+		}
 		s.learnValidators(v)
 		if shielded(own) {
 			m.Version.learnHeader(a)

@@ -4,8 +4,12 @@
 package cache
 
 import (
+	"net/http"
+	"regexp"
+	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/httpfield"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -42,4 +46,28 @@ func (s *state) learnValidators(v verdict) {
 		m.Muted, f.Unmatched = a.At.Add(7*24*time.Hour).Round(0).UTC(), 0
 	}
 	m.Validators = fresh
+}
+
+// codingSuffix is what servers append to an ETag when they compress: "a-gzip" and
+// "a"-gzip (Apache), "a--gzip" and "a;gzip" (Jetty), "a-br" (Caddy), "a.gz".
+var codingSuffix = regexp.MustCompile(`[-;.:"]+(gzip|gz|deflate|br|zstd|zst)$`)
+
+// ofAnother reports whether a 304 speaks of another response than the stored one: it
+// has a strong ETag that is not the stored one's. Nothing that is stored may be updated
+// with it (RFC 9111 section 4.3.4), and its validators are not those of the stored
+// body. Tags that differ in weakness or by what a coding adds are the same here: many
+// servers compress a 200 and give it such a tag, but have no body to compress in a 304.
+func (s *state) ofAnother(a policy.Answer) bool {
+	told, own := httpfield.ParseTag(a.Header.Get("ETag")), httpfield.ParseTag(s.memo.Validators.ETag)
+	switch {
+	case a.Status != http.StatusNotModified || told.Weak || told.Opaque == "":
+		return false
+	case own.Opaque == "":
+		// Some servers leave out the ETag of a 200 that they transform. The date tells then.
+		return a.Header.Get("Last-Modified") != s.memo.Validators.LastModified
+	}
+	plain := func(t httpfield.Tag) string {
+		return strings.Trim(codingSuffix.ReplaceAllString(t.Opaque, ""), `"`)
+	}
+	return plain(told) != plain(own)
 }
