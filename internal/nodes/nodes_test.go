@@ -101,20 +101,29 @@ func (s *stage) warm() {
 	s.Logf("%d feeds of %d hosts answered by %d nodes after %v", len(s.feeds), len(s.web.hosts), len(s.nodes), time.Since(began).Round(time.Millisecond))
 }
 
-// everywhere waits until a condition holds of each feed at each node.
-func (s *stage) everywhere(what string, holds func(n *node, f *feed) bool) {
+// everywhere waits until a condition holds of each feed at each node. It returns the longest
+// that one of them took.
+func (s *stage) everywhere(what string, holds func(n *node, f *feed) bool) (longest time.Duration) {
 	const atOnce = 16
-	var all sync.WaitGroup
+	var (
+		mu  sync.Mutex // guards longest
+		all sync.WaitGroup
+	)
 	for _, n := range s.nodes {
 		for i := range atOnce {
 			all.Go(func() {
 				for f := i; f < len(s.feeds) && !s.Failed(); f += atOnce {
+					began := time.Now()
 					s.await(what+" of "+s.feeds[f].path+" at node "+n.name, func() bool { return holds(n, s.feeds[f]) })
+					mu.Lock()
+					longest = max(longest, time.Since(began))
+					mu.Unlock()
 				}
 			})
 		}
 	}
 	all.Wait()
+	return longest
 }
 
 func TestNodesOfOneDatabase(t *testing.T) {
@@ -367,11 +376,12 @@ func (s *stage) standbyPromoted() {
 
 // healed waits until all nodes give the newest version of each feed that any has given.
 func (s *stage) healed() {
-	s.everywhere("the newest version", func(n *node, f *feed) bool {
+	longest := s.everywhere("the newest version", func(n *node, f *feed) bool {
 		want := s.readers.newest(f)
 		version, err := s.readers.get(n, f)
 		return err == nil && version >= want
 	})
+	s.Logf("the newest version of a feed was had from each node within %v; a reader of a feed that is due waits for up to 3 s", longest.Round(time.Millisecond))
 	for _, n := range s.nodes {
 		if strings.Contains(n.said(), "secret") {
 			s.Errorf("node %s has told the password", n.name)
