@@ -4,8 +4,11 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // maxDelta is the largest delta-seconds that is told apart from a larger one
@@ -32,7 +35,7 @@ func ParseCacheControl(lines []string) CacheControl {
 			var part string
 			part, line = cutDirective(line)
 			name, argument, found := strings.Cut(strings.Trim(part, " \t"), "=")
-			if !isToken(name) {
+			if !httpguts.ValidHeaderFieldName(name) { // RFC 9110 section 5.6.2: a token
 				continue
 			}
 			directives = append(directives, Directive{
@@ -84,38 +87,16 @@ func unquote(text string) string {
 	return plain.String()
 }
 
-// isToken reports whether text is a token (RFC 9110 section 5.6.2).
-func isToken(text string) bool {
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && !('0' <= c && c <= '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return text != ""
-}
-
 // Has reports whether the directive is there, with or without an argument.
 func (c CacheControl) Has(name string) bool {
-	for _, d := range c {
-		if d.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c, func(d Directive) bool { return d.Name == name })
 }
 
 // HasBare reports whether the directive is there without an argument: no-cache
 // and private apply to the whole answer then, not only to the fields they name
 // (RFC 9111 sections 5.2.2.4 and 5.2.2.7).
 func (c CacheControl) HasBare(name string) bool {
-	for _, d := range c {
-		if d.Name == name && d.Bare {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c, func(d Directive) bool { return d.Name == name && d.Bare })
 }
 
 // Fields lists the field names in the arguments of a directive such as
@@ -127,7 +108,7 @@ func (c CacheControl) Fields(name string) []string {
 			continue
 		}
 		for field := range strings.SplitSeq(d.Argument, ",") {
-			if field = strings.TrimSpace(field); isToken(field) {
+			if field = strings.TrimSpace(field); httpguts.ValidHeaderFieldName(field) {
 				fields = append(fields, field)
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 func TestCacheControlSeconds(t *testing.T) {
@@ -69,7 +71,7 @@ func FuzzCacheControl(f *testing.F) {
 	f.Fuzz(func(t *testing.T, first, second string) {
 		c := ParseCacheControl([]string{first, second})
 		for _, d := range c {
-			if !isToken(d.Name) {
+			if !httpguts.ValidHeaderFieldName(d.Name) {
 				t.Errorf("a directive is named %q", d.Name)
 			}
 			if length, ok := c.Seconds(d.Name); !ok || length < 0 || length > maxDelta {
