@@ -100,8 +100,7 @@ func (w *reason) good() {
 	if w.due() {
 		is = "was"
 	}
-	w.text("The site says that its answer %s good until ", is)
-	w.next("")
+	w.next("The site says that its answer %s good until ", is)
 }
 
 func (w *reason) say() {
@@ -138,7 +137,7 @@ func (w *reason) say() {
 		w.text("The feed says that no more entries are expected (%s); it is looked at %s, in case it goes on.", t.Raw, every)
 		w.nextPoll()
 	case HintFloor:
-		w.sayFloor(every)
+		w.sayBound("most", every, "min_interval")
 	case HintUnvalidated:
 		if strings.HasPrefix(t.Note, "validators") {
 			w.text("The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: %s (unvalidated_interval).", every)
@@ -147,7 +146,7 @@ func (w *reason) say() {
 		}
 		w.nextPoll()
 	case HintCap:
-		w.sayCap(every)
+		w.sayBound("least", every, "max_interval")
 	case HintBackOff:
 		w.sayBackOff()
 	case HintUnasked:
@@ -163,18 +162,14 @@ func (w *reason) say() {
 		w.text("The site answered %s and asked to be left alone for %s (Retry-After: %s).", status(w.facts.Status), length(seconded(t)), t.Raw)
 		w.nextPoll()
 	case HintRateLimit:
-		w.text("The site's rate limit (%s) is used up until ", t.Raw)
-		w.next("")
+		w.next("The site's rate limit (%s) is used up until ", t.Raw)
 	case HintHostCooldown, HintDomainCooldown:
-		w.text("The site has asked for a pause of all feeds at %s until ", w.host)
-		w.next("")
+		w.next("The site has asked for a pause of all feeds at %s until ", w.host)
 		w.text(" This one waits too.")
 	case HintURLCooldown:
-		w.text("The site has asked for a pause until ")
-		w.next("")
+		w.next("The site has asked for a pause until ")
 	case HintRedirectCooldown:
-		w.text("The feed redirects to a site that has asked for a pause until ")
-		w.next("")
+		w.next("The feed redirects to a site that has asked for a pause until ")
 	case HintHostSlot:
 		w.text("Waiting for its turn: feeds of %s are polled one at a time", w.host)
 		if w.facts.Spacing > 0 {
@@ -226,23 +221,13 @@ func (w *reason) sayOutside() {
 	}
 }
 
-// sayFloor says what asked for more than min_interval allows.
-func (w *reason) sayFloor(every string) {
-	if wish, ok := w.longest(); ok {
-		w.text("%s; this gateway polls at most %s (min_interval).", wish, every)
-	} else {
-		w.text("This gateway polls at most %s (min_interval).", every)
+// sayBound says what asked for more, or for less, than a setting allows.
+func (w *reason) sayBound(at, every, setting string) {
+	gateway := "This gateway"
+	if wish := w.longest(); wish != "" {
+		gateway = wish + "; this gateway"
 	}
-	w.nextPoll()
-}
-
-// sayCap says what asked for less than max_interval allows.
-func (w *reason) sayCap(every string) {
-	if wish, ok := w.longest(); ok {
-		w.text("%s; this gateway polls at least %s (max_interval).", wish, every)
-	} else {
-		w.text("This gateway polls at least %s (max_interval).", every)
-	}
+	w.text("%s polls at %s %s (%s).", gateway, at, every, setting)
 	w.nextPoll()
 }
 
@@ -254,9 +239,9 @@ var wishes = map[string]string{
 	HintRhythm: "By the times of its entries the feed would be polled %s",
 }
 
-// longest is what the longest of the overruled hints asks for. Of a decision's terms
-// the wishes come first.
-func (w *reason) longest() (wish string, ok bool) {
+// longest is what the longest of the overruled hints asks for; empty: there is none. Of a
+// decision's terms the wishes come first.
+func (w *reason) longest() string {
 	var best Term
 	for _, t := range w.decision.Considered {
 		if wishes[t.Hint] != "" && t.Seconds > best.Seconds {
@@ -264,10 +249,10 @@ func (w *reason) longest() (wish string, ok bool) {
 		}
 	}
 	if best.Seconds == 0 {
-		return "", false
+		return ""
 	}
 	args := []any{frequency(seconded(best)), best.Raw}
-	return fmt.Sprintf(wishes[best.Hint], args[:strings.Count(wishes[best.Hint], "%s")]...), true
+	return fmt.Sprintf(wishes[best.Hint], args[:strings.Count(wishes[best.Hint], "%s")]...)
 }
 
 func (w *reason) sayBackOff() {
