@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -56,15 +57,13 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 		return d.never(h, a)
 	case a.Unsent():
 		d.retryUnsent(r, h, a)
-		d.jitter(r, h)
 	case a.Failure == FailureNone, a.Failure == FailureHeld:
 		d.regular(r, h)
 		d.base = d.interval
-		d.jitter(r, h)
 	default:
 		d.backOff(r, h, a)
-		d.jitter(r, h)
 	}
+	d.jitter(r, h)
 	d.next = d.at.Add(d.interval)
 	d.leaveWindows(h.Hints)
 	planned := d.next
@@ -291,13 +290,7 @@ func (d *deliberation) hold(a Answer) {
 	}
 	d.notBefore(HintRetryAfter, retry)
 	d.notBefore(HintRateLimit, limit)
-
-	host := Hold{Until: a.NotBefore, Raw: a.Holder}
-	holder := HintHostSlot
-	if a.Holder != "" {
-		holder = a.Holder
-	}
-	d.notBefore(holder, host)
+	d.notBefore(cmp.Or(a.Holder, HintHostSlot), Hold{Until: a.NotBefore, Raw: a.Holder})
 }
 
 // notBefore records a hold, which wins where the next poll would be before its end.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -85,10 +86,7 @@ func (h Hints) syWish() (wish, bool) {
 	if h.SyFrequency != nil {
 		frequency = *h.SyFrequency
 	}
-	const day = 24 * time.Hour
-	length := map[string]time.Duration{
-		"hourly": time.Hour, "daily": day, "weekly": 7 * day, "monthly": 30 * day, "yearly": 365 * day,
-	}[period]
+	length := units[strings.ToUpper(period)]
 	w := wish{hint: HintSy, raw: period + "/" + strconv.FormatInt(frequency, 10)}
 	switch {
 	case length == 0 || frequency <= 0:

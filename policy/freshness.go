@@ -41,12 +41,9 @@ func (f Freshness) renewed(header http.Header, at time.Time) Freshness {
 	switch {
 	case update.Source == "" && controlled && f.Source != HintExpires:
 		return update
-	case update.Source == "":
-		// Neither field came, or a Cache-Control without a lifetime beside the stored Expires.
-		f.Age = update.Age
-		return f
-	case update.Source == HintExpires && !controlled && (f.Source == HintSMaxAge || f.Source == HintMaxAge):
+	case update.Source == "", // neither field came, or a Cache-Control without a lifetime beside the stored Expires
 		// The stored Cache-Control stays, and it goes before any Expires.
+		update.Source == HintExpires && !controlled && (f.Source == HintSMaxAge || f.Source == HintMaxAge):
 		f.Age = update.Age
 		return f
 	}

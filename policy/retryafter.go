@@ -50,7 +50,7 @@ func RetryAfter(header http.Header, at time.Time) Hold {
 // retryWait reads one line of Retry-After. A time in the past is a wait of 0.
 func retryWait(text, date string, at time.Time) (wait time.Duration, ok bool) {
 	if wait, ok := decimalSeconds(text); ok {
-		return wait, wait >= 0 && !strings.HasPrefix(text, "-")
+		return wait, !strings.HasPrefix(text, "-")
 	}
 	until, err := ParseHTTPDate(text, at)
 	if err != nil {

@@ -21,7 +21,8 @@ type recurrence struct {
 	until  time.Time     // the last one is not after it; zero: without end
 }
 
-// units are the values of FREQ; a month and a year count 30 and 365 days.
+// units are the values of FREQ, and of sy:updatePeriod; a month and a year count 30 and
+// 365 days.
 var units = map[string]time.Duration{
 	"HOURLY":  time.Hour,
 	"DAILY":   24 * time.Hour,
