@@ -6,6 +6,7 @@ package upstream
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -86,19 +87,14 @@ func (x *exchange) enter(at phase) { x.phase.Store(int32(at)) }
 
 // lastBody is the body of the only answer of its connection.
 type lastBody struct {
-	body interface {
-		Read([]byte) (int, error)
-		Close() error
-	}
+	io.ReadCloser
 	conn *http.ClientConn
 }
-
-func (b *lastBody) Read(p []byte) (int, error) { return b.body.Read(p) }
 
 // Close closes the connection first: the rest of a body that nobody wants is then
 // not waited for.
 func (b *lastBody) Close() error {
 	err := b.conn.Close()
-	b.body.Close()
+	b.ReadCloser.Close()
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -107,7 +108,7 @@ type guard struct {
 // that is being dialled, so that no name and no odd notation gets around it.
 func (g *guard) check(a netip.Addr, port uint16) error {
 	end, kind := destination(a)
-	allowed := g.own || g.lists(end)
+	allowed := g.own || slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(end) })
 	switch {
 	case kind != "" && g.moved:
 		return &AddressError{end.String(), kind + " address: a redirect from a public address may not lead there"}
@@ -160,15 +161,6 @@ const (
 	peerPublic
 	peerPrivate // only the operator's list allows it
 )
-
-func (g *guard) lists(a netip.Addr) bool {
-	for _, p := range g.private {
-		if p.Contains(a) {
-			return true
-		}
-	}
-	return false
-}
 
 // control judges each address just before it is connected to.
 func (g *guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {

@@ -5,6 +5,8 @@ package upstream
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/feedurl"
@@ -99,9 +101,5 @@ func (p *pacer) sweep(now time.Time) {
 func (p *pacer) busyHosts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	names := make([]string, 0, len(p.busy))
-	for name := range p.busy {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Keys(p.busy))
 }
