@@ -102,8 +102,7 @@ func (s *state) learn(own string, v verdict) {
 // plan decides when the feed is polled next, and returns the time until then.
 func (s *state) plan(c *Cache, key string, v verdict, rules policy.Rules) time.Duration {
 	a := v.answer
-	var r *redirected
-	if errors.As(a.Err, &r) {
+	if r, ok := errors.AsType[*redirected](a.Err); ok {
 		// Something was sent, if not where the redirect leads.
 		a.NotBefore, a.Holder = a.At.Add(r.wait), policy.HintRedirect
 	}

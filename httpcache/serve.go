@@ -245,11 +245,10 @@ func (x *exchange) awaitBody(body *capture, patience <-chan time.Time) captureSt
 
 // outcome is the status of the answer, or that which an error stands for; 0: none.
 func (t *transfer) outcome() int {
-	var known *OriginError
-	switch {
-	case t.err == nil:
+	if t.err == nil {
 		return t.status
-	case errors.As(t.err, &known):
+	}
+	if known, ok := errors.AsType[*OriginError](t.err); ok {
 		return known.Status
 	}
 	return 0

@@ -46,18 +46,12 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("store postgres %s: %w", s.place, cause)
 	}
-	var (
-		server   *pgconn.PgError
-		why      string
-		isServer = errors.As(err, &server)
-	)
-	var refused refusal
-	switch {
-	case errors.As(err, &refused):
+	var why string
+	if refused, ok := errors.AsType[refusal](err); ok {
 		why = string(refused)
-	case isServer:
+	} else if server, ok := errors.AsType[*pgconn.PgError](err); ok {
 		why = explainServer(server)
-	default:
+	} else {
 		// The connections that are idle are likely to be dead as well. New ones are
 		// made instead, so that no further call fails because of them.
 		s.pool.Reset()
@@ -122,17 +116,15 @@ func explainServer(e *pgconn.PgError) string {
 
 // explainConnection explains why there is no connection.
 func explainConnection(err error) string {
-	var (
-		message   = oneLine(err)
-		authority x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-	)
+	message := oneLine(err)
+	_, authority := errors.AsType[x509.UnknownAuthorityError](err)
+	_, hostname := errors.AsType[x509.HostnameError](err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
 		return fmt.Sprintf("the database does not answer within %s: see whether it runs and can be reached from here", callTimeout)
-	case errors.As(err, &authority):
+	case authority:
 		return message + ": add sslrootcert=<file of the authority's certificate> to the store's URL"
-	case errors.As(err, &hostname):
+	case hostname:
 		return message + ": name the server in the store's URL as its certificate does"
 	case strings.Contains(message, "server refused TLS connection"):
 		return message + ": turn on ssl in the server, or use sslmode=disable if the network between them is yours alone"
@@ -145,8 +137,7 @@ func explainConnection(err error) string {
 // oneLine returns the innermost text of an error, without what pgx puts around it for
 // each of several attempts.
 func oneLine(err error) string {
-	var attempt *pgconn.ConnectError
-	if errors.As(err, &attempt) {
+	if attempt, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = attempt.Unwrap()
 	}
 	text := err.Error()

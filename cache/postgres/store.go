@@ -217,8 +217,7 @@ func (s *Store) ids(ctx context.Context, sql string, args ...any) (ids []cache.I
 
 // sqlState returns the server's code of an error.
 func sqlState(err error) string {
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}
 	return ""

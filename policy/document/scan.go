@@ -66,8 +66,7 @@ func (s *scanner) next() (xml.Token, error) {
 	}
 	token, err := s.decoder.Token()
 	if err != nil {
-		var syntax *xml.SyntaxError
-		if errors.As(err, &syntax) && strings.HasPrefix(syntax.Msg, "unexpected EOF") {
+		if syntax, ok := errors.AsType[*xml.SyntaxError](err); ok && strings.HasPrefix(syntax.Msg, "unexpected EOF") {
 			err = errTruncated
 		}
 		return nil, err
