@@ -46,7 +46,15 @@ type coders struct {
 	brotli sync.Pool // of *brotli.Writer
 }
 
-func newCoders() *coders { return &coders{places: make(chan struct{}, maxCoding)} }
+func newCoders() *coders {
+	c := &coders{places: make(chan struct{}, maxCoding)}
+	c.gzip.New = func() any {
+		w, _ := gzip.NewWriterLevel(nil, gzipLevel) // the level is valid
+		return w
+	}
+	c.brotli.New = func() any { return brotli.NewWriterLevel(nil, brotliLevel) }
+	return c
+}
 
 // enter waits for a place.
 func (c *coders) enter(ctx context.Context) error {
@@ -74,24 +82,8 @@ func (c *coders) rest(ctx context.Context, identity []byte) (*coded, error) {
 
 // pack encodes a document as gzip.
 func (c *coders) pack(ctx context.Context, identity []byte) ([]byte, error) {
-	if err := c.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer c.leave()
-	w, _ := c.gzip.Get().(*gzip.Writer)
-	if w == nil {
-		w, _ = gzip.NewWriterLevel(nil, gzipLevel) // the level is valid
-	}
-	defer c.gzip.Put(w)
-	b, err := encode(w, identity)
-	if err != nil {
-		return nil, fmt.Errorf("encoding as gzip: %w", err)
-	}
-	return b, nil
+	return c.encode(ctx, &c.gzip, codingGzip, identity)
 }
-
-// errTooLarge says that what was stored is not what was written.
-var errTooLarge = errors.New("the document is larger than it was")
 
 // unpack is the inverse of pack. It fails where a document is larger than most.
 func (c *coders) unpack(ctx context.Context, b []byte, most int) ([]byte, error) {
@@ -105,40 +97,32 @@ func (c *coders) unpack(ctx context.Context, b []byte, most int) ([]byte, error)
 	}
 	identity, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
 	if err == nil && len(identity) > most {
-		err = errTooLarge
+		err = errors.New("the document is larger than it was")
 	}
 	return identity, err
 }
 
 // compress encodes a version as Brotli.
 func (c *coders) compress(ctx context.Context, identity []byte) ([]byte, error) {
+	return c.encode(ctx, &c.brotli, codingBrotli, identity)
+}
+
+// encode encodes with one of the encoders of a coding.
+func (c *coders) encode(ctx context.Context, encoders *sync.Pool, coding string, identity []byte) ([]byte, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer c.leave()
-	w, _ := c.brotli.Get().(*brotli.Writer)
-	if w == nil {
-		w = brotli.NewWriterLevel(nil, brotliLevel)
-	}
-	defer c.brotli.Put(w)
-	b, err := encode(w, identity)
-	if err != nil {
-		return nil, fmt.Errorf("encoding as br: %w", err)
-	}
-	return b, nil
-}
-
-func encode(w interface {
-	io.WriteCloser
-	Reset(io.Writer)
-}, identity []byte) ([]byte, error) {
+	w := encoders.Get().(interface {
+		io.WriteCloser
+		Reset(io.Writer)
+	})
+	defer encoders.Put(w)
 	var p pieces
 	w.Reset(&p)
-	if _, err := w.Write(identity); err != nil {
-		return nil, err
-	}
-	if err := w.Close(); err != nil {
-		return nil, err
+	_, err := w.Write(identity)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("encoding as %s: %w", coding, err)
 	}
 	return bytes.Join(p, nil), nil
 }
