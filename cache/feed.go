@@ -268,12 +268,10 @@ func await(ctx context.Context, done <-chan struct{}, d time.Duration) bool {
 	if d <= 0 {
 		return false
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-done:
 		return true
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 	return false

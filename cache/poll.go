@@ -391,10 +391,8 @@ func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, er
 
 // sleep waits, and reports whether it did so for the whole time.
 func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

@@ -130,10 +130,8 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 
 // waitForChange waits until something has changed, but not for longer than d.
 func (c *Cache) waitForChange(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-c.changed:
 	case <-ctx.Done():
 	}
