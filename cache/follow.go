@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -41,12 +42,10 @@ func newBehind() behind {
 }
 
 // take removes all of them, in no order.
-func (b *behind) take() (all []*Feed) {
+func (b *behind) take() []*Feed {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for f := range b.feeds {
-		all = append(all, f)
-	}
+	all := slices.Collect(maps.Keys(b.feeds))
 	clear(b.feeds)
 	return all
 }

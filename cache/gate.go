@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -42,11 +43,9 @@ func (g *gate) enter(ctx context.Context) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, w := range g.waiting {
-		if w == turn {
-			g.waiting = append(g.waiting[:i], g.waiting[i+1:]...)
-			return false
-		}
+	if i := slices.Index(g.waiting, turn); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+		return false
 	}
 	g.inside-- // the place was given in the same moment
 	g.admit()

@@ -3,7 +3,10 @@
 
 package cache
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// prefetchTick is how often due feeds are claimed while there are any.
@@ -50,10 +53,7 @@ func (p *pace) tick(now time.Duration, overdue int64) int {
 	}
 	usual := 0.0
 	if len(p.rates) == paceWindows {
-		usual = p.rates[0]
-		for _, rate := range p.rates {
-			usual = min(usual, rate)
-		}
+		usual = slices.Min(p.rates)
 	}
 	// Ticks come later than planned by what the store takes to grant polls, and earlier
 	// where something has changed.

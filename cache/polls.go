@@ -5,6 +5,7 @@ package cache
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 )
 
@@ -35,15 +36,9 @@ func (p polls) with(last PastPoll) polls {
 	}
 	next := make(polls, 0, len(p)+pollSize) // the old ones belong to a published state
 	next = append(next, p...)
-	code := byte(0)
-	for i, r := range resultCodes {
-		if r == last.Result {
-			code = byte(i)
-		}
-	}
 	next = binary.BigEndian.AppendUint32(next, uint32(last.At.Unix()))
 	next = binary.BigEndian.AppendUint16(next, uint16(last.Status))
-	next = append(next, code)
+	next = append(next, byte(max(slices.Index(resultCodes[:], last.Result), 0)))
 	next = binary.BigEndian.AppendUint32(next, uint32(min(last.Bytes, 1<<32-1)))
 	return binary.BigEndian.AppendUint32(next, uint32(min(last.Took, time.Minute*1000)/time.Millisecond))
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,10 +100,8 @@ func memoryKey(id ID, as form) uint64 {
 
 // rankOf is the place of a coding.
 func rankOf(coding string) int {
-	for rank, name := range codings {
-		if name == coding {
-			return rank
-		}
+	if rank := slices.Index(codings[:], coding); rank >= 0 {
+		return rank
 	}
 	return rankIdentity
 }
