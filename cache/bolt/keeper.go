@@ -148,7 +148,7 @@ func (k *keeper) Get(id cache.ID) (f *schedule.Feed, err error) {
 // Text implements [schedule.Keeper].
 func (k *keeper) Text(id cache.ID) (text schedule.Text, err error) {
 	err = k.view(func(b buckets) error {
-		text = k.text(b, id)
+		text = k.text(b.texts.Get, id)
 		return nil
 	})
 	return text, err
@@ -183,12 +183,8 @@ func (k *keeper) inMemory(id cache.ID) (f *schedule.Feed, ok bool) {
 	return g.feed, ok
 }
 
-func (k *keeper) text(b buckets, id cache.ID) schedule.Text {
-	return k.textBy(b.texts.Get, id)
-}
-
-// textBy is text with another way to read the bucket.
-func (k *keeper) textBy(get func(key []byte) []byte, id cache.ID) schedule.Text {
+// text is the text in memory, or else the one that get reads from its bucket.
+func (k *keeper) text(get func(key []byte) []byte, id cache.ID) schedule.Text {
 	k.mu.RLock()
 	text, ok := k.texts[id]
 	f, soon := k.pending[id]

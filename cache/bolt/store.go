@@ -179,7 +179,7 @@ func (s *Store) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, err
 				return err
 			}
 			if f != nil {
-				found = append(found, f.Record(id, s.keeper.text(b, id), now))
+				found = append(found, f.Record(id, s.keeper.text(b.texts.Get, id), now))
 			}
 		}
 		return nil

@@ -109,7 +109,7 @@ func (k *keeper) page(page []entry, after []byte, limit int, texts bool) ([]entr
 				continue
 			}
 			if texts {
-				e.text = k.textBy(beside.get, e.id)
+				e.text = k.text(beside.get, e.id)
 			}
 			page = append(page, e)
 		}

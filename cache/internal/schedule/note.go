@@ -5,6 +5,7 @@ package schedule
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/feedpollard/pollard/cache"
 )
@@ -35,14 +36,8 @@ func (s *Schedule) recall(key string, value []byte) {
 		return
 	}
 	a, b := Time(binary.BigEndian.Uint64(value)), Time(binary.BigEndian.Uint64(value[8:]))
-	kind, name := key, ""
-	for i := range len(key) {
-		if key[i] == ' ' {
-			kind, name = key[:i+1], key[i+1:]
-			break
-		}
-	}
-	switch kind {
+	kind, name, _ := strings.Cut(key, " ")
+	switch kind + " " {
 	case noteStart:
 		s.started[name] = start{a, b}
 	case notePause:
