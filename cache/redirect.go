@@ -38,7 +38,6 @@ type redirected struct {
 	taken  bool // it has polls of its own
 	served bool // it is a feed that has a version
 	wait   time.Duration
-	why    string
 }
 
 func (r *redirected) Error() string {
@@ -63,11 +62,11 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 		case p.Denied != DeniedBusy:
 			other, err := f.cache.Feed(ctx, to)
 			return &redirected{
-				to: to, taken: p.Denied == DeniedTaken, served: err == nil && other.Served(), wait: p.Wait, why: p.Why,
+				to: to, taken: p.Denied == DeniedTaken, served: err == nil && other.Served(), wait: p.Wait,
 			}
 		}
 		if !sleep(ctx, p.Wait) {
-			return &redirected{to: to, wait: p.Wait, why: policy.HintHostSlot}
+			return &redirected{to: to, wait: p.Wait}
 		}
 	}
 }

@@ -225,7 +225,6 @@ type Hop struct {
 type Passage struct {
 	Denied Denial // empty: granted
 	Wait   time.Duration
-	Why    string
 }
 
 // Outcome is what a poll changes.

@@ -104,13 +104,13 @@ func (s *Store) Hop(ctx context.Context, h cache.Hop) (cache.Passage, error) {
 	}
 	defer leave()
 	var (
-		denied, why string
-		wait        pgtype.Interval
+		denied string
+		wait   pgtype.Interval
 	)
-	err = s.row(ctx, []any{&denied, &wait, &why}, `select denied, wait, why from pollard.hop($1, $2, $3, $4, $5, $6)`,
+	err = s.row(ctx, []any{&denied, &wait}, `select denied, wait from pollard.hop($1, $2, $3, $4, $5, $6)`,
 		uuid(h.ID), interval(h.Floor), h.Yield, text(h.Host.Name), text(h.Host.Domain), interval(h.Host.Spacing))
 	if err != nil {
 		return cache.Passage{}, err
 	}
-	return cache.Passage{Denied: cache.Denial(denied), Wait: duration(wait), Why: why}, nil
+	return cache.Passage{Denied: cache.Denial(denied), Wait: duration(wait)}, nil
 }

@@ -234,12 +234,12 @@ func (s *Schedule) Hop(now Time, h cache.Hop) (cache.Passage, error) {
 	if f != nil && h.Yield && f.Next != End {
 		return cache.Passage{Denied: cache.DeniedTaken}, nil
 	}
-	denied, until, why := s.deny(h.Host, now)
+	denied, until, _ := s.deny(h.Host, now)
 	if free := s.asked(h.ID, f).Add(h.Floor); free > now {
-		denied, until, why = cache.DeniedNotDue, max(free, until), ""
+		denied, until = cache.DeniedNotDue, max(free, until)
 	}
 	if denied != "" {
-		return cache.Passage{Denied: denied, Wait: until.Sub(now), Why: why}, nil
+		return cache.Passage{Denied: denied, Wait: until.Sub(now)}, nil
 	}
 	// No record tells of this start.
 	s.start(h.Host, now)
