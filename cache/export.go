@@ -64,14 +64,9 @@ func Export(ctx context.Context, s Store, w io.Writer, tell func(feeds int64)) e
 	for _, p := range pauses {
 		paused[p.Scope] = read.Add(p.For)
 	}
-	var (
-		out   = json.NewEncoder(w)
-		after ID
-		count int64
-	)
+	out, count := json.NewEncoder(w), int64(0)
 	out.SetEscapeHTML(false)
-	for {
-		records, err := s.Records(ctx, after, exportPage)
+	for records, err := range pages(ctx, s, exportPage) {
 		if err != nil {
 			return fmt.Errorf("reading feeds: %w", err)
 		}
@@ -86,11 +81,8 @@ func Export(ctx context.Context, s Store, w io.Writer, tell func(feeds int64)) e
 		}
 		count += int64(len(lines))
 		tell(count)
-		if len(records) < exportPage {
-			return nil
-		}
-		after = records[len(records)-1].ID
 	}
+	return nil
 }
 
 // exportRecords reads the bodies of records, several at a time.

@@ -37,23 +37,16 @@ const glances = 1000
 // with the first error.
 func (c *Cache) Glances(ctx context.Context, prefix string) iter.Seq2[Glance, error] {
 	return func(yield func(Glance, error) bool) {
-		var after ID
-		for {
-			records, err := c.store.Records(ctx, after, glances)
+		for records, err := range pages(ctx, c.store, glances) {
 			if err != nil {
 				yield(Glance{}, err)
 				return
 			}
 			now, wall := c.elapsed(), c.now()
 			for i := range records {
-				r := &records[i]
-				after = r.ID
-				if strings.HasPrefix(r.URL, prefix) && !yield(c.glance(r, now, wall), nil) {
+				if r := &records[i]; strings.HasPrefix(r.URL, prefix) && !yield(c.glance(r, now, wall), nil) {
 					return
 				}
-			}
-			if len(records) < glances {
-				return
 			}
 		}
 	}

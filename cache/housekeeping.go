@@ -142,10 +142,8 @@ func (c *Cache) trim(ctx context.Context) {
 
 // sweepShielded forgets feeds of sites that nobody has asked for of late.
 func (c *Cache) sweepShielded(ctx context.Context) {
-	var after ID
-	for ctx.Err() == nil {
-		records, err := c.store.Records(ctx, after, sweepBatch)
-		if err != nil || len(records) == 0 {
+	for records, err := range pages(ctx, c.store, sweepBatch) {
+		if err != nil || ctx.Err() != nil {
 			return // the next sweep goes on
 		}
 		var gone []ID
@@ -155,7 +153,6 @@ func (c *Cache) sweepShielded(ctx context.Context) {
 			}
 		}
 		c.forgotten(gone)
-		after = records[len(records)-1].ID
 	}
 }
 

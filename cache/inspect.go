@@ -99,19 +99,14 @@ func (c *Cache) accountOf(r Record, now time.Duration) Account {
 // Keys are the keys of feeds that begin so, in no particular order. It reads all
 // records.
 func (c *Cache) Keys(ctx context.Context, prefix string) (keys []string) {
-	var after ID
-	for {
-		records, err := c.store.Records(ctx, after, 1000)
-		if err != nil || len(records) == 0 {
-			return keys
-		}
+	for records := range pages(ctx, c.store, glances) {
 		for _, r := range records {
 			if strings.HasPrefix(r.URL, prefix) {
 				keys = append(keys, r.URL)
 			}
 		}
-		after = records[len(records)-1].ID
 	}
+	return keys
 }
 
 // Knows reports whether there is a feed of this key.

@@ -26,15 +26,9 @@ const (
 // memory has room for, it is a part of it by chance: nothing tells which part will be asked
 // for. It ends where records cannot be read: the store is away already.
 func (c *Cache) readAhead(ctx context.Context) {
-	var after ID
-	for left := c.memory.budget / readAheadRecord; left > 0; left -= readAheadBatch {
-		records, err := c.store.Records(ctx, after, readAheadBatch)
-		if err != nil {
-			return
-		}
-		for i := range records {
-			r := &records[i]
-			after = r.ID
+	left := c.memory.budget / readAheadRecord
+	for records := range pages(ctx, c.store, readAheadBatch) {
+		for _, r := range records {
 			if r.Version == 0 || r.Asked < 0 || r.Asked > readAheadAsked {
 				continue
 			}
@@ -47,7 +41,7 @@ func (c *Cache) readAhead(ctx context.Context) {
 			}
 			c.hold(ctx, f)
 		}
-		if len(records) < readAheadBatch {
+		if left -= readAheadBatch; left <= 0 {
 			return
 		}
 	}

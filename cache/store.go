@@ -6,6 +6,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"time"
 
@@ -122,6 +123,21 @@ type Store interface {
 	Totals(ctx context.Context) (Totals, error)
 
 	Close() error
+}
+
+// pages yields all records of a store in the order of their IDs, so many at a time. It
+// ends with the first error.
+func pages(ctx context.Context, s Store, size int) iter.Seq2[[]Record, error] {
+	return func(yield func([]Record, error) bool) {
+		var after ID
+		for {
+			records, err := s.Records(ctx, after, size)
+			if !yield(records, err) || err != nil || len(records) < size {
+				return
+			}
+			after = records[len(records)-1].ID
+		}
+	}
 }
 
 // Claim asks for the next poll of a feed.
