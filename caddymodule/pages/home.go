@@ -20,6 +20,13 @@ type homeContent struct {
 	Bookmark string // address of a bookmarklet; empty: none
 }
 
+// homeRecord is the home page for programs.
+type homeRecord struct {
+	Gateway string `json:"gateway"` // what a feed's URL is written behind
+	Summary
+	Site *Site `json:"site,omitempty"` // what ?find= has found
+}
+
 // maxFind is the length of the longest address that is looked for, in bytes.
 const maxFind = feedurl.MaxLength
 
@@ -42,18 +49,25 @@ func (p *Pages) home(v *visit) error {
 		c.Bookmark = bookmarklet(v.at.Gateway)
 	}
 	if c.Find == "" || !c.CanFind || !isPage(v.r) {
-		return p.render(v, http.StatusOK, "home", "Home", c)
+		return p.answerHome(v, http.StatusOK, "Home", c)
 	}
 	if len(c.Find) > maxFind {
 		c.Find, c.Site = "", &Site{Problem: "That address is too long."}
-		return p.render(v, http.StatusBadRequest, "home", "Home", c)
+		return p.answerHome(v, http.StatusBadRequest, "Home", c)
 	}
 	site, err := p.Discover(v.r.Context(), c.Find)
 	if err != nil {
 		return err
 	}
 	c.Site = &site
-	return p.render(v, http.StatusOK, "home", "Feeds of "+site.name(), c)
+	return p.answerHome(v, http.StatusOK, "Feeds of "+site.name(), c)
+}
+
+func (p *Pages) answerHome(v *visit, status int, title string, c homeContent) error {
+	if v.wantsJSON() {
+		return v.json(status, homeRecord{v.at.Gateway, c.Summary, c.Site})
+	}
+	return p.render(v, status, "home", title, c)
 }
 
 // isPage reports whether a browser asks for a page to show in a window. An image or a

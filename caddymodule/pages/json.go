@@ -14,7 +14,7 @@ import (
 )
 
 // representable are the pages that have a record behind them, which is to be had as JSON.
-var representable = map[string]bool{pageFeeds: true, pageReaders: true, pageSavings: true}
+var representable = map[string]bool{pageHome: true, pageFeeds: true, pageReaders: true, pageSavings: true}
 
 // wantsJSON reports whether JSON is preferred to a page (RFC 9110 section 12.5.1).
 // A browser names HTML and not JSON; a program that accepts anything gets HTML.

@@ -187,7 +187,10 @@ func TestJSON(t *testing.T) {
 		{"equal", "feeds", "application/json, text/html", 200, ""},
 		{"refused", "feeds", "application/json;q=0", 200, ""},
 		{"nonsense", "feeds", ";;;,,=application/json", 200, ""},
-		{"home has no record", "", "application/json", 200, ""},
+		{"home", "", "application/json", 200, "gateway"},
+		{"what a site has", "?find=blog.example", "application/json", 200, "site"},
+		{"too long an address", "?find=" + strings.Repeat("x", maxFind+1), "application/json", 400, "site"},
+		{"about", "about", "application/json", 200, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -277,10 +277,10 @@ type Host struct {
 
 // Site is a page that is no feed, and the feeds that it names.
 type Site struct {
-	URL     Address
-	Title   string
-	Feeds   []Found
-	Problem string // why there are none: a sentence
+	URL     Address `json:"url"`
+	Title   string  `json:"title,omitempty"`
+	Feeds   []Found `json:"feeds,omitempty"`
+	Problem string  `json:"problem,omitempty"` // why there are none: a sentence
 }
 
 func (s Site) name() string {
@@ -292,7 +292,7 @@ func (s Site) name() string {
 
 // Found is a feed that a site names, or that was asked for itself.
 type Found struct {
-	URL   string // canonical; its finder has just written it, so it is shown whole
-	Title string
-	Type  string // media type as the site names it: application/atom+xml
+	URL   string `json:"url"` // canonical; its finder has just written it, so it is shown whole
+	Title string `json:"title,omitempty"`
+	Type  string `json:"type,omitempty"` // media type as the site names it: application/atom+xml
 }
