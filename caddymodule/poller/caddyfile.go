@@ -169,7 +169,7 @@ func spacingLine(to **caddy.Duration) func(*caddyfile.Dispenser) error {
 			return err
 		}
 		var gap caddy.Duration
-		if text != "0" {
+		if text != "0" && text != "0s" {
 			if gap, err = config.Replaced(config.ParseDuration)(text); err != nil {
 				return d.Errf("spacing: %v", err)
 			}

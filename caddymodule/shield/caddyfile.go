@@ -77,6 +77,9 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return s.Policy.Lines().With(config.Lines{
 		"origin": {Read: func(d *caddyfile.Dispenser) error {
 			s.originLines = d.NextSegment()
+			if len(s.originLines) > 1 && s.originLines[1].Text != "{" {
+				return d.Errf("origin: unexpected %q: expected a block of directives, such as reverse_proxy localhost:8080", s.originLines[1].Text)
+			}
 			return nil
 		}},
 		"query":   {Read: s.readQuery},
@@ -108,7 +111,9 @@ func (s *Shield) readQuery(d *caddyfile.Dispenser) error {
 	switch {
 	case args[0] == "ignore" && len(args) == 1:
 		s.Query = &Query{Ignore: true}
-	case args[0] == "keep" && len(args) > 1:
+	case args[0] == "keep" && len(args) == 1:
+		return d.Errf("query keep: expected names of parameters")
+	case args[0] == "keep":
 		s.Query = &Query{Keep: args[1:]}
 	default:
 		return d.Errf("query: %q is not known: expected ignore, or keep and names of parameters", strings.Join(args, " "))
