@@ -120,7 +120,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"clients", gateway("clients home"), `clients: "home" is no address range: expected one such as 192.168.0.0/16 or 2001:db8::/32, or one of private, any, at Caddyfile:3`},
 		{"clients: any and more", gateway("clients any private"), `clients: "any" leaves nothing for the others to say`},
 		{"token: no secret", gateway("token alice"), "token: expected a name and a secret, such as {env.POLLARD_TOKEN}, at Caddyfile:3"},
-		{"token: short", gateway("token alice a"), "token alice: the secret has 1 characters, and can be guessed: expected at least 16"},
+		{"token: short", gateway("token alice a"), "token alice: the secret has 1 characters, and can be guessed: expected at least 8"},
 		{"token: a slash", gateway("token alice 0123456789/abcdef"), "token alice: the secret may hold letters, digits and signs"},
 		{"token: twice", gateway("token alice 0123456789abcdef\ntoken alice 0123456789abcdef"), "token alice is given twice, at Caddyfile:4"},
 		{"opml: two files", gateway("opml a.opml b.opml"), `opml: unexpected "b.opml": expected an OPML file and nothing more, at Caddyfile:3`},

@@ -164,8 +164,9 @@ func parseClients(words []string) (c clientRanges, err error) {
 	return c, nil
 }
 
-// minSecret is how many characters a secret has at least.
-const minSecret = 16
+// minSecret is how many characters a secret has at least (NIST SP 800-63B section
+// 5.1.1.1, of what people choose).
+const minSecret = 8
 
 // checkSecret reports why a secret cannot stand in a URL as /~<secret>/. It does
 // not repeat the secret.

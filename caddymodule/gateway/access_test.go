@@ -114,7 +114,7 @@ func TestAccessThatCannotBeMeant(t *testing.T) {
 		{"no such list", Gateway{OPML: filepath.Join(dir, "none.opml")}, "none.opml: no such file"},
 		{"no list", Gateway{OPML: feed}, "not OPML: the document is <rss>, expected <opml>: expected a subscription list that a feed reader has exported"},
 		{"empty secret", Gateway{Tokens: map[string]string{"a": "{env.POLLARD_TEST_UNSET}"}}, "token a: "},
-		{"short secret", Gateway{Tokens: map[string]string{"a": "x/y"}}, "token a: the secret has 3 characters, and can be guessed: expected at least 16"},
+		{"short secret", Gateway{Tokens: map[string]string{"a": "x/y"}}, "token a: the secret has 3 characters, and can be guessed: expected at least 8"},
 		{"secret with a slash", Gateway{Tokens: map[string]string{"a": "0123456789abcdefx/y"}}, "token a: the secret may hold"},
 		{"clients", Gateway{Clients: []string{"10.0.0.0"}, Allow: []string{"*x"}}, "allow: "},
 		{"ranges", Gateway{Clients: []string{"10/8"}}, `clients: "10/8" is no address range`},

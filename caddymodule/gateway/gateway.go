@@ -57,7 +57,7 @@ type Gateway struct {
 	Clients []string `json:"clients,omitempty"`
 
 	// Secrets by name. Who holds one may ask by URL from any address, as in
-	// `/~<secret>/https://example.com/feed.xml`. It has at least 16 characters. Write
+	// `/~<secret>/https://example.com/feed.xml`. It has at least 8 characters. Write
 	// `{env.NAME}` or `{file./path}` rather than the secret: it stays out of the stored
 	// configuration then. In the access log it is hidden. Where there is any, no request
 	// whose path begins with `/~` is passed on to other handlers.
