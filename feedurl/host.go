@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/net/publicsuffix"
@@ -25,7 +26,7 @@ func ParseHost(host string) (string, error) {
 		host = plain
 	}
 	host = strings.ToLower(host)
-	if !isASCII(host) {
+	if strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		ascii, err := idna.Lookup.ToASCII(host) // RFC 5891 section 5
 		if err != nil {
 			return "", invalid("its host is no valid international domain name")
@@ -81,15 +82,6 @@ func isNumber(label string) bool {
 		return strings.Trim(hex, "0123456789abcdef") == ""
 	}
 	return strings.Trim(label, "0123456789") == ""
-}
-
-func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
 }
 
 // Domain is the registrable domain of the host: the name itself where it is a

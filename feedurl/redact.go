@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // hidden stands for what was left out of a URL.
@@ -108,10 +109,20 @@ func looksSecret(value string) bool {
 	return secretValue.MatchString(value) && digit.MatchString(value) && letter.MatchString(value)
 }
 
-// OneLine keeps a foreign text on one line.
+// Short makes of a foreign text one line of so many characters, and an ellipsis where it
+// is cut.
+func Short(s string, most int) string {
+	s = strings.Join(strings.Fields(OneLine(s)), " ")
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most]) + "…"
+	}
+	return s
+}
+
+// OneLine keeps a foreign text on one line, and makes it valid UTF-8.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == 0x2028 || r == 0x2029 {
+		if isControl(r) || r == 0x2028 || r == 0x2029 {
 			return ' '
 		}
 		return r

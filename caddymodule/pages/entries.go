@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mmcdole/gofeed"
 
@@ -80,16 +79,16 @@ func newest(ctx context.Context, body []byte, contentType string) Entries {
 
 func parse(body []byte, contentType string) Entries {
 	if _, err := document.Read(body, contentType, time.Now()); err != nil {
-		return Entries{Problem: "The entries cannot be read: " + clip(err.Error()) + "."}
+		return Entries{Problem: "The entries cannot be read: " + feedurl.Short(err.Error(), maxTitle) + "."}
 	}
 	feed, err := gofeed.NewParser().Parse(bytes.NewReader(body))
 	if err != nil {
-		return Entries{Problem: "A feed reader's parser refuses this feed: " + clip(err.Error()) + "."}
+		return Entries{Problem: "A feed reader's parser refuses this feed: " + feedurl.Short(err.Error(), maxTitle) + "."}
 	}
-	entries := Entries{Title: clip(feed.Title), Link: webLink(feed.Link)}
+	entries := Entries{Title: feedurl.Short(feed.Title, maxTitle), Link: webLink(feed.Link)}
 	slices.SortStableFunc(feed.Items, func(a, b *gofeed.Item) int { return -cmp.Compare(dateOf(a).Unix(), dateOf(b).Unix()) })
 	for _, item := range feed.Items[:min(len(feed.Items), maxEntries)] {
-		e := Entry{Title: clip(item.Title), Link: webLink(item.Link), Date: dateOf(item)}
+		e := Entry{Title: feedurl.Short(item.Title, maxTitle), Link: webLink(item.Link), Date: dateOf(item)}
 		if e.Title == "" {
 			e.Title = "(without a title)"
 		}
@@ -109,15 +108,6 @@ func dateOf(item *gofeed.Item) time.Time {
 		return *item.UpdatedParsed
 	}
 	return time.Time{}
-}
-
-// clip makes one short line of a foreign text.
-func clip(s string) string {
-	s = strings.Join(strings.Fields(feedurl.OneLine(s)), " ")
-	if utf8.RuneCountInString(s) > maxTitle {
-		s = string([]rune(s)[:maxTitle]) + "…"
-	}
-	return s
 }
 
 // webLink is a link that may be followed from a page: nothing but the web.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/opml"
 )
 
@@ -24,7 +25,7 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	}
 	rewritten, err := p.RewriteOPML(list, v.at.Gateway)
 	if err != nil {
-		return &problem{http.StatusBadRequest, "This is not a subscription list that can be read.", capital(clip(err.Error())) + "."}
+		return &problem{http.StatusBadRequest, "This is not a subscription list that can be read.", capital(feedurl.Short(err.Error(), maxTitle)) + "."}
 	}
 	// A stranger may have written the list: it is saved, not shown, and if it is
 	// shown after all, nothing in it may be run.

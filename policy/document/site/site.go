@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"net/url"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -65,7 +64,7 @@ func Read(page []byte, contentType, address string) Page {
 			return site
 		case html.TextToken:
 			if titled && site.Title == "" {
-				site.Title = clip(string(z.Text()))
+				site.Title = feedurl.Short(string(z.Text()), maxTitle)
 			}
 		case html.EndTagToken:
 			titled = false
@@ -114,7 +113,7 @@ func foundIn(t html.Token, base *url.URL) (Feed, bool) {
 	if err != nil || len(u.String()) > maxURL {
 		return Feed{}, false
 	}
-	return Feed{URL: u.String(), Title: clip(attribute(t, "title")), Type: kind}, true
+	return Feed{URL: u.String(), Title: feedurl.Short(attribute(t, "title"), maxTitle), Type: kind}, true
 }
 
 func attribute(t html.Token, name string) string {
@@ -124,13 +123,4 @@ func attribute(t html.Token, name string) string {
 		}
 	}
 	return ""
-}
-
-// clip makes one short line of a foreign text.
-func clip(s string) string {
-	s = strings.ToValidUTF8(strings.Join(strings.Fields(feedurl.OneLine(s)), " "), "\uFFFD")
-	if utf8.RuneCountInString(s) > maxTitle {
-		s = string([]rune(s)[:maxTitle]) + "…"
-	}
-	return s
 }
