@@ -5,7 +5,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -16,19 +15,13 @@ import (
 	"github.com/feedpollard/pollard/feedurl"
 )
 
-// ErrForbiddenAddress says that a poll led to an address or port that it may not reach.
-var ErrForbiddenAddress = errors.New("forbidden address")
-
-// AddressError is an [ErrForbiddenAddress] that tells which address and why.
+// AddressError says that a poll led to an address or port that it may not reach.
 type AddressError struct {
 	Address string // as an address where it was resolved, else as written
 	Reason  string // what is wrong with it, to follow "<address> is "
 }
 
 func (e *AddressError) Error() string { return e.Address + " is " + e.Reason }
-
-// Is makes the error an [ErrForbiddenAddress].
-func (e *AddressError) Is(target error) bool { return target == ErrForbiddenAddress }
 
 // reserved are ranges that no public origin has, from the IANA special-purpose
 // address registries (RFC 6890). Of IPv6 only those within 2000::/3 are listed:
