@@ -40,8 +40,8 @@ type Feed struct {
 
 const neverAsked = math.MinInt64
 
-// idOf names the feed of a key.
-func idOf(key string) ID {
+// IDOf names the feed of a key.
+func IDOf(key string) ID {
 	sum := sha256.Sum256([]byte(key))
 	return ID(sum[:16])
 }
@@ -50,7 +50,7 @@ func idOf(key string) ID {
 func shielded(key string) bool { return !strings.HasPrefix(key, "http") }
 
 func newFeed(c *Cache, key string, s *state) *Feed {
-	f := &Feed{cache: c, id: idOf(key), key: key}
+	f := &Feed{cache: c, id: IDOf(key), key: key}
 	f.asked.Store(neverAsked)
 	f.noted.Store(neverAsked)
 	f.state.Store(s)

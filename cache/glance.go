@@ -16,9 +16,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// IDOf names the feed of a key.
-func IDOf(key string) ID { return idOf(key) }
-
 // Glance is what can be told of a feed at little cost, so that a list of a million
 // feeds can be searched.
 type Glance struct {

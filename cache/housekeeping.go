@@ -101,7 +101,7 @@ func (c *Cache) sweep(ctx context.Context) {
 	s.recorded.Store(false) // what was swept elsewhere is missed soon
 	keep := make(map[ID]bool, len(s.Feeds))
 	for _, key := range s.Feeds {
-		keep[idOf(key)] = true
+		keep[IDOf(key)] = true
 	}
 	ids, err := c.store.Sweep(ctx, SweepQuery{
 		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread, MaxUnread: maxUnread,

@@ -163,7 +163,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (Saved, error) {
 		l.URL = key
 	}
 	s := Saved{Record: Record{
-		ID: idOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Configured: l.Configured,
+		ID: IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Configured: l.Configured,
 	}}
 	if !shielded(l.URL) {
 		s.Host = i.Host(l.URL)

@@ -110,14 +110,14 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 		if shielded(key) {
 			continue
 		}
-		records, err := c.store.Lookup(ctx, []ID{idOf(key)})
+		records, err := c.store.Lookup(ctx, []ID{IDOf(key)})
 		if err != nil {
 			return
 		}
 		if len(records) == 0 {
 			hold := (&state{}).hold(s.Rules(key))
 			missing = append(missing, Saved{New: true, Record: Record{
-				ID: idOf(key), URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
+				ID: IDOf(key), URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
 				State: StateCold, Configured: true, Host: c.origin.Host(key),
 			}})
 		}

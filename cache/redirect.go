@@ -52,7 +52,7 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	to := u.String()
 	for {
 		p, err := f.cache.store.Hop(ctx, Hop{
-			ID: idOf(to), Floor: f.rules().MinInterval, Yield: !f.configured(), Host: host,
+			ID: IDOf(to), Floor: f.rules().MinInterval, Yield: !f.configured(), Host: host,
 		})
 		switch {
 		case err != nil:
@@ -131,7 +131,7 @@ func permanently(moves []policy.Move) (to string, whole bool) {
 // The URL has just been asked by the alias's own poll, so its first poll comes a floor
 // later; what the redirect itself asks for is no affair of the URL.
 func (c *Cache) found(ctx context.Context, alias *Feed, key string, in time.Duration) error {
-	id, rules := idOf(key), c.settings.Load().Rules(key)
+	id, rules := IDOf(key), c.settings.Load().Rules(key)
 	records, err := c.store.Lookup(ctx, []ID{id})
 	if err != nil || len(records) > 0 {
 		return err
