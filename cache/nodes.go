@@ -23,19 +23,17 @@ func (f *Feed) unanswered(s *state) time.Duration { return s.granted + grace + f
 func (f *Feed) awaitNode(ctx context.Context, s *state) *state {
 	ctx, cancel := context.WithTimeout(ctx, f.unanswered(s)-f.cache.elapsed())
 	defer cancel()
-	for f.polledElsewhere(s) {
-		news := f.news()
+	for {
+		news := f.news() // of what comes after the next line
 		if s = f.state.Load(); !f.polledElsewhere(s) {
-			break
+			return s
 		}
 		select {
 		case <-news:
 		case <-ctx.Done():
 			return s
 		}
-		s = f.state.Load()
 	}
-	return s
 }
 
 // news is closed when readers are shown another state.
