@@ -33,12 +33,6 @@ const (
 // maxCoding is how many versions are encoded or decoded at once.
 const maxCoding = 2
 
-// coded is a version's bytes in one content coding.
-type coded struct {
-	coding string
-	data   []byte
-}
-
 // coders encode and decode versions, a few at a time: encoders are large.
 type coders struct {
 	places chan struct{}
@@ -69,15 +63,15 @@ func (c *coders) enter(ctx context.Context) error {
 func (c *coders) leave() { <-c.places }
 
 // rest is a version as it is stored: as gzip, unless that makes it no smaller.
-func (c *coders) rest(ctx context.Context, identity []byte) (*coded, error) {
+func (c *coders) rest(ctx context.Context, identity []byte) (*Body, error) {
 	b, err := c.pack(ctx, identity)
 	if err != nil {
 		return nil, err
 	}
 	if len(b) >= len(identity) {
-		return &coded{codingIdentity, bytes.Clone(identity)}, nil // what it was read into may be larger
+		return &Body{Coding: codingIdentity, Data: bytes.Clone(identity)}, nil // what it was read into may be larger
 	}
-	return &coded{codingGzip, b}, nil
+	return &Body{Coding: codingGzip, Data: b}, nil
 }
 
 // pack encodes a document as gzip.
@@ -150,15 +144,15 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // identity is the inverse of rest, for a version of a known size. What cannot be
 // had back is no body.
-func (c *coders) identity(ctx context.Context, b *coded, size int) ([]byte, error) {
-	if b.coding == codingIdentity {
-		return b.data, nil
+func (c *coders) identity(ctx context.Context, b Body, size int) ([]byte, error) {
+	if b.Coding == codingIdentity {
+		return b.Data, nil
 	}
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer c.leave()
-	identity, err := gunzip(b.data, size)
+	identity, err := gunzip(b.Data, size)
 	if err != nil {
 		return nil, fmt.Errorf("%w: decoding gzip: %w", ErrNoBody, err)
 	}

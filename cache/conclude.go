@@ -37,7 +37,7 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	o.Hold = next.hold(rules) // of the plan that has just been made
 	if v.body != nil {
 		next.version = next.memo.Version.Number
-		o.Body = &Body{Version: next.version, Coding: v.body.coding, Data: v.body.data}
+		o.Body = &Body{Version: next.version, Coding: v.body.Coding, Data: v.body.Data}
 		next.headers = newVersionHeaders(&next.memo.Version)
 	}
 	if v.answer.Failure == policy.FailureNotShared {

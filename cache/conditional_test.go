@@ -125,16 +125,16 @@ func TestRestOfAVersion(t *testing.T) {
 	c := newCoders()
 	for name, body := range map[string]string{codingGzip: strings.Repeat("words ", 500), codingIdentity: "<rss/>"} {
 		b, err := c.rest(t.Context(), []byte(body))
-		if err != nil || b.coding != name {
+		if err != nil || b.Coding != name {
 			t.Fatalf("%d bytes are stored as %v, %v", len(body), b, err)
 		}
-		back, err := c.identity(t.Context(), b, len(body))
+		back, err := c.identity(t.Context(), *b, len(body))
 		if err != nil || string(back) != body {
 			t.Errorf("%s: got %q back, %v", name, back, err)
 		}
 	}
-	for name, stored := range map[string]*coded{
-		"noise": {codingGzip, []byte("not gzip")}, "another size": {codingGzip, mustRest(t, c, strings.Repeat("words ", 400))},
+	for name, stored := range map[string]Body{
+		"noise": {Coding: codingGzip, Data: []byte("not gzip")}, "another size": {Coding: codingGzip, Data: mustRest(t, c, strings.Repeat("words ", 400))},
 	} {
 		if _, err := c.identity(t.Context(), stored, 3000); !errors.Is(err, ErrNoBody) {
 			t.Errorf("%s: %v", name, err)
@@ -148,7 +148,7 @@ func mustRest(t *testing.T, c *coders, body string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b.data
+	return b.Data
 }
 
 func FuzzIfNoneMatch(f *testing.F) {

@@ -289,7 +289,7 @@ func (i *Importer) readAnswer(ctx context.Context, s *Saved, l *exported) error 
 	if v.body, err = i.coders.rest(ctx, body); err != nil {
 		return err
 	}
-	v.version.Coding = v.body.coding
+	v.version.Coding = v.body.Coding
 	st.learn(l.URL, v)
 	st.version, st.ended = st.memo.Version.Number, s.In == Ended
 	st.facts.Polls = nil // there was none of ours
@@ -303,6 +303,6 @@ func (i *Importer) readAnswer(ctx context.Context, s *Saved, l *exported) error 
 		return err
 	}
 	s.State, s.Version = st.condition(), st.version
-	s.Body = &Body{Version: s.Version, Coding: v.body.coding, Data: v.body.data}
+	s.Body = &Body{Version: s.Version, Coding: v.body.Coding, Data: v.body.Data}
 	return nil
 }

@@ -80,7 +80,7 @@ type verdict struct {
 	sameBytes bool             // a 200 with the bytes of the stored version
 	document  *policy.Document // of a 200 that was read; nil where it did not have to be
 	version   version          // of a new one
-	body      *coded           // of a new one
+	body      *Body            // of a new one, which has no number yet
 	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
 
@@ -131,7 +131,7 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 		a.Failure, a.Err = failureInternal, fmt.Errorf("encoding the new version: %w", err)
 		return verdict{answer: a, result: ResultFailed}
 	}
-	v.version.Coding = v.body.coding
+	v.version.Coding = v.body.Coding
 	return v
 }
 

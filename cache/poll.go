@@ -325,7 +325,7 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, pl
 	}
 	f.publish(&next)
 	if v.body != nil {
-		c.memory.put(newRepresentation(f.id, &next, form{rank: rankOf(v.body.coding)}, v.body.data))
+		c.memory.put(newRepresentation(f.id, &next, form{rank: rankOf(v.body.Coding)}, v.body.Data))
 		f.whole.Store(&next)
 	}
 	f.report(s, &next, v)

@@ -251,7 +251,7 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*represen
 		}
 		data := b.Data
 		if codings[as.rank] != b.Coding || as.address != "" {
-			if data, err = c.coders.identity(c.life, &coded{b.Coding, b.Data}, s.memo.Version.Length); err != nil {
+			if data, err = c.coders.identity(c.life, b, s.memo.Version.Length); err != nil {
 				return nil, err
 			}
 		}
