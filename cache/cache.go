@@ -129,7 +129,7 @@ type Cache struct {
 	gate    gate                // of polls in flight
 	unread  gate                // of those among them that are of feeds without a version
 	room    *room               // for large bodies of polls
-	reading *room               // for large versions that are read from the store
+	reading *semaphore.Weighted // bytes of large versions that are read from the store
 	judging *semaphore.Weighted // for documents of which reading takes a while
 	waiting atomic.Int64
 	shields atomic.Bool   // feeds of sites of this process are asked for
@@ -164,7 +164,7 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("making room for hot representations: %w", err)
 	}
 	c := &Cache{
-		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(), room: newRoom(o.Memory), reading: newRoom(o.Memory), judging: semaphore.NewWeighted(judgingSize),
+		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(), room: newRoom(o.Memory), reading: semaphore.NewWeighted(roomSize), judging: semaphore.NewWeighted(judgingSize),
 		now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
 		changed: make(chan struct{}, 1), crowded: make(chan struct{}, 1), full: make(chan struct{}, 1),
 		behind: newBehind(),

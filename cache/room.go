@@ -56,10 +56,10 @@ func (c *Cache) roomToRead(length int) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(c.life, readPatience)
 	defer cancel()
 	size := min(int64(length), roomSize)
-	if c.reading.bytes.Acquire(ctx, size) != nil {
+	if c.reading.Acquire(ctx, size) != nil {
 		return nil, errCrowded
 	}
-	leave = func() { c.reading.bytes.Release(size) }
+	leave = func() { c.reading.Release(size) }
 	for i := 0; c.memory.alive.Load() > c.memory.budget+besideMemory; i++ {
 		if i%10 == 0 {
 			debug.FreeOSMemory() // most of it may have been sent
