@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -74,9 +75,7 @@ func (f *Feed) describe(h http.Header, s *state) {
 		h["Content-Security-Policy"], h["Referrer-Policy"] = sandboxed, noReferrer
 		return
 	}
-	for name, values := range s.memo.Version.Header {
-		h[name] = values
-	}
+	maps.Copy(h, s.memo.Version.Header)
 }
 
 func (f *Feed) timedHeaders(s *state, how served, now time.Duration) *timed {

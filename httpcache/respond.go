@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -186,9 +187,7 @@ func hasBody(status int) bool {
 // setHeader sets fields of an answer. The values are copied: handlers further up
 // change them in place.
 func setHeader(to, from http.Header) {
-	for name, values := range from.Clone() {
-		to[name] = values
-	}
+	maps.Copy(to, from.Clone())
 	if _, ok := to["Content-Type"]; !ok {
 		to["Content-Type"] = nil // else net/http would guess one
 	}
