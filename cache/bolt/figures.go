@@ -35,14 +35,12 @@ func (s *Store) changeFigures(ctx context.Context, do func(figures.Pairs) error)
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	err := guard(func() error {
-		return s.db.Update(func(tx *bbolt.Tx) error {
-			b, err := tx.CreateBucketIfNotExists([]byte(bucketFigures))
-			if err != nil {
-				return err
-			}
-			return do(pairs{b})
-		})
+	err := updateDB(s.db, func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists([]byte(bucketFigures))
+		if err != nil {
+			return err
+		}
+		return do(pairs{b})
 	})
 	if err != nil {
 		return fmt.Errorf("writing figures to %s: %w", s.db.Path(), err)
@@ -71,13 +69,11 @@ func (s *Store) knownSeed(ctx context.Context) (seed uint64, err error) {
 	if err := s.usable(ctx); err != nil {
 		return 0, err
 	}
-	err = guard(func() error {
-		return s.db.View(func(tx *bbolt.Tx) (err error) {
-			if b := tx.Bucket([]byte(bucketFigures)); b != nil && (pairs{b}).has(figures.SeedRef) {
-				seed, err = figures.Seed(pairs{b})
-			}
-			return err
-		})
+	err = viewDB(s.db, func(tx *bbolt.Tx) (err error) {
+		if b := tx.Bucket([]byte(bucketFigures)); b != nil && (pairs{b}).has(figures.SeedRef) {
+			seed, err = figures.Seed(pairs{b})
+		}
+		return err
 	})
 	return seed, err
 }
@@ -87,21 +83,19 @@ func (s *Store) Figures(ctx context.Context, kind figures.Kind, prefix string) (
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	err = guard(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			b := tx.Bucket([]byte(bucketFigures))
-			if b == nil {
-				return nil
-			}
-			from := figureKey(figures.Ref{Kind: kind, Key: prefix})
-			c := b.Cursor()
-			for k, v := c.Seek(from); bytes.HasPrefix(k, from); k, v = c.Next() {
-				if f, err := figures.Decode(figures.Ref{Kind: kind, Key: string(k[1:])}, v); err == nil {
-					found = append(found, f)
-				}
-			}
+	err = viewDB(s.db, func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte(bucketFigures))
+		if b == nil {
 			return nil
-		})
+		}
+		from := figureKey(figures.Ref{Kind: kind, Key: prefix})
+		c := b.Cursor()
+		for k, v := c.Seek(from); bytes.HasPrefix(k, from); k, v = c.Next() {
+			if f, err := figures.Decode(figures.Ref{Kind: kind, Key: string(k[1:])}, v); err == nil {
+				found = append(found, f)
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading figures from %s: %w", s.db.Path(), err)

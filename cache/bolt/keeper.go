@@ -214,14 +214,12 @@ func (k *keeper) generation() int {
 }
 
 func (k *keeper) transaction(read func(buckets) error) error {
-	err := guard(func() error {
-		return k.db.View(func(tx *bbolt.Tx) error {
-			b, err := openBuckets(tx)
-			if err != nil {
-				return err
-			}
-			return read(b)
-		})
+	err := viewDB(k.db, func(tx *bbolt.Tx) error {
+		b, err := openBuckets(tx)
+		if err != nil {
+			return err
+		}
+		return read(b)
 	})
 	if errors.Is(err, errDamaged) && k.ruined != nil {
 		k.ruined()
@@ -433,6 +431,15 @@ func guard(do func() error) (err error) {
 		err = fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return err
+}
+
+// viewDB and updateDB are transactions under guard.
+func viewDB(db *bbolt.DB, do func(*bbolt.Tx) error) error {
+	return guard(func() error { return db.View(do) })
+}
+
+func updateDB(db *bbolt.DB, do func(*bbolt.Tx) error) error {
+	return guard(func() error { return db.Update(do) })
 }
 
 // errDamaged marks data that this package cannot have written as it stands.

@@ -259,39 +259,37 @@ func (s *Store) load() error {
 
 // inspect tells whether the file is new, and fails where it is not ours.
 func (s *Store) inspect() (fresh bool, err error) {
-	err = guard(func() error {
-		return s.db.View(func(tx *bbolt.Tx) error {
-			info, err := os.Stat(s.db.Path())
-			if err != nil {
-				return err
+	err = viewDB(s.db, func(tx *bbolt.Tx) error {
+		info, err := os.Stat(s.db.Path())
+		if err != nil {
+			return err
+		}
+		if info.Size() < tx.Size() {
+			return fmt.Errorf("%w: it has %d bytes of %d", errDamaged, info.Size(), tx.Size())
+		}
+		if first, _ := tx.Cursor().First(); first == nil {
+			fresh = true // a crash came between making the file and filling it, at the latest
+			return nil
+		}
+		var layout string
+		if store := tx.Bucket([]byte(bucketStore)); store != nil {
+			layout = string(store.Get([]byte(keyLayout)))
+		}
+		switch layout {
+		case storeLayout:
+			_, err := openBuckets(tx)
+			return err
+		case firstLayout:
+			return fmt.Errorf("%w: %q", errOld, layout)
+		case "":
+			if isOurs(tx) {
+				return fmt.Errorf("%w: nothing says what layout it has", errDamaged)
 			}
-			if info.Size() < tx.Size() {
-				return fmt.Errorf("%w: it has %d bytes of %d", errDamaged, info.Size(), tx.Size())
-			}
-			if first, _ := tx.Cursor().First(); first == nil {
-				fresh = true // a crash came between making the file and filling it, at the latest
-				return nil
-			}
-			var layout string
-			if store := tx.Bucket([]byte(bucketStore)); store != nil {
-				layout = string(store.Get([]byte(keyLayout)))
-			}
-			switch layout {
-			case storeLayout:
-				_, err := openBuckets(tx)
-				return err
-			case firstLayout:
-				return fmt.Errorf("%w: %q", errOld, layout)
-			case "":
-				if isOurs(tx) {
-					return fmt.Errorf("%w: nothing says what layout it has", errDamaged)
-				}
-				return errors.New("it belongs to another program: name another directory with `store bolt <directory>`")
-			default:
-				return fmt.Errorf("its layout is %q and this version reads %q only: "+
-					"use the version of Pollard that wrote it, or another directory", layout, storeLayout)
-			}
-		})
+			return errors.New("it belongs to another program: name another directory with `store bolt <directory>`")
+		default:
+			return fmt.Errorf("its layout is %q and this version reads %q only: "+
+				"use the version of Pollard that wrote it, or another directory", layout, storeLayout)
+		}
 	})
 	return fresh, err
 }
@@ -317,18 +315,16 @@ func isOurs(tx *bbolt.Tx) bool {
 
 // fill makes the buckets of a new store.
 func (s *Store) fill() error {
-	return guard(func() error {
-		return s.db.Update(func(tx *bbolt.Tx) error {
-			for _, bucket := range allBuckets {
-				if _, err := tx.CreateBucket([]byte(bucket)); err != nil {
-					return err
-				}
+	return updateDB(s.db, func(tx *bbolt.Tx) error {
+		for _, bucket := range allBuckets {
+			if _, err := tx.CreateBucket([]byte(bucket)); err != nil {
+				return err
 			}
-			store := tx.Bucket([]byte(bucketStore))
-			return errors.Join(
-				store.Put([]byte(keyLayout), []byte(storeLayout)),
-				put(store, []byte(keyClock), s.clock.stamp().encode()),
-			)
-		})
+		}
+		store := tx.Bucket([]byte(bucketStore))
+		return errors.Join(
+			store.Put([]byte(keyLayout), []byte(storeLayout)),
+			put(store, []byte(keyClock), s.clock.stamp().encode()),
+		)
 	})
 }

@@ -226,10 +226,8 @@ func (s *Store) write() error {
 // writeSome makes some feeds durable, in one transaction, which may tidy up as well.
 func (s *Store) writeSome(feeds map[cache.ID]*schedule.Feed, ids []cache.ID, tidy bool) error {
 	at := s.clock.stamp()
-	err := guard(func() error {
-		return s.db.Update(func(tx *bbolt.Tx) error {
-			return s.keeper.write(tx, feeds, ids, at, s.plan.Token(), tidy)
-		})
+	err := updateDB(s.db, func(tx *bbolt.Tx) error {
+		return s.keeper.write(tx, feeds, ids, at, s.plan.Token(), tidy)
 	})
 	if err != nil {
 		err = unwritable(s.db.Path(), err)
