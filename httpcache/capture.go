@@ -78,13 +78,18 @@ func (b *capture) hand(read []byte, body io.ReadCloser) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.abandoned {
-		b.rest = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(slices.Clone(read)), body), body}
+		b.rest = behind(slices.Clone(read), body)
 	}
 	b.change(handed)
 	return !b.abandoned
+}
+
+// behind is a body with some bytes in front of it.
+func behind(data []byte, body io.ReadCloser) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(data), body), body}
 }
 
 // abandon says that its reader has gone, or is done. It returns the rest that was

@@ -4,7 +4,6 @@
 package httpcache
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -258,8 +257,5 @@ func (e *entry) complete(answer *http.Response) {
 	delete(answer.Header, "Content-Range")
 	answer.Header.Set("Content-Length", strconv.FormatInt(e.part.size, 10))
 	answer.StatusCode, answer.ContentLength = http.StatusOK, e.part.size
-	answer.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(e.part.spans[0].data), answer.Body), answer.Body}
+	answer.Body = behind(e.part.spans[0].data, answer.Body)
 }
