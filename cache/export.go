@@ -9,8 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // exported is a feed in an export: one line of JSON. Times are those of the wall clock, so
@@ -88,18 +89,16 @@ func Export(ctx context.Context, s Store, w io.Writer, tell func(feeds int64)) e
 // exportRecords reads the bodies of records, several at a time.
 func exportRecords(ctx context.Context, s Store, records []Record, paused map[string]time.Time) ([]*exported, error) {
 	now := time.Now()
-	lines, errs := make([]*exported, len(records)), make([]error, len(records))
-	places := make(chan struct{}, exportReads)
-	var all sync.WaitGroup
+	lines := make([]*exported, len(records))
+	var all errgroup.Group
+	all.SetLimit(exportReads)
 	for i, r := range records {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			lines[i], errs[i] = exportRecord(ctx, s, r, now, paused)
+		all.Go(func() (err error) {
+			lines[i], err = exportRecord(ctx, s, r, now, paused)
+			return err
 		})
 	}
-	all.Wait()
-	return lines, errors.Join(errs...)
+	return lines, all.Wait()
 }
 
 func exportRecord(ctx context.Context, s Store, r Record, now time.Time, paused map[string]time.Time) (*exported, error) {

@@ -29,6 +29,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/internal/schedule"
@@ -353,21 +354,17 @@ func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
 func (s *Store) writeBodies(saved []cache.Saved) (files []uint64, err error) {
 	const atOnce = 16
 	files = make([]uint64, len(saved))
-	errs := make([]error, len(saved))
-	turns := make(chan struct{}, atOnce)
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(atOnce)
 	for i, r := range saved {
-		if r.Body == nil {
-			continue
+		if r.Body != nil {
+			all.Go(func() (err error) {
+				files[i], err = s.bodies.write(r.ID, *r.Body)
+				return err
+			})
 		}
-		turns <- struct{}{}
-		all.Go(func() {
-			files[i], errs[i] = s.bodies.write(r.ID, *r.Body)
-			<-turns
-		})
 	}
-	all.Wait()
-	return files, errors.Join(errs...)
+	return files, all.Wait()
 }
 
 // Pauses implements [cache.Store].
