@@ -5,6 +5,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -18,27 +20,16 @@ const keepChanges = 15 * time.Minute
 
 // Touch notes how long ago readers asked for feeds.
 func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
-	var (
-		ids  = make([]pgtype.UUID, 0, batch)
-		agos = make([]pgtype.Interval, 0, batch)
-	)
-	flush := func() error {
-		if len(ids) == 0 {
-			return nil
+	for part := range slices.Chunk(slices.Collect(maps.Keys(asked)), batch) {
+		agos := make([]pgtype.Interval, len(part))
+		for i, id := range part {
+			agos[i] = interval(max(asked[id], 0))
 		}
-		err := s.exec(ctx, `select pollard.touch($1, $2)`, ids, agos)
-		ids, agos = ids[:0], agos[:0]
-		return err
-	}
-	for id, d := range asked {
-		ids, agos = append(ids, uuid(id)), append(agos, interval(max(d, 0)))
-		if len(ids) == batch {
-			if err := flush(); err != nil {
-				return err
-			}
+		if err := s.exec(ctx, `select pollard.touch($1, $2)`, uuids(part), agos); err != nil {
+			return err
 		}
 	}
-	return flush()
+	return nil
 }
 
 // Forget removes a feed.
