@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -17,6 +18,9 @@ import (
 // its canonical URL or, behind a shield, what [github.com/feedpollard/pollard/caddymodule]
 // makes of it.
 type ID [16]byte
+
+// Compare orders IDs as stores do.
+func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 
 // Token names one grant. A store never gives the same token twice, not even after
 // a feed was forgotten and has come back.

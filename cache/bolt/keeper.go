@@ -227,8 +227,6 @@ func (k *keeper) transaction(read func(buckets) error) error {
 	return err
 }
 
-func compare(a, b cache.ID) int { return bytes.Compare(a[:], b[:]) }
-
 // chunk is how many feeds a transaction writes at most. The pages that it replaces are
 // free afterwards, and each later transaction writes the list of free pages, which is
 // to fit into one or two.
@@ -237,7 +235,7 @@ const chunk = 256
 // sorted returns the IDs of feeds that wait to be written in their order, in which
 // neighbours share pages.
 func sorted(feeds map[cache.ID]*schedule.Feed) []cache.ID {
-	return slices.SortedFunc(maps.Keys(feeds), compare)
+	return slices.SortedFunc(maps.Keys(feeds), cache.ID.Compare)
 }
 
 // write puts feeds that are pending into a transaction, with all notes and what else

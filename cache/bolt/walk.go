@@ -129,6 +129,6 @@ func (k *keeper) apart(after []byte) []cache.ID {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, compare)
+	slices.SortFunc(ids, cache.ID.Compare)
 	return ids
 }

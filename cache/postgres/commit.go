@@ -100,7 +100,7 @@ func (s *Store) Body(ctx context.Context, id cache.ID, _ uint64) (cache.Body, er
 func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
 	const atOnce = 4 << 20 // bytes of bodies
 	saved = slices.Clone(saved)
-	slices.SortStableFunc(saved, func(a, b cache.Saved) int { return slices.Compare(a.ID[:], b.ID[:]) })
+	slices.SortStableFunc(saved, func(a, b cache.Saved) int { return a.ID.Compare(b.ID) })
 	for len(saved) > 0 {
 		n, size := 0, 0
 		for n < min(len(saved), batch) && size < atOnce {

@@ -187,15 +187,13 @@ func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache
 	}
 	defer s.end()
 	var page []cache.Record
-	for _, id := range slices.SortedFunc(maps.Keys(s.keeper.feeds), compare) {
-		if len(page) < limit && compare(id, after) > 0 {
+	for _, id := range slices.SortedFunc(maps.Keys(s.keeper.feeds), cache.ID.Compare) {
+		if len(page) < limit && id.Compare(after) > 0 {
 			page = append(page, s.keeper.feeds[id].Record(id, s.keeper.texts[id], now))
 		}
 	}
 	return page, nil
 }
-
-func compare(a, b cache.ID) int { return bytes.Compare(a[:], b[:]) }
 
 // Touch implements [cache.Store].
 func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {

@@ -70,7 +70,7 @@ func Excess(budget int64, walk each) ([]Candidate, error) {
 // longest sorts candidates: those that nobody has wanted for the longest time first.
 func longest(all []Candidate) {
 	slices.SortFunc(all, func(a, b Candidate) int {
-		return cmp.Or(cmp.Compare(a.wanted, b.wanted), bytes.Compare(a.ID[:], b.ID[:]))
+		return cmp.Or(cmp.Compare(a.wanted, b.wanted), a.ID.Compare(b.ID))
 	})
 }
 
