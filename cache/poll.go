@@ -69,6 +69,10 @@ func (f *Feed) run(ctx context.Context, e errand) {
 		f.turnBack(ctx, e, until, policy.HintSkipHours)
 		return
 	}
+	if until := f.raised(s, rules); until > 0 && e.floor == 0 {
+		f.turnBack(ctx, e, until, policy.HintFloor)
+		return
+	}
 	unread := s.version == 0 && !f.configured()
 	slot := f.acquire(ctx, origin, e, unread)
 	if slot == nil {
@@ -159,6 +163,19 @@ func (f *Feed) skipped(s *state) time.Duration {
 	now := f.cache.now()
 	planned := now.Add(min(0, s.due-f.cache.elapsed()))
 	return max(0, s.memo.History.Hints.OutOfSkip(planned, now, f.cache.chance()).Sub(now))
+}
+
+// raised is how long the feed waits because its floor has been raised since the next
+// poll was planned: an operator who has been asked to poll less often is obeyed at once.
+func (f *Feed) raised(s *state, rules policy.Rules) time.Duration {
+	now := f.cache.now()
+	for _, t := range s.memo.Considered {
+		planned := time.Duration(t.Seconds) * time.Second
+		if t.Hint == policy.HintFloor && planned < rules.MinInterval && s.facts.Unsent == 0 && !s.facts.At.After(now) {
+			return s.facts.At.Add(rules.MinInterval).Sub(now)
+		}
+	}
+	return 0
 }
 
 // acquire waits for the slot of the feed's host.

@@ -476,3 +476,46 @@ func TestStandingOfValidators(t *testing.T) {
 		}
 	})
 }
+
+// A floor that is raised holds for the poll that was planned before.
+func TestRaisedFloorHoldsAtOnce(t *testing.T) {
+	for name, prefetch := range map[string]bool{"readers": false, "prefetch": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+					return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3600")
+				})
+				g.settings.Prefetch = prefetch
+				g.open()
+				defer func() { g.close() }()
+				g.get(feedURL)
+				time.Sleep(30 * time.Minute)
+				rules := g.settings.Rules(feedURL)
+				rules.MinInterval = 6 * time.Hour
+				g.settings.Rules = func(string) policy.Rules { return rules }
+				g.Apply(g.settings)
+				for range 5 * 12 {
+					wantBody(t, g.get(feedURL), 200, "Entry 2")
+					time.Sleep(5 * time.Minute)
+				}
+				if n := g.origin.polls(); n != 1 {
+					t.Errorf("%d polls within 5 h 30 min, want one", n)
+				}
+				if a, err := g.Account(t.Context(), feedURL); err != nil || a.Winner != policy.HintFloor {
+					t.Errorf("it waits because of %q (%v)", a.Winner, err)
+				}
+				g.restart()
+				time.Sleep(20 * time.Minute)
+				g.get(feedURL)
+				if n := g.origin.polls(); n != 1 {
+					t.Errorf("%d polls after a restart, want one", n)
+				}
+				time.Sleep(time.Hour)
+				g.get(feedURL)
+				if n := g.origin.polls(); n != 2 {
+					t.Errorf("%d polls after 7 h, want two", n)
+				}
+			})
+		})
+	}
+}
