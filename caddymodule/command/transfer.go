@@ -56,6 +56,7 @@ Feeds can have credentials in their URLs; keep the file as you keep the store.`,
 
 func importCommand() *cobra.Command {
 	var where string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "import [<file>] --store bolt:<directory> | postgres:<URL>",
 		Short: "Reads feeds from JSON lines into a store",
@@ -98,10 +99,15 @@ code is 1 then. An import that was interrupted can be repeated.`,
 				defer f.Close()
 				in = f
 			}
-			return importFeeds(cmd.Context(), where, in, cmd.ErrOrStderr())
+			done, err := importFeeds(cmd.Context(), where, in, cmd.ErrOrStderr())
+			if asJSON && done != nil {
+				err = errors.Join(writeJSON(cmd.OutOrStdout(), done), err)
+			}
+			return err
 		}),
 	}
 	addStore(cmd, &where)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document when it is done")
 	return cmd
 }
 
@@ -180,10 +186,17 @@ func exportFeeds(ctx context.Context, where string, counted bool, out, stderr io
 	return nil
 }
 
-func importFeeds(ctx context.Context, where string, in io.Reader, stderr io.Writer) (err error) {
+// imported is what an import came to.
+type imported struct {
+	Store    string `json:"store"`
+	Imported int64  `json:"imported"` // feeds
+	Refused  int64  `json:"refused"`  // lines
+}
+
+func importFeeds(ctx context.Context, where string, in io.Reader, stderr io.Writer) (done *imported, err error) {
 	store, shown, err := openStore(ctx, where, stderr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	p := newTransfer(stderr, "imported", "")
@@ -203,19 +216,20 @@ func importFeeds(ctx context.Context, where string, in io.Reader, stderr io.Writ
 		i.Figure = counted.Line
 	}
 	if _, err := i.Import(ctx, in); err != nil {
-		return err
+		return nil, err
 	}
 	if err := counted.Flush(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	p.end("into " + shown)
+	done = &imported{shown, p.feeds, refused}
 	if counted.Foreign > 0 {
 		fmt.Fprintf(stderr, "%d figures of readers were left out: this store has counted readers of its own\n", counted.Foreign)
 	}
 	if refused > 0 {
-		return fmt.Errorf("%d lines were not imported", refused)
+		return done, fmt.Errorf("%d lines were not imported", refused)
 	}
-	return nil
+	return done, nil
 }
 
 // transfer tells how far an export or import is.

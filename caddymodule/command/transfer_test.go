@@ -387,6 +387,11 @@ func TestImportCommand(t *testing.T) {
 			t.Errorf("the one with a body: %s", l)
 		}
 	}
+	out, _, code = runWithErrors(t, importCommand(), in, "--json", "--store", "bolt:"+dir)
+	var done imported
+	if err := json.Unmarshal([]byte(out), &done); err != nil || code != exitFailed || done != (imported{"bolt " + dir, 4, 7}) {
+		t.Errorf("exit code %d, printed %s: %v", code, out, err)
+	}
 }
 
 func TestTransfersThatFail(t *testing.T) {
