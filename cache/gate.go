@@ -17,7 +17,6 @@ type gate struct {
 	waiting []chan struct{}
 }
 
-// resize sets how many may be inside at once.
 func (g *gate) resize(limit int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,14 +67,12 @@ func (g *gate) admit() {
 	}
 }
 
-// free is how many places are left.
 func (g *gate) free() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return max(0, g.limit-g.inside-len(g.waiting))
 }
 
-// used is how many places are taken.
 func (g *gate) used() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -69,7 +69,6 @@ func newEntry(r *http.Request, status int, header http.Header, sent, received ti
 	return e
 }
 
-// with is the entry with its body.
 func (e *entry) with(body []byte) *entry {
 	complete := *e
 	complete.body = body

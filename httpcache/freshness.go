@@ -81,7 +81,6 @@ func (e *entry) reusable(now time.Time) bool {
 	return !e.rules.noCache && e.left(now) > 0
 }
 
-// dateOf reads a field that holds a date.
 func dateOf(header http.Header, name string, now time.Time) (time.Time, error) {
 	return policy.ParseHTTPDate(header.Get(name), now)
 }

@@ -66,7 +66,6 @@ func position(text string) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// isPart reports whether the entry is not all of its representation.
 func (e *entry) isPart() bool { return e.part != nil }
 
 // maxSpans bounds the spans of a part: each range that a reader asks for is looked for

@@ -285,10 +285,8 @@ type OriginError struct {
 	Err    error
 }
 
-// Error is the text of the error within.
 func (e *OriginError) Error() string { return e.Err.Error() }
 
-// Unwrap is the error within.
 func (e *OriginError) Unwrap() error { return e.Err }
 
 // unwrap gives back the origin's own error.

@@ -45,7 +45,6 @@ func (v *resource) markFor(r *http.Request) *mark {
 	return v.marks[markOf(r)]
 }
 
-// variants are the entries.
 func (v *resource) variants() []*entry {
 	if v == nil {
 		return nil
@@ -153,7 +152,6 @@ func (s *store) watch(t Target) *watch {
 	return w
 }
 
-// unwatch ends a watch.
 func (s *store) unwatch(w *watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

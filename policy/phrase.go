@@ -36,7 +36,6 @@ func capital(text string) string {
 	return text
 }
 
-// status writes a status with its name.
 func status(code int) string {
 	if code == 0 {
 		return "nothing"

@@ -67,12 +67,10 @@ type reason struct {
 	parts    []Part
 }
 
-// text adds text.
 func (w *reason) text(format string, args ...any) {
 	w.parts = append(w.parts, Part{Text: fmt.Sprintf(format, args...)})
 }
 
-// at adds a time.
 func (w *reason) at(t time.Time) {
 	w.parts = append(w.parts, Part{Text: clock(t, w.facts.Now, w.facts.Location), At: t})
 }

@@ -203,14 +203,12 @@ type pollSlot struct {
 	spent  atomic.Bool
 }
 
-// Release gives the slot back.
 func (s *pollSlot) Release() {
 	if !s.spent.Swap(true) {
 		s.slot.cancel()
 	}
 }
 
-// Poll makes the poll.
 func (s *pollSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	c := s.client
 	if s.spent.Swap(true) {

@@ -113,7 +113,6 @@ func (g *guard) check(a netip.Addr, port uint16) error {
 	return nil
 }
 
-// guardOf is the guard of one hop.
 func (c *Client) guardOf(u feedurl.URL, moved bool) *guard {
 	s := c.settings.Load()
 	return &guard{private: s.Private, own: s.Own != nil && s.Own(u.String()), moved: moved, off: c.rounds != nil || c.dial != nil}

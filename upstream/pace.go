@@ -15,7 +15,6 @@ const (
 	defaultConcurrency = 1
 )
 
-// tableOf makes a table of rules.
 func tableOf(rules []HostRule) (table feedurl.HostTable[HostRule]) {
 	for _, r := range rules {
 		_ = table.Add(r.Pattern, r) // of one that is not valid, or given twice, nothing can be made

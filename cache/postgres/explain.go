@@ -83,7 +83,6 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// explainServer explains what a server has answered.
 func explainServer(e *pgconn.PgError) string {
 	message := oneLine(errors.New(e.Message))
 	switch e.Code {
@@ -114,7 +113,6 @@ func explainServer(e *pgconn.PgError) string {
 	return message + " (SQLSTATE " + e.Code + ")"
 }
 
-// explainConnection explains why there is no connection.
 func explainConnection(err error) string {
 	message := oneLine(err)
 	_, authority := errors.AsType[x509.UnknownAuthorityError](err)

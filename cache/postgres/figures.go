@@ -51,7 +51,6 @@ func (s *Store) changeFigures(ctx context.Context, refs []figures.Ref, do func(f
 	})
 }
 
-// columns are the names of figures as arrays.
 func columns(refs []figures.Ref) (kinds []int16, keys [][]byte) {
 	for _, r := range refs {
 		kinds, keys = append(kinds, int16(r.Kind)), append(keys, []byte(r.Key))

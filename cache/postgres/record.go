@@ -77,7 +77,6 @@ func scanRow(r pgx.CollectableRow) (v row, err error) {
 	return v, err
 }
 
-// lease returns a row as the interface wants it.
 func (v row) lease() cache.Lease {
 	return cache.Lease{Record: v.record(), Denied: cache.Denial(v.denied), Wait: duration(v.wait), Why: v.why}
 }
@@ -159,7 +158,6 @@ func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// uuids are IDs for the database.
 func uuids(ids []cache.ID) []pgtype.UUID {
 	list := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {

@@ -94,7 +94,6 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// prepare makes the store ready for its first call.
 func (s *Store) prepare(ctx context.Context, o Options) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {

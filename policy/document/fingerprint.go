@@ -128,7 +128,6 @@ func (m *meaning) openEntry() {
 	m.entry.Reset()
 }
 
-// closeEntry ends an entry.
 func (m *meaning) closeEntry() {
 	m.endText()
 	m.entries = append(m.entries, sum(m.entry))

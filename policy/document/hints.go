@@ -282,7 +282,6 @@ func (h *hintReader) self(target string) {
 	}
 }
 
-// hub adds a WebSub hub.
 func (h *hintReader) hub(target string) {
 	if len(h.hints.Hubs) < maxHubs && len(target) <= maxURL && !slices.Contains(h.hints.Hubs, target) {
 		h.hints.Hubs = append(h.hints.Hubs, target)

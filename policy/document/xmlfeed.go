@@ -129,7 +129,6 @@ func (x *xmlReader) failure(err error) error {
 	return fmt.Errorf("%w: %s", ErrBroken, clip(strings.TrimPrefix(err.Error(), "XML syntax error ")))
 }
 
-// start opens an element.
 func (x *xmlReader) start(t xml.StartElement) error {
 	var parent, f frame
 	space := x.scanner.names.Of(t.Name.Space)
@@ -236,7 +235,6 @@ func (x *xmlReader) foundRSS(uri string) {
 	}
 }
 
-// openEntry opens an item or entry.
 func (x *xmlReader) openEntry(t xml.StartElement) {
 	x.found = true
 	x.entry = entry{}

@@ -146,7 +146,6 @@ func (a *absoluter) spaced(texts []piece) bool {
 	return true
 }
 
-// url makes one URL absolute.
 func (a *absoluter) url(text []piece, base *base) {
 	a.decoded = decode(a.decoded[:0], a.body, text)
 	url := trimmed(a.decoded, span{0, len(a.decoded)})

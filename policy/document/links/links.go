@@ -130,7 +130,6 @@ func (e *editor) apply() (body []byte, ok bool) {
 	return applied(e.body, e.edits), true
 }
 
-// applied is a body after edits.
 func applied(body []byte, edits []edit) []byte {
 	if len(edits) == 0 {
 		return body

@@ -169,7 +169,6 @@ func directive(text []byte) int {
 	return -1
 }
 
-// text takes a piece of text.
 func (x *xmlScanner) text(p piece) {
 	if n := len(x.stack); n > 0 && x.stack[n-1].task != noTask && p.end > p.start {
 		x.stack[n-1].texts = append(x.stack[n-1].texts, p)

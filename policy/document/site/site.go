@@ -91,7 +91,6 @@ func Read(page []byte, contentType, address string) Page {
 	}
 }
 
-// foundIn reads a link element.
 func foundIn(t html.Token, base *url.URL) (Feed, bool) {
 	kind, _, _ := strings.Cut(attribute(t, "type"), ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
