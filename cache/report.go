@@ -58,7 +58,7 @@ func (f *Feed) report(before, after *state, v verdict) {
 	if m.Alias != "" && m.Alias != before.memo.Alias {
 		p.Result, p.MovedTo = ResultMoved, m.Alias
 	}
-	f.log(p)
+	f.log(p, a.Detail)
 	f.cache.settings.Load().Observe(p)
 }
 
@@ -80,7 +80,7 @@ func (p *Poll) NextText() string {
 
 // log writes a line for what an operator wants to know: what is new, and where
 // something begins to fail or has recovered. All other polls are for debugging.
-func (f *Feed) log(p Poll) {
+func (f *Feed) log(p Poll, detail string) {
 	level := zap.InfoLevel
 	switch failed := p.Result == ResultFailed || p.Result == ResultGone; {
 	case p.Result == ResultUnchanged && p.Recovered == 0, p.Result == ResultUnsent:
@@ -105,6 +105,9 @@ func (f *Feed) log(p Poll) {
 	}
 	if p.Failure != policy.FailureNone {
 		fields = append(fields, zap.String("failure", string(p.Failure)), zap.Int("failures", p.Failures), errField(p.Err))
+	}
+	if detail != "" {
+		fields = append(fields, zap.String("detail", detail))
 	}
 	if p.Recovered > 0 {
 		fields = append(fields, zap.Int("recovered_after", p.Recovered))

@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	zapobserver "go.uber.org/zap/zaptest/observer"
+
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -70,6 +73,25 @@ func TestObservedPolls(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 			}
 			time.Sleep(25 * time.Hour)
+		}
+	})
+}
+
+// The log has what an error leaves out, for nobody else tells it.
+func TestLogTellsMore(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		core, lines := zapobserver.New(zap.InfoLevel)
+		answer := failed(0, policy.FailureInternal)
+		answer.Detail = "https://origin.test/: the gateway failed: panic: at the answer"
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer })
+		g.settings.Log, g.settings.Feeds = zap.New(core), []string{feedURL}
+		g.open()
+		defer func() { g.close() }()
+		g.get(feedURL)
+		synctest.Wait()
+		polled := lines.FilterMessage("polled").All()
+		if len(polled) != 1 || polled[0].ContextMap()["detail"] != answer.Detail {
+			t.Errorf("the log says %+v", polled)
 		}
 	})
 }

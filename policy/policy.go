@@ -174,7 +174,8 @@ type Answer struct {
 	Failure Failure
 	Err     error // says more of a failure, for readers: which host and what happened, no URL and no secret
 
-	// Detail says all of a failure, for the log: one line, with redacted URLs.
+	// Detail says of a failure what Err leaves out, for the log: one line, with redacted
+	// URLs. Empty: nothing.
 	Detail string
 
 	// NotBefore is when the hosts concerned may be asked again, as far as one of them

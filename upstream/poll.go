@@ -220,15 +220,11 @@ func (p *poll) fail(f policy.Failure, err error) {
 	if address, ok := errors.AsType[*AddressError](err); !ok || address.Address != p.url.Name() {
 		p.answer.Err = fmt.Errorf("%s: %w", p.url.HostPort(), err)
 	}
-	detail := err.Error()
 	if told, ok := errors.AsType[*plainError](err); ok {
-		detail += ": " + told.err.Error()
+		const most = 4 << 10 // bytes
+		detail := err.Error() + ": " + told.err.Error()
+		p.answer.Detail = p.url.Redacted() + ": " + feedurl.OneLine(detail[:min(len(detail), most)])
 	}
-	const most = 4 << 10 // bytes
-	if len(detail) > most {
-		detail = detail[:most]
-	}
-	p.answer.Detail = p.url.Redacted() + ": " + feedurl.OneLine(detail)
 }
 
 // explainPauses tells what hosts have asked for in the poll, and when the same poll
