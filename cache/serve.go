@@ -194,7 +194,7 @@ func (f *Feed) unreadable(err error) error {
 	if f.cache.outage.unreadable(f.cache.elapsed()) {
 		f.cache.log().Error("stored version cannot be read", urlField(f.key), errField(err))
 	}
-	return &Unavailable{Status: http.StatusServiceUnavailable, Failure: failureStore, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
+	return &Unavailable{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
 }
 
 // bodyLost drops the version of a feed whose body cannot be read any more. What the

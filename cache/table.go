@@ -76,7 +76,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 		if c.outage.unreadable(c.elapsed()) {
 			c.log().Error("the record of a feed cannot be read", urlField(key), errField(err))
 		}
-		return nil, &Unavailable{Status: 503, Reason: "the store cannot be read at present", RetryAfter: storeRetry, Failure: failureStore}
+		return nil, &Unavailable{Status: 503, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
 	}
 	if len(records) > 0 {
 		f.adopt(records[0])

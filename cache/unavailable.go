@@ -15,10 +15,9 @@ import (
 
 // Unavailable says that there is no version of a feed to serve.
 type Unavailable struct {
-	Status     int            // for the reader: 302, 403, 410, 502, 503 or 504
-	Reason     string         // one line, for people
-	RetryAfter time.Duration  // when to come back; 0: never mind
-	Failure    policy.Failure // of the last poll, where that is the reason
+	Status     int           // for the reader: 302, 403, 410, 502, 503 or 504
+	Reason     string        // one line, for people
+	RetryAfter time.Duration // when to come back; 0: never mind
 	// Elsewhere is the feed that this one redirects to for the time being (302): its
 	// readers have to ask for that one, which has polls of its own.
 	Elsewhere string
@@ -46,7 +45,7 @@ func (f *Feed) Unavailable() *Unavailable {
 // [Feed.latest] returns.
 func (f *Feed) unavailable(s *state, p *running) *Unavailable {
 	now := f.cache.elapsed()
-	u := &Unavailable{Status: status(s.facts.Failure), Failure: s.facts.Failure, Reason: told(s.facts.Failure, s.facts.Error), RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
+	u := &Unavailable{Status: status(s.facts.Failure), Reason: told(s.facts.Failure, s.facts.Error), RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
 	switch {
 	case s.memo.Alias != "":
 		u.Status, u.Elsewhere, u.Alias, u.RetryAfter = http.StatusFound, s.memo.Alias, true, 0
