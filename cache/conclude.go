@@ -19,7 +19,7 @@ import (
 func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules policy.Rules) (next state, o Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			if v.answer.Failure == failureInternal {
+			if v.answer.Failure == policy.FailureInternal {
 				panic(p) // it is not the answer
 			}
 			*v = f.panicked(policy.Answer{Asked: v.answer.Asked, URL: f.key, Pauses: v.answer.Pauses}, p)

@@ -106,7 +106,7 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	}
 	if size := min(int64(len(a.Body)), judgingSize); size > quickBody {
 		if err := f.cache.judging.Acquire(f.cache.life, size); err != nil {
-			a.Failure, a.Err = failureInternal, fmt.Errorf("waiting to read the document: %w", err)
+			a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("waiting to read the document: %w", err)
 			return verdict{answer: a, result: ResultFailed}
 		}
 		defer f.cache.judging.Release(size)
@@ -128,7 +128,7 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(s, a, d, hash, now)}
 	body := f.served(a, &v.version)
 	if v.body, err = f.cache.coders.rest(f.cache.life, body); err != nil {
-		a.Failure, a.Err = failureInternal, fmt.Errorf("encoding the new version: %w", err)
+		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("encoding the new version: %w", err)
 		return verdict{answer: a, result: ResultFailed}
 	}
 	v.version.Coding = v.body.Coding

@@ -33,11 +33,6 @@ const (
 	retry = time.Minute
 )
 
-const (
-	failureStore    = policy.FailureStore
-	failureInternal = policy.FailureInternal
-)
-
 // errand is why a poll is made.
 type errand struct {
 	running *running
@@ -122,7 +117,7 @@ func (f *Feed) survive() {
 // panicked is the verdict on an answer that nobody has thought of.
 func (f *Feed) panicked(a policy.Answer, p any) verdict {
 	f.cache.log().Error("poll panicked", urlField(f.key), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-	a.At, a.Failure = f.cache.now(), failureInternal
+	a.At, a.Failure = f.cache.now(), policy.FailureInternal
 	a.Err = errors.New("the gateway cannot deal with the answer: see its log")
 	return verdict{answer: a, result: ResultFailed}
 }
@@ -396,12 +391,12 @@ func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, er
 	f.cache.outage.begin(f.cache.log(), err)
 	next := *s
 	next.facts.At, next.facts.Status = settled.facts.At, v.answer.Status
-	next.facts.Result, next.facts.Failure, next.facts.Error = ResultFailed, failureStore, line(err)
+	next.facts.Result, next.facts.Failure, next.facts.Error = ResultFailed, policy.FailureStore, line(err)
 	// The store may have written what it said it had not: a number is not used again.
 	next.memo.Version.Number = settled.memo.Version.Number
 	next.overrule(f.cache, max(s.due, settled.due)-f.cache.elapsed(), policy.HintStore)
 	next.putOff = next.due
-	v.answer.Failure, v.answer.Err, v.result = failureStore, err, ResultFailed
+	v.answer.Failure, v.answer.Err, v.result = policy.FailureStore, err, ResultFailed
 	f.publish(&next)
 	f.report(s, &next, v)
 }

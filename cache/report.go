@@ -85,7 +85,7 @@ func (f *Feed) log(p Poll, detail string) {
 	switch failed := p.Result == ResultFailed || p.Result == ResultGone; {
 	case p.Result == ResultUnchanged && p.Recovered == 0, p.Result == ResultUnsent:
 		level = zap.DebugLevel
-	case failed && (p.Failures > 1 || shielded(f.key) && p.Failure != failureStore):
+	case failed && (p.Failures > 1 || shielded(f.key) && p.Failure != policy.FailureStore):
 		// A shield asks to learn what is a feed: its site has many things that are none.
 		level = zap.DebugLevel
 	case failed:
