@@ -58,14 +58,14 @@ func (c *Cache) Refresh(ctx context.Context, key string) (Account, error) {
 		floor = time.Nanosecond
 	} else if early := f.tooEarly(before, floor); early != nil {
 		return Account{}, early
-	} else if age := c.now().Sub(before.facts.At); before.facts.Unsent > 0 && age > 0 {
+	} else if age := c.now().Sub(before.facts.At); before.memo.History.Unsent > 0 && age > 0 {
 		// The last poll might be made, and reached nobody: one may be made in its place,
 		// unless the URL was asked since.
 		floor = min(floor, age)
 	}
 	polled := func() bool {
 		s := f.state.Load()
-		return s.facts.Unsent == 0 && !s.facts.At.Equal(before.facts.At)
+		return s.memo.History.Unsent == 0 && !s.facts.At.Equal(before.facts.At)
 	}
 	for joined := true; joined && (own || !polled()); {
 		// A poll that somebody else has started may come to nothing where this one
@@ -108,7 +108,7 @@ func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 		}
 	}
 	// Where the clock was set back, the store knows.
-	if until := s.facts.At.Add(floor); until.After(wall) && !s.facts.At.After(wall) && s.facts.Unsent == 0 {
+	if until := s.facts.At.Add(floor); until.After(wall) && !s.facts.At.After(wall) && s.memo.History.Unsent == 0 {
 		return &TooEarly{until, "the last poll is less than min_interval ago"}
 	}
 	return nil

@@ -96,7 +96,6 @@ func (s *state) learn(own string, v verdict) {
 	if !a.Unsent() {
 		f.Polls = f.Polls.with(PastPoll{At: f.At, Status: a.Status, Result: v.result, Bytes: a.Wire, Took: a.At.Sub(a.Asked)})
 	}
-	f.Failures, f.Unsent = m.History.Failures, m.History.Unsent
 }
 
 // plan decides when the feed is polled next, and returns the time until then.
@@ -108,7 +107,6 @@ func (s *state) plan(c *Cache, key string, v verdict, rules policy.Rules) time.D
 	}
 	d := policy.Decide(rules, s.memo.History, a, a.At, c.chance())
 	s.memo.History = s.memo.History.Decided(d)
-	s.facts.Interval = s.memo.History.Interval
 	s.decide(d)
 	if s.ended {
 		return Ended
@@ -134,7 +132,6 @@ func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules p
 		// However often a person tries, the feed's own next try comes no later.
 		wait, s.due = rest, planned
 		s.memo.History.Unsent = max(s.memo.History.Unsent-1, 1)
-		s.facts.Unsent = s.memo.History.Unsent
 	}
 	return wait
 }

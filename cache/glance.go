@@ -66,7 +66,7 @@ func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 	if known := c.table.known(r.URL); known != nil {
 		s := known.state.Load()
 		state, in, ended, version = s.describe(now), s.due-now, s.ended, s.version
-		f.Failures, f.Winner, f.Status, f.Failure = s.facts.Failures, s.facts.Winner, s.facts.Status, s.facts.Failure
+		f.Failures, f.Winner, f.Status, f.Failure = s.memo.History.Failures, s.facts.Winner, s.facts.Status, s.facts.Failure
 		if s.facts.Site != nil {
 			f.Site = s.facts.Site
 		}

@@ -172,7 +172,7 @@ func (f *Feed) successor(ctx context.Context) *Feed {
 	now := f.cache.elapsed()
 	f.touch(now)
 	t := target.state.Load()
-	if t.facts.Failures >= 3 || t.ended {
+	if t.memo.History.Failures >= 3 || t.ended {
 		// A feed that fails at its new address is asked for at its own again.
 		if floor := f.rules().MinInterval; f.cache.now().Sub(s.facts.At) > floor {
 			f.start(errand{floor: floor})

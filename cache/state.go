@@ -57,7 +57,7 @@ type facts struct {
 	// the answer bore, with the same bytes: the origin does not know its own ETag.
 	Unmatched int `json:"unmatched,omitempty"`
 
-	// Of the history.
+	// Of the history, as it is stored: in memory the memo has it.
 	Unsent   int           `json:"unsent,omitempty"`
 	Failures int           `json:"failures,omitempty"`
 	Unheeded int           `json:"unheeded,omitempty"`
@@ -149,7 +149,7 @@ func (s *state) condition() State {
 	switch {
 	case s.facts.Failure == policy.FailureGone:
 		return StateGone
-	case s.facts.Failures > 0:
+	case s.memo.History.Failures > 0:
 		return StateFailing
 	case s.version == 0:
 		return StateCold
