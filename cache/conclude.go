@@ -53,7 +53,8 @@ func (s *state) learn(own string, v verdict) {
 	if another {
 		a.Header = nil // the decision alone heeds it: a Retry-After is for whoever asked
 	}
-	m.History = m.History.Learn(a, v.document, v.result == ResultUnchanged)
+	m.History = m.History.Learn(a, v.document, v.result == ResultUnchanged && s.stuck == nil)
+	s.learnDoubt(v)
 	if v.result == ResultNew {
 		if known := m.Version; known.Tag != "" {
 			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
@@ -106,6 +107,9 @@ func (s *state) plan(c *Cache, key string, v verdict, rules policy.Rules) time.D
 		a.NotBefore, a.Holder = a.At.Add(r.wait), policy.HintRedirect
 	}
 	d := policy.Decide(rules, s.memo.History, a, a.At, c.chance())
+	if s.stuck != nil {
+		d.Considered = append(d.Considered, *s.stuck)
+	}
 	s.memo.History = s.memo.History.Decided(d)
 	s.decide(d)
 	if s.ended {

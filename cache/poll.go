@@ -99,6 +99,9 @@ func (f *Feed) run(ctx context.Context, e errand) {
 		planned = s.due
 	}
 	s = f.claimed(lease)
+	if s.stuck = nil; e.floor == 0 { // a poll by hand comes besides the regular ones
+		s.stuck = s.doubt(c.now())
+	}
 	e.running.send()
 	large := c.room.visitor()
 	defer large.leave()

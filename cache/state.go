@@ -25,6 +25,7 @@ type state struct {
 
 	granted time.Duration // when the store granted the last poll, as elapsed counts
 	gap     time.Duration // of a poll under way: since the one before
+	stuck   *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
 
 	// putOff is until when the poll has been put off in memory alone, as elapsed
 	// counts: the store does not know of that. 0: it has not.
@@ -56,6 +57,8 @@ type facts struct {
 	// Unmatched counts polls in a row whose If-None-Match named the very ETag that
 	// the answer bore, with the same bytes: the origin does not know its own ETag.
 	Unmatched int `json:"unmatched,omitempty"`
+	// Confirmed is for how long the origin has answered 304 alone, as of the last poll.
+	Confirmed time.Duration `json:"confirmed_for,omitempty"`
 
 	// Of the history, as it is stored: in memory the memo has it.
 	Unsent   int           `json:"unsent,omitempty"`
@@ -87,6 +90,9 @@ type memo struct {
 	// Muted is until when the ETag is left out of conditional requests: the origin
 	// does not know it.
 	Muted time.Time `json:"muted,omitzero"`
+	// Probes counts polls in a row that were unconditional because of doubtful 304s, and
+	// brought nothing new.
+	Probes uint `json:"probes,omitempty"`
 
 	Version version `json:"version,omitzero"`
 	// VaryKey is a secret of this feed: hashes of readers' fields that [version].Vary

@@ -13,10 +13,46 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
+const (
+	// probeInterval is how long an origin must have answered 304 alone before a poll is
+	// unconditional because these may be wrong. It doubles with each that was for nothing.
+	probeInterval = 8 * 24 * time.Hour
+	// maxProbes is how often it doubles at most: to 64 days.
+	maxProbes = 3
+)
+
+// doubt is why the poll under way should be unconditional although there are
+// validators; nil: it should not.
+func (s *state) doubt(now time.Time) *policy.Term {
+	m := &s.memo
+	if s.version == 0 || s.facts.Confirmed+s.gap < probeInterval<<min(m.Probes, maxProbes) {
+		return nil
+	}
+	return policy.Stuck(m.Validators, m.History.Rhythm, m.Version.Since, now)
+}
+
+// learnDoubt keeps account of 304s, and of unconditional polls that were made because of
+// them.
+func (s *state) learnDoubt(v verdict) {
+	m, f := &s.memo, &s.facts
+	switch {
+	case v.answer.Unsent():
+	case s.stuck != nil:
+		f.Confirmed, m.Probes = 0, m.Probes+1 // also where it failed: there is no second try
+		if v.result == ResultNew {
+			m.Probes = 0
+		}
+	case v.good() && v.answer.Status == http.StatusNotModified:
+		f.Confirmed += s.gap
+	case v.good():
+		f.Confirmed = 0
+	}
+}
+
 // validators are those to be sent: none without a body that a 304 could confirm.
 func (s *state) validators(now time.Time) policy.Validators {
 	v := s.memo.Validators
-	if s.version == 0 {
+	if s.version == 0 || s.stuck != nil {
 		return policy.Validators{}
 	}
 	// An origin that alters ETags when it compresses (Apache's "-gzip") never
@@ -37,7 +73,7 @@ func (s *state) learnValidators(v verdict) {
 		return
 	}
 	fresh := policy.ValidatorsOf(a)
-	if v.sameBytes && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
+	if v.sameBytes && s.stuck == nil && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
 		f.Unmatched++
 	} else {
 		f.Unmatched = 0

@@ -29,6 +29,7 @@ import (
 //	interval          the feed's interval before it failed                      no
 //	back-off          the growing pause after failures                          yes
 //	unasked-304       a 304 to an unconditional request: 24 h                   yes
+//	stuck-304         304s may be wrong: the poll was unconditional            no
 //	jitter            what chance adds to the interval                          no
 //	skip-hours        RSS skipHours                                             yes
 //	skip-days         RSS skipDays                                              yes
@@ -63,6 +64,7 @@ const (
 	HintInterval        = "interval"
 	HintBackOff         = "back-off"
 	HintUnasked         = "unasked-304"
+	HintStuck           = "stuck-304"
 	HintJitter          = "jitter"
 	HintSkipHours       = "skip-hours"
 	HintSkipDays        = "skip-days"

@@ -174,6 +174,7 @@ func hintMeaning(hint string) string {
 		policy.HintInterval:        "the interval that failures double",
 		policy.HintBackOff:         "a pause that doubles with each failure",
 		policy.HintUnasked:         "304 to a request that was not conditional",
+		policy.HintStuck:           "304s that may be wrong",
 		policy.HintJitter:          "chance, so that feeds do not fall into step",
 		policy.HintSkipHours:       "hours in which the feed is not to be polled",
 		policy.HintSkipDays:        "days on which the feed is not to be polled",
