@@ -387,8 +387,8 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 // that is kept, for as long as memory lasts.
 func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, err error) {
 	if errors.Is(err, ErrFenced) {
-		f.cache.log().Warn("outcome of a poll came too late, the feed has been claimed or forgotten since", urlField(f.key))
 		_ = f.reload(context.WithoutCancel(ctx)) // where that fails it is seen when the next poll is claimed
+		f.reportLate(v, err)
 		return
 	}
 	f.cache.outage.begin(f.cache.log(), err)

@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -60,6 +61,17 @@ func (f *Feed) report(before, after *state, v verdict) {
 	}
 	f.log(p, a.Detail)
 	f.cache.settings.Load().Observe(p)
+}
+
+// reportLate tells of a poll whose outcome counts for nothing, as the feed has been
+// claimed or forgotten since. What was sent was sent: it has failed, whatever it brought.
+func (f *Feed) reportLate(v verdict, err error) {
+	if !v.answer.Unsent() {
+		v.answer.Failure, v.result = policy.FailureStore, ResultFailed
+		v.answer.Err = fmt.Errorf("the outcome came too late, the feed has been claimed or forgotten since: %w", err)
+	}
+	s := f.state.Load() // which it has not changed
+	f.report(s, s, v)
 }
 
 // next is when the feed is polled next, by the wall clock.

@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -118,6 +119,91 @@ func TestObservedMoves(t *testing.T) {
 			t.Errorf("adopted: %+v", p)
 		}
 	})
+}
+
+// delayed is a store to which an outcome comes late: something happens first, once.
+type delayed struct {
+	cache.Store
+	first func()
+}
+
+func (d *delayed) Commit(ctx context.Context, o cache.Outcome) error {
+	if first := d.first; first != nil {
+		d.first = nil
+		first()
+	}
+	return d.Store.Commit(ctx, o)
+}
+
+// A poll whose outcome comes too late was sent all the same. It is told as one that has
+// failed, once, and what others have committed meanwhile is what readers get.
+func TestObservedPollsThatCameTooLate(t *testing.T) {
+	for name, late := range map[string]struct {
+		answer policy.Answer
+		want   cache.Result
+	}{
+		"new":         {ok(rss(3, "")), cache.ResultFailed},
+		"unchanged":   {unchanged(), cache.ResultFailed},
+		"gone":        {failed(410, policy.FailureGone), cache.ResultFailed},
+		"nothing":     {failed(0, policy.FailureDNS), cache.ResultUnsent},
+		"no document": {ok("<html>"), cache.ResultFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				told, answer := new(observer), ok(rss(2, ""))
+				answer.Wire = 100
+				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+					a := answer
+					if a.Failure != policy.FailureDNS {
+						a.Asked = time.Now()
+					}
+					time.Sleep(time.Second)
+					return a
+				})
+				store := &delayed{}
+				g.wrap = func(s cache.Store) cache.Store { store.Store = s; return store }
+				g.settings.Observe = told.observe
+				g.open()
+				defer g.close()
+				g.get(feedURL)
+				time.Sleep(25 * time.Hour)
+				store.first = func() {
+					time.Sleep(25 * time.Hour) // the claim lapses
+					origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(4, "")) }}
+					settings := g.settings
+					settings.Observe = nil
+					other := node(t, store.Store, origin, settings)
+					wantBody(t, other.get(feedURL), 200, "Entry 4")
+					if err := other.Cache.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+				answer = late.answer
+				answer.Wire = 200
+				g.get(feedURL)
+				before, err := g.Account(t.Context(), feedURL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(26 * time.Hour)
+				got := told.last(t)
+				if n := len(told.polls); n != 2 || got.Result != late.want || got.Wire != 200 || got.Recovered != 0 || got.Updated || got.MovedTo != "" {
+					t.Errorf("%d polls are told, the last as %+v", n, got)
+				}
+				if sent := late.want != cache.ResultUnsent; sent != (got.Failure == policy.FailureStore) || sent != (got.Took == time.Second) {
+					t.Errorf("told as %+v", got)
+				}
+				wantBody(t, g.get(feedURL), 200, "Entry 4")
+				after, err := g.Account(t.Context(), feedURL)
+				if err != nil || after.LastResult != cache.ResultNew || after.Failures != 0 || after.Version <= before.Version {
+					t.Errorf("after it: %+v, %v; before: %+v", after, err, before)
+				}
+				if n := g.origin.polls(); n != 2 {
+					t.Errorf("%d polls, want 2", n)
+				}
+			})
+		})
+	}
 }
 
 // What was sent says what the reader has waited for.
