@@ -169,7 +169,7 @@ func (f *Feed) raised(s *state, rules policy.Rules) time.Duration {
 	now := f.cache.now()
 	for _, t := range s.memo.Considered {
 		planned := time.Duration(t.Seconds) * time.Second
-		if t.Hint == policy.HintFloor && planned < rules.MinInterval && s.facts.Unsent == 0 && !s.facts.At.After(now) {
+		if t.Hint == policy.HintFloor && planned < rules.MinInterval && s.memo.History.Unsent == 0 && !s.facts.At.After(now) {
 			return s.facts.At.Add(rules.MinInterval).Sub(now)
 		}
 	}

@@ -60,12 +60,6 @@ type facts struct {
 	// Confirmed is for how long the origin has answered 304 alone, as of the last poll.
 	Confirmed time.Duration `json:"confirmed_for,omitempty"`
 
-	// Of the history, as it is stored: in memory the memo has it.
-	Unsent   int           `json:"unsent,omitempty"`
-	Failures int           `json:"failures,omitempty"`
-	Unheeded int           `json:"unheeded,omitempty"`
-	Interval time.Duration `json:"interval,omitempty"`
-
 	// Of the decision.
 	Decided time.Time     `json:"decided,omitzero"`
 	Pause   time.Duration `json:"pause,omitempty"`  // to the next poll
@@ -76,6 +70,15 @@ type facts struct {
 
 	// Site is what the last 200 was that was no feed but a web page which names feeds.
 	Site *site.Page `json:"site,omitempty"`
+}
+
+// storedFacts are facts as they are stored: with what each poll changes of the history.
+type storedFacts struct {
+	facts
+	Unsent   int           `json:"unsent,omitempty"`
+	Failures int           `json:"failures,omitempty"`
+	Unheeded int           `json:"unheeded,omitempty"`
+	Interval time.Duration `json:"interval,omitempty"`
 }
 
 // memo is what the store keeps of a feed besides its schedule, facts and body.
@@ -165,9 +168,8 @@ func (s *state) condition() State {
 
 // encodeFacts returns the facts as they are stored.
 func (s *state) encodeFacts() ([]byte, error) {
-	f := s.facts
-	f.Failures, f.Unheeded, f.Interval, f.Unsent = s.memo.History.Failures, s.memo.History.Unheeded, s.memo.History.Interval, s.memo.History.Unsent
-	return json.Marshal(&f)
+	h := &s.memo.History
+	return json.Marshal(&storedFacts{s.facts, h.Unsent, h.Failures, h.Unheeded, h.Interval})
 }
 
 // encodeMemo returns the memo as it is stored, or nil where the stored one is the same.
@@ -212,8 +214,9 @@ func stateOf(r Record, now time.Duration) *state {
 }
 
 func (s *state) decode(r Record) error {
+	var f storedFacts
 	if len(r.Facts) > 0 {
-		if err := json.Unmarshal(r.Facts, &s.facts); err != nil {
+		if err := json.Unmarshal(r.Facts, &f); err != nil {
 			return fmt.Errorf("decoding facts: %w", err)
 		}
 	}
@@ -225,7 +228,7 @@ func (s *state) decode(r Record) error {
 		s.memo.convert(narrow)
 	}
 	h := &s.memo.History
-	h.Failures, h.Unheeded, h.Interval, h.Unsent = s.facts.Failures, s.facts.Unheeded, s.facts.Interval, s.facts.Unsent
+	s.facts, h.Unsent, h.Failures, h.Unheeded, h.Interval = f.facts, f.Unsent, f.Failures, f.Unheeded, f.Interval
 	if s.version != 0 && s.memo.Version.Tag == "" {
 		return fmt.Errorf("version %d of which nothing is recorded", s.version)
 	}
