@@ -32,7 +32,7 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	if v.answer.Unsent() {
 		o.In, o.Returned = next.unsent(f.cache, v.answer, planned, rules), true
 	} else {
-		o.In = next.plan(f.cache, f.key, *v, rules)
+		o.In = next.plan(f.cache, *v, rules)
 	}
 	o.Hold = next.hold(rules) // of the plan that has just been made
 	if v.body != nil {
@@ -100,7 +100,7 @@ func (s *state) learn(own string, v verdict) {
 }
 
 // plan decides when the feed is polled next, and returns the time until then.
-func (s *state) plan(c *Cache, key string, v verdict, rules policy.Rules) time.Duration {
+func (s *state) plan(c *Cache, v verdict, rules policy.Rules) time.Duration {
 	a := v.answer
 	if r, ok := errors.AsType[*redirected](a.Err); ok {
 		// Something was sent, if not where the redirect leads.

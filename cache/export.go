@@ -152,6 +152,5 @@ func momentOf(now time.Time, ago time.Duration) *time.Time {
 	if ago < 0 {
 		return nil
 	}
-	t := now.Add(-ago).UTC()
-	return &t
+	return new(now.Add(-ago).UTC())
 }

@@ -49,7 +49,7 @@ const (
 )
 
 // deny is the rule of hosts.
-func (m *model) deny(h cache.Host) (denied cache.Denial, until time.Duration, why string) {
+func (m *model) deny(h cache.Host) (denied cache.Denial, until time.Duration) {
 	until = m.now
 	if at, was := m.started[h.Name]; h.Name != "" && was && at+h.Spacing > m.now {
 		denied, until = cache.DeniedBusy, at+h.Spacing
@@ -59,7 +59,7 @@ func (m *model) deny(h cache.Host) (denied cache.Denial, until time.Duration, wh
 			denied, until = cache.DeniedPaused, max(until, p.until)
 		}
 	}
-	return denied, until, why
+	return denied, until
 }
 
 // lastAsked is when the URL of a feed was asked last.

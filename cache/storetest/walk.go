@@ -98,7 +98,7 @@ func (m *model) claim(t *rapid.T) {
 		if c.Floor > 0 {
 			due = min(due, m.lastAsked(c.ID)+c.Floor)
 		}
-		want, until, _ := m.deny(c.Host)
+		want, until := m.deny(c.Host)
 		if due > m.now {
 			want, until = cache.DeniedNotDue, max(due, until)
 		}
@@ -127,7 +127,7 @@ func (m *model) claimDue(t *rapid.T) {
 		if m.sleeps(f, q.Idle) || f.Host.Name != "" && slices.Contains(q.Except, f.Host.Name) {
 			continue
 		}
-		_, until, _ := m.deny(f.Host)
+		_, until := m.deny(f.Host)
 		if at := max(until, f.next); at > m.now {
 			soonest = min(soonest, at)
 		} else {
@@ -183,7 +183,7 @@ func (m *model) hop(t *rapid.T) {
 	id, _ := m.pick(t)
 	h := cache.Hop{ID: id, Floor: hopFloor, Yield: rapid.Bool().Draw(t, "yield"), Host: m.host(t)}
 	f := m.feeds[id]
-	want, until, _ := m.deny(h.Host)
+	want, until := m.deny(h.Host)
 	if free := m.lastAsked(id) + h.Floor; free > m.now {
 		want, until = cache.DeniedNotDue, max(free, until)
 	}

@@ -250,7 +250,7 @@ func (h *hintReader) link(f *field) {
 	if len(rels) > maxURL {
 		return
 	}
-	for _, rel := range strings.Fields(rels) {
+	for rel := range strings.FieldsSeq(rels) {
 		rel = strings.ToLower(rel)
 		if _, name, ok := strings.Cut(rel, "//www.iana.org/assignments/relation/"); ok {
 			rel = name

@@ -98,7 +98,7 @@ func foundIn(t html.Token, base *url.URL) (Feed, bool) {
 		return Feed{}, false
 	}
 	alternate := false
-	for _, word := range strings.Fields(attribute(t, "rel")) {
+	for word := range strings.FieldsSeq(attribute(t, "rel")) {
 		alternate = alternate || strings.EqualFold(word, "alternate") || strings.EqualFold(word, "feed")
 	}
 	if !alternate {
