@@ -96,7 +96,7 @@ func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 		return nil
 	}
 	wall := f.cache.now()
-	if why := s.facts.Winner; why == policy.HintRetryAfter || why == policy.HintRateLimit || why == policy.HintStore || strings.HasSuffix(why, "cooldown") {
+	if why := s.facts.Winner; pauseAsked(why) || why == policy.HintStore {
 		return &TooEarly{wall.Add(s.due - now), why}
 	}
 	for _, t := range s.memo.Considered { // another hint may have won and ask for more

@@ -41,9 +41,13 @@ func conditionOf(state, winner string, status int, noFeed, due bool) string {
 	case noFeed && state != string(StateFresh):
 		return conditionNoFeed
 	case due:
-	case winner == policy.HintRetryAfter, winner == policy.HintRateLimit, strings.HasSuffix(winner, "cooldown"),
-		status == http.StatusTooManyRequests && state != string(StateFresh):
+	case pauseAsked(winner), status == http.StatusTooManyRequests && state != string(StateFresh):
 		return conditionWaiting
 	}
 	return state
+}
+
+// pauseAsked reports whether a hint is a pause that an origin has asked for.
+func pauseAsked(winner string) bool {
+	return winner == policy.HintRetryAfter || winner == policy.HintRateLimit || strings.HasSuffix(winner, "cooldown")
 }
