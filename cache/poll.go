@@ -375,6 +375,9 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 			f.cache.outage.end(f.cache.log())
 		}
 	}
+	if err == nil && o.In < dueSoon {
+		f.cache.wake(f.cache.changed)
+	}
 	if err == nil && o.Body != nil {
 		f.cache.grown(int64(len(o.Body.Data)))
 	}

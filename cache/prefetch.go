@@ -11,6 +11,10 @@ import (
 // probeEvery is how often one feed is tried while no host can be reached.
 const probeEvery = 15 * time.Second
 
+// dueSoon is how soon a feed may be due before the store is asked again what is: it does
+// not know beforehand what a poll will come to.
+const dueSoon = time.Minute
+
 // prefetch polls due feeds in the background.
 func (c *Cache) prefetch(ctx context.Context) {
 	var p pace

@@ -144,6 +144,25 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 	})
 }
 
+// A feed that is polled every few seconds does not wait for the next look at what is due.
+func TestPrefetchOfShortIntervals(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3")
+		})
+		rules := g.settings.Rules(feedURL)
+		rules.MinInterval, rules.Jitter = 3*time.Second, 0
+		g.settings.Rules = func(string) policy.Rules { return rules }
+		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
+		g.open()
+		defer g.close()
+		time.Sleep(time.Minute)
+		if n := g.origin.polls(); n < 15 || n > 20 {
+			t.Errorf("%d polls within a minute, want about one every 3 s", n)
+		}
+	})
+}
+
 // Centuries, by which somebody means never, are longer than a duration can hold in threes.
 func TestFeedsAreKeptForCenturies(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
