@@ -89,6 +89,10 @@ func TestCaddy(t *testing.T) {
 			t.Errorf("after a reload the poll before it is forgotten: %s", got)
 		}
 		time.Sleep(time.Hour + time.Minute)
+		if got := interval("/one.xml"); got != "max-age=3540" {
+			t.Errorf("when the poll was planned under the old floor: %s", got)
+		}
+		time.Sleep(time.Hour)
 		if got := interval("/one.xml"); got != "max-age=10800" {
 			t.Errorf("with the new interval: %s", got)
 		}
