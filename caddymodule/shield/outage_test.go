@@ -168,9 +168,12 @@ func TestShieldReload(t *testing.T) {
 		}
 		<-done
 		s.Expect(1, "a poll over a reload")
-		// The decision was made under the rules that the poll began with; the next one is
-		// made under those that are in force.
+		// The decision was made under the rules that the poll began with. Of those that are
+		// in force the floor counts at once, the others with the next one.
 		time.Sleep(70 * time.Second)
+		s.Get(blog + "/feed")
+		s.Expect(0, "below the floor that was raised")
+		time.Sleep(50 * time.Second)
 		s.Get(blog + "/feed")
 		s.Expect(1, "the first poll after the reload")
 		time.Sleep(100 * time.Second)
