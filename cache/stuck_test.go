@@ -235,6 +235,8 @@ func TestProbeOfAPrefetchedFeed(t *testing.T) {
 		defer g.close()
 		g.get(feedURL)
 		time.Sleep(30 * 24 * time.Hour)
+		g.origin.mu.Lock()
+		defer g.origin.mu.Unlock()
 		var unconditional []int
 		for i, ask := range g.origin.asks {
 			if ask.Validators.Empty() {
