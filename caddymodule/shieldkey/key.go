@@ -42,9 +42,6 @@ const (
 	variantPrefix = "variant:"
 )
 
-// Is reports whether a key of the engine is of a shield.
-func Is(key string) bool { return strings.HasPrefix(key, Common) }
-
 // Prefix is how the texts of all keys of a shield begin.
 func Prefix(shield string) string { return Common + url.QueryEscape(shield) + " " }
 
