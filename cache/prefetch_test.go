@@ -211,11 +211,12 @@ func TestPrefetchGivesUpWhatNobodyAsksForAgain(t *testing.T) {
 // A clock that was years ahead for a moment does not keep feeds for years.
 func TestLastReaderIsNotInTheFuture(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
-		skew := 10 * 365 * 24 * time.Hour
+		var skew atomic.Int64
+		skew.Store(int64(10 * 365 * 24 * time.Hour))
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
-		store := g.reopenAt(func() time.Time { return time.Now().Add(skew) })
+		store := g.reopenAt(func() time.Time { return time.Now().Add(time.Duration(skew.Load())) })
 		g.get(feedURL)
-		skew = 0
+		skew.Store(0)
 		g.get(feedURL)
 		if account, err := g.Account(t.Context(), feedURL); err != nil || account.LastAsked.After(time.Now()) {
 			t.Errorf("asked for at %v, %v", account.LastAsked, err)
