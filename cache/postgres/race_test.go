@@ -144,13 +144,7 @@ func TestHopToAFeedThatIsJustMade(t *testing.T) {
 	other := claim(1)
 	other.Host = host
 	grant(t, s, other) // the host has a row
-	tx, err := connect(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `select from pollard.hosts where name = 'host' for update`); err != nil {
-		t.Fatal(err)
-	}
+	tx := holdHost(t, url)
 	id, feedURL := feed(0)
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -179,6 +173,19 @@ func TestHopToAFeedThatIsJustMade(t *testing.T) {
 	noDeadlocks(t)
 }
 
+// holdHost has all claims of the host "host" wait for the end of a transaction.
+func holdHost(t *testing.T, url string) pgx.Tx {
+	t.Helper()
+	tx, err := connect(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `select from pollard.hosts where name = 'host' for update`); err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
 // waiting waits until at least n calls of a function wait for what another transaction holds.
 func waiting(t *testing.T, watch *pgx.Conn, function string, n int) {
 	t.Helper()
@@ -201,13 +208,7 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 	other := claim(1)
 	other.Host = cache.Host{Name: "host"}
 	grant(t, s, other) // the host has a row
-	tx, err := connect(t, url).Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `select from pollard.hosts where name = 'host' for update`); err != nil {
-		t.Fatal(err)
-	}
+	tx := holdHost(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	var polls sync.WaitGroup
 	for range 50 {
