@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/volatile"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -29,12 +28,9 @@ func onTwoNodes(t *testing.T, settings cache.Settings, answer func() policy.Answ
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(epoch))
-		shared := volatile.New(nil)
-		defer shared.Close()
+		shared := sharedStore(t)
 		n := &twoNodes{store: &distant{Store: shared}, origin: &script{answer: func(policy.Ask) policy.Answer { return answer() }}}
 		n.one, n.other = node(t, shared, n.origin, settings), node(t, n.store, n.origin, settings)
-		defer n.one.Cache.Close()
-		defer n.other.Cache.Close()
 		test(t, n)
 	})
 }

@@ -38,13 +38,22 @@ func (s *late) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, erro
 	return records, err
 }
 
-// node is one of several gateways on a store.
+// sharedStore is a store of several nodes. It is closed after them.
+func sharedStore(t *testing.T) cache.Store {
+	store := volatile.New(nil)
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// node is one of several gateways on a store. It is closed at the end of the test, at the
+// latest.
 func node(t *testing.T, store cache.Store, origin cache.Origin, settings cache.Settings) *gateway {
 	t.Helper()
 	c, err := cache.New(cache.Options{Store: store, Origin: origin, Memory: 1 << 20, Suspended: awake})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = c.Close() })
 	c.Apply(settings)
 	return &gateway{t: t, Cache: c}
 }
@@ -64,12 +73,9 @@ func TestVersionOfAnotherNodeIsNotMissed(t *testing.T) {
 					time.Sleep(time.Second)
 					return ok(rss(entries, ""), "Cache-Control", "max-age=86400")
 				}}
-				shared := volatile.New(nil)
-				defer shared.Close()
+				shared := sharedStore(t)
 				store.Store = shared
 				slow, quick := node(t, &store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
-				defer slow.Cache.Close()
-				defer quick.Cache.Close()
 				if store.claim > 0 {
 					slow.get(feedURL) // it is in memory there
 				}
@@ -106,11 +112,8 @@ func TestFirstPollOfAnotherNodeIsAwaited(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					return answer()
 				}}
-				store := volatile.New(nil)
-				defer store.Close()
+				store := sharedStore(t)
 				a, b := node(t, store, origin, cache.Settings{}), node(t, store, origin, cache.Settings{})
-				defer a.Cache.Close()
-				defer b.Cache.Close()
 				began := time.Now()
 				var readers sync.WaitGroup
 				answers := make([]*httptest.ResponseRecorder, 4)
@@ -146,15 +149,13 @@ func TestFirstPollOfLostNodeIsNotAwaitedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(epoch))
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(1, "")) }}
-		store := volatile.New(nil)
-		defer store.Close()
+		store := sharedStore(t)
 		id := sha256.Sum256([]byte(feedURL))
 		claim := cache.Claim{ID: cache.ID(id[:16]), URL: feedURL, Hold: time.Hour}
 		if leases, err := store.Claim(t.Context(), []cache.Claim{claim}); err != nil || leases[0].Denied != "" {
 			t.Fatal(leases, err)
 		}
 		b := node(t, store, origin, cache.Settings{})
-		defer b.Cache.Close()
 		for i, patience := range []time.Duration{40 * time.Second, 0} { // the timeout of polls, and some
 			began := time.Now()
 			if w := b.get(feedURL); w.Code != 503 {
@@ -202,16 +203,13 @@ func TestLapsedClaimIsNotUsed(t *testing.T) {
 		rules := policy.DefaultRules()
 		rules.MinInterval, rules.Jitter = time.Minute, 0
 		settings := cache.Settings{Rules: func(string) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: true}
-		store := volatile.New(nil)
-		defer store.Close()
-		a := node(t, store, slow, settings)
-		defer a.Cache.Close()
+		store := sharedStore(t)
+		node(t, store, slow, settings)
 		time.Sleep(10 * time.Second)
 		slow.delay.Store(int64(390 * time.Second)) // longer than a claim of this feed by 50 seconds
 		time.Sleep(2 * time.Minute)                // it has claimed the second poll
 		settings.Prefetch = false
 		b := node(t, store, origin, settings)
-		defer b.Cache.Close()
 		for range 100 {
 			time.Sleep(10 * time.Second)
 			b.get(feedURL)
@@ -247,12 +245,9 @@ func TestChangesBeforeTheFirstCursorAreSeen(t *testing.T) {
 		time.Sleep(time.Until(epoch))
 		entries := 1
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-		shared := volatile.New(nil)
-		defer shared.Close()
+		shared := sharedStore(t)
 		deaf := node(t, &deafened{shared, time.Now().Add(3 * time.Hour)}, origin, cache.Settings{})
-		defer deaf.Cache.Close()
 		other := node(t, shared, origin, cache.Settings{})
-		defer other.Cache.Close()
 		wantBody(t, deaf.get(feedURL), 200, "Entry 1")
 		time.Sleep(2 * time.Hour)
 		entries = 2
@@ -271,11 +266,8 @@ func TestForgottenAndBackUnseen(t *testing.T) {
 		time.Sleep(time.Until(epoch))
 		entries := 1
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-		shared := volatile.New(nil)
-		defer shared.Close()
+		shared := sharedStore(t)
 		deaf, one := node(t, &deafened{shared, time.Now().Add(3 * time.Hour)}, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
-		defer deaf.Cache.Close()
-		defer one.Cache.Close()
 		first := deaf.get(feedURL)
 		wantBody(t, first, 200, "Entry 1")
 		time.Sleep(2 * time.Hour)
@@ -318,12 +310,9 @@ func TestForgottenAndBackUnread(t *testing.T) {
 		time.Sleep(time.Until(epoch))
 		entries := 1
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-		shared := volatile.New(nil)
-		defer shared.Close()
+		shared := sharedStore(t)
 		store := &blind{Store: shared}
 		other, one := node(t, store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
-		defer other.Cache.Close()
-		defer one.Cache.Close()
 		wantBody(t, other.get(feedURL), 200, "Entry 1")
 		time.Sleep(2 * time.Hour)
 		store.is.Store(true)
@@ -349,12 +338,9 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 				time.Sleep(time.Until(epoch))
 				entries := 1
 				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-				shared := volatile.New(nil)
-				defer shared.Close()
+				shared := sharedStore(t)
 				store := &distant{Store: shared}
 				one, other := node(t, shared, origin, cache.Settings{}), node(t, &deafened{store, time.Now().Add(deaf)}, origin, cache.Settings{})
-				defer one.Cache.Close()
-				defer other.Cache.Close()
 				urls := []string{feedURL, "https://two.test/feed", "https://three.test/feed", "https://four.test/feed"}
 				for _, url := range urls {
 					wantBody(t, one.get(url), 200, "Entry 1")
@@ -398,11 +384,8 @@ func TestManyChangesAreReadTogether(t *testing.T) {
 		const feeds, takes = 60, time.Second
 		entries := 1
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-		shared := volatile.New(nil)
-		defer shared.Close()
+		shared := sharedStore(t)
 		one, other := node(t, shared, origin, cache.Settings{}), node(t, &late{Store: shared, lookup: takes}, origin, cache.Settings{})
-		defer one.Cache.Close()
-		defer other.Cache.Close()
 		url := func(i int) string { return fmt.Sprintf("https://origin%d.test/feed", i) }
 		for i := range feeds {
 			wantBody(t, one.get(url(i)), 200, "Entry 1")
@@ -431,12 +414,9 @@ func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
 				time.Sleep(time.Until(epoch))
 				entries := 1
 				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }}
-				shared := volatile.New(nil)
-				defer shared.Close()
+				shared := sharedStore(t)
 				store := &failing{Store: shared}
 				late, other := node(t, store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
-				defer late.Cache.Close()
-				defer other.Cache.Close()
 				first := late.get(feedURL)
 				wantBody(t, first, 200, "Entry 1")
 				time.Sleep(2 * time.Hour)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/volatile"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -241,12 +240,9 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 		origin := &script{answer: func(policy.Ask) policy.Answer {
 			return ok(rss(int(entries.Load()), ""), "Cache-Control", "max-age=86400")
 		}}
-		shared := volatile.New(nil)
-		defer shared.Close()
+		shared := sharedStore(t)
 		store := &distant{Store: shared}
 		one, other := node(t, shared, origin, cache.Settings{}), node(t, store, origin, cache.Settings{})
-		defer one.Cache.Close()
-		defer other.Cache.Close()
 		publish := func(n int64) {
 			entries.Store(n)
 			time.Sleep(30 * time.Hour)
@@ -308,10 +304,8 @@ func TestStoreAwayAfterAStart(t *testing.T) {
 			time.Sleep(time.Until(epoch))
 			entries := 1
 			origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }}
-			shared := volatile.New(nil)
-			defer shared.Close()
+			shared := sharedStore(t)
 			before := node(t, shared, origin, cache.Settings{})
-			defer before.Cache.Close()
 			url := func(n int) string { return fmt.Sprintf("https://host%d.test/feed", n) }
 			for n := range feeds {
 				before.get(url(n))
