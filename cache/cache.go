@@ -230,7 +230,8 @@ func (s Settings) filled() *Settings {
 }
 
 // Apply puts settings in force, for all feeds and at once. What was decided
-// under earlier rules stands until the next poll.
+// under earlier rules stands until the next poll, which does not come before a floor
+// that has been raised.
 func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
 	c.resize()
