@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/bolt"
-	"github.com/feedpollard/pollard/cache/volatile"
+	"github.com/feedpollard/pollard/cache/store/bolt"
+	"github.com/feedpollard/pollard/cache/store/volatile"
 	"github.com/feedpollard/pollard/upstream"
 )
 

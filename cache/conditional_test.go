@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // sample is a version as readers see it.

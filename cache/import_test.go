@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/volatile"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/policy"
 )
 

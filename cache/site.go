@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/policy"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/policy"
 )
 

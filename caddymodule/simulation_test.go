@@ -28,10 +28,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/bolt"
+	"github.com/feedpollard/pollard/cache/store/bolt"
 	_ "github.com/feedpollard/pollard/caddymodule"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/upstream"
 )
 

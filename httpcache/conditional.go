@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/policy"
 )
 

@@ -10,7 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/textproto"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // interim is a 1xx answer, which is passed on and never stored (RFC 9110 section 15.2).

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // part is what an entry holds of a representation (RFC 9111 section 3.4).

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // hasValidator reports whether a response can be revalidated. One that is no

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // Target is what a reader's request asks for, and the two ways to its origin.

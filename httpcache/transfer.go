@@ -12,7 +12,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // transfer is one shared fetch from the origin. It runs in a goroutine of its own,

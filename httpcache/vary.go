@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // selection is the secondary key of an entry: the request fields that its Vary

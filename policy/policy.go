@@ -19,7 +19,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // Rules are the operator's settings for one feed. Every field is meant as

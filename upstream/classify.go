@@ -14,7 +14,7 @@ import (
 	"net/http"
 	"syscall"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 

@@ -11,7 +11,7 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // phase is how far an exchange came.

@@ -6,7 +6,7 @@ package upstream
 import (
 	"time"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // The pacing of a host for which no rule says anything.

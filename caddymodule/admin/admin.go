@@ -22,8 +22,8 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
-	"github.com/feedpollard/pollard/feedurl"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 func init() {

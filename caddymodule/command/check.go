@@ -18,8 +18,8 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/feedcheck"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/check"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -76,7 +76,7 @@ func (o *checkOptions) run(ctx context.Context, argument string, out, stderr io.
 	defer compressed.Close()
 	defer plain.Close()
 	n := 0
-	report, err := feedcheck.Run(ctx, feedcheck.Options{
+	report, err := check.Run(ctx, check.Options{
 		URL: feed, Rules: app.RulesFor(feed), Spacing: spacing,
 		Poll: func(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
 			if compression {
@@ -86,7 +86,7 @@ func (o *checkOptions) run(ctx context.Context, argument string, out, stderr io.
 		},
 		Progress: func(step string) {
 			n++
-			fmt.Fprintf(stderr, "poll %d of at most %d: %s\n", n, feedcheck.MaxPolls, step)
+			fmt.Fprintf(stderr, "poll %d of at most %d: %s\n", n, check.MaxPolls, step)
 		},
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // checkText is a report for people.
-func checkText(r *feedcheck.Report) string {
+func checkText(r *check.Report) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { b.WriteString(plain(fmt.Sprintf(format, args...)) + "\n") }
 	line("%s", feedurl.Redact(r.URL))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/feedcheck"
+	"github.com/feedpollard/pollard/internal/check"
 )
 
 // quickCheck is `feeds check` with less patience.
@@ -101,7 +101,7 @@ func TestCheck(t *testing.T) {
 func TestCheckJSON(t *testing.T) {
 	var requests []string
 	out, code := runCommand(t, quickCheck(), "", "json", publisher(t, &requests).URL+"/feed.xml")
-	var r feedcheck.Report
+	var r check.Report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitDone {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/shield"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/replay"
 	"github.com/feedpollard/pollard/policy/document"
-	"github.com/feedpollard/pollard/readers/replay"
 )
 
 // configuration is a configuration that has been loaded and provisioned as Caddy does

@@ -21,7 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // connectTimeout is how long the admin endpoint has to accept a connection.

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 const anyGateway = `http://feeds.test {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/feedurl"
-	"github.com/feedpollard/pollard/opml"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/opml"
 )
 
 func opmlCommand() *cobra.Command {

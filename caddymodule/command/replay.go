@@ -17,7 +17,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/shield"
-	"github.com/feedpollard/pollard/readers/replay"
+	"github.com/feedpollard/pollard/internal/replay"
 )
 
 func replayCommand() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/readers/replay"
+	"github.com/feedpollard/pollard/internal/replay"
 )
 
 // hourlyLog is a log of two readers that ask for /feed.xml every hour of two days,

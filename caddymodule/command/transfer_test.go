@@ -20,9 +20,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/bolt"
-	"github.com/feedpollard/pollard/cache/postgres"
-	"github.com/feedpollard/pollard/cache/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/bolt"
+	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"

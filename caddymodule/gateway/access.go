@@ -19,7 +19,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/refusal"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // access decides who may ask by URL, and for what. Feeds at configured paths are

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 func TestAdmit(t *testing.T) {

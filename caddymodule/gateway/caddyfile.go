@@ -17,7 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 func init() {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 func TestKnown(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/feedpollard/pollard/feedurl"
-	"github.com/feedpollard/pollard/opml"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/opml"
 )
 
 const maxOPMLFeeds = 100_000

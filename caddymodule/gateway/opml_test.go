@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/feedpollard/pollard/opml"
+	"github.com/feedpollard/pollard/internal/opml"
 )
 
 func TestReadOPMLFile(t *testing.T) {

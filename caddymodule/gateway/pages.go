@@ -20,8 +20,8 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/record"
 	"github.com/feedpollard/pollard/caddymodule/refusal"
-	"github.com/feedpollard/pollard/feedurl"
-	"github.com/feedpollard/pollard/opml"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 

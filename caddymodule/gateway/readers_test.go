@@ -11,7 +11,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // Those of a gateway as well, by the name of their token and not by the secret.

@@ -16,8 +16,8 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/refusal"
-	"github.com/feedpollard/pollard/feedurl"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // Header values that never change are assigned as they are: on a hit, time goes

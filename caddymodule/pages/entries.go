@@ -14,7 +14,7 @@ import (
 
 	"github.com/mmcdole/gofeed"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy/document"
 )
 

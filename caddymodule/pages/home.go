@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // homeContent is what the home page shows.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/feedpollard/pollard/httpfield"
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // representable are the pages that have a record behind them, which is to be had as JSON.

@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/feedpollard/pollard/feedurl"
-	"github.com/feedpollard/pollard/opml"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/opml"
 )
 
 // rewriteOPML answers a subscription list with the same list through the gateway. Nothing

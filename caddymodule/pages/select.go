@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // Sort is an order of feeds.

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/figures"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 const (

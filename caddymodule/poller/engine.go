@@ -18,7 +18,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/httpcache"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/upstream"
 )
 

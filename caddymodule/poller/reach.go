@@ -6,7 +6,7 @@ package poller
 import (
 	"fmt"
 
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // NamesPrivate reports whether a feed is one that a handler's configuration names,

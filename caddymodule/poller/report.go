@@ -12,7 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/refusal"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // outcome is what became of a request, for the operator.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
-	"github.com/feedpollard/pollard/feedurl"
 	"github.com/feedpollard/pollard/figures"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // Traffic is what readers asked for, and what of it reached origins.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/shieldkey"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // Readers implements [pages.Source]. They are grouped by User-Agent family.

@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/feedurl"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // Refusal is an answer that is not the feed: one line of text for people.

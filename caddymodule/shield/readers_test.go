@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // The readers of a shield are told of, unless that is off. The defence goes on.

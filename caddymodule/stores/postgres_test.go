@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
 
 // A database has one key, whoever signs in and however; and provisioning asks nobody.

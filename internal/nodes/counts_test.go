@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/feedpollard/pollard/cache/postgres"
-	"github.com/feedpollard/pollard/cache/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 	"github.com/feedpollard/pollard/figures"
 )
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
 
 var (

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/admin"
-	"github.com/feedpollard/pollard/readers"
+	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // Call sends a request to the admin routes and returns status and body; an error's

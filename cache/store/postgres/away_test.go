@@ -1,0 +1,133 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+)
+
+// TestAway stops the server and starts it again under an open store.
+func TestAway(t *testing.T) {
+	for name, stop := range map[string]func(*postgrestest.Cluster){
+		"stopped": (*postgrestest.Cluster).Stop,
+		"crashed": (*postgrestest.Cluster).Crash,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := postgrestest.Start(t)
+			s := open(t, c.Database(t))
+			l := grant(t, s, claim(1))
+			commit(t, s, outcome(l, 1))
+			grant(t, s, claim(2))
+			changes := make(chan cache.Change, 100)
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			from := cursor(t, s)
+			go func() {
+				done <- s.Watch(ctx, from, func(c cache.Change) error { changes <- c; return nil })
+			}()
+
+			stop(c)
+			for range 5 {
+				if leases, err := s.Claim(t.Context(), []cache.Claim{claim(3)}); err == nil {
+					t.Fatalf("without a server: %+v", leases)
+				} else if strings.Contains(err.Error(), "\n") {
+					t.Errorf("an error of several lines: %v", err)
+				}
+			}
+			_, err := s.Body(t.Context(), l.ID, 1)
+			if err == nil || errors.Is(err, cache.ErrNoBody) {
+				t.Errorf("Body without a server: %v, which must not look like a body that is lost", err)
+			}
+
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			// Nothing that was acknowledged is lost.
+			eventually(t, "the store is back", func() bool {
+				_, err := s.Lookup(t.Context(), []cache.ID{l.ID})
+				return err == nil
+			})
+			for n := 1; n <= 2; n++ {
+				if l := ask(t, s, claim(n)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+					t.Errorf("feed %d: %+v", n, l)
+				}
+			}
+			if _, err := s.Body(t.Context(), l.ID, 1); err != nil {
+				t.Error(err)
+			}
+			// A reader of the log goes on; after a crash it is told that it may have missed something.
+			commit(t, s, outcome(grant(t, s, claim(3)), 5))
+			lost := false
+			eventually(t, "the change is seen", func() bool {
+				select {
+				case c := <-changes:
+					lost = lost || c.Lost
+					return c.Version == 5 || c.Lost
+				default:
+					return false
+				}
+			})
+			if lost != (name == "crashed") {
+				t.Errorf("changes lost: %v", lost)
+			}
+			cancel()
+			<-done
+		})
+	}
+}
+
+// TestSilence has a server that takes connections and says nothing.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err = postgres.Open(ctx, postgres.Options{URL: "postgres://u:secret@" + l.Addr().String() + "/feeds?sslmode=disable"})
+	if err == nil || ctx.Err() != nil {
+		t.Fatalf("Open = %v after %v", err, time.Since(began))
+	}
+}
+
+// TestClose ends everything that a store does.
+func TestClose(t *testing.T) {
+	url := server(t).Database(t)
+	open(t, url).Close() // so that nothing of the first connection counts
+	before := runtime.NumGoroutine()
+	s := open(t, url)
+	done := make(chan error, 2)
+	for range 2 {
+		go func() { done <- s.Watch(t.Context(), "", func(cache.Change) error { return nil }) }()
+	}
+	grant(t, s, claim(1))
+	s.Close()
+	for range 2 {
+		if err := <-done; !errors.Is(err, os.ErrClosed) {
+			t.Errorf("Watch: %v, want %v", err, os.ErrClosed)
+		}
+	}
+	eventually(t, "all goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	var sessions int
+	eventually(t, "all sessions end", func() bool {
+		err := connect(t, url).QueryRow(t.Context(), `select count(*) from pg_stat_activity
+			where application_name = 'pollard' and datname = current_database()`).Scan(&sessions)
+		return err == nil && sessions == 0
+	})
+}

@@ -1,0 +1,106 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+)
+
+// TestDamage overwrites what the server keeps of one feed. The others must not notice.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	c := postgrestest.Start(t)
+	url := c.Database(t)
+	s := open(t, url)
+	// Large enough for the server to keep it apart from the rows.
+	noise := make([]byte, 100_000)
+	rand.NewChaCha8([32]byte{}).Read(noise)
+	o := outcome(grant(t, s, configured(1)), 1)
+	o.Memo, o.Body.Data, o.In = noise, noise, 0
+	commit(t, s, o)
+	whole := outcome(grant(t, s, configured(2)), 1)
+	whole.In = 0
+	commit(t, s, whole)
+
+	conn := connect(t, url)
+	if _, err := conn.Exec(t.Context(), `checkpoint`); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"memos", "bodies"} {
+		var path string
+		err := conn.QueryRow(t.Context(), `select pg_relation_filepath(reltoastrelid) from pg_class where oid = $1::text::regclass`, "pollard."+table).Scan(&path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Stop()
+		c.Blank(t, path)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		conn = connect(t, url)
+	}
+
+	eventually(t, "the store is back", func() bool {
+		_, err := s.Totals(t.Context())
+		return err == nil
+	})
+	if _, err := s.Body(t.Context(), o.ID, 1); !errors.Is(err, cache.ErrNoBody) {
+		t.Errorf("Body: %v, want %v", err, cache.ErrNoBody)
+	}
+	if b, err := s.Body(t.Context(), whole.ID, 1); err != nil || string(b.Data) != string(whole.Body.Data) {
+		t.Errorf("Body of another feed: %q, %v", b.Data, err)
+	}
+	check := func(what string, records []cache.Record, err error) {
+		t.Helper()
+		if err != nil || len(records) != 2 {
+			t.Fatalf("%s: %d records, %v", what, len(records), err)
+		}
+		for _, r := range records {
+			if r.ID == o.ID && r.Memo != nil || r.ID == whole.ID && string(r.Memo) != string(whole.Memo) {
+				t.Errorf("%s: feed %s has the memo %.20q", what, r.URL, r.Memo)
+			}
+		}
+	}
+	records, err := s.Lookup(t.Context(), []cache.ID{o.ID, whole.ID})
+	check("Lookup", records, err)
+	records, err = s.Records(t.Context(), cache.ID{}, 10)
+	check("Records", records, err)
+	leases, _, err := s.ClaimDue(t.Context(), cache.DueQuery{Limit: 10})
+	records = nil
+	for _, l := range leases {
+		records = append(records, l.Record)
+	}
+	check("ClaimDue", records, err)
+	// A good poll makes it whole again.
+	for _, l := range leases {
+		commit(t, s, outcome(l, 2))
+	}
+	sleep(t, url, 3*time.Hour)
+	if l := grant(t, s, configured(1)); string(l.Memo) != "memo" {
+		t.Errorf("after a poll: %+v", l)
+	}
+	if _, err := s.Body(t.Context(), o.ID, 2); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDamagedSum changes a body behind the store's back.
+func TestDamagedSum(t *testing.T) {
+	url := server(t).Database(t)
+	s := open(t, url)
+	o := outcome(grant(t, s, claim(1)), 1)
+	commit(t, s, o)
+	if _, err := connect(t, url).Exec(t.Context(), `update pollard.bodies set data = 'contend'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Body(t.Context(), o.ID, 1); !errors.Is(err, cache.ErrNoBody) {
+		t.Errorf("Body: %v, want %v", err, cache.ErrNoBody)
+	}
+}

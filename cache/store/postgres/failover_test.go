@@ -1,0 +1,153 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+)
+
+// TestFailover cuts off a standby, polls on, loses the server, and promotes the standby,
+// which knows nothing of the last polls.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	primary := postgrestest.Start(t)
+	url := primary.Database(t)
+	one := open(t, url)
+
+	for n := 2; n <= 3; n++ { // due when the standby is cut off
+		commit(t, one, outcome(grant(t, one, configured(n)), 1))
+	}
+	sleep(t, url, 2*time.Hour)
+	grant(t, one, configured(1)) // not due for an hour, so known to be polled
+
+	standby, err := primary.Standby()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(standby.Remove)
+	eventually(t, "the standby has all", func() bool {
+		conn := connect(t, standby.URL("feeds1"))
+		defer conn.Close(t.Context())
+		var n int
+		return conn.QueryRow(t.Context(), `select count(*) from pollard.feeds where token <> 0`).Scan(&n) == nil && n == 3
+	})
+	standby.Crash()
+
+	// Of these grants, the standby never hears.
+	lost := grant(t, one, configured(2))
+	fresh := grant(t, one, configured(4))
+	primary.Crash()
+	one.Close()
+
+	if err := standby.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = postgres.Open(t.Context(), postgres.Options{URL: standby.URL("feeds1")})
+	if err == nil || !strings.Contains(err.Error(), "this is a standby") {
+		t.Fatalf("Open of a standby: %v", err)
+	}
+	if err := standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	two := open(t, standby.URL("feeds1"))
+
+	// Every feed that may have been polled by the other server waits for its hold, whether
+	// its record is there or not, and whoever asks.
+	if l := ask(t, two, configured(2)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+		t.Errorf("feed 2: %+v", l)
+	}
+	leases, wait, err := two.ClaimDue(t.Context(), cache.DueQuery{Limit: 10})
+	if err != nil || len(leases) > 0 || wait < 50*time.Second {
+		t.Errorf("ClaimDue = %+v, %v, %v", leases, wait, err)
+	}
+	for n := 1; n <= 4; n++ {
+		if l := ask(t, two, configured(n)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+			t.Errorf("feed %d: %+v", n, l)
+		}
+	}
+	// What the other server granted is void here, and its tokens do not come again.
+	for _, l := range []cache.Lease{lost, fresh} {
+		if err := two.Commit(t.Context(), outcome(l, 1)); !errors.Is(err, cache.ErrFenced) {
+			t.Errorf("Commit of a lost lease: %v", err)
+		}
+	}
+	sleep(t, standby.URL("feeds1"), 2*time.Hour)
+	for n := 1; n <= 4; n++ {
+		if l := grant(t, two, configured(n)); l.Token <= lost.Token || l.Token <= fresh.Token {
+			t.Errorf("feed %d: token %d after %d and %d", n, l.Token, lost.Token, fresh.Token)
+		}
+	}
+}
+
+// configured asks for a poll of the nth feed, which the operator has written down.
+func configured(n int) cache.Claim {
+	c := claim(n)
+	c.Configured = true
+	return c
+}
+
+// TestDump goes on with a copy of a store, whose records are of the past.
+func TestDump(t *testing.T) {
+	c := server(t)
+	url := c.Database(t)
+	s := open(t, url)
+	grant(t, s, configured(1))
+	sleep(t, url, 2*time.Hour)
+	s = open(t, c.Copy(t, url))
+	if l := ask(t, s, configured(1)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+		t.Errorf("after a dump was restored: %+v", l)
+	}
+}
+
+// TestLostDatabase tells a store that is new from one that has been made anew.
+func TestLostDatabase(t *testing.T) {
+	c := server(t)
+	url := c.Database(t)
+	kept := make(map[string]string)
+	options := postgres.Options{
+		URL:  url,
+		Used: func(place string) string { return kept[place] },
+		Use:  func(place, database string) error { kept[place] = database; return nil },
+	}
+	begin := func() *postgres.Store {
+		s, err := postgres.Open(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	s := begin()
+	grant(t, s, claim(1))
+	s.Close()
+	s = begin()
+	grant(t, s, claim(2)) // the same database: a new feed is due at once
+	s.Close()
+
+	if _, err := connect(t, url).Exec(t.Context(), `drop schema pollard cascade`); err != nil {
+		t.Fatal(err)
+	}
+	s = begin()
+	if l := ask(t, s, claim(1)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+		t.Errorf("after the database was lost: %+v", l)
+	}
+	// That is said once, and not by each node that starts afterwards.
+	sleep(t, url, 2*time.Hour)
+	place, err := postgres.Place(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(kept)
+	kept[place] = "another"
+	s.Close()
+	s = begin()
+	grant(t, s, claim(1))
+}

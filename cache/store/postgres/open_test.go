@@ -1,0 +1,200 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+)
+
+// TestOpenErrors holds what can be wrong to one line that says what to do.
+func TestOpenErrors(t *testing.T) {
+	c := server(t)
+	good := c.Database(t)
+	c.Exec(t, "postgres", "drop role if exists guest")
+	c.Exec(t, "postgres", `create role guest login password 'guest'`)
+	for name, test := range map[string]struct{ url, want string }{
+		"no URL":           {"postgres://u:hunter2@[/feeds", "it looks like postgres://"},
+		"odd port":         {"postgres://u:hunter2@h:odd/feeds", "it looks like postgres://"},
+		"nobody listens":   {"postgres://u:hunter2@127.0.0.1:1/feeds?sslmode=disable", "see whether the database runs"},
+		"no such host":     {"postgres://u:hunter2@nowhere.invalid/feeds", "see whether the database runs"},
+		"wrong password":   {strings.Replace(good, "secret", "hunter2", 1), "correct the user or the password"},
+		"no database":      {c.URL("missing"), "create it with createdb"},
+		"no TLS":           {strings.Replace(good, "sslmode=disable", "sslmode=require", 1), "turn on ssl in the server"},
+		"no privilege":     {strings.Replace(good, "pollard:secret%2Fwith%3Asigns", "guest:guest", 1), "own the database"},
+		"unknown role":     {strings.Replace(good, "pollard:", "nobody:", 1), "correct the user or the password"},
+		"unknown setting":  {good + "&no_such_setting=1", "no_such_setting"},
+		"sslmode mistaken": {good + "&sslmode=verify-ful", "it looks like postgres://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := postgres.Open(t.Context(), postgres.Options{URL: test.url})
+			if err == nil {
+				s.Close()
+				t.Fatal("opened")
+			}
+			if text := err.Error(); strings.Contains(text, "\n") || !strings.Contains(text, test.want) || !strings.HasPrefix(text, "store postgres") {
+				t.Errorf("error is %q, want %q", text, test.want)
+			}
+			for _, secret := range []string{"hunter2", "secret", "guest:guest"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("a password is in %q", err)
+				}
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// TestOpenTLS has a server that insists on TLS.
+func TestOpenTLS(t *testing.T) {
+	t.Parallel()
+	c := postgrestest.Start(t)
+	url := c.Database(t)
+	certificate, key := selfSigned(t)
+	c.WriteFile(t, "server.crt", certificate)
+	c.WriteFile(t, "server.key", key)
+	c.WriteFile(t, "pg_hba.conf", []byte("local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n"))
+	c.Exec(t, "postgres", "alter system set ssl = on")
+	c.Exec(t, "postgres", "select pg_reload_conf()")
+	authority := filepath.Join(t.TempDir(), "authority.pem")
+	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[string]string{
+		"disable":                                "add sslmode=verify-full",
+		"verify-full":                            "add sslrootcert=",
+		"verify-full&sslrootcert=" + authority:   "",
+		"verify-full&sslrootcert=/missing/a.pem": "it looks like postgres://",
+	} {
+		with := strings.Replace(url, "sslmode=disable", "sslmode="+mode, 1)
+		var s *postgres.Store
+		var err error
+		// The server takes a moment to read its configuration.
+		eventually(t, mode, func() bool {
+			if s, err = postgres.Open(t.Context(), postgres.Options{URL: with}); err == nil {
+				s.Close()
+				return want == ""
+			}
+			return want != "" && strings.Contains(err.Error(), want)
+		})
+		t.Log(err)
+	}
+}
+
+// selfSigned returns a certificate for 127.0.0.1 and its key.
+func selfSigned(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})
+}
+
+// TestWarnings names settings that put the promise at risk.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	c := postgrestest.Start(t, "fsync = off", "full_page_writes = off", "synchronous_commit = off")
+	core, logs := observer.New(zap.WarnLevel)
+	s, err := postgres.Open(t.Context(), postgres.Options{URL: c.Database(t), Log: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, setting := range []string{"fsync = off", "full_page_writes = off", "synchronous_commit = off"} {
+		if logs.FilterMessageSnippet(setting).Len() != 1 {
+			t.Errorf("no warning of %s in %v", setting, logs.All())
+		}
+	}
+}
+
+// TestOpenTogether starts several nodes on an empty database at the same time.
+func TestOpenTogether(t *testing.T) {
+	url := server(t).Database(t)
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			s, err := postgres.Open(context.Background(), postgres.Options{URL: url})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			s.Close()
+		})
+	}
+	wg.Wait()
+}
+
+// TestOtherTables refuses a schema that another program has made.
+func TestOtherTables(t *testing.T) {
+	url := server(t).Database(t)
+	conn := connect(t, url)
+	for _, sql := range []string{`create schema pollard`, `create table pollard.feeds (title text)`, `insert into pollard.feeds values ('kept')`} {
+		if _, err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	if err == nil || !strings.Contains(err.Error(), "belongs to another program") {
+		t.Errorf("Open: %v", err)
+	}
+	var n int
+	if err := conn.QueryRow(t.Context(), `select count(*) from pollard.feeds`).Scan(&n); err != nil || n != 1 {
+		t.Errorf("the other program's table has %d rows, %v", n, err)
+	}
+	// An empty schema may have been made for us.
+	if _, err := conn.Exec(t.Context(), `drop table pollard.feeds`); err != nil {
+		t.Fatal(err)
+	}
+	open(t, url)
+}
+
+// TestNewerTables goes on with tables that a newer version has made, if they permit it.
+func TestNewerTables(t *testing.T) {
+	url := server(t).Database(t)
+	open(t, url).Close()
+	conn := connect(t, url)
+	if _, err := conn.Exec(t.Context(), `insert into pollard.migrations (version, min_compatible) values (1000, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, url)
+	grant(t, s, claim(1))
+	if _, err := conn.Exec(t.Context(), `insert into pollard.migrations (version, min_compatible) values (1001, 1001)`); err != nil {
+		t.Fatal(err)
+	}
+	_, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+	if err == nil || !strings.Contains(err.Error(), "upgrade this node") {
+		t.Errorf("Open: %v", err)
+	}
+}

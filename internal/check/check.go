@@ -1,0 +1,203 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check examines a feed for its publisher: at most four polls, and a
+// [Report] of what costs bytes or confuses readers, each finding with its evidence
+// and a remedy.
+//
+// It asks for the feed, asks whether it has changed, and asks without compression;
+// from the answers it tells whether validators are honoured (RFC 9110 section 13),
+// whether compression breaks them, which hints are malformed, and what hourly polling
+// costs. What readers make of the document is judged by package gofeed, which is what
+// many of them parse with.
+//
+// It does not send requests itself, and it does not validate documents against
+// their formats.
+package check
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document"
+)
+
+// MaxPolls is how many polls an examination makes at most.
+const MaxPolls = 4
+
+// longestPause is how long an examination waits where a site asks for a pause. After
+// a longer one it ends with what it knows.
+const longestPause = time.Minute
+
+// Options say what is examined.
+type Options struct {
+	// URL is the feed, as [feedurl.Parse] gives it.
+	URL string
+	// Rules decide when the feed would be polled next.
+	Rules policy.Rules
+	// Spacing is the pause between two polls.
+	Spacing time.Duration
+	// Poll makes one poll, offering compression or not.
+	Poll func(ctx context.Context, ask policy.Ask, compression bool) policy.Answer
+	// Progress is told what is done next; nil: nobody is.
+	Progress func(step string)
+}
+
+// Report is what an examination has found.
+type Report struct {
+	URL      string        `json:"url"`
+	Final    string        `json:"final_url,omitempty"` // where redirects lead
+	Format   string        `json:"format,omitempty"`    // rss, atom or json
+	Version  string        `json:"version,omitempty"`
+	Entries  int           `json:"entries"`
+	Newest   time.Time     `json:"newest,omitzero"`
+	Size     int           `json:"bytes"`      // of the document
+	Wire     int64         `json:"wire_bytes"` // of it as it was sent, compressed or not
+	Polls    []Poll        `json:"polls"`
+	Findings []Finding     `json:"findings"` // problems first
+	Good     []string      `json:"good"`
+	Cost     *Cost         `json:"cost,omitempty"`
+	Readers  *Parsed       `json:"readers,omitempty"`
+	Next     time.Duration `json:"-"` // until a gateway with default rules polls again
+	Seconds  int64         `json:"next_poll_seconds,omitempty"`
+	Reason   string        `json:"reason,omitempty"`  // of Next, as a sentence
+	Problem  string        `json:"problem,omitempty"` // why there is no feed to examine
+}
+
+// Poll is one poll of an examination.
+type Poll struct {
+	Purpose      string `json:"purpose"`
+	Status       int    `json:"status,omitempty"` // 0: no answer came
+	Wire         int64  `json:"wire_bytes"`
+	Milliseconds int64  `json:"milliseconds"`
+	Error        string `json:"error,omitempty"`
+}
+
+// The grades of findings.
+const (
+	Problem = "problem" // costs bytes, or readers trip over it
+	Advice  = "advice"  // could be better
+)
+
+// Finding is one thing that a publisher can mend.
+type Finding struct {
+	ID       string `json:"id"`    // short and fixed, for programs
+	Grade    string `json:"grade"` // Problem or Advice
+	Title    string `json:"title"`
+	Evidence string `json:"evidence"`
+	Remedy   string `json:"remedy"`
+}
+
+// examination is a report in the making.
+type examination struct {
+	Options
+	report   *Report
+	first    policy.Answer
+	document *policy.Document
+	last     policy.Answer
+	stopped  bool // the site has asked for a pause, or the context has ended
+}
+
+// Run examines a feed. It fails only where the context ends; what is wrong with the
+// feed is in the report.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	x := &examination{Options: o, report: &Report{URL: o.URL, Findings: []Finding{}, Good: []string{}}}
+	x.first = x.poll(ctx, "asking for the feed", policy.Validators{}, true)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if !x.readFirst() {
+		return x.report, nil
+	}
+	x.judgeAnswer()
+	x.judgeHints()
+	x.judgeDocument(ctx)
+	x.examineValidators(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if x.stopped {
+		x.find(Advice, "incomplete", "The examination is not complete",
+			fmt.Sprintf("The answer to poll %d was %s.", len(x.report.Polls), outcome(x.last)), "Run it again later.")
+	}
+	x.decide()
+	x.report.sort()
+	return x.report, nil
+}
+
+// poll makes one poll, after the pause that the last one asks for.
+func (x *examination) poll(ctx context.Context, purpose string, v policy.Validators, compression bool) policy.Answer {
+	if n := len(x.report.Polls); n > 0 {
+		pause := max(x.Spacing, time.Until(x.last.NotBefore))
+		if x.stopped = x.stopped || pause > longestPause; x.stopped || n == MaxPolls {
+			return policy.Answer{Failure: policy.FailureNotStarted}
+		}
+		select {
+		case <-ctx.Done():
+			x.stopped = true
+			return policy.Answer{Failure: policy.FailureNotStarted}
+		case <-time.After(pause):
+		}
+	}
+	if x.Progress != nil {
+		x.Progress(purpose)
+	}
+	a := x.Poll(ctx, policy.Ask{URL: x.URL, Validators: v, Timeout: x.Rules.Timeout, MaxBody: x.Rules.MaxBody}, compression)
+	p := Poll{Purpose: purpose, Status: a.Status, Wire: a.Wire}
+	if !a.Asked.IsZero() {
+		p.Milliseconds = a.At.Sub(a.Asked).Milliseconds()
+	}
+	if a.Err != nil {
+		p.Error = a.Err.Error()
+	}
+	x.report.Polls = append(x.report.Polls, p)
+	x.last = a
+	if a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable {
+		x.stopped = true // the site is overloaded: the report can wait
+	}
+	return a
+}
+
+// readFirst reads the first answer. It reports false where there is no feed in it.
+func (x *examination) readFirst() bool {
+	a, r := x.first, x.report
+	r.Wire, r.Size = a.Wire, len(a.Body)
+	if a.URL != x.URL {
+		r.Final = a.URL
+	}
+	if a.Failure != policy.FailureNone {
+		r.Problem = string(a.Failure)
+		if a.Err != nil {
+			r.Problem = a.Err.Error()
+		}
+		return false
+	}
+	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), a.At)
+	if err != nil {
+		r.Problem = err.Error()
+		return false
+	}
+	x.document = d
+	r.Format, r.Version, r.Entries, r.Newest = d.Format, d.Version, d.Rhythm.Entries, d.Rhythm.Newest.UTC()
+	return true
+}
+
+// decide says when a gateway would poll next.
+func (x *examination) decide() {
+	h := policy.History{}.Learn(x.first, x.document, false)
+	d := policy.Decide(x.Rules, h, x.first, x.first.At, 0)
+	x.report.Next = d.Interval
+	x.report.Seconds = int64(d.Interval / time.Second)
+	x.report.Reason = policy.Sentence(d, policy.Facts{Now: x.first.At, Status: x.first.Status})
+}
+
+func (x *examination) find(grade, id, title, evidence, remedy string) {
+	x.report.Findings = append(x.report.Findings, Finding{ID: id, Grade: grade, Title: title, Evidence: evidence, Remedy: remedy})
+}
+
+func (x *examination) good(format string, args ...any) {
+	x.report.Good = append(x.report.Good, fmt.Sprintf(format, args...))
+}

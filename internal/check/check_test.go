@@ -1,0 +1,292 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+const address = "https://blog.example/feed.xml"
+
+// feed is a feed with entries, and with more in its channel.
+func feed(more string) string {
+	var b strings.Builder
+	b.WriteString(`<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"><channel><title>Blog</title><link>https://blog.example/</link>` + more)
+	for day := 1; day <= 20; day++ {
+		fmt.Fprintf(&b, "<item><title>Day %d</title><link>https://blog.example/%d</link><guid>%d</guid><pubDate>%02d Nov 1999 10:00:00 GMT</pubDate><description>%s</description></item>",
+			day, day, day, day, strings.Repeat("Some words. ", 20))
+	}
+	return b.String() + "</channel></rss>"
+}
+
+// site is a site that does everything right, but for what a test changes.
+type site struct {
+	body     func() string
+	header   http.Header // in addition; a field without values is left out
+	tag      func(body, coding string) string
+	deaf     func(r *http.Request) bool // to conditions
+	noGzip   bool
+	gzipAll  bool
+	status   func(n int) int // of the nth answer, from 1; 0: as usual
+	duration time.Duration
+	requests []*http.Request
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.requests = append(s.requests, r)
+	time.Sleep(s.duration)
+	body := s.body()
+	coding := ""
+	if !s.noGzip && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") || s.gzipAll {
+		coding = "gzip"
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/rss+xml")
+	h.Set("Cache-Control", "max-age=3600")
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("Last-Modified", "Mon, 20 Dec 1999 10:00:00 GMT")
+	if s.tag == nil {
+		s.tag = func(body, coding string) string {
+			return fmt.Sprintf(`"%x%s"`, sha256.Sum256([]byte(body)), coding)
+		}
+	}
+	h.Set("ETag", s.tag(body, coding))
+	for name, values := range s.header {
+		h[name] = values
+	}
+	if s.status != nil {
+		if status := s.status(len(s.requests)); status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+	}
+	if s.deaf == nil || !s.deaf(r) {
+		tag, date := r.Header.Get("If-None-Match"), r.Header.Get("If-Modified-Since")
+		if tag != "" && tag == h.Get("ETag") || tag == "" && date != "" && date == h.Get("Last-Modified") {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	if coding == "" {
+		io.WriteString(w, body)
+		return
+	}
+	h.Set("Content-Encoding", coding)
+	z := gzip.NewWriter(w)
+	io.WriteString(z, body)
+	z.Close()
+}
+
+// poll makes polls of the site, as a client does.
+func (s *site) poll(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, ask.URL, nil)
+	if compression {
+		r.Header.Set("Accept-Encoding", "gzip, br, zstd")
+	}
+	if v := ask.Validators; v.URL == ask.URL {
+		if v.ETag != "" {
+			r.Header.Set("If-None-Match", v.ETag)
+		}
+		if v.LastModified != "" {
+			r.Header.Set("If-Modified-Since", v.LastModified)
+		}
+	}
+	a := policy.Answer{Asked: time.Now(), URL: ask.URL}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	a.At, a.Status, a.Header, a.Wire = time.Now(), w.Code, w.Header(), int64(w.Body.Len())
+	switch {
+	case w.Code == http.StatusOK && w.Header().Get("Content-Encoding") == "gzip":
+		z, err := gzip.NewReader(w.Body)
+		if err == nil {
+			a.Body, err = io.ReadAll(z)
+		}
+		if err != nil {
+			a.Failure, a.Err = policy.FailureDecoding, err
+		}
+	case w.Code == http.StatusOK:
+		a.Body = w.Body.Bytes()
+	case w.Code != http.StatusNotModified:
+		a.Failure, a.Err = policy.FailureStatus, fmt.Errorf("status %d", w.Code)
+	}
+	return a
+}
+
+// check examines a site in a bubble.
+func check(t *testing.T, s *site) (r *Report) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		began := time.Now()
+		r, err = Run(t.Context(), Options{URL: address, Rules: policy.DefaultRules(), Spacing: 3 * time.Second, Poll: s.poll})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(s.requests); n > MaxPolls || n != len(r.Polls) || time.Since(began) < time.Duration(n-1)*3*time.Second {
+			t.Errorf("%d requests, %d polls in %v", n, len(r.Polls), time.Since(began))
+		}
+	})
+	return r
+}
+
+func (r *Report) ids() (ids []string) {
+	for _, f := range r.Findings {
+		ids = append(ids, f.ID)
+	}
+	return ids
+}
+
+func TestFindings(t *testing.T) {
+	good := feed("<ttl>60</ttl>")
+	always := func(body string) func() string { return func() string { return body } }
+	counting := func(format string) func() string {
+		n := 0
+		return func() string { n++; return feed(fmt.Sprintf(format, n)) }
+	}
+	entriesNow := func() string { return strings.Replace(good, "Day 7", time.Now().Format(time.StampNano), 1) }
+	field := func(name string, values ...string) http.Header { return http.Header{name: values} }
+	gone := http.Header{"Etag": nil, "Last-Modified": nil}
+	nth := func(n, status int) func(int) int { return func(i int) int { return map[int]int{n: status}[i] } }
+	// after is a body that is another one from its nth use on.
+	after := func(n int, body, other string) func() string {
+		return func() string {
+			if n--; n <= 0 {
+				return other
+			}
+			return body
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		site  site
+		want  []string // IDs of the findings
+		polls int
+	}{
+		{"nothing", site{body: always(good)}, nil, 4},
+		{"no date", site{body: always(good), header: field("Last-Modified")}, nil, 3},
+		{"no validators", site{body: always(good), header: gone}, []string{"no-validators"}, 2},
+		{"deaf", site{body: always(good), deaf: func(*http.Request) bool { return true }}, []string{"not-honoured"}, 4},
+		{"deaf with compression", site{body: always(good), deaf: func(r *http.Request) bool { return r.Header.Get("Accept-Encoding") != "" }}, []string{"compression-breaks-304"}, 4},
+		{"deaf to the date", site{body: always(good), deaf: func(r *http.Request) bool { return r.Header.Get("If-None-Match") == "" }}, []string{"date-ignored"}, 4},
+		{"a volatile ETag", site{body: always(good), tag: func(string, string) string { return time.Now().Format(`"150405"`) }}, []string{"volatile-etag"}, 4},
+		{"a volatile date", site{body: counting("<lastBuildDate>Sat, 01 Jan 2000 00:00:%02d GMT</lastBuildDate>")}, []string{"volatile-document"}, 4},
+		{"volatile entries", site{body: entriesNow}, []string{"volatile-entries"}, 4},
+		{"a change", site{body: after(2, good, strings.Replace(good, "Day 7", "Day VII", 1))}, []string{"changed-meanwhile"}, 4},
+		{"a page later", site{body: after(2, good, "<html></html>")}, []string{"unstable"}, 4},
+		{"an error for conditions", site{body: always(good), status: nth(2, 500)}, []string{"conditional-fails"}, 4},
+		{"not compressed", site{body: always(good), noGzip: true}, []string{"not-compressed"}, 4},
+		{"compressed unasked", site{body: always(good), gzipAll: true}, []string{"compressed-unasked"}, 4},
+		{"an ETag without quotes", site{body: always(good), tag: func(string, string) string { return "abc" }}, []string{"etag-syntax"}, 4},
+		{"a date of its own", site{body: always(good), header: field("Last-Modified", "yesterday")}, []string{"last-modified-syntax"}, 4},
+		{"a date to come", site{body: always(good), header: field("Last-Modified", "Sat, 20 Jan 2001 10:00:00 GMT")}, []string{"last-modified-future"}, 4},
+		{"no type", site{body: always(good), header: field("Content-Type")}, []string{"no-type"}, 4},
+		{"text/html", site{body: always(good), header: field("Content-Type", "text/html; charset=utf-8")}, []string{"wrong-type"}, 4},
+		{"another format's type", site{body: always(good), header: field("Content-Type", "application/atom+xml")}, []string{"other-type"}, 4},
+		{"Vary: Cookie", site{body: always(good), header: field("Vary", "Accept-Encoding, Cookie")}, []string{"vary"}, 4},
+		{"no Vary", site{body: always(good), header: field("Vary")}, []string{"no-vary"}, 4},
+		{"a cookie", site{body: always(good), header: field("Set-Cookie", "id=s3cret")}, []string{"cookie"}, 4},
+		{"slow", site{body: always(good), duration: 3 * time.Second}, []string{"slow"}, 4},
+		{"a wrong clock", site{body: always(good), header: field("Date", "Fri, 31 Dec 1999 12:00:00 GMT")}, []string{"clock"}, 4},
+		{"no hint", site{body: always(feed("")), header: field("Cache-Control")}, []string{"no-hint"}, 4},
+		{"no-store", site{body: always(good), header: field("Cache-Control", "no-store")}, []string{"not-cacheable"}, 4},
+		{"a month", site{body: always(good), header: field("Cache-Control", "max-age=2592000")}, []string{"long-lifetime"}, 4},
+		{"max-age in words", site{body: always(good), header: field("Cache-Control", "max-age=1h")}, []string{"cache-control-syntax"}, 4},
+		{"Expires in words", site{body: always(good), header: field("Expires", "tomorrow")}, []string{"expires-syntax"}, 4},
+		{"Expires: 0", site{body: always(good), header: field("Expires", "0")}, nil, 4},
+		{"a malformed hint", site{body: always(feed("<ttl>soon</ttl>"))}, []string{"malformed-hint"}, 4},
+		{"WordPress's hint", site{body: always(feed("<sy:updatePeriod>hourly</sy:updatePeriod><sy:updateFrequency>1</sy:updateFrequency>"))}, []string{"hint-ignored"}, 4},
+		{"another self", site{body: always(feed(`<atom:link rel="self" href="http://blog.example/feed.xml"/>`))}, []string{"other-self"}, 4},
+		{"two of one ID", site{body: always(strings.Replace(good, "<guid>2<", "<guid>3<", 1))}, []string{"duplicate-ids"}, 4},
+		{"no ID", site{body: always(strings.Replace(good, "<guid>2</guid>", "", 1))}, []string{"no-ids"}, 4},
+		{"no date of an entry", site{body: always(strings.Replace(good, "02 Nov 1999 10:00:00 GMT", "a day", 1))}, []string{"no-dates"}, 4},
+		{"no link", site{body: always(strings.Replace(good, "<link>https://blog.example/2</link>", "", 1))}, []string{"no-links"}, 4},
+		{"not well-formed", site{body: always(strings.Replace(good, "Day 2", "Day & Night", 1))}, []string{"not-well-formed"}, 4},
+		{"large", site{body: always(strings.Replace(good, "Some words.", strings.Repeat("Many words. ", large/10), 1))}, []string{"large"}, 4},
+		{"too many requests", site{body: always(good), status: nth(2, 429)}, []string{"incomplete"}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := check(t, &tt.site)
+			if !slices.Equal(r.ids(), tt.want) || r.Problem != "" {
+				t.Errorf("found %v, want %v\n%+v\n%s", r.ids(), tt.want, r.Findings, r.Problem)
+			}
+			if len(r.Polls) != tt.polls {
+				t.Errorf("%d polls, want %d", len(r.Polls), tt.polls)
+			}
+			for _, f := range r.Findings {
+				if f.Title == "" || f.Evidence == "" || f.Remedy == "" || strings.Contains(f.Evidence, "s3cret") {
+					t.Errorf("half a finding: %+v", f)
+				}
+			}
+			if r.Cost == nil || r.Cost.With304 <= 0 || r.Cost.With304 > r.Cost.Without304 || r.Cost.Without304 > r.Cost.Plain {
+				t.Errorf("cost %+v", r.Cost)
+			}
+			if r.Reason == "" || r.Readers == nil || r.Readers.Title != "Blog" {
+				t.Errorf("%q, readers %+v", r.Reason, r.Readers)
+			}
+		})
+	}
+}
+
+func TestNoFeed(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		site       site
+	}{
+		{"a page", "not a feed: an HTML page", site{body: func() string { return "<!DOCTYPE html><html></html>" }}},
+		{"an error", "status 404", site{body: func() string { return "" }, status: func(int) int { return 404 }}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := check(t, &tt.site)
+			if !strings.HasPrefix(r.Problem, tt.want) || len(r.Polls) != 1 || len(r.Findings) != 0 {
+				t.Errorf("%q after %d polls, %v; want %q", r.Problem, len(r.Polls), r.ids(), tt.want)
+			}
+		})
+	}
+}
+
+// A site that asks for a pause is not asked again before it is over.
+func TestPauses(t *testing.T) {
+	for _, tt := range []struct {
+		pause time.Duration
+		polls int
+	}{{20 * time.Second, 4}, {time.Hour, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &site{body: func() string { return feed("<ttl>60</ttl>") }}
+			began := time.Now()
+			r, err := Run(t.Context(), Options{URL: address, Rules: policy.DefaultRules(), Spacing: time.Second, Poll: func(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
+				a := s.poll(ctx, ask, compression)
+				a.NotBefore = a.At.Add(tt.pause)
+				return a
+			}})
+			if err != nil || len(r.Polls) != tt.polls || time.Since(began) < time.Duration(tt.polls-1)*tt.pause {
+				t.Errorf("%v: %d polls in %v, %v", tt.pause, len(r.Polls), time.Since(began), err)
+			}
+		})
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		s := &site{body: func() string { return feed("") }}
+		r, err := Run(ctx, Options{URL: address, Rules: policy.DefaultRules(), Spacing: 4 * time.Second, Poll: s.poll})
+		if err == nil || len(s.requests) != 2 {
+			t.Errorf("%+v, %v after %d requests", r, err, len(s.requests))
+		}
+	})
+}

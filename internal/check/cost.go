@@ -1,0 +1,67 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+const (
+	month          = 30 * 24 * time.Hour
+	pollsPerMonth  = int64(month / time.Hour)
+	assumedChanges = 30 // per month, of a feed whose entries have no usable dates
+)
+
+// Cost is what one reader that polls every hour costs in a month of 30 days: bytes of
+// header and body, as the answers had them.
+type Cost struct {
+	Polls       int64 `json:"polls"`
+	Changes     int64 `json:"changes"`             // by the rhythm of the entries
+	Full        int64 `json:"bytes_per_200"`       // with compression where there is one
+	NotModified int64 `json:"bytes_per_304"`       // estimated where none came
+	Estimated   bool  `json:"estimated,omitempty"` // no 304 came
+	With304     int64 `json:"bytes_with_304"`
+	Without304  int64 `json:"bytes_without_304"`
+	Plain       int64 `json:"bytes_without_304_and_compression"`
+}
+
+// cost adds up. The answer is a 304, where one came.
+func (x *examination) cost(notModified policy.Answer) *Cost {
+	c := &Cost{Polls: pollsPerMonth, Changes: assumedChanges}
+	if median := x.document.Rhythm.Median; median > 0 {
+		c.Changes = min(pollsPerMonth, int64(month/median))
+	}
+	c.Full = headerSize(x.first.Header) + x.first.Wire
+	c.NotModified = headerSize(notModified.Header)
+	if notModified.Status != http.StatusNotModified {
+		c.Estimated = true
+		c.NotModified = headerSize(http.Header{
+			"Date": x.first.Header.Values("Date"), "Etag": x.first.Header.Values("ETag"), "Last-Modified": x.first.Header.Values("Last-Modified"),
+			"Cache-Control": x.first.Header.Values("Cache-Control"), "Vary": x.first.Header.Values("Vary"), "Server": x.first.Header.Values("Server"),
+		})
+	}
+	c.With304 = c.Changes*c.Full + (c.Polls-c.Changes)*c.NotModified
+	c.Without304 = c.Polls * c.Full
+	c.Plain = c.Polls * (headerSize(x.first.Header) + int64(len(x.first.Body)))
+	return c
+}
+
+// headerSize is the length of a header as HTTP/1.1 sends it.
+func headerSize(h http.Header) int64 {
+	var n counter
+	_ = h.Write(&n) // a counter cannot fail
+	return int64(n) + int64(len("HTTP/1.1 200 OK\r\n\r\n"))
+}
+
+// sort puts problems before advice, and leaves the rest as it was found.
+func (r *Report) sort() {
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Compare(b.Grade, a.Grade) // "problem" before "advice"
+	})
+}

@@ -1,0 +1,118 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// origin is the model of a publisher's own server: a good one, which knows its
+// validators and compresses. It answers at once.
+type origin struct {
+	now       func() time.Time
+	skipHours readers.Hours
+
+	mu          sync.Mutex // guards what follows
+	feed        *feed
+	polls       int64
+	bytes       int64 // status line, header fields and body, as HTTP/1.1 sends them
+	notModified int64
+	inSkipHours int64
+}
+
+// Acquire implements [cache.Origin]: the origin may be asked at any time.
+func (o *origin) Acquire(context.Context, string, bool) (policy.Slot, error) { return o, nil }
+
+// Release implements [policy.Slot].
+func (o *origin) Release() {}
+
+// Host implements [cache.Origin]: there is nobody to be spared.
+func (o *origin) Host(string) policy.Host { return policy.Host{} }
+
+// Held implements [cache.Origin].
+func (o *origin) Held(string) *policy.Held { return nil }
+
+// Busy implements [cache.Origin].
+func (o *origin) Busy() []string { return nil }
+
+// Hold implements [cache.Origin]. There is nothing to restore.
+func (o *origin) Hold([]policy.Pause) {}
+
+// Poll implements [policy.Slot].
+func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
+	now := o.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.polls++
+	if o.skipHours.Contains(now) {
+		o.inSkipHours++
+	}
+	a := policy.Answer{Asked: now, URL: ask.URL}
+	e, err := o.feed.at(now)
+	if err != nil {
+		a.Status, a.Failure, a.Err = http.StatusInternalServerError, policy.FailureStatus, err
+		return a
+	}
+	a.Header = e.header.Clone()
+	a.Header.Set("Date", now.UTC().Format(http.TimeFormat))
+	if ask.Validators.URL == ask.URL && e.named(ask.Validators) {
+		// RFC 9110 section 15.4.5: the fields that describe the body stay away.
+		for _, name := range []string{"Content-Type", "Content-Encoding"} {
+			a.Header.Del(name)
+		}
+		a.Status = http.StatusNotModified
+		o.notModified++
+	} else {
+		a.Header.Set("Content-Length", strconv.Itoa(len(e.packed)))
+		a.Status, a.Wire = http.StatusOK, int64(len(e.packed))
+	}
+	o.bytes += wireSize(a.Status, a.Header) + a.Wire
+	if a.Status == http.StatusOK {
+		// What the gateway's client would make of it.
+		a.Header.Del("Content-Encoding")
+		a.Header.Del("Content-Length")
+		a.Body = e.body
+	}
+	return a
+}
+
+// named reports whether validators name the edition (RFC 9110 section 13.2.2).
+func (e *edition) named(v policy.Validators) bool {
+	if v.ETag != "" {
+		tag := e.header.Get("Etag")
+		return tag != "" && strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(v.ETag, "W/")
+	}
+	if v.LastModified == "" || e.modified.IsZero() {
+		return false
+	}
+	since, err := http.ParseTime(v.LastModified)
+	return err == nil && !e.modified.After(since)
+}
+
+// wireSize is what the status line and the header fields of an answer take as
+// HTTP/1.1 sends them (RFC 9112 section 2.1), in bytes. HTTP/2 takes less.
+func wireSize(status int, h http.Header) int64 {
+	n := len("HTTP/1.1 200 \r\n\r\n") + len(http.StatusText(status))
+	for name, values := range h {
+		for _, value := range values {
+			n += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	return int64(n)
+}
+
+// begun is how many polls have begun.
+func (o *origin) begun() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.polls
+}

@@ -1,0 +1,437 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// rules have no chance in them, except for the hour after skip hours.
+func rules() policy.Rules {
+	r := policy.DefaultRules()
+	r.MinInterval, r.Jitter = time.Minute, 0
+	return r
+}
+
+// options are those of a podcast with hints, 40 entries and 12 kB.
+func options(t testing.TB) Options {
+	t.Helper()
+	feed, err := os.ReadFile(filepath.Join("testdata", "podcast.rss"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Feed: feed, Rules: rules()}
+}
+
+func run(t testing.TB, log string, o Options) *Report {
+	t.Helper()
+	r, err := Run(t.Context(), strings.NewReader(log), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// visit is a line of a log that a test writes.
+type visit struct {
+	at     time.Time
+	ip     string
+	method string
+	status int
+	bytes  int
+	agent  string
+}
+
+var monday = time.Date(2024, time.March, 25, 12, 0, 0, 0, time.UTC)
+
+func (v visit) String() string {
+	if v.ip == "" {
+		v.ip = "192.0.2.1"
+	}
+	if v.method == "" {
+		v.method = "GET"
+	}
+	return fmt.Sprintf("%s - - [%s] \"%s /podcast.rss HTTP/1.1\" %d %d \"-\" \"%s\"\n", v.ip, v.at.Format(combinedTime), v.method, v.status, v.bytes, v.agent)
+}
+
+// hourly is a log of visits every hour for some days.
+func hourly(days int, v visit) string {
+	var b strings.Builder
+	for hour := range days * 24 {
+		v.at = monday.Add(time.Duration(hour) * time.Hour)
+		b.WriteString(v.String())
+	}
+	return b.String()
+}
+
+var update = flag.Bool("update", false, "write the golden reports anew")
+
+// The reports hold all but bytes that depend on compressors and header fields, and
+// the wording of reasons.
+func TestGoldenLogs(t *testing.T) {
+	for _, log := range []string{"combined", "caddy"} {
+		t.Run(log, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("testdata", log+".log"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join("testdata", log+".json")
+			for name, text := range map[string]string{"plain": string(text), "gzip": zip(t, string(text))} {
+				r := run(t, text, options(t))
+				for _, bytes := range []*int64{&r.OriginBytes, &r.ServedBytes, &r.Feed.Compressed, &r.Readers[0].ServedBytes} {
+					if *bytes <= 0 {
+						t.Errorf("%s: no bytes in %+v", name, r)
+					}
+					*bytes = 0
+				}
+				for i := range r.Readers {
+					r.Readers[i].ServedBytes, r.Readers[i].Reasons = 0, nil
+				}
+				got, err := json.MarshalIndent(r, "", "\t")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, '\n')
+				if *update {
+					if err := os.WriteFile(golden, got, 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(golden)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if string(got) != string(want) {
+					t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestKeysOfJSON(t *testing.T) {
+	raw, err := json.Marshal(run(t, hourly(2, visit{status: 200, bytes: 3000, agent: "A"}), options(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	has := func(m map[string]any, keys ...string) {
+		t.Helper()
+		for _, key := range keys {
+			if _, ok := m[key]; !ok {
+				t.Errorf("no %s", key)
+			}
+		}
+	}
+	has(got, "requests", "bytes", "origin_requests", "origin_bytes", "origin_not_modified", "origin_requests_in_skip_hours", "served", "served_bytes", "readers")
+	has(got["served"].(map[string]any), "200")
+	has(got["readers"].([]any)[0].(map[string]any), "user_agent", "requests", "bytes", "share_conditional", "median_gap_seconds", "score")
+}
+
+// The feed's ttl is a day and its skip hours are 22 to 7: an origin that was asked
+// every hour is asked once a day, and not in the night.
+func TestOriginIsAskedByItsHints(t *testing.T) {
+	log := hourly(8, visit{status: 200, bytes: 3000, agent: "A"})
+	tests := []struct {
+		name        string
+		change      func(*Options)
+		polls       [2]int64 // at least, at most
+		notModified int64    // all but so many
+	}{
+		{"ttl", func(*Options) {}, [2]int64{7, 9}, 1},
+		{"changes every two days", func(o *Options) { o.ChangeEvery = 48 * time.Hour }, [2]int64{7, 9}, 4},
+		{"no validators", func(o *Options) { o.Header = http.Header{"Etag": {""}, "Last-Modified": {""}} }, [2]int64{7, 9}, -1},
+		{"an operator who does not care", func(o *Options) { o.Rules.MaxInterval = 2 * time.Hour }, [2]int64{50, 70}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			tt.change(&o)
+			r := run(t, log, o)
+			if r.OriginRequests < tt.polls[0] || r.OriginRequests > tt.polls[1] {
+				t.Errorf("%d polls, want %v", r.OriginRequests, tt.polls)
+			}
+			if r.OriginRequestsInSkipHours != 0 {
+				t.Errorf("%d polls in skip hours", r.OriginRequestsInSkipHours)
+			}
+			if full := r.OriginRequests - r.OriginNotModified; full != tt.notModified && tt.notModified >= 0 || tt.notModified < 0 && r.OriginNotModified != 0 {
+				t.Errorf("%d of %d polls brought the feed", full, r.OriginRequests)
+			}
+			if r.Requests != 192 || r.RequestsInSkipHours != 80 || r.Served["200"] != 192 {
+				t.Errorf("%d requests, %d in skip hours, served %v", r.Requests, r.RequestsInSkipHours, r.Served)
+			}
+		})
+	}
+}
+
+// A log that begins in skip hours finds the cache filled: its first poll came before them.
+func TestLogBeginsInSkipHours(t *testing.T) {
+	r := run(t, visit{at: monday.Add(13 * time.Hour), status: 304, bytes: 250, agent: "A"}.String(), options(t))
+	if r.OriginRequests != 1 || r.OriginRequestsInSkipHours != 0 || r.Served["304"] != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestConditionalReadersGetChangesOnce(t *testing.T) {
+	o := options(t)
+	o.ChangeEvery, o.Header = 48*time.Hour, http.Header{"Cache-Control": {"max-age=3600"}}
+	log := strings.Replace(hourly(8, visit{status: 304, bytes: 250, agent: "A"}), " 304 250 ", " 200 3000 ", 1)
+	r := run(t, log, o)
+	// The first request and one for each of three changes.
+	if r.Served["200"] != 4 || r.Served["304"] != 188 {
+		t.Errorf("served %v", r.Served)
+	}
+	if a := r.Readers[0]; a.ShareConditional < 0.99 || a.MedianGap < 3500 || a.MedianGap > 3900 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestDefences(t *testing.T) {
+	rude := visit{status: 200, bytes: 3000, agent: "Rude/1.0"}
+	plain := visit{status: 200, bytes: 12000, agent: "Plain/1.0"}
+	good := visit{status: 304, bytes: 250, agent: "Good/1.0"}
+	defence := readers.Defence{Unconditional: 4 * time.Hour, SkipHours: true, RequireCompression: true}
+	tests := []struct {
+		name    string
+		visit   visit
+		defence readers.Defence
+		exempt  func(*http.Request) bool
+		want    map[string]int64
+	}{
+		{"none", rude, readers.Defence{}, nil, map[string]int64{"200": 48}},
+		{"never conditional", rude, defence, nil, map[string]int64{"200": 8, "429": 40}},
+		{"refuses compression", plain, defence, nil, map[string]int64{"406": 48}},
+		{"conditional", good, defence, nil, map[string]int64{"304": 48}},
+		{"exempt", rude, defence, func(r *http.Request) bool {
+			return r.UserAgent() == "Rude/1.0" && r.RemoteAddr == "192.0.2.1:0" && r.URL.Path == "/podcast.rss"
+		}, map[string]int64{"200": 48}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			o.Defence, o.Exempt = tt.defence, tt.exempt
+			r := run(t, hourly(2, tt.visit), o)
+			if fmt.Sprint(r.Served) != fmt.Sprint(tt.want) {
+				t.Errorf("served %v, want %v", r.Served, tt.want)
+			}
+			if refused := tt.want["406"] + tt.want["429"]; r.Readers[0].Refused != refused {
+				t.Errorf("%d refused, want %d", r.Readers[0].Refused, refused)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotReplayed(t *testing.T) {
+	v := visit{at: monday, status: 200, bytes: 3000, agent: "A"}
+	redirect, post, earlier := v, v, v
+	redirect.status, post.method, post.status, earlier.at = 301, "POST", 405, monday.Add(-time.Minute)
+	other := strings.Replace(v.String(), "/podcast.rss", "/index.html", 1)
+	message := `{"level":"info","ts":1711261567.25,"msg":"started"}` + "\n"
+	log := v.String() + redirect.String() + post.String() + "nonsense\n\n" + other + message + earlier.String() + strings.Repeat("x", 2*longestLine) + "\n"
+	r := run(t, log, options(t))
+	if r.Lines != 8 || r.Malformed != 2 || r.OtherPaths != 1 || r.OtherLines != 1 || r.OutOfOrder != 1 || r.PassedThrough != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r.Requests != 4 || fmt.Sprint(r.Served) != "map[200:2 301:1 405:1]" || !r.To.Equal(monday) {
+		t.Errorf("%d requests until %v, served %v", r.Requests, r.To, r.Served)
+	}
+}
+
+func TestNothingToReplay(t *testing.T) {
+	line := visit{at: monday, status: 200, bytes: 3000, agent: "A"}.String()
+	tests := []struct {
+		name, log string
+		change    func(*Options)
+		none      bool // ErrNoRequests
+	}{
+		{"an empty log", "", nil, true},
+		{"no log", "hello\n", nil, true},
+		{"another path", line, func(o *Options) { o.Path = "/feed" }, true},
+		{"no feed", line, func(o *Options) { o.Feed = []byte("<html></html>") }, false},
+		{"rules that cannot be meant", line, func(o *Options) { o.Rules.MinInterval = -1 }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o := options(t)
+			if tt.change != nil {
+				tt.change(&o)
+			}
+			r, err := Run(t.Context(), strings.NewReader(tt.log), o)
+			if err == nil || errors.Is(err, ErrNoRequests) != tt.none {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
+	}
+}
+
+func TestBytesOfHandshakesAndHeaders(t *testing.T) {
+	o := options(t)
+	with := run(t, hourly(1, visit{status: 304, bytes: 250, agent: "A"}), o)
+	without := run(t, hourly(1, visit{status: 304, bytes: 0, agent: "A"}), o)
+	tls := run(t, hourly(1, visit{status: 304, bytes: 3400, agent: "A"}), o)
+	if !with.BytesOfHeaders || with.ServedBytes < 24*200 || with.HandshakeBytes != 0 {
+		t.Errorf("with headers: %+v", with)
+	}
+	if without.BytesOfHeaders || without.ServedBytes != 0 || without.OriginBytes == 0 {
+		t.Errorf("without headers: %+v", without)
+	}
+	if tls.HandshakeBytes != 24*3000 {
+		t.Errorf("%d bytes of handshakes", tls.HandshakeBytes)
+	}
+}
+
+// flood is a log of n requests a second apart, each from another address, which
+// weighs the heap at two places.
+type flood struct {
+	n, at  int
+	weighs [2]int
+	heap   [2]uint64
+	rest   []byte
+}
+
+func (f *flood) Read(p []byte) (int, error) {
+	for len(f.rest) < len(p) && f.at < f.n {
+		for i, at := range f.weighs {
+			if f.at == at {
+				f.heap[i] = heap()
+			}
+		}
+		f.at++
+		f.rest = append(f.rest, visit{
+			at: monday.Add(time.Duration(f.at) * time.Second), ip: fmt.Sprintf("10.%d.%d.%d", f.at>>16, f.at>>8&255, f.at&255),
+			status: 200, bytes: 3000, agent: fmt.Sprintf("Reader%d/1.0 (+https://example.com/a/long/address)", f.at%50_000),
+		}.String()...)
+	}
+	if len(f.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, f.rest)
+	f.rest = append(f.rest[:0], f.rest[n:]...)
+	return n, nil
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// Many readers that never come again: whatever is remembered of them, there is a
+// bound to it. The heap is weighed at two places at which as much is remembered.
+func TestMemoryIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a long log")
+	}
+	f := &flood{n: 6*maxVisitors + 2000, weighs: [2]int{3*maxVisitors + 1000, 6*maxVisitors + 1000}}
+	var told []Progress
+	o := options(t)
+	o.Progress = func(p Progress) { told = append(told, p) }
+	o.Defence.Unconditional = time.Hour
+	r, err := Run(t.Context(), f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Requests != int64(f.n) || r.Malformed != 0 {
+		t.Errorf("%d requests, %d malformed", r.Requests, r.Malformed)
+	}
+	if grown := int64(f.heap[1]) - int64(f.heap[0]); grown > 4<<20 {
+		t.Errorf("the heap grew by %d bytes while the second half was read", grown)
+	}
+	last := told[len(told)-1]
+	if len(told) < 10 || !last.Done || last.Lines != int64(f.n) || last.Taken < 100*last.Lines {
+		t.Errorf("told %d times, last %+v", len(told), last)
+	}
+}
+
+func TestReplayIsStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	o := options(t)
+	o.Progress = func(Progress) { stop() }
+	f := &flood{n: 1 << 30}
+	if _, err := Run(ctx, f, o); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func BenchmarkReplay(b *testing.B) {
+	o := options(b)
+	o.Defence = readers.Defence{Unconditional: 4 * time.Hour, SkipHours: true, RequireCompression: true}
+	const lines = 100_000
+	for _, form := range []struct {
+		name string
+		line func(visit) string
+	}{{"combined", visit.String}, {"Caddy", visit.caddy}} {
+		b.Run(form.name, func(b *testing.B) {
+			var log strings.Builder
+			for i := range lines {
+				log.WriteString(form.line(visit{
+					at: monday.Add(time.Duration(i) * time.Second), ip: fmt.Sprintf("192.0.2.%d", i%200),
+					status: 200 + 104*(i%5/4), bytes: 3000, agent: fmt.Sprintf("Reader%d/1.0 (+https://example.com/)", i%90),
+				}))
+			}
+			text := log.String()
+			b.ReportAllocs()
+			before := cpuTime(b)
+			for b.Loop() {
+				run(b, text, o)
+			}
+			b.ReportMetric((cpuTime(b)-before).Seconds()*1e6/float64(b.N)/lines, "cpu-us/line")
+		})
+	}
+}
+
+// caddy is the visit as Caddy logs it, with as much around it as there usually is.
+func (v visit) caddy() string {
+	condition := ""
+	if v.status == 304 {
+		condition = `,"If-None-Match":["\"5f3a-1\""]`
+	}
+	return fmt.Sprintf(`{"level":"info","ts":%d.2571,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":"%s","remote_port":"41342","client_ip":"%[2]s","proto":"HTTP/2.0","method":"GET","host":"example.com","uri":"/podcast.rss","headers":{"User-Agent":["%s"],"Accept":["application/rss+xml, */*;q=0.1"],"Accept-Encoding":["gzip"]%s},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com","ech":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":%d,"status":%d,"resp_headers":{"Server":["Caddy"],"Alt-Svc":["h3=\":443\"; ma=2592000"],"Etag":["\"5f3a-1\""],"Content-Type":["application/rss+xml"],"Last-Modified":["Sun, 24 Mar 2024 06:00:00 GMT"],"Content-Encoding":["gzip"],"Vary":["Accept-Encoding"]}}
+`, v.at.Unix(), v.ip, v.agent, condition, v.bytes, v.status)
+}
+
+// cpuTime is what the process has taken so far.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func BenchmarkParse(b *testing.B) {
+	v := visit{at: monday, ip: "192.0.2.1", status: 304, bytes: 3000, agent: "Reader/1.0 (+https://example.com/)"}
+	for name, line := range map[string]string{"combined": v.String(), "Caddy": v.caddy()} {
+		b.Run(name, func(b *testing.B) {
+			text, p, before := []byte(strings.TrimSuffix(line, "\n")), new(parser), cpuTime(b)
+			for b.Loop() {
+				if err := p.parse(text, new(Line)); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+		})
+	}
+}

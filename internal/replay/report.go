@@ -1,0 +1,139 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Report is what a replay has found.
+type Report struct {
+	Path string    `json:"path"` // of the feed
+	From time.Time `json:"from"` // of the first request
+	To   time.Time `json:"to"`
+	Feed Feed      `json:"feed"`
+
+	// What the log has.
+	Requests            int64            `json:"requests"`
+	Bytes               int64            `json:"bytes"` // as logged
+	BytesOfHeaders      bool             `json:"bytes_include_headers"`
+	Logged              map[string]int64 `json:"logged"` // answers by status
+	RequestsInSkipHours int64            `json:"requests_in_skip_hours"`
+
+	// What the origin would have seen.
+	OriginRequests            int64 `json:"origin_requests"`
+	OriginBytes               int64 `json:"origin_bytes"` // status line, header fields and body, as HTTP/1.1 sends them
+	OriginNotModified         int64 `json:"origin_not_modified"`
+	OriginRequestsInSkipHours int64 `json:"origin_requests_in_skip_hours"`
+
+	// What readers would have been given. The bytes are without header fields where
+	// those of the log are.
+	Served      map[string]int64 `json:"served"` // answers by status
+	ServedBytes int64            `json:"served_bytes"`
+	// HandshakeBytes estimates the TLS handshakes in the log's bytes, which would
+	// come on top of ServedBytes.
+	HandshakeBytes int64 `json:"handshake_bytes"`
+	PassedThrough  int64 `json:"passed_through"` // requests that a gateway leaves alone: redirects, POST and others
+
+	// What was not replayed.
+	Lines      int64 `json:"lines"` // of the log
+	Malformed  int64 `json:"malformed_lines"`
+	OtherLines int64 `json:"other_lines"` // sound, but no requests
+	OtherPaths int64 `json:"other_paths"` // requests
+	OutOfOrder int64 `json:"out_of_order"`
+
+	Readers []Reader `json:"readers"` // most requests first
+}
+
+// Feed is the feed that was served.
+type Feed struct {
+	Format      string        `json:"format"`
+	Version     string        `json:"version,omitempty"`
+	Entries     int           `json:"entries"`
+	Bytes       int64         `json:"bytes"`
+	Compressed  int64         `json:"compressed_bytes"` // with gzip
+	Changes     int64         `json:"changes"`          // during the log
+	ChangeEvery time.Duration `json:"-"`                // 0: it did not change
+	Unchanging  bool          `json:"unchanging,omitempty"`
+	Hints       policy.Hints  `json:"hints"`
+}
+
+// Reader is a program that asked for the feed, from all addresses. All but the
+// last two fields are about the log: readers in a replay do not learn.
+type Reader struct {
+	UserAgent        string   `json:"user_agent"` // of the latest request
+	Family           string   `json:"family"`
+	Requests         int64    `json:"requests"`
+	Bytes            int64    `json:"bytes"` // as logged
+	ShareConditional float64  `json:"share_conditional"`
+	ShareCompressed  float64  `json:"share_compressed"`
+	MedianGap        int64    `json:"median_gap_seconds"`
+	Networks         int64    `json:"networks"` // estimate
+	Score            string   `json:"score"`    // A to F; "-": too few requests
+	Reasons          []string `json:"reasons"`
+	ServedBytes      int64    `json:"served_bytes"`
+	Refused          int64    `json:"refused"` // 4xx
+}
+
+// report sums up.
+func (s *stage) report() *Report {
+	t, o := &s.tally, s.origin
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	d := o.feed.document
+	r := &Report{
+		Path: s.found.path, From: t.first, To: t.last,
+		Feed: Feed{
+			Format: d.Format, Version: d.Version, Entries: d.Rhythm.Entries, Hints: d.Hints,
+			Bytes: int64(len(o.feed.first)), Compressed: s.sizes.packed, ChangeEvery: o.feed.every,
+			Unchanging: t.unchanging,
+		},
+		Requests: t.requests, Bytes: t.bytes, BytesOfHeaders: s.found.headers,
+		Logged: t.statuses.byName(), RequestsInSkipHours: t.skipped,
+		OriginRequests: o.polls, OriginBytes: o.bytes, OriginNotModified: o.notModified, OriginRequestsInSkipHours: o.inSkipHours,
+		Served: t.served.byName(), ServedBytes: t.servedBytes, HandshakeBytes: t.handshakes, PassedThrough: t.passed,
+		Lines: t.lines, Malformed: t.malformed, OtherLines: t.others, OtherPaths: t.elsewhere, OutOfOrder: t.disorder,
+	}
+	if every := o.feed.every; every > 0 {
+		r.Feed.Changes = int64(t.last.Sub(o.feed.begin) / every)
+	}
+	r.Readers = s.readers(o.feed.every)
+	return r
+}
+
+// readers joins what readers did in the log and what the replay gave them.
+func (s *stage) readers(every time.Duration) []Reader {
+	about := func(string) readers.About { return readers.About{Changes: every} }
+	list := []Reader{}
+	for _, row := range s.ledger.Report(readers.ReportOptions{About: about}).Families {
+		reader := Reader{
+			UserAgent: row.UserAgent, Family: row.Family, Requests: row.Requests, Bytes: row.Bytes,
+			ShareConditional: round(row.ShareConditional), ShareCompressed: round(row.ShareCompressed),
+			MedianGap: row.MedianGap, Networks: row.Networks, Score: row.Score, Reasons: row.Reasons,
+		}
+		if g := s.visitors.families[row.Family]; g != nil {
+			reader.ServedBytes, reader.Refused = g.bytes, g.refused
+		}
+		list = append(list, reader)
+	}
+	return list
+}
+
+// round is a share to four digits: more would pretend to be known.
+func round(share float64) float64 { return math.Round(share*1e4) / 1e4 }
+
+func (s *statuses) byName() map[string]int64 {
+	byName := make(map[string]int64)
+	for status, n := range s {
+		if n > 0 {
+			byName[strconv.Itoa(status)] = n
+		}
+	}
+	return byName
+}

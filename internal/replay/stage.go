@@ -1,0 +1,260 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document"
+)
+
+// stage is a gateway with its model of an origin, on which a log is played.
+type stage struct {
+	options Options
+	found   prospect
+	clock   atomic.Int64 // the virtual time, in Unix nanoseconds: it never goes back
+	origin  *origin      // nil before the first request
+	sizes   sizes
+	engine  *cache.Cache
+	feed    *cache.Feed
+	ended   chan struct{} // one for each poll that has ended
+	gate    *readers.Gate // nil: nobody is refused anything
+	ledger  *readers.Ledger
+
+	newest   visitor // holds the version that was served last
+	visitors visitors
+	request  *http.Request
+	sink     sink
+	tally    tally
+}
+
+// feedName is what the ledgers know the feed by.
+const feedName = "replay"
+
+// newStage sets the stage, except for what depends on the time of the first request.
+func newStage(o Options, found prospect) (*stage, error) {
+	if err := o.Rules.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := document.Read(o.Feed, o.Header.Get("Content-Type"), time.Now()); err != nil {
+		return nil, fmt.Errorf("reading the feed: %w", err)
+	}
+	s := &stage{options: o, found: found, ended: make(chan struct{}, 64)}
+	if o.Defence != (readers.Defence{}) {
+		s.gate = readers.NewGate(0)
+	}
+	// The seed is fixed, so that two replays of a log tell the same.
+	s.ledger = readers.NewLedger(readers.Options{Seed: 1})
+	s.request = &http.Request{
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "replay.invalid",
+		URL: &url.URL{Path: found.path}, RequestURI: found.path, Header: make(http.Header),
+	}
+	s.sink.header = make(http.Header)
+	return s, nil
+}
+
+func (s *stage) now() time.Time { return time.Unix(0, s.clock.Load()).UTC() }
+
+// open starts the engine at the time of the first request. The gateway is taken to
+// have the feed already where the log begins in hours in which nobody is to poll:
+// then its first poll is made in the last second before them.
+func (s *stage) open(ctx context.Context, begin time.Time) error {
+	f, err := newFeed(s.options, begin)
+	if err != nil {
+		return err
+	}
+	if f.every > 0 && !f.changes() {
+		f.every, s.tally.unchanging = 0, true
+	}
+	s.origin = &origin{now: s.now, feed: f, skipHours: readers.HoursOf(f.document.Hints.SkipHours)}
+	s.sizes = sizesOf(f.current)
+	start := awake(f.document.Hints, begin)
+	s.clock.Store(start.UnixNano())
+	s.engine, err = cache.New(cache.Options{Store: volatile.New(s.now), Origin: s.origin, Now: s.now})
+	if err != nil {
+		return err
+	}
+	s.engine.Apply(cache.Settings{
+		Rules:   func(string) policy.Rules { return s.options.Rules },
+		Observe: func(cache.Poll) { s.ended <- struct{}{} },
+	})
+	feedURL, err := feedurl.Canonical("https://replay.invalid" + s.found.path)
+	if err != nil {
+		return fmt.Errorf("path %s: %w", s.found.path, err)
+	}
+	if s.feed, err = s.engine.Feed(ctx, feedURL); err != nil {
+		return err
+	}
+	s.request.Method = http.MethodGet
+	if err := s.serve(ctx); err != nil {
+		return fmt.Errorf("filling the cache: %w", err)
+	}
+	s.newest.etag, s.newest.modified = s.sink.header["Etag"], s.sink.header["Last-Modified"]
+	return nil
+}
+
+// awake is the last moment up to t in which the feed may be polled.
+func awake(h policy.Hints, t time.Time) time.Time {
+	for range 8 * 24 { // a week has no more hours, and not all of them are ruled out
+		if h.OutOfSkip(t, t, 0).Equal(t) {
+			return t
+		}
+		t = t.UTC().Truncate(time.Hour).Add(-time.Second)
+	}
+	return t
+}
+
+func (s *stage) close() {
+	if s.engine != nil {
+		_ = s.engine.Close() // it was not closed before
+	}
+}
+
+// serve has the engine answer the request into the sink, and sees the poll end
+// that this may have started: the clock stands still as long as it is under way.
+func (s *stage) serve(ctx context.Context) error {
+	s.sink.reset()
+	_, err := s.feed.Serve(&s.sink, s.request)
+	for s.origin.begun() > s.tally.polls {
+		select {
+		case <-s.ended:
+			s.tally.polls++
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if u, ok := errors.AsType[*cache.Unavailable](err); ok {
+		s.sink.refuse(s.request.Method, u.Status, u.Reason, int64((u.RetryAfter+time.Second-1)/time.Second))
+		return nil
+	}
+	return err
+}
+
+// replay plays one line.
+func (s *stage) replay(ctx context.Context, l *Line) error {
+	if string(l.path()) != s.found.path {
+		s.tally.elsewhere++
+		return nil
+	}
+	if s.origin == nil {
+		if err := s.open(ctx, l.Time); err != nil {
+			return err
+		}
+	}
+	if at := l.Time.UnixNano(); at >= s.clock.Load() {
+		s.clock.Store(at)
+	} else {
+		// Servers log when an answer ends and write the time when it began; and
+		// joined logs may overlap.
+		s.tally.disorder++
+	}
+	now := s.now()
+	skipped := s.origin.skipHours.Contains(now)
+	s.tally.logged(l, now, skipped)
+	if !l.asks() || redirected(l.Status) {
+		s.tally.pass(l)
+		return nil
+	}
+	v := s.visitors.of(l)
+	if v.etag == nil {
+		// Who is seen for the first time and asks conditionally has the feed already.
+		v.etag, v.modified = s.newest.etag, s.newest.modified
+	}
+	s.request.Header = v.dress(l, s.sizes)
+	s.request.Method = method(l.Method)
+	s.request.RemoteAddr = v.address
+	r := readers.FromHTTP(s.request, feedName, v.client, now)
+	r.SkipHours = s.origin.skipHours
+	r.Validators = s.validators(l)
+	if !s.refused(&r) {
+		if err := s.serve(ctx); err != nil {
+			return err
+		}
+		if s.gate != nil {
+			r.Status = s.sink.status
+			s.gate.Answered(s.options.Defence, r)
+		}
+	}
+	if s.sink.status == http.StatusOK {
+		v.etag, v.modified = s.sink.header["Etag"], s.sink.header["Last-Modified"]
+		s.newest.etag, s.newest.modified = v.etag, v.modified
+	}
+	s.note(l, v, &r)
+	return nil
+}
+
+// validators compares the request's validators with what the replay has served.
+// Those out of the log are not compared: they are of its own origin.
+func (s *stage) validators(l *Line) readers.Validators {
+	if l.Known && l.Status != http.StatusNotModified {
+		return readers.ValidatorsNone
+	}
+	switch s.feed.Standing(s.request.Header) {
+	case cache.Current:
+		return readers.ValidatorsCurrent
+	case cache.Earlier:
+		return readers.ValidatorsEarlier
+	case cache.Unknown:
+		return readers.ValidatorsUnknown
+	}
+	return readers.ValidatorsNone
+}
+
+// refused applies the defence, as a shield does before it serves.
+func (s *stage) refused(r *readers.Request) bool {
+	if s.gate == nil || s.options.Exempt != nil && s.options.Exempt(s.request) {
+		return false
+	}
+	verdict := s.gate.Judge(s.options.Defence, *r)
+	if verdict.Status == 0 {
+		return false
+	}
+	var wait int64
+	if verdict.Status == http.StatusTooManyRequests {
+		wait = verdict.RetryAfter(r.Time)
+	}
+	s.sink.refuse(r.Method, verdict.Status, verdict.Reason, wait)
+	return true
+}
+
+// note counts what came of the line. The ledger gets what the reader did and got
+// in the log: by that it is judged.
+func (s *stage) note(l *Line, v *visitor, r *readers.Request) {
+	sent := s.sink.body
+	if s.found.headers {
+		sent += s.sink.head()
+	}
+	s.tally.answered(s.sink.status, sent)
+	s.tally.handshake(l, s)
+	if v.given != nil {
+		v.given.bytes += sent
+		if s.sink.status/100 == 4 {
+			v.given.refused++
+		}
+	}
+	r.Status, r.Bytes = l.Status, l.Bytes
+	s.ledger.Note(*r)
+}
+
+// redirected reports whether something before the feed answered the line: it
+// would do so as well with a gateway behind it.
+func redirected(status int) bool { return status/100 == 3 && status != http.StatusNotModified }
+
+func method(logged []byte) string {
+	if string(logged) == http.MethodHead {
+		return http.MethodHead
+	}
+	return http.MethodGet
+}

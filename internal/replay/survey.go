@@ -1,0 +1,188 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/readers"
+)
+
+// prospect is what the beginning of a log tells of all of it.
+type prospect struct {
+	path    string      // of the feed; empty: nothing was asked for, or it is not clear
+	likely  []candidate // the likeliest paths, that one first
+	headers bool        // logged bytes include those of header fields
+	lines   int         // that were looked at
+	sound   int         // of them those that are requests
+}
+
+// candidate is a path of the log, as a feed's.
+type candidate struct {
+	path    string
+	asked   int // how often
+	readers int // how often by what calls itself a feed reader
+}
+
+const (
+	// maxLikely is how many paths are suggested.
+	maxLikely = 10
+	// clearly is how many times as likely as the next a path must be to be chosen.
+	clearly = 3
+)
+
+// survey looks at the beginning of a log. Without a path it chooses the one that is
+// the feed's by who asks for it and by its name, if that is clear: on most sites the
+// home page and its pictures are asked for more often.
+func survey(head []byte, given string) prospect {
+	s := prospect{path: given}
+	all := make(map[string]*candidate)
+	var p parser
+	var l Line
+	var bare, dressed int // answers without a body, by whether bytes were logged for them
+	for text := range bytes.Lines(head) {
+		s.lines++
+		if p.parse(bytes.TrimSuffix(text, []byte{'\n'}), &l) != nil {
+			continue
+		}
+		s.sound++
+		switch {
+		case l.Known: // Caddy logs bodies only
+			bare++
+		case l.bodiless() && l.Bytes > 0:
+			dressed++
+		case l.bodiless():
+			bare++
+		}
+		if !l.asks() {
+			continue
+		}
+		c := all[string(l.path())]
+		if c == nil {
+			c = &candidate{path: string(l.path())}
+			all[c.path] = c
+		}
+		c.asked++
+		if callsItselfReader(string(l.UserAgent)) {
+			c.readers++
+		}
+	}
+	s.rank(slices.Collect(maps.Values(all)))
+	// Apache's %b and nginx's $body_bytes_sent count bodies, %O and $bytes_sent all
+	// that is sent. An answer without a body gives away which of them it is.
+	s.headers = dressed >= bare
+	return s
+}
+
+// rank finds the likeliest paths, and the path if one of them is so clearly.
+func (s *prospect) rank(all []*candidate) {
+	slices.SortFunc(all, func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.path, b.path))
+	})
+	for _, c := range all[:min(len(all), maxLikely)] {
+		s.likely = append(s.likely, *c)
+	}
+	if s.path != "" || len(all) == 0 {
+		return
+	}
+	if first := all[0]; len(all) == 1 || first.score() > 0 && first.score() >= clearly*all[1].score() {
+		s.path = first.path
+	}
+}
+
+// score tells candidates apart: by how often they are asked for, by whom, and by what
+// their names promise.
+func (c *candidate) score() float64 {
+	score := float64(c.asked) * (0.05 + float64(c.readers)/float64(c.asked))
+	switch {
+	case namedAsFeed(c.path):
+		return 10 * score
+	case namedAsOther(c.path):
+		return 0
+	}
+	return score
+}
+
+// namedAsFeed reports whether a path looks like a feed's.
+func namedAsFeed(name string) bool {
+	name = strings.ToLower(name)
+	switch path.Ext(strings.TrimSuffix(name, "/")) {
+	case ".xml", ".rss", ".atom", ".rdf":
+		return !strings.Contains(name, "sitemap")
+	}
+	return slices.ContainsFunc(strings.FieldsFunc(name, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') }), func(word string) bool {
+		word = strings.TrimRight(word, "0123456789")
+		return word == "feed" || word == "feeds" || word == "rss" || word == "atom"
+	})
+}
+
+// namedAsOther reports whether a path is that of something else.
+func namedAsOther(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".ico", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".svg", ".css", ".js", ".mjs", ".woff", ".woff2", ".txt", ".html", ".htm", ".pdf", ".zip", ".mp3", ".mp4", ".map", ".webmanifest":
+		return true
+	}
+	return name == "/"
+}
+
+// callsItselfReader reports whether a User-Agent has a feed reader's words in it.
+func callsItselfReader(text string) bool {
+	a := readers.ParseAgent(text)
+	if a.Subscribers > 0 || a.FeedID != "" {
+		return true
+	}
+	text = strings.ToLower(text)
+	return slices.ContainsFunc([]string{"feed", "rss", "reader", "podcast", "newsblur", "netnewswire", "newsboat", "miniflux", "inoreader", "tt-rss", "overcast"}, func(word string) bool {
+		return strings.Contains(text, word)
+	})
+}
+
+// bodiless reports whether the logged answer had no body.
+func (l *Line) bodiless() bool {
+	return l.Status == 304 || string(l.Method) == "HEAD"
+}
+
+// nothing says why there is nothing to replay.
+func (s prospect) nothing() error {
+	switch {
+	case s.lines == 0:
+		return fmt.Errorf("%w: the log is empty", ErrNoRequests)
+	case s.sound == 0:
+		return fmt.Errorf("%w: of the first %d lines none is in the combined log format or in Caddy's JSON", ErrNoRequests, s.lines)
+	case s.path != "":
+		return &UnclearError{fmt.Sprintf("no line asks for %s", s.path), s.suggestions()}
+	case len(s.likely) > 0:
+		return &UnclearError{"it is not clear which path is the feed's: say so with --path", s.suggestions()}
+	}
+	return fmt.Errorf("%w: none of the first %d lines is a GET or HEAD", ErrNoRequests, s.lines)
+}
+
+// suggestions lists the likeliest paths.
+func (s prospect) suggestions() string {
+	if len(s.likely) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "The likeliest paths of the first %d lines:\n", s.lines)
+	for _, c := range s.likely {
+		fmt.Fprintf(&b, "%8d requests, %d by feed readers: %s\n", c.asked, c.readers, feedurl.OneLine(c.path))
+	}
+	return b.String()
+}
+
+// UnclearError is an [ErrNoRequests]: the log does not show which path is the feed's.
+type UnclearError struct {
+	why         string
+	Suggestions string // the likeliest paths, one a line; empty: there are none
+}
+
+func (e *UnclearError) Error() string { return ErrNoRequests.Error() + ": " + e.why }
+func (e *UnclearError) Unwrap() error { return ErrNoRequests }

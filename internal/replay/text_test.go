@@ -1,0 +1,69 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package replay
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/feedpollard/pollard/internal/readers"
+)
+
+func TestTextFitsATerminal(t *testing.T) {
+	var log strings.Builder
+	for i := range 600 {
+		v := visit{at: monday.Add(time.Duration(i) * 10 * time.Minute), status: 200, bytes: 12_000, agent: strings.Repeat("Ä", 1+i%30) + " very long and\x1b[31m/1.0"}
+		log.WriteString(v.String())
+	}
+	log.WriteString("nonsense\n")
+	o := options(t)
+	o.Defence = readers.Defence{RequireCompression: true}
+	o.ChangeEvery = 720 * time.Hour
+	var b strings.Builder
+	if err := run(t, log.String(), o).WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if n := utf8.RuneCountInString(line); n > width || strings.TrimRight(line, " ") != line || strings.ContainsRune(line, 0x1b) {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+	for _, want := range []string{
+		"600 requests for /podcast.rss from 2024-03-25 12:00 to 2024-03-29 15:50 GMT (4.2 d)",
+		"RSS 2.0, 40 entries", "it changes every 30 d", "406 Not Acceptable", "1 line is malformed.",
+		"and 10 more, with 200 requests", "refuses compression",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestChange(t *testing.T) {
+	tests := []struct {
+		before, after int64
+		want          string
+	}{
+		{100, 50, "-50.0 %"}, {100, 150, "+50.0 %"}, {1000, 5, "-99.50 %"}, {1_000_000, 5, "-99.999 %"}, {0, 5, ""},
+	}
+	for _, tt := range tests {
+		if got := change(tt.before, tt.after); got != tt.want {
+			t.Errorf("from %d to %d: %q, want %q", tt.before, tt.after, got, tt.want)
+		}
+	}
+}
+
+func TestLength(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0 s", 90 * time.Second: "90 s", 150 * time.Second: "2.5 min", 3 * time.Hour: "3 h", 8 * 24 * time.Hour: "8 d",
+	} {
+		if got := length(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
