@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -131,10 +132,10 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 		own, other = f.occupy()
 	}
 	defer f.finish(own)
-	if err := c.store.Forget(ctx, f.id); err != nil && !errors.Is(err, ErrNoRecord) {
+	if err := c.store.Forget(ctx, f.id); err != nil && !errors.Is(err, store.ErrNoRecord) {
 		return err
 	}
-	c.forgotten([]ID{f.id})
+	c.forgotten([]store.ID{f.id})
 	c.settings.Load().recorded.Store(false)
 	c.wake(c.changed)
 	return nil
@@ -143,7 +144,7 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 // Drop forgets all feeds whose keys begin so, as what gave them is another origin
 // now. What is in memory goes at once, what is in the store within moments.
 func (c *Cache) Drop(prefix string) {
-	var ids []ID
+	var ids []store.ID
 	c.table.feeds.Range(func(key, f any) bool {
 		if strings.HasPrefix(key.(string), prefix) {
 			ids = append(ids, f.(*Feed).id)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -207,7 +208,7 @@ func TestRefreshThatCannotPollBringsNothingForward(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
 				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") })
 				var broken *failing
-				g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+				g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
 				g.open()
 				defer func() { g.close() }()
 				g.get(feedURL)

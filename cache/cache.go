@@ -32,6 +32,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -53,7 +54,7 @@ type Origin interface {
 
 // Options are what a cache is made of. They stay as they are for its life.
 type Options struct {
-	Store  Store
+	Store  store.Store
 	Origin Origin
 	Memory int64            // budget of what is held in memory, in bytes; 0: 64 MiB
 	Now    func() time.Time // nil: time.Now
@@ -114,7 +115,7 @@ const (
 
 // Cache is the engine. It is safe for concurrent use.
 type Cache struct {
-	store    Store
+	store    store.Store
 	origin   Origin
 	memory   *memory
 	coders   *coders

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/cache/store/volatile"
 	"github.com/feedpollard/pollard/upstream"
@@ -21,7 +22,7 @@ import (
 type cluster struct {
 	t       *testing.T
 	dir     string // of the store; empty: it is in memory
-	store   cache.Store
+	store   store.Store
 	members []*member
 	origins *origins
 }
@@ -130,7 +131,7 @@ func (l *link) stoppedSince(then time.Time) bool {
 
 // linked is the store as a node reaches it.
 type linked struct {
-	cache.Store
+	store.Store
 	*link
 }
 
@@ -147,59 +148,59 @@ func call[T any](l *link, do func() (T, error)) (T, error) {
 	return v, err
 }
 
-func (s linked) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
-	return call(s.link, func() ([]cache.Lease, error) { return s.Store.Claim(ctx, claims) })
+func (s linked) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
+	return call(s.link, func() ([]store.Lease, error) { return s.Store.Claim(ctx, claims) })
 }
 
-func (s linked) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+func (s linked) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
 	var wait time.Duration
-	leases, err := call(s.link, func() (leases []cache.Lease, err error) {
+	leases, err := call(s.link, func() (leases []store.Lease, err error) {
 		leases, wait, err = s.Store.ClaimDue(ctx, q)
 		return leases, err
 	})
 	return leases, wait, err
 }
 
-func (s linked) Hop(ctx context.Context, hop cache.Hop) (cache.Passage, error) {
-	return call(s.link, func() (cache.Passage, error) { return s.Store.Hop(ctx, hop) })
+func (s linked) Hop(ctx context.Context, hop store.Hop) (store.Passage, error) {
+	return call(s.link, func() (store.Passage, error) { return s.Store.Hop(ctx, hop) })
 }
 
-func (s linked) Commit(ctx context.Context, o cache.Outcome) error {
+func (s linked) Commit(ctx context.Context, o store.Outcome) error {
 	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Commit(ctx, o) })
 	return err
 }
 
-func (s linked) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
-	return call(s.link, func() ([]cache.Record, error) { return s.Store.Lookup(ctx, ids) })
+func (s linked) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
+	return call(s.link, func() ([]store.Record, error) { return s.Store.Lookup(ctx, ids) })
 }
 
-func (s linked) Body(ctx context.Context, id cache.ID, version uint64) (cache.Body, error) {
-	return call(s.link, func() (cache.Body, error) { return s.Store.Body(ctx, id, version) })
+func (s linked) Body(ctx context.Context, id store.ID, version uint64) (store.Body, error) {
+	return call(s.link, func() (store.Body, error) { return s.Store.Body(ctx, id, version) })
 }
 
-func (s linked) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+func (s linked) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
 	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Touch(ctx, asked) })
 	return err
 }
 
-func (s linked) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, error) {
-	return call(s.link, func() ([]cache.ID, error) { return s.Store.Sweep(ctx, q) })
+func (s linked) Sweep(ctx context.Context, q store.SweepQuery) ([]store.ID, error) {
+	return call(s.link, func() ([]store.ID, error) { return s.Store.Sweep(ctx, q) })
 }
 
-func (s linked) Trim(ctx context.Context, budget int64) ([]cache.ID, error) {
-	return call(s.link, func() ([]cache.ID, error) { return s.Store.Trim(ctx, budget) })
+func (s linked) Trim(ctx context.Context, budget int64) ([]store.ID, error) {
+	return call(s.link, func() ([]store.ID, error) { return s.Store.Trim(ctx, budget) })
 }
 
-func (s linked) Restore(ctx context.Context, saved []cache.Saved) error {
+func (s linked) Restore(ctx context.Context, saved []store.Saved) error {
 	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Restore(ctx, saved) })
 	return err
 }
 
-func (s linked) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+func (s linked) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
 	if err := s.reach(); err != nil {
 		return err
 	}
-	return s.Store.Watch(ctx, from, func(change cache.Change) error {
+	return s.Store.Watch(ctx, from, func(change store.Change) error {
 		if err := s.reach(); err != nil {
 			return err // it has not been seen
 		}

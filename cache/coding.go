@@ -13,6 +13,8 @@ import (
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Names of content codings (RFC 9110 section 8.4.1, RFC 7932).
@@ -63,15 +65,15 @@ func (c *coders) enter(ctx context.Context) error {
 func (c *coders) leave() { <-c.places }
 
 // rest is a version as it is stored: as gzip, unless that makes it no smaller.
-func (c *coders) rest(ctx context.Context, identity []byte) (*Body, error) {
+func (c *coders) rest(ctx context.Context, identity []byte) (*store.Body, error) {
 	b, err := c.pack(ctx, identity)
 	if err != nil {
 		return nil, err
 	}
 	if len(b) >= len(identity) {
-		return &Body{Coding: codingIdentity, Data: bytes.Clone(identity)}, nil // what it was read into may be larger
+		return &store.Body{Coding: codingIdentity, Data: bytes.Clone(identity)}, nil // what it was read into may be larger
 	}
-	return &Body{Coding: codingGzip, Data: b}, nil
+	return &store.Body{Coding: codingGzip, Data: b}, nil
 }
 
 // pack encodes a document as gzip.
@@ -144,7 +146,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // identity is the inverse of rest, for a version of a known size. What cannot be
 // had back is no body.
-func (c *coders) identity(ctx context.Context, b Body, size int) ([]byte, error) {
+func (c *coders) identity(ctx context.Context, b store.Body, size int) ([]byte, error) {
 	if b.Coding == codingIdentity {
 		return b.Data, nil
 	}
@@ -154,7 +156,7 @@ func (c *coders) identity(ctx context.Context, b Body, size int) ([]byte, error)
 	defer c.leave()
 	identity, err := gunzip(b.Data, size)
 	if err != nil {
-		return nil, fmt.Errorf("%w: decoding gzip: %w", ErrNoBody, err)
+		return nil, fmt.Errorf("%w: decoding gzip: %w", store.ErrNoBody, err)
 	}
 	return identity, nil
 }

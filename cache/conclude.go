@@ -10,13 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // conclude makes a poll's outcome of the verdict: what was learnt, and the decision. A
 // panic here is a failure of the poll as well, and nothing of its answer counts then.
-func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules policy.Rules) (next state, o Outcome) {
+func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules policy.Rules) (next state, o store.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			if v.answer.Failure == policy.FailureInternal {
@@ -28,7 +29,7 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	}()
 	next = *s
 	next.learn(f.key, *v)
-	o = Outcome{Pauses: v.answer.Pauses}
+	o = store.Outcome{Pauses: v.answer.Pauses}
 	if v.answer.Unsent() {
 		o.In, o.Returned = next.unsent(f.cache, v.answer, planned, rules), true
 	} else {
@@ -37,7 +38,7 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	o.Hold = next.hold(rules) // of the plan that has just been made
 	if v.body != nil {
 		next.version = next.memo.Version.Number
-		o.Body = &Body{Version: next.version, Coding: v.body.Coding, Data: v.body.Data}
+		o.Body = &store.Body{Version: next.version, Coding: v.body.Coding, Data: v.body.Data}
 		next.headers = newVersionHeaders(&next.memo.Version)
 	}
 	if v.answer.Failure == policy.FailureNotShared {
@@ -113,7 +114,7 @@ func (s *state) plan(c *Cache, v verdict, rules policy.Rules) time.Duration {
 	s.memo.History = s.memo.History.Decided(d)
 	s.decide(d)
 	if s.ended {
-		return Ended
+		return store.Ended
 	}
 	s.due = c.elapsed() + d.Next.Sub(a.At)
 	return d.Next.Sub(a.At)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -25,10 +26,10 @@ func (c *Cache) noFeed(key string, version uint64, failure policy.Failure, site 
 }
 
 // counted is the state that the store counts a feed in: what never gave one is cold.
-func (c *Cache) counted(key string, s *state) State {
+func (c *Cache) counted(key string, s *state) store.State {
 	state := s.condition()
-	if state == StateFailing && c.noFeed(key, s.version, s.facts.Failure, s.facts.Site != nil) {
-		return StateCold
+	if state == store.StateFailing && c.noFeed(key, s.version, s.facts.Failure, s.facts.Site != nil) {
+		return store.StateCold
 	}
 	return state
 }
@@ -37,11 +38,11 @@ func (c *Cache) counted(key string, s *state) State {
 // site asked for that does not fail, and neither does what never was a feed.
 func conditionOf(state, winner string, status int, noFeed, due bool) string {
 	switch {
-	case state == string(StateGone), state == "due":
-	case noFeed && state != string(StateFresh):
+	case state == string(store.StateGone), state == "due":
+	case noFeed && state != string(store.StateFresh):
 		return conditionNoFeed
 	case due:
-	case pauseAsked(winner), status == http.StatusTooManyRequests && state != string(StateFresh):
+	case pauseAsked(winner), status == http.StatusTooManyRequests && state != string(store.StateFresh):
 		return conditionWaiting
 	}
 	return state

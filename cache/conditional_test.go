@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
@@ -133,10 +134,10 @@ func TestRestOfAVersion(t *testing.T) {
 			t.Errorf("%s: got %q back, %v", name, back, err)
 		}
 	}
-	for name, stored := range map[string]Body{
+	for name, stored := range map[string]store.Body{
 		"noise": {Coding: codingGzip, Data: []byte("not gzip")}, "another size": {Coding: codingGzip, Data: mustRest(t, c, strings.Repeat("words ", 400))},
 	} {
-		if _, err := c.identity(t.Context(), stored, 3000); !errors.Is(err, ErrNoBody) {
+		if _, err := c.identity(t.Context(), stored, 3000); !errors.Is(err, store.ErrNoBody) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -18,18 +18,19 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/volatile"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // tampered is a store that does not give what it was given.
 type tampered struct {
-	cache.Store
-	record func(*cache.Record)
-	body   func(*cache.Body) error
+	store.Store
+	record func(*store.Record)
+	body   func(*store.Body) error
 }
 
-func (s *tampered) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+func (s *tampered) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
 	records, err := s.Store.Lookup(ctx, ids)
 	for i := range records {
 		if s.record != nil {
@@ -39,7 +40,7 @@ func (s *tampered) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, 
 	return records, err
 }
 
-func (s *tampered) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+func (s *tampered) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
 	leases, err := s.Store.Claim(ctx, claims)
 	for i := range leases {
 		if s.record != nil {
@@ -49,7 +50,7 @@ func (s *tampered) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lea
 	return leases, err
 }
 
-func (s *tampered) Body(ctx context.Context, id cache.ID, version uint64) (cache.Body, error) {
+func (s *tampered) Body(ctx context.Context, id store.ID, version uint64) (store.Body, error) {
 	b, err := s.Store.Body(ctx, id, version)
 	if err == nil && s.body != nil {
 		err = s.body(&b)
@@ -75,29 +76,29 @@ func packed(text string) []byte {
 }
 
 func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
-	for name, damage := range map[string]func(*cache.Body){
-		"another coding": func(b *cache.Body) { b.Coding = "identity" },
-		"no gzip":        func(b *cache.Body) { b.Data = []byte("words") },
-		"gzip cut off":   func(b *cache.Body) { b.Data = b.Data[:len(b.Data)-9] },
-		"another size":   func(b *cache.Body) { b.Data = packed("another document") },
+	for name, damage := range map[string]func(*store.Body){
+		"another coding": func(b *store.Body) { b.Coding = "identity" },
+		"no gzip":        func(b *store.Body) { b.Data = []byte("words") },
+		"gzip cut off":   func(b *store.Body) { b.Data = b.Data[:len(b.Data)-9] },
+		"another size":   func(b *store.Body) { b.Data = packed("another document") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
 				g := newGateway(t, dir, faithful)
-				var store *tampered
-				g.wrap = func(s cache.Store) cache.Store { store = &tampered{Store: s}; return store }
+				var db *tampered
+				g.wrap = func(s store.Store) store.Store { db = &tampered{Store: s}; return db }
 				g.open()
 				defer func() { g.close() }()
 				g.get(feedURL)
 				g.restart()     // nothing is in memory
 				synctest.Wait() // nobody reads it
-				store.body = func(b *cache.Body) error { damage(b); return nil }
+				db.body = func(b *store.Body) error { damage(b); return nil }
 				w := g.get(feedURL)
 				if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "lost") {
 					t.Errorf("got %d: %s", w.Code, w.Body)
 				}
-				synctest.Wait()  // nobody reads it
-				store.body = nil // what is written from now on is whole
+				synctest.Wait() // nobody reads it
+				db.body = nil   // what is written from now on is whole
 				time.Sleep(25 * time.Hour)
 				wantBody(t, g.get(feedURL), 200, "Entry 2")
 				if n := g.origin.polls(); n != 2 || !g.origin.last().Validators.Empty() {
@@ -112,14 +113,14 @@ func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
 func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, faithful)
-		var store *tampered
-		g.wrap = func(s cache.Store) cache.Store { store = &tampered{Store: s}; return store }
+		var db *tampered
+		g.wrap = func(s store.Store) store.Store { db = &tampered{Store: s}; return db }
 		g.open()
 		defer func() { g.close() }()
 		g.get(feedURL)
 		g.restart()
 		synctest.Wait() // nobody reads it
-		store.body = func(*cache.Body) error { return errors.New("input/output error") }
+		db.body = func(*store.Body) error { return errors.New("input/output error") }
 		if f, _ := g.Feed(t.Context(), feedURL); f != nil {
 			_, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 			if u, ok := err.(*cache.Unavailable); !ok || u.Status != 503 || u.RetryAfter > 10*time.Minute {
@@ -127,7 +128,7 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 			}
 		}
 		synctest.Wait() // nobody reads it
-		store.body = nil
+		db.body = nil
 		wantBody(t, g.get(feedURL), 200, "Entry 2")
 		if n := g.origin.polls(); n != 1 {
 			t.Errorf("%d polls", n)
@@ -140,16 +141,16 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 func TestSlowReadDropsNoVersion(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, nil)
-		store := &tampered{Store: volatile.New(nil)}
+		db := &tampered{Store: volatile.New(nil)}
 		entries := 1
 		g.origin.answers(func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") })
 		var err error
 		// In so little memory nothing stays.
-		if g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 500}); err != nil {
+		if g.Cache, err = cache.New(cache.Options{Store: db, Origin: g.origin, Memory: 500}); err != nil {
 			t.Fatal(err)
 		}
 		g.Apply(g.settings)
-		defer g.closeWith(store)
+		defer g.closeWith(db)
 		poll := func() {
 			time.Sleep(2 * time.Hour)
 			entries++
@@ -160,10 +161,10 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		g.get(feedURL)
 		reads := 0
 		synctest.Wait() // nobody reads it
-		store.body = func(b *cache.Body) error {
+		db.body = func(b *store.Body) error {
 			if reads++; reads == 1 {
 				poll()
-				newer, err := store.Store.Body(t.Context(), idOf(t, store), 2)
+				newer, err := db.Store.Body(t.Context(), idOf(t, db), 2)
 				poll()
 				*b = newer
 				return err
@@ -181,9 +182,9 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 }
 
 // idOf is the ID of the only feed in a store.
-func idOf(t *testing.T, store cache.Store) (id cache.ID) {
+func idOf(t *testing.T, db store.Store) (id store.ID) {
 	t.Helper()
-	records, err := store.Records(t.Context(), cache.ID{}, 1)
+	records, err := db.Records(t.Context(), store.ID{}, 1)
 	if err != nil || len(records) != 1 {
 		t.Fatalf("%d records, %v", len(records), err)
 	}
@@ -195,8 +196,8 @@ func TestRecordThatMakesNoSenseKeepsItsSchedule(t *testing.T) {
 		const other = "https://other.test/"
 		g := newGateway(t, dir, faithful)
 		var damaged atomic.Bool
-		g.wrap = func(s cache.Store) cache.Store {
-			return &tampered{Store: s, record: func(r *cache.Record) {
+		g.wrap = func(s store.Store) store.Store {
+			return &tampered{Store: s, record: func(r *store.Record) {
 				if damaged.Load() && r.URL == feedURL {
 					r.Memo = []byte(`{"version":`)
 				}
@@ -222,11 +223,11 @@ func TestRecordThatMakesNoSenseKeepsItsSchedule(t *testing.T) {
 
 // panicking is a store one outcome of which ends in a panic.
 type panicking struct {
-	cache.Store
+	store.Store
 	next atomic.Bool
 }
 
-func (s *panicking) Commit(ctx context.Context, o cache.Outcome) error {
+func (s *panicking) Commit(ctx context.Context, o store.Outcome) error {
 	if s.next.Swap(false) {
 		panic("an outcome that nobody expected")
 	}
@@ -236,22 +237,22 @@ func (s *panicking) Commit(ctx context.Context, o cache.Outcome) error {
 // Whatever panics in a poll, an answer or what it is not to blame for: the process goes
 // on, readers have what they had, and no other poll is made before its time.
 func TestPanicInAPollCostsThePollOnly(t *testing.T) {
-	for name, breakDown := range map[string]func(g *gateway, store *panicking){
+	for name, breakDown := range map[string]func(g *gateway, db *panicking){
 		"by the answer": func(g *gateway, _ *panicking) {
 			g.origin.answers(func(policy.Ask) policy.Answer { panic("a document that nobody expected") })
 		},
-		"by the store": func(_ *gateway, store *panicking) { store.next.Store(true) },
+		"by the store": func(_ *gateway, db *panicking) { db.next.Store(true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
 				g := newGateway(t, dir, faithful)
-				var store *panicking
-				g.wrap = func(s cache.Store) cache.Store { store = &panicking{Store: s}; return store }
+				var db *panicking
+				g.wrap = func(s store.Store) store.Store { db = &panicking{Store: s}; return db }
 				g.open()
 				defer g.close()
 				g.get(feedURL)
 				time.Sleep(25 * time.Hour)
-				breakDown(g, store)
+				breakDown(g, db)
 				for range 30 {
 					wantBody(t, g.get(feedURL), 200, "Entry 2")
 					time.Sleep(time.Minute)
@@ -275,7 +276,7 @@ func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, faithful)
 		var broken *failing
-		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
 		g.open()
 		defer g.close()
 		g.get(feedURL)

@@ -13,9 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/cespare/xxhash/v2"
+	"pgregory.net/rapid"
 
 	"github.com/feedpollard/pollard/policy"
 )

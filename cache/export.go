@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // exported is a feed in an export: one line of JSON. Times are those of the wall clock, so
@@ -26,7 +28,7 @@ type exported struct {
 	Configured bool       `json:"configured,omitempty"`
 
 	// Of an export: what the engine has kept, and the version as it is stored.
-	State State           `json:"state,omitempty"`
+	State store.State     `json:"state,omitempty"`
 	Hold  float64         `json:"hold_seconds,omitempty"`
 	Space float64         `json:"spacing_seconds,omitempty"`
 	Facts json.RawMessage `json:"facts,omitempty"`
@@ -55,7 +57,7 @@ const (
 // Export writes all feeds of a store as lines of JSON, for [Import]. Where hosts have
 // asked for a pause, which is no record's, the next polls of their feeds are put off to
 // its end. tell is called now and then with the number of feeds so far.
-func Export(ctx context.Context, s Store, w io.Writer, tell func(feeds int64)) error {
+func Export(ctx context.Context, s store.Store, w io.Writer, tell func(feeds int64)) error {
 	pauses, err := s.Pauses(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the pauses of hosts: %w", err)
@@ -67,7 +69,7 @@ func Export(ctx context.Context, s Store, w io.Writer, tell func(feeds int64)) e
 	}
 	out, count := json.NewEncoder(w), int64(0)
 	out.SetEscapeHTML(false)
-	for records, err := range pages(ctx, s, exportPage) {
+	for records, err := range store.Pages(ctx, s, exportPage) {
 		if err != nil {
 			return fmt.Errorf("reading feeds: %w", err)
 		}
@@ -87,7 +89,7 @@ func Export(ctx context.Context, s Store, w io.Writer, tell func(feeds int64)) e
 }
 
 // exportRecords reads the bodies of records, several at a time.
-func exportRecords(ctx context.Context, s Store, records []Record, paused map[string]time.Time) ([]*exported, error) {
+func exportRecords(ctx context.Context, s store.Store, records []store.Record, paused map[string]time.Time) ([]*exported, error) {
 	now := time.Now()
 	lines := make([]*exported, len(records))
 	var all errgroup.Group
@@ -101,13 +103,13 @@ func exportRecords(ctx context.Context, s Store, records []Record, paused map[st
 	return lines, all.Wait()
 }
 
-func exportRecord(ctx context.Context, s Store, r Record, now time.Time, paused map[string]time.Time) (*exported, error) {
-	var body Body
+func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.Time, paused map[string]time.Time) (*exported, error) {
+	var body store.Body
 	for tries := 0; r.Version != 0; tries++ {
 		var err error
 		body, err = s.Body(ctx, r.ID, r.Version)
 		switch {
-		case errors.Is(err, ErrNoBody):
+		case errors.Is(err, store.ErrNoBody):
 			r.Version = 0 // it is fetched anew
 			continue
 		case err != nil:
@@ -117,7 +119,7 @@ func exportRecord(ctx context.Context, s Store, r Record, now time.Time, paused 
 			break
 		}
 		// A node has committed another version meanwhile: its record belongs to it.
-		records, err := s.Lookup(ctx, []ID{r.ID})
+		records, err := s.Lookup(ctx, []store.ID{r.ID})
 		if err != nil {
 			return nil, fmt.Errorf("reading a feed again: %w", err)
 		}
@@ -132,7 +134,7 @@ func exportRecord(ctx context.Context, s Store, r Record, now time.Time, paused 
 		LastPoll: momentOf(now, r.Polled), LastReader: momentOf(now, r.Asked),
 		Facts: r.Facts, Memo: r.Memo,
 	}
-	if r.In != Ended {
+	if r.In != store.Ended {
 		next := now.Add(r.In)
 		for _, scope := range []string{"host " + r.Host.Name, "domain " + r.Host.Domain} {
 			if until, ok := paused[scope]; ok && until.After(next) {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -20,7 +21,7 @@ import (
 // on answering with what it knew.
 type Feed struct {
 	cache *Cache
-	id    ID
+	id    store.ID
 	key   string // canonical URL, or what a shield makes of one
 	state atomic.Pointer[state]
 	timed atomic.Pointer[timed]
@@ -41,9 +42,9 @@ type Feed struct {
 const neverAsked = math.MinInt64
 
 // IDOf names the feed of a key.
-func IDOf(key string) ID {
+func IDOf(key string) store.ID {
 	sum := sha256.Sum256([]byte(key))
-	return ID(sum[:16])
+	return store.ID(sum[:16])
 }
 
 // shielded reports whether a key is that of a feed of a site of this process.
@@ -141,14 +142,14 @@ func (f *Feed) show(old, next *state) bool {
 }
 
 // adopt takes over what the store says of the feed.
-func (f *Feed) adopt(r Record) *state {
+func (f *Feed) adopt(r store.Record) *state {
 	s := f.read(r, f.state.Load())
 	f.publish(s)
 	return s
 }
 
 // read makes a state of a record, as the successor of an old one.
-func (f *Feed) read(r Record, old *state) *state {
+func (f *Feed) read(r store.Record, old *state) *state {
 	now := f.cache.elapsed()
 	s := stateOf(r, now)
 	if s.version != 0 && s.version == f.lost.Load() || s.trimmed() {

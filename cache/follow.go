@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 const (
@@ -54,9 +56,9 @@ func (b *behind) take() []*Feed {
 func (c *Cache) watch(ctx context.Context) {
 	// The feeds that were read before the first call has found its place, or while it
 	// fails, may have changed unseen. A cursor that no store has made says so.
-	from := Cursor("unknown")
+	from := store.Cursor("unknown")
 	for ctx.Err() == nil {
-		err := c.store.Watch(ctx, from, func(change Change) error {
+		err := c.store.Watch(ctx, from, func(change store.Change) error {
 			from = change.At
 			c.see(change)
 			return nil
@@ -70,7 +72,7 @@ func (c *Cache) watch(ctx context.Context) {
 
 // see finds out what a change means for memory. It reads nothing: where much changes at a
 // time, one read takes many feeds, and of each the last change alone.
-func (c *Cache) see(change Change) {
+func (c *Cache) see(change store.Change) {
 	if change.Lost {
 		c.table.feeds.Range(func(_, v any) bool {
 			c.follow(v.(*Feed))
@@ -152,7 +154,7 @@ func (c *Cache) reread(ctx context.Context, feeds []*Feed) (failed []*Feed) {
 
 // rereadBatch reads the records of feeds at once. It fails where one of them cannot be read.
 func (c *Cache) rereadBatch(ctx context.Context, feeds []*Feed) error {
-	before, ids := make(map[*Feed]*state, len(feeds)), make([]ID, 0, len(feeds))
+	before, ids := make(map[*Feed]*state, len(feeds)), make([]store.ID, 0, len(feeds))
 	for _, f := range feeds {
 		if !f.leftToPoll() {
 			before[f], ids = f.state.Load(), append(ids, f.id)
@@ -165,7 +167,7 @@ func (c *Cache) rereadBatch(ctx context.Context, feeds []*Feed) error {
 	if err != nil {
 		return err
 	}
-	records := make(map[ID]*Record, len(found))
+	records := make(map[store.ID]*store.Record, len(found))
 	for i := range found {
 		records[found[i].ID] = &found[i]
 	}
@@ -177,7 +179,7 @@ func (c *Cache) rereadBatch(ctx context.Context, feeds []*Feed) error {
 				return f.reload(ctx)
 			}
 			if old.known && records[f.id] == nil {
-				c.forgotten([]ID{f.id})
+				c.forgotten([]store.ID{f.id})
 			}
 			return nil
 		})
@@ -214,11 +216,11 @@ func (f *Feed) catchUp() {
 func (f *Feed) reload(ctx context.Context) error {
 	for {
 		old := f.state.Load()
-		records, err := f.cache.store.Lookup(ctx, []ID{f.id})
+		records, err := f.cache.store.Lookup(ctx, []store.ID{f.id})
 		if err != nil {
 			return err
 		}
-		var record *Record
+		var record *store.Record
 		if len(records) > 0 {
 			record = &records[0]
 		}
@@ -230,7 +232,7 @@ func (f *Feed) reload(ctx context.Context) error {
 
 // renew shows readers what a record says, nil where there is none, in place of the state
 // before; not where they are shown another one by now.
-func (f *Feed) renew(ctx context.Context, old *state, record *Record) bool {
+func (f *Feed) renew(ctx context.Context, old *state, record *store.Record) bool {
 	next := &state{size: stateOverhead}
 	if record != nil {
 		next = f.read(*record, old)

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // slow is a store that takes its time to forget.
-type slow struct{ cache.Store }
+type slow struct{ store.Store }
 
-func (s slow) Forget(ctx context.Context, id cache.ID) error {
+func (s slow) Forget(ctx context.Context, id store.ID) error {
 	time.Sleep(time.Second)
 	return s.Store.Forget(ctx, id)
 }
@@ -31,7 +31,7 @@ func TestNoPollComesBetweenForgettingAndItsEnd(t *testing.T) {
 					time.Sleep(5 * time.Second)
 					return ok(rss(2, ""), "ETag", `"v"`)
 				})
-				g.wrap = func(s cache.Store) cache.Store { return slow{s} }
+				g.wrap = func(s store.Store) store.Store { return slow{s} }
 				g.settings.Feeds = feeds
 				g.open()
 				defer g.close()

@@ -13,13 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // Glance is what can be told of a feed at little cost, so that a list of a million
 // feeds can be searched.
 type Glance struct {
-	ID        ID
+	ID        store.ID
 	URL       string // key
 	Title     string // as in [Account]
 	Condition string // as in [Account]
@@ -34,7 +35,7 @@ const glances = 1000
 // with the first error.
 func (c *Cache) Glances(ctx context.Context, prefix string) iter.Seq2[Glance, error] {
 	return func(yield func(Glance, error) bool) {
-		for records, err := range pages(ctx, c.store, glances) {
+		for records, err := range store.Pages(ctx, c.store, glances) {
 			if err != nil {
 				yield(Glance{}, err)
 				return
@@ -50,7 +51,7 @@ func (c *Cache) Glances(ctx context.Context, prefix string) iter.Seq2[Glance, er
 }
 
 // glance reads as little as possible of a record: of one in good order no facts.
-func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
+func (c *Cache) glance(r *store.Record, now time.Duration, wall time.Time) Glance {
 	g := Glance{ID: r.ID, URL: r.URL}
 	if r.Version != 0 {
 		g.Title = titleIn(r.Memo)
@@ -62,7 +63,7 @@ func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 		Site     any            `json:"site"`
 		Failure  policy.Failure `json:"failure"`
 	}
-	state, in, ended, version := string(r.State), r.In, r.In == Ended, r.Version
+	state, in, ended, version := string(r.State), r.In, r.In == store.Ended, r.Version
 	if known := c.table.known(r.URL); known != nil {
 		s := known.state.Load()
 		state, in, ended, version = s.describe(now), s.due-now, s.ended, s.version
@@ -70,7 +71,7 @@ func (c *Cache) glance(r *Record, now time.Duration, wall time.Time) Glance {
 		if s.facts.Site != nil {
 			f.Site = s.facts.Site
 		}
-	} else if r.State != StateFresh {
+	} else if r.State != store.StateFresh {
 		_ = json.Unmarshal(r.Facts, &f) // what is damaged says nothing
 	} else if r.In <= 0 {
 		state = "due"
@@ -104,11 +105,11 @@ func titleIn(memo []byte) (title string) {
 }
 
 // KeyOf is the key of the feed of an ID, or fails with [ErrUnknownFeed].
-func (c *Cache) KeyOf(ctx context.Context, id ID) (string, error) {
+func (c *Cache) KeyOf(ctx context.Context, id store.ID) (string, error) {
 	if f, ok := c.table.ids.Load(id); ok {
 		return f.(*Feed).key, nil
 	}
-	records, err := c.store.Lookup(ctx, []ID{id})
+	records, err := c.store.Lookup(ctx, []store.ID{id})
 	if err != nil {
 		return "", err
 	}
@@ -152,7 +153,7 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (Details, err
 	}
 	r, err := f.representation(ctx, s, nil, nil)
 	if err != nil {
-		if errors.Is(err, ErrNoBody) || errors.Is(err, errOtherVersion) {
+		if errors.Is(err, store.ErrNoBody) || errors.Is(err, errOtherVersion) {
 			return d, nil // the rest is worth telling
 		}
 		return d, fmt.Errorf("reading the version of a feed: %w", err)

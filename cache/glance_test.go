@@ -3,7 +3,11 @@
 
 package cache
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/feedpollard/pollard/cache/store"
+)
 
 // A title is found in what is stored, whatever stands in it and around it.
 func TestTitleInAMemo(t *testing.T) {
@@ -15,7 +19,7 @@ func TestTitleInAMemo(t *testing.T) {
 			t.Fatal(err)
 		}
 		var again state
-		if err := again.decode(Record{Memo: stored}); err != nil {
+		if err := again.decode(store.Record{Memo: stored}); err != nil {
 			t.Fatal(err)
 		}
 		want := again.memo.Version.Title

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/volatile"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -23,7 +24,7 @@ import (
 // hanging is a store on a disk that hangs until some moment: changes are decided on when
 // they are asked for, and answered when they are durable. No context ends that.
 type hanging struct {
-	cache.Store
+	store.Store
 	until atomic.Int64 // in nanoseconds since 1970
 }
 
@@ -31,19 +32,19 @@ func (s *hanging) hang(d time.Duration) { s.until.Store(time.Now().Add(d).UnixNa
 
 func (s *hanging) sync() { time.Sleep(time.Until(time.Unix(0, s.until.Load()))) }
 
-func (s *hanging) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+func (s *hanging) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
 	leases, err := s.Store.Claim(ctx, claims)
 	s.sync()
 	return leases, err
 }
 
-func (s *hanging) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+func (s *hanging) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
 	leases, wait, err := s.Store.ClaimDue(ctx, q)
 	s.sync()
 	return leases, wait, err
 }
 
-func (s *hanging) Commit(ctx context.Context, o cache.Outcome) error {
+func (s *hanging) Commit(ctx context.Context, o store.Outcome) error {
 	err := s.Store.Commit(ctx, o)
 	s.sync()
 	return err
@@ -60,16 +61,16 @@ func (s *hanging) queue(ctx context.Context) error {
 	return nil
 }
 
-func (s *hanging) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+func (s *hanging) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
 	if err := s.queue(ctx); err != nil {
 		return err
 	}
 	return s.Store.Touch(ctx, asked)
 }
 
-func (s *hanging) Totals(ctx context.Context) (cache.Totals, error) {
+func (s *hanging) Totals(ctx context.Context) (store.Totals, error) {
 	if err := s.queue(ctx); err != nil {
-		return cache.Totals{}, err
+		return store.Totals{}, err
 	}
 	return s.Store.Totals(ctx)
 }
@@ -87,8 +88,8 @@ func TestDiskThatHangs(t *testing.T) {
 					rules.MinInterval, rules.Jitter = floor, 0
 					g.settings.Rules = func(string) policy.Rules { return rules }
 					g.settings.Prefetch = prefetch
-					var store *hanging
-					g.wrap = func(s cache.Store) cache.Store { store = &hanging{Store: s}; return store }
+					var db *hanging
+					g.wrap = func(s store.Store) store.Store { db = &hanging{Store: s}; return db }
 					g.open()
 					url := func(i int) string { return fmt.Sprintf("https://host%d.test/feed", i) }
 					round := func() {
@@ -105,7 +106,7 @@ func TestDiskThatHangs(t *testing.T) {
 					round()
 					time.Sleep(floor - time.Minute)
 					before, routines := g.origin.polls(), runtime.NumGoroutine()
-					store.hang(outage)
+					db.hang(outage)
 					began := time.Now()
 					for time.Since(began) < outage-outage/10 {
 						round()
@@ -136,7 +137,7 @@ func TestDiskThatHangs(t *testing.T) {
 						t.Errorf("%d polls in the half hour after the disk was back", len(times)-before)
 					}
 
-					store.hang(time.Hour)
+					db.hang(time.Hour)
 					round() // with polls that are due
 					began = time.Now()
 					if err := g.Cache.Close(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/cache/store/volatile"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -155,10 +156,10 @@ type gateway struct {
 	web      *web             // that it polls
 	settings cache.Settings
 	budget   int64                         // of memory; 0: 1 MiB
-	wrap     func(cache.Store) cache.Store // what stands between cache and store; nil: nothing
+	wrap     func(store.Store) store.Store // what stands between cache and store; nil: nothing
 
 	memory *volatile.Store // the store of gateways without a directory
-	store  cache.Store
+	store  store.Store
 	*cache.Cache
 }
 
@@ -204,7 +205,7 @@ func (g *gateway) open() *gateway {
 // awake is a machine that never sleeps, whatever the one does that runs the tests.
 func awake() time.Duration { return 0 }
 
-func (g *gateway) disk() cache.Store {
+func (g *gateway) disk() store.Store {
 	g.t.Helper()
 	if g.dir == "" {
 		g.memory = g.memory.Reopen()
@@ -260,7 +261,7 @@ func (g *gateway) do(method, url string, headers ...string) *httptest.ResponseRe
 }
 
 // reopenAt opens the gateway with another clock.
-func (g *gateway) reopenAt(now func() time.Time) cache.Store {
+func (g *gateway) reopenAt(now func() time.Time) store.Store {
 	g.t.Helper()
 	store := g.disk()
 	var err error
@@ -272,7 +273,7 @@ func (g *gateway) reopenAt(now func() time.Time) cache.Store {
 	return store
 }
 
-func (g *gateway) closeWith(store cache.Store) {
+func (g *gateway) closeWith(store store.Store) {
 	g.t.Helper()
 	g.store = store
 	g.close()
@@ -281,7 +282,7 @@ func (g *gateway) closeWith(store cache.Store) {
 // accounts are all feeds that are known.
 func (g *gateway) accounts() (all []cache.Account) {
 	g.t.Helper()
-	var after cache.ID
+	var after store.ID
 	for more := true; more; {
 		var list []cache.Account
 		var err error

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 const (
@@ -75,7 +77,7 @@ func (c *Cache) lookAtClock() {
 // noteReaders tells the store which feeds readers have asked for.
 func (c *Cache) noteReaders(ctx context.Context) {
 	now := c.elapsed()
-	asked, seconds := map[ID]time.Duration{}, map[*Feed]int64{}
+	asked, seconds := map[store.ID]time.Duration{}, map[*Feed]int64{}
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
 		if second := f.asked.Load(); second != f.noted.Load() && f.state.Load().known {
@@ -99,13 +101,13 @@ func (c *Cache) noteReaders(ctx context.Context) {
 func (c *Cache) sweep(ctx context.Context) {
 	s := c.settings.Load()
 	s.recorded.Store(false) // what was swept elsewhere is missed soon
-	keep := make(map[ID]bool, len(s.Feeds))
+	keep := make(map[store.ID]bool, len(s.Feeds))
 	for _, key := range s.Feeds {
 		keep[IDOf(key)] = true
 	}
-	ids, err := c.store.Sweep(ctx, SweepQuery{
+	ids, err := c.store.Sweep(ctx, store.SweepQuery{
 		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread, MaxUnread: maxUnread,
-		Keep: func(id ID) bool { return keep[id] },
+		Keep: func(id store.ID) bool { return keep[id] },
 	})
 	c.forgotten(ids)
 	if err != nil {
@@ -142,11 +144,11 @@ func (c *Cache) trim(ctx context.Context) {
 
 // sweepShielded forgets feeds of sites that nobody has asked for of late.
 func (c *Cache) sweepShielded(ctx context.Context) {
-	for records, err := range pages(ctx, c.store, sweepBatch) {
+	for records, err := range store.Pages(ctx, c.store, sweepBatch) {
 		if err != nil || ctx.Err() != nil {
 			return // the next sweep goes on
 		}
-		var gone []ID
+		var gone []store.ID
 		for _, r := range records {
 			if shielded(r.URL) && (r.Asked < 0 || r.Asked > forgetShielded) && c.store.Forget(ctx, r.ID) == nil {
 				gone = append(gone, r.ID)
@@ -157,7 +159,7 @@ func (c *Cache) sweepShielded(ctx context.Context) {
 }
 
 // forgotten drops from memory what has been forgotten by the store.
-func (c *Cache) forgotten(ids []ID) {
+func (c *Cache) forgotten(ids []store.ID) {
 	var keys []string
 	for _, id := range ids {
 		if f, ok := c.table.ids.Load(id); ok {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
@@ -32,7 +33,7 @@ const (
 
 // Importer takes feeds into a store.
 type Importer struct {
-	Store Store
+	Store store.Store
 	// Host is whom polls of a URL ask.
 	Host func(url string) policy.Host
 	// Shielded reports whether a key that is no URL is that of a shielded feed.
@@ -46,7 +47,7 @@ type Importer struct {
 
 	coders *coders
 	now    time.Time
-	batch  []Saved
+	batch  []store.Saved
 	size   int
 	done   int64
 }
@@ -79,7 +80,7 @@ func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err er
 
 // take takes a line. It fails where the import cannot go on.
 func (i *Importer) take(ctx context.Context, number int64, text []byte, long bool) error {
-	var saved Saved
+	var saved store.Saved
 	var err error
 	figure := i.Figure != nil && bytes.HasPrefix(text, []byte(`{"figure":`))
 	i.now = time.Now()
@@ -117,7 +118,7 @@ func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
 	}
 }
 
-func (i *Importer) add(ctx context.Context, s Saved) error {
+func (i *Importer) add(ctx context.Context, s store.Saved) error {
 	i.batch = append(i.batch, s)
 	if s.Body != nil {
 		i.size += len(s.Body.Data)
@@ -142,27 +143,27 @@ func (i *Importer) flush(ctx context.Context) error {
 }
 
 // read makes a record of a line.
-func (i *Importer) read(ctx context.Context, text []byte) (Saved, error) {
+func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	var l exported
 	if err := json.Unmarshal(text, &l); err != nil {
-		return Saved{}, fmt.Errorf("no line of an export: %w", err)
+		return store.Saved{}, fmt.Errorf("no line of an export: %w", err)
 	}
 	ours := len(l.Memo) > 0 || len(l.Facts) > 0
 	switch {
 	case l.URL == "":
-		return Saved{}, errors.New(`it names no feed: expected {"url": "https://..."}`)
+		return store.Saved{}, errors.New(`it names no feed: expected {"url": "https://..."}`)
 	case ours && shielded(l.URL):
 		if !i.Shielded(l.URL) {
-			return Saved{}, errors.New("its url is no URL")
+			return store.Saved{}, errors.New("its url is no URL")
 		}
 	default:
 		key, err := feedurl.Canonical(l.URL)
 		if err != nil {
-			return Saved{}, err // says "not a feed URL"
+			return store.Saved{}, err // says "not a feed URL"
 		}
 		l.URL = key
 	}
-	s := Saved{Record: Record{
+	s := store.Saved{Record: store.Record{
 		ID: IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Configured: l.Configured,
 	}}
 	if !shielded(l.URL) {
@@ -170,7 +171,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (Saved, error) {
 	}
 	var err error
 	if s.In, err = i.in(l.NextPoll); err != nil {
-		return Saved{}, err
+		return store.Saved{}, err
 	}
 	if ours {
 		err = i.readExported(&s, &l)
@@ -198,7 +199,7 @@ func (i *Importer) in(text string) (time.Duration, error) {
 	case "":
 		return 0, nil
 	case never:
-		return Ended, nil
+		return store.Ended, nil
 	}
 	next, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -212,7 +213,7 @@ func (i *Importer) in(text string) (time.Duration, error) {
 }
 
 // readExported reads what an engine has kept.
-func (i *Importer) readExported(s *Saved, l *exported) error {
+func (i *Importer) readExported(s *store.Saved, l *exported) error {
 	s.Hold, s.State, s.Facts, s.Memo = seconds(l.Hold), l.State, l.Facts, l.Memo
 	if s.Hold < 0 || s.Hold > longest {
 		return fmt.Errorf("hold_seconds: %g is no length of an interval", l.Hold)
@@ -221,12 +222,12 @@ func (i *Importer) readExported(s *Saved, l *exported) error {
 		return fmt.Errorf("spacing_seconds: %g is no length of a gap", l.Space)
 	}
 	switch s.State {
-	case StateCold, StateFresh, StateFailing, StateGone:
+	case store.StateCold, store.StateFresh, store.StateFailing, store.StateGone:
 	default:
 		return fmt.Errorf("state: %q is not known", feedurl.OneLine(string(l.State)))
 	}
 	if l.Version != 0 {
-		s.Version, s.Body = l.Version, &Body{Version: l.Version, Coding: l.Coding, Data: l.Data}
+		s.Version, s.Body = l.Version, &store.Body{Version: l.Version, Coding: l.Coding, Data: l.Data}
 	}
 	var st state
 	st.version = s.Version
@@ -256,8 +257,8 @@ func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Se
 
 // readAnswer reads what another system knows of a feed: perhaps an answer of its origin.
 // Without a body there is nothing that a 304 could confirm, so validators are left out.
-func (i *Importer) readAnswer(ctx context.Context, s *Saved, l *exported) error {
-	s.State = StateCold
+func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) error {
+	s.State = store.StateCold
 	if l.LastReader == nil {
 		s.Asked = 0 // as though it had been asked for now: idle_after counts from here
 	}
@@ -291,7 +292,7 @@ func (i *Importer) readAnswer(ctx context.Context, s *Saved, l *exported) error 
 	}
 	v.version.Coding = v.body.Coding
 	st.learn(l.URL, v)
-	st.version, st.ended = st.memo.Version.Number, s.In == Ended
+	st.version, st.ended = st.memo.Version.Number, s.In == store.Ended
 	st.facts.Polls = nil // there was none of ours
 	if !st.ended {
 		st.facts.Decided, st.facts.Pause = i.now.Round(0).UTC(), max(0, s.In)
@@ -303,6 +304,6 @@ func (i *Importer) readAnswer(ctx context.Context, s *Saved, l *exported) error 
 		return err
 	}
 	s.State, s.Version = st.condition(), st.version
-	s.Body = &Body{Version: s.Version, Coding: v.body.Coding, Data: v.body.Data}
+	s.Body = &store.Body{Version: s.Version, Coding: v.body.Coding, Data: v.body.Data}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -56,7 +57,7 @@ func (c *Cache) Account(ctx context.Context, key string) (Account, error) {
 
 // Accounts describes feeds in the order of their IDs, up to limit of them, from the
 // first behind after. next is where to go on; more says whether there are others.
-func (c *Cache) Accounts(ctx context.Context, after ID, limit int) (list []Account, next ID, more bool, err error) {
+func (c *Cache) Accounts(ctx context.Context, after store.ID, limit int) (list []Account, next store.ID, more bool, err error) {
 	records, err := c.store.Records(ctx, after, limit)
 	if err != nil {
 		return nil, after, false, err
@@ -71,7 +72,7 @@ func (c *Cache) Accounts(ctx context.Context, after ID, limit int) (list []Accou
 }
 
 // AccountsOf describes the feeds of these IDs that are known, in no particular order.
-func (c *Cache) AccountsOf(ctx context.Context, ids []ID) ([]Account, error) {
+func (c *Cache) AccountsOf(ctx context.Context, ids []store.ID) ([]Account, error) {
 	records, err := c.store.Lookup(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,7 @@ func (c *Cache) AccountsOf(ctx context.Context, ids []ID) ([]Account, error) {
 }
 
 // accountOf describes a feed by its record, unless memory knows better.
-func (c *Cache) accountOf(r Record, now time.Duration) Account {
+func (c *Cache) accountOf(r store.Record, now time.Duration) Account {
 	if f := c.table.known(r.URL); f != nil {
 		return f.account()
 	}
@@ -99,7 +100,7 @@ func (c *Cache) accountOf(r Record, now time.Duration) Account {
 // Keys are the keys of feeds that begin so, in no particular order. It reads all
 // records.
 func (c *Cache) Keys(ctx context.Context, prefix string) (keys []string) {
-	for records := range pages(ctx, c.store, glances) {
+	for records := range store.Pages(ctx, c.store, glances) {
 		for _, r := range records {
 			if strings.HasPrefix(r.URL, prefix) {
 				keys = append(keys, r.URL)
@@ -169,7 +170,7 @@ func (c *Cache) account(key string, s *state, now time.Duration) Account {
 
 // describe is the state for people, who also want to know what is due.
 func (s *state) describe(now time.Duration) string {
-	if c := s.condition(); c != StateFresh || !s.dueAt(now) {
+	if c := s.condition(); c != store.StateFresh || !s.dueAt(now) {
 		return string(c)
 	}
 	return "due"
@@ -205,8 +206,8 @@ func (c *Cache) Summary(ctx context.Context) Summary {
 	for state, n := range totals.Feeds {
 		s.Feeds[string(state)] = n
 	}
-	if due := min(totals.Overdue, totals.Feeds[StateFresh]); due > 0 {
-		s.Feeds["due"], s.Feeds[string(StateFresh)] = due, totals.Feeds[StateFresh]-due
+	if due := min(totals.Overdue, totals.Feeds[store.StateFresh]); due > 0 {
+		s.Feeds["due"], s.Feeds[string(store.StateFresh)] = due, totals.Feeds[store.StateFresh]-due
 	}
 	s.Overdue, s.Disk = totals.Overdue, totals.Bytes
 	return s

@@ -16,7 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -95,7 +95,7 @@ func live(t *testing.T, life []step, prefetch bool) (violations []string) {
 	g := newGateway(t, "", w.poll)
 	g.settings.Prefetch = prefetch
 	var broken *failing
-	g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+	g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
 	g.open()
 	for _, s := range life {
 		url := fmt.Sprintf("https://origin.test/%d.xml", s.feed)

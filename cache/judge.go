@@ -16,6 +16,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
@@ -80,7 +81,7 @@ type verdict struct {
 	sameBytes bool             // a 200 with the bytes of the stored version
 	document  *policy.Document // of a 200 that was read; nil where it did not have to be
 	version   version          // of a new one
-	body      *Body            // of a new one, which has no number yet
+	body      *store.Body      // of a new one, which has no number yet
 	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
 

@@ -11,6 +11,8 @@ import (
 	"weak"
 
 	"github.com/dgraph-io/ristretto/v2"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // memory holds hot representations. It is only memory: it may drop anything at any
@@ -62,7 +64,7 @@ func newMemory(budget int64) (*memory, error) {
 }
 
 // get is the representation of a state's version; nil: it is not in memory.
-func (m *memory) get(id ID, s *state, as form) *representation {
+func (m *memory) get(id store.ID, s *state, as form) *representation {
 	key := memoryKey(id, as)
 	lock := &m.locks[key%uint64(len(m.locks))]
 	lock.RLock()

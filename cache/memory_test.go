@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 func sampleState() *state {
@@ -24,20 +26,20 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	m.put(newRepresentation(ID{7}, s, form{rank: rankGzip}, []byte(strings.Repeat("a feed ", 100))))
+	m.put(newRepresentation(store.ID{7}, s, form{rank: rankGzip}, []byte(strings.Repeat("a feed ", 100))))
 	m.cache.Wait()
 	for name, c := range map[string]struct {
-		id     ID
+		id     store.ID
 		change func(*state)
 		rank   int
 		want   bool
 	}{
-		"the same":                             {ID{7}, func(*state) {}, rankGzip, true},
-		"another feed":                         {ID{8}, func(*state) {}, rankGzip, false},
-		"the same bytes once more":             {ID{7}, func(s *state) { s.version++ }, rankGzip, true},
-		"other bytes":                          {ID{7}, func(s *state) { s.memo.Version.Tag = "other" }, rankGzip, false},
-		"another coding":                       {ID{7}, func(*state) {}, rankIdentity, false},
-		"a new origin's tag of the same bytes": {ID{7}, func(s *state) { s.memo.Version.OriginTag = "other" }, rankGzip, true},
+		"the same":                             {store.ID{7}, func(*state) {}, rankGzip, true},
+		"another feed":                         {store.ID{8}, func(*state) {}, rankGzip, false},
+		"the same bytes once more":             {store.ID{7}, func(s *state) { s.version++ }, rankGzip, true},
+		"other bytes":                          {store.ID{7}, func(s *state) { s.memo.Version.Tag = "other" }, rankGzip, false},
+		"another coding":                       {store.ID{7}, func(*state) {}, rankIdentity, false},
+		"a new origin's tag of the same bytes": {store.ID{7}, func(s *state) { s.memo.Version.OriginTag = "other" }, rankGzip, true},
 	} {
 		s := sampleState()
 		c.change(s)
@@ -61,12 +63,12 @@ func TestMemoryHoldsPresentVersions(t *testing.T) {
 		s := sampleState()
 		s.memo.Version.Tag = strconv.Itoa(version)
 		for i := range feeds {
-			m.put(newRepresentation(ID{byte(i)}, s, form{}, body))
+			m.put(newRepresentation(store.ID{byte(i)}, s, form{}, body))
 		}
 		m.cache.Wait()
 		for i := range feeds {
 			for range 3 { // so that each version is well known when the next one comes
-				if m.get(ID{byte(i)}, s, form{}) == nil {
+				if m.get(store.ID{byte(i)}, s, form{}) == nil {
 					t.Fatalf("version %d of feed %d is not in memory", version, i)
 				}
 			}
@@ -83,10 +85,10 @@ func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	r := newRepresentation(ID{7}, s, form{rank: rankGzip}, make([]byte, 1<<20))
+	r := newRepresentation(store.ID{7}, s, form{rank: rankGzip}, make([]byte, 1<<20))
 	m.put(r)
 	m.cache.Wait()
-	if got := m.get(ID{7}, s, form{rank: rankGzip}); got != r {
+	if got := m.get(store.ID{7}, s, form{rank: rankGzip}); got != r {
 		t.Errorf("got %p, want what is in use", got)
 	}
 	runtime.KeepAlive(r)
@@ -94,7 +96,7 @@ func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	for range 10 {
 		runtime.GC()
 	}
-	if m.get(ID{7}, s, form{rank: rankGzip}) != nil {
+	if m.get(store.ID{7}, s, form{rank: rankGzip}) != nil {
 		t.Error("it is still held")
 	}
 }
@@ -116,8 +118,8 @@ func TestMemoryIsClosedUnderItsReaders(t *testing.T) {
 					case <-stop:
 						return
 					default:
-						m.put(newRepresentation(ID{key}, s, form{rank: rankGzip}, []byte("a feed")))
-						m.get(ID{key}, s, form{rank: rankGzip})
+						m.put(newRepresentation(store.ID{key}, s, form{rank: rankGzip}, []byte("a feed")))
+						m.get(store.ID{key}, s, form{rank: rankGzip})
 					}
 				}
 			})

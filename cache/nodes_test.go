@@ -16,40 +16,41 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/volatile"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // late delays what a store answers.
 type late struct {
-	cache.Store
+	store.Store
 	claim, lookup time.Duration
 }
 
-func (s *late) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+func (s *late) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
 	leases, err := s.Store.Claim(ctx, claims)
 	time.Sleep(s.claim)
 	return leases, err
 }
 
-func (s *late) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+func (s *late) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
 	records, err := s.Store.Lookup(ctx, ids)
 	time.Sleep(s.lookup)
 	return records, err
 }
 
 // sharedStore is a store of several nodes. It is closed after them.
-func sharedStore(t *testing.T) cache.Store {
-	store := volatile.New(nil)
-	t.Cleanup(func() { store.Close() })
-	return store
+func sharedStore(t *testing.T) store.Store {
+	db := volatile.New(nil)
+	t.Cleanup(func() { db.Close() })
+	return db
 }
 
 // node is one of several gateways on a store. It is closed at the end of the test, at the
 // latest.
-func node(t *testing.T, store cache.Store, origin cache.Origin, settings cache.Settings) *gateway {
+func node(t *testing.T, db store.Store, origin cache.Origin, settings cache.Settings) *gateway {
 	t.Helper()
-	c, err := cache.New(cache.Options{Store: store, Origin: origin, Memory: 1 << 20, Suspended: awake})
+	c, err := cache.New(cache.Options{Store: db, Origin: origin, Memory: 1 << 20, Suspended: awake})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func node(t *testing.T, store cache.Store, origin cache.Origin, settings cache.S
 // Whatever a node is doing while another one commits a version, it serves that one
 // shortly after.
 func TestVersionOfAnotherNodeIsNotMissed(t *testing.T) {
-	for name, store := range map[string]late{
+	for name, db := range map[string]late{
 		"while its claim is answered": {claim: 10 * time.Second},
 		"while it reads the record":   {lookup: 10 * time.Second},
 	} {
@@ -74,9 +75,9 @@ func TestVersionOfAnotherNodeIsNotMissed(t *testing.T) {
 					return ok(rss(entries, ""), "Cache-Control", "max-age=86400")
 				}}
 				shared := sharedStore(t)
-				store.Store = shared
-				slow, quick := node(t, &store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
-				if store.claim > 0 {
+				db.Store = shared
+				slow, quick := node(t, &db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+				if db.claim > 0 {
 					slow.get(feedURL) // it is in memory there
 				}
 				first := quick.get(feedURL)
@@ -112,8 +113,8 @@ func TestFirstPollOfAnotherNodeIsAwaited(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					return answer()
 				}}
-				store := sharedStore(t)
-				a, b := node(t, store, origin, cache.Settings{}), node(t, store, origin, cache.Settings{})
+				db := sharedStore(t)
+				a, b := node(t, db, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
 				began := time.Now()
 				var readers sync.WaitGroup
 				answers := make([]*httptest.ResponseRecorder, 4)
@@ -149,13 +150,13 @@ func TestFirstPollOfLostNodeIsNotAwaitedForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(epoch))
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(1, "")) }}
-		store := sharedStore(t)
+		db := sharedStore(t)
 		id := sha256.Sum256([]byte(feedURL))
-		claim := cache.Claim{ID: cache.ID(id[:16]), URL: feedURL, Hold: time.Hour}
-		if leases, err := store.Claim(t.Context(), []cache.Claim{claim}); err != nil || leases[0].Denied != "" {
+		claim := store.Claim{ID: store.ID(id[:16]), URL: feedURL, Hold: time.Hour}
+		if leases, err := db.Claim(t.Context(), []store.Claim{claim}); err != nil || leases[0].Denied != "" {
 			t.Fatal(leases, err)
 		}
-		b := node(t, store, origin, cache.Settings{})
+		b := node(t, db, origin, cache.Settings{})
 		for i, patience := range []time.Duration{40 * time.Second, 0} { // the timeout of polls, and some
 			began := time.Now()
 			if w := b.get(feedURL); w.Code != 503 {
@@ -203,13 +204,13 @@ func TestLapsedClaimIsNotUsed(t *testing.T) {
 		rules := policy.DefaultRules()
 		rules.MinInterval, rules.Jitter = time.Minute, 0
 		settings := cache.Settings{Rules: func(string) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: true}
-		store := sharedStore(t)
-		node(t, store, slow, settings)
+		db := sharedStore(t)
+		node(t, db, slow, settings)
 		time.Sleep(10 * time.Second)
 		slow.delay.Store(int64(390 * time.Second)) // longer than a claim of this feed by 50 seconds
 		time.Sleep(2 * time.Minute)                // it has claimed the second poll
 		settings.Prefetch = false
-		b := node(t, store, origin, settings)
+		b := node(t, db, origin, settings)
 		for range 100 {
 			time.Sleep(10 * time.Second)
 			b.get(feedURL)
@@ -228,11 +229,11 @@ func TestLapsedClaimIsNotUsed(t *testing.T) {
 
 // deafened is a store whose changes cannot be followed at first.
 type deafened struct {
-	cache.Store
+	store.Store
 	until time.Time
 }
 
-func (s *deafened) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+func (s *deafened) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
 	if time.Now().Before(s.until) {
 		return errors.New("not yet")
 	}
@@ -292,11 +293,11 @@ func TestForgottenAndBackUnseen(t *testing.T) {
 
 // blind is a store whose records cannot be read at times.
 type blind struct {
-	cache.Store
+	store.Store
 	is atomic.Bool
 }
 
-func (s *blind) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+func (s *blind) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
 	if s.is.Load() {
 		return nil, errors.New("not now")
 	}
@@ -311,17 +312,17 @@ func TestForgottenAndBackUnread(t *testing.T) {
 		entries := 1
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
 		shared := sharedStore(t)
-		store := &blind{Store: shared}
-		other, one := node(t, store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+		db := &blind{Store: shared}
+		other, one := node(t, db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
 		wantBody(t, other.get(feedURL), 200, "Entry 1")
 		time.Sleep(2 * time.Hour)
-		store.is.Store(true)
+		db.is.Store(true)
 		if err := one.Forget(t.Context(), feedURL); err != nil {
 			t.Fatal(err)
 		}
 		entries = 2
 		time.Sleep(time.Second)
-		store.is.Store(false)
+		db.is.Store(false)
 		wantBody(t, one.get(feedURL), 200, "Entry 2")
 		time.Sleep(time.Minute)
 		wantBody(t, other.get(feedURL), 200, "Entry 2")
@@ -339,8 +340,8 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 				entries := 1
 				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
 				shared := sharedStore(t)
-				store := &distant{Store: shared}
-				one, other := node(t, shared, origin, cache.Settings{}), node(t, &deafened{store, time.Now().Add(deaf)}, origin, cache.Settings{})
+				db := &distant{Store: shared}
+				one, other := node(t, shared, origin, cache.Settings{}), node(t, &deafened{db, time.Now().Add(deaf)}, origin, cache.Settings{})
 				urls := []string{feedURL, "https://two.test/feed", "https://three.test/feed", "https://four.test/feed"}
 				for _, url := range urls {
 					wantBody(t, one.get(url), 200, "Entry 1")
@@ -349,7 +350,7 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				entries = 2
 				if deaf == 0 {
-					store.set(true)
+					db.set(true)
 				}
 				for _, url := range urls {
 					if _, err := one.Refresh(t.Context(), url); err != nil {
@@ -358,12 +359,12 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 				}
 				if deaf > 0 {
 					time.Sleep(59 * time.Minute)
-					store.set(true) // before it hears that much has changed
+					db.set(true) // before it hears that much has changed
 				}
 				time.Sleep(10 * time.Minute)
 				polls := origin.polls()
 				wantBody(t, other.get(feedURL), 200, "Entry 1")
-				store.set(false)
+				db.set(false)
 				time.Sleep(30 * time.Second)
 				for _, url := range urls {
 					wantBody(t, other.get(url), 200, "Entry 2")
@@ -415,13 +416,13 @@ func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
 				entries := 1
 				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }}
 				shared := sharedStore(t)
-				store := &failing{Store: shared}
-				late, other := node(t, store, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+				db := &failing{Store: shared}
+				late, other := node(t, db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
 				first := late.get(feedURL)
 				wantBody(t, first, 200, "Entry 1")
 				time.Sleep(2 * time.Hour)
-				store.refuse(nil, errAway)
-				time.AfterFunc(back, func() { store.refuse(nil, nil) })
+				db.refuse(nil, errAway)
+				time.AfterFunc(back, func() { db.refuse(nil, nil) })
 				entries = 2
 				wantBody(t, late.get(feedURL), 200, "Entry 1")
 				if err := other.Forget(t.Context(), feedURL); err != nil {

@@ -16,13 +16,14 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // distant is a store that is out of reach at times: calls take as long as it has
 // patience, and fail.
 type distant struct {
-	cache.Store
+	store.Store
 
 	bodies atomic.Int64 // that were read
 
@@ -68,55 +69,55 @@ func (s *distant) reach(claim bool) error {
 	return errAway
 }
 
-func (s *distant) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+func (s *distant) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
 	if err := s.reach(true); err != nil {
 		return nil, err
 	}
 	return s.Store.Claim(ctx, claims)
 }
 
-func (s *distant) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+func (s *distant) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
 	if err := s.reach(true); err != nil {
 		return nil, 0, err
 	}
 	return s.Store.ClaimDue(ctx, q)
 }
 
-func (s *distant) Commit(ctx context.Context, o cache.Outcome) error {
+func (s *distant) Commit(ctx context.Context, o store.Outcome) error {
 	if err := s.reach(false); err != nil {
 		return err
 	}
 	return s.Store.Commit(ctx, o)
 }
 
-func (s *distant) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+func (s *distant) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
 	if err := s.reach(false); err != nil {
 		return nil, err
 	}
 	return s.Store.Lookup(ctx, ids)
 }
 
-func (s *distant) Body(ctx context.Context, id cache.ID, version uint64) (cache.Body, error) {
+func (s *distant) Body(ctx context.Context, id store.ID, version uint64) (store.Body, error) {
 	s.mu.Lock()
 	mute := s.mute
 	s.mu.Unlock()
 	if err := s.reach(false); err != nil || mute {
-		return cache.Body{}, errAway
+		return store.Body{}, errAway
 	}
 	s.bodies.Add(1)
 	return s.Store.Body(ctx, id, version)
 }
 
-func (s *distant) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+func (s *distant) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
 	if err := s.reach(false); err != nil {
 		return err
 	}
 	return s.Store.Touch(ctx, asked)
 }
 
-func (s *distant) Totals(ctx context.Context) (cache.Totals, error) {
+func (s *distant) Totals(ctx context.Context) (store.Totals, error) {
 	if err := s.reach(false); err != nil {
-		return cache.Totals{}, err
+		return store.Totals{}, err
 	}
 	return s.Store.Totals(ctx)
 }
@@ -129,8 +130,8 @@ func TestStoreAwayAndBack(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
 				const feeds, every = 60, 5 * time.Second
 				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3600") })
-				var store *distant
-				g.wrap = func(s cache.Store) cache.Store { store = &distant{Store: s}; return store }
+				var db *distant
+				g.wrap = func(s store.Store) store.Store { db = &distant{Store: s}; return db }
 				g.settings.Prefetch = prefetch
 				g.open()
 				defer g.close()
@@ -146,16 +147,16 @@ func TestStoreAwayAndBack(t *testing.T) {
 						if w := g.get(url, "Accept-Encoding", "gzip"); w.Code != http.StatusOK {
 							t.Fatalf("got %d %s", w.Code, w.Body)
 						}
-						if waited := time.Since(began); waited > 3*time.Second || waited > 0 && store.asked() > 3 {
+						if waited := time.Since(began); waited > 3*time.Second || waited > 0 && db.asked() > 3 {
 							t.Errorf("a reader waited %v while the store was away", waited)
 						}
 						time.Sleep(every / feeds)
 					}
 				}
 				round()
-				store.set(true)
+				db.set(true)
 				time.Sleep(70 * time.Minute) // all are due
-				store.set(true)
+				db.set(true)
 				before := g.origin.polls()
 				const outage = 5 * time.Minute
 				for began := time.Now(); time.Since(began) < outage; {
@@ -164,13 +165,13 @@ func TestStoreAwayAndBack(t *testing.T) {
 				if n := g.origin.polls() - before; n != 0 {
 					t.Errorf("%d polls while the store was away", n)
 				}
-				if most := int(outage/callTimeout) + 3; store.asked() > most || store.asked() < int(outage/(15*time.Second)) {
-					t.Errorf("the store was asked for polls %d times in %v, want at most %d, and now and then", store.asked(), outage, most)
+				if most := int(outage/callTimeout) + 3; db.asked() > most || db.asked() < int(outage/(15*time.Second)) {
+					t.Errorf("the store was asked for polls %d times in %v, want at most %d, and now and then", db.asked(), outage, most)
 				}
 				if s := g.Summary(t.Context()); !strings.Contains(s.Outage, "away") {
 					t.Errorf("the summary says %q of the outage", s.Outage)
 				}
-				store.set(false)
+				db.set(false)
 				back := time.Now()
 				for time.Since(back) < time.Minute {
 					round()
@@ -208,13 +209,13 @@ func TestStoreAwayAndBack(t *testing.T) {
 func TestOtherCodingsWhileTheStoreIsAway(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(20, ""), "ETag", `"v"`, "Cache-Control", "max-age=3600") })
-		var store *distant
-		g.wrap = func(s cache.Store) cache.Store { store = &distant{Store: s}; return store }
+		var db *distant
+		g.wrap = func(s store.Store) store.Store { db = &distant{Store: s}; return db }
 		g.open()
 		defer g.close()
 		g.get(feedURL, "Accept-Encoding", "gzip")
 		synctest.Wait()
-		store.set(true)
+		db.set(true)
 		w := g.get(feedURL)
 		if coding := w.Header().Get("Content-Encoding"); coding != "" {
 			t.Errorf("Content-Encoding: %s", coding)
@@ -224,7 +225,7 @@ func TestOtherCodingsWhileTheStoreIsAway(t *testing.T) {
 		if w.Code != http.StatusOK {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
-		if n := store.bodies.Load(); n != 0 {
+		if n := db.bodies.Load(); n != 0 {
 			t.Errorf("%d bodies were read", n)
 		}
 	})
@@ -241,8 +242,8 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 			return ok(rss(int(entries.Load()), ""), "Cache-Control", "max-age=86400")
 		}}
 		shared := sharedStore(t)
-		store := &distant{Store: shared}
-		one, other := node(t, shared, origin, cache.Settings{}), node(t, store, origin, cache.Settings{})
+		db := &distant{Store: shared}
+		one, other := node(t, shared, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
 		publish := func(n int64) {
 			entries.Store(n)
 			time.Sleep(30 * time.Hour)
@@ -254,15 +255,15 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 		wantBody(t, first, http.StatusOK, "Entry 1")
 
 		// It is there as identity alone.
-		store.set(true)
+		db.set(true)
 		wantBody(t, other.get(feedURL, "Accept-Encoding", "gzip"), http.StatusOK, "Entry 1")
-		store.set(false)
+		db.set(false)
 
 		publish(2)
-		if n := store.bodies.Load(); n != 2 {
+		if n := db.bodies.Load(); n != 2 {
 			t.Errorf("%d bodies were read, want the second one before anybody asks", n)
 		}
-		store.set(true)
+		db.set(true)
 		second := other.get(feedURL)
 		wantBody(t, second, http.StatusOK, "Entry 2")
 
@@ -272,13 +273,13 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 		if got, want := w.Header().Get("Etag"), second.Header().Get("Etag"); got != want {
 			t.Errorf("ETag %s, want %s as before", got, want)
 		}
-		store.set(false)
+		db.set(false)
 		time.Sleep(30 * time.Hour)
 		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 3")
 
 		// The record of a version may be read without its body.
 		third := other.get(feedURL)
-		store.setMute(true)
+		db.setMute(true)
 		publish(4)
 		w = other.get(feedURL)
 		wantBody(t, w, http.StatusOK, "Entry 3")
@@ -290,7 +291,7 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 			t.Errorf("a reader who has the newest gets %d", w.Code)
 		}
 		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 3")
-		store.setMute(false)
+		db.setMute(false)
 		wantBody(t, other.get(feedURL), http.StatusOK, "Entry 4")
 	})
 }
@@ -312,20 +313,20 @@ func TestStoreAwayAfterAStart(t *testing.T) {
 			}
 			time.Sleep(2 * time.Minute) // the store is told who was asked for
 
-			store := &distant{Store: shared}
-			c, err := cache.New(cache.Options{Store: store, Origin: origin, Memory: 1 << 20, ReadAhead: ahead, Suspended: awake})
+			db := &distant{Store: shared}
+			c, err := cache.New(cache.Options{Store: db, Origin: origin, Memory: 1 << 20, ReadAhead: ahead, Suspended: awake})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
 			after := &gateway{t: t, Cache: c}
 			synctest.Wait()
-			store.setMute(true)
+			db.setMute(true)
 			time.Sleep(2 * time.Hour)
 			entries = 2
 			wantBody(t, before.get(url(0)), http.StatusOK, "Entry 2")
 			time.Sleep(time.Minute)
-			store.set(true)
+			db.set(true)
 			polls := origin.polls()
 			for n := range feeds {
 				w := after.get(url(n))
@@ -346,16 +347,16 @@ func TestStoreAwayAfterAStart(t *testing.T) {
 func TestAnswerThatComesWhileTheStoreIsAway(t *testing.T) {
 	for away, kept := range map[time.Duration]bool{5 * time.Second: true, 5 * time.Minute: false} {
 		bubble(t, func(t *testing.T, dir string) {
-			store := new(distant)
+			db := new(distant)
 			entries := 1
 			g := newGateway(t, dir, func(policy.Ask) policy.Answer {
 				if entries == 2 {
-					store.set(true)
-					time.AfterFunc(away, func() { store.set(false) })
+					db.set(true)
+					time.AfterFunc(away, func() { db.set(false) })
 				}
 				return ok(rss(entries, ""), "ETag", fmt.Sprintf(`"%d"`, entries))
 			})
-			g.wrap = func(s cache.Store) cache.Store { store.Store = s; return store }
+			g.wrap = func(s store.Store) store.Store { db.Store = s; return db }
 			g.open()
 			defer g.close()
 			wantBody(t, g.get(feedURL), 200, "Entry 1")

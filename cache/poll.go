@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -38,7 +39,7 @@ type errand struct {
 	running *running
 	urgent  bool          // a reader waits for it
 	floor   time.Duration // above 0: by hand, and the last poll must be so long ago
-	lease   *Lease        // it has been claimed already
+	lease   *store.Lease  // it has been claimed already
 	leased  time.Duration // when, as [Cache.elapsed] counts
 }
 
@@ -127,7 +128,7 @@ func (f *Feed) panicked(a policy.Answer, p any) verdict {
 
 // claimed is the state of a feed whose poll has been granted. Readers go on seeing
 // when it was due: they join the poll.
-func (f *Feed) claimed(lease *Lease) *state {
+func (f *Feed) claimed(lease *store.Lease) *state {
 	old := f.state.Load()
 	s := *f.read(lease.Record, old)
 	if s.putOff, s.gap = 0, s.facts.Pause; old.known && old.granted != neverGranted {
@@ -205,16 +206,16 @@ func (f *Feed) acquire(ctx context.Context, origin Origin, e errand, unread bool
 // claim asks the store for the poll. It returns nil where it must not be made: the
 // next one moves forward in the store before this one is sent, so that a crash costs
 // a delay and never a second poll.
-func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules policy.Rules) *Lease {
+func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules policy.Rules) *store.Lease {
 	c := f.cache
 	for {
 		s := f.state.Load()
-		claim := Claim{
+		claim := store.Claim{
 			ID: f.id, URL: f.key, Hold: s.hold(rules), Floor: e.floor,
 			Configured: f.configured(), Host: host,
 		}
 		asked, answered := c.elapsed(), c.expectClaim()
-		leases, err := c.store.Claim(ctx, []Claim{claim})
+		leases, err := c.store.Claim(ctx, []store.Claim{claim})
 		answered()
 		if err != nil {
 			if ctx.Err() == nil { // otherwise it is we who are closing
@@ -232,12 +233,12 @@ func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules poli
 			}
 			c.giveBack(lease, 0) // another node may hold the feed by now: it is claimed anew
 			continue
-		case DeniedBusy:
+		case store.DeniedBusy:
 			// Another node has just asked the host; it is this feed's turn here.
 			if sleep(ctx, lease.Wait) {
 				continue
 			}
-		case DeniedPaused:
+		case store.DeniedPaused:
 			f.adopt(lease.Record)
 			f.postpone(lease.Wait, lease.Why)
 			return nil
@@ -259,7 +260,7 @@ func (f *Feed) turnBack(ctx context.Context, e errand, wait time.Duration, why s
 	next := *s
 	next.putOff = 0
 	next.overrule(f.cache, wait, why)
-	_ = f.commit(ctx, s, &next, e.lease, Outcome{In: wait, Returned: true}) // it lapses otherwise
+	_ = f.commit(ctx, s, &next, e.lease, store.Outcome{In: wait, Returned: true}) // it lapses otherwise
 	f.publish(&next)
 }
 
@@ -314,7 +315,7 @@ func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy
 
 // settle makes an answer the feed's state: what was learnt, and the decision. It is
 // committed before anybody sees it.
-func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, planned time.Duration, host policy.Host, rules policy.Rules) {
+func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *store.Lease, planned time.Duration, host policy.Host, rules policy.Rules) {
 	c := f.cache
 	if v.answer.Unsent() {
 		// Names that a reader invents prove nothing about the network here.
@@ -348,7 +349,7 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *Lease, pl
 
 // commit makes an outcome durable: validators, decision and, where there is a new
 // version, the body that they describe, in one transaction.
-func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outcome) error {
+func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o store.Outcome) error {
 	var err error
 	o.ID, o.Token = f.id, lease.Token
 	if o.State == "" {
@@ -363,7 +364,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 	next.size = s.size + 2*int64(max(0, len(o.Memo)-len(lease.Memo))+max(0, len(o.Facts)-len(lease.Facts)))
 	// The answer is there and paid for: it is kept even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
-	for wait := time.Second; err != nil && !o.Returned && !errors.Is(err, ErrFenced) && wait < commitPatience; wait *= 2 {
+	for wait := time.Second; err != nil && !o.Returned && !errors.Is(err, store.ErrFenced) && wait < commitPatience; wait *= 2 {
 		f.cache.outage.begin(f.cache.log(), err)
 		if !sleep(ctx, wait) {
 			break
@@ -389,7 +390,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *Lease, o Outco
 // belong together. Only where the outcome asks for a longer pause than the claim,
 // that is kept, for as long as memory lasts.
 func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, err error) {
-	if errors.Is(err, ErrFenced) {
+	if errors.Is(err, store.ErrFenced) {
 		_ = f.reload(context.WithoutCancel(ctx)) // where that fails it is seen when the next poll is claimed
 		f.reportLate(v, err)
 		return

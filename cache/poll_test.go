@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -349,7 +350,7 @@ func TestClockSetBackNeitherFreezesNorHurries(t *testing.T) {
 
 // failing is a store that refuses writes while it is told to.
 type failing struct {
-	cache.Store
+	store.Store
 
 	mu              sync.Mutex // guards what follows
 	reserve, commit error
@@ -368,21 +369,21 @@ func (s *failing) refusals() (reserve, commit error) {
 	return s.reserve, s.commit
 }
 
-func (s *failing) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+func (s *failing) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
 	if err, _ := s.refusals(); err != nil {
 		return nil, err
 	}
 	return s.Store.Claim(ctx, claims)
 }
 
-func (s *failing) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+func (s *failing) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
 	if err, _ := s.refusals(); err != nil {
 		return nil, 0, err
 	}
 	return s.Store.ClaimDue(ctx, q)
 }
 
-func (s *failing) Commit(ctx context.Context, o cache.Outcome) error {
+func (s *failing) Commit(ctx context.Context, o store.Outcome) error {
 	if _, err := s.refusals(); err != nil {
 		return err
 	}
@@ -393,7 +394,7 @@ func TestNoPollWithoutADurableReservation(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
 		var broken *failing
-		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
 		g.open()
 		defer g.close()
 		g.get(feedURL)
@@ -421,7 +422,7 @@ func TestOutcomeThatCannotBeCommittedIsThrownAwayWhole(t *testing.T) {
 			return ok(rss(version, ""), "ETag", fmt.Sprintf(`"%d"`, version))
 		})
 		var broken *failing
-		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
 		g.open()
 		g.get(feedURL)
 		broken.refuse(nil, errors.New("no space left on device"))

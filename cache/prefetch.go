@@ -6,6 +6,8 @@ package cache
 import (
 	"context"
 	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // probeEvery is how often one feed is tried while no host can be reached.
@@ -51,7 +53,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		limit, wait, more = 1, probeEvery, true
 	}
 	asked, answered := c.elapsed(), c.expectClaim()
-	leases, next, err := c.store.ClaimDue(ctx, DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter})
+	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter})
 	answered()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -77,7 +79,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 }
 
 // pollLease makes the poll of a feed that has been claimed.
-func (c *Cache) pollLease(lease *Lease, leased time.Duration) {
+func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 	f := c.table.known(lease.URL)
 	if f == nil {
 		f = newFeed(c, lease.URL, &state{due: c.elapsed()})
@@ -92,9 +94,9 @@ func (c *Cache) pollLease(lease *Lease, leased time.Duration) {
 }
 
 // giveBack returns a claim of which no use is made: the feed is due again in so long.
-func (c *Cache) giveBack(lease *Lease, in time.Duration) {
+func (c *Cache) giveBack(lease *store.Lease, in time.Duration) {
 	s := stateOf(lease.Record, c.elapsed())
-	o := Outcome{
+	o := store.Outcome{
 		ID: lease.ID, Token: lease.Token, In: in, Hold: lease.Hold, Returned: true, State: c.counted(lease.URL, s), Host: lease.Host,
 	}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
@@ -109,20 +111,20 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 	if s.recorded.Load() {
 		return
 	}
-	var missing []Saved
+	var missing []store.Saved
 	for _, key := range s.Feeds {
 		if shielded(key) {
 			continue
 		}
-		records, err := c.store.Lookup(ctx, []ID{IDOf(key)})
+		records, err := c.store.Lookup(ctx, []store.ID{IDOf(key)})
 		if err != nil {
 			return
 		}
 		if len(records) == 0 {
 			hold := (&state{}).hold(s.Rules(key))
-			missing = append(missing, Saved{New: true, Record: Record{
+			missing = append(missing, store.Saved{New: true, Record: store.Record{
 				ID: IDOf(key), URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
-				State: StateCold, Configured: true, Host: c.origin.Host(key),
+				State: store.StateCold, Configured: true, Host: c.origin.Host(key),
 			}})
 		}
 	}

@@ -6,6 +6,8 @@ package cache
 import (
 	"context"
 	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 const (
@@ -27,7 +29,7 @@ const (
 // for. It ends where records cannot be read: the store is away already.
 func (c *Cache) readAhead(ctx context.Context) {
 	left := c.memory.budget / readAheadRecord
-	for records := range pages(ctx, c.store, readAheadBatch) {
+	for records := range store.Pages(ctx, c.store, readAheadBatch) {
 		for _, r := range records {
 			if r.Version == 0 || r.Asked < 0 || r.Asked > readAheadAsked {
 				continue

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -51,7 +52,7 @@ func (r *redirected) Error() string {
 func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	to := u.String()
 	for {
-		p, err := f.cache.store.Hop(ctx, Hop{
+		p, err := f.cache.store.Hop(ctx, store.Hop{
 			ID: IDOf(to), Floor: f.rules().MinInterval, Yield: !f.configured(), Host: host,
 		})
 		switch {
@@ -59,10 +60,10 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 			return fmt.Errorf("following a redirect to %s: %w", feedurl.Redact(to), err)
 		case p.Denied == "":
 			return nil
-		case p.Denied != DeniedBusy:
+		case p.Denied != store.DeniedBusy:
 			other, err := f.cache.Feed(ctx, to)
 			return &redirected{
-				to: to, taken: p.Denied == DeniedTaken, served: err == nil && other.Served(), wait: p.Wait,
+				to: to, taken: p.Denied == store.DeniedTaken, served: err == nil && other.Served(), wait: p.Wait,
 			}
 		}
 		if !sleep(ctx, p.Wait) {
@@ -132,13 +133,13 @@ func permanently(moves []policy.Move) (to string, whole bool) {
 // later; what the redirect itself asks for is no affair of the URL.
 func (c *Cache) found(ctx context.Context, alias *Feed, key string, in time.Duration) error {
 	id, rules := IDOf(key), c.settings.Load().Rules(key)
-	records, err := c.store.Lookup(ctx, []ID{id})
+	records, err := c.store.Lookup(ctx, []store.ID{id})
 	if err != nil || len(records) > 0 {
 		return err
 	}
-	return c.store.Restore(ctx, []Saved{{New: true, Record: Record{
+	return c.store.Restore(ctx, []store.Saved{{New: true, Record: store.Record{
 		ID: id, URL: key, In: min(in, rules.MinInterval), Hold: (&state{}).hold(rules),
-		Polled: -1, Asked: alias.sinceAsked(c.elapsed()), State: StateCold,
+		Polled: -1, Asked: alias.sinceAsked(c.elapsed()), State: store.StateCold,
 		Configured: alias.configured(), Host: c.origin.Host(key),
 	}}})
 }

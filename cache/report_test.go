@@ -16,6 +16,7 @@ import (
 	zapobserver "go.uber.org/zap/zaptest/observer"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -123,11 +124,11 @@ func TestObservedMoves(t *testing.T) {
 
 // delayed is a store to which an outcome comes late: something happens first, once.
 type delayed struct {
-	cache.Store
+	store.Store
 	first func()
 }
 
-func (d *delayed) Commit(ctx context.Context, o cache.Outcome) error {
+func (d *delayed) Commit(ctx context.Context, o store.Outcome) error {
 	if first := d.first; first != nil {
 		d.first = nil
 		first()
@@ -160,19 +161,19 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 					time.Sleep(time.Second)
 					return a
 				})
-				store := &delayed{}
-				g.wrap = func(s cache.Store) cache.Store { store.Store = s; return store }
+				db := &delayed{}
+				g.wrap = func(s store.Store) store.Store { db.Store = s; return db }
 				g.settings.Observe = told.observe
 				g.open()
 				defer g.close()
 				g.get(feedURL)
 				time.Sleep(25 * time.Hour)
-				store.first = func() {
+				db.first = func() {
 					time.Sleep(25 * time.Hour) // the claim lapses
 					origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(4, "")) }}
 					settings := g.settings
 					settings.Observe = nil
-					other := node(t, store.Store, origin, settings)
+					other := node(t, db.Store, origin, settings)
 					wantBody(t, other.get(feedURL), 200, "Entry 4")
 					if err := other.Cache.Close(); err != nil {
 						t.Error(err)

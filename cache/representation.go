@@ -15,6 +15,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/links"
@@ -70,27 +71,27 @@ func (f form) in(rank int) form { return form{rank, f.address} }
 
 // representation is a version in one form, in memory.
 type representation struct {
-	id     ID
+	id     store.ID
 	tag    string
 	form   form
 	body   []byte
 	length []string
 }
 
-func newRepresentation(id ID, s *state, as form, body []byte) *representation {
+func newRepresentation(id store.ID, s *state, as form, body []byte) *representation {
 	return &representation{id: id, tag: s.memo.Version.Tag, form: as, body: body, length: []string{strconv.Itoa(len(body))}}
 }
 
 // is reports whether it is of a state's version, which its tag names by its content: a
 // publisher who takes a change back gives the same bytes as before, and a number may come
 // again after a feed was forgotten.
-func (r *representation) is(id ID, s *state, as form) bool {
+func (r *representation) is(id store.ID, s *state, as form) bool {
 	return r.form == as && r.id == id && r.tag == s.memo.Version.Tag
 }
 
 // memoryKey names a place in memory, which a version takes from the one before: those
 // that nobody asks for any more would keep new ones out, of which nothing is known yet.
-func memoryKey(id ID, as form) uint64 {
+func memoryKey(id store.ID, as form) uint64 {
 	key := binary.LittleEndian.Uint64(id[:]) + uint64(as.rank)*0x9e3779b97f4a7c15
 	if as.address != "" {
 		key ^= xxhash.Sum64String(as.address)
@@ -274,10 +275,10 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*represen
 }
 
 // stored is a version's body as it is stored: from memory, or else from the store.
-func (c *Cache) stored(f *Feed, s *state) (Body, error) {
+func (c *Cache) stored(f *Feed, s *state) (store.Body, error) {
 	v := &s.memo.Version
 	if r := c.memory.get(f.id, s, form{rank: rankOf(v.Coding)}); r != nil {
-		return Body{Version: s.version, Coding: v.Coding, Data: r.body}, nil
+		return store.Body{Version: s.version, Coding: v.Coding, Data: r.body}, nil
 	}
 	b, err := c.store.Body(c.life, f.id, s.version)
 	switch {
@@ -285,7 +286,7 @@ func (c *Cache) stored(f *Feed, s *state) (Body, error) {
 	case b.Version != s.version:
 		err = errOtherVersion
 	case b.Coding != v.Coding:
-		err = fmt.Errorf("%w: it is stored as %s, and described as %s", ErrNoBody, b.Coding, v.Coding)
+		err = fmt.Errorf("%w: it is stored as %s, and described as %s", store.ErrNoBody, b.Coding, v.Coding)
 	}
 	return b, err
 }

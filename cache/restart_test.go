@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -117,7 +118,7 @@ func TestFeedWhoseFirstOutcomeWasLostIsNotForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"1"`) })
 		var broken *failing
-		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
 		g.open()
 		defer func() { g.close() }()
 		broken.refuse(nil, errors.New("the machine has stopped"))
@@ -142,7 +143,7 @@ func TestCrashOfAPrefetchedPollKeepsTheBackOff(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
 		var broken *failing
-		g.wrap = func(s cache.Store) cache.Store { broken = &failing{Store: s}; return broken }
+		g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
 		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
 		g.open()
 		defer func() { g.close() }()
@@ -226,7 +227,7 @@ func TestNotModifiedReadsNoBody(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		store := new(distant)
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "ETag", `"1"`) })
-		g.wrap = func(s cache.Store) cache.Store { store.Store = s; return store }
+		g.wrap = func(s store.Store) store.Store { store.Store = s; return store }
 		g.open()
 		defer func() { g.close() }()
 		tag := g.get(feedURL).Header().Get("ETag")

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 const (
@@ -146,7 +148,7 @@ func (f *Feed) errandFor(s *state) errand {
 // time: the store may have a newer one by now.
 func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause error) (*state, *representation, error) {
 	ctx := r.Context()
-	if errors.Is(cause, errOtherVersion) || errors.Is(cause, ErrNoBody) {
+	if errors.Is(cause, errOtherVersion) || errors.Is(cause, store.ErrNoBody) {
 		if err := f.reload(ctx); err != nil {
 			return nil, nil, f.unreadable(err)
 		}
@@ -158,7 +160,7 @@ func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause
 			s, cause = next, err
 		}
 	}
-	if !errors.Is(cause, ErrNoBody) {
+	if !errors.Is(cause, store.ErrNoBody) {
 		if before, rep := f.earlier(ctx, s, r.Header["Accept-Encoding"], address); rep != nil {
 			return before, rep, nil
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
@@ -154,16 +155,16 @@ func (s *state) decide(d policy.Decision) {
 }
 
 // condition is the state as the store counts it.
-func (s *state) condition() State {
+func (s *state) condition() store.State {
 	switch {
 	case s.facts.Failure == policy.FailureGone:
-		return StateGone
+		return store.StateGone
 	case s.memo.History.Failures > 0:
-		return StateFailing
+		return store.StateFailing
 	case s.version == 0:
-		return StateCold
+		return store.StateCold
 	}
-	return StateFresh
+	return store.StateFresh
 }
 
 // encodeFacts returns the facts as they are stored.
@@ -190,8 +191,8 @@ func (s *state) encodeMemo() ([]byte, error) {
 }
 
 // stateOf is the inverse: the state that a record describes, seen at an elapsed time.
-func stateOf(r Record, now time.Duration) *state {
-	s := &state{known: true, version: r.Version, ended: r.In == Ended, granted: neverGranted}
+func stateOf(r store.Record, now time.Duration) *state {
+	s := &state{known: true, version: r.Version, ended: r.In == store.Ended, granted: neverGranted}
 	if !s.ended {
 		s.due = now + r.In
 	}
@@ -213,7 +214,7 @@ func stateOf(r Record, now time.Duration) *state {
 	return s
 }
 
-func (s *state) decode(r Record) error {
+func (s *state) decode(r store.Record) error {
 	var f storedFacts
 	if len(r.Facts) > 0 {
 		if err := json.Unmarshal(r.Facts, &f); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -22,7 +23,7 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"failure":"gone"}`), []byte(`{"alias":"https://b.example/","moved":{"to":"x"},"suspect":"2026-03-04T12:00:00Z"}`), uint64(0))
 	f.Add([]byte(`{"status":1e3}`), []byte(`null`), uint64(1))
 	f.Fuzz(func(t *testing.T, facts, memo []byte, version uint64) {
-		record := Record{URL: "https://a.example/", Version: version, In: time.Hour, Facts: facts, Memo: memo, State: StateFailing}
+		record := store.Record{URL: "https://a.example/", Version: version, In: time.Hour, Facts: facts, Memo: memo, State: store.StateFailing}
 		s := stateOf(record, 0)
 		if s.due != time.Hour || s.ended {
 			t.Fatalf("the schedule has become %v", s.due)

@@ -13,6 +13,8 @@ import (
 	"weak"
 
 	"golang.org/x/sync/singleflight"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // table holds the feeds that are in memory: those that readers have asked for of
@@ -71,7 +73,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	overtaken := new(atomic.Bool)
 	c.table.loading.Store(f.id, overtaken)
 	defer c.table.loading.CompareAndDelete(f.id, overtaken)
-	records, err := c.store.Lookup(ctx, []ID{f.id})
+	records, err := c.store.Lookup(ctx, []store.ID{f.id})
 	if err != nil {
 		if c.outage.unreadable(c.elapsed()) {
 			c.log().Error("the record of a feed cannot be read", urlField(key), errField(err))

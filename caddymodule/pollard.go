@@ -5,9 +5,9 @@
 //
 //	import _ "github.com/feedpollard/pollard/caddymodule"
 //
-// It registers the app pollard, which polls feeds (package poller); the handlers
+// It registers the app pollard, which polls feeds and has the admin API and the stores (package poller); the handlers
 // feed_gateway, which serves feeds of others (gateway), and feed_shield, which
-// stands before feeds of one's own (shield); the admin API (admin); and the command
+// stands before feeds of one's own (shield); and the command
 // feeds (command). What their configuration has in common is in package config.
 //
 // Polling, caching and deciding are the business of the packages beside this one,
@@ -15,10 +15,8 @@
 package caddymodule
 
 import (
-	_ "github.com/feedpollard/pollard/caddymodule/admin"
 	_ "github.com/feedpollard/pollard/caddymodule/command"
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	_ "github.com/feedpollard/pollard/caddymodule/poller"
 	_ "github.com/feedpollard/pollard/caddymodule/shield"
-	_ "github.com/feedpollard/pollard/caddymodule/stores"
 )

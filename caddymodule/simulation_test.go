@@ -28,6 +28,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	_ "github.com/feedpollard/pollard/caddymodule"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -137,7 +138,7 @@ func (sim *simulation) start() {
 	tls := &tls.Config{RootCAs: sim.roots, Time: time.Now} // whatever the machine's clock says
 	release, err := poller.Adopt(sim.dir, poller.Parts{
 		Origin: upstream.New(upstream.WithDial(sim.net.dial), upstream.WithTLS(tls), upstream.WithClock(sim.clock.now, sim.clock.suspended)),
-		Open: func(_ context.Context, log *zap.Logger) (cache.Store, error) {
+		Open: func(_ context.Context, log *zap.Logger) (store.Store, error) {
 			return bolt.Open(sim.dir, bolt.Options{Log: log, Now: sim.clock.now, Suspended: sim.clock.suspended, Booted: sim.clock.booted})
 		},
 		Now: sim.clock.now, Suspended: sim.clock.suspended,
@@ -279,7 +280,7 @@ func (sim *simulation) refresh(s *subject) {
 // (I9) and hold.
 func (sim *simulation) look() {
 	accounts := make(map[string]cache.Account)
-	var after cache.ID
+	var after store.ID
 	for more := true; more; {
 		var list []cache.Account
 		var err error

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/volatile"
@@ -53,21 +54,21 @@ func (n *node) fill() error {
 	if err != nil {
 		return fmt.Errorf("making records: %w", err)
 	}
-	store, err := n.open()
+	db, err := n.open()
 	if err != nil {
 		return err
 	}
 	const batch = 1000
 	for from := 0; from < n.feeds; from += batch {
-		var saved []cache.Saved
+		var saved []store.Saved
 		for i := from; i < min(from+batch, n.feeds); i++ {
 			saved = append(saved, n.record(i, &templates[i%len(templates)]))
 		}
-		if err := store.Restore(context.Background(), saved); err != nil {
-			return errors.Join(err, store.Close())
+		if err := db.Restore(context.Background(), saved); err != nil {
+			return errors.Join(err, db.Close())
 		}
 	}
-	if err := store.Close(); err != nil {
+	if err := db.Close(); err != nil {
 		return err
 	}
 	n.filling = time.Since(began)
@@ -75,32 +76,32 @@ func (n *node) fill() error {
 }
 
 // open opens the store.
-func (n *node) open() (cache.Store, error) {
+func (n *node) open() (store.Store, error) {
 	if n.postgres == "" {
 		return bolt.Open(n.store(), bolt.Options{})
 	}
-	store, err := postgres.Open(context.Background(), postgres.Options{URL: n.postgres})
+	db, err := postgres.Open(context.Background(), postgres.Options{URL: n.postgres})
 	if err != nil {
 		return nil, err
 	}
-	records, err := store.Records(context.Background(), cache.ID{}, 1)
+	records, err := db.Records(context.Background(), store.ID{}, 1)
 	if err == nil && len(records) > 0 {
 		err = errors.New("the database has feeds already: make an empty one, and name it")
 	}
 	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, errors.Join(err, db.Close())
 	}
-	return store, nil
+	return db, nil
 }
 
 // record is the record of a feed: that of a template, under another URL.
-func (n *node) record(i int, template *cache.Saved) cache.Saved {
+func (n *node) record(i int, template *store.Saved) store.Saved {
 	s := *template
 	s.URL = n.url(i)
 	u, _ := feedurl.Parse(s.URL) // it is valid
 	s.Host = policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: template.Host.Spacing}
 	sum := sha256.Sum256([]byte(s.URL))
-	s.ID = cache.ID(sum[:16])
+	s.ID = store.ID(sum[:16])
 	s.Memo = bytes.ReplaceAll(template.Memo, []byte(template.URL), []byte(s.URL))
 	s.Asked = time.Duration(rand.Int64N(int64(24 * time.Hour)))
 	switch {
@@ -119,12 +120,12 @@ func (n *node) store() string { return filepath.Join(n.dir, "store") }
 
 // templates are records of feeds of several kinds, with some polls behind them, as the
 // engine has made them.
-func (n *node) templates() ([]cache.Saved, error) {
+func (n *node) templates() ([]store.Saved, error) {
 	now := time.Now().Add(-10 * 24 * time.Hour)
 	clock := func() time.Time { return now }
-	store := volatile.New(clock)
+	db := volatile.New(clock)
 	o := &fixed{size: n.body, answers: make(map[string]policy.Answer)}
-	c, err := cache.New(cache.Options{Store: store, Origin: o, Now: clock, Suspended: func() time.Duration { return 0 }})
+	c, err := cache.New(cache.Options{Store: db, Origin: o, Now: clock, Suspended: func() time.Duration { return 0 }})
 	if err != nil {
 		return nil, err
 	}
@@ -144,17 +145,17 @@ func (n *node) templates() ([]cache.Saved, error) {
 		}
 		now = now.Add(-9 * 26 * time.Hour)
 	}
-	records, err := store.Records(context.Background(), cache.ID{}, kinds)
+	records, err := db.Records(context.Background(), store.ID{}, kinds)
 	if err != nil {
 		return nil, err
 	}
-	var saved []cache.Saved
+	var saved []store.Saved
 	for _, r := range records {
-		body, err := store.Body(context.Background(), r.ID, r.Version)
+		body, err := db.Body(context.Background(), r.ID, r.Version)
 		if err != nil {
 			return nil, err
 		}
-		saved = append(saved, cache.Saved{Record: r, Body: &body})
+		saved = append(saved, store.Saved{Record: r, Body: &body})
 	}
 	return saved, nil
 }

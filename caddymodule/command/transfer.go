@@ -19,9 +19,8 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
-	"github.com/feedpollard/pollard/caddymodule/stores"
 	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -116,7 +115,7 @@ func addStore(cmd *cobra.Command, where *string) {
 }
 
 // openStore opens a store that was named on the command line.
-func openStore(ctx context.Context, where string, stderr io.Writer) (store cache.Store, shown string, err error) {
+func openStore(ctx context.Context, where string, stderr io.Writer) (db store.Store, shown string, err error) {
 	if where == "" {
 		return nil, "", wrongUsage("--store is missing: expected bolt:<directory> or postgres:<URL>")
 	}
@@ -129,22 +128,22 @@ func openStore(ctx context.Context, where string, stderr io.Writer) (store cache
 	case rest == "":
 		return nil, "", wrongUsage("--store %q: expected bolt:<directory> or postgres:<URL>", where)
 	case kind == "bolt":
-		module = &stores.Bolt{Directory: rest}
+		module = &poller.Bolt{Directory: rest}
 	case strings.HasPrefix(rest, "//") && (kind == "postgres" || kind == "postgresql"):
-		module = &stores.Postgres{URL: where}
+		module = &poller.Postgres{URL: where}
 	case kind == "postgres":
-		module = &stores.Postgres{URL: rest}
+		module = &poller.Postgres{URL: rest}
 	default:
 		return nil, "", wrongUsage("--store: a store %q is not known: expected bolt:<directory> or postgres:<URL>", kind)
 	}
 	if err := module.Provision(caddy.Context{}); err != nil {
 		return nil, "", &usage{fmt.Errorf("--store: %w", err)}
 	}
-	store, err = module.Open(ctx, warnings(stderr))
-	if errors.Is(err, cache.ErrLocked) {
+	db, err = module.Open(ctx, warnings(stderr))
+	if errors.Is(err, store.ErrLocked) {
 		err = fmt.Errorf("%s is in use by another process: stop that one before (%w)", module, err)
 	}
-	return store, module.String(), err
+	return db, module.String(), err
 }
 
 // warnings is a log of what is wrong with a store, for people.
@@ -159,13 +158,13 @@ func exportFeeds(ctx context.Context, where string, counted bool, out, stderr io
 			return fmt.Errorf("there is no store: %w", err)
 		}
 	}
-	store, shown, err := openStore(ctx, where, stderr)
+	db, shown, err := openStore(ctx, where, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	of := ""
-	if totals, err := store.Totals(ctx); err == nil {
+	if totals, err := db.Totals(ctx); err == nil {
 		var all int64
 		for _, n := range totals.Feeds {
 			all += n
@@ -174,10 +173,10 @@ func exportFeeds(ctx context.Context, where string, counted bool, out, stderr io
 	}
 	p := newTransfer(stderr, "exported", of)
 	w := bufio.NewWriterSize(out, 1<<16)
-	if err := errors.Join(cache.Export(ctx, store, w, p.tell), w.Flush()); err != nil {
+	if err := errors.Join(cache.Export(ctx, db, w, p.tell), w.Flush()); err != nil {
 		return err
 	}
-	if kept, ok := store.(figures.Store); ok && counted {
+	if kept, ok := db.(figures.Store); ok && counted {
 		if err := errors.Join(figures.Export(ctx, kept, w), w.Flush()); err != nil {
 			return err
 		}
@@ -194,23 +193,23 @@ type imported struct {
 }
 
 func importFeeds(ctx context.Context, where string, in io.Reader, stderr io.Writer) (done *imported, err error) {
-	store, shown, err := openStore(ctx, where, stderr)
+	db, shown, err := openStore(ctx, where, stderr)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	p := newTransfer(stderr, "imported", "")
 	client := upstream.New()
 	defer client.Close()
 	var refused int64
 	i := &cache.Importer{
-		Store: store, Host: client.Host, Shielded: func(key string) bool { _, ok := shieldkey.Parse(key); return ok }, Tell: p.tell,
+		Store: db, Host: client.Host, Shielded: func(key string) bool { _, ok := poller.ParseShieldKey(key); return ok }, Tell: p.tell,
 		Refused: func(number int64, err error) {
 			refused++
 			fmt.Fprintf(stderr, "line %d: %s\n", number, plain(err.Error()))
 		},
 	}
-	kept, _ := store.(figures.Store)
+	kept, _ := db.(figures.Store)
 	counted := &figures.Importer{Store: kept}
 	if kept != nil {
 		i.Figure = counted.Line

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
@@ -76,7 +77,7 @@ func (w *movedWeb) polls() (n int) {
 const movedFloor = 8 * time.Second
 
 // run opens an engine over a store for the length of a function.
-func (w *movedWeb) run(t *testing.T, store cache.Store, prefetch bool, use func(get func(n int, header ...string) *httptest.ResponseRecorder)) {
+func (w *movedWeb) run(t *testing.T, store store.Store, prefetch bool, use func(get func(n int, header ...string) *httptest.ResponseRecorder)) {
 	t.Helper()
 	client := upstream.New(upstream.WithTransport(w), upstream.WithoutPacing())
 	defer client.Close()
@@ -128,14 +129,14 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir()) // where it is noted which databases were used
 	url, root := cluster.Database(t), t.TempDir()
 	w := &movedWeb{asked: make(map[string][]time.Time)}
-	openBolt := func(name string) cache.Store {
+	openBolt := func(name string) store.Store {
 		s, err := bolt.Open(filepath.Join(root, name), bolt.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
 	}
-	openPostgres := func() cache.Store {
+	openPostgres := func() store.Store {
 		s, err := postgres.Open(t.Context(), postgres.Options{URL: url, Log: zap.NewNop()})
 		if err != nil {
 			t.Fatal(err)
@@ -261,7 +262,7 @@ func figuresOf(t *testing.T, store any) string {
 func TestFiguresMoveBetweenStores(t *testing.T) {
 	root := t.TempDir()
 	from, to, other := filepath.Join(root, "from"), filepath.Join(root, "to"), filepath.Join(root, "other")
-	at := func(dir string, use func(s cache.Store)) {
+	at := func(dir string, use func(s store.Store)) {
 		t.Helper()
 		s, err := bolt.Open(dir, bolt.Options{})
 		if err != nil {
@@ -271,7 +272,7 @@ func TestFiguresMoveBetweenStores(t *testing.T) {
 		use(s)
 	}
 	var want string
-	at(from, func(s cache.Store) { count(t, s); want = figuresOf(t, s) })
+	at(from, func(s store.Store) { count(t, s); want = figuresOf(t, s) })
 	plain, _, _ := runWithErrors(t, exportCommand(), "", "--store", "bolt:"+from)
 	if plain != "" {
 		t.Errorf("an export of no feeds: %.200s", plain)
@@ -287,17 +288,17 @@ func TestFiguresMoveBetweenStores(t *testing.T) {
 			t.Fatalf("exit code %d: %s", code, told)
 		}
 	}
-	at(to, func(s cache.Store) {
+	at(to, func(s store.Store) {
 		if got := figuresOf(t, s); got != want {
 			t.Errorf("counted is\n%.500s\nwant\n%.500s", got, want)
 		}
 	})
-	at(other, func(s cache.Store) { figuresOf(t, s) })
+	at(other, func(s store.Store) { figuresOf(t, s) })
 	_, told, code = runWithErrors(t, importCommand(), out, "--store", "bolt:"+other)
 	if code != exitDone || !strings.Contains(told, "1024 figures of readers were left out") {
 		t.Errorf("exit code %d, told %q", code, told)
 	}
-	at(other, func(s cache.Store) {
+	at(other, func(s store.Store) {
 		days, err := s.(figures.Store).Figures(t.Context(), figures.Day, "")
 		if err != nil || len(days) != figures.MaxBatch/2 {
 			t.Errorf("%d days, %v", len(days), err)

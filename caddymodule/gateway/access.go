@@ -18,7 +18,6 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/refusal"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -56,7 +55,7 @@ func senderOf(r *http.Request) sender {
 // admit returns why a request may not have the feed of a URL, nil
 // where it may. Each reason names the line of the configuration that forbids it, and
 // nothing of what stands in that line: the reader may be anybody.
-func (a *access) admit(by asked, from sender, u feedurl.URL) *refusal.Refusal {
+func (a *access) admit(by asked, from sender, u feedurl.URL) *poller.Refusal {
 	if by.signed {
 		if a.holder(by.secret) == "" {
 			return forbidden("the token in this URL is not known: the gateway needs a `token` line for it")
@@ -95,8 +94,8 @@ func (a *access) leads(u feedurl.URL) error {
 	return fmt.Errorf("the gateway's `opml` does not list this feed, and its `allow` lines do not cover %s", host)
 }
 
-func forbidden(format string, args ...any) *refusal.Refusal {
-	return &refusal.Refusal{Status: http.StatusForbidden, Reason: fmt.Sprintf(format, args...)}
+func forbidden(format string, args ...any) *poller.Refusal {
+	return &poller.Refusal{Status: http.StatusForbidden, Reason: fmt.Sprintf(format, args...)}
 }
 
 // holder is the name of the token that a secret is of; empty: of none. Time tells

@@ -12,7 +12,6 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/refusal"
 )
 
 // elsewhere answers for a feed that redirects to one with polls of its own. A reader
@@ -21,7 +20,7 @@ import (
 // such place to send it to.
 func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request, u *cache.Unavailable) error {
 	if _, configured := g.places[r.URL.Path]; configured {
-		return &refusal.Refusal{
+		return &poller.Refusal{
 			Status: http.StatusServiceUnavailable, RetryAfter: u.RetryAfter,
 			Reason: "the feed redirects to another feed of this gateway: write the URL of that one",
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/caddymodule/record"
-	"github.com/feedpollard/pollard/caddymodule/refusal"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/policy/document/site"
@@ -183,7 +182,7 @@ func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, err
 }
 
 func sentence(reason string) string {
-	reason = refusal.OneLine(reason)
+	reason = poller.OneLine(reason)
 	if reason == "" {
 		return ""
 	}
@@ -230,7 +229,7 @@ func rewriteOPML(list []byte, prefix string) ([]byte, error) {
 
 // errNoFeed refuses what has never been a feed. Readers look for an icon at the address
 // of a feed's host, which is the gateway's: no site need be asked for one.
-var errNoFeed error = &refusal.Refusal{Status: http.StatusNotFound, Reason: "this is not the address of a feed"}
+var errNoFeed error = &poller.Refusal{Status: http.StatusNotFound, Reason: "this is not the address of a feed"}
 
 // checkFeed refuses the canonical URL of a picture, or of a file that is the same thing
 // on every site.

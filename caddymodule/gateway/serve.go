@@ -15,7 +15,6 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/refusal"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 )
@@ -77,7 +76,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 			return nil
 		}
 	}
-	if no, refused := errors.AsType[*refusal.Refusal](err); refused && no.Status == http.StatusForbidden && asks.by.bare {
+	if no, refused := errors.AsType[*poller.Refusal](err); refused && no.Status == http.StatusForbidden && asks.by.bare {
 		// A name with a dot in it need not be a host: /v1.x/users may be somebody else's.
 		return g.passOn(w, r, next, err)
 	}
@@ -134,7 +133,7 @@ func (g *Gateway) passOn(w http.ResponseWriter, r *http.Request, next caddyhttp.
 
 // refuse answers with an error: through handle_errors where the site has any.
 func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, a asks) error {
-	e := refusal.Of(err)
+	e := poller.RefusalOf(err)
 	result := g.engine.GatewayRequests().Refused(e.Status)
 	poller.Report(r, result, a.feed(), e.Reason)
 	if a.own() {
@@ -190,7 +189,7 @@ func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, st
 		return nil, nil, "", no
 	}
 	if strings.EqualFold(u.HostPort(), r.Host) && g.answers(*u) {
-		return nil, nil, "", &refusal.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
+		return nil, nil, "", &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	canonical := u.String()
 	if a.url == nil {
@@ -238,7 +237,7 @@ func (g *Gateway) answers(u feedurl.URL) bool {
 
 const noFeedHere = "no such path: no feed is configured here, and it is not of the form /https://host/path"
 
-var errNoSuchPath error = &refusal.Refusal{Status: http.StatusNotFound, Reason: noFeedHere}
+var errNoSuchPath error = &poller.Refusal{Status: http.StatusNotFound, Reason: noFeedHere}
 
 // noSuchPath tells of a path at which there is nothing. It is an escaped one: a site may
 // show the text on a page of its own, by handle_errors.
@@ -247,7 +246,7 @@ func noSuchPath(path string) error {
 	if !found || !strings.Contains(url, ":/") {
 		return errNoSuchPath
 	}
-	return &refusal.Refusal{
+	return &poller.Refusal{
 		Status: http.StatusNotFound,
 		Reason: fmt.Sprintf("%s; for feeds by URL below %s/, the gateway has to be in handle_path %[2]s/*", noFeedHere, prefix),
 	}
@@ -282,5 +281,5 @@ func (g *Gateway) answerOther(w http.ResponseWriter, r *http.Request, a asks) er
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return g.refuse(w, r, &refusal.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, a)
+	return g.refuse(w, r, &poller.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, a)
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedpollard/pollard/caddymodule/refusal"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 // share is how many new feeds somebody may bring in: burst of them at once, and then
@@ -115,7 +115,7 @@ func network(a netip.Addr) string {
 // admitNew returns why a request may not bring in a feed that is not known yet; nil
 // where it may. The feeds of the configuration and of its subscription list are
 // nobody's share.
-func (g *Gateway) admitNew(by asked, from sender, canonical string) *refusal.Refusal {
+func (g *Gateway) admitNew(by asked, from sender, canonical string) *poller.Refusal {
 	if g.access.list.has(canonical) {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (g *Gateway) admitNew(by asked, from sender, canonical string) *refusal.Ref
 	if wait == 0 {
 		return nil
 	}
-	return &refusal.Refusal{
+	return &poller.Refusal{
 		Status: http.StatusTooManyRequests, RetryAfter: wait,
 		Reason: "too many new feeds have been asked for from your network: feeds that the gateway knows are served as ever",
 	}

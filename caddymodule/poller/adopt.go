@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -19,7 +19,7 @@ type Parts struct {
 	// Origin makes the polls.
 	Origin *upstream.Client
 	// Open opens a store in place of the one that is configured. Nil: that one.
-	Open func(context.Context, *zap.Logger) (cache.Store, error)
+	Open func(context.Context, *zap.Logger) (store.Store, error)
 	// Now and Suspended are the machine's clock, as [cache.Options] has it.
 	Now       func() time.Time
 	Suspended func() time.Duration

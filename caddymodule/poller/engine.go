@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/httpcache"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/upstream"
@@ -63,7 +64,7 @@ type Engine struct {
 	// turn is held by whoever changes what follows. It is a channel as it is held
 	// while files are opened.
 	turn   chan struct{}
-	store  cache.Store
+	store  store.Store
 	owners []owner // configurations that have started and not stopped, the newest last
 	last   uint64  // generation
 	memory int64   // that the cache was opened with

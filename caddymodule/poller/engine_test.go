@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/volatile"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -105,6 +106,6 @@ type memory struct{}
 func (memory) Key() string    { return "memory" }
 func (memory) String() string { return "memory" }
 func (memory) Remote() bool   { return false }
-func (memory) Open(context.Context, *zap.Logger) (cache.Store, error) {
+func (memory) Open(context.Context, *zap.Logger) (store.Store, error) {
 	return volatile.New(time.Now), nil
 }

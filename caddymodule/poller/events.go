@@ -15,8 +15,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/caddymodule/refusal"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -78,7 +76,7 @@ func eventsOf(p *cache.Poll) (names []string) {
 // eventData is what an event says. The map is the event's own: handlers may add to it.
 func eventData(name string, p *cache.Poll) map[string]any {
 	data := map[string]any{
-		"feed": feedurl.Redact(shieldkey.ReadersURL(p.URL)), "status": p.Status, "next_poll": p.NextText(),
+		"feed": feedurl.Redact(ReadersURL(p.URL)), "status": p.Status, "next_poll": p.NextText(),
 		"hint": p.Winner, "entries": p.Entries,
 	}
 	switch name {
@@ -91,7 +89,7 @@ func eventData(name string, p *cache.Poll) map[string]any {
 	case eventFailed, eventGone:
 		data["failure"], data["error"] = string(p.Failure), ""
 		if p.Err != nil {
-			data["error"] = refusal.OneLine(p.Err.Error())
+			data["error"] = OneLine(p.Err.Error())
 		}
 	}
 	return data

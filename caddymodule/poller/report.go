@@ -10,8 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/caddymodule/refusal"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -65,7 +63,7 @@ func (o *outcome) placeholder(key string) (any, bool) {
 	case "http.pollard.feed":
 		return o.url(), true
 	case "http.pollard.reason":
-		return refusal.OneLine(o.reason), true
+		return OneLine(o.reason), true
 	}
 	return nil, false
 }
@@ -76,7 +74,7 @@ func (o *outcome) fields() []zap.Field {
 		fields = append(fields, zap.String("pollard_feed", o.url()))
 	}
 	if o.reason != "" {
-		fields = append(fields, zap.String("pollard_reason", refusal.OneLine(o.reason)))
+		fields = append(fields, zap.String("pollard_reason", OneLine(o.reason)))
 	}
 	return fields
 }
@@ -85,5 +83,5 @@ func (o *outcome) url() string {
 	if o.feed == "" {
 		return ""
 	}
-	return feedurl.Redact(shieldkey.ReadersURL(o.feed))
+	return feedurl.Redact(ReadersURL(o.feed))
 }

@@ -13,14 +13,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // Shield is a handler that stands before an origin of its own.
 type Shield interface {
 	// OriginOf is where the feed of a key is polled; nil: nowhere at present.
-	OriginOf(k shieldkey.Key) cache.Origin
+	OriginOf(k ShieldKey) cache.Origin
 	// Rules are the operator's rules for its feeds.
 	Rules() policy.Rules
 }
@@ -59,9 +58,9 @@ func (e *Engine) useShields(c *cache.Cache, shields map[string]shield) {
 			continue
 		}
 		if responses := e.Responses(); responses != nil {
-			responses.PurgePrefix(shieldkey.Prefix(name))
+			responses.PurgePrefix(ShieldPrefix(name))
 		}
-		c.Drop(shieldkey.Prefix(name))
+		c.Drop(ShieldPrefix(name))
 	}
 }
 
@@ -72,9 +71,9 @@ func (e *Engine) Shielding() bool {
 }
 
 // shieldOf is the shield of a key in the configuration in force.
-func (e *Engine) shieldOf(key string) (s Shield, k shieldkey.Key, ok bool) {
+func (e *Engine) shieldOf(key string) (s Shield, k ShieldKey, ok bool) {
 	shields := e.shields.Load()
-	if k, ok = shieldkey.Parse(key); !ok || shields == nil {
+	if k, ok = ParseShieldKey(key); !ok || shields == nil {
 		return nil, k, false
 	}
 	s, ok = (*shields)[k.Shield]

@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Store is a module of the namespace pollard.stores: where feeds are kept. Modules
@@ -23,7 +23,7 @@ type Store interface {
 	// String is the store as it is shown and logged.
 	String() string
 	// Open opens the store.
-	Open(ctx context.Context, log *zap.Logger) (cache.Store, error)
+	Open(ctx context.Context, log *zap.Logger) (store.Store, error)
 	// Remote reports whether the store may be out of reach while the process runs.
 	Remote() bool
 }

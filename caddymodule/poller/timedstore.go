@@ -9,17 +9,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // timedStore is a store whose operations are timed: reserve, commit, load, body,
 // scan and forget, however they end.
 type timedStore struct {
-	cache.Store
+	store.Store
 	claim, commit, lookup, body, touch, sweep prometheus.Observer
 }
 
-func (m *metrics) timed(s cache.Store) *timedStore {
+func (m *metrics) timed(s store.Store) *timedStore {
 	op := func(name string) prometheus.Observer { return m.store.WithLabelValues(name) }
 	return &timedStore{
 		Store: s,
@@ -31,46 +31,46 @@ func (m *metrics) timed(s cache.Store) *timedStore {
 func took(o prometheus.Observer, began time.Time) { o.Observe(time.Since(began).Seconds()) }
 
 // Claim implements [cache.Store].
-func (s *timedStore) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+func (s *timedStore) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
 	defer took(s.claim, time.Now())
 	return s.Store.Claim(ctx, claims)
 }
 
 // ClaimDue implements [cache.Store].
-func (s *timedStore) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+func (s *timedStore) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
 	defer took(s.claim, time.Now())
 	return s.Store.ClaimDue(ctx, q)
 }
 
 // Commit implements [cache.Store].
-func (s *timedStore) Commit(ctx context.Context, o cache.Outcome) error {
+func (s *timedStore) Commit(ctx context.Context, o store.Outcome) error {
 	defer took(s.commit, time.Now())
 	return s.Store.Commit(ctx, o)
 }
 
 // Lookup implements [cache.Store].
-func (s *timedStore) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+func (s *timedStore) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
 	defer took(s.lookup, time.Now())
 	return s.Store.Lookup(ctx, ids)
 }
 
 // Body implements [cache.Store].
-func (s *timedStore) Body(ctx context.Context, id cache.ID, version uint64) (cache.Body, error) {
+func (s *timedStore) Body(ctx context.Context, id store.ID, version uint64) (store.Body, error) {
 	defer took(s.body, time.Now())
 	return s.Store.Body(ctx, id, version)
 }
 
 // Touch implements [cache.Store].
-func (s *timedStore) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+func (s *timedStore) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
 	defer took(s.touch, time.Now())
 	return s.Store.Touch(ctx, asked)
 }
 
 // Sweep implements [cache.Store].
-func (s *timedStore) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, error) {
+func (s *timedStore) Sweep(ctx context.Context, q store.SweepQuery) ([]store.ID, error) {
 	defer took(s.sweep, time.Now())
 	return s.Store.Sweep(ctx, q)
 }
 
 // Interface guards.
-var _ cache.Store = (*timedStore)(nil)
+var _ store.Store = (*timedStore)(nil)

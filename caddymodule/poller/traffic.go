@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
@@ -148,7 +147,7 @@ func outdatedTraffic(days, origins []figures.Figure, now time.Time) (moves []fig
 // originOfKey is the origin that the feed of a key has for its readers, and the shield
 // that stands before it.
 func originOfKey(key string) (origin, shield string) {
-	if k, ok := shieldkey.Parse(key); ok {
+	if k, ok := ParseShieldKey(key); ok {
 		return k.Scheme + "://" + k.Host, k.Shield
 	}
 	u, err := feedurl.Parse(key)

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/pages"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -27,7 +28,7 @@ const (
 	maxSearches = 2
 )
 
-func parseID(text string) (id cache.ID, ok bool) {
+func parseID(text string) (id store.ID, ok bool) {
 	n, err := hex.Decode(id[:], []byte(text[:min(len(text), 2*len(id))]))
 	return id, err == nil && n == len(id) && len(text) == 2*len(id)
 }
@@ -42,8 +43,8 @@ func (s *Source) Feeds(ctx context.Context, q pages.Query) (pages.FeedList, erro
 	if err != nil {
 		return pages.FeedList{}, err
 	}
-	ids := make([]cache.ID, 0, len(list.Feeds))
-	places := make(map[cache.ID]int, len(list.Feeds))
+	ids := make([]store.ID, 0, len(list.Feeds))
+	places := make(map[store.ID]int, len(list.Feeds))
 	for i, f := range list.Feeds {
 		if id, ok := parseID(f.ID); ok {
 			ids = append(ids, id)
@@ -88,7 +89,7 @@ func (s *Source) all(ctx context.Context, c *cache.Cache) iter.Seq2[pages.Feed, 
 	}
 }
 
-func address(key string) pages.Address { return pages.Address(shieldkey.ReadersURL(key)) }
+func address(key string) pages.Address { return pages.Address(poller.ReadersURL(key)) }
 
 // feed is what a list says of a feed.
 func (s *Source) feed(a *cache.Account) pages.Feed {

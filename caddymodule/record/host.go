@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -22,7 +23,7 @@ type hostFeeds map[string]*feedsOfHost
 
 type feedsOfHost struct {
 	count int64
-	ids   []cache.ID // of the first ones
+	ids   []store.ID // of the first ones
 }
 
 // Host implements [pages.Source]. Anybody may ask, so all feeds are visited for many

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/pages"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
@@ -55,7 +55,7 @@ func readersOf(rows []readers.Row) []pages.Reader {
 
 // readersOf are the readers of one feed, those with the most requests.
 func (s *Source) readersOf(ctx context.Context, key string) []pages.Reader {
-	if k, ok := shieldkey.Parse(key); ok {
+	if k, ok := poller.ParseShieldKey(key); ok {
 		key = k.Plain().String() // its variants are the same feed to its readers
 	}
 	report := s.Engine.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, About: s.Engine.About})

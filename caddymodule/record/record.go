@@ -19,7 +19,6 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -49,7 +48,7 @@ type Source struct {
 func New(o Options) *Source {
 	s := &Source{Options: o, prefix: "http", searches: make(chan struct{}, maxSearches)}
 	if o.Shield != "" {
-		s.prefix = shieldkey.Prefix(o.Shield)
+		s.prefix = poller.ShieldPrefix(o.Shield)
 	}
 	return s
 }
@@ -158,7 +157,7 @@ func (s *Source) key(ctx context.Context, c *cache.Cache, which pages.Which) (st
 		if err != nil {
 			return "", err
 		}
-		k, ok := shieldkey.Parse(g.URL)
+		k, ok := poller.ParseShieldKey(g.URL)
 		if ok && k.URL() == u.String() && (found == "" || k.Variant == "") {
 			found = g.URL
 		}

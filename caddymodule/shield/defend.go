@@ -16,7 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
-	"github.com/feedpollard/pollard/caddymodule/refusal"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
@@ -122,7 +122,7 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 
 // judge returns how a request is refused, nil where it is not, and completes its
 // note with that answer.
-func (f *Defend) judge(gate *readers.Gate, r *http.Request, note *readers.Request) *refusal.Refusal {
+func (f *Defend) judge(gate *readers.Gate, r *http.Request, note *readers.Request) *poller.Refusal {
 	if f.exempts(r, note.Client) {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (f *Defend) judge(gate *readers.Gate, r *http.Request, note *readers.Reques
 		return nil
 	}
 	note.Status, note.Early = v.Status, v.Early
-	no := &refusal.Refusal{Status: v.Status, Reason: v.Reason}
+	no := &poller.Refusal{Status: v.Status, Reason: v.Reason}
 	if v.Status == http.StatusTooManyRequests {
 		no.RetryAfter = time.Duration(v.RetryAfter(note.Time)) * time.Second
 	}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 )
 
 // modes are the lines of the two modes of a shield.
@@ -455,8 +454,8 @@ func TestOriginThatPasses(t *testing.T) {
 				}
 				s.Expect(1, "the block")
 				synctest.Wait()
-				if _, c := poller.Running(); len(c.Keys(context.Background(), shieldkey.Common)) > 1 {
-					t.Errorf("stored: %q", c.Keys(context.Background(), shieldkey.Common))
+				if _, c := poller.Running(); len(c.Keys(context.Background(), poller.ShieldCommon)) > 1 {
+					t.Errorf("stored: %q", c.Keys(context.Background(), poller.ShieldCommon))
 				}
 			})
 		})

@@ -15,7 +15,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -24,8 +23,8 @@ const maxKey = 4096
 
 // keyOf is the key of what a request asks for; false where it cannot be shared, as
 // the site that it is for has no name in the configuration.
-func (s *Shield) keyOf(r *http.Request) (shieldkey.Key, bool) {
-	k := shieldkey.Key{Shield: s.name, Scheme: scheme(r)}
+func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
+	k := poller.ShieldKey{Shield: s.name, Scheme: scheme(r)}
 	var ok bool
 	if k.Host, ok = s.hostOf(r, k.Scheme); !ok {
 		return k, false

@@ -15,7 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 // origin is the block of handlers that a shield stands before. It is asked in two
@@ -64,7 +64,7 @@ var errUnanswered = errors.New("no handler of the origin block has answered")
 
 // ask sends a request of Pollard's own for what a key stands for. Besides the key
 // it depends on nothing but its header fields. It must have no body.
-func (o *origin) ask(r *http.Request, k shieldkey.Key) (*http.Response, error) {
+func (o *origin) ask(r *http.Request, k poller.ShieldKey) (*http.Response, error) {
 	unanswered := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return errUnanswered })
 	resp, err := roundTrip(r, func(ctx context.Context, w http.ResponseWriter) (*http.Request, error) {
 		return o.prepare(ctx, r, w, k), nil
@@ -79,7 +79,7 @@ func (o *origin) ask(r *http.Request, k shieldkey.Key) (*http.Response, error) {
 
 // prepare makes a request into one that Caddy's handlers can serve. Their vars and
 // placeholders begin empty.
-func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWriter, k shieldkey.Key) *http.Request {
+func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWriter, k poller.ShieldKey) *http.Request {
 	asked := targetOf(k.Path, k.Query)
 	in := &http.Request{
 		Method: r.Method, URL: asked, RequestURI: asked.RequestURI(), Host: k.Host, Header: r.Header.Clone(), Body: http.NoBody,

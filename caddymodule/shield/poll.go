@@ -15,7 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -32,13 +32,13 @@ func newClient(settings upstream.Settings) *upstream.Client {
 // polled is the origin of one feed of a shield.
 type polled struct {
 	shield *Shield
-	key    shieldkey.Key
+	key    poller.ShieldKey
 	entry  *entry // what is known of the key; nil: nothing
 }
 
 // OriginOf is where the feed of a key is polled. It is nil for a variant of which the
 // header fields are not known, which may not be polled before a reader has brought them.
-func (s *Shield) OriginOf(k shieldkey.Key) cache.Origin {
+func (s *Shield) OriginOf(k poller.ShieldKey) cache.Origin {
 	e := s.known.get(k.String())
 	if k.Variant != "" && e == nil {
 		return nil

@@ -21,7 +21,6 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -292,5 +291,5 @@ func TestShieldWithoutEngine(t *testing.T) {
 // feedKey is the key of a feed of the shield of blog.
 func feedKey(target string) string {
 	path, query, _ := strings.Cut(target, "?")
-	return shieldkey.Key{Shield: blog, Scheme: "http", Host: "blog.test", Path: path, Query: query}.String()
+	return poller.ShieldKey{Shield: blog, Scheme: "http", Host: "blog.test", Path: path, Query: query}.String()
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 )
 
 // statusClientClosed is what Caddy's own handlers log where a client has left.
@@ -23,7 +22,7 @@ const statusClientClosed = 499
 const firstBytes = time.Second
 
 // serveFeed answers with the feed of a key, or lets the origin answer.
-func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key shieldkey.Key) error {
+func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key poller.ShieldKey) error {
 	c, err := s.engine.Opened(r.Context())
 	if err != nil {
 		return s.pass(w, r, next) // better a site without a shield than none
@@ -86,7 +85,7 @@ func (s *Shield) enter(key, plain string, fields http.Header) *entry {
 
 // feed is the feed that a request asks for: the plain one, or a variant where the
 // site tells its readers apart.
-func (s *Shield) feed(c *cache.Cache, key shieldkey.Key, text string, r *http.Request) (*cache.Feed, cache.Waited, error) {
+func (s *Shield) feed(c *cache.Cache, key poller.ShieldKey, text string, r *http.Request) (*cache.Feed, cache.Waited, error) {
 	feed, waited, err := s.await(text, s.enter(text, "", nil), r)
 	if err != nil {
 		return nil, waited, err

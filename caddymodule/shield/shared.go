@@ -12,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/httpcache"
 )
 
@@ -50,7 +49,7 @@ func (s *Shield) serveShared(w http.ResponseWriter, r *http.Request, next caddyh
 }
 
 // sharedKey is the key of another URL of the same site.
-func (s *Shield) sharedKey(key shieldkey.Key, other *url.URL) string {
+func (s *Shield) sharedKey(key poller.ShieldKey, other *url.URL) string {
 	path := escapedPath(other)
 	if key.Target != "" {
 		// What was cut off the one path, as handle_path does, is cut off the other.
@@ -68,7 +67,7 @@ func (s *Shield) sharedKey(key shieldkey.Key, other *url.URL) string {
 // sharedOrigin is the origin block as a shared cache asks it for what a key stands for.
 type sharedOrigin struct {
 	*origin
-	key shieldkey.Key
+	key poller.ShieldKey
 }
 
 // RoundTrip tells errors that stand for an answer from those that stand for none.

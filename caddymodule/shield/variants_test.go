@@ -16,7 +16,6 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 )
 
 // echo answers with a feed that has some request fields in it.
@@ -83,7 +82,7 @@ func TestShieldVariantsOutliveRestart(t *testing.T) {
 		}
 		s.Expect(0, "after a restart")
 		_, c := poller.Running()
-		if n := len(c.Keys(context.Background(), shieldkey.Common)); n != 1+2 {
+		if n := len(c.Keys(context.Background(), poller.ShieldCommon)); n != 1+2 {
 			t.Errorf("%d feeds are known", n)
 		}
 	})
@@ -102,7 +101,7 @@ func TestShieldVariantsAreBounded(t *testing.T) {
 		known := func() int {
 			synctest.Wait()
 			_, c := poller.Running()
-			return len(c.Keys(context.Background(), shieldkey.Common))
+			return len(c.Keys(context.Background(), poller.ShieldCommon))
 		}
 		invent(100)
 		s.Expect(1+100, "the plain feed and a hundred inventions")
@@ -150,16 +149,16 @@ func TestShieldForgetsInventedURLs(t *testing.T) {
 			s.Get(fmt.Sprintf("%s/feed?bust=%d", blog, i))
 		}
 		_, c := poller.Running()
-		if n := len(c.Keys(context.Background(), shieldkey.Common)); n != 50 {
+		if n := len(c.Keys(context.Background(), poller.ShieldCommon)); n != 50 {
 			t.Errorf("%d feeds are known", n)
 		}
 		time.Sleep(26 * time.Hour)
-		if n := len(c.Keys(context.Background(), shieldkey.Common)); n != 0 {
+		if n := len(c.Keys(context.Background(), poller.ShieldCommon)); n != 0 {
 			t.Errorf("%d feeds are known a day later", n)
 		}
 		s.Calls()
 		s.Get(blog + "/feed?" + strings.Repeat("x", maxKey))
-		if n := len(c.Keys(context.Background(), shieldkey.Common)); n != 0 {
+		if n := len(c.Keys(context.Background(), poller.ShieldCommon)); n != 0 {
 			t.Error("a URL without end was kept")
 		}
 		s.Expect(1, "a URL without end")
@@ -197,7 +196,7 @@ func TestShieldIsBounded(t *testing.T) {
 		s.Expect(1, "a new feed")
 		synctest.Wait()
 		_, c := poller.Running()
-		if n := len(c.Keys(context.Background(), shieldkey.Prefix(blog))); n != limit {
+		if n := len(c.Keys(context.Background(), poller.ShieldPrefix(blog))); n != limit {
 			t.Errorf("%d feeds are stored, want %d", n, limit)
 		}
 	})

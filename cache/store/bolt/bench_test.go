@@ -16,7 +16,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -44,7 +44,7 @@ func BenchmarkUnchanged(b *testing.B) {
 			before, polls, late := written(b), 0, time.Duration(0)
 			b.ResetTimer()
 			for range b.N {
-				leases, _, err := s.ClaimDue(ctx, cache.DueQuery{Limit: size.batch, Idle: 1000 * time.Hour})
+				leases, _, err := s.ClaimDue(ctx, store.DueQuery{Limit: size.batch, Idle: 1000 * time.Hour})
 				if err != nil || len(leases) == 0 {
 					b.Fatalf("%d leases, %v", len(leases), err)
 				}
@@ -83,22 +83,22 @@ func (s *Store) writeLate(ctx context.Context) error {
 	})
 }
 
-func benchID(n int) cache.ID {
+func benchID(n int) store.ID {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(n)))
-	return cache.ID(sum[:16])
+	return store.ID(sum[:16])
 }
 
 // fillDue stores feeds, each of a host of its own, that are all due.
 func fillDue(b testing.TB, s *Store, n int) {
 	b.Helper()
 	for from := 0; from < n; from += 4096 {
-		var saved []cache.Saved
+		var saved []store.Saved
 		for i := from; i < min(from+4096, n); i++ {
 			host := fmt.Sprintf("www.site-%d.example", i)
-			saved = append(saved, cache.Saved{Record: cache.Record{
-				ID: benchID(i), URL: "https://" + host + "/feed.xml", Hold: time.Hour, State: cache.StateFresh, Configured: true,
+			saved = append(saved, store.Saved{Record: store.Record{
+				ID: benchID(i), URL: "https://" + host + "/feed.xml", Hold: time.Hour, State: store.StateFresh, Configured: true,
 				In: -time.Duration(n-i) * time.Millisecond, Polled: time.Hour, Asked: time.Hour,
-				Facts: make([]byte, 900), Memo: make([]byte, 1200), Host: cache.Host{Name: host, Domain: host[4:]},
+				Facts: make([]byte, 900), Memo: make([]byte, 1200), Host: store.Host{Name: host, Domain: host[4:]},
 			}})
 		}
 		if err := s.Restore(context.Background(), saved); err != nil {
@@ -107,8 +107,8 @@ func fillDue(b testing.TB, s *Store, n int) {
 	}
 }
 
-func unchanged(l cache.Lease) cache.Outcome {
-	return cache.Outcome{ID: l.ID, Token: l.Token, In: 56 * time.Minute, Hold: time.Hour, State: cache.StateFresh, Facts: l.Facts, Host: l.Host}
+func unchanged(l store.Lease) store.Outcome {
+	return store.Outcome{ID: l.ID, Token: l.Token, In: 56 * time.Minute, Hold: time.Hour, State: store.StateFresh, Facts: l.Facts, Host: l.Host}
 }
 
 // written is how many bytes the process has passed to write calls.

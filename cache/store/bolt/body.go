@@ -19,7 +19,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // bodies is the directory of body files. Each body has a file with a name of its
@@ -38,21 +38,21 @@ type bodies struct {
 const (
 	bodyMagic = "PLRDBDY\x02"
 	bodyStart = len(bodyMagic) + sha256.Size
-	bodyFixed = len(cache.ID{}) + 8 + 1
+	bodyFixed = len(store.ID{}) + 8 + 1
 )
 
 // name is how files and messages name a feed.
-func name(id cache.ID) string { return hex.EncodeToString(id[:]) }
+func name(id store.ID) string { return hex.EncodeToString(id[:]) }
 
 // path is that of a file. 256 directories keep each of them small.
-func (b *bodies) path(id cache.ID, file uint64) string {
+func (b *bodies) path(id store.ID, file uint64) string {
 	n := name(id)
 	return filepath.Join(b.dir, n[:2], fmt.Sprintf("%s.%016x", n, file))
 }
 
 // write makes a body durable in a new file. The file is an orphan-to-be until
 // [bodies.named] is called.
-func (b *bodies) write(id cache.ID, body cache.Body) (file uint64, err error) {
+func (b *bodies) write(id store.ID, body store.Body) (file uint64, err error) {
 	if body.Version == 0 || len(body.Coding) > 255 {
 		return 0, errors.New("a body needs a version, and a coding with a short name")
 	}
@@ -129,7 +129,7 @@ func writeFile(path string, content []byte) error {
 	return syncDirectory(filepath.Dir(path))
 }
 
-func encodeBody(id cache.ID, body cache.Body) []byte {
+func encodeBody(id store.ID, body store.Body) []byte {
 	v := make([]byte, bodyStart, bodyStart+bodyFixed+len(body.Coding)+len(body.Data))
 	v = append(v, id[:]...)
 	v = binary.BigEndian.AppendUint64(v, body.Version)
@@ -146,43 +146,43 @@ var errBody = errors.New("damaged body")
 
 // read reads the body of a version. The error wraps [cache.ErrNoBody] only if the
 // file is missing or is not what was written: others may pass.
-func (b *bodies) read(id cache.ID, file, version uint64) (cache.Body, error) {
+func (b *bodies) read(id store.ID, file, version uint64) (store.Body, error) {
 	path := b.path(id, file)
 	v, err := os.ReadFile(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%w: %w", cache.ErrNoBody, err)
+			err = fmt.Errorf("%w: %w", store.ErrNoBody, err)
 		}
-		return cache.Body{}, err
+		return store.Body{}, err
 	}
 	body, err := decodeBody(v, id)
 	if err != nil || body.Version != version {
-		return cache.Body{}, fmt.Errorf("%w: %s: %w", cache.ErrNoBody, path, errBody)
+		return store.Body{}, fmt.Errorf("%w: %s: %w", store.ErrNoBody, path, errBody)
 	}
 	return body, nil
 }
 
-func decodeBody(v []byte, id cache.ID) (cache.Body, error) {
+func decodeBody(v []byte, id store.ID) (store.Body, error) {
 	if len(v) < bodyStart+bodyFixed || string(v[:len(bodyMagic)]) != bodyMagic {
-		return cache.Body{}, errBody
+		return store.Body{}, errBody
 	}
 	sum := sha256.Sum256(v[bodyStart:])
 	if !bytes.Equal(sum[:], v[len(bodyMagic):bodyStart]) {
-		return cache.Body{}, errBody
+		return store.Body{}, errBody
 	}
 	v = v[bodyStart:]
 	owner, v := v[:len(id)], v[len(id):]
 	coding := int(v[8])
 	if !bytes.Equal(owner, id[:]) || len(v) < 9+coding {
-		return cache.Body{}, errBody
+		return store.Body{}, errBody
 	}
-	return cache.Body{
+	return store.Body{
 		Version: binary.BigEndian.Uint64(v), Coding: string(v[9 : 9+coding]), Data: v[9+coding:],
 	}, nil
 }
 
 // remove removes a file. That there is none is as well.
-func (b *bodies) remove(id cache.ID, file uint64) error {
+func (b *bodies) remove(id store.ID, file uint64) error {
 	if file == 0 {
 		return nil
 	}
@@ -195,7 +195,7 @@ func (b *bodies) remove(id cache.ID, file uint64) error {
 
 // clean removes orphans: what a crash has left, or a removal that failed. isNamed tells
 // whether a record names a file; an error ends the walk.
-func (b *bodies) clean(isNamed func(id cache.ID, file uint64) (bool, error)) (removed int, err error) {
+func (b *bodies) clean(isNamed func(id store.ID, file uint64) (bool, error)) (removed int, err error) {
 	directories, err := os.ReadDir(b.dir)
 	if err != nil {
 		return 0, err
@@ -238,14 +238,14 @@ func (b *bodies) isWriting(file uint64) bool {
 }
 
 // parseName is the inverse of path.
-func parseName(n string) (id cache.ID, file uint64, ok bool) {
+func parseName(n string) (id store.ID, file uint64, ok bool) {
 	feed, number, _ := strings.Cut(n, ".")
 	raw, err := hex.DecodeString(feed)
 	if err != nil || len(raw) != len(id) || len(number) != 16 {
 		return id, 0, false
 	}
 	file, err = strconv.ParseUint(number, 16, 64)
-	return cache.ID(raw), file, err == nil
+	return store.ID(raw), file, err == nil
 }
 
 // makeDirectory makes dir, readable to its owner alone: the records hold the URLs of

@@ -13,18 +13,18 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
 // content commits a version of a feed.
 func content(t *testing.T, s *Store, n int, version uint64, data string) {
 	t.Helper()
-	c := cache.Claim{ID: numbered(n), URL: "https://example.com/", Hold: time.Hour, Floor: time.Nanosecond}
-	leases, err := s.Claim(t.Context(), []cache.Claim{c})
+	c := store.Claim{ID: numbered(n), URL: "https://example.com/", Hold: time.Hour, Floor: time.Nanosecond}
+	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	mustDo(t, err)
-	o := cache.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, State: cache.StateFresh}
-	o.Body = &cache.Body{Version: version, Coding: "gzip", Data: []byte(data)}
+	o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, State: store.StateFresh}
+	o.Body = &store.Body{Version: version, Coding: "gzip", Data: []byte(data)}
 	mustDo(t, s.Commit(t.Context(), o))
 }
 
@@ -53,23 +53,23 @@ func TestOldBodiesAreRemoved(t *testing.T) {
 	want("new versions", 4)
 	mustDo(t, s.Forget(t.Context(), numbered(0)))
 	want("Forget", 3)
-	saved := cache.Saved{Record: cache.Record{ID: numbered(1), URL: "x"}, Body: &cache.Body{Version: 3, Data: []byte("restored")}}
-	mustDo(t, s.Restore(t.Context(), []cache.Saved{saved}))
+	saved := store.Saved{Record: store.Record{ID: numbered(1), URL: "x"}, Body: &store.Body{Version: 3, Data: []byte("restored")}}
+	mustDo(t, s.Restore(t.Context(), []store.Saved{saved}))
 	want("Restore", 3)
 	_, err := s.Trim(t.Context(), int64(len("new")+len("restored")))
 	mustDo(t, err)
 	want("Trim", 2)
-	c := cache.Claim{ID: numbered(3), URL: "x", Hold: time.Hour, Floor: time.Nanosecond}
-	leases, err := s.Claim(t.Context(), []cache.Claim{c})
+	c := store.Claim{ID: numbered(3), URL: "x", Hold: time.Hour, Floor: time.Nanosecond}
+	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	mustDo(t, err)
-	late := cache.Outcome{ID: c.ID, Token: leases[0].Token - 1, Body: &cache.Body{Version: 9}}
-	if err := s.Commit(t.Context(), late); !errors.Is(err, cache.ErrFenced) {
-		t.Errorf("Commit: error %v, want %v", err, cache.ErrFenced)
+	late := store.Outcome{ID: c.ID, Token: leases[0].Token - 1, Body: &store.Body{Version: 9}}
+	if err := s.Commit(t.Context(), late); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("Commit: error %v, want %v", err, store.ErrFenced)
 	}
 	want("a fenced commit", 2)
-	mustDo(t, s.Commit(t.Context(), cache.Outcome{ID: c.ID, Token: leases[0].Token, Withdraw: true}))
+	mustDo(t, s.Commit(t.Context(), store.Outcome{ID: c.ID, Token: leases[0].Token, Withdraw: true}))
 	want("a version withdrawn", 1)
-	_, err = s.Sweep(t.Context(), cache.SweepQuery{Idle: 1, Unread: 1, MaxUnread: 1})
+	_, err = s.Sweep(t.Context(), store.SweepQuery{Idle: 1, Unread: 1, MaxUnread: 1})
 	mustDo(t, err)
 	want("Sweep", 0)
 }
@@ -81,7 +81,7 @@ func TestOrphans(t *testing.T) {
 		s := mustOpen(t, dir)
 		content(t, s, 1, 1, "content")
 		named := files(t, s)
-		orphan, err := s.bodies.write(numbered(1), cache.Body{Version: 2})
+		orphan, err := s.bodies.write(numbered(1), store.Body{Version: 2})
 		mustDo(t, err)
 		mustDo(t, os.MkdirAll(filepath.Join(s.bodies.dir, "tmp"), 0o700))
 		write(t, filepath.Join(s.bodies.dir, "tmp", "left by an earlier edition"), nil)
@@ -116,10 +116,10 @@ func TestBodyErrors(t *testing.T) {
 			write(t, file, v)
 		}, true},
 		{"that of another feed", func(t *testing.T, file string) {
-			write(t, file, encodeBody(numbered(2), cache.Body{Version: 1, Coding: "gzip", Data: []byte("content")}))
+			write(t, file, encodeBody(numbered(2), store.Body{Version: 1, Coding: "gzip", Data: []byte("content")}))
 		}, true},
 		{"that of another version", func(t *testing.T, file string) {
-			write(t, file, encodeBody(numbered(1), cache.Body{Version: 2, Coding: "gzip", Data: []byte("content")}))
+			write(t, file, encodeBody(numbered(1), store.Body{Version: 2, Coding: "gzip", Data: []byte("content")}))
 		}, true},
 		{"not readable as a file", func(t *testing.T, file string) { mustDo(t, os.Remove(file), os.Mkdir(file, 0o700)) }, false},
 		{"in a loop of links", func(t *testing.T, file string) { mustDo(t, os.Remove(file), os.Symlink(file, file)) }, false},
@@ -129,7 +129,7 @@ func TestBodyErrors(t *testing.T) {
 			content(t, s, 1, 1, "content")
 			c.spoil(t, files(t, s)[0])
 			_, err := s.Body(t.Context(), numbered(1), 1)
-			if err == nil || errors.Is(err, cache.ErrNoBody) != c.lost {
+			if err == nil || errors.Is(err, store.ErrNoBody) != c.lost {
 				t.Errorf("error %v, want that it is lost: %v", err, c.lost)
 			}
 			// The next version mends it.
@@ -151,11 +151,11 @@ func TestOutcomesAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := mustOpen(t, dir)
 		id := numbered(1)
-		leases, err := s.Claim(t.Context(), []cache.Claim{{ID: id, URL: "https://example.com/", Hold: time.Hour}})
+		leases, err := s.Claim(t.Context(), []store.Claim{{ID: id, URL: "https://example.com/", Hold: time.Hour}})
 		mustDo(t, err)
 		before := transactions(t, s)
-		mustDo(t, s.Commit(t.Context(), cache.Outcome{ID: id, Token: leases[0].Token, In: 5 * time.Hour, Facts: []byte("facts")}))
-		mustDo(t, s.Touch(t.Context(), map[cache.ID]time.Duration{id: 0}))
+		mustDo(t, s.Commit(t.Context(), store.Outcome{ID: id, Token: leases[0].Token, In: 5 * time.Hour, Facts: []byte("facts")}))
+		mustDo(t, s.Touch(t.Context(), map[store.ID]time.Duration{id: 0}))
 		if n := transactions(t, s) - before; n != 0 {
 			t.Errorf("%d transactions of their own", n)
 		}
@@ -167,15 +167,15 @@ func TestOutcomesAreWritten(t *testing.T) {
 		s.kill()
 
 		s = mustOpen(t, dir)
-		records, err := s.Lookup(t.Context(), []cache.ID{id})
+		records, err := s.Lookup(t.Context(), []store.ID{id})
 		mustDo(t, err)
 		if r := records[0]; string(r.Facts) != "facts" || r.In < 4*time.Hour {
 			t.Errorf("after a kill: %+v", r)
 		}
-		mustDo(t, s.Touch(t.Context(), map[cache.ID]time.Duration{id: 0}))
+		mustDo(t, s.Touch(t.Context(), map[store.ID]time.Duration{id: 0}))
 		mustDo(t, s.Close())
 		s = mustOpen(t, dir)
-		records, err = s.Lookup(t.Context(), []cache.ID{id})
+		records, err = s.Lookup(t.Context(), []store.ID{id})
 		mustDo(t, err)
 		if r := records[0]; r.Asked < 0 {
 			t.Errorf("nobody knows that a reader asked: %+v", r)
@@ -196,7 +196,7 @@ func TestCallsShare(t *testing.T) {
 		synctest.Wait()
 		for n := range 20 {
 			go func() {
-				if _, err := s.Claim(t.Context(), []cache.Claim{{ID: numbered(n), Hold: time.Hour}}); err != nil {
+				if _, err := s.Claim(t.Context(), []store.Claim{{ID: numbered(n), Hold: time.Hour}}); err != nil {
 					t.Error(err)
 				}
 			}()

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -197,14 +197,14 @@ func (m *machine) restart(graceful bool, away time.Duration) {
 // poll claims the only feed and commits that it is due in an hour.
 func (m *machine) poll() (granted bool) {
 	m.t.Helper()
-	leases, err := m.s.Claim(m.t.Context(), []cache.Claim{{ID: numbered(1), URL: "https://example.com/", Hold: 2 * time.Hour}})
+	leases, err := m.s.Claim(m.t.Context(), []store.Claim{{ID: numbered(1), URL: "https://example.com/", Hold: 2 * time.Hour}})
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	if leases[0].Denied != "" {
 		return false
 	}
-	o := cache.Outcome{ID: numbered(1), Token: leases[0].Token, In: time.Hour, Hold: 2 * time.Hour}
+	o := store.Outcome{ID: numbered(1), Token: leases[0].Token, In: time.Hour, Hold: 2 * time.Hour}
 	if err := m.s.Commit(m.t.Context(), o); err != nil {
 		m.t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func (m *machine) tick() {
 	synctest.Wait()
 }
 
-func numbered(n int) (id cache.ID) {
+func numbered(n int) (id store.ID) {
 	id[0], id[1], id[15] = byte(n), byte(n>>8), 1
 	return id
 }
@@ -303,7 +303,7 @@ func TestSmallStep(t *testing.T) {
 		m.pass(10 * time.Minute)
 		m.set(-50 * time.Millisecond)
 		m.restart(true, 10*time.Millisecond)
-		records, err := m.s.Lookup(t.Context(), []cache.ID{numbered(1)})
+		records, err := m.s.Lookup(t.Context(), []store.ID{numbered(1)})
 		if err != nil || len(records) != 1 {
 			t.Fatal(records, err)
 		}
@@ -324,7 +324,7 @@ func TestBootAYearAhead(t *testing.T) {
 		m.set(year)
 		m.reboot(time.Minute)
 		m.start()
-		gone, err := m.s.Sweep(t.Context(), cache.SweepQuery{Idle: 30 * 24 * time.Hour, Unread: 30 * 24 * time.Hour})
+		gone, err := m.s.Sweep(t.Context(), store.SweepQuery{Idle: 30 * 24 * time.Hour, Unread: 30 * 24 * time.Hour})
 		if err != nil || len(gone) > 0 {
 			t.Errorf("%d feeds were forgotten: %v", len(gone), err)
 		}

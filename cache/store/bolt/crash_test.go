@@ -19,7 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // childDirectory is the environment variable that makes a test the child process
@@ -41,7 +41,7 @@ func child(t *testing.T, dir string) *exec.Cmd {
 const crashFeeds = 8
 
 // crashID gives feeds one directory of bodies, which they make at the same time.
-func crashID(n int) cache.ID {
+func crashID(n int) store.ID {
 	id := numbered(n)
 	id[0], id[1] = 7, byte(n)
 	return id
@@ -96,23 +96,23 @@ func work(t *testing.T, dir string, times int) {
 
 // poll claims and commits a feed and says so, one line each.
 func poll(t *testing.T, s *Store, n, times int) error {
-	c := cache.Claim{ID: crashID(n), URL: "https://example.com/", Floor: time.Nanosecond}
+	c := store.Claim{ID: crashID(n), URL: "https://example.com/", Floor: time.Nanosecond}
 	version := uint64(0)
-	if records, err := s.Lookup(t.Context(), []cache.ID{c.ID}); err != nil {
+	if records, err := s.Lookup(t.Context(), []store.ID{c.ID}); err != nil {
 		return err
 	} else if len(records) > 0 {
 		version = records[0].Version
 	}
 	for polls := range times {
 		c.Hold = 1000 * time.Hour
-		leases, err := s.Claim(t.Context(), []cache.Claim{c})
+		leases, err := s.Claim(t.Context(), []store.Claim{c})
 		if err != nil || leases[0].Denied != "" {
 			return fmt.Errorf("claiming: %+v, %w", leases, err)
 		}
 		token := uint64(leases[0].Token)
 		fmt.Printf("ack %d %d %d 0\n", n, token, version)
 
-		o := cache.Outcome{ID: c.ID, Token: leases[0].Token, In: 1000 * time.Hour, Hold: c.Hold, State: cache.StateFresh}
+		o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: 1000 * time.Hour, Hold: c.Hold, State: store.StateFresh}
 		pause := uint64(0)
 		switch polls % 4 { // not by the token: where feeds take turns, all of one are alike
 		case 0, 2:
@@ -120,7 +120,7 @@ func poll(t *testing.T, s *Store, n, times int) error {
 			o.Body = crashBody(n, version)
 		case 1:
 			pause = token
-			o.Pauses = []cache.Pause{{Scope: fmt.Sprint("host ", n), For: 1000 * time.Hour, Step: int(token)}}
+			o.Pauses = []store.Pause{{Scope: fmt.Sprint("host ", n), For: 1000 * time.Hour, Step: int(token)}}
 		case 3: // brings nothing, and waits
 			if err := s.writeLate(t.Context()); err != nil {
 				return err
@@ -136,11 +136,11 @@ func poll(t *testing.T, s *Store, n, times int) error {
 }
 
 // crashBody is the content of a version, up to 60 KB.
-func crashBody(n int, version uint64) *cache.Body {
+func crashBody(n int, version uint64) *store.Body {
 	random := rand.NewChaCha8([32]byte{byte(n), byte(version), byte(version >> 8), byte(version >> 16)})
 	content := make([]byte, random.Uint64()%60_000)
 	random.Read(content)
-	return &cache.Body{Version: version, Coding: "gzip", Data: content}
+	return &store.Body{Version: version, Coding: "gzip", Data: content}
 }
 
 // killWhen runs the child until enough acknowledgements have come, kills it
@@ -212,8 +212,8 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 		}
 		highest = max(highest, a.granted)
 	}
-	c := cache.Claim{ID: numbered(1000), URL: "https://example.com/", Floor: time.Nanosecond}
-	leases, err := s.Claim(t.Context(), []cache.Claim{c})
+	c := store.Claim{ID: numbered(1000), URL: "https://example.com/", Floor: time.Nanosecond}
+	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	if err != nil || uint64(leases[0].Token) <= highest {
 		t.Errorf("after token %d came %+v, %v", highest, leases, err)
 	}
@@ -227,7 +227,7 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 
 // verifyFeed compares a feed, of which there must be no less than was acknowledged.
 func verifyFeed(t *testing.T, s *Store, n int, a acknowledged) error {
-	records, err := s.Lookup(t.Context(), []cache.ID{crashID(n)})
+	records, err := s.Lookup(t.Context(), []store.ID{crashID(n)})
 	if err != nil || len(records) == 0 && a.granted == 0 {
 		return err
 	}
@@ -265,7 +265,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 	if dir := os.Getenv(childDirectory); dir != "" {
 		synctest.Test(t, func(*testing.T) { // Open waits a second for the lock
 			_, err := Open(dir, Options{})
-			fmt.Println("locked:", errors.Is(err, cache.ErrLocked))
+			fmt.Println("locked:", errors.Is(err, store.ErrLocked))
 		})
 		return
 	}

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // damages are what is done to a file, page by page.
@@ -88,8 +88,8 @@ func TestDamagedPages(t *testing.T) {
 	good, err := os.ReadFile(file)
 	mustDo(t, err)
 	s := mustOpen(t, dir)
-	stored := make(map[cache.ID]cache.Record)
-	records, err := s.Records(t.Context(), cache.ID{}, feeds)
+	stored := make(map[store.ID]store.Record)
+	records, err := s.Records(t.Context(), store.ID{}, feeds)
 	mustDo(t, err, s.Close())
 	for _, r := range records {
 		stored[r.ID] = r
@@ -128,7 +128,7 @@ func removeAside(dir string) error {
 }
 
 // survive opens a damaged store, works with it and opens it again, and tells how that was.
-func survive(t *testing.T, dir string, stored map[cache.ID]cache.Record) (outcome string) {
+func survive(t *testing.T, dir string, stored map[store.ID]store.Record) (outcome string) {
 	t.Helper()
 	log, lines := observer.New(zap.ErrorLevel)
 	s, err := Open(dir, Options{Log: zap.New(log)})
@@ -140,7 +140,7 @@ func survive(t *testing.T, dir string, stored map[cache.ID]cache.Record) (outcom
 	}
 	whole := 0
 	for id, want := range stored {
-		records, err := s.Lookup(t.Context(), []cache.ID{id})
+		records, err := s.Lookup(t.Context(), []store.ID{id})
 		if err != nil || len(records) == 0 || records[0].Version == 0 && want.Version != 0 {
 			continue // it is lost, and found anew
 		}
@@ -170,9 +170,9 @@ func survive(t *testing.T, dir string, stored map[cache.ID]cache.Record) (outcom
 	// It goes on, or fails and is set aside with the next start.
 	for n := range 3 {
 		id := numbered(5000 + n)
-		leases, err := s.Claim(t.Context(), []cache.Claim{{ID: id, URL: "https://example.com/new", Hold: time.Hour}})
+		leases, err := s.Claim(t.Context(), []store.Claim{{ID: id, URL: "https://example.com/new", Hold: time.Hour}})
 		if err == nil && leases[0].Denied == "" {
-			err = s.Commit(t.Context(), cache.Outcome{ID: id, Token: leases[0].Token, In: time.Hour, Body: &cache.Body{Version: 1, Coding: "identity", Data: []byte("new")}})
+			err = s.Commit(t.Context(), store.Outcome{ID: id, Token: leases[0].Token, In: time.Hour, Body: &store.Body{Version: 1, Coding: "identity", Data: []byte("new")}})
 		}
 		if err != nil {
 			outcome += ", found when it was written"
@@ -185,7 +185,7 @@ func survive(t *testing.T, dir string, stored map[cache.ID]cache.Record) (outcom
 			t.Errorf("opening it again: %v", err)
 			return outcome
 		}
-		_, err = s.Claim(t.Context(), []cache.Claim{{ID: numbered(6000), URL: "https://example.com/newest", Hold: time.Hour}})
+		_, err = s.Claim(t.Context(), []store.Claim{{ID: numbered(6000), URL: "https://example.com/newest", Hold: time.Hour}})
 		s.Close()
 		if err == nil {
 			return outcome

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // TestFullDisk fills a tmpfs of 2 MB, in a mount namespace of its own.
@@ -122,17 +122,17 @@ func fillUp(t *testing.T, dir string, want error, makeRoom func() error) {
 // pollOnce claims and commits the first poll of a feed, with a body of so many
 // bytes, and notes what was acknowledged.
 func pollOnce(t *testing.T, s *Store, n, size int, stored map[int]bool) error {
-	c := cache.Claim{ID: numbered(n), URL: "https://example.com/" + strings.Repeat("x", 2000), Hold: time.Hour, Floor: time.Nanosecond}
-	leases, err := s.Claim(t.Context(), []cache.Claim{c})
+	c := store.Claim{ID: numbered(n), URL: "https://example.com/" + strings.Repeat("x", 2000), Hold: time.Hour, Floor: time.Nanosecond}
+	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	if err != nil {
 		return err
 	}
 	if _, known := stored[n]; !known {
 		stored[n] = false
 	}
-	o := cache.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, State: cache.StateFresh, Memo: []byte("memo")}
+	o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, State: store.StateFresh, Memo: []byte("memo")}
 	if size > 0 {
-		o.Body = &cache.Body{Version: 1, Coding: "identity", Data: []byte(strings.Repeat("x", size))}
+		o.Body = &store.Body{Version: 1, Coding: "identity", Data: []byte(strings.Repeat("x", size))}
 	}
 	if err := s.Commit(t.Context(), o); err != nil {
 		return err
@@ -167,7 +167,7 @@ func untilFull(t *testing.T, dir string, do func(n int) error) error {
 func check(t *testing.T, s *Store, stored map[int]bool) {
 	t.Helper()
 	for n, body := range stored {
-		records, err := s.Lookup(t.Context(), []cache.ID{numbered(n)})
+		records, err := s.Lookup(t.Context(), []store.ID{numbered(n)})
 		if err != nil || len(records) != 1 || records[0].In <= 0 || (records[0].Version == 1) != body {
 			t.Errorf("feed %d: %+v, %v, want a body: %v", n, records, err, body)
 			continue

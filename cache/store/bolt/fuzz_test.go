@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -18,14 +18,14 @@ import (
 func FuzzRecord(f *testing.F) {
 	id := numbered(1)
 	for _, feed := range []schedule.Feed{
-		{State: cache.StateFresh, Token: 7, Version: 3, File: 9, Size: 100, Next: 1, Hold: time.Hour, Host: cache.Host{Name: "a.example.com", Domain: "example.com"}, Facts: []byte("{}")},
-		{State: "odd", Configured: true, Here: true, Host: cache.Host{Name: "b", Domain: "elsewhere", Spacing: time.Second}},
+		{State: store.StateFresh, Token: 7, Version: 3, File: 9, Size: 100, Next: 1, Hold: time.Hour, Host: store.Host{Name: "a.example.com", Domain: "example.com"}, Facts: []byte("{}")},
+		{State: "odd", Configured: true, Here: true, Host: store.Host{Name: "b", Domain: "elsewhere", Spacing: time.Second}},
 		*presumed(5),
 	} {
 		f.Add(encodeFeed(id, &feed))
 	}
 	f.Add(encodeText(id, schedule.Text{URL: "https://example.com/", Memo: []byte("{}")}))
-	f.Add(encodeBody(id, cache.Body{Version: 3, Coding: "gzip", Data: []byte("data")}))
+	f.Add(encodeBody(id, store.Body{Version: 3, Coding: "gzip", Data: []byte("data")}))
 	f.Add(stamp{scale: 5, wall: time.Unix(7, 8)}.encode())
 	f.Fuzz(func(t *testing.T, value []byte) {
 		var feed, again schedule.Feed

@@ -17,7 +17,7 @@ import (
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -45,18 +45,18 @@ type keeper struct {
 	db *bbolt.DB
 
 	lazy    bool                             // what comes need not be written for some minutes
-	damaged func(id cache.ID) *schedule.Feed // what a walk takes for a record that cannot be read; nil: it is left out
+	damaged func(id store.ID) *schedule.Feed // what a walk takes for a record that cannot be read; nil: it is left out
 	ruined  func()                           // is told of pages that cannot be read; nil: nobody is
 
 	mu      sync.RWMutex                // guards all below
 	flushed int                         // how often what has been pending was written
-	pending map[cache.ID]*schedule.Feed // nil: removed
-	late    map[cache.ID]*schedule.Feed // pending too, but of little worth
-	fresh   map[cache.ID]bool           // of what is pending, grants
-	granted map[cache.ID]grant          // what is in the bucket
+	pending map[store.ID]*schedule.Feed // nil: removed
+	late    map[store.ID]*schedule.Feed // pending too, but of little worth
+	fresh   map[store.ID]bool           // of what is pending, grants
+	granted map[store.ID]grant          // what is in the bucket
 	spent   [][]byte                    // keys of what is there, and counts no more
 	anew    bool                        // a feed that may have some is removed, or replaced
-	texts   map[cache.ID]schedule.Text
+	texts   map[store.ID]schedule.Text
 	notes   map[string][]byte // nil: removed
 }
 
@@ -67,21 +67,21 @@ type grant struct {
 }
 
 // grantKey is where a grant is put: behind all others.
-func grantKey(id cache.ID, f *schedule.Feed) []byte {
+func grantKey(id store.ID, f *schedule.Feed) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, uint64(f.Token)), id[:]...)
 }
 
 func newKeeper(db *bbolt.DB) *keeper {
 	return &keeper{
 		db:      db,
-		pending: make(map[cache.ID]*schedule.Feed), late: make(map[cache.ID]*schedule.Feed),
-		fresh: make(map[cache.ID]bool), granted: make(map[cache.ID]grant),
-		texts: make(map[cache.ID]schedule.Text), notes: make(map[string][]byte),
+		pending: make(map[store.ID]*schedule.Feed), late: make(map[store.ID]*schedule.Feed),
+		fresh: make(map[store.ID]bool), granted: make(map[store.ID]grant),
+		texts: make(map[store.ID]schedule.Text), notes: make(map[string][]byte),
 	}
 }
 
 // Put implements [schedule.Keeper].
-func (k *keeper) Put(id cache.ID, f *schedule.Feed, granted bool) {
+func (k *keeper) Put(id store.ID, f *schedule.Feed, granted bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, soon := k.pending[id]; k.lazy && !soon {
@@ -105,7 +105,7 @@ func (k *keeper) Put(id cache.ID, f *schedule.Feed, granted bool) {
 }
 
 // unwritten reports whether the bucket of all feeds lacks more of a feed than a grant.
-func (k *keeper) unwritten(id cache.ID) bool {
+func (k *keeper) unwritten(id store.ID) bool {
 	_, soon := k.pending[id]
 	_, late := k.late[id]
 	return soon && !k.fresh[id] || late
@@ -113,7 +113,7 @@ func (k *keeper) unwritten(id cache.ID) bool {
 
 // foresees reports whether a feed that is polled would be polled next at about a time, and
 // not before it, if no more came of it than its grant.
-func (k *keeper) foresees(id cache.ID, next schedule.Time) bool {
+func (k *keeper) foresees(id store.ID, next schedule.Time) bool {
 	g, ok := k.granted[id]
 	return ok && next <= g.feed.Next && g.feed.Next.Sub(next) <= g.feed.Hold/4
 }
@@ -123,7 +123,7 @@ func (k *keeper) foresees(id cache.ID, next schedule.Time) bool {
 const maxGranted = 2 * maxLate
 
 // PutText implements [schedule.Keeper].
-func (k *keeper) PutText(id cache.ID, text schedule.Text) {
+func (k *keeper) PutText(id store.ID, text schedule.Text) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.texts[id] = text
@@ -137,7 +137,7 @@ func (k *keeper) Note(key string, value []byte) {
 }
 
 // Get implements [schedule.Keeper].
-func (k *keeper) Get(id cache.ID) (f *schedule.Feed, err error) {
+func (k *keeper) Get(id store.ID) (f *schedule.Feed, err error) {
 	err = k.view(func(b buckets) (err error) {
 		f, err = k.feed(b, id)
 		return err
@@ -146,7 +146,7 @@ func (k *keeper) Get(id cache.ID) (f *schedule.Feed, err error) {
 }
 
 // Text implements [schedule.Keeper].
-func (k *keeper) Text(id cache.ID) (text schedule.Text, err error) {
+func (k *keeper) Text(id store.ID) (text schedule.Text, err error) {
 	err = k.view(func(b buckets) error {
 		text = k.text(b.texts.Get, id)
 		return nil
@@ -155,7 +155,7 @@ func (k *keeper) Text(id cache.ID) (text schedule.Text, err error) {
 }
 
 // feed is the feed in memory, or else the one in the file.
-func (k *keeper) feed(b buckets, id cache.ID) (*schedule.Feed, error) {
+func (k *keeper) feed(b buckets, id store.ID) (*schedule.Feed, error) {
 	if f, ok := k.inMemory(id); ok {
 		return f, nil
 	}
@@ -170,7 +170,7 @@ func (k *keeper) feed(b buckets, id cache.ID) (*schedule.Feed, error) {
 	return f, nil
 }
 
-func (k *keeper) inMemory(id cache.ID) (f *schedule.Feed, ok bool) {
+func (k *keeper) inMemory(id store.ID) (f *schedule.Feed, ok bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	if f, ok = k.pending[id]; ok {
@@ -184,7 +184,7 @@ func (k *keeper) inMemory(id cache.ID) (f *schedule.Feed, ok bool) {
 }
 
 // text is the text in memory, or else the one that get reads from its bucket.
-func (k *keeper) text(get func(key []byte) []byte, id cache.ID) schedule.Text {
+func (k *keeper) text(get func(key []byte) []byte, id store.ID) schedule.Text {
 	k.mu.RLock()
 	text, ok := k.texts[id]
 	f, soon := k.pending[id]
@@ -234,14 +234,14 @@ const chunk = 256
 
 // sorted returns the IDs of feeds that wait to be written in their order, in which
 // neighbours share pages.
-func sorted(feeds map[cache.ID]*schedule.Feed) []cache.ID {
-	return slices.SortedFunc(maps.Keys(feeds), cache.ID.Compare)
+func sorted(feeds map[store.ID]*schedule.Feed) []store.ID {
+	return slices.SortedFunc(maps.Keys(feeds), store.ID.Compare)
 }
 
 // write puts feeds that are pending into a transaction, with all notes and what else
 // has to be known after a crash. It may remove grants that are spent: if they are many,
 // most pages have no others. Those of a feed must not outlive its record.
-func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []cache.ID, at stamp, token cache.Token, tidy bool) error {
+func (k *keeper) write(tx *bbolt.Tx, feeds map[store.ID]*schedule.Feed, ids []store.ID, at stamp, token store.Token, tidy bool) error {
 	b, err := openBuckets(tx)
 	if err != nil {
 		return err
@@ -279,7 +279,7 @@ func (k *keeper) write(tx *bbolt.Tx, feeds map[cache.ID]*schedule.Feed, ids []ca
 // recall reads the feeds that were being polled when the store was closed.
 func (k *keeper) recall(b buckets, now schedule.Time) error {
 	return b.granted.ForEach(func(key, value []byte) error {
-		var id cache.ID
+		var id store.ID
 		if copy(id[:], key[max(0, len(key)-len(id)):]) != len(id) {
 			return nil
 		}
@@ -306,15 +306,15 @@ func (k *keeper) recall(b buckets, now schedule.Time) error {
 }
 
 // tokenOf is the token in the key of a grant; 0: an earlier version has made it, without.
-func tokenOf(key []byte) cache.Token {
-	if len(key) < 8+len(cache.ID{}) {
+func tokenOf(key []byte) store.Token {
+	if len(key) < 8+len(store.ID{}) {
 		return 0
 	}
-	return cache.Token(binary.BigEndian.Uint64(key))
+	return store.Token(binary.BigEndian.Uint64(key))
 }
 
 // grant notes that the bucket has a grant. Another one of the feed is spent.
-func (k *keeper) grant(id cache.ID, g grant) {
+func (k *keeper) grant(id store.ID, g grant) {
 	if before, ok := k.granted[id]; ok {
 		if before.feed.Token > g.feed.Token {
 			before, g = g, before
@@ -325,7 +325,7 @@ func (k *keeper) grant(id cache.ID, g grant) {
 }
 
 // spentBy returns the keys of grants that are spent when feeds are written.
-func (k *keeper) spentBy(ids []cache.ID) (keys [][]byte) {
+func (k *keeper) spentBy(ids []store.ID) (keys [][]byte) {
 	for _, id := range ids {
 		if g, ok := k.granted[id]; ok && !k.fresh[id] {
 			keys = append(keys, g.key)
@@ -335,7 +335,7 @@ func (k *keeper) spentBy(ids []cache.ID) (keys [][]byte) {
 }
 
 // written forgets what a transaction has written.
-func (k *keeper) written(feeds map[cache.ID]*schedule.Feed, ids []cache.ID, tidied bool) {
+func (k *keeper) written(feeds map[store.ID]*schedule.Feed, ids []store.ID, tidied bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.flushed++
@@ -356,7 +356,7 @@ func (k *keeper) written(feeds map[cache.ID]*schedule.Feed, ids []cache.ID, tidi
 	clear(k.notes)
 }
 
-func (k *keeper) writeFeed(b buckets, id cache.ID, f *schedule.Feed) error {
+func (k *keeper) writeFeed(b buckets, id store.ID, f *schedule.Feed) error {
 	var err error
 	if g, ok := k.granted[id]; ok && (f == nil || f.Token < g.feed.Token) {
 		err = b.granted.Delete(g.key) // of a feed that is removed, and may have come back

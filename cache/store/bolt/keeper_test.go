@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -44,9 +44,9 @@ func (h *household) again() {
 }
 
 // claim claims a poll.
-func (h *household) claim(n int) cache.Lease {
+func (h *household) claim(n int) store.Lease {
 	h.Helper()
-	leases, err := h.Claim(h.Context(), []cache.Claim{{ID: numbered(n), URL: "https://example.com/", Hold: time.Hour}})
+	leases, err := h.Claim(h.Context(), []store.Claim{{ID: numbered(n), URL: "https://example.com/", Hold: time.Hour}})
 	if err != nil || leases[0].Denied != "" {
 		h.Fatalf("%+v, %v", leases, err)
 	}
@@ -54,17 +54,17 @@ func (h *household) claim(n int) cache.Lease {
 }
 
 // commit commits a poll that brought nothing new.
-func (h *household) commit(l cache.Lease, in time.Duration, facts string) {
+func (h *household) commit(l store.Lease, in time.Duration, facts string) {
 	h.Helper()
-	o := cache.Outcome{ID: l.ID, Token: l.Token, In: in, Hold: time.Hour, State: cache.StateFresh, Facts: []byte(facts)}
+	o := store.Outcome{ID: l.ID, Token: l.Token, In: in, Hold: time.Hour, State: store.StateFresh, Facts: []byte(facts)}
 	if err := h.Store.Commit(h.Context(), o); err != nil {
 		h.Fatal(err)
 	}
 }
 
-func (h *household) want(n int, token cache.Token, in time.Duration, facts string) {
+func (h *household) want(n int, token store.Token, in time.Duration, facts string) {
 	h.Helper()
-	r, err := h.Lookup(h.Context(), []cache.ID{numbered(n)})
+	r, err := h.Lookup(h.Context(), []store.ID{numbered(n)})
 	if err != nil || len(r) != 1 || r[0].Token != token || r[0].In.Round(time.Minute) != in || string(r[0].Facts) != facts {
 		h.Errorf("%+v, %v, want token %d, in %v, facts %q", r, err, token, in, facts)
 	}
@@ -128,10 +128,10 @@ func TestOutcomeThatWaits(t *testing.T) {
 }
 
 // insist claims a poll by hand.
-func (s *Store) insist(h *household, n int) cache.Lease {
+func (s *Store) insist(h *household, n int) store.Lease {
 	h.Helper()
 	time.Sleep(time.Second)
-	leases, err := s.Claim(h.Context(), []cache.Claim{{ID: numbered(n), URL: "https://example.com/", Hold: time.Hour, Floor: time.Nanosecond}})
+	leases, err := s.Claim(h.Context(), []store.Claim{{ID: numbered(n), URL: "https://example.com/", Hold: time.Hour, Floor: time.Nanosecond}})
 	if err != nil || leases[0].Denied != "" {
 		h.Fatalf("%+v, %v", leases, err)
 	}
@@ -161,8 +161,8 @@ func TestOutcomeThatDoesNotWait(t *testing.T) {
 // again.
 func TestSpentGrants(t *testing.T) {
 	anew := func(h *household) {
-		if err := h.Restore(h.Context(), []cache.Saved{{Record: cache.Record{
-			ID: numbered(1), URL: "https://example.com/", In: 2 * time.Hour, Hold: time.Hour, Polled: -1, Asked: -1, State: cache.StateFresh, Facts: []byte("anew"),
+		if err := h.Restore(h.Context(), []store.Saved{{Record: store.Record{
+			ID: numbered(1), URL: "https://example.com/", In: 2 * time.Hour, Hold: time.Hour, Polled: -1, Asked: -1, State: store.StateFresh, Facts: []byte("anew"),
 		}}}); err != nil {
 			h.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestGrantsOfAnEarlierVersion(t *testing.T) {
 			b := tx.Bucket([]byte(bucketGranted))
 			for n := range 2 {
 				id := numbered(1 + n)
-				f := &schedule.Feed{Token: 7, Next: now.Add(5 * time.Hour), Hold: 5 * time.Hour, Polled: now, Asked: now, Facts: []byte("old"), State: cache.StateFresh}
+				f := &schedule.Feed{Token: 7, Next: now.Add(5 * time.Hour), Hold: 5 * time.Hour, Polled: now, Asked: now, Facts: []byte("old"), State: store.StateFresh}
 				if err := b.Put(id[:], encodeFeed(id, f)); err != nil {
 					return err
 				}

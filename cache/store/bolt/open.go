@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -97,7 +98,7 @@ func open(dir string, c *clock, log *zap.Logger) (*Store, error) {
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout):
 		return nil, fmt.Errorf("%w: %s belongs to another running Pollard or Caddy: "+
-			"stop that one, or give this one its own directory with `store bolt <directory>`", cache.ErrLocked, dir)
+			"stop that one, or give this one its own directory with `store bolt <directory>`", store.ErrLocked, dir)
 	case err != nil:
 		return nil, fmt.Errorf("opening store %s: %w", path, err)
 	}
@@ -207,7 +208,7 @@ func (s *Store) load() error {
 		return err
 	}
 
-	var last cache.Token
+	var last store.Token
 	notes := make(map[string][]byte)
 	wentBack := false
 	err = s.keeper.view(func(b buckets) error {
@@ -221,7 +222,7 @@ func (s *Store) load() error {
 		wentBack = s.clock.resume(at)
 		s.stamped = at
 		if v := get(b.store, keyToken, 8); v != nil {
-			last = cache.Token(binary.BigEndian.Uint64(v))
+			last = store.Token(binary.BigEndian.Uint64(v))
 		}
 		if err := s.keeper.recall(b, s.clock.now()); err != nil {
 			return err
@@ -237,8 +238,8 @@ func (s *Store) load() error {
 		return err
 	}
 	now := s.clock.now()
-	repaired := make(map[cache.ID]*schedule.Feed)
-	s.keeper.damaged = func(id cache.ID) *schedule.Feed {
+	repaired := make(map[store.ID]*schedule.Feed)
+	s.keeper.damaged = func(id store.ID) *schedule.Feed {
 		s.log.Error("the record of a feed was damaged: it has no version now, and is polled in an hour", zap.String("feed", name(id)))
 		repaired[id] = presumed(now)
 		return repaired[id]

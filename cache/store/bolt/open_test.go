@@ -20,7 +20,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // mustOpen opens a store for the length of a test.
@@ -38,14 +38,14 @@ func mustOpen(t *testing.T, dir string) *Store {
 func storeOf(t *testing.T, dir string, feeds int) {
 	t.Helper()
 	s := mustOpen(t, dir)
-	var saved []cache.Saved
+	var saved []store.Saved
 	for n := range feeds {
-		r := cache.Saved{Record: cache.Record{
+		r := store.Saved{Record: store.Record{
 			ID: numbered(n), URL: "https://example.com/" + strings.Repeat("x", 200), In: time.Hour, Hold: time.Hour,
-			State: cache.StateFresh, Memo: []byte("memo"),
+			State: store.StateFresh, Memo: []byte("memo"),
 		}}
 		if n < 3 {
-			r.Body = &cache.Body{Version: 1, Coding: "identity", Data: []byte("content")}
+			r.Body = &store.Body{Version: 1, Coding: "identity", Data: []byte("content")}
 		}
 		saved = append(saved, r)
 	}
@@ -77,8 +77,8 @@ func TestOpenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // Open waits a second for the lock
 		first := mustOpen(t, dir)
 		_, err := Open(dir, Options{})
-		if !errors.Is(err, cache.ErrLocked) {
-			t.Fatalf("second Open: error %v, want %v", err, cache.ErrLocked)
+		if !errors.Is(err, store.ErrLocked) {
+			t.Fatalf("second Open: error %v, want %v", err, store.ErrLocked)
 		}
 		for _, part := range []string{dir, "store bolt <directory>"} {
 			if !strings.Contains(err.Error(), part) {
@@ -138,7 +138,7 @@ func TestOpenRefuses(t *testing.T) {
 					s.Close()
 					t.Fatal("Open took it")
 				}
-				if errors.Is(err, cache.ErrLocked) || !strings.Contains(err.Error(), c.message) || !strings.Contains(err.Error(), dir) {
+				if errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), c.message) || !strings.Contains(err.Error(), dir) {
 					t.Errorf("error %q, want one with %q and %q", err, c.message, dir)
 				}
 			}
@@ -198,7 +198,7 @@ func TestOpenSetsAside(t *testing.T) {
 			if after, _ := os.ReadFile(aside[0]); !bytes.Equal(before, after) {
 				t.Error("the file was changed")
 			}
-			if records, err := s.Lookup(t.Context(), []cache.ID{numbered(1)}); err != nil || len(records) != 0 {
+			if records, err := s.Lookup(t.Context(), []store.ID{numbered(1)}); err != nil || len(records) != 0 {
 				t.Errorf("Lookup = %+v, %v", records, err)
 			}
 			s.clean()
@@ -227,7 +227,7 @@ func TestDamagedRecord(t *testing.T) {
 	})
 	for range 2 { // the second time finds it repaired
 		s := mustOpen(t, dir)
-		records, err := s.Lookup(t.Context(), []cache.ID{numbered(0), numbered(1), numbered(2)})
+		records, err := s.Lookup(t.Context(), []store.ID{numbered(0), numbered(1), numbered(2)})
 		if err != nil || len(records) != 3 {
 			t.Fatalf("Lookup = %+v, %v", records, err)
 		}
@@ -237,13 +237,13 @@ func TestDamagedRecord(t *testing.T) {
 		if r := records[2]; r.Version != 1 || len(r.Memo) != 0 {
 			t.Errorf("the record with a damaged text became %+v", r)
 		}
-		if all, err := s.Records(t.Context(), cache.ID{}, 1000); err != nil || len(all) != 500 {
+		if all, err := s.Records(t.Context(), store.ID{}, 1000); err != nil || len(all) != 500 {
 			t.Errorf("Records = %d, %v", len(all), err)
 		}
-		leases, err := s.Claim(t.Context(), []cache.Claim{
+		leases, err := s.Claim(t.Context(), []store.Claim{
 			{ID: numbered(1), URL: "https://example.com/1"}, {ID: numbered(2), URL: "https://example.com/2"},
 		})
-		if err != nil || leases[0].Denied != cache.DeniedNotDue || leases[1].URL == "" {
+		if err != nil || leases[0].Denied != store.DeniedNotDue || leases[1].URL == "" {
 			t.Errorf("Claim = %+v, %v", leases, err)
 		}
 		mustDo(t, s.Close())
@@ -271,9 +271,9 @@ func TestUnsealedRecords(t *testing.T) {
 	})
 	s := mustOpen(t, dir)
 	for n := range 5 {
-		records, err := s.Lookup(t.Context(), []cache.ID{numbered(n)})
+		records, err := s.Lookup(t.Context(), []store.ID{numbered(n)})
 		mustDo(t, err)
-		if r := records[0]; r.URL == "" || string(r.Memo) != "memo" || r.State != cache.StateFresh || (r.Version == 1) != (n < 3) {
+		if r := records[0]; r.URL == "" || string(r.Memo) != "memo" || r.State != store.StateFresh || (r.Version == 1) != (n < 3) {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -304,8 +304,8 @@ func TestFlippedBits(t *testing.T) {
 			continue
 		}
 		// What is damaged may show later only. It is told, as an error.
-		s.Records(t.Context(), cache.ID{}, 1000)
-		s.Claim(t.Context(), []cache.Claim{{ID: numbered(1000), URL: "https://example.com/", Hold: time.Hour}})
+		s.Records(t.Context(), store.ID{}, 1000)
+		s.Claim(t.Context(), []store.Claim{{ID: numbered(1000), URL: "https://example.com/", Hold: time.Hour}})
 		if body, err := s.Body(t.Context(), numbered(1), 1); err == nil && string(body.Data) != "content" {
 			t.Errorf("byte %d: body %q", at, body.Data)
 		}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -55,7 +55,7 @@ func checksum(key, value []byte) uint32 {
 }
 
 // unwrap returns what a record has behind its layout.
-func unwrap(id cache.ID, v []byte) ([]byte, bool) {
+func unwrap(id store.ID, v []byte) ([]byte, bool) {
 	switch {
 	case len(v) == 0:
 		return nil, false
@@ -74,11 +74,11 @@ const (
 )
 
 // states have the numbers under which they are stored.
-var states = []cache.State{cache.StateCold, cache.StateFresh, cache.StateFailing, cache.StateGone}
+var states = []store.State{store.StateCold, store.StateFresh, store.StateFailing, store.StateGone}
 
 // encodeFeed writes: layout, flags, moments and name of the body's file as fixed
 // numbers; the others as varints; state and host; and the facts to the end.
-func encodeFeed(id cache.ID, f *schedule.Feed) []byte {
+func encodeFeed(id store.ID, f *schedule.Feed) []byte {
 	v := make([]byte, 0, 100+len(f.Host.Name)+len(f.Facts))
 	suffix := f.Host.Domain != "" && strings.HasSuffix(f.Host.Name, f.Host.Domain)
 	v = append(v, sealedLayout, bit(f.Configured, flagConfigured)|bit(f.Here, flagHere)|bit(suffix, flagSuffix))
@@ -116,7 +116,7 @@ func appendText(v []byte, text string) []byte {
 var errRecord = errors.New("damaged record")
 
 // decodeFeed reads what encodeFeed wrote. It copies everything out of v.
-func decodeFeed(id cache.ID, v []byte, f *schedule.Feed) error {
+func decodeFeed(id store.ID, v []byte, f *schedule.Feed) error {
 	v, ok := unwrap(id, v)
 	if !ok || len(v) == 0 {
 		return errRecord
@@ -126,11 +126,11 @@ func decodeFeed(id cache.ID, v []byte, f *schedule.Feed) error {
 	*f = schedule.Feed{
 		Configured: flags&flagConfigured != 0, Here: flags&flagHere != 0,
 		Next: schedule.Time(r.fixed()), Polled: schedule.Time(r.fixed()), Asked: schedule.Time(r.fixed()), File: r.fixed(),
-		Token: cache.Token(r.number()), Version: r.number(), Size: int64(r.number()), Hold: time.Duration(r.number()),
+		Token: store.Token(r.number()), Version: r.number(), Size: int64(r.number()), Hold: time.Duration(r.number()),
 	}
 	f.Host.Spacing = time.Duration(r.number())
 	if state := r.number(); state == 0 {
-		f.State = cache.State(r.text())
+		f.State = store.State(r.text())
 	} else if state <= uint64(len(states)) {
 		f.State = states[state-1]
 	} else {
@@ -194,19 +194,19 @@ func (r *reader) text() []byte { return r.take(r.number()) }
 // polled just now.
 func presumed(now schedule.Time) *schedule.Feed {
 	return &schedule.Feed{
-		Next: now.Add(time.Hour), Hold: time.Hour, Polled: now, Asked: now, State: cache.StateCold,
+		Next: now.Add(time.Hour), Hold: time.Hour, Polled: now, Asked: now, State: store.StateCold,
 	}
 }
 
 // encodeText writes: layout, URL and its length, memo.
-func encodeText(id cache.ID, t schedule.Text) []byte {
+func encodeText(id store.ID, t schedule.Text) []byte {
 	v := make([]byte, 0, 8+len(t.URL)+len(t.Memo))
 	return seal(id[:], append(appendText(append(v, sealedLayout), t.URL), t.Memo...))
 }
 
 // decodeText reads what encodeText wrote. A text that cannot be read is none: a claim
 // brings the URL again.
-func decodeText(id cache.ID, v []byte) schedule.Text {
+func decodeText(id store.ID, v []byte) schedule.Text {
 	v, ok := unwrap(id, v)
 	if !ok {
 		return schedule.Text{}

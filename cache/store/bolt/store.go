@@ -31,7 +31,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -57,16 +57,16 @@ type Store struct {
 	plan     *schedule.Schedule
 	flush    *time.Timer
 	flushing bool       // the timer runs
-	late     []cache.ID // of the keeper's late feeds, those that it is time to write
+	late     []store.ID // of the keeper's late feeds, those that it is time to write
 	failed   error      // of the last write
 	stamped  stamp      // by the last write
 }
 
-var _ cache.Store = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // Claim implements [cache.Store].
-func (s *Store) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
-	leases := make([]cache.Lease, len(claims))
+func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
+	leases := make([]store.Lease, len(claims))
 	err := s.run(ctx, func(now schedule.Time) (granted bool, err error) {
 		for i, c := range claims {
 			if leases[i], err = s.plan.Claim(now, c); err != nil {
@@ -83,7 +83,7 @@ func (s *Store) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease,
 }
 
 // ClaimDue implements [cache.Store].
-func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) (leases []cache.Lease, wait time.Duration, err error) {
+func (s *Store) ClaimDue(ctx context.Context, q store.DueQuery) (leases []store.Lease, wait time.Duration, err error) {
 	err = s.run(ctx, func(now schedule.Time) (granted bool, err error) {
 		leases, wait, err = s.plan.ClaimDue(now, q)
 		return len(leases) > 0, err
@@ -95,26 +95,26 @@ func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) (leases []cache.
 }
 
 // Hop implements [cache.Store].
-func (s *Store) Hop(ctx context.Context, hop cache.Hop) (p cache.Passage, err error) {
+func (s *Store) Hop(ctx context.Context, hop store.Hop) (p store.Passage, err error) {
 	err = s.run(ctx, func(now schedule.Time) (granted bool, err error) {
 		p, err = s.plan.Hop(now, hop)
 		return p.Denied == "", err
 	})
 	if err != nil {
-		return cache.Passage{}, fmt.Errorf("claiming a redirect to feed %s: %w", name(hop.ID), err)
+		return store.Passage{}, fmt.Errorf("claiming a redirect to feed %s: %w", name(hop.ID), err)
 	}
 	return p, nil
 }
 
 // Commit implements [cache.Store].
-func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
+func (s *Store) Commit(ctx context.Context, o store.Outcome) error {
 	if err := s.commit(ctx, o); err != nil {
 		return fmt.Errorf("committing a poll of feed %s: %w", name(o.ID), err)
 	}
 	return nil
 }
 
-func (s *Store) commit(ctx context.Context, o cache.Outcome) error {
+func (s *Store) commit(ctx context.Context, o store.Outcome) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (s *Store) commit(ctx context.Context, o cache.Outcome) error {
 			return err
 		}
 		if f == nil || f.Token != o.Token {
-			return cache.ErrFenced
+			return store.ErrFenced
 		}
 		if file, err = s.bodies.write(o.ID, *o.Body); err != nil {
 			return err
@@ -152,7 +152,7 @@ func (s *Store) commit(ctx context.Context, o cache.Outcome) error {
 }
 
 // discard removes a file that no record names. What remains is found by the next walk.
-func (s *Store) discard(id cache.ID, file uint64) {
+func (s *Store) discard(id store.ID, file uint64) {
 	if err := s.bodies.remove(id, file); err != nil {
 		s.log.Warn("a body that is not needed any more could not be removed",
 			zap.String("file", s.bodies.path(id, file)), zap.Error(err))
@@ -166,11 +166,11 @@ func (s *Store) discardAll(r schedule.Removed) {
 }
 
 // Lookup implements [cache.Store].
-func (s *Store) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+func (s *Store) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
-	var found []cache.Record
+	var found []store.Record
 	err := s.keeper.view(func(b buckets) error {
 		found = found[:0]
 		now := s.clock.now()
@@ -192,29 +192,29 @@ func (s *Store) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, err
 }
 
 // Body implements [cache.Store]: it reads the present version, whichever is asked for.
-func (s *Store) Body(ctx context.Context, id cache.ID, _ uint64) (cache.Body, error) {
+func (s *Store) Body(ctx context.Context, id store.ID, _ uint64) (store.Body, error) {
 	body, err := s.body(ctx, id)
 	if err != nil {
-		return cache.Body{}, fmt.Errorf("reading the body of feed %s: %w", name(id), err)
+		return store.Body{}, fmt.Errorf("reading the body of feed %s: %w", name(id), err)
 	}
 	return body, nil
 }
 
-func (s *Store) body(ctx context.Context, id cache.ID) (cache.Body, error) {
+func (s *Store) body(ctx context.Context, id store.ID) (store.Body, error) {
 	var tried uint64
-	for failed := error(cache.ErrNoBody); ; {
+	for failed := error(store.ErrNoBody); ; {
 		if err := s.usable(ctx); err != nil {
-			return cache.Body{}, err
+			return store.Body{}, err
 		}
 		f, err := s.keeper.Get(id)
 		if err != nil {
-			return cache.Body{}, err
+			return store.Body{}, err
 		}
 		if f == nil || f.File == 0 || f.File == tried {
-			return cache.Body{}, failed
+			return store.Body{}, failed
 		}
 		body, err := s.bodies.read(id, f.File, f.Version)
-		if !errors.Is(err, cache.ErrNoBody) {
+		if !errors.Is(err, store.ErrNoBody) {
 			return body, err
 		}
 		// Another version may have taken its place meanwhile.
@@ -223,7 +223,7 @@ func (s *Store) body(ctx context.Context, id cache.ID) (cache.Body, error) {
 }
 
 // Records implements [cache.Store].
-func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache.Record, error) {
+func (s *Store) Records(ctx context.Context, after store.ID, limit int) ([]store.Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache
 		return nil, fmt.Errorf("reading feeds: %w", err)
 	}
 	now := s.clock.now()
-	records := make([]cache.Record, len(page))
+	records := make([]store.Record, len(page))
 	for i := range page {
 		e := &page[i]
 		if e.damaged {
@@ -244,7 +244,7 @@ func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache
 }
 
 // Touch implements [cache.Store].
-func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+func (s *Store) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
 	return s.run(ctx, func(now schedule.Time) (bool, error) {
 		s.keeper.lazy = true
 		defer func() { s.keeper.lazy = false }()
@@ -253,7 +253,7 @@ func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) err
 }
 
 // Forget implements [cache.Store].
-func (s *Store) Forget(ctx context.Context, id cache.ID) error {
+func (s *Store) Forget(ctx context.Context, id store.ID) error {
 	_, err := s.remove(ctx, func(now schedule.Time) (schedule.Removed, error) { return s.plan.Forget(now, id) })
 	if err != nil {
 		return fmt.Errorf("forgetting feed %s: %w", name(id), err)
@@ -262,7 +262,7 @@ func (s *Store) Forget(ctx context.Context, id cache.ID) error {
 }
 
 // Sweep implements [cache.Store].
-func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, error) {
+func (s *Store) Sweep(ctx context.Context, q store.SweepQuery) ([]store.ID, error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, erro
 }
 
 // Trim implements [cache.Store].
-func (s *Store) Trim(ctx context.Context, budget int64) ([]cache.ID, error) {
+func (s *Store) Trim(ctx context.Context, budget int64) ([]store.ID, error) {
 	if totals, err := s.Totals(ctx); err != nil || totals.Bytes <= budget {
 		return nil, err
 	}
@@ -291,8 +291,8 @@ const removedAtOnce = 500
 
 // removeAll has the schedule remove candidates. They are few at a time, but were found
 // in one walk over all feeds.
-func (s *Store) removeAll(ctx context.Context, all []schedule.Candidate, do func(schedule.Time, []schedule.Candidate) (schedule.Removed, error)) ([]cache.ID, error) {
-	var gone []cache.ID
+func (s *Store) removeAll(ctx context.Context, all []schedule.Candidate, do func(schedule.Time, []schedule.Candidate) (schedule.Removed, error)) ([]store.ID, error) {
+	var gone []store.ID
 	for some := range slices.Chunk(all, removedAtOnce) {
 		ids, err := s.remove(ctx, func(now schedule.Time) (schedule.Removed, error) { return do(now, some) })
 		gone = append(gone, ids...)
@@ -304,7 +304,7 @@ func (s *Store) removeAll(ctx context.Context, all []schedule.Candidate, do func
 }
 
 // remove has the schedule remove something, and then removes the files.
-func (s *Store) remove(ctx context.Context, do func(now schedule.Time) (schedule.Removed, error)) ([]cache.ID, error) {
+func (s *Store) remove(ctx context.Context, do func(now schedule.Time) (schedule.Removed, error)) ([]store.ID, error) {
 	var removed schedule.Removed
 	err := s.run(ctx, func(now schedule.Time) (durable bool, err error) {
 		removed, err = do(now)
@@ -318,7 +318,7 @@ func (s *Store) remove(ctx context.Context, do func(now schedule.Time) (schedule
 }
 
 // Restore implements [cache.Store].
-func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
+func (s *Store) Restore(ctx context.Context, saved []store.Saved) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
 
 // writeBodies makes the bodies of an import durable, several at a time, as a disk is
 // quicker with many than with one after the other.
-func (s *Store) writeBodies(saved []cache.Saved) (files []uint64, err error) {
+func (s *Store) writeBodies(saved []store.Saved) (files []uint64, err error) {
 	const atOnce = 16
 	files = make([]uint64, len(saved))
 	var all errgroup.Group
@@ -368,7 +368,7 @@ func (s *Store) writeBodies(saved []cache.Saved) (files []uint64, err error) {
 }
 
 // Pauses implements [cache.Store].
-func (s *Store) Pauses(ctx context.Context) (pauses []cache.Pause, err error) {
+func (s *Store) Pauses(ctx context.Context) (pauses []store.Pause, err error) {
 	err = s.run(ctx, func(now schedule.Time) (bool, error) {
 		pauses = s.plan.Pauses(now)
 		return false, nil
@@ -377,12 +377,12 @@ func (s *Store) Pauses(ctx context.Context) (pauses []cache.Pause, err error) {
 }
 
 // Watch implements [cache.Store].
-func (s *Store) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+func (s *Store) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
 	return s.plan.Log.Watch(ctx, from, see)
 }
 
 // Totals implements [cache.Store].
-func (s *Store) Totals(ctx context.Context) (t cache.Totals, err error) {
+func (s *Store) Totals(ctx context.Context) (t store.Totals, err error) {
 	err = s.run(ctx, func(now schedule.Time) (bool, error) {
 		t = s.plan.Totals(now)
 		return false, nil

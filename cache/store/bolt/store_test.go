@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
@@ -21,7 +21,7 @@ func TestContract(t *testing.T) {
 		var slept atomic.Int64
 		awake := func() time.Duration { return time.Duration(slept.Load()) }
 		return storetest.Harness{
-			Open: func() cache.Store {
+			Open: func() store.Store {
 				s, err := open(dir, &clock{
 					wall:      func() time.Time { return start.Add(awake()) },
 					steady:    awake,
@@ -33,7 +33,7 @@ func TestContract(t *testing.T) {
 				return s
 			},
 			Sleep: func(d time.Duration) { slept.Add(int64(d)) },
-			Kill:  func(s cache.Store) { s.(*Store).kill() },
+			Kill:  func(s store.Store) { s.(*Store).kill() },
 		}
 	})
 }

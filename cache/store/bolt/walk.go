@@ -9,13 +9,13 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
 // entry is a feed as a walk finds it.
 type entry struct {
-	id      cache.ID
+	id      store.ID
 	feed    schedule.Feed
 	text    schedule.Text
 	damaged bool
@@ -27,7 +27,7 @@ const pageSize = 1024
 
 // Each implements [schedule.Keeper]. A feed that comes or goes meanwhile may be visited
 // or not. The visitor must not keep the feed.
-func (k *keeper) Each(visit func(cache.ID, *schedule.Feed)) error {
+func (k *keeper) Each(visit func(store.ID, *schedule.Feed)) error {
 	var after []byte
 	var page []entry
 	for {
@@ -120,15 +120,15 @@ func (k *keeper) page(page []entry, after []byte, limit int, texts bool) ([]entr
 
 // apart returns feeds that the bucket of all feeds may not have: those behind an ID, in
 // their order.
-func (k *keeper) apart(after []byte) []cache.ID {
+func (k *keeper) apart(after []byte) []store.ID {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	var ids []cache.ID
+	var ids []store.ID
 	for id := range k.pending {
 		if bytes.Compare(id[:], after) > 0 {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, cache.ID.Compare)
+	slices.SortFunc(ids, store.ID.Compare)
 	return ids
 }

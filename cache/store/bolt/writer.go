@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 )
 
@@ -197,7 +197,7 @@ func (s *Store) beginLate() {
 // saveLate writes some of what is late. What cannot be written waits for the next time.
 func (s *Store) saveLate() {
 	n := min(chunk, len(s.late))
-	ids := slices.DeleteFunc(s.late[:n:n], func(id cache.ID) bool { return s.keeper.late[id] == nil })
+	ids := slices.DeleteFunc(s.late[:n:n], func(id store.ID) bool { return s.keeper.late[id] == nil })
 	s.late = s.late[n:]
 	if s.writeSome(s.keeper.late, ids, len(s.late) == 0) != nil {
 		s.late = nil
@@ -224,7 +224,7 @@ func (s *Store) write() error {
 }
 
 // writeSome makes some feeds durable, in one transaction, which may tidy up as well.
-func (s *Store) writeSome(feeds map[cache.ID]*schedule.Feed, ids []cache.ID, tidy bool) error {
+func (s *Store) writeSome(feeds map[store.ID]*schedule.Feed, ids []store.ID, tidy bool) error {
 	at := s.clock.stamp()
 	err := updateDB(s.db, func(tx *bbolt.Tx) error {
 		return s.keeper.write(tx, feeds, ids, at, s.plan.Token(), tidy)
@@ -277,7 +277,7 @@ func (s *Store) condemn() {
 
 // clean removes body files that no record names.
 func (s *Store) clean() {
-	removed, err := s.bodies.clean(func(id cache.ID, file uint64) (bool, error) {
+	removed, err := s.bodies.clean(func(id store.ID, file uint64) (bool, error) {
 		select {
 		case <-s.closing:
 			return false, s.errClosed()

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
@@ -31,24 +31,24 @@ func TestAway(t *testing.T) {
 			l := grant(t, s, claim(1))
 			commit(t, s, outcome(l, 1))
 			grant(t, s, claim(2))
-			changes := make(chan cache.Change, 100)
+			changes := make(chan store.Change, 100)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			from := cursor(t, s)
 			go func() {
-				done <- s.Watch(ctx, from, func(c cache.Change) error { changes <- c; return nil })
+				done <- s.Watch(ctx, from, func(c store.Change) error { changes <- c; return nil })
 			}()
 
 			stop(c)
 			for range 5 {
-				if leases, err := s.Claim(t.Context(), []cache.Claim{claim(3)}); err == nil {
+				if leases, err := s.Claim(t.Context(), []store.Claim{claim(3)}); err == nil {
 					t.Fatalf("without a server: %+v", leases)
 				} else if strings.Contains(err.Error(), "\n") {
 					t.Errorf("an error of several lines: %v", err)
 				}
 			}
 			_, err := s.Body(t.Context(), l.ID, 1)
-			if err == nil || errors.Is(err, cache.ErrNoBody) {
+			if err == nil || errors.Is(err, store.ErrNoBody) {
 				t.Errorf("Body without a server: %v, which must not look like a body that is lost", err)
 			}
 
@@ -57,11 +57,11 @@ func TestAway(t *testing.T) {
 			}
 			// Nothing that was acknowledged is lost.
 			eventually(t, "the store is back", func() bool {
-				_, err := s.Lookup(t.Context(), []cache.ID{l.ID})
+				_, err := s.Lookup(t.Context(), []store.ID{l.ID})
 				return err == nil
 			})
 			for n := 1; n <= 2; n++ {
-				if l := ask(t, s, claim(n)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+				if l := ask(t, s, claim(n)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 					t.Errorf("feed %d: %+v", n, l)
 				}
 			}
@@ -114,7 +114,7 @@ func TestClose(t *testing.T) {
 	s := open(t, url)
 	done := make(chan error, 2)
 	for range 2 {
-		go func() { done <- s.Watch(t.Context(), "", func(cache.Change) error { return nil }) }()
+		go func() { done <- s.Watch(t.Context(), "", func(store.Change) error { return nil }) }()
 	}
 	grant(t, s, claim(1))
 	s.Close()

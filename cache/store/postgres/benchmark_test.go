@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
 
@@ -31,7 +31,7 @@ func BenchmarkClaimBatch(b *testing.B) {
 	s := open(b, postgrestest.Start(b).Database(b))
 	n := 0
 	for b.Loop() {
-		claims := make([]cache.Claim, 64)
+		claims := make([]store.Claim, 64)
 		for i := range claims {
 			n++
 			claims[i] = claim(n)
@@ -50,7 +50,7 @@ func BenchmarkPoll(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := open(b, postgrestest.Start(b).Database(b))
 			const feeds = 512
-			claims := make([]cache.Claim, feeds)
+			claims := make([]store.Claim, feeds)
 			for n := range claims {
 				claims[n] = configured(n)
 			}
@@ -63,7 +63,7 @@ func BenchmarkPoll(b *testing.B) {
 			version := uint64(0)
 			commitAll := func() {
 				version++
-				todo := make(chan cache.Lease, len(leases))
+				todo := make(chan store.Lease, len(leases))
 				for _, l := range leases {
 					todo <- l
 				}
@@ -71,7 +71,7 @@ func BenchmarkPoll(b *testing.B) {
 					o := outcome(<-todo, 0)
 					o.In = 0
 					if size > 0 || version == 1 {
-						o.Body = &cache.Body{Version: version, Coding: "gzip", Data: append([]byte(nil), body...)}
+						o.Body = &store.Body{Version: version, Coding: "gzip", Data: append([]byte(nil), body...)}
 						o.Memo = body[:min(size, 1500)]
 					}
 					commit(b, s, o)
@@ -80,7 +80,7 @@ func BenchmarkPoll(b *testing.B) {
 			commitAll()
 			for b.Loop() {
 				for done := 0; done < feeds; done += len(leases) {
-					if leases, _, err = s.ClaimDue(b.Context(), cache.DueQuery{Limit: 64}); err != nil {
+					if leases, _, err = s.ClaimDue(b.Context(), store.DueQuery{Limit: 64}); err != nil {
 						b.Fatal(err)
 					}
 					commitAll()

@@ -10,13 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Claim asks for the right to poll named feeds. If there are so many that it takes several
 // statements and one fails, what the others have granted is not used.
-func (s *Store) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
-	leases := make([]cache.Lease, 0, len(claims))
+func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
+	leases := make([]store.Lease, 0, len(claims))
 	for part := range slices.Chunk(claims, batch) {
 		granted, err := s.claim(ctx, part)
 		if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease,
 	return leases, nil
 }
 
-func (s *Store) claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+func (s *Store) claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
 	leave, err := s.forPoll(ctx)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Store) claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease,
 	if err != nil {
 		return nil, err
 	}
-	leases := make([]cache.Lease, len(rows))
+	leases := make([]store.Lease, len(rows))
 	for i, r := range rows {
 		leases[i] = r.lease()
 	}
@@ -66,7 +66,7 @@ func (s *Store) claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease,
 const maxWait = time.Minute
 
 // ClaimDue grants feeds that are due.
-func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) (leases []cache.Lease, wait time.Duration, err error) {
+func (s *Store) ClaimDue(ctx context.Context, q store.DueQuery) (leases []store.Lease, wait time.Duration, err error) {
 	leave, err := s.forPoll(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -97,10 +97,10 @@ func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) (leases []cache.
 }
 
 // Hop asks for the right to follow a redirect.
-func (s *Store) Hop(ctx context.Context, h cache.Hop) (cache.Passage, error) {
+func (s *Store) Hop(ctx context.Context, h store.Hop) (store.Passage, error) {
 	leave, err := s.forPoll(ctx)
 	if err != nil {
-		return cache.Passage{}, err
+		return store.Passage{}, err
 	}
 	defer leave()
 	var (
@@ -110,7 +110,7 @@ func (s *Store) Hop(ctx context.Context, h cache.Hop) (cache.Passage, error) {
 	err = s.row(ctx, []any{&denied, &wait}, `select denied, wait from pollard.hop($1, $2, $3, $4, $5, $6)`,
 		uuid(h.ID), interval(h.Floor), h.Yield, text(h.Host.Name), text(h.Host.Domain), interval(h.Host.Spacing))
 	if err != nil {
-		return cache.Passage{}, err
+		return store.Passage{}, err
 	}
-	return cache.Passage{Denied: cache.Denial(denied), Wait: duration(wait)}, nil
+	return store.Passage{Denied: store.Denial(denied), Wait: duration(wait)}, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // castagnoli is the table of the sums by which damage of a body is noticed. Few servers
@@ -22,7 +22,7 @@ import (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Commit stores the outcome of a claimed poll.
-func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
+func (s *Store) Commit(ctx context.Context, o store.Outcome) error {
 	if o.Body != nil && o.Body.Version == 0 {
 		return errors.New("store postgres: a body needs a version")
 	}
@@ -50,7 +50,7 @@ func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
 		o.Withdraw, body.version, body.coding, body.sum, body.data,
 		text(o.Host.Name), text(o.Host.Domain), interval(o.Host.Spacing), scopes, lengths, whys, steps)
 	if err == nil && !valid {
-		err = cache.ErrFenced
+		err = store.ErrFenced
 	}
 	return err
 }
@@ -63,7 +63,7 @@ type body struct {
 	data    []byte
 }
 
-func newBody(b *cache.Body) body {
+func newBody(b *store.Body) body {
 	if b == nil {
 		return body{}
 	}
@@ -75,32 +75,32 @@ func newBody(b *cache.Body) body {
 }
 
 // Body reads the body of a version, or of the one that has taken its place meanwhile.
-func (s *Store) Body(ctx context.Context, id cache.ID, _ uint64) (cache.Body, error) {
+func (s *Store) Body(ctx context.Context, id store.ID, _ uint64) (store.Body, error) {
 	var (
-		b           cache.Body
+		b           store.Body
 		stored, sum int64
 	)
 	err := s.row(ctx, []any{&stored, &b.Coding, &sum, &b.Data}, `select version, coding, sum, data from pollard.bodies where id = $1`, uuid(id))
 	b.Version = uint64(stored)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return cache.Body{}, cache.ErrNoBody
+		return store.Body{}, store.ErrNoBody
 	case isDamage(err):
-		return cache.Body{}, fmt.Errorf("%w: %w", cache.ErrNoBody, err)
+		return store.Body{}, fmt.Errorf("%w: %w", store.ErrNoBody, err)
 	case err != nil:
-		return cache.Body{}, err
+		return store.Body{}, err
 	case sum != int64(crc32.Checksum(b.Data, castagnoli)):
-		return cache.Body{}, fmt.Errorf("%w: its sum is wrong", cache.ErrNoBody)
+		return store.Body{}, fmt.Errorf("%w: its sum is wrong", store.ErrNoBody)
 	}
 	return b, nil
 }
 
 // Restore writes records of an import, one transaction for some of them. Each
 // transaction takes them in the order of their IDs, as claims do.
-func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
+func (s *Store) Restore(ctx context.Context, saved []store.Saved) error {
 	const atOnce = 4 << 20 // bytes of bodies
 	saved = slices.Clone(saved)
-	slices.SortStableFunc(saved, func(a, b cache.Saved) int { return a.ID.Compare(b.ID) })
+	slices.SortStableFunc(saved, func(a, b store.Saved) int { return a.ID.Compare(b.ID) })
 	for len(saved) > 0 {
 		n, size := 0, 0
 		for n < min(len(saved), batch) && size < atOnce {
@@ -124,7 +124,7 @@ func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
 	return nil
 }
 
-func queueRestore(b *pgx.Batch, r cache.Saved) {
+func queueRestore(b *pgx.Batch, r store.Saved) {
 	body := newBody(r.Body)
 	b.Queue(`select pollard.restore($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 		uuid(r.ID), text(r.URL), wait(r.In), interval(r.Hold), ago(r.Polled), ago(r.Asked), text(string(r.State)), r.Facts, r.Memo,

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
 
@@ -51,13 +51,13 @@ func TestDamage(t *testing.T) {
 		_, err := s.Totals(t.Context())
 		return err == nil
 	})
-	if _, err := s.Body(t.Context(), o.ID, 1); !errors.Is(err, cache.ErrNoBody) {
-		t.Errorf("Body: %v, want %v", err, cache.ErrNoBody)
+	if _, err := s.Body(t.Context(), o.ID, 1); !errors.Is(err, store.ErrNoBody) {
+		t.Errorf("Body: %v, want %v", err, store.ErrNoBody)
 	}
 	if b, err := s.Body(t.Context(), whole.ID, 1); err != nil || string(b.Data) != string(whole.Body.Data) {
 		t.Errorf("Body of another feed: %q, %v", b.Data, err)
 	}
-	check := func(what string, records []cache.Record, err error) {
+	check := func(what string, records []store.Record, err error) {
 		t.Helper()
 		if err != nil || len(records) != 2 {
 			t.Fatalf("%s: %d records, %v", what, len(records), err)
@@ -68,11 +68,11 @@ func TestDamage(t *testing.T) {
 			}
 		}
 	}
-	records, err := s.Lookup(t.Context(), []cache.ID{o.ID, whole.ID})
+	records, err := s.Lookup(t.Context(), []store.ID{o.ID, whole.ID})
 	check("Lookup", records, err)
-	records, err = s.Records(t.Context(), cache.ID{}, 10)
+	records, err = s.Records(t.Context(), store.ID{}, 10)
 	check("Records", records, err)
-	leases, _, err := s.ClaimDue(t.Context(), cache.DueQuery{Limit: 10})
+	leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
 	records = nil
 	for _, l := range leases {
 		records = append(records, l.Record)
@@ -100,7 +100,7 @@ func TestDamagedSum(t *testing.T) {
 	if _, err := connect(t, url).Exec(t.Context(), `update pollard.bodies set data = 'contend'`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Body(t.Context(), o.ID, 1); !errors.Is(err, cache.ErrNoBody) {
-		t.Errorf("Body: %v, want %v", err, cache.ErrNoBody)
+	if _, err := s.Body(t.Context(), o.ID, 1); !errors.Is(err, store.ErrNoBody) {
+		t.Errorf("Body: %v, want %v", err, store.ErrNoBody)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
@@ -61,21 +61,21 @@ func TestFailover(t *testing.T) {
 
 	// Every feed that may have been polled by the other server waits for its hold, whether
 	// its record is there or not, and whoever asks.
-	if l := ask(t, two, configured(2)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+	if l := ask(t, two, configured(2)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 		t.Errorf("feed 2: %+v", l)
 	}
-	leases, wait, err := two.ClaimDue(t.Context(), cache.DueQuery{Limit: 10})
+	leases, wait, err := two.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
 	if err != nil || len(leases) > 0 || wait < 50*time.Second {
 		t.Errorf("ClaimDue = %+v, %v, %v", leases, wait, err)
 	}
 	for n := 1; n <= 4; n++ {
-		if l := ask(t, two, configured(n)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+		if l := ask(t, two, configured(n)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 			t.Errorf("feed %d: %+v", n, l)
 		}
 	}
 	// What the other server granted is void here, and its tokens do not come again.
-	for _, l := range []cache.Lease{lost, fresh} {
-		if err := two.Commit(t.Context(), outcome(l, 1)); !errors.Is(err, cache.ErrFenced) {
+	for _, l := range []store.Lease{lost, fresh} {
+		if err := two.Commit(t.Context(), outcome(l, 1)); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("Commit of a lost lease: %v", err)
 		}
 	}
@@ -88,7 +88,7 @@ func TestFailover(t *testing.T) {
 }
 
 // configured asks for a poll of the nth feed, which the operator has written down.
-func configured(n int) cache.Claim {
+func configured(n int) store.Claim {
 	c := claim(n)
 	c.Configured = true
 	return c
@@ -102,7 +102,7 @@ func TestDump(t *testing.T) {
 	grant(t, s, configured(1))
 	sleep(t, url, 2*time.Hour)
 	s = open(t, c.Copy(t, url))
-	if l := ask(t, s, configured(1)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+	if l := ask(t, s, configured(1)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 		t.Errorf("after a dump was restored: %+v", l)
 	}
 }
@@ -136,7 +136,7 @@ func TestLostDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = begin()
-	if l := ask(t, s, claim(1)); l.Denied != cache.DeniedNotDue || l.Wait < 50*time.Minute {
+	if l := ask(t, s, claim(1)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 		t.Errorf("after the database was lost: %+v", l)
 	}
 	// That is said once, and not by each node that starts afterwards.

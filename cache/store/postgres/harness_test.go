@@ -15,7 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // connect opens a connection of the test's own.
@@ -30,22 +30,22 @@ func connect(t testing.TB, url string) *pgx.Conn {
 }
 
 // feed is the name of the nth feed of a test.
-func feed(n int) (id cache.ID, url string) {
+func feed(n int) (id store.ID, url string) {
 	url = fmt.Sprintf("https://example.com/%d.xml", n)
 	sum := sha256.Sum256([]byte(url))
-	return cache.ID(sum[:len(id)]), url
+	return store.ID(sum[:len(id)]), url
 }
 
 // claim asks for a poll of the nth feed, of a host that is not paced.
-func claim(n int) cache.Claim {
+func claim(n int) store.Claim {
 	id, url := feed(n)
-	return cache.Claim{ID: id, URL: url, Hold: time.Hour}
+	return store.Claim{ID: id, URL: url, Hold: time.Hour}
 }
 
 // ask makes one claim.
-func ask(t testing.TB, s cache.Store, c cache.Claim) cache.Lease {
+func ask(t testing.TB, s store.Store, c store.Claim) store.Lease {
 	t.Helper()
-	leases, err := s.Claim(context.Background(), []cache.Claim{c})
+	leases, err := s.Claim(context.Background(), []store.Claim{c})
 	if err != nil || len(leases) != 1 {
 		t.Fatalf("Claim = %d leases, %v", len(leases), err)
 	}
@@ -53,7 +53,7 @@ func ask(t testing.TB, s cache.Store, c cache.Claim) cache.Lease {
 }
 
 // grant makes one claim that has to be granted.
-func grant(t testing.TB, s cache.Store, c cache.Claim) cache.Lease {
+func grant(t testing.TB, s store.Store, c store.Claim) store.Lease {
 	t.Helper()
 	lease := ask(t, s, c)
 	if lease.Denied != "" {
@@ -63,16 +63,16 @@ func grant(t testing.TB, s cache.Store, c cache.Claim) cache.Lease {
 }
 
 // outcome is a good one, with a body if the version is not 0.
-func outcome(l cache.Lease, version uint64) cache.Outcome {
-	o := cache.Outcome{ID: l.ID, Token: l.Token, In: 2 * time.Hour, Hold: time.Hour, State: cache.StateFresh, Facts: []byte("facts"), Host: l.Host}
+func outcome(l store.Lease, version uint64) store.Outcome {
+	o := store.Outcome{ID: l.ID, Token: l.Token, In: 2 * time.Hour, Hold: time.Hour, State: store.StateFresh, Facts: []byte("facts"), Host: l.Host}
 	if version != 0 {
 		o.Memo = []byte("memo")
-		o.Body = &cache.Body{Version: version, Coding: "identity", Data: []byte("content")}
+		o.Body = &store.Body{Version: version, Coding: "identity", Data: []byte("content")}
 	}
 	return o
 }
 
-func commit(t testing.TB, s cache.Store, o cache.Outcome) {
+func commit(t testing.TB, s store.Store, o store.Outcome) {
 	t.Helper()
 	if err := s.Commit(context.Background(), o); err != nil {
 		t.Fatalf("Commit: %v", err)
@@ -87,13 +87,13 @@ type ledger struct {
 
 // granted is a grant, between its claim and the answer.
 type granted struct {
-	cache.Lease
+	store.Lease
 	asked, answered time.Time
 }
 
 // note takes down the grants among leases that were asked for at a moment and have
 // just been answered.
-func (l *ledger) note(leases []cache.Lease, asked time.Time) {
+func (l *ledger) note(leases []store.Lease, asked time.Time) {
 	answered := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,12 +107,12 @@ func (l *ledger) note(leases []cache.Lease, asked time.Time) {
 // check holds that no token was given twice, and that the grants of a feed are hold apart,
 // those of a host spacing. The database has granted each at some moment between its
 // claim and the answer; of the feeds in ended, the record was removed in between.
-func (l *ledger) check(t *testing.T, hold, spacing time.Duration, ended func(cache.ID) bool) {
+func (l *ledger) check(t *testing.T, hold, spacing time.Duration, ended func(store.ID) bool) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slices.SortFunc(l.grants, func(a, b granted) int { return cmp.Compare(a.Token, b.Token) })
-	feeds, hosts := map[cache.ID]granted{}, map[string]granted{}
+	feeds, hosts := map[store.ID]granted{}, map[string]granted{}
 	for i, g := range l.grants {
 		if i > 0 && l.grants[i-1].Token == g.Token {
 			t.Errorf("token %d was given twice", g.Token)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
 
@@ -25,12 +25,12 @@ const (
 
 // reached is a database as two nodes reach it, each by a proxy, and what they were told.
 type reached struct {
-	nodes   []cache.Store
+	nodes   []store.Store
 	proxies []*postgrestest.Proxy
 	all     ledger
 
 	mu     sync.Mutex // guards what follows
-	told   map[cache.ID]uint64
+	told   map[store.ID]uint64
 	failed map[string]int // calls, by name
 	done   map[string]int
 }
@@ -41,7 +41,7 @@ func reach(t *testing.T, database string) *reached {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reached{told: map[cache.ID]uint64{}, failed: map[string]int{}, done: map[string]int{}}
+	r := &reached{told: map[store.ID]uint64{}, failed: map[string]int{}, done: map[string]int{}}
 	for range 2 {
 		p := postgrestest.StartProxy(t, u.Host)
 		through := *u
@@ -54,12 +54,12 @@ func reach(t *testing.T, database string) *reached {
 
 // content is what the version of a feed says. Its number is the token of its poll, so
 // that it grows.
-func content(id cache.ID, version uint64) string {
+func content(id store.ID, version uint64) string {
 	return strings.Repeat(fmt.Sprintf("%x/%d ", id, version), 200)
 }
 
 // check holds what a node was told of a feed: a whole version.
-func (r *reached) check(t *testing.T, s cache.Store, id cache.ID, version uint64) error {
+func (r *reached) check(t *testing.T, s store.Store, id store.ID, version uint64) error {
 	b, err := s.Body(context.Background(), id, version)
 	if err == nil && string(b.Data) != content(id, b.Version) {
 		t.Errorf("version %d of %x has %d bytes that are not its own: %.60q", b.Version, id, len(b.Data), b.Data)
@@ -69,7 +69,7 @@ func (r *reached) check(t *testing.T, s cache.Store, id cache.ID, version uint64
 
 // act makes one call. None outlasts the patience of its caller, who then does not know
 // what has become of it.
-func (r *reached) act(t *testing.T, s cache.Store, random *rand.Rand) {
+func (r *reached) act(t *testing.T, s store.Store, random *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond+rand.N(900*time.Millisecond))
 	defer cancel()
 	count := func(name string, err error) {
@@ -81,7 +81,7 @@ func (r *reached) act(t *testing.T, s cache.Store, random *rand.Rand) {
 			r.done[name]++
 		}
 	}
-	polled := func(leases []cache.Lease, asked time.Time) {
+	polled := func(leases []store.Lease, asked time.Time) {
 		r.all.note(leases, asked)
 		for _, l := range leases {
 			if l.Denied != "" {
@@ -90,7 +90,7 @@ func (r *reached) act(t *testing.T, s cache.Store, random *rand.Rand) {
 			o := outcome(l, uint64(l.Token))
 			o.In, o.Hold, o.Body.Data = liesHold, liesHold, []byte(content(l.ID, uint64(l.Token)))
 			err := s.Commit(ctx, o)
-			if errors.Is(err, cache.ErrFenced) {
+			if errors.Is(err, store.ErrFenced) {
 				err = nil
 			} else if err == nil {
 				r.mu.Lock()
@@ -103,23 +103,23 @@ func (r *reached) act(t *testing.T, s cache.Store, random *rand.Rand) {
 	asked := time.Now()
 	switch random.IntN(4) {
 	case 0:
-		leases, _, err := s.ClaimDue(ctx, cache.DueQuery{Limit: 5})
+		leases, _, err := s.ClaimDue(ctx, store.DueQuery{Limit: 5})
 		count("claim due", err)
 		polled(leases, asked)
 	case 1:
 		id, _ := feed(random.IntN(liesFeeds))
-		records, err := s.Lookup(ctx, []cache.ID{id})
+		records, err := s.Lookup(ctx, []store.ID{id})
 		if err == nil && len(records) > 0 && records[0].Version != 0 {
 			err = r.check(t, s, id, records[0].Version)
 		}
-		if errors.Is(err, cache.ErrNoBody) {
+		if errors.Is(err, store.ErrNoBody) {
 			t.Errorf("a body is said to be lost: %v", err)
 		}
 		count("read", err)
 	default:
 		c := configured(random.IntN(liesFeeds))
 		c.Hold = liesHold
-		leases, err := s.Claim(ctx, []cache.Claim{c})
+		leases, err := s.Claim(ctx, []store.Claim{c})
 		count("claim", err)
 		polled(leases, asked)
 	}
@@ -168,16 +168,16 @@ func TestLies(t *testing.T) {
 			t.Errorf("%s: %d were answered and %d were not, which shows nothing", name, r.done[name], r.failed[name])
 		}
 	}
-	r.all.check(t, liesHold, 0, func(cache.ID) bool { return false })
+	r.all.check(t, liesHold, 0, func(store.ID) bool { return false })
 
 	s := open(t, database)
 	for n := range liesFeeds {
 		id, url := feed(n)
-		records, err := s.Lookup(t.Context(), []cache.ID{id})
+		records, err := s.Lookup(t.Context(), []store.ID{id})
 		if err != nil {
 			t.Fatalf("Lookup of %s: %v", url, err)
 		}
-		var got cache.Record // of a feed that nobody could claim
+		var got store.Record // of a feed that nobody could claim
 		if len(records) > 0 {
 			got = records[0]
 		}
@@ -211,11 +211,11 @@ func TestUnknownOutcome(t *testing.T) {
 	grant(t, one, claim(3))
 	// The claim was granted to nobody: the feed waits for the length of its hold.
 	mute(func() error {
-		_, err := one.Claim(t.Context(), []cache.Claim{claim(1)})
+		_, err := one.Claim(t.Context(), []store.Claim{claim(1)})
 		return err
 	})
 	for _, s := range r.nodes {
-		if l := ask(t, s, claim(1)); l.Denied != cache.DeniedNotDue || l.Token == 0 {
+		if l := ask(t, s, claim(1)); l.Denied != store.DeniedNotDue || l.Token == 0 {
 			t.Errorf("after a grant that nobody has heard of: %+v", l)
 		}
 	}
@@ -225,15 +225,15 @@ func TestUnknownOutcome(t *testing.T) {
 	o := outcome(grant(t, one, claim(2)), 3)
 	mute(func() error { return one.Commit(t.Context(), o) })
 	for range 2 {
-		records, err := other.Lookup(t.Context(), []cache.ID{o.ID})
+		records, err := other.Lookup(t.Context(), []store.ID{o.ID})
 		if err != nil || len(records) != 1 || records[0].Version != 3 || records[0].In < time.Hour {
 			t.Errorf("after a commit whose answer was lost: %+v, %v", records, err)
 		}
-		if err := one.Commit(t.Context(), o); err != nil && !errors.Is(err, cache.ErrFenced) {
+		if err := one.Commit(t.Context(), o); err != nil && !errors.Is(err, store.ErrFenced) {
 			t.Error(err)
 		}
 	}
-	if l := ask(t, other, claim(2)); l.Denied != cache.DeniedNotDue {
+	if l := ask(t, other, claim(2)); l.Denied != store.DeniedNotDue {
 		t.Errorf("after that: %+v", l)
 	}
 }
@@ -272,11 +272,11 @@ func TestFailoverUnderWay(t *testing.T) {
 	eventually(t, "feeds are polled again", func() bool { return grants() >= before+2*liesFeeds })
 	stop()
 	all.Wait()
-	r.all.check(t, liesHold, 0, func(cache.ID) bool { return false })
+	r.all.check(t, liesHold, 0, func(store.ID) bool { return false })
 	s := open(t, standby.URL("feeds1"))
 	for n := range liesFeeds {
 		id, url := feed(n)
-		records, err := s.Lookup(t.Context(), []cache.ID{id})
+		records, err := s.Lookup(t.Context(), []store.ID{id})
 		if err != nil || len(records) == 0 || records[0].Version == 0 {
 			continue // of which the standby has not heard
 		}

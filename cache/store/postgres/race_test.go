@@ -15,7 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // TestRace lets two nodes do everything at the same time. No statement may fail, neither
@@ -28,18 +28,18 @@ func TestRace(t *testing.T) {
 		pace  = 50 * time.Millisecond
 	)
 	url := server(t).Database(t)
-	nodes := []cache.Store{open(t, url), open(t, url)}
+	nodes := []store.Store{open(t, url), open(t, url)}
 	var all ledger
-	index := map[cache.ID]int{}
+	index := map[store.ID]int{}
 	for n := range feeds {
 		id, _ := feed(n)
 		index[id] = n
 	}
-	forgotten := func(id cache.ID) bool { return index[id] >= feeds*2/3 }
-	named := func(r *rand.Rand) cache.Claim {
+	forgotten := func(id store.ID) bool { return index[id] >= feeds*2/3 }
+	named := func(r *rand.Rand) store.Claim {
 		c := configured(r.IntN(feeds))
 		c.Hold = hold
-		c.Host = cache.Host{Name: fmt.Sprint("host", r.IntN(hosts)), Domain: "domain", Spacing: pace}
+		c.Host = store.Host{Name: fmt.Sprint("host", r.IntN(hosts)), Domain: "domain", Spacing: pace}
 		return c
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -52,7 +52,7 @@ func TestRace(t *testing.T) {
 			sent := time.Now()
 			switch r.IntN(14) {
 			default:
-				claims := make([]cache.Claim, 1+r.IntN(20))
+				claims := make([]store.Claim, 1+r.IntN(20))
 				for i := range claims {
 					claims[i] = named(r)
 				}
@@ -63,47 +63,47 @@ func TestRace(t *testing.T) {
 						o := outcome(l, uint64(r.IntN(2))*uint64(l.Token))
 						o.In = hold
 						if r.IntN(5) == 0 {
-							o.Pauses = []cache.Pause{{Scope: "host " + l.Host.Name, For: pace}, {Scope: "domain domain", For: time.Millisecond}}
+							o.Pauses = []store.Pause{{Scope: "host " + l.Host.Name, For: pace}, {Scope: "domain domain", For: time.Millisecond}}
 						}
-						if err := s.Commit(context.Background(), o); err != nil && !errors.Is(err, cache.ErrFenced) {
+						if err := s.Commit(context.Background(), o); err != nil && !errors.Is(err, store.ErrFenced) {
 							return err
 						}
 					}
 				}
 				return err
 			case 0, 1, 2, 3:
-				leases, _, err := s.ClaimDue(context.Background(), cache.DueQuery{Limit: 10})
+				leases, _, err := s.ClaimDue(context.Background(), store.DueQuery{Limit: 10})
 				all.note(leases, sent)
 				return err
 			case 4:
 				c := named(r)
-				_, err := s.Hop(context.Background(), cache.Hop{ID: c.ID, Floor: hold, Host: c.Host})
+				_, err := s.Hop(context.Background(), store.Hop{ID: c.ID, Floor: hold, Host: c.Host})
 				return err
 			case 5:
-				asked := map[cache.ID]time.Duration{}
+				asked := map[store.ID]time.Duration{}
 				for range 20 {
 					id, _ := feed(r.IntN(feeds))
 					asked[id] = time.Duration(r.IntN(1000)) * time.Millisecond
 				}
 				return s.Touch(context.Background(), asked)
 			case 6:
-				_, err := s.Sweep(context.Background(), cache.SweepQuery{Idle: time.Hour, MaxUnread: feeds})
+				_, err := s.Sweep(context.Background(), store.SweepQuery{Idle: time.Hour, MaxUnread: feeds})
 				return err
 			case 7:
 				_, err := s.Trim(context.Background(), 100)
 				return err
 			case 8:
 				id, _ := feed(feeds*2/3 + r.IntN(feeds/3))
-				if err := s.Forget(context.Background(), id); err != nil && !errors.Is(err, cache.ErrNoRecord) {
+				if err := s.Forget(context.Background(), id); err != nil && !errors.Is(err, store.ErrNoRecord) {
 					return err
 				}
-				_, err := s.Lookup(context.Background(), []cache.ID{id})
+				_, err := s.Lookup(context.Background(), []store.ID{id})
 				return err
 			case 9:
-				var saved []cache.Saved
+				var saved []store.Saved
 				for range 5 {
 					id, url := feed(feeds*2/3 + r.IntN(feeds/3))
-					saved = append(saved, cache.Saved{Record: cache.Record{ID: id, URL: url, State: cache.StateFresh}})
+					saved = append(saved, store.Saved{Record: store.Record{ID: id, URL: url, State: store.StateFresh}})
 				}
 				return s.Restore(context.Background(), saved)
 			}
@@ -140,7 +140,7 @@ func noDeadlocks(t *testing.T) {
 func TestHopToAFeedThatIsJustMade(t *testing.T) {
 	url := server(t).Database(t)
 	s, watch := open(t, url), connect(t, url)
-	host := cache.Host{Name: "host"}
+	host := store.Host{Name: "host"}
 	other := claim(1)
 	other.Host = host
 	grant(t, s, other) // the host has a row
@@ -148,19 +148,19 @@ func TestHopToAFeedThatIsJustMade(t *testing.T) {
 	id, feedURL := feed(0)
 	var both sync.WaitGroup
 	both.Go(func() {
-		passage, err := s.Hop(context.Background(), cache.Hop{ID: id, Floor: time.Minute, Host: host})
-		if err != nil || passage.Denied != cache.DeniedNotDue {
-			t.Errorf("Hop = %+v, %v, want %s", passage, err, cache.DeniedNotDue)
+		passage, err := s.Hop(context.Background(), store.Hop{ID: id, Floor: time.Minute, Host: host})
+		if err != nil || passage.Denied != store.DeniedNotDue {
+			t.Errorf("Hop = %+v, %v, want %s", passage, err, store.DeniedNotDue)
 		}
 	})
 	waiting(t, watch, "hop", 1)
-	if err := s.Restore(t.Context(), []cache.Saved{{Record: cache.Record{ID: id, URL: feedURL, State: cache.StateFresh}}}); err != nil {
+	if err := s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: id, URL: feedURL, State: store.StateFresh}}}); err != nil {
 		t.Fatal(err)
 	}
 	both.Go(func() {
 		c := claim(0)
 		c.Host = host
-		leases, err := s.Claim(context.Background(), []cache.Claim{c})
+		leases, err := s.Claim(context.Background(), []store.Claim{c})
 		if err != nil || leases[0].Denied != "" {
 			t.Errorf("Claim = %+v, %v, want a grant", leases, err)
 		}
@@ -206,17 +206,17 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 	s, watch := open(t, url+"&pool_max_conns=3"), connect(t, url)
 	commit(t, s, outcome(grant(t, s, claim(0)), 1))
 	other := claim(1)
-	other.Host = cache.Host{Name: "host"}
+	other.Host = store.Host{Name: "host"}
 	grant(t, s, other) // the host has a row
 	tx := holdHost(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	var polls sync.WaitGroup
 	for range 50 {
-		polls.Go(func() { _, _ = s.Claim(ctx, []cache.Claim{other}) })
+		polls.Go(func() { _, _ = s.Claim(ctx, []store.Claim{other}) })
 	}
 	waiting(t, watch, "claim", 2)
 	id, _ := feed(0)
-	if records, err := s.Lookup(t.Context(), []cache.ID{id}); err != nil || len(records) != 1 {
+	if records, err := s.Lookup(t.Context(), []store.ID{id}); err != nil || len(records) != 1 {
 		t.Errorf("Lookup = %v, %v", records, err)
 	}
 	if _, err := s.Body(t.Context(), id, 1); err != nil {
@@ -230,7 +230,7 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 }
 
 // sameTotals compares the totals that are kept with what is there.
-func sameTotals(t *testing.T, url string, s cache.Store) {
+func sameTotals(t *testing.T, url string, s store.Store) {
 	t.Helper()
 	got, err := s.Totals(t.Context())
 	if err != nil {
@@ -260,10 +260,10 @@ func TestWatchConcurrentCommits(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	changes := make(chan cache.Change, 10_000)
+	changes := make(chan store.Change, 10_000)
 	done := make(chan error, 1)
 	go func() {
-		done <- reader.Watch(ctx, cursor(t, reader), func(c cache.Change) error {
+		done <- reader.Watch(ctx, cursor(t, reader), func(c store.Change) error {
 			changes <- c
 			return nil
 		})
@@ -298,9 +298,9 @@ func TestWatchConcurrentCommits(t *testing.T) {
 			}
 		})
 	}
-	last := map[cache.ID]uint64{}
+	last := map[store.ID]uint64{}
 	missing := feeds * rounds
-	see := func() cache.Change {
+	see := func() store.Change {
 		select {
 		case c := <-changes:
 			if c.Lost {
@@ -344,7 +344,7 @@ func TestForeignCursors(t *testing.T) {
 	for _, from := range []string{"x", "a b c d", name + " 9:1: 9:1: 0", name + " x y 0", "other" + own} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		seen := 0
-		err := s.Watch(ctx, cache.Cursor(from), func(c cache.Change) error {
+		err := s.Watch(ctx, store.Cursor(from), func(c store.Change) error {
 			if seen++; seen == 1 {
 				if !c.Lost {
 					t.Errorf("%q: saw %+v, want a loss", from, c)
@@ -372,13 +372,13 @@ func TestPruned(t *testing.T) {
 	commit(t, s, outcome(grant(t, s, claim(1)), 1))
 	recent := cursor(t, s)
 	sleep(t, url, time.Hour)
-	if _, err := s.Sweep(t.Context(), cache.SweepQuery{}); err != nil {
+	if _, err := s.Sweep(t.Context(), store.SweepQuery{}); err != nil {
 		t.Fatal(err)
 	}
 	commit(t, s, outcome(grant(t, s, claim(2)), 2))
-	for from, lost := range map[cache.Cursor]bool{old: true, recent: false} {
+	for from, lost := range map[store.Cursor]bool{old: true, recent: false} {
 		stop := errors.New("stop")
-		err := s.Watch(t.Context(), from, func(c cache.Change) error {
+		err := s.Watch(t.Context(), from, func(c store.Change) error {
 			if c.Lost != lost || !lost && c.Version != 2 {
 				t.Errorf("from a cursor that is old (%v): saw %+v", lost, c)
 			}
@@ -391,12 +391,12 @@ func TestPruned(t *testing.T) {
 }
 
 // cursor returns the present end of a store's log.
-func cursor(t testing.TB, s cache.Store) cache.Cursor {
+func cursor(t testing.TB, s store.Store) store.Cursor {
 	t.Helper()
 	ended := errors.New("seen")
-	var at cache.Cursor
+	var at store.Cursor
 	// A cursor that is not one is followed by the end.
-	err := s.Watch(t.Context(), "no cursor", func(c cache.Change) error {
+	err := s.Watch(t.Context(), "no cursor", func(c store.Change) error {
 		at = c.At
 		return ended
 	})

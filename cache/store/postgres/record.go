@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -77,24 +77,24 @@ func scanRow(r pgx.CollectableRow) (v row, err error) {
 	return v, err
 }
 
-func (v row) lease() cache.Lease {
-	return cache.Lease{Record: v.record(), Denied: cache.Denial(v.denied), Wait: duration(v.wait), Why: v.why}
+func (v row) lease() store.Lease {
+	return store.Lease{Record: v.record(), Denied: store.Denial(v.denied), Wait: duration(v.wait), Why: v.why}
 }
 
-func (v row) record() cache.Record {
-	return cache.Record{
+func (v row) record() store.Record {
+	return store.Record{
 		ID:         v.id.Bytes,
 		URL:        v.url.String,
-		Token:      cache.Token(v.token.Int64),
+		Token:      store.Token(v.token.Int64),
 		In:         until(v.next, v.now),
 		Hold:       duration(v.hold),
 		Polled:     since(v.polled, v.now),
 		Asked:      since(v.asked, v.now),
 		Version:    uint64(v.version.Int64),
-		State:      cache.State(v.state.String),
+		State:      store.State(v.state.String),
 		Facts:      v.facts,
 		Memo:       v.memo,
-		Host:       cache.Host{Name: v.host.String, Domain: v.domain.String, Spacing: duration(v.spacing)},
+		Host:       store.Host{Name: v.host.String, Domain: v.domain.String, Spacing: duration(v.spacing)},
 		Configured: v.configured.Bool,
 	}
 }
@@ -105,7 +105,7 @@ func until(t, now pgtype.Timestamptz) time.Duration {
 	case t.InfinityModifier == pgtype.NegativeInfinity:
 		return 0
 	case !t.Valid || t.InfinityModifier == pgtype.Infinity:
-		return cache.Ended
+		return store.Ended
 	}
 	return t.Time.Sub(now.Time)
 }
@@ -130,7 +130,7 @@ func interval(d time.Duration) pgtype.Interval {
 
 // wait is the time to a next poll for the database: null if there is none.
 func wait(d time.Duration) pgtype.Interval {
-	if d == cache.Ended {
+	if d == store.Ended {
 		return pgtype.Interval{}
 	}
 	return interval(d)
@@ -147,7 +147,7 @@ func ago(d time.Duration) pgtype.Interval {
 // duration returns an interval of the database, [cache.Ended] if it is null.
 func duration(i pgtype.Interval) time.Duration {
 	if !i.Valid {
-		return cache.Ended
+		return store.Ended
 	}
 	return time.Duration(i.Microseconds)*time.Microsecond + time.Duration(i.Days)*24*time.Hour
 }
@@ -158,7 +158,7 @@ func text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-func uuids(ids []cache.ID) []pgtype.UUID {
+func uuids(ids []store.ID) []pgtype.UUID {
 	list := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {
 		list[i] = uuid(id)
@@ -166,4 +166,4 @@ func uuids(ids []cache.ID) []pgtype.UUID {
 	return list
 }
 
-func uuid(id cache.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+func uuid(id store.ID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }

@@ -30,7 +30,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 const (
@@ -68,7 +68,7 @@ type Store struct {
 	overdue atomic.Pointer[overdueCount] // the last count
 }
 
-var _ cache.Store = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // Open connects to a database and brings its tables up to date, if there are any;
 // otherwise it makes them, in the schema "pollard".
@@ -202,13 +202,13 @@ func (s *Store) row(ctx context.Context, into []any, sql string, args ...any) er
 }
 
 // ids runs a statement that returns IDs of feeds.
-func (s *Store) ids(ctx context.Context, sql string, args ...any) (ids []cache.ID, err error) {
+func (s *Store) ids(ctx context.Context, sql string, args ...any) (ids []store.ID, err error) {
 	err = s.call(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, sql, args...)
 		if err != nil {
 			return err
 		}
-		ids, err = pgx.CollectRows(rows, pgx.RowTo[cache.ID])
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[store.ID])
 		return err
 	})
 	return ids, err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 	"github.com/feedpollard/pollard/cache/store/storetest"
@@ -73,13 +73,13 @@ func TestContract(t *testing.T) {
 		opened = nil
 		url := server(t).Database(t)
 		return storetest.Harness{
-			Open: func() cache.Store {
+			Open: func() store.Store {
 				s := open(t, url)
 				opened = append(opened, s)
 				return s
 			},
 			Sleep: func(d time.Duration) { sleep(t, url, d) },
-			Kill: func(s cache.Store) {
+			Kill: func(s store.Store) {
 				s.Close()
 				server(t).Crash()
 				if err := server(t).Start(); err != nil {

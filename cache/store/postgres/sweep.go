@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Conditions of feeds that a sweep removes, besides that nobody has wanted them for some
@@ -25,7 +25,7 @@ const (
 
 // Sweep removes records that nobody wants, and what the store itself does not need
 // any more.
-func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) (swept []cache.ID, err error) {
+func (s *Store) Sweep(ctx context.Context, q store.SweepQuery) (swept []store.ID, err error) {
 	if err := s.upkeep(ctx); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) (swept []cache.ID
 
 // sweep removes up to limit feeds that meet a condition and that nobody has wanted for
 // so long: first those that were wanted the longest ago.
-func (s *Store) sweep(ctx context.Context, condition string, quiet time.Duration, keep func(cache.ID) bool, limit int) (swept []cache.ID, err error) {
+func (s *Store) sweep(ctx context.Context, condition string, quiet time.Duration, keep func(store.ID) bool, limit int) (swept []store.ID, err error) {
 	var (
 		last   = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 		lastID pgtype.UUID

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // keepChanges is how long the log of changes reaches back. A node that could not read it for
@@ -19,7 +19,7 @@ import (
 const keepChanges = 15 * time.Minute
 
 // Touch notes how long ago readers asked for feeds.
-func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+func (s *Store) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
 	for part := range slices.Chunk(slices.Collect(maps.Keys(asked)), batch) {
 		agos := make([]pgtype.Interval, len(part))
 		for i, id := range part {
@@ -33,17 +33,17 @@ func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) err
 }
 
 // Forget removes a feed.
-func (s *Store) Forget(ctx context.Context, id cache.ID) error {
+func (s *Store) Forget(ctx context.Context, id store.ID) error {
 	var known bool
 	err := s.row(ctx, []any{&known}, `select pollard.forget($1)`, uuid(id))
 	if err == nil && !known {
-		err = cache.ErrNoRecord
+		err = store.ErrNoRecord
 	}
 	return err
 }
 
 // Trim drops bodies that do not fit into a budget.
-func (s *Store) Trim(ctx context.Context, budget int64) (trimmed []cache.ID, err error) {
+func (s *Store) Trim(ctx context.Context, budget int64) (trimmed []store.ID, err error) {
 	for {
 		ids, err := s.ids(ctx, `select pollard.trim($1, $2)`, budget, batch)
 		trimmed = append(trimmed, ids...)

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 const (
@@ -40,12 +40,12 @@ type position struct {
 	last          int64
 }
 
-func (p position) cursor() cache.Cursor {
-	return cache.Cursor(strings.Join([]string{p.log, p.seen, p.reading, strconv.FormatInt(p.last, 10)}, " "))
+func (p position) cursor() store.Cursor {
+	return store.Cursor(strings.Join([]string{p.log, p.seen, p.reading, strconv.FormatInt(p.last, 10)}, " "))
 }
 
 // parseCursor reads a cursor. One that this store has not made is too old.
-func parseCursor(c cache.Cursor) (position, bool) {
+func parseCursor(c store.Cursor) (position, bool) {
 	parts := strings.Split(string(c), " ")
 	if len(parts) != 4 {
 		return position{}, false
@@ -56,7 +56,7 @@ func parseCursor(c cache.Cursor) (position, bool) {
 
 // Watch calls see for each change from a cursor on. While the database is away it
 // waits.
-func (s *Store) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+func (s *Store) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.closed, func() { cancel(fmt.Errorf("store postgres %s: %w", s.place, os.ErrClosed)) })()
@@ -100,7 +100,7 @@ func (s *Store) Watch(ctx context.Context, from cache.Cursor, see func(cache.Cha
 		}
 		if err == nil {
 			if lost = lost || next.lost; lost {
-				if err := see(cache.Change{At: next.cursor(), Lost: true}); err != nil {
+				if err := see(store.Change{At: next.cursor(), Lost: true}); err != nil {
 					return err
 				}
 				lost = false
@@ -131,7 +131,7 @@ type reached struct {
 }
 
 // changes reads the log from a place on, the zero one being its end.
-func (s *Store) changes(ctx context.Context, at position) (changes []cache.Change, next reached, more bool, err error) {
+func (s *Store) changes(ctx context.Context, at position) (changes []store.Change, next reached, more bool, err error) {
 	var (
 		log, snapshot string
 		lost          bool
@@ -161,7 +161,7 @@ func (s *Store) changes(ctx context.Context, at position) (changes []cache.Chang
 		_, err = pgx.ForEachRow(rows, []any{&log, &snapshot, &lost, &seq, &id, &version, &forgotten}, func() error {
 			if seq.Valid {
 				p := position{log: log, seen: at.seen, reading: snapshot, last: seq.Int64}
-				changes = append(changes, cache.Change{At: p.cursor(), ID: id.Bytes, Version: uint64(version.Int64), Forgotten: forgotten.Bool})
+				changes = append(changes, store.Change{At: p.cursor(), ID: id.Bytes, Version: uint64(version.Int64), Forgotten: forgotten.Bool})
 			}
 			return nil
 		})

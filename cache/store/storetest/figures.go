@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/figures"
 )
 
 // counting is a store that keeps figures as well.
-func counting(t *testing.T, s cache.Store) figures.Store {
+func counting(t *testing.T, s store.Store) figures.Store {
 	t.Helper()
 	f, ok := s.(figures.Store)
 	if !ok {

@@ -13,21 +13,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // restart keeps in mind what a new handle has to know: records, bodies, hosts and pauses.
 func restart(t *testing.T, h Harness) {
 	s := h.open(t)
-	store(t, s, 1, text(7, "content"))
+	commitBody(t, s, 1, text(7, "content"))
 	c := claim(2)
 	c.Host, c.Configured = host("one"), true
 	o := outcome(2, grant(t, s, c), nil)
-	o.Host, o.State = host("two"), cache.StateFailing
-	o.Pauses = []cache.Pause{{Scope: "host three", For: time.Hour, Why: "asked", Step: 3}}
+	o.Host, o.State = host("two"), store.StateFailing
+	o.Pauses = []store.Pause{{Scope: "host three", For: time.Hour, Why: "asked", Step: 3}}
 	commit(t, s, o)
 	touch(t, s, 1, 10*time.Minute)
-	before := []cache.Record{lookup(t, s, 1), lookup(t, s, 2)}
+	before := []store.Record{lookup(t, s, 1), lookup(t, s, 2)}
 	s.Close()
 
 	s = h.open(t)
@@ -37,15 +37,15 @@ func restart(t *testing.T, h Harness) {
 		}
 	}
 	wantBody(t, s, 1, text(7, "content"))
-	wantPauses(t, s, []cache.Pause{{Scope: "host three", For: time.Hour, Why: "asked", Step: 3}})
+	wantPauses(t, s, []store.Pause{{Scope: "host three", For: time.Hour, Why: "asked", Step: 3}})
 	c = claim(3)
 	c.Host = host("one")
-	deny(t, s, c, cache.DeniedBusy, time.Minute)
+	deny(t, s, c, store.DeniedBusy, time.Minute)
 	c.Host = host("two")
 	grant(t, s, c)
 	c = claim(4)
 	c.Host = host("three")
-	if lease := ask(t, s, c); lease.Denied != cache.DeniedPaused || lease.Why != "asked" {
+	if lease := ask(t, s, c); lease.Denied != store.DeniedPaused || lease.Why != "asked" {
 		t.Errorf("the claim of a paused host got %+v", lease)
 	}
 }
@@ -64,10 +64,10 @@ func kill(t *testing.T, h Harness) {
 	c.Host, c.Configured = host("one"), true
 	token := grant(t, s, c)
 	again()
-	deny(t, s, claim(1), cache.DeniedNotDue, time.Hour)
+	deny(t, s, claim(1), store.DeniedNotDue, time.Hour)
 	c = claim(2)
 	c.Host = host("one")
-	deny(t, s, c, cache.DeniedBusy, time.Minute)
+	deny(t, s, c, store.DeniedBusy, time.Minute)
 
 	o := outcome(1, token, text(1, "content"))
 	o.Host, o.In = host("one"), time.Minute
@@ -76,7 +76,7 @@ func kill(t *testing.T, h Harness) {
 	wantBody(t, s, 1, o.Body)
 	touch(t, s, 1, 0)
 	h.Sleep(2 * time.Minute)
-	leases, _, err := s.ClaimDue(t.Context(), cache.DueQuery{Limit: 1, Idle: time.Hour})
+	leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 1, Idle: time.Hour})
 	if err != nil || len(leases) != 1 {
 		t.Fatalf("ClaimDue = %+v, %v", leases, err)
 	}
@@ -86,21 +86,21 @@ func kill(t *testing.T, h Harness) {
 	}
 
 	o = outcome(1, leases[0].Token, nil)
-	o.Pauses = []cache.Pause{{Scope: "host two", For: time.Hour}}
+	o.Pauses = []store.Pause{{Scope: "host two", For: time.Hour}}
 	commit(t, s, o)
 	again()
 	wantPauses(t, s, o.Pauses)
 
-	hop := cache.Hop{ID: idOf(5), Floor: time.Hour, Host: host("five")}
+	hop := store.Hop{ID: idOf(5), Floor: time.Hour, Host: host("five")}
 	if p, err := s.Hop(t.Context(), hop); err != nil || p.Denied != "" {
 		t.Fatalf("Hop = %+v, %v", p, err)
 	}
 	again()
 	c = claim(6)
 	c.Host = host("five")
-	deny(t, s, c, cache.DeniedBusy, time.Minute)
-	if p, err := s.Hop(t.Context(), hop); err != nil || p.Denied != cache.DeniedNotDue {
-		t.Fatalf("Hop = %+v, %v, want %q", p, err, cache.DeniedNotDue)
+	deny(t, s, c, store.DeniedBusy, time.Minute)
+	if p, err := s.Hop(t.Context(), hop); err != nil || p.Denied != store.DeniedNotDue {
+		t.Fatalf("Hop = %+v, %v, want %q", p, err, store.DeniedNotDue)
 	}
 
 	if err := s.Forget(t.Context(), idOf(1)); err != nil {
@@ -117,12 +117,12 @@ func bodies(t *testing.T, h Harness) {
 	s := h.open(t)
 	large := make([]byte, 3<<20)
 	rand.NewChaCha8([32]byte{1}).Read(large)
-	for n, body := range []*cache.Body{
+	for n, body := range []*store.Body{
 		{Version: 1, Coding: "gzip", Data: large},
 		{Version: 1<<63 - 1, Coding: "identity", Data: []byte{0}},
 		{Version: 1, Coding: "gzip", Data: []byte("nothing else")},
 	} {
-		store(t, s, n, body)
+		commitBody(t, s, n, body)
 		wantBody(t, s, n, body)
 	}
 	o := outcome(9, grant(t, s, claim(9)), text(0, "x"))
@@ -134,23 +134,23 @@ func bodies(t *testing.T, h Harness) {
 		t.Errorf("without a body: %+v", r)
 	}
 	_, err := s.Body(t.Context(), idOf(9), 1)
-	wantError(t, "Body", err, cache.ErrNoBody)
+	wantError(t, "Body", err, store.ErrNoBody)
 }
 
 // wholeVersions reads while versions follow each other. There is one at any time.
 func wholeVersions(t *testing.T, h Harness) {
 	s := handles(t, h)
-	version := func(v uint64) *cache.Body {
+	version := func(v uint64) *store.Body {
 		return text(v, strings.Repeat(fmt.Sprint(v, " "), 1000*int(v)))
 	}
-	store(t, s[0], 1, version(1))
+	commitBody(t, s[0], 1, version(1))
 	var done atomic.Bool
 	together(4, func(n int) {
 		if n == 0 {
 			defer done.Store(true)
 			for v := uint64(2); v <= 12; v++ {
 				h.Sleep(3 * time.Hour)
-				leases, err := s[0].Claim(t.Context(), []cache.Claim{claim(1)})
+				leases, err := s[0].Claim(t.Context(), []store.Claim{claim(1)})
 				if err == nil {
 					err = s[0].Commit(t.Context(), outcome(1, leases[0].Token, version(v)))
 				}
@@ -179,7 +179,7 @@ func copies(t *testing.T, h Harness) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, err := s.Records(t.Context(), cache.ID{}, 1)
+		page, err := s.Records(t.Context(), store.ID{}, 1)
 		if err != nil || len(page) != 1 {
 			t.Fatalf("Records = %v, %v", page, err)
 		}
@@ -206,15 +206,15 @@ func copies(t *testing.T, h Harness) {
 // or none.
 func oldVersion(t *testing.T, h Harness) {
 	s := h.open(t)
-	store(t, s, 1, text(1, "old"))
+	commitBody(t, s, 1, text(1, "old"))
 	h.Sleep(3 * time.Hour)
-	store(t, s, 1, text(2, "new"))
+	commitBody(t, s, 1, text(2, "new"))
 	if body, err := s.Body(t.Context(), idOf(1), 1); err == nil {
 		if !sameBody(body, *text(2, "new")) {
 			t.Errorf("for an old version came version %d, %q", body.Version, body.Data)
 		}
 	} else {
-		wantError(t, "Body of an old version", err, cache.ErrNoBody)
+		wantError(t, "Body of an old version", err, store.ErrNoBody)
 	}
 	wantBody(t, s, 1, text(2, "new"))
 }
@@ -225,7 +225,7 @@ func pages(t *testing.T, h Harness) {
 	for n := range feeds {
 		grant(t, s, claim(n))
 	}
-	var after cache.ID
+	var after store.ID
 	seen := 0
 	for {
 		page, err := s.Records(t.Context(), after, 10)
@@ -251,9 +251,9 @@ func pages(t *testing.T, h Harness) {
 	}
 }
 
-func mustLookup(t *testing.T, s cache.Store, id cache.ID) cache.Record {
+func mustLookup(t *testing.T, s store.Store, id store.ID) store.Record {
 	t.Helper()
-	records, err := s.Lookup(t.Context(), []cache.ID{id})
+	records, err := s.Lookup(t.Context(), []store.ID{id})
 	if err != nil || len(records) != 1 {
 		t.Fatalf("Lookup = %v, %v", records, err)
 	}
@@ -269,13 +269,13 @@ func maxUnread(t *testing.T, h Harness) {
 		touch(t, s, n, time.Duration(n)*time.Minute)
 	}
 	commit(t, s, outcome(7, lookup(t, s, 7).Token, text(1, "read")))
-	q := cache.SweepQuery{Idle: time.Hour, Unread: time.Hour, MaxUnread: 4}
+	q := store.SweepQuery{Idle: time.Hour, Unread: time.Hour, MaxUnread: 4}
 	gone, err := s.Sweep(t.Context(), q)
 	if err != nil || len(gone) != 2 {
 		t.Fatalf("Sweep = %d feeds, %v, want 2", len(gone), err)
 	}
 	for n := range 8 {
-		records, err := s.Lookup(t.Context(), []cache.ID{idOf(n)})
+		records, err := s.Lookup(t.Context(), []store.ID{idOf(n)})
 		if want := n != 5 && n != 6; err != nil || (len(records) == 1) != want {
 			t.Errorf("feed %d: %v, %v, want it: %v", n, records, err, want)
 		}
@@ -290,18 +290,18 @@ func maxUnread(t *testing.T, h Harness) {
 func sweepMany(t *testing.T, h Harness) {
 	const many = 1201
 	s := h.open(t)
-	var saved []cache.Saved
+	var saved []store.Saved
 	for n := range many {
-		saved = append(saved, cache.Saved{Record: cache.Record{ID: idOf(n), URL: claim(n).URL, Polled: -1, State: cache.StateCold}})
+		saved = append(saved, store.Saved{Record: store.Record{ID: idOf(n), URL: claim(n).URL, Polled: -1, State: store.StateCold}})
 	}
 	if err := s.Restore(t.Context(), saved); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.Sweep(t.Context(), cache.SweepQuery{MaxUnread: 1})
+	gone, err := s.Sweep(t.Context(), store.SweepQuery{MaxUnread: 1})
 	if err != nil || len(gone) != many-1 {
 		t.Errorf("Sweep = %d feeds, %v, want %d", len(gone), err, many-1)
 	}
-	if left, err := s.Records(t.Context(), cache.ID{}, many); err != nil || len(left) != 1 {
+	if left, err := s.Records(t.Context(), store.ID{}, many); err != nil || len(left) != 1 {
 		t.Errorf("%d records are left, %v, want 1", len(left), err)
 	}
 }
@@ -310,19 +310,19 @@ func sweepMany(t *testing.T, h Harness) {
 func restoreNew(t *testing.T, h Harness) {
 	s := h.open(t)
 	c := claim(1)
-	saved := cache.Saved{New: true, Record: cache.Record{ID: c.ID, URL: c.URL, Polled: -1, State: cache.StateCold, Configured: true}}
+	saved := store.Saved{New: true, Record: store.Record{ID: c.ID, URL: c.URL, Polled: -1, State: store.StateCold, Configured: true}}
 	for range 2 {
-		if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
+		if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	token := grant(t, s, c)
-	if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
+	if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 		t.Fatal(err)
 	}
 	commit(t, s, outcome(1, token, text(1, "content"))) // it has not been fenced off
-	deny(t, s, c, cache.DeniedNotDue, 2*time.Hour)
-	if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
+	deny(t, s, c, store.DeniedNotDue, 2*time.Hour)
+	if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 		t.Fatal(err)
 	}
 	wantBody(t, s, 1, text(1, "content"))
@@ -332,15 +332,15 @@ func restoreNew(t *testing.T, h Harness) {
 func restore(t *testing.T, h Harness) {
 	s := h.open(t)
 	token := grant(t, s, claim(1))
-	saved := cache.Saved{
-		Record: cache.Record{
+	saved := store.Saved{
+		Record: store.Record{
 			ID: idOf(1), URL: "https://example.com/imported", Token: token, In: time.Minute, Hold: 5 * time.Hour,
-			Polled: 3 * time.Hour, Asked: 2 * time.Hour, Version: 9, State: cache.StateFresh,
+			Polled: 3 * time.Hour, Asked: 2 * time.Hour, Version: 9, State: store.StateFresh,
 			Facts: []byte("facts"), Memo: []byte("memo"), Host: host("one"), Configured: true,
 		},
 		Body: text(9, "imported"),
 	}
-	if err := s.Restore(t.Context(), []cache.Saved{saved}); err != nil {
+	if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 		t.Fatal(err)
 	}
 	got := lookup(t, s, 1)
@@ -350,7 +350,7 @@ func restore(t *testing.T, h Harness) {
 		t.Errorf("restored %+v, want %+v", got, want)
 	}
 	wantBody(t, s, 1, saved.Body)
-	wantError(t, "Commit", s.Commit(t.Context(), outcome(1, token, nil)), cache.ErrFenced)
+	wantError(t, "Commit", s.Commit(t.Context(), outcome(1, token, nil)), store.ErrFenced)
 	h.Sleep(2 * time.Hour)
 	if next := grant(t, s, claim(1)); next == token {
 		t.Errorf("token %d came again", token)
@@ -358,7 +358,7 @@ func restore(t *testing.T, h Harness) {
 }
 
 // sameRecord compares records; durations are near each other.
-func sameRecord(a, b cache.Record) bool {
+func sameRecord(a, b store.Record) bool {
 	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && near(a.In, b.In) && a.Hold == b.Hold &&
 		nearAgo(a.Polled, b.Polled) && nearAgo(a.Asked, b.Asked) && a.Version == b.Version && a.State == b.State &&
 		bytes.Equal(a.Facts, b.Facts) && bytes.Equal(a.Memo, b.Memo) && a.Host == b.Host && a.Configured == b.Configured
@@ -367,7 +367,7 @@ func sameRecord(a, b cache.Record) bool {
 // nearAgo compares times since something; those that are negative are never.
 func nearAgo(a, b time.Duration) bool { return a < 0 && b < 0 || a >= 0 && b >= 0 && near(a, b) }
 
-func wantPauses(t *testing.T, s cache.Store, want []cache.Pause) {
+func wantPauses(t *testing.T, s store.Store, want []store.Pause) {
 	t.Helper()
 	got, err := s.Pauses(t.Context())
 	same := err == nil && len(got) == len(want)
@@ -381,7 +381,7 @@ func wantPauses(t *testing.T, s cache.Store, want []cache.Pause) {
 
 func cancelled(t *testing.T, h Harness) {
 	s := h.open(t)
-	store(t, s, 1, text(1, "content"))
+	commitBody(t, s, 1, text(1, "content"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.Sleep(3 * time.Hour)
@@ -397,7 +397,7 @@ func cancelled(t *testing.T, h Harness) {
 
 func closed(t *testing.T, h Harness) {
 	s := h.open(t)
-	store(t, s, 1, text(1, "content"))
+	commitBody(t, s, 1, text(1, "content"))
 	s.Close()
 	for what, err := range calls(t.Context(), s) {
 		if err == nil {
@@ -410,23 +410,23 @@ func closed(t *testing.T, h Harness) {
 }
 
 // calls makes all calls that there are.
-func calls(ctx context.Context, s cache.Store) map[string]error {
+func calls(ctx context.Context, s store.Store) map[string]error {
 	errs := make(map[string]error)
-	_, errs["Claim"] = s.Claim(ctx, []cache.Claim{claim(1), claim(2)})
-	_, _, errs["ClaimDue"] = s.ClaimDue(ctx, cache.DueQuery{Limit: 1})
-	_, errs["Hop"] = s.Hop(ctx, cache.Hop{ID: idOf(1)})
+	_, errs["Claim"] = s.Claim(ctx, []store.Claim{claim(1), claim(2)})
+	_, _, errs["ClaimDue"] = s.ClaimDue(ctx, store.DueQuery{Limit: 1})
+	_, errs["Hop"] = s.Hop(ctx, store.Hop{ID: idOf(1)})
 	errs["Commit"] = s.Commit(ctx, outcome(1, 1, nil))
 	errs["Commit of a body"] = s.Commit(ctx, outcome(1, 1, text(2, "other")))
-	_, errs["Lookup"] = s.Lookup(ctx, []cache.ID{idOf(1)})
+	_, errs["Lookup"] = s.Lookup(ctx, []store.ID{idOf(1)})
 	_, errs["Body"] = s.Body(ctx, idOf(1), 1)
-	_, errs["Records"] = s.Records(ctx, cache.ID{}, 1)
-	errs["Touch"] = s.Touch(ctx, map[cache.ID]time.Duration{idOf(1): 0})
+	_, errs["Records"] = s.Records(ctx, store.ID{}, 1)
+	errs["Touch"] = s.Touch(ctx, map[store.ID]time.Duration{idOf(1): 0})
 	errs["Forget"] = s.Forget(ctx, idOf(1))
-	_, errs["Sweep"] = s.Sweep(ctx, cache.SweepQuery{Idle: 1})
+	_, errs["Sweep"] = s.Sweep(ctx, store.SweepQuery{Idle: 1})
 	_, errs["Trim"] = s.Trim(ctx, 0)
-	errs["Restore"] = s.Restore(ctx, []cache.Saved{{Record: cache.Record{ID: idOf(2)}}})
+	errs["Restore"] = s.Restore(ctx, []store.Saved{{Record: store.Record{ID: idOf(2)}}})
 	_, errs["Pauses"] = s.Pauses(ctx)
-	errs["Watch"] = s.Watch(ctx, "", func(cache.Change) error { return nil })
+	errs["Watch"] = s.Watch(ctx, "", func(store.Change) error { return nil })
 	_, errs["Totals"] = s.Totals(ctx)
 	return errs
 }

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // model is what a store should be: a few maps and a clock. All that is slept is a
@@ -19,26 +19,26 @@ import (
 // clock that goes on by itself a little makes no difference.
 type model struct {
 	h        Harness
-	s        cache.Store
+	s        store.Store
 	now      time.Duration
-	feeds    map[cache.ID]*known
+	feeds    map[store.ID]*known
 	started  map[string]time.Duration // of hosts
 	pauses   map[string]paused
-	hops     map[cache.ID]time.Duration
-	tokens   map[cache.Token]bool
-	versions map[cache.ID]uint64
+	hops     map[store.ID]time.Duration
+	tokens   map[store.Token]bool
+	versions map[store.ID]uint64
 }
 
 // known is a feed, with moments where a record has durations.
 type known struct {
-	cache.Record
+	store.Record
 	next, polled, asked time.Duration
-	body                *cache.Body
+	body                *store.Body
 }
 
 type paused struct {
 	until time.Duration
-	cache.Pause
+	store.Pause
 }
 
 const (
@@ -49,21 +49,21 @@ const (
 )
 
 // deny is the rule of hosts.
-func (m *model) deny(h cache.Host) (denied cache.Denial, until time.Duration) {
+func (m *model) deny(h store.Host) (denied store.Denial, until time.Duration) {
 	until = m.now
 	if at, was := m.started[h.Name]; h.Name != "" && was && at+h.Spacing > m.now {
-		denied, until = cache.DeniedBusy, at+h.Spacing
+		denied, until = store.DeniedBusy, at+h.Spacing
 	}
 	for _, scope := range []string{"host " + h.Name, "domain " + h.Domain} {
 		if p := m.pauses[scope]; p.until > m.now {
-			denied, until = cache.DeniedPaused, max(until, p.until)
+			denied, until = store.DeniedPaused, max(until, p.until)
 		}
 	}
 	return denied, until
 }
 
 // lastAsked is when the URL of a feed was asked last.
-func (m *model) lastAsked(id cache.ID) time.Duration {
+func (m *model) lastAsked(id store.ID) time.Duration {
 	last := never
 	if at, was := m.hops[id]; was {
 		last = at
@@ -74,14 +74,14 @@ func (m *model) lastAsked(id cache.ID) time.Duration {
 	return last
 }
 
-func (m *model) start(h cache.Host) {
+func (m *model) start(h store.Host) {
 	if h.Name != "" {
 		m.started[h.Name] = m.now
 	}
 }
 
 // granted notes a grant and checks that it is one.
-func (m *model) granted(t *rapid.T, f *known, l cache.Lease) {
+func (m *model) granted(t *rapid.T, f *known, l store.Lease) {
 	if l.Token == 0 || m.tokens[l.Token] {
 		t.Fatalf("token %d again, or none", l.Token)
 	}
@@ -92,14 +92,14 @@ func (m *model) granted(t *rapid.T, f *known, l cache.Lease) {
 
 // in is the time to a moment.
 func (m *model) in(at time.Duration) time.Duration {
-	if at == cache.Ended {
+	if at == store.Ended {
 		return at
 	}
 	return at - m.now
 }
 
 // record is the feed as the store should tell it.
-func (m *model) record(f *known) cache.Record {
+func (m *model) record(f *known) store.Record {
 	r := f.Record
 	r.In, r.Polled, r.Asked = m.in(f.next), m.ago(f.polled), m.ago(f.asked)
 	return r
@@ -112,7 +112,7 @@ func (m *model) ago(at time.Duration) time.Duration {
 	return m.now - at
 }
 
-func (m *model) same(t *rapid.T, got cache.Record, f *known) {
+func (m *model) same(t *rapid.T, got store.Record, f *known) {
 	if want := m.record(f); !sameRecord(got, want) {
 		t.Fatalf("record is\n%+v, want\n%+v", got, want)
 	}
@@ -133,12 +133,12 @@ func wanted(f *known) time.Duration {
 
 // check compares everything that can be read.
 func (m *model) check(t *rapid.T) {
-	records, err := m.s.Records(t.Context(), cache.ID{}, 100)
+	records, err := m.s.Records(t.Context(), store.ID{}, 100)
 	if err != nil || len(records) != len(m.feeds) {
 		t.Fatalf("Records = %d, %v, want %d", len(records), err, len(m.feeds))
 	}
-	totals := cache.Totals{Feeds: make(map[cache.State]int64)}
-	var after cache.ID
+	totals := store.Totals{Feeds: make(map[store.State]int64)}
+	var after store.ID
 	for _, r := range records {
 		f := m.feeds[r.ID]
 		if f == nil || bytes.Compare(r.ID[:], after[:]) <= 0 {
@@ -152,8 +152,8 @@ func (m *model) check(t *rapid.T) {
 		}
 		body, err := m.s.Body(t.Context(), r.ID, r.Version)
 		if f.body == nil {
-			if !errors.Is(err, cache.ErrNoBody) {
-				t.Fatalf("Body: error %v, want %v", err, cache.ErrNoBody)
+			if !errors.Is(err, store.ErrNoBody) {
+				t.Fatalf("Body: error %v, want %v", err, store.ErrNoBody)
 			}
 			continue
 		}

@@ -12,19 +12,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Harness gives access to one store, which is empty at first.
 type Harness struct {
 	// Open opens the store with what the handles before left in it. A test closes one
 	// handle before it opens the next, unless the store is Shared.
-	Open func() cache.Store
+	Open func() store.Store
 	// Sleep moves the store's clock on. It may be off by what the test takes itself,
 	// but not by more than slack.
 	Sleep func(time.Duration)
 	// Kill ends a handle as a crash of the process does. Nil: there is no such way.
-	Kill func(cache.Store)
+	Kill func(store.Store)
 	// Shared says that several handles, or nodes, may be open at once.
 	Shared bool
 }
@@ -72,7 +72,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 }
 
 // open opens the store for the length of a test.
-func (h Harness) open(t *testing.T) cache.Store {
+func (h Harness) open(t *testing.T) store.Store {
 	t.Helper()
 	s := h.Open()
 	t.Cleanup(func() { s.Close() })
@@ -80,45 +80,45 @@ func (h Harness) open(t *testing.T) cache.Store {
 }
 
 // feed is the name of the nth feed of a test.
-func feed(n int) (id cache.ID, url string) {
+func feed(n int) (id store.ID, url string) {
 	url = fmt.Sprintf("https://example.com/%d.xml", n)
 	sum := sha256.Sum256([]byte(url))
-	return cache.ID(sum[:len(id)]), url
+	return store.ID(sum[:len(id)]), url
 }
 
-func idOf(n int) cache.ID {
+func idOf(n int) store.ID {
 	id, _ := feed(n)
 	return id
 }
 
 // claim asks for a poll of the nth feed, of a host that is not paced.
-func claim(n int) cache.Claim {
+func claim(n int) store.Claim {
 	id, url := feed(n)
-	return cache.Claim{ID: id, URL: url, Hold: time.Hour}
+	return store.Claim{ID: id, URL: url, Hold: time.Hour}
 }
 
 // host is one that is paced by a minute.
-func host(name string) cache.Host {
-	return cache.Host{Name: name, Domain: "domain of " + name, Spacing: time.Minute}
+func host(name string) store.Host {
+	return store.Host{Name: name, Domain: "domain of " + name, Spacing: time.Minute}
 }
 
 // outcome is a good one of a poll of the nth feed.
-func outcome(n int, token cache.Token, body *cache.Body) cache.Outcome {
-	return cache.Outcome{
+func outcome(n int, token store.Token, body *store.Body) store.Outcome {
+	return store.Outcome{
 		ID: idOf(n), Token: token, In: 2 * time.Hour, Hold: 3 * time.Hour,
-		State: cache.StateFresh, Facts: []byte("facts"), Memo: []byte("memo"), Body: body,
+		State: store.StateFresh, Facts: []byte("facts"), Memo: []byte("memo"), Body: body,
 	}
 }
 
 // text is a body with that content.
-func text(version uint64, content string) *cache.Body {
-	return &cache.Body{Version: version, Coding: "identity", Data: []byte(content)}
+func text(version uint64, content string) *store.Body {
+	return &store.Body{Version: version, Coding: "identity", Data: []byte(content)}
 }
 
 // ask makes one claim.
-func ask(t *testing.T, s cache.Store, c cache.Claim) cache.Lease {
+func ask(t *testing.T, s store.Store, c store.Claim) store.Lease {
 	t.Helper()
-	leases, err := s.Claim(t.Context(), []cache.Claim{c})
+	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	if err != nil || len(leases) != 1 {
 		t.Fatalf("Claim = %d leases, %v", len(leases), err)
 	}
@@ -126,7 +126,7 @@ func ask(t *testing.T, s cache.Store, c cache.Claim) cache.Lease {
 }
 
 // grant makes one claim that has to be granted.
-func grant(t *testing.T, s cache.Store, c cache.Claim) cache.Token {
+func grant(t *testing.T, s store.Store, c store.Claim) store.Token {
 	t.Helper()
 	lease := ask(t, s, c)
 	if lease.Denied != "" || lease.Token == 0 {
@@ -136,50 +136,50 @@ func grant(t *testing.T, s cache.Store, c cache.Claim) cache.Token {
 }
 
 // deny makes one claim that has to be denied.
-func deny(t *testing.T, s cache.Store, c cache.Claim, want cache.Denial, wait time.Duration) {
+func deny(t *testing.T, s store.Store, c store.Claim, want store.Denial, wait time.Duration) {
 	t.Helper()
 	if lease := ask(t, s, c); lease.Denied != want || !near(lease.Wait, wait) {
 		t.Fatalf("Claim is denied %q for %v, want %q for %v", lease.Denied, lease.Wait, want, wait)
 	}
 }
 
-func commit(t *testing.T, s cache.Store, o cache.Outcome) {
+func commit(t *testing.T, s store.Store, o store.Outcome) {
 	t.Helper()
 	if err := s.Commit(t.Context(), o); err != nil {
 		t.Fatalf("Commit: %v", err)
 	}
 }
 
-// store claims a feed and commits a body.
-func store(t *testing.T, s cache.Store, n int, body *cache.Body) {
+// commitBody claims a feed and commits a body.
+func commitBody(t *testing.T, s store.Store, n int, body *store.Body) {
 	t.Helper()
 	commit(t, s, outcome(n, grant(t, s, claim(n)), body))
 }
 
-func touch(t *testing.T, s cache.Store, n int, ago time.Duration) {
+func touch(t *testing.T, s store.Store, n int, ago time.Duration) {
 	t.Helper()
-	if err := s.Touch(t.Context(), map[cache.ID]time.Duration{idOf(n): ago}); err != nil {
+	if err := s.Touch(t.Context(), map[store.ID]time.Duration{idOf(n): ago}); err != nil {
 		t.Fatalf("Touch: %v", err)
 	}
 }
 
-func lookup(t *testing.T, s cache.Store, n int) cache.Record {
+func lookup(t *testing.T, s store.Store, n int) store.Record {
 	t.Helper()
-	records, err := s.Lookup(t.Context(), []cache.ID{idOf(n)})
+	records, err := s.Lookup(t.Context(), []store.ID{idOf(n)})
 	if err != nil || len(records) != 1 {
 		t.Fatalf("Lookup = %d records, %v", len(records), err)
 	}
 	return records[0]
 }
 
-func wantUnknown(t *testing.T, s cache.Store, n int) {
+func wantUnknown(t *testing.T, s store.Store, n int) {
 	t.Helper()
-	if records, err := s.Lookup(t.Context(), []cache.ID{idOf(n)}); err != nil || len(records) != 0 {
+	if records, err := s.Lookup(t.Context(), []store.ID{idOf(n)}); err != nil || len(records) != 0 {
 		t.Fatalf("Lookup = %+v, %v, want nothing", records, err)
 	}
 }
 
-func wantBody(t *testing.T, s cache.Store, n int, want *cache.Body) {
+func wantBody(t *testing.T, s store.Store, n int, want *store.Body) {
 	t.Helper()
 	got, err := s.Body(t.Context(), idOf(n), want.Version)
 	if err != nil {
@@ -197,7 +197,7 @@ func wantError(t *testing.T, what string, got, want error) {
 	}
 }
 
-func sameBody(a, b cache.Body) bool {
+func sameBody(a, b store.Body) bool {
 	return a.Version == b.Version && a.Coding == b.Coding && string(a.Data) == string(b.Data)
 }
 

@@ -13,16 +13,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // likeTheModel compares the store with the model after each step of random walks.
 func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{
-			h: begin(t), feeds: make(map[cache.ID]*known), started: make(map[string]time.Duration),
-			pauses: make(map[string]paused), hops: make(map[cache.ID]time.Duration),
-			tokens: make(map[cache.Token]bool), versions: make(map[cache.ID]uint64),
+			h: begin(t), feeds: make(map[store.ID]*known), started: make(map[string]time.Duration),
+			pauses: make(map[string]paused), hops: make(map[store.ID]time.Duration),
+			tokens: make(map[store.Token]bool), versions: make(map[store.ID]uint64),
 		}
 		m.s = m.h.Open()
 		defer func() { m.s.Close() }()
@@ -53,13 +53,13 @@ func steps(t *rapid.T, name string) time.Duration {
 // length draws a time that no number of steps ends at.
 func length(t *rapid.T, name string) time.Duration { return steps(t, name) + unit/3 }
 
-func (m *model) pick(t *rapid.T) (cache.ID, string) {
+func (m *model) pick(t *rapid.T) (store.ID, string) {
 	return feed(rapid.IntRange(0, modelFeeds-1).Draw(t, "feed"))
 }
 
 // host draws a host. Each has its spacing.
-func (m *model) host(t *rapid.T) cache.Host {
-	return rapid.SampledFrom([]cache.Host{
+func (m *model) host(t *rapid.T) store.Host {
+	return rapid.SampledFrom([]store.Host{
 		{},
 		{Name: "a.one", Domain: "one", Spacing: unit/3 + unit},
 		{Name: "b.one", Domain: "one", Spacing: unit / 3},
@@ -73,10 +73,10 @@ func (m *model) text(t *rapid.T, name string) []byte {
 }
 
 func (m *model) claim(t *rapid.T) {
-	claims := make([]cache.Claim, rapid.IntRange(1, 3).Draw(t, "claims"))
+	claims := make([]store.Claim, rapid.IntRange(1, 3).Draw(t, "claims"))
 	for i := range claims {
 		id, url := m.pick(t)
-		claims[i] = cache.Claim{
+		claims[i] = store.Claim{
 			ID: id, URL: url, Hold: length(t, "hold"), Host: m.host(t),
 			Configured: rapid.Bool().Draw(t, "configured"),
 			Floor:      rapid.SampledFrom([]time.Duration{0, 0, unit / 3, hopFloor}).Draw(t, "floor"),
@@ -90,7 +90,7 @@ func (m *model) claim(t *rapid.T) {
 		f := m.feeds[c.ID]
 		if f == nil {
 			f = &known{next: m.now, polled: never, asked: never}
-			f.Record = cache.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: cache.StateCold}
+			f.Record = store.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: store.StateCold}
 			m.feeds[c.ID] = f
 		}
 		f.Configured, f.Host = c.Configured, c.Host
@@ -100,7 +100,7 @@ func (m *model) claim(t *rapid.T) {
 		}
 		want, until := m.deny(c.Host)
 		if due > m.now {
-			want, until = cache.DeniedNotDue, max(due, until)
+			want, until = store.DeniedNotDue, max(due, until)
 		}
 		if leases[i].Denied != want || want != "" && !near(leases[i].Wait, m.in(until)) {
 			t.Fatalf("claim %d is denied %q for %v, want %q for %v", i, leases[i].Denied, leases[i].Wait, want, m.in(until))
@@ -114,7 +114,7 @@ func (m *model) claim(t *rapid.T) {
 }
 
 func (m *model) claimDue(t *rapid.T) {
-	q := cache.DueQuery{Limit: rapid.IntRange(1, modelFeeds+1).Draw(t, "limit")}
+	q := store.DueQuery{Limit: rapid.IntRange(1, modelFeeds+1).Draw(t, "limit")}
 	if rapid.Bool().Draw(t, "idle") {
 		q.Idle = length(t, "idle after")
 	}
@@ -181,15 +181,15 @@ func (m *model) claimDue(t *rapid.T) {
 
 func (m *model) hop(t *rapid.T) {
 	id, _ := m.pick(t)
-	h := cache.Hop{ID: id, Floor: hopFloor, Yield: rapid.Bool().Draw(t, "yield"), Host: m.host(t)}
+	h := store.Hop{ID: id, Floor: hopFloor, Yield: rapid.Bool().Draw(t, "yield"), Host: m.host(t)}
 	f := m.feeds[id]
 	want, until := m.deny(h.Host)
 	if free := m.lastAsked(id) + h.Floor; free > m.now {
-		want, until = cache.DeniedNotDue, max(free, until)
+		want, until = store.DeniedNotDue, max(free, until)
 	}
-	taken := h.Yield && f != nil && f.next != cache.Ended
+	taken := h.Yield && f != nil && f.next != store.Ended
 	if taken {
-		want = cache.DeniedTaken
+		want = store.DeniedTaken
 	}
 	got, err := m.s.Hop(t.Context(), h)
 	if err != nil || got.Denied != want || want != "" && !taken && !near(got.Wait, until-m.now) {
@@ -206,9 +206,9 @@ func (m *model) hop(t *rapid.T) {
 }
 
 // token draws the right token of a feed, mostly.
-func (m *model) token(t *rapid.T, f *known) cache.Token {
+func (m *model) token(t *rapid.T, f *known) store.Token {
 	if rapid.IntRange(0, 4).Draw(t, "wrong token") == 0 {
-		return rapid.SampledFrom(append([]cache.Token{0, 1 << 40}, slices.Sorted(maps.Keys(m.tokens))...)).Draw(t, "token")
+		return rapid.SampledFrom(append([]store.Token{0, 1 << 40}, slices.Sorted(maps.Keys(m.tokens))...)).Draw(t, "token")
 	}
 	if f == nil {
 		return 0
@@ -217,8 +217,8 @@ func (m *model) token(t *rapid.T, f *known) cache.Token {
 }
 
 // newBody draws a body with a higher version than any before.
-func (m *model) newBody(t *rapid.T, id cache.ID) *cache.Body {
-	return &cache.Body{
+func (m *model) newBody(t *rapid.T, id store.ID) *store.Body {
+	return &store.Body{
 		Version: m.versions[id] + rapid.Uint64Range(1, 3).Draw(t, "version"),
 		Coding:  rapid.SampledFrom([]string{"gzip", "identity"}).Draw(t, "coding"),
 		Data:    rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "data"),
@@ -228,10 +228,10 @@ func (m *model) newBody(t *rapid.T, id cache.ID) *cache.Body {
 func (m *model) commit(t *rapid.T) {
 	id, _ := m.pick(t)
 	f := m.feeds[id]
-	o := cache.Outcome{
+	o := store.Outcome{
 		ID: id, Token: m.token(t, f), Hold: length(t, "hold"), Host: m.host(t),
-		In:    rapid.SampledFrom([]time.Duration{cache.Ended, 0, length(t, "in"), length(t, "in")}).Draw(t, "next"),
-		State: rapid.SampledFrom([]cache.State{cache.StateFresh, cache.StateFailing, cache.StateGone}).Draw(t, "state"),
+		In:    rapid.SampledFrom([]time.Duration{store.Ended, 0, length(t, "in"), length(t, "in")}).Draw(t, "next"),
+		State: rapid.SampledFrom([]store.State{store.StateFresh, store.StateFailing, store.StateGone}).Draw(t, "state"),
 		Facts: m.text(t, "facts"), Memo: m.text(t, "memo"),
 	}
 	switch rapid.IntRange(0, 4).Draw(t, "body") {
@@ -241,7 +241,7 @@ func (m *model) commit(t *rapid.T) {
 		o.Withdraw = true
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "pauses") {
-		o.Pauses = append(o.Pauses, cache.Pause{
+		o.Pauses = append(o.Pauses, store.Pause{
 			Scope: rapid.SampledFrom([]string{"host a.one", "host two", "domain one"}).Draw(t, "scope"),
 			For:   length(t, "pause"),
 			Why:   rapid.SampledFrom([]string{"host-cooldown", "other"}).Draw(t, "why"),
@@ -250,8 +250,8 @@ func (m *model) commit(t *rapid.T) {
 	}
 	err := m.s.Commit(t.Context(), o)
 	if f == nil || o.Token == 0 || f.Token != o.Token {
-		if !errors.Is(err, cache.ErrFenced) {
-			t.Fatalf("Commit: error %v, want %v", err, cache.ErrFenced)
+		if !errors.Is(err, store.ErrFenced) {
+			t.Fatalf("Commit: error %v, want %v", err, store.ErrFenced)
 		}
 		return
 	}
@@ -259,8 +259,8 @@ func (m *model) commit(t *rapid.T) {
 		t.Fatalf("Commit: %v", err)
 	}
 	f.next, f.Hold, f.State, f.Host = m.now+o.In, o.Hold, o.State, o.Host
-	if o.In == cache.Ended {
-		f.next = cache.Ended
+	if o.In == store.Ended {
+		f.next = store.Ended
 	}
 	if o.Facts != nil {
 		f.Facts = o.Facts
@@ -281,7 +281,7 @@ func (m *model) commit(t *rapid.T) {
 }
 
 func (m *model) touch(t *rapid.T) {
-	asked := make(map[cache.ID]time.Duration)
+	asked := make(map[store.ID]time.Duration)
 	for range rapid.IntRange(0, 3).Draw(t, "feeds") {
 		id, _ := m.pick(t)
 		asked[id] = steps(t, "ago")
@@ -300,7 +300,7 @@ func (m *model) forget(t *rapid.T) {
 	id, _ := m.pick(t)
 	want := error(nil)
 	if m.feeds[id] == nil {
-		want = cache.ErrNoRecord
+		want = store.ErrNoRecord
 	}
 	if err := m.s.Forget(t.Context(), id); !errors.Is(err, want) {
 		t.Fatalf("Forget: error %v, want %v", err, want)
@@ -309,17 +309,17 @@ func (m *model) forget(t *rapid.T) {
 }
 
 func (m *model) sweep(t *rapid.T) {
-	q := cache.SweepQuery{Idle: length(t, "idle"), Unread: length(t, "unread")}
-	kept := cache.ID{}
+	q := store.SweepQuery{Idle: length(t, "idle"), Unread: length(t, "unread")}
+	kept := store.ID{}
 	if rapid.Bool().Draw(t, "keep one") {
 		kept, _ = m.pick(t)
-		q.Keep = func(id cache.ID) bool { return id == kept }
+		q.Keep = func(id store.ID) bool { return id == kept }
 	}
-	want := make(map[cache.ID]bool)
+	want := make(map[store.ID]bool)
 	for id, f := range m.feeds {
 		quiet := m.now - wanted(f)
 		if id != kept && (f.Version != 0 && quiet >= q.Idle ||
-			f.Version == 0 && quiet >= q.Unread && f.next != cache.Ended && m.now-f.next > f.Hold) {
+			f.Version == 0 && quiet >= q.Unread && f.next != store.Ended && m.now-f.next > f.Hold) {
 			want[id] = true
 		}
 	}
@@ -377,23 +377,23 @@ func (m *model) trim(t *rapid.T) {
 func (m *model) restore(t *rapid.T) {
 	id, url := m.pick(t)
 	f := &known{}
-	f.Record = cache.Record{
-		ID: id, URL: url, Hold: length(t, "hold"), State: cache.StateFresh, Host: m.host(t),
+	f.Record = store.Record{
+		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.host(t),
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
 		Facts: m.text(t, "facts"), Memo: m.text(t, "memo"), Configured: rapid.Bool().Draw(t, "configured"),
 	}
 	if rapid.IntRange(0, 3).Draw(t, "ended") == 0 {
-		f.In = cache.Ended
+		f.In = store.Ended
 	}
 	f.next, f.polled, f.asked = m.now+f.In, m.now-f.Polled, m.now-f.Asked
-	if f.In == cache.Ended {
-		f.next = cache.Ended
+	if f.In == store.Ended {
+		f.next = store.Ended
 	}
 	if rapid.Bool().Draw(t, "with body") {
 		f.body = m.newBody(t, id)
 		f.Version, m.versions[id] = f.body.Version, f.body.Version
 	}
-	if err := m.s.Restore(t.Context(), []cache.Saved{{Record: f.Record, Body: f.body}}); err != nil {
+	if err := m.s.Restore(t.Context(), []store.Saved{{Record: f.Record, Body: f.body}}); err != nil {
 		t.Fatalf("Restore: %v", err)
 	}
 	if old := m.feeds[id]; old != nil {
@@ -401,7 +401,7 @@ func (m *model) restore(t *rapid.T) {
 	}
 	m.feeds[id] = f
 	// Whether the store gives it a token is its own affair.
-	records, err := m.s.Lookup(t.Context(), []cache.ID{id})
+	records, err := m.s.Lookup(t.Context(), []store.ID{id})
 	if err != nil || len(records) != 1 || m.tokens[records[0].Token] {
 		t.Fatalf("restored %+v, %v", records, err)
 	}

@@ -9,29 +9,29 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // follower watches a store from a cursor on.
 type follower struct {
 	t    *testing.T
-	seen chan cache.Change
+	seen chan store.Change
 	stop context.CancelFunc
 	done chan error
 }
 
-func follow(t *testing.T, s cache.Store, from cache.Cursor) *follower {
+func follow(t *testing.T, s store.Store, from store.Cursor) *follower {
 	ctx, stop := context.WithCancel(t.Context())
-	f := &follower{t: t, seen: make(chan cache.Change, 1000), stop: stop, done: make(chan error, 1)}
+	f := &follower{t: t, seen: make(chan store.Change, 1000), stop: stop, done: make(chan error, 1)}
 	go func() {
-		f.done <- s.Watch(ctx, from, func(c cache.Change) error { f.seen <- c; return nil })
+		f.done <- s.Watch(ctx, from, func(c store.Change) error { f.seen <- c; return nil })
 	}()
 	return f
 }
 
 // next is the next change of a feed, or the next loss, that is as wanted. Others may
 // come before, of the schedule alone.
-func (f *follower) next(n int, want cache.Change) cache.Change {
+func (f *follower) next(n int, want store.Change) store.Change {
 	f.t.Helper()
 	// A store may look for changes now and then only.
 	patience := time.NewTimer(30 * time.Second)
@@ -65,11 +65,11 @@ func (f *follower) end() {
 }
 
 // begun makes changes until the follower sees one: it may not have begun yet.
-func (f *follower) begun(s cache.Store) {
+func (f *follower) begun(s store.Store) {
 	f.t.Helper()
 	for v := uint64(1); ; v++ {
 		id, url := feed(1000)
-		leases, err := s.Claim(f.t.Context(), []cache.Claim{{ID: id, URL: url, Hold: time.Hour}})
+		leases, err := s.Claim(f.t.Context(), []store.Claim{{ID: id, URL: url, Hold: time.Hour}})
 		if err != nil || leases[0].Denied != "" {
 			f.t.Fatalf("Claim = %+v, %v", leases, err)
 		}
@@ -89,30 +89,30 @@ func (f *follower) begun(s cache.Store) {
 
 func watch(t *testing.T, h Harness) {
 	s := h.open(t)
-	store(t, s, 1, text(1, "before")) // is not seen
+	commitBody(t, s, 1, text(1, "before")) // is not seen
 	f := follow(t, s, "")
 	f.begun(s)
 	defer f.end()
-	store(t, s, 2, text(4, "content"))
-	f.next(2, cache.Change{Version: 4})
+	commitBody(t, s, 2, text(4, "content"))
+	f.next(2, store.Change{Version: 4})
 	if err := s.Forget(t.Context(), idOf(2)); err != nil {
 		t.Fatal(err)
 	}
-	f.next(2, cache.Change{Forgotten: true})
-	if err := s.Restore(t.Context(), []cache.Saved{{Record: cache.Record{ID: idOf(3), URL: "x", State: cache.StateFresh}, Body: text(2, "y")}}); err != nil {
+	f.next(2, store.Change{Forgotten: true})
+	if err := s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: idOf(3), URL: "x", State: store.StateFresh}, Body: text(2, "y")}}); err != nil {
 		t.Fatal(err)
 	}
-	f.next(3, cache.Change{Version: 2})
+	f.next(3, store.Change{Version: 2})
 	h.Sleep(3 * time.Hour)
 	if _, err := s.Trim(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	f.next(3, cache.Change{})
+	f.next(3, store.Change{})
 	h.Sleep(1000 * time.Hour)
-	if gone, err := s.Sweep(t.Context(), cache.SweepQuery{Idle: 1, Unread: 1}); err != nil || len(gone) != 3 {
+	if gone, err := s.Sweep(t.Context(), store.SweepQuery{Idle: 1, Unread: 1}); err != nil || len(gone) != 3 {
 		t.Fatalf("Sweep = %x, %v", gone, err)
 	}
-	seen := make(map[cache.ID]bool)
+	seen := make(map[store.ID]bool)
 	for len(seen) < 3 {
 		c := <-f.seen
 		seen[c.ID] = seen[c.ID] || c.Forgotten
@@ -121,7 +121,7 @@ func watch(t *testing.T, h Harness) {
 	stop := errors.New("stop")
 	done := make(chan error, 1)
 	go func() {
-		done <- s.Watch(t.Context(), "", func(cache.Change) error { return stop })
+		done <- s.Watch(t.Context(), "", func(store.Change) error { return stop })
 	}()
 	for ended := false; !ended; {
 		f.begun(s)
@@ -138,32 +138,32 @@ func watchFromCursor(t *testing.T, h Harness) {
 	s := h.open(t)
 	f := follow(t, s, "")
 	f.begun(s)
-	store(t, s, 1, text(1, "one"))
-	at := f.next(1, cache.Change{Version: 1}).At
-	store(t, s, 2, text(2, "two"))
-	f.next(2, cache.Change{Version: 2})
+	commitBody(t, s, 1, text(1, "one"))
+	at := f.next(1, store.Change{Version: 1}).At
+	commitBody(t, s, 2, text(2, "two"))
+	f.next(2, store.Change{Version: 2})
 	f.end()
-	store(t, s, 3, text(3, "three"))
+	commitBody(t, s, 3, text(3, "three"))
 
 	f = follow(t, s, at)
 	defer f.end()
-	f.next(2, cache.Change{Version: 2})
-	f.next(3, cache.Change{Version: 3})
-	store(t, s, 4, text(4, "four"))
-	f.next(4, cache.Change{Version: 4})
+	f.next(2, store.Change{Version: 2})
+	f.next(3, store.Change{Version: 3})
+	commitBody(t, s, 4, text(4, "four"))
+	f.next(4, store.Change{Version: 4})
 }
 
 // watchLost uses cursors whose changes nobody knows, and expects to be told once.
 func watchLost(t *testing.T, h Harness) {
 	s := h.open(t)
-	store(t, s, 1, text(1, "one"))
-	for _, from := range []cache.Cursor{"nonsense", "-1", "zzzzzzzzzzzzz.zzzzz", "99999999999"} {
+	commitBody(t, s, 1, text(1, "one"))
+	for _, from := range []store.Cursor{"nonsense", "-1", "zzzzzzzzzzzzz.zzzzz", "99999999999"} {
 		f := follow(t, s, from)
-		f.next(0, cache.Change{Lost: true})
+		f.next(0, store.Change{Lost: true})
 		f.begun(s)
 		h.Sleep(3 * time.Hour)
-		store(t, s, 1, text(2, "two"))
-		f.next(1, cache.Change{Version: 2})
+		commitBody(t, s, 1, text(2, "two"))
+		f.next(1, store.Change{Version: 2})
 		f.end()
 	}
 }
@@ -182,21 +182,21 @@ func nodes(t *testing.T, h Harness) {
 	c := claim(1)
 	c.Host = host("one")
 	token := grant(t, a, c)
-	deny(t, b, c, cache.DeniedNotDue, time.Hour)
+	deny(t, b, c, store.DeniedNotDue, time.Hour)
 	c2 := claim(2)
 	c2.Host = host("one")
-	deny(t, b, c2, cache.DeniedBusy, time.Minute)
+	deny(t, b, c2, store.DeniedBusy, time.Minute)
 
 	o := outcome(1, token, text(1, "content"))
-	o.Pauses = []cache.Pause{{Scope: "host one", For: time.Hour, Why: "because"}}
+	o.Pauses = []store.Pause{{Scope: "host one", For: time.Hour, Why: "because"}}
 	commit(t, b, o)
-	f.next(1, cache.Change{Version: 1})
+	f.next(1, store.Change{Version: 1})
 	if r := lookup(t, a, 1); r.Version != 1 || !near(r.In, 2*time.Hour) {
 		t.Errorf("the other node knows %+v", r)
 	}
 	wantBody(t, a, 1, o.Body)
 	wantPauses(t, a, o.Pauses)
-	deny(t, a, c2, cache.DeniedPaused, time.Hour)
+	deny(t, a, c2, store.DeniedPaused, time.Hour)
 
 	touch(t, a, 1, time.Hour)
 	touch(t, b, 1, 2*time.Hour)
@@ -207,5 +207,5 @@ func nodes(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	wantUnknown(t, a, 1)
-	wantError(t, "Commit", a.Commit(t.Context(), outcome(1, token, nil)), cache.ErrFenced)
+	wantError(t, "Commit", a.Commit(t.Context(), outcome(1, token, nil)), store.ErrFenced)
 }

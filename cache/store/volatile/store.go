@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
 	"github.com/feedpollard/pollard/figures"
 )
@@ -42,8 +42,8 @@ func New(now func() time.Time) *Store {
 		now = time.Now
 	}
 	s := &Store{Memory: new(figures.Memory), now: now, began: now(), keeper: &keeper{
-		feeds: make(map[cache.ID]*schedule.Feed), texts: make(map[cache.ID]schedule.Text),
-		notes: make(map[string][]byte), bodies: make(map[cache.ID]cache.Body),
+		feeds: make(map[store.ID]*schedule.Feed), texts: make(map[store.ID]schedule.Text),
+		notes: make(map[string][]byte), bodies: make(map[store.ID]store.Body),
 	}}
 	s.plan(0)
 	return s
@@ -59,7 +59,7 @@ func (s *Store) Reopen() *Store {
 	return next
 }
 
-func (s *Store) plan(last cache.Token) {
+func (s *Store) plan(last store.Token) {
 	plan, err := schedule.New(s.time(), s.keeper, maps.Clone(s.keeper.notes), last)
 	if err != nil {
 		panic(err) // a keeper in memory returns none
@@ -97,13 +97,13 @@ func (s *Store) end() {
 }
 
 // Claim implements [cache.Store].
-func (s *Store) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease, error) {
+func (s *Store) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.end()
-	leases := make([]cache.Lease, len(claims))
+	leases := make([]store.Lease, len(claims))
 	for i, c := range claims {
 		if leases[i], err = s.schedule.Claim(now, c); err != nil {
 			return nil, err
@@ -113,7 +113,7 @@ func (s *Store) Claim(ctx context.Context, claims []cache.Claim) ([]cache.Lease,
 }
 
 // ClaimDue implements [cache.Store].
-func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+func (s *Store) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -123,17 +123,17 @@ func (s *Store) ClaimDue(ctx context.Context, q cache.DueQuery) ([]cache.Lease, 
 }
 
 // Hop implements [cache.Store].
-func (s *Store) Hop(ctx context.Context, hop cache.Hop) (cache.Passage, error) {
+func (s *Store) Hop(ctx context.Context, hop store.Hop) (store.Passage, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
-		return cache.Passage{}, err
+		return store.Passage{}, err
 	}
 	defer s.end()
 	return s.schedule.Hop(now, hop)
 }
 
 // Commit implements [cache.Store].
-func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
+func (s *Store) Commit(ctx context.Context, o store.Outcome) error {
 	if o.Body != nil && o.Body.Version == 0 {
 		return errors.New("volatile store: a body needs a version")
 	}
@@ -150,13 +150,13 @@ func (s *Store) Commit(ctx context.Context, o cache.Outcome) error {
 }
 
 // Lookup implements [cache.Store].
-func (s *Store) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, error) {
+func (s *Store) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.end()
-	var found []cache.Record
+	var found []store.Record
 	for _, id := range ids {
 		if f := s.keeper.feeds[id]; f != nil {
 			found = append(found, f.Record(id, s.keeper.texts[id], now))
@@ -166,28 +166,28 @@ func (s *Store) Lookup(ctx context.Context, ids []cache.ID) ([]cache.Record, err
 }
 
 // Body implements [cache.Store].
-func (s *Store) Body(ctx context.Context, id cache.ID, _ uint64) (cache.Body, error) {
+func (s *Store) Body(ctx context.Context, id store.ID, _ uint64) (store.Body, error) {
 	if _, err := s.begin(ctx); err != nil {
-		return cache.Body{}, err
+		return store.Body{}, err
 	}
 	defer s.end()
 	b, ok := s.keeper.bodies[id]
 	if !ok {
-		return b, cache.ErrNoBody
+		return b, store.ErrNoBody
 	}
 	b.Data = bytes.Clone(b.Data)
 	return b, nil
 }
 
 // Records implements [cache.Store].
-func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache.Record, error) {
+func (s *Store) Records(ctx context.Context, after store.ID, limit int) ([]store.Record, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer s.end()
-	var page []cache.Record
-	for _, id := range slices.SortedFunc(maps.Keys(s.keeper.feeds), cache.ID.Compare) {
+	var page []store.Record
+	for _, id := range slices.SortedFunc(maps.Keys(s.keeper.feeds), store.ID.Compare) {
 		if len(page) < limit && id.Compare(after) > 0 {
 			page = append(page, s.keeper.feeds[id].Record(id, s.keeper.texts[id], now))
 		}
@@ -196,7 +196,7 @@ func (s *Store) Records(ctx context.Context, after cache.ID, limit int) ([]cache
 }
 
 // Touch implements [cache.Store].
-func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) error {
+func (s *Store) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (s *Store) Touch(ctx context.Context, asked map[cache.ID]time.Duration) err
 }
 
 // Forget implements [cache.Store].
-func (s *Store) Forget(ctx context.Context, id cache.ID) error {
+func (s *Store) Forget(ctx context.Context, id store.ID) error {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -217,7 +217,7 @@ func (s *Store) Forget(ctx context.Context, id cache.ID) error {
 }
 
 // Sweep implements [cache.Store].
-func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, error) {
+func (s *Store) Sweep(ctx context.Context, q store.SweepQuery) ([]store.ID, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (s *Store) Sweep(ctx context.Context, q cache.SweepQuery) ([]cache.ID, erro
 }
 
 // Trim implements [cache.Store].
-func (s *Store) Trim(ctx context.Context, budget int64) ([]cache.ID, error) {
+func (s *Store) Trim(ctx context.Context, budget int64) ([]store.ID, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -250,7 +250,7 @@ func (s *Store) Trim(ctx context.Context, budget int64) ([]cache.ID, error) {
 }
 
 // Restore implements [cache.Store].
-func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
+func (s *Store) Restore(ctx context.Context, saved []store.Saved) error {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -269,7 +269,7 @@ func (s *Store) Restore(ctx context.Context, saved []cache.Saved) error {
 }
 
 // Pauses implements [cache.Store].
-func (s *Store) Pauses(ctx context.Context) ([]cache.Pause, error) {
+func (s *Store) Pauses(ctx context.Context) ([]store.Pause, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -279,15 +279,15 @@ func (s *Store) Pauses(ctx context.Context) ([]cache.Pause, error) {
 }
 
 // Watch implements [cache.Store].
-func (s *Store) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+func (s *Store) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
 	return s.schedule.Log.Watch(ctx, from, see)
 }
 
 // Totals implements [cache.Store].
-func (s *Store) Totals(ctx context.Context) (cache.Totals, error) {
+func (s *Store) Totals(ctx context.Context) (store.Totals, error) {
 	now, err := s.begin(ctx)
 	if err != nil {
-		return cache.Totals{}, err
+		return store.Totals{}, err
 	}
 	defer s.end()
 	return s.schedule.Totals(now), nil
@@ -304,21 +304,21 @@ func (s *Store) Close() error {
 
 // Interface guards.
 var (
-	_ cache.Store   = (*Store)(nil)
+	_ store.Store   = (*Store)(nil)
 	_ figures.Store = (*Store)(nil)
 )
 
 // keeper is a [schedule.Keeper] in memory.
 type keeper struct {
-	feeds  map[cache.ID]*schedule.Feed
-	texts  map[cache.ID]schedule.Text
-	bodies map[cache.ID]cache.Body
+	feeds  map[store.ID]*schedule.Feed
+	texts  map[store.ID]schedule.Text
+	bodies map[store.ID]store.Body
 	notes  map[string][]byte
 }
 
-func (k *keeper) Get(id cache.ID) (*schedule.Feed, error) { return k.feeds[id], nil }
+func (k *keeper) Get(id store.ID) (*schedule.Feed, error) { return k.feeds[id], nil }
 
-func (k *keeper) Put(id cache.ID, f *schedule.Feed, _ bool) {
+func (k *keeper) Put(id store.ID, f *schedule.Feed, _ bool) {
 	if f != nil {
 		k.feeds[id] = f
 		return
@@ -328,11 +328,11 @@ func (k *keeper) Put(id cache.ID, f *schedule.Feed, _ bool) {
 	delete(k.bodies, id)
 }
 
-func (k *keeper) Text(id cache.ID) (schedule.Text, error) { return k.texts[id], nil }
+func (k *keeper) Text(id store.ID) (schedule.Text, error) { return k.texts[id], nil }
 
-func (k *keeper) PutText(id cache.ID, text schedule.Text) { k.texts[id] = text }
+func (k *keeper) PutText(id store.ID, text schedule.Text) { k.texts[id] = text }
 
-func (k *keeper) Each(visit func(cache.ID, *schedule.Feed)) error {
+func (k *keeper) Each(visit func(store.ID, *schedule.Feed)) error {
 	for id, f := range k.feeds {
 		visit(id, f)
 	}
@@ -346,7 +346,7 @@ func (k *keeper) Note(key string, value []byte) {
 }
 
 // keepBody takes a new body. Where there is none, the old one stays unless it has to go.
-func (k *keeper) keepBody(id cache.ID, body *cache.Body, drop bool) {
+func (k *keeper) keepBody(id store.ID, body *store.Body, drop bool) {
 	switch {
 	case body != nil:
 		b := *body

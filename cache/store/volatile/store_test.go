@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/storetest"
 	"github.com/feedpollard/pollard/cache/store/volatile"
 )
@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 		now := func() time.Time { return began.Add(time.Duration(slept.Load())) }
 		var last *volatile.Store
 		return storetest.Harness{
-			Open: func() cache.Store {
+			Open: func() store.Store {
 				if last == nil {
 					last = volatile.New(now)
 				} else {

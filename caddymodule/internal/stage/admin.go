@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/feedpollard/pollard/caddymodule/admin"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
@@ -20,7 +20,7 @@ import (
 func Call(t *testing.T, method, target string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)
-	for _, route := range (admin.Admin{}).Routes() {
+	for _, route := range (poller.Admin{}).Routes() {
 		if route.Pattern != r.URL.Path {
 			continue
 		}

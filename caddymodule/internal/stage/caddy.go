@@ -4,14 +4,9 @@
 package stage
 
 import (
-	_ "github.com/feedpollard/pollard/caddymodule/stores"
-
-	"fmt"
-
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard" // the directives of Caddyfiles
-
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,8 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	_ "github.com/feedpollard/pollard/caddymodule/stores"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard" // the directives of Caddyfiles
 )
 
 func init() {

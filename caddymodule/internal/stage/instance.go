@@ -13,7 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/feedpollard/pollard/caddymodule/admin"
+	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 // RunInstance runs a test on a Caddy that reaches real servers, without a bubble. Its
@@ -21,7 +21,7 @@ import (
 func RunInstance(t *testing.T, app, sites string, run func(s *Stage, address string)) {
 	t.Helper()
 	mux := http.NewServeMux()
-	for _, route := range (admin.Admin{}).Routes() {
+	for _, route := range (poller.Admin{}).Routes() {
 		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) {
 			serveAdmin(w, r, route.Handler)
 		})

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -86,7 +86,7 @@ var dayBegan = time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)
 func TestDay(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	feeds := make([]one, *dayFeeds)
-	shelf := &shelf{feeds: make(map[cache.ID]*Feed, len(feeds)), texts: make(map[cache.ID]Text, len(feeds))}
+	shelf := &shelf{feeds: make(map[store.ID]*Feed, len(feeds)), texts: make(map[store.ID]Text, len(feeds))}
 	for n := range feeds {
 		feeds[n].habit = pick(rng.IntN(100))
 		feeds[n].polled = Never
@@ -96,7 +96,7 @@ func TestDay(t *testing.T) {
 		// As on any day: each is somewhere between two polls.
 		next := Time(rng.Float64() * float64(feeds[n].poll(0, rng).Interval))
 		id := dayID(n, rng)
-		shelf.feeds[id] = &Feed{Next: next, Hold: time.Hour, Polled: Never, State: cache.StateFresh, Version: 1, File: 1, Host: dayHost(n)}
+		shelf.feeds[id] = &Feed{Next: next, Hold: time.Hour, Polled: Never, State: store.StateFresh, Version: 1, File: 1, Host: dayHost(n)}
 		shelf.texts[id] = Text{URL: "https://feed.example/"}
 	}
 	before := liveHeap()
@@ -104,7 +104,7 @@ func TestDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.ClaimDue(0, cache.DueQuery{Limit: 1, Idle: math.MaxInt64}); err != nil {
+	if _, _, err := s.ClaimDue(0, store.DueQuery{Limit: 1, Idle: math.MaxInt64}); err != nil {
 		t.Fatal(err)
 	}
 	index := liveHeap() - before
@@ -112,7 +112,7 @@ func TestDay(t *testing.T) {
 	var hours [24]int
 	for second := range 24 * 60 * 60 {
 		now := Time(time.Duration(second) * time.Second)
-		leases, _, err := s.ClaimDue(now, cache.DueQuery{Limit: math.MaxInt, Idle: math.MaxInt64})
+		leases, _, err := s.ClaimDue(now, store.DueQuery{Limit: math.MaxInt, Idle: math.MaxInt64})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestDay(t *testing.T) {
 			f.polled = now
 			f.polls++
 			hours[second/3600]++
-			o := cache.Outcome{ID: l.ID, Token: l.Token, In: d.Interval, Hold: d.Interval, State: l.State, Host: l.Host}
+			o := store.Outcome{ID: l.ID, Token: l.Token, In: d.Interval, Hold: d.Interval, State: l.State, Host: l.Host}
 			if _, err := s.Commit(now, o, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -167,19 +167,19 @@ func pick(n int) *habit {
 }
 
 // dayID hashes, as IDs do, and tells which feed it is.
-func dayID(n int, rng *rand.Rand) (id cache.ID) {
+func dayID(n int, rng *rand.Rand) (id store.ID) {
 	binary.BigEndian.PutUint64(id[:8], rng.Uint64())
 	binary.BigEndian.PutUint64(id[8:], uint64(n))
 	return id
 }
 
 // dayHost is that of a feed: every tenth is one of a hundred at its host.
-func dayHost(n int) cache.Host {
+func dayHost(n int) store.Host {
 	name := fmt.Sprintf("site-%d.example", n)
 	if n%10 == 0 {
 		name = fmt.Sprintf("host-%d.example", n/1000)
 	}
-	return cache.Host{Name: name, Domain: name, Spacing: 2 * time.Second}
+	return store.Host{Name: name, Domain: name, Spacing: 2 * time.Second}
 }
 
 func liveHeap() int {

@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // maxWait is the longest time after which ClaimDue wants to be called again: a
@@ -23,8 +23,8 @@ const usualHold = time.Hour
 // there is a hint: the feed itself is asked whether it is due. So an entry that
 // has been overtaken need not be looked for; it goes when its time comes.
 type index struct {
-	due     heap[cache.ID]    // feeds by when they are due
-	granted map[cache.ID]Time // feeds that are being polled, and until when
+	due     heap[store.ID]    // feeds by when they are due
+	granted map[store.ID]Time // feeds that are being polled, and until when
 	lines   map[string]*line  // feeds that are due and wait for their host
 	waiting heap[*line]       // all lines, by when their hosts are free
 	idle    time.Duration     // feeds that nobody has asked for so long are not in it
@@ -38,11 +38,11 @@ type index struct {
 type line struct {
 	host  string
 	free  Time // when the host may be asked, as far as is known
-	feeds heap[cache.ID]
+	feeds heap[store.ID]
 }
 
 func (x *index) reset() {
-	*x = index{due: x.due[:0], granted: make(map[cache.ID]Time), lines: make(map[string]*line), idle: x.idle}
+	*x = index{due: x.due[:0], granted: make(map[store.ID]Time), lines: make(map[string]*line), idle: x.idle}
 	if x.idle == 0 {
 		x.idle = math.MaxInt64
 	}
@@ -57,7 +57,7 @@ func (x *index) wake() {
 }
 
 // add takes in a feed that has been there before.
-func (x *index) add(now Time, id cache.ID, f *Feed) {
+func (x *index) add(now Time, id store.ID, f *Feed) {
 	x.feeds++
 	if f.Next != End && !x.sleeps(now, f) {
 		x.due.push(f.Next, id)
@@ -67,7 +67,7 @@ func (x *index) add(now Time, id cache.ID, f *Feed) {
 // build fills the index anew.
 func (s *Schedule) build(now Time) error {
 	s.index.reset()
-	return s.keeper.Each(func(id cache.ID, f *Feed) { s.index.add(now, id, f) })
+	return s.keeper.Each(func(id store.ID, f *Feed) { s.index.add(now, id, f) })
 }
 
 // compact drops entries that have been overtaken, where they are more than those of
@@ -86,7 +86,7 @@ func (x *index) sleeps(now Time, f *Feed) bool {
 }
 
 // moved keeps the index true when a feed changes; each of old and f may be nil.
-func (x *index) moved(now Time, id cache.ID, old, f *Feed, granted bool) {
+func (x *index) moved(now Time, id store.ID, old, f *Feed, granted bool) {
 	switch {
 	case old == nil:
 		x.feeds++
@@ -145,11 +145,11 @@ type round struct {
 	asked  map[string]bool // hosts that this round has asked
 	ready  heap[*line]     // whose hosts seem to be free, the longest overdue first
 	aside  []*line         // whose hosts are excepted
-	leases []cache.Lease
+	leases []store.Lease
 }
 
 // ClaimDue grants polls of feeds that are due, the longest overdue first.
-func (s *Schedule) ClaimDue(now Time, q cache.DueQuery) ([]cache.Lease, time.Duration, error) {
+func (s *Schedule) ClaimDue(now Time, q store.DueQuery) ([]store.Lease, time.Duration, error) {
 	if err := s.prepare(now, q.Idle); err != nil {
 		return nil, 0, err
 	}
@@ -224,7 +224,7 @@ func (x *index) next() Time {
 
 // offer grants the poll of a feed that is due, or keeps it in the line of its host.
 // from is the line that it comes from, if any.
-func (r *round) offer(t turn[cache.ID], from *line) {
+func (r *round) offer(t turn[store.ID], from *line) {
 	id := t.value
 	old, err := r.keeper.Get(id)
 	if err == nil && (old == nil || old.Next > t.at || r.index.sleeps(r.now, old)) {
@@ -276,7 +276,7 @@ func (r *round) offer(t turn[cache.ID], from *line) {
 	if l != nil {
 		l.free = r.now.Add(host.Spacing)
 	}
-	r.leases = append(r.leases, cache.Lease{Record: f.Record(id, text, r.now)})
+	r.leases = append(r.leases, store.Lease{Record: f.Record(id, text, r.now)})
 }
 
 // settle puts a line where it is found when its host is free.

@@ -7,13 +7,13 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Feed is what a store keeps of a feed and changes often. It is never changed once
 // a [Keeper] has it: another one takes its place.
 type Feed struct {
-	Token      cache.Token
+	Token      store.Token
 	Next       Time // due from then on
 	Polled     Time // granted last
 	Asked      Time // for by a reader
@@ -21,9 +21,9 @@ type Feed struct {
 	Version    uint64
 	Size       int64  // of the body, in bytes
 	File       uint64 // where the body is, for stores that keep it in a file; 0: nowhere
-	State      cache.State
+	State      store.State
 	Configured bool
-	Host       cache.Host
+	Host       store.Host
 	Here       bool // Host is the one that was polled last
 	Facts      []byte
 }
@@ -35,15 +35,15 @@ type Text struct {
 }
 
 // Record is the feed as the engine sees it at a moment. It shares nothing with f.
-func (f *Feed) Record(id cache.ID, text Text, now Time) cache.Record {
+func (f *Feed) Record(id store.ID, text Text, now Time) store.Record {
 	r := f.Given(id, text, now)
 	r.Facts, r.Memo = bytes.Clone(r.Facts), bytes.Clone(r.Memo)
 	return r
 }
 
 // Given is a record that has the very facts and memo, for a feed that is not kept.
-func (f *Feed) Given(id cache.ID, text Text, now Time) cache.Record {
-	return cache.Record{
+func (f *Feed) Given(id store.ID, text Text, now Time) store.Record {
+	return store.Record{
 		ID: id, URL: text.URL, Token: f.Token,
 		In: f.Next.Sub(now), Hold: f.Hold,
 		Polled: f.Polled.ago(now), Asked: f.Asked.ago(now),

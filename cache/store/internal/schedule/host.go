@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // pause is a time in which a scope is left alone.
@@ -48,7 +48,7 @@ func set[K comparable, V any](s *Schedule, in map[K]V, key K, value V, note stri
 
 // start notes that a host is asked. The record of the feed says so too, so there
 // is no need of a note while it stands.
-func (s *Schedule) start(host cache.Host, at Time) {
+func (s *Schedule) start(host store.Host, at Time) {
 	if last, known := s.started[host.Name]; host.Name == "" || known && last.at >= at {
 		return
 	}
@@ -64,12 +64,12 @@ func (s *Schedule) keepStart(now Time, f *Feed) {
 }
 
 // deny tells whether a host has to be left alone, and until when.
-func (s *Schedule) deny(host cache.Host, now Time) (denied cache.Denial, until Time, why string) {
+func (s *Schedule) deny(host store.Host, now Time) (denied store.Denial, until Time, why string) {
 	until = now
 	if host.Name != "" {
 		if last, known := s.started[host.Name]; known {
 			if free := last.at.Add(host.Spacing); free > until {
-				denied, until = cache.DeniedBusy, free
+				denied, until = store.DeniedBusy, free
 			}
 		}
 	}
@@ -79,14 +79,14 @@ func (s *Schedule) deny(host cache.Host, now Time) (denied cache.Denial, until T
 			if until < p.until || why == "" {
 				why = p.why
 			}
-			denied, until = cache.DeniedPaused, max(until, p.until)
+			denied, until = store.DeniedPaused, max(until, p.until)
 		}
 	}
 	return denied, until, why
 }
 
 // pause agrees a pause, unless a longer one is in force.
-func (s *Schedule) pause(now Time, p cache.Pause) {
+func (s *Schedule) pause(now Time, p store.Pause) {
 	agreed := pause{until: now.Add(p.For), why: p.Why, step: p.Step}
 	if agreed.until <= now || agreed.until < s.pauses[p.Scope].until {
 		return
@@ -95,11 +95,11 @@ func (s *Schedule) pause(now Time, p cache.Pause) {
 }
 
 // Pauses returns those in force, in the order of their scopes.
-func (s *Schedule) Pauses(now Time) []cache.Pause {
-	var in []cache.Pause
+func (s *Schedule) Pauses(now Time) []store.Pause {
+	var in []store.Pause
 	for _, scope := range slices.Sorted(maps.Keys(s.pauses)) {
 		if p := s.pauses[scope]; p.until > now {
-			in = append(in, cache.Pause{Scope: scope, For: p.until.Sub(now), Why: p.why, Step: p.step})
+			in = append(in, store.Pause{Scope: scope, For: p.until.Sub(now), Why: p.why, Step: p.step})
 		}
 	}
 	return in

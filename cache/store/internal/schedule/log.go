@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // logged is how many changes are kept for those who have not seen them yet.
@@ -24,13 +24,13 @@ const logged = 4096
 type Log struct {
 	mu      sync.Mutex
 	name    string         // which tells cursors of this log from others
-	changes []cache.Change // the last ones; that of number n is at n % logged
+	changes []store.Change // the last ones; that of number n is at n % logged
 	next    uint64         // number of the next change
 	news    chan struct{}  // closed with the next change
 	closed  bool
 }
 
-func (l *Log) add(changes []cache.Change) {
+func (l *Log) add(changes []store.Change) {
 	if len(changes) == 0 {
 		return
 	}
@@ -64,7 +64,7 @@ func (l *Log) wake() {
 }
 
 // Watch implements [cache.Store.Watch]. It returns [os.ErrClosed] after Close.
-func (l *Log) Watch(ctx context.Context, from cache.Cursor, see func(cache.Change) error) error {
+func (l *Log) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
 	next := l.find(from)
 	for ctx.Err() == nil {
 		c, after, news, err := l.read(next)
@@ -90,7 +90,7 @@ func (l *Log) Watch(ctx context.Context, from cache.Cursor, see func(cache.Chang
 const lost = math.MaxUint64
 
 // find returns the number of the first change behind a cursor.
-func (l *Log) find(from cache.Cursor) uint64 {
+func (l *Log) find(from store.Cursor) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if from == "" {
@@ -106,27 +106,27 @@ func (l *Log) find(from cache.Cursor) uint64 {
 }
 
 // read returns change n and the number of the one behind it, or what to wait for.
-func (l *Log) read(n uint64) (c cache.Change, after uint64, news <-chan struct{}, err error) {
+func (l *Log) read(n uint64) (c store.Change, after uint64, news <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case n > l.next || n+uint64(len(l.changes)) < l.next:
-		return cache.Change{At: l.cursor(l.next), Lost: true}, l.next, nil, nil
+		return store.Change{At: l.cursor(l.next), Lost: true}, l.next, nil, nil
 	case n < l.next:
 		return l.changes[n%logged], n + 1, nil, nil
 	case l.closed:
-		return cache.Change{}, 0, nil, os.ErrClosed
+		return store.Change{}, 0, nil, os.ErrClosed
 	}
 	if l.news == nil {
 		l.news = make(chan struct{})
 	}
-	return cache.Change{}, 0, l.news, nil
+	return store.Change{}, 0, l.news, nil
 }
 
 // cursor is the place before change n. The caller holds mu.
-func (l *Log) cursor(n uint64) cache.Cursor {
+func (l *Log) cursor(n uint64) store.Cursor {
 	if l.name == "" {
 		l.name = strconv.FormatUint(rand.Uint64(), 36)
 	}
-	return cache.Cursor(l.name + "." + strconv.FormatUint(n, 36))
+	return store.Cursor(l.name + "." + strconv.FormatUint(n, 36))
 }

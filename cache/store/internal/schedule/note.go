@@ -7,7 +7,7 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Notes are what a schedule has to know after a restart and no record says. The
@@ -43,7 +43,7 @@ func (s *Schedule) recall(key string, value []byte) {
 	case notePause:
 		s.pauses[name] = pause{until: a, why: string(value[16:]), step: int(b)}
 	case noteHop:
-		var id cache.ID
+		var id store.ID
 		if copy(id[:], name) == len(id) {
 			s.hops[id] = hop{a, b}
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // FuzzNotes starts a schedule with a note that may be damaged. Notes may delay polls,
@@ -18,7 +18,7 @@ func FuzzNotes(f *testing.F) {
 	f.Add(noteHop+string(make([]byte, 16)), encodeHop(hop{1, 2}))
 	f.Add(notePause, []byte{1})
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
-		shelf := &shelf{feeds: make(map[cache.ID]*Feed), texts: make(map[cache.ID]Text)}
+		shelf := &shelf{feeds: make(map[store.ID]*Feed), texts: make(map[store.ID]Text)}
 		s, err := New(10, shelf, map[string][]byte{key: value}, 3)
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +28,7 @@ func FuzzNotes(f *testing.F) {
 				t.Errorf("pause %+v", p)
 			}
 		}
-		c := cache.Claim{ID: cache.ID{1}, URL: "https://example.com/", Host: cache.Host{Name: "example.com"}, Hold: time.Hour}
+		c := store.Claim{ID: store.ID{1}, URL: "https://example.com/", Host: store.Host{Name: "example.com"}, Hold: time.Hour}
 		lease, err := s.Claim(10, c)
 		if err != nil || lease.Denied == "" && lease.Token <= 3 {
 			t.Errorf("lease %+v, %v", lease, err)

@@ -19,22 +19,22 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Keeper holds the feeds of a schedule, and notes.
 type Keeper interface {
 	// Get returns nil where the feed is not known.
-	Get(id cache.ID) (*Feed, error)
+	Get(id store.ID) (*Feed, error)
 	// Put takes a feed, of which a poll has been granted just now or not; nil removes it,
 	// with its text.
-	Put(id cache.ID, f *Feed, granted bool)
+	Put(id store.ID, f *Feed, granted bool)
 	// Text returns the zero Text where there is none.
-	Text(id cache.ID) (Text, error)
+	Text(id store.ID) (Text, error)
 	// PutText takes the text of a feed that has been put as well, before or after.
-	PutText(id cache.ID, text Text)
+	PutText(id store.ID, text Text)
 	// Each visits all feeds, in any order.
-	Each(visit func(cache.ID, *Feed)) error
+	Each(visit func(store.ID, *Feed)) error
 	// Note takes a few bytes that [New] needs again; nil removes them.
 	Note(key string, value []byte)
 }
@@ -44,30 +44,30 @@ type Schedule struct {
 	keeper Keeper
 	Log    Log
 
-	token   cache.Token // the last that was given
+	token   store.Token // the last that was given
 	started map[string]start
 	pauses  map[string]pause // by scope
-	hops    map[cache.ID]hop
+	hops    map[store.ID]hop
 	index   index
-	totals  cache.Totals
+	totals  store.Totals
 
 	undo    []func()
-	changes []cache.Change
+	changes []store.Change
 }
 
 // New makes the schedule of what the keeper holds. notes are those that it was
 // given before, and last is the highest token in use.
-func New(now Time, keeper Keeper, notes map[string][]byte, last cache.Token) (*Schedule, error) {
+func New(now Time, keeper Keeper, notes map[string][]byte, last store.Token) (*Schedule, error) {
 	s := &Schedule{
 		keeper: keeper, token: last,
-		started: make(map[string]start), pauses: make(map[string]pause), hops: make(map[cache.ID]hop),
-		totals: cache.Totals{Feeds: make(map[cache.State]int64)},
+		started: make(map[string]start), pauses: make(map[string]pause), hops: make(map[store.ID]hop),
+		totals: store.Totals{Feeds: make(map[store.State]int64)},
 	}
 	for key, value := range notes {
 		s.recall(key, value)
 	}
 	s.index.reset()
-	err := keeper.Each(func(id cache.ID, f *Feed) {
+	err := keeper.Each(func(id store.ID, f *Feed) {
 		s.count(f, 1)
 		s.index.add(now, id, f)
 		s.token = max(s.token, f.Token)
@@ -81,7 +81,7 @@ func New(now Time, keeper Keeper, notes map[string][]byte, last cache.Token) (*S
 
 // Token is the last that was given. The keeper of what has been granted must know
 // it, whatever becomes of the feed.
-func (s *Schedule) Token() cache.Token { return s.token }
+func (s *Schedule) Token() store.Token { return s.token }
 
 // Confirm makes everything since the last Confirm final, and announces it.
 func (s *Schedule) Confirm() {
@@ -112,7 +112,7 @@ func (s *Schedule) Undo(m Mark) {
 
 // put replaces old by f, either of which may be nil. granted says that a poll of
 // the feed is under way.
-func (s *Schedule) put(now Time, id cache.ID, old, f *Feed, granted bool) {
+func (s *Schedule) put(now Time, id store.ID, old, f *Feed, granted bool) {
 	s.count(old, -1)
 	s.count(f, 1)
 	s.keeper.Put(id, f, granted)
@@ -120,7 +120,7 @@ func (s *Schedule) put(now Time, id cache.ID, old, f *Feed, granted bool) {
 	s.undo = append(s.undo, func() { s.put(now, id, f, old, false) })
 }
 
-func (s *Schedule) putText(id cache.ID, old, text Text) {
+func (s *Schedule) putText(id store.ID, old, text Text) {
 	s.keeper.PutText(id, text)
 	s.undo = append(s.undo, func() { s.keeper.PutText(id, old) })
 }
@@ -136,32 +136,32 @@ func (s *Schedule) count(f *Feed, by int64) {
 	}
 }
 
-func (s *Schedule) changed(c cache.Change) { s.changes = append(s.changes, c) }
+func (s *Schedule) changed(c store.Change) { s.changes = append(s.changes, c) }
 
 // Totals returns the figures of the store. Overdue may count a feed that need not
 // be polled, or one twice.
-func (s *Schedule) Totals(now Time) cache.Totals {
+func (s *Schedule) Totals(now Time) store.Totals {
 	t := s.totals
 	t.Feeds = maps.Clone(t.Feeds)
-	maps.DeleteFunc(t.Feeds, func(_ cache.State, n int64) bool { return n == 0 })
+	maps.DeleteFunc(t.Feeds, func(_ store.State, n int64) bool { return n == 0 })
 	s.overtaken(now)
 	t.Overdue = int64(s.index.overdue(now))
 	return t
 }
 
 // Claim grants a poll of a named feed, or says why not.
-func (s *Schedule) Claim(now Time, c cache.Claim) (cache.Lease, error) {
+func (s *Schedule) Claim(now Time, c store.Claim) (store.Lease, error) {
 	old, err := s.keeper.Get(c.ID)
 	if err != nil {
-		return cache.Lease{}, err
+		return store.Lease{}, err
 	}
 	text, err := s.keeper.Text(c.ID)
 	if err != nil {
-		return cache.Lease{}, err
+		return store.Lease{}, err
 	}
 	var f Feed
 	if old == nil {
-		f = Feed{Next: now, Polled: Never, Asked: Never, Hold: c.Hold, State: cache.StateCold}
+		f = Feed{Next: now, Polled: Never, Asked: Never, Hold: c.Hold, State: store.StateCold}
 	} else {
 		f = *old
 	}
@@ -173,10 +173,10 @@ func (s *Schedule) Claim(now Time, c cache.Claim) (cache.Lease, error) {
 	if c.Floor > 0 {
 		due = min(due, s.asked(c.ID, &f).Add(c.Floor))
 	}
-	var lease cache.Lease
+	var lease store.Lease
 	denied, until, why := s.deny(c.Host, now)
 	if due > now {
-		denied, until, why = cache.DeniedNotDue, max(due, until), ""
+		denied, until, why = store.DeniedNotDue, max(due, until), ""
 	}
 	if lease.Denied = denied; denied == "" {
 		f.Hold = c.Hold
@@ -198,7 +198,7 @@ func (s *Schedule) Claim(now Time, c cache.Claim) (cache.Lease, error) {
 }
 
 // asked is when the URL of a feed was last asked, by its polls or by a redirect to it.
-func (s *Schedule) asked(id cache.ID, f *Feed) Time {
+func (s *Schedule) asked(id store.ID, f *Feed) Time {
 	last := Never
 	if f != nil {
 		last = f.Polled
@@ -217,7 +217,7 @@ func (s *Schedule) grant(now Time, f *Feed) {
 }
 
 // moveTo changes the host of a feed.
-func (s *Schedule) moveTo(now Time, f *Feed, host cache.Host) {
+func (s *Schedule) moveTo(now Time, f *Feed, host store.Host) {
 	if f.Host.Name != host.Name {
 		s.keepStart(now, f)
 		f.Here = false
@@ -226,20 +226,20 @@ func (s *Schedule) moveTo(now Time, f *Feed, host cache.Host) {
 }
 
 // Hop grants following a redirect, or says why not.
-func (s *Schedule) Hop(now Time, h cache.Hop) (cache.Passage, error) {
+func (s *Schedule) Hop(now Time, h store.Hop) (store.Passage, error) {
 	f, err := s.keeper.Get(h.ID)
 	if err != nil {
-		return cache.Passage{}, err
+		return store.Passage{}, err
 	}
 	if f != nil && h.Yield && f.Next != End {
-		return cache.Passage{Denied: cache.DeniedTaken}, nil
+		return store.Passage{Denied: store.DeniedTaken}, nil
 	}
 	denied, until, _ := s.deny(h.Host, now)
 	if free := s.asked(h.ID, f).Add(h.Floor); free > now {
-		denied, until = cache.DeniedNotDue, max(free, until)
+		denied, until = store.DeniedNotDue, max(free, until)
 	}
 	if denied != "" {
-		return cache.Passage{Denied: denied, Wait: until.Sub(now)}, nil
+		return store.Passage{Denied: denied, Wait: until.Sub(now)}, nil
 	}
 	// No record tells of this start.
 	s.start(h.Host, now)
@@ -250,20 +250,20 @@ func (s *Schedule) Hop(now Time, h cache.Hop) (cache.Passage, error) {
 		moved := *f
 		moved.Next = at.until
 		s.put(now, h.ID, f, &moved, false)
-		s.changed(cache.Change{ID: h.ID})
+		s.changed(store.Change{ID: h.ID})
 	}
-	return cache.Passage{}, nil
+	return store.Passage{}, nil
 }
 
 // Commit takes the outcome of a poll, whose body the store has put into file, and
 // returns the file that is needed no more.
-func (s *Schedule) Commit(now Time, o cache.Outcome, file uint64) (unneeded uint64, err error) {
+func (s *Schedule) Commit(now Time, o store.Outcome, file uint64) (unneeded uint64, err error) {
 	old, err := s.keeper.Get(o.ID)
 	if err != nil {
 		return 0, err
 	}
 	if old == nil || old.Token != o.Token || o.Token == 0 {
-		return 0, cache.ErrFenced
+		return 0, store.ErrFenced
 	}
 	f := *old
 	f.Next = now.Add(max(0, o.In))
@@ -276,7 +276,7 @@ func (s *Schedule) Commit(now Time, o cache.Outcome, file uint64) (unneeded uint
 	if o.Facts != nil {
 		f.Facts = bytes.Clone(o.Facts)
 	}
-	change := cache.Change{ID: o.ID}
+	change := store.Change{ID: o.ID}
 	switch {
 	case o.Body != nil:
 		f.Version, f.Size, f.File = o.Body.Version, int64(len(o.Body.Data)), file

@@ -13,31 +13,31 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // shelf is a keeper in memory.
 type shelf struct {
-	feeds map[cache.ID]*Feed
-	texts map[cache.ID]Text
+	feeds map[store.ID]*Feed
+	texts map[store.ID]Text
 }
 
-func (s *shelf) Get(id cache.ID) (*Feed, error) { return s.feeds[id], nil }
+func (s *shelf) Get(id store.ID) (*Feed, error) { return s.feeds[id], nil }
 
-func (s *shelf) Put(id cache.ID, f *Feed, _ bool) {
+func (s *shelf) Put(id store.ID, f *Feed, _ bool) {
 	if s.feeds[id] = f; f == nil {
 		delete(s.feeds, id)
 		delete(s.texts, id)
 	}
 }
 
-func (s *shelf) Text(id cache.ID) (Text, error) { return s.texts[id], nil }
+func (s *shelf) Text(id store.ID) (Text, error) { return s.texts[id], nil }
 
-func (s *shelf) PutText(id cache.ID, text Text) { s.texts[id] = text }
+func (s *shelf) PutText(id store.ID, text Text) { s.texts[id] = text }
 
 func (s *shelf) Note(string, []byte) {}
 
-func (s *shelf) Each(visit func(cache.ID, *Feed)) error {
+func (s *shelf) Each(visit func(store.ID, *Feed)) error {
 	for id, f := range s.feeds {
 		visit(id, f)
 	}
@@ -45,7 +45,7 @@ func (s *shelf) Each(visit func(cache.ID, *Feed)) error {
 }
 
 func newSchedule(t testing.TB) *Schedule {
-	s, err := New(0, &shelf{feeds: make(map[cache.ID]*Feed), texts: make(map[cache.ID]Text)}, nil, 0)
+	s, err := New(0, &shelf{feeds: make(map[store.ID]*Feed), texts: make(map[store.ID]Text)}, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,17 +58,17 @@ type act func(s *Schedule, now Time) string
 
 // acts draws a call. Lengths are of odd nanoseconds, so that no two moments are the same.
 func acts(t *rapid.T) act {
-	id := cache.ID{byte(rapid.IntRange(1, 5).Draw(t, "feed"))}
+	id := store.ID{byte(rapid.IntRange(1, 5).Draw(t, "feed"))}
 	length := func(name string) time.Duration {
 		return time.Duration(rapid.IntRange(1, 200).Draw(t, name))*time.Minute + time.Duration(rapid.IntRange(0, 1<<20).Draw(t, "odd"))
 	}
-	host := rapid.SampledFrom([]cache.Host{
+	host := rapid.SampledFrom([]store.Host{
 		{}, {Name: "a.one", Domain: "one", Spacing: time.Minute}, {Name: "two", Spacing: time.Hour},
 	}).Draw(t, "host")
 	some := rapid.Bool().Draw(t, "some")
 	switch rapid.IntRange(0, 8).Draw(t, "call") {
 	case 0, 1:
-		c := cache.Claim{ID: id, URL: "x", Hold: length("hold"), Host: host, Configured: some}
+		c := store.Claim{ID: id, URL: "x", Hold: length("hold"), Host: host, Configured: some}
 		if rapid.Bool().Draw(t, "by hand") {
 			c.Floor = 1
 		}
@@ -78,10 +78,10 @@ func acts(t *rapid.T) act {
 			return fmt.Sprintf("%+v %v", l, err)
 		}
 	case 2, 3:
-		o := cache.Outcome{ID: id, In: length("in"), Hold: length("hold"), State: cache.StateFresh, Host: host, Memo: []byte("memo")}
+		o := store.Outcome{ID: id, In: length("in"), Hold: length("hold"), State: store.StateFresh, Host: host, Memo: []byte("memo")}
 		if some {
-			o.Body = &cache.Body{Version: 1, Data: make([]byte, 10)}
-			o.Pauses = []cache.Pause{{Scope: "domain one", For: length("pause")}}
+			o.Body = &store.Body{Version: 1, Data: make([]byte, 10)}
+			o.Pauses = []store.Pause{{Scope: "domain one", For: length("pause")}}
 		}
 		return func(s *Schedule, now Time) string {
 			if f, _ := s.keeper.Get(id); f != nil {
@@ -91,7 +91,7 @@ func acts(t *rapid.T) act {
 			return fmt.Sprint(err)
 		}
 	case 4, 5:
-		q := cache.DueQuery{Limit: rapid.IntRange(1, 5).Draw(t, "limit"), Idle: length("idle")}
+		q := store.DueQuery{Limit: rapid.IntRange(1, 5).Draw(t, "limit"), Idle: length("idle")}
 		return func(s *Schedule, now Time) string {
 			leases, _, err := s.ClaimDue(now, q)
 			for i := range leases {
@@ -100,13 +100,13 @@ func acts(t *rapid.T) act {
 			return fmt.Sprintf("%+v %v", leases, err)
 		}
 	case 6:
-		h := cache.Hop{ID: id, Floor: length("floor"), Yield: some, Host: host}
+		h := store.Hop{ID: id, Floor: length("floor"), Yield: some, Host: host}
 		return func(s *Schedule, now Time) string {
 			p, err := s.Hop(now, h)
 			return fmt.Sprintf("%+v %v", p, err)
 		}
 	case 7:
-		asked := map[cache.ID]time.Duration{id: length("ago")}
+		asked := map[store.ID]time.Duration{id: length("ago")}
 		return func(s *Schedule, now Time) string { return fmt.Sprint(s.Touch(now, asked)) }
 	default:
 		return func(s *Schedule, now Time) string {
@@ -184,7 +184,7 @@ func TestTime(t *testing.T) {
 		add  time.Duration
 		want Time
 	}{
-		{5, 3, 8}, {5, -3, 2}, {5, cache.Ended, End}, {0, cache.Ended, End}, {End, -time.Hour, End}, {Never, time.Hour, Never},
+		{5, 3, 8}, {5, -3, 2}, {5, store.Ended, End}, {0, store.Ended, End}, {End, -time.Hour, End}, {Never, time.Hour, Never},
 		{5, math.MinInt64, Never + 5}, {-5, math.MinInt64, Never + 1}, {End - 1, 1, End}, {End - 1, 5, End},
 	} {
 		if got := c.at.Add(c.add); got != c.want {
@@ -195,8 +195,8 @@ func TestTime(t *testing.T) {
 		t, u Time
 		want time.Duration
 	}{
-		{8, 5, 3}, {5, 8, -3}, {End, 5, cache.Ended}, {5, Never, cache.Ended}, {Never, 5, math.MinInt64}, {Never, -5, math.MinInt64},
-		{End - 1, -5, cache.Ended}, {Never + 1, 5, math.MinInt64},
+		{8, 5, 3}, {5, 8, -3}, {End, 5, store.Ended}, {5, Never, store.Ended}, {Never, 5, math.MinInt64}, {Never, -5, math.MinInt64},
+		{End - 1, -5, store.Ended}, {Never + 1, 5, math.MinInt64},
 	} {
 		if got := c.t.Sub(c.u); got != c.want {
 			t.Errorf("%d - %d = %d, want %d", c.t, c.u, got, c.want)
@@ -211,11 +211,11 @@ func TestIndexIsBounded(t *testing.T) {
 	var now Time
 	for range 10_000 {
 		now = now.Add(time.Minute)
-		l, err := s.Claim(now, cache.Claim{ID: cache.ID{1}, URL: "x", Hold: 1000 * time.Hour, Floor: 1, Configured: true})
+		l, err := s.Claim(now, store.Claim{ID: store.ID{1}, URL: "x", Hold: 1000 * time.Hour, Floor: 1, Configured: true})
 		if err != nil || l.Denied != "" {
 			t.Fatal(l, err)
 		}
-		if _, err := s.Commit(now, cache.Outcome{ID: l.ID, Token: l.Token, In: 999 * time.Hour}, 0); err != nil {
+		if _, err := s.Commit(now, store.Outcome{ID: l.ID, Token: l.Token, In: 999 * time.Hour}, 0); err != nil {
 			t.Fatal(err)
 		}
 		s.Confirm()
@@ -232,18 +232,18 @@ func TestIndexIsBounded(t *testing.T) {
 // and again meanwhile.
 func TestLinesAreLeft(t *testing.T) {
 	s := newSchedule(t)
-	host := cache.Host{Name: "one", Spacing: time.Hour}
+	host := store.Host{Name: "one", Spacing: time.Hour}
 	for n := range 1000 {
-		l, err := s.Claim(0, cache.Claim{ID: cache.ID{1, byte(n), byte(n >> 8)}, URL: "x", Hold: time.Minute, Host: host, Configured: true})
+		l, err := s.Claim(0, store.Claim{ID: store.ID{1, byte(n), byte(n >> 8)}, URL: "x", Hold: time.Minute, Host: host, Configured: true})
 		if err != nil || (n == 0) != (l.Denied == "") {
 			t.Fatal(l, err)
 		}
 	}
 	reads := &counting{Keeper: s.keeper}
 	s.keeper = reads
-	granted := make(map[cache.ID]bool)
+	granted := make(map[store.ID]bool)
 	for minute := range 1200 {
-		leases, _, err := s.ClaimDue(Time(minute)*Time(time.Minute), cache.DueQuery{Limit: 100})
+		leases, _, err := s.ClaimDue(Time(minute)*Time(time.Minute), store.DueQuery{Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ type counting struct {
 	n int
 }
 
-func (c *counting) Get(id cache.ID) (*Feed, error) {
+func (c *counting) Get(id store.ID) (*Feed, error) {
 	c.n++
 	return c.Keeper.Get(id)
 }
@@ -272,14 +272,14 @@ func (c *counting) Get(id cache.ID) (*Feed, error) {
 // TestLogOverflows expects that a reader who is too far behind is told so.
 func TestLogOverflows(t *testing.T) {
 	var l Log
-	changes := make([]cache.Change, 10)
+	changes := make([]store.Change, 10)
 	for n := range changes {
 		changes[n].Version = uint64(n)
 	}
 	l.add(changes)
-	seen := func(from cache.Cursor, n int) (got []cache.Change) {
+	seen := func(from store.Cursor, n int) (got []store.Change) {
 		stop := fmt.Errorf("stop")
-		err := l.Watch(t.Context(), from, func(c cache.Change) error {
+		err := l.Watch(t.Context(), from, func(c store.Change) error {
 			if got = append(got, c); len(got) == n {
 				return stop
 			}
@@ -296,17 +296,17 @@ func TestLogOverflows(t *testing.T) {
 		t.Fatalf("third change is %+v", at)
 	}
 	for n := range logged - 7 {
-		l.add([]cache.Change{{Version: uint64(n + 10)}})
+		l.add([]store.Change{{Version: uint64(n + 10)}})
 	}
 	if got := seen(at.At, 1)[0]; got.Lost || got.Version != 3 {
 		t.Errorf("the oldest that is known: %+v", got)
 	}
-	l.add([]cache.Change{{Version: 9999}})
+	l.add([]store.Change{{Version: 9999}})
 	if got := seen(at.At, 1)[0]; !got.Lost {
 		t.Errorf("behind the oldest that is known: %+v", got)
 	}
 	lost := seen(first, 1)[0]
-	l.add([]cache.Change{{Version: 7777}})
+	l.add([]store.Change{{Version: 7777}})
 	if got := seen(lost.At, 1)[0]; got.Lost || got.Version != 7777 {
 		t.Errorf("after a loss: %+v", got)
 	}
@@ -315,28 +315,28 @@ func TestLogOverflows(t *testing.T) {
 // TestMovesOutOfLine moves a feed that waits for a paused host to another host.
 func TestMovesOutOfLine(t *testing.T) {
 	s := newSchedule(t)
-	paused, free := cache.Host{Name: "paused"}, cache.Host{Name: "free"}
-	claim := cache.Claim{ID: cache.ID{1}, URL: "x", Hold: time.Minute, Host: paused, Configured: true}
+	paused, free := store.Host{Name: "paused"}, store.Host{Name: "free"}
+	claim := store.Claim{ID: store.ID{1}, URL: "x", Hold: time.Minute, Host: paused, Configured: true}
 	l, err := s.Claim(0, claim)
 	if err != nil || l.Denied != "" {
 		t.Fatal(l, err)
 	}
-	pause := cache.Pause{Scope: "host paused", For: time.Hour}
-	if _, err := s.Commit(0, cache.Outcome{ID: l.ID, Token: l.Token, Host: paused, Pauses: []cache.Pause{pause}}, 0); err != nil {
+	pause := store.Pause{Scope: "host paused", For: time.Hour}
+	if _, err := s.Commit(0, store.Outcome{ID: l.ID, Token: l.Token, Host: paused, Pauses: []store.Pause{pause}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	due := func(now Time, want int) {
 		t.Helper()
-		leases, _, err := s.ClaimDue(now, cache.DueQuery{Limit: 5})
+		leases, _, err := s.ClaimDue(now, store.DueQuery{Limit: 5})
 		if err != nil || len(leases) != want {
 			t.Fatalf("ClaimDue = %+v, %v, want %d", leases, err, want)
 		}
 	}
 	due(1, 0)
 	// It is claimed for the other host, which is paused as well, but for a moment.
-	s.pause(1, cache.Pause{Scope: "host free", For: time.Minute})
+	s.pause(1, store.Pause{Scope: "host free", For: time.Minute})
 	claim.Host = free
-	if l, err := s.Claim(2, claim); err != nil || l.Denied != cache.DeniedPaused {
+	if l, err := s.Claim(2, claim); err != nil || l.Denied != store.DeniedPaused {
 		t.Fatal(l, err)
 	}
 	due(3, 0)
@@ -347,23 +347,23 @@ func TestMovesOutOfLine(t *testing.T) {
 // TestUndoFreesHosts takes back a grant for which a feed of the same host was kept waiting.
 func TestUndoFreesHosts(t *testing.T) {
 	s := newSchedule(t)
-	host := cache.Host{Name: "one", Spacing: time.Hour}
-	claim := cache.Claim{ID: cache.ID{1}, URL: "x", Hold: time.Minute, Host: host, Configured: true}
+	host := store.Host{Name: "one", Spacing: time.Hour}
+	claim := store.Claim{ID: store.ID{1}, URL: "x", Hold: time.Minute, Host: host, Configured: true}
 	if _, err := s.Claim(0, claim); err != nil {
 		t.Fatal(err)
 	}
 	s.Confirm()
 	now := Time(2 * time.Hour)
 	mark := s.Mark()
-	claim.ID = cache.ID{2}
+	claim.ID = store.ID{2}
 	if l, err := s.Claim(now, claim); err != nil || l.Denied != "" {
 		t.Fatal(l, err)
 	}
-	if leases, _, err := s.ClaimDue(now, cache.DueQuery{Limit: 5}); err != nil || len(leases) != 0 {
+	if leases, _, err := s.ClaimDue(now, store.DueQuery{Limit: 5}); err != nil || len(leases) != 0 {
 		t.Fatal(leases, err)
 	}
 	s.Undo(mark)
-	if leases, _, err := s.ClaimDue(now, cache.DueQuery{Limit: 5}); err != nil || len(leases) != 1 || leases[0].ID != (cache.ID{1}) {
+	if leases, _, err := s.ClaimDue(now, store.DueQuery{Limit: 5}); err != nil || len(leases) != 1 || leases[0].ID != (store.ID{1}) {
 		t.Fatalf("ClaimDue = %+v, %v, want the feed that waited", leases, err)
 	}
 }

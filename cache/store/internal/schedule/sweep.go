@@ -9,24 +9,24 @@ import (
 	"slices"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Candidate is a feed that may have to go, as it was when that was found out.
 type Candidate struct {
-	ID     cache.ID
+	ID     store.ID
 	size   int64
 	wanted Time
 }
 
 // each visits all feeds of a store.
-type each func(visit func(cache.ID, *Feed)) error
+type each func(visit func(store.ID, *Feed)) error
 
 // Unwanted finds what a sweep has to remove. It is a walk over all feeds, of which
 // the store does not have to stand still.
-func Unwanted(now Time, q cache.SweepQuery, walk each) ([]Candidate, error) {
+func Unwanted(now Time, q store.SweepQuery, walk each) ([]Candidate, error) {
 	var gone, unread []Candidate
-	err := walk(func(id cache.ID, f *Feed) {
+	err := walk(func(id store.ID, f *Feed) {
 		c := Candidate{ID: id, wanted: f.wanted()}
 		switch quiet := now.Sub(c.wanted); {
 		case q.Keep != nil && q.Keep(id):
@@ -53,7 +53,7 @@ func Unwanted(now Time, q cache.SweepQuery, walk each) ([]Candidate, error) {
 func Excess(budget int64, walk each) ([]Candidate, error) {
 	var all []Candidate
 	var size int64
-	err := walk(func(id cache.ID, f *Feed) {
+	err := walk(func(id store.ID, f *Feed) {
 		if f.Size > 0 {
 			all = append(all, Candidate{ID: id, size: f.Size, wanted: f.wanted()})
 			size += f.Size
@@ -76,11 +76,11 @@ func longest(all []Candidate) {
 
 // Removed is what a call has removed.
 type Removed struct {
-	IDs   []cache.ID
+	IDs   []store.ID
 	Files []uint64 // of the bodies, in the same order; 0: none
 }
 
-func (r *Removed) add(id cache.ID, f *Feed) {
+func (r *Removed) add(id store.ID, f *Feed) {
 	r.IDs = append(r.IDs, id)
 	r.Files = append(r.Files, f.File)
 }
@@ -102,26 +102,26 @@ func (s *Schedule) Sweep(now Time, candidates []Candidate) (r Removed, err error
 }
 
 // Forget removes a feed.
-func (s *Schedule) Forget(now Time, id cache.ID) (r Removed, err error) {
+func (s *Schedule) Forget(now Time, id store.ID) (r Removed, err error) {
 	f, err := s.keeper.Get(id)
 	if err != nil {
 		return r, err
 	}
 	if f == nil {
-		return r, cache.ErrNoRecord
+		return r, store.ErrNoRecord
 	}
 	r.add(id, f)
 	s.remove(now, id, f)
 	return r, nil
 }
 
-func (s *Schedule) remove(now Time, id cache.ID, f *Feed) {
+func (s *Schedule) remove(now Time, id store.ID, f *Feed) {
 	s.keepStart(now, f)
 	// A text that cannot be read is no loss now.
 	text, _ := s.keeper.Text(id)
 	s.undo = append(s.undo, func() { s.keeper.PutText(id, text) })
 	s.put(now, id, f, nil, false)
-	s.changed(cache.Change{ID: id, Forgotten: true})
+	s.changed(store.Change{ID: id, Forgotten: true})
 }
 
 // Trim drops the bodies of candidates, unless somebody has wanted them since.
@@ -138,13 +138,13 @@ func (s *Schedule) Trim(now Time, candidates []Candidate) (r Removed, err error)
 		f := *old
 		f.Version, f.Size, f.File = 0, 0, 0
 		s.put(now, c.ID, old, &f, false)
-		s.changed(cache.Change{ID: c.ID})
+		s.changed(store.Change{ID: c.ID})
 	}
 	return r, nil
 }
 
 // Touch notes when readers have asked for feeds.
-func (s *Schedule) Touch(now Time, asked map[cache.ID]time.Duration) error {
+func (s *Schedule) Touch(now Time, asked map[store.ID]time.Duration) error {
 	for id, ago := range asked {
 		old, err := s.keeper.Get(id)
 		if err != nil {
@@ -161,7 +161,7 @@ func (s *Schedule) Touch(now Time, asked map[cache.ID]time.Duration) error {
 
 // Restore takes a record as it is given; its body, if any, is in file. It returns
 // the file that is needed no more.
-func (s *Schedule) Restore(now Time, saved cache.Saved, file uint64) (unneeded uint64, err error) {
+func (s *Schedule) Restore(now Time, saved store.Saved, file uint64) (unneeded uint64, err error) {
 	old, err := s.keeper.Get(saved.ID)
 	if err != nil {
 		return 0, err
@@ -192,6 +192,6 @@ func (s *Schedule) Restore(now Time, saved cache.Saved, file uint64) (unneeded u
 	}
 	s.putText(saved.ID, text, Text{URL: saved.URL, Memo: bytes.Clone(saved.Memo)})
 	s.put(now, saved.ID, old, &f, false)
-	s.changed(cache.Change{ID: saved.ID, Version: f.Version})
+	s.changed(store.Change{ID: saved.ID, Version: f.Version})
 	return unneeded, nil
 }

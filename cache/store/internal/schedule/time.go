@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // Time is a moment on the store's own scale, in nanoseconds. The scale never goes
@@ -40,7 +40,7 @@ func (t Time) Add(d time.Duration) Time {
 func (t Time) Sub(u Time) time.Duration {
 	switch d := t - u; {
 	case t == End, u == Never, t > u && d < 0:
-		return cache.Ended
+		return store.Ended
 	case t == Never, t < u && d > 0:
 		return math.MinInt64
 	default:

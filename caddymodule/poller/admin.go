@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package admin is the admin API of the running feed poller.
-package admin
+package poller
 
 import (
 	"cmp"
@@ -20,8 +20,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/shieldkey"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 )
@@ -65,7 +63,7 @@ func (Admin) Routes() []caddy.AdminRoute {
 
 // methods serves a route by the request's method, on the running engine: the
 // admin endpoint comes up before the apps, so it cannot hold on to one.
-type methods map[string]func(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error
+type methods map[string]func(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error
 
 // ServeHTTP implements [caddy.AdminHandler].
 func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
@@ -74,14 +72,14 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(m)), ", "))
 		return apiError(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not for this", r.Method))
 	}
-	e, c := poller.Running()
+	e, c := Running()
 	if c == nil {
 		return apiError(http.StatusServiceUnavailable, errors.New("no feed poller is running: the configuration has neither a pollard app nor a feed_gateway"))
 	}
 	return serve(w, r, e, c)
 }
 
-func showFeeds(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
+func showFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	if !r.URL.Query().Has("url") {
 		return listFeeds(w, r, c)
 	}
@@ -101,7 +99,7 @@ func showFeeds(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cach
 	return writeJSON(w, shown(account))
 }
 
-func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
+func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	feed, err := feedParameter(r)
 	if err != nil {
 		return err
@@ -131,14 +129,14 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 // which readers know it, with either scheme. The plain feed with the scheme that was
 // asked for comes first. To find them all records are read, which may be a million,
 // so it is not done where there is no shield.
-func shieldedKeys(ctx context.Context, e *poller.Engine, c *cache.Cache, feed string) []string {
+func shieldedKeys(ctx context.Context, e *Engine, c *cache.Cache, feed string) []string {
 	if !e.Shielding() {
 		return nil
 	}
 	var same []string
 	rank := make(map[string]int)
-	for _, text := range c.Keys(ctx, shieldkey.Common) {
-		k, ok := shieldkey.Parse(text)
+	for _, text := range c.Keys(ctx, ShieldCommon) {
+		k, ok := ParseShieldKey(text)
 		if !ok {
 			continue
 		}
@@ -167,7 +165,7 @@ func withoutScheme(url string) string {
 
 // purge has the plain caches forget a URL, with either scheme, and reports whether
 // there was anything to forget.
-func purge(e *poller.Engine, feed string) bool {
+func purge(e *Engine, feed string) bool {
 	responses := e.Responses()
 	if responses == nil {
 		return false
@@ -179,7 +177,7 @@ func purge(e *poller.Engine, feed string) bool {
 	return n > 0
 }
 
-func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
+func showReaders(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	o := readers.ReportOptions{About: e.About}
 	if r.URL.Query().Has("url") {
 		feed, err := feedParameter(r)
@@ -189,7 +187,7 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 		o.Feed = feed
 		if !c.Knows(r.Context(), feed) {
 			if keys := shieldedKeys(r.Context(), e, c, feed); len(keys) > 0 {
-				k, _ := shieldkey.Parse(keys[0])
+				k, _ := ParseShieldKey(keys[0])
 				o.Feed = k.Plain().String()
 			}
 		}
@@ -204,7 +202,7 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *ca
 	return writeJSON(w, report)
 }
 
-func forgetFeed(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
+func forgetFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	feed, err := feedParameter(r)
 	if err != nil {
 		return err
@@ -230,8 +228,8 @@ type stats struct {
 	cache.Summary
 }
 
-func showStats(w http.ResponseWriter, r *http.Request, e *poller.Engine, c *cache.Cache) error {
-	return writeJSON(w, stats{Version: poller.Version(), Store: e.Store(), Summary: c.Summary(r.Context())})
+func showStats(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
+	return writeJSON(w, stats{Version: Version(), Store: e.Store(), Summary: c.Summary(r.Context())})
 }
 
 // feedParameter returns the canonical URL that the parameter url names.
@@ -256,7 +254,7 @@ func shown(a cache.Account) cache.Account {
 }
 
 func showKey(key string) string {
-	k, ok := shieldkey.Parse(key)
+	k, ok := ParseShieldKey(key)
 	if !ok {
 		return feedurl.Redact(key)
 	}

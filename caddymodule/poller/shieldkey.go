@@ -3,7 +3,7 @@
 
 // Package shieldkey has the keys of what shields keep. They are made and read here
 // and nowhere else.
-package shieldkey
+package poller
 
 import (
 	"net/url"
@@ -11,7 +11,7 @@ import (
 )
 
 // Key is everything that a stored answer of a shield depends on.
-type Key struct {
+type ShieldKey struct {
 	// Shield is the name of the shield: two of them may have different origins for
 	// one URL.
 	Shield string
@@ -37,19 +37,19 @@ type Key struct {
 // begins like this.
 const (
 	// Common is how the texts of all keys begin.
-	Common        = "shield:"
+	ShieldCommon  = "shield:"
 	targetPrefix  = "target:"
 	variantPrefix = "variant:"
 )
 
 // Prefix is how the texts of all keys of a shield begin.
-func Prefix(shield string) string { return Common + url.QueryEscape(shield) + " " }
+func ShieldPrefix(shield string) string { return ShieldCommon + url.QueryEscape(shield) + " " }
 
 // String is the text of the key.
-func (k Key) String() string {
+func (k ShieldKey) String() string {
 	var b strings.Builder
-	b.Grow(len(Common) + len(k.Shield) + len(k.Scheme) + len(k.Host) + len(k.Path) + len(k.Target) + len(k.Query) + len(k.Variant) + 48)
-	b.WriteString(Common)
+	b.Grow(len(ShieldCommon) + len(k.Shield) + len(k.Scheme) + len(k.Host) + len(k.Path) + len(k.Target) + len(k.Query) + len(k.Variant) + 48)
+	b.WriteString(ShieldCommon)
 	b.WriteString(url.QueryEscape(k.Shield))
 	b.WriteByte(' ')
 	b.WriteString(k.URL())
@@ -65,7 +65,7 @@ func (k Key) String() string {
 }
 
 // URL is the URL under which readers know what is kept.
-func (k Key) URL() string {
+func (k ShieldKey) URL() string {
 	if k.Query == "" {
 		return k.Scheme + "://" + k.Host + k.Path
 	}
@@ -73,27 +73,27 @@ func (k Key) URL() string {
 }
 
 // Plain is the key without the variant.
-func (k Key) Plain() Key {
+func (k ShieldKey) Plain() ShieldKey {
 	k.Variant = ""
 	return k
 }
 
 // Parse reads the text of a key.
-func Parse(text string) (k Key, ok bool) {
-	text, ok = strings.CutPrefix(text, Common)
+func ParseShieldKey(text string) (k ShieldKey, ok bool) {
+	text, ok = strings.CutPrefix(text, ShieldCommon)
 	fields := strings.Split(text, " ")
 	if !ok || len(fields) < 2 {
-		return Key{}, false
+		return ShieldKey{}, false
 	}
 	name, err := url.QueryUnescape(fields[0])
 	if err != nil {
-		return Key{}, false
+		return ShieldKey{}, false
 	}
 	k.Shield = name
 	scheme, rest, ok := strings.Cut(fields[1], "://")
 	slash := strings.IndexByte(rest, '/')
 	if !ok || slash < 0 {
-		return Key{}, false
+		return ShieldKey{}, false
 	}
 	k.Scheme, k.Host = scheme, rest[:slash]
 	k.Path, k.Query, _ = strings.Cut(rest[slash:], "?")
@@ -104,16 +104,16 @@ func Parse(text string) (k Key, ok bool) {
 		case strings.HasPrefix(field, variantPrefix):
 			k.Variant = field[len(variantPrefix):]
 		default:
-			return Key{}, false
+			return ShieldKey{}, false
 		}
 	}
-	return k, k.String() == Common+text
+	return k, k.String() == ShieldCommon+text
 }
 
 // ReadersURL is the URL under which readers know the feed of a key of the engine,
 // which is a URL already where the feed is not of a shield.
 func ReadersURL(key string) string {
-	if k, ok := Parse(key); ok {
+	if k, ok := ParseShieldKey(key); ok {
 		return k.URL()
 	}
 	return key

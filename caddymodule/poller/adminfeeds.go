@@ -1,13 +1,14 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package admin
+package poller
 
 import (
 	"encoding/json"
 	"net/http"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // listPage is how many feeds are read from the store at a time.
@@ -15,7 +16,7 @@ const listPage = 500
 
 // listFeeds writes all feeds as they are read: a million of them need no memory.
 func listFeeds(w http.ResponseWriter, r *http.Request, c *cache.Cache) error {
-	list, after, more, err := c.Accounts(r.Context(), cache.ID{}, listPage)
+	list, after, more, err := c.Accounts(r.Context(), store.ID{}, listPage)
 	if err != nil {
 		return apiErrorOf(w, err)
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package stores
+package poller
 
 import (
 	"context"
@@ -11,10 +11,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/caddymodule/config"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 func init() {
@@ -71,11 +70,11 @@ func (p *Postgres) Key() string { return "postgres:" + p.place }
 func (p *Postgres) String() string { return "postgres " + p.place }
 
 // Open implements [poller.Store].
-func (p *Postgres) Open(ctx context.Context, log *zap.Logger) (cache.Store, error) {
+func (p *Postgres) Open(ctx context.Context, log *zap.Logger) (store.Store, error) {
 	return p.open(ctx, log, knownFile())
 }
 
-func (p *Postgres) open(ctx context.Context, log *zap.Logger, file string) (cache.Store, error) {
+func (p *Postgres) open(ctx context.Context, log *zap.Logger, file string) (store.Store, error) {
 	known := knownDatabases{file: file, log: log}
 	return postgres.Open(ctx, postgres.Options{URL: p.resolved, Log: log, Used: known.used, Use: known.use})
 }
@@ -87,5 +86,5 @@ func (p *Postgres) Remote() bool { return true }
 var (
 	_ caddy.Provisioner     = (*Postgres)(nil)
 	_ caddyfile.Unmarshaler = (*Postgres)(nil)
-	_ poller.Store          = (*Postgres)(nil)
+	_ Store                 = (*Postgres)(nil)
 )

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package stores
+package poller
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 func provisioned(t *testing.T, directory string) *Bolt {
@@ -46,13 +46,13 @@ func TestBoltDirectory(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory: %v", err)
 	}
-	store, err := provisioned(t, dir).Open(t.Context(), zap.NewNop())
+	db, err := provisioned(t, dir).Open(t.Context(), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer db.Close()
 	check("when it is made")
-	if _, err := provisioned(t, dir).Open(t.Context(), zap.NewNop()); !errors.Is(err, cache.ErrLocked) {
+	if _, err := provisioned(t, dir).Open(t.Context(), zap.NewNop()); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("opening it twice: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package stores
+package poller
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
 
@@ -59,7 +59,7 @@ func TestPostgresURLThatCannotBeMeant(t *testing.T) {
 }
 
 // open opens a database as the app does, with notes in a file.
-func openPostgres(url, notes string) (cache.Store, error) {
+func openPostgres(url, notes string) (store.Store, error) {
 	p := &Postgres{URL: url}
 	if err := p.Provision(caddy.Context{}); err != nil {
 		return nil, err
@@ -78,11 +78,11 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 	exec(t, foreign, `create schema pollard; create table pollard.migrations (id int)`)
 	newer := cluster.Database(t)
 	notes := filepath.Join(t.TempDir(), "known.json")
-	store, err := openPostgres(newer, notes)
+	db, err := openPostgres(newer, notes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.Close()
+	db.Close()
 	exec(t, newer, `insert into pollard.migrations (version, min_compatible) values (1000, 1000)`)
 
 	for _, tt := range []struct{ name, url, want string }{
@@ -113,12 +113,12 @@ func TestPostgresMadeAnew(t *testing.T) {
 	url := cluster.Database(t)
 	notes := filepath.Join(t.TempDir(), "below", "known.json")
 	granted := func() bool {
-		store, err := openPostgres(url, notes)
+		db, err := openPostgres(url, notes)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer store.Close()
-		leases, err := store.Claim(t.Context(), []cache.Claim{{ID: cache.ID{1}, URL: "https://example.com/", Hold: 3600e9}})
+		defer db.Close()
+		leases, err := db.Claim(t.Context(), []store.Claim{{ID: store.ID{1}, URL: "https://example.com/", Hold: 3600e9}})
 		if err != nil {
 			t.Fatal(err)
 		}

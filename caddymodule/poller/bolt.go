@@ -3,7 +3,7 @@
 
 // Package stores has the modules of the namespace pollard.stores: the stores that the
 // app pollard can keep feeds in.
-package stores
+package poller
 
 import (
 	"context"
@@ -14,10 +14,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/caddymodule/config"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 func init() {
@@ -89,7 +88,7 @@ func (b *Bolt) Key() string { return "bolt:" + b.resolved }
 func (b *Bolt) String() string { return "bolt " + b.resolved }
 
 // Open implements [poller.Store].
-func (b *Bolt) Open(_ context.Context, log *zap.Logger) (cache.Store, error) {
+func (b *Bolt) Open(_ context.Context, log *zap.Logger) (store.Store, error) {
 	return bolt.Open(b.resolved, bolt.Options{Log: log})
 }
 
@@ -100,5 +99,5 @@ func (b *Bolt) Remote() bool { return false }
 var (
 	_ caddy.Provisioner     = (*Bolt)(nil)
 	_ caddyfile.Unmarshaler = (*Bolt)(nil)
-	_ poller.Store          = (*Bolt)(nil)
+	_ Store                 = (*Bolt)(nil)
 )

@@ -1,11 +1,9 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package admin_test
+package poller_test
 
 import (
-	_ "github.com/feedpollard/pollard/caddymodule/gateway"
-
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 

@@ -1,7 +1,8 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+// Package store is the contract of the durable record of feeds.
+package store
 
 import (
 	"bytes"
@@ -131,7 +132,7 @@ type Store interface {
 
 // pages yields all records of a store in the order of their IDs, so many at a time. It
 // ends with the first error.
-func pages(ctx context.Context, s Store, size int) iter.Seq2[[]Record, error] {
+func Pages(ctx context.Context, s Store, size int) iter.Seq2[[]Record, error] {
 	return func(yield func([]Record, error) bool) {
 		var after ID
 		for {

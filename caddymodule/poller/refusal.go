@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package refusal holds the answers that are not the feed.
-package refusal
+package poller
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ type Refusal struct {
 func (e *Refusal) Error() string { return e.Reason }
 
 // Of makes an answer of an error on the way to a feed.
-func Of(err error) *Refusal {
+func RefusalOf(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
