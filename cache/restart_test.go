@@ -186,12 +186,12 @@ func TestClockPutForwardWhileNothingRuns(t *testing.T) {
 				life, began, step := "one", time.Now(), time.Duration(0)
 				open := func() {
 					now := func() time.Time { return time.Now().Add(step).Round(0) }
-					store, err := bolt.Open(dir, bolt.Options{Now: now, Booted: func() bolt.Boot { return bolt.Boot{ID: life, Ago: time.Since(began)} }})
+					db, err := bolt.Open(dir, bolt.Options{Now: now, Booted: func() bolt.Boot { return bolt.Boot{ID: life, Ago: time.Since(began)} }})
 					if err != nil {
 						t.Fatal(err)
 					}
-					g.store = store
-					if g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 1 << 20, Now: now}); err != nil {
+					g.store = db
+					if g.Cache, err = cache.New(cache.Options{Store: db, Origin: g.origin, Memory: 1 << 20, Now: now}); err != nil {
 						t.Fatal(err)
 					}
 					g.Apply(g.settings)
@@ -225,18 +225,18 @@ func TestClockPutForwardWhileNothingRuns(t *testing.T) {
 // A 304 needs no body, also where nothing is in memory.
 func TestNotModifiedReadsNoBody(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
-		store := new(distant)
+		db := new(distant)
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "ETag", `"1"`) })
-		g.wrap = func(s store.Store) store.Store { store.Store = s; return store }
+		g.wrap = func(s store.Store) store.Store { db.Store = s; return db }
 		g.open()
 		defer func() { g.close() }()
 		tag := g.get(feedURL).Header().Get("ETag")
 		g.restart()
-		if w := g.get(feedURL, "If-None-Match", tag); w.Code != 304 || store.bodies.Load() != 0 {
-			t.Errorf("got %d, %d bodies were read", w.Code, store.bodies.Load())
+		if w := g.get(feedURL, "If-None-Match", tag); w.Code != 304 || db.bodies.Load() != 0 {
+			t.Errorf("got %d, %d bodies were read", w.Code, db.bodies.Load())
 		}
-		if w := g.get(feedURL); w.Code != 200 || store.bodies.Load() != 1 {
-			t.Errorf("got %d, %d bodies were read", w.Code, store.bodies.Load())
+		if w := g.get(feedURL); w.Code != 200 || db.bodies.Load() != 1 {
+			t.Errorf("got %d, %d bodies were read", w.Code, db.bodies.Load())
 		}
 	})
 }
