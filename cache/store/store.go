@@ -33,6 +33,9 @@ type Cursor string
 // Ended is the time to the next poll of a feed that is not polled automatically any more.
 const Ended = time.Duration(math.MaxInt64)
 
+// MaxCounters is the largest size of a node's statistics, in bytes.
+const MaxCounters = 8 << 20
+
 // Errors of a [Store] that the engine decides on.
 var (
 	// ErrNoRecord reports that the store does not know the feed.
@@ -44,6 +47,8 @@ var (
 	// ErrFenced reports that a commit came too late: the feed has been claimed anew,
 	// or forgotten, since. Nothing was written.
 	ErrFenced = errors.New("store: the lease is not valid any more")
+	// ErrCountersTooLarge reports that a node's statistics exceed [MaxCounters].
+	ErrCountersTooLarge = errors.New("store: counters are too large")
 	// ErrLocked reports that another process holds the store.
 	ErrLocked = errors.New("store: in use by another process")
 )
@@ -126,6 +131,13 @@ type Store interface {
 
 	// Totals returns figures that the store keeps up to date; it counts nothing.
 	Totals(ctx context.Context) (Totals, error)
+
+	// SaveCounters replaces the statistics of a node. The store does not read them.
+	// Empty data removes them. More than [MaxCounters] bytes are an error.
+	SaveCounters(ctx context.Context, node string, data []byte) error
+
+	// Counters returns the statistics that each node saved last.
+	Counters(ctx context.Context) (map[string][]byte, error)
 
 	Close() error
 }

@@ -57,6 +57,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"changes are watched from a cursor":          watchFromCursor,
 		"changes are lost":                           watchLost,
 		"nodes see each other":                       nodes,
+		"counters are kept by node":                  countersOfNodes,
 		"figures add up":                             figuresAddUp,
 		"a batch of figures counts once":             batchesOnce,
 		"figures move":                               figuresMove,

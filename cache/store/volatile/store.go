@@ -33,6 +33,7 @@ type Store struct {
 	latest   schedule.Time
 	keeper   *keeper
 	schedule *schedule.Schedule
+	counters map[string][]byte
 	closed   bool
 }
 
@@ -41,7 +42,7 @@ func New(now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{Memory: new(figures.Memory), now: now, began: now(), keeper: &keeper{
+	s := &Store{Memory: new(figures.Memory), now: now, began: now(), counters: make(map[string][]byte), keeper: &keeper{
 		feeds: make(map[store.ID]*schedule.Feed), texts: make(map[store.ID]schedule.Text),
 		notes: make(map[string][]byte), bodies: make(map[store.ID]store.Body),
 	}}
@@ -54,7 +55,7 @@ func New(now func() time.Time) *Store {
 func (s *Store) Reopen() *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := &Store{Memory: s.Memory, now: s.now, began: s.began, latest: s.latest, keeper: s.keeper}
+	next := &Store{Memory: s.Memory, now: s.now, began: s.began, latest: s.latest, keeper: s.keeper, counters: s.counters}
 	next.plan(s.schedule.Token())
 	return next
 }
@@ -281,6 +282,36 @@ func (s *Store) Pauses(ctx context.Context) ([]store.Pause, error) {
 // Watch implements [cache.Store].
 func (s *Store) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
 	return s.schedule.Log.Watch(ctx, from, see)
+}
+
+// SaveCounters implements [store.Store].
+func (s *Store) SaveCounters(ctx context.Context, node string, data []byte) error {
+	if len(data) > store.MaxCounters {
+		return store.ErrCountersTooLarge
+	}
+	if _, err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	if len(data) == 0 {
+		delete(s.counters, node)
+	} else {
+		s.counters[node] = bytes.Clone(data)
+	}
+	return nil
+}
+
+// Counters implements [store.Store].
+func (s *Store) Counters(ctx context.Context) (map[string][]byte, error) {
+	if _, err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	counters := make(map[string][]byte)
+	for node, data := range s.counters {
+		counters[node] = bytes.Clone(data)
+	}
+	return counters, nil
 }
 
 // Totals implements [cache.Store].
