@@ -1,0 +1,143 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package origintest is for tests: a scripted origin, sample feeds and a reader that
+// remembers validators.
+//
+// An [Origin] answers requests by a function and records them. It is an
+// [http.Handler] for servers and an [http.RoundTripper] for clients, so that a test
+// needs no network. Neither blocks on anything but time, so both work in a
+// [testing/synctest] bubble. [Feed] and [Document] write feeds. A [Reader] makes
+// conditional requests, as a good feed reader does.
+//
+// It is not for tests of malformed HTTP: its responses are always well-formed.
+package origintest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Request is a request that an origin received.
+type Request struct {
+	Time   time.Time
+	Method string
+	URL    string // absolute
+	Header http.Header
+}
+
+// Origin answers requests and records them. The zero Origin answers each request with
+// Feed(3, "").
+type Origin struct {
+	// Answer returns the response to a request. Requests in parallel call it in parallel.
+	Answer func(r *http.Request) Answer
+
+	mu       sync.Mutex // guards requests
+	requests []Request
+}
+
+// New returns an origin that gives these answers in order, and then the last one again
+// and again.
+func New(answers ...Answer) *Origin { return &Origin{Answer: InOrder(answers...)} }
+
+// InOrder returns a function that gives these answers in order, and then the last one
+// again and again.
+func InOrder(answers ...Answer) func(*http.Request) Answer {
+	var mu sync.Mutex
+	return func(*http.Request) Answer {
+		mu.Lock()
+		defer mu.Unlock()
+		answer := answers[0]
+		if len(answers) > 1 {
+			answers = answers[1:]
+		}
+		return answer
+	}
+}
+
+// Start serves the origin at an address of this machine, until the end of the test.
+func (o *Origin) Start(t testing.TB) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(o)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// Requests returns the requests so far.
+func (o *Origin) Requests() []Request {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.requests)
+}
+
+// For returns the requests so far for one URL.
+func (o *Origin) For(url string) []Request {
+	return slices.DeleteFunc(o.Requests(), func(r Request) bool { return r.URL != url })
+}
+
+// respond records a request and returns its answer after the answer's delay.
+func (o *Origin) respond(r *http.Request) Answer {
+	url := *r.URL
+	if url.Host == "" { // of a server's request
+		url.Scheme, url.Host = "http", r.Host
+		if r.TLS != nil {
+			url.Scheme = "https"
+		}
+	}
+	o.mu.Lock()
+	o.requests = append(o.requests, Request{time.Now(), r.Method, url.String(), r.Header.Clone()})
+	o.mu.Unlock()
+	answer := OK(Feed(3, ""))
+	if o.Answer != nil {
+		answer = o.Answer(r)
+	}
+	if answer.NotModified(r) {
+		answer.Status, answer.Body = http.StatusNotModified, ""
+	}
+	if err := sleep(r.Context(), answer.Delay); err != nil && answer.Err == nil {
+		answer.Err = err
+	}
+	return answer
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func (o *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := o.respond(r)
+	if answer.Err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	for name, values := range answer.header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.status())
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, answer.Body)
+	}
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (o *Origin) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer := o.respond(r)
+	if answer.Err != nil {
+		return nil, answer.Err
+	}
+	return &http.Response{
+		StatusCode: answer.status(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: answer.header(), Body: io.NopCloser(strings.NewReader(answer.Body)), ContentLength: int64(len(answer.Body)),
+	}, nil
+}
