@@ -16,32 +16,31 @@ import (
 )
 
 // Policy is how often feeds may be polled, and how much a poll may cost. It can
-// be given for all feeds (in the app), for a host and for one feed; what a feed
-// does not say, its host says; what the host does not say, the app says. Every
-// field is optional.
+// be set for all feeds (in the app), for a host and for one feed. A field that a feed
+// does not set comes from its host, or else from the app. Every field is optional.
 type Policy struct {
-	// The floor: a feed is never polled more often than this, whatever its hints
-	// say. Default: `1h`.
+	// The least time between two polls of a feed, whatever its hints say. Default: `1h`.
 	MinInterval caddy.Duration `json:"min_interval,omitempty"`
 
-	// The interval where neither a hint nor the rhythm of the entries says
-	// anything. Default: `1h`.
+	// The interval of a feed without hints and with too few dated entries to derive
+	// one. Default: `1h`.
 	DefaultInterval caddy.Duration `json:"default_interval,omitempty"`
 
-	// The floor for a feed whose origin gives neither an ETag or Last-Modified nor
-	// an explicit hint, so that each poll costs a whole download. Default: `24h`.
+	// The least time between two polls of a feed that has no ETag, no Last-Modified and
+	// no explicit hint, so that each poll costs a whole download. Default: `24h`.
 	UnvalidatedInterval caddy.Duration `json:"unvalidated_interval,omitempty"`
 
-	// The cap on what hints and back-off can ask for. Retry-After has a cap of its
-	// own, 7 days. Default: `24h`, or the floor where that is higher.
+	// The longest interval that hints and the backoff after failures can cause.
+	// Retry-After is capped at 7 days instead. Default: `24h`, or `min_interval` if that
+	// is longer.
 	MaxInterval caddy.Duration `json:"max_interval,omitempty"`
 
-	// The largest fraction of an interval that is added to it by chance, from 0
-	// (none) to 1, so that feeds do not fall into step. The Caddyfile takes a
-	// percentage, or 0. Default: `0.1`.
+	// The largest fraction of an interval that is added to it at random, from 0 (none)
+	// to 1, so that feeds are not all polled at the same time. The Caddyfile takes a
+	// percentage, or 0. Default: `0.1`, which is 10%.
 	Jitter *float64 `json:"jitter,omitempty"`
 
-	// How long one poll may take, redirects included. Default: `30s`.
+	// The longest time that a poll may take, including redirects. Default: `30s`.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
 	// The largest feed accepted, in bytes after decoding. The Caddyfile takes a

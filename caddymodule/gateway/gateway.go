@@ -23,51 +23,58 @@ func init() {
 	caddy.RegisterModule(Gateway{})
 }
 
-// Gateway serves feeds out of a cache that polls their origins politely: chosen
+// Gateway serves feeds from a cache that polls their origins politely: chosen
 // feeds at chosen paths, and any feed whose URL is written after the slash, as in
 // `https://feeds.home.arpa/https://example.com/feed.xml`.
 //
-// Readers get an ETag, 304 and compression, and the last good version whatever
-// happens to the origin. How often origins are polled is decided by the app
-// `pollard`, which all gateways share.
+// Readers get an ETag, 304 and compression, and the last good version if the origin
+// fails. The app `pollard`, which all gateways share, decides when origins are polled.
+//
+// Requests that are neither for a feed nor for a page of the gateway go to the next
+// handler. Handlers that decide who may read, such as `basic_auth` or `respond @outside
+// 403`, run before the gateway. So do `handle` and `route`: if one of them matches every
+// request, put the gateway into it.
 type Gateway struct {
-	// Feeds at paths of their own. They are for everyone who reaches this handler.
+	// Feeds at chosen paths. Any client that can reach this handler may read them. The
+	// query of a request is ignored.
 	Feeds []Feed `json:"feeds,omitempty"`
 
 	// A subscription list (OPML file), as feed readers export it. Its feeds may be
-	// asked for by URL; others only where `allow` covers their host. The file is read
+	// requested by URL, and others only if `allow` matches their host. The file is read
 	// again when it changes. Placeholders are replaced. In the Caddyfile, a path is
 	// relative to that file.
 	OPML string `json:"opml,omitempty"`
 
-	// The hosts that may be asked for by URL, and to which a redirect may lead then:
-	// `example.com`, or `*.example.com` for all hosts below it. Placeholders are
-	// replaced. Default: any public host, or those of `opml` alone where that is given.
+	// The hosts whose feeds may be requested by URL, and to which such a feed may
+	// redirect: `example.com`, or `*.example.com` for all hosts below it. Placeholders are
+	// replaced. Default: any public host; with `opml`, only the feeds of that list.
 	Allow []string `json:"allow,omitempty"`
 
-	// The hosts that may not be asked for by URL, nor be led to by a redirect, whatever
-	// else allows them. Placeholders are replaced.
+	// The hosts whose feeds may not be requested by URL, and to which no feed may
+	// redirect. It overrides `allow` and `opml`. Placeholders are replaced.
 	Deny []string `json:"deny,omitempty"`
 
-	// Who may ask by URL: address ranges (CIDR), `private` for private, loopback
-	// and link-local addresses, or `any`. Behind another proxy, set Caddy's
-	// `trusted_proxies`, or all clients have the address of that proxy: `private` does
-	// not cover what says that it was passed on by a proxy which is not trusted.
+	// The clients that may request feeds by URL: address ranges (CIDR), `private` for
+	// private, loopback and link-local addresses, or `any`. Behind another proxy, set
+	// Caddy's `trusted_proxies`. Without it every client has the address of the proxy,
+	// and `private` refuses requests that a proxy has forwarded. With `any`, the whole
+	// internet can fetch through the gateway; name the hosts that it may reach in `allow`.
 	// Placeholders are replaced. Default: `private`.
 	Clients []string `json:"clients,omitempty"`
 
-	// Secrets by name. Who holds one may ask by URL from any address, as in
-	// `/~<secret>/https://example.com/feed.xml`. It has at least 8 characters. Write
-	// `{env.NAME}` or `{file./path}` rather than the secret: it stays out of the stored
-	// configuration then. In the access log it is hidden. Where there is any, no request
-	// whose path begins with `/~` is passed on to other handlers.
+	// Secrets by name. A client with a secret may request feeds by URL from any address,
+	// as in `/~<secret>/https://example.com/feed.xml`. A secret has at least 8 characters;
+	// `openssl rand -hex 16` makes a good one. Write `{env.NAME}` or `{file./path}` instead
+	// of the secret to keep it out of the configuration. The access log shows `/~***/`
+	// instead. If there are tokens, every path that begins with `/~` belongs to the
+	// gateway, and never reaches the handlers after it.
 	Tokens map[string]string `json:"tokens,omitempty"`
 
-	// Whether web pages of any origin may read the feeds
+	// Whether scripts of any web page may read the feeds
 	// (`Access-Control-Allow-Origin: *`). Default: `false`.
 	CORS bool `json:"cors,omitempty"`
 
-	// Whether there are no pages for people at `/`. Default: `false`.
+	// Whether the pages for people, at `/` and below `/-/`, are off. Default: `false`.
 	NoPages bool `json:"no_pages,omitempty"`
 
 	// Whether feeds are served byte for byte as their origins gave them. Otherwise
@@ -90,16 +97,15 @@ type Gateway struct {
 
 // Feed is a feed at a path.
 type Feed struct {
-	// The path at which readers ask for it, beginning with a slash. Their query
-	// does not matter.
+	// The path of the feed at the gateway, which begins with a slash.
 	Path string `json:"path"`
 
 	// The URL of the feed at its origin. Placeholders such as `{env.FEED_URL}` are
-	// replaced, so that the key of a private feed can stay out of the configuration.
+	// replaced, which keeps the key of a private feed out of the configuration.
 	URL string `json:"url"`
 
-	// The rules for this feed. Where two places name one feed, the stricter of
-	// their rules holds, field by field.
+	// The rules for this feed. If several gateways name the feed, the strictest value
+	// of each field counts.
 	config.Policy
 }
 

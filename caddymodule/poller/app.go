@@ -34,38 +34,38 @@ func init() {
 	caddy.RegisterModule(App{})
 }
 
-// App is the one feed poller of a Caddy process. All feed gateways share it, so
-// that each origin sees one polite client, however many sites serve its feeds.
+// App polls feeds for all gateways and shields of a Caddy process. They share one
+// poller, so that each origin sees one polite client, however many sites serve its feeds.
 //
-// Every field is optional; so is the app itself, where the defaults are right.
+// Every field is optional, and so is the app itself.
 type App struct {
-	// Where feeds and the times of their next polls are kept. Default: `bolt`, in the
-	// folder `pollard` of Caddy's data directory.
+	// Where feeds and the times of their next polls are stored. Default: `bolt`, in the
+	// directory `pollard` of Caddy's data directory.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=pollard.stores inline_key=engine"`
 
-	// The budget for feeds held in memory, in bytes. What does not fit is read
-	// from disk when asked for. It changes with a restart, not with a reload. The
-	// Caddyfile takes a size such as `64MiB`. Default: 64 MiB.
+	// The memory for feeds that are requested often, in bytes. Other feeds are read
+	// from the store when they are requested. A new value takes effect at the next
+	// start, not at a reload. The Caddyfile takes a size such as `64MiB`. Default: 64 MiB.
 	Memory int64 `json:"memory,omitempty"`
 
-	// A web page or e-mail address by which publishers can reach the operator. It
-	// becomes part of the User-Agent: `Pollard/<version> (+<contact>; <n>
+	// The URL of a page or an e-mail address at which publishers can reach the operator.
+	// It becomes part of the User-Agent: `Pollard/<version> (+<contact>; <n>
 	// subscribers)`. Placeholders such as `{env.CONTACT}` are replaced. Default: the
-	// page of the project.
+	// project's page.
 	Contact string `json:"contact,omitempty"`
 
-	// A User-Agent in place of Pollard's own. Prefer `contact`: many publishers
-	// block what does not say who it is. Placeholders are replaced.
+	// A User-Agent that replaces Pollard's own. Prefer `contact`: many publishers
+	// block clients that do not identify themselves. Placeholders are replaced.
 	UserAgent string `json:"user_agent,omitempty"`
 
-	// The rules for all feeds for which no host or feed says otherwise.
+	// The rules for all feeds. A host or a feed can override each of them.
 	config.Policy
 
-	// After how long without a reader the prefetching of a feed sleeps. Default: `30d`.
+	// How long a feed is prefetched after its last request. Default: `30d`.
 	IdleAfter caddy.Duration `json:"idle_after,omitempty"`
 
-	// Whether feeds are polled in the background when they are due. Otherwise a
-	// poll happens when a reader asks for a feed that is due. Default: `false`.
+	// Whether feeds are polled in the background as soon as they are due. If not, a feed
+	// that is due is polled at its next request. Default: `false`.
 	Prefetch bool `json:"prefetch,omitempty"`
 
 	// Whether nothing is kept of what readers do. Otherwise `feeds readers` tells, in
@@ -73,26 +73,26 @@ type App struct {
 	// Default: `false`.
 	NoReaders bool `json:"no_readers,omitempty"`
 
-	// Address ranges (CIDR, or `private_ranges`) that polls may reach although they are
-	// private, loopback or otherwise not public. Placeholders are replaced. Default:
-	// none, so that nobody can read a local network through a gateway.
+	// The private, loopback and other non-public addresses that polls may reach: CIDR
+	// ranges, or `private_ranges` for all of them. Placeholders are replaced. Default:
+	// none, so that readers cannot reach the local network through a gateway.
 	PrivateUpstreams []string `json:"private_upstreams,omitempty"`
 
-	// The gap between the starts of two polls of a host; 0 for none. Default: `2s`.
+	// The least time between the starts of two polls of a host; 0 for none. Default: `2s`.
 	Spacing *caddy.Duration `json:"spacing,omitempty"`
 
-	// How many polls of a host may be under way at once. Default: 1.
+	// The most polls of a host at the same time. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
-	// How many polls may be under way in all. Default: 128.
+	// The most polls at the same time. Default: 128.
 	Polls int `json:"polls,omitempty"`
 
-	// The budget for what is stored, in bytes. What nobody asks for makes room first.
-	// The Caddyfile takes a size such as `10GiB`. Default: 10 GiB.
+	// The most bytes to store. When the store is full, the feeds that readers use least
+	// are removed first. The Caddyfile takes a size such as `10GiB`. Default: 10 GiB.
 	Disk int64 `json:"disk,omitempty"`
 
-	// Rules for some hosts. Where several patterns cover a host, each field is
-	// taken from the most specific pattern that has it.
+	// Rules for the feeds of some hosts. If several patterns match a host, each field
+	// comes from the most specific pattern that sets it.
 	Hosts []Host `json:"hosts,omitempty"`
 
 	log        *zap.Logger

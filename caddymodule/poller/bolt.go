@@ -23,10 +23,10 @@ func init() {
 	caddy.RegisterModule(Bolt{})
 }
 
-// Bolt keeps feeds in a directory that one process uses.
+// Bolt stores feeds in a directory that one process uses.
 type Bolt struct {
-	// The directory. It is made where it does not exist. Placeholders such as
-	// `{env.STATE_DIRECTORY}` are replaced. Default: the folder `pollard` in Caddy's
+	// The directory. It is created if it does not exist. Placeholders such as
+	// `{env.STATE_DIRECTORY}` are replaced. Default: the directory `pollard` in Caddy's
 	// data directory.
 	Directory string `json:"directory,omitempty"`
 

@@ -20,14 +20,13 @@ func init() {
 	caddy.RegisterModule(Postgres{})
 }
 
-// Postgres keeps feeds in a PostgreSQL database, which several nodes may share: a feed
-// that one of them has polled is polled for all of them.
+// Postgres stores feeds in a PostgreSQL database, which several nodes may share. A feed
+// that one node has polled is polled for all of them.
 type Postgres struct {
 	// The URL of the database, such as
 	// `postgres://pollard:{file./run/secrets/db}@db.example.net/pollard?sslmode=verify-full`.
-	// Several hosts may be named, of which the primary is used. Placeholders such as
-	// `{env.DB_PASSWORD}` are replaced; what they stand for has to be percent-encoded.
-	// Required.
+	// If the URL names several hosts, the primary is used. Placeholders such as
+	// `{env.DB_PASSWORD}` are replaced; their values must be percent-encoded. Required.
 	URL string `json:"url"`
 
 	resolved string

@@ -18,16 +18,17 @@ import (
 
 // Host is a policy for the feeds of one host or domain, and how the host is paced.
 type Host struct {
-	// A host (`example.com`), or all hosts below a domain (`*.example.com`).
+	// A host (`example.com`), all hosts below a domain (`*.example.com`), or all
+	// hosts (`*`).
 	Pattern string `json:"pattern"`
 
 	// The rules for the host's feeds.
 	config.Policy
 
-	// The gap between the starts of two polls of the host; 0 for none. Default: `2s`.
+	// The least time between the starts of two polls of the host; 0 for none. Default: `2s`.
 	Spacing *caddy.Duration `json:"spacing,omitempty"`
 
-	// How many polls of the host may be under way at once. Default: 1.
+	// The most polls of the host at the same time. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 }
 

@@ -20,33 +20,36 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// Defend is what a publisher does not put up with. A 304 and a person's browser
-// are never refused, and a reader that has not been served before never has to
-// wait. A 429 tells the true wait, which asking again does not lengthen.
+// Defend says which requests a shield refuses. It never refuses a 304, a person's
+// browser, or the first request of a reader. `Retry-After` is exact, and further requests
+// do not extend it. It stops careless readers, not malicious ones: a client that changes
+// its User-Agent and address is a new reader each time.
 type Defend struct {
-	// How many requests one reader may make in a time, 304s not counted. What goes
-	// beyond gets a 429. Default: no bound.
+	// The most requests of one reader in a time, not counting 304s. Further requests get
+	// a 429. Default: no limit.
 	MaxRate *MaxRate `json:"max_rate,omitempty"`
 
-	// The least time between two whole feeds for a reader that never asks
-	// conditionally. What comes earlier gets a 429. Default: no bound.
+	// The least time between two whole feeds for a reader that sends no conditional
+	// requests. An earlier request gets a 429. Default: no limit.
 	Unconditional caddy.Duration `json:"unconditional,omitempty"`
 
-	// Whether unconditional requests get a 429 in the feed's own `skipHours`,
-	// unless somebody followed a link. Default: `false`.
+	// Whether unconditional requests get a 429 in the feed's own `skipHours`. Requests of
+	// a person who followed a link do not. Default: `false`.
 	SkipHours bool `json:"skip_hours,omitempty"`
 
-	// Whether readers that refuse compression get a 406. Default: `false`.
+	// Whether readers that do not accept compression get a 406. Some large podcast
+	// directories accept none: run `pollard feeds replay` on your access log first.
+	// Default: `false`.
 	RequireCompression bool `json:"require_compression,omitempty"`
 
 	// Whether readers without a User-Agent get a 403. Default: `false`.
 	RequireUserAgent bool `json:"require_user_agent,omitempty"`
 
-	// Readers that are never refused: by address range (CIDR), or by how their
-	// User-Agent begins.
+	// The readers that are never refused: address ranges (CIDR), or the beginning of a
+	// User-Agent.
 	Exempt []string `json:"exempt,omitempty"`
 
-	// Requests that are never refused, by matcher.
+	// Matchers of requests that are never refused.
 	ExemptMatchers caddyhttp.RawMatcherSets `json:"exempt_matchers,omitempty" caddy:"namespace=http.matchers"`
 
 	exemptTokens []caddyfile.Token // matchers, as the Caddyfile has them
@@ -57,7 +60,7 @@ type Defend struct {
 	matchers caddyhttp.MatcherSets
 }
 
-// MaxRate is a number of requests in a time.
+// MaxRate is a number of requests in a length of time.
 type MaxRate struct {
 	Requests int            `json:"requests"`
 	Per      caddy.Duration `json:"per"`

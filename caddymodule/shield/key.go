@@ -188,10 +188,10 @@ func (s *Shield) resolveSite(repl *caddy.Replacer) (err error) {
 
 // Query says which parameters of readers' queries are part of a feed's URL.
 type Query struct {
-	// Whether none is.
+	// Whether the query is ignored.
 	Ignore bool `json:"ignore,omitempty"`
 
-	// The names of those that are, if not all.
+	// The names of the parameters to keep.
 	Keep []string `json:"keep,omitempty"`
 }
 

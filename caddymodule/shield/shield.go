@@ -34,44 +34,47 @@ func init() {
 	caddy.RegisterModule(Shield{})
 }
 
-// Shield stands before a site's feeds and answers their readers, so that the site
-// is asked once in a while and not by each of them. What it stands before is its
-// `origin`, a block of handlers, which sees Pollard's own requests: at most one per
-// interval and feed, conditional where it gives validators.
+// Shield serves a site's own feeds from a cache, so that the site makes each feed once
+// per interval and not once per request. The site is the `origin`: a block of handlers.
+// Pollard polls it, at most once per interval and feed, conditionally if it gives an ETag
+// or Last-Modified.
 //
-// What is not for everybody reaches the origin as it came: other methods than GET
-// and HEAD, requests with credentials, answers that are `private`, `no-store` or
-// redirects, and whatever is no feed. Once a feed is stored, readers do not see
-// errors of the origin any more. An answer that is `private`, a redirect, 401 or 410
-// takes the feed back.
+// Requests that cannot share a response reach the origin unchanged: methods other than
+// GET and HEAD, and requests with credentials. Responses that are not feeds, that are
+// `private` or `no-store`, and redirects pass through unchanged too. Once a feed is
+// stored, readers see no errors of the origin. A `private` response, a redirect, 401 or
+// 410 removes the stored feed.
 //
-// A poll has no reader: no cookie, no credentials, and `0.0.0.0` for an address, and
-// nothing that handlers before the shield have set. So who may read a feed is decided
-// before the shield, by `basic_auth` or `respond @outside 403`. What the origin needs,
-// such as `root`, belongs in its block.
+// A poll carries no cookies, no credentials and nothing that handlers before the shield
+// have set, and comes from the address `0.0.0.0`. So decide who may read a feed before
+// the shield, with `basic_auth` or `respond @outside 403`. Write what the origin needs,
+// such as `root`, into its block.
 type Shield struct {
-	// What is shielded: routes with any handlers. What they leave unanswered goes to
-	// the handlers after the shield, and is not shared.
+	// The handlers that make the feeds, such as `reverse_proxy`, `php_fastcgi` or
+	// `file_server`. Requests that they do not answer go to the handlers after the shield,
+	// and are not shared. Required.
 	Origin *caddyhttp.Subroute `json:"origin,omitempty"`
 
-	// How often the origin is asked. What the app `pollard` says for feeds of others
-	// does not hold here. The defaults are those of a site of one's own:
+	// How often the origin is polled. The rules of the app `pollard` do not apply here,
+	// and the defaults are those for a site of your own:
 	//
-	// - `min_interval`, `default_interval` and `unvalidated_interval` are `1m`, so that
-	//   a new entry is seen a minute later;
-	// - what feed and headers say explicitly counts (`max-age`, `ttl`, `skipHours`, ...),
-	//   up to `max_interval`, `24h`; the rhythm of the entries does not;
-	// - after failures the pause grows to ten minutes, or to the feed's own interval
-	//   where that is longer; `Retry-After` counts.
+	// - `min_interval`, `default_interval` and `unvalidated_interval` are `1m`, so that a
+	//   new entry shows after a minute at most;
+	// - explicit hints count (`max-age`, `ttl`, `skipHours`, ...), up to `max_interval`, which
+	//   is `24h`; the dates of the entries do not;
+	// - after failures the pause grows to ten minutes, or to the feed's own interval if
+	//   that is longer; `Retry-After` counts.
 	//
-	// While nothing is stored of a feed, its readers wait for the first poll, for as long
-	// as `timeout` lets that take; then they ask the origin for themselves.
+	// While a feed has no stored version, its readers wait for the first poll, at most for
+	// `timeout`. If the poll takes longer, the origin answers them directly.
 	//
 	// `POST /pollard/refresh?url=` at Caddy's admin endpoint, for example from a
-	// publish hook, has the next request fetch the feed at once, whatever these say.
+	// publish hook, makes the next request poll the feed at once, whatever these say.
 	config.Policy
 
-	// Which of the reader's query is part of a feed's URL. Default: all of it.
+	// The part of a request's query that belongs to the feed's URL: `ignore` for none of
+	// it, `keep` for the named parameters. Use it against requests that invent queries to
+	// reach the site. Default: the whole query.
 	Query *Query `json:"query,omitempty"`
 
 	// Who the shield is in the store. What is stored belongs to this name, so it should
@@ -95,14 +98,14 @@ type Shield struct {
 	// stored in memory only. Default: `false`.
 	RFC9111 bool `json:"rfc9111,omitempty"`
 
-	// What is refused of readers. Default: nothing is.
+	// The requests to refuse. Default: none.
 	Defend *Defend `json:"defend,omitempty"`
 
-	// The path of pages for people, and below which they are: this shield's feeds, why
-	// each waits, its readers. They are for private, loopback and link-local addresses,
-	// and for whom a handler before the shield has authenticated (`basic_auth`); the
-	// page about who polls is for everyone. The shield's matcher has to cover the path.
-	// Default: there are no pages.
+	// The path of the pages for people, such as `/feed/status`: the shield's feeds, why
+	// each waits, and its readers. Clients with a private, loopback or link-local address
+	// may see them, and clients that a handler before the shield has authenticated
+	// (`basic_auth`). The page that says who polls is public. The shield's matcher must
+	// match the path. Default: no pages.
 	Status string `json:"status,omitempty"`
 
 	originLines caddyfile.Segment // as the Caddyfile has them
