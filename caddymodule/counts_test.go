@@ -115,7 +115,7 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 	var polled, fetched atomic.Int64
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		polled.Add(1)
-		body := peerFeed(1)
+		body := sampleFeed
 		fetched.Add(int64(len(body)))
 		w.Header().Set("Content-Type", "application/rss+xml")
 		io.WriteString(w, body)
@@ -199,7 +199,7 @@ func TestPollAtTheEndCounts(t *testing.T) {
 		close(asked)
 		time.Sleep(500 * time.Millisecond) // of which the end takes less
 		w.Header().Set("Content-Type", "application/rss+xml")
-		io.WriteString(w, peerFeed(1))
+		io.WriteString(w, sampleFeed)
 	}))
 	t.Cleanup(origin.Close)
 	store := storeDirectory(t)

@@ -53,7 +53,6 @@ type setup struct {
 	app     string // lines of the app pollard, besides the store
 	site    string // the site's
 	servers string // of the global option servers
-	https   bool
 	env     []string
 }
 
@@ -79,10 +78,6 @@ func start(t *testing.T, s setup) *child {
 	t.Helper()
 	dir := t.TempDir()
 	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t), env: s.env}
-	scheme := "http"
-	if s.https {
-		scheme = "https"
-	}
 	write(t, c.file, fmt.Sprintf(`{
 	admin %s
 	persist_config off
@@ -101,10 +96,10 @@ func start(t *testing.T, s setup) *child {
 		%s
 	}
 }
-%s://%s {
+http://%s {
 	%s
 }
-`, c.admin, s.servers, c.log, c.dir, s.app, scheme, c.address, s.site))
+`, c.admin, s.servers, c.log, c.dir, s.app, c.address, s.site))
 	c.start()
 	t.Cleanup(c.kill)
 	return c

@@ -5,26 +5,15 @@ package hostile
 
 import (
 	"bytes"
-	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/quic-go/quic-go"
-	"github.com/quic-go/quic-go/http3"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
@@ -229,130 +218,4 @@ func TestRapidReset(t *testing.T) {
 		t.Errorf("%d requests at the origin", took.polls)
 	}
 	took.log("8 connections with 10,000 streams each")
-}
-
-// certificate writes a certificate for the machine itself and returns the names of the files.
-func certificate(t *testing.T) (cert, key string, roots *x509.CertPool) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	write(t, cert, string(public))
-	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
-	roots = x509.NewCertPool()
-	roots.AppendCertsFromPEM(public)
-	return cert, key, roots
-}
-
-// Readers by HTTP/3 get what others get. What they send before the handshake has ended
-// (0-RTT), which anybody can send again, makes no poll that was not made before.
-func TestHTTP3(t *testing.T) {
-	t.Parallel()
-	origin := newWatched(t)
-	cert, key, roots := certificate(t)
-	c := start(t, setup{
-		app:   "private_upstreams 127.0.0.0/8",
-		site:  "tls " + cert + " " + key + "\nfeed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tclients any\n}\n",
-		https: true, servers: "max_header_size 4MiB",
-	})
-	config := &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", ClientSessionCache: tls.NewLRUClientSessionCache(1)}
-	early := 0 // connections that sent something before the handshake had ended
-	reader := func() (*http.Client, func()) {
-		var conn *quic.Conn
-		transport := &http3.Transport{TLSClientConfig: config, QUICConfig: &quic.Config{HandshakeIdleTimeout: time.Minute}}
-		transport.Dial = func(ctx context.Context, address string, config *tls.Config, settings *quic.Config) (_ *quic.Conn, err error) {
-			conn, err = quic.DialAddrEarly(ctx, address, config, settings)
-			return conn, err
-		}
-		return &http.Client{Transport: transport, Timeout: 2 * time.Minute}, func() {
-			if conn != nil && conn.ConnectionState().Used0RTT {
-				early++
-			}
-			transport.Close()
-		}
-	}
-	get := func(client *http.Client, method, path string, header ...string) answered {
-		t.Helper()
-		r, err := http.NewRequest(method, "https://"+c.address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; i < len(header); i += 2 {
-			r.Header.Set(header[i], header[i+1])
-		}
-		resp, err := client.Do(r)
-		if err != nil {
-			t.Errorf("%s %.100s: %v", method, path, err)
-			return answered{}
-		}
-		defer resp.Body.Close()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		return answered{resp.StatusCode, resp.Header, string(body)}
-	}
-
-	first, closeFirst := reader()
-	a := get(first, "GET", "/one.xml")
-	if a.Status != 200 || a.Body != feed {
-		t.Fatalf("got %v", a)
-	}
-	took := c.costs(maxReaderCPU)
-	for name, want := range map[string]struct {
-		status int
-		header []string
-	}{
-		"its tag":                 {304, []string{"If-None-Match", a.Header.Get("ETag")}},
-		"If-None-Match of 60 KB":  {200, []string{"If-None-Match", `"` + strings.Repeat("x", 60_000) + `"`}},
-		"Accept-Encoding, 60 KB":  {200, []string{"Accept-Encoding", strings.Repeat("identity;q=1, ", 4000)}},
-		"a Range of 10,000 parts": {200, []string{"Range", "bytes=" + strings.Repeat("0-0,", 10_000) + "0-0"}},
-		"Early-Data":              {200, []string{"Early-Data", "1"}},
-	} {
-		took.measure(name, func() {
-			if got := get(first, "GET", "/one.xml", want.header...); got.Status != want.status {
-				t.Errorf("%s: %v", name, got)
-			}
-		})
-	}
-	if got := get(first, "DELETE", "/one.xml"); got.Status != 405 {
-		t.Errorf("DELETE: %v", got)
-	}
-	closeFirst()
-
-	const replays = 20
-	for i := range replays {
-		took.measure(fmt.Sprint("early, ", i), func() {
-			again, closeAgain := reader() // it has a ticket by now
-			for _, path := range []string{"/one.xml", "/" + origin.URL + "/early.xml"} {
-				if got := get(again, http3.MethodGet0RTT, path); got.Status != 200 || got.Body != feed {
-					t.Errorf("%s, before the handshake: %v", path, got)
-				}
-			}
-			closeAgain()
-		})
-	}
-	for _, path := range []string{"/one.xml", "/early.xml"} {
-		if n := origin.requests(path); n != 1 {
-			t.Errorf("%s: %d requests at the origin", path, n)
-		}
-	}
-	took.over()
-	if early == 0 {
-		t.Error("nothing was sent before the end of a handshake: the test has tested nothing")
-	}
-	took.log(fmt.Sprintf("%d requests over %d connections, %d of them early", 2*replays, replays, early))
 }
