@@ -75,9 +75,6 @@ func (o *replayOptions) configure(r *replay.Options) error {
 		return err
 	}
 	if s := c.shieldOf(r.Path); s != nil {
-		if s.RFC9111 {
-			return fmt.Errorf("reading %s: a feed_shield with rfc9111 has no polls to replay", o.config)
-		}
 		r.Rules = s.Rules()
 		if s.Defend != nil {
 			r.Defence, r.Exempt = s.Defend.Defence(), s.Defend.ExemptsReplayed

@@ -128,7 +128,6 @@ func TestReplayCommandReadsStandardInput(t *testing.T) {
 
 func TestReplayCommandFails(t *testing.T) {
 	log, feed := write(t, "access.log", hourlyLog()), write(t, "feed.xml", hinted)
-	shared := write(t, "Caddyfile", "http://blog.test {\n\tfeed_shield {\n\t\torigin {\n\t\t\trespond hello\n\t\t}\n\t\trfc9111\n\t}\n\trespond hello\n}\n")
 	tests := []struct {
 		name string
 		args []string
@@ -147,7 +146,6 @@ func TestReplayCommandFails(t *testing.T) {
 		{"a feed that is none", []string{"--log", log, "--feed", log}, exitFailed},
 		{"a log that is none", []string{"--log", feed, "--feed", feed}, exitFailed},
 		{"a path that nobody asks for", []string{"--log", log, "--feed", feed, "--path", "/x"}, exitFailed},
-		{"a shared cache", []string{"--log", log, "--feed", feed, "--config", shared}, exitFailed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,8 +17,20 @@ type Lines map[string]Line
 
 // Line is one of them. Its reader stands on the first word and takes the rest.
 type Line struct {
-	Read   func(d *caddyfile.Dispenser) error
-	Repeat bool // may occur more than once
+	Read    func(d *caddyfile.Dispenser) error
+	Repeat  bool   // may occur more than once
+	Removed string // what to do instead of a line that older versions had; empty: the line exists
+}
+
+// names returns the lines that may be written, in order.
+func (ls Lines) names() (names []string) {
+	for name, l := range ls {
+		if l.Removed == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // With returns the lines with others added.
@@ -36,11 +48,14 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		l, ok := ls[name]
 		if !ok {
-			names := slices.Sorted(maps.Keys(ls))
+			names := ls.names()
 			if meant := nearest(name, names); meant != "" {
 				return d.Errf("unrecognized subdirective %q: did you mean %s? Expected one of %s", name, meant, strings.Join(names, ", "))
 			}
 			return d.Errf("unrecognized subdirective %q: expected one of %s", name, strings.Join(names, ", "))
+		}
+		if l.Removed != "" {
+			return d.Errf("%s was removed: %s", name, l.Removed)
 		}
 		if seen[name] && !l.Repeat {
 			return d.Errf("%s is given twice in one block", name)

@@ -43,13 +43,13 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 		return w, func() {}
 	}
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
-	m, began := &poller.Meter{ResponseWriter: w}, time.Now()
+	sent, began := caddyhttp.NewResponseRecorder(w, nil, nil), time.Now()
 	logged := r.Clone(r.Context())
 	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		logged.RequestURI = original.RequestURI
 	}
 	logged.RequestURI, logged.Header = withoutToken(logged.RequestURI), headerWithoutToken(r.Header)
-	return m, func() {
+	return sent, func() {
 		credentials := g.server.Logs.ShouldLogCredentials
 		user := ""
 		if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
@@ -60,8 +60,8 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 			zap.Int("bytes_read", 0),
 			zap.String("user_id", user),
 			zap.Duration("duration", time.Since(began)),
-			zap.Int64("size", m.Sent()),
-			zap.Int("status", m.Status()),
+			zap.Int("size", sent.Size()),
+			zap.Int("status", sent.Status()),
 			zap.Object("resp_headers", caddyhttp.LoggableHTTPHeader{Header: headerWithoutToken(w.Header()), ShouldLogCredentials: credentials}),
 		}
 		fields = append(fields, poller.Reported(r)...)

@@ -104,7 +104,6 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 	if err != nil {
 		return err
 	}
-	purged := purge(e, feed)
 	keys := shieldedKeys(r.Context(), e, c, feed)
 	for _, key := range keys {
 		if _, err := c.Refresh(r.Context(), key); err != nil {
@@ -112,12 +111,8 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 		}
 	}
 	account, err := c.Refresh(r.Context(), feed)
-	switch {
-	case errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0:
+	if errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0 {
 		account, err = c.Account(r.Context(), keys[0])
-	case errors.Is(err, cache.ErrUnknownFeed) && purged:
-		w.WriteHeader(http.StatusNoContent) // a plain cache has no account of it
-		return nil
 	}
 	if err != nil {
 		return apiErrorOf(w, err)
@@ -163,20 +158,6 @@ func withoutScheme(url string) string {
 	return rest
 }
 
-// purge has the plain caches forget a URL, with either scheme, and reports whether
-// there was anything to forget.
-func purge(e *Engine, feed string) bool {
-	responses := e.Responses()
-	if responses == nil {
-		return false
-	}
-	n := 0
-	for _, scheme := range []string{"http://", "https://"} {
-		n += responses.PurgeURL(scheme + withoutScheme(feed))
-	}
-	return n > 0
-}
-
 func showReaders(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	o := readers.ReportOptions{About: e.About}
 	if r.URL.Query().Has("url") {
@@ -207,9 +188,8 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cach
 	if err != nil {
 		return err
 	}
-	purged := purge(e, feed)
 	keys := shieldedKeys(r.Context(), e, c, feed)
-	if c.Knows(r.Context(), feed) || len(keys) == 0 && !purged {
+	if c.Knows(r.Context(), feed) || len(keys) == 0 {
 		keys = append(keys, feed)
 	}
 	for _, key := range keys {

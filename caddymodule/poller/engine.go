@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/httpcache"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -50,12 +48,6 @@ type Engine struct {
 	kept    atomic.Pointer[map[string]any] // what its handlers keep over reloads, by name
 
 	unobserved atomic.Bool // nothing is noted in the ledger
-
-	budget     atomic.Int64 // for memory, in bytes
-	sharedOnce sync.Once
-	shared     *httpcache.Cache // of shields in rfc9111 mode
-	sharedErr  error
-	responses  atomic.Pointer[httpcache.Cache] // shared, as soon as there is one
 
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
 	ready chan struct{}               // closed when cache is set for the first time
@@ -190,7 +182,6 @@ func (e *Engine) open(s settings) error {
 	if err != nil {
 		return err // says which store, and what to do
 	}
-	e.budget.Store(s.memory)
 	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
 	c, err := cache.New(cache.Options{
 		Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory, ReadAhead: s.store.Remote(),
@@ -253,10 +244,6 @@ func (e *Engine) Destruct() error {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
 	close(e.announcer.done)
-	e.sharedOnce.Do(func() { e.sharedErr = errors.New("the gateway is stopping") })
-	if e.shared != nil {
-		e.shared.Close()
-	}
 	if e.store == nil {
 		e.origin.Close()
 		return nil

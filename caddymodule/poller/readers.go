@@ -12,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/httpcache"
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
@@ -40,20 +39,6 @@ func (e *Engine) About(key string) readers.About {
 	}
 	return readers.About{Changes: c.Changes(key)}
 }
-
-// SharedCache is the cache of the shields in rfc9111 mode, which they share. It
-// is made when the first of them needs it, and lives as long as the engine.
-func (e *Engine) SharedCache() (*httpcache.Cache, error) {
-	e.sharedOnce.Do(func() {
-		e.shared, e.sharedErr = httpcache.New(e.budget.Load())
-		e.responses.Store(e.shared)
-	})
-	return e.shared, e.sharedErr
-}
-
-// Responses is the cache of the shields in rfc9111 mode, nil where no request has
-// needed it yet.
-func (e *Engine) Responses() *httpcache.Cache { return e.responses.Load() }
 
 // Client returns the address of a client as Caddy sees it, trusted proxies
 // considered. It is invalid where there is none, on a Unix socket for example.

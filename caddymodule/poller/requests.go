@@ -4,10 +4,8 @@
 package poller
 
 import (
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync/atomic"
 
 	"github.com/feedpollard/pollard/cache"
@@ -110,78 +108,3 @@ func (q *Requests) sum() (total sums) {
 	}
 	return total
 }
-
-// Meter is a response writer that notes what passes through it.
-type Meter struct {
-	http.ResponseWriter
-	status int
-	bytes  int64
-}
-
-// Status is the status that was sent; 0: none.
-func (m *Meter) Status() int { return m.status }
-
-// Sent is the number of bytes of body that were sent.
-func (m *Meter) Sent() int64 { return m.bytes }
-
-// Unwrap lets [http.ResponseController] find what the writer below can do.
-func (m *Meter) Unwrap() http.ResponseWriter { return m.ResponseWriter }
-
-// WriteHeader implements [http.ResponseWriter].
-func (m *Meter) WriteHeader(status int) {
-	if status >= 200 {
-		m.status = status
-	}
-	m.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (m *Meter) Write(p []byte) (int, error) {
-	n, err := m.ResponseWriter.Write(p)
-	m.bytes += int64(n)
-	return n, err
-}
-
-// ReadFrom implements [io.ReaderFrom], for the sake of a writer below that does.
-func (m *Meter) ReadFrom(r io.Reader) (int64, error) {
-	n, err := io.Copy(m.ResponseWriter, r)
-	m.bytes += n
-	return n, err
-}
-
-// CountShared counts a request that the shared cache has dealt with, by the last
-// member of Cache-Status, which is ours (RFC 9211 section 2), and returns its result.
-func (q *Requests) CountShared(m *Meter, err error) Result {
-	lines := m.Header()["Cache-Status"]
-	own := ""
-	if len(lines) > 0 {
-		own = lines[len(lines)-1]
-	}
-	result := ResultPassed
-	switch _, forward, _ := strings.Cut(own, "; "); {
-	case err != nil: // the site's own, for others to answer
-	case m.status == http.StatusNotModified:
-		result = ResultNotModified
-	case strings.HasPrefix(forward, "hit"):
-		result = ResultHit
-	case strings.HasPrefix(forward, "fwd=stale"):
-		result = ResultStale
-	case strings.HasPrefix(forward, "fwd=uri-miss"), strings.HasPrefix(forward, "fwd=vary-miss"):
-		result = ResultMiss
-	case strings.HasPrefix(forward, "fwd="):
-	default:
-		return q.Refused(m.status) // only-if-cached
-	}
-	bytes := m.bytes
-	if result == ResultPassed || result == ResultNotModified {
-		bytes = 0
-	}
-	q.Count(result, bytes)
-	return result
-}
-
-// Interface guards.
-var (
-	_ http.ResponseWriter = (*Meter)(nil)
-	_ io.ReaderFrom       = (*Meter)(nil)
-)

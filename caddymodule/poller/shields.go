@@ -57,9 +57,6 @@ func (e *Engine) useShields(c *cache.Cache, shields map[string]shield) {
 		if !known || bytes.Equal(before, s.config.Origin) {
 			continue
 		}
-		if responses := e.Responses(); responses != nil {
-			responses.PurgePrefix(ShieldPrefix(name))
-		}
 		c.Drop(ShieldPrefix(name))
 	}
 }

@@ -54,7 +54,6 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 //		query ignore | keep <parameter>...
 //		name <text>
 //		host <name>
-//		rfc9111
 //		status <path>
 //		defend {
 //			max_rate            <requests> <duration>
@@ -85,7 +84,7 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"query":   {Read: s.readQuery},
 		"name":    {Read: config.TextLine(&s.Name, "a text that tells this shield from others")},
 		"host":    {Read: config.TextLine(&s.Host, "the host of the site, such as blog.example.com")},
-		"rfc9111": {Read: config.FlagLine(&s.RFC9111)},
+		"rfc9111": {Removed: "a shield stores feeds only. Delete the line; for other content, put an HTTP cache such as Varnish in front of the site"},
 		"status":  {Read: config.TextLine(&s.Status, "the path of the pages for people, such as /feed/status")},
 		"defend": {Read: func(d *caddyfile.Dispenser) error {
 			if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {

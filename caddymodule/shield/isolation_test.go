@@ -22,9 +22,6 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// modes are the lines of the two modes of a shield.
-var modes = map[string]string{"feeds": "", "rfc9111": "rfc9111"}
-
 // speaker is an origin whose feeds say what the configuration has it say, and may be
 // kept.
 func speaker(w http.ResponseWriter, r *http.Request) error {
@@ -40,60 +37,36 @@ func from(address, target string, header ...string) *http.Request {
 
 // Two shields of one URL have an entry each.
 func TestShieldsOfOneURL(t *testing.T) {
-	for name, mode := range modes {
-		t.Run(name, func(t *testing.T) {
-			site := blog + " {\nbind void/site\n@internal remote_ip 192.168.0.0/16\nhandle @internal {\n" + shieldOf("internal", mode, "name internal") + "}\nhandle {\n" + shieldOf("public", mode) + "}\n}\n"
-			stage.Run(t, site, speaker, func(s *stage.Stage) {
-				for range 2 {
-					stage.WantBody(t, "inside", s.Send(from(stage.Home, blog+"/feed")), 200, "I say internal.")
-					stage.WantBody(t, "outside", s.Get(blog+"/feed"), 200, "I say public.")
-				}
-				s.Expect(2, "two origins")
-			})
-		})
-	}
+	site := blog + " {\nbind void/site\n@internal remote_ip 192.168.0.0/16\nhandle @internal {\n" + shieldOf("internal", "name internal") + "}\nhandle {\n" + shieldOf("public") + "}\n}\n"
+	stage.Run(t, site, speaker, func(s *stage.Stage) {
+		for range 2 {
+			stage.WantBody(t, "inside", s.Send(from(stage.Home, blog+"/feed")), 200, "I say internal.")
+			stage.WantBody(t, "outside", s.Get(blog+"/feed"), 200, "I say public.")
+		}
+		s.Expect(2, "two origins")
+	})
 }
 
 // An edit elsewhere in the configuration changes nothing about whose feed is whose.
 func TestShieldsAreKnownByName(t *testing.T) {
-	for name, mode := range modes {
-		t.Run(name, func(t *testing.T) {
-			inner := "@internal remote_ip 192.168.0.0/16\nhandle @internal {\n" + shieldOf("internal", mode, "name internal") + "}\n"
-			site := func(routes string) string {
-				return blog + " {\nbind void/site\n" + routes + "handle {\n" + shieldOf("public", mode) + "}\n}\n"
-			}
-			stage.Run(t, site(inner), speaker, func(s *stage.Stage) {
-				stage.WantBody(t, "inside", s.Send(from(stage.Home, blog+"/feed")), 200, "I say internal.")
-				stage.WantBody(t, "outside", s.Get(blog+"/feed"), 200, "I say public.")
-				s.Load(site(""))
-				stage.WantBody(t, "with the first block removed", s.Get(blog+"/feed"), 200, "I say public.")
-				s.Load("http://first.test {\nbind void/site\n" + shieldOf("first", mode) + "}\n" + site(inner))
-				stage.WantBody(t, "with a site in front", s.Get(blog+"/feed"), 200, "I say public.")
-				stage.WantBody(t, "inside", s.Send(from(stage.Home, blog+"/feed")), 200, "I say internal.")
-			})
-		})
+	inner := "@internal remote_ip 192.168.0.0/16\nhandle @internal {\n" + shieldOf("internal", "name internal") + "}\n"
+	site := func(routes string) string {
+		return blog + " {\nbind void/site\n" + routes + "handle {\n" + shieldOf("public") + "}\n}\n"
 	}
-}
-
-// What an origin block gave does not outlive it where nothing but HTTP freshness
-// keeps it: a new one may be another site.
-func TestSharedForgetsWithItsOrigin(t *testing.T) {
-	site := func(says string) string { return blog + " {\nbind void/site\n" + shieldOf(says, "rfc9111") + "}\n" }
-	stage.Run(t, site("old"), speaker, func(s *stage.Stage) {
-		s.Get(blog + "/page")
-		stage.WantBody(t, "before", s.Get(blog+"/page"), 200, "I say old.")
-		s.Expect(1, "before")
-		s.Load(site("old") + "http://other.test {\nbind void/site\nrespond x\n}\n")
-		stage.WantBody(t, "after a reload", s.Get(blog+"/page"), 200, "I say old.")
-		s.Expect(0, "after a reload that changes others")
-		s.Load(site("new"))
-		stage.WantBody(t, "after a change", s.Get(blog+"/page"), 200, "I say new.")
+	stage.Run(t, site(inner), speaker, func(s *stage.Stage) {
+		stage.WantBody(t, "inside", s.Send(from(stage.Home, blog+"/feed")), 200, "I say internal.")
+		stage.WantBody(t, "outside", s.Get(blog+"/feed"), 200, "I say public.")
+		s.Load(site(""))
+		stage.WantBody(t, "with the first block removed", s.Get(blog+"/feed"), 200, "I say public.")
+		s.Load("http://first.test {\nbind void/site\n" + shieldOf("first") + "}\n" + site(inner))
+		stage.WantBody(t, "with a site in front", s.Get(blog+"/feed"), 200, "I say public.")
+		stage.WantBody(t, "inside", s.Send(from(stage.Home, blog+"/feed")), 200, "I say internal.")
 	})
 }
 
-// The admin API purges what shields have of a URL, and nothing that was not named.
-func TestPurge(t *testing.T) {
-	sites := blog + " {\nbind void/site\n" + shieldOf("a", "rfc9111") + "}\nhttp://other.test {\nbind void/site\n" + shieldOf("b") + "}\n"
+// The admin API forgets what shields store of a URL, and nothing that was not named.
+func TestForgetShieldedFeed(t *testing.T) {
+	sites := blog + " {\nbind void/site\n" + shieldOf("a") + "}\nhttp://other.test {\nbind void/site\n" + shieldOf("b") + "}\n"
 	stage.Run(t, sites, speaker, func(s *stage.Stage) {
 		fill := func() {
 			s.Get(blog + "/feed.xml")
@@ -107,7 +80,7 @@ func TestPurge(t *testing.T) {
 		}{
 			{"DELETE", "/pollard/feeds?url=https://no.such.host/feed.xml", 404, 0},
 			{"POST", "/pollard/refresh?url=https://no.such.host/feed.xml", 404, 0},
-			{"POST", "/pollard/refresh?url=https://blog.test/feed.xml", 204, 1},
+			{"POST", "/pollard/refresh?url=https://blog.test/feed.xml", 429, 0}, // it was polled a moment ago,
 			{"DELETE", "/pollard/feeds?url=" + blog + "/feed.xml", 204, 1},
 			{"DELETE", "/pollard/feeds?url=http://other.test/feed.xml", 204, 1},
 		} {
@@ -123,23 +96,19 @@ func TestPurge(t *testing.T) {
 // A site for any host shares nothing: whatever a request says its host is would be
 // what others get. A foreign port in Host is nobody's.
 func TestShieldAndHost(t *testing.T) {
-	for name, mode := range modes {
-		t.Run(name, func(t *testing.T) {
-			site := func(address string) string {
-				return address + " {\nbind void/site\n" + shieldOf("{hostport}", mode) + "}\n"
-			}
-			stage.Run(t, site(":80"), speaker, func(s *stage.Stage) {
-				stage.WantBody(t, "evil", s.Get("/feed", "Host", "evil.test"), 200, "I say evil.test.")
-				stage.WantBody(t, "good", s.Get("/feed", "Host", "good.test"), 200, "I say good.test.")
-				stage.WantBody(t, "good", s.Get("/feed", "Host", "good.test"), 200, "I say good.test.")
-				s.Expect(3, "three readers")
-				s.Load(site(blog))
-				s.Get("/feed", "Host", "blog.test:666")
-				stage.WantBody(t, "after a foreign port", s.Get("/feed", "Host", "blog.test"), 200, "I say blog.test.")
-				s.Expect(1, "two readers")
-			})
-		})
+	site := func(address string) string {
+		return address + " {\nbind void/site\n" + shieldOf("{hostport}") + "}\n"
 	}
+	stage.Run(t, site(":80"), speaker, func(s *stage.Stage) {
+		stage.WantBody(t, "evil", s.Get("/feed", "Host", "evil.test"), 200, "I say evil.test.")
+		stage.WantBody(t, "good", s.Get("/feed", "Host", "good.test"), 200, "I say good.test.")
+		stage.WantBody(t, "good", s.Get("/feed", "Host", "good.test"), 200, "I say good.test.")
+		s.Expect(3, "three readers")
+		s.Load(site(blog))
+		s.Get("/feed", "Host", "blog.test:666")
+		stage.WantBody(t, "after a foreign port", s.Get("/feed", "Host", "blog.test"), 200, "I say blog.test.")
+		s.Expect(1, "two readers")
+	})
 }
 
 // Sites on two ports of one host are two, whatever port a request says.
@@ -444,41 +413,33 @@ func TestUnlikelyFeed(t *testing.T) {
 func TestOriginThatPasses(t *testing.T) {
 	root := t.TempDir()
 	stage.WriteFile(t, filepath.Join(root, "other.xml"), stage.FeedNamed("what follows"))
-	for name, mode := range modes {
-		t.Run(name, func(t *testing.T) {
-			site := blog + " {\nbind void/site\nroot * " + root + "\nfeed_shield {\norigin {\nbackend /feed block\n}\n" + mode + "\n}\nfile_server\n}\n"
-			stage.Run(t, site, speaker, func(s *stage.Stage) {
-				for range 3 {
-					stage.WantBody(t, "the block", s.Get(blog+"/feed"), 200, "I say block.")
-					stage.WantBody(t, "what follows", s.Get(blog+"/other.xml"), 200, "what follows")
-				}
-				s.Expect(1, "the block")
-				synctest.Wait()
-				if _, c := poller.Running(); len(c.Keys(context.Background(), poller.ShieldCommon)) > 1 {
-					t.Errorf("stored: %q", c.Keys(context.Background(), poller.ShieldCommon))
-				}
-			})
-		})
-	}
+	site := blog + " {\nbind void/site\nroot * " + root + "\nfeed_shield {\norigin {\nbackend /feed block\n}\n}\nfile_server\n}\n"
+	stage.Run(t, site, speaker, func(s *stage.Stage) {
+		for range 3 {
+			stage.WantBody(t, "the block", s.Get(blog+"/feed"), 200, "I say block.")
+			stage.WantBody(t, "what follows", s.Get(blog+"/other.xml"), 200, "what follows")
+		}
+		s.Expect(1, "the block")
+		synctest.Wait()
+		if _, c := poller.Running(); len(c.Keys(context.Background(), poller.ShieldCommon)) > 1 {
+			t.Errorf("stored: %q", c.Keys(context.Background(), poller.ShieldCommon))
+		}
+	})
 }
 
 // A reader who leaves is no error of the site.
 func TestReaderLeaves(t *testing.T) {
-	for name, mode := range modes {
-		t.Run(name, func(t *testing.T) {
-			hang := func(_ http.ResponseWriter, r *http.Request) error {
-				<-r.Context().Done()
-				return r.Context().Err()
-			}
-			site := blog + " {\nbind void/site\n" + shieldOf("x", mode) + "handle_errors {\nrespond \"handled {err.status_code}\" 418\n}\n}\n"
-			stage.Run(t, site, hang, func(s *stage.Stage) {
-				r := stage.Request("GET", blog+"/feed")
-				ctx, leave := context.WithTimeout(r.Context(), time.Second/2)
-				defer leave()
-				if w := s.Send(r.WithContext(ctx)); w.Code != 499 && w.Body.String() != "handled 499" {
-					t.Errorf("%d %q", w.Code, w.Body)
-				}
-			})
-		})
+	hang := func(_ http.ResponseWriter, r *http.Request) error {
+		<-r.Context().Done()
+		return r.Context().Err()
 	}
+	site := blog + " {\nbind void/site\n" + shieldOf("x") + "handle_errors {\nrespond \"handled {err.status_code}\" 418\n}\n}\n"
+	stage.Run(t, site, hang, func(s *stage.Stage) {
+		r := stage.Request("GET", blog+"/feed")
+		ctx, leave := context.WithTimeout(r.Context(), time.Second/2)
+		defer leave()
+		if w := s.Send(r.WithContext(ctx)); w.Code != 499 && w.Body.String() != "handled 499" {
+			t.Errorf("%d %q", w.Code, w.Body)
+		}
+	})
 }

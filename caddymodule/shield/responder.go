@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
-	"net/textproto"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -18,17 +16,16 @@ import (
 
 // roundTrip makes the response of what a handler writes, as a server and a client
 // on one connection would: it returns when the handler has sent status and header,
-// and the body streams while the handler writes it. 1xx answers go to the trace of
-// the request's context ([net/http/httptrace]); trailers are there at the body's end.
-// An error that the handler returns before it has written anything is the error of
+// and the body streams while the handler writes it. 1xx responses and trailers are
+// dropped, as polls have no use for them. An error that the handler returns before it has written anything is the error of
 // the round trip. A handler that panics has failed, and nothing else has.
 //
 // The handler runs until the body has been read or closed, or the request's context
 // has ended. prepare makes the request that the handler gets.
 func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWriter) (*http.Request, error), handle func(http.ResponseWriter, *http.Request) error) (*http.Response, error) {
-	ctx, stop := context.WithCancel(untraced{r.Context()})
+	ctx, stop := context.WithCancel(r.Context())
 	reading, writing := io.Pipe()
-	s := &responder{request: r, header: make(http.Header), body: writing, trailer: make(http.Header), began: make(chan struct{}), length: -1}
+	s := &responder{request: r, header: make(http.Header), body: writing, began: make(chan struct{}), length: -1}
 	go func() {
 		defer stop()
 		s.end(func() (err error) {
@@ -55,7 +52,7 @@ func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWrite
 	return &http.Response{
 		Status: strconv.Itoa(s.status) + " " + http.StatusText(s.status), StatusCode: s.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: s.sent, Trailer: s.trailer, ContentLength: s.length, Request: r,
+		Header: s.sent, ContentLength: s.length, Request: r,
 		Body: &responseBody{reading, stop},
 	}, nil
 }
@@ -90,7 +87,6 @@ type responder struct {
 	started bool          // the handler's goroutine alone writes and reads it
 	status  int
 	sent    http.Header // the header as it was when the answer began: the receiver's
-	trailer http.Header // its values are set before the body's end is seen
 	length  int64       // of the body, as the header said; -1: it did not
 	failed  error
 
@@ -102,41 +98,20 @@ func (s *responder) Header() http.Header { return s.header }
 
 // WriteHeader implements [http.ResponseWriter].
 func (s *responder) WriteHeader(status int) {
-	if s.started {
-		return
-	}
-	if status >= 100 && status < 200 {
-		if trace := httptrace.ContextClientTrace(s.request.Context()); trace != nil && trace.Got1xxResponse != nil {
-			_ = trace.Got1xxResponse(status, textproto.MIMEHeader(s.header.Clone())) // whoever has left learns nothing
-		}
+	if s.started || status < 200 {
 		return
 	}
 	s.started, s.status, s.sent = true, status, s.header.Clone()
-	for _, line := range s.sent["Trailer"] {
-		for name := range strings.SplitSeq(line, ",") {
-			s.announce(strings.TrimSpace(name))
-		}
-	}
 	for name := range s.sent {
 		if strings.HasPrefix(name, http.TrailerPrefix) {
 			delete(s.sent, name)
 		}
 	}
-	delete(s.sent, "Trailer") // as in a response of net/http
+	delete(s.sent, "Trailer")
 	if n, err := strconv.ParseInt(s.sent.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 		s.length = n
 	}
 	close(s.began)
-}
-
-// announce notes the name of a trailer, which is no header field any more.
-func (s *responder) announce(name string) {
-	if name == "" {
-		return
-	}
-	name = http.CanonicalHeaderKey(name)
-	s.trailer[name] = nil
-	delete(s.sent, name)
 }
 
 // Write implements [http.ResponseWriter].
@@ -170,19 +145,7 @@ func (s *responder) end(err error) {
 			err = io.ErrUnexpectedEOF
 		}
 	}
-	if err != nil {
-		s.body.CloseWithError(err)
-		return
-	}
-	for name := range s.trailer {
-		s.trailer[name] = s.header[name]
-	}
-	for name, values := range s.header { // RFC 9110 section 6.5: some are known at the end only
-		if name, ok := strings.CutPrefix(name, http.TrailerPrefix); ok {
-			s.trailer[http.CanonicalHeaderKey(name)] = values
-		}
-	}
-	s.body.Close()
+	s.body.CloseWithError(err) // nil: the end of the body
 }
 
 func (s *responder) bodyless() bool {
@@ -201,19 +164,6 @@ func (b *responseBody) Close() error {
 }
 
 var errBodyClosed = errors.New("nobody reads the rest of the answer")
-
-// untraced hides the trace of whoever made the round trip from the handlers: a
-// reverse proxy that makes a request of its own in this context would tell it of
-// interim answers, which it hears of from what the proxy writes.
-type untraced struct{ context.Context }
-
-func (u untraced) Value(key any) any {
-	v := u.Context.Value(key)
-	if _, ok := v.(*httptrace.ClientTrace); ok {
-		return nil
-	}
-	return v
-}
 
 // Interface guard.
 var _ http.Flusher = (*responder)(nil)

@@ -7,7 +7,7 @@
 // answer depends on. The feed comes out of the engine's cache, which polls the
 // origin block (origin.go, responder.go) by requests that Pollard makes (poll.go).
 // What cannot be shared, or is no feed (sniff.go, observe.go), goes to the block as
-// it is. defend.go is what is refused of readers, shared.go the plain HTTP cache.
+// it is. defend.go is what is refused of readers.
 package shield
 
 import (
@@ -92,11 +92,6 @@ type Shield struct {
 	// The host that the origin is asked for, whatever readers use. Default: the one of
 	// `sites` that a request is for.
 	Host string `json:"host,omitempty"`
-
-	// Whether to be a plain shared cache by RFC 9111 instead: HTTP freshness alone
-	// decides, for any content type, without floor, feed hints and back-off, and
-	// stored in memory only. Default: `false`.
-	RFC9111 bool `json:"rfc9111,omitempty"`
 
 	// The requests to refuse. Default: none.
 	Defend *Defend `json:"defend,omitempty"`
@@ -207,12 +202,6 @@ func (s *Shield) check() error {
 	if _, err := s.Policy.Over(DefaultRules()); err != nil {
 		return err
 	}
-	if s.RFC9111 && s.Policy != (config.Policy{}) {
-		return errors.New("rfc9111: HTTP freshness alone decides, so there can be no policy lines beside it")
-	}
-	if s.RFC9111 && s.Defend != nil {
-		return errors.New("rfc9111: a plain cache knows nothing of readers, so there can be no defend beside it")
-	}
 	if s.Host != "" && !strings.Contains(s.Host, "{") { // or not known before placeholders are replaced
 		if _, err := parseHost(s.Host); err != nil {
 			return err
@@ -231,8 +220,6 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 		return s.origin.own(w, r, next) // of a shield before this one
 	case s.serveStatus(w, r):
 		return nil
-	case s.RFC9111:
-		return s.serveShared(w, r, next)
 	case personal(r):
 		return s.pass(w, r, next)
 	}

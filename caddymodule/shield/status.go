@@ -35,8 +35,6 @@ func (s *Shield) checkStatus() error {
 		return nil
 	case !strings.HasPrefix(s.Status, "/") || strings.Trim(s.Status, "/") == "" || strings.ContainsAny(s.Status, "?#*%{ "):
 		return errors.New("status: expected a path such as /feed/status, without query, star and escapes")
-	case s.RFC9111:
-		return errors.New("rfc9111: a plain cache knows no feeds, so there can be no status beside it")
 	}
 	return nil
 }

@@ -18,19 +18,18 @@ func TestFloors(t *testing.T) {
 		why   string
 		never []string
 	}{
-		{"internal/httpfield", "reading fields needs nothing of ours", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", own + "httpcache"}},
-		{"internal/feedurl", "all floors read URLs by it", []string{caddy, own + "internal/httpfield", own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", own + "httpcache"}},
-		{"internal/opml", "a list of subscriptions is text", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", own + "httpcache"}},
+		{"internal/httpfield", "reading fields needs nothing of ours", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule"}},
+		{"internal/feedurl", "all floors read URLs by it", []string{caddy, own + "internal/httpfield", own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule"}},
+		{"internal/opml", "a list of subscriptions is text", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule"}},
 		{"policy", "the decision is arithmetic on what was read", []string{caddy, own + "policy/document", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", "github.com/mmcdole"}},
 		{"policy/document", "documents are read without I/O", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", "go.etcd.io"}},
 		{"policy/document/links", "documents are rewritten without I/O", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", "go.etcd.io"}},
-		{"internal/check", "it judges polls that others make", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", own + "httpcache"}},
+		{"internal/check", "it judges polls that others make", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule"}},
 		{"figures", "numbers add up without being understood", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", "go.etcd.io", "github.com/jackc"}},
 		{"upstream", "a poll is made for whoever asks", []string{caddy, own + "cache", own + "internal/readers", own + "caddymodule"}},
 		{"cache", "it declares what it consumes: stores and origins are joined to it above", []string{caddy, own + "upstream", own + "internal/readers", own + "caddymodule", own + "cache/store/bolt", own + "cache/store/postgres", "go.etcd.io"}},
 		{"cache/store/bolt", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "internal/readers", own + "caddymodule"}},
 		{"cache/store/volatile", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "internal/readers", own + "caddymodule"}},
-		{"httpcache", "a plain HTTP cache knows nothing of feeds' lives", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", own + "policy/document"}},
 		{"internal/replay", "the engine that a log runs through needs no Caddy", []string{caddy, own + "upstream", own + "caddymodule", "go.etcd.io"}},
 		{"caddymodule/config", "what rooms have in common knows no room", []string{own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule/poller", own + "caddymodule/gateway", own + "caddymodule/shield"}},
 		{"caddymodule/poller", "the app knows no handler", []string{own + "caddymodule/gateway", own + "caddymodule/shield", own + "caddymodule/command"}},
