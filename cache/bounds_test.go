@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -60,7 +61,7 @@ func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
 func TestInventedFeedsLeaveRoomForKnownOnes(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
-			if ask.URL != feedURL {
+			if ask.URL.String() != feedURL {
 				time.Sleep(time.Minute)
 				return failed(0, policy.FailureTimeout)
 			}
@@ -150,7 +151,7 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 			inFlight--
 		}()
 		switch {
-		case ask.URL == feedURL:
+		case ask.URL.String() == feedURL:
 			return ok(rss(1, ""), "ETag", `"v"`)
 		case answer == "page":
 			return ok(page)
@@ -165,7 +166,7 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 	g.budget = budget
 	rules := policy.DefaultRules()
 	rules.MaxInterval, rules.Jitter = time.Hour, 0
-	g.settings.Rules = func(string) policy.Rules { return rules }
+	g.settings.Rules = func(cache.Key) policy.Rules { return rules }
 	g.settings.Polls, g.settings.Disk, g.settings.Feeds, g.settings.Prefetch = polls, disk, []string{feedURL}, true
 	g.open()
 	g.get(feedURL)
@@ -194,7 +195,7 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 	g.get(feedURL)
 	times, last := g.origin.times(), time.Time{}
 	for i, ask := range g.origin.asks {
-		if ask.URL == feedURL {
+		if ask.URL.String() == feedURL {
 			judge(last.IsZero() || times[i].Sub(last) <= 2*time.Hour, "the operator's feed was not polled for %v", times[i].Sub(last))
 			last = times[i]
 		}

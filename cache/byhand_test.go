@@ -22,7 +22,7 @@ func (g *gateway) meanwhile(happens func()) {
 	rules := g.settings.Rules
 	var happened atomic.Bool // no sync.Once: what happens may ask for the rules as well
 	changed := g.settings
-	changed.Rules = func(url string) policy.Rules {
+	changed.Rules = func(url cache.Key) policy.Rules {
 		if happened.CompareAndSwap(false, true) {
 			happens()
 		}

@@ -33,6 +33,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -41,11 +42,11 @@ type Origin interface {
 	// Acquire waits for the right to ask the URL's host once: in the host's queue, in
 	// which polls that a reader waits for are urgent and go first. It fails with a
 	// [policy.Held] where the host has to be left alone for longer than it may wait.
-	Acquire(ctx context.Context, url string, urgent bool) (policy.Slot, error)
+	Acquire(ctx context.Context, u feedurl.URL, urgent bool) (policy.Slot, error)
 	// Held is the pause that the URL's host has asked for, nil where there is none.
-	Held(url string) *policy.Held
+	Held(u feedurl.URL) *policy.Held
 	// Host is whom a poll of the URL asks.
-	Host(url string) policy.Host
+	Host(u feedurl.URL) policy.Host
 	// Busy lists the hosts, by name, with polls under way or waiting.
 	Busy() []string
 	// Hold takes over pauses that were agreed before a restart, or by another node.
@@ -69,13 +70,13 @@ type Options struct {
 // Settings are what a new configuration may change while the cache runs.
 type Settings struct {
 	// Rules returns the operator's rules for a feed. Nil: the default rules for all.
-	Rules func(key string) policy.Rules
+	Rules func(key Key) policy.Rules
 	// Site returns the origin of a shielded feed, nil where its shield is not
 	// configured. Nil: there are no shields.
 	Site func(key string) Origin
-	// Allow tells why a feed that the operator has not written down may not lead to a
-	// URL by a redirect. Nil: it may lead anywhere.
-	Allow func(key, url string) error
+	// Allow returns why a redirect may not lead from one URL to another, for feeds that
+	// are not configured. Nil: it may lead anywhere.
+	Allow func(from, to feedurl.URL) error
 	// AsGiven has versions stored byte for byte as their origins gave them. Without it
 	// their relative links are made absolute.
 	AsGiven bool
@@ -193,13 +194,13 @@ func New(o Options) (*Cache, error) {
 
 func (s Settings) filled() *Settings {
 	if s.Rules == nil {
-		s.Rules = func(string) policy.Rules { return policy.DefaultRules() }
+		s.Rules = func(Key) policy.Rules { return policy.DefaultRules() }
 	}
 	if s.Site == nil {
 		s.Site = func(string) Origin { return nil }
 	}
 	if s.Allow == nil {
-		s.Allow = func(string, string) error { return nil }
+		s.Allow = func(feedurl.URL, feedurl.URL) error { return nil }
 	}
 	if s.IdleAfter <= 0 {
 		s.IdleAfter = 30 * 24 * time.Hour

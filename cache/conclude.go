@@ -23,7 +23,7 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 			if v.answer.Failure == policy.FailureInternal {
 				panic(p) // it is not the answer
 			}
-			*v = f.panicked(policy.Answer{Asked: v.answer.Asked, URL: f.key, Pauses: v.answer.Pauses}, p)
+			*v = f.panicked(policy.Answer{Asked: v.answer.Asked, URL: f.key.text, Pauses: v.answer.Pauses}, p)
 			next, o = f.conclude(s, v, planned, rules)
 		}
 	}()
@@ -44,12 +44,12 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	if v.answer.Failure == policy.FailureNotShared {
 		next.version, next.headers, o.Withdraw = 0, nil, true // what was everybody's is not any more
 	}
-	next.known, o.State = true, f.cache.counted(f.key, &next)
+	next.known, o.State = true, f.cache.counted(f.key.text, &next)
 	return next, o
 }
 
 // learn takes over what an answer says, besides when to poll next.
-func (s *state) learn(own string, v verdict) {
+func (s *state) learn(own Key, v verdict) {
 	a, m, another := v.answer, &s.memo, s.ofAnother(v.answer)
 	if another {
 		a.Header = nil // the decision alone heeds it: a Retry-After is for whoever asked
@@ -64,7 +64,7 @@ func (s *state) learn(own string, v verdict) {
 		m.Version = v.version
 		m.Version.Number = number
 	}
-	if v.document != nil && !shielded(own) {
+	if v.document != nil && !own.shielded() {
 		// That of an old record is not known yet. A shielded feed has none: in a variant
 		// it may tell what its reader has sent.
 		m.Version.Title = v.document.Title
@@ -79,7 +79,7 @@ func (s *state) learn(own string, v verdict) {
 			f.Validated = f.At
 		}
 		s.learnValidators(v)
-		if shielded(own) {
+		if own.shielded() {
 			m.Version.learnHeader(a)
 			if len(m.Version.Vary) > 0 && m.VaryKey == nil {
 				m.VaryKey = make([]byte, 32)
@@ -91,7 +91,7 @@ func (s *state) learn(own string, v verdict) {
 	} else if a.Failure == policy.FailureSuspect {
 		m.Suspect = 1 // from here on it is counted
 	}
-	s.learnMoves(own, v)
+	s.learnMoves(own.text, v)
 	if a.Status == http.StatusOK {
 		f.Site = v.site
 	}

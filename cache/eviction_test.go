@@ -77,7 +77,7 @@ func answersOf(t *testing.T, asks []ask, budget int64) (seen []string) {
 		seen = append(seen, time.Now().Format("2006-01-02 15:04:05.000000 ")+fmt.Sprintf(format, args...))
 	}
 	g := newGateway(t, "", func(a policy.Ask) policy.Answer {
-		n := versions[a.URL]
+		n := versions[a.URL.String()]
 		see("%s is polled with %+v", a.URL, a.Validators)
 		tag := fmt.Sprintf(`"%d"`, n)
 		if a.Validators.ETag == tag {

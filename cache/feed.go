@@ -5,7 +5,6 @@ package cache
 
 import (
 	"context"
-	"crypto/sha256"
 	"math"
 	"strings"
 	"sync"
@@ -22,7 +21,7 @@ import (
 type Feed struct {
 	cache *Cache
 	id    store.ID
-	key   string // canonical URL, or what a shield makes of one
+	key   Key
 	state atomic.Pointer[state]
 	timed atomic.Pointer[timed]
 	whole atomic.Pointer[state] // the last one whose body was in memory; nil: none
@@ -41,25 +40,19 @@ type Feed struct {
 
 const neverAsked = math.MinInt64
 
-// IDOf names the feed of a key.
-func IDOf(key string) store.ID {
-	sum := sha256.Sum256([]byte(key))
-	return store.ID(sum[:16])
-}
-
 // shielded reports whether a key is that of a feed of a site of this process.
 func shielded(key string) bool { return !strings.HasPrefix(key, "http") }
 
 func newFeed(c *Cache, key string, s *state) *Feed {
-	f := &Feed{cache: c, id: IDOf(key), key: key}
+	f := &Feed{cache: c, id: IDOf(key), key: ParseKey(key)}
 	f.asked.Store(neverAsked)
 	f.noted.Store(neverAsked)
 	f.state.Store(s)
 	return f
 }
 
-// Key is what the feed is known by: its canonical URL, unless it is a shield's.
-func (f *Feed) Key() string { return f.key }
+// Key returns the text of the feed's key: its canonical URL, unless it is a shield's.
+func (f *Feed) Key() string { return f.key.text }
 
 // Due reports whether a reader who asks now causes a poll.
 func (f *Feed) Due() bool { return f.state.Load().dueAt(f.cache.elapsed()) }
@@ -88,15 +81,15 @@ func (f *Feed) Vary() (fields []string, key []byte) {
 func (f *Feed) rules() policy.Rules { return f.cache.settings.Load().Rules(f.key) }
 
 // configured reports whether the operator has written the feed down.
-func (f *Feed) configured() bool { return f.cache.settings.Load().configured[f.key] }
+func (f *Feed) configured() bool { return f.cache.settings.Load().configured[f.key.text] }
 
 // origin is where the feed is polled; nil where it is a shield's that is not
 // configured any more.
 func (f *Feed) origin() Origin {
-	if !shielded(f.key) {
+	if !f.key.shielded() {
 		return f.cache.origin
 	}
-	return f.cache.settings.Load().Site(f.key)
+	return f.cache.settings.Load().Site(f.key.text)
 }
 
 // touch notes that a reader asks: to the minute, so that readers share one write

@@ -15,7 +15,7 @@ import (
 // person has asked for a site, or a reader wants to find its feeds: they need not be
 // told apart by a second request. Where there is a version, it is a mishap instead.
 func (f *Feed) siteOf(s *state, a policy.Answer, err error) *site.Page {
-	if s.version != 0 || shielded(f.key) || !errors.Is(err, document.ErrNotFeed) {
+	if s.version != 0 || f.key.shielded() || !errors.Is(err, document.ErrNotFeed) {
 		return nil
 	}
 	page := site.Read(a.Body, a.Header.Get("Content-Type"), a.URL)

@@ -107,7 +107,7 @@ func titleIn(memo []byte) (title string) {
 // KeyOf is the key of the feed of an ID, or fails with [ErrUnknownFeed].
 func (c *Cache) KeyOf(ctx context.Context, id store.ID) (string, error) {
 	if f, ok := c.table.ids.Load(id); ok {
-		return f.(*Feed).key, nil
+		return f.(*Feed).key.text, nil
 	}
 	records, err := c.store.Lookup(ctx, []store.ID{id})
 	if err != nil {
@@ -168,5 +168,6 @@ func (c *Cache) Polling(key string) (policy.Host, *policy.Held) {
 	if shielded(key) {
 		return policy.Host{}, nil
 	}
-	return c.origin.Host(key), c.origin.Held(key)
+	u := ParseKey(key).url
+	return c.origin.Host(u), c.origin.Held(u)
 }

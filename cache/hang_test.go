@@ -86,7 +86,7 @@ func TestDiskThatHangs(t *testing.T) {
 					g := newGateway(t, "", func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=600") })
 					rules := policy.DefaultRules()
 					rules.MinInterval, rules.Jitter = floor, 0
-					g.settings.Rules = func(string) policy.Rules { return rules }
+					g.settings.Rules = func(cache.Key) policy.Rules { return rules }
 					g.settings.Prefetch = prefetch
 					var db *hanging
 					g.wrap = func(s store.Store) store.Store { db = &hanging{Store: s}; return db }
@@ -128,10 +128,10 @@ func TestDiskThatHangs(t *testing.T) {
 					last := make(map[string]time.Time)
 					times, asks := g.origin.times(), g.origin.asks
 					for i, at := range times {
-						if before, ok := last[asks[i].URL]; ok && at.Sub(before) < floor {
+						if before, ok := last[asks[i].URL.String()]; ok && at.Sub(before) < floor {
 							t.Fatalf("%s was polled twice within %v, %v after the disk began to hang", asks[i].URL, at.Sub(before), at.Sub(began))
 						}
-						last[asks[i].URL] = at
+						last[asks[i].URL.String()] = at
 					}
 					if len(times)-before < 2*feeds {
 						t.Errorf("%d polls in the half hour after the disk was back", len(times)-before)
@@ -165,7 +165,7 @@ func TestClaimThatIsAnsweredLateIsNotUsed(t *testing.T) {
 		rules.MinInterval, rules.Jitter = time.Minute, 0
 		for _, prefetch := range []bool{false, true} {
 			origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=60") }}
-			settings := cache.Settings{Rules: func(string) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: prefetch}
+			settings := cache.Settings{Rules: func(cache.Key) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: prefetch}
 			shared := volatile.New(nil)
 			late := &hanging{Store: shared}
 			a := node(t, late, origin, settings)

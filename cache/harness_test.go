@@ -52,7 +52,7 @@ type script struct {
 	holding []string
 }
 
-func (o *script) Acquire(ctx context.Context, url string, _ bool) (policy.Slot, error) {
+func (o *script) Acquire(ctx context.Context, url feedurl.URL, _ bool) (policy.Slot, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ready.After(time.Now()) {
@@ -61,15 +61,11 @@ func (o *script) Acquire(ctx context.Context, url string, _ bool) (policy.Slot, 
 	return scriptSlot{o}, nil
 }
 
-func (o *script) Host(url string) policy.Host {
-	u, err := feedurl.Parse(url)
-	if err != nil {
-		return policy.Host{}
-	}
+func (o *script) Host(u feedurl.URL) policy.Host {
 	return policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: o.spacing}
 }
 
-func (o *script) Held(string) *policy.Held { return nil }
+func (o *script) Held(feedurl.URL) *policy.Held { return nil }
 
 func (o *script) Busy() []string { return nil }
 
@@ -97,7 +93,7 @@ func (s scriptSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 		a.Asked = time.Now()
 	}
 	if a.URL == "" {
-		a.URL = ask.URL
+		a.URL = ask.URL.String()
 	}
 	if a.Header == nil {
 		a.Header = http.Header{}
@@ -170,7 +166,7 @@ func newGateway(t *testing.T, dir string, answer func(policy.Ask) policy.Answer)
 	g := &gateway{t: t, dir: dir, origin: &script{answer: answer}, memory: volatile.New(nil)}
 	rules := policy.DefaultRules()
 	rules.Jitter = 0
-	g.settings.Rules = func(string) policy.Rules { return rules }
+	g.settings.Rules = func(cache.Key) policy.Rules { return rules }
 	return g
 }
 

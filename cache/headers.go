@@ -71,7 +71,7 @@ func (f *Feed) headers(h http.Header, s *state, how served, now time.Duration) {
 func (f *Feed) describe(h http.Header, s *state) {
 	h["Content-Type"] = s.headers.contentType
 	h["X-Content-Type-Options"] = nosniff
-	if !shielded(f.key) {
+	if !f.key.shielded() {
 		h["Content-Security-Policy"], h["Referrer-Policy"] = sandboxed, noReferrer
 		return
 	}

@@ -164,7 +164,7 @@ func (c *Cache) forgotten(ids []store.ID) {
 	for _, id := range ids {
 		if f, ok := c.table.ids.Load(id); ok {
 			f := f.(*Feed)
-			keys = append(keys, f.key)
+			keys = append(keys, f.key.text)
 			c.drop(f)
 			f.publish(&state{})
 		}

@@ -35,7 +35,7 @@ const (
 type Importer struct {
 	Store store.Store
 	// Host is whom polls of a URL ask.
-	Host func(url string) policy.Host
+	Host func(u feedurl.URL) policy.Host
 	// Shielded reports whether a key that is no URL is that of a shielded feed.
 	Shielded func(key string) bool
 	// Figure takes a line that is no feed but a figure. Nil: such lines are refused.
@@ -167,7 +167,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 		ID: IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Configured: l.Configured,
 	}}
 	if !shielded(l.URL) {
-		s.Host = i.Host(l.URL)
+		s.Host = i.Host(ParseKey(l.URL).url)
 	}
 	var err error
 	if s.In, err = i.in(l.NextPoll); err != nil {
@@ -291,7 +291,7 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 		return err
 	}
 	v.version.Coding = v.body.Coding
-	st.learn(l.URL, v)
+	st.learn(ParseKey(l.URL), v)
 	st.version, st.ended = st.memo.Version.Number, s.In == store.Ended
 	st.facts.Polls = nil // there was none of ours
 	if !st.ended {

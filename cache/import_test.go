@@ -23,10 +23,9 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 	defer store.Close()
 	i := &cache.Importer{
 		Store: store,
-		Host: func(raw string) policy.Host {
-			u, err := feedurl.Parse(raw)
-			if err != nil {
-				t.Errorf("a feed has the URL %q", raw)
+		Host: func(u feedurl.URL) policy.Host {
+			if _, err := feedurl.Parse(u.String()); err != nil {
+				t.Errorf("a feed has the URL %q", u)
 			}
 			return policy.Host{Name: u.Name(), Domain: u.Domain()}
 		},

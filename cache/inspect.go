@@ -126,7 +126,7 @@ func (c *Cache) Changes(key string) time.Duration {
 
 func (f *Feed) account() Account {
 	now := f.cache.elapsed()
-	a := f.cache.account(f.key, f.state.Load(), now)
+	a := f.cache.account(f.key.text, f.state.Load(), now)
 	if ago := f.sinceAsked(now); ago >= 0 {
 		a.LastAsked = f.cache.now().Add(-ago).UTC()
 	}
@@ -143,7 +143,7 @@ func (c *Cache) account(key string, s *state, now time.Duration) Account {
 	}
 	if !s.ended && s.due <= now && !shielded(key) {
 		// It would be polled now, were it not for its host.
-		if held := c.origin.Held(key); held != nil {
+		if held := c.origin.Held(ParseKey(key).url); held != nil {
 			overruled := *s
 			overruled.overrule(c, held.Until.Sub(c.now()), held.Why)
 			a.Decision, a.Winner = overruled.decision(), held.Why

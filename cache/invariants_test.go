@@ -172,8 +172,8 @@ func (w *witness) set(feed, kind int) {
 func (w *witness) poll(ask policy.Ask) policy.Answer {
 	w.mu.Lock()
 	w.n++
-	n, now, forgotten := w.n, time.Now(), w.forgotten[ask.URL]
-	habit := answers[w.habit[ask.URL[len(ask.URL)-5]-'0']]
+	n, now, forgotten := w.n, time.Now(), w.forgotten[ask.URL.String()]
+	habit := answers[w.habit[ask.URL.String()[len(ask.URL.String())-5]-'0']]
 	w.mu.Unlock()
 	a := habit.answer(n)
 	if a.Failure == policy.FailureNotStarted {
@@ -181,8 +181,8 @@ func (w *witness) poll(ask policy.Ask) policy.Answer {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if until := w.next[ask.URL]; now.Before(until) {
-		w.violations = append(w.violations, fmt.Sprintf("%s polled at %v, %v too early", ask.URL, now, until.Sub(now)))
+	if until := w.next[ask.URL.String()]; now.Before(until) {
+		w.violations = append(w.violations, fmt.Sprintf("%s polled at %v, %v too early", ask.URL.String(), now, until.Sub(now)))
 	}
 	if a.Status == http.StatusNotModified && ask.Validators.Empty() {
 		a = failed(304, policy.FailureUnasked)
@@ -190,11 +190,11 @@ func (w *witness) poll(ask policy.Ask) policy.Answer {
 	if w.crashing {
 		habit.fresh, habit.pause = 0, 0 // nobody will remember what this answer asked for
 	}
-	if w.forgotten[ask.URL] != forgotten {
+	if w.forgotten[ask.URL.String()] != forgotten {
 		return a // while it was asked: the next poll knows nothing of this one
 	}
-	w.refresh[ask.URL] = now.Add(max(time.Hour, habit.pause))
-	w.next[ask.URL] = now.Add(max(time.Hour, habit.pause, habit.fresh))
+	w.refresh[ask.URL.String()] = now.Add(max(time.Hour, habit.pause))
+	w.next[ask.URL.String()] = now.Add(max(time.Hour, habit.pause, habit.fresh))
 	return a
 }
 

@@ -139,13 +139,13 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 // served is the document as readers get it. A shield's readers get it from the address
 // that it was made for.
 func (f *Feed) served(a policy.Answer, v *version) []byte {
-	if shielded(f.key) || f.cache.settings.Load().AsGiven {
+	if f.key.shielded() || f.cache.settings.Load().AsGiven {
 		v.identify(a.Body)
 		return a.Body
 	}
 	body, problem := v.detach(a)
 	if problem != "" {
-		f.cache.log().Debug("links were left as they are", urlField(f.key), zap.String("problem", problem))
+		f.cache.log().Debug("links were left as they are", urlField(f.key.text), zap.String("problem", problem))
 	}
 	return body
 }

@@ -56,7 +56,7 @@ func TestNetworkAwayWithFewHosts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
 				away := func(ask policy.Ask) policy.Answer {
-					if a, ok := test.away[ask.URL]; ok {
+					if a, ok := test.away[ask.URL.String()]; ok {
 						return a
 					}
 					return test.away[""]

@@ -18,6 +18,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -178,7 +179,7 @@ type patient struct {
 	busy  atomic.Bool
 }
 
-func (o *patient) Acquire(ctx context.Context, url string, urgent bool) (policy.Slot, error) {
+func (o *patient) Acquire(ctx context.Context, url feedurl.URL, urgent bool) (policy.Slot, error) {
 	if delay := o.delay.Swap(0); delay > 0 {
 		o.busy.Store(true)
 		defer o.busy.Store(false)
@@ -203,7 +204,7 @@ func TestLapsedClaimIsNotUsed(t *testing.T) {
 		slow := &patient{script: origin}
 		rules := policy.DefaultRules()
 		rules.MinInterval, rules.Jitter = time.Minute, 0
-		settings := cache.Settings{Rules: func(string) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: true}
+		settings := cache.Settings{Rules: func(cache.Key) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: true}
 		db := sharedStore(t)
 		node(t, db, slow, settings)
 		time.Sleep(10 * time.Second)

@@ -20,11 +20,11 @@ func TestNoFeedIsNoFailure(t *testing.T) {
 		var good bool
 		g := newGateway(t, "", func(ask policy.Ask) policy.Answer {
 			switch {
-			case strings.HasSuffix(ask.URL, "/page"):
+			case strings.HasSuffix(ask.URL.String(), "/page"):
 				return failed(200, policy.FailureNotFeed)
-			case strings.HasSuffix(ask.URL, "/error"):
+			case strings.HasSuffix(ask.URL.String(), "/error"):
 				return failed(500, policy.FailureStatus)
-			case strings.HasSuffix(ask.URL, "/feed") && good:
+			case strings.HasSuffix(ask.URL.String(), "/feed") && good:
 				return ok(rss(1, ""), "ETag", `"1"`)
 			}
 			return failed(404, policy.FailureNotFound)

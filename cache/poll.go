@@ -91,7 +91,7 @@ func (f *Feed) run(ctx context.Context, e errand) {
 		lease = nil
 	}
 	if lease == nil {
-		if lease = f.claim(ctx, e, origin.Host(f.key), rules); lease == nil {
+		if lease = f.claim(ctx, e, origin.Host(f.key.url), rules); lease == nil {
 			return
 		}
 	}
@@ -107,20 +107,20 @@ func (f *Feed) run(ctx context.Context, e errand) {
 	large := c.room.visitor()
 	defer large.leave()
 	v := f.outcome(ctx, slot, s, rules, large)
-	f.settle(ctx, s, v, lease, planned, origin.Host(f.key), rules)
+	f.settle(ctx, s, v, lease, planned, origin.Host(f.key.url), rules)
 }
 
 // survive has the process outlive a panic that no verdict is made of. A claim that was
 // made stands until it lapses.
 func (f *Feed) survive() {
 	if p := recover(); p != nil {
-		f.cache.log().Error("poll panicked, the feed waits until its claim lapses", urlField(f.key), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		f.cache.log().Error("poll panicked, the feed waits until its claim lapses", urlField(f.key.text), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 	}
 }
 
 // panicked is the verdict on an answer that nobody has thought of.
 func (f *Feed) panicked(a policy.Answer, p any) verdict {
-	f.cache.log().Error("poll panicked", urlField(f.key), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+	f.cache.log().Error("poll panicked", urlField(f.key.text), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 	a.At, a.Failure = f.cache.now(), policy.FailureInternal
 	a.Err = errors.New("the gateway cannot deal with the answer: see its log")
 	return verdict{answer: a, result: ResultFailed}
@@ -145,7 +145,7 @@ func (f *Feed) claimed(lease *store.Lease) *state {
 // an origin sends, a poll that was claimed has an outcome, which is explained and
 // backed off.
 func (f *Feed) outcome(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *visitor) (v verdict) {
-	a := policy.Answer{Asked: f.cache.now(), URL: f.key}
+	a := policy.Answer{Asked: f.cache.now(), URL: f.key.text}
 	defer func() {
 		if p := recover(); p != nil {
 			v = f.panicked(a, p)
@@ -191,7 +191,7 @@ func (f *Feed) acquire(ctx context.Context, origin Origin, e errand, unread bool
 	defer f.cache.waiting.Add(-1)
 	queued, cancel := context.WithTimeout(ctx, maxQueued)
 	defer cancel()
-	slot, err := origin.Acquire(queued, f.key, e.urgent)
+	slot, err := origin.Acquire(queued, f.key.url, e.urgent)
 	if err == nil {
 		return slot
 	}
@@ -211,7 +211,7 @@ func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules poli
 	for {
 		s := f.state.Load()
 		claim := store.Claim{
-			ID: f.id, URL: f.key, Hold: s.hold(rules), Floor: e.floor,
+			ID: f.id, URL: f.key.text, Hold: s.hold(rules), Floor: e.floor,
 			Configured: f.configured(), Host: host,
 		}
 		asked, answered := c.elapsed(), c.expectClaim()
@@ -294,17 +294,17 @@ func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy
 	c := f.cache
 	settings := c.settings.Load()
 	a := slot.Poll(ctx, policy.Ask{
-		URL:         f.key,
+		URL:         f.key.url,
 		Validators:  s.validators(c.now()),
 		StartBy:     c.now().Add(grace),
 		Timeout:     rules.Timeout,
 		MaxBody:     rules.MaxBody,
-		Subscribers: settings.Subscribers(f.key),
+		Subscribers: settings.Subscribers(f.key.text),
 		Allow: func(u feedurl.URL) error {
-			if f.configured() {
+			if f.configured() || f.key.shielded() {
 				return nil
 			}
-			return settings.Allow(f.key, u.String())
+			return settings.Allow(f.key.url, u)
 		},
 		Hop:   f.hop,
 		Large: large.enter,
@@ -322,7 +322,7 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *store.Lea
 		if v.answer.Failure != policy.FailureAddress && (s.version != 0 || f.configured()) {
 			c.network.failed(host.Name, v.answer, c.elapsed(), c.log())
 		}
-	} else if v.answer.Status != 0 && !shielded(f.key) && c.network.reached(host.Name, c.elapsed(), c.log()) {
+	} else if v.answer.Status != 0 && !f.key.shielded() && c.network.reached(host.Name, c.elapsed(), c.log()) {
 		c.wake(c.changed)
 	}
 	next, o := f.conclude(s, &v, planned, rules)
@@ -353,7 +353,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 	var err error
 	o.ID, o.Token = f.id, lease.Token
 	if o.State == "" {
-		o.State, o.Host, o.Hold = f.cache.counted(f.key, next), lease.Host, lease.Hold
+		o.State, o.Host, o.Hold = f.cache.counted(f.key.text, next), lease.Host, lease.Hold
 	}
 	if o.Facts, err = next.encodeFacts(); err != nil {
 		return fmt.Errorf("encoding facts: %w", err)

@@ -491,9 +491,9 @@ func TestRaisedFloorHoldsAtOnce(t *testing.T) {
 				defer func() { g.close() }()
 				g.get(feedURL)
 				time.Sleep(30 * time.Minute)
-				rules := g.settings.Rules(feedURL)
+				rules := g.settings.Rules(cache.ParseKey(feedURL))
 				rules.MinInterval = 6 * time.Hour
-				g.settings.Rules = func(string) policy.Rules { return rules }
+				g.settings.Rules = func(cache.Key) policy.Rules { return rules }
 				g.Apply(g.settings)
 				for range 5 * 12 {
 					wantBody(t, g.get(feedURL), 200, "Entry 2")

@@ -121,10 +121,11 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 			return
 		}
 		if len(records) == 0 {
-			hold := (&state{}).hold(s.Rules(key))
+			k := ParseKey(key)
+			hold := (&state{}).hold(s.Rules(k))
 			missing = append(missing, store.Saved{New: true, Record: store.Record{
 				ID: IDOf(key), URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
-				State: store.StateCold, Configured: true, Host: c.origin.Host(key),
+				State: store.StateCold, Configured: true, Host: c.origin.Host(k.url),
 			}})
 		}
 	}

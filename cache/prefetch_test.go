@@ -118,7 +118,7 @@ func TestCoolDownOutlivesARestart(t *testing.T) {
 func TestUnwantedFeedsAreForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
-			if ask.URL == feedURL {
+			if ask.URL.String() == feedURL {
 				return ok(rss(2, ""))
 			}
 			return failed(404, policy.FailureNotFound)
@@ -150,9 +150,9 @@ func TestPrefetchOfShortIntervals(t *testing.T) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
 			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3")
 		})
-		rules := g.settings.Rules(feedURL)
+		rules := g.settings.Rules(cache.ParseKey(feedURL))
 		rules.MinInterval, rules.Jitter = 3*time.Second, 0
-		g.settings.Rules = func(string) policy.Rules { return rules }
+		g.settings.Rules = func(cache.Key) policy.Rules { return rules }
 		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
 		g.open()
 		defer g.close()
@@ -193,7 +193,7 @@ func TestPrefetchGivesUpWhatNobodyAsksForAgain(t *testing.T) {
 		polls := map[string]int{}
 		g.origin.mu.Lock()
 		for _, ask := range g.origin.asks {
-			polls[ask.URL]++
+			polls[ask.URL.String()]++
 		}
 		g.origin.mu.Unlock()
 		if polls[feedURL] > 6 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -23,7 +24,7 @@ type oneByOne struct {
 	turns chan struct{}
 }
 
-func (o oneByOne) Acquire(ctx context.Context, url string, urgent bool) (policy.Slot, error) {
+func (o oneByOne) Acquire(ctx context.Context, url feedurl.URL, urgent bool) (policy.Slot, error) {
 	select {
 	case <-o.turns:
 		return o.script.Acquire(ctx, url, urgent)

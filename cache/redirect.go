@@ -132,7 +132,8 @@ func permanently(moves []policy.Move) (to string, whole bool) {
 // The URL has just been asked by the alias's own poll, so its first poll comes a floor
 // later; what the redirect itself asks for is no affair of the URL.
 func (c *Cache) found(ctx context.Context, alias *Feed, key string, in time.Duration) error {
-	id, rules := IDOf(key), c.settings.Load().Rules(key)
+	k := ParseKey(key)
+	id, rules := IDOf(key), c.settings.Load().Rules(k)
 	records, err := c.store.Lookup(ctx, []store.ID{id})
 	if err != nil || len(records) > 0 {
 		return err
@@ -140,7 +141,7 @@ func (c *Cache) found(ctx context.Context, alias *Feed, key string, in time.Dura
 	return c.store.Restore(ctx, []store.Saved{{New: true, Record: store.Record{
 		ID: id, URL: key, In: min(in, rules.MinInterval), Hold: (&state{}).hold(rules),
 		Polled: -1, Asked: alias.sinceAsked(c.elapsed()), State: store.StateCold,
-		Configured: alias.configured(), Host: c.origin.Host(key),
+		Configured: alias.configured(), Host: c.origin.Host(k.url),
 	}}})
 }
 

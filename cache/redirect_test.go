@@ -32,7 +32,7 @@ func (g *gateway) asked(url string) (at []time.Time) {
 	g.origin.mu.Lock()
 	defer g.origin.mu.Unlock()
 	for i, ask := range g.origin.asks {
-		if ask.URL == url {
+		if ask.URL.String() == url {
 			at = append(at, g.origin.at[i])
 		}
 	}

@@ -40,7 +40,7 @@ type Poll struct {
 func (f *Feed) report(before, after *state, v verdict) {
 	a, m := v.answer, &after.memo
 	p := Poll{
-		URL: f.key, Result: v.result, Failure: a.Failure, Before: before.facts.Failure,
+		URL: f.key.text, Result: v.result, Failure: a.Failure, Before: before.facts.Failure,
 		Status: a.Status, Err: a.Err, Wire: a.Wire,
 		Next: after.next(f.cache), Winner: after.facts.Winner, Failures: m.History.Failures,
 		Updated: v.result == ResultNew,
@@ -97,7 +97,7 @@ func (f *Feed) log(p Poll, detail string) {
 	switch failed := p.Result == ResultFailed || p.Result == ResultGone; {
 	case p.Result == ResultUnchanged && p.Recovered == 0, p.Result == ResultUnsent:
 		level = zap.DebugLevel
-	case failed && (p.Failures > 1 || shielded(f.key) && p.Failure != policy.FailureStore):
+	case failed && (p.Failures > 1 || f.key.shielded() && p.Failure != policy.FailureStore):
 		// A shield asks to learn what is a feed: its site has many things that are none.
 		level = zap.DebugLevel
 	case failed:

@@ -194,7 +194,7 @@ func (f *Feed) unreadable(err error) error {
 		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: crowdedRetry}
 	}
 	if f.cache.outage.unreadable(f.cache.elapsed()) {
-		f.cache.log().Error("stored version cannot be read", urlField(f.key), errField(err))
+		f.cache.log().Error("stored version cannot be read", urlField(f.key.text), errField(err))
 	}
 	return &Unavailable{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
 }
@@ -213,7 +213,7 @@ func (f *Feed) bodyLost(version uint64, err error) {
 	}
 	f.mu.Unlock()
 	if dropped {
-		f.cache.log().Error("stored body is lost, the next poll fetches it anew", urlField(f.key), errField(err))
+		f.cache.log().Error("stored body is lost, the next poll fetches it anew", urlField(f.key.text), errField(err))
 	}
 }
 

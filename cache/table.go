@@ -98,17 +98,17 @@ func (c *Cache) admit(f *Feed) *Feed {
 	t := &c.table
 	t.moves.Lock()
 	defer t.moves.Unlock()
-	if other := t.known(f.key); other != nil {
+	if other := t.known(f.key.text); other != nil {
 		return other
 	}
-	if dropped, ok := t.dropped.LoadAndDelete(f.key); ok {
+	if dropped, ok := t.dropped.LoadAndDelete(f.key.text); ok {
 		if other := dropped.(weak.Pointer[Feed]).Value(); other != nil {
 			f = other
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t.feeds.Store(f.key, f)
+	t.feeds.Store(f.key.text, f)
 	t.ids.Store(f.id, f)
 	f.resident = true
 	t.size.Add(f.state.Load().size)
@@ -159,10 +159,10 @@ func (c *Cache) drop(f *Feed) {
 		return
 	}
 	f.resident = false
-	t.feeds.Delete(f.key)
+	t.feeds.Delete(f.key.text)
 	t.ids.Delete(f.id)
 	t.size.Add(-f.state.Load().size)
 	dropped := weak.Make(f)
-	t.dropped.Store(f.key, dropped)
-	runtime.AddCleanup(f, func(key string) { t.dropped.CompareAndDelete(key, dropped) }, f.key)
+	t.dropped.Store(f.key.text, dropped)
+	runtime.AddCleanup(f, func(key string) { t.dropped.CompareAndDelete(key, dropped) }, f.key.text)
 }

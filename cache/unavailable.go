@@ -49,7 +49,7 @@ func (f *Feed) unavailable(s *state, p *running) *Unavailable {
 	switch {
 	case s.memo.Alias != "":
 		u.Status, u.Elsewhere, u.Alias, u.RetryAfter = http.StatusFound, s.memo.Alias, true, 0
-	case s.facts.Elsewhere != "" && f.cache.circle(s.facts.Elsewhere, f.key):
+	case s.facts.Elsewhere != "" && f.cache.circle(s.facts.Elsewhere, f.key.text):
 		u.Reason = "the feed and the one that it redirects to redirect to each other"
 	case s.facts.Elsewhere != "":
 		u.Status, u.Elsewhere, u.RetryAfter = http.StatusFound, s.facts.Elsewhere, 0
@@ -82,7 +82,7 @@ func (f *Feed) unavailable(s *state, p *running) *Unavailable {
 // elsewhere reports whether readers of a feed have to ask for the one that it redirects
 // to for the time being. Where that leads back, they get the version that there is.
 func (f *Feed) elsewhere(s *state) bool {
-	return s.facts.Elsewhere != "" && s.memo.Alias == "" && !f.configured() && !f.cache.circle(s.facts.Elsewhere, f.key)
+	return s.facts.Elsewhere != "" && s.memo.Alias == "" && !f.configured() && !f.cache.circle(s.facts.Elsewhere, f.key.text)
 }
 
 // circle reports whether the feeds in memory that redirect to each other lead from one

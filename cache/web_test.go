@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -71,7 +72,7 @@ type logged struct {
 	log *script
 }
 
-func (o logged) Acquire(ctx context.Context, url string, urgent bool) (policy.Slot, error) {
+func (o logged) Acquire(ctx context.Context, url feedurl.URL, urgent bool) (policy.Slot, error) {
 	slot, err := o.Client.Acquire(ctx, url, urgent)
 	if err != nil {
 		return nil, err

@@ -129,7 +129,7 @@ func ValidatorsOf(a Answer) Validators {
 // Ask is one poll to be made: a conditional GET with all that may be said to an
 // origin. Nothing of a reader is in it.
 type Ask struct {
-	URL         string
+	URL         feedurl.URL
 	Validators  Validators    // sent only to the URL that they are bound to
 	StartBy     time.Time     // the request leaves by then or not at all; zero: no bound
 	Timeout     time.Duration // for the whole poll, waiting for slots and for Hop excluded; 0: none

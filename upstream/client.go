@@ -46,7 +46,10 @@ const maxHeaderBytes = 128 << 10
 // maxSessions is how many TLS sessions are kept to be resumed: a few KiB each.
 const maxSessions = 512
 
-var errSpent = errors.New("the slot has been used already")
+var (
+	errSpent = errors.New("the slot has been used already")
+	errNoURL = errors.New("there is no URL to poll")
+)
 
 // Settings are what an operator may choose. They can change between polls.
 type Settings struct {
@@ -58,7 +61,7 @@ type Settings struct {
 	Private []netip.Prefix
 	// Own reports whether the operator has written down the URL of a feed at a private
 	// address: polls may reach it. Nil: none.
-	Own func(url string) bool
+	Own func(u feedurl.URL) bool
 	// Hosts are the exceptions to the default pacing.
 	Hosts []HostRule
 }
@@ -174,10 +177,9 @@ func fieldText(s string) string {
 // others. It fails with a [policy.Held] as soon as it is known that this would take
 // longer than ctx allows, or 15 s where it has no deadline, and where the host has
 // asked for a pause that is longer than 15 s.
-func (c *Client) Acquire(ctx context.Context, url string, urgent bool) (policy.Slot, error) {
-	u, err := feedurl.Parse(url)
-	if err != nil {
-		return nil, err
+func (c *Client) Acquire(ctx context.Context, u feedurl.URL, urgent bool) (policy.Slot, error) {
+	if u == (feedurl.URL{}) {
+		return nil, errNoURL
 	}
 	if c.guardOf(u, false).literal(u) != nil {
 		return &pollSlot{client: c, url: u, slot: new(slot)}, nil // the poll says why it is not made
@@ -212,11 +214,11 @@ func (s *pollSlot) Release() {
 func (s *pollSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	c := s.client
 	if s.spent.Swap(true) {
-		return policy.Answer{At: c.now(), URL: ask.URL, Failure: policy.FailureInternal, Err: errSpent}
+		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureInternal, Err: errSpent}
 	}
 	if !c.enter() {
 		s.slot.cancel()
-		return policy.Answer{At: c.now(), URL: ask.URL, Failure: policy.FailureNotStarted, Err: ErrClosed}
+		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: ErrClosed}
 	}
 	defer c.polls.Done()
 	ctx, stop := c.untilClosed(ctx)
@@ -228,7 +230,7 @@ func (s *pollSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	s, err := c.Acquire(ctx, ask.URL, true)
 	if err != nil {
-		a := policy.Answer{At: c.now(), URL: ask.URL, Failure: policy.FailureNotStarted, Err: err}
+		a := policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: err}
 		if held, ok := errors.AsType[*policy.Held](err); ok {
 			a.NotBefore, a.Holder = held.Until, held.Why
 		}
@@ -257,20 +259,10 @@ func (c *Client) enter() bool {
 
 // Host is whom a poll of a URL asks: the zero Host where nothing is paced, or where
 // there is nobody to ask.
-func (c *Client) Host(url string) policy.Host {
-	u, err := feedurl.Parse(url)
-	if err != nil {
-		return policy.Host{}
-	}
-	return c.pacer.whom(u)
-}
+func (c *Client) Host(u feedurl.URL) policy.Host { return c.pacer.whom(u) }
 
 // Held is the pause that the URL's host has asked for, nil where there is none.
-func (c *Client) Held(url string) *policy.Held {
-	u, err := feedurl.Parse(url)
-	if err != nil {
-		return nil
-	}
+func (c *Client) Held(u feedurl.URL) *policy.Held {
 	if left, why := c.pacer.pausedURL(u); left > 0 {
 		return &policy.Held{Until: c.now().Add(left), Why: why}
 	}

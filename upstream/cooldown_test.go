@@ -163,7 +163,7 @@ func TestParallel429sCountOnce(t *testing.T) {
 		c := n.client(t, Settings{Hosts: []HostRule{{Pattern: "*", Spacing: time.Second, Concurrency: 3}}})
 		var polls sync.WaitGroup
 		for range 3 {
-			polls.Go(func() { c.Poll(t.Context(), policy.Ask{URL: "http://example.com/"}) })
+			polls.Go(func() { c.Poll(t.Context(), policy.Ask{URL: feedurl.MustParse("http://example.com/")}) })
 		}
 		polls.Wait()
 		if got, _ := held(c, "http://example.com/"); got != time.Hour-2*time.Second {
@@ -190,10 +190,10 @@ func TestSlowStart(t *testing.T) {
 			io.WriteString(w, ok(feedBody))
 		})
 		c := n.client(t, Settings{Hosts: []HostRule{{Pattern: "*", Concurrency: 3}}})
-		c.Poll(t.Context(), policy.Ask{URL: "http://example.com/"})
+		c.Poll(t.Context(), policy.Ask{URL: feedurl.MustParse("http://example.com/")})
 		var polls sync.WaitGroup
 		for range 10 {
-			polls.Go(func() { c.Poll(patient(t), policy.Ask{URL: "http://example.com/"}) })
+			polls.Go(func() { c.Poll(patient(t), policy.Ask{URL: feedurl.MustParse("http://example.com/")}) })
 		}
 		polls.Wait()
 		got := n.requests()
@@ -341,7 +341,7 @@ func TestSlowStartOfDomain(t *testing.T) {
 				io.WriteString(w, ok(feedBody))
 			})
 			c.Hold([]policy.Pause{{Scope: "domain example.com", For: 10 * time.Second, Why: policy.HintDomainCooldown}})
-			polls.Go(func() { c.Poll(t.Context(), policy.Ask{URL: "http://" + host + "/"}) })
+			polls.Go(func() { c.Poll(t.Context(), policy.Ask{URL: feedurl.MustParse("http://" + host + "/")}) })
 		}
 		begin := time.Now()
 		polls.Wait()
@@ -377,7 +377,7 @@ func TestCooldownOfAMachineThatSleeps(t *testing.T) {
 			if got, _ := held(c, "http://example.com/"); got != step.want {
 				t.Errorf("after %+v: held for %v", step, got)
 			}
-			if h := c.Held("http://example.com/"); h == nil || h.Until.Sub(time.Now().Add(slept+set)) != step.want {
+			if h := c.Held(feedurl.MustParse("http://example.com/")); h == nil || h.Until.Sub(time.Now().Add(slept+set)) != step.want {
 				t.Errorf("after %+v: %v", step, h)
 			}
 		}

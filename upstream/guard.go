@@ -115,7 +115,7 @@ func (g *guard) check(a netip.Addr, port uint16) error {
 
 func (c *Client) guardOf(u feedurl.URL, moved bool) *guard {
 	s := c.settings.Load()
-	return &guard{private: s.Private, own: s.Own != nil && s.Own(u.String()), moved: moved, off: c.rounds != nil || c.dial != nil}
+	return &guard{private: s.Private, own: s.Own != nil && s.Own(u), moved: moved, off: c.rounds != nil || c.dial != nil}
 }
 
 // literal refuses a URL of which the host is an address that may not be reached.

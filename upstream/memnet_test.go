@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -129,5 +130,5 @@ func patient(t *testing.T) context.Context {
 
 // ask is a poll that any test may make.
 func ask(url string) policy.Ask {
-	return policy.Ask{URL: url, Timeout: 30 * time.Second, MaxBody: 1 << 20}
+	return policy.Ask{URL: feedurl.MustParse(url), Timeout: 30 * time.Second, MaxBody: 1 << 20}
 }

@@ -79,7 +79,7 @@ func (p *poll) hops(ctx context.Context, s *slot) {
 				fmt.Errorf("panic: %v: %s", v, debug.Stack())))
 		}
 	}()
-	if u, err := feedurl.Parse(p.ask.URL); err != nil || u != p.url {
+	if p.ask.URL != p.url {
 		s.cancel()
 		p.fail(policy.FailureInternal, errOther)
 		return

@@ -126,7 +126,11 @@ func TestMalformedURLsAreNotAsked(t *testing.T) {
 		"http://exa mple.com/", "http://example.com:x/", "http://example.com/a\r\nX: y", "http://example.com/\x00",
 		"file:///etc/passwd", "http://[::1/", "http://exam\u00ad\u2260ple.com./", "http://./", "http://example.com/" + strings.Repeat("a", feedurl.MaxLength),
 	} {
-		if a := c.Poll(t.Context(), ask(url)); a.Failure != policy.FailureNotStarted || a.Err == nil || !a.Asked.IsZero() || a.At.IsZero() {
+		u, err := feedurl.Parse(url)
+		if err == nil {
+			t.Errorf("%q is taken for the URL of a feed", url)
+		}
+		if a := c.Poll(t.Context(), policy.Ask{URL: u}); a.Failure != policy.FailureNotStarted || a.Err == nil || !a.Asked.IsZero() || a.At.IsZero() {
 			t.Errorf("%q: answer = %+v", url, a)
 		}
 	}

@@ -124,7 +124,7 @@ func (n *node) templates() ([]store.Saved, error) {
 	now := time.Now().Add(-10 * 24 * time.Hour)
 	clock := func() time.Time { return now }
 	db := volatile.New(clock)
-	o := &fixed{size: n.body, answers: make(map[string]policy.Answer)}
+	o := &fixed{size: n.body, answers: make(map[feedurl.URL]policy.Answer)}
 	c, err := cache.New(cache.Options{Store: db, Origin: o, Now: clock, Suspended: func() time.Duration { return 0 }})
 	if err != nil {
 		return nil, err
@@ -163,17 +163,17 @@ func (n *node) templates() ([]store.Saved, error) {
 // fixed is an origin for templates: feeds of several kinds, that stay as they are.
 type fixed struct {
 	size    int
-	answers map[string]policy.Answer
+	answers map[feedurl.URL]policy.Answer
 }
 
 // Acquire implements [cache.Origin].
-func (o *fixed) Acquire(context.Context, string, bool) (policy.Slot, error) { return o, nil }
+func (o *fixed) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return o, nil }
 
 // Held implements [cache.Origin].
-func (o *fixed) Held(string) *policy.Held { return nil }
+func (o *fixed) Held(feedurl.URL) *policy.Held { return nil }
 
 // Host implements [cache.Origin].
-func (o *fixed) Host(string) policy.Host { return policy.Host{Spacing: 2 * time.Second} }
+func (o *fixed) Host(feedurl.URL) policy.Host { return policy.Host{Spacing: 2 * time.Second} }
 
 // Busy implements [cache.Origin].
 func (o *fixed) Busy() []string { return nil }
@@ -193,7 +193,7 @@ func (o *fixed) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	}
 	kind := len(o.answers)
 	body := feed(kind, o.size*(60+2*kind)/100, kind)
-	a = policy.Answer{Asked: time.Now(), URL: ask.URL, Status: http.StatusOK, Body: body, Wire: int64(len(body) / 3), Header: http.Header{
+	a = policy.Answer{Asked: time.Now(), URL: ask.URL.String(), Status: http.StatusOK, Body: body, Wire: int64(len(body) / 3), Header: http.Header{
 		"Content-Type": {"application/rss+xml; charset=utf-8"}, "Etag": {fmt.Sprintf(`"%x-%x"`, kind*7919, len(body))},
 		"Last-Modified": {"Sun, 01 Nov 2026 09:00:00 GMT"},
 	}}

@@ -84,7 +84,7 @@ func (o *replayOptions) configure(r *replay.Options) error {
 	r.Rules = c.poller.Rules()
 	if d, err := document.Read(r.Feed, r.Header.Get("Content-Type"), time.Now()); err == nil {
 		if self, err := feedurl.Parse(d.Hints.Self); err == nil {
-			r.Rules = c.poller.RulesFor(self.String())
+			r.Rules = c.poller.RulesFor(self)
 		}
 	}
 	return nil

@@ -241,11 +241,11 @@ func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Read
 		return subject{}, err // names the path already
 	}
 	const nowhere, prefix = "http://file.invalid/", "file.invalid: "
-	ask := policy.Ask{URL: nowhere}
+	ask := policy.Ask{URL: feedurl.MustParse(nowhere)}
 	x := subject{rules: app.Rules()}
 	if before, err := document.Read(body, header.Get("Content-Type"), now); err == nil {
 		if self, err := feedurl.Parse(before.Hints.Self); err == nil {
-			x.rules = app.RulesFor(self.String())
+			x.rules = app.RulesFor(self)
 		}
 		if status != http.StatusOK {
 			x.document = before

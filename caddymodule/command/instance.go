@@ -139,10 +139,11 @@ func (i *instance) refusal(resp *http.Response) error {
 // doFeed sends a request about the feed that a person named. Where the instance
 // does not know it, it may know the feed of the gateway's address that was given.
 func (i *instance) doFeed(ctx context.Context, method, path, argument string) (*http.Response, error) {
-	feed, err := feedArgument(argument)
+	u, err := feedArgument(argument)
 	if err != nil {
 		return nil, err
 	}
+	feed := u.String()
 	resp, err := i.do(ctx, method, path, feed)
 	inner, ok := innerURL(feed)
 	if !ok || !isUnknown(err) {
@@ -162,19 +163,19 @@ func isUnknown(err error) bool {
 
 // feedArgument is the URL that a person means: without a scheme, https. A single word
 // might be a host, but who types one means something else.
-func feedArgument(argument string) (string, error) {
+func feedArgument(argument string) (feedurl.URL, error) {
 	raw := argument
 	if !strings.ContainsAny(raw, ".:/") {
-		return "", wrongUsage("%q is no URL: write one such as https://example.com/feed.xml", argument)
+		return feedurl.URL{}, wrongUsage("%q is no URL: write one such as https://example.com/feed.xml", argument)
 	}
 	if !strings.Contains(raw, ":/") && !strings.HasPrefix(strings.ToLower(raw), "feed:") {
 		raw = "https://" + raw
 	}
 	u, err := feedurl.Parse(raw)
 	if err != nil {
-		return "", wrongUsage("%q is %v", argument, err)
+		return feedurl.URL{}, wrongUsage("%q is %v", argument, err)
 	}
-	return u.String(), nil
+	return u, nil
 }
 
 // innerURL is the URL within the address of a feed at a gateway.

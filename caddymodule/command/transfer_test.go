@@ -87,7 +87,7 @@ func (w *movedWeb) run(t *testing.T, store store.Store, prefetch bool, use func(
 	}
 	rules := policy.DefaultRules()
 	rules.MinInterval, rules.DefaultInterval, rules.UnvalidatedInterval, rules.MaxInterval, rules.Jitter = movedFloor, movedFloor, movedFloor, movedFloor, 0
-	c.Apply(cache.Settings{Prefetch: prefetch, Rules: func(string) policy.Rules { return rules }})
+	c.Apply(cache.Settings{Prefetch: prefetch, Rules: func(cache.Key) policy.Rules { return rules }})
 	use(func(n int, header ...string) *httptest.ResponseRecorder {
 		t.Helper()
 		f, err := c.Feed(t.Context(), movedFeed(n))

@@ -32,7 +32,7 @@ type access struct {
 	hasAllow bool
 	// private reports whether a feed is one that the configuration names though its host
 	// is not public.
-	private func(canonical string) bool
+	private func(u feedurl.URL) bool
 }
 
 // sender is who sends a request.
@@ -81,7 +81,7 @@ func (a *access) leads(u feedurl.URL) error {
 	case allowed, a.list.has(u.String()):
 		return nil
 	case !a.hasAllow && a.list == nil:
-		if a.private != nil && a.private(u.String()) {
+		if a.private != nil && a.private(u) {
 			// Who has written a private feed down has not offered it to all by that.
 			return fmt.Errorf("%s is not public: the gateway needs an `allow` line for it", host)
 		}

@@ -173,14 +173,14 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 		if err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
-		feed, err := feedurl.Canonical(raw)
+		feed, err := feedurl.Parse(raw)
 		if err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
 		if err := app.Name(feed, f.Policy); err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
-		g.places[path] = &place{url: feed}
+		g.places[path] = &place{url: feed.String()}
 	}
 	return nil
 }

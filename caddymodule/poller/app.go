@@ -216,7 +216,7 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 		log:        a.log,
 		unobserved: a.NoReaders,
 		cache: cache.Settings{
-			Rules:     a.RulesFor,
+			Rules:     func(key cache.Key) policy.Rules { return a.RulesFor(key.URL()) },
 			Prefetch:  a.Prefetch,
 			IdleAfter: time.Duration(a.IdleAfter),
 			Polls:     a.Polls,
@@ -247,7 +247,7 @@ func (a *App) Start() error {
 	s.cache.AsGiven = a.asGiven
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
 	for _, feed := range s.cache.Feeds {
-		if a.NamesPrivate(feed) {
+		if a.NamesPrivate(feedurl.MustParse(feed)) {
 			a.log.Info("feed at a private address is polled, as the configuration names it", zap.String("feed", feedurl.Redact(feed)))
 		}
 	}

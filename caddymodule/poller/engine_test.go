@@ -27,7 +27,7 @@ import (
 func withInterval(d time.Duration) settings {
 	rules := policy.DefaultRules()
 	rules.MinInterval, rules.DefaultInterval, rules.MaxInterval, rules.Jitter = d, d, d, 0
-	return settings{store: memory{}, log: zap.NewNop(), cache: cache.Settings{Rules: func(string) policy.Rules { return rules }}}
+	return settings{store: memory{}, log: zap.NewNop(), cache: cache.Settings{Rules: func(cache.Key) policy.Rules { return rules }}}
 }
 
 // Caddy starts a new configuration before it stops the old one, and when the new

@@ -14,12 +14,8 @@ import (
 // have. What such a feed is asked for is the operator's word alone. A public name that
 // turns out to be at a private address is not one of them: its owner might have moved
 // it there.
-func (a *App) NamesPrivate(feed string) bool {
-	if _, named := a.feeds[feed]; !named {
-		return false
-	}
-	u, err := feedurl.Parse(feed)
-	if err != nil {
+func (a *App) NamesPrivate(u feedurl.URL) bool {
+	if _, named := a.feeds[u.String()]; !named {
 		return false
 	}
 	if ip := u.Addr(); ip.IsValid() {
@@ -34,17 +30,9 @@ func (a *App) AddRedirectRule(leads func(u feedurl.URL) error) {
 	a.redirects = append(a.redirects, leads)
 }
 
-// allow tells why a feed that nobody has written down may not lead to a URL: one of
-// the gateways through which it may be asked for does not let anybody ask for that.
-func (a *App) allow(key, url string) error {
-	from, err := feedurl.Parse(key)
-	if err != nil {
-		return nil // a shield's
-	}
-	to, err := feedurl.Parse(url)
-	if err != nil {
-		return err
-	}
+// allow returns why a feed that is not configured may not lead to a URL: one of the
+// gateways through which it may be requested does not serve that URL.
+func (a *App) allow(from, to feedurl.URL) error {
 	for _, leads := range a.redirects {
 		if leads(from) != nil {
 			continue

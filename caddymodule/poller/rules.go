@@ -111,31 +111,29 @@ func (a *App) resolveRules() (err error) {
 }
 
 // Name registers a feed that a handler's configuration names.
-func (a *App) Name(feed string, p config.Policy) error {
+func (a *App) Name(feed feedurl.URL, p config.Policy) error {
 	rules, err := p.Over(a.rulesForHost(feed))
 	if err != nil {
 		return err
 	}
-	if other, ok := a.feeds[feed]; ok {
+	if other, ok := a.feeds[feed.String()]; ok {
 		rules = rules.Stricter(other)
 	}
-	a.feeds[feed] = rules
+	a.feeds[feed.String()] = rules
 	return nil
 }
 
-// RulesFor returns the rules for the feed of a canonical URL.
-func (a *App) RulesFor(feed string) policy.Rules {
-	if rules, ok := a.feeds[feed]; ok {
+// RulesFor returns the rules for the feed at a URL.
+func (a *App) RulesFor(feed feedurl.URL) policy.Rules {
+	if rules, ok := a.feeds[feed.String()]; ok {
 		return rules
 	}
 	return a.rulesForHost(feed)
 }
 
-func (a *App) rulesForHost(feed string) policy.Rules {
-	if u, err := feedurl.Parse(feed); err == nil {
-		if h, ok := a.hosts.Find(u.Name()); ok {
-			return h.rules
-		}
+func (a *App) rulesForHost(feed feedurl.URL) policy.Rules {
+	if h, ok := a.hosts.Find(feed.Name()); ok {
+		return h.rules
 	}
 	return a.rules
 }

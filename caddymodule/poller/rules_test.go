@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -44,7 +45,7 @@ func TestRulesByPrecedence(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"min_interval": "30m", "max_interval": "12h"}`), &p); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Name("https://a.example.com/feed", p); err != nil {
+	if err := a.Name(feedurl.MustParse("https://a.example.com/feed"), p); err != nil {
 		t.Fatal(err)
 	}
 	base := policy.DefaultRules()
@@ -67,14 +68,14 @@ func TestRulesByPrecedence(t *testing.T) {
 		"https://a.example.com/feed":          feed,
 		"https://a.example.com/feed?page=two": host,
 	} {
-		if got := a.RulesFor(url); got != want {
+		if got := a.RulesFor(feedurl.MustParse(url)); got != want {
 			t.Errorf("%s: got %+v, want %+v", url, got, want)
 		}
 	}
 }
 
 func TestTwoPlacesOfAFeed(t *testing.T) {
-	const feed = "https://example.com/feed"
+	feed := feedurl.MustParse("https://example.com/feed")
 	half, two := config.Policy{MinInterval: caddy.Duration(30 * time.Minute)}, config.Policy{MinInterval: caddy.Duration(2 * time.Hour)}
 	tests := []struct {
 		name     string

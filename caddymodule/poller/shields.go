@@ -87,9 +87,9 @@ func (e *Engine) originOf(key string) cache.Origin {
 }
 
 // rulesOf are the rules for feeds: a shield's own, or those of the app.
-func (e *Engine) rulesOf(app func(key string) policy.Rules) func(key string) policy.Rules {
-	return func(key string) policy.Rules {
-		if s, _, ok := e.shieldOf(key); ok {
+func (e *Engine) rulesOf(app func(key cache.Key) policy.Rules) func(key cache.Key) policy.Rules {
+	return func(key cache.Key) policy.Rules {
+		if s, _, ok := e.shieldOf(key.String()); ok {
 			return s.Rules()
 		}
 		return app(key)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -50,16 +51,16 @@ func (s *Shield) OriginOf(k poller.ShieldKey) cache.Origin {
 func (s *Shield) Rules() policy.Rules { return s.rules }
 
 // Acquire implements [cache.Origin]: the site may be asked at any time.
-func (p *polled) Acquire(context.Context, string, bool) (policy.Slot, error) { return p, nil }
+func (p *polled) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return p, nil }
 
 // Release implements [policy.Slot].
 func (p *polled) Release() {}
 
 // Host implements [cache.Origin]: a site of the operator's own need not be spared.
-func (p *polled) Host(string) policy.Host { return policy.Host{} }
+func (p *polled) Host(feedurl.URL) policy.Host { return policy.Host{} }
 
 // Held implements [cache.Origin].
-func (p *polled) Held(string) *policy.Held { return nil }
+func (p *polled) Held(feedurl.URL) *policy.Held { return nil }
 
 // Busy implements [cache.Origin].
 func (p *polled) Busy() []string { return nil }
@@ -69,10 +70,13 @@ func (p *polled) Hold([]policy.Pause) {}
 
 // Poll implements [policy.Slot].
 func (p *polled) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
-	key := ask.URL
-	ask.URL = p.key.URL()
+	key := p.key.String()
+	var err error
+	if ask.URL, err = feedurl.Parse(p.key.URL()); err != nil {
+		return policy.Answer{At: time.Now(), URL: key, Failure: policy.FailureInternal, Err: err}
+	}
 	if ask.Validators.URL == key {
-		ask.Validators.URL = ask.URL
+		ask.Validators.URL = ask.URL.String()
 	}
 	if p.entry != nil {
 		p.entry.promising.Store(false)

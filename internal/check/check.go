@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
 )
@@ -34,8 +35,7 @@ const longestPause = time.Minute
 
 // Options say what is examined.
 type Options struct {
-	// URL is the feed, as [feedurl.Parse] gives it.
-	URL string
+	URL feedurl.URL // of the feed
 	// Rules decide when the feed would be polled next.
 	Rules policy.Rules
 	// Spacing is the pause between two polls.
@@ -104,7 +104,7 @@ type examination struct {
 // Run examines a feed. It fails only where the context ends; what is wrong with the
 // feed is in the report.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	x := &examination{Options: o, report: &Report{URL: o.URL, Findings: []Finding{}, Good: []string{}}}
+	x := &examination{Options: o, report: &Report{URL: o.URL.String(), Findings: []Finding{}, Good: []string{}}}
 	x.first = x.poll(ctx, "asking for the feed", policy.Validators{}, true)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -165,7 +165,7 @@ func (x *examination) poll(ctx context.Context, purpose string, v policy.Validat
 func (x *examination) readFirst() bool {
 	a, r := x.first, x.report
 	r.Wire, r.Size = a.Wire, len(a.Body)
-	if a.URL != x.URL {
+	if a.URL != x.URL.String() {
 		r.Final = a.URL
 	}
 	if a.Failure != policy.FailureNone {

@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -93,11 +94,11 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // poll makes polls of the site, as a client does.
 func (s *site) poll(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, ask.URL, nil)
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, ask.URL.String(), nil)
 	if compression {
 		r.Header.Set("Accept-Encoding", "gzip, br, zstd")
 	}
-	if v := ask.Validators; v.URL == ask.URL {
+	if v := ask.Validators; v.URL == ask.URL.String() {
 		if v.ETag != "" {
 			r.Header.Set("If-None-Match", v.ETag)
 		}
@@ -105,7 +106,7 @@ func (s *site) poll(ctx context.Context, ask policy.Ask, compression bool) polic
 			r.Header.Set("If-Modified-Since", v.LastModified)
 		}
 	}
-	a := policy.Answer{Asked: time.Now(), URL: ask.URL}
+	a := policy.Answer{Asked: time.Now(), URL: ask.URL.String()}
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	a.At, a.Status, a.Header, a.Wire = time.Now(), w.Code, w.Header(), int64(w.Body.Len())
@@ -132,7 +133,7 @@ func check(t *testing.T, s *site) (r *Report) {
 	synctest.Test(t, func(t *testing.T) {
 		var err error
 		began := time.Now()
-		r, err = Run(t.Context(), Options{URL: address, Rules: policy.DefaultRules(), Spacing: 3 * time.Second, Poll: s.poll})
+		r, err = Run(t.Context(), Options{URL: feedurl.MustParse(address), Rules: policy.DefaultRules(), Spacing: 3 * time.Second, Poll: s.poll})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +268,7 @@ func TestPauses(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &site{body: func() string { return feed("<ttl>60</ttl>") }}
 			began := time.Now()
-			r, err := Run(t.Context(), Options{URL: address, Rules: policy.DefaultRules(), Spacing: time.Second, Poll: func(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
+			r, err := Run(t.Context(), Options{URL: feedurl.MustParse(address), Rules: policy.DefaultRules(), Spacing: time.Second, Poll: func(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
 				a := s.poll(ctx, ask, compression)
 				a.NotBefore = a.At.Add(tt.pause)
 				return a
@@ -284,7 +285,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		s := &site{body: func() string { return feed("") }}
-		r, err := Run(ctx, Options{URL: address, Rules: policy.DefaultRules(), Spacing: 4 * time.Second, Poll: s.poll})
+		r, err := Run(ctx, Options{URL: feedurl.MustParse(address), Rules: policy.DefaultRules(), Spacing: 4 * time.Second, Poll: s.poll})
 		if err == nil || len(s.requests) != 2 {
 			t.Errorf("%+v, %v after %d requests", r, err, len(s.requests))
 		}

@@ -71,6 +71,15 @@ func Parse(raw string) (URL, error) {
 	return u, nil
 }
 
+// MustParse is like [Parse] but panics if the URL is invalid. It is for URLs in code.
+func MustParse(raw string) URL {
+	u, err := Parse(raw)
+	if err != nil {
+		panic(fmt.Sprintf("feedurl: %q: %v", raw, err))
+	}
+	return u
+}
+
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }

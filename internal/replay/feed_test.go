@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
 )
@@ -67,7 +68,7 @@ func TestOriginAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := &origin{now: func() time.Time { return begin.Add(at) }, feed: f}
-		return o.Poll(t.Context(), policy.Ask{URL: url, Validators: v}), o
+		return o.Poll(t.Context(), policy.Ask{URL: feedurl.MustParse(url), Validators: v}), o
 	}
 	first, _ := ask(t, nil, policy.Validators{}, 0)
 	tag, date := first.Header.Get("Etag"), first.Header.Get("Last-Modified")

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -30,16 +31,16 @@ type origin struct {
 }
 
 // Acquire implements [cache.Origin]: the origin may be asked at any time.
-func (o *origin) Acquire(context.Context, string, bool) (policy.Slot, error) { return o, nil }
+func (o *origin) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return o, nil }
 
 // Release implements [policy.Slot].
 func (o *origin) Release() {}
 
 // Host implements [cache.Origin]: there is nobody to be spared.
-func (o *origin) Host(string) policy.Host { return policy.Host{} }
+func (o *origin) Host(feedurl.URL) policy.Host { return policy.Host{} }
 
 // Held implements [cache.Origin].
-func (o *origin) Held(string) *policy.Held { return nil }
+func (o *origin) Held(feedurl.URL) *policy.Held { return nil }
 
 // Busy implements [cache.Origin].
 func (o *origin) Busy() []string { return nil }
@@ -56,7 +57,7 @@ func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	if o.skipHours.Contains(now) {
 		o.inSkipHours++
 	}
-	a := policy.Answer{Asked: now, URL: ask.URL}
+	a := policy.Answer{Asked: now, URL: ask.URL.String()}
 	e, err := o.feed.at(now)
 	if err != nil {
 		a.Status, a.Failure, a.Err = http.StatusInternalServerError, policy.FailureStatus, err
@@ -64,7 +65,7 @@ func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	}
 	a.Header = e.header.Clone()
 	a.Header.Set("Date", now.UTC().Format(http.TimeFormat))
-	if ask.Validators.URL == ask.URL && e.named(ask.Validators) {
+	if ask.Validators.URL == ask.URL.String() && e.named(ask.Validators) {
 		// RFC 9110 section 15.4.5: the fields that describe the body stay away.
 		for _, name := range []string{"Content-Type", "Content-Encoding"} {
 			a.Header.Del(name)

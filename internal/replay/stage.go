@@ -87,7 +87,7 @@ func (s *stage) open(ctx context.Context, begin time.Time) error {
 		return err
 	}
 	s.engine.Apply(cache.Settings{
-		Rules:   func(string) policy.Rules { return s.options.Rules },
+		Rules:   func(cache.Key) policy.Rules { return s.options.Rules },
 		Observe: func(cache.Poll) { s.ended <- struct{}{} },
 	})
 	feedURL, err := feedurl.Canonical("https://replay.invalid" + s.found.path)
