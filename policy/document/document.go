@@ -53,6 +53,6 @@ func Read(body []byte, contentType string, now time.Time) (*policy.Document, err
 	case text[0] == '{' || text[0] == '[':
 		return readJSON(text, now)
 	default:
-		return readXML(text, now)
+		return readXML(text, declared(body), now)
 	}
 }

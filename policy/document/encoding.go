@@ -55,6 +55,19 @@ func ASCIICompatible(body []byte, contentType string) bool {
 	return wideEncoding(body) == nil && !anyStateful(declaredEncodings(body, contentType))
 }
 
+// declared returns the encoding that an XML parser reads the document in if the
+// Content-Type does not name one (XML 1.0 section 4.3.3): a wrong declaration that is
+// repaired changes what readers see, although no character of the text changes here.
+func declared(body []byte) string {
+	if bytes.HasPrefix(body, []byte("\ufeff")) || wideEncoding(body) != nil {
+		return "utf-8"
+	}
+	if m := declarationEncoding.FindSubmatch(body[:min(len(body), 1024)]); m != nil {
+		return strings.ToLower(string(m[1]))
+	}
+	return "utf-8"
+}
+
 // wideEncoding recognises UTF-16 and UTF-32 by a mark or by where the zeros are
 // in the first four bytes, which hold ASCII characters in any feed (XML 1.0 appendix F.1).
 func wideEncoding(body []byte) encoding.Encoding {

@@ -92,11 +92,12 @@ const (
 	tokenText
 	tokenInstruction
 	tokenDirective
-	tokenString  // an attribute, or a member of a JSON object that is a string
-	tokenJSON    // a member that is something else
-	tokenElement // an element of a JSON array that is no object
-	tokenEntry   // the place of an entry
-	tokenList    // hashes in their own order
+	tokenString   // an attribute, or a member of a JSON object that is a string
+	tokenJSON     // a member that is something else
+	tokenElement  // an element of a JSON array that is no object
+	tokenEntry    // the place of an entry
+	tokenList     // hashes in their own order
+	tokenEncoding // of the document, as [declared] returns it
 )
 
 // write hashes a token: its kind, and its parts with their lengths.

@@ -22,8 +22,8 @@ import (
 // readXML reads an XML document strictly and, where that fails, with leniency:
 // behind text that does not belong to it, with characters that XML forbids
 // dropped, and with wrong markup excused. A document that ends early stays broken.
-func readXML(text []byte, now time.Time) (*policy.Document, error) {
-	doc, err := newXMLReader(text, false).read(now)
+func readXML(text []byte, encoding string, now time.Time) (*policy.Document, error) {
+	doc, err := newXMLReader(text, encoding, false).read(now)
 	if err == nil || errors.Is(err, ErrTooComplex) {
 		return doc, err
 	}
@@ -31,7 +31,7 @@ func readXML(text []byte, now time.Time) (*policy.Document, error) {
 	if errors.Is(err, errTruncated) || errors.Is(err, ErrNotFeed) && start <= 0 {
 		return nil, err
 	}
-	doc, lenientErr := newXMLReader(repair(text[max(start, 0):]), true).read(now)
+	doc, lenientErr := newXMLReader(repair(text[max(start, 0):]), encoding, true).read(now)
 	if lenientErr == nil {
 		doc.Lenient = true
 		return doc, nil
@@ -76,8 +76,10 @@ type xmlReader struct {
 	nested  bool // an entry stood within another
 }
 
-func newXMLReader(text []byte, lenient bool) *xmlReader {
-	return &xmlReader{scanner: newScanner(text, lenient), lenient: lenient, meaning: newMeaning()}
+func newXMLReader(text []byte, encoding string, lenient bool) *xmlReader {
+	x := &xmlReader{scanner: newScanner(text, lenient), lenient: lenient, meaning: newMeaning()}
+	x.meaning.aside(tokenEncoding, encoding)
+	return x
 }
 
 // read reads to the end of the root element and says what it was.
