@@ -18,6 +18,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/internal/loopback"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // counts are what the pages of a gateway tell of all that it has done.
@@ -115,7 +116,7 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 	var polled, fetched atomic.Int64
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		polled.Add(1)
-		body := sampleFeed
+		body := origintest.Feed(1, "")
 		fetched.Add(int64(len(body)))
 		w.Header().Set("Content-Type", "application/rss+xml")
 		io.WriteString(w, body)
@@ -199,7 +200,7 @@ func TestPollAtTheEndCounts(t *testing.T) {
 		close(asked)
 		time.Sleep(500 * time.Millisecond) // of which the end takes less
 		w.Header().Set("Content-Type", "application/rss+xml")
-		io.WriteString(w, sampleFeed)
+		io.WriteString(w, origintest.Feed(1, ""))
 	}))
 	t.Cleanup(origin.Close)
 	store := storeDirectory(t)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/internal/loopback"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // A shield changes no byte of responses that are not shared: each request gets the same
@@ -62,7 +63,7 @@ func TestOriginBehindShield(t *testing.T) {
 			for began := time.Now(); !strings.Contains(got.head, "Cache-Status: Pollard; hit") && time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
 				got = feed.send(t, shielded)
 			}
-			if !strings.Contains(got.head, "Cache-Status: Pollard; hit") || got.body != sampleFeed {
+			if !strings.Contains(got.head, "Cache-Status: Pollard; hit") || got.body != origintest.Feed(1, "") {
 				t.Errorf("the feed is not served from the cache: %s", got)
 			}
 		})
@@ -101,8 +102,6 @@ func serveTwice(t *testing.T, block string) (bare, shielded string) {
 	return bare, shielded
 }
 
-const sampleFeed = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title><item><title>Entry 1</title><guid isPermaLink="false">1</guid></item></channel></rss>`
-
 // website writes files of several kinds and sizes, and programs in PHP, to a directory that
 // other users may read.
 func website(t *testing.T) (www string) {
@@ -127,7 +126,7 @@ func website(t *testing.T) (www string) {
 	page := "<!DOCTYPE html><html><body>" + strings.Repeat("<p>some words</p>", 500) + "</body></html>"
 	modified := time.Date(2026, time.March, 2, 10, 0, 0, 0, time.UTC)
 	for name, text := range map[string]string{
-		"feed.xml": sampleFeed, "page.html": page, "sub/index.html": page, "large.mp3": string(large), "data.json": `{"a":[1,2,3]}`, "empty.txt": "",
+		"feed.xml": origintest.Feed(1, ""), "page.html": page, "sub/index.html": page, "large.mp3": string(large), "data.json": `{"a":[1,2,3]}`, "empty.txt": "",
 		"echo.php": `<?php header('Content-Type: text/plain'); header('Cache-Control: no-store'); setcookie('a', 'b');
 			ksort($_SERVER);
 			foreach ($_SERVER as $name => $value) if (preg_match('/^(HTTP|REQUEST_[MU]|QUERY|CONTENT|SCRIPT|PATH_INFO|DOCUMENT|REMOTE_A|SERVER_NAME)/', $name)) echo "$name=$value\n";

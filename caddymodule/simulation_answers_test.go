@@ -152,8 +152,6 @@ func justified(q, h http.Header, origin string) bool {
 	return err == nil && !modified.After(since)
 }
 
-var newestEntry = regexp.MustCompile(`Entry (\d+)`)
-
 // judgeBody holds a body against I2. The subject is locked.
 func (sim *simulation) judgeBody(s *subject, before seen, resp *http.Response, body []byte, wrong func(string, ...any)) {
 	plain, err := plainBody(resp, body)
