@@ -88,9 +88,39 @@ func (c *Cache) see(change store.Change) {
 		return
 	}
 	// Also of a feed that was forgotten the record is read: it may have come back since.
-	if f := v.(*Feed); change.Version == 0 || f.state.Load().version != change.Version {
+	if f := v.(*Feed); !f.committed(change.Token) && (change.Version == 0 || f.state.Load().version != change.Version) {
 		c.follow(f)
 	}
+}
+
+// committed reports whether a change is this node's own commit, whose outcome it knows. The
+// token of the feed's state does not tell: a node that has only seen another's claim has it too.
+func (f *Feed) committed(token store.Token) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if token == 0 || token != f.token {
+		return false
+	}
+	f.announced = true
+	return true
+}
+
+// committing says that changes with a token are from now on this node's own.
+func (f *Feed) committing(token store.Token) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.token, f.announced = token, false
+}
+
+// notCommitted says that they are not: the commit has failed. The store may have written it
+// all the same; then the record is read again.
+func (f *Feed) notCommitted() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.announced {
+		f.overtaken.Store(true)
+	}
+	f.token, f.announced = 0, false
 }
 
 // follow has the records of feeds read soon, and again until they can be: nothing else

@@ -362,6 +362,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 		return err
 	}
 	next.size = s.size + 2*int64(max(0, len(o.Memo)-len(lease.Memo))+max(0, len(o.Facts)-len(lease.Facts)))
+	f.committing(lease.Token)
 	// The answer is there and paid for: it is kept even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
 	for wait := time.Second; err != nil && !o.Returned && !errors.Is(err, store.ErrFenced) && wait < commitPatience; wait *= 2 {
@@ -376,13 +377,17 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 			f.cache.outage.end(f.cache.log())
 		}
 	}
-	if err == nil && o.In < dueSoon {
+	if err != nil {
+		f.notCommitted()
+		return err
+	}
+	if o.In < dueSoon {
 		f.cache.wake(f.cache.changed)
 	}
-	if err == nil && o.Body != nil {
+	if o.Body != nil {
 		f.cache.grown(int64(len(o.Body.Data)))
 	}
-	return err
+	return nil
 }
 
 // uncommitted deals with an outcome that could not be committed. It is thrown away whole:

@@ -315,6 +315,7 @@ type Change struct {
 	At        Cursor
 	ID        ID
 	Version   uint64 // that has been committed; 0: only the schedule or the condition has changed
+	Token     Token  // of the commit that made the change; 0: it was no commit, or the store does not say
 	Forgotten bool
 	// Lost says that changes before this one are not known any more: everything
 	// held in memory may be out of date.

@@ -94,7 +94,10 @@ func watch(t *testing.T, h Harness) {
 	f.begun(s)
 	defer f.end()
 	commitBody(t, s, 2, text(4, "content"))
-	f.next(2, store.Change{Version: 4})
+	record := lookup(t, s, 2)
+	if got := f.next(2, store.Change{Version: 4}); got.Token != 0 && got.Token != record.Token {
+		t.Errorf("the change has the token %d, want %d or none", got.Token, record.Token)
+	}
 	if err := s.Forget(t.Context(), idOf(2)); err != nil {
 		t.Fatal(err)
 	}

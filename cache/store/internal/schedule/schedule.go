@@ -276,7 +276,7 @@ func (s *Schedule) Commit(now Time, o store.Outcome, file uint64) (unneeded uint
 	if o.Facts != nil {
 		f.Facts = bytes.Clone(o.Facts)
 	}
-	change := store.Change{ID: o.ID}
+	change := store.Change{ID: o.ID, Token: o.Token}
 	switch {
 	case o.Body != nil:
 		f.Version, f.Size, f.File = o.Body.Version, int64(len(o.Body.Data)), file
