@@ -12,12 +12,12 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// RateLimit reads when an exhausted rate limit is reset, from an answer that came
-// at a given time and whatever its status: from the fields RateLimit and
-// RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers), and from the older
-// RateLimit-Remaining/-Reset and X-RateLimit-Remaining/-Reset. Where several are
-// exhausted the latest reset counts, at most 7 days ahead. A limit that is not
-// exhausted asks for nothing.
+// RateLimit reads when an exhausted rate limit is reset, from the header of a response
+// with any status that was received at the time at. It reads the fields RateLimit and
+// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers, versions 07 to 10, and the
+// older pairs RateLimit-Remaining/-Reset (versions 00 to 06) and X-RateLimit-Remaining/
+// -Reset. If several limits are exhausted, the latest reset counts, at most 7 days
+// ahead. A limit that is not exhausted causes no pause.
 func RateLimit(header http.Header, at time.Time) Hold {
 	var worst Hold
 	for _, hold := range []Hold{
@@ -32,10 +32,9 @@ func RateLimit(header http.Header, at time.Time) Hold {
 	return worst
 }
 
-// quotaHold reads the structured fields: RateLimit: "name";r=0;t=60, where r is what
-// remains and t the seconds to the reset. Where t is missing the policy of that name
-// gives the whole window: w. A field that is malformed in any part is ignored as a
-// whole, as the draft asks for.
+// quotaHold reads the structured field RateLimit. If a quota has no reset, its policy's
+// window is the longest possible one. A field that is malformed in any part is ignored
+// as a whole, as the draft says.
 func quotaHold(header http.Header, at time.Time) Hold {
 	lines := header.Values("RateLimit")
 	if len(lines) == 0 {
@@ -66,16 +65,27 @@ func quotaHold(header http.Header, at time.Time) Hold {
 	return hold
 }
 
-// quota is one member of a RateLimit field.
+// quota is one quota of a RateLimit field.
 type quota struct {
-	name      string
+	name      string // of its policy; empty in draft 07
 	remaining float64
 	reset     time.Duration
-	timed     bool // a reset was given
+	timed     bool // it has a reset
 }
 
-// readQuotas reads a RateLimit field; ok is false where any part is malformed.
+// readQuotas reads a RateLimit field: "name";r=0;t=60 (drafts 08 to 10), or
+// limit=100, remaining=0, reset=60 (draft 07). If any part is malformed, ok is false.
 func readQuotas(lines []string) (quotas []quota, ok bool) {
+	if dictionary, err := httpsfv.UnmarshalDictionary(lines); err == nil {
+		if _, ok := dictionary.Get("remaining"); ok {
+			q, ok := readQuota("", func(name string) any {
+				member, _ := dictionary.Get(name)
+				item, _ := member.(httpsfv.Item)
+				return item.Value
+			}, "remaining", "reset")
+			return []quota{q}, ok
+		}
+	}
 	list, err := httpsfv.UnmarshalList(lines)
 	if err != nil {
 		return nil, false
@@ -85,24 +95,36 @@ func readQuotas(lines []string) (quotas []quota, ok bool) {
 		if !ok {
 			return nil, false
 		}
-		q := quota{name: name}
-		if q.remaining, ok = number(parameters, "r"); !ok {
+		q, ok := readQuota(name, func(name string) any {
+			value, _ := parameters.Get(name)
+			return value
+		}, "r", "t")
+		if !ok {
 			return nil, false
-		}
-		if _, given := parameters.Get("t"); given {
-			reset, ok := number(parameters, "t")
-			if !ok || reset < 0 {
-				return nil, false
-			}
-			q.reset, q.timed = roundUp(reset), true
 		}
 		quotas = append(quotas, q)
 	}
 	return quotas, len(quotas) > 0
 }
 
-// policyWindows reads the windows of a RateLimit-Policy field by the policies'
-// names; of a malformed one nothing.
+// readQuota reads one quota. The function value returns a parameter, nil if it is absent.
+func readQuota(policy string, value func(name string) any, remaining, reset string) (q quota, ok bool) {
+	q.name = policy
+	if q.remaining, ok = number(value(remaining)); !ok {
+		return q, false
+	}
+	if given := value(reset); given != nil {
+		seconds, ok := number(given)
+		if !ok || seconds < 0 {
+			return q, false
+		}
+		q.reset, q.timed = roundUp(seconds), true
+	}
+	return q, true
+}
+
+// policyWindows reads the longest window of each policy in a RateLimit-Policy field. It
+// returns nil if the field is malformed.
 func policyWindows(lines []string) map[string]time.Duration {
 	list, err := httpsfv.UnmarshalList(lines)
 	if err != nil {
@@ -114,15 +136,17 @@ func policyWindows(lines []string) map[string]time.Duration {
 		if !ok {
 			return nil
 		}
-		if w, ok := number(parameters, "w"); ok && w >= 0 {
+		value, _ := parameters.Get("w")
+		if w, ok := number(value); ok && w >= 0 {
 			windows[name] = max(windows[name], roundUp(w))
 		}
 	}
 	return windows
 }
 
-// namedItem takes a member of either field apart: a string with parameters. Older
-// versions of the draft had a token for the name.
+// namedItem returns the name and the parameters of a member of either field. The name is
+// a string. Some servers send a token, and policies up to draft 07 start with the quota,
+// a number: they have no name.
 func namedItem(member httpsfv.Member) (name string, parameters *httpsfv.Params, ok bool) {
 	item, ok := member.(httpsfv.Item)
 	if !ok {
@@ -133,13 +157,14 @@ func namedItem(member httpsfv.Member) (name string, parameters *httpsfv.Params, 
 		return value, item.Params, true
 	case httpsfv.Token:
 		return string(value), item.Params, true
+	case int64:
+		return "", item.Params, true
 	}
 	return "", nil, false
 }
 
-// number reads a numeric parameter; ok is false where it is absent or no number.
-func number(parameters *httpsfv.Params, name string) (n float64, ok bool) {
-	value, _ := parameters.Get(name)
+// number reads a numeric value of a structured field.
+func number(value any) (n float64, ok bool) {
 	switch value := value.(type) {
 	case int64:
 		return float64(value), true
@@ -149,8 +174,8 @@ func number(parameters *httpsfv.Params, name string) (n float64, ok bool) {
 	return 0, false
 }
 
-// roundUp turns a number of seconds, which is not negative, into a length of at
-// most 2^31 s.
+// roundUp converts seconds, which are not negative, to a duration in whole seconds, at
+// most 2^31.
 func roundUp(seconds float64) time.Duration {
 	whole := time.Duration(min(seconds, float64(maxDelta/time.Second)))
 	if seconds > float64(whole) && whole < maxDelta/time.Second {
@@ -159,8 +184,8 @@ func roundUp(seconds float64) time.Duration {
 	return whole * time.Second
 }
 
-// remainingHold reads a pair of older fields, -Remaining and -Reset with a given
-// prefix. Of several lines the least remaining and the latest reset count.
+// remainingHold reads the pair of fields -Remaining and -Reset with a prefix. If there
+// are several lines, the smallest remaining number and the latest reset count.
 func remainingHold(header http.Header, prefix string, at time.Time) Hold {
 	left, resets := header.Values(prefix+"Remaining"), header.Values(prefix+"Reset")
 	if len(left) == 0 {
@@ -169,7 +194,7 @@ func remainingHold(header http.Header, prefix string, at time.Time) Hold {
 	hold := Hold{Raw: clip("remaining " + strings.Join(left, ", ") + "; reset " + strings.Join(resets, ", "))}
 	exhausted, valid := false, false
 	for _, line := range left {
-		// "0.0" is zero (Reddit); rounded up, what is more than zero stays so.
+		// Reddit sends "0.0". Rounding up keeps numbers above zero above zero.
 		if n, ok := decimalSeconds(strings.TrimSpace(line)); ok {
 			valid, exhausted = true, exhausted || n <= 0
 		}
@@ -188,8 +213,8 @@ func remainingHold(header http.Header, prefix string, at time.Time) Hold {
 	return hold
 }
 
-// The numbers from which on a -Reset is no length but a time: seconds, and with
-// three digits more milliseconds, since 1970.
+// A -Reset above these numbers is a time in seconds or milliseconds since 1970 instead
+// of a number of seconds to wait.
 const (
 	epochSeconds      = 1e9
 	epochMilliseconds = 1e12
@@ -212,7 +237,7 @@ func resetWait(text, date string, at time.Time) (wait time.Duration, ok bool) {
 	return wait, ok && wait >= 0
 }
 
-// resetHold makes a hold of a limit's state; a negative wait is an unknown reset.
+// resetHold returns the end of a pause; the reset is unknown if wait is negative.
 func resetHold(exhausted bool, wait time.Duration, at time.Time) (until time.Time, note string) {
 	switch {
 	case !exhausted:

@@ -4,31 +4,32 @@
 package policy
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 )
 
-// maxHold caps what Retry-After and a rate limit can ask for: beyond a week they
-// are rather a mistake than a wish.
+// maxHold is the longest pause that Retry-After and rate limits can cause. A longer one
+// is more likely a mistake.
 const maxHold = 7 * 24 * time.Hour
 
-// Hold is a time before which an origin does not want to be asked again.
+// Hold is a time before which an origin asks not to be polled again.
 type Hold struct {
-	Until time.Time // zero: none is asked for, or nothing usable
-	Raw   string    // the field as it came; empty: absent
-	Note  string    // why it is not usable, or what was made of it
+	Until time.Time // zero: the field is absent or asks for nothing
+	Raw   string    // the field as received; empty: absent
+	Note  string    // why the field is ignored, or how its value was changed
 }
 
-// RetryAfter reads Retry-After (RFC 9110 section 10.2.3) from an answer that came
-// at a given time, whatever its status. Of several lines the longest valid wait
-// counts, at most 7 days. A date is compared with the answer's own Date, so that an
-// origin with a wrong clock gets the pause that it means.
+// RetryAfter reads Retry-After (RFC 9110 section 10.2.3) from the header of a response
+// with any status that was received at the time at. If there are several values, the
+// longest valid one counts, at most 7 days. A date is compared with the response's own
+// Date, so that an origin with a wrong clock gets the pause that it means.
 //
-// Seconds with a fraction ("1.5") are no delay-seconds, but what they mean is plain
-// and reading them as absent could be too early: they are rounded up. Anything else
-// that is neither seconds nor a date ("abc", "-5") is as good as absent: the
-// caller's own back-off decides. So is a wait of 0 and a date in the past.
+// Values that break the syntax but have only one possible meaning count, because to
+// ignore them would be a poll too early: "1.5" is rounded up, and dates may have a day of
+// one digit, "UTC" or an offset. All others ("abc", "-5") count as absent, as do 0 and
+// dates in the past: the caller's own backoff applies.
 func RetryAfter(header http.Header, at time.Time) Hold {
 	lines := header.Values("Retry-After")
 	if len(lines) == 0 {
@@ -37,8 +38,8 @@ func RetryAfter(header http.Header, at time.Time) Hold {
 	hold := Hold{Raw: clip(strings.Join(lines, ", ")), Note: "neither seconds nor a date: ignored"}
 	longest := time.Duration(-1)
 	for _, line := range lines {
-		if wait, ok := retryWait(strings.Trim(line, " \t"), header.Get("Date"), at); ok && wait > longest {
-			longest = wait
+		if wait, ok := retryWait(strings.Trim(line, " \t"), header.Get("Date"), at); ok {
+			longest = max(longest, wait)
 		}
 	}
 	if longest >= 0 {
@@ -47,20 +48,52 @@ func RetryAfter(header http.Header, at time.Time) Hold {
 	return hold
 }
 
-// retryWait reads one line of Retry-After. A time in the past is a wait of 0.
+// retryWait reads one line of Retry-After: seconds, a list of seconds that a proxy has
+// joined ("120, 240"), or a date. A date in the past is a wait of 0.
 func retryWait(text, date string, at time.Time) (wait time.Duration, ok bool) {
-	if wait, ok := decimalSeconds(text); ok {
-		return wait, !strings.HasPrefix(text, "-")
-	}
 	until, err := ParseHTTPDate(text, at)
 	if err != nil {
-		return 0, false
+		until, err = parseLooseDate(text)
 	}
-	return waitUntil(until, date, at), true
+	if err == nil {
+		return waitUntil(until, date, at), true
+	}
+	for value := range strings.SplitSeq(text, ",") {
+		seconds, isNumber := decimalSeconds(strings.Trim(value, " \t"))
+		if !isNumber {
+			return 0, false
+		}
+		if seconds >= 0 && !strings.HasPrefix(strings.Trim(value, " \t"), "-") {
+			wait, ok = max(wait, seconds), true
+		}
+	}
+	return wait, ok
 }
 
-// holdFor is the end of a wait, capped, with a note on what is special about it. A
-// wait of 0 is none.
+// parseLooseDate reads a date that is almost an HTTP-date: with a day of one digit, UTC
+// instead of GMT, an offset, or in the form of RFC 3339. Other names of zones are errors:
+// Go would take them for UTC.
+func parseLooseDate(text string) (time.Time, error) {
+	if _, rest, ok := strings.Cut(text, ","); ok {
+		text = rest
+	}
+	fields := strings.Fields(text)
+	if n := len(fields); n > 0 {
+		switch strings.ToUpper(fields[n-1]) {
+		case "GMT", "UTC", "UT", "Z":
+			fields[n-1] = "+0000"
+		}
+	}
+	text = strings.Join(fields, " ")
+	for _, layout := range []string{"2 Jan 2006 15:04:05 -0700", "2-Jan-2006 15:04:05 -0700", "2-Jan-06 15:04:05 -0700", time.RFC3339} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a date", clip(text))
+}
+
+// holdFor returns the end of a wait, capped, with a note if the wait is 0 or was capped.
 func holdFor(wait time.Duration, at time.Time) (until time.Time, note string) {
 	switch {
 	case wait <= 0:
@@ -71,9 +104,9 @@ func holdFor(wait time.Duration, at time.Time) (until time.Time, note string) {
 	return at.Add(wait), ""
 }
 
-// decimalSeconds reads digits with an optional sign and fraction as a number of
-// seconds, rounded up to whole ones; its size is at most 2^31. It is strict where
-// strconv is not: no exponents, hexadecimals, infinities or signs of plus.
+// decimalSeconds reads digits with an optional minus sign and fraction as a number of
+// seconds, rounded up and capped at 2^31. Unlike strconv it does not accept exponents,
+// hexadecimals, infinities or plus signs.
 func decimalSeconds(text string) (time.Duration, bool) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, pointed := strings.Cut(digits, ".")

@@ -34,6 +34,7 @@ var reserved = []struct {
 	{netip.MustParsePrefix("10.0.0.0/8"), "a private"},              // RFC 1918
 	{netip.MustParsePrefix("100.64.0.0/10"), "a carrier-grade NAT"}, // RFC 6598
 	{netip.MustParsePrefix("127.0.0.0/8"), "a loopback"},            // RFC 1122
+	{netip.MustParsePrefix("168.63.129.16/32"), "a private"},        // Azure's host agent, from each virtual machine
 	{netip.MustParsePrefix("169.254.0.0/16"), "a link-local"},       // RFC 3927; cloud metadata
 	{netip.MustParsePrefix("172.16.0.0/12"), "a private"},           // RFC 1918
 	{netip.MustParsePrefix("192.0.0.0/24"), "a reserved"},           // RFC 6890
