@@ -4,50 +4,132 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
 	"os/exec"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// A package imports only floors below it, and the lower floors know nothing of
-// Caddy: a cold build of Caddy takes minutes, and they must be tested without.
+const module = "github.com/feedpollard/pollard/"
+
+// floors are the packages of the module, the lowest floor first. A package imports only
+// packages of lower floors, so those of one floor do not import each other. A new package
+// needs a place here.
+var floors = []string{
+	"internal/feedurl internal/httpfield internal/opml",
+	"policy internal/readers",
+	"policy/document/internal/namespace policy/document/site",
+	"policy/document",
+	"policy/document/links",
+	"upstream internal/status internal/check cache/version cache/store",
+	"cache/store/sqlite cache/store/postgres cache/store/internal/schedule",
+	"cache",
+	"cache/store/volatile cache/store/bolt",
+	"internal/replay",
+	"caddymodule/config",
+	"caddymodule/poller",
+	"caddymodule/pages",
+	"caddymodule/record",
+	"caddymodule/gateway caddymodule/shield caddymodule/command", // handlers and commands
+	"caddymodule",
+	"cmd/pollard",
+}
+
+// tools are packages that nothing imports but other tools, tests, and package docs.
+var tools = []string{
+	"internal/origintest", "internal/loopback", "cache/store/storetest", "cache/store/postgres/postgrestest", "caddymodule/internal/...",
+	"bench/...", "docs", "packaging",
+}
+
+// leaving may import what the floors forbid, or have no floor. Nothing is added here.
+var leaving = map[string]string{
+	"caddymodule/command": "caddymodule/shield",
+	"figures":             "",
+}
+
+// directories are those of the module's root. Hidden ones are not counted.
+var directories = []string{"bench", "cache", "caddymodule", "cmd", "docs", "figures", "internal", "packaging", "policy", "upstream"}
+
 func TestFloors(t *testing.T) {
-	const own, caddy = "github.com/feedpollard/pollard/", "github.com/caddyserver/caddy"
-	for _, c := range []struct {
-		floor string
-		why   string
-		never []string
-	}{
-		{"internal/httpfield", "reading fields needs nothing of ours", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule"}},
-		{"internal/feedurl", "all floors read URLs by it", []string{caddy, own + "internal/httpfield", own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule"}},
-		{"internal/opml", "a list of subscriptions is text", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule"}},
-		{"policy", "the decision is arithmetic on what was read", []string{caddy, own + "policy/document", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", "github.com/mmcdole"}},
-		{"policy/document", "documents are read without I/O", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", "go.etcd.io"}},
-		{"policy/document/links", "documents are rewritten without I/O", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", "go.etcd.io"}},
-		{"internal/check", "it judges polls that others make", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule"}},
-		{"figures", "numbers add up without being understood", []string{caddy, own + "policy", own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule", "go.etcd.io", "github.com/jackc"}},
-		{"upstream", "a poll is made for whoever asks", []string{caddy, own + "cache", own + "internal/readers", own + "caddymodule"}},
-		{"cache", "it declares what it consumes: stores and origins are joined to it above", []string{caddy, own + "upstream", own + "internal/readers", own + "caddymodule", own + "cache/store/bolt", own + "cache/store/postgres", "go.etcd.io"}},
-		{"cache/store/bolt", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "internal/readers", own + "caddymodule"}},
-		{"cache/store/volatile", "a store knows the engine's interface alone", []string{caddy, own + "upstream", own + "internal/readers", own + "caddymodule"}},
-		{"internal/replay", "the engine that a log runs through needs no Caddy", []string{caddy, own + "upstream", own + "caddymodule", "go.etcd.io"}},
-		{"caddymodule/config", "what rooms have in common knows no room", []string{own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule/poller", own + "caddymodule/gateway", own + "caddymodule/shield"}},
-		{"caddymodule/poller", "the app knows no handler", []string{own + "caddymodule/gateway", own + "caddymodule/shield", own + "caddymodule/command"}},
-		{"caddymodule/gateway", "handlers know nothing of each other", []string{own + "caddymodule/shield", own + "caddymodule/command"}},
-		{"caddymodule/shield", "handlers know nothing of each other", []string{own + "caddymodule/gateway", own + "caddymodule/command"}},
-		{"caddymodule/pages", "what people see comes from a source, and is tested without Caddy", []string{caddy, own + "cache", own + "upstream", own + "internal/readers", own + "caddymodule/poller", own + "caddymodule/config", "go.etcd.io"}},
-		{"internal/readers", "what is known of readers needs no Caddy", []string{caddy, own + "caddymodule"}},
-	} {
-		out, err := exec.Command("go", "list", "-deps", own+c.floor).Output()
-		if err != nil {
-			t.Fatalf("go list -deps %s: %v", c.floor, err)
+	floorOf := make(map[string]int)
+	for i, floor := range floors {
+		for name := range strings.FieldsSeq(floor) {
+			floorOf[name] = i
 		}
-		for dep := range strings.Lines(string(out)) {
-			for _, never := range c.never {
-				if dep = strings.TrimSpace(dep); dep == never || strings.HasPrefix(dep, strings.TrimSuffix(never, "/")+"/") {
-					t.Errorf("%s imports %s, and must not: %s", c.floor, dep, c.why)
-				}
+	}
+	for _, p := range packages(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		floor, known := floorOf[name]
+		_, exempt := leaving[name]
+		if !known && !isTool(name) && !exempt {
+			t.Errorf("package %s has no floor: give it one in this test", name)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, "github.com/caddyserver/caddy") && path.Dir(name) != "cmd" && !strings.HasPrefix(name+"/", "caddymodule/") {
+				t.Errorf("%s imports %s: only caddymodule and cmd do, as a cold build of Caddy takes minutes", name, imported)
+			}
+			imported, ours := strings.CutPrefix(imported, module)
+			_, exempt := leaving[imported]
+			switch {
+			case !ours || isTool(name) || exempt || leaving[name] == imported:
+			case isTool(imported):
+				t.Errorf("%s imports %s, which is for tests and measurements", name, imported)
+			case floorOf[imported] >= floor:
+				t.Errorf("%s imports %s, which is not below it", name, imported)
 			}
 		}
 	}
+}
+
+// TestRoot fails if the module's root has another directory: the tree is the index.
+func TestRoot(t *testing.T) {
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			got = append(got, e.Name())
+		}
+	}
+	if !slices.Equal(got, directories) {
+		t.Errorf("the root has the directories %q, want %q", got, directories)
+	}
+}
+
+// goPackage is a package as go list describes it. Imports of its tests are not in it.
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) (list []goPackage) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return list
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+}
+
+func isTool(name string) bool {
+	return slices.ContainsFunc(tools, func(tool string) bool {
+		below, all := strings.CutSuffix(tool, "...")
+		return name == tool || all && strings.HasPrefix(name, below)
+	})
 }
