@@ -90,9 +90,9 @@ type Gateway struct {
 	server    *caddyhttp.Server // that the gateway is part of; nil where that is not known
 	access    *access
 	pages     *pages.Pages
-	shares    *shares           // of new feeds
+	newFeeds  *newFeeds
 	places    map[string]*place // by path, decoded
-	known     *known
+	parsed    parsedRequests
 }
 
 // Feed is a feed at a path.
@@ -157,9 +157,9 @@ func (g *Gateway) Validate() error {
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private = app.Engine(), app.NamesPrivate
-	g.shares = app.Keep("feed_gateway shares", newShares).(*shares)
+	g.newFeeds = app.Keep("feed_gateway new feeds", makeNewFeeds).(*newFeeds)
 	app.AddRedirectRule(g.access.leads)
-	g.places, g.known = make(map[string]*place, len(g.Feeds)), new(known)
+	g.places, g.parsed = make(map[string]*place, len(g.Feeds)), newParsedRequests()
 	for i := range g.Feeds {
 		f := &g.Feeds[i]
 		path, err := f.path()

@@ -108,7 +108,7 @@ func (g *Gateway) understand(r *http.Request) (a asks) {
 		return a
 	}
 	original := poller.OriginalURL(r)
-	if k := g.known.find(r.URL, original); k != nil {
+	if k := g.parsed.find(r.URL, original); k != nil {
 		return asks{by: k.by, byURL: true, url: &k.url}
 	}
 	a.by, a.byURL = readByURL(r.URL, original)
@@ -197,7 +197,7 @@ func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, st
 			return nil, nil, "", err
 		}
 		if !a.by.signed {
-			g.known.add(r.URL, poller.OriginalURL(r), a.by, *u)
+			g.parsed.add(r.URL, poller.OriginalURL(r), a.by, *u)
 		}
 	}
 	feed, err := g.feed(r.Context(), canonical)

@@ -14,13 +14,13 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// A network that asks for many feeds uses up its own share of new ones, and nobody
-// else's. What is known is served to it as to everybody.
-func TestStrangersUseUpTheirOwnShare(t *testing.T) {
+// A network that requests many new feeds uses up its own limit, not that of others. Feeds that
+// exist are served to it like to anybody.
+func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, _ := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001")
 		start(t, a)
-		for i := range strangers.burst {
+		for i := range publicRate.burst {
 			if w := ask(t, g, "GET", fmt.Sprintf("/https://site%d.example/feed", i), "203.0.113.5"); w.Code == http.StatusTooManyRequests {
 				t.Fatalf("feed %d: %d %s", i, w.Code, w.Body)
 			}
@@ -53,27 +53,21 @@ func TestStrangersUseUpTheirOwnShare(t *testing.T) {
 	})
 }
 
-func TestShares(t *testing.T) {
-	s, now := newShares().(*shares), time.Unix(1e9, 0)
-	of := share{2, time.Minute}
+func TestNewFeedsTake(t *testing.T) {
+	n, now := makeNewFeeds().(*newFeeds), time.Unix(1e9, 0)
+	r := newFeedRate{2, time.Minute}
 	for i, want := range []time.Duration{0, 0, time.Minute, time.Minute} {
-		if wait := s.take("a", of, now); wait != want {
+		if wait := n.take("a", r, now); wait != want {
 			t.Errorf("%d: wait %v, want %v", i, wait, want)
 		}
 	}
-	if wait := s.take("a", of, now.Add(time.Minute)); wait != 0 {
+	if wait := n.take("a", r, now.Add(time.Minute)); wait != 0 {
 		t.Errorf("after a minute: wait %v", wait)
 	}
-	for i := range 2 * maxShares {
-		s.take(strconv.Itoa(i), of, now)
+	for i := range 2 * maxOwners {
+		n.take(strconv.Itoa(i), r, now)
 	}
-	if len(s.used) > maxShares+1 {
-		t.Errorf("%d shares are kept", len(s.used))
-	}
-	if wait := s.take("one too many", of, now); wait == 0 {
-		t.Error("those that are not known do not share")
-	}
-	if wait := s.take("later", of, now.Add(time.Hour)); wait != 0 || len(s.used) > 1 {
-		t.Errorf("an hour later: wait %v, %d are kept", wait, len(s.used))
+	if n.limiters.Len() > maxOwners {
+		t.Errorf("%d owners have a limiter, want at most %d", n.limiters.Len(), maxOwners)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-func TestKnown(t *testing.T) {
+func TestParsedRequests(t *testing.T) {
 	const target = "/https://one.example/feed"
 	feed, err := feedurl.Parse("https://one.example/feed")
 	if err != nil {
@@ -37,29 +37,27 @@ func TestKnown(t *testing.T) {
 		{"an escaped slash", target + "/b", target + "%2Fb", target + "%2Fb", false},
 		{"rewritten", target, target, "/prefix" + target, false},
 		{"never added", "", target, target, false},
-		{"too long", target + strings.Repeat("x", maxKnownURL), target + strings.Repeat("x", maxKnownURL), target + strings.Repeat("x", maxKnownURL), false},
+		{"too long", target + strings.Repeat("x", maxParsedURL), target + strings.Repeat("x", maxParsedURL), target + strings.Repeat("x", maxParsedURL), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var k known
+			k := newParsedRequests()
 			if tt.added != "" {
 				k.add(parse(tt.added), parse(tt.added), asked{}, feed)
 			}
 			if got := k.find(parse(tt.asked), parse(tt.original)); (got != nil) != tt.want {
-				t.Errorf("got %v, want it to be known: %t", got, tt.want)
+				t.Errorf("got %v, want it found: %t", got, tt.want)
 			}
 		})
 	}
 }
 
-func TestKnownIsBounded(t *testing.T) {
-	var k known
-	for i := range 10 * maxKnown {
+func TestParsedRequestsAreBounded(t *testing.T) {
+	k := newParsedRequests()
+	for i := range 10 * maxParsed {
 		u := &url.URL{Path: fmt.Sprintf("/https://one.example/%d", i)}
 		k.add(u, u, asked{}, feedurl.URL{})
 	}
-	n := 0
-	k.paths.Range(func(any, any) bool { n++; return true })
-	if n == 0 || n > maxKnown {
-		t.Errorf("%d requests are known, want at most %d", n, maxKnown)
+	if n := k.byPath.Len(); n != maxParsed {
+		t.Errorf("%d requests are stored, want %d", n, maxParsed)
 	}
 }
