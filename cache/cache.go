@@ -77,9 +77,6 @@ type Settings struct {
 	// Allow returns why a redirect may not lead from one URL to another, for feeds that
 	// are not configured. Nil: it may lead anywhere.
 	Allow func(from, to feedurl.URL) error
-	// AsGiven has versions stored byte for byte as their origins gave them. Without it
-	// their relative links are made absolute.
-	AsGiven bool
 	// Feeds are the keys of configured feeds: they are never forgotten.
 	Feeds []string
 	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.

@@ -6,8 +6,6 @@ package cache_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,38 +101,6 @@ func TestWithdrawnVersionWhileTheStoreIsAway(t *testing.T) {
 		later(t, n.one)
 		if w := n.other.get(feedURL); w.Code == http.StatusOK {
 			t.Errorf("got %d %s", w.Code, w.Body)
-		}
-	})
-}
-
-// However many addresses readers invent while the store is away, the version before is
-// made for a few of them.
-func TestEarlierVersionAtInventedAddresses(t *testing.T) {
-	document := relative
-	onTwoNodes(t, cache.Settings{}, func() policy.Answer { return ok(document) }, func(t *testing.T, n *twoNodes) {
-		n.one.get(feedURL)
-		wantBody(t, n.other.get(feedURL, "Accept-Encoding", "gzip"), http.StatusOK, "")
-		document = strings.ReplaceAll(relative, "One", "Two")
-		n.store.setMute(true)
-		later(t, n.one)
-		made := 0
-		for i := range 100 {
-			address := fmt.Sprintf("https://feeds%d.test/feed", i)
-			f, err := n.other.Feed(t.Context(), feedURL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			w := httptest.NewRecorder()
-			if _, err := f.ServeAt(func() string { return address }, w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
-				t.Fatal(err)
-			}
-			wantBody(t, w, http.StatusOK, "One")
-			if strings.Contains(w.Body.String(), address) {
-				made++
-			}
-		}
-		if made == 0 || made > 20 {
-			t.Errorf("the document was made for %d addresses", made)
 		}
 	})
 }

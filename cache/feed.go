@@ -33,10 +33,8 @@ type Feed struct {
 	poll      *running      // the poll under way; nil: there is none
 	resident  bool          // it is in the table, whose size counts it
 	shown     chan struct{} // closed when readers are shown another state; nil: nobody waits for that
-	addresses *addresses    // at which it is served; nil: none is known yet
-
-	token     store.Token // of the last poll that this node has committed, or is committing; 0: none
-	announced bool        // the store has reported that commit
+	token     store.Token   // of the last poll that this node has committed, or is committing; 0: none
+	announced bool          // the store has reported that commit
 
 	overtaken atomic.Bool // the store has changed while a poll was under way
 }

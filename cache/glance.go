@@ -151,7 +151,7 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (Details, err
 	if s.version == 0 || s.memo.Version.Length > most {
 		return d, nil
 	}
-	r, err := f.representation(ctx, s, nil, nil)
+	r, err := f.representation(ctx, s, nil)
 	if err != nil {
 		if errors.Is(err, store.ErrNoBody) || errors.Is(err, errOtherVersion) {
 			return d, nil // the rest is worth telling

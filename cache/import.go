@@ -20,6 +20,7 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/policy/document/links"
 )
 
 const (
@@ -286,7 +287,8 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 		return fmt.Errorf("its body: %w", err)
 	}
 	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(st, a, d, xxhash.Sum64(a.Body), at)}
-	body, _ := v.version.detach(a)
+	body, _ := links.Served(a.Body, l.ContentType, l.URL)
+	v.version.identify(body)
 	if v.body, err = i.coders.rest(ctx, body); err != nil {
 		return err
 	}

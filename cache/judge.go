@@ -64,7 +64,6 @@ type version struct {
 	Size         int                `json:"size"`              // bytes of the document as its origin gave it
 	Length       int                `json:"length,omitempty"`  // bytes of the identity representation
 	Coding       string             `json:"coding,omitempty"`  // that it is stored in
-	Marks        []links.Mark       `json:"marks,omitempty"`   // where it names its own address
 	Lenient      bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
 	Since        time.Time          `json:"since"`             // when it was first seen
 
@@ -136,28 +135,21 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	return v
 }
 
-// served is the document as readers get it. A shield's readers get it from the address
-// that it was made for.
+// served returns the document that readers get. Readers of a shield get it from the
+// address that it was written for, so it is left alone. A gateway serves it from another
+// one: its relative links are made absolute, and what names the feed's own address or a
+// push service is removed, as a reader that followed it would leave the gateway.
 func (f *Feed) served(a policy.Answer, v *version) []byte {
-	if f.key.shielded() || f.cache.settings.Load().AsGiven {
-		v.identify(a.Body)
-		return a.Body
+	body := a.Body
+	if !f.key.shielded() {
+		var report links.Report
+		body, report = links.Served(a.Body, a.Header.Get("Content-Type"), a.URL)
+		if report.Problem != "" {
+			f.cache.log().Debug("links were left as they are", urlField(f.key.text), zap.String("problem", report.Problem))
+		}
 	}
-	body, problem := v.detach(a)
-	if problem != "" {
-		f.cache.log().Debug("links were left as they are", urlField(f.key.text), zap.String("problem", problem))
-	}
-	return body
-}
-
-// detach makes the links of a document those of the address that gave it: relative ones
-// would lead to the gateway. problem says why it did not.
-func (v *version) detach(a policy.Answer) (body []byte, problem string) {
-	contentType := a.Header.Get("Content-Type")
-	body, report := links.Absolute(a.Body, contentType, a.URL)
-	v.Marks = links.Marks(body, contentType)
 	v.identify(body)
-	return body, report.Problem
+	return body
 }
 
 // identify notes what tells the body from others.

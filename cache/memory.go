@@ -64,8 +64,8 @@ func newMemory(budget int64) (*memory, error) {
 }
 
 // get is the representation of a state's version; nil: it is not in memory.
-func (m *memory) get(id store.ID, s *state, as form) *representation {
-	key := memoryKey(id, as)
+func (m *memory) get(id store.ID, s *state, rank int) *representation {
+	key := memoryKey(id, rank)
 	lock := &m.locks[key%uint64(len(m.locks))]
 	lock.RLock()
 	defer lock.RUnlock()
@@ -78,14 +78,14 @@ func (m *memory) get(id store.ID, s *state, as form) *representation {
 			r = held.(weak.Pointer[representation]).Value()
 		}
 	}
-	if r == nil || !r.is(id, s, as) {
+	if r == nil || !r.is(id, s, rank) {
 		return nil
 	}
 	return r
 }
 
 func (m *memory) put(r *representation) {
-	key := memoryKey(r.id, r.form)
+	key := memoryKey(r.id, r.rank)
 	lock := &m.locks[key%uint64(len(m.locks))]
 	lock.RLock()
 	defer lock.RUnlock()

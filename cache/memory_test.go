@@ -26,7 +26,7 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	m.put(newRepresentation(store.ID{7}, s, form{rank: rankGzip}, []byte(strings.Repeat("a feed ", 100))))
+	m.put(newRepresentation(store.ID{7}, s, rankGzip, []byte(strings.Repeat("a feed ", 100))))
 	m.cache.Wait()
 	for name, c := range map[string]struct {
 		id     store.ID
@@ -43,7 +43,7 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	} {
 		s := sampleState()
 		c.change(s)
-		if got := m.get(c.id, s, form{rank: c.rank}) != nil; got != c.want {
+		if got := m.get(c.id, s, c.rank) != nil; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -63,12 +63,12 @@ func TestMemoryHoldsPresentVersions(t *testing.T) {
 		s := sampleState()
 		s.memo.Version.Tag = strconv.Itoa(version)
 		for i := range feeds {
-			m.put(newRepresentation(store.ID{byte(i)}, s, form{}, body))
+			m.put(newRepresentation(store.ID{byte(i)}, s, rankBrotli, body))
 		}
 		m.cache.Wait()
 		for i := range feeds {
 			for range 3 { // so that each version is well known when the next one comes
-				if m.get(store.ID{byte(i)}, s, form{}) == nil {
+				if m.get(store.ID{byte(i)}, s, rankBrotli) == nil {
 					t.Fatalf("version %d of feed %d is not in memory", version, i)
 				}
 			}
@@ -85,10 +85,10 @@ func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	r := newRepresentation(store.ID{7}, s, form{rank: rankGzip}, make([]byte, 1<<20))
+	r := newRepresentation(store.ID{7}, s, rankGzip, make([]byte, 1<<20))
 	m.put(r)
 	m.cache.Wait()
-	if got := m.get(store.ID{7}, s, form{rank: rankGzip}); got != r {
+	if got := m.get(store.ID{7}, s, rankGzip); got != r {
 		t.Errorf("got %p, want what is in use", got)
 	}
 	runtime.KeepAlive(r)
@@ -96,7 +96,7 @@ func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	for range 10 {
 		runtime.GC()
 	}
-	if m.get(store.ID{7}, s, form{rank: rankGzip}) != nil {
+	if m.get(store.ID{7}, s, rankGzip) != nil {
 		t.Error("it is still held")
 	}
 }
@@ -118,8 +118,8 @@ func TestMemoryIsClosedUnderItsReaders(t *testing.T) {
 					case <-stop:
 						return
 					default:
-						m.put(newRepresentation(store.ID{key}, s, form{rank: rankGzip}, []byte("a feed")))
-						m.get(store.ID{key}, s, form{rank: rankGzip})
+						m.put(newRepresentation(store.ID{key}, s, rankGzip, []byte("a feed")))
+						m.get(store.ID{key}, s, rankGzip)
 					}
 				}
 			})

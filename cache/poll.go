@@ -341,7 +341,7 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *store.Lea
 	}
 	f.publish(&next)
 	if v.body != nil {
-		c.memory.put(newRepresentation(f.id, &next, form{rank: rankOf(v.body.Coding)}, v.body.Data))
+		c.memory.put(newRepresentation(f.id, &next, rankOf(v.body.Coding), v.body.Data))
 		f.whole.Store(&next)
 	}
 	f.report(s, &next, v)

@@ -56,7 +56,7 @@ func (c *Cache) hold(ctx context.Context, f *Feed) {
 	if s.version == 0 {
 		return
 	}
-	if _, err := c.read(ctx, f, s, form{rank: rankOf(s.memo.Version.Coding)}); err == nil {
+	if _, err := c.read(ctx, f, s, rankOf(s.memo.Version.Coding)); err == nil {
 		f.whole.CompareAndSwap(nil, s)
 	}
 }

@@ -13,12 +13,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document/links"
 )
 
 // codings are what versions are sent in, the smallest first.
@@ -59,44 +56,30 @@ func newVersionHeaders(v *version) *versionHeaders {
 	return h
 }
 
-// form is what a representation is of a version: its coding, by rank, and the address
-// that the document gives as its own; empty: that which its publisher has written.
-type form struct {
-	rank    int
-	address string
-}
-
-// in is the form of the same address in another coding.
-func (f form) in(rank int) form { return form{rank, f.address} }
-
 // representation is a version in one form, in memory.
 type representation struct {
 	id     store.ID
 	tag    string
-	form   form
+	rank   int // of its coding
 	body   []byte
 	length []string
 }
 
-func newRepresentation(id store.ID, s *state, as form, body []byte) *representation {
-	return &representation{id: id, tag: s.memo.Version.Tag, form: as, body: body, length: []string{strconv.Itoa(len(body))}}
+func newRepresentation(id store.ID, s *state, rank int, body []byte) *representation {
+	return &representation{id: id, tag: s.memo.Version.Tag, rank: rank, body: body, length: []string{strconv.Itoa(len(body))}}
 }
 
 // is reports whether it is of a state's version, which its tag names by its content: a
 // publisher who takes a change back gives the same bytes as before, and a number may come
 // again after a feed was forgotten.
-func (r *representation) is(id store.ID, s *state, as form) bool {
-	return r.form == as && r.id == id && r.tag == s.memo.Version.Tag
+func (r *representation) is(id store.ID, s *state, rank int) bool {
+	return r.rank == rank && r.id == id && r.tag == s.memo.Version.Tag
 }
 
 // memoryKey names a place in memory, which a version takes from the one before: those
 // that nobody asks for any more would keep new ones out, of which nothing is known yet.
-func memoryKey(id store.ID, as form) uint64 {
-	key := binary.LittleEndian.Uint64(id[:]) + uint64(as.rank)*0x9e3779b97f4a7c15
-	if as.address != "" {
-		key ^= xxhash.Sum64String(as.address)
-	}
-	return key
+func memoryKey(id store.ID, rank int) uint64 {
+	return binary.LittleEndian.Uint64(id[:]) + uint64(rank)*0x9e3779b97f4a7c15
 }
 
 // rankOf is the place of a coding.
@@ -136,20 +119,13 @@ func (v *version) gzipped() bool { return v.Coding == codingGzip }
 // representation returns the version in the coding that a request prefers, from
 // memory or else from the store. Brotli is made on the first request for it, and
 // sent from the second one on: no reader waits for compression.
-//
-// The address is that at which the document says it is to be had; nil, or where there are
-// too many of them: that which its publisher has written.
-func (f *Feed) representation(ctx context.Context, s *state, lines []string, address func() string) (*representation, error) {
+func (f *Feed) representation(ctx context.Context, s *state, lines []string) (*representation, error) {
 	weights, v := acceptable(lines), &s.memo.Version
-	var as form
-	if len(v.Marks) > 0 && address != nil {
-		as.address = address()
-	}
 	var brotli *representation
 	rank := preferred(weights, func(rank int) bool {
 		switch rank {
 		case rankBrotli:
-			brotli = f.cache.memory.get(f.id, s, as.in(rankBrotli))
+			brotli = f.cache.memory.get(f.id, s, rankBrotli)
 			return brotli != nil && brotli.body != nil
 		case rankGzip:
 			return v.gzipped()
@@ -159,39 +135,31 @@ func (f *Feed) representation(ctx context.Context, s *state, lines []string, add
 	if rank == rankBrotli {
 		return brotli, nil
 	}
-	r := f.cache.memory.get(f.id, s, as.in(rank))
-	if r == nil && as.address != "" && !f.admits(as.address) {
-		as.address = ""
-		r = f.cache.memory.get(f.id, s, as.in(rank))
-	}
+	r := f.cache.memory.get(f.id, s, rank)
 	if r == nil {
 		var err error
-		if r, err = f.cache.read(ctx, f, s, as.in(rank)); err != nil {
+		if r, err = f.cache.read(ctx, f, s, rank); err != nil {
 			// While the store is away, what is in memory is good enough.
-			if r = f.inMemory(s, weights, as); r == nil {
+			if r = f.inMemory(s, weights); r == nil {
 				return nil, err
 			}
 		}
 	}
 	if weights[rankBrotli] >= weights[rank] && brotli == nil && v.gzipped() {
-		f.cache.makeBrotli(f, s, as)
+		f.cache.makeBrotli(f, s)
 	}
 	return r, nil
 }
 
-// inMemory returns the version in any coding that is acceptable and in memory: with the
-// address, or else as its publisher has written it; nil: there is none.
-func (f *Feed) inMemory(s *state, weights [len(codings)]int, as form) *representation {
+// inMemory returns the version in any acceptable coding that is in memory; nil if there is none.
+func (f *Feed) inMemory(s *state, weights [len(codings)]int) *representation {
 	for rank, weight := range weights {
 		if weight == 0 {
 			continue
 		}
-		if r := f.cache.memory.get(f.id, s, as.in(rank)); r != nil && r.body != nil {
+		if r := f.cache.memory.get(f.id, s, rank); r != nil && r.body != nil {
 			return r
 		}
-	}
-	if as.address != "" {
-		return f.inMemory(s, weights, form{})
 	}
 	return nil
 }
@@ -206,7 +174,7 @@ func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 		next.memo.Version.Tag == old.memo.Version.Tag || next.memo.Version.Length > policy.SmallBody {
 		return
 	}
-	if _, err := c.read(ctx, f, next, form{rank: rankOf(next.memo.Version.Coding)}); err == nil {
+	if _, err := c.read(ctx, f, next, rankOf(next.memo.Version.Coding)); err == nil {
 		f.whole.Store(next)
 	}
 }
@@ -214,31 +182,27 @@ func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 // earlier returns the last version whose body was in memory, with its state, where that
 // is not the present one and the body is still there: while the store is away it is
 // better than nothing. Readers who were told of a newer one by a 304 brought that along.
-func (f *Feed) earlier(ctx context.Context, s *state, lines []string, address func() string) (*state, *representation) {
+func (f *Feed) earlier(ctx context.Context, s *state, lines []string) (*state, *representation) {
 	last := f.whole.Load()
 	if last == nil || last.memo.Version.Tag == s.memo.Version.Tag {
 		return nil, nil
 	}
-	if f.cache.memory.get(f.id, last, form{rank: rankOf(last.memo.Version.Coding)}) != nil {
-		r, _ := f.representation(ctx, last, lines, address) // of which any other is made
+	if f.cache.memory.get(f.id, last, rankOf(last.memo.Version.Coding)) != nil {
+		r, _ := f.representation(ctx, last, lines) // of which any other is made
 		return last, r
 	}
-	var as form
-	if len(last.memo.Version.Marks) > 0 && address != nil {
-		as.address = address()
-	}
-	return last, f.inMemory(last, acceptable(lines), as)
+	return last, f.inMemory(last, acceptable(lines))
 }
 
 // errOtherVersion says that the store has a newer version than the state.
 var errOtherVersion = errors.New("the store has another version")
 
 // read gets a representation from the store, once for all who want it at one time.
-func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*representation, error) {
+func (c *Cache) read(ctx context.Context, f *Feed, s *state, rank int) (*representation, error) {
 	// The whole of what it is of: whoever waits here gets it without a look.
-	key := string(f.id[:]) + s.memo.Version.Tag + " " + strconv.FormatUint(s.version, 10) + " " + codings[as.rank] + " " + as.address
+	key := string(f.id[:]) + s.memo.Version.Tag + " " + strconv.FormatUint(s.version, 10) + " " + codings[rank]
 	done := c.reads.DoChan(key, func() (any, error) {
-		if r := c.memory.get(f.id, s, as); r != nil {
+		if r := c.memory.get(f.id, s, rank); r != nil {
 			return r, nil // it has just come
 		}
 		leave, err := c.roomToRead(s.memo.Version.Length)
@@ -251,17 +215,12 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*represen
 			return nil, err
 		}
 		data := b.Data
-		if codings[as.rank] != b.Coding || as.address != "" {
+		if codings[rank] != b.Coding {
 			if data, err = c.coders.identity(c.life, b, s.memo.Version.Length); err != nil {
 				return nil, err
 			}
 		}
-		if as.address != "" {
-			if data, err = c.addressed(s, data, as); err != nil {
-				return nil, err
-			}
-		}
-		r := newRepresentation(f.id, s, as, data)
+		r := newRepresentation(f.id, s, rank, data)
 		c.memory.put(r)
 		return r, nil
 	})
@@ -277,7 +236,7 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, as form) (*represen
 // stored is a version's body as it is stored: from memory, or else from the store.
 func (c *Cache) stored(f *Feed, s *state) (store.Body, error) {
 	v := &s.memo.Version
-	if r := c.memory.get(f.id, s, form{rank: rankOf(v.Coding)}); r != nil {
+	if r := c.memory.get(f.id, s, rankOf(v.Coding)); r != nil {
 		return store.Body{Version: s.version, Coding: v.Coding, Data: r.body}, nil
 	}
 	b, err := c.store.Body(c.life, f.id, s.version)
@@ -291,33 +250,20 @@ func (c *Cache) stored(f *Feed, s *state) (store.Body, error) {
 	return b, err
 }
 
-// addressed is a version's document with an address of its own, in the coding of a form.
-func (c *Cache) addressed(s *state, identity []byte, as form) ([]byte, error) {
-	document := links.Splice(identity, s.memo.Version.Marks, as.address)
-	if as.rank == rankIdentity {
-		return document, nil
-	}
-	return c.coders.pack(c.life, document)
-}
-
-// longestEscape is what a character of an address may take in a document: &quot; or \u0026.
-const longestEscape = 6
-
 // makeBrotli encodes a version as Brotli in the background, into memory. Where that
 // is no smaller than gzip, what goes into memory has no body.
-func (c *Cache) makeBrotli(f *Feed, s *state, as form) {
-	gz := c.memory.get(f.id, s, as.in(rankGzip))
+func (c *Cache) makeBrotli(f *Feed, s *state) {
+	gz := c.memory.get(f.id, s, rankGzip)
 	if gz == nil {
 		return // it is not asked for often enough
 	}
-	key := memoryKey(f.id, as.in(rankBrotli)) + s.version
+	key := memoryKey(f.id, rankBrotli) + s.version
 	if _, making := c.making.LoadOrStore(key, struct{}{}); making {
 		return
 	}
 	if !c.background(func() {
 		defer c.making.Delete(key)
-		v := &s.memo.Version
-		identity, err := c.coders.unpack(c.open, gz.body, v.Length+len(v.Marks)*longestEscape*len(as.address))
+		identity, err := c.coders.unpack(c.open, gz.body, s.memo.Version.Length)
 		if err != nil {
 			return
 		}
@@ -328,7 +274,7 @@ func (c *Cache) makeBrotli(f *Feed, s *state, as form) {
 		if len(b) >= len(gz.body) {
 			b = nil
 		}
-		c.memory.put(newRepresentation(f.id, s, as.in(rankBrotli), b))
+		c.memory.put(newRepresentation(f.id, s, rankBrotli, b))
 	}) {
 		c.making.Delete(key)
 	}

@@ -35,15 +35,7 @@ type Sent struct {
 // it takes longer than a moment, the reader gets the last good version. Where there
 // is none it fails with an [Unavailable], and nothing has been written.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.ServeAt(nil, w, r)
-}
-
-// ServeAt is [Feed.Serve] with a document that gives an address as its own, in place
-// of that which its publisher has written, and that names no hubs: whoever follows
-// either of them would leave the gateway. A document that says nothing of the kind is
-// left alone, and address is not called; so are all where it is nil.
-func (f *Feed) ServeAt(address func() string, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(Waited{}, address, w, r)
+	return f.serve(Waited{}, w, r)
 }
 
 // Waited is a poll that a reader has waited for already.
@@ -61,10 +53,10 @@ func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 
 // ServeAfter is [Feed.Serve] for a reader who has waited.
 func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(waited, nil, w, r)
+	return f.serve(waited, w, r)
 }
 
-func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter, r *http.Request) (Sent, error) {
+func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	now := f.cache.elapsed()
 	f.touch(now)
 	s, how := f.state.Load(), waited.how
@@ -83,9 +75,9 @@ func (f *Feed) serve(waited Waited, address func() string, w http.ResponseWriter
 		f.writeNotModified(w, r, s, how, now)
 		return Sent{Status: http.StatusNotModified, Forward: how.forward}, nil
 	}
-	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"], address)
+	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"])
 	if err != nil {
-		if s, rep, err = f.retrieved(r, s, address, err); err != nil {
+		if s, rep, err = f.retrieved(r, s, err); err != nil {
 			return Sent{}, err
 		}
 		if s.notModified(r.Header) { // it may be another version
@@ -146,14 +138,14 @@ func (f *Feed) errandFor(s *state) errand {
 
 // retrieved gets the representation of a version that could not be read the first
 // time: the store may have a newer one by now.
-func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause error) (*state, *representation, error) {
+func (f *Feed) retrieved(r *http.Request, s *state, cause error) (*state, *representation, error) {
 	ctx := r.Context()
 	if errors.Is(cause, errOtherVersion) || errors.Is(cause, store.ErrNoBody) {
 		if err := f.reload(ctx); err != nil {
 			return nil, nil, f.unreadable(err)
 		}
 		if next := f.state.Load(); next.version != 0 {
-			rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"], address)
+			rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
 			if err == nil {
 				return next, rep, nil
 			}
@@ -161,7 +153,7 @@ func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause
 		}
 	}
 	if !errors.Is(cause, store.ErrNoBody) {
-		if before, rep := f.earlier(ctx, s, r.Header["Accept-Encoding"], address); rep != nil {
+		if before, rep := f.earlier(ctx, s, r.Header["Accept-Encoding"]); rep != nil {
 			return before, rep, nil
 		}
 		return nil, nil, f.unreadable(cause)
@@ -177,7 +169,7 @@ func (f *Feed) retrieved(r *http.Request, s *state, address func() string, cause
 			return nil, nil, f.unavailable(next, p)
 		}
 	}
-	rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"], address)
+	rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
 	if err != nil {
 		return nil, nil, f.unreadable(err)
 	}
@@ -253,8 +245,8 @@ func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *repr
 	h := w.Header()
 	f.headers(h, s, how, now)
 	f.describe(h, s)
-	h["Etag"] = s.headers.etags[rep.form.rank]
-	if encoding := encodings[rep.form.rank]; encoding != nil {
+	h["Etag"] = s.headers.etags[rep.rank]
+	if encoding := encodings[rep.rank]; encoding != nil {
 		h["Content-Encoding"] = encoding
 	}
 	h["Content-Length"] = rep.length

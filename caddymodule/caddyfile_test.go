@@ -103,7 +103,8 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"host: spacing", app("host example.com {\nspacing -2s\n}"), `spacing: "-2s" is no positive duration`},
 		{"host: intervals crossed", app("host example.com {\nmin_interval 2h\nmax_interval 1h\n}"), "host example.com: min_interval 2h is greater than max_interval 1h, at Caddyfile:6"},
 
-		{"gateway: unknown line", gateway("feeds /a https://example.com/"), `unrecognized subdirective "feeds": did you mean feed? Expected one of allow, clients, cors, deny, feed, opml, pages, rewrite, token, at Caddyfile:3`},
+		{"gateway: unknown line", gateway("feeds /a https://example.com/"), `unrecognized subdirective "feeds": did you mean feed? Expected one of allow, clients, cors, deny, feed, opml, pages, token, at Caddyfile:3`},
+		{"gateway: rewrite off", gateway("rewrite off"), "rewrite was removed: a gateway always makes links absolute, and a shield never changes a byte. Delete the line, at Caddyfile:3"},
 		{"gateway: arguments", "http://a.test {\n\tfeed_gateway https://example.com/\n}\n", `feed_gateway: unexpected "https://example.com/": it takes no argument, at Caddyfile:2`},
 		{"feed: no URL", gateway("feed /a"), "feed: expected a path and the URL of the feed, at Caddyfile:3"},
 		{"feed: path", gateway("feed a.xml https://example.com/"), "feed a.xml: the path must begin with a slash: expected feed <path> <url>, at Caddyfile:3"},

@@ -7,30 +7,7 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/feedpollard/pollard/caddymodule/poller"
 )
-
-// addressOf tells the address at which a feed has been asked for, for the document to
-// give as its own. It is nil where feeds are served as their publishers gave them.
-func (g *Gateway) addressOf(r *http.Request) func() string {
-	if g.NoRewrite {
-		return nil
-	}
-	return func() string { return g.address(r) }
-}
-
-func (g *Gateway) address(r *http.Request) string {
-	u := poller.OriginalURL(r)
-	if u == nil {
-		u = r.URL
-	}
-	address := siteAddress(r) + u.EscapedPath()
-	if _, configured := g.places[r.URL.Path]; !configured && u.RawQuery != "" {
-		address += "?" + u.RawQuery // of a feed by URL it is a part of the URL
-	}
-	return address
-}
 
 // siteAddress is scheme and host for which a request was made.
 func siteAddress(r *http.Request) string {

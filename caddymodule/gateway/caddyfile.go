@@ -129,7 +129,6 @@ func loopback(host string) bool {
 //		token <name> <secret>
 //		cors
 //		pages off
-//		rewrite off
 //	}
 //
 // The policy lines are those of the global option pollard.
@@ -158,7 +157,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return nil
 		}},
 		"pages":   {Read: config.OffLine(&g.NoPages)},
-		"rewrite": {Read: config.OffLine(&g.NoRewrite)},
+		"rewrite": {Removed: "a gateway always makes links absolute, and a shield never changes a byte. Delete the line"},
 	}.ReadBlock(d)
 }
 

@@ -77,13 +77,6 @@ type Gateway struct {
 	// Whether the pages for people, at `/` and below `/-/`, are off. Default: `false`.
 	NoPages bool `json:"no_pages,omitempty"`
 
-	// Whether feeds are served byte for byte as their origins gave them. Otherwise
-	// relative links are made absolute, as readers would resolve them against the
-	// gateway; a feed gives the address at which it was asked for as its own; and hubs
-	// are left out, as some readers would move their subscription there. Where one
-	// gateway says so, links are made absolute in none of the process. Default: `false`.
-	NoRewrite bool `json:"no_rewrite,omitempty"`
-
 	log       *zap.Logger
 	engine    *poller.Engine
 	accessLog *zap.Logger
@@ -132,9 +125,6 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	repl := caddy.NewReplacer()
 	if g.access, err = newAccess(g, repl); err != nil {
 		return err
-	}
-	if g.NoRewrite {
-		app.(*poller.App).KeepAsGiven()
 	}
 	g.accessLog = ctx.Logger(new(caddyhttp.App)).Named("log").Named("access")
 	g.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)

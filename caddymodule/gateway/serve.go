@@ -157,11 +157,11 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 	client := poller.Client(r)
 	tally.Note(r.UserAgent(), client)
 	if g.engine.Unobserved() {
-		return feed.ServeAt(g.addressOf(r), w, r)
+		return feed.Serve(w, r)
 	}
 	note := g.engine.Observe(r, client, feed.Key(), feed)
 	note.Token = holder
-	sent, err := feed.ServeAt(g.addressOf(r), w, r)
+	sent, err := feed.Serve(w, r)
 	if err != nil {
 		return cache.Sent{}, err
 	}

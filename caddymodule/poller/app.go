@@ -103,7 +103,6 @@ type App struct {
 	redirects  []func(u feedurl.URL) error   // by gateway
 	shields    map[string]shield             // of the configuration, by name
 	kept       map[string]any                // by its handlers over reloads, by name
-	asGiven    bool                          // a gateway wants feeds as their origins give them
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
 	generation uint64 // of the engine; 0: the app has not taken it over
@@ -237,14 +236,10 @@ func (a *App) Upstream() upstream.Settings { return a.settings.origin }
 // Rules are the rules for all feeds of which nobody says otherwise.
 func (a *App) Rules() policy.Rules { return a.rules }
 
-// KeepAsGiven has all feeds stored byte for byte as their origins give them.
-func (a *App) KeepAsGiven() { a.asGiven = true }
-
 // Start takes the engine over from the configuration before, or opens it.
 func (a *App) Start() error {
 	s := a.settings
 	s.shields, s.kept = a.shields, a.kept
-	s.cache.AsGiven = a.asGiven
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
 	for _, feed := range s.cache.Feeds {
 		if a.NamesPrivate(feedurl.MustParse(feed)) {
