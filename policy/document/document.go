@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
 // The kinds of document that [Read] refuses. An error's text is one line and
@@ -35,7 +36,7 @@ var (
 	// ErrBroken: the document starts as a feed and ends early or is beyond repair.
 	ErrBroken = errors.New("broken feed")
 	// ErrTooComplex: the document exceeds a limit that keeps reading it cheap.
-	ErrTooComplex = errors.New("too complex a document")
+	ErrTooComplex = markup.ErrTooComplex
 )
 
 // Read reads the body of an origin's 200 answer. The contentType is the value of

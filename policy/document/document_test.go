@@ -87,7 +87,9 @@ func TestReadRecognisesFeeds(t *testing.T) {
 		{"a comment behind", rssSample + "<!-- cached -->\n", "rss", "2.0", 3, false},
 		{"xml 1.1", strings.Replace(rssSample, "1.0", "1.1", 1), "rss", "2.0", 3, false},
 
-		{"an entity of its own", `<!DOCTYPE rss [<!ENTITY a "b">]><rss><channel><title>&a;</title></channel></rss>`, "rss", "", 0, true},
+		{"an entity of its own", `<!DOCTYPE rss [<!ENTITY a "b">]><rss><channel><title>&a;</title></channel></rss>`, "rss", "", 0, false},
+		{"an entity that was not declared", `<rss><channel><title>&a;</title></channel></rss>`, "rss", "", 0, true},
+		{"a bare ampersand before a declaration in a text", strings.Replace(rssSample, "&amp;", "& <![CDATA[<?xml ?>]]>", 1), "rss", "2.0", 3, true},
 		{"a bare ampersand", strings.Replace(rssSample, "&amp;", "&", 1), "rss", "2.0", 3, true},
 		{"control characters", strings.Replace(rssSample, "Eins", "\x01\x00Eins&#0;", 1), "rss", "2.0", 3, true},
 		{"unclosed HTML in a text", strings.Replace(rssSample, "Eins", "<br>Eins", 1), "rss", "2.0", 3, true},

@@ -16,13 +16,12 @@ import (
 	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
+
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
 // declarationEncoding finds the encoding in an XML declaration (XML 1.0 section 4.3.3).
 var declarationEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']\s*([A-Za-z0-9._:-]+)`)
-
-// declaration is a whole XML declaration at the start of a document.
-var declaration = regexp.MustCompile(`^<\?xml\s[^>]*?\?>`)
 
 // toUTF8 returns the document in UTF-8, without byte order mark and without
 // XML declaration, which would no longer be true of it.
@@ -40,12 +39,7 @@ func toUTF8(body []byte, contentType string) []byte {
 	} else if labels := declaredEncodings(body, contentType); !utf8.Valid(body) || anyStateful(labels) {
 		text = decodeLabelled(labels, body)
 	}
-	// A site that joins files may put more than one mark in front.
-	for bytes.HasPrefix(text, []byte("\ufeff")) {
-		text = text[len("\ufeff"):]
-	}
-	text = bytes.TrimLeft(text, xmlSpace)
-	return text[len(declaration.Find(text)):]
+	return text[markup.Begin(text):]
 }
 
 // ASCIICompatible reports whether markup can be found in a document without decoding

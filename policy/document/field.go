@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
@@ -70,7 +71,7 @@ func (x *xmlReader) text(piece []byte) {
 // closeEntryField ends a child of an entry: what was collected finds its place.
 func (x *xmlReader) closeEntryField() {
 	f := &x.field
-	text := bytes.Trim(f.text, xmlSpace)
+	text := bytes.Trim(f.text, markup.Space)
 	if kind := dateOf(f.vocabulary, f.name); kind != noDate {
 		x.entry.dated(kind, parseDate(string(text)))
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
@@ -139,7 +140,7 @@ func (m *meaning) closeEntry() {
 func (m *meaning) dropEntry() { m.entry = nil }
 
 // open begins an element.
-func (m *meaning) open(s *scanner, t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
+func (m *meaning) open(s *markup.Scanner, t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
 	m.endText()
 	if m.volatile > 0 || volatileElement(space, strings.ToLower(t.Name.Local), inChannel) {
 		m.volatile++
@@ -154,7 +155,7 @@ func (m *meaning) open(s *scanner, t xml.StartElement, space namespace.Vocabular
 		return cmp.Or(cmp.Compare(a.Name.Space, b.Name.Space), cmp.Compare(a.Name.Local, b.Name.Local))
 	})
 	for _, a := range m.sorted {
-		if isDeclaration(a.Name) || volatileAttribute(s.names.Of(a.Name.Space), a.Name.Local) {
+		if markup.IsDeclaration(a.Name) || volatileAttribute(s.Names.Of(a.Name.Space), a.Name.Local) {
 			continue
 		}
 		m.write(tokenString, a.Name.Space, a.Name.Local, a.Value)
@@ -192,7 +193,7 @@ func (m *meaning) addText(piece []byte) {
 
 // endText hashes the text since the last tag.
 func (m *meaning) endText() {
-	if len(m.text) > 0 && (m.xhtml > 0 || len(bytes.Trim(m.text, xmlSpace)) > 0) {
+	if len(m.text) > 0 && (m.xhtml > 0 || len(bytes.Trim(m.text, markup.Space)) > 0) {
 		var length [binary.MaxVarintLen64 + 1]byte
 		length[0] = tokenText
 		m.hash().Write(length[:1+binary.PutUvarint(length[1:], uint64(len(m.text)))])

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
@@ -72,7 +73,7 @@ func (h *hintReader) reject(hint, raw, note string) {
 
 // field reads a child of a channel or feed.
 func (h *hintReader) field(f *field) {
-	text := strings.Trim(string(f.text), xmlSpace)
+	text := strings.Trim(string(f.text), markup.Space)
 	switch f.vocabulary {
 	case namespace.RSS:
 		h.rss(f, text)
@@ -125,7 +126,7 @@ func (h *hintReader) part(f *field) {
 	if f.vocabulary != namespace.RSS {
 		return
 	}
-	text := strings.Trim(string(f.partText), xmlSpace)
+	text := strings.Trim(string(f.partText), markup.Space)
 	switch f.name {
 	case "skiphours":
 		if f.part != "hour" || f.partVocabulary != namespace.RSS {
@@ -218,8 +219,8 @@ func (h *hintReader) updateFrequency(attributes []xml.Attr, text string) {
 	h.cast = true
 	u := policy.UpdateFrequency{
 		Text:    clip(text),
-		RRule:   strings.Trim(attribute(attributes, "rrule"), xmlSpace),
-		DTStart: strings.Trim(attribute(attributes, "dtstart"), xmlSpace),
+		RRule:   strings.Trim(attribute(attributes, "rrule"), markup.Space),
+		DTStart: strings.Trim(attribute(attributes, "dtstart"), markup.Space),
 	}
 	if len(u.RRule) > maxRule {
 		h.reject(policy.HintUpdateFrequency, u.RRule, fmt.Sprintf("a rule of more than %d characters", maxRule))
@@ -229,7 +230,7 @@ func (h *hintReader) updateFrequency(attributes []xml.Attr, text string) {
 		h.reject(policy.HintUpdateFrequency, u.DTStart, "dtstart is not an ISO 8601 date")
 		u.DTStart = ""
 	}
-	switch complete := strings.Trim(attribute(attributes, "complete"), xmlSpace); complete {
+	switch complete := strings.Trim(attribute(attributes, "complete"), markup.Space); complete {
 	case "true":
 		u.Complete = true
 	case "", "false":
@@ -261,7 +262,7 @@ func (h *hintReader) link(f *field) {
 		if h.links++; h.links > maxLinks {
 			return
 		}
-		href := strings.Trim(attribute(f.attributes, "href"), xmlSpace)
+		href := strings.Trim(attribute(f.attributes, "href"), markup.Space)
 		target, note := webURL(href, f.base.url())
 		if note != "" {
 			h.reject(rel, href, note)
@@ -306,7 +307,7 @@ func webURL(text string, base *url.URL) (target, note string) {
 		return text, fmt.Sprintf("an address of more than %d characters", maxURL)
 	}
 	u, err := url.Parse(text)
-	if err != nil || strings.ContainsAny(text, xmlSpace) {
+	if err != nil || strings.ContainsAny(text, markup.Space) {
 		return text, "not an address"
 	}
 	if !u.IsAbs() && base != nil {

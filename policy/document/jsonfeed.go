@@ -15,6 +15,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
 // jsonReader reads a JSON Feed (jsonfeed.org/version/1.1) member by member. Names
@@ -47,7 +48,7 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	case errors.Is(err, ErrTooComplex):
 		return nil, err
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("%w: JSON %w after %s", ErrBroken, errTruncated, humanize.Bytes(uint64(len(text))))
+		return nil, fmt.Errorf("%w: JSON %w after %s", ErrBroken, markup.ErrTruncated, humanize.Bytes(uint64(len(text))))
 	case err != nil && j.version == "":
 		return nil, fmt.Errorf("%w: text that starts with %q and is no JSON", ErrNotFeed, clip(string(text[:min(len(text), 200)])))
 	case err != nil:
@@ -131,7 +132,7 @@ func (j *jsonReader) hash(name string, text []byte) {
 // behind its name or the value before it.
 func (j *jsonReader) hashRaw(kind byte, name string, start int64) {
 	j.compact.Reset()
-	raw := bytes.TrimLeft(j.source[start:j.decoder.InputOffset()], ":,"+xmlSpace)
+	raw := bytes.TrimLeft(j.source[start:j.decoder.InputOffset()], ":,"+markup.Space)
 	if json.Compact(&j.compact, raw) == nil {
 		j.meaning.member(kind, name, j.compact.Bytes())
 	}
@@ -249,8 +250,8 @@ func (j *jsonReader) each(open json.Delim, visit func() error) (bool, error) {
 		return false, j.skip(token)
 	}
 	for j.decoder.More() {
-		if j.values++; j.values > maxElements {
-			return true, fmt.Errorf("%w: more than %d values", ErrTooComplex, maxElements)
+		if j.values++; j.values > markup.MaxElements {
+			return true, fmt.Errorf("%w: more than %d values", ErrTooComplex, markup.MaxElements)
 		}
 		if err := visit(); err != nil {
 			return true, err
@@ -272,8 +273,8 @@ func (j *jsonReader) skip(token json.Token) error {
 		if depth == 0 {
 			return nil
 		}
-		if j.values++; depth > maxDepth || j.values > maxElements {
-			return fmt.Errorf("%w: more than %d values, or nested more than %d deep", ErrTooComplex, maxElements, maxDepth)
+		if j.values++; depth > markup.MaxDepth || j.values > markup.MaxElements {
+			return fmt.Errorf("%w: more than %d values, or nested more than %d deep", ErrTooComplex, markup.MaxElements, markup.MaxDepth)
 		}
 		var err error
 		if token, err = j.decoder.Token(); err != nil {

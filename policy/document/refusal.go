@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
 var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)`)
@@ -32,7 +34,7 @@ func otherRoot(root xml.Name, text []byte) error {
 
 // notMarkup says what a document is that has no root element, or something else in front of it.
 func notMarkup(text []byte) error {
-	if page.Match(text[:min(len(text), junkLimit)]) {
+	if markup.IsPage(text) {
 		return fmt.Errorf("%w: %s", ErrNotFeed, describePage(text))
 	}
 	return fmt.Errorf("%w: text that starts with %q", ErrNotFeed, clip(string(text[:min(len(text), 200)])))
@@ -51,7 +53,7 @@ func binaryType(body []byte) string {
 // describePage names an HTML page by its title, which tells a log-in page from a
 // challenge and both from an error.
 func describePage(text []byte) string {
-	if m := pageTitle.FindSubmatch(text[:min(len(text), junkLimit)]); m != nil {
+	if m := pageTitle.FindSubmatch(markup.Head(text)); m != nil {
 		if title := clip(html.UnescapeString(string(bytes.TrimSpace(m[1])))); title != "" {
 			return fmt.Sprintf("an HTML page titled %q", title)
 		}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
@@ -29,7 +30,7 @@ func titleOf(f *field) string {
 		case "xhtml":
 			return clip(string(f.partText)) // of the div around it
 		}
-		return clip(cmp.Or(strings.Trim(string(f.text), xmlSpace), string(f.partText)))
+		return clip(cmp.Or(strings.Trim(string(f.text), markup.Space), string(f.partText)))
 	}
 	return ""
 }

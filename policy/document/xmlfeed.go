@@ -16,6 +16,7 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
@@ -27,11 +28,14 @@ func readXML(text []byte, encoding string, now time.Time) (*policy.Document, err
 	if err == nil || errors.Is(err, ErrTooComplex) {
 		return doc, err
 	}
-	start := feedStart(text)
-	if errors.Is(err, errTruncated) || errors.Is(err, ErrNotFeed) && start <= 0 {
+	start := 0
+	if errors.Is(err, ErrNotFeed) {
+		start = markup.Start(text)
+	}
+	if errors.Is(err, markup.ErrTruncated) || errors.Is(err, ErrNotFeed) && start <= 0 {
 		return nil, err
 	}
-	doc, lenientErr := newXMLReader(repair(text[max(start, 0):]), encoding, true).read(now)
+	doc, lenientErr := newXMLReader(markup.Repair(text[start:]), encoding, true).read(now)
 	if lenientErr == nil {
 		doc.Lenient = true
 		return doc, nil
@@ -61,11 +65,11 @@ type frame struct {
 
 // xmlReader reads RSS and Atom.
 type xmlReader struct {
-	scanner *scanner
+	source  []byte
+	scanner *markup.Scanner
 	lenient bool
 	doc     policy.Document
 	root    xml.Name
-	native  string // a namespace that the root of RSS was put in, whatever it is
 	stack   []frame
 	field   field
 	hints   hintReader
@@ -77,7 +81,7 @@ type xmlReader struct {
 }
 
 func newXMLReader(text []byte, encoding string, lenient bool) *xmlReader {
-	x := &xmlReader{scanner: newScanner(text, lenient), lenient: lenient, meaning: newMeaning()}
+	x := &xmlReader{source: text, scanner: markup.NewScanner(text, lenient), lenient: lenient, meaning: newMeaning()}
 	x.meaning.aside(tokenEncoding, encoding)
 	return x
 }
@@ -85,9 +89,9 @@ func newXMLReader(text []byte, encoding string, lenient bool) *xmlReader {
 // read reads to the end of the root element and says what it was.
 func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 	for {
-		token, err := x.scanner.next()
+		token, err := x.scanner.Next()
 		if err == io.EOF {
-			return nil, notMarkup(x.scanner.text)
+			return nil, notMarkup(x.source)
 		}
 		if err != nil {
 			return nil, x.failure(err)
@@ -98,8 +102,8 @@ func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 				return nil, err
 			}
 		case xml.CharData:
-			if len(x.stack) == 0 && len(bytes.Trim(t, xmlSpace)) > 0 {
-				return nil, notMarkup(x.scanner.text)
+			if len(x.stack) == 0 && len(bytes.Trim(t, markup.Space)) > 0 {
+				return nil, notMarkup(x.source)
 			}
 			x.meaning.addText(t)
 			x.text(t)
@@ -122,18 +126,18 @@ func (x *xmlReader) failure(err error) error {
 		return err
 	}
 	if x.root.Local == "" {
-		return notMarkup(x.scanner.text)
+		return notMarkup(x.source)
 	}
-	if errors.Is(err, errTruncated) {
-		return fmt.Errorf("%w: %w after %s, before the end of <%s>", ErrBroken, errTruncated,
-			humanize.Bytes(uint64(len(x.scanner.text))), clip(x.root.Local))
+	if errors.Is(err, markup.ErrTruncated) {
+		return fmt.Errorf("%w: %w after %s, before the end of <%s>", ErrBroken, markup.ErrTruncated,
+			humanize.Bytes(uint64(len(x.source))), clip(x.root.Local))
 	}
 	return fmt.Errorf("%w: %s", ErrBroken, clip(strings.TrimPrefix(err.Error(), "XML syntax error ")))
 }
 
 func (x *xmlReader) start(t xml.StartElement) error {
 	var parent, f frame
-	space := x.scanner.names.Of(t.Name.Space)
+	space := x.scanner.Names.Of(t.Name.Space)
 	if len(x.stack) == 0 {
 		r, err := x.identify(t)
 		if err != nil {
@@ -142,11 +146,8 @@ func (x *xmlReader) start(t xml.StartElement) error {
 		f = frame{role: r, base: (*base)(nil).within(t.Attr)}
 	} else {
 		parent = x.stack[len(x.stack)-1]
-		core := x.isCore(space, t.Name.Space)
-		if core {
-			space = x.coreVocabulary()
-		}
-		f = x.child(parent, t, space, core)
+		space = x.scanner.Vocabulary(t.Name)
+		f = x.child(parent, t, space)
 	}
 	x.stack = append(x.stack, f)
 	x.meaning.open(x.scanner, t, space, parent.role == channel)
@@ -156,13 +157,11 @@ func (x *xmlReader) start(t xml.StartElement) error {
 // identify recognises a feed by its root element.
 func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 	x.root = t.Name
-	space := x.scanner.names.Of(t.Name.Space)
+	space := x.scanner.Names.Of(t.Name.Space)
 	name := strings.ToLower(t.Name.Local)
 	version := clip(strings.TrimSpace(attribute(t.Attr, "version")))
 	switch {
 	case name == "rss":
-		// Some put the whole of RSS 2.0, which has no namespace, into one of their own.
-		x.native = t.Name.Space
 		x.doc.Format, x.doc.Version = "rss", version
 		return wrapper, nil
 	case name == "rdf" && (space == namespace.RDF || space == namespace.RSS):
@@ -178,12 +177,12 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 		}
 		return channel, nil
 	}
-	return ignored, otherRoot(t.Name, x.scanner.text)
+	return ignored, otherRoot(t.Name, x.source)
 }
 
-// child opens an element inside of another; core tells whether its namespace is that
-// of the format itself.
-func (x *xmlReader) child(parent frame, t xml.StartElement, space namespace.Vocabulary, core bool) frame {
+// child opens an element inside of another.
+func (x *xmlReader) child(parent frame, t xml.StartElement, space namespace.Vocabulary) frame {
+	core := space == namespace.RSS && x.doc.Format == "rss" || space == namespace.Atom && x.doc.Format == "atom"
 	named := func(name string) bool { return core && strings.EqualFold(t.Name.Local, name) }
 	isEntry := x.doc.Format == "rss" && named("item") || x.doc.Format == "atom" && named("entry")
 
@@ -213,23 +212,7 @@ func (x *xmlReader) child(parent frame, t xml.StartElement, space namespace.Voca
 	return frame{role: ignored}
 }
 
-// isCore reports whether a namespace is that of the format itself.
-func (x *xmlReader) isCore(space namespace.Vocabulary, uri string) bool {
-	if x.doc.Format == "atom" {
-		return uri == x.root.Space || space == namespace.Atom
-	}
-	return space == namespace.Unqualified || space == namespace.RSS || uri == x.native
-}
-
-// coreVocabulary is what isCore's namespaces count as.
-func (x *xmlReader) coreVocabulary() namespace.Vocabulary {
-	if x.doc.Format == "atom" {
-		return namespace.Atom
-	}
-	return namespace.RSS
-}
-
-// foundRSS notes that the root does hold RSS, and which if it is RDF.
+// foundRSS records that the document is RSS, and the version of RSS if its root is RDF.
 func (x *xmlReader) foundRSS(uri string) {
 	x.found = true
 	if strings.Contains(uri, "netscape.com/rdf/simple/0.9") && x.doc.Version == "1.0" {
@@ -241,7 +224,7 @@ func (x *xmlReader) openEntry(t xml.StartElement) {
 	x.found = true
 	x.entry = entry{}
 	for _, a := range t.Attr {
-		if a.Name.Local == "about" && x.scanner.names.Of(a.Name.Space) == namespace.RDF {
+		if a.Name.Local == "about" && x.scanner.Names.Of(a.Name.Space) == namespace.RDF {
 			x.entry.identify(byAbout, []byte(a.Value))
 		}
 	}
@@ -275,8 +258,8 @@ func (x *xmlReader) end() {
 
 // finish gives the verdict at the end of the root element.
 func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
-	rest := x.scanner.text[x.scanner.offset():]
-	if x.lenient && !closedBy(x.scanner.text[:x.scanner.offset()], x.root.Local) {
+	rest := x.source[x.scanner.Offset():]
+	if x.lenient && !closedBy(x.source[:x.scanner.Offset()], x.root.Local) {
 		// A wrong end tag inside has closed everything around it: what follows is lost.
 		return nil, fmt.Errorf("%w: an end tag in the middle closes the whole document", ErrBroken)
 	}

@@ -1,0 +1,149 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package markup
+
+import (
+	"bytes"
+	"encoding/xml"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// junkLimit is how far into a document a feed may begin: warnings of PHP and
+// the like fit, a page that happens to quote a feed hardly does.
+const junkLimit = 64 << 10
+
+var (
+	byteOrderMark  = []byte("\ufeff")
+	declaration    = regexp.MustCompile(`^<\?xml\s[^>]*?\?>`)
+	xmlDeclaration = regexp.MustCompile(`<\?xml\s`)
+	feedRoot       = regexp.MustCompile(`(?i)<(?:rss|rdf:rdf|(?:\w+:)?feed)[\s>]`)
+	page           = regexp.MustCompile(`(?i)<(?:!doctype\s+html|html|head|body)[\s>]`)
+)
+
+// Begin returns the offset after the byte order marks, white space and XML declaration
+// at the start of a document. A site that joins files may put several marks in front.
+func Begin(text []byte) int {
+	rest := text
+	for bytes.HasPrefix(rest, byteOrderMark) {
+		rest = rest[len(byteOrderMark):]
+	}
+	rest = bytes.TrimLeft(rest, Space)
+	rest = rest[len(declaration.Find(rest)):]
+	return len(text) - len(rest)
+}
+
+// IsPage reports whether text begins as an HTML page does, or has the start of one in it.
+func IsPage(text []byte) bool { return page.Match(text[:min(len(text), junkLimit)]) }
+
+// Head is as much of a text as [Start] and [IsPage] look at.
+func Head(text []byte) []byte { return text[:min(len(text), junkLimit)] }
+
+// Start returns the offset of the feed in a document: 0 if its first element is the root
+// of a feed. Otherwise something was put in front of the feed, which begins at an XML
+// declaration, or at the first tag if it is a feed's root. Start is negative if there is
+// neither, or if an HTML page begins before.
+func Start(text []byte) int {
+	if startsWithRoot(text) {
+		return 0
+	}
+	head := Head(text)
+	at := xmlDeclaration.FindIndex(head)
+	if at == nil {
+		at = feedRoot.FindIndex(head)
+		if at == nil || at[0] != bytes.IndexByte(head, '<') {
+			return -1
+		}
+	}
+	if page.Match(head[:at[0]]) {
+		return -1
+	}
+	return at[0]
+}
+
+// startsWithRoot reports whether the first element is the root of a feed, with nothing
+// but what belongs there before it.
+func startsWithRoot(text []byte) bool {
+	for s := NewScanner(text, true); ; {
+		token, err := s.Next()
+		switch t := token.(type) {
+		case xml.StartElement:
+			switch strings.ToLower(t.Name.Local) {
+			case "rss", "rdf", "feed":
+				return true
+			}
+			return false
+		case xml.CharData:
+			if len(bytes.Trim(t, Space)) > 0 {
+				return false
+			}
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
+
+// Repair replaces by spaces what no XML parser accepts, lenient or not: characters that
+// XML forbids (XML 1.0 section 2.2) and references to such. Offsets stay as they are.
+// The result is text itself if there are none.
+func Repair(text []byte) []byte {
+	repaired := text
+	blank := func(start, end int) {
+		if &repaired[0] == &text[0] {
+			repaired = bytes.Clone(text)
+		}
+		for i := start; i < end; i++ {
+			repaired[i] = ' '
+		}
+	}
+	for i := 0; i < len(text); {
+		if c := text[i]; c == '&' {
+			if end := forbiddenReference(text[i:]); end > 0 {
+				blank(i, i+end)
+			}
+		} else if c < ' ' && !isSpace(c) {
+			blank(i, i+1)
+		} else if c >= utf8.RuneSelf {
+			r, size := utf8.DecodeRune(text[i:])
+			if r == utf8.RuneError && size == 1 || !isChar(r) {
+				blank(i, i+size)
+			}
+			i += size
+			continue
+		}
+		i++
+	}
+	return repaired
+}
+
+// forbiddenReference returns the length of a reference to a forbidden character at the
+// start of text, or 0 (XML 1.0 section 4.1).
+func forbiddenReference(text []byte) int {
+	digits, ok := bytes.CutPrefix(text, []byte("&#"))
+	if !ok {
+		return 0
+	}
+	base, valid := 10, "0123456789"
+	if hex := len(digits) > 0 && (digits[0] == 'x' || digits[0] == 'X'); hex {
+		digits, base, valid = digits[1:], 16, "0123456789abcdefABCDEF"
+	}
+	rest := bytes.TrimLeft(digits, valid)
+	number := digits[:len(digits)-len(rest)]
+	if len(number) == 0 || len(rest) == 0 || rest[0] != ';' {
+		return 0
+	}
+	if n, err := strconv.ParseInt(string(number), base, 32); err == nil && isChar(rune(n)) {
+		return 0
+	}
+	return len(text) - len(rest) + 1
+}
+
+// isChar reports whether XML 1.0 allows a character (section 2.2).
+func isChar(r rune) bool {
+	return r == '\t' || r == '\n' || r == '\r' ||
+		r >= 0x20 && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 && r <= 0x10FFFF
+}
