@@ -246,7 +246,7 @@ func lies() (list []document) {
 // or good ones that would cost much. Each is a feed to its readers, or a failure.
 func TestHostileDocuments(t *testing.T) {
 	t.Parallel()
-	bombsAtOnce := 8
+	a, bombsAtOnce := newAuthority(t), 8
 	if *campaign {
 		bombsAtOnce = 16
 	}
@@ -267,7 +267,7 @@ func TestHostileDocuments(t *testing.T) {
 					raw := strings.Replace(ok("ETag: \"2\"\r\n", d.body), "application/rss+xml", d.media, 1)
 					attacks = append(attacks, attack{name: d.name, send: says(raw), any: true, heavy: len(raw) > 1<<20})
 				}
-				attackByOrigins(t, attacks, front.atOnce)
+				attackByOrigins(t, a, attacks, front.atOnce)
 			})
 		})
 	}

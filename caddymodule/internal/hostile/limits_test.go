@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -71,38 +70,10 @@ func sizeOf(t *testing.T, dir string) (size int64) {
 	return size
 }
 
-// All spellings of a URL are one feed, and what cannot be a URL is refused at once.
-func TestHostileSpellings(t *testing.T) {
-	t.Parallel()
-	origin, asked := site(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/rss+xml")
-		fmt.Fprint(w, feed)
-	})
-	_, port, _ := net.SplitHostPort(strings.TrimPrefix(origin.URL, "http://"))
-	c := start(t, setup{app: "private_upstreams 127.0.0.0/8", site: gatewayByURL})
-	for _, u := range []string{
-		"/http://127.0.0.1:P/feed", "/http://127.0.0.1:0P/feed", "/http://127.0.0.1:00000P/feed", "/http://127.0.0.1.:P/feed", "/http://[::ffff:127.0.0.1]:P/feed", "/http://[::ffff:7f00:1]:P/feed", "/http://@127.0.0.1:P/feed",
-		"/http://:@127.0.0.1:P/feed", "/HTTP://127.0.0.1:P/feed", "/http:/127.0.0.1:P/feed", "/?url=http%3A%2F%2F127.0.0.1%3AP%2Ffeed", "/http://127.0.0.1:P/%66eed", "/http://127.0.0.1:P/./feed", "/http://127.0.0.1:P/x/../feed", "/feed:http://127.0.0.1:P/feed",
-	} {
-		if a := c.get(strings.ReplaceAll(u, "P", port)); a.Status != http.StatusOK && a.Status != http.StatusBadRequest && a.Status != http.StatusNotFound {
-			t.Errorf("%s: %v", u, a)
-		}
-	}
-	// An escape and dot segments are another resource to some servers.
-	if n := asked.Load(); n > 4 {
-		t.Errorf("the origin got %d requests", n)
-	}
-	for _, host := range []string{"a..test", ".test", strings.Repeat("a", 64) + ".test", strings.Repeat("a.", 130) + "test", "[::g]", "a b", "%00", "x.test:99999", "x.test:-1"} {
-		if a := c.get(strings.ReplaceAll("/http://"+host+"/feed", " ", "%20")); a.Status != http.StatusBadRequest {
-			t.Errorf("%q: %v", host, a)
-		}
-	}
-}
-
 // A process that is asked to end does so, whatever hangs.
 func TestHostileEnd(t *testing.T) {
 	t.Parallel()
-	o := newHostileOrigin(t, []attack{{name: "hangs", send: hangs("")}})
+	o := newHostileOrigin(t, []attack{{name: "hangs", send: hangs("")}}, nil)
 	c := start(t, setup{app: impatient, site: gatewayByURL})
 	const readers = 100
 	for i := range readers {

@@ -5,9 +5,11 @@ package hostile
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +34,9 @@ type attack struct {
 	heavy bool
 	// hops is how many more requests one poll may make.
 	hops int
+	// raw is the attack in place of send, for what happens before there is a request: it has
+	// a port of its own, over TLS. It calls again for each further request that it gets.
+	raw func(conn net.Conn, again func())
 }
 
 // visit is a connection that an origin was asked over.
@@ -118,19 +123,32 @@ func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 type hostileOrigin struct {
 	net.Listener
 	attacks []attack
+	ports   map[*attack]net.Listener // of raw attacks
 
 	mu     sync.Mutex // guards what follows
 	asked  map[string]int
 	turned map[string]bool
 }
 
-func newHostileOrigin(t *testing.T, attacks []attack) *hostileOrigin {
+func newHostileOrigin(t *testing.T, attacks []attack, good *tls.Config) *hostileOrigin {
+	t.Helper()
+	o := &hostileOrigin{attacks: attacks, ports: make(map[*attack]net.Listener), asked: make(map[string]int), turned: make(map[string]bool)}
+	o.Listener = listen(t, o.serve)
+	for i := range attacks {
+		if attacks[i].raw != nil {
+			o.ports[&attacks[i]] = listen(t, func(conn net.Conn) { o.serveRaw(i, conn, good) })
+		}
+	}
+	return o
+}
+
+// listen serves connections at a port of all addresses of the machine.
+func listen(t *testing.T, serve func(net.Conn)) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &hostileOrigin{Listener: l, attacks: attacks, asked: make(map[string]int), turned: make(map[string]bool)}
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -138,14 +156,16 @@ func newHostileOrigin(t *testing.T, attacks []attack) *hostileOrigin {
 			if err != nil {
 				return
 			}
-			go o.serve(conn)
+			go func() {
+				defer conn.Close()
+				serve(conn)
+			}()
 		}
 	}()
-	return o
+	return l
 }
 
 func (o *hostileOrigin) serve(conn net.Conn) {
-	defer conn.Close()
 	r, err := http.ReadRequest(bufio.NewReader(conn))
 	if err != nil {
 		return
@@ -162,6 +182,21 @@ func (o *hostileOrigin) serve(conn net.Conn) {
 	fmt.Fprint(conn, ok("ETag: \"1\"\r\n", feed))
 }
 
+// serveRaw attacks a connection, if the path that is asked for at present is hostile: what
+// is asked for is not known yet.
+func (o *hostileOrigin) serveRaw(i int, conn net.Conn, good *tls.Config) {
+	path := fmt.Sprintf("/warm/%d", i)
+	if cold := fmt.Sprintf("/cold/%d", i); o.isTurned(cold) {
+		path = cold
+	}
+	o.attacked(path)
+	if o.isTurned(path) {
+		o.attacks[i].raw(conn, func() { o.attacked(path) })
+		return
+	}
+	serveTLS(good, says(ok("ETag: \"1\"\r\n", feed)))(conn, nil)
+}
+
 // attacked counts a request, and tells whether it is to be attacked.
 func (o *hostileOrigin) attacked(path string) bool {
 	o.mu.Lock()
@@ -170,12 +205,18 @@ func (o *hostileOrigin) attacked(path string) bool {
 	return strings.HasPrefix(path, "/cold/") || o.turned[path]
 }
 
-// turn makes a path hostile.
-func (o *hostileOrigin) turn(path string) (requests int) {
+// turn makes a path hostile, or no longer so.
+func (o *hostileOrigin) turn(path string, hostile bool) (requests int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.turned[path] = true
+	o.turned[path] = hostile
 	return o.asked[path]
+}
+
+func (o *hostileOrigin) isTurned(path string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.turned[path]
 }
 
 func (o *hostileOrigin) requests(path string) int {
@@ -200,8 +241,12 @@ func (o *hostileOrigin) address(a *attack) string {
 	if a.slow {
 		ip = "127.0.0.2"
 	}
-	_, port, _ := net.SplitHostPort(o.Addr().String())
-	return "http://" + net.JoinHostPort(ip, port)
+	l, scheme := o.Listener, "http://"
+	if raw := o.ports[a]; raw != nil {
+		l, scheme = raw, "https://"
+	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return scheme + net.JoinHostPort(ip, port)
 }
 
 // impatient are rules by which polls of slow attacks end soon, and others have time.
@@ -228,6 +273,7 @@ const impatient = `
 // the origin gets one request for each poll.
 func TestHostileOrigins(t *testing.T) {
 	t.Parallel()
+	a := newAuthority(t)
 	var all sync.WaitGroup // most of the time they wait
 	for _, front := range []struct {
 		name    string
@@ -235,20 +281,19 @@ func TestHostileOrigins(t *testing.T) {
 	}{
 		{"stalls", stalls()}, {"endless", endlessAnswers()}, {"framing", framing()}, {"codings", codings()},
 		{"headers", headers()}, {"statuses", statuses()}, {"redirects", redirects()},
+		{"handshakes", handshakes(a)}, {"HTTP2", frameAttacksOver(a)},
 	} {
-		all.Go(func() { t.Run(front.name, func(t *testing.T) { attackByOrigins(t, front.attacks, 64) }) })
+		all.Go(func() { t.Run(front.name, func(t *testing.T) { attackByOrigins(t, a, front.attacks, 64) }) })
 	}
-	all.Go(func() { t.Run("handshakes", attackByHandshakes) })
-	all.Go(func() { t.Run("HTTP2", attackByFrames) })
 	all.Wait()
 }
 
 // attackByOrigins makes attacks on cold feeds, one after the other, and on warm ones, so
 // many at once.
-func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
+func attackByOrigins(t *testing.T, a *authority, attacks []attack, atOnce int) {
 	distinct(t, attacks)
-	o := newHostileOrigin(t, attacks)
-	c := start(t, setup{app: impatient, site: gatewayByURL})
+	o := newHostileOrigin(t, attacks, &tls.Config{Certificates: a.good()})
+	c := start(t, setup{app: impatient, site: gatewayByURL, env: []string{"SSL_CERT_FILE=" + a.file, "SSL_CERT_DIR=" + filepath.Dir(a.file)}})
 	if a := c.get("/-/about"); a.Status != 200 { // whatever is made at the first request
 		t.Fatal(a)
 	}
@@ -304,6 +349,10 @@ func distinct(t *testing.T, attacks []attack) {
 // cold asks for a feed that was never good.
 func (o *hostileOrigin) cold(c *child, i int) {
 	a, path := &o.attacks[i], fmt.Sprintf("/cold/%d", i)
+	if a.raw != nil {
+		o.turn(path, true)
+		defer o.turn(path, false)
+	}
 	var got answered
 	tries := 0
 	for ; tries == 0 || o.requests(path) == 0 && tries < 60; tries++ {
@@ -337,7 +386,7 @@ func (o *hostileOrigin) warm(c *child, i int) {
 		c.t.Errorf("%s, before the attack: %v", a.name, first)
 		return
 	}
-	before := o.turn(path)
+	before := o.turn(path, true)
 	for range 200 { // until it has been polled again
 		got := c.get(feedAt(o.address(a) + path))
 		if got.Status != 200 || got.Body != feed && got.Body != a.gives && !a.any {
