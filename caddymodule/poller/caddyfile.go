@@ -182,7 +182,7 @@ func spacingLine(to **caddy.Duration) func(*caddyfile.Dispenser) error {
 func parseCount(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%q is no number from 1", text)
+		return 0, fmt.Errorf("%q is not a number of 1 or more", text)
 	}
 	return n, nil
 }

@@ -16,12 +16,11 @@ import (
 
 func init() {
 	httpcaddyfile.RegisterDirective("feed_shield", parseShield)
-	// Where a proxy stands: what decides who may read a feed comes before it, respond included.
+	// Directives that decide who may read a feed, respond included, run before it.
 	httpcaddyfile.RegisterDirectiveOrder("feed_shield", httpcaddyfile.Before, "reverse_proxy")
 }
 
-// parseShield reads the directive feed_shield, with a matcher in front as that of
-// every handler may be.
+// parseShield parses the directive feed_shield, with its matcher.
 func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // directive name
 	s := new(Shield)
@@ -39,12 +38,12 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 		return nil, err
 	}
 	if page := strings.TrimRight(s.Status, "/") + "/feeds"; s.Status != "" && !config.Admits(config.Paths(matchers), page) {
-		return nil, h.Errf("status: no request for %s comes here, as the shield's matcher does not cover it: write @feeds path /feed.xml %s*, and feed_shield @feeds", page, s.Status)
+		return nil, h.Errf("status: the shield gets no request for %s, because its matcher does not match it: write @feeds path /feed.xml %s*, and feed_shield @feeds", page, s.Status)
 	}
 	return h.NewRoute(matchers, s), nil
 }
 
-// UnmarshalCaddyfile reads the directive feed_shield. Syntax:
+// UnmarshalCaddyfile parses the directive feed_shield. Syntax:
 //
 //	feed_shield [<matcher>] {
 //		origin {
@@ -65,9 +64,8 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 //		}
 //	}
 //
-// The policy lines are those of the global option pollard. The directives of the
-// origin and the matchers of exempt lines can be read in an HTTP site only: here
-// they are kept for that.
+// The policy lines are those of the global option pollard. Only an HTTP site can parse the
+// directives of the origin and the matchers of exempt lines, so their tokens are kept for finish.
 func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // directive name
 	if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
@@ -82,7 +80,7 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return nil
 		}},
 		"query":   {Read: s.readQuery},
-		"name":    {Read: config.TextLine(&s.Name, "a text that tells this shield from others")},
+		"name":    {Read: config.TextLine(&s.Name, "a text that no other shield has")},
 		"host":    {Read: config.TextLine(&s.Host, "the host of the site, such as blog.example.com")},
 		"rfc9111": {Removed: "a shield stores feeds only. Delete the line; for other content, put an HTTP cache such as Varnish in front of the site"},
 		"status":  {Read: config.TextLine(&s.Status, "the path of the pages for people, such as /feed/status")},
@@ -120,7 +118,7 @@ func (s *Shield) readQuery(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// finish reads what only an HTTP site can tell.
+// finish parses the tokens that need an HTTP site.
 func (s *Shield) finish(h httpcaddyfile.Helper) error {
 	if s.originLines != nil {
 		routes, err := httpcaddyfile.ParseSegmentAsSubroute(h.WithDispenser(caddyfile.NewDispenser(s.originLines)))
@@ -146,15 +144,15 @@ func (s *Shield) finish(h httpcaddyfile.Helper) error {
 	return s.claimName(h)
 }
 
-// identify notes the addresses of the site, and makes a name of the first one and of
-// the matcher: as long as these stay, so does what is stored.
+// identify records the addresses of the site, and derives a name from the first one and the
+// matcher.
 func (s *Shield) identify(h httpcaddyfile.Helper) error {
 	site, err := config.SiteOf(h)
 	if err != nil {
 		return h.Errf("feed_shield: %v", err)
 	}
 	if directive, line := site.Before(h, "feed_shield", h.Line()); directive != "" {
-		return h.Errf("feed_shield: no request comes so far, as the %s at line %d answers all of them: put the shield into a handle block", directive, line)
+		return h.Errf("feed_shield: it gets no request, because the %s at line %d answers all of them: put the shield into a handle block", directive, line)
 	}
 	sites := site.Addresses
 	s.Sites, s.line = sites, h.File()+":"+strconv.Itoa(h.Line())
@@ -170,7 +168,7 @@ func (s *Shield) identify(h httpcaddyfile.Helper) error {
 	return nil
 }
 
-// claimName gives the shield its name, and refuses one that another has.
+// claimName gives the shield its name, which no other shield may have.
 func (s *Shield) claimName(h httpcaddyfile.Helper) error {
 	if s.Name == "" {
 		s.Name = s.derived
@@ -180,13 +178,13 @@ func (s *Shield) claimName(h httpcaddyfile.Helper) error {
 	}
 	key := "pollard.feed_shield " + s.Name
 	if other, taken := h.State[key].(string); taken {
-		return h.Errf("feed_shield: the one at %s has the name %q as well: give one of them a name of its own, such as name blog", other, s.Name)
+		return h.Errf("feed_shield: the one at %s has the name %q as well: give one of them another name, such as name blog", other, s.Name)
 	}
 	h.State[key] = s.line
 	return nil
 }
 
-// lines are the Caddyfile lines of a defence.
+// lines are the Caddyfile lines of defend.
 func (f *Defend) lines() config.Lines {
 	return config.Lines{
 		"unconditional":       {Read: config.DurationLine(&f.Unconditional)},
@@ -200,7 +198,7 @@ func (f *Defend) lines() config.Lines {
 			}
 			n, err := strconv.Atoi(args[0])
 			if err != nil || n < 1 {
-				return d.Errf("max_rate: %q is no number from 1", args[0])
+				return d.Errf("max_rate: %q is not a number of 1 or more", args[0])
 			}
 			per, err := config.ParseDuration(args[1])
 			if err != nil {
@@ -210,7 +208,7 @@ func (f *Defend) lines() config.Lines {
 			return nil
 		}},
 		"exempt": {Repeat: true, Read: func(d *caddyfile.Dispenser) error {
-			words, err := config.SomeArgs(d, 1, -1, "a matcher, an address range, or how a User-Agent begins")
+			words, err := config.SomeArgs(d, 1, -1, "a matcher, an address range, or the beginning of a User-Agent")
 			if err != nil {
 				return err
 			}

@@ -66,7 +66,7 @@ type MaxRate struct {
 	Per      caddy.Duration `json:"per"`
 }
 
-// check reports what cannot be meant.
+// check reports invalid settings.
 func (f *Defend) check() error {
 	if f.Unconditional < 0 {
 		return fmt.Errorf("unconditional: %s is negative", config.FormatDuration(f.Unconditional))
@@ -78,7 +78,7 @@ func (f *Defend) check() error {
 		return errors.New("max_rate: expected a number of requests and a duration, such as 12 1h")
 	}
 	for _, text := range f.Exempt {
-		// Who mistypes an address range means no User-Agent.
+		// A mistyped address range is not meant as a User-Agent.
 		address, _, ranged := strings.Cut(text, "/")
 		if _, err := netip.ParseAddr(address); err == nil && ranged {
 			if _, err := config.ParseCIDR(text); err != nil {
@@ -92,7 +92,7 @@ func (f *Defend) check() error {
 	return nil
 }
 
-// Provision resolves the defence.
+// Provision resolves the settings.
 func (f *Defend) Provision(ctx caddy.Context) error {
 	if err := f.check(); err != nil {
 		return err
@@ -123,25 +123,24 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// judge returns how a request is refused, nil where it is not, and completes its
-// note with that answer.
-func (f *Defend) judge(gate *readers.Gate, r *http.Request, note *readers.Request) *poller.Refusal {
-	if f.exempts(r, note.Client) {
+// refuse returns the refusal of a request, or nil, and completes observed with it.
+func (f *Defend) refuse(gate *readers.Gate, r *http.Request, observed *readers.Request) *poller.Refusal {
+	if f.exempts(r, observed.Client) {
 		return nil
 	}
-	v := gate.Judge(f.defence, *note)
+	v := gate.Judge(f.defence, *observed)
 	if v.Status == 0 {
 		return nil
 	}
-	note.Status, note.Early = v.Status, v.Early
-	no := &poller.Refusal{Status: v.Status, Reason: v.Reason}
+	observed.Status, observed.Early = v.Status, v.Early
+	refusal := &poller.Refusal{Status: v.Status, Reason: v.Reason}
 	if v.Status == http.StatusTooManyRequests {
-		no.RetryAfter = time.Duration(v.RetryAfter(note.Time)) * time.Second
+		refusal.RetryAfter = time.Duration(v.RetryAfter(observed.Time)) * time.Second
 	}
 	if r.Method != http.MethodHead {
-		note.Bytes = int64(len(no.Reason) + 1)
+		observed.Bytes = int64(len(refusal.Reason) + 1)
 	}
-	return no
+	return refusal
 }
 
 func (f *Defend) exempts(r *http.Request, client netip.Addr) bool {
@@ -163,10 +162,10 @@ func (f *Defend) exempts(r *http.Request, client netip.Addr) bool {
 	return err == nil && exempt
 }
 
-// Defence is what is refused, as the gate of readers understands it.
+// Defence returns the rules in the form of package readers.
 func (f *Defend) Defence() readers.Defence { return f.defence }
 
-// ExemptsReplayed is exempts for a request that never met a server.
+// ExemptsReplayed is like exempts, for a request from a log, which has no server context.
 func (f *Defend) ExemptsReplayed(r *http.Request) bool {
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

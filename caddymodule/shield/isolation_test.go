@@ -226,10 +226,10 @@ func TestPatienceWithWhatMayBeNoFeed(t *testing.T) {
 		return stage.Plain(200, "<!DOCTYPE html>", "Content-Type", "text/html")(w, r)
 	}
 	stage.Run(t, stage.ShieldedSite(blog, ""), page, func(s *stage.Stage) {
-		for _, patience := range []time.Duration{firstBytes, 0} {
+		for _, wait := range []time.Duration{patience, 0} {
 			began := time.Now()
 			stage.WantBody(t, "a page", s.Get(blog+"/search?q=feed"), 200, "<!DOCTYPE html>")
-			if took := time.Since(began); took != patience+4*time.Second {
+			if took := time.Since(began); took != wait+4*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			time.Sleep(time.Minute)
@@ -356,7 +356,7 @@ func TestPageIsNotBrokenOff(t *testing.T) {
 				if want := tt.pieces * 1015; w.Code != tt.status || w.Body.Len() != want {
 					t.Errorf("%d, %d bytes, want %d", w.Code, w.Body.Len(), want)
 				}
-				if took, most := time.Since(began), time.Duration(tt.pieces)*tt.pause+restPatience; took > most {
+				if took, most := time.Since(began), time.Duration(tt.pieces)*tt.pause+drainTime; took > most {
 					t.Errorf("the reader waited %v, want at most %v", took, most)
 				}
 				time.Sleep(time.Hour)

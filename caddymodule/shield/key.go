@@ -18,11 +18,11 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// maxKey is the longest key, in bytes. What is longer is not shared.
+// maxKey is the longest key, in bytes. Requests with longer ones are not shared.
 const maxKey = 4096
 
-// keyOf is the key of what a request asks for; false where it cannot be shared, as
-// the site that it is for has no name in the configuration.
+// keyOf returns the key of a request. It reports false if the request cannot be shared: the
+// configuration does not name its host, or the key is too long.
 func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
 	k := poller.ShieldKey{Shield: s.name, Scheme: scheme(r)}
 	var ok bool
@@ -31,14 +31,14 @@ func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
 	}
 	k.Path, k.Query = escapedPath(r.URL), s.Query.kept(r.URL.RawQuery)
 	if original := poller.OriginalURL(r); original != nil {
-		if asked := escapedPath(original); asked != k.Path {
-			k.Path, k.Target = asked, k.Path
+		if requested := escapedPath(original); requested != k.Path {
+			k.Path, k.Target = requested, k.Path
 		}
 	}
 	return k, len(k.Path)+len(k.Target)+len(k.Query) <= maxKey
 }
 
-// escapedPath is a path as a request line has it. It has no space in it.
+// escapedPath returns a path as in a request line, without spaces.
 func escapedPath(u *url.URL) string {
 	if path := u.EscapedPath(); strings.HasPrefix(path, "/") {
 		return path
@@ -46,13 +46,12 @@ func escapedPath(u *url.URL) string {
 	return "/" + u.EscapedPath()
 }
 
-// scheme is what the reader used, as far as that is known: a proxy that is trusted
-// may tell.
+// scheme returns the scheme of a request. A trusted proxy may say it.
 func scheme(r *http.Request) string {
 	if r.TLS != nil {
 		return "https"
 	}
-	if told := r.Header["X-Forwarded-Proto"]; len(told) > 0 && strings.EqualFold(told[0], "https") {
+	if proto := r.Header["X-Forwarded-Proto"]; len(proto) > 0 && strings.EqualFold(proto[0], "https") {
 		if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
 			return "https"
 		}
@@ -60,11 +59,11 @@ func scheme(r *http.Request) string {
 	return "http"
 }
 
-// address is one of a site.
+// address is an address of a site.
 type address struct {
-	scheme string // empty: https, unless the whole of Caddy is told otherwise
-	host   string // normal; *.domain covers one label more; empty: any
-	port   string // with its colon; empty: the scheme's own
+	scheme string // empty: https, unless Caddy's options say otherwise
+	host   string // normalized; *.domain covers one more label; empty: any
+	port   string // with its colon; empty: the scheme's default
 }
 
 func (a address) schemeOrHTTPS() string {
@@ -74,14 +73,14 @@ func (a address) schemeOrHTTPS() string {
 	return a.scheme
 }
 
-// parseAddress reads the address of a site as a Caddyfile has it.
+// parseAddress parses the address of a site as a Caddyfile has it.
 func parseAddress(text string) (a address, err error) {
 	parsed, err := httpcaddyfile.ParseAddress(text)
 	if err != nil {
 		return a, err
 	}
 	a = address{scheme: parsed.Scheme}
-	if own := map[string]string{"http": "80", "https": "443"}[a.schemeOrHTTPS()]; parsed.Port != "" && parsed.Port != own {
+	if standard := map[string]string{"http": "80", "https": "443"}[a.schemeOrHTTPS()]; parsed.Port != "" && parsed.Port != standard {
 		a.port = ":" + parsed.Port
 	}
 	if parsed.Host == "" || parsed.Host == "*" {
@@ -89,7 +88,7 @@ func parseAddress(text string) (a address, err error) {
 	}
 	name, wild := strings.CutPrefix(parsed.Host, "*.")
 	if a.host, err = feedurl.ParseHost(name); err != nil {
-		return a, fmt.Errorf("%q is no address of a site: %w", text, err)
+		return a, fmt.Errorf("%q is not the address of a site: %w", text, err)
 	}
 	if wild {
 		a.host = "*." + a.host
@@ -97,8 +96,7 @@ func parseAddress(text string) (a address, err error) {
 	return a, nil
 }
 
-// covers returns the host of a request, without port and in lower case, if the
-// address names it.
+// covers returns the normalized host of a request if the address names it.
 func (a address) covers(host string) (string, bool) {
 	domain, wild := strings.CutPrefix(a.host, "*.")
 	if !wild {
@@ -112,9 +110,9 @@ func (a address) covers(host string) (string, bool) {
 	return normal, err == nil
 }
 
-// hostOf is the host that the origin is asked for, with its port if it has one: as
-// it is configured, never just what a request says. Whoever reaches a site that is
-// for any host could have things stored for others under any name otherwise.
+// hostOf returns the host for which the origin is polled, with a port if it has one. It comes
+// from the configuration: otherwise a client of a site for any host could store responses
+// under any name.
 func (s *Shield) hostOf(r *http.Request, scheme string) (string, bool) {
 	if s.Host != "" {
 		return s.host, true
@@ -129,7 +127,7 @@ func (s *Shield) hostOf(r *http.Request, scheme string) (string, bool) {
 		if strings.Contains(host, ":") {
 			host = "[" + host + "]"
 		}
-		if a.port == "" || a.schemeOrHTTPS() != scheme { // a port belongs to the scheme that it is written with
+		if a.port == "" || a.schemeOrHTTPS() != scheme { // a port belongs to the scheme it is written with
 			found = host
 			continue
 		}
@@ -145,16 +143,16 @@ func hostWithoutPort(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-// parseHost reads the argument of host.
+// parseHost parses the argument of host.
 func parseHost(text string) (string, error) {
 	u, err := feedurl.Parse("http://" + text + "/")
 	if err != nil || u.Path() != "/" || u.Query() != "" || u.User() != nil || strings.ContainsAny(text, "/*") {
-		return "", fmt.Errorf("host: %q is no host: expected one such as blog.example.com", text)
+		return "", fmt.Errorf("host: %q is not a host: expected one such as blog.example.com", text)
 	}
 	return u.HostPort(), nil
 }
 
-// resolveSite resolves under which hosts and which name the shield keeps what it keeps.
+// resolveSite resolves the hosts and the name under which the shield stores feeds.
 func (s *Shield) resolveSite(repl *caddy.Replacer) (err error) {
 	if s.Host != "" {
 		if s.host, err = repl.ReplaceOrErr(s.Host, true, true); err != nil {
@@ -181,12 +179,12 @@ func (s *Shield) resolveSite(repl *caddy.Replacer) (err error) {
 		s.name = s.Sites[0]
 	}
 	if s.name == "" {
-		return fmt.Errorf("name: expected a text that tells this shield from others")
+		return fmt.Errorf("name: expected a text that no other shield has")
 	}
 	return nil
 }
 
-// Query says which parameters of readers' queries are part of a feed's URL.
+// Query selects the part of a request's query that belongs to the feed's URL.
 type Query struct {
 	// Whether the query is ignored.
 	Ignore bool `json:"ignore,omitempty"`
@@ -200,14 +198,14 @@ func (q *Query) check() error {
 	case q == nil:
 		return nil
 	case q.Ignore && len(q.Keep) > 0:
-		return fmt.Errorf("query: ignore leaves nothing to keep")
+		return fmt.Errorf("query: ignore and keep exclude each other")
 	case !q.Ignore && len(q.Keep) == 0:
 		return fmt.Errorf("query: expected ignore, or keep and names of parameters")
 	}
 	return nil
 }
 
-// kept is the part of a query that counts, parameters as they were written and in
+// kept returns the part of a query that belongs to the key: parameters as they were sent, in
 // their order.
 func (q *Query) kept(raw string) string {
 	if raw == "" || q != nil && q.Ignore {
@@ -223,5 +221,5 @@ func (q *Query) kept(raw string) string {
 		}
 		raw = strings.Join(kept, "&")
 	}
-	return strings.ReplaceAll(raw, " ", "%20") // HTTP/2 lets one in
+	return strings.ReplaceAll(raw, " ", "%20") // HTTP/2 allows spaces
 }

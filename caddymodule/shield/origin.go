@@ -18,13 +18,12 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// origin is the block of handlers that a shield stands before. It is asked in two
-// ways: with a reader's own request, which nothing touches, and with requests that
-// Pollard makes for all readers.
+// origin is the origin block of a shield. It serves requests of readers, which it gets
+// unchanged, and polls.
 type origin struct {
 	handlers *caddyhttp.Subroute
-	server   *caddyhttp.Server // that the block is part of; nil where that is not known
-	local    net.Addr          // where the server listens
+	server   *caddyhttp.Server // that the block belongs to, or nil
+	local    net.Addr          // where server listens
 	log      *zap.Logger
 }
 
@@ -43,31 +42,29 @@ func newOrigin(handlers *caddyhttp.Subroute, server *caddyhttp.Server, log *zap.
 	return o
 }
 
-// own answers a reader's own request. What the block does not answer, the handlers
-// after the shield do.
-func (o *origin) own(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+// serve answers a reader's request. If the block does not answer it, next does.
+func (o *origin) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return o.handlers.ServeHTTP(w, r, next)
 }
 
-// madeKey marks the context of requests that Pollard has made.
-type madeKey struct{}
+// pollContextKey marks the context of polls.
+type pollContextKey struct{}
 
-// made reports whether a request is none of a reader but one that a shield has made.
-func made(r *http.Request) bool { return r.Context().Value(madeKey{}) != nil }
+// isPoll reports whether a request is a poll of a shield.
+func isPoll(r *http.Request) bool { return r.Context().Value(pollContextKey{}) != nil }
 
-// nobody is the address that made requests come from: there is none. It is in no
-// range that an operator would trust, so what only neighbours may read is not
-// stored for all.
-const nobody = "0.0.0.0:0"
+// pollAddress is the remote address of polls. It is in no range that an operator would trust,
+// so a response that is only for some addresses is not stored for all.
+const pollAddress = "0.0.0.0:0"
 
 var errUnanswered = errors.New("no handler of the origin block has answered")
 
-// ask sends a request of Pollard's own for what a key stands for. Besides the key
-// it depends on nothing but its header fields. It must have no body.
-func (o *origin) ask(r *http.Request, k poller.ShieldKey) (*http.Response, error) {
+// poll sends a poll for a key to the block. The poll depends on the key and on the header
+// fields of r only. It has no body.
+func (o *origin) poll(r *http.Request, k poller.ShieldKey) (*http.Response, error) {
 	unanswered := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return errUnanswered })
-	resp, err := roundTrip(r, func(ctx context.Context, w http.ResponseWriter) (*http.Request, error) {
-		return o.prepare(ctx, r, w, k), nil
+	resp, err := roundTrip(r, func(ctx context.Context, w http.ResponseWriter) *http.Request {
+		return o.prepare(ctx, r, w, k)
 	}, func(w http.ResponseWriter, r *http.Request) error {
 		return o.handlers.ServeHTTP(w, r, unanswered)
 	})
@@ -77,19 +74,19 @@ func (o *origin) ask(r *http.Request, k poller.ShieldKey) (*http.Response, error
 	return resp, err
 }
 
-// prepare makes a request into one that Caddy's handlers can serve. Their vars and
-// placeholders begin empty.
+// prepare returns the request that Caddy's handlers get. It starts without variables and
+// placeholders.
 func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWriter, k poller.ShieldKey) *http.Request {
 	asked := targetOf(k.Path, k.Query)
 	in := &http.Request{
 		Method: r.Method, URL: asked, RequestURI: asked.RequestURI(), Host: k.Host, Header: r.Header.Clone(), Body: http.NoBody,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: nobody,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: pollAddress,
 	}
-	if k.Scheme == "https" { // it is how handlers know
+	if k.Scheme == "https" { // by TLS handlers recognise it
 		in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true}
 	}
-	ctx = context.WithValue(ctx, madeKey{}, true)
-	ctx = context.WithValue(ctx, http.LocalAddrContextKey, o.local) // placeholders take it for granted
+	ctx = context.WithValue(ctx, pollContextKey{}, true)
+	ctx = context.WithValue(ctx, http.LocalAddrContextKey, o.local) // placeholders need it
 	in = in.WithContext(ctx)
 	in = caddyhttp.PrepareRequest(in, caddy.NewReplacer(), w, o.server)
 	if k.Target != "" {
@@ -98,7 +95,7 @@ func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWr
 	return in
 }
 
-// targetOf is the URL of a server's request: without scheme and host.
+// targetOf returns the URL of a request as a server has it: without scheme and host.
 func targetOf(path, query string) *url.URL {
 	u := &url.URL{Path: path, RawPath: path, RawQuery: query}
 	if plain, err := url.PathUnescape(path); err == nil {

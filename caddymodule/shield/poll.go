@@ -21,172 +21,169 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// newClient returns a poller of an origin block. Its feeds do not wait for each
-// other: the site is the operator's own, and what paces it are the feeds' own
-// intervals.
+// newClient returns a client that polls origin blocks. Polls of one site do not wait for each
+// other: it is the operator's own, and the intervals of its feeds are enough.
 func newClient(settings upstream.Settings) *upstream.Client {
 	c := upstream.New(upstream.WithTransport(roundTripper{}), upstream.WithoutPacing())
 	c.Apply(upstream.Settings{UserAgent: settings.UserAgent, Version: settings.Version, Contact: settings.Contact})
 	return c
 }
 
-// polled is the origin of one feed of a shield.
-type polled struct {
+// feedOrigin is the [cache.Origin] of one feed: the origin block, asked for the feed's key.
+type feedOrigin struct {
 	shield *Shield
 	key    poller.ShieldKey
-	entry  *entry // what is known of the key; nil: nothing
+	entry  *entry // of the key, or nil
 }
 
-// OriginOf is where the feed of a key is polled. It is nil for a variant of which the
-// header fields are not known, which may not be polled before a reader has brought them.
+// OriginOf returns the origin of a key's feed. It is nil for a variant whose header fields are
+// not in memory: the next reader of the variant sends them.
 func (s *Shield) OriginOf(k poller.ShieldKey) cache.Origin {
-	e := s.known.get(k.String())
+	e := s.entries.get(k.String())
 	if k.Variant != "" && e == nil {
 		return nil
 	}
-	return &polled{s, k, e}
+	return &feedOrigin{s, k, e}
 }
 
-// Rules are the operator's rules for the feeds of the shield.
+// Rules returns the operator's rules for the feeds of the shield.
 func (s *Shield) Rules() policy.Rules { return s.rules }
 
-// Acquire implements [cache.Origin]: the site may be asked at any time.
-func (p *polled) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return p, nil }
+// Acquire implements [cache.Origin]: a block of handlers may be asked at any time.
+func (o *feedOrigin) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return o, nil }
 
 // Release implements [policy.Slot].
-func (p *polled) Release() {}
+func (o *feedOrigin) Release() {}
 
-// Host implements [cache.Origin]: a site of the operator's own need not be spared.
-func (p *polled) Host(feedurl.URL) policy.Host { return policy.Host{} }
+// Host implements [cache.Origin].
+func (o *feedOrigin) Host(feedurl.URL) policy.Host { return policy.Host{} }
 
 // Held implements [cache.Origin].
-func (p *polled) Held(feedurl.URL) *policy.Held { return nil }
+func (o *feedOrigin) Held(feedurl.URL) *policy.Held { return nil }
 
 // Busy implements [cache.Origin].
-func (p *polled) Busy() []string { return nil }
+func (o *feedOrigin) Busy() []string { return nil }
 
 // Hold implements [cache.Origin].
-func (p *polled) Hold([]policy.Pause) {}
+func (o *feedOrigin) Hold([]policy.Pause) {}
 
 // Poll implements [policy.Slot].
-func (p *polled) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
-	key := p.key.String()
+func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+	key := o.key.String()
 	var err error
-	if ask.URL, err = feedurl.Parse(p.key.URL()); err != nil {
+	if ask.URL, err = feedurl.Parse(o.key.URL()); err != nil {
 		return policy.Answer{At: time.Now(), URL: key, Failure: policy.FailureInternal, Err: err}
 	}
 	if ask.Validators.URL == key {
 		ask.Validators.URL = ask.URL.String()
 	}
-	if p.entry != nil {
-		p.entry.promising.Store(false)
-		p.entry.ahead.Store(false)
+	if o.entry != nil {
+		o.entry.looksLikeFeed.Store(false)
+		o.entry.bypassed.Store(false)
 	}
-	a := p.shield.client.Poll(context.WithValue(ctx, polledKey{}, p), ask)
+	a := o.shield.client.Poll(context.WithValue(ctx, originContextKey{}, o), ask)
 	switch {
 	case errors.Is(a.Err, errNotShared):
 		a.Failure, a.Err = policy.FailureNotShared, errNotShared
 	case errors.Is(a.Err, errNotFeed):
 		a.Failure, a.Err = policy.FailureNotFeed, errNotFeed
 	case a.Status == http.StatusUnauthorized, a.Status == http.StatusGone:
-		// The publisher has taken it back. Others' feeds outlive this, one's own must not.
+		// The publisher has withdrawn the feed, so the stored version must not be served.
 		a.Failure, a.Err = policy.FailureNotShared, fmt.Errorf("%w: status %d", errNotShared, a.Status)
 	}
-	p.learn(a)
+	o.record(a)
 	a.URL = key
 	return a
 }
 
-// learn notes whether an answer was a feed for everybody. What was not leaves
-// nothing in the store.
-func (p *polled) learn(a policy.Answer) {
-	e := p.entry
+// record records whether a poll has brought a feed that may be shared. If it has not, the
+// requests that follow go to the origin, and the store forgets the key.
+func (o *feedOrigin) record(a policy.Answer) {
+	e := o.entry
 	if e == nil {
 		return
 	}
 	clientError := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 	switch {
 	case a.Failure == policy.FailureNotShared, (a.Failure == policy.FailureNotFeed || clientError) && !e.feed.Load():
-		e.pass(time.Now())
-		p.shield.engine.Evict(e.key)
+		e.bypass(time.Now())
+		o.shield.engine.Evict(e.key)
 	case a.Failure == policy.FailureNone:
 		e.feed.Store(true)
 	}
 }
 
 var (
-	errNotShared = errors.New("the site's answer is not for everybody")
-	errNotFeed   = errors.New("the site's answer is no feed")
+	errNotShared = errors.New("the site's response may not be shared")
+	errNotFeed   = errors.New("the site's response is not a feed")
 )
 
-// polledKey is where the transport finds whose poll a request belongs to.
-type polledKey struct{}
+// originContextKey is the context key of the [feedOrigin] that a poll is for.
+type originContextKey struct{}
 
 // roundTripper sends the requests of polls to their origin blocks.
 type roundTripper struct{}
 
-// RoundTrip implements [http.RoundTripper]. It breaks off what is not for everybody,
-// and what is no feed as soon as that can be told.
+// RoundTrip implements [http.RoundTripper]. It ends a response that cannot be shared, and one
+// that is not a feed as soon as its first bytes show that.
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	p := r.Context().Value(polledKey{}).(*polled)
-	if p.entry != nil {
-		for name, values := range p.entry.fields {
+	o := r.Context().Value(originContextKey{}).(*feedOrigin)
+	if o.entry != nil {
+		for name, values := range o.entry.fields {
 			r.Header[name] = values
 		}
 	}
-	resp, err := p.shield.origin.ask(r, p.key)
+	resp, err := o.shield.origin.poll(r, o.key)
 	if failed, ok := errors.AsType[caddyhttp.HandlerError](err); ok && failed.StatusCode != 0 {
-		// Caddy makes an answer of it, for whoever asks.
+		// Caddy would answer with this status.
 		return &http.Response{StatusCode: failed.StatusCode, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
 	if errors.Is(err, errUnanswered) {
-		return nil, errNotFeed // what follows the shield answers
+		return nil, errNotFeed // the handlers after the shield answer
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := unfit(resp); err != nil {
-		finish(resp.Body)
+	if err := checkShareable(resp); err != nil {
+		drain(resp.Body)
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK {
-		resp.Body = &sniffed{ReadCloser: resp.Body, coded: resp.Header.Get("Content-Encoding") != "", entry: p.entry}
+		resp.Body = &detectingBody{ReadCloser: resp.Body, compressed: resp.Header.Get("Content-Encoding") != "", entry: o.entry}
 	} else {
-		resp.Body = unwanted{resp.Body}
+		resp.Body = drainedBody{resp.Body}
 	}
 	return resp, nil
 }
 
-// unwanted is the body of an answer of which only status and header count.
-type unwanted struct{ io.ReadCloser }
+// drainedBody is the body of a response of which only status and header count.
+type drainedBody struct{ io.ReadCloser }
 
 // Close implements [io.Closer].
-func (u unwanted) Close() error {
-	finish(u.ReadCloser)
+func (b drainedBody) Close() error {
+	drain(b.ReadCloser)
 	return nil
 }
 
 const (
-	// restSize and restPatience are how much of an answer is read, and how long, that
-	// is not wanted any more.
-	restSize     = 256 << 10
-	restPatience = 100 * time.Millisecond
+	// drainSize and drainTime bound how much of a body is read to its end, and how long.
+	drainSize = 256 << 10
+	drainTime = 100 * time.Millisecond
 )
 
-// finish closes the body of an answer that is not wanted. What is short comes to its
-// end before: a reverse proxy warns of each answer that it cannot pass on whole.
-func finish(body io.ReadCloser) {
-	enough := time.AfterFunc(restPatience, func() { body.Close() })
-	_, _ = io.CopyN(io.Discard, body, restSize)
-	enough.Stop()
+// drain closes a body. It reads a short body to its end first, because a reverse proxy logs a
+// warning for each response that it cannot pass on completely.
+func drain(body io.ReadCloser) {
+	timer := time.AfterFunc(drainTime, func() { body.Close() })
+	_, _ = io.CopyN(io.Discard, body, drainSize)
+	timer.Stop()
 	body.Close()
 }
 
-// unfit tells why an answer must not be kept for others (RFC 9111 section 3), is one
-// that the publisher wants readers themselves to see, or is no feed. Errors keep
-// nothing back from anybody, whatever they say of themselves: a feed that is stored
-// outlives them.
-func unfit(resp *http.Response) error {
+// checkShareable reports why a response is not stored: it may not be shared (RFC 9111 section
+// 3), it is a redirect, which readers follow themselves, or it is not a feed. Errors pass: a
+// stored version outlives them.
+func checkShareable(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusNotModified:
 		control := policy.ParseCacheControl(resp.Header.Values("Cache-Control"))
@@ -203,4 +200,4 @@ func unfit(resp *http.Response) error {
 }
 
 // Interface guard.
-var _ cache.Origin = (*polled)(nil)
+var _ cache.Origin = (*feedOrigin)(nil)

@@ -25,7 +25,7 @@ import (
 // address. Nobody in particular is "all".
 func whoseOf(r *http.Request) string {
 	who := cmp.Or(r.Header.Get("Cookie"), r.Header.Get("Authorization"))
-	if who == "" && r.RemoteAddr != nobody {
+	if who == "" && r.RemoteAddr != pollAddress {
 		who = "address " + poller.Client(r).String()
 	}
 	return cmp.Or(who, "all")

@@ -14,15 +14,14 @@ import (
 	"strings"
 )
 
-// roundTrip makes the response of what a handler writes, as a server and a client
-// on one connection would: it returns when the handler has sent status and header,
-// and the body streams while the handler writes it. 1xx responses and trailers are
-// dropped, as polls have no use for them. An error that the handler returns before it has written anything is the error of
-// the round trip. A handler that panics has failed, and nothing else has.
+// roundTrip returns what a handler writes as a response, as a server and a client on one
+// connection would. It returns when the handler has sent status and header; the body streams.
+// 1xx responses and trailers are dropped: polls do not need them. If the handler returns an
+// error before it writes, or panics, roundTrip returns an error.
 //
-// The handler runs until the body has been read or closed, or the request's context
-// has ended. prepare makes the request that the handler gets.
-func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWriter) (*http.Request, error), handle func(http.ResponseWriter, *http.Request) error) (*http.Response, error) {
+// The handler runs until the body has been read or closed, or the request's context has ended.
+// prepare makes the request that the handler gets.
+func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWriter) *http.Request, handle func(http.ResponseWriter, *http.Request) error) (*http.Response, error) {
 	ctx, stop := context.WithCancel(r.Context())
 	reading, writing := io.Pipe()
 	s := &responder{request: r, header: make(http.Header), body: writing, began: make(chan struct{}), length: -1}
@@ -30,24 +29,20 @@ func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWrite
 		defer stop()
 		s.end(func() (err error) {
 			defer recovered(&err)
-			in, err := prepare(ctx, s)
-			if err != nil {
-				return err
-			}
-			return handle(s, in)
+			return handle(s, prepare(ctx, s))
 		}())
 	}()
 	select {
 	case <-s.began:
 	case <-r.Context().Done():
 		stop()
-		reading.CloseWithError(context.Cause(r.Context())) // it may be writing
+		reading.CloseWithError(context.Cause(r.Context())) // the handler may be writing
 		return nil, context.Cause(r.Context())
 	}
 	if s.failed != nil {
 		return nil, s.failed
 	}
-	// A handler need not notice that time is up, whoever reads does.
+	// A handler may ignore the end of its context; the reader must not wait for it.
 	context.AfterFunc(ctx, func() { writing.CloseWithError(context.Cause(ctx)) })
 	return &http.Response{
 		Status: strconv.Itoa(s.status) + " " + http.StatusText(s.status), StatusCode: s.status,
@@ -57,8 +52,8 @@ func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWrite
 	}, nil
 }
 
-// recovered makes an error of a panic. A reverse proxy panics with
-// [http.ErrAbortHandler] when its backend breaks off.
+// recovered turns a panic into an error. A reverse proxy panics with [http.ErrAbortHandler] when
+// its backend closes the connection too early.
 func recovered(err *error) {
 	switch p := recover(); p {
 	case nil:
@@ -69,7 +64,7 @@ func recovered(err *error) {
 	}
 }
 
-// panicError is a handler that panicked.
+// panicError is the error of a handler that has panicked.
 type panicError struct {
 	value any
 	stack []byte
@@ -77,17 +72,17 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.value) }
 
-// responder is the writer of a handler whose answer becomes a response.
+// responder is the response writer of a handler. It turns what is written into a response.
 type responder struct {
 	request *http.Request
 	header  http.Header // as the handler sees it
 	body    *io.PipeWriter
 
-	began   chan struct{} // closed when what follows is set, up to failed
-	started bool          // the handler's goroutine alone writes and reads it
+	began   chan struct{} // closed when the fields up to failed are set
+	started bool          // used by the handler's goroutine only
 	status  int
-	sent    http.Header // the header as it was when the answer began: the receiver's
-	length  int64       // of the body, as the header said; -1: it did not
+	sent    http.Header // a copy of header, which the receiver owns
+	length  int64       // Content-Length, or -1
 	failed  error
 
 	written int64
@@ -128,10 +123,10 @@ func (s *responder) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Flush implements [http.Flusher]: what is written is on its way already.
+// Flush implements [http.Flusher]. Writes are not buffered.
 func (s *responder) Flush() { s.WriteHeader(http.StatusOK) }
 
-// end ends the answer with what the handler returned.
+// end ends the response with the error of the handler.
 func (s *responder) end(err error) {
 	if err != nil && !s.started {
 		s.started, s.failed = true, err
@@ -139,20 +134,19 @@ func (s *responder) end(err error) {
 	}
 	if err == nil {
 		s.WriteHeader(http.StatusOK)
-		// As a server would notice: a body that is shorter than it was said to be has
-		// broken off.
+		// A server reports a body that is shorter than its Content-Length too.
 		if s.length > s.written && !s.bodyless() {
 			err = io.ErrUnexpectedEOF
 		}
 	}
-	s.body.CloseWithError(err) // nil: the end of the body
+	s.body.CloseWithError(err) // nil means io.EOF
 }
 
 func (s *responder) bodyless() bool {
 	return s.request.Method == http.MethodHead || s.status == http.StatusNotModified || s.status == http.StatusNoContent
 }
 
-// responseBody ends the handler when it is closed before its end.
+// responseBody stops the handler when it is closed early.
 type responseBody struct {
 	*io.PipeReader
 	stop context.CancelFunc
@@ -163,7 +157,7 @@ func (b *responseBody) Close() error {
 	return b.PipeReader.CloseWithError(errBodyClosed)
 }
 
-var errBodyClosed = errors.New("nobody reads the rest of the answer")
+var errBodyClosed = errors.New("the response body is closed")
 
 // Interface guard.
 var _ http.Flusher = (*responder)(nil)

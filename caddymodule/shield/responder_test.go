@@ -21,8 +21,8 @@ import (
 func respond(t *testing.T, ctx context.Context, handle func(http.ResponseWriter, *http.Request) error) (*http.Response, error) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(ctx, "GET", "http://blog.test/", nil)
-	return roundTrip(r, func(ctx context.Context, _ http.ResponseWriter) (*http.Request, error) {
-		return r.WithContext(ctx), nil
+	return roundTrip(r, func(ctx context.Context, _ http.ResponseWriter) *http.Request {
+		return r.WithContext(ctx)
 	}, handle)
 }
 
@@ -158,7 +158,7 @@ func TestResponderFails(t *testing.T) {
 	}
 	// Also while the request is made, as matchers and placeholders are anybody's code.
 	r := httptest.NewRequest("GET", "http://blog.test/", nil)
-	_, err := roundTrip(r, func(context.Context, http.ResponseWriter) (*http.Request, error) { panic("oh") }, nil)
+	_, err := roundTrip(r, func(context.Context, http.ResponseWriter) *http.Request { panic("oh") }, nil)
 	if _, panicked := errors.AsType[*panicError](err); !panicked {
 		t.Errorf("got %v", err)
 	}

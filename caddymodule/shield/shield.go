@@ -1,20 +1,19 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shield is the handler feed_shield, which stands before a site's feeds.
+// Package shield is the handler feed_shield, which serves a site's own feeds from a cache.
 //
-// A request is for a feed of a key (key.go), which is everything that a shared
-// answer depends on. The feed comes out of the engine's cache, which polls the
-// origin block (origin.go, responder.go) by requests that Pollard makes (poll.go).
-// What cannot be shared, or is no feed (sniff.go, observe.go), goes to the block as
-// it is. defend.go is what is refused of readers.
+// A request has a key (key.go), which is everything that a shared response depends on. The
+// engine's cache serves the feed of a key, and polls the origin block for it (poll.go, origin.go,
+// responder.go). Requests and responses that cannot be shared pass through (request.go,
+// passthrough.go). detect.go detects feeds, entries.go is the memory of keys, defend.go refuses
+// requests, status.go serves the pages.
 package shield
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -77,20 +76,19 @@ type Shield struct {
 	// reach the site. Default: the whole query.
 	Query *Query `json:"query,omitempty"`
 
-	// Who the shield is in the store. What is stored belongs to this name, so it should
-	// stay when the configuration changes. No two shields may have the same. The
-	// Caddyfile makes it of the site's address and the matcher. Default: the first of
-	// the sites.
+	// The name under which the shield stores its feeds. It should stay the same when the
+	// configuration changes, and no two shields may have the same. The Caddyfile derives it
+	// from the site's address and the matcher. Default: the first of `sites`.
 	Name string `json:"name,omitempty"`
 
-	// The addresses of the site, as a Caddyfile has them: `blog.example.com`,
-	// `*.example.com`, `http://blog.example.com:8080`. The origin is asked for one of
-	// these hosts. A request for another host is not shared, so a site for any host
-	// (`:8080`) needs `host`. The Caddyfile fills them in.
+	// The addresses of the site, as in a Caddyfile: `blog.example.com`, `*.example.com`,
+	// `http://blog.example.com:8080`. Polls are for one of these hosts. A request for another
+	// host is not shared, so a site for any host (`:8080`) needs `host`. The Caddyfile fills
+	// them in.
 	Sites []string `json:"sites,omitempty"`
 
-	// The host that the origin is asked for, whatever readers use. Default: the one of
-	// `sites` that a request is for.
+	// The host of polls, whatever host readers use. Default: the one of `sites` that a request
+	// is for.
 	Host string `json:"host,omitempty"`
 
 	// The requests to refuse. Default: none.
@@ -103,9 +101,9 @@ type Shield struct {
 	// match the path. Default: no pages.
 	Status string `json:"status,omitempty"`
 
-	originLines caddyfile.Segment // as the Caddyfile has them
-	derived     string            // the name that the Caddyfile makes
-	line        string            // of the Caddyfile
+	originLines caddyfile.Segment // of the Caddyfile
+	derived     string            // name that the Caddyfile derives
+	line        string            // file and line of the directive
 
 	log       *zap.Logger
 	engine    *poller.Engine
@@ -115,8 +113,8 @@ type Shield struct {
 	rules     policy.Rules
 	client    *upstream.Client
 	origin    *origin
-	known     *known
-	pages     *pages.Pages // nil: there are none
+	entries   *entries
+	pages     *pages.Pages // nil without status
 }
 
 // CaddyModule returns the Caddy module information.
@@ -127,9 +125,7 @@ func (Shield) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// DefaultRules are the rules for a site of one's own: nobody's patience needs to be
-// spared but the site's, and its owner wants new entries seen. They are documented
-// at [Shield].
+// DefaultRules returns the rules for a site of one's own. They are documented at [Shield].
 func DefaultRules() policy.Rules {
 	r := policy.DefaultRules()
 	r.MinInterval, r.DefaultInterval, r.UnvalidatedInterval = time.Minute, time.Minute, time.Minute
@@ -137,7 +133,7 @@ func DefaultRules() policy.Rules {
 	return r
 }
 
-// Provision resolves the configuration, and tells the app of the shield.
+// Provision resolves the configuration, and registers the shield with the app.
 func (s *Shield) Provision(ctx caddy.Context) error {
 	s.log = ctx.Logger()
 	var written poller.ShieldConfig // before the modules in it are loaded
@@ -148,10 +144,11 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	if written.Origin, err = json.Marshal(s.Origin); err != nil {
 		return err
 	}
-	app, err := ctx.App("pollard")
+	loaded, err := ctx.App("pollard")
 	if err != nil {
 		return fmt.Errorf("getting the pollard app: %w", err)
 	}
+	app := loaded.(*poller.App)
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -171,24 +168,23 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	}
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	s.origin = newOrigin(s.Origin, server, s.log)
-	pollard := app.(*poller.App)
-	s.client = newClient(pollard.Upstream())
-	s.engine = pollard.Engine()
-	s.known = pollard.Keep("feed_shield "+s.name, newKnown).(*known)
+	s.client = newClient(app.Upstream())
+	s.engine = app.Engine()
+	s.entries = app.Keep("feed_shield "+s.name, newEntries).(*entries)
 	if s.Host == "" && len(s.addresses) == 0 {
-		s.log.Warn("nothing is shared, as the site is for any host: add a line such as host blog.example.com to feed_shield", zap.String("shield", s.name))
+		s.log.Warn("nothing is shared, because the site is for any host: add a line such as host blog.example.com to feed_shield", zap.String("shield", s.name))
 	}
-	s.makePages(ctx, pollard)
-	return pollard.AddShield(s.name, written, s)
+	s.makePages(ctx, app)
+	return app.AddShield(s.name, written, s)
 }
 
-// Validate reports settings that cannot be meant.
+// Validate reports invalid settings.
 func (s *Shield) Validate() error { return s.check() }
 
-// errNoOrigin tells what is missing, with an example.
+// errNoOrigin says what is missing, with an example.
 //
 //lint:ignore ST1005 it ends with lines of a Caddyfile
-var errNoOrigin = errors.New(`feed_shield needs to know what it stands before: put the handlers of the site into a block of it, such as
+var errNoOrigin = errors.New(`feed_shield needs an origin: put the handlers of the site into a block of it, such as
 
 	origin {
 		reverse_proxy localhost:8080
@@ -202,7 +198,7 @@ func (s *Shield) check() error {
 	if _, err := s.Policy.Over(DefaultRules()); err != nil {
 		return err
 	}
-	if s.Host != "" && !strings.Contains(s.Host, "{") { // or not known before placeholders are replaced
+	if s.Host != "" && !strings.Contains(s.Host, "{") { // placeholders are replaced later
 		if _, err := parseHost(s.Host); err != nil {
 			return err
 		}
@@ -211,36 +207,6 @@ func (s *Shield) check() error {
 		return err
 	}
 	return s.Query.check()
-}
-
-// ServeHTTP answers a request, from what is stored or by the origin.
-func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	switch {
-	case made(r):
-		return s.origin.own(w, r, next) // of a shield before this one
-	case s.serveStatus(w, r):
-		return nil
-	case personal(r):
-		return s.pass(w, r, next)
-	}
-	key, ok := s.keyOf(r)
-	if !ok {
-		return s.pass(w, r, next)
-	}
-	return s.serveFeed(w, r, next, key)
-}
-
-// pass lets the origin answer a reader's own request.
-func (s *Shield) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	s.engine.ShieldRequests().Count(poller.ResultPassed, 0)
-	poller.Report(r, poller.ResultPassed, "", "")
-	return s.origin.own(w, r, next)
-}
-
-// personal reports whether a request is its reader's own affair.
-func personal(r *http.Request) bool {
-	return r.Method != http.MethodGet && r.Method != http.MethodHead ||
-		r.Header["Authorization"] != nil || r.Header["Upgrade"] != nil || r.ContentLength != 0
 }
 
 // Interface guards.

@@ -50,7 +50,7 @@ func TestShieldAsksOnce(t *testing.T) {
 		if strings.Contains(header, secret) || poll.Header["Range"] != nil || poll.Header["X-Forwarded-For"] != nil {
 			t.Errorf("a poll has something of a reader: %s", header)
 		}
-		if poll.RemoteAddr != nobody || poll.Host != "blog.test" || poll.Method != "GET" {
+		if poll.RemoteAddr != pollAddress || poll.Host != "blog.test" || poll.Method != "GET" {
 			t.Errorf("a poll came from %s to %s with %s", poll.RemoteAddr, poll.Host, poll.Method)
 		}
 		if client := poller.Client(poll.Request); client.String() != "0.0.0.0" {
@@ -360,7 +360,7 @@ func TestShieldPrefetches(t *testing.T) {
 		time.Sleep(10*time.Minute + time.Second)
 		plain, gold := 0, 0
 		for _, poll := range s.Calls() {
-			if poll.RemoteAddr != nobody {
+			if poll.RemoteAddr != pollAddress {
 				t.Errorf("a poll came from %s", poll.RemoteAddr)
 			}
 			if poll.Header.Get("X-Plan") == "gold" {

@@ -17,7 +17,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/record"
 )
 
-// makePages makes the pages for people, where the configuration has a place for them.
+// makePages makes the pages for people, if the configuration has a path for them.
 func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 	if s.Status == "" {
 		return
@@ -39,7 +39,7 @@ func (s *Shield) checkStatus() error {
 	return nil
 }
 
-// serveStatus serves a page. It reports false where a request asks for none.
+// serveStatus serves a page. It reports false if the request is for something else.
 func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 	if s.pages == nil {
 		return false
@@ -51,7 +51,7 @@ func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	base := home
-	if original := poller.OriginalURL(r); original != nil { // before handle_path and the like
+	if original := poller.OriginalURL(r); original != nil { // before handle_path
 		if before, found := strings.CutSuffix(original.Path, r.URL.Path); found {
 			base = before + home
 		}
@@ -60,9 +60,9 @@ func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// member reports whether the sender of a request may see who reads: somebody at home,
-// or whom a handler before the shield knows by name. A proxy that Caddy has not been
-// told to trust stands for anybody.
+// member reports whether a client may see the pages: it has a private address, or a handler
+// before the shield has authenticated it. A request that a proxy has forwarded may come from
+// anywhere, unless Caddy trusts the proxy.
 func member(r *http.Request) bool {
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		if user, _ := repl.GetString("http.auth.user.id"); user != "" {

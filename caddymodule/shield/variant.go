@@ -13,35 +13,34 @@ import (
 	"strconv"
 )
 
-// errPersonal says that a request is for its reader alone.
-var errPersonal = errors.New("the site's answer depends on who asks")
+// errNoVariant is returned if the response to a request cannot be shared.
+var errNoVariant = errors.New("the site's response depends on the reader")
 
-// impersonal are fields of requests that shared ones have no use for: the key has
-// what they say, or handlers make them.
-var impersonal = map[string]bool{
+// inKey are request fields that polls do not send: the key contains their values.
+var inKey = map[string]bool{
 	"Host": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true, "X-Forwarded-Scheme": true, "X-Forwarded-Port": true,
 }
 
-// credentials are names of fields that tell readers apart: what an answer with them
-// says is for one of them.
+// credentials matches the names of fields that identify a reader. A response that varies by one
+// of them is for that reader only.
 var credentials = regexp.MustCompile(`(?i)^(cookie|authorization|proxy-authorization|x-forwarded-for|forwarded|x-real-ip|via|connection|` +
 	`range|if-range|if-match|if-none-match|if-modified-since|if-unmodified-since)$|key|token|auth|secret|session|passw|credential|signature`)
 
-// variantOf is which variant a request asks for, where the site tells readers apart by
-// the fields named, and the values that the site is sent for it. It is empty for the
-// plain feed: the request has none of the fields. The values of readers' fields are
-// neither stored nor shown, so a variant is a hash of them with a secret of the feed.
+// variantOf returns the variant that a request is for, if the origin's responses vary by the
+// named fields, and the fields that a poll for it sends. It is empty if the request has none of
+// the fields. Values of readers' fields are neither stored nor shown: a variant is their hash,
+// with a secret of the feed.
 func variantOf(fields []string, secret []byte, h http.Header) (variant string, sent http.Header, err error) {
 	sum := hmac.New(sha256.New, secret)
 	sent = http.Header{}
 	for _, name := range fields {
 		name = http.CanonicalHeaderKey(name)
 		values := h[name]
-		if len(values) == 0 || impersonal[name] {
+		if len(values) == 0 || inKey[name] {
 			continue
 		}
 		if credentials.MatchString(name) {
-			return "", nil, errPersonal
+			return "", nil, errNoVariant
 		}
 		sent[name] = append([]string(nil), values...)
 		for _, part := range append([]string{name}, values...) { // each with its length: no two lists are one text
@@ -53,7 +52,7 @@ func variantOf(fields []string, secret []byte, h http.Header) (variant string, s
 	case len(sent) == 0:
 		return "", nil, nil
 	case len(secret) == 0:
-		return "", nil, errPersonal // it comes with the next poll
+		return "", nil, errNoVariant // the next poll makes one
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16]), sent, nil
 }

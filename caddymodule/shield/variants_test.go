@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -165,39 +166,45 @@ func TestShieldForgetsInventedURLs(t *testing.T) {
 	})
 }
 
-// Beyond what a shield may keep, new feeds take the places of those that were asked
-// for the longest ago, of what was asked for once first: invented URLs cost an honest
-// feed nothing, nor other shields theirs.
-func TestShieldIsBounded(t *testing.T) {
+// A shield has a bounded number of keys in memory. Invented URLs do not evict an honest feed
+// from it, and an evicted key keeps its feed in the store.
+func TestShieldMemoryIsBounded(t *testing.T) {
 	other := "http://other.test"
 	stage.Run(t, stage.ShieldedSite(blog, "")+stage.ShieldedSite(other, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
-		for range 2 {
-			s.Get(blog + "/feed")
-			s.Get(other + "/feed")
-		}
-		s.Expect(2, "two feeds")
 		const limit = 30
 		app, err := caddy.ActiveContext().App("pollard")
 		if err != nil {
 			t.Fatal(err)
 		}
-		app.(*poller.App).Keep("feed_shield "+blog, nil).(*known).limit = limit
-		for i := range 2 * limit {
-			s.Get(fmt.Sprintf("%s/feed?bust=%d", blog, i))
+		memory := app.(*poller.App).Keep("feed_shield "+blog, nil).(*entries)
+		if memory.byKey, err = lru.New2Q[string, *entry](limit); err != nil {
+			t.Fatal(err)
 		}
-		s.Expect(2*limit, "invented URLs")
 		for range 2 {
 			s.Get(blog + "/feed")
 			s.Get(other + "/feed")
 		}
-		s.Expect(0, "the honest feeds")
-		s.Get(blog + "/feed?new")
-		s.Get(blog + "/feed?new")
-		s.Expect(1, "a new feed")
+		s.Expect(2, "two feeds")
+		for i := range 2 * limit {
+			s.Get(fmt.Sprintf("%s/feed?bust=%d", blog, i))
+		}
+		s.Expect(2*limit, "invented URLs")
+		if n := memory.byKey.Len(); n > limit {
+			t.Errorf("%d keys are in memory, want at most %d", n, limit)
+		}
+		if memory.get(feedKey("/feed")) == nil {
+			t.Error("the honest feed is not in memory")
+		}
+		for i := range 2 * limit {
+			s.Get(fmt.Sprintf("%s/feed?bust=%d", blog, i))
+		}
+		s.Get(blog + "/feed")
+		s.Get(other + "/feed")
+		s.Expect(0, "feeds that are stored")
 		synctest.Wait()
 		_, c := poller.Running()
-		if n := len(c.Keys(context.Background(), poller.ShieldPrefix(blog))); n != limit {
-			t.Errorf("%d feeds are stored, want %d", n, limit)
+		if n := len(c.Keys(context.Background(), poller.ShieldPrefix(blog))); n != 2*limit+1 {
+			t.Errorf("%d feeds are stored, want %d", n, 2*limit+1)
 		}
 	})
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-func TestJudge(t *testing.T) {
-	long := strings.Repeat("x", enough)
+func TestDetect(t *testing.T) {
+	long := strings.Repeat("x", prefixSize)
 	for _, tt := range []struct {
 		name, body string
-		want       verdict // of all of it
+		want       detection // of all of it
 	}{
 		{"RSS", `<?xml version="1.0"?><rss version="2.0"><channel>`, isFeed},
 		{"Atom", "\xef\xbb\xbf\n<feed xmlns=\"http://www.w3.org/2005/Atom\">", isFeed},
@@ -31,27 +31,27 @@ func TestJudge(t *testing.T) {
 		{"UTF-16", "\xff\xfe<\x00r\x00", isFeed},
 		{"JSON Feed", `{"version": "https://jsonfeed.org/version/1.1", "title": "x"`, isFeed},
 		{"JSON Feed in another order", `{"title": "x", "items": [`, isFeed},
-		{"HTML", `<!DOCTYPE html><html>`, isOther},
-		{"HTML without a doctype", "\n <HTML lang=en>", isOther},
-		{"HTML in pieces", `<br /><b>Warning</b>`, isOther},
-		{"XHTML", `<?xml version="1.0"?><!DOCTYPE html PUBLIC "x"><html>`, isOther},
-		{"a sitemap", `<?xml version="1.0"?><urlset>`, isOther},
-		{"SVG", `<svg xmlns="x">`, isOther},
-		{"OPML", `<opml version="2.0">`, isOther},
-		{"JSON", `{"i":0}` + "\n" + `{"i":1}`, isOther},
-		{"a list", `[{"version": 1}]`, isOther},
-		{"text", "hello", isOther},
-		{"an image", "\x89PNG\r\n\x1a\n", isOther},
-		{"nothing", "", isOther},
-		{"white space", " \n", isOther},
+		{"HTML", `<!DOCTYPE html><html>`, notFeed},
+		{"HTML without a doctype", "\n <HTML lang=en>", notFeed},
+		{"HTML in pieces", `<br /><b>Warning</b>`, notFeed},
+		{"XHTML", `<?xml version="1.0"?><!DOCTYPE html PUBLIC "x"><html>`, notFeed},
+		{"a sitemap", `<?xml version="1.0"?><urlset>`, notFeed},
+		{"SVG", `<svg xmlns="x">`, notFeed},
+		{"OPML", `<opml version="2.0">`, notFeed},
+		{"JSON", `{"i":0}` + "\n" + `{"i":1}`, notFeed},
+		{"a list", `[{"version": 1}]`, notFeed},
+		{"text", "hello", notFeed},
+		{"an image", "\x89PNG\r\n\x1a\n", notFeed},
+		{"nothing", "", notFeed},
+		{"white space", " \n", notFeed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := judge([]byte(tt.body), true); got != tt.want {
+			if got := detect([]byte(tt.body), true); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 			// No beginning of it is taken for the opposite.
 			for i := range len(tt.body) {
-				if got := judge([]byte(tt.body[:i]), false); got != undecided && got != tt.want {
+				if got := detect([]byte(tt.body[:i]), false); got != undecided && got != tt.want {
 					t.Fatalf("%q: got %v, want %v or none", tt.body[:i], got, tt.want)
 				}
 			}
@@ -63,8 +63,8 @@ func FuzzJudge(f *testing.F) {
 	f.Add([]byte("<?xml?><!-- --><rss"))
 	f.Add([]byte("<!DOCTYPE <"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if judge(body, true) == undecided {
-			t.Error("no verdict on all of it")
+		if detect(body, true) == undecided {
+			t.Error("all of it is undecided")
 		}
 	})
 }
@@ -75,7 +75,7 @@ func TestSniffedBodyIsCutForGood(t *testing.T) {
 	page := "<!DOCTYPE html><p>" + stage.Sample
 	for name, body := range map[string]io.Reader{"at once": strings.NewReader(page), "in bytes": iotest.OneByteReader(strings.NewReader(page))} {
 		t.Run(name, func(t *testing.T) {
-			s := &sniffed{ReadCloser: io.NopCloser(body)}
+			s := &detectingBody{ReadCloser: io.NopCloser(body)}
 			var got strings.Builder
 			for range 100 {
 				_, err := io.Copy(&got, s)
@@ -88,7 +88,7 @@ func TestSniffedBodyIsCutForGood(t *testing.T) {
 			}
 		})
 	}
-	s := &sniffed{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(stage.Sample)))}
+	s := &detectingBody{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(stage.Sample)))}
 	if got, err := io.ReadAll(s); err != nil || string(got) != stage.Sample {
 		t.Errorf("a feed came out as %q, %v", got, err)
 	}
