@@ -1,8 +1,8 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packaging has no code: beside it stands what makes packages of Pollard and
-// watches them run, and it tests that.
+// Package packaging has no code. It tests the files in its directory, which make
+// packages of Pollard and monitor it:
 //
 //	build, deb, nfpm.yaml, debian   the binary, its pages, the Debian package
 //	pollard.service                 the systemd unit
