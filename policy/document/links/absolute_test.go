@@ -20,11 +20,11 @@ const (
 	jsonOpen  = `{"version": "https://jsonfeed.org/version/1.1", `
 )
 
-// rewritten is what Absolute makes of a document: it must be the same when it is made twice.
+// rewritten is what Served makes of a document: it must be the same when it is made twice.
 func rewritten(t *testing.T, document string) (string, Report) {
 	t.Helper()
-	once, report := Absolute([]byte(document), "", from)
-	twice, again := Absolute(once, "", from)
+	once, report := Served([]byte(document), "", from)
+	twice, again := Served(once, "", from)
 	if string(twice) != string(once) || again.Rewritten != 0 || again.Left != report.Left {
 		t.Errorf("made twice: %s (%+v, then %+v)", twice, report, again)
 	}
@@ -47,7 +47,7 @@ func TestAbsolute(t *testing.T) {
 		{"a link in CDATA", item(`<link><![CDATA[«https://example.org»/1]]></link>`)},
 		{"a link in pieces", item(`<link><!-- x --> «https://example.org»/<![CDATA[1]]></link>`)},
 		{"enclosures and media", item(`<enclosure url="«https://example.org»/1.mp3" length="1"/><media:content url='«https://example.org/blog/»1.png'/><itunes:image href="«https://example.org»/1.png"/>`)},
-		{"a channel's picture", rssOpen + `<itunes:image href="«https://example.org»/1.png"/><atom:link rel="self" href="«https://example.org/blog/»feed.xml"/>` + rssClose},
+		{"a channel's picture", rssOpen + `<itunes:image href="«https://example.org»/1.png"/><atom:link rel="alternate" href="«https://example.org/blog/»feed.xml"/>` + rssClose},
 		{"a guid that is a permalink", item(`<guid isPermaLink="true">«https://example.org»/1</guid>`)},
 		{"other guids", item(`<guid>/1</guid>`) + "<!---->" + item(`<guid isPermaLink="false">/1</guid>`) + item(`<guid isPermaLink="true">1234</guid>`)},
 		{"a description", item(`<description>&lt;a href="«https://example.org»/1"&gt;&lt;img src='«https://example.org/blog/»1.png'&gt;</description>`)},
@@ -60,6 +60,8 @@ func TestAbsolute(t *testing.T) {
 		{"escaped twice is text", item(`<description>&amp;lt;a href="/1"&amp;gt;</description>`)},
 		{"no attribute of HTML", item(`<description><![CDATA[<a name="/1" data="/1" data-src="/1">href="/1"</a><base href="/1">]]></description>`)},
 		{"what holds no tags", item(`<description><![CDATA[<!-- <a href="/1"> --><script>"<a href='/1'>"</script><style><a href="/1"></style ><a href="«https://example.org»/2">]]></description>`)},
+		{"without scripts", item(`<description><![CDATA[<noscript class="x"><img src="«https://example.org»/1.png"></noscript>]]></description>`)},
+		{"a broken comment", item(`<description><![CDATA[<!' <a href="/1"> <a href="«https://example.org»/2">]]></description>`)},
 		{"attributes of all kinds", item(`<description><![CDATA[<a href = «https://example.org»/1><A HREF="«https://example.org»/2"><a title='>' href='«https://example.org»/3'/><object data="«https://example.org»/4"><blockquote cite="«https://example.org»/5"><form action="«https://example.org»/6"><td background="«https://example.org»/7">]]></description>`)},
 		{"srcset", item(`<description><![CDATA[<img srcset="«https://example.org»/a.png, «https://example.org/blog/»b,c.png 2x,data:image/png;base64,AA 3x ,«https://example.org»/d.png calc(1,2)">]]></description>`)},
 		{"a tag that does not end", item(`<description><![CDATA[<a href="/1]]></description>`)},
@@ -79,12 +81,13 @@ func TestAbsolute(t *testing.T) {
 		{"json html", jsonItem(`"content_html": "<a href=\"«https://example.org»\/1\">\u003cimg src=\u0022«https://example.org/blog/»1.png\"> \\ <a href='«https://example.org»/2'>", "content_text": "<a href='/1'>"`)},
 		{"json that is no string", jsonItem(`"url": null, "image": ["/x"], "attachments": {"url": "/x"}`)},
 
-		{"kinds of references", item(`<link>«https:»//example.net/x</link>`) + item(`<link>«https://example.org/blog/»x y</link>`[:0]) +
-			item(`<description><![CDATA[<a href=""><a href="http://x/"><a href="mailto:x"><a href="data:,x"><a href="urn:x"><a href="HTTP:x"><a href="tel:1"><a href="«https://example.org/blog/»1:2/"><a href="«https://example.org/blog/»a b"><a href=" «https://example.org»/1 ">]]></description>`)},
+		{"kinds of references", item(`<link>«https:»//example.net/x</link><description><![CDATA[<a href=""><a href="http://x/"><a href="mailto:x"><a href="data:,x"><a href="urn:x"><a href="HTTP:x"><a href="tel:1"><a href="«https://example.org/blog/»1:2/"><a href="«https://example.org/blog/»a b"><a href=" «https://example.org»/1 ">]]></description>`)},
 		{"bytes that are no ASCII", item("<link>«https://example.org»/caf\xe9</link><description>&lt;a href='«https://example.org/blog/»\xfc.html'&gt;</description>")},
 		{"a document type", `<!DOCTYPE rss [<!ENTITY a "<link>/x</link>">]>` + item(`<link>«https://example.org»/1</link>`)},
 		{"a byte order mark", "\ufeff<?xml version='1.0'?>\n" + item(`<link>«https://example.org»/1</link>`)},
-		{"what is no XML", item(`<link>«https://example.org»/1</link> a & b < c <br> </i> <a b=c d></item><item><link>«https://example.org»/2</link>`)},
+		{"what is not quite XML", item(`<link>«https://example.org»/1</link> a & b &x; <br> <a b=c d></item><item><link>«https://example.org»/2</link>`)},
+		{"forbidden characters", item("\x01<link>«https://example.org»/1</link>\x00&#1;")},
+		{"a warning in front", "<br />Warning: <?xml version='1.0'?>" + item(`<link>«https://example.org»/1</link>`)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -162,17 +165,17 @@ func TestAbsoluteReport(t *testing.T) {
 		{"a line within", item("<enclosure url='/a\n/b'/>"), "", from, 1, ""},
 		{"hidden by escapes", item(`<description><![CDATA[<a href="a&amp;b">]]></description>`), "", from, 1, ""},
 		{"dots across a border", item(`<link>.<![CDATA[./1]]></link>`), "", from, 1, ""},
-		{"no base", item(`<link>/1</link>`), "", "gopher://example.org/", 0, problemBase},
-		{"no host", item(`<link>/1</link>`), "", "https:///feed", 0, problemBase},
+		{"no base", item(`<link>/1</link>`), "", "gopher://example.org/", 1, problemBase},
+		{"no host", item(`<link>/1</link>`), "", "https:///feed", 1, problemBase},
 		{"UTF-16", "\xff\xfe<\x00r\x00s\x00s\x00>\x00", "", from, 0, problemEncoding},
 		{"ISO-2022-JP", item(`<link>/1</link>`), "text/xml; charset=ISO-2022-JP", from, 0, problemEncoding},
 		{"JSON that is no UTF-8", jsonOpen + "\"icon\": \"/\x83\\\"}", "", from, 0, problemEncoding},
-		{"deep", strings.Repeat("<x>", 1000) + `<link href="/1"/>`, "", from, 0, problemComplex},
+		{"deep", strings.Repeat("<x>", 1000) + `<link href="/1"/>`, "", from, 0, problemMarkup},
 		{"large", item(strings.Repeat(`<enclosure url="/"/>`, 10_000)), "", "https://" + strings.Repeat("x", 200) + "/", 0, problemGrowth},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, report := Absolute([]byte(test.body), test.contentType, test.base)
+			got, report := Served([]byte(test.body), test.contentType, test.base)
 			if want := (Report{Left: test.left, Problem: test.problem}); report != want {
 				t.Errorf("report %+v, want %+v", report, want)
 			}
@@ -186,7 +189,7 @@ func TestAbsoluteReport(t *testing.T) {
 // A user name, a password and a query may be secrets: no link repeats them.
 func TestAbsoluteKeepsSecrets(t *testing.T) {
 	body := rssOpen + `<item><link>1</link><enclosure url="?a"/><description>&lt;a href="#x"&gt;</description></item>` + rssClose
-	got, report := Absolute([]byte(body), "", "https://bob:hunter2@example.org/feed?token=hunter2")
+	got, report := Served([]byte(body), "", "https://bob:hunter2@example.org/feed?token=hunter2")
 	if report.Rewritten != 3 || strings.Contains(string(got), "hunter2") {
 		t.Errorf("%+v: %s", report, got)
 	}
@@ -196,9 +199,25 @@ func TestAbsoluteKeepsSecrets(t *testing.T) {
 func TestAbsoluteReturnsTheSameBody(t *testing.T) {
 	for _, body := range []string{"", " ", "{", "<", rssOpen + `<link>https://example.org/</link>` + rssClose, jsonOpen + `"icon": "https://example.org/i"}`, "not a feed"} {
 		before := []byte(body)
-		after, report := Absolute(before, "", from)
-		if len(after) != len(before) || len(before) > 0 && &after[0] != &before[0] || report != (Report{}) {
+		after, report := Served(before, "", from)
+		if len(after) != len(before) || len(before) > 0 && &after[0] != &before[0] || report.Rewritten != 0 || report.Left != 0 {
 			t.Errorf("%q: %q, %+v", before, after, report)
 		}
+	}
+}
+
+// An entity of the document's own may stand for anything: what it makes of a URL is
+// uncertain, and the URL stays as it is.
+func TestAbsoluteKeepsEntities(t *testing.T) {
+	const doctype = `<!DOCTYPE rss [<!ENTITY home "https://example.org/">]>`
+	const body = doctype + rssOpen + `<item><link>&home;1</link><enclosure url="&home;1.mp3"/><guid isPermaLink="true">&home;1</guid>` +
+		`<description>&lt;a href="&home;1"></description><content:encoded><a href="&home;1"/></content:encoded></item>` + rssClose
+	got, report := Served([]byte(body), "", from)
+	if string(got) != body || report != (Report{Left: 4}) {
+		t.Errorf("%+v: %s", report, got)
+	}
+	const based = doctype + `<feed xmlns="http://www.w3.org/2005/Atom" xml:base="&home;"><link href="x"/><link href="https://example.net/&home;"/></feed>`
+	if got, report := Served([]byte(based), "", from); string(got) != based || report != (Report{Left: 2}) {
+		t.Errorf("%+v: %s", report, got)
 	}
 }

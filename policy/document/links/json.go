@@ -5,143 +5,128 @@ package links
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
+
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
-// jsonVisitor is told what a JSON document holds.
-type jsonVisitor interface {
-	// text is called for each string that is a value. The path has the names of the
-	// members that lead to it, and "" for each array.
-	text(path []string, value piece)
-	// member is called for each member of the document's own object, behind its value.
-	member(name string, key, value span)
+// jsonRewriter edits a JSON Feed.
+type jsonRewriter struct {
+	*editor
+	decoder *json.Decoder
+	start   int      // of the document in the body
+	path    []string // names of the members that lead to a value, and "" for each array
+	base    *base
+
+	kept    int  // where the last member ends that stays; 0: no member was read
+	removed span // members in a row that are to be removed
 }
 
-// jsonScanner scans a JSON document. It takes for granted that it is one: of anything
-// else it reads what it can.
-type jsonScanner struct {
-	body    []byte
-	at      int
-	path    []string
-	visitor jsonVisitor
-}
-
-// scanJSON scans a document from start on. It reports whether that has come to its end.
-func scanJSON(body []byte, start int, v jsonVisitor) bool {
-	s := &jsonScanner{body: body, at: start, visitor: v}
-	return s.value()
-}
-
-// value reads a value. It reports whether the document goes on.
-func (s *jsonScanner) value() bool {
-	switch s.next() {
-	case '{':
-		return s.each('}', s.readMember)
-	case '[':
-		s.path = append(s.path, "")
-		ok := s.each(']', s.value)
-		s.path = s.path[:len(s.path)-1]
-		return ok
-	case '"':
-		text, ok := s.text()
-		if ok {
-			s.visitor.text(s.path, piece{text.start, text.end, jsonString})
-		}
-		return ok
-	}
-	start := s.at
-	for s.at < len(s.body) && !isSpace(s.body[s.at]) && bytes.IndexByte([]byte(`,]}`), s.body[s.at]) < 0 {
-		s.at++
-	}
-	return s.at > start
-}
-
-// each reads what is between brackets and separated by commas.
-func (s *jsonScanner) each(end byte, read func() bool) bool {
-	s.at++
-	if len(s.path) > maxDepth {
+// rewriteJSON edits a document that begins at start. It reports whether it read the
+// document to its end.
+func rewriteJSON(e *editor, start int, base *base) bool {
+	j := &jsonRewriter{editor: e, decoder: json.NewDecoder(bytes.NewReader(e.body[start:])), start: start, base: base}
+	j.decoder.UseNumber() // large ones are errors as a float64
+	if err := j.value(); err != nil {
 		return false
 	}
-	for s.next() != end {
-		if !read() {
-			return false
+	if j.removed != (span{}) {
+		if j.kept > 0 {
+			j.removed.start = j.kept // with the comma before the last members
 		}
-		switch s.next() {
-		case ',':
-			s.at++
-		case end:
-		default:
-			return false
-		}
+		j.remove(j.removed)
 	}
-	s.at++
 	return true
 }
 
-func (s *jsonScanner) readMember() bool {
-	if s.next() != '"' {
-		return false
+// next returns the next token and where it stands in the body.
+func (j *jsonRewriter) next() (token json.Token, at span, err error) {
+	at.start = j.start + int(j.decoder.InputOffset())
+	if token, err = j.decoder.Token(); err != nil {
+		return nil, span{}, err
 	}
-	key, ok := s.text()
-	if !ok || s.next() != ':' {
-		return false
+	at.end = j.start + int(j.decoder.InputOffset())
+	for bytes.IndexByte([]byte(markup.Space+",:"), j.body[at.start]) >= 0 {
+		at.start++
 	}
-	s.at++
-	s.next()
-	name, start := string(decode(nil, s.body, []piece{{key.start, key.end, jsonString}})), s.at
-	s.path = append(s.path, name)
-	ok = s.value()
-	s.path = s.path[:len(s.path)-1]
-	if ok && len(s.path) == 0 {
-		s.visitor.member(name, span{key.start - 1, key.end + 1}, span{start, s.at})
-	}
-	return ok
+	return token, at, nil
 }
 
-// text reads a string and returns what is between its quotes.
-func (s *jsonScanner) text() (inside span, ok bool) {
-	s.at++
-	inside.start = s.at
-	for s.at < len(s.body) {
-		switch s.body[s.at] {
-		case '"':
-			inside.end = s.at
-			s.at++
-			return inside, true
-		case '\\':
-			s.at++
+// value reads a value.
+func (j *jsonRewriter) value() error {
+	token, at, err := j.next()
+	switch {
+	case err != nil:
+		return err
+	case token == json.Delim('{'):
+		return j.each(j.member)
+	case token == json.Delim('['):
+		j.path = append(j.path, "")
+		err = j.each(j.value)
+		j.path = j.path[:len(j.path)-1]
+		return err
+	}
+	if _, isText := token.(string); isText {
+		j.string(piece{span{at.start + 1, at.end - 1}, jsonString})
+	}
+	return nil
+}
+
+// each reads what an object or array holds.
+func (j *jsonRewriter) each(read func() error) error {
+	if len(j.path) > markup.MaxDepth {
+		return markup.ErrTooComplex
+	}
+	for j.decoder.More() {
+		if err := read(); err != nil {
+			return err
 		}
-		s.at++
 	}
-	return inside, false
+	_, _, err := j.next()
+	return err
 }
 
-// next skips white space and returns the byte behind it; 0 at the end.
-func (s *jsonScanner) next() byte {
-	for s.at < len(s.body) && isSpace(s.body[s.at]) {
-		s.at++
+// member reads a member of an object. Members of the document's own object may be
+// removed: those in a row together, with the comma before the next one.
+func (j *jsonRewriter) member() error {
+	token, key, err := j.next()
+	if err != nil {
+		return err
 	}
-	if s.at >= len(s.body) {
-		return 0
+	name, _ := token.(string)
+	top := len(j.path) == 0
+	if top && (name == "hubs" || name == "feed_url") {
+		before := len(j.edits)
+		err := j.value()
+		j.edits = j.edits[:before] // what is removed needs no edits
+		if j.removed == (span{}) {
+			j.removed.start = key.start
+		}
+		j.removed.end = j.start + int(j.decoder.InputOffset())
+		return err
 	}
-	return s.body[s.at]
+	if top && j.removed != (span{}) {
+		j.remove(span{j.removed.start, key.start})
+		j.removed = span{}
+	}
+	j.path = append(j.path, name)
+	err = j.value()
+	j.path = j.path[:len(j.path)-1]
+	if top {
+		j.kept = j.start + int(j.decoder.InputOffset())
+	}
+	return err
 }
 
-// jsonAbsoluter makes the URLs in a JSON Feed absolute.
-type jsonAbsoluter struct {
-	*absoluter
-	base *base
-}
-
-func (a *jsonAbsoluter) member(string, span, span) {}
-
-func (a *jsonAbsoluter) text(path []string, value piece) {
+// string makes the URLs in a string absolute.
+func (j *jsonRewriter) string(value piece) {
 	switch {
 	case value.end == value.start:
-	case isItem(path) && len(path) == 3 && path[2] == "content_html":
-		a.html([]piece{value}, a.base)
-	case isJSONURL(path):
-		a.url([]piece{value}, a.base)
+	case isItem(j.path) && len(j.path) == 3 && j.path[2] == "content_html":
+		j.html([]piece{value}, j.base)
+	case isJSONURL(j.path):
+		j.url([]piece{value}, j.base)
 	}
 }
 
@@ -150,7 +135,7 @@ func isItem(path []string) bool { return len(path) > 2 && path[0] == "items" && 
 
 // isJSONURL reports whether a string is a URL (jsonfeed.org/version/1.1).
 func isJSONURL(path []string) bool {
-	names := []string{"home_page_url", "feed_url", "next_url", "icon", "favicon"}
+	names := []string{"home_page_url", "next_url", "icon", "favicon"}
 	if isItem(path) {
 		path = path[2:]
 		names = []string{"url", "external_url", "image", "banner_image"}
@@ -158,11 +143,12 @@ func isJSONURL(path []string) bool {
 			return true
 		}
 	}
-	switch last := path[max(len(path)-1, 0):]; {
+	switch {
 	case len(path) == 1:
 		return slices.Contains(names, path[0])
 	case len(path) == 2 && path[0] == "author", len(path) == 3 && path[0] == "authors" && path[1] == "":
-		return last[0] == "url" || last[0] == "avatar"
+		last := path[len(path)-1]
+		return last == "url" || last == "avatar"
 	}
 	return false
 }

@@ -1,23 +1,17 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package links rewrites the URLs in a feed document so that they work from
-// wherever the document is served.
+// Package links makes the document that a gateway serves in place of a publisher's.
 //
-// [Absolute] makes relative URLs absolute: readers resolve them against the address
-// at which they got the feed, which behind a gateway is not the publisher's. [Marks]
-// and [Splice] put the gateway's own address where a document names its own, and
-// leave out WebSub hubs, so that readers stay with the gateway.
+// Readers resolve relative URLs against the URL that they got the feed from, which is
+// the gateway's: [Served] makes them absolute. It also removes what would lead readers
+// past the gateway: the feed's own address, and push services.
 //
-// The document is not parsed and written anew. It is scanned once as bytes: as XML
-// (xml.go) or JSON (json.go), and the HTML within texts (html.go) through the
-// escapes that it is wrapped in (view.go). What is found leads to edits of single
-// attributes and texts; each other byte stays. Nothing is fetched, and a document
-// costs time in proportion to its bytes, whoever wrote it.
-//
-// URLs are made absolute once, when a version of a feed is made; its fingerprint and
-// its hints are those of the original document. Marks belong to the result and are
-// kept with it, so that a document for one more address costs a copy.
+// The document is not written again from a parsed form. Tokenizers find the places
+// to change: encoding/xml by package markup (xml.go), golang.org/x/net/html for texts
+// that hold HTML (html.go), encoding/json (json.go). Between them and the document
+// are escapes (escape.go). All other bytes stay as they are. Nothing is fetched, and
+// the cost is proportional to the size of the document.
 //
 // It relies on package document for whether the bytes are a feed at all.
 package links
@@ -27,122 +21,178 @@ import (
 	"unicode/utf8"
 
 	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
-// Report says what has become of a document's relative URLs.
+// Report says what happened to the relative URLs of a document.
 type Report struct {
 	Rewritten int    // made absolute
-	Left      int    // left, because it is not certain what they mean
-	Problem   string // why the document was left as it is; empty: it was not
+	Left      int    // left, because it is uncertain what they refer to
+	Problem   string // why the URLs of the whole document were left; empty: they were not
 }
 
 // The problems of a whole document.
 const (
-	problemBase     = "the address of the document is no plain http or https URL"
-	problemEncoding = "the encoding is not one in which markup can be found byte by byte"
-	problemComplex  = "elements or namespaces are nested too deep, or there are too many values of xml:base"
+	problemBase     = "the URL of the document is not a plain http or https URL"
+	problemEncoding = "markup cannot be found byte by byte in its encoding"
+	problemMarkup   = "it cannot be read to its end, or has too many values of xml:base"
 	problemGrowth   = "absolute URLs would make it more than twice as large"
 )
 
-// Absolute makes the relative URLs in a feed document absolute: in links,
-// enclosures and icons, in the HTML of entries and in xml:base. The contentType is
-// that of the answer that brought the document, and base its URL. Values of xml:base
-// are obeyed. Identifiers (Atom's and JSON Feed's id, rdf:about) are never touched,
-// and a guid only if it says that it is a permalink.
+// Served returns the document that a gateway serves in place of body, which came from
+// the URL base with this contentType.
 //
-// Without relative URLs the body itself is returned, and so it is where the Report
-// names a problem. Absolute of its own result changes nothing.
-func Absolute(body []byte, contentType, base string) ([]byte, Report) {
-	origin := parseBase(base)
-	if origin == nil {
-		return body, Report{Problem: problemBase}
-	}
+// Relative URLs become absolute: in links, enclosures and icons, in the HTML of entries,
+// and in xml:base, which is obeyed. Identifiers (id of Atom and JSON Feed, rdf:about)
+// are never changed, and a guid only if it says that it is a permalink.
+//
+// The following are removed from the feed (entries keep theirs). Hints have to be read
+// from body, before:
+//
+//   - links with rel=self or rel=hub, or just these relations if there are others;
+//   - itunes:new-feed-url, podcast:podping and RSS's cloud;
+//   - feed_url and hubs of JSON Feed.
+//
+// The result is body itself if there is nothing to change or the encoding or markup
+// cannot be read. Served of its own result changes nothing.
+func Served(body []byte, contentType, base string) ([]byte, Report) {
 	if !document.ASCIICompatible(body, contentType) {
 		return body, Report{Problem: problemEncoding}
 	}
+	origin := parseBase(base)
 	e := &editor{body: body}
-	a := &absoluter{editor: e}
-	start := textStart(body)
+	start := markup.Begin(body)
+	complete := true
 	switch {
 	case start == len(body):
 	case body[start] == '{' && !utf8.Valid(body):
 		return body, Report{Problem: problemEncoding} // a quote may be half of a character
 	case body[start] == '{':
-		scanJSON(body, start, &jsonAbsoluter{absoluter: a, base: origin})
+		complete = rewriteJSON(e, start, origin)
 	default:
-		if !scanXML(body, start, origin, a) {
-			return body, Report{Problem: problemComplex}
-		}
+		complete = rewriteXML(e, start, origin)
 	}
-	rewritten, ok := e.apply()
-	if !ok {
-		return body, Report{Problem: problemGrowth}
+	if !complete {
+		return body, Report{Problem: problemMarkup}
 	}
-	return rewritten, e.report
+	return e.apply(origin)
 }
 
-// textStart is where the document begins, behind byte order marks and white space.
-func textStart(body []byte) int {
-	rest := body
-	for {
-		before := len(rest)
-		rest = bytes.TrimLeft(bytes.TrimPrefix(rest, []byte("\xef\xbb\xbf")), xmlSpace)
-		if len(rest) == before {
-			return len(body) - before
-		}
-	}
-}
-
-// xmlSpace is white space as XML and JSON define it.
-const xmlSpace = " \t\r\n"
+// span is text[start:end].
+type span struct{ start, end int }
 
 // edit replaces body[start:end].
 type edit struct {
-	start, end int
-	text       string
+	span
+	text string
 }
 
 // editor collects edits of a document, in the order of the document.
 type editor struct {
 	body   []byte
 	edits  []edit
-	grown  int
+	grown  int // bytes that the edits add, removals not counted
+	text   text
 	report Report
 }
 
 // Documents may grow to twice their size and this, in bytes.
 const spareGrowth = 64 << 10
 
-// replace plans an edit.
-func (e *editor) replace(start, end int, text string) {
+// replace plans to make a URL absolute.
+func (e *editor) replace(s span, text string) {
 	e.report.Rewritten++
-	e.grown += len(text)
-	if e.grown <= len(e.body)+spareGrowth {
-		e.edits = append(e.edits, edit{start, end, text})
+	if e.grown += len(text); !e.tooLarge() {
+		e.edits = append(e.edits, edit{s, text})
 	}
 }
 
-// apply carries the edits out, unless they are too much.
-func (e *editor) apply() (body []byte, ok bool) {
-	if e.grown > len(e.body)+spareGrowth {
-		return nil, false
+// remove plans a removal.
+func (e *editor) remove(s span) { e.edits = append(e.edits, edit{span: s}) }
+
+func (e *editor) tooLarge() bool { return e.grown > len(e.body)+spareGrowth }
+
+// apply returns the edited document.
+func (e *editor) apply(origin *base) ([]byte, Report) {
+	switch {
+	case e.tooLarge():
+		e.report = Report{Problem: problemGrowth}
+	case origin == nil:
+		e.report.Problem = problemBase
 	}
-	return applied(e.body, e.edits), true
+	size := len(e.body) + min(e.grown, len(e.body)+spareGrowth)
+	var result []byte
+	at := 0
+	for _, edit := range e.edits {
+		if edit.text != "" && e.tooLarge() {
+			continue
+		}
+		if result == nil {
+			result = make([]byte, 0, size)
+		}
+		result = append(result, e.body[at:edit.start]...)
+		result = append(result, edit.text...)
+		at = edit.end
+	}
+	if result == nil {
+		return e.body, e.report
+	}
+	return append(result, e.body[at:]...), e.report
 }
 
-func applied(body []byte, edits []edit) []byte {
-	if len(edits) == 0 {
-		return body
+// url makes the URL in pieces of the document absolute.
+func (e *editor) url(pieces []piece, base *base) {
+	e.text.decode(e.body, pieces)
+	url := trimmed(e.text.decoded, span{0, len(e.text.decoded)})
+	prefix, drop, kind := base.resolve(string(e.text.decoded[url.start:url.end]))
+	if kind == relative && e.text.unknown {
+		kind = uncertain // the entity may be all that makes it absolute
 	}
-	size := len(body)
-	for _, e := range edits {
-		size += len(e.text) - (e.end - e.start)
-	}
-	result, at := make([]byte, 0, size), 0
-	for _, e := range edits {
-		result = append(result, body[at:e.start]...)
-		result = append(result, e.text...)
-		at = e.end
-	}
-	return append(result, body[at:]...)
+	e.rewrite(url.start, prefix, drop, kind)
 }
+
+// html makes the URLs in pieces of the document that hold HTML absolute.
+func (e *editor) html(pieces []piece, base *base) {
+	e.text.decode(e.body, pieces)
+	findURLs(e.text.decoded, func(tag string, url span) {
+		reference := string(e.text.decoded[url.start:url.end])
+		if isDrawing(tag, reference) {
+			return
+		}
+		prefix, drop, kind := base.resolveHTML(reference)
+		e.rewrite(url.start, xmlEscapes.Replace(prefix), drop, kind)
+	})
+}
+
+// isDrawing reports whether a reference points to a part of a drawing within the same
+// text. SVG is full of such references, which must not become URLs of other documents.
+func isDrawing(tag, reference string) bool {
+	return len(reference) > 0 && reference[0] == '#' && tag != "a" && tag != "area"
+}
+
+// rewrite plans the edit that makes the URL at an offset of the decoded text absolute.
+func (e *editor) rewrite(offset int, prefix string, drop int, kind kind) {
+	switch kind {
+	case absolute:
+		return
+	case relative:
+		if place, in, ok := e.text.find(offset, offset+drop); ok {
+			e.replace(place, in.escape(prefix))
+			return
+		}
+	}
+	e.report.Left++
+}
+
+// trimmed is a span without white space around it.
+func trimmed(text []byte, s span) span {
+	for s.start < s.end && isSpace(text[s.start]) {
+		s.start++
+	}
+	for s.end > s.start && isSpace(text[s.end-1]) {
+		s.end--
+	}
+	return s
+}
+
+func isSpace(c byte) bool { return bytes.IndexByte([]byte(" \t\r\n\f"), c) >= 0 }

@@ -7,6 +7,8 @@ import (
 	"html"
 	"net/url"
 	"strings"
+
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
 // maxBase bounds the length of a base URL, in bytes.
@@ -63,7 +65,7 @@ func (b *base) directory(above int) string {
 
 // below is the base that an xml:base makes of this one; nil where it cannot be used.
 func (b *base) below(reference string) *base {
-	reference = strings.Trim(reference, xmlSpace)
+	reference = strings.Trim(reference, markup.Space)
 	u, err := url.Parse(reference)
 	switch {
 	case err != nil || len(reference) > maxBase:

@@ -5,35 +5,30 @@ package links
 
 import (
 	"bytes"
+	"encoding/xml"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
-// Limits that no feed comes near which package document accepts.
-const (
-	maxDepth      = 256
-	maxNamespaces = 256    // declared in scope
-	maxBases      = 20_000 // different values of xml:base, or the same within others
-)
+// maxBases bounds the different values of xml:base, or the same within others.
+const maxBases = 20_000
 
 // element is an open element.
 type element struct {
-	qualified span // its name as written
-	local     string
-	parent    string               // the local name of the element around it
-	space     namespace.Vocabulary // RSS or Atom for all that belongs to the format itself
-	level     level
-	around    *base // xml:base in force around it; nil: one that cannot be used
-	base      *base // and within it
-	declared  int   // namespaces in scope around it
-	html      bool  // it is within a text that holds HTML
-	start     int   // where its start tag begins
-	content   int   // where that ends
-
-	// What the visitor wants to do with the text.
-	task  task
-	texts []piece
+	name   string // local, in lower case
+	parent string // name of the element around it
+	space  namespace.Vocabulary
+	level  level
+	tag    span
+	task   task
+	texts  []piece // of an element with a task for them
+	around *base   // xml:base in force around it; nil: one that cannot be used
+	base   *base   // and within it
+	html   bool    // it is markup within a text of HTML
 }
 
 // level is where an element stands in a feed.
@@ -47,39 +42,27 @@ const (
 	deeper
 )
 
-// attribute is an attribute of a start tag.
-type attribute struct {
-	prefix, local string
-	value         span // without quotes
-}
+// task is what is done with the content of an element.
+type task byte
 
-// visitor is told what a document holds.
-type visitor interface {
-	// open is called for each start tag. It may set the task of the element: then the
-	// element gathers the pieces of its text.
-	open(e *element, attributes []attribute)
-	// interrupt is called where another element begins within an element with a task.
-	// The pieces of text are forgotten after it.
-	interrupt(e *element)
-	// close is called at the end of an element with a task. End is where its content
-	// ends, and after where its end tag does; the same where it has none of its own.
-	close(e *element, end, after int)
-}
+const (
+	noTask     task = iota
+	urlTask         // it is a URL
+	guidTask        // it is a guid that claims to be a URL
+	htmlTask        // it is HTML
+	removeTask      // it is removed, with its tags
+)
 
-// xmlScanner scans an XML document. It takes markup as it comes, so that it reads
-// what is broken in the way of feeds: names are compared, but nothing is required.
-type xmlScanner struct {
-	body       []byte
-	visitor    visitor
-	stack      []element
-	scope      []declaration
-	attributes []attribute
-	names      namespace.Names
-	opened     map[string]int // how many elements of a name are open
-	bases      map[nested]*base
-	root       string // local name of the root element
-	rootSpace  string
-	base       *base // of the document
+// xmlRewriter edits an XML document.
+type xmlRewriter struct {
+	*editor
+	tokens  *markup.Scanner
+	start   int // of the scanned text in the body
+	origin  *base
+	stack   []element
+	removed int  // open elements with a removeTask
+	endTag  span // the last end tag that is in the document
+	bases   map[nested]*base
 }
 
 // nested is an xml:base within another.
@@ -88,245 +71,281 @@ type nested struct {
 	value  string
 }
 
-// declaration is a namespace in scope.
-type declaration struct{ prefix, uri string }
-
-// scanXML scans a document from start on; false where it is too complex. What is not
-// closed ends it.
-func scanXML(body []byte, start int, around *base, v visitor) bool {
-	x := &xmlScanner{body: body, visitor: v, base: around, names: namespace.Names{}, opened: map[string]int{}, bases: map[nested]*base{}}
-	for at := start; at < len(body); {
-		open := bytes.IndexByte(body[at:], '<')
-		if open < 0 {
-			return true
-		}
-		x.text(piece{at, at + open, xmlText})
-		at += open
-		rest := body[at:]
-		end := -1
-		switch {
-		case bytes.HasPrefix(rest, []byte("<!--")):
-			end = after(rest, len("<!--"), "-->")
-		case bytes.HasPrefix(rest, []byte("<![CDATA[")):
-			if end = after(rest, len("<![CDATA["), "]]>"); end > 0 {
-				x.text(piece{at + len("<![CDATA["), at + end - len("]]>"), cdata})
-			}
-		case bytes.HasPrefix(rest, []byte("<?")):
-			end = after(rest, len("<?"), "?>")
-		case bytes.HasPrefix(rest, []byte("<!")):
-			end = directive(rest)
-		case bytes.HasPrefix(rest, []byte("</")):
-			if end = after(rest, len("</"), ">"); end > 0 {
-				x.close(trimmed(body, span{at + 2, at + end - 1}), at, at+end)
-			}
-		case len(rest) > 1 && isNameStart(rest[1]):
-			if end = x.open(at); end > 0 {
-				end -= at
-			}
-		default:
-			x.text(piece{at, at + 1, xmlText})
-			end = 1
-		}
-		if end < 0 {
-			return true
-		}
-		if len(x.stack) > maxDepth || len(x.scope) > maxNamespaces || len(x.bases) > maxBases {
+// rewriteXML edits a document that begins at start. It reports whether it read the
+// document to its end.
+func rewriteXML(e *editor, start int, origin *base) bool {
+	text := ascii(e.body[start:])
+	if feed := markup.Start(text); feed > 0 {
+		start, text = start+feed, text[feed:]
+	}
+	// A lenient scanner reads a well-formed document just as a strict one does.
+	x := &xmlRewriter{editor: e, tokens: markup.NewScanner(markup.Repair(text), true), start: start, origin: origin, bases: map[nested]*base{}}
+	for {
+		token, err := x.tokens.Next()
+		if err != nil || len(x.bases) > maxBases {
 			return false
 		}
-		at += end
-	}
-	return true
-}
-
-// after is the offset behind a mark; negative where there is none.
-func after(text []byte, from int, mark string) int {
-	if i := bytes.Index(text[from:], []byte(mark)); i >= 0 {
-		return from + i + len(mark)
-	}
-	return -1
-}
-
-// directive is the length of a document type, with its internal subset.
-func directive(text []byte) int {
-	depth := 0
-	var quote byte
-	for i, c := range text {
-		switch {
-		case quote != 0:
-			if c == quote {
-				quote = 0
+		from, to := x.tokens.Span()
+		at := span{start + from, start + to}
+		switch t := token.(type) {
+		case xml.StartElement:
+			x.open(t, at)
+		case xml.CharData:
+			x.characters(at)
+		case xml.EndElement:
+			if at.end > at.start {
+				x.endTag = at
 			}
-		case c == '"' || c == '\'':
-			quote = c
-		case c == '<':
-			depth++
-		case c == '>':
-			if depth--; depth == 0 {
-				return i + 1
+			if x.close(at.end); len(x.stack) == 0 {
+				return true
 			}
 		}
 	}
-	return -1
 }
 
-func (x *xmlScanner) text(p piece) {
-	if n := len(x.stack); n > 0 && x.stack[n-1].task != noTask && p.end > p.start {
-		x.stack[n-1].texts = append(x.stack[n-1].texts, p)
+// ascii returns text, or if it is not UTF-8 a text of the same length in which markup
+// stands at the same places: all bytes that are not ASCII are letters.
+func ascii(text []byte) []byte {
+	if utf8.Valid(text) {
+		return text
 	}
+	masked := bytes.Clone(text)
+	for i, c := range masked {
+		if c >= utf8.RuneSelf {
+			masked[i] = 'x'
+		}
+	}
+	return masked
 }
 
-// open reads a start tag and returns where it ends; negative where it does not.
-func (x *xmlScanner) open(start int) int {
-	body, at := x.body, start+1
-	for at < len(body) && !isSpace(body[at]) && body[at] != '/' && body[at] != '>' {
-		at++
-	}
-	e := element{qualified: span{start + 1, at}, start: start, declared: len(x.scope), around: x.base}
-	x.attributes = x.attributes[:0]
-	empty := false
-	for ; ; at++ {
-		for at < len(body) && (isSpace(body[at]) || body[at] == '/') {
-			empty = body[at] == '/'
-			at++
-		}
-		if at == len(body) {
-			return -1
-		}
-		if body[at] == '>' {
-			break
-		}
-		empty = false
-		name, value, end := scanAttribute(body, at)
-		if end < 0 {
-			return -1
-		}
-		x.attribute(name, value)
-		at = end - 1
-	}
-	e.content = at + 1
-	x.place(&e)
-	if n := len(x.stack); n > 0 && x.stack[n-1].task != noTask {
-		x.visitor.interrupt(&x.stack[n-1])
-		x.stack[n-1].texts = x.stack[n-1].texts[:0]
-	}
-	x.visitor.open(&e, x.attributes)
-	if empty {
-		if e.task != noTask {
-			x.visitor.close(&e, e.content, e.content)
-		}
-		x.scope = x.scope[:e.declared]
-		return e.content
-	}
-	x.stack = append(x.stack, e)
-	x.opened[string(body[e.qualified.start:e.qualified.end])]++
-	return e.content
-}
-
-// attribute takes an attribute, and the namespace that it may declare.
-func (x *xmlScanner) attribute(name, value span) {
-	prefix, local, found := strings.Cut(string(x.body[name.start:name.end]), ":")
-	if !found {
-		prefix, local = "", prefix
-	}
-	if prefix == "xmlns" || prefix == "" && local == "xmlns" {
-		declared := declaration{uri: string(decode(nil, x.body, []piece{{value.start, value.end, xmlText}}))}
-		if prefix != "" {
-			declared.prefix = local
-		}
-		x.scope = append(x.scope, declared)
+// characters keeps a piece of text for the end of its element.
+func (x *xmlRewriter) characters(at span) {
+	if len(x.stack) == 0 {
 		return
 	}
-	x.attributes = append(x.attributes, attribute{prefix, local, value})
+	switch e := &x.stack[len(x.stack)-1]; e.task {
+	case urlTask, guidTask, htmlTask:
+		const open, end = "<![CDATA[", "]]>"
+		p := piece{at, xmlText}
+		if bytes.HasPrefix(x.body[at.start:at.end], []byte(open)) {
+			p = piece{span{at.start + len(open), at.end - len(end)}, cdata}
+		}
+		e.texts = append(e.texts, p)
+	}
 }
 
-// place finds out what an element is.
-func (x *xmlScanner) place(e *element) {
-	prefix, local, found := strings.Cut(string(x.body[e.qualified.start:e.qualified.end]), ":")
-	if !found {
-		prefix, local = "", prefix
-	}
-	e.local = strings.ToLower(local)
-	uri := x.uri(prefix)
-	e.space = x.names.Of(uri)
-	if len(x.stack) == 0 {
-		x.root, x.rootSpace = e.local, uri
-	} else {
-		outer := &x.stack[len(x.stack)-1]
-		e.parent, e.around, e.level = outer.local, outer.base, outer.below()
+func (x *xmlRewriter) open(t xml.StartElement, tag span) {
+	e := element{name: strings.ToLower(t.Name.Local), space: x.tokens.Vocabulary(t.Name), tag: tag, around: x.origin}
+	if n := len(x.stack); n > 0 {
+		outer := &x.stack[n-1]
+		e.parent, e.around, e.level = outer.name, outer.base, outer.below()
 		e.html = outer.html || outer.task == htmlTask
+		x.interrupt(outer)
 	}
-	switch native := uri == x.rootSpace && e.space != namespace.RDF; {
-	case x.root == "feed" && native:
-		e.space = namespace.Atom
-	case x.root != "feed" && (native || e.space == namespace.Unqualified):
-		e.space = namespace.RSS
+	values := x.values(t, tag)
+	e.base = x.baseOf(e.around, t, values)
+	words, remove := x.relations(&e, t, values)
+	switch {
+	case remove:
+		e.task = removeTask
+		x.removed++
+	case x.removed == 0:
+		x.attributes(&e, t, values, words)
+		e.task = taskOf(&e, t.Attr)
 	}
-	e.base = e.around
-	for _, a := range x.attributes {
-		if a.prefix == "xml" && a.local == "base" {
-			value := string(decode(nil, x.body, []piece{{a.value.start, min(a.value.end, a.value.start+2*maxBase), xmlText}}))
-			e.base = x.below(e.around, value)
+	x.stack = append(x.stack, e)
+}
+
+// interrupt ends a piece of an element's text, because another element begins in it.
+func (x *xmlRewriter) interrupt(e *element) {
+	switch e.task {
+	case htmlTask:
+		x.html(e.texts, e.base)
+	case urlTask, guidTask:
+		e.task = noTask // a URL has no elements in it
+	}
+	e.texts = e.texts[:0]
+}
+
+// close ends the innermost element.
+func (x *xmlRewriter) close(end int) {
+	e := &x.stack[len(x.stack)-1]
+	switch e.task {
+	case htmlTask:
+		x.html(e.texts, e.base)
+	case urlTask, guidTask:
+		x.elementURL(e)
+	case removeTask:
+		x.removed--
+		place := e.tag
+		if x.closes(e, end) {
+			place.end = end
+		}
+		x.remove(place)
+	}
+	x.stack = x.stack[:len(x.stack)-1]
+}
+
+// closes reports whether the last end tag, at end, is that of an element: empty elements
+// have none, nor have elements that the end tag of another element closes.
+func (x *xmlRewriter) closes(e *element, end int) bool {
+	name := x.body[e.tag.start+1 : e.tag.end-1]
+	if i := bytes.IndexAny(name, markup.Space+"/"); i >= 0 {
+		name = name[:i]
+	}
+	return x.endTag.end == end && x.endTag.start >= e.tag.end &&
+		bytes.Equal(name, bytes.TrimRight(x.body[x.endTag.start+2:x.endTag.end-1], markup.Space))
+}
+
+// elementURL makes the text of an element absolute.
+func (x *xmlRewriter) elementURL(e *element) {
+	x.text.decode(x.body, e.texts)
+	switch {
+	case e.task == guidTask && bytes.IndexByte(x.text.decoded, '/') < 0:
+	case len(bytes.Fields(x.text.decoded)) < 2:
+		x.url(e.texts, e.base)
+	case !hasScheme(string(bytes.TrimSpace(x.text.decoded))):
+		x.report.Left++ // several words
+	}
+}
+
+// values finds the values of attributes in the document, in the order of t.Attr.
+func (x *xmlRewriter) values(t xml.StartElement, tag span) []piece {
+	if len(t.Attr) == 0 {
+		return nil
+	}
+	found := attributes(x.body, tag)
+	if len(found) != len(t.Attr) {
+		return make([]piece, len(t.Attr)) // empty: nothing is to be rewritten
+	}
+	values := make([]piece, len(found))
+	for i, a := range found {
+		values[i] = piece{a.value, xmlText}
+	}
+	return values
+}
+
+// baseOf returns the base URL within an element.
+func (x *xmlRewriter) baseOf(around *base, t xml.StartElement, values []piece) *base {
+	for i, a := range t.Attr {
+		if a.Name.Local != "base" || x.tokens.Names.Of(a.Name.Space) != namespace.XML {
+			continue
+		}
+		key := nested{around, a.Value}
+		b, known := x.bases[key]
+		if !known {
+			if x.text.decode(x.body, values[i:i+1]); !x.text.unknown {
+				b = around.below(a.Value)
+			}
+			x.bases[key] = b
+		}
+		return b
+	}
+	return around
+}
+
+// relations reports whether an element is removed because it names the feed's own address
+// or a push service. A link with other relations as well loses just these words.
+func (x *xmlRewriter) relations(e *element, t xml.StartElement, values []piece) (words []span, remove bool) {
+	if e.level != inFeed {
+		return nil, false
+	}
+	switch {
+	case e.space == namespace.ITunes && e.name == "new-feed-url",
+		e.space == namespace.Podcasting && e.name == "podping",
+		e.space == namespace.RSS && e.name == "cloud":
+		return nil, true
+	case e.space != namespace.Atom || e.name != "link":
+		return nil, false
+	}
+	rel := slices.IndexFunc(t.Attr, func(a xml.Attr) bool { return a.Name.Space == "" && a.Name.Local == "rel" })
+	if rel < 0 {
+		return nil, false
+	}
+	value, others := values[rel].span, 0
+	for at := skipSpace(x.body[:value.end], value.start); at < value.end; at = skipSpace(x.body[:value.end], at) {
+		word := span{at, at}
+		for at < value.end && !isSpace(x.body[at]) {
+			at++
+		}
+		word.end = at
+		switch relation(string(x.body[word.start:word.end])) {
+		case "self", "hub":
+			words = append(words, word)
+		default:
+			others++
+		}
+	}
+	return words, len(words) > 0 && others == 0
+}
+
+// relation is the short name of a link relation.
+func relation(name string) string {
+	name = strings.ToLower(name)
+	if _, short, ok := strings.Cut(name, "//www.iana.org/assignments/relation/"); ok {
+		return short
+	}
+	return name
+}
+
+// attributes rewrites the attributes of an element, and removes words of its rel.
+func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece, words []span) {
+	if e.space == namespace.RDF {
+		return // identifiers
+	}
+	for i, a := range t.Attr {
+		switch {
+		case a.Name.Local == "base" && x.tokens.Names.Of(a.Name.Space) == namespace.XML:
+			x.url(values[i:i+1], e.around)
+		case a.Name.Space != "" || a.Name.Local == "xmlns":
+		case a.Name.Local == "rel":
+			for _, word := range words {
+				x.remove(word)
+			}
+		case e.space == namespace.XHTML || e.html:
+			x.htmlAttribute(e, strings.ToLower(a.Name.Local), values[i])
+		case isURL(e, a.Name.Local):
+			x.url(values[i:i+1], e.base)
 		}
 	}
 }
 
-// below is [base.below], remembered.
-func (x *xmlScanner) below(around *base, value string) *base {
-	b, known := x.bases[nested{around, value}]
-	if !known {
-		b = around.below(value)
-		x.bases[nested{around, value}] = b
+// htmlAttribute makes the URLs in an attribute of XHTML absolute.
+func (x *xmlRewriter) htmlAttribute(e *element, name string, value piece) {
+	x.text.decode(x.body, []piece{value})
+	whole := span{0, len(x.text.decoded)}
+	var urls []span
+	switch {
+	case e.name == "base":
+	case name == "srcset" || name == "imagesrcset":
+		urls = candidates(x.text.decoded, whole)
+	case isURLAttribute(name, e.name):
+		urls = []span{trimmed(x.text.decoded, whole)}
 	}
-	return b
+	for _, url := range urls {
+		reference := string(x.text.decoded[url.start:url.end])
+		if isDrawing(e.name, reference) {
+			continue
+		}
+		prefix, drop, kind := e.base.resolve(reference)
+		if kind == relative && x.text.unknown {
+			kind = uncertain
+		}
+		x.rewrite(url.start, prefix, drop, kind)
+	}
 }
 
 // below is the level of an element's children.
 func (e *element) below() level {
 	switch {
-	case e.level == inDocument && e.local == "feed":
+	case e.level == inDocument && e.name == "feed":
 		return inFeed
 	case e.level == inDocument:
 		return inRoot
-	case e.level == inRoot && e.local == "channel":
+	case e.level == inRoot && e.name == "channel":
 		return inFeed
-	case (e.level == inRoot || e.level == inFeed) && (e.local == "item" || e.local == "entry"):
+	case (e.level == inRoot || e.level == inFeed) && (e.name == "item" || e.name == "entry"):
 		return inEntry
 	}
 	return deeper
 }
-
-// uri is the namespace that a prefix stands for.
-func (x *xmlScanner) uri(prefix string) string {
-	for i := len(x.scope) - 1; i >= 0; i-- {
-		if x.scope[i].prefix == prefix {
-			return x.scope[i].uri
-		}
-	}
-	return ""
-}
-
-// close reads an end tag. One that belongs to no open element is passed over; one
-// that belongs to an outer element closes those within as well.
-func (x *xmlScanner) close(name span, end, after int) {
-	if x.opened[string(x.body[name.start:name.end])] == 0 {
-		return
-	}
-	for found := false; !found; {
-		e := x.stack[len(x.stack)-1]
-		q := x.body[e.qualified.start:e.qualified.end]
-		found = bytes.Equal(q, x.body[name.start:name.end])
-		switch {
-		case e.task == noTask:
-		case found:
-			x.visitor.close(&e, end, after)
-		default:
-			x.visitor.close(&e, end, end)
-		}
-		x.opened[string(q)]--
-		x.scope = x.scope[:e.declared]
-		x.stack = x.stack[:len(x.stack)-1]
-	}
-}
-
-// isNameStart reports whether a byte can begin the name of an element.
-func isNameStart(c byte) bool { return isLetter(c) || c == '_' || c == ':' || c >= 0x80 }
