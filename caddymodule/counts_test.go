@@ -122,7 +122,7 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 		io.WriteString(w, body)
 	}))
 	t.Cleanup(origin.Close)
-	store := storeDirectory(t)
+	store := stage.StoreDirectory(t)
 	feed := origin.URL + "/feed.xml"
 	var address string
 	load := func(contact string) { address = loadCounting(t, store, "contact "+contact, "") }
@@ -203,7 +203,7 @@ func TestPollAtTheEndCounts(t *testing.T) {
 		io.WriteString(w, origintest.Feed(1, ""))
 	}))
 	t.Cleanup(origin.Close)
-	store := storeDirectory(t)
+	store := stage.StoreDirectory(t)
 	end := func() {
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)

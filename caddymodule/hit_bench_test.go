@@ -6,7 +6,6 @@ package caddymodule_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -23,6 +22,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
 	_ "github.com/feedpollard/pollard/caddymodule"
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
 // BenchmarkHit is what a hit costs in all of Caddy but the kernel, beside Caddy's own
@@ -43,8 +43,8 @@ func BenchmarkHit(b *testing.B) {
 	defer origin.Close()
 	site := "http://" + strings.TrimPrefix(origin.URL, "http://")
 
-	endless := &endlessNet{conns: make(map[string]chan net.Conn)}
-	caddy.RegisterNetwork("endless", endless.listen)
+	n := new(stage.Network)
+	n.Use()
 	const tag = `"0123456789abcdef"`
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(fmt.Appendf(nil, `{
 	admin off
@@ -59,7 +59,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 http://gateway.test {
-	bind endless/gateway
+	bind mem/gateway
 	feed_gateway {
 		feed /feed.xml %s/feed.xml
 		allow 127.0.0.1
@@ -67,7 +67,7 @@ http://gateway.test {
 	}
 }
 http://shield.test {
-	bind endless/shield
+	bind mem/shield
 	feed_shield {
 		origin {
 			reverse_proxy %[2]s
@@ -75,12 +75,12 @@ http://shield.test {
 	}
 }
 http://same.test {
-	bind endless/same
+	bind mem/same
 	header ETag %[3]q
 	respond 304
 }
 http://whole.test {
-	bind endless/whole
+	bind mem/whole
 	header ETag %[3]q
 	respond %[4]q
 }
@@ -96,9 +96,9 @@ http://whole.test {
 			b.Error(err)
 		}
 	}()
-	endless.answer(b, "gateway", request("gateway.test", "/feed.xml", "Accept-Encoding: gzip"))
-	shield := endless.answer(b, "shield", request("shield.test", "/feed.xml", "Accept-Encoding: gzip"))
-	gateway := endless.answer(b, "gateway", request("gateway.test", "/feed.xml", "Accept-Encoding: gzip"))
+	getOnce(b, n, "gateway", request("gateway.test", "/feed.xml", "Accept-Encoding: gzip"))
+	shield := getOnce(b, n, "shield", request("shield.test", "/feed.xml", "Accept-Encoding: gzip"))
+	gateway := getOnce(b, n, "gateway", request("gateway.test", "/feed.xml", "Accept-Encoding: gzip"))
 	byURL := "/" + site + "/feed.xml"
 	for _, c := range []struct {
 		name, host, path string
@@ -116,12 +116,12 @@ http://whole.test {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			asked := request(c.host+".test", c.path, c.header...)
-			if got := endless.answer(b, c.host, asked); got.StatusCode != c.status {
+			if got := getOnce(b, n, c.host, asked); got.StatusCode != c.status {
 				b.Fatalf("got %s", got.Status)
 			}
 			b.ReportAllocs()
 			before := cpuTime(b)
-			endless.ask(c.host, asked, b.N, io.Discard)
+			repeat(b, n, c.host, asked, b.N, io.Discard)
 			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
@@ -143,37 +143,21 @@ func request(host, path string, header ...string) []byte {
 		path, host, strings.Join(header, "\r\n"))
 }
 
-// endlessNet is a network whose clients are requests without end.
-type endlessNet struct {
-	mu    sync.Mutex
-	conns map[string]chan net.Conn // by host
-}
-
-func (n *endlessNet) listen(_ context.Context, _, host, _ string, _ uint, _ net.ListenConfig) (any, error) {
-	return &memListener{address: host + ":80", conns: n.of(host), done: make(chan struct{})}, nil
-}
-
-func (n *endlessNet) of(host string) chan net.Conn {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.conns[host] == nil {
-		n.conns[host] = make(chan net.Conn)
+// repeat makes a request many times over one connection.
+func repeat(b *testing.B, n *stage.Network, host string, request []byte, times int, answers io.Writer) {
+	b.Helper()
+	c := &repeatedConn{request: request, left: times, answers: answers, done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	if err := n.Accept(b.Context(), host+":80", c); err != nil {
+		b.Fatal(err)
 	}
-	return n.conns[host]
-}
-
-// ask makes a request many times over one connection.
-func (n *endlessNet) ask(host string, request []byte, times int, answers io.Writer) {
-	c := &endlessConn{request: request, left: times, answers: answers, done: make(chan struct{}), wake: make(chan struct{}, 1)}
-	n.of(host) <- c
 	<-c.done
 }
 
-// answer makes it once, and returns the answer.
-func (n *endlessNet) answer(b *testing.B, host string, request []byte) *http.Response {
+// getOnce makes a request once, and returns the answer.
+func getOnce(b *testing.B, n *stage.Network, host string, request []byte) *http.Response {
 	b.Helper()
 	var raw bytes.Buffer
-	n.ask(host, request, 1, &raw)
+	repeat(b, n, host, request, 1, &raw)
 	resp, err := http.ReadResponse(bufio.NewReader(&raw), nil)
 	if err != nil {
 		b.Fatal(err)
@@ -181,8 +165,8 @@ func (n *endlessNet) answer(b *testing.B, host string, request []byte) *http.Res
 	return resp
 }
 
-// endlessConn is the server's end of a connection.
-type endlessConn struct {
+// repeatedConn is the server's end of a connection whose client repeats a request.
+type repeatedConn struct {
 	request []byte
 	left    int    // how often it comes
 	rest    []byte // of one that has begun
@@ -194,7 +178,7 @@ type endlessConn struct {
 
 // Read gives one request at a time. A read of one byte is the server's, which looks
 // whether the client goes away while it is answered.
-func (c *endlessConn) Read(p []byte) (int, error) {
+func (c *repeatedConn) Read(p []byte) (int, error) {
 	if len(p) == 1 {
 		<-c.wake
 		return 0, os.ErrDeadlineExceeded
@@ -211,15 +195,17 @@ func (c *endlessConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *endlessConn) Write(p []byte) (int, error) { return c.answers.Write(p) }
-func (c *endlessConn) Close() error                { c.once.Do(func() { close(c.done) }); return nil }
-func (c *endlessConn) LocalAddr() net.Addr         { return memAddr("server:80") }
-func (c *endlessConn) RemoteAddr() net.Addr {
+func (c *repeatedConn) Write(p []byte) (int, error) { return c.answers.Write(p) }
+func (c *repeatedConn) Close() error                { c.once.Do(func() { close(c.done) }); return nil }
+func (c *repeatedConn) LocalAddr() net.Addr {
+	return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80}
+}
+func (c *repeatedConn) RemoteAddr() net.Addr {
 	return &net.TCPAddr{IP: net.IPv4(198, 51, 100, 1), Port: 50000}
 }
-func (c *endlessConn) SetDeadline(time.Time) error      { return nil }
-func (c *endlessConn) SetWriteDeadline(time.Time) error { return nil }
-func (c *endlessConn) SetReadDeadline(t time.Time) error {
+func (c *repeatedConn) SetDeadline(time.Time) error      { return nil }
+func (c *repeatedConn) SetWriteDeadline(time.Time) error { return nil }
+func (c *repeatedConn) SetReadDeadline(t time.Time) error {
 	if !t.IsZero() && time.Until(t) < 0 {
 		select {
 		case c.wake <- struct{}{}:

@@ -90,7 +90,7 @@ func serveTwice(t *testing.T, block string) (bare, shielded string) {
 		store bolt %s
 	}
 }
-`, storeDirectory(t)) + site(bare, block) + site(shielded, "feed_shield {\norigin {\n"+block+"\n}\n}"))
+`, stage.StoreDirectory(t)) + site(bare, block) + site(shielded, "feed_shield {\norigin {\n"+block+"\n}\n}"))
 	if err != nil {
 		t.Fatal(err)
 	}

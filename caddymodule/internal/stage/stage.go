@@ -300,3 +300,14 @@ func Said(r *http.Request) string {
 	said, _ := r.Context().Value(saidKey{}).(string)
 	return said
 }
+
+// StoreDirectory returns a directory for a store: in memory if the system has such a place,
+// as syncing costs nothing there.
+func StoreDirectory(t testing.TB) string {
+	t.Helper()
+	if dir, err := os.MkdirTemp("/dev/shm", "pollard"); err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		return dir
+	}
+	return t.TempDir()
+}

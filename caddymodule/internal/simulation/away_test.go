@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"slices"
@@ -9,27 +9,27 @@ import (
 	"time"
 )
 
-// A gateway without a network is no reason to give up feeds: they are polled as soon
-// as there is one again, one after the other of each host.
+// Without a network no feed is given up: all are polled soon after it is back, each
+// host's one after the other.
 func TestNetworkAway(t *testing.T) {
 	resources := slices.Concat(soundFeeds(), neighbours())
 	for _, r := range resources {
-		r.spell, r.slow = nil, nil
+		r.instead, r.slow = nil, nil
 	}
 	simulate(t, *firstSeed, resources, func(sim *simulation) {
-		sim.live(4, 6*time.Hour) // from the start
-		if n := len(sim.web.visits); n > 0 {
-			t.Fatalf("the simulation is wrong: %d requests while nobody can be reached", n)
+		sim.live(4, 6*time.Hour) // without a network from the start
+		if n := len(sim.origins.polls); n > 0 {
+			t.Fatalf("the simulation is wrong: %d requests without a network", n)
 		}
 		sim.comeBack("at the start")
-		sim.live(len(rude), 10*time.Hour)
+		sim.live(len(habits), 10*time.Hour)
 		asked := make(map[string]int)
-		for _, s := range sim.subjects {
+		for _, s := range sim.feeds {
 			asked[s.url] = s.asked
 		}
-		sim.net.away.Store(true)
-		sim.live(len(rude), 30*time.Hour)
-		for _, s := range sim.subjects {
+		sim.net.Away.Store(true)
+		sim.live(len(habits), 30*time.Hour)
+		for _, s := range sim.feeds {
 			if s.asked > asked[s.url]+1 { // one may have been under way
 				t.Fatal("the simulation is wrong")
 			}
@@ -38,24 +38,24 @@ func TestNetworkAway(t *testing.T) {
 		sim.settle()
 	}, func(sim *simulation) {
 		sim.always = true
-		sim.net.away.Store(true)
+		sim.net.Away.Store(true)
 	})
 }
 
 // comeBack ends an outage of the network, after which all feeds must be polled soon.
 func (sim *simulation) comeBack(when string) {
 	back := time.Now()
-	sim.net.away.Store(false)
+	sim.net.Away.Store(false)
 	time.Sleep(5 * time.Minute)
-	sim.web.mu.Lock()
-	defer sim.web.mu.Unlock()
+	sim.origins.mu.Lock()
+	defer sim.origins.mu.Unlock()
 	polled := make(map[string]bool)
-	for _, v := range sim.web.visits {
+	for _, v := range sim.origins.polls {
 		if !v.at.Before(back) {
 			polled[v.url] = true
 		}
 	}
-	for _, s := range sim.subjects {
+	for _, s := range sim.feeds {
 		if !polled[s.url] {
 			sim.violation("%s: %s was not polled within five minutes of the network's return", when, s.url)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"flag"
@@ -18,20 +18,20 @@ import (
 
 var laptop = flag.Bool("laptop", false, "simulate whole fortnights on a machine that sleeps and whose clock is set")
 
-// clock is that of the machine on which the gateway runs. Its monotonic clock is the
-// bubble's. While the machine sleeps that one stands still, and the truth, which
-// origins and readers go by, goes on.
+// clock is the clock of the machine on which the gateway runs. Its monotonic part is the
+// bubble's, which stands still while the machine sleeps. The true time, which origins and
+// readers have, goes on.
 type clock struct {
 	slept atomic.Int64 // how long it has slept
-	ahead atomic.Int64 // of the truth, by its wall clock
+	ahead atomic.Int64 // how far its wall clock is ahead of the true time
 
-	// Of the machine's present life, which begins while the gateway does not run.
+	// The machine boots only while the gateway does not run.
 	boots  int
-	since  time.Time     // in truth
-	before time.Duration // slept until then
+	since  time.Time     // the last boot, in true time
+	before time.Duration // how long it had slept by then
 }
 
-// truth is the time that it is.
+// truth returns the true time.
 func (c *clock) truth() time.Time { return time.Now().Add(time.Duration(c.slept.Load())) }
 
 func (c *clock) suspended() time.Duration { return time.Duration(c.slept.Load()) - c.before }
@@ -42,17 +42,17 @@ func (c *clock) booted() bolt.Boot {
 	return bolt.Boot{ID: fmt.Sprint("boot ", c.boots), Ago: c.truth().Sub(c.since)}
 }
 
-// reboot begins another life of the machine.
+// reboot boots the machine.
 func (c *clock) reboot() {
 	c.boots++
 	c.since, c.before = c.truth(), time.Duration(c.slept.Load())
 }
 
-// now is what the machine's clocks say.
+// now returns the time by the machine's clocks.
 func (c *clock) now() time.Time { return reading(c.truth().Add(c.off()), time.Now()) }
 
-// reading is a time with a monotonic reading, which times in a bubble do not have: its
-// two clocks are parts of one value that can be set apart in no other way.
+// reading returns a time with a monotonic reading, which times in a bubble do not have.
+// Package time offers no other way to set one.
 func reading(wall, monotonic time.Time) (t time.Time) {
 	const hasMonotonic, shift = 1 << 63, 30
 	parts := (*struct {
@@ -67,8 +67,8 @@ func reading(wall, monotonic time.Time) (t time.Time) {
 }
 
 var (
-	first   = time.Date(1885, time.January, 1, 0, 0, 0, 0, time.UTC) // of walls with a monotonic reading
-	bubbles = time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC) // before they begin
+	first   = time.Date(1885, time.January, 1, 0, 0, 0, 0, time.UTC) // from which wall clocks count if there is a monotonic reading
+	bubbles = time.Date(1999, time.January, 1, 0, 0, 0, 0, time.UTC) // before bubbles begin
 )
 
 func TestReading(t *testing.T) {
@@ -82,8 +82,8 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// disturb is what happens to the clocks of a machine: its lid is closed for the night,
-// somebody sets its clock, or it is off, and its clock is another one afterwards.
+// disturb lets the machine sleep, sets its clock, or switches it off and changes its clock
+// meanwhile.
 func (sim *simulation) disturb() {
 	switch sim.rng.IntN(5) {
 	case 0:
@@ -101,14 +101,13 @@ func (sim *simulation) disturb() {
 			sim.clock.reboot()
 			sim.event("boots")
 			if sim.clock.off() > before {
-				sim.web.forgive() // nothing tells that so much time has not passed
+				sim.origins.forgive() // it looks as if that much time has passed
 			}
 		})
 	}
 }
 
-// restart ends the gateway, and starts it again when something has happened to its
-// machine.
+// restart stops the gateway, lets something happen to its machine, and starts it again.
 func (sim *simulation) restart(happen func()) {
 	sim.stop()
 	off := time.Duration(sim.rng.Int64N(int64(5 * time.Hour)))
@@ -116,33 +115,33 @@ func (sim *simulation) restart(happen func()) {
 	time.Sleep(off)
 	happen()
 	sim.start()
-	time.Sleep(time.Minute) // what is due is looked at once more
+	time.Sleep(time.Minute) // until polls that came due meanwhile have begun
 }
 
-// forgive lets everything be asked at once.
-func (o *web) forgive() {
+// forgive permits polls of all resources at once.
+func (o *origins) forgive() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, r := range o.resources {
-		if r.next.Before(policy.Never) { // what is gone remains so
-			r.next, r.firmNext = time.Time{}, time.Time{}
+		if r.next.Before(policy.Never) { // gone feeds stay gone
+			r.next, r.earliest = time.Time{}, time.Time{}
 		}
 	}
-	for _, m := range o.machines {
+	for _, m := range o.hosts {
 		m.pause = time.Time{}
 	}
 }
 
-// suspend lets the machine sleep. It wakes up at once, by its monotonic clock.
+// suspend lets the machine sleep, for no time by its monotonic clock.
 func (sim *simulation) suspend(d time.Duration) {
 	sim.event("sleeps %v", d)
 	sim.clock.slept.Add(int64(d))
 	sim.lost += d
 	sim.woken()
-	time.Sleep(11 * time.Second) // so often it looks whether it has slept
+	time.Sleep(11 * time.Second) // the interval at which the gateway notices it
 }
 
-// woken gives the gateway time for what has come due.
+// woken gives the gateway time for polls that came due meanwhile.
 func (sim *simulation) woken() {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -166,8 +165,8 @@ func (sim *simulation) step() {
 	sim.stepped = sim.clock.truth()
 }
 
-// slack is by how much a time that is shown may be off: of a clock that was set by less
-// than a second nobody takes notice.
+// slack is by how much a time that is shown may be off: the gateway ignores a clock that
+// was set by less than a second.
 func (sim *simulation) slack() time.Duration {
 	if sim.laptop {
 		return time.Second
@@ -175,29 +174,28 @@ func (sim *simulation) slack() time.Duration {
 	return 0
 }
 
-// justStepped reports whether polls may be under way that were begun by another clock.
+// justStepped reports whether polls may be under way that began before the clock was set.
 func (sim *simulation) justStepped(now time.Time) bool {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
 	return now.Sub(sim.stepped) < 10*time.Minute
 }
 
-// Some days on a laptop, which sleeps at night and whose clock is set now and then by up
-// to a year, also while the gateway does not run, or the machine: origins see no
-// difference.
+// Some days on a laptop that sleeps at night, and whose clock is set now and then by up to
+// a year, also while the gateway does not run or the machine is off: no poll comes early.
 func TestLaptop(t *testing.T) {
 	disturbed := func(sim *simulation) {
 		sim.laptop = true
-		// A clock that is behind takes the entries of weeks for announcements.
-		delete(sim.web.resources, "http://weekly.test/feed")
-		sim.subjects = slices.DeleteFunc(sim.subjects, func(s *subject) bool { return s.dated })
+		// By a clock that is behind, entries of weeks are in the future.
+		delete(sim.origins.resources, "http://weekly.test/feed")
+		sim.feeds = slices.DeleteFunc(sim.feeds, func(s *feed) bool { return s.dated })
 	}
 	if *laptop {
 		fortnights(t, disturbed)
 		return
 	}
 	for i := range *seeds {
-		resources := slices.Concat(hintedFeeds(), neighbours(), slices.DeleteFunc(brokenFeeds(), func(r *resource) bool { return r.noisy || r.deaf || r.heedless }))
+		resources := slices.Concat(hintedFeeds(), neighbours(), slices.DeleteFunc(brokenFeeds(), func(r *resource) bool { return r.noisy || r.ignoresETag || r.never304 }))
 		simulation := func(t *testing.T) {
 			simulate(t, *firstSeed+uint64(i), resources, func(sim *simulation) {
 				sim.live(6, 6*day)

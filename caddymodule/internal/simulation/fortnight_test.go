@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"flag"
@@ -15,8 +15,8 @@ import (
 var seeds = flag.Int("simulations", 1, "how many fortnights to simulate, each of another seed")
 var firstSeed = flag.Uint64("seed", 1, "of the first simulation")
 
-// A fortnight of readers without manners before publishers without manners: what
-// each origin sees is one polite poller, and readers get the last good version.
+// In a fortnight of bad readers and bad publishers each origin sees one polite poller, and
+// readers get the last good version.
 func TestFortnight(t *testing.T) { fortnights(t) }
 
 func fortnights(t *testing.T, prepare ...func(*simulation)) {
@@ -26,7 +26,7 @@ func fortnights(t *testing.T, prepare ...func(*simulation)) {
 			resources := slices.Concat(soundFeeds(), hintedFeeds(), brokenFeeds(), neighbours(), movedFeeds())
 			began := time.Now()
 			simulate(t, seed, resources, func(sim *simulation) {
-				sim.live(len(rude), 14*day)
+				sim.live(len(habits), 14*day)
 				sim.settle()
 				sim.report()
 			}, prepare...)
@@ -35,31 +35,22 @@ func fortnights(t *testing.T, prepare ...func(*simulation)) {
 	}
 }
 
-// introduce asks for every feed once.
-func (sim *simulation) introduce() {
-	r := newReader(sim, 0)
-	defer r.client.CloseIdleConnections()
-	for _, s := range sim.subjects {
-		r.send(sim.t.Context(), r.request("GET", s), s)
-	}
-}
-
-// settle lets every feed be polled once more, without restarts, and looks at what
-// readers have then.
+// settle lets every feed be polled once more, without restarts, and checks what readers
+// have then.
 func (sim *simulation) settle() {
 	r := newReader(sim, 0)
 	defer r.client.CloseIdleConnections()
 	for range 6 {
 		time.Sleep(5 * time.Hour)
-		for _, s := range sim.subjects {
+		for _, s := range sim.feeds {
 			r.send(sim.t.Context(), r.request("GET", s), s)
 		}
 	}
 	sim.look()
-	for _, s := range sim.subjects {
-		sim.web.mu.Lock()
+	for _, s := range sim.feeds {
+		sim.origins.mu.Lock()
 		delivered, asked := s.delivered, s.asked
-		sim.web.mu.Unlock()
+		sim.origins.mu.Unlock()
 		if !s.served {
 			sim.violation("%s was never served, after %d polls", s.url, asked)
 		}
@@ -69,18 +60,18 @@ func (sim *simulation) settle() {
 	}
 }
 
-// score is what a publisher's report says of a poller.
+// score is what an origin's log says about its poller.
 type score struct {
 	polls, unconditional, full int
 	shortest                   time.Duration
 }
 
-// report holds what the origins saw against what a publisher's report should say
-// of a good reader, after a fortnight.
+// report checks the origins' logs of a fortnight: they should look like those of a good
+// reader.
 func (sim *simulation) report() {
 	scores := make(map[string]*score)
 	last := make(map[string]time.Time)
-	for _, v := range sim.web.visits {
+	for _, v := range sim.origins.polls {
 		s := scores[v.url]
 		if s == nil {
 			s = &score{shortest: 1000 * day}
@@ -98,63 +89,63 @@ func (sim *simulation) report() {
 		}
 	}
 	var table strings.Builder
-	for _, s := range sim.subjects {
+	for _, s := range sim.feeds {
 		got := scores[s.url]
 		if got == nil {
 			sim.violation("%s was never polled", s.url)
 			continue
 		}
 		fmt.Fprintf(&table, "%-45s %4d polls, %3d full, %3d unconditional, shortest gap %v\n", s.url, got.polls, got.full, got.unconditional, got.shortest.Round(time.Second))
-		sim.judgeScore(s, got)
+		sim.checkScore(s, got)
 	}
 	sim.t.Logf("what the origins saw:\n%s", table.String())
-	sim.judgeAdoption(last)
-	sim.judgeSpread()
+	sim.checkAdoption(last)
+	sim.checkSpread()
 }
 
-func (sim *simulation) judgeScore(s *subject, got *score) {
-	if got.shortest < floor && !sim.laptop { // after a boot no time can be told
-		sim.violation("P30: %s was polled twice within %v", s.url, got.shortest)
+func (sim *simulation) checkScore(s *feed, got *score) {
+	if got.shortest < floor && !sim.laptop { // after a boot nothing says how much time has passed
+		sim.violation("%s was polled twice within %v", s.url, got.shortest)
 	}
 	first := 1
-	if s.spell != nil || s.moves {
-		return // failures and redirects before the first good answer give no validators
+	if s.instead != nil || s.moves {
+		return // answers before the first good one bring no validators
 	}
 	if s.resource.etag != nil && s.wait >= day {
-		first = 1 + int(16*day/s.wait) // it gives no validators, ever
+		first = 1 + int(16*day/s.wait) // its answers never have validators
 	}
 	if s.target {
 		first++ // of a feed that redirects here
 	}
 	if got.unconditional > first && s.url != "http://fresh.test/feed" {
-		sim.violation("P02: %s was asked %d times without validators", s.url, got.unconditional)
+		sim.violation("%s was asked %d times without validators", s.url, got.unconditional)
 	}
-	// Not polled out of existence either: at least a third as often as it may be.
-	interval := max(floor, s.wait, s.wait304, s.firm) + time.Hour
-	if least := int(14 * day / interval / 3); got.polls < least && s.slow == nil && !s.heedless && s.days == nil && s.hours == nil {
+	// It is polled at least a third as often as it may be.
+	interval := max(floor, s.wait, s.wait304, s.retryAfter) + time.Hour
+	if least := int(14 * day / interval / 3); got.polls < least && s.slow == nil && !s.never304 && s.days == nil && s.hours == nil {
 		sim.violation("%s was polled %d times, less than %d", s.url, got.polls, least)
 	}
 }
 
-// judgeAdoption wants permanent redirects, and no others, remembered. Time in which nobody
-// looked does not count: it may be so much that there was too little to adopt one in.
-func (sim *simulation) judgeAdoption(last map[string]time.Time) {
+// checkAdoption checks that permanent redirects are adopted, and no others. Time in which the
+// machine was asleep or off does not count, so on some seeds there is too little to adopt one.
+func (sim *simulation) checkAdoption(last map[string]time.Time) {
 	latest, end := sim.epoch.Add(11*day+sim.lost), sim.clock.truth().Add(-day)
 	for url, adopted := range map[string]bool{
 		"http://moved.test/feed": true, "http://permanent.test/feed": true, "http://www.one.test/feed": true,
 		"http://found.test/feed": false, "http://fiveday.test/feed": false, "http://portal.test/feed": false, "http://one.test/rss": false,
 	} {
 		if got := last[url].Before(end); got && !adopted || adopted && latest.Before(end) && !last[url].Before(latest) {
-			sim.violation("P70: %s was asked last after %v: adopted %v, want %v", url, last[url].Sub(sim.epoch), got, adopted)
+			sim.violation("%s was asked last after %v: adopted %v, want %v", url, last[url].Sub(sim.epoch), got, adopted)
 		}
 	}
 }
 
-// judgeSpread wants polls at no particular minute of the hour.
-func (sim *simulation) judgeSpread() {
+// checkSpread checks that polls are spread over the minutes of the hour.
+func (sim *simulation) checkSpread() {
 	var minutes [60]int
 	total := 0
-	for _, v := range sim.web.visits {
+	for _, v := range sim.origins.polls {
 		if v.at.Sub(sim.epoch) > day {
 			minutes[v.at.Minute()]++
 			total++
@@ -162,7 +153,7 @@ func (sim *simulation) judgeSpread() {
 	}
 	for minute, n := range minutes {
 		if n > total/12 {
-			sim.violation("P45: %d of %d polls in minute %d", n, total, minute)
+			sim.violation("%d of %d polls in minute %d", n, total, minute)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"maps"
 	"math/big"
 	mathrand "math/rand/v2"
-	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -31,6 +30,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	_ "github.com/feedpollard/pollard/caddymodule"
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/upstream"
@@ -40,34 +40,34 @@ import (
 type simulation struct {
 	t        *testing.T
 	seed     uint64
-	rng      *mathrand.Rand // of the conductor
+	rng      *mathrand.Rand // what happens to the gateway, and when
 	dir      string
-	always   bool // prefetching is never switched off
-	prefetch bool // is on
-	net      *memNet
-	web      *web
+	always   bool // prefetch is in every configuration
+	prefetch bool // it is in the one that runs
+	net      *stage.Network
+	origins  *origins
 	roots    *x509.CertPool
-	subjects []*subject
+	feeds    []*feed
 	epoch    time.Time
-	clock    clock         // of the gateway's machine
-	laptop   bool          // which is one: its clock is disturbed
-	lost     time.Duration // in which the machine was asleep or off
+	clock    clock         // the machine's, which the gateway runs on
+	laptop   bool          // the machine sleeps, and its clock is set
+	lost     time.Duration // how long the machine was asleep or off
 	loads    int
-	release  func() error // the engine
+	release  func() error // releases the engine
 
-	life   atomic.Int64 // of the gateway: counts its starts
+	life   atomic.Int64 // starts of the gateway so far
 	ending atomic.Bool  // the gateway is being stopped
 
 	mu         sync.Mutex // guards what follows
 	violations []string
 	events     []string
 	count      int
-	promises   map[string]time.Time // next polls, as the gateway has shown them
-	since      time.Time            // when prefetching was switched on, or the machine has woken up
+	shown      map[string]time.Time // next polls, by URL, as the gateway showed them last
+	since      time.Time            // when prefetch was switched on, or the machine woke up
 	stepped    time.Time            // when its clock was set last
 }
 
-// violation notes what must not be.
+// violation records what must not happen, with the last events before it.
 func (sim *simulation) violation(format string, args ...any) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -77,7 +77,7 @@ func (sim *simulation) violation(format string, args ...any) {
 	}
 }
 
-// event notes what happens to the gateway: with a violation, the last of it is told.
+// event records what happens to the gateway.
 func (sim *simulation) event(format string, args ...any) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -85,30 +85,30 @@ func (sim *simulation) event(format string, args ...any) {
 	sim.events = append(sim.events, fmt.Sprintf("\n\tday %d, %v: it ", at/day, at%day)+fmt.Sprintf(format, args...))
 }
 
-// simulate runs a simulation in a bubble. What is to be prepared is so before the
-// gateway starts.
+// simulate runs a simulation in a bubble. The functions prepare run before the gateway
+// starts.
 func simulate(t *testing.T, seed uint64, resources []*resource, run func(sim *simulation), prepare ...func(sim *simulation)) {
 	t.Helper()
-	// Whatever a simulation allocates is small beside a test binary with Caddy in it.
+	// A simulation allocates little beside a test binary with Caddy in it.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	dir := storeDirectory(t)
+	dir := stage.StoreDirectory(t)
 	certificate, roots := certify(t, resources)
 	synctest.Test(t, func(t *testing.T) {
-		// Bubbles begin in 2000; a day's beginning, as origins have habits by the hour.
+		// Bubbles begin in 2000. Origins have habits by the hour, so this one begins at midnight.
 		time.Sleep(time.Until(time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)))
 		sim := &simulation{
 			t: t, seed: seed, rng: mathrand.New(mathrand.NewPCG(seed, 99)), dir: dir,
-			net: new(memNet), roots: roots, epoch: time.Now(), promises: make(map[string]time.Time),
+			net: new(stage.Network), roots: roots, epoch: time.Now(), shown: make(map[string]time.Time),
 		}
 		sim.clock.since = sim.epoch
-		memory.Store(sim.net)
-		sim.web = &web{sim: sim, resources: make(map[string]*resource), machines: make(map[string]*machine)}
+		sim.net.Use()
+		sim.origins = &origins{sim: sim, resources: make(map[string]*resource), hosts: make(map[string]*originHost)}
 		for i, r := range resources {
-			r.sets, r.bodies = []pair{{}}, make(map[uint64]int)
-			sim.web.resources[r.url] = r
-			sim.web.serve(mustHost(r.url), certificate)
+			r.sets, r.bodies = []validators{{}}, make(map[uint64]int)
+			sim.origins.resources[r.url] = r
+			sim.origins.serve(mustHost(r.url), certificate)
 			if !r.quiet {
-				sim.subjects = append(sim.subjects, &subject{resource: r, path: fmt.Sprintf("/%02d.xml", i), counts: make(map[string]int)})
+				sim.feeds = append(sim.feeds, &feed{resource: r, path: fmt.Sprintf("/%02d.xml", i)})
 			}
 		}
 		for _, do := range prepare {
@@ -117,10 +117,10 @@ func simulate(t *testing.T, seed uint64, resources []*resource, run func(sim *si
 		sim.start()
 		run(sim)
 		sim.stop()
-		for _, s := range sim.web.servers {
+		for _, s := range sim.origins.servers {
 			s.Close()
 		}
-		time.Sleep(time.Minute) // connections see that nobody is there any more
+		time.Sleep(time.Minute) // until connections have noticed that the other side has left
 		for _, v := range sim.violations {
 			t.Error(v)
 		}
@@ -130,14 +130,14 @@ func simulate(t *testing.T, seed uint64, resources []*resource, run func(sim *si
 	})
 }
 
-// start begins a life of the gateway.
+// start starts the gateway.
 func (sim *simulation) start() {
 	sim.t.Helper()
-	// The app finds its engine in the pool by the store's directory. This one polls
+	// The app finds its engine in the pool by the store's directory. This one polls over
 	// the network in memory.
-	tls := &tls.Config{RootCAs: sim.roots, Time: time.Now} // whatever the machine's clock says
+	tls := &tls.Config{RootCAs: sim.roots, Time: time.Now} // not the machine's clock
 	release, err := poller.Adopt(sim.dir, poller.Parts{
-		Origin: upstream.New(upstream.WithDial(sim.net.dial), upstream.WithTLS(tls), upstream.WithClock(sim.clock.now, sim.clock.suspended)),
+		Origin: upstream.New(upstream.WithDial(sim.net.Dial), upstream.WithTLS(tls), upstream.WithClock(sim.clock.now, sim.clock.suspended)),
 		Open: func(_ context.Context, log *zap.Logger) (store.Store, error) {
 			return bolt.Open(sim.dir, bolt.Options{Log: log, Now: sim.clock.now, Suspended: sim.clock.suspended, Booted: sim.clock.booted})
 		},
@@ -153,7 +153,7 @@ func (sim *simulation) start() {
 	sim.ending.Store(false)
 }
 
-// stop ends it.
+// stop stops it.
 func (sim *simulation) stop() {
 	sim.t.Helper()
 	sim.event("stops")
@@ -166,12 +166,11 @@ func (sim *simulation) stop() {
 	}
 	synctest.Wait()
 	sim.mu.Lock()
-	clear(sim.promises) // what was only put off in memory may come earlier now
+	clear(sim.shown) // a poll that was put off in memory alone may come earlier now
 	sim.mu.Unlock()
 }
 
-// load puts a configuration in force. Each time some lines differ that make no
-// difference to polls.
+// load loads a configuration. Lines that make no difference to polls change each time.
 func (sim *simulation) load() {
 	sim.t.Helper()
 	sim.loads++
@@ -182,14 +181,14 @@ func (sim *simulation) load() {
 	if err := caddy.Load(config, true); err != nil {
 		sim.t.Fatal(err)
 	}
-	synctest.Wait() // the servers before have gone
+	synctest.Wait() // until the servers of the configuration before have ended
 }
 
 func (sim *simulation) caddyfile() string {
 	pick := func(texts ...string) string { return texts[sim.rng.IntN(len(texts))] }
 	var feeds strings.Builder
-	for _, i := range sim.rng.Perm(len(sim.subjects)) {
-		fmt.Fprintf(&feeds, "\t\tfeed %s %s\n", sim.subjects[i].path, sim.subjects[i].url)
+	for _, i := range sim.rng.Perm(len(sim.feeds)) {
+		fmt.Fprintf(&feeds, "\t\tfeed %s %s\n", sim.feeds[i].path, sim.feeds[i].url)
 	}
 	prefetch := ""
 	if sim.always || sim.rng.IntN(3) == 0 {
@@ -231,7 +230,8 @@ http://%s {
 		pick("http://other.test {\n\tbind mem/other.test\n\trespond hello\n}", ""))
 }
 
-// live lets readers ask, and restarts, reloads and refreshes at random, for a time.
+// live lets readers request feeds for a time, in which the gateway is restarted, reloaded
+// and asked to refresh feeds at random.
 func (sim *simulation) live(readers int, long time.Duration) {
 	ctx, leave := context.WithCancel(context.Background())
 	crowd := new(sync.WaitGroup)
@@ -245,11 +245,11 @@ func (sim *simulation) live(readers int, long time.Duration) {
 			sim.stop()
 			time.Sleep(time.Duration(sim.rng.Int64N(int64(time.Minute))))
 			sim.start()
-			time.Sleep(time.Minute) // what is due is looked at once more
+			time.Sleep(time.Minute) // until polls that came due meanwhile have begun
 		case 1, 2:
 			sim.load()
 		case 3:
-			sim.refresh(sim.subjects[sim.rng.IntN(len(sim.subjects))])
+			sim.refresh(sim.feeds[sim.rng.IntN(len(sim.feeds))])
 		case 4, 5:
 			if sim.laptop {
 				sim.disturb()
@@ -261,23 +261,23 @@ func (sim *simulation) live(readers int, long time.Duration) {
 	crowd.Wait()
 }
 
-// refresh is a person who wants a feed polled at once.
-func (sim *simulation) refresh(s *subject) {
+// refresh polls a feed by hand.
+func (sim *simulation) refresh(s *feed) {
 	sim.event("polls %s by hand", s.url)
-	sim.web.mu.Lock()
-	s.insisted = true
-	sim.web.mu.Unlock()
+	sim.origins.mu.Lock()
+	s.byHand = true
+	sim.origins.mu.Unlock()
 	sim.mu.Lock()
-	delete(sim.promises, s.url)
+	delete(sim.shown, s.url)
 	sim.mu.Unlock()
 	_, _ = runningCache().Refresh(sim.t.Context(), s.url)
-	sim.web.mu.Lock()
-	s.insisted = false
-	sim.web.mu.Unlock()
+	sim.origins.mu.Lock()
+	s.byHand = false
+	sim.origins.mu.Unlock()
 }
 
-// look reads what the gateway tells of its feeds, which must explain each pause
-// (I9) and hold.
+// look reads what the gateway reports about its feeds. It must explain each pause, and no
+// poll may come before the time that it shows.
 func (sim *simulation) look() {
 	accounts := make(map[string]cache.Account)
 	var after store.ID
@@ -285,25 +285,25 @@ func (sim *simulation) look() {
 		var list []cache.Account
 		var err error
 		if list, after, more, err = runningCache().Accounts(sim.t.Context(), after, 100); err != nil {
-			sim.violation("I9: %v", err)
+			sim.violation("%v", err)
 			return
 		}
 		for _, a := range list {
 			accounts[a.URL] = a
 		}
 	}
-	for _, s := range sim.subjects {
+	for _, s := range sim.feeds {
 		url, err := feedurl.Canonical(s.url)
 		a, ok := accounts[url]
 		if err != nil || !ok {
-			sim.violation("I9: %s is not known: %v", s.url, err)
+			sim.violation("%s is not known: %v", s.url, err)
 			continue
 		}
-		sim.judgeAccount(s, a)
+		sim.checkAccount(s, a)
 	}
 }
 
-func (sim *simulation) judgeAccount(s *subject, a cache.Account) {
+func (sim *simulation) checkAccount(s *feed, a cache.Account) {
 	if a.LastPoll.IsZero() {
 		return
 	}
@@ -312,14 +312,14 @@ func (sim *simulation) judgeAccount(s *subject, a cache.Account) {
 		explained = explained || term.Hint == a.Winner && term.Used
 	}
 	if !explained {
-		sim.violation("I9: %s waits for %q, of which its account says nothing: %+v", s.url, a.Winner, a.Considered)
+		sim.violation("%s waits for %q, which is not among the terms that it reports: %+v", s.url, a.Winner, a.Considered)
 	}
 	if a.NextPoll.IsZero() != (a.State == "gone") {
-		sim.violation("I9: %s is %s and its next poll %v", s.url, a.State, a.NextPoll)
+		sim.violation("%s is %s and its next poll %v", s.url, a.State, a.NextPoll)
 	}
 	next, now := a.NextPoll.Add(-sim.clock.off()), sim.clock.truth()
 	sim.mu.Lock()
-	sim.promises[s.url] = next
+	sim.shown[s.url] = next
 	overdue := min(now.Sub(next), now.Sub(sim.since))
 	sim.mu.Unlock()
 	if sim.prefetch && overdue > 10*time.Minute && a.State != "gone" {
@@ -327,25 +327,12 @@ func (sim *simulation) judgeAccount(s *subject, a cache.Account) {
 	}
 }
 
-// promised is the next poll of a feed as it was shown last.
-func (sim *simulation) promised(url string) (time.Time, bool) {
+// shownNext returns the next poll of a feed as the gateway showed it last.
+func (sim *simulation) shownNext(url string) (time.Time, bool) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
-	t, ok := sim.promises[url]
+	t, ok := sim.shown[url]
 	return t, ok
-}
-
-// storeDirectory is a place where syncing costs nothing, if there is one.
-func storeDirectory(t *testing.T) string {
-	t.Helper()
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		dir, err := os.MkdirTemp("/dev/shm", "pollard")
-		if err == nil {
-			t.Cleanup(func() { os.RemoveAll(dir) })
-			return dir
-		}
-	}
-	return t.TempDir()
 }
 
 // certify makes a certificate for all hosts.
@@ -378,7 +365,7 @@ func certify(t *testing.T, resources []*resource) (tls.Certificate, *x509.CertPo
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, roots
 }
 
-// runningCache is the cache of the configuration in force.
+// runningCache returns the cache of the running configuration.
 func runningCache() *cache.Cache {
 	_, c := poller.Running()
 	return c

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// soundFeeds are those of good servers, whose validators, targets and codings differ.
+// soundFeeds are feeds of good servers. Their validators, URLs and codings differ.
 func soundFeeds() []*resource {
 	constant := func(text string) func(*call) string { return func(*call) string { return text } }
 	versioned := func(format string) func(*call) string {
@@ -56,42 +56,42 @@ func hintedFeeds() []*resource {
 		{url: "http://ttl7d.test/feed", channel: "<ttl>10080</ttl>", wait: day},
 		{url: "http://sy.test/feed", channel: "<sy:updatePeriod>daily</sy:updatePeriod><sy:updateFrequency>4</sy:updateFrequency>", wait: 6 * time.Hour},
 		{url: "http://night.test/feed", channel: skip("<hour>0</hour><hour>1</hour><hour>2</hour><hour>3</hour><hour>4</hour><hour>5</hour>", "skipHours"), hours: []int{0, 1, 2, 3, 4, 5}},
-		{url: "http://evening.test/feed", channel: skip("<hour>20</hour><hour>21</hour><hour>22</hour><hour>23</hour><hour>24</hour>", "skipHours"), hours: []int{20, 21, 22, 23, 0}, spell: answering(503, 5*time.Hour, 9*time.Hour)},
+		{url: "http://evening.test/feed", channel: skip("<hour>20</hour><hour>21</hour><hour>22</hour><hour>23</hour><hour>24</hour>", "skipHours"), hours: []int{20, 21, 22, 23, 0}, instead: answering(503, 5*time.Hour, 9*time.Hour)},
 		{url: "http://sabbath.test/feed", channel: skip("<day>Saturday</day><day>sunday</day>", "skipDays"), days: []time.Weekday{time.Saturday, time.Sunday}},
 		{url: "http://unvalidated.test/feed", etag: none, date: none, wait: day},
 		{url: "http://fresh.test/feed", etag: none, date: none, header: control("max-age=3600")},
 		{url: "http://weekly.test/feed", dated: true, every: 7 * day, wait: 14 * time.Hour},
-		{url: "http://noisy.test/feed", noisy: true, heedless: true, etag: func(c *call) string { return fmt.Sprintf(`"%d"`, c.n) }, date: none},
-		{url: "http://limit.test/feed", header: []string{"X-RateLimit-Remaining", "0.0", "X-RateLimit-Reset", "9000"}, wait: 9000 * time.Second, firm: 9000 * time.Second, pause: 9000 * time.Second},
-		{url: "http://draft.test/feed", header: []string{"RateLimit", `"d";r=0;t=7200`}, firm: 2 * time.Hour, pause: 2 * time.Hour},
-		{url: "http://later.test/feed", header: []string{"Retry-After", "14400"}, firm: 4 * time.Hour},
+		{url: "http://noisy.test/feed", noisy: true, never304: true, etag: func(c *call) string { return fmt.Sprintf(`"%d"`, c.n) }, date: none},
+		{url: "http://limit.test/feed", header: []string{"X-RateLimit-Remaining", "0.0", "X-RateLimit-Reset", "9000"}, wait: 9000 * time.Second, retryAfter: 9000 * time.Second, pause: 9000 * time.Second},
+		{url: "http://draft.test/feed", header: []string{"RateLimit", `"d";r=0;t=7200`}, retryAfter: 2 * time.Hour, pause: 2 * time.Hour},
+		{url: "http://later.test/feed", header: []string{"Retry-After", "14400"}, retryAfter: 4 * time.Hour},
 	}
 }
 
-// brokenFeeds are those of servers that fail, or do not know what they do.
+// brokenFeeds are feeds of servers that fail or answer wrongly.
 func brokenFeeds() []*resource {
 	none := func(*call) string { return "" }
 	same := func(*call) string { return `"same"` }
 	numbered := func(c *call) string { return fmt.Sprintf(`"%d"`, c.n) }
 	return []*resource{
-		{url: "http://apache.test/feed", deaf: true, every: 3 * day, etag: func(c *call) string { return fmt.Sprintf(`"%d-gzip"`, c.version()) }},
-		{url: "http://deaf.test/feed", heedless: true, every: 60 * day, etag: same, date: none},
+		{url: "http://apache.test/feed", ignoresETag: true, every: 3 * day, etag: func(c *call) string { return fmt.Sprintf(`"%d-gzip"`, c.version()) }},
+		{url: "http://deaf.test/feed", never304: true, every: 60 * day, etag: same, date: none},
 		{url: "http://stuck.test/feed", every: 60 * day, etag: same, date: none},
-		{url: "http://unasked.test/feed", spell: func(c *call) (reply, bool) {
+		{url: "http://unasked.test/feed", instead: func(c *call) (reply, bool) {
 			return reply{status: 304, wait: day}, c.age < 3*day
 		}},
-		{url: "http://five.test/feed", spell: answering(500, 20*time.Hour, 40*time.Hour)},
-		{url: "http://busy.test/feed", spell: answering(503, 4*time.Hour, 30*time.Hour, "Retry-After", "7200")},
-		{url: "http://flap.test/feed", spell: answering(404, 2*time.Hour, 5*time.Hour)},
-		{url: "http://denied.test/feed", spell: answering(403, 30*time.Hour, 70*time.Hour)},
-		{url: "http://gone.test/feed", spell: func(c *call) (reply, bool) {
+		{url: "http://five.test/feed", instead: answering(500, 20*time.Hour, 40*time.Hour)},
+		{url: "http://busy.test/feed", instead: answering(503, 4*time.Hour, 30*time.Hour, "Retry-After", "7200")},
+		{url: "http://flap.test/feed", instead: answering(404, 2*time.Hour, 5*time.Hour)},
+		{url: "http://denied.test/feed", instead: answering(403, 30*time.Hour, 70*time.Hour)},
+		{url: "http://gone.test/feed", instead: func(c *call) (reply, bool) {
 			return reply{status: 410, gone: true}, c.age > 5*day
 		}},
-		{url: "http://login.test/feed", spell: page(200, "text/html", "<!DOCTYPE html><html><body>Log in<script>alert(1)</script></body></html>", 40*time.Hour, 80*time.Hour)},
-		{url: "http://rss-login.test/feed", spell: page(200, "application/rss+xml", "<html><head><title>Just a moment</title></head></html>", 3*time.Hour, 7*time.Hour)},
-		{url: "http://empty.test/feed", spell: page(200, "application/rss+xml", "", 3*time.Hour, 8*time.Hour)},
-		{url: "http://childless.test/feed", spell: page(200, "application/rss+xml", `<rss version="2.0"><channel><title>T</title></channel></rss>`, 20*time.Hour, 50*time.Hour)},
-		{url: "http://cut.test/feed", noisy: true, heedless: true, etag: numbered, date: none, spell: func(c *call) (reply, bool) {
+		{url: "http://login.test/feed", instead: page(200, "text/html", "<!DOCTYPE html><html><body>Log in<script>alert(1)</script></body></html>", 40*time.Hour, 80*time.Hour)},
+		{url: "http://rss-login.test/feed", instead: page(200, "application/rss+xml", "<html><head><title>Just a moment</title></head></html>", 3*time.Hour, 7*time.Hour)},
+		{url: "http://empty.test/feed", instead: page(200, "application/rss+xml", "", 3*time.Hour, 8*time.Hour)},
+		{url: "http://childless.test/feed", instead: page(200, "application/rss+xml", `<rss version="2.0"><channel><title>T</title></channel></rss>`, 20*time.Hour, 50*time.Hour)},
+		{url: "http://cut.test/feed", noisy: true, never304: true, etag: numbered, date: none, instead: func(c *call) (reply, bool) {
 			a := c.usual()
 			if a.status == 200 && c.n > 0 {
 				a.good, a.cut = false, true
@@ -99,26 +99,26 @@ func brokenFeeds() []*resource {
 			}
 			return a, c.n%4 == 1
 		}},
-		{url: "http://torn.test/feed", coding: []string{"gzip"}, noisy: true, heedless: true, etag: numbered, date: none, spell: func(c *call) (reply, bool) {
+		{url: "http://torn.test/feed", coding: []string{"gzip"}, noisy: true, never304: true, etag: numbered, date: none, instead: func(c *call) (reply, bool) {
 			a := c.usual()
 			a.good, a.cut = false, true // chunked
 			return a, c.n%4 == 2
 		}},
-		{url: "http://partial.test/feed", spell: page(206, "application/rss+xml", `<rss version="2.0"><channel><title>Part`, 6*time.Hour, 20*time.Hour)},
-		{url: "http://hangup.test/feed", spell: func(c *call) (reply, bool) { return reply{drop: true}, c.n%3 == 1 }},
-		{url: "http://wait.test/feed", spell: tooMany},
-		{url: "http://baretoo.test/feed", spell: failingWith(reply{status: 429, pause: time.Hour}, 3*time.Hour, 9*time.Hour)},
+		{url: "http://partial.test/feed", instead: page(206, "application/rss+xml", `<rss version="2.0"><channel><title>Part`, 6*time.Hour, 20*time.Hour)},
+		{url: "http://hangup.test/feed", instead: func(c *call) (reply, bool) { return reply{drop: true}, c.n%3 == 1 }},
+		{url: "http://wait.test/feed", instead: tooMany},
+		{url: "http://baretoo.test/feed", instead: failingWith(reply{status: 429, pause: time.Hour}, 3*time.Hour, 9*time.Hour)},
 	}
 }
 
-// answering answers with a status for so long in each period. A header of
-// Retry-After in seconds is taken account of.
+// answering answers with a status for so long in each period. A Retry-After in seconds is
+// what the answer asks for.
 func answering(status int, long, period time.Duration, header ...string) func(*call) (reply, bool) {
 	a := reply{status: status}
 	for i := 0; i < len(header); i += 2 {
 		a.set(header[i], header[i+1])
 		if seconds, err := time.ParseDuration(header[i+1] + "s"); err == nil {
-			a.firm, a.pause = seconds, seconds
+			a.retryAfter, a.pause = seconds, seconds
 		}
 	}
 	return failingWith(a, long, period)
@@ -126,7 +126,7 @@ func answering(status int, long, period time.Duration, header ...string) func(*c
 
 func failingWith(a reply, long, period time.Duration) func(*call) (reply, bool) {
 	return func(c *call) (reply, bool) {
-		// All is well on the first day and the last two, and each begins at another hour.
+		// The first day and the last two are good, and each feed begins at another hour.
 		since := (c.age + time.Duration(len(c.url))*time.Hour) % period
 		return a, c.age > day && c.age < 12*day && since < long
 	}
@@ -140,7 +140,7 @@ func page(status int, kind, body string, long, period time.Duration) func(*call)
 	return failingWith(a, long, period)
 }
 
-// tooMany is a 429 every other time, with Retry-After in another form each time.
+// tooMany answers every other request with a 429, whose Retry-After has another form each time.
 func tooMany(c *call) (reply, bool) {
 	// The origin's clock is 3 h slow.
 	clock := c.now.Add(-3 * time.Hour).UTC()
@@ -163,7 +163,7 @@ func tooMany(c *call) (reply, bool) {
 		{[]string{"36000"}, 10 * time.Hour},
 	}
 	form := forms[c.n/2%len(forms)]
-	a := reply{status: 429, firm: form.wait, pause: max(form.wait, time.Hour)}
+	a := reply{status: 429, retryAfter: form.wait, pause: max(form.wait, time.Hour)}
 	if form.wait > 0 {
 		a.pause = form.wait
 	}

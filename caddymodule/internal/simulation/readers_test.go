@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"bytes"
@@ -22,8 +22,8 @@ import (
 // gateway is the host under which the readers of a simulation know it.
 const gateway = "feeds.test"
 
-// subject is a feed as readers know it.
-type subject struct {
+// feed is a feed as readers know it.
+type feed struct {
 	*resource
 	path   string
 	mu     sync.Mutex // guards what follows
@@ -31,7 +31,6 @@ type subject struct {
 	newest int // version that a reader has got
 	etag   string
 	date   string
-	counts map[string]int
 }
 
 // reader is a feed reader with bad habits.
@@ -41,33 +40,33 @@ type reader struct {
 	rng    *rand.Rand
 	client *http.Client
 	pause  time.Duration // between its rounds, about
-	ask    func(*reader, *subject) *http.Request
+	ask    func(*reader, *feed) *http.Request
 	storm  int           // parallel requests; 0: one
-	leaves time.Duration // it does not wait longer
+	leaves time.Duration // how long it waits for an answer
 }
 
-// rude are the readers' habits: how each asks for a feed.
-var rude = []struct {
+// habits are the readers' habits: how each asks for a feed.
+var habits = []struct {
 	name   string
 	pause  time.Duration
 	storm  int
 	leaves time.Duration
-	ask    func(*reader, *subject) *http.Request
+	ask    func(*reader, *feed) *http.Request
 }{
-	{name: "good", pause: 40 * time.Minute, ask: func(r *reader, s *subject) *http.Request { return r.conditional(s) }},
+	{name: "good", pause: 40 * time.Minute, ask: func(r *reader, s *feed) *http.Request { return r.conditional(s) }},
 	{name: "no-cache", pause: 20 * time.Minute, ask: with("Cache-Control", "no-cache, max-age=0")},
 	{name: "pragma", pause: 50 * time.Minute, ask: with("Pragma", "no-cache", "Cache-Control", "no-store, must-revalidate")},
-	{name: "head", pause: time.Hour, ask: func(r *reader, s *subject) *http.Request { return r.request(http.MethodHead, s) }},
-	{name: "cruft", pause: time.Hour, ask: func(r *reader, s *subject) *http.Request {
+	{name: "head", pause: time.Hour, ask: func(r *reader, s *feed) *http.Request { return r.request(http.MethodHead, s) }},
+	{name: "cruft", pause: time.Hour, ask: func(r *reader, s *feed) *http.Request {
 		q := r.request(http.MethodGet, s)
-		if q.URL.Path == s.path { // a query that is part of a feed's URL is no cruft
+		if q.URL.Path == s.path { // a query is part of a feed's URL otherwise
 			q.URL.RawQuery = fmt.Sprintf("utm_source=reader&_=%d", r.rng.Int())
 		}
 		return q
 	}},
 	{name: "chatty", pause: time.Hour, ask: with("Cookie", "session=secret", "Referer", "https://reader.test/", "Authorization", "Basic c2VjcmV0",
 		"X-Forwarded-For", "192.0.2.7", "Forwarded", "for=192.0.2.7", "Accept-Language", "de", "Origin", "https://reader.test", "Dnt", "1", "Sec-Fetch-Mode", "cors", "Via", "1.1 home")},
-	{name: "now", pause: time.Hour, ask: func(r *reader, s *subject) *http.Request {
+	{name: "now", pause: time.Hour, ask: func(r *reader, s *feed) *http.Request {
 		q := r.request(http.MethodGet, s)
 		q.Header.Set("If-Modified-Since", r.sim.clock.truth().UTC().Format(http.TimeFormat))
 		return q
@@ -76,23 +75,23 @@ var rude = []struct {
 	{name: "garbage", pause: time.Hour, ask: with("If-Modified-Since", "yesterday", "If-None-Match", `W/"", "x, ,,"`)},
 	{name: "foreign", pause: time.Hour, ask: with("If-None-Match", `"someone-elses", W/"another"`, "If-Modified-Since", "Tue, 01 Jan 2080 00:00:00 GMT")},
 	{name: "range", pause: time.Hour, ask: with("Range", "bytes=0-99", "If-Range", `"x"`)},
-	{name: "codings", pause: time.Hour, ask: func(r *reader, s *subject) *http.Request {
+	{name: "codings", pause: time.Hour, ask: func(r *reader, s *feed) *http.Request {
 		odd := []string{"identity;q=0", "*;q=0", "GZIP", ";;q=,", "br;q=1.0, gzip;q=0.5, *;q=0.1", "zstd", "x-gzip", "deflate", ""}
 		return with("Accept-Encoding", odd[r.rng.IntN(len(odd))])(r, s)
 	}},
-	{name: "post", pause: 6 * time.Hour, ask: func(r *reader, s *subject) *http.Request { return r.request(http.MethodPost, s) }},
-	{name: "storm", pause: 3 * time.Hour, storm: 30, ask: func(r *reader, s *subject) *http.Request { return r.request(http.MethodGet, s) }},
+	{name: "post", pause: 6 * time.Hour, ask: func(r *reader, s *feed) *http.Request { return r.request(http.MethodPost, s) }},
+	{name: "storm", pause: 3 * time.Hour, storm: 30, ask: func(r *reader, s *feed) *http.Request { return r.request(http.MethodGet, s) }},
 	{name: "second storm", pause: 4 * time.Hour, storm: 10, ask: with("Cache-Control", "no-cache")},
-	{name: "impatient", pause: 30 * time.Minute, leaves: time.Second, ask: func(r *reader, s *subject) *http.Request { return r.request(http.MethodGet, s) }},
+	{name: "impatient", pause: 30 * time.Minute, leaves: time.Second, ask: func(r *reader, s *feed) *http.Request { return r.request(http.MethodGet, s) }},
 	{name: "any", pause: time.Hour, ask: with("If-None-Match", "*")},
 	{name: "delta", pause: time.Hour, ask: with("A-IM", "feed, gzip", "Te", "trailers")},
-	{name: "hasty", pause: 8 * time.Minute, ask: func(r *reader, s *subject) *http.Request { return r.conditional(s) }},
+	{name: "hasty", pause: 8 * time.Minute, ask: func(r *reader, s *feed) *http.Request { return r.conditional(s) }},
 	{name: "closing", pause: time.Hour, ask: with("Connection", "close")},
 }
 
 // with asks with some header fields.
-func with(header ...string) func(*reader, *subject) *http.Request {
-	return func(r *reader, s *subject) *http.Request {
+func with(header ...string) func(*reader, *feed) *http.Request {
+	return func(r *reader, s *feed) *http.Request {
 		q := r.request(http.MethodGet, s)
 		for i := 0; i < len(header); i += 2 {
 			q.Header.Set(header[i], header[i+1])
@@ -101,9 +100,9 @@ func with(header ...string) func(*reader, *subject) *http.Request {
 	}
 }
 
-// newReader makes the reader of a number, at an address of its own.
+// newReader returns reader i, which has an address of its own.
 func newReader(sim *simulation, i int) *reader {
-	kind := rude[i%len(rude)]
+	kind := habits[i%len(habits)]
 	from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 168, 1, byte(i + 10)}), 40000)
 	return &reader{
 		sim: sim, name: kind.name, rng: rand.New(rand.NewPCG(sim.seed, uint64(i))),
@@ -111,7 +110,7 @@ func newReader(sim *simulation, i int) *reader {
 		client: &http.Client{Transport: &http.Transport{
 			DisableCompression: true,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				return sim.net.dialFrom(ctx, network, address, from)
+				return sim.net.DialFrom(ctx, network, address, from)
 			},
 		}},
 	}
@@ -126,7 +125,7 @@ func (r *reader) live(ctx context.Context) {
 			return
 		case <-time.After(r.pause + time.Duration(r.rng.Int64N(int64(r.pause)))):
 		}
-		s := r.sim.subjects[r.rng.IntN(len(r.sim.subjects))]
+		s := r.sim.feeds[r.rng.IntN(len(r.sim.feeds))]
 		var crowd sync.WaitGroup
 		for range max(1, r.storm) {
 			q := r.ask(r, s)
@@ -136,8 +135,8 @@ func (r *reader) live(ctx context.Context) {
 	}
 }
 
-// request asks for a feed by path or by URL, in one of the forms.
-func (r *reader) request(method string, s *subject) *http.Request {
+// request is a request for a feed by path or by URL, in one of the forms.
+func (r *reader) request(method string, s *feed) *http.Request {
 	u := &url.URL{Scheme: "http", Host: gateway}
 	rest := strings.TrimPrefix(s.url, "http://")
 	switch r.rng.IntN(6) {
@@ -164,8 +163,8 @@ func (r *reader) request(method string, s *subject) *http.Request {
 	return q
 }
 
-// conditional asks as a reader should, with what it has got.
-func (r *reader) conditional(s *subject) *http.Request {
+// conditional is a request with the validators of the reader's copy.
+func (r *reader) conditional(s *feed) *http.Request {
 	q := r.request(http.MethodGet, s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,9 +175,9 @@ func (r *reader) conditional(s *subject) *http.Request {
 	return q
 }
 
-// send makes a request and has its answer judged. What a gateway that is being
-// stopped does to connections is not held against it.
-func (r *reader) send(ctx context.Context, q *http.Request, s *subject) {
+// send makes a request and checks its answer. A gateway that is being stopped may break
+// connections.
+func (r *reader) send(ctx context.Context, q *http.Request, s *feed) {
 	if r.leaves > 0 {
 		limited, cancel := context.WithTimeout(ctx, r.leaves)
 		defer cancel()
@@ -197,22 +196,22 @@ func (r *reader) send(ctx context.Context, q *http.Request, s *subject) {
 		case disturbed, errors.Is(err, context.DeadlineExceeded):
 			return
 		case err == nil:
-			r.sim.judgeAnswer(q, s, seen, resp, body, time.Since(began))
+			r.sim.checkAnswer(q, s, seen, resp, body, time.Since(began))
 			return
 		case try == 2:
-			r.sim.violation("I2: %s %s: %v", r.name, q.URL, err)
+			r.sim.violation("%s %s: %v", r.name, q.URL, err)
 		}
-		time.Sleep(time.Second) // a server that a reload has replaced closed the connection
+		time.Sleep(time.Second) // a reload replaced the server, which closed the connection
 	}
 }
 
-// seen is what readers had got of a feed when a request began.
+// seen is what readers had of a feed when a request began.
 type seen struct {
 	served bool
 	newest int
 }
 
-func (s *subject) snapshot() seen {
+func (s *feed) snapshot() seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return seen{s.served, s.newest}

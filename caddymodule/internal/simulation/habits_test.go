@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"bytes"
@@ -21,45 +21,45 @@ const (
 	day   = 24 * time.Hour
 )
 
-// resource is one URL of the simulated web, with its habits. The zero value of
-// each habit is what a good server does.
+// resource is one URL of an origin, and what the origin does with it. The zero value of
+// each field is what a good server does.
 type resource struct {
-	url      string
-	format   string             // rss (""), atom or json
-	every    time.Duration      // between two entries; 0: 20 h
-	channel  string             // more elements of the channel
-	dated    bool               // entries bear dates
-	noisy    bool               // lastBuildDate is now
-	header   []string           // of 200 and 304, name and value by turns
-	on304    []string           // of 304, in place of header
-	etag     func(*call) string // nil: one per version
-	date     func(*call) string // nil: of the version
-	heedless bool               // never answers 304
-	deaf     bool               // does not know its own ETag
-	coding   []string           // content codings of the body
-	wait     time.Duration      // what its good answers ask for
-	wait304  time.Duration      // the same of a 304; 0: wait
-	firm     time.Duration      // the same in so many words
-	pause    time.Duration      // what its good answers ask of the whole host
-	hours    []int              // that it skips
-	days     []time.Weekday     // that it skips
-	slow     func(*call) time.Duration
-	spell    func(*call) (reply, bool) // an answer other than the usual one, at times
-	moves    bool                      // redirects lead to it or away from it
-	quiet    bool                      // readers do not ask for it by itself
-	target   bool                      // redirects of other feeds lead to it, which have validators of their own
-	trap     bool                      // an adversary's: what its answers mean is not told here
+	url         string
+	format      string             // rss (""), atom or json
+	every       time.Duration      // between two entries; 0: 20 h
+	channel     string             // more elements of the channel
+	dated       bool               // entries have dates
+	noisy       bool               // lastBuildDate is now
+	header      []string           // of 200 and 304, name and value by turns
+	on304       []string           // of 304, if it differs
+	etag        func(*call) string // nil: one per version
+	date        func(*call) string // nil: of the version
+	never304    bool               // never answers 304
+	ignoresETag bool               // compares no ETag
+	coding      []string           // content codings of the body
+	wait        time.Duration      // what its good answers ask for
+	wait304     time.Duration      // the same of a 304; 0: wait
+	retryAfter  time.Duration      // the same by Retry-After, which holds for polls by hand too
+	pause       time.Duration      // what its good answers ask of the whole host
+	hours       []int              // that it skips
+	days        []time.Weekday     // that it skips
+	slow        func(*call) time.Duration
+	instead     func(*call) (reply, bool) // an answer other than the usual one, at times
+	moves       bool                      // redirects lead to it or away from it
+	quiet       bool                      // readers do not ask for it by itself
+	target      bool                      // redirects of other feeds lead to it, which have validators of their own
+	trap        bool                      // an adversary's: not all that its answers ask for is checked
 
-	// What has happened, guarded by the web.
+	// What has happened so far, guarded by the mutex of the origins.
 	asked, failures int
 	inFlight        int
 	lastEnd         time.Time
-	next, firmNext  time.Time // when it may be asked again: by decision, by a person's wish
-	sets            []pair    // validators that the next request may carry
-	given           []pair    // all that were ever given
-	known           bool      // a document has been taken
-	insisted        bool      // a person wants it polled
-	delivered       int       // version of the last good answer
+	next, earliest  time.Time    // when it may be polled again: by itself, by hand
+	sets            []validators // validators that the next request may carry
+	given           []validators // all that were ever given
+	known           bool         // the gateway has a version
+	byHand          bool         // it is about to be polled by hand
+	delivered       int          // version of the last good answer
 	bodies          map[uint64]int
 }
 
@@ -72,29 +72,29 @@ type reply struct {
 	delay      time.Duration
 	drop       bool // the connection is closed without an answer
 	cut        bool // the body breaks off
-	good       bool // the gateway should take it
+	good       bool // the gateway should accept it
 	gone       bool
 	version    int
-	validators pair
+	validators validators
 	wait       time.Duration // before the URL is asked again
-	firm       time.Duration // the same, whoever wishes otherwise
+	retryAfter time.Duration // the same, for polls by hand too
 	pause      time.Duration // before the host is asked again
 }
 
-// answer is the reply of the resource's habits.
+// answer returns the resource's reply.
 func (c *call) answer() reply {
-	if c.spell != nil {
-		if a, ok := c.spell(c); ok {
+	if c.instead != nil {
+		if a, ok := c.instead(c); ok {
 			return a
 		}
 	}
 	return c.usual()
 }
 
-// usual is what a healthy server does: 304 where a validator matches, else 200.
+// usual is what a good server does: 304 if a validator matches, else 200.
 func (c *call) usual() reply {
-	a := reply{status: 200, good: true, version: c.version(), wait: c.wait, firm: c.firm, pause: c.pause}
-	a.validators = pair{fmt.Sprintf(`"%s-%d"`, mustHost(c.url), a.version), c.published(a.version).Format(http.TimeFormat)}
+	a := reply{status: 200, good: true, version: c.version(), wait: c.wait, retryAfter: c.retryAfter, pause: c.pause}
+	a.validators = validators{fmt.Sprintf(`"%s-%d"`, mustHost(c.url), a.version), c.published(a.version).Format(http.TimeFormat)}
 	if c.etag != nil {
 		a.validators.etag = c.etag(c)
 	}
@@ -130,12 +130,12 @@ func (c *call) usual() reply {
 	return a
 }
 
-func (c *call) matches(current pair) bool {
+func (c *call) matches(current validators) bool {
 	switch {
-	case c.heedless:
+	case c.never304:
 		return false
 	case c.inm != "":
-		return !c.deaf && c.inm == current.etag
+		return !c.ignoresETag && c.inm == current.etag
 	}
 	return c.ims != "" && c.ims == current.date
 }
@@ -152,7 +152,7 @@ func (c *call) version() int {
 	if every == 0 {
 		every = 20 * time.Hour
 	}
-	// Each begins at another time of the day.
+	// Each resource begins at another time of the day.
 	shift := time.Duration(len(c.url)*7919%1000) * every / 1000
 	if c.moves {
 		shift = 0 // a feed has the same entries at its old and its new URL
@@ -200,7 +200,7 @@ func (c *call) document(version int) []byte {
 	return []byte(b.String() + "</channel></rss>")
 }
 
-// skips reports whether the resource does not want to be asked at a time.
+// skips reports whether the resource asks not to be polled at a time.
 func (r *resource) skips(t time.Time) bool {
 	return slices.Contains(r.hours, t.UTC().Hour()) || slices.Contains(r.days, t.UTC().Weekday())
 }

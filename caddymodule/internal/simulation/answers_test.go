@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"bytes"
@@ -20,115 +20,111 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// bound is the longest that a reader waits for a poll where there is a version.
+// bound is the longest that a reader waits for a poll if the feed has a version.
 const bound = 3 * time.Second
 
-// judgeAnswer holds an answer of the gateway against what readers may expect.
-func (sim *simulation) judgeAnswer(q *http.Request, s *subject, before seen, resp *http.Response, body []byte, took time.Duration) {
+// checkAnswer checks an answer of the gateway to a reader.
+func (sim *simulation) checkAnswer(q *http.Request, s *feed, before seen, resp *http.Response, body []byte, took time.Duration) {
 	h := resp.Header
 	wrong := func(format string, args ...any) {
 		sim.violation("%s (%s %s, %d, %s, took %v)", fmt.Sprintf(format, args...), q.Header.Get("User-Agent"), s.url, resp.StatusCode, h.Get("Cache-Status"), took)
 	}
 	if q.Method != http.MethodGet && q.Method != http.MethodHead {
 		if resp.StatusCode != http.StatusMethodNotAllowed || h.Get("Allow") == "" {
-			wrong("C09: a %s was answered", q.Method)
+			wrong("a %s was answered", q.Method)
 		}
 		return
 	}
 	if kind := h.Get("Content-Type"); resp.StatusCode == http.StatusNotModified {
 		if h.Get("Content-Type") != "" || h.Get("Content-Length") != "" {
-			wrong("C01: a 304 describes a body: %v", h)
+			wrong("a 304 describes a body: %v", h)
 		}
 	} else if strings.Contains(kind, "html") || strings.Contains(kind, "svg") || h.Get("X-Content-Type-Options") != "nosniff" {
-		wrong("I8: Content-Type %q, nosniff %q", kind, h.Get("X-Content-Type-Options"))
+		wrong("Content-Type %q, nosniff %q", kind, h.Get("X-Content-Type-Options"))
 	}
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotModified {
 		if before.served {
-			wrong("I2: a feed that was served before is not: %s", body)
+			wrong("a feed that was served before is not: %s", body)
 		}
-		judgeRefusal(resp, wrong)
+		checkRefusal(resp, wrong)
 		return
 	}
 	if took > 0 && before.served {
-		judgeWait(h, took, wrong)
+		checkWait(h, took, wrong)
 	}
-	judgeHeaders(h, wrong)
+	checkHeaders(h, wrong)
 	if resp.StatusCode == http.StatusOK && !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
-		wrong("I8: Content-Security-Policy %q", h.Get("Content-Security-Policy"))
+		wrong("Content-Security-Policy %q", h.Get("Content-Security-Policy"))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.served = true
-	s.counts[strconv.Itoa(resp.StatusCode)]++
-	if strings.HasPrefix(h.Get("Cache-Status"), "Pollard; hit") {
-		s.counts["hit"]++
-	}
 	if resp.StatusCode == http.StatusNotModified {
 		if !justified(q.Header, h, sim.originTag(s)) {
-			wrong("C02: a 304 for If-None-Match %q, If-Modified-Since %q, where the ETag is %q", q.Header["If-None-Match"], q.Header["If-Modified-Since"], h.Get("Etag"))
+			wrong("a 304 for If-None-Match %q, If-Modified-Since %q, where the ETag is %q", q.Header["If-None-Match"], q.Header["If-Modified-Since"], h.Get("Etag"))
 		}
 		return
 	}
 	if q.Method == http.MethodHead {
 		return
 	}
-	sim.judgeBody(s, before, resp, body, wrong)
+	sim.checkBody(s, before, resp, body, wrong)
 }
 
-// judgeRefusal holds an error against the form that errors have.
-func judgeRefusal(resp *http.Response, wrong func(string, ...any)) {
+// checkRefusal checks the form of an error.
+func checkRefusal(resp *http.Response, wrong func(string, ...any)) {
 	switch resp.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		if wait, err := strconv.Atoi(resp.Header.Get("Retry-After")); err != nil || wait < 1 {
 			if resp.Header.Get("Retry-After") != "" {
-				wrong("C06: Retry-After %q", resp.Header.Get("Retry-After"))
+				wrong("Retry-After %q", resp.Header.Get("Retry-After"))
 			}
 		}
 	case http.StatusGone:
 	default:
-		wrong("C06: an error that a reader may take for final")
+		wrong("an error that a reader may take for final")
 	}
 	if kind := resp.Header.Get("Content-Type"); kind != "text/plain; charset=utf-8" {
-		wrong("C06: an error of the type %q", kind)
+		wrong("an error of the type %q", kind)
 	}
 }
 
-// judgeWait holds an answer that took time against I6.
-func judgeWait(h http.Header, took time.Duration, wrong func(string, ...any)) {
+// checkWait checks that a reader did not wait too long, and not at all for a hit.
+func checkWait(h http.Header, took time.Duration, wrong func(string, ...any)) {
 	if took > bound {
-		wrong("I6: a reader waited longer than %v", bound)
+		wrong("a reader waited longer than %v", bound)
 	}
 	status := h.Get("Cache-Status")
 	if strings.Contains(status, "; hit") && !strings.Contains(status, "ttl=-") && !strings.Contains(status, "ttl=0") {
-		wrong("I6: a hit waited")
+		wrong("a hit waited")
 	}
 }
 
 var strongTag = regexp.MustCompile(`^"[0-9a-f]+(\.gz|\.br|-zstd)?"$`)
 
-func judgeHeaders(h http.Header, wrong func(string, ...any)) {
+func checkHeaders(h http.Header, wrong func(string, ...any)) {
 	if !strongTag.MatchString(h.Get("Etag")) {
-		wrong("C01: ETag %q", h.Get("Etag"))
+		wrong("ETag %q", h.Get("Etag"))
 	}
 	if _, err := http.ParseTime(h.Get("Last-Modified")); err != nil {
-		wrong("C01: Last-Modified: %v", err)
+		wrong("Last-Modified: %v", err)
 	}
 	if !slices.Contains(h.Values("Vary"), "Accept-Encoding") {
-		wrong("C01: Vary %q", h.Values("Vary"))
+		wrong("Vary %q", h.Values("Vary"))
 	}
-	if h["Age"] != nil { // the feed comes from here, and max-age is what is left
-		wrong("C01: Age %q", h.Get("Age"))
+	if h["Age"] != nil { // max-age is the time that is left
+		wrong("Age %q", h.Get("Age"))
 	}
 	keep, ok := strings.CutPrefix(h.Get("Cache-Control"), "max-age=")
 	if n, err := strconv.Atoi(keep); !ok || err != nil || n < 1 {
-		wrong("C04: Cache-Control %q", h.Get("Cache-Control"))
+		wrong("Cache-Control %q", h.Get("Cache-Control"))
 	}
 	if !strings.HasPrefix(h.Get("Cache-Status"), "Pollard; ") {
-		wrong("C04: Cache-Status %q", h.Get("Cache-Status"))
+		wrong("Cache-Status %q", h.Get("Cache-Status"))
 	}
 	for _, name := range []string{"Set-Cookie", "Retry-After", "X-Ratelimit-Remaining", "Location"} {
 		if h.Get(name) != "" {
-			wrong("C05: the origin's %s came through", name)
+			wrong("the origin's %s came through", name)
 		}
 	}
 }
@@ -152,39 +148,41 @@ func justified(q, h http.Header, origin string) bool {
 	return err == nil && !modified.After(since)
 }
 
-// judgeBody holds a body against I2. The subject is locked.
-func (sim *simulation) judgeBody(s *subject, before seen, resp *http.Response, body []byte, wrong func(string, ...any)) {
+var newestEntry = regexp.MustCompile(`Entry (\d+)`)
+
+// checkBody checks that a body is a version of the feed, and not an older one than before.
+// The caller holds s.mu.
+func (sim *simulation) checkBody(s *feed, before seen, resp *http.Response, body []byte, wrong func(string, ...any)) {
 	plain, err := plainBody(resp, body)
 	if err != nil {
-		wrong("C03: a body in %q: %v", resp.Header.Get("Content-Encoding"), err)
+		wrong("a body in %q: %v", resp.Header.Get("Content-Encoding"), err)
 		return
 	}
 	version, ok := sim.delivered(s, plain)
 	if !ok {
-		wrong("I2: a body that no origin has given: %.200q", plain)
+		wrong("a body that no origin has sent: %.200q", plain)
 		return
 	}
 	if shown := newestEntry.FindSubmatch(plain); shown == nil || string(shown[1]) != strconv.Itoa(version) {
 		wrong("the simulation is wrong: version %d is %q", version, shown)
 	}
 	if version < before.newest {
-		wrong("I2: version %d after version %d", version, before.newest)
+		wrong("version %d after version %d", version, before.newest)
 	}
 	if version >= s.newest {
 		s.newest, s.etag, s.date = version, resp.Header.Get("Etag"), resp.Header.Get("Last-Modified")
 	}
 }
 
-// delivered reports whether an origin has given these bytes for a feed, and as
-// which version.
-func (sim *simulation) delivered(s *subject, plain []byte) (version int, ok bool) {
+// delivered reports whether an origin has sent these bytes for a feed, and their version.
+func (sim *simulation) delivered(s *feed, plain []byte) (version int, ok bool) {
 	sum := xxhash.Sum64(plain)
-	sim.web.mu.Lock()
-	defer sim.web.mu.Unlock()
+	sim.origins.mu.Lock()
+	defer sim.origins.mu.Unlock()
 	if version, ok = s.bodies[sum]; ok || !s.moves && !strings.Contains(s.url, "delegating") {
 		return version, ok
 	}
-	for _, r := range sim.web.resources {
+	for _, r := range sim.origins.resources {
 		if version, ok = r.bodies[sum]; ok {
 			return version, ok
 		}
@@ -192,10 +190,10 @@ func (sim *simulation) delivered(s *subject, plain []byte) (version int, ok bool
 	return 0, false
 }
 
-// originTag is the ETag of the last good answer of a feed's origin.
-func (sim *simulation) originTag(s *subject) string {
-	sim.web.mu.Lock()
-	defer sim.web.mu.Unlock()
+// originTag returns the ETag of the last good answer of a feed's origin.
+func (sim *simulation) originTag(s *feed) string {
+	sim.origins.mu.Lock()
+	defer sim.origins.mu.Unlock()
 	return s.sets[len(s.sets)-1].etag
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package simulation
 
 import (
 	"context"
@@ -13,26 +13,26 @@ import (
 	"time"
 )
 
-// prey are feeds that an adversary knows of.
-func prey() []*resource {
+// victims are feeds that an adversary knows.
+func victims() []*resource {
 	return []*resource{
 		{url: "http://plain.test/feed.xml", target: true},
 		{url: "https://secure.test/feed.xml", target: true},
 		{url: "http://age3h.test/feed", header: []string{"Cache-Control", "max-age=10800"}, wait: 3 * time.Hour, target: true},
 		{url: "http://tag.test/feed", date: func(*call) string { return "" }, target: true},
-		{url: "http://five.test/feed", spell: answering(500, 20*time.Hour, 40*time.Hour), target: true},
+		{url: "http://five.test/feed", instead: answering(500, 20*time.Hour, 40*time.Hour), target: true},
 	}
 }
 
-// endless is where every URL is a feed of the adversary.
-const endless = "http://many.trap.test/"
+// endlessURL is a site on which every URL is a feed of the adversary.
+const endlessURL = "http://many.trap.test/"
 
-// traps are the feeds of the adversary: no reader has them configured, and he has all
-// of them asked for by URL.
-func traps(prey []*resource) []*resource {
+// traps are the feeds of the adversary. They are not configured, and the adversary
+// requests all of them by URL.
+func traps(victims []*resource) []*resource {
 	var all []*resource
-	trap := func(host, path string, spell func(*call) (reply, bool)) {
-		all = append(all, &resource{url: "http://" + host + ".trap.test" + path, moves: true, quiet: true, trap: true, noisy: true, heedless: true, spell: spell})
+	trap := func(host, path string, instead func(*call) (reply, bool)) {
+		all = append(all, &resource{url: "http://" + host + ".trap.test" + path, moves: true, quiet: true, trap: true, noisy: true, never304: true, instead: instead})
 	}
 	to := func(status int, location string, header ...string) reply {
 		a := reply{status: status}
@@ -42,9 +42,9 @@ func traps(prey []*resource) []*resource {
 		}
 		return a
 	}
-	for i, victim := range prey {
-		// Copies first, with a hub of his own, and then the way to what was copied, for
-		// the time being or for good, with the longest pause that there is.
+	for i, victim := range victims {
+		// A copy of a victim first, with another hub, and then a redirect to the victim,
+		// temporary or permanent, with the longest pause that counts.
 		for j, status := range []int{http.StatusFound, http.StatusMovedPermanently, http.StatusPermanentRedirect} {
 			trap(fmt.Sprintf("copy%d%d", i, j), "/feed", func(c *call) (reply, bool) {
 				if c.age < time.Duration(j+1)*12*time.Hour {
@@ -56,7 +56,7 @@ func traps(prey []*resource) []*resource {
 					return a, true
 				}
 				a := to(status, victim.url, "Retry-After", "604800")
-				a.firm, a.pause = 7*day, 7*day
+				a.retryAfter, a.pause = 7*day, 7*day
 				return a, true
 			})
 		}
@@ -77,7 +77,7 @@ func traps(prey []*resource) []*resource {
 	trap("frozen", "/feed", func(c *call) (reply, bool) {
 		a := c.usual()
 		a.set("Retry-After", "604800")
-		a.firm, a.pause = 7*day, 7*day
+		a.retryAfter, a.pause = 7*day, 7*day
 		return a, true
 	})
 	trap("circle", "/a", func(*call) (reply, bool) { return to(301, "/b"), true })
@@ -85,7 +85,7 @@ func traps(prey []*resource) []*resource {
 	return all
 }
 
-// adversary asks for his traps, and for ever new URLs of his, until the context ends.
+// adversary requests traps, and new URLs without end, until the context ends.
 func (sim *simulation) adversary(ctx context.Context, traps []*resource) {
 	r := newReader(sim, 0)
 	defer r.client.CloseIdleConnections()
@@ -95,7 +95,7 @@ func (sim *simulation) adversary(ctx context.Context, traps []*resource) {
 			return
 		case <-time.After(20 * time.Minute):
 		}
-		ask := []string{traps[r.rng.IntN(len(traps))].url, fmt.Sprintf("%s%d", endless, n), fmt.Sprintf("http://nowhere%d.test/", n%500)}
+		ask := []string{traps[r.rng.IntN(len(traps))].url, fmt.Sprintf("%s%d", endlessURL, n), fmt.Sprintf("http://nowhere%d.test/", n%500)}
 		var crowd sync.WaitGroup
 		for _, url := range ask {
 			q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+gateway+"/"+url, nil)
@@ -112,44 +112,44 @@ func (sim *simulation) adversary(ctx context.Context, traps []*resource) {
 	}
 }
 
-// Whoever owns feeds decides nothing about those of others: not what their readers
-// get, not when they are polled.
+// A publisher decides nothing about the feeds of others: neither what their readers get
+// nor when they are polled.
 func TestAdversary(t *testing.T) {
-	victims := prey()
+	victims := victims()
 	hostile := traps(victims)
 	all := append(victims, hostile...)
-	all = append(all, &resource{url: endless, quiet: true, moves: true, trap: true, spell: func(c *call) (reply, bool) {
+	all = append(all, &resource{url: endlessURL, quiet: true, moves: true, trap: true, instead: func(c *call) (reply, bool) {
 		return reply{status: 404}, c.n%50 != 0 // a few are feeds
 	}})
 	simulate(t, *firstSeed, all, func(sim *simulation) {
 		ctx, stop := context.WithCancel(context.Background())
 		var crowd sync.WaitGroup
 		crowd.Go(func() { sim.adversary(ctx, hostile) })
-		sim.live(len(rude), 8*day)
+		sim.live(len(habits), 5*day)
 		stop()
 		crowd.Wait()
 		sim.settle()
-		for _, s := range sim.subjects {
-			sim.judgeRhythm(s)
+		for _, s := range sim.feeds {
+			sim.checkRhythm(s)
 		}
 	}, func(sim *simulation) { sim.always = true })
 }
 
-// judgeRhythm wants a feed polled about as often as its hints allow, all the time.
-func (sim *simulation) judgeRhythm(s *subject) {
-	sim.web.mu.Lock()
-	defer sim.web.mu.Unlock()
+// checkRhythm checks that a feed was polled about as often as its hints allow, all the time.
+func (sim *simulation) checkRhythm(s *feed) {
+	sim.origins.mu.Lock()
+	defer sim.origins.mu.Unlock()
 	var last time.Time
-	for _, v := range sim.web.visits {
+	for _, v := range sim.origins.polls {
 		if v.url != s.url {
 			continue
 		}
 		longest := max(floor, s.wait) + 26*time.Hour // a back-off included
-		if s.spell == nil {
+		if s.instead == nil {
 			longest = 2*max(floor, s.wait) + 3*time.Hour
 		}
 		if !last.IsZero() && v.at.Sub(last) > longest {
-			sim.violation("I10: %s was not polled for %v", s.url, v.at.Sub(last))
+			sim.violation("%s was not polled for %v", s.url, v.at.Sub(last))
 		}
 		last = v.at
 	}
