@@ -24,6 +24,7 @@ var floors = []string{
 	"internal/feedurl internal/httpfield internal/opml",
 	"policy internal/readers",
 	"policy/document/internal/namespace policy/document/site",
+	"policy/document/internal/markup",
 	"policy/document",
 	"policy/document/links",
 	"upstream internal/status internal/check cache/version cache/store",
