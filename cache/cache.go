@@ -103,12 +103,6 @@ const (
 	// closePatience is how long Close lets polls that are under way finish: with the 5 seconds
 	// that many give a server for its readers, less than the 10 after which systems kill.
 	closePatience = 3 * time.Second
-	// maxWaiting is how many polls may wait for their host's slot at once.
-	maxWaiting = 4096
-	// unreadPart is which part of that, and of the polls in flight, feeds may take that
-	// have no version and are not configured, as 1/n: there is no end of URLs that a
-	// reader may invent, and known feeds must be polled all the same.
-	unreadPart = 2
 )
 
 // Cache is the engine. It is safe for concurrent use.
@@ -116,26 +110,23 @@ type Cache struct {
 	store    store.Store
 	origin   Origin
 	memory   *memory
-	coders   *coders
 	now      func() time.Time
 	clock    clock
 	chance   func() float64
 	settings atomic.Pointer[Settings]
 
-	table   table
-	reads   singleflight.Group  // of representations from the store
-	making  sync.Map            // memory keys of representations that are being made
-	gate    gate                // of polls in flight
-	unread  gate                // of those among them that are of feeds without a version
-	room    *room               // for large bodies of polls
-	reading *semaphore.Weighted // bytes of large versions that are read from the store
-	judging *semaphore.Weighted // for documents of which reading takes a while
-	waiting atomic.Int64
-	shields atomic.Bool   // feeds of sites of this process are asked for
-	swept   time.Duration // when they were swept last
-	behind  behind        // feeds that the store has changed
-	network network       // whether anything can be reached
-	outage  outage        // of the store
+	table     table
+	reads     singleflight.Group // of representations from the store
+	making    sync.Map           // memory keys of representations that are being made
+	polls     atomic.Pointer[pollLimit]
+	waiting   atomic.Int64        // polls that are not in flight yet
+	bodies    *semaphore.Weighted // bytes of large bodies that polls have in hand
+	documents *semaphore.Weighted // bytes of documents that are parsed or compressed
+	shields   atomic.Bool         // feeds of sites of this process are asked for
+	swept     time.Duration       // when they were swept last
+	behind    behind              // feeds that the store has changed
+	network   network             // whether anything can be reached
+	outage    outage              // of the store
 
 	changed chan struct{} // rung when the prefetching should look again
 	crowded chan struct{} // rung when feeds in memory take more than their budget
@@ -163,7 +154,7 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("making room for hot representations: %w", err)
 	}
 	c := &Cache{
-		store: o.Store, origin: o.Origin, memory: memory, coders: newCoders(), room: newRoom(o.Memory), reading: semaphore.NewWeighted(roomSize), judging: semaphore.NewWeighted(judgingSize),
+		store: o.Store, origin: o.Origin, memory: memory, bodies: semaphore.NewWeighted(bodiesSize), documents: semaphore.NewWeighted(documentsSize),
 		now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
 		changed: make(chan struct{}, 1), crowded: make(chan struct{}, 1), full: make(chan struct{}, 1),
 		behind: newBehind(),
@@ -237,10 +228,12 @@ func (c *Cache) Apply(s Settings) {
 	c.wake(c.changed)
 }
 
+// resize puts the limit of polls in flight in force.
 func (c *Cache) resize() {
-	polls := c.settings.Load().Polls
-	c.gate.resize(polls)
-	c.unread.resize(max(1, polls/unreadPart))
+	limit := c.settings.Load().Polls
+	if p := c.polls.Load(); p == nil || p.limit != limit {
+		c.polls.Store(newPollLimit(limit))
+	}
 }
 
 // elapsed is the time that feeds are scheduled by: it grows while the machine is

@@ -39,10 +39,12 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	if v.body != nil {
 		next.version = next.memo.Version.Number
 		o.Body = &store.Body{Version: next.version, Coding: v.body.Coding, Data: v.body.Data}
-		next.headers = newVersionHeaders(&next.memo.Version)
+	}
+	if next.version != 0 {
+		next.response = next.memo.Version.response(f.key.shielded()) // header fields may have changed
 	}
 	if v.answer.Failure == policy.FailureNotShared {
-		next.version, next.headers, o.Withdraw = 0, nil, true // what was everybody's is not any more
+		next.version, next.response, o.Withdraw = 0, nil, true // what was everybody's is not any more
 	}
 	next.known, o.State = true, f.cache.counted(f.key.text, &next)
 	return next, o
@@ -80,7 +82,7 @@ func (s *state) learn(own Key, v verdict) {
 		}
 		s.learnValidators(v)
 		if own.shielded() {
-			m.Version.learnHeader(a)
+			m.Version.Update(a.Status, a.Header)
 			if len(m.Version.Vary) > 0 && m.VaryKey == nil {
 				m.VaryKey = make([]byte, 32)
 				_, _ = rand.Read(m.VaryKey) // it never fails
@@ -170,7 +172,7 @@ func (s *state) overrule(c *Cache, wait time.Duration, why string) {
 // it the interval in force, back-off included.
 func (s *state) hold(rules policy.Rules) time.Duration {
 	interval := max(rules.MinInterval, s.memo.History.Interval, min(s.facts.Pause, max(rules.MaxInterval, rules.MinInterval)))
-	return grace + rules.Timeout + policy.HopPatience + roomPatience + interval
+	return grace + rules.Timeout + policy.HopPatience + bodyPatience + interval
 }
 
 // line is what is remembered of an error: one line, and not too long, as it may

@@ -173,7 +173,7 @@ func (s *state) trimmed() bool {
 // it go the validators, as a 304 would confirm bytes that nobody has; and the feed is
 // due as soon as its floor allows, and what its origin has asked for in so many words.
 func (f *Feed) lose(s *state) {
-	s.version, s.headers = 0, nil
+	s.version, s.response = 0, nil
 	if s.facts.Winner == policy.HintRetryAfter || s.facts.Winner == policy.HintRateLimit {
 		return
 	}

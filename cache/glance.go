@@ -158,7 +158,8 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (Details, err
 		}
 		return d, fmt.Errorf("reading the version of a feed: %w", err)
 	}
-	d.Body = r.body
+	defer r.release()
+	d.Body = r.Body
 	return d, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
@@ -46,18 +47,16 @@ type Importer struct {
 	// Tell is called now and then with the number of feeds so far.
 	Tell func(feeds int64)
 
-	coders *coders
-	now    time.Time
-	batch  []store.Saved
-	size   int
-	done   int64
+	now   time.Time
+	batch []store.Saved
+	size  int
+	done  int64
 }
 
 // Import reads lines of JSON and returns how many of them have become feeds of the
 // store. Lines that make no sense are left out. Of a feed that the store knows already,
 // the later next poll counts; a line without a version does not replace it otherwise.
 func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err error) {
-	i.coders = newCoders()
 	in := bufio.NewReaderSize(r, 1<<16)
 	for number := int64(1); ; number++ {
 		text, long, err := readLine(in)
@@ -238,17 +237,11 @@ func (i *Importer) readExported(s *store.Saved, l *exported) error {
 	if s.Body == nil {
 		return nil
 	}
-	v := &st.memo.Version
-	if v.Number != s.Version || v.Length < 0 || v.Length > maxLine || v.Coding != l.Coding || l.Coding != codingGzip && l.Coding != codingIdentity {
+	v, coding := &st.memo.Version, version.CodingOf(l.Coding)
+	if v.Number != s.Version || v.Length < 0 || v.Length > maxLine || v.Coding != l.Coding || coding.String() != l.Coding || coding == version.Brotli {
 		return errors.New("its version is not the one that is described")
 	}
-	if l.Coding == codingIdentity {
-		if len(l.Data) != v.Length {
-			return fmt.Errorf("its data has %d bytes, and %d are described", len(l.Data), v.Length)
-		}
-		return nil
-	}
-	if _, err := gunzip(l.Data, v.Length); err != nil {
+	if _, err := version.Unpack(coding, l.Data, v.Length); err != nil {
 		return fmt.Errorf("its data is damaged: %w", err)
 	}
 	return nil
@@ -288,11 +281,9 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	}
 	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(st, a, d, xxhash.Sum64(a.Body), at)}
 	body, _ := links.Served(a.Body, l.ContentType, l.URL)
-	v.version.identify(body)
-	if v.body, err = i.coders.rest(ctx, body); err != nil {
+	if v.body, err = v.version.pack(body); err != nil {
 		return err
 	}
-	v.version.Coding = v.body.Coding
 	st.learn(ParseKey(l.URL), v)
 	st.version, st.ended = st.memo.Version.Number, s.In == store.Ended
 	st.facts.Polls = nil // there was none of ours

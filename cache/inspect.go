@@ -194,7 +194,7 @@ const summaryPatience = 5 * time.Second
 // Summary returns figures that the store keeps; it counts nothing.
 func (c *Cache) Summary(ctx context.Context) Summary {
 	s := Summary{
-		Feeds: map[string]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: c.gate.used(),
+		Feeds: map[string]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.polls.Load().inFlight.Load()),
 		Offline: c.network.down(), Outage: c.outage.text(),
 	}
 	ctx, cancel := context.WithTimeout(ctx, summaryPatience)

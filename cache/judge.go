@@ -4,19 +4,16 @@
 package cache
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
@@ -41,37 +38,28 @@ const (
 // for a week is what its publisher wants: [document] cannot know better.
 const suspicion = 7 * 24 * time.Hour
 
-const (
-	// judgingSize is how many bytes of documents are read at once, or a single one that is
-	// larger: a hostile one takes a hundred times its size of memory, if only for a moment.
-	judgingSize = 1 << 20
-	// quickBody is up to how many bytes a document never waits to be read.
-	quickBody = 64 << 10
-)
-
-// version is one distinct content of a feed.
-type version struct {
-	Number       uint64             `json:"number"`
-	Tag          string             `json:"tag"`                  // opaque part of our ETags, without coding
-	LastModified time.Time          `json:"last_modified"`        // as readers are told; grows with each version
-	OriginTag    string             `json:"origin_tag,omitempty"` // the origin's ETag of these bytes
-	ContentType  string             `json:"content_type"`         // as readers are told
-	Format       string             `json:"format"`               // rss, atom or json
-	Title        string             `json:"title,omitempty"`      // of the feed, one short line
-	Hash         uint64             `json:"hash"`                 // xxhash of the bytes
-	Fingerprint  policy.Fingerprint `json:"meaning"`
-	Entries      int                `json:"entries"`           // how many the document has
-	Size         int                `json:"size"`              // bytes of the document as its origin gave it
-	Length       int                `json:"length,omitempty"`  // bytes of the identity representation
-	Coding       string             `json:"coding,omitempty"`  // that it is stored in
-	Lenient      bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
-	Since        time.Time          `json:"since"`             // when it was first seen
-
-	// Of a shielded feed: the header fields that its site gave, for readers to get
-	// them too, and the fields of requests that it depends on, in lower case.
-	Header http.Header `json:"header,omitempty"`
-	Vary   []string    `json:"vary,omitempty"`
+// storedVersion is a version as the record of its feed has it: with what is remembered of
+// the document that it was made from.
+type storedVersion struct {
+	version.Version
+	Number      uint64             `json:"number"`
+	Format      string             `json:"format"`          // rss, atom or json
+	Title       string             `json:"title,omitempty"` // of the feed, one short line
+	Hash        uint64             `json:"hash"`            // xxhash of the origin's bytes
+	Size        int                `json:"size"`            // of them
+	Fingerprint policy.Fingerprint `json:"meaning"`
+	Entries     int                `json:"entries"`
+	Lenient     bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
+	Since       time.Time          `json:"since"`             // when it was first seen
 }
+
+// response returns what answers requests with the version. It keeps its own copy.
+func (v *storedVersion) response(shielded bool) *version.Response {
+	return version.NewResponse(new(v.Version), !shielded)
+}
+
+// stored returns the coding that the version is stored in.
+func (v *storedVersion) stored() version.Coding { return version.CodingOf(v.Coding) }
 
 // verdict is an answer with what the gateway makes of it.
 type verdict struct {
@@ -79,7 +67,7 @@ type verdict struct {
 	result    Result
 	sameBytes bool             // a 200 with the bytes of the stored version
 	document  *policy.Document // of a 200 that was read; nil where it did not have to be
-	version   version          // of a new one
+	version   storedVersion    // of a new one
 	body      *store.Body      // of a new one, which has no number yet
 	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
@@ -104,13 +92,12 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	if s.version != 0 && hash == known.Hash && len(a.Body) == known.Size {
 		return verdict{answer: a, result: ResultUnchanged, sameBytes: true}
 	}
-	if size := min(int64(len(a.Body)), judgingSize); size > quickBody {
-		if err := f.cache.judging.Acquire(f.cache.life, size); err != nil {
-			a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("waiting to read the document: %w", err)
-			return verdict{answer: a, result: ResultFailed}
-		}
-		defer f.cache.judging.Release(size)
+	work, err := f.cache.startWork(f.cache.life, len(a.Body))
+	if err != nil {
+		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("waiting to read the document: %w", err)
+		return verdict{answer: a, result: ResultFailed}
 	}
+	defer work.release()
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
 	if err == nil {
 		err = suspect(s, d)
@@ -126,12 +113,10 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 		return verdict{answer: a, result: ResultUnchanged, document: d}
 	}
 	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(s, a, d, hash, now)}
-	body := f.served(a, &v.version)
-	if v.body, err = f.cache.coders.rest(f.cache.life, body); err != nil {
+	if v.body, err = v.version.pack(f.served(a)); err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("encoding the new version: %w", err)
 		return verdict{answer: a, result: ResultFailed}
 	}
-	v.version.Coding = v.body.Coding
 	return v
 }
 
@@ -139,7 +124,7 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 // address that it was written for, so it is left alone. A gateway serves it from another
 // one: its relative links are made absolute, and what names the feed's own address or a
 // push service is removed, as a reader that followed it would leave the gateway.
-func (f *Feed) served(a policy.Answer, v *version) []byte {
+func (f *Feed) served(a policy.Answer) []byte {
 	body := a.Body
 	if !f.key.shielded() {
 		var report links.Report
@@ -148,14 +133,18 @@ func (f *Feed) served(a policy.Answer, v *version) []byte {
 			f.cache.log().Debug("links were left as they are", urlField(f.key.text), zap.String("problem", report.Problem))
 		}
 	}
-	v.identify(body)
 	return body
 }
 
-// identify notes what tells the body from others.
-func (v *version) identify(body []byte) {
-	sum := sha256.Sum256(body)
-	v.Tag, v.Length = hex.EncodeToString(sum[:10]), len(body)
+// pack makes the body of the version, as it is stored, of the document that readers get.
+func (v *storedVersion) pack(document []byte) (*store.Body, error) {
+	coding, data, err := version.Pack(document)
+	if err != nil {
+		return nil, err
+	}
+	v.Identify(document)
+	v.Coding = coding.String()
+	return &store.Body{Coding: v.Coding, Data: data}, nil
 }
 
 var errSuspect = errors.New("kept back")
@@ -177,23 +166,25 @@ func suspect(s *state, d *policy.Document) error {
 	return nil
 }
 
-func newVersion(s *state, a policy.Answer, d *policy.Document, hash uint64, now time.Time) version {
+func newVersion(s *state, a policy.Answer, d *policy.Document, hash uint64, now time.Time) storedVersion {
 	known := s.memo.Version
 	tag := originTag(a)
 	if tag == s.memo.Validators.ETag && hash != known.Hash {
 		tag = "" // the origin gives it to different bytes: whoever sends it may have the old ones
 	}
-	return version{
-		LastModified: lastModified(known.LastModified, a.Header.Get("Last-Modified"), now),
-		OriginTag:    tag,
-		ContentType:  contentType(a.Header.Get("Content-Type"), d.Format),
-		Format:       d.Format,
-		Hash:         hash,
-		Fingerprint:  d.Fingerprint,
-		Entries:      d.Rhythm.Entries,
-		Size:         len(a.Body),
-		Lenient:      d.Lenient,
-		Since:        now,
+	return storedVersion{
+		Version: version.Version{
+			LastModified: version.LastModified(known.LastModified, a.Header.Get("Last-Modified"), now),
+			OriginTag:    tag,
+			ContentType:  version.ContentType(a.Header.Get("Content-Type"), d.Format),
+		},
+		Format:      d.Format,
+		Hash:        hash,
+		Fingerprint: d.Fingerprint,
+		Entries:     d.Rhythm.Entries,
+		Size:        len(a.Body),
+		Lenient:     d.Lenient,
+		Since:       now,
 	}
 }
 
@@ -204,45 +195,4 @@ func originTag(a policy.Answer) string {
 		return ""
 	}
 	return tag
-}
-
-// lastModified is the date that readers are told of a new version. The origin's
-// own is taken where it is credible. It must grow from version to version: a
-// reader that sends the date of the version before must not be told 304.
-func lastModified(before time.Time, origin string, now time.Time) time.Time {
-	now = now.UTC().Truncate(time.Second)
-	t, err := http.ParseTime(origin)
-	if err != nil || t.After(now) || !t.After(before) {
-		t = now
-	}
-	if !t.After(before) {
-		t = before.Add(time.Second)
-	}
-	return t.UTC()
-}
-
-// Bounds of what is told to readers, in bytes.
-const (
-	maxContentType = 200
-	maxCharset     = 40
-)
-
-// contentType is a feed's media type. What the origin said stays where it can be
-// a feed's; HTML never comes out of a gateway, nor what is no plain short text.
-func contentType(origin, format string) string {
-	media, params, err := mime.ParseMediaType(origin)
-	odd := strings.ContainsFunc(origin, func(r rune) bool { return r < ' ' || r > '~' })
-	if err == nil && len(origin) <= maxContentType && !odd {
-		switch {
-		case strings.HasPrefix(media, "text/html"), media == "application/xhtml+xml", media == "image/svg+xml":
-		case format == "json" && (media == "application/json" || strings.HasSuffix(media, "+json")),
-			format != "json" && (media == "text/xml" || media == "application/xml" || strings.HasSuffix(media, "+xml")):
-			return origin
-		}
-	}
-	media = map[string]string{"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[format]
-	if charset := params["charset"]; charset != "" && len(charset) <= maxCharset && format != "json" {
-		return mime.FormatMediaType(media, map[string]string{"charset": charset})
-	}
-	return media
 }

@@ -4,19 +4,24 @@
 package cache
 
 import (
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 )
 
 func sampleState() *state {
 	s := &state{version: 1}
-	s.memo.Version = *sample()
+	s.memo.Version.Version = version.Version{Tag: "0123456789abcdef", Coding: "gzip"}
 	return s
+}
+
+// put takes a representation into memory that nothing but the cache holds.
+func put(m *memory, id store.ID, s *state, c version.Coding, body []byte) {
+	m.add(id, s.memo.Version.Represent(c, body), reservation{}).release()
 }
 
 func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
@@ -26,24 +31,24 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	m.put(newRepresentation(store.ID{7}, s, rankGzip, []byte(strings.Repeat("a feed ", 100))))
+	put(m, store.ID{7}, s, version.Gzip, []byte(strings.Repeat("a feed ", 100)))
 	m.cache.Wait()
 	for name, c := range map[string]struct {
 		id     store.ID
 		change func(*state)
-		rank   int
+		coding version.Coding
 		want   bool
 	}{
-		"the same":                             {store.ID{7}, func(*state) {}, rankGzip, true},
-		"another feed":                         {store.ID{8}, func(*state) {}, rankGzip, false},
-		"the same bytes once more":             {store.ID{7}, func(s *state) { s.version++ }, rankGzip, true},
-		"other bytes":                          {store.ID{7}, func(s *state) { s.memo.Version.Tag = "other" }, rankGzip, false},
-		"another coding":                       {store.ID{7}, func(*state) {}, rankIdentity, false},
-		"a new origin's tag of the same bytes": {store.ID{7}, func(s *state) { s.memo.Version.OriginTag = "other" }, rankGzip, true},
+		"the same":                             {store.ID{7}, func(*state) {}, version.Gzip, true},
+		"another feed":                         {store.ID{8}, func(*state) {}, version.Gzip, false},
+		"the same bytes once more":             {store.ID{7}, func(s *state) { s.version++ }, version.Gzip, true},
+		"other bytes":                          {store.ID{7}, func(s *state) { s.memo.Version.Tag = "other" }, version.Gzip, false},
+		"another coding":                       {store.ID{7}, func(*state) {}, version.Identity, false},
+		"a new origin's tag of the same bytes": {store.ID{7}, func(s *state) { s.memo.Version.OriginTag = "other" }, version.Gzip, true},
 	} {
 		s := sampleState()
 		c.change(s)
-		if got := m.get(c.id, s, c.rank) != nil; got != c.want {
+		if got := m.get(c.id, s, c.coding) != nil; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -59,25 +64,25 @@ func TestMemoryHoldsPresentVersions(t *testing.T) {
 	}
 	defer m.close()
 	body := make([]byte, 4000)
-	for version := range versions {
+	for n := range versions {
 		s := sampleState()
-		s.memo.Version.Tag = strconv.Itoa(version)
+		s.memo.Version.Tag = strconv.Itoa(n)
 		for i := range feeds {
-			m.put(newRepresentation(store.ID{byte(i)}, s, rankBrotli, body))
+			put(m, store.ID{byte(i)}, s, version.Brotli, body)
 		}
 		m.cache.Wait()
 		for i := range feeds {
 			for range 3 { // so that each version is well known when the next one comes
-				if m.get(store.ID{byte(i)}, s, rankBrotli) == nil {
-					t.Fatalf("version %d of feed %d is not in memory", version, i)
+				if m.get(store.ID{byte(i)}, s, version.Brotli) == nil {
+					t.Fatalf("version %d of feed %d is not in memory", n, i)
 				}
 			}
 		}
 	}
 }
 
-// What is too large for the budget is held once while somebody uses it, and not
-// at all afterwards.
+// What is too large for the budget is held once while it is being sent, and not at all
+// afterwards.
 func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	m, err := newMemory(1000)
 	if err != nil {
@@ -85,23 +90,53 @@ func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	r := newRepresentation(store.ID{7}, s, rankGzip, make([]byte, 1<<20))
-	m.put(r)
+	r := m.add(store.ID{7}, s.memo.Version.Represent(version.Gzip, make([]byte, 1<<20)), reservation{})
 	m.cache.Wait()
-	if got := m.get(store.ID{7}, s, rankGzip); got != r {
+	if got := m.get(store.ID{7}, s, version.Gzip); got != r {
 		t.Errorf("got %p, want what is in use", got)
 	}
-	runtime.KeepAlive(r)
-	r = nil
-	for range 10 {
-		runtime.GC()
+	r.release()
+	if got := m.get(store.ID{7}, s, version.Gzip); got != r {
+		t.Errorf("got %p, want what is still in use", got)
 	}
-	if m.get(store.ID{7}, s, rankGzip) != nil {
+	r.release()
+	r.release()
+	if m.get(store.ID{7}, s, version.Gzip) != nil {
 		t.Error("it is still held")
 	}
 }
 
-// Whoever closes the memory must not crash readers who still ask for feeds.
+// What is being sent counts until it is sent, also if memory has dropped it.
+func TestMemoryBoundsWhatIsBeingSent(t *testing.T) {
+	m, err := newMemory(1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	s := sampleState()
+	var sent []*representation
+	for i := range byte(100) {
+		size, ok := m.tryReserve(1 << 20)
+		if !ok {
+			break
+		}
+		sent = append(sent, m.add(store.ID{i}, s.memo.Version.Represent(version.Gzip, make([]byte, 1<<20)), size))
+	}
+	m.cache.Wait()
+	if n := len(sent); n != besideMemory>>20 {
+		t.Errorf("%d MiB are being sent, want %d", n, besideMemory>>20)
+	}
+	for _, r := range sent {
+		r.release()
+	}
+	if size, ok := m.tryReserve(besideMemory); !ok {
+		t.Error("what was sent still counts")
+	} else {
+		size.release()
+	}
+}
+
+// Closing the memory must not crash readers that still request feeds.
 func TestMemoryIsClosedUnderItsReaders(t *testing.T) {
 	for range 20 {
 		m, err := newMemory(1 << 20)
@@ -118,8 +153,8 @@ func TestMemoryIsClosedUnderItsReaders(t *testing.T) {
 					case <-stop:
 						return
 					default:
-						m.put(newRepresentation(store.ID{key}, s, rankGzip, []byte("a feed")))
-						m.get(store.ID{key}, s, rankGzip)
+						put(m, store.ID{key}, s, version.Gzip, []byte("a feed"))
+						m.get(store.ID{key}, s, version.Gzip)
 					}
 				}
 			})

@@ -75,15 +75,13 @@ func (f *Feed) run(ctx context.Context, e errand) {
 		return
 	}
 	defer slot.Release()
-	entered := !unread || c.unread.enter(ctx)
-	if entered && unread {
-		defer c.unread.leave()
-	}
-	if !entered || !c.gate.enter(ctx) {
+	release, err := c.polls.Load().acquire(ctx, unread)
+	c.waiting.Add(-1)
+	if err != nil {
 		f.turnBack(ctx, e, retry, policy.HintPolls)
 		return
 	}
-	defer c.gate.leave()
+	defer release()
 	lease := e.lease
 	if c.lookAtClock(); lease != nil && c.elapsed()-e.leased > grace {
 		// Another node may hold it by now: what was granted so long ago is claimed anew.
@@ -104,8 +102,8 @@ func (f *Feed) run(ctx context.Context, e errand) {
 		s.stuck = s.doubt(c.now())
 	}
 	e.running.send()
-	large := c.room.visitor()
-	defer large.leave()
+	large := &body{of: c.bodies}
+	defer func() { large.reserved.release() }()
 	v := f.outcome(ctx, slot, s, rules, large)
 	f.settle(ctx, s, v, lease, planned, origin.Host(f.key.url), rules)
 }
@@ -144,7 +142,7 @@ func (f *Feed) claimed(lease *store.Lease) *state {
 // outcome asks and judges. A panic on the way is a failure like any other: whatever
 // an origin sends, a poll that was claimed has an outcome, which is explained and
 // backed off.
-func (f *Feed) outcome(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *visitor) (v verdict) {
+func (f *Feed) outcome(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *body) (v verdict) {
 	a := policy.Answer{Asked: f.cache.now(), URL: f.key.text}
 	defer func() {
 		if p := recover(); p != nil {
@@ -181,20 +179,20 @@ func (f *Feed) raised(s *state, rules policy.Rules) time.Duration {
 func (f *Feed) acquire(ctx context.Context, origin Origin, e errand, unread bool) policy.Slot {
 	limit := int64(maxWaiting)
 	if unread {
-		limit /= unreadPart
+		limit /= newPart
 	}
 	if f.cache.waiting.Add(1) > limit {
 		f.cache.waiting.Add(-1)
 		f.turnBack(ctx, e, retry, policy.HintPolls)
 		return nil
 	}
-	defer f.cache.waiting.Add(-1)
 	queued, cancel := context.WithTimeout(ctx, maxQueued)
 	defer cancel()
 	slot, err := origin.Acquire(queued, f.key.url, e.urgent)
 	if err == nil {
-		return slot
+		return slot // it waits on, to be in flight
 	}
+	f.cache.waiting.Add(-1)
 	if held, ok := errors.AsType[*policy.Held](err); ok {
 		f.turnBack(ctx, e, held.Until.Sub(f.cache.now()), held.Why)
 		return nil
@@ -290,7 +288,7 @@ func (f *Feed) awaitStore() {
 }
 
 // ask makes the request.
-func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *visitor) policy.Answer {
+func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *body) policy.Answer {
 	c := f.cache
 	settings := c.settings.Load()
 	a := slot.Poll(ctx, policy.Ask{
@@ -307,7 +305,7 @@ func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy
 			return settings.Allow(f.key.url, u)
 		},
 		Hop:   f.hop,
-		Large: large.enter,
+		Large: large.reserve,
 	})
 	a.At = c.now() // RFC 9111 section 4.2.3: response_time, by our clock
 	return a
@@ -341,7 +339,10 @@ func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *store.Lea
 	}
 	f.publish(&next)
 	if v.body != nil {
-		c.memory.put(newRepresentation(f.id, &next, rankOf(v.body.Coding), v.body.Data))
+		if size, ok := c.memory.tryReserve(len(v.body.Data)); ok {
+			stored := &next.memo.Version
+			c.memory.add(f.id, stored.Represent(stored.stored(), v.body.Data), size).release()
+		}
 		f.whole.Store(&next)
 	}
 	f.report(s, &next, v)

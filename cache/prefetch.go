@@ -45,7 +45,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
 		overdue = totals.Overdue
 	}
-	limit := min(p.tick(c.elapsed(), overdue), c.gate.free())
+	limit := min(p.tick(c.elapsed(), overdue), c.polls.Load().free())
 	if limit == 0 {
 		return prefetchTick, true
 	}

@@ -56,7 +56,8 @@ func (c *Cache) hold(ctx context.Context, f *Feed) {
 	if s.version == 0 {
 		return
 	}
-	if _, err := c.read(ctx, f, s, rankOf(s.memo.Version.Coding)); err == nil {
+	if r, err := c.read(ctx, f, s, s.memo.Version.stored()); err == nil {
+		r.release()
 		f.whole.CompareAndSwap(nil, s)
 	}
 }

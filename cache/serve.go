@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 )
 
 const (
@@ -39,7 +40,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
 }
 
 // Waited is a poll that a reader has waited for already.
-type Waited struct{ how served }
+type Waited struct{ how version.CacheStatus }
 
 // Await waits for the first poll of a feed, where that is due, and reports whether
 // there is a version then: for whoever has to know before it can be served.
@@ -71,22 +72,23 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 			return Sent{}, f.unavailable(s, p)
 		}
 	}
-	if s.notModified(r.Header) {
+	if s.response.NotModified(r.Header) {
 		f.writeNotModified(w, r, s, how, now)
-		return Sent{Status: http.StatusNotModified, Forward: how.forward}, nil
+		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, nil
 	}
 	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"])
 	if err != nil {
 		if s, rep, err = f.retrieved(r, s, err); err != nil {
 			return Sent{}, err
 		}
-		if s.notModified(r.Header) { // it may be another version
+		if s.response.NotModified(r.Header) { // it may be another version
+			rep.release()
 			f.writeNotModified(w, r, s, how, now)
-			return Sent{Status: http.StatusNotModified, Forward: how.forward}, nil
+			return Sent{Status: http.StatusNotModified, Forward: how.Forward}, nil
 		}
 	}
 	n := f.write(w, r, s, rep, how, now)
-	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.forward}, nil
+	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, nil
 }
 
 // promises reports whether it is worth a reader's while to wait for a poll: it is due,
@@ -96,8 +98,8 @@ func (f *Feed) promises(s *state, now time.Duration) bool {
 }
 
 // refreshed waits for the poll that is due or under way, within bounds.
-func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*state, served) {
-	after, how := s, served{}
+func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*state, version.CacheStatus) {
+	after, how := s, version.CacheStatus{}
 	if !f.polledElsewhere(s) {
 		after, how = f.refresh(ctx, s, now)
 	}
@@ -109,10 +111,10 @@ func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*sta
 }
 
 // refresh waits for the poll of this node.
-func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state, served) {
+func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state, version.CacheStatus) {
 	p, joined := f.start(f.errandFor(s))
 	if p == nil {
-		return s, served{}
+		return s, version.CacheStatus{}
 	}
 	var done bool
 	if s.version != 0 && f.cache.outage.resting() {
@@ -209,51 +211,18 @@ func (f *Feed) bodyLost(version uint64, err error) {
 	}
 }
 
-// writeNotModified answers that what the reader has is still good. RFC 9110 section
-// 15.4.5: with ETag, Vary and Cache-Control of the 200, and nothing that describes a body
-// which is not there. Last-Modified is told as well, since there are readers that keep of
-// both validators what came last.
-func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how served, now time.Duration) {
-	h := w.Header()
-	f.headers(h, s, how, now)
-	h["Etag"] = s.headers.etags[f.preference(s, r.Header)]
-	w.WriteHeader(http.StatusNotModified)
+// writeNotModified answers that what the reader has is still good.
+func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how version.CacheStatus, now time.Duration) {
+	f.headers(w.Header(), s, how, now)
+	s.response.WriteNotModified(w, r.Header)
 }
 
-// preference is the coding that a 200 would have. Whether a version has been encoded as
-// Brotli is known in memory alone: a reader who names that representation gets its
-// tag back.
-func (f *Feed) preference(s *state, h http.Header) int {
-	weights := acceptable(h["Accept-Encoding"])
-	return preferred(weights, func(rank int) bool {
-		switch rank {
-		case rankBrotli:
-			tags := h["If-None-Match"]
-			return len(tags) == 1 && tags[0] == s.headers.etags[rankBrotli][0]
-		case rankGzip:
-			return s.memo.Version.gzipped()
-		}
-		return true
-	})
-}
-
-// write sends a representation; it returns the number of bytes.
-func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how served, now time.Duration) int64 {
+// write sends a representation and releases it. It returns the number of bytes.
+func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how version.CacheStatus, now time.Duration) int64 {
+	defer rep.release()
 	if f.whole.Load() != s {
 		f.whole.Store(s)
 	}
-	h := w.Header()
-	f.headers(h, s, how, now)
-	f.describe(h, s)
-	h["Etag"] = s.headers.etags[rep.rank]
-	if encoding := encodings[rep.rank]; encoding != nil {
-		h["Content-Encoding"] = encoding
-	}
-	h["Content-Length"] = rep.length
-	w.WriteHeader(http.StatusOK)
-	if r.Method == http.MethodHead {
-		return 0
-	}
-	n, _ := w.Write(rep.body) // the reader may have left; nobody is there to be told
-	return int64(n)
+	f.headers(w.Header(), s, how, now)
+	return s.response.Write(w, r, rep.Representation)
 }

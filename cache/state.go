@@ -12,6 +12,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
@@ -36,8 +37,8 @@ type state struct {
 	memo  memo
 	saved uint64 // hash of the memo as it is stored; 0: it is not
 
-	headers *versionHeaders // of the version; nil: there is none
-	size    int64           // what it takes of the memory's budget, in bytes, roughly
+	response *version.Response // to requests for the version; nil: there is none
+	size     int64             // what it takes of the memory's budget, in bytes, roughly
 }
 
 // facts are what a poll changes each time. They are stored apart from the memo, so
@@ -98,8 +99,8 @@ type memo struct {
 	// brought nothing new.
 	Probes uint `json:"probes,omitempty"`
 
-	Version version `json:"version,omitzero"`
-	// VaryKey is a secret of this feed: hashes of readers' fields that [version].Vary
+	Version storedVersion `json:"version,omitzero"`
+	// VaryKey is a secret of this feed: hashes of readers' fields that [version.Version].Vary
 	// names are made with it. It stays as long as the record, so variants outlive a
 	// restart, and all nodes have the same.
 	VaryKey []byte `json:"vary_key,omitempty"`
@@ -208,7 +209,7 @@ func stateOf(r store.Record, now time.Duration) *state {
 		s.memo.Version.Number = r.Version
 	}
 	if s.version != 0 {
-		s.headers = newVersionHeaders(&s.memo.Version)
+		s.response = s.memo.Version.response(shielded(r.URL))
 	}
 	s.size = stateOverhead + 2*int64(len(r.Memo)+len(r.Facts)+len(r.URL))
 	return s

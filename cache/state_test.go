@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -22,13 +23,13 @@ func FuzzState(f *testing.F) {
 		[]byte(`{"validators":{"etag":"\"é\""},"version":{"number":3,"tag":"0123456789abcdef","header":{"Link":["<é>"]},"vary":["Cookie"]},"past":[{"tag":"a"}],"history":{},"considered":[{"hint":"ttl","raw":"60"}]}`), uint64(3))
 	f.Add([]byte(`{"failure":"gone"}`), []byte(`{"alias":"https://b.example/","moved":{"to":"x"},"suspect":"2026-03-04T12:00:00Z"}`), uint64(0))
 	f.Add([]byte(`{"status":1e3}`), []byte(`null`), uint64(1))
-	f.Fuzz(func(t *testing.T, facts, memo []byte, version uint64) {
-		record := store.Record{URL: "https://a.example/", Version: version, In: time.Hour, Facts: facts, Memo: memo, State: store.StateFailing}
+	f.Fuzz(func(t *testing.T, facts, memo []byte, number uint64) {
+		record := store.Record{URL: "https://a.example/", Version: number, In: time.Hour, Facts: facts, Memo: memo, State: store.StateFailing}
 		s := stateOf(record, 0)
 		if s.due != time.Hour || s.ended {
 			t.Fatalf("the schedule has become %v", s.due)
 		}
-		if s.version != 0 && s.headers == nil {
+		if s.version != 0 && s.response == nil {
 			t.Fatal("a version without headers")
 		}
 		s.describe(0)
@@ -36,7 +37,7 @@ func FuzzState(f *testing.F) {
 		if age := s.maxAge(0); age != 3600 && (age != 60 || s.memo.Alias == "") {
 			t.Errorf("max-age %d", age)
 		}
-		status := (served{}).cacheStatus(s, 0)
+		status := (version.CacheStatus{}).Text(s.due, !s.ended, s.facts.Winner)
 		if s.facts.Failure == policy.FailureStore {
 			if s.version != 0 || strings.ContainsAny(s.facts.Error, "\n\r") {
 				t.Errorf("of a damaged record came version %d, %q", s.version, s.facts.Error)
@@ -70,7 +71,7 @@ func FuzzWiden(f *testing.F) {
 	f.Add("\"caf\xe9\"")
 	f.Add("caf\u00e9 \u2028\x7f")
 	f.Fuzz(func(t *testing.T, octets string) {
-		m := memo{Validators: policy.Validators{ETag: octets}, Version: version{Header: http.Header{"X": {octets}}}}
+		m := memo{Validators: policy.Validators{ETag: octets}, Version: storedVersion{Version: version.Version{Header: http.Header{"X": {octets}}}}}
 		m.convert(widen)
 		text, err := json.Marshal(&m)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
@@ -187,7 +188,7 @@ func checkShareable(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusNotModified:
 		control := policy.ParseCacheControl(resp.Header.Values("Cache-Control"))
-		if control.Has("private") || control.Has("no-store") || slices.Contains(cache.VaryFields(resp.Header), "*") {
+		if control.Has("private") || control.Has("no-store") || slices.Contains(version.VaryFields(resp.Header), "*") {
 			return errNotShared
 		}
 		if resp.StatusCode == http.StatusOK && neverFeed(resp.Header.Get("Content-Type")) {

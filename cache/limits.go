@@ -1,0 +1,111 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// What can run out is limited in two ways:
+//
+//	polls   in flight, and of these the ones of feeds without a version   [pollLimit]
+//	bytes   of large bodies that polls have in hand                       [Cache.bodies]
+//	        of large representations in memory or being sent              [memory]
+//	        of documents that are being parsed or compressed              [Cache.documents]
+const (
+	// maxWaiting is how many polls may wait for their host's slot, or to be in flight, at once.
+	maxWaiting = 4096
+	// newPart is which part of that, and of the polls in flight, feeds may take that have no
+	// version and are not configured, as 1/n: readers can invent any number of URLs, and known
+	// feeds must be polled all the same.
+	newPart = 2
+	// bodiesSize is how many bytes of large bodies polls may have in hand: from the moment when
+	// [policy.SmallBody] of one have arrived until its outcome is committed.
+	bodiesSize = 12 << 20
+	// bodyPatience is how long a poll may wait for that: its origin waits as well.
+	bodyPatience = 2 * time.Minute
+	// documentsSize is how many bytes of documents are parsed or compressed at once, or a single
+	// one that is larger: a hostile one takes a hundred times its size of memory for a moment.
+	documentsSize = 1 << 20
+	// quickDocument is up to how many bytes a document never waits for that.
+	quickDocument = 64 << 10
+)
+
+// pollLimit limits the polls in flight. It does not change: with another limit comes another
+// one, for which those in flight do not count.
+type pollLimit struct {
+	limit    int
+	all      *semaphore.Weighted
+	new      *semaphore.Weighted // of feeds without a version that are not configured
+	inFlight atomic.Int64
+}
+
+func newPollLimit(limit int) *pollLimit {
+	return &pollLimit{
+		limit: limit, all: semaphore.NewWeighted(int64(limit)), new: semaphore.NewWeighted(int64(max(1, limit/newPart))),
+	}
+}
+
+// acquire waits until a poll may start, or for ctx to end; then it fails.
+func (p *pollLimit) acquire(ctx context.Context, ofNew bool) (release func(), err error) {
+	if ofNew {
+		if err := p.new.Acquire(ctx, 1); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.all.Acquire(ctx, 1); err != nil {
+		if ofNew {
+			p.new.Release(1)
+		}
+		return nil, err
+	}
+	p.inFlight.Add(1)
+	return func() {
+		p.inFlight.Add(-1)
+		p.all.Release(1)
+		if ofNew {
+			p.new.Release(1)
+		}
+	}, nil
+}
+
+// free returns how many polls may start at once.
+func (p *pollLimit) free() int { return max(0, p.limit-int(p.inFlight.Load())) }
+
+// body is the large body that a poll has in hand.
+type body struct {
+	of       *semaphore.Weighted
+	reserved reservation
+}
+
+// reserve waits until the poll may have a body of so many bytes in hand; 0: of any size.
+func (b *body) reserve(ctx context.Context, size int64) error {
+	if size <= 0 || size > bodiesSize {
+		size = bodiesSize
+	}
+	ctx, cancel := context.WithTimeout(ctx, bodyPatience)
+	defer cancel()
+	if err := b.of.Acquire(ctx, size); err != nil {
+		return err
+	}
+	b.reserved = reservation{b.of, size}
+	return nil
+}
+
+// startWork waits until a document of so many bytes may be parsed or compressed. The caller
+// has to release what it returns.
+func (c *Cache) startWork(ctx context.Context, length int) (reservation, error) {
+	if length <= quickDocument {
+		return reservation{}, nil
+	}
+	size := min(int64(length), documentsSize)
+	if err := c.documents.Acquire(ctx, size); err != nil {
+		return reservation{}, err
+	}
+	return reservation{c.documents, size}, nil
+}

@@ -1,0 +1,130 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package version
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Header values that never change. All responses share them: a handler that changes a
+// response's header must replace values and not edit them, as net/http does.
+var (
+	encodings = [codings][]string{{Brotli.String()}, {Gzip.String()}, nil}
+	nosniff   = []string{"nosniff"}
+	// The URL of a feed may hold a token: the sites that its links lead to must not get it.
+	noReferrer = []string{"no-referrer"}
+	// Documents of third parties come out of the gateway's own origin. A browser that shows
+	// one runs and loads nothing.
+	sandboxed = []string{"default-src 'none'; sandbox"}
+)
+
+// Representation is a version in one content coding.
+type Representation struct {
+	Tag    string // of the version
+	Coding Coding
+	Body   []byte
+	length []string
+}
+
+// Represent returns the representation of the version in a coding.
+func (v *Version) Represent(c Coding, body []byte) *Representation {
+	return &Representation{Tag: v.Tag, Coding: c, Body: body, length: []string{strconv.Itoa(len(body))}}
+}
+
+// Response answers requests with a version. It is immutable, and has its header values
+// prepared as the slices that a header holds.
+type Response struct {
+	version *Version
+	foreign bool
+
+	lastModified, contentType, vary []string
+
+	etags [codings][]string
+}
+
+// NewResponse returns the response of a version, which must not change any more. foreign
+// says that the content is a third party's and not that of the site that serves it.
+func NewResponse(v *Version, foreign bool) *Response {
+	r := &Response{
+		version: v, foreign: foreign,
+		lastModified: []string{v.LastModified.UTC().Format(http.TimeFormat)},
+		contentType:  []string{v.ContentType},
+		vary:         []string{strings.Join(append([]string{"Accept-Encoding"}, v.Vary...), ", ")},
+	}
+	for c := range r.etags {
+		r.etags[c] = []string{v.ETag(Coding(c))}
+	}
+	return r
+}
+
+// NotModified evaluates the conditions of a request as [Version.NotModified] does. The date
+// that readers were given need not be parsed.
+func (r *Response) NotModified(request http.Header) bool {
+	if dates := request["If-Modified-Since"]; len(dates) == 1 && dates[0] == r.lastModified[0] && len(request["If-None-Match"]) == 0 {
+		return true
+	}
+	return r.version.NotModified(request)
+}
+
+// WriteNotModified answers that what the reader has is still good (RFC 9110 section 15.4.5):
+// with ETag and Vary of the 200, and without the fields that describe its body. Last-Modified
+// is sent too, as some readers keep of both validators what came last.
+func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header) {
+	h := w.Header()
+	h["Last-Modified"], h["Vary"] = r.lastModified, r.vary
+	h["Etag"] = r.etags[r.preferred(request)]
+	w.WriteHeader(http.StatusNotModified)
+}
+
+// preferred returns the coding that a 200 would have. Whether there is a Brotli
+// representation is not known here: a reader that names it gets its tag back.
+func (r *Response) preferred(request http.Header) Coding {
+	return PreferenceOf(request["Accept-Encoding"]).Best(func(c Coding) bool {
+		switch c {
+		case Brotli:
+			tags := request["If-None-Match"]
+			return len(tags) == 1 && tags[0] == r.etags[Brotli][0]
+		case Gzip:
+			return r.version.Gzipped()
+		}
+		return true
+	})
+}
+
+// Write answers with a representation of the version. It returns the number of bytes sent;
+// there are none to a HEAD.
+func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Representation) int64 {
+	h := w.Header()
+	h["Vary"], h["Etag"] = r.vary, r.etags[rep.Coding]
+	if !r.unchangedDate(request.Header) {
+		h["Last-Modified"] = r.lastModified
+	}
+	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, nosniff
+	if r.foreign {
+		h["Content-Security-Policy"], h["Referrer-Policy"] = sandboxed, noReferrer
+	} else {
+		maps.Copy(h, r.version.Header)
+	}
+	if encoding := encodings[rep.Coding]; encoding != nil {
+		h["Content-Encoding"] = encoding
+	}
+	h["Content-Length"] = rep.length
+	w.WriteHeader(http.StatusOK)
+	if request.Method == http.MethodHead {
+		return 0
+	}
+	n, _ := w.Write(rep.Body) // the reader may have left
+	return int64(n)
+}
+
+// unchangedDate reports whether a request that gets a 200 because of its If-None-Match has an
+// If-Modified-Since that the version's date would not pass. Clients that compare the two
+// themselves, as curl does, would drop the body.
+func (r *Response) unchangedDate(request http.Header) bool {
+	dates := request["If-Modified-Since"]
+	return len(dates) == 1 && r.version.unmodifiedSince(dates[0])
+}

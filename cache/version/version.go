@@ -1,0 +1,139 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package version is one content of a feed in the forms that readers get.
+//
+// A [Version] describes the content: its validators, content type and size. A
+// [Representation] is the content in one content coding. [Response] answers requests
+// with them: it evaluates their conditions, and writes a 304 or a 200.
+//
+//	v := version.Version{LastModified: now, ContentType: "application/rss+xml"}
+//	v.Identify(body)
+//	r := version.NewResponse(&v, false)
+//	if r.NotModified(request.Header) { ... }
+//
+// It follows RFC 9110: validators (section 8.8), content codings (8.4.1, 12.5.3) and
+// conditional requests (13). It knows neither the cache nor the store: how long a response is
+// fresh is set by the caller.
+package version
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/internal/httpfield"
+)
+
+// Version is one distinct content of a feed. Its JSON form is stored.
+type Version struct {
+	// Tag is the opaque part of the ETag of the identity representation. It is a hash of the
+	// content, so that a publisher who takes a change back gives the same tag as before.
+	Tag string `json:"tag"`
+	// LastModified grows with each version of a feed.
+	LastModified time.Time `json:"last_modified"`
+	// OriginTag is the origin's own ETag of this content; empty: none. Requests with it are
+	// answered as those with ours: readers may have it from before.
+	OriginTag   string `json:"origin_tag,omitempty"`
+	ContentType string `json:"content_type"`
+	Length      int    `json:"length,omitempty"` // of the identity representation, in bytes
+	Coding      string `json:"coding,omitempty"` // in which the content is stored: gzip or identity
+
+	// Header has more fields for readers, and Vary names the request fields that the content
+	// depends on, in lower case, apart from Accept-Encoding. Only shields use them.
+	Header http.Header `json:"header,omitempty"`
+	Vary   []string    `json:"vary,omitempty"`
+}
+
+// Identify sets Tag and Length to those of a content.
+func (v *Version) Identify(content []byte) {
+	sum := sha256.Sum256(content)
+	v.Tag, v.Length = hex.EncodeToString(sum[:10]), len(content)
+}
+
+// ETag returns the entity tag of the version in a coding. RFC 9110 section 8.8.3.3:
+// representations in different codings have different strong validators.
+func (v *Version) ETag(c Coding) string { return `"` + v.Tag + suffixes[c] + `"` }
+
+// suffixes are what entity tags of the codings end in. They differ from those that Caddy's
+// encode handler strips from If-None-Match ("-gzip", "-zstd" and "-br").
+var suffixes = [codings]string{".br", ".gz", ""}
+
+// Gzipped reports whether the content is stored as gzip, which is how all readers get it
+// that accept gzip.
+func (v *Version) Gzipped() bool { return v.Coding == Gzip.String() }
+
+// Names reports whether an entity tag of a request names the version, by weak comparison.
+// Tags of every coding do, as a reader may accept another coding than last time, and so does
+// the origin's own.
+func (v *Version) Names(tag httpfield.Tag) bool {
+	if strings.HasPrefix(tag.Opaque, v.Tag) {
+		switch tag.Opaque[len(v.Tag):] {
+		// Ours, and what proxies on the way are known to make of them.
+		case "", ".gz", ".zst", ".br", "-gzip", ".gz-gzip", "-br", "-zstd", "--gzip", ";gzip":
+			return true
+		}
+	}
+	return v.OriginTag != "" && tag.Equal(httpfield.ParseTag(v.OriginTag))
+}
+
+// NotModified evaluates the conditions of a request (RFC 9110 section 13.2.2). With an
+// If-None-Match, If-Modified-Since does not count. It is false for a request without conditions.
+func (v *Version) NotModified(request http.Header) bool {
+	tags, dates := request["If-None-Match"], request["If-Modified-Since"]
+	if len(tags) == 0 && len(dates) == 0 {
+		return false
+	}
+	return httpfield.NotModified(tags, dates, v.Names, v.unmodifiedSince)
+}
+
+// unmodifiedSince reports whether the version is not newer than a date. A field that is not
+// a valid date is ignored (RFC 9110 section 13.1.3).
+func (v *Version) unmodifiedSince(date string) bool {
+	since, err := http.ParseTime(date)
+	return err == nil && !v.LastModified.After(since)
+}
+
+// LastModified returns the date of a new version: that of the origin if it is credible, and
+// now otherwise. It is always later than the date of the version before: a reader that sends
+// that one must not get a 304.
+func LastModified(before time.Time, origin string, now time.Time) time.Time {
+	now = now.UTC().Truncate(time.Second)
+	t, err := http.ParseTime(origin)
+	if err != nil || t.After(now) || !t.After(before) {
+		t = now
+	}
+	if !t.After(before) {
+		t = before.Add(time.Second)
+	}
+	return t.UTC()
+}
+
+// Bounds of an origin's Content-Type, in bytes.
+const (
+	maxContentType = 200
+	maxCharset     = 40
+)
+
+// ContentType returns the media type of a feed for readers. format is rss, atom or json. The
+// origin's own is kept if it is one that a feed may have. HTML never comes out of a gateway.
+func ContentType(origin, format string) string {
+	media, params, err := mime.ParseMediaType(origin)
+	odd := strings.ContainsFunc(origin, func(r rune) bool { return r < ' ' || r > '~' })
+	if err == nil && len(origin) <= maxContentType && !odd {
+		switch {
+		case strings.HasPrefix(media, "text/html"), media == "application/xhtml+xml", media == "image/svg+xml":
+		case format == "json" && (media == "application/json" || strings.HasSuffix(media, "+json")),
+			format != "json" && (media == "text/xml" || media == "application/xml" || strings.HasSuffix(media, "+xml")):
+			return origin
+		}
+	}
+	media = map[string]string{"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[format]
+	if charset := params["charset"]; charset != "" && len(charset) <= maxCharset && format != "json" {
+		return mime.FormatMediaType(media, map[string]string{"charset": charset})
+	}
+	return media
+}
