@@ -62,6 +62,10 @@ func (m *model) deny(h store.Host) (denied store.Denial, until time.Duration) {
 	return denied, until
 }
 
+// delayed reports whether some host had to be left alone: whether a feed waits since it was
+// due or since its host was free is up to the store.
+func (m *model) delayed() bool { return len(m.started)+len(m.pauses) > 0 }
+
 // lastAsked is when the URL of a feed was asked last.
 func (m *model) lastAsked(id store.ID) time.Duration {
 	last := never

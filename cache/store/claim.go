@@ -1,0 +1,169 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// atOnce is how many feeds one transaction takes at most.
+const atOnce = 500
+
+// usualHold is for feeds that were stored without one.
+const usualHold = time.Hour
+
+// Claim implements [Store]. If there are so many claims that they take several
+// transactions and one fails, what the others have granted is not used.
+func (d *Database) Claim(ctx context.Context, claims []Claim) ([]Lease, error) {
+	leases := make([]Lease, 0, len(claims))
+	for some := range slices.Chunk(claims, atOnce) {
+		answers, err := write(ctx, d, Work{Grant: true}, func(tx Tx) ([]Lease, error) { return claimNamed(tx, some) })
+		if err != nil {
+			return nil, err
+		}
+		leases = append(leases, answers...)
+	}
+	return leases, ctx.Err()
+}
+
+func claimNamed(tx Tx, claims []Claim) ([]Lease, error) {
+	domains := make(map[string]string, len(claims))
+	ids := make([]ID, len(claims))
+	for i, c := range claims {
+		ids[i] = c.ID
+		domains[hostRowOf(c.ID, c.Host)] = c.Host.Domain
+	}
+	hosts, err := lockHosts(tx, domains)
+	if err != nil {
+		return nil, err
+	}
+	feeds, err := lockFeeds(tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := addFeeds(tx, feeds, ids); err != nil {
+		return nil, err
+	}
+	now := tx.Now()
+	token := tx.Tokens(len(claims))
+	touched := make(map[string]bool)
+	leases := make([]Lease, len(claims))
+	for i, c := range claims {
+		f, h := feeds[c.ID], hosts[hostRowOf(c.ID, c.Host)]
+		lease, changed := claimOne(tx, now, c, f, h, token)
+		token++
+		if changed {
+			touched[f.row()] = true
+		}
+		leases[i] = lease
+		leases[i].Record = f.record(now)
+	}
+	for name := range touched {
+		readyWhen(tx, name)
+	}
+	return leases, nil
+}
+
+// claimOne decides on one claim, and writes what it changes.
+func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (lease Lease, changed bool) {
+	since := tx.Since()
+	if !f.known {
+		added := feedRow{n: f.n, id: f.id, known: true, url: c.URL, next: now, hold: c.Hold, last: Never, hopped: f.hopped, asked: Never, state: StateCold}
+		if since != Never { // its record may have been lost, with its last poll
+			added.next = max(now, since.Add(c.Hold))
+		}
+		*f, changed = added, true
+	}
+	f.presume(since, c.Hold)
+	if f.configured != c.Configured || f.host != c.Host {
+		f.configured, f.host, changed = c.Configured, c.Host, true
+	}
+	due := f.next
+	if c.Floor > 0 { // it brings the poll forward, never back
+		due = min(due, max(f.last, f.hopped, since).Add(c.Floor))
+	}
+	denied, until, why := h.deny(now, since, c.Host.Spacing)
+	if due > now {
+		denied, until, why = DeniedNotDue, max(due, until), ""
+	}
+	if lease.Denied = denied; denied == "" {
+		f.grant(now, token, c.Hold)
+		h.start(tx, now, c.Host.Spacing)
+		changed = true
+	} else {
+		lease.Wait, lease.Why = until.Sub(now), why
+	}
+	if changed {
+		f.save(tx)
+	}
+	return lease, changed
+}
+
+// presume takes a feed as polled if a server that is lost may have granted its poll.
+func (f *feedRow) presume(since Time, hold time.Duration) (presumed bool) {
+	if since == Never || f.next > since {
+		return false
+	}
+	f.next = max(f.next, since.Add(max(f.hold, hold)))
+	return true
+}
+
+// grant moves a feed as a poll does that starts now.
+func (f *feedRow) grant(now Time, token Token, hold time.Duration) {
+	f.token, f.last, f.hold, f.next = token, now, hold, now.Add(hold)
+}
+
+// save writes what claims change of a feed.
+func (f *feedRow) save(tx Tx) {
+	tx.Exec(`update feed set url = ?2, host = ?3, domain = ?4, spacing = ?5, configured = ?6, state = ?7,
+		token = ?8, last = ?9, hold = ?10, next = ?11, due = ?12 where n = ?1`,
+		f.n, f.url, f.row(), f.host.Domain, int64(f.host.Spacing), number(f.configured), string(f.state),
+		int64(f.token), f.last.column(), int64(f.hold), f.next.column(), f.due())
+}
+
+// Hop implements [Store].
+func (d *Database) Hop(ctx context.Context, hop Hop) (Passage, error) {
+	return write(ctx, d, Work{Grant: true}, func(tx Tx) (Passage, error) { return grantHop(tx, hop) })
+}
+
+func grantHop(tx Tx, hop Hop) (Passage, error) {
+	name := hostRowOf(hop.ID, hop.Host)
+	hosts, err := lockHosts(tx, map[string]string{name: hop.Host.Domain})
+	if err != nil {
+		return Passage{}, err
+	}
+	feeds, err := lockFeeds(tx, []ID{hop.ID})
+	if err != nil {
+		return Passage{}, err
+	}
+	if err := addFeeds(tx, feeds, []ID{hop.ID}); err != nil {
+		return Passage{}, err
+	}
+	f, h, now, since := feeds[hop.ID], hosts[name], tx.Now(), tx.Since()
+	if f.known && hop.Yield && f.next != End {
+		return Passage{Denied: DeniedTaken}, nil
+	}
+	denied, until, _ := h.deny(now, since, hop.Host.Spacing)
+	if free := max(f.last, f.hopped, since).Add(hop.Floor); free > now {
+		denied, until = DeniedNotDue, max(free, until)
+	}
+	if denied != "" {
+		return Passage{Denied: denied, Wait: until.Sub(now)}, nil
+	}
+	h.start(tx, now, hop.Host.Spacing)
+	floor := now.Add(hop.Floor)
+	switch {
+	case !f.known:
+		tx.Exec(`update feed set hopped = ?2, until = ?3 where n = ?1`, f.n, int64(now), int64(floor))
+	case f.next >= floor:
+		tx.Exec(`update feed set hopped = ?2, until = ?3 where n = ?1`, f.n, int64(now), int64(floor))
+	default:
+		tx.Exec(`update feed set hopped = ?2, until = ?3, next = ?3, due = case when due is null then null else ?3 end,
+			changed = ?2, news = 0 where n = ?1`, f.n, int64(now), int64(floor))
+		tx.Changed(Change{ID: hop.ID})
+	}
+	return Passage{}, nil
+}

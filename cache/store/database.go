@@ -1,0 +1,130 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Database is a [Store] in the tables of an SQL database. The rules of claims are written
+// here once. They read and lock rows, decide in Go, and write what has changed, each in
+// one transaction. What differs between databases is their [Driver].
+//
+// A transaction locks hosts by name before feeds by ID, so that two of them do not wait
+// for each other.
+type Database struct {
+	driver Driver
+
+	mu    sync.Mutex // guards all below
+	idle  time.Duration
+	knows bool // idle has been read
+	count counted
+}
+
+// Driver is what differs between databases.
+type Driver interface {
+	// Write runs work in one transaction and returns when it is durable. It may run
+	// work.Do more than once. If it fails, nothing was written, unless it is not known
+	// what became of the transaction.
+	Write(ctx context.Context, work Work) error
+	// Read runs do outside of a transaction. It may run do more than once.
+	Read(ctx context.Context, do func(Tx) error) error
+	// Watch implements [Store.Watch].
+	Watch(ctx context.Context, from Cursor, see func(Change) error) error
+	// Tidy removes what the driver itself does not need any more.
+	Tidy(ctx context.Context) error
+	// IsDamage reports whether an error says that the database cannot read what it keeps.
+	IsDamage(err error) bool
+	Close() error
+}
+
+// Work is what one transaction does.
+type Work struct {
+	Do    func(Tx) error
+	Bytes int  // of bodies that it writes
+	Grant bool // it may grant polls
+	Late  bool // a crash of the machine may undo it for some seconds
+}
+
+// Tx is a transaction, or the reading of some rows. After an error all its methods do
+// nothing, and the transaction fails with that error.
+//
+// Statements name their arguments ?1, ?2 and so on.
+type Tx interface {
+	// Now returns the time by the database's clock. It is read after the last Query, so
+	// that the time waited for a lock counts.
+	Now() Time
+	// Since returns the time before which grants may have been lost with another server,
+	// or [Never].
+	Since() Time
+	// Tokens returns the first of n numbers that have not been used.
+	Tokens(n int) Token
+	// Query runs a statement once for each list of arguments and calls scan for each row,
+	// with the index of its list.
+	Query(sql string, lists [][]any, scan func(i int, row Row) error) error
+	// Exec runs a statement that returns nothing. It may do so later, in order.
+	Exec(sql string, args ...any)
+	// Changed reports a change to those who watch, when the transaction is committed.
+	Changed(c Change)
+}
+
+// Row is a row of a result.
+type Row interface{ Scan(into ...any) error }
+
+// NewDatabase returns the store in a database that has the tables of [Schema].
+func NewDatabase(driver Driver) *Database { return &Database{driver: driver} }
+
+// Watch implements [Store].
+func (d *Database) Watch(ctx context.Context, from Cursor, see func(Change) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return d.driver.Watch(ctx, from, see)
+}
+
+// Close implements [Store].
+func (d *Database) Close() error { return d.driver.Close() }
+
+// write runs do in a transaction and returns its result. A transaction that the caller no
+// longer waits for may still run.
+func write[T any](ctx context.Context, d *Database, work Work, do func(Tx) (T, error)) (T, error) {
+	var result, zero T
+	work.Do = func(tx Tx) (err error) {
+		result, err = do(tx)
+		return err
+	}
+	if err := d.driver.Write(ctx, work); err != nil {
+		return zero, err
+	}
+	return result, nil
+}
+
+// read is like write, for reading.
+func read[T any](ctx context.Context, d *Database, do func(Tx) (T, error)) (T, error) {
+	var result, zero T
+	err := d.driver.Read(ctx, func(tx Tx) (err error) {
+		result, err = do(tx)
+		return err
+	})
+	if err != nil {
+		return zero, err
+	}
+	return result, nil
+}
+
+// one is a list of one list of arguments.
+func one(args ...any) [][]any { return [][]any{args} }
+
+// each makes a list of arguments of each value.
+func each[T any](values []T, args func(T) []any) [][]any {
+	lists := make([][]any, len(values))
+	for i, v := range values {
+		lists[i] = args(v)
+	}
+	return lists
+}
+
+var _ Store = (*Database)(nil)

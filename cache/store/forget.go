@@ -1,0 +1,211 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+)
+
+// keepForgotten is how long the row of a forgotten feed stays, so that other nodes see
+// that it is gone.
+const keepForgotten = 15 * time.Minute
+
+// candidate is a feed that may have to go, as it was when that was found out.
+type candidate struct {
+	id     ID
+	wanted Time
+}
+
+// Forget implements [Store].
+func (d *Database) Forget(ctx context.Context, id ID) error {
+	gone, err := d.remove(ctx, []candidate{{id, End}})
+	if err == nil && len(gone) == 0 {
+		err = ErrNoRecord
+	}
+	return err
+}
+
+// remove forgets feeds that no reader has asked for since.
+func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []ID, err error) {
+	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
+		dropBody(tx, f.body)
+		until := now.Add(keepForgotten)
+		tx.Exec(`update feed set url = null, state = 'cold', configured = 0, token = 0, next = null, due = null, last = null,
+			until = case when until > ?2 then until else ?2 end, asked = null, version = 0, size = 0, body = 0,
+			changed = ?3, news = 0, facts = null, memo = null where n = ?1`, f.n, int64(until), int64(now))
+		tx.Changed(Change{ID: f.id, Forgotten: true})
+	})
+}
+
+// dropBodies drops the bodies of feeds that no reader has asked for since.
+func (d *Database) dropBodies(ctx context.Context, candidates []candidate) (trimmed []ID, err error) {
+	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
+		f.replaceBody(tx, storedBody{})
+		tx.Exec(`update feed set version = 0, size = 0, coding = '', body = 0, due = ?2, changed = ?3, news = 0 where n = ?1`,
+			f.n, f.due(), int64(now))
+		tx.Changed(Change{ID: f.id})
+	})
+}
+
+// forSome does something with feeds that have not been wanted since, some in each
+// transaction. It returns their IDs.
+func (d *Database) forSome(ctx context.Context, candidates []candidate, do func(tx Tx, now Time, f *feedRow)) (done []ID, err error) {
+	for some := range slices.Chunk(candidates, atOnce) {
+		ids, err := write(ctx, d, Work{}, func(tx Tx) (ids []ID, err error) {
+			all := make([]ID, len(some))
+			for i, c := range some {
+				all[i] = c.id
+			}
+			feeds, err := lockFeeds(tx, all)
+			if err != nil {
+				return nil, err
+			}
+			now := tx.Now()
+			for _, c := range some {
+				if f := feeds[c.id]; f != nil && f.known && f.wanted() <= c.wanted {
+					do(tx, now, f)
+					ids = append(ids, c.id)
+				}
+			}
+			return ids, nil
+		})
+		if err != nil {
+			return done, err
+		}
+		done = append(done, ids...)
+	}
+	return done, ctx.Err()
+}
+
+// Sweep implements [Store].
+func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
+	if err := d.tidy(ctx); err != nil {
+		return nil, err
+	}
+	unwanted, err := d.unwanted(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return d.remove(ctx, unwanted)
+}
+
+// unwanted finds what a sweep has to remove.
+func (d *Database) unwanted(ctx context.Context, q SweepQuery) ([]candidate, error) {
+	var gone, unread []candidate
+	for last := int64(0); ; {
+		page, err := read(ctx, d, func(tx Tx) (page sweepPage, err error) {
+			page.now = tx.Now()
+			err = tx.Query(`select n, id, version, configured, next, hold, last, asked from feed
+				where n > ?1 and url is not null order by n limit 5000`, one(last), func(_ int, row Row) error {
+				f, err := scanSweepRow(row)
+				page.feeds = append(page.feeds, f)
+				return err
+			})
+			return page, err
+		})
+		if err != nil || len(page.feeds) == 0 {
+			if q.MaxUnread > 0 && len(unread) > q.MaxUnread {
+				slices.SortFunc(unread, longest)
+				gone = append(gone, unread[:len(unread)-q.MaxUnread]...)
+			}
+			return gone, err
+		}
+		last = page.feeds[len(page.feeds)-1].n
+		for _, f := range page.feeds {
+			switch quiet := page.now.Sub(f.wanted()); {
+			case q.Keep != nil && q.Keep(f.id):
+			case f.version != 0:
+				if q.Idle > 0 && quiet >= q.Idle {
+					gone = append(gone, candidate{f.id, f.wanted()})
+				}
+			// Until then its failures have to be remembered, for the backoff.
+			case q.Unread > 0 && quiet >= q.Unread && page.now.Sub(f.next) > f.hold:
+				gone = append(gone, candidate{f.id, f.wanted()})
+			case !f.configured:
+				unread = append(unread, candidate{f.id, f.wanted()})
+			}
+		}
+	}
+}
+
+// sweepPage is some feeds that a sweep looks at.
+type sweepPage struct {
+	now   Time
+	feeds []feedRow
+}
+
+func scanSweepRow(row Row) (f feedRow, err error) {
+	var id []byte
+	var configured, hold int64
+	var next, last, asked sql.NullInt64
+	err = row.Scan(&f.n, &id, &f.version, &configured, &next, &hold, &last, &asked)
+	copy(f.id[:], id)
+	f.configured, f.hold = configured != 0, time.Duration(hold)
+	f.next, f.last, f.asked = moment(next, End), moment(last, Never), moment(asked, Never)
+	return f, err
+}
+
+// Trim implements [Store].
+func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err error) {
+	for {
+		excess, err := d.excess(ctx, budget)
+		if err != nil || len(excess) == 0 {
+			return trimmed, err
+		}
+		dropped, err := d.dropBodies(ctx, excess)
+		trimmed = append(trimmed, dropped...)
+		if err != nil || len(dropped) == 0 {
+			return trimmed, err
+		}
+	}
+}
+
+// excess finds feeds whose bodies have to go so that the others take at most budget bytes:
+// some of them, if there are many.
+func (d *Database) excess(ctx context.Context, budget int64) ([]candidate, error) {
+	const limit = 10_000
+	return read(ctx, d, func(tx Tx) (some []candidate, err error) {
+		var size int64
+		err = tx.Query(`select cast(coalesce(sum(size), 0) as bigint) from feed where size > 0`, one(), func(_ int, row Row) error {
+			return row.Scan(&size)
+		})
+		if err != nil || size <= budget {
+			return nil, err
+		}
+		err = tx.Query(`select id, size, case when asked is null then last else asked end as wanted from feed where size > 0
+			order by coalesce(case when asked is null then last else asked end, 0), id limit ?1`, one(limit), func(_ int, row Row) error {
+			var id []byte
+			var bytes int64
+			var wanted sql.NullInt64
+			err := row.Scan(&id, &bytes, &wanted)
+			if size > budget {
+				some = append(some, candidate{ID(id), moment(wanted, Never)})
+				size -= bytes
+			}
+			return err
+		})
+		return some, err
+	})
+}
+
+// tidy removes rows that are not needed any more.
+func (d *Database) tidy(ctx context.Context) error {
+	err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error {
+		now := tx.Now()
+		day := int64(now.Add(-24 * time.Hour))
+		tx.Exec(`delete from feed where url is null and until < ?1`, int64(now))
+		tx.Exec(`delete from pause where until < ?1`, day)
+		tx.Exec(`delete from host where ready is null and free < ?1`, day)
+		tx.Exec(`delete from body where id in (select body from pending where at < ?1)`, day)
+		tx.Exec(`delete from pending where at < ?1`, day)
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	return d.driver.Tidy(ctx)
+}

@@ -1,0 +1,103 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import "strings"
+
+// SchemaVersion is the version of [Schema]. A database that has a later one is not opened.
+const SchemaVersion = 1
+
+// Schema returns the statements that make the tables. Numbers and bytes are the
+// database's types for a key that numbers rows and for bytes. docs/store.md explains the
+// tables to people who read them with other programs.
+//
+// All times are nanoseconds by the clock of the database: see [Time].
+func Schema(numbers, bytes string) []string {
+	tables := strings.NewReplacer("{numbers}", numbers, "{bytes}", bytes).Replace(schema)
+	return strings.Split(strings.TrimSpace(tables), ";\n\n")
+}
+
+// Claims find feeds through their hosts, so one paused host with thousands of feeds that
+// are due costs a claim nothing. Therefore no index is on feed.next.
+//
+// The columns class, owner, askers, seen, turn and good are for the sharing of disk and
+// slots between owners. They are not used yet.
+const schema = `
+create table host (
+	name   text primary key,           -- as policy.Host.Name; 'feed <id>' for one feed that is not paced
+	domain text not null default '',
+	free   bigint not null default 0,  -- it must not be asked before
+	ready  bigint,                     -- the first of its feeds may be polled then, or later; null: it has none
+	turn   bigint not null default 0,
+	good   bigint                      -- it last answered well; null: never
+);
+
+create index host_ready on host (ready) where ready is not null;
+
+create table feed (
+	n          {numbers},
+	id         {bytes} not null unique,
+	url        text,                        -- null: forgotten, or only a redirect led here
+	host       text not null default '',
+	domain     text not null default '',
+	spacing    bigint not null default 0,
+	class      bigint not null default 0,
+	owner      bigint not null default 0,
+	askers     {bytes},
+	seen       bigint not null default 0,
+	state      text not null default 'cold',
+	configured bigint not null default 0,   -- 0 or 1
+	token      bigint not null default 0,   -- of the last claim
+	next       bigint,                      -- the next poll; null: none
+	due        bigint,                      -- next, if the background polls the feed; null: it sleeps
+	hold       bigint not null default 0,
+	last       bigint,                      -- the last claim; null: never
+	hopped     bigint,                      -- a redirect to the URL was followed last; null: never
+	until      bigint,                      -- a row without a URL is deleted then
+	asked      bigint,                      -- a reader asked last; null: never
+	version    bigint not null default 0,   -- 0: none
+	size       bigint not null default 0,   -- of the body, in bytes
+	coding     text not null default '',
+	body       bigint not null default 0,   -- body.id; 0: none
+	changed    bigint not null default 0,   -- the last commit, or another change that nodes must see
+	news       bigint not null default 0,   -- 1: that brought the version
+	facts      {bytes},
+	memo       {bytes}
+);
+
+create index feed_due on feed (host, due) where due is not null;
+
+create index feed_size on feed (size) where size > 0;
+
+create index feed_until on feed (until) where url is null;
+
+create table body (
+	id   bigint not null,
+	part bigint not null,   -- from 0
+	sum  bigint not null,   -- CRC-32C of data
+	data {bytes} not null,
+	primary key (id, part)
+);
+
+create table pending (
+	body bigint primary key, -- parts are stored, and no feed names them yet
+	at   bigint not null
+);
+
+create table pause (
+	scope text primary key,  -- 'host <name>' or 'domain <name>'
+	until bigint not null,
+	why   text not null,
+	step  bigint not null
+);
+
+create table counters (
+	node text primary key,
+	data {bytes} not null
+);
+
+create table meta (
+	key   text primary key,
+	value text not null
+)`

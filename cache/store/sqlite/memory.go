@@ -1,0 +1,50 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/internal/clock"
+)
+
+// NewMemory returns an empty store in memory, for simulations and tests. It has no
+// goroutines. Time is told by now; nil: time.Now.
+func NewMemory(now func() time.Time) *Store {
+	if now == nil {
+		now = time.Now
+	}
+	began := now()
+	d := &database{log: zap.NewNop(), scale: clock.New(func() Moment {
+		at := now()
+		return Moment{Wall: at, Since: at.Sub(began)}
+	})}
+	c, err := connect("")
+	if err != nil {
+		panic(err) // there is no memory for it
+	}
+	if d.writer, d.kept = c, c; d.makeTables() != nil {
+		panic("sqlite: the tables cannot be made")
+	}
+	return d.inMemory()
+}
+
+func (d *database) inMemory() *Store {
+	return &Store{store.NewDatabase(d), d}
+}
+
+// Reopen returns an open store with what this one in memory holds, as a restart finds it.
+// The store itself is closed.
+func (s *Store) Reopen() *Store {
+	s.database.changes.close()
+	s.database.mu.Lock()
+	defer s.database.mu.Unlock()
+	old := s.database
+	d := &database{log: old.log, scale: old.scale, writer: old.kept, kept: old.kept, token: old.token}
+	old.writer = nil
+	return d.inMemory()
+}

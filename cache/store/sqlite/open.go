@@ -1,0 +1,331 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sqlite keeps feeds in an SQLite database, which one process uses at a time:
+//
+//	feeds.sqlite        the tables, as docs/store.md describes them
+//	feeds.sqlite-wal    what has not been written back to it yet
+//	feeds.sqlite.lock   locked by the process that uses them
+//
+// One goroutine writes. It puts all calls that wait into one transaction, and answers
+// when that is on the disk. Four connections read beside it. The sqlite3 tool can read
+// the file while it is in use.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/internal/clock"
+)
+
+const (
+	fileName = "feeds.sqlite"
+
+	// application is the number by which a file of ours is known: "Poll".
+	application = 0x506f6c6c
+
+	readers = 4
+
+	// lockWait is how long Open waits for another process to let go: a process may be
+	// replaced by its successor.
+	lockWait = time.Second
+)
+
+// Moment is what the clocks of a machine show.
+type Moment = clock.Moment
+
+// Options are what Open can do without.
+type Options struct {
+	// Log gets what is wrong with the store. Nil: nothing is logged.
+	Log *zap.Logger
+	// Clocks reads the clocks of the machine. Nil: those of the system.
+	Clocks func() Moment
+}
+
+// Store is a [store.Store] in an SQLite database.
+type Store struct {
+	*store.Database
+	database *database
+}
+
+// Open opens the store in a directory, and makes it if there is none. The error wraps
+// [store.ErrLocked] if another process has it open. Files of other programs are left as
+// they are.
+//
+// All that a store holds can be fetched again. Therefore a file that is damaged is set
+// aside, renamed, and the store starts empty.
+func Open(dir string, o Options) (*Store, error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: clock.New(o.Clocks)}
+	if err := d.open(); err != nil {
+		return nil, fmt.Errorf("store sqlite %s: %w", dir, err)
+	}
+	return &Store{store.NewDatabase(d), d}, nil
+}
+
+// Exists reports whether a directory has a store.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, fileName))
+	return err == nil
+}
+
+func (d *database) open() (err error) {
+	if err := os.MkdirAll(d.dir(), 0o700); err != nil {
+		return err
+	}
+	if err := refuse(d.dir()); err != nil {
+		return err
+	}
+	if d.unlock, err = lock(d.path+".lock", lockWait); err != nil {
+		return err
+	}
+	err = d.openFile()
+	if errors.Is(err, errDamaged) {
+		reason := err
+		var aside string
+		if aside, err = d.setAside(); err == nil {
+			d.log.Error("the file of the store is damaged and has been set aside: the store is empty, and each feed is polled when it is asked for",
+				zap.String("file", aside), zap.Error(reason))
+			err = d.openFile()
+		}
+	}
+	if err != nil {
+		return errors.Join(err, d.unlock())
+	}
+	d.start()
+	return nil
+}
+
+// refuse returns an error if a directory cannot have a store.
+func refuse(dir string) error {
+	if kind := networkFileSystem(dir); kind != "" {
+		return fmt.Errorf("the directory is on a network file system (%s), on which SQLite's files are damaged sooner or later: "+
+			"name a directory on a local disk, or use `store postgres <url>`", kind)
+	}
+	if Exists(dir) {
+		return nil
+	}
+	for _, old := range []string{"feeds.db", "bodies"} {
+		if _, err := os.Stat(filepath.Join(dir, old)); err == nil {
+			return fmt.Errorf("the directory has a store of an earlier edition (%s): move feeds.db and bodies away to start empty, "+
+				"or write its feeds with `feeds export` of that edition and read them with `feeds import`", old)
+		}
+	}
+	return nil
+}
+
+// errLocked reports that another process uses the directory.
+var errLocked = fmt.Errorf("%w: stop that one, or give this one a directory of its own with `store sqlite <directory>`", store.ErrLocked)
+
+// errDamaged reports a file that is of no use.
+var errDamaged = errors.New("damaged")
+
+// openFile opens the file, makes its tables if it is new, and checks them.
+func (d *database) openFile() (err error) {
+	if _, err := os.Stat(d.damagedMark()); err == nil {
+		return fmt.Errorf("%w, as was found when it was last used", errDamaged)
+	}
+	file, err := os.OpenFile(d.path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite's own files get the same mode
+	if err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	d.writer, err = connect(d.path, "busy_timeout = 5000", "page_size = 4096", "auto_vacuum = incremental",
+		"journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 1000", "journal_size_limit = 67108864")
+	if err == nil {
+		err = d.load()
+	}
+	if err != nil {
+		if isDamage(err) {
+			err = fmt.Errorf("%w: %w", errDamaged, err)
+		}
+		if d.writer != nil {
+			err = errors.Join(err, d.writer.close())
+			d.writer = nil
+		}
+		return err
+	}
+	d.readers = make(chan *connection, readers)
+	for range readers {
+		c, err := connect(d.path, "busy_timeout = 5000", "query_only = 1")
+		if err != nil {
+			return err
+		}
+		d.readers <- c
+	}
+	return nil
+}
+
+// load reads what the last process left.
+func (d *database) load() error {
+	fresh, err := d.inspect()
+	if err != nil {
+		return err
+	}
+	if fresh {
+		if err := d.makeTables(); err != nil {
+			return d.explain(err)
+		}
+	} else if err := d.check(); err != nil {
+		return err
+	}
+	var last clock.Stamp
+	var token, scale, wall, since int64
+	err = d.writer.query(context.Background(), `select token, scale, wall, since, boot from process`, nil, func(r row) error {
+		return r.Scan(&token, &scale, &wall, &since, &last.Boot)
+	})
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		last.Scale, last.Wall, last.Since = store.Time(scale), time.Unix(0, wall), time.Duration(since)
+		d.scale.Resume(last)
+	}
+	d.token = store.Token(token)
+	return nil
+}
+
+// inspect reports whether the file is new, and fails if it is not ours.
+func (d *database) inspect() (fresh bool, err error) {
+	c := d.writer
+	id, err := c.number("pragma application_id")
+	if err != nil {
+		return false, err
+	}
+	version, err := c.number("pragma user_version")
+	if err != nil {
+		return false, err
+	}
+	tables, err := c.number("select count(*) from sqlite_master")
+	switch {
+	case err != nil:
+		return false, err
+	case tables == 0 && id == 0 && version == 0:
+		return true, nil
+	case id != application:
+		return false, fmt.Errorf("%s belongs to another program: name another directory with `store sqlite <directory>`", fileName)
+	case version > store.SchemaVersion:
+		return false, fmt.Errorf("its tables have version %d, and this Pollard knows version %d: install a newer Pollard, or name another directory",
+			version, store.SchemaVersion)
+	}
+	return false, nil
+}
+
+// makeTables makes the tables of a new file in one transaction.
+func (d *database) makeTables() error {
+	statements := append([]string{"begin immediate"}, store.Schema("integer primary key", "blob")...)
+	statements = append(statements, processTable, "insert into process default values",
+		fmt.Sprintf("pragma application_id = %d", application), fmt.Sprintf("pragma user_version = %d", store.SchemaVersion))
+	for _, s := range statements {
+		if err := d.writer.exec(s); err != nil {
+			return err
+		}
+	}
+	if err := d.stamp(d.writer, true); err != nil {
+		return err
+	}
+	return d.writer.exec("commit")
+}
+
+// processTable has one row: what the process knew when it wrote last.
+const processTable = `create table process (
+	token bigint not null default 0,  -- the last that was given
+	scale bigint not null default 0,  -- the time by the store's clock
+	wall  bigint not null default 0,  -- and by the machine's
+	since bigint not null default 0,  -- the machine was booted
+	boot  text not null default '',   -- names that life of the machine
+	open  bigint not null default 1   -- 0: it has been closed
+)`
+
+// check looks for damage in the tables of records. That of bodies costs a body only.
+func (d *database) check() error {
+	for _, table := range []string{"sqlite_schema", "process", "host", "feed", "pause", "pending", "counters", "meta"} {
+		found, err := d.writer.value("pragma quick_check('" + table + "')")
+		if err != nil {
+			return err
+		}
+		if found != "ok" {
+			return fmt.Errorf("%w: table %s: %v", errDamaged, table, found)
+		}
+	}
+	return nil
+}
+
+// start starts the writer, and looks for damage among the bodies after a crash.
+func (d *database) start() {
+	d.jobs = make(chan *job)
+	d.closing, d.written = make(chan struct{}), make(chan struct{})
+	var background context.Context
+	background, d.stop = context.WithCancel(context.Background())
+	crashed, err := d.writer.number("select open from process")
+	if err == nil && crashed != 0 {
+		d.background.Go(func() { d.checkBodies(background) })
+	}
+	go d.runWriter()
+}
+
+// checkBodies says if bodies are damaged. What can be read of them is served.
+func (d *database) checkBodies(ctx context.Context) {
+	c, err := connect(d.path, "busy_timeout = 5000", "query_only = 1")
+	if err != nil {
+		return
+	}
+	defer c.close()
+	err = c.query(ctx, "pragma quick_check('body')", nil, func(r row) error {
+		if r[0] != "ok" {
+			return fmt.Errorf("%v", r[0])
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		d.log.Error("stored bodies are damaged: feeds whose body cannot be read are fetched again", zap.Error(err))
+	}
+}
+
+func (d *database) damagedMark() string { return d.path + ".damaged" }
+
+// condemn has the file set aside when it is opened next.
+func (d *database) condemn(reason error) {
+	if d.path == "" {
+		return
+	}
+	if err := os.WriteFile(d.damagedMark(), []byte(reason.Error()+"\n"), 0o600); err != nil {
+		d.log.Error("a damaged store could not be marked", zap.Error(err))
+	}
+}
+
+// setAside renames the files of a store that is of no use. Only the last such files are kept.
+func (d *database) setAside() (aside string, err error) {
+	before, err := filepath.Glob(d.path + ".aside-*")
+	if err != nil {
+		return "", err
+	}
+	for _, old := range before {
+		if err := os.Remove(old); err != nil {
+			return "", err
+		}
+	}
+	aside = d.path + ".aside-" + d.scale.Stamp().Wall.UTC().Format("20060102T150405Z")
+	for _, part := range []string{"", "-wal", "-shm"} {
+		if err := os.Rename(d.path+part, aside+part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	}
+	if err := os.Remove(d.damagedMark()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	return aside, nil
+}

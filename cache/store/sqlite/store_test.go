@@ -1,0 +1,76 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/storetest"
+)
+
+func TestContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Harness {
+		dir := directory(t)
+		var slept atomic.Int64
+		return storetest.Harness{
+			Open: func() store.Store {
+				s, err := Open(dir, Options{Clocks: func() Moment {
+					awake := time.Duration(slept.Load())
+					return Moment{Wall: start.Add(awake), Since: awake, Boot: "this"}
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			},
+			Sleep: func(d time.Duration) { slept.Add(int64(d)) },
+			Kill:  func(s store.Store) { s.(*Store).kill() },
+		}
+	})
+}
+
+func TestContractInMemory(t *testing.T) {
+	storetest.Run(t, func(*testing.T) storetest.Harness {
+		var slept atomic.Int64
+		var last *Store
+		return storetest.Harness{
+			Open: func() store.Store {
+				if last == nil {
+					last = NewMemory(func() time.Time { return start.Add(time.Duration(slept.Load())) })
+				} else {
+					last = last.Reopen()
+				}
+				return last
+			},
+			Sleep: func(d time.Duration) { slept.Add(int64(d)) },
+		}
+	})
+}
+
+var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+
+// directory is an empty one: in memory if there is such a file system, as nothing here
+// depends on what a disk does when its power fails.
+func directory(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "pollard")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// kill ends the store as a crash of the process does.
+func (s *Store) kill() {
+	s.database.closeOnce.Do(func() { s.database.closed = s.database.end(false) })
+}

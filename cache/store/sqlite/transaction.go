@@ -1,0 +1,68 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"context"
+
+	"github.com/feedpollard/pollard/cache/store"
+)
+
+// transaction is what one call does in a transaction, which it may share with others.
+type transaction struct {
+	d       *database
+	c       *connection
+	now     store.Time
+	err     error
+	changes []store.Change
+}
+
+// do runs f, and returns the changes that it made.
+func (d *database) do(c *connection, f func(store.Tx) error) ([]store.Change, error) {
+	tx := &transaction{d: d, c: c, now: d.scale.Now()}
+	if err := f(tx); err != nil {
+		return nil, err
+	}
+	return tx.changes, tx.err
+}
+
+// Now implements [store.Tx]. A transaction waits for no lock.
+func (tx *transaction) Now() store.Time { return tx.now }
+
+// Since implements [store.Tx]. What was granted is never lost.
+func (tx *transaction) Since() store.Time { return store.Never }
+
+// Tokens implements [store.Tx]. The last token is written with each transaction.
+func (tx *transaction) Tokens(n int) store.Token {
+	first := tx.d.token + 1
+	tx.d.token += store.Token(n)
+	return first
+}
+
+// Query implements [store.Tx].
+func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row) error) error {
+	for i, args := range lists {
+		if tx.err != nil {
+			break
+		}
+		tx.err = tx.c.query(context.Background(), sql, args, func(r row) error { return scan(i, r) })
+	}
+	return tx.err
+}
+
+// Exec implements [store.Tx].
+func (tx *transaction) Exec(sql string, args ...any) {
+	if tx.err != nil {
+		return
+	}
+	tx.err = tx.c.exec(sql, args...)
+	if tx.err != nil && sql == store.DeleteBody && isDamage(tx.err) {
+		// The pages of that body stay where they are. Its feed goes on.
+		tx.d.log.Error("a stored body is damaged and cannot be removed", errorField(tx.err))
+		tx.err = nil
+	}
+}
+
+// Changed implements [store.Tx].
+func (tx *transaction) Changed(c store.Change) { tx.changes = append(tx.changes, c) }
