@@ -52,13 +52,13 @@ func commit(tx Tx, o Outcome, body storedBody) (fenced bool, err error) {
 	if o.State != "" {
 		f.state = o.State
 	}
-	change := Change{ID: o.ID}
+	change := Change{ID: o.ID, Token: o.Token}
 	if o.Body != nil || o.Withdraw {
 		f.replaceBody(tx, body)
 		change.Version = uint64(f.version)
 	}
 	tx.Exec(`update feed set state = ?2, next = ?3, due = ?4, hold = ?5, host = ?6, domain = ?7, spacing = ?8,
-		version = ?9, size = ?10, coding = ?11, body = ?12, changed = ?13, news = ?14,
+		version = ?9, size = ?10, coding = ?11, body = ?12, changed = ?13, news = ?14, outcome = token,
 		facts = coalesce(?15, facts), memo = coalesce(?16, memo) where n = ?1`,
 		f.n, string(f.state), f.next.column(), f.due(), int64(f.hold), name, f.host.Domain, int64(f.host.Spacing),
 		f.version, f.size, f.coding, f.body, int64(now), number(change.Version != 0),
@@ -150,7 +150,7 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	f.known, f.url, f.next, f.hold, f.state, f.configured, f.host = true, r.URL, next, r.Hold, r.State, r.Configured, r.Host
 	f.last, f.asked = before(now, r.Polled), before(now, r.Asked)
 	f.save(tx)
-	tx.Exec(`update feed set asked = ?2, version = ?3, size = ?4, coding = ?5, body = ?6, facts = ?7, memo = ?8, changed = ?9, news = ?10
+	tx.Exec(`update feed set asked = ?2, version = ?3, size = ?4, coding = ?5, body = ?6, facts = ?7, memo = ?8, changed = ?9, news = ?10, outcome = 0
 		where n = ?1`, f.n, f.asked.column(), f.version, f.size, f.coding, f.body, bytesOrNull(r.Facts), bytesOrNull(r.Memo),
 		int64(now), number(f.version != 0))
 	tx.Changed(Change{ID: r.ID, Version: uint64(f.version)})

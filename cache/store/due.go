@@ -42,21 +42,25 @@ type dueLeases struct {
 const rounds = 20
 
 func claimDue(tx Tx, q DueQuery) (leases []Lease, wait time.Duration, err error) {
+	except := slices.Clone(q.Except) // and those that this call has granted
 	for range rounds {
 		want := q.Limit - len(leases)
-		hosts, full, err := readyHosts(tx, q.Except, want)
+		hosts, full, err := readyHosts(tx, except, want)
 		if err != nil {
 			return nil, 0, err
 		}
-		granted, err := claimOf(tx, q, hosts)
+		granted, later, err := claimOf(tx, q, hosts)
 		if err != nil {
 			return nil, 0, err
+		}
+		for _, l := range granted {
+			except = append(except, hostRowOf(l.ID, l.Host))
 		}
 		leases = append(leases, granted...)
 		if len(leases) >= q.Limit {
 			return leases, 0, nil
 		}
-		if !full {
+		if !full && !later {
 			break
 		}
 	}
@@ -79,8 +83,9 @@ func readyHosts(tx Tx, except []string, limit int) (hosts []*hostRow, full bool,
 	return hosts, seen == all, err
 }
 
-// claimOf grants one poll of each host, if it has a feed that is due.
-func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, err error) {
+// claimOf grants one poll of each host, if it has a feed that is due. Hosts that have not
+// waited as long as they seemed to are left for the next group, and later is true.
+func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, err error) {
 	now := tx.Now()
 	picked := make([]*feedRow, len(hosts))
 	var open []int // hosts that are not paused
@@ -92,13 +97,17 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, err error) {
 		open = append(open, i)
 	}
 	if err := pick(tx, q.Idle, hosts, open, picked); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	now = tx.Now()
 	token := tx.Tokens(len(open))
 	for _, i := range open {
 		f, h := picked[i], hosts[i]
-		if f != nil {
+		switch {
+		case f == nil:
+		case max(h.free, f.next) > h.ready:
+			later = true
+		default:
 			if f.hold <= 0 {
 				f.hold = usualHold
 			}
@@ -116,7 +125,7 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, err error) {
 		readyWhen(tx, h.name)
 		token++
 	}
-	return leases, nil
+	return leases, later, nil
 }
 
 // pick finds the first due feed of each open host. Feeds that no reader has asked for in

@@ -36,7 +36,7 @@ func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []I
 		until := now.Add(keepForgotten)
 		tx.Exec(`update feed set url = null, state = 'cold', configured = 0, token = 0, next = null, due = null, last = null,
 			until = case when until > ?2 then until else ?2 end, asked = null, version = 0, size = 0, body = 0,
-			changed = ?3, news = 0, facts = null, memo = null where n = ?1`, f.n, int64(until), int64(now))
+			changed = ?3, news = 0, outcome = 0, facts = null, memo = null where n = ?1`, f.n, int64(until), int64(now))
 		tx.Changed(Change{ID: f.id, Forgotten: true})
 	})
 }
@@ -45,7 +45,7 @@ func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []I
 func (d *Database) dropBodies(ctx context.Context, candidates []candidate) (trimmed []ID, err error) {
 	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
 		f.replaceBody(tx, storedBody{})
-		tx.Exec(`update feed set version = 0, size = 0, coding = '', body = 0, due = ?2, changed = ?3, news = 0 where n = ?1`,
+		tx.Exec(`update feed set version = 0, size = 0, coding = '', body = 0, due = ?2, changed = ?3, news = 0, outcome = 0 where n = ?1`,
 			f.n, f.due(), int64(now))
 		tx.Changed(Change{ID: f.id})
 	})

@@ -75,11 +75,11 @@ type counted struct {
 }
 
 // Totals implements [Store]. It counts, which takes a hundredth of the time at most: a
-// million feeds are counted every few minutes, and some thousand each time.
+// million feeds are counted every few minutes, and a hundred thousand each time.
 func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	const (
 		share  = 100
-		little = 5 * time.Millisecond
+		little = 100 * time.Millisecond
 	)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -126,6 +126,7 @@ func (f *feedRow) wanted() Time {
 type hostRow struct {
 	name, domain string
 	free         Time
+	ready        Time
 	pauses       [2]pauseOf // of the host and of its domain
 }
 
@@ -134,7 +135,7 @@ type pauseOf struct {
 	why   string
 }
 
-const hostColumns = `h.name, h.domain, h.free, p.until, p.why, q.until, q.why from host h
+const hostColumns = `h.name, h.domain, h.free, h.ready, p.until, p.why, q.until, q.why from host h
 	left join pause p on p.scope = 'host ' || h.name`
 
 const (
@@ -147,11 +148,12 @@ const (
 func scanHost(row Row) (h hostRow, err error) {
 	var (
 		free  int64
+		ready sql.NullInt64
 		until [2]sql.NullInt64
 		why   [2]sql.NullString
 	)
-	err = row.Scan(&h.name, &h.domain, &free, &until[0], &why[0], &until[1], &why[1])
-	h.free = Time(free)
+	err = row.Scan(&h.name, &h.domain, &free, &ready, &until[0], &why[0], &until[1], &why[1])
+	h.free, h.ready = Time(free), moment(ready, End)
 	for i := range h.pauses {
 		h.pauses[i] = pauseOf{moment(until[i], Never), why[i].String}
 	}

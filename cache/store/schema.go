@@ -62,6 +62,7 @@ create table feed (
 	body       bigint not null default 0,   -- body.id; 0: none
 	changed    bigint not null default 0,   -- the last commit, or another change that nodes must see
 	news       bigint not null default 0,   -- 1: that brought the version
+	outcome    bigint not null default 0,   -- the token of that commit; 0: it was no commit
 	facts      {bytes},
 	memo       {bytes}
 );

