@@ -78,8 +78,8 @@ type counted struct {
 // million feeds are counted every few minutes, and a hundred thousand each time.
 func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	const (
-		share  = 100
-		little = 100 * time.Millisecond
+		share = 100
+		few   = 100_000
 	)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -96,8 +96,12 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 		return Totals{}, err
 	}
 	d.count = counted{totals: t}
-	if took := time.Since(began); took > little {
-		d.count.until = began.Add(share * took)
+	var feeds int64
+	for _, n := range t.Feeds {
+		feeds += n
+	}
+	if feeds > few {
+		d.count.until = began.Add(share * time.Since(began))
 	}
 	return t.clone(), nil
 }
