@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Lines are the lines that a Caddyfile block may have, by their first word.
+// Lines are the lines that a Caddyfile block may have, by first word.
 type Lines map[string]Line
 
 // Line is one of them. Its reader stands on the first word and takes the rest.

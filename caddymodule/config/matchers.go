@@ -13,20 +13,20 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// Paths returns the patterns of the path matcher among the matchers of a directive, of
-// which one has to match. Nil: any path may come, as far as a Caddyfile can tell.
+// Paths returns the patterns of the path matcher among a directive's matchers. It returns
+// nil if the Caddyfile does not say which paths can match.
 func Paths(matchers caddy.ModuleMap) caddyhttp.MatchPath {
 	var paths caddyhttp.MatchPath
 	if err := json.Unmarshal(matchers["path"], &paths); err != nil || slices.ContainsFunc(paths, HasPlaceholder) {
 		return nil
 	}
 	if err := paths.Provision(caddy.Context{}); err != nil {
-		return nil // told where the matcher is loaded
+		return nil // reported when the matcher is loaded
 	}
 	return paths
 }
 
-// Admits reports whether a path matcher matches a path. Nil matches all.
+// Admits reports whether a path matcher matches a path. A nil matcher matches every path.
 func Admits(paths caddyhttp.MatchPath, path string) bool {
 	if paths == nil {
 		return true

@@ -3,8 +3,8 @@
 
 package config
 
-// nearest is the one of some names that somebody may have meant who wrote another;
-// empty: none is near enough.
+// nearest returns the name that is most similar to a mistyped one, or "" if none is
+// similar enough.
 func nearest(wrong string, names []string) (meant string) {
 	best := max(1, len(wrong)/3) + 1
 	for _, name := range names {
@@ -15,8 +15,8 @@ func nearest(wrong string, names []string) (meant string) {
 	return meant
 }
 
-// distance is how many letters have to be added, dropped, changed or swapped with
-// their neighbour to make one word of another (the optimal string alignment distance).
+// distance returns how many letters must be added, removed, changed or swapped with
+// their neighbour to turn one word into another (the optimal string alignment distance).
 func distance(a, b string) int {
 	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

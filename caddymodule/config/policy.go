@@ -1,8 +1,8 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config holds what the configuration of several handlers has in common:
-// the lines of a policy, durations, sizes, addresses and host patterns.
+// Package config parses what the Caddyfiles of several modules share: the lines of a
+// policy, durations, sizes, addresses and host patterns.
 package config
 
 import (
@@ -48,7 +48,7 @@ type Policy struct {
 	MaxBody int64 `json:"max_body,omitempty"`
 }
 
-// Lines are the Caddyfile lines of a policy.
+// Lines returns the Caddyfile lines that set the policy.
 func (p *Policy) Lines() Lines {
 	return Lines{
 		"min_interval":         {Read: DurationLine(&p.MinInterval)},
@@ -72,7 +72,7 @@ func (p *Policy) Lines() Lines {
 	}
 }
 
-// Check reports what cannot be meant.
+// Check returns an error if a value is invalid.
 func (p Policy) Check() error {
 	for _, f := range []struct {
 		name  string
@@ -101,7 +101,7 @@ func (p Policy) Check() error {
 	return nil
 }
 
-// Over returns the rules that hold where this policy is laid over outer rules.
+// Over returns the outer rules with the fields that this policy sets.
 func (p Policy) Over(r policy.Rules) (policy.Rules, error) {
 	if err := p.Check(); err != nil {
 		return r, err
@@ -130,13 +130,13 @@ func (p Policy) Over(r policy.Rules) (policy.Rules, error) {
 		return r, nil
 	}
 	if p.MinInterval == 0 {
-		// Lifting the cap silently would make a line without effect, lowering the
-		// floor silently would be impolite.
+		// Raising max_interval silently would make the line useless, and lowering
+		// min_interval silently would be impolite.
 		return r, fmt.Errorf("max_interval %s is less than the min_interval %s that holds here: write a min_interval too",
 			FormatDuration(p.MaxInterval), FormatDuration(outer.MinInterval))
 	}
-	// A floor above the cap that was inherited: who polls rarely by intention has
-	// no need of the cap.
+	// This policy sets a min_interval above the inherited max_interval: the operator
+	// polls rarely on purpose.
 	r.MaxInterval = r.MinInterval
 	return r, nil
 }

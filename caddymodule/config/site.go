@@ -12,9 +12,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 )
 
-// Site is the site of a Caddyfile that a directive stands in.
+// Site is the site block that a directive belongs to.
 type Site struct {
-	Addresses []string // as written; none in a named route, which any site may invoke
+	Addresses []string // as written; empty in a named route, which any site may invoke
 
 	segments [][]token // its directives
 }
@@ -25,8 +25,8 @@ type token struct {
 	line int
 }
 
-// SiteOf tells in which site a directive stands. Caddy gives that to its own directives
-// alone, so it is read out of the helper; fields of other names are an error.
+// SiteOf returns the site of a directive. Caddy exposes it only to its own directives, so
+// SiteOf reads private fields of the helper. It fails if their names have changed.
 func SiteOf(h httpcaddyfile.Helper) (s Site, err error) {
 	if h.IsNamedRoute() {
 		return s, nil
@@ -50,7 +50,7 @@ func SiteOf(h httpcaddyfile.Helper) (s Site, err error) {
 	return s, nil
 }
 
-var errNoSite = errors.New("this version of Caddy does not tell in which site a directive stands: use the JSON form")
+var errNoSite = errors.New("this version of Caddy does not say to which site a directive belongs: use the JSON form")
 
 // tokensOf reads a slice of [caddyfile.Token].
 func tokensOf(v reflect.Value) (tokens []token) {
@@ -61,18 +61,18 @@ func tokensOf(v reflect.Value) (tokens []token) {
 	return tokens
 }
 
-// Before returns the directive, with its line, that answers all requests before a
-// directive of this name could, where that stands at a line, outside of all blocks or
-// in those of handle and route; empty: none does. Caddy sorts directives but those of
-// route, so it may stand further down.
+// Before returns the first directive that would answer every request before the
+// directive name at line at can run, or "" if there is none. It looks at the top level and
+// into handle and route. Caddy sorts all directives except those in route, so the one
+// returned may be further down.
 func (s Site) Before(h httpcaddyfile.Helper, name string, at int) (directive string, line int) {
 	if h.Option("order") != nil {
-		return "", 0 // somebody knows what comes first
+		return "", 0 // the operator has decided what runs first
 	}
 	return before(s.segments, token{name, at}, true)
 }
 
-// before is [Site.Before] among the directives of a block, which may be sorted.
+// before is [Site.Before] for the directives of one block. Caddy sorts them if sorted is true.
 func before(segments [][]token, wanted token, sorted bool) (directive string, line int) {
 	own := slices.IndexFunc(segments, func(tokens []token) bool { return slices.Contains(tokens, wanted) })
 	if own < 0 {
@@ -80,7 +80,7 @@ func before(segments [][]token, wanted token, sorted bool) (directive string, li
 	}
 	for i, tokens := range segments {
 		first := tokens[0]
-		comes := i < own // before what is wanted, or before the block that it stands in
+		comes := i < own // before the directive, or before the block that it is in
 		if sorted {
 			comes = segments[own][0] == wanted && slices.Contains(earlier, first.text)
 		}
@@ -98,14 +98,14 @@ func before(segments [][]token, wanted token, sorted bool) (directive string, li
 }
 
 var (
-	// earlier are directives that Caddy orders before reverse_proxy, and which may
-	// answer all requests.
+	// earlier are directives that Caddy orders before reverse_proxy and that can answer
+	// every request.
 	earlier = []string{"handle", "route", "respond", "abort", "error"}
-	// answering are those that answer all requests that reach them.
+	// answering are directives that answer every request that reaches them.
 	answering = []string{"respond", "abort", "error", "reverse_proxy", "php_fastcgi", "file_server"}
 )
 
-// answersAll reports whether a directive answers all requests that reach it.
+// answersAll reports whether a directive answers every request that reaches it.
 func answersAll(tokens []token) bool {
 	directive, rest := tokens[0], tokens[1:]
 	if hasMatcher(tokens) {
@@ -124,7 +124,7 @@ func answersAll(tokens []token) bool {
 	return slices.ContainsFunc(directives(rest[open+1:]), answersAll)
 }
 
-// hasMatcher reports whether a directive is not for all requests.
+// hasMatcher reports whether a directive has a matcher.
 func hasMatcher(tokens []token) bool {
 	if len(tokens) < 2 {
 		return false
@@ -132,8 +132,8 @@ func hasMatcher(tokens []token) bool {
 	if second := tokens[1]; second.line == tokens[0].line && strings.IndexAny(second.text, "/@") == 0 {
 		return true
 	}
-	// Caddy deletes matchers from directives that it has read, in place: the tokens
-	// behind move up, and the last one stands there twice.
+	// Caddy deletes the matcher of a directive that it has parsed in place: the tokens
+	// after it move up, and the last one is there twice.
 	last := len(tokens) - 1
 	return last > 1 && tokens[last] == tokens[last-1]
 }

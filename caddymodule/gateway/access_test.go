@@ -117,7 +117,7 @@ func TestAccessThatCannotBeMeant(t *testing.T) {
 		{"short secret", Gateway{Tokens: map[string]string{"a": "x/y"}}, "token a: the secret has 3 characters, and can be guessed: expected at least 8"},
 		{"secret with a slash", Gateway{Tokens: map[string]string{"a": "0123456789abcdefx/y"}}, "token a: the secret may hold"},
 		{"clients", Gateway{Clients: []string{"10.0.0.0"}, Allow: []string{"*x"}}, "allow: "},
-		{"ranges", Gateway{Clients: []string{"10/8"}}, `clients: "10/8" is no address range`},
+		{"ranges", Gateway{Clients: []string{"10/8"}}, `clients: "10/8" is not an address range`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func TestJSONThatCannotBeMeant(t *testing.T) {
 		{`{"disk": -1}`, "disk: -1 is negative"},
 		{`{"polls": -1}`, "polls: -1 is negative"},
 		{`{"spacing": "-1s"}`, "spacing: -1s is negative"},
-		{`{"private_upstreams": ["x"]}`, `private_upstreams: "x" is no address range`},
+		{`{"private_upstreams": ["x"]}`, `private_upstreams: "x" is not an address range`},
 		{`{"hosts": [{"pattern": "a.example"}, {"pattern": "A.example."}]}`, "host A.example. is given twice"},
 		{`{"hosts": [{"pattern": ""}]}`, "it names no host"},
 		{`{"hosts": [{"pattern": "a.example", "concurrency": -1}]}`, "host a.example: concurrency: -1 is negative"},
