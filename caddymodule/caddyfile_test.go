@@ -17,13 +17,13 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-var update = flag.Bool("update", false, "write the JSON of the Caddyfile tests anew")
+var update = flag.Bool("update", false, "write the JSON of the Caddyfile tests")
 
 // separator stands between a Caddyfile and its JSON in testdata/caddyfile.
 const separator = "----------\n"
 
 // Each file in testdata/caddyfile is a Caddyfile, a line of dashes, and the JSON
-// that it stands for. The names of the files are the index.
+// that it adapts to. The names of the files are the index.
 func TestCaddyfileToJSON(t *testing.T) {
 	files, err := filepath.Glob("testdata/caddyfile/*.caddyfiletest")
 	if err != nil || len(files) == 0 {
@@ -192,7 +192,7 @@ func TestCaddyfileErrors(t *testing.T) {
 	}
 }
 
-// What can be reached is taken, however it stands among others.
+// Directives that requests can reach are accepted, wherever they are in a site.
 func TestReachedDirectivesAreTaken(t *testing.T) {
 	const shield = "feed_shield /feed* {\norigin {\nreverse_proxy localhost:1\n}\n}\n"
 	for _, block := range []string{

@@ -16,7 +16,7 @@ import (
 )
 
 // FuzzCaddyfile reads lines in each of the three blocks, without the rest of a Caddyfile.
-// What is wrong is told in one line, and what is right is the same in JSON and back.
+// An error is one line, and valid lines are the same after a way to JSON and back.
 func FuzzCaddyfile(f *testing.F) {
 	for _, lines := range []string{
 		"min_interval 2h\nmax_interval 1h", "jitter 10%\nmemory 64MiB\nspacing 0\nhost *.example.com {\n\tconcurrency 2\n}", "store bolt a b",

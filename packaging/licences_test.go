@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the list of licences anew")
+var update = flag.Bool("update", false, "write the list of licences")
 
-// licences are told by words that stand in their texts, the first that fits.
+// licences are recognized by words of their texts. The first that fits counts.
 var licences = []struct{ name, words string }{
 	{"Apache-2.0", "Apache License"},
 	{"MPL-2.0", "Mozilla Public License"},
@@ -28,8 +28,8 @@ var licences = []struct{ name, words string }{
 	{"ISC", "Permission to use, copy, modify, and"},
 }
 
-// licences.txt lists what is in the program besides this module, with the licence of
-// each. All of them allow what is done with them; another one has to be looked at.
+// licences.txt lists the other modules in the program, with their licences. All of these
+// permit the distribution of binaries. A new one needs a look by a person.
 func TestLicences(t *testing.T) {
 	const file = "licences.txt"
 	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}\t{{.Dir}}{{end}}{{end}}", "github.com/feedpollard/pollard/cmd/pollard")

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loopback finds addresses for servers that tests start as processes.
+// Package loopback finds addresses for servers that tests start.
 package loopback
 
 import (
@@ -23,9 +23,9 @@ const (
 // next is how many ports this process has tried.
 var next atomic.Int64
 
-// FreeAddress is an address on this machine where nobody listens, and which nobody in
-// this process has been given before. Another process of tests begins elsewhere: two
-// servers of Caddy's may listen at one address, and each gets some of the connections.
+// FreeAddress returns an address of this machine at which no server listens, another one at
+// each call. Other processes of tests begin at other ports: two of Caddy's servers may listen
+// at one address, and each would get some of the connections.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	begin := int64(os.Getpid()) * eachTest

@@ -24,9 +24,8 @@ import (
 // enclosed says that this process has a network of its own.
 const enclosed = "POLLARD_HOSTILE_ENCLOSED"
 
-// enclose runs a test again in a network that has nothing but a loopback device, which
-// has all addresses there are: whatever is asked for arrives, and is seen. It reports
-// whether this is that run.
+// enclose runs a test again in a network that has only a loopback device with all addresses,
+// so that each connection attempt arrives and is seen. It reports whether this is that run.
 func enclose(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(enclosed) != "" {
@@ -64,7 +63,7 @@ func enclose(t *testing.T) bool {
 	return false
 }
 
-// world is every server of an enclosed network: whatever address is asked.
+// world is every server of an enclosed network, at all addresses.
 type world struct {
 	mu    sync.Mutex // guards asked
 	asked map[netip.Addr][]string
@@ -93,7 +92,7 @@ func localAddress(a net.Addr) netip.Addr {
 	return netip.MustParseAddrPort(a.String()).Addr().Unmap()
 }
 
-// connected notes also those who say nothing.
+// connected records connections without a request too.
 func (w *world) connected(conn net.Conn, state http.ConnState) {
 	if state == http.StateNew {
 		w.note(localAddress(conn.LocalAddr()), "")
@@ -106,7 +105,7 @@ func (w *world) note(a netip.Addr, what string) {
 	w.asked[a] = append(w.asked[a], what)
 }
 
-// ServeHTTP redirects where the path says so, /to/<status>/<URL>, and is a feed otherwise.
+// ServeHTTP redirects if the path says so, /to/<status>/<URL>, and is a feed otherwise.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	here := localAddress(r.Context().Value(http.LocalAddrContextKey).(net.Addr))
 	w.note(here, r.URL.Path)
@@ -261,7 +260,7 @@ var badNames = []string{
 
 // TestHostileAddresses tries to reach private addresses through a gateway: by all
 // spellings, by names, by names that change, and by redirects to them from everywhere.
-// All of them are there, and see whoever comes.
+// There is a server at each of them, which records connections.
 func TestHostileAddresses(t *testing.T) {
 	t.Parallel()
 	if !enclose(t) {
@@ -317,11 +316,11 @@ func TestHostileAddresses(t *testing.T) {
 	}
 	took.over()
 	if reached := w.reached(publicAddress, otherPublic, "127.0.0.1"); len(reached) > 0 {
-		t.Errorf("somebody has come to %v", reached)
+		t.Errorf("there were connections to %v", reached)
 	}
 	w.mu.Lock()
 	for _, what := range w.asked[netip.MustParseAddr("127.0.0.1")] { // nothing of this test is there
-		t.Errorf("somebody has come to 127.0.0.1 for %q", what)
+		t.Errorf("there was a request to 127.0.0.1 for %q", what)
 	}
 	w.mu.Unlock()
 	took.polls = w.total()
@@ -364,7 +363,7 @@ func TestHostileNames(t *testing.T) {
 	end()
 	took.over()
 	if reached := w.reached(publicAddress, publicIPv6); len(reached) > 0 {
-		t.Errorf("somebody has come to %v", reached)
+		t.Errorf("there were connections to %v", reached)
 	}
 	names.mu.Lock()
 	defer names.mu.Unlock()
@@ -430,10 +429,10 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 		}
 	}
 	bad = append(bad, "http://10.9.9.9/payroll.xml", "http://private.test/named.xml", "http://10.9.9.9/other", "http://10.1.66.66/x", "http://10.1.2.3"+to(302, "http://10.9.9.9/payroll.xml"), "http://10.1.2.3"+to(301, "http://10.1.66.66/x"), "http://10.2.0.1/")
-	// These may be had by whoever asks for them, and so by who is sent on.
+	// Readers may request these, and so may follow a redirect to them.
 	open := []string{"http://10.1.2.3/a", "http://listed.test/c", "http://listed.test/named.xml"}
 	follow := func(path string) (a answered, end string) {
-		for range 10 { // each reader is judged where it is sent to
+		for range 10 { // each URL of the way is checked for itself
 			if a = c.get(path); a.Header.Get("Location") == "" {
 				break
 			}
@@ -471,12 +470,12 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 		}
 	}
 	if asked := w.asked[netip.MustParseAddr("10.1.66.66")]; len(asked) > 0 {
-		t.Errorf("what is denied was asked for %q", asked)
+		t.Errorf("a denied host got requests for %q", asked)
 	}
 	took.log(fmt.Sprintf("%d attacks, at two gateways, twice; 10.9.9.9 was connected to %d times", 2*len(bad), len(w.asked[netip.MustParseAddr("10.9.9.9")])))
 }
 
-// A name server that hangs keeps those waiting who want such names, and nobody else.
+// A name server that hangs delays feeds with such names, and no others.
 func TestResolverThatHangs(t *testing.T) {
 	t.Parallel()
 	if !enclose(t) {

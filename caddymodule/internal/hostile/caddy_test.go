@@ -25,13 +25,13 @@ import (
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
-// campaign makes attacks longer that are cut short otherwise.
+// campaign makes attacks longer.
 var campaign = flag.Bool("campaign", false, "attack for minutes")
 
 func TestMain(m *testing.M) {
 	useResolver()
 	flag.Parse()
-	// Parallel tests wait most of the time: for timeouts, for what is due, for a disk.
+	// Parallel tests wait most of the time: for timeouts, for polls that come due, for a disk.
 	_ = flag.Set("test.parallel", "6")
 	stage.Main(m)
 }
@@ -56,10 +56,10 @@ type setup struct {
 	env     []string
 }
 
-// gatewayByURL lets everybody ask for everything by URL.
+// gatewayByURL serves any feed by URL to any client.
 const gatewayByURL = "feed_gateway {\n\tclients any\n}\n"
 
-// quick are rules by which a feed is due each second, and may wait for nothing.
+// quick are rules by which a feed is due each second.
 const quick = `
 	private_upstreams 127.0.0.0/8
 	min_interval 1s
@@ -112,7 +112,7 @@ func (c *child) start() {
 	}
 }
 
-// try starts the process, and tells why it did not come up.
+// try starts the process, and returns why it did not come up.
 func (c *child) try() (err error) {
 	c.process, err = stage.StartProcess(c.t, c.file, filepath.Dir(c.file), c.address, c.env...)
 	return err
@@ -121,7 +121,7 @@ func (c *child) try() (err error) {
 // kill ends the process without asking it.
 func (c *child) kill() { c.end(syscall.SIGKILL) }
 
-// end ends the process by a signal, and tells how long that took.
+// end ends the process by a signal, and returns how long that took.
 func (c *child) end(signal syscall.Signal) time.Duration { return c.process.End(signal) }
 
 // feedAt is the path of a feed by its URL.
@@ -152,7 +152,7 @@ func (c *child) get(path string, header ...string) answered {
 	return a
 }
 
-// ask comes back while the feed's first poll has not begun.
+// ask requests a path, again and again until the feed's first poll has begun.
 func (c *child) ask(method, path string, header ...string) (answered, error) {
 	for begun := time.Now(); ; {
 		a, err := c.askOnce(method, path, header...)
@@ -178,9 +178,8 @@ func (c *child) askOnce(method, path string, header ...string) (answered, error)
 	return do(r)
 }
 
-// queued reports whether an answer is the empty feed that a reader gets whose patience has
-// ended before the feed's first poll has begun: the disk or the machine is busy. It says
-// nothing of an attack.
+// queued reports whether an answer is the empty feed that a reader gets if the feed's first
+// poll has not begun in time, because the disk or the machine is busy.
 func queued(h http.Header) bool {
 	return h.Get("Cache-Status") == "Pollard; fwd=miss; detail=host-slot"
 }
@@ -209,12 +208,12 @@ func (c *child) api(method, path string) answered {
 	return a
 }
 
-// peak is the most memory that the process has had, in MiB.
+// peak is the peak of the memory of the process, in MiB.
 func (c *child) peak() int {
 	c.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.process.ID()))
 	if err != nil {
-		c.t.Skip("the memory of a process can be told on Linux only")
+		c.t.Skip("the memory of a process is known on Linux only")
 	}
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
@@ -229,8 +228,8 @@ func (c *child) peak() int {
 	return 0
 }
 
-// settle waits until as few goroutines run and as few descriptors are open as the
-// bounds say, and fails where that does not come.
+// settle waits until no more goroutines run and no more descriptors are open than these,
+// and fails if that does not happen.
 func (c *child) settle(goroutines, descriptors int) {
 	c.t.Helper()
 	var g, d int
@@ -259,7 +258,7 @@ func (c *child) goroutines() int {
 func (c *child) descriptors() int {
 	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.process.ID()))
 	if err != nil {
-		return 0 // it can be told on Linux only
+		return 0 // it is known on Linux only
 	}
 	return len(names)
 }

@@ -61,8 +61,8 @@ func hold(t *testing.T, c *child, n int, request func(i int) string) {
 	}
 }
 
-// Readers who take nothing, and such who send a byte now and then, cost little and keep
-// nobody waiting.
+// Readers that do not read, and readers that send a byte now and then, cost little and do
+// not delay others.
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
 	origin := newWatched(t)
@@ -79,12 +79,12 @@ func TestHostileConnections(t *testing.T) {
 	took := c.costs(time.Duration(crowd()) * maxReaderCPU / 50)
 	took.maxPeak = raced * (memorySetting + memoryBeside)
 	for name, request := range map[string]func(i int) string{
-		"nobody reads 10 MiB":            func(int) string { return "GET /large.xml HTTP/1.1\r\nHost: x\r\n\r\n" },
-		"nobody reads 10 MiB, in gzip":   func(int) string { return "GET /large.xml HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n" },
-		"half a request":                 func(i int) string { return "GET /one.xml HTTP/1.1\r\nHost: x\r\nX-" + strings.Repeat("a", i%50) },
-		"a body that does not come":      func(int) string { return "POST /one.xml HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" },
-		"nothing":                        func(int) string { return "" },
-		"a new feed of a dead host each": func(i int) string { return fmt.Sprintf("GET /http://127.0.0.1:1/%d HTTP/1.1\r\nHost: x\r\n\r\n", i) },
+		"10 MiB that are not read":         func(int) string { return "GET /large.xml HTTP/1.1\r\nHost: x\r\n\r\n" },
+		"10 MiB in gzip that are not read": func(int) string { return "GET /large.xml HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n" },
+		"half a request":                   func(i int) string { return "GET /one.xml HTTP/1.1\r\nHost: x\r\nX-" + strings.Repeat("a", i%50) },
+		"a body that does not come":        func(int) string { return "POST /one.xml HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n" },
+		"nothing":                          func(int) string { return "" },
+		"a new feed of a dead host each":   func(i int) string { return fmt.Sprintf("GET /http://127.0.0.1:1/%d HTTP/1.1\r\nHost: x\r\n\r\n", i) },
 	} {
 		end := took.begin(name)
 		t.Run(name, func(t *testing.T) { hold(t, c, crowd(), request) })

@@ -20,14 +20,14 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/browser"
 )
 
-// script is what must never run; a browser tells of it.
+// script must never run. If it does, the browser logs it.
 const script = `console.log('executed')`
 
 // active is a document that is a feed and more.
 type active struct {
 	name, media, body string
-	// runs says that it does run where it comes from its origin: the browser is one that
-	// would do it.
+	// runs says that the script runs if the document comes from its origin, so that the
+	// browser proves something.
 	runs bool
 }
 
@@ -78,8 +78,8 @@ const transform = `<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/19
 // simple is a feed, and a stylesheet (XSLT 1.0 section 2.3).
 const simple = `<rss version="2.0" xsl:version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform" xmlns:h="http://www.w3.org/1999/xhtml"><channel><title>x</title><h:script>` + script + `</h:script><item><guid>1</guid></item></channel></rss>`
 
-// Whatever a gateway serves, nothing of it runs in the gateway's origin: neither as a
-// page of its own nor in a frame of somebody else's.
+// No script of a feed runs in the gateway's origin, neither as a page of its own nor in a
+// frame of another site.
 func TestNothingIsExecuted(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -124,27 +124,27 @@ func TestNothingIsExecuted(t *testing.T) {
 	c := start(t, setup{app: impatient, site: gatewayByURL})
 	gateway = "http://" + c.address + "/" + origin.URL
 
-	var mu sync.Mutex // guards told
-	var told map[string]bool
+	var mu sync.Mutex // guards logged
+	var logged map[string]bool
 	err := chromedp.Listen(ctx, func(event any) {
 		if e, ok := event.(*runtime.EventConsoleAPICalled); ok {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, argument := range e.Args {
-				told[string(argument.Value)] = true
+				logged[string(argument.Value)] = true
 			}
 		}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// open goes to an address, and tells what runs there.
+	// open goes to an address, and returns the scripts that run there.
 	open := func(address string) map[string]bool {
 		t.Helper()
 		mu.Lock()
-		told = make(map[string]bool)
+		logged = make(map[string]bool)
 		mu.Unlock()
-		// What is downloaded is no page, and not all that is embedded is ever complete.
+		// Downloads are not pages, and embedded documents may never be complete.
 		loading, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		_ = chromedp.Do(loading, chromedp.Navigate(address))
@@ -153,7 +153,7 @@ func TestNothingIsExecuted(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		return told
+		return logged
 	}
 	would, served := open(origin.URL+"/frames?"+origin.URL), 0
 	for i, a := range list {

@@ -20,7 +20,7 @@ const (
 	leftOfABatch = batch               // goroutines and descriptors that may be more by then: workers begin with their first work
 )
 
-// cost is what attacks have taken at worst, each by itself.
+// cost is the most that an attack has taken, each by itself.
 type cost struct {
 	of                      *child
 	maxCPU                  time.Duration
@@ -35,13 +35,13 @@ type cost struct {
 	polls  int
 }
 
-// costs begins to measure attacks on a process that has answered before: whatever is made
-// at the first request is there.
+// costs begins to measure attacks on a process. It should have answered a request before,
+// because the first one takes more.
 func (c *child) costs(maxCPU time.Duration) *cost {
 	return &cost{of: c, maxCPU: maxCPU, maxPeak: maxPeak, goroutines: c.goroutines(), descriptors: c.descriptors()}
 }
 
-// measure runs one attack alone and notes what it took.
+// measure runs one attack alone and records what it took.
 func (w *cost) measure(name string, run func()) {
 	w.of.t.Helper()
 	end := w.begin(name)
@@ -74,7 +74,7 @@ func (w *cost) begin(name string) (end func()) {
 	}
 }
 
-// over waits until nothing is left of the attacks.
+// over waits until the goroutines and descriptors of the attacks are gone.
 func (w *cost) over() {
 	w.of.t.Helper()
 	if w.of.t.Failed() {
@@ -89,14 +89,14 @@ func (w *cost) log(what string) {
 
 // forgetPeak makes the present memory the peak.
 func (c *child) forgetPeak() {
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.process.ID()), []byte("5"), 0) // what is then measured is larger
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", c.process.ID()), []byte("5"), 0) // without it, what is measured is larger
 }
 
-// cpu is the time that the process has had of processors.
+// cpu is the CPU time of the process.
 func (c *child) cpu() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.process.ID()))
 	if err != nil {
-		return 0 // it can be told on Linux only
+		return 0 // it is known on Linux only
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)

@@ -20,12 +20,12 @@ import (
 )
 
 func init() {
-	// A system may let nobody trace a process but its parent.
+	// A system may allow only the parent to trace a process.
 	_ = unix.Prctl(unix.PR_SET_PTRACER, ^uintptr(0), 0, 0, 0)
 }
 
-// hangDisk has all calls of a process that write to its store, or make that durable, hang
-// until it is freed. Others go on.
+// hangDisk has all system calls of a process that write to its store, or sync it, hang until
+// free is called.
 func hangDisk(t *testing.T, c *child) (free func()) {
 	t.Helper()
 	strace, err := exec.LookPath("strace")
@@ -64,9 +64,9 @@ func hangDisk(t *testing.T, c *child) (free func()) {
 	return free
 }
 
-// A disk that hangs, and does not even say so, costs polls: none is sent whose claim could
-// not be written. Readers are served from memory, new ones are told to come back, what
-// waits is bounded, and all goes on when the disk does.
+// While the disk hangs, no poll is sent, because its claim cannot be written. Readers are
+// served from memory, readers of new feeds get 503, the number of waiting goroutines is
+// bounded, and all goes on when the disk does.
 func TestHostileDiskThatHangs(t *testing.T) {
 	t.Parallel()
 	const known, unknown = 40, 300
@@ -147,7 +147,7 @@ func TestHostileDiskThatHangs(t *testing.T) {
 		}
 	}
 	if text := c.api("GET", "/pollard/stats").Body; !strings.Contains(text, "outage") {
-		t.Errorf("the operator is told %s", text)
+		t.Errorf("the statistics for the operator are %s", text)
 	}
 	goroutines, descriptors := c.goroutines(), c.descriptors()
 	if goroutines > 120+unknown || descriptors > before+40 {

@@ -72,7 +72,7 @@ func bombs() (list []document) {
 			{"ends of nothing", repeat("</x>", many)},
 		} {
 			if !*campaign && (i+j)%7 != 0 {
-				continue // each of them in one place, and in all of them where there is time
+				continue // each of them in one place, and in a campaign in all places
 			}
 			add(what.name+" in "+place.name, place.before+what.body+place.after)
 		}
@@ -242,8 +242,8 @@ func lies() (list []document) {
 	return list
 }
 
-// TestHostileDocuments has origins answer with documents that are no feeds, or bad ones,
-// or good ones that would cost much. Each is a feed to its readers, or a failure.
+// TestHostileDocuments has origins answer with documents that are not feeds, with bad feeds,
+// and with good ones that would cost much. Each is a feed to its readers, or a failure.
 func TestHostileDocuments(t *testing.T) {
 	t.Parallel()
 	a, bombsAtOnce := newAuthority(t), 8

@@ -15,7 +15,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// moody is a web whose feeds change, fail, move and lie by the hour.
+// moody are origins whose feeds change, fail, move and lie by the hour.
 func moody(begun time.Time) stage.Web {
 	return func(r *http.Request) (int, string, http.Header) {
 		hour := int(time.Since(begun) / time.Hour)
@@ -43,8 +43,8 @@ func moody(begun time.Time) stage.Web {
 	}
 }
 
-// A day of a gateway, of readers who come each minute and of origins that do all there is:
-// what it holds in the evening is what it held in the morning.
+// After a day of readers each minute and of origins that do all of that, a gateway holds no
+// more memory, goroutines and descriptors than in the morning.
 func TestNothingLeaksInADay(t *testing.T) {
 	kinds := []string{"changes", "flaps", "lies", "moves", "fails", "loops", "bombs", "grows", "stays"}
 	stage.RunGateways(t, moody(time.Now()), func(t *testing.T, o *stage.Gateways) {
@@ -52,10 +52,10 @@ func TestNothingLeaksInADay(t *testing.T) {
 		type held struct{ goroutines, objects, descriptors int }
 		measure := func() (h held) {
 			runtime.GC()
-			runtime.GC() // what the first one has only marked as done
+			runtime.GC() // of what the first one has only finalized
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
-			names, _ := os.ReadDir("/proc/self/fd") // it can be told on Linux only
+			names, _ := os.ReadDir("/proc/self/fd") // it is known on Linux only
 			return held{runtime.NumGoroutine(), int(m.HeapObjects), len(names)}
 		}
 		hour := func() {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// The budget of the disk holds, whoever brings in how many feeds.
+// The store keeps to its budget on the disk, however many feeds readers invent.
 func TestHostileDisk(t *testing.T) {
 	t.Parallel()
 	words := make([]byte, 400<<10)
@@ -70,7 +70,7 @@ func sizeOf(t *testing.T, dir string) (size int64) {
 	return size
 }
 
-// A process that is asked to end does so, whatever hangs.
+// A process that is asked to end does so, even while polls hang.
 func TestHostileEnd(t *testing.T) {
 	t.Parallel()
 	o := newHostileOrigin(t, []attack{{name: "hangs", send: hangs("")}}, nil)
@@ -79,7 +79,7 @@ func TestHostileEnd(t *testing.T) {
 	for i := range readers {
 		go func() { _, _ = c.ask("GET", feedAt(fmt.Sprintf("%s/cold/0/%d", o.address(&o.attacks[0]), i))) }() // it is cut off
 	}
-	for range 400 { // a gateway has 64 polls under way of feeds that nobody has read
+	for range 400 { // a gateway polls at most 64 feeds without readers at a time
 		if o.total() >= 20 {
 			break
 		}
@@ -90,7 +90,7 @@ func TestHostileEnd(t *testing.T) {
 	}
 	took := c.process.End(syscall.SIGTERM)
 	t.Logf("with %d polls that hang it took %v to end", o.total(), took.Round(time.Millisecond))
-	if took > 15*time.Second { // a busy machine adds to what is promised
+	if took > 15*time.Second { // 10 s are promised, and the machine may be busy
 		t.Errorf("it took %v to end: systems kill what takes longer than 10 s", took)
 	}
 }

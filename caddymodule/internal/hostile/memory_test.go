@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// Memory is bounded by its setting and this much more, in MiB, whatever is asked for.
+// Memory is bounded by its setting and this much more, in MiB.
 const (
-	memorySetting = 64 // where there is none
+	memorySetting = 64 // the default
 	littleMemory  = 8
 	memoryBeside  = 256
 )
@@ -44,9 +44,9 @@ func largeOrigin(t *testing.T) (s *httptest.Server, asked *atomic.Int64) {
 	})
 }
 
-// Readers of large feeds that nobody has polled yet, by URL and as queries of a shielded
-// one, all at once; readers whose conditions hold, who need no body; and readers of a
-// single large feed just after a restart. None of the feeds fits into memory.
+// Readers of large feeds that have never been polled, by URL and as queries of a shielded
+// one, all at once; readers that get 304; and readers of a single large feed just after a
+// restart. None of the feeds fits into memory.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -117,7 +117,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 	t.Logf("%d cold feeds of 10 MiB and %d queries of one: %v, answers %v", feeds, queries, time.Since(begun).Round(time.Second), codes)
 	if codes[200] == 0 { // polls have two minutes to wait for their turn, which a busy machine does not keep
-		t.Errorf("nobody was served: %v", codes)
+		t.Errorf("no reader was served: %v", codes)
 	}
 	took.over()
 	took.polls = int(asked.Load())
@@ -138,7 +138,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	took.log(fmt.Sprintf("%d readers after a restart: %v", crowd, time.Since(begun).Round(time.Second)))
 }
 
-// storm has many readers ask at once, who come back while they are told to, and counts the
+// storm has many readers ask at once, who come back while they get 503, and counts the
 // statuses of their last answers.
 func storm(c *child, n int, path func(i int) string) map[int]int {
 	var mu sync.Mutex // guards codes
@@ -160,8 +160,8 @@ func storm(c *child, n int, path func(i int) string) map[int]int {
 	return codes
 }
 
-// skim asks for a path and keeps nothing of the body. It returns the status, 0 where it broke
-// off, and whether the reader is to come back later.
+// skim requests a path and discards the body. It returns the status, 0 if the connection
+// broke, and whether the reader should come back later.
 func skim(c *child, path string) (status int, later bool) {
 	r, err := http.NewRequest("GET", "http://"+c.address+"/", nil)
 	if err != nil {

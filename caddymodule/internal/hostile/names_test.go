@@ -66,7 +66,7 @@ func (s *nameServer) serve() {
 		}
 		if s.fill(&m) {
 			if reply, err := m.Pack(); err == nil {
-				_, _ = s.conn.WriteTo(reply, from) // whoever does not get it asks again
+				_, _ = s.conn.WriteTo(reply, from) // the client asks again if it does not get it
 			}
 		}
 	}

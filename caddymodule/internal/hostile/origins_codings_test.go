@@ -95,7 +95,7 @@ func codings() (attacks []attack) {
 			{"of rubbish", "\xff\xff\xff\xff\xff\xff\xff\xff"},
 			{"of NULs", strings.Repeat("\x00", 1000)},
 		} {
-			// A turned byte may decode, to what is no feed or to one with another letter.
+			// The document may decode nevertheless, to a feed with another letter or to no feed.
 			attacks = append(attacks, attack{name: coding + " " + harm.name, send: says(encoded(label, harm.body))})
 		}
 		attacks = append(attacks, attack{name: coding + " and more", send: says(encoded(label, whole+"<rss>more</rss>")), gives: feed})
@@ -110,7 +110,7 @@ func codings() (attacks []attack) {
 		attacks = append(attacks, attack{name: fmt.Sprintf("coding %.20q", label), send: says(encoded(label, pack("gzip", feed)))})
 	}
 	for _, label := range []string{"identity", "IDENTITY", "", " ", ",", ",,,,", "identity, identity", "gzip, identity", "br", "zstd", "gzip", "deflate"} {
-		gives := feed // what is plainly no gzip and no zstd is let through
+		gives := feed // a body without the magic number of gzip or zstd is taken as it is
 		if label == "br" || label == "deflate" {
 			gives = ""
 		}

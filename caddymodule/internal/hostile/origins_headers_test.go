@@ -74,8 +74,8 @@ func headers() (attacks []attack) {
 	return attacks
 }
 
-// statuses are all that mean something to somebody, each with a feed as its body: none
-// but 200 brings a new version.
+// statuses are all that are in use, each with a feed as its body. Only 200 brings a new
+// version.
 func statuses() (attacks []attack) {
 	list := []int{0, 99, 100, 199, 299, 399, 418, 419, 420, 430, 440, 444, 449, 450, 460, 463, 494, 495, 496, 497, 498, 499, 509, 520, 521, 522, 523, 524, 525, 526, 527, 529, 530, 561, 598, 599, 600, 783, 999}
 	for status := 201; status < 600; status++ {
@@ -99,7 +99,7 @@ func statuses() (attacks []attack) {
 	return attacks
 }
 
-// redirects lead astray: to what is no origin, round in circles, or on without end.
+// redirects lead to URLs that are not feeds, in circles, or on without end.
 func redirects() (attacks []attack) {
 	to := func(status int, location string) string {
 		return fmt.Sprintf("HTTP/1.1 %d Moved\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", status, location)

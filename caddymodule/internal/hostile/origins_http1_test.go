@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// stalls are answers that stop at each place at which an answer can stop, in each way.
+// stalls are answers that stop, in each way, at each place where an answer can stop.
 func stalls() (attacks []attack) {
 	length := "Content-Length: " + strconv.Itoa(len(feed)) + "\r\n"
 	gz, br, zst := pack("gzip", feed), pack("br", feed), pack("zstd", feed)
@@ -85,8 +85,8 @@ func endlessAnswers() (attacks []attack) {
 	return attacks
 }
 
-// framing are answers that say wrongly, or twice, where they begin and end. What the HTTP/1
-// client makes of malformed lines is held by its own tests.
+// framing are answers that say wrongly, or twice, where they begin and end. The HTTP/1 client
+// has tests of its own for malformed lines.
 func framing() []attack {
 	n := strconv.Itoa(len(feed))
 	attacks := []attack{

@@ -56,8 +56,8 @@ type frameAttack struct {
 	slow bool // only the timeout ends it
 }
 
-// frameAttacks leave malformed frames to the tests of the HTTP/2 client. They hold what
-// Pollard adds to it: timeouts, limits, and one request for each poll.
+// frameAttacks are for what Pollard adds to the HTTP/2 client: timeouts, limits, and one
+// request for each poll. The client has tests of its own for malformed frames.
 var frameAttacks = []frameAttack{
 	// The client may repeat these requests on its own (RFC 9113 section 8.7).
 	{name: "REFUSED_STREAM", send: func(f *frames) { _ = f.WriteRSTStream(1, http2.ErrCodeRefusedStream) }},
@@ -90,7 +90,7 @@ var frameAttacks = []frameAttack{
 	{name: "10,000 fields", send: func(f *frames) { f.manyFields(10_000, "x-a", "b") }},
 	{name: "fields of 4 MB", send: func(f *frames) { f.manyFields(64, "x-a", strings.Repeat("é", 32<<10)) }},
 	{name: "a field in one byte, a million times", send: func(f *frames) {
-		// The table has it once, and each byte names it: what is small to send is large to hold.
+		// The table has it once, and each byte refers to it: small to send, large to hold.
 		first := f.fields(":status", "200", "x-a", strings.Repeat("a", 3000))
 		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: first})
 		for range 60 {

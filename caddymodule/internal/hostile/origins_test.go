@@ -26,11 +26,11 @@ type attack struct {
 	send func(v *visit)
 	// gives is the document that readers may get of it; empty: none.
 	gives string
-	// any says that readers may get it as a feed, whatever has been made of it.
+	// any says that readers may get any document made from it.
 	any bool
-	// slow ones are ended by the timeout alone.
+	// slow says that only the timeout ends it.
 	slow bool
-	// heavy ones are made once, by turns cold and warm, unless there is time.
+	// heavy says that it is made either cold or warm, unless there is a campaign.
 	heavy bool
 	// hops is how many more requests one poll may make.
 	hops int
@@ -45,7 +45,7 @@ type visit struct {
 	r *http.Request
 }
 
-// say writes, and reports whether somebody was there.
+// say writes, and reports whether the other side is there.
 func (v *visit) say(raw string) bool {
 	_ = v.SetWriteDeadline(time.Now().Add(10 * time.Second))
 	_, err := v.Write([]byte(raw))
@@ -58,7 +58,7 @@ func (v *visit) hang() {
 	_, _ = v.Read(make([]byte, 1))
 }
 
-// reset ends the connection without a farewell.
+// reset resets the connection.
 func (v *visit) reset() {
 	type lingering interface{ SetLinger(int) error }
 	if tcp, ok := v.Conn.(lingering); ok {
@@ -90,8 +90,8 @@ func drips(raw, rest string) func(*visit) {
 	}
 }
 
-// endless repeats a piece until nobody wants more of it. What nobody has ended after so
-// much is not bounded.
+// endless repeats a piece until the other side closes the connection. After 256 MiB it
+// only waits, and the attack fails by its memory or its time.
 func endless(raw, piece string) func(*visit) {
 	piece = strings.Repeat(piece, 1+(16<<10)/len(piece))
 	return func(v *visit) {
@@ -118,8 +118,7 @@ func chunked(header, chunks string) string {
 
 func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
-// hostileOrigin attacks whoever asks it: at /cold/<n> always, at /warm/<n> as soon as it
-// is told to.
+// hostileOrigin answers with attack n: at /cold/<n> always, at /warm/<n> after turn.
 type hostileOrigin struct {
 	net.Listener
 	attacks []attack
@@ -182,8 +181,8 @@ func (o *hostileOrigin) serve(conn net.Conn) {
 	fmt.Fprint(conn, ok("ETag: \"1\"\r\n", feed))
 }
 
-// serveRaw attacks a connection, if the path that is asked for at present is hostile: what
-// is asked for is not known yet.
+// serveRaw attacks a connection if the path that the test requests now is hostile. The path
+// of the connection's request is not known yet.
 func (o *hostileOrigin) serveRaw(i int, conn net.Conn, good *tls.Config) {
 	path := fmt.Sprintf("/warm/%d", i)
 	if cold := fmt.Sprintf("/cold/%d", i); o.isTurned(cold) {
@@ -197,7 +196,7 @@ func (o *hostileOrigin) serveRaw(i int, conn net.Conn, good *tls.Config) {
 	serveTLS(good, says(ok("ETag: \"1\"\r\n", feed)))(conn, nil)
 }
 
-// attacked counts a request, and tells whether it is to be attacked.
+// attacked counts a request, and reports whether the answer is the attack.
 func (o *hostileOrigin) attacked(path string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -235,7 +234,7 @@ func (o *hostileOrigin) total() (n int) {
 	return n
 }
 
-// address is where an attack waits: what is slow has an address with a short timeout.
+// address is the address of an attack. Slow ones have one with a short timeout.
 func (o *hostileOrigin) address(a *attack) string {
 	ip := "127.0.0.1"
 	if a.slow {
@@ -268,9 +267,9 @@ const impatient = `
 		concurrency 64
 	}`
 
-// TestHostileOrigins has origins do what they should not. Whatever they send, readers of
-// a feed that was good go on getting it, others get an error that quotes nothing, and
-// the origin gets one request for each poll.
+// TestHostileOrigins has origins do what they should not. Readers of a feed that was good
+// continue to get its last version, others get an error that quotes nothing of the answer,
+// and the origin gets one request for each poll.
 func TestHostileOrigins(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -294,7 +293,7 @@ func attackByOrigins(t *testing.T, a *authority, attacks []attack, atOnce int) {
 	distinct(t, attacks)
 	o := newHostileOrigin(t, attacks, &tls.Config{Certificates: a.good()})
 	c := start(t, setup{app: impatient, site: gatewayByURL, env: []string{"SSL_CERT_FILE=" + a.file, "SSL_CERT_DIR=" + filepath.Dir(a.file)}})
-	if a := c.get("/-/about"); a.Status != 200 { // whatever is made at the first request
+	if a := c.get("/-/about"); a.Status != 200 { // the first request takes more
 		t.Fatal(a)
 	}
 	took := c.costs(maxOriginCPU)
@@ -334,7 +333,7 @@ func attackByOrigins(t *testing.T, a *authority, attacks []attack, atOnce int) {
 	took.over()
 }
 
-// distinct fails where two attacks have one name: one of them is padding.
+// distinct fails if two attacks have one name.
 func distinct(t *testing.T, attacks []attack) {
 	t.Helper()
 	known := make(map[string]bool)
@@ -402,22 +401,22 @@ func (o *hostileOrigin) warm(c *child, i int) {
 	c.t.Errorf("%s, warm: it was not polled again", a.name)
 }
 
-// told are the header fields that readers of a gateway may get.
-var told = []string{
+// allowed are the header fields that readers of a gateway may get.
+var allowed = []string{
 	"Cache-Control", "Cache-Status", "Content-Length", "Content-Security-Policy", "Content-Type", "Date", "Etag", "Last-Modified",
 	"Referrer-Policy", "Server", "Vary", "X-Content-Type-Options",
 }
 
-// checkHeader fails where an origin's header came through.
+// checkHeader fails if a header field of the origin came through.
 func checkHeader(t *testing.T, name string, h http.Header) {
 	t.Helper()
 	for field, values := range h {
-		if !slices.Contains(told, field) {
-			t.Errorf("%s: readers are told %s: %q", name, field, values)
+		if !slices.Contains(allowed, field) {
+			t.Errorf("%s: readers get %s: %q", name, field, values)
 		}
 		for _, value := range values {
 			if len(value) > 1000 || strings.Contains(value, "hunter2") {
-				t.Errorf("%s: readers are told %s: %.200q", name, field, value)
+				t.Errorf("%s: readers get %s: %.200q", name, field, value)
 			}
 		}
 	}

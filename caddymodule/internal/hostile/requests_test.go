@@ -116,7 +116,7 @@ var wholes = []request{
 	{name: "a host with a new line, escaped", raw: "GET /one.xml HTTP/1.1\r\nHost: a%0d%0aInjected:1\r\nConnection: close\r\n\r\n"},
 }
 
-// watched is an origin that counts requests, and keeps what was sent of readers.
+// watched is an origin that counts requests, and records what came from readers.
 type watched struct {
 	*httptest.Server
 	mu    sync.Mutex // guards what follows
@@ -154,7 +154,7 @@ func (o *watched) requests(path string) int {
 func (c *child) send(raw string) []byte {
 	conn, err := net.Dial("tcp", c.address)
 	if err != nil {
-		c.t.Errorf("nobody accepts: %v", err)
+		c.t.Errorf("connecting: %v", err)
 		return nil
 	}
 	defer conn.Close()
@@ -164,9 +164,8 @@ func (c *child) send(raw string) []byte {
 	return answer
 }
 
-// Whatever a reader sends, the server stays up, no line of the reader's gets into an
-// answer or to the origin, the origin is asked once for what is asked of it, and other
-// readers are served.
+// The server survives what readers send, nothing of it gets into the header of an answer or
+// to the origin, the origin gets one request for each feed, and other readers are served.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
 	origin := newWatched(t)
@@ -174,7 +173,7 @@ func TestHostileRequests(t *testing.T) {
 	c := start(t, setup{
 		app:     "private_upstreams 127.0.0.0/8",
 		site:    "feed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tclients any\n\ttoken alice s3cret-of-alice-0001\n}\n",
-		servers: "max_header_size 4MiB", // for the parsers to see what is above Caddy's own limit
+		servers: "max_header_size 4MiB", // above Caddy's own limit, so that the parsers see it
 	})
 	var attacks []request
 	paths := []string{"/one.xml", "/" + origin.URL + "/byurl.xml"}
@@ -238,7 +237,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 	origin.mu.Lock()
 	if len(origin.leaks) > 0 {
-		t.Errorf("the origin was told %q", origin.leaks)
+		t.Errorf("the origin got %q", origin.leaks)
 	}
 	for path, n := range origin.asked {
 		if n > 1 || path == "/evil" {
@@ -246,7 +245,7 @@ func TestHostileRequests(t *testing.T) {
 		}
 	}
 	origin.mu.Unlock()
-	for i := range 500 { // a query that no cache knows is no other feed at a configured path
+	for i := range 500 { // at a configured path, another query is the same feed
 		if a := c.get(fmt.Sprintf("/one.xml?x=%d", i), "Cache-Control", "no-cache"); a.Status != 200 {
 			t.Fatalf("query %d: %v", i, a)
 		}

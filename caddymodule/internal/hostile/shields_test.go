@@ -23,15 +23,15 @@ func site(t *testing.T, answer http.HandlerFunc) (s *httptest.Server, asked *ato
 		asked.Add(1)
 		answer(w, r)
 	}))
-	s.Config.SetKeepAlivesEnabled(false) // whoever keeps idle connections open looks like a leak
+	s.Config.SetKeepAlivesEnabled(false) // idle connections would look like a leak
 	t.Cleanup(s.Close)
 	return s, asked
 }
 
 func feedOf(who string) string { return strings.Replace(feed, "Good", "feed of "+who, 1) }
 
-// identities are the ways in which a site makes something of who asks. The last part is
-// what its origin is told.
+// identities are the ways in which a site tells readers apart. The last part is what is sent
+// to its origin.
 var identities = []struct{ name, before, told string }{
 	{"a variable of a cookie", "vars who {http.request.cookie.uid}", "{http.vars.who}"},
 	{"a variable by a matcher", "@alice header Cookie *alice*\nvars @alice who alice", "{http.vars.who}"},
@@ -58,7 +58,7 @@ var identities = []struct{ name, before, told string }{
 	{"the id of the request", "", "{http.request.uuid}{http.request.cookie.uid}"},
 }
 
-// A shield's shared answer is nobody's own, however the site tells its readers apart.
+// A shield's shared answer depends on no reader, however the site tells its readers apart.
 func TestHostileShieldIdentities(t *testing.T) {
 	t.Parallel()
 	backend, asked := site(t, func(w http.ResponseWriter, r *http.Request) {
@@ -85,7 +85,7 @@ func TestHostileShieldIdentities(t *testing.T) {
 				}
 			}
 			if got := c.get(fmt.Sprintf("/%d/feed.xml", i)).Body; strings.Contains(got, "alice") || strings.Contains(got, "bob") || strings.Contains(got, "carol") {
-				t.Errorf("%s: nobody gets %q", way.name, got)
+				t.Errorf("%s: a reader without an identity gets %q", way.name, got)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestHostileShieldIdentities(t *testing.T) {
 	took.log(fmt.Sprintf("%d ways to tell readers apart", len(identities)))
 }
 
-// What is no feed passes through a shield as it is, and at once, whatever is in it.
+// Responses that are not feeds pass through a shield unchanged, and at once.
 func TestHostileShieldPages(t *testing.T) {
 	t.Parallel()
 	png := "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"
@@ -173,7 +173,7 @@ func TestHostileShieldPages(t *testing.T) {
 	}
 	begun := time.Now()
 	all.Wait()
-	// Polls have 30 s. Whoever waits for their end waits so long.
+	// Polls have 30 s. A reader that waits for the end of one waits so long.
 	if waited := time.Since(begun); waited > 20*time.Second {
 		t.Errorf("streams were held back for %v", waited)
 	}
@@ -218,7 +218,7 @@ func TestHostileShieldVariants(t *testing.T) {
 func TestHostileShieldFatRequests(t *testing.T) {
 	t.Parallel()
 	backend, asked := site(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body) // nobody sends less than he says
+		body, _ := io.ReadAll(r.Body) // all bodies here are complete
 		w.Header().Set("Content-Type", "application/rss+xml")
 		w.Header().Set("Cache-Control", "max-age=600")
 		fmt.Fprint(w, feedOf("body "+string(body)))

@@ -28,7 +28,7 @@ func Call(t *testing.T, method, target string) (int, string) {
 		if err := route.Handler.ServeHTTP(w, r); err != nil {
 			api, ok := errors.AsType[caddy.APIError](err)
 			if !ok {
-				t.Fatalf("%s %s: %v is no API error", method, target, err)
+				t.Fatalf("%s %s: %v is not an API error", method, target, err)
 			}
 			return api.HTTPStatus, api.Err.Error()
 		}
@@ -38,7 +38,7 @@ func Call(t *testing.T, method, target string) (int, string) {
 	return 0, ""
 }
 
-// ReportOfReaders is what the admin API tells of readers: nothing of a feed that is not known.
+// ReportOfReaders returns what the admin API reports about readers. It is empty if the feed is not known.
 func ReportOfReaders(t *testing.T, query string) (report readers.Report) {
 	t.Helper()
 	code, text := Call(t, "GET", "/pollard/readers"+query)

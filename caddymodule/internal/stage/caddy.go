@@ -26,8 +26,8 @@ func init() {
 	})
 }
 
-// void is a listener to which nobody connects. Unlike a socket it waits in a way
-// that lets the clock of a bubble go on.
+// void is a listener without connections. Unlike a socket it lets the clock of a bubble go
+// on while a server waits for it.
 type void struct {
 	once sync.Once
 	done chan struct{}

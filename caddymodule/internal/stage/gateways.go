@@ -19,7 +19,7 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// Web is all that a gateway polls, as a test wants it to answer.
+// Web answers all polls of a gateway.
 type Web func(r *http.Request) (status int, body string, header http.Header)
 
 func (w Web) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -33,7 +33,7 @@ func (w Web) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// Gateways are a whole Caddy with gateways whose origins are of the test's making.
+// Gateways are a whole Caddy with gateways whose origins the test answers for.
 type Gateways struct {
 	T    *testing.T
 	Dir  string
@@ -65,7 +65,7 @@ func RunGateways(t *testing.T, w Web, run func(t *testing.T, o *Gateways)) {
 	})
 }
 
-// Load puts a configuration in force: global options, lines of the app pollard, and
+// Load loads a configuration: global options, lines of the app pollard, and
 // feeds of the gateway.
 func (o *Gateways) Load(options, app, feeds string) error {
 	o.T.Helper()
@@ -82,7 +82,7 @@ func (o *Gateways) Load(options, app, feeds string) error {
 }`)
 }
 
-// LoadSites is as Load, with sites of any kind.
+// LoadSites is like Load, with sites of any kind.
 func (o *Gateways) LoadSites(options, app, sites string) error {
 	o.T.Helper()
 	config, err := Adapt(o.T, fmt.Sprintf(`{
@@ -108,7 +108,7 @@ func (o *Gateways) LoadSites(options, app, sites string) error {
 	return err
 }
 
-// MustLoad is as load, where nothing can go wrong.
+// MustLoad is like Load, and fails the test if that returns an error.
 func (o *Gateways) MustLoad(options, app, feeds string) {
 	o.T.Helper()
 	if err := o.Load(options, app, feeds); err != nil {

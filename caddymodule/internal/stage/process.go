@@ -52,7 +52,7 @@ func beServer(file string) error {
 	select {}
 }
 
-// LoadCaddyfile puts a Caddyfile in force.
+// LoadCaddyfile loads a Caddyfile.
 func LoadCaddyfile(text string) error {
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
 	if err != nil {
@@ -70,8 +70,8 @@ type Process struct {
 
 // StartProcess starts a Caddy with a Caddyfile, and waits until it accepts connections
 // at an address. Its home is a directory, and there may be more in its environment. It
-// is killed when the test ends, if not before. The error says what it wrote where it
-// does not come up.
+// is killed when the test ends, if not before. If it does not come up, the error has its
+// output.
 func StartProcess(t *testing.T, file, home, address string, env ...string) (*Process, error) {
 	p := &Process{command: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	p.command.Env = append(os.Environ(), processConfig+"="+file, "HOME="+home, "XDG_DATA_HOME="+home, "XDG_CONFIG_HOME="+home)

@@ -1,8 +1,10 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage runs a whole Caddy for the tests of the rooms: with sites of which
-// a test makes the origin, in a bubble where the clock is the test's.
+// Package stage runs a whole Caddy for tests: in a synctest bubble with an origin that the
+// test answers for ([Run], [RunGateways]), with real servers on loopback ([RunOnLoopback],
+// [RunInstance]), or in a process of its own ([StartProcess]). [Network] is a network in
+// memory for Caddy's own servers in a bubble.
 package stage
 
 import (
@@ -67,10 +69,10 @@ type Visit struct {
 	Said string
 }
 
-// staged is the stage of the running test. Caddy is one per process.
+// staged is the stage of the running test. There is one Caddy per process.
 var staged atomic.Pointer[Stage]
 
-// stage is a whole Caddy with a site in it.
+// Stage is a whole Caddy with sites.
 type Stage struct {
 	T            *testing.T
 	Dir          string
@@ -90,13 +92,13 @@ func Run(t *testing.T, sites string, answer Answer, run func(s *Stage)) {
 	RunWith(t, "", sites, answer, run)
 }
 
-// RunWith is as Run, with more global options.
+// RunWith is like Run, with more global options.
 func RunWith(t *testing.T, options, sites string, answer Answer, run func(s *Stage)) {
 	t.Helper()
 	runStage(t, &Stage{options: options, answer: answer}, sites, run)
 }
 
-// RunApp is as Run, with more lines of the app pollard.
+// RunApp is like Run, with more lines of the app pollard.
 func RunApp(t *testing.T, app, sites string, answer Answer, run func(s *Stage)) {
 	t.Helper()
 	runStage(t, &Stage{app: app, answer: answer}, sites, run)
@@ -109,13 +111,13 @@ func runStage(t *testing.T, s *Stage, sites string, run func(s *Stage)) {
 		s.T, s.settle = t, synctest.Wait
 		staged.Store(s)
 		s.Load(sites)
-		defer time.Sleep(2 * time.Hour) // handlers that notice late that nobody waits
+		defer time.Sleep(2 * time.Hour) // until handlers have noticed that their clients have left
 		defer s.Stop()
 		run(s)
 	})
 }
 
-// Load puts sites in force.
+// Load loads sites.
 func (s *Stage) Load(sites string) {
 	s.T.Helper()
 	config, err := Adapt(s.T, fmt.Sprintf(`{
@@ -143,7 +145,7 @@ func (s *Stage) Load(sites string) {
 	s.settle()
 }
 
-// Stop ends the process, as it were.
+// Stop stops Caddy.
 func (s *Stage) Stop() {
 	s.T.Helper()
 	if err := caddy.Stop(); err != nil {
