@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -47,10 +48,10 @@ func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
 // made for another reason, it fails with a [TooEarly]. A feed of one's own site is
 // polled in any case, and anew where a poll is under way: its publisher knows that it
 // has changed.
-func (c *Cache) Refresh(ctx context.Context, key string) (Account, error) {
+func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 	f, err := c.existing(ctx, key)
 	if err != nil {
-		return Account{}, err
+		return status.Feed{}, err
 	}
 	f = f.Resolve(ctx)
 	floor, own := f.rules().MinInterval, shielded(key)
@@ -58,7 +59,7 @@ func (c *Cache) Refresh(ctx context.Context, key string) (Account, error) {
 	if own {
 		floor = time.Nanosecond
 	} else if early := f.tooEarly(before, floor); early != nil {
-		return Account{}, early
+		return status.Feed{}, early
 	} else if age := c.now().Sub(before.facts.At); before.memo.History.Unsent > 0 && age > 0 {
 		// The last poll might be made, and reached nobody: one may be made in its place,
 		// unless the URL was asked since.
@@ -73,20 +74,20 @@ func (c *Cache) Refresh(ctx context.Context, key string) (Account, error) {
 		// does not: it keeps out of skipHours.
 		var p *running
 		if p, joined = f.start(errand{floor: floor, urgent: true}); p == nil {
-			return Account{}, errors.New("the cache is closing")
+			return status.Feed{}, errors.New("the cache is closing")
 		}
 		if !p.wait(ctx, coldPatience, c.elapsed()) {
-			return f.account(), nil // it goes on without us
+			return f.status(), nil // it goes on without us
 		}
 	}
 	if !polled() {
 		s := f.state.Load()
 		if text := c.outage.text(); text != "" {
-			return Account{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
+			return status.Feed{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
-		return Account{}, &TooEarly{c.now().Add(s.due - c.elapsed()), s.facts.Winner}
+		return status.Feed{}, &TooEarly{c.now().Add(s.due - c.elapsed()), s.facts.Winner}
 	}
-	return f.account(), nil
+	return f.status(), nil
 }
 
 // tooEarly tells why a feed may not be polled by hand; nil: it may, as far as is

@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -46,7 +47,7 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	if v.answer.Failure == policy.FailureNotShared {
 		next.version, next.response, o.Withdraw = 0, nil, true // what was everybody's is not any more
 	}
-	next.known, o.State = true, f.cache.counted(f.key.text, &next)
+	next.known, o.State = true, next.stored(f.configured())
 	return next, o
 }
 
@@ -56,9 +57,9 @@ func (s *state) learn(own Key, v verdict) {
 	if another {
 		a.Header = nil // the decision alone heeds it: a Retry-After is for whoever asked
 	}
-	m.History = m.History.Learn(a, v.document, v.result == ResultUnchanged && s.stuck == nil)
+	m.History = m.History.Learn(a, v.document, v.result == status.ResultUnchanged && s.stuck == nil)
 	s.learnDoubt(v)
-	if v.result == ResultNew {
+	if v.result == status.ResultNew {
 		if known := m.Version; known.Tag != "" {
 			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
 		}
@@ -98,7 +99,7 @@ func (s *state) learn(own Key, v verdict) {
 		f.Site = v.site
 	}
 	if !a.Unsent() {
-		f.Polls = f.Polls.with(PastPoll{At: f.At, Status: a.Status, Result: v.result, Bytes: a.Wire, Took: a.At.Sub(a.Asked)})
+		f.Polls = f.Polls.with(status.Poll{At: f.At, Status: a.Status, Result: v.result, Bytes: a.Wire, Took: status.Seconds(a.At.Sub(a.Asked))})
 	}
 }
 

@@ -263,7 +263,7 @@ func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 				g.origin.answers(faithful)
 				time.Sleep(25 * time.Hour)
 				g.get(feedURL)
-				if account, err := g.Account(t.Context(), feedURL); err != nil || account.State != "fresh" || g.origin.polls() != 3 {
+				if account, err := g.Status(t.Context(), feedURL); err != nil || account.State != "fresh" || g.origin.polls() != 3 {
 					t.Errorf("%s, %v, %d polls", account.State, err, g.origin.polls())
 				}
 			})
@@ -324,7 +324,7 @@ func TestPanicInADecisionIsAFailure(t *testing.T) {
 			wantBody(t, g.get(feedURL), 200, "Entry 2")
 			time.Sleep(10 * time.Minute)
 		}
-		a, err := g.Account(t.Context(), feedURL)
+		a, err := g.Status(t.Context(), feedURL)
 		if err != nil || a.Failures != 1 || a.LastFailure != policy.FailureInternal || g.origin.polls() != 2 {
 			t.Errorf("%d polls, %d failures, the last %q (%v)", g.origin.polls(), a.Failures, a.LastFailure, err)
 		}

@@ -81,8 +81,8 @@ func (f *Feed) Vary() (fields []string, key []byte) {
 // rules are the operator's for this feed.
 func (f *Feed) rules() policy.Rules { return f.cache.settings.Load().Rules(f.key) }
 
-// configured reports whether the operator has written the feed down.
-func (f *Feed) configured() bool { return f.cache.settings.Load().configured[f.key.text] }
+// configured reports whether the operator has configured the feed.
+func (f *Feed) configured() bool { return f.cache.isConfigured(f.key.text) }
 
 // origin is where the feed is polled; nil where it is a shield's that is not
 // configured any more.

@@ -21,6 +21,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/cache/store/volatile"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -276,13 +277,13 @@ func (g *gateway) closeWith(store store.Store) {
 }
 
 // accounts are all feeds that are known.
-func (g *gateway) accounts() (all []cache.Account) {
+func (g *gateway) accounts() (all []status.Feed) {
 	g.t.Helper()
 	var after store.ID
 	for more := true; more; {
-		var list []cache.Account
+		var list []status.Feed
 		var err error
-		if list, after, more, err = g.Accounts(g.t.Context(), after, 100); err != nil {
+		if list, after, more, err = g.Statuses(g.t.Context(), after, 100); err != nil {
 			g.t.Fatal(err)
 		}
 		all = append(all, list...)
@@ -294,7 +295,7 @@ func (g *gateway) accounts() (all []cache.Account) {
 func (g *gateway) knows(url string) bool {
 	g.t.Helper()
 	for _, a := range g.accounts() {
-		if a.URL == url {
+		if string(a.URL) == url {
 			return true
 		}
 	}

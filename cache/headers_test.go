@@ -137,7 +137,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		a = policy.Answer{Status: http.StatusBadGateway, Failure: policy.FailureStatus, Err: errors.New("it said:\r\n" + long + "\xff")}
 		g.get(feedURL)
 		g.restart()
-		account, err := g.Account(t.Context(), feedURL)
+		account, err := g.Status(t.Context(), feedURL)
 		if err != nil || !g.origin.last().Validators.Empty() {
 			t.Errorf("%v; validators of %d bytes were sent", err, len(g.origin.last().Validators.ETag))
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
 	"github.com/feedpollard/pollard/policy/document/links"
@@ -279,7 +280,7 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	if err != nil {
 		return fmt.Errorf("its body: %w", err)
 	}
-	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(st, a, d, xxhash.Sum64(a.Body), at)}
+	v := verdict{answer: a, result: status.ResultNew, document: d, version: newVersion(st, a, d, xxhash.Sum64(a.Body), at)}
 	body, _ := links.Served(a.Body, l.ContentType, l.URL)
 	if v.body, err = v.version.pack(body); err != nil {
 		return err
@@ -296,7 +297,7 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	if s.Memo, err = st.encodeMemo(); err != nil {
 		return err
 	}
-	s.State, s.Version = st.condition(), st.version
+	s.State, s.Version = st.stored(s.Configured), st.version
 	s.Body = &store.Body{Version: s.Version, Coding: v.body.Coding, Data: v.body.Data}
 	return nil
 }

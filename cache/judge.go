@@ -15,23 +15,11 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/httpfield"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
 	"github.com/feedpollard/pollard/policy/document/links"
 	"github.com/feedpollard/pollard/policy/document/site"
-)
-
-// Result is what a poll came to.
-type Result string
-
-// The results of a poll.
-const (
-	ResultNew       Result = "new"       // a version with a new meaning
-	ResultUnchanged Result = "unchanged" // 304, the same bytes, or the same meaning
-	ResultMoved     Result = "moved"     // as unchanged or new, and a permanent redirect was adopted
-	ResultGone      Result = "gone"      // 410
-	ResultFailed    Result = "failed"
-	ResultUnsent    Result = "unsent" // nothing reached the origin
 )
 
 // suspicion is how long a suspect document is kept back. One that stays as it is
@@ -64,7 +52,7 @@ func (v *storedVersion) stored() version.Coding { return version.CodingOf(v.Codi
 // verdict is an answer with what the gateway makes of it.
 type verdict struct {
 	answer    policy.Answer // its Failure is set where the content was no good
-	result    Result
+	result    status.Result
 	sameBytes bool             // a 200 with the bytes of the stored version
 	document  *policy.Document // of a 200 that was read; nil where it did not have to be
 	version   storedVersion    // of a new one
@@ -79,23 +67,23 @@ func (v verdict) good() bool { return v.answer.Failure == policy.FailureNone }
 func (f *Feed) judge(s *state, a policy.Answer) verdict {
 	switch {
 	case a.Failure == policy.FailureGone:
-		return verdict{answer: a, result: ResultGone}
+		return verdict{answer: a, result: status.ResultGone}
 	case a.Unsent():
-		return verdict{answer: a, result: ResultUnsent}
+		return verdict{answer: a, result: status.ResultUnsent}
 	case a.Failure != policy.FailureNone:
-		return verdict{answer: a, result: ResultFailed}
+		return verdict{answer: a, result: status.ResultFailed}
 	case a.Status == http.StatusNotModified:
-		return verdict{answer: a, result: ResultUnchanged}
+		return verdict{answer: a, result: status.ResultUnchanged}
 	}
 	now, known := f.cache.now(), s.memo.Version
 	hash := xxhash.Sum64(a.Body)
 	if s.version != 0 && hash == known.Hash && len(a.Body) == known.Size {
-		return verdict{answer: a, result: ResultUnchanged, sameBytes: true}
+		return verdict{answer: a, result: status.ResultUnchanged, sameBytes: true}
 	}
 	work, err := f.cache.startWork(f.cache.life, len(a.Body))
 	if err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("waiting to read the document: %w", err)
-		return verdict{answer: a, result: ResultFailed}
+		return verdict{answer: a, result: status.ResultFailed}
 	}
 	defer work.release()
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
@@ -107,15 +95,15 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 		if errors.Is(err, errSuspect) {
 			a.Failure = policy.FailureSuspect
 		}
-		return verdict{answer: a, result: ResultFailed, site: f.siteOf(s, a, err)}
+		return verdict{answer: a, result: status.ResultFailed, site: f.siteOf(s, a, err)}
 	}
 	if s.version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format {
-		return verdict{answer: a, result: ResultUnchanged, document: d}
+		return verdict{answer: a, result: status.ResultUnchanged, document: d}
 	}
-	v := verdict{answer: a, result: ResultNew, document: d, version: newVersion(s, a, d, hash, now)}
+	v := verdict{answer: a, result: status.ResultNew, document: d, version: newVersion(s, a, d, hash, now)}
 	if v.body, err = v.version.pack(f.served(a)); err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("encoding the new version: %w", err)
-		return verdict{answer: a, result: ResultFailed}
+		return verdict{answer: a, result: status.ResultFailed}
 	}
 	return v
 }

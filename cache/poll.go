@@ -14,6 +14,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -121,7 +122,7 @@ func (f *Feed) panicked(a policy.Answer, p any) verdict {
 	f.cache.log().Error("poll panicked", urlField(f.key.text), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 	a.At, a.Failure = f.cache.now(), policy.FailureInternal
 	a.Err = errors.New("the gateway cannot deal with the answer: see its log")
-	return verdict{answer: a, result: ResultFailed}
+	return verdict{answer: a, result: status.ResultFailed}
 }
 
 // claimed is the state of a feed whose poll has been granted. Readers go on seeing
@@ -354,7 +355,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 	var err error
 	o.ID, o.Token = f.id, lease.Token
 	if o.State == "" {
-		o.State, o.Host, o.Hold = f.cache.counted(f.key.text, next), lease.Host, lease.Hold
+		o.State, o.Host, o.Hold = next.stored(f.configured()), lease.Host, lease.Hold
 	}
 	if o.Facts, err = next.encodeFacts(); err != nil {
 		return fmt.Errorf("encoding facts: %w", err)
@@ -404,12 +405,12 @@ func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, er
 	f.cache.outage.begin(f.cache.log(), err)
 	next := *s
 	next.facts.At, next.facts.Status = settled.facts.At, v.answer.Status
-	next.facts.Result, next.facts.Failure, next.facts.Error = ResultFailed, policy.FailureStore, line(err)
+	next.facts.Result, next.facts.Failure, next.facts.Error = status.ResultFailed, policy.FailureStore, line(err)
 	// The store may have written what it said it had not: a number is not used again.
 	next.memo.Version.Number = settled.memo.Version.Number
 	next.overrule(f.cache, max(s.due, settled.due)-f.cache.elapsed(), policy.HintStore)
 	next.putOff = next.due
-	v.answer.Failure, v.answer.Err, v.result = policy.FailureStore, err, ResultFailed
+	v.answer.Failure, v.answer.Err, v.result = policy.FailureStore, err, status.ResultFailed
 	f.publish(&next)
 	f.report(s, &next, v)
 }

@@ -502,7 +502,7 @@ func TestRaisedFloorHoldsAtOnce(t *testing.T) {
 				if n := g.origin.polls(); n != 1 {
 					t.Errorf("%d polls within 5 h 30 min, want one", n)
 				}
-				if a, err := g.Account(t.Context(), feedURL); err != nil || a.Winner != policy.HintFloor {
+				if a, err := g.Status(t.Context(), feedURL); err != nil || a.Winner != policy.HintFloor {
 					t.Errorf("it waits because of %q (%v)", a.Winner, err)
 				}
 				g.restart()

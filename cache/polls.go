@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // polls are the last polls of a feed, the oldest first, in pollSize bytes each.
@@ -17,20 +19,11 @@ const (
 	pollSize = 15
 )
 
-// PastPoll is one of a feed's last polls.
-type PastPoll struct {
-	At     time.Time     `json:"at"` // when it ended, to the second
-	Status int           `json:"status,omitempty"`
-	Result Result        `json:"result"`
-	Bytes  int64         `json:"bytes"` // of body received
-	Took   time.Duration `json:"took"`  // to the millisecond, up to a minute
-}
+// resultCodes are the results as they are stored. Their positions must not change.
+var resultCodes = [...]status.Result{status.ResultNew, status.ResultUnchanged, status.ResultMoved, status.ResultGone, status.ResultFailed, status.ResultUnsent}
 
-// resultCodes are the results as they are stored; their places must not change.
-var resultCodes = [...]Result{ResultNew, ResultUnchanged, ResultMoved, ResultGone, ResultFailed, ResultUnsent}
-
-// with returns the polls with one more, without the oldest where there are too many.
-func (p polls) with(last PastPoll) polls {
+// with returns the polls with one more, without the oldest if there are too many.
+func (p polls) with(last status.Poll) polls {
 	if len(p) >= maxPolls*pollSize {
 		p = p[len(p)-(maxPolls-1)*pollSize:]
 	}
@@ -40,18 +33,18 @@ func (p polls) with(last PastPoll) polls {
 	next = binary.BigEndian.AppendUint16(next, uint16(last.Status))
 	next = append(next, byte(max(slices.Index(resultCodes[:], last.Result), 0)))
 	next = binary.BigEndian.AppendUint32(next, uint32(min(last.Bytes, 1<<32-1)))
-	return binary.BigEndian.AppendUint32(next, uint32(min(last.Took, time.Minute*1000)/time.Millisecond))
+	return binary.BigEndian.AppendUint32(next, uint32(min(time.Duration(last.Took), time.Minute*1000)/time.Millisecond))
 }
 
 // all returns the polls in a readable form.
-func (p polls) all() []PastPoll {
-	list := make([]PastPoll, 0, len(p)/pollSize)
+func (p polls) all() []status.Poll {
+	list := make([]status.Poll, 0, len(p)/pollSize)
 	for ; len(p) >= pollSize; p = p[pollSize:] {
-		one := PastPoll{
+		one := status.Poll{
 			At:     time.Unix(int64(binary.BigEndian.Uint32(p)), 0).UTC(),
 			Status: int(binary.BigEndian.Uint16(p[4:])),
 			Bytes:  int64(binary.BigEndian.Uint32(p[7:])),
-			Took:   time.Duration(binary.BigEndian.Uint32(p[11:])) * time.Millisecond,
+			Took:   status.Seconds(binary.BigEndian.Uint32(p[11:])) * status.Seconds(time.Millisecond),
 		}
 		if code := int(p[6]); code < len(resultCodes) {
 			one.Result = resultCodes[code]

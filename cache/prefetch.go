@@ -97,7 +97,7 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 func (c *Cache) giveBack(lease *store.Lease, in time.Duration) {
 	s := stateOf(lease.Record, c.elapsed())
 	o := store.Outcome{
-		ID: lease.ID, Token: lease.Token, In: in, Hold: lease.Hold, Returned: true, State: c.counted(lease.URL, s), Host: lease.Host,
+		ID: lease.ID, Token: lease.Token, In: in, Hold: lease.Hold, Returned: true, State: s.stored(c.isConfigured(lease.URL)), Host: lease.Host,
 	}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
 		c.log().Warn("claim could not be returned", urlField(lease.URL), errField(err))

@@ -218,7 +218,7 @@ func TestLastReaderIsNotInTheFuture(t *testing.T) {
 		g.get(feedURL)
 		skew.Store(0)
 		g.get(feedURL)
-		if account, err := g.Account(t.Context(), feedURL); err != nil || account.LastAsked.After(time.Now()) {
+		if account, err := g.Status(t.Context(), feedURL); err != nil || account.LastAsked.After(time.Now()) {
 			t.Errorf("asked for at %v, %v", account.LastAsked, err)
 		}
 		g.closeWith(store)

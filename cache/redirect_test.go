@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 const movedURL = "https://new.test/feed.xml"
@@ -409,11 +410,11 @@ func TestAdoptedRedirectDoesNotFreezeWhatItLeadsTo(t *testing.T) {
 			return given(rss(2, ""), "Cache-Control", "max-age=3600")
 		}).open()
 		defer g.close()
-		var account cache.Account
+		var account status.Feed
 		for began := time.Now(); account.Alias != feedURL && time.Since(began) < 20*24*time.Hour; time.Sleep(time.Hour) {
 			g.feed(evil)
 			var err error
-			if account, err = g.Account(t.Context(), evil); err != nil {
+			if account, err = g.Status(t.Context(), evil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -453,7 +454,7 @@ func TestCircleOfAliases(t *testing.T) {
 			wantBody(t, g.feed(urls[len(urls)-2]), 200, "Entry 2")
 		}
 		for _, url := range urls[:len(urls)-1] {
-			if a, err := g.Account(t.Context(), url); err != nil || a.Alias == "" {
+			if a, err := g.Status(t.Context(), url); err != nil || a.Alias == "" {
 				t.Errorf("%s is an alias of %q, %v", url, a.Alias, err)
 			}
 		}

@@ -10,13 +10,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // Poll is what is told of a poll that has ended.
 type Poll struct {
 	URL       string
-	Result    Result
+	Result    status.Result
 	Failure   policy.Failure
 	Before    policy.Failure // of the poll before
 	Status    int
@@ -26,7 +27,7 @@ type Poll struct {
 	Next      time.Time
 	Winner    string // of the decision
 	MovedTo   string // where an adopted permanent redirect leads
-	Updated   bool   // it has brought a new version, also where Result is ResultMoved
+	Updated   bool   // it has brought a new version, also where Result is status.ResultMoved
 	First     bool   // and that is the feed's first
 	Entries   int    // of the version; 0 where there is none
 	Failures  int    // in a row, this one included
@@ -43,7 +44,7 @@ func (f *Feed) report(before, after *state, v verdict) {
 		URL: f.key.text, Result: v.result, Failure: a.Failure, Before: before.facts.Failure,
 		Status: a.Status, Err: a.Err, Wire: a.Wire,
 		Next: after.next(f.cache), Winner: after.facts.Winner, Failures: m.History.Failures,
-		Updated: v.result == ResultNew,
+		Updated: v.result == status.ResultNew,
 		Known:   before.memo.Version.Number > 0 || f.configured(),
 	}
 	p.First = p.Updated && before.memo.Version.Number == 0
@@ -57,7 +58,7 @@ func (f *Feed) report(before, after *state, v verdict) {
 		p.Took = a.At.Sub(a.Asked)
 	}
 	if m.Alias != "" && m.Alias != before.memo.Alias {
-		p.Result, p.MovedTo = ResultMoved, m.Alias
+		p.Result, p.MovedTo = status.ResultMoved, m.Alias
 	}
 	f.log(p, a.Detail)
 	f.cache.settings.Load().Observe(p)
@@ -67,7 +68,7 @@ func (f *Feed) report(before, after *state, v verdict) {
 // claimed or forgotten since. What was sent was sent: it has failed, whatever it brought.
 func (f *Feed) reportLate(v verdict, err error) {
 	if !v.answer.Unsent() {
-		v.answer.Failure, v.result = policy.FailureStore, ResultFailed
+		v.answer.Failure, v.result = policy.FailureStore, status.ResultFailed
 		v.answer.Err = fmt.Errorf("the outcome came too late, the feed has been claimed or forgotten since: %w", err)
 	}
 	s := f.state.Load() // which it has not changed
@@ -94,8 +95,8 @@ func (p *Poll) NextText() string {
 // something begins to fail or has recovered. All other polls are for debugging.
 func (f *Feed) log(p Poll, detail string) {
 	level := zap.InfoLevel
-	switch failed := p.Result == ResultFailed || p.Result == ResultGone; {
-	case p.Result == ResultUnchanged && p.Recovered == 0, p.Result == ResultUnsent:
+	switch failed := p.Result == status.ResultFailed || p.Result == status.ResultGone; {
+	case p.Result == status.ResultUnchanged && p.Recovered == 0, p.Result == status.ResultUnsent:
 		level = zap.DebugLevel
 	case failed && (p.Failures > 1 || f.key.shielded() && p.Failure != policy.FailureStore):
 		// A shield asks to learn what is a feed: its site has many things that are none.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -57,12 +58,12 @@ func TestObservedPolls(t *testing.T) {
 			answer policy.Answer
 			want   cache.Poll
 		}{
-			{"never worked", failed(404, policy.FailureNotFound), cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureNotFound, Failures: 1, Known: true}},
-			{"nor again", failed(500, policy.FailureStatus), cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureStatus, Before: policy.FailureNotFound, Failures: 2, Known: true}},
-			{"first version", ok(rss(2, "")), cache.Poll{Result: cache.ResultNew, Before: policy.FailureStatus, Updated: true, First: true, Entries: 2, Recovered: 2, Known: true}},
-			{"unchanged", ok(rss(2, "")), cache.Poll{Result: cache.ResultUnchanged, Entries: 2, Known: true}},
-			{"second version", ok(rss(3, "")), cache.Poll{Result: cache.ResultNew, Updated: true, Entries: 3, Known: true}},
-			{"fails", failed(503, policy.FailureStatus), cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureStatus, Failures: 1, Entries: 3, Known: true}},
+			{"never worked", failed(404, policy.FailureNotFound), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureNotFound, Failures: 1, Known: true}},
+			{"nor again", failed(500, policy.FailureStatus), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStatus, Before: policy.FailureNotFound, Failures: 2, Known: true}},
+			{"first version", ok(rss(2, "")), cache.Poll{Result: status.ResultNew, Before: policy.FailureStatus, Updated: true, First: true, Entries: 2, Recovered: 2, Known: true}},
+			{"unchanged", ok(rss(2, "")), cache.Poll{Result: status.ResultUnchanged, Entries: 2, Known: true}},
+			{"second version", ok(rss(3, "")), cache.Poll{Result: status.ResultNew, Updated: true, Entries: 3, Known: true}},
+			{"fails", failed(503, policy.FailureStatus), cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStatus, Failures: 1, Entries: 3, Known: true}},
 		} {
 			answer = tt.answer
 			g.get(feedURL)
@@ -116,7 +117,7 @@ func TestObservedMoves(t *testing.T) {
 		}
 		entries++
 		g.get(feedURL)
-		if p := told.last(t); p.Result != cache.ResultMoved || p.MovedTo != movedURL || !p.Updated {
+		if p := told.last(t); p.Result != status.ResultMoved || p.MovedTo != movedURL || !p.Updated {
 			t.Errorf("adopted: %+v", p)
 		}
 	})
@@ -141,13 +142,13 @@ func (d *delayed) Commit(ctx context.Context, o store.Outcome) error {
 func TestObservedPollsThatCameTooLate(t *testing.T) {
 	for name, late := range map[string]struct {
 		answer policy.Answer
-		want   cache.Result
+		want   status.Result
 	}{
-		"new":         {ok(rss(3, "")), cache.ResultFailed},
-		"unchanged":   {unchanged(), cache.ResultFailed},
-		"gone":        {failed(410, policy.FailureGone), cache.ResultFailed},
-		"nothing":     {failed(0, policy.FailureDNS), cache.ResultUnsent},
-		"no document": {ok("<html>"), cache.ResultFailed},
+		"new":         {ok(rss(3, "")), status.ResultFailed},
+		"unchanged":   {unchanged(), status.ResultFailed},
+		"gone":        {failed(410, policy.FailureGone), status.ResultFailed},
+		"nothing":     {failed(0, policy.FailureDNS), status.ResultUnsent},
+		"no document": {ok("<html>"), status.ResultFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
@@ -182,7 +183,7 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 				answer = late.answer
 				answer.Wire = 200
 				g.get(feedURL)
-				before, err := g.Account(t.Context(), feedURL)
+				before, err := g.Status(t.Context(), feedURL)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -191,12 +192,12 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 				if n := len(told.polls); n != 2 || got.Result != late.want || got.Wire != 200 || got.Recovered != 0 || got.Updated || got.MovedTo != "" {
 					t.Errorf("%d polls are told, the last as %+v", n, got)
 				}
-				if sent := late.want != cache.ResultUnsent; sent != (got.Failure == policy.FailureStore) || sent != (got.Took == time.Second) {
+				if sent := late.want != status.ResultUnsent; sent != (got.Failure == policy.FailureStore) || sent != (got.Took == time.Second) {
 					t.Errorf("told as %+v", got)
 				}
 				wantBody(t, g.get(feedURL), 200, "Entry 4")
-				after, err := g.Account(t.Context(), feedURL)
-				if err != nil || after.LastResult != cache.ResultNew || after.Failures != 0 || after.Version <= before.Version {
+				after, err := g.Status(t.Context(), feedURL)
+				if err != nil || after.LastResult != status.ResultNew || after.Failures != 0 || after.Version <= before.Version {
 					t.Errorf("after it: %+v, %v; before: %+v", after, err, before)
 				}
 				if n := g.origin.polls(); n != 2 {

@@ -49,7 +49,7 @@ func TestGoneFeedStaysGoneAfterARestart(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		g.get(feedURL)
 		for range 2 {
-			account, err := g.Account(t.Context(), feedURL)
+			account, err := g.Status(t.Context(), feedURL)
 			if err != nil || account.State != "gone" || !account.NextPoll.IsZero() {
 				t.Errorf("it is %s and its next poll %v (%v)", account.State, account.NextPoll, err)
 			}
@@ -101,7 +101,7 @@ func TestPostponementKeepsTheRawHint(t *testing.T) {
 		g.get(feedURL)
 		time.Sleep(3*time.Hour + time.Minute)
 		g.get(feedURL)
-		account, err := g.Account(t.Context(), feedURL)
+		account, err := g.Status(t.Context(), feedURL)
 		if err != nil || account.Winner != policy.HintSkipHours || account.NextPoll.Hour() != 15 {
 			t.Fatalf("it waits until %v for %s, %v", account.NextPoll, account.Winner, err)
 		}
@@ -152,7 +152,7 @@ func TestCrashOfAPrefetchedPollKeepsTheBackOff(t *testing.T) {
 		for g.origin.polls() < 4 {
 			time.Sleep(time.Minute)
 		}
-		account, err := g.Account(t.Context(), feedURL)
+		account, err := g.Status(t.Context(), feedURL)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
@@ -46,7 +47,7 @@ type state struct {
 type facts struct {
 	At      time.Time      `json:"at,omitzero"` // end of the last poll
 	Status  int            `json:"status,omitempty"`
-	Result  Result         `json:"result,omitempty"`
+	Result  status.Result  `json:"result,omitempty"`
 	Failure policy.Failure `json:"failure,omitempty"`
 	Error   string         `json:"error,omitempty"`
 
@@ -155,19 +156,6 @@ func (s *state) decide(d policy.Decision) {
 	s.ended = d.Next.Equal(policy.Never)
 }
 
-// condition is the state as the store counts it.
-func (s *state) condition() store.State {
-	switch {
-	case s.facts.Failure == policy.FailureGone:
-		return store.StateGone
-	case s.memo.History.Failures > 0:
-		return store.StateFailing
-	case s.version == 0:
-		return store.StateCold
-	}
-	return store.StateFresh
-}
-
 // encodeFacts returns the facts as they are stored.
 func (s *state) encodeFacts() ([]byte, error) {
 	h := &s.memo.History
@@ -205,7 +193,7 @@ func stateOf(r store.Record, now time.Duration) *state {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched anew.
 		*s = state{known: true, due: s.due, ended: s.ended, granted: s.granted}
-		s.facts = facts{Result: ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
+		s.facts = facts{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.memo.Version.Number = r.Version
 	}
 	if s.version != 0 {

@@ -32,7 +32,7 @@ func FuzzState(f *testing.F) {
 		if s.version != 0 && s.response == nil {
 			t.Fatal("a version without headers")
 		}
-		s.describe(0)
+		s.told(false, 0)
 		s.decision()
 		if age := s.maxAge(0); age != 3600 && (age != 60 || s.memo.Alias == "") {
 			t.Errorf("max-age %d", age)

@@ -89,7 +89,7 @@ func TestStuckOriginIsAskedWithoutValidators(t *testing.T) {
 // wantProbe checks what the record says of the last poll being unconditional; empty: nothing.
 func (g *gateway) wantProbe(why string) {
 	g.t.Helper()
-	a, err := g.Account(g.t.Context(), feedURL)
+	a, err := g.Status(g.t.Context(), feedURL)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestProbeDoesNotCountAgainstValidators(t *testing.T) {
 			full = g.origin.polls() > 1 && g.origin.last().Validators.Empty()
 		}
 		for range 3 {
-			if a, err := g.Account(t.Context(), feedURL); err != nil || a.Winner != policy.HintDefault {
+			if a, err := g.Status(t.Context(), feedURL); err != nil || a.Winner != policy.HintDefault {
 				t.Errorf("the next poll is decided by %s, %v", a.Winner, err)
 			}
 			time.Sleep(time.Hour)
@@ -187,7 +187,7 @@ func TestProbeDoesNotCountAgainstValidators(t *testing.T) {
 				t.Errorf("the ETag is left out already: %+v", v)
 			}
 		}
-		if a, err := g.Account(t.Context(), feedURL); err != nil || a.Winner != policy.HintUnvalidated {
+		if a, err := g.Status(t.Context(), feedURL); err != nil || a.Winner != policy.HintUnvalidated {
 			t.Errorf("after three polls that did not heed them: %s, %v", a.Winner, err)
 		}
 	})

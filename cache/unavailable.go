@@ -45,7 +45,7 @@ func (f *Feed) Unavailable() *Unavailable {
 // [Feed.latest] returns.
 func (f *Feed) unavailable(s *state, p *running) *Unavailable {
 	now := f.cache.elapsed()
-	u := &Unavailable{Status: status(s.facts.Failure), Reason: told(s.facts.Failure, s.facts.Error), RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
+	u := &Unavailable{Status: statusCode(s.facts.Failure), Reason: told(s.facts.Failure, s.facts.Error), RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
 	switch {
 	case s.memo.Alias != "":
 		u.Status, u.Elsewhere, u.Alias, u.RetryAfter = http.StatusFound, s.memo.Alias, true, 0
@@ -119,9 +119,9 @@ func told(failure policy.Failure, text string) string {
 	return text
 }
 
-// status is the answer to a reader while a feed has no version. An origin's own
+// statusCode is the status for a reader while a feed has no version. An origin's own
 // 404 or 403 is not passed on: readers unsubscribe on less.
-func status(failure policy.Failure) int {
+func statusCode(failure policy.Failure) int {
 	switch failure {
 	case policy.FailureGone:
 		return http.StatusGone

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/httpfield"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -39,7 +40,7 @@ func (s *state) learnDoubt(v verdict) {
 	case v.answer.Unsent():
 	case s.stuck != nil:
 		f.Confirmed, m.Probes = 0, m.Probes+1 // also where it failed: there is no second try
-		if v.result == ResultNew {
+		if v.result == status.ResultNew {
 			m.Probes = 0
 		}
 	case v.good() && v.answer.Status == http.StatusNotModified:

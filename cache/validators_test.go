@@ -71,7 +71,7 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 				if test.updates {
 					want, validated = 10*time.Hour, asked
 				}
-				a, err := g.Account(t.Context(), feedURL)
+				a, err := g.Status(t.Context(), feedURL)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -106,7 +106,7 @@ func TestNotModifiedOfAnotherResponseAsksForAPause(t *testing.T) {
 			answer.Header = fields
 			time.Sleep(time.Hour)
 			g.get(feedURL)
-			a, err := g.Account(t.Context(), feedURL)
+			a, err := g.Status(t.Context(), feedURL)
 			if err != nil {
 				t.Fatal(err)
 			}

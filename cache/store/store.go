@@ -225,8 +225,9 @@ type State string
 
 // The states of a feed.
 const (
-	StateCold    State = "cold"    // never answered
+	StateCold    State = "cold"    // has no version, and is not configured or was never polled
 	StateFresh   State = "fresh"   // has a version, and the last poll was good
+	StateWaiting State = "waiting" // its site has asked for a pause
 	StateFailing State = "failing" // the last poll failed
 	StateGone    State = "gone"    // the origin said 410
 )

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/status"
+
 	"github.com/spf13/cobra"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -190,14 +192,14 @@ func (x subject) explain() (explanation, policy.Decision) {
 
 // sentence says why the next poll would be when it is.
 func (x subject) sentence(d policy.Decision, history policy.History) string {
-	f := policy.Facts{Now: x.answer.At, Status: x.answer.Status, Failures: history.Failures}
+	f := status.Facts{Now: x.answer.At, Status: x.answer.Status, Failures: history.Failures}
 	if x.answer.Err != nil {
 		f.Error = x.answer.Err.Error()
 	}
 	if u, err := feedurl.Parse(x.answer.URL); err == nil {
 		f.Host = u.Name()
 	}
-	return plain(policy.Sentence(d, f))
+	return plain(status.Explain(d, f).String())
 }
 
 func summarize(d policy.Decision) decisionSummary {

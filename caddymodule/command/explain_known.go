@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // askTimeout is how long an instance has to say what it knows, before the origin is
@@ -34,15 +36,15 @@ func (o *explainOptions) explainKnown(ctx context.Context, argument string, out 
 	if err != nil {
 		return false, nil
 	}
-	var a account
-	if err := decodeJSON(resp, &a); err != nil {
+	var f status.Feed
+	if err := decodeJSON(resp, &f); err != nil {
 		return false, err
 	}
-	e := a.explanation()
+	e := explanationOf(f)
 	if o.json {
 		err = writeJSON(out, e)
 	} else {
-		err = a.writeText(out, time.Now())
+		err = writeFeed(out, f, time.Now())
 	}
 	if err != nil {
 		return true, fmt.Errorf("writing the explanation: %w", err)
@@ -53,19 +55,19 @@ func (o *explainOptions) explainKnown(ctx context.Context, argument string, out 
 	return true, nil
 }
 
-// explanation is the JSON form of what an instance knows. It keeps no document, so
-// the format is that of the content type.
-func (a *account) explanation() explanation {
-	e := explanation{Hints: a.Hints, Decision: summarize(a.decision())}
-	if a.Version > 0 {
-		e.Entries = &a.Entries
-		for _, format := range []string{"rss", "atom", "json"} {
-			if strings.Contains(a.ContentType, format) {
-				e.Format = format
-			}
+// explanationOf returns the JSON form for a feed of an instance. The format comes from
+// the content type.
+func explanationOf(f status.Feed) explanation {
+	e := explanation{Hints: f.Hints, Decision: summarize(f.Decision())}
+	if f.Version == 0 {
+		e.Problem = f.LastError
+		return e
+	}
+	e.Entries = &f.Entries
+	for _, format := range []string{"rss", "atom", "json"} {
+		if strings.Contains(f.ContentType, format) {
+			e.Format = format
 		}
-	} else {
-		e.Problem = a.LastError
 	}
 	return e
 }

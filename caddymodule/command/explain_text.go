@@ -10,8 +10,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -66,10 +69,7 @@ func (e explanation) formatName() string {
 }
 
 func entries(n int) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return fmt.Sprintf("%d entries", n)
+	return humanize.Comma(int64(n)) + " " + status.Plural(int64(n), "entry", "entries")
 }
 
 // fact is a hint with what it means.
@@ -129,7 +129,7 @@ func (e explanation) writeConsidered(b *strings.Builder) {
 		if t.Seconds > 0 {
 			length = config.FormatDuration(time.Duration(t.Seconds) * time.Second)
 		}
-		remarks := hintMeaning(t.Hint)
+		remarks := status.HintMeaning(t.Hint)
 		if t.Raw != "" {
 			remarks = join("; ", remarks, fmt.Sprintf("given: %s", plain(t.Raw)))
 		}
@@ -152,38 +152,4 @@ func (e explanation) writeDecision(b *strings.Builder, d policy.Decision) {
 		fmt.Fprintf(b, "Next poll: %s, %s after this answer.\n",
 			e.Decision.NextPoll.Format(time.RFC3339), config.FormatDuration(d.Interval.Round(time.Second)))
 	}
-}
-
-// hintMeaning says in a few words what a term of a decision is, "" for one that is
-// not known.
-func hintMeaning(hint string) string {
-	return map[string]string{
-		policy.HintSMaxAge:         "how long the answer is good for a shared cache (Cache-Control)",
-		policy.HintMaxAge:          "how long the answer is good (Cache-Control)",
-		policy.HintExpires:         "until when the answer is good",
-		policy.HintCacheControl:    "Cache-Control without a length of time",
-		policy.HintTTL:             "the RSS ttl, in minutes",
-		policy.HintSy:              "the syndication module's period and frequency",
-		policy.HintUpdateFrequency: "the podcast's own schedule",
-		policy.HintRhythm:          "how often entries appear",
-		policy.HintDefault:         "default_interval: nothing says anything else",
-		policy.HintComplete:        "the feed is complete",
-		policy.HintFloor:           "min_interval: never more often than this",
-		policy.HintUnvalidated:     "unvalidated_interval: each poll costs a whole download",
-		policy.HintCap:             "max_interval: hints cannot ask for more",
-		policy.HintInterval:        "the interval that failures double",
-		policy.HintBackOff:         "a pause that doubles with each failure",
-		policy.HintUnasked:         "304 to a request that was not conditional",
-		policy.HintStuck:           "304s that may be wrong",
-		policy.HintJitter:          "chance, so that feeds do not fall into step",
-		policy.HintSkipHours:       "hours in which the feed is not to be polled",
-		policy.HintSkipDays:        "days on which the feed is not to be polled",
-		policy.HintRetryAfter:      "the origin asks to be left alone until then",
-		policy.HintRateLimit:       "the origin's limit of requests is used up",
-		policy.HintHostCooldown:    "the whole host has a pause",
-		policy.HintHostSlot:        "the gap between two polls of a host",
-		policy.HintUnsent:          "nothing was sent",
-		policy.HintPause:           "a poll cannot be made yet",
-		policy.HintGone:            "the origin says that the feed is gone",
-	}[hint]
 }

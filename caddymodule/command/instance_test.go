@@ -17,7 +17,13 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
+
+// gatewayWith is anyGateway with a configured feed.
+func gatewayWith(feed string) string {
+	return strings.Replace(anyGateway, "feed_gateway {", "feed_gateway {\n\tallow 127.0.0.1\n\tfeed /configured.xml "+feed, 1)
+}
 
 const anyGateway = `http://feeds.test {
 	bind void/feeds
@@ -38,8 +44,8 @@ func runInstance(t *testing.T, run func(t *testing.T, address, feed string, poll
 		w.Write([]byte(stage.Sample))
 	}))
 	defer origin.Close()
+	feed := origin.URL + "/feed.xml"
 	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
-		feed := origin.URL + "/feed.xml"
 		stage.WantBody(t, "the gateway", s.Get("http://feeds.test/"+feed), http.StatusOK, "<rss")
 		run(t, address, feed, &polls)
 	})
@@ -54,7 +60,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			code int
 			want []string // in what is printed, or told where the code is not 0
 		}{
-			{"list", listCommand, nil, exitDone, []string{"fresh    in 1h      max-age        200       0s ago", feed, "1 feed: 1 fresh."}},
+			{"list", listCommand, nil, exitDone, []string{"fresh    in 2 h     max-age        200       just now", feed, "1 feed, all fresh."}},
 			{"show", showCommand, []string{feed}, exitDone, []string{feed, "Fresh. The site says that its answer is good until", "200, new", "the 1st", "* max-age"}},
 			{"show by the gateway's address", showCommand, []string{"http://feeds.test/~secret/" + feed}, exitDone, []string{feed + "\nFresh."}},
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
@@ -104,8 +110,8 @@ func TestABare429Waits(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer origin.Close()
-	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
-		feed := origin.URL + "/feed.xml"
+	feed := origin.URL + "/feed.xml"
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", gatewayWith(feed), func(s *stage.Stage, address string) {
 		s.Get("http://feeds.test/" + feed)
 		for _, tt := range []struct {
 			cmd  *cobra.Command
@@ -113,9 +119,9 @@ func TestABare429Waits(t *testing.T) {
 			want string
 		}{
 			{listCommand(), nil, "waiting  in "},
-			{listCommand(), nil, "1 feed: 1 waiting."},
+			{listCommand(), nil, "1 feed. 1 is waiting as asked."},
 			{showCommand(), []string{feed}, "\nWaiting. "},
-			{listCommand(), []string{"--json"}, `"condition": "waiting"`},
+			{listCommand(), []string{"--json"}, `"state": "waiting"`},
 		} {
 			out, told, _ := runWithErrors(t, tt.cmd, "", append([]string{"--address", address}, tt.args...)...)
 			if !strings.Contains(out, tt.want) {
@@ -135,24 +141,24 @@ func TestListLeavesOutWhatIsNoFeed(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	defer origin.Close()
-	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", gatewayWith(origin.URL+"/feed.xml"), func(s *stage.Stage, address string) {
 		list := func(flags ...string) string {
 			out, told, _ := runWithErrors(t, listCommand(), "", append([]string{"--address", address}, flags...)...)
 			return out + told
 		}
 		feed, home, folder := origin.URL+"/feed.xml", origin.URL+"/home", origin.URL+"/posts"
 		s.Get("http://feeds.test/" + home)
-		if got, want := list(), "No feeds.\n1 address never gave a feed: --all lists it.\n"; got != want {
+		if got, want := list(), "1 address never gave a feed: --all lists it.\n"; !strings.HasSuffix(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 		s.Get("http://feeds.test/" + folder)
 		s.Get("http://feeds.test/" + feed)
 		if got := list(); strings.Contains(got, home) || strings.Contains(got, folder) || !strings.Contains(got, feed) ||
-			!strings.HasSuffix(got, "\n1 feed: 1 failing.\n2 addresses never gave a feed: --all lists them.\n") {
+			!strings.HasSuffix(got, "\n1 feed. 1 is failing.\n2 addresses never gave a feed: --all lists them.\n") {
 			t.Errorf("got\n%s", got)
 		}
 		for _, flag := range []string{"--all", "--json"} {
-			if got := list(flag); !strings.Contains(got, home) || !strings.Contains(got, folder) || strings.Contains(got, "never gave") {
+			if got := list(flag); !strings.Contains(got, home) || !strings.Contains(got, folder) || strings.Contains(got, "--all lists") {
 				t.Errorf("%s: got\n%s", flag, got)
 			}
 		}
@@ -168,12 +174,12 @@ func TestCommandsOfAnInstanceAsJSON(t *testing.T) {
 				t.Fatalf("exit code %d, %v, %s: %s", code, err, told, out)
 			}
 		}
-		var list []account
-		if decode(listCommand(), &list); len(list) != 1 || list[0].URL != feed || list[0].Winner != "max-age" {
+		var list []status.Feed
+		if decode(listCommand(), &list); len(list) != 1 || list[0].URL.String() != feed || list[0].Winner != "max-age" {
 			t.Errorf("list: %+v", list)
 		}
-		var one account
-		if decode(showCommand(), &one, feed); one.URL != feed || one.State != "fresh" {
+		var one status.Feed
+		if decode(showCommand(), &one, feed); one.URL.String() != feed || one.State != "fresh" {
 			t.Errorf("show: %+v", one)
 		}
 		var e explanation

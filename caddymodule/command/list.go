@@ -4,18 +4,19 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 func listCommand() *cobra.Command {
@@ -58,72 +59,59 @@ func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, all boo
 	return writeFeeds(out, json.NewDecoder(resp.Body), now, all)
 }
 
-// states are the states of feeds, in the order in which people want to know of them.
-var states = []string{"failing", "gone", "waiting", "due", "cold", stateNoFeed, "fresh"}
-
-// writeFeeds prints the feeds of a JSON array as they arrive. What never gave a feed is
-// counted, and printed if all are wanted.
+// writeFeeds prints the feeds of a JSON array as they arrive. Unread addresses are
+// counted, and printed if all is true.
 func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time, all bool) error {
 	if _, err := dec.Token(); err != nil {
 		return fmt.Errorf("reading the list of feeds: %w", err)
 	}
-	count := map[string]int{}
+	count := map[status.State]int64{}
 	var t *table
-	total, noFeeds := 0, 0
+	var unread int64
 	for dec.More() {
-		var a account
-		if err := dec.Decode(&a); err != nil {
+		var f status.Feed
+		if err := dec.Decode(&f); err != nil {
 			return fmt.Errorf("reading the list of feeds: %w", err)
 		}
-		if !all && a.state() == stateNoFeed {
-			noFeeds++
+		if !all && f.State == status.StateUnread {
+			unread++
 			continue
 		}
-		total++
 		if t == nil {
 			t = newTable(out, column{"STATE", 7, false}, column{"NEXT POLL", 9, false}, column{"WHY", 13, false},
 				column{"LAST", 8, false}, column{"CHANGED", 8, false}, column{title: "FEED"})
 		}
-		count[a.state()]++
-		t.row(plain(a.state()), until(a.NextPoll, now), plain(a.Winner), plain(a.outcome()), ago(a.VersionSince, now),
-			plain(feedurl.Redact(a.URL)))
+		count[f.State]++
+		t.row(plain(string(f.State)), status.Until(f.NextPoll, now), plain(f.Winner), plain(outcome(f)), status.Ago(f.VersionSince, now),
+			plain(f.URL.String()))
 	}
 	if _, err := dec.Token(); err != nil { // the end of the array: what broke off is not the whole
 		return fmt.Errorf("reading the list of feeds: %w", err)
 	}
-	end := "No feeds: nobody has asked for one yet.\n"
+	end := "No feeds: no reader has asked for one yet.\n"
 	if t != nil {
 		if err := t.flush(); err != nil {
 			return err
 		}
-		end = fmt.Sprintf("\n%s\n", summary(total, count))
-	} else if noFeeds > 0 {
+		end = fmt.Sprintf("\n%s\n", status.Summary{Feeds: count}.Sentence())
+	} else if unread > 0 {
 		end = "No feeds.\n"
 	}
-	switch {
-	case noFeeds == 1:
-		end += "1 address never gave a feed: --all lists it.\n"
-	case noFeeds > 1:
-		end += fmt.Sprintf("%s addresses never gave a feed: --all lists them.\n", humanize.Comma(int64(noFeeds)))
+	if unread > 0 {
+		end += fmt.Sprintf("%s never gave a feed: --all lists %s.\n",
+			humanize.Comma(unread)+" "+status.Plural(unread, "address", "addresses"), status.Plural(unread, "it", "them"))
 	}
 	_, err := io.WriteString(out, end)
 	return err
 }
 
-// summary counts feeds by state in a sentence.
-func summary(total int, count map[string]int) string {
-	var parts []string
-	for _, state := range states {
-		if n := count[state]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", humanize.Comma(int64(n)), state))
-		}
+// outcome is the result of the last poll, in one word.
+func outcome(f status.Feed) string {
+	switch {
+	case f.LastPoll.IsZero():
+		return "-"
+	case f.LastStatus != 0:
+		return strconv.Itoa(f.LastStatus)
 	}
-	feeds := "feeds"
-	if total == 1 {
-		feeds = "feed"
-	}
-	if len(parts) == 0 {
-		return fmt.Sprintf("%s %s.", humanize.Comma(int64(total)), feeds)
-	}
-	return fmt.Sprintf("%s %s: %s.", humanize.Comma(int64(total)), feeds, strings.Join(parts, ", "))
+	return cmp.Or(string(f.LastFailure), string(f.LastResult), "-")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 func readersCommand() *cobra.Command {
@@ -66,7 +67,7 @@ func (o *asking) readers(ctx context.Context, feed []string, out io.Writer) erro
 
 func writeReaders(out io.Writer, report readers.Report) error {
 	if len(report.Families) == 0 {
-		_, err := fmt.Fprintln(out, "No readers: nobody has asked yet.")
+		_, err := fmt.Fprintln(out, "No readers yet.")
 		return err
 	}
 	t := newTable(out, column{"SCORE", 5, false}, column{"REQUESTS", 9, true}, column{"BYTES", 8, true},
@@ -74,7 +75,7 @@ func writeReaders(out io.Writer, report readers.Report) error {
 	for _, row := range report.Families {
 		every := "-"
 		if row.MedianGap > 0 {
-			every = span(time.Duration(row.MedianGap) * time.Second)
+			every = status.Brief(time.Duration(row.MedianGap) * time.Second)
 		}
 		t.row(row.Score, humanize.Comma(row.Requests), humanize.IBytes(uint64(max(row.Bytes, 0))),
 			fmt.Sprintf("%.0f %%", 100*row.ShareConditional), every,
@@ -84,11 +85,7 @@ func writeReaders(out io.Writer, report readers.Report) error {
 		return err
 	}
 	total := report.Total
-	requests := "requests"
-	if total.Requests == 1 {
-		requests = "request"
-	}
-	_, err := fmt.Fprintf(out, "\n%s %s, %s sent, %.0f %% conditional.\n",
-		humanize.Comma(total.Requests), requests, humanize.IBytes(uint64(max(total.Bytes, 0))), 100*total.ShareConditional)
+	_, err := fmt.Fprintf(out, "\n%s, %s sent, %.0f %% conditional.\n",
+		status.Count(total.Requests, "request"), humanize.IBytes(uint64(max(total.Bytes, 0))), 100*total.ShareConditional)
 	return err
 }

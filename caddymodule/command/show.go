@@ -17,7 +17,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 func showCommand() *cobra.Command {
@@ -82,22 +82,14 @@ func (o *asking) show(ctx context.Context, method, path, feed string, out io.Wri
 	if err != nil {
 		return err
 	}
-	if resp.StatusCode == http.StatusNoContent { // a shield that keeps no account of what it caches
-		resp.Body.Close()
-		if o.json {
-			return writeJSON(out, struct{}{})
-		}
-		_, err := fmt.Fprintln(out, "Done: the next reader gets it anew.")
-		return err
-	}
 	if o.json {
 		return copyJSON(out, resp)
 	}
-	var a account
-	if err := decodeJSON(resp, &a); err != nil {
+	var f status.Feed
+	if err := decodeJSON(resp, &f); err != nil {
 		return err
 	}
-	return a.writeText(out, time.Now())
+	return writeFeed(out, f, time.Now())
 }
 
 func (o *asking) forget(ctx context.Context, feed string, out io.Writer) error {
@@ -117,40 +109,39 @@ func (o *asking) forget(ctx context.Context, feed string, out io.Writer) error {
 	return err
 }
 
-// writeText prints an account for people: the reason first, then the facts.
-func (a *account) writeText(out io.Writer, now time.Time) error {
+// writeFeed prints a feed for people: the reason first, then the facts.
+func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", plain(feedurl.Redact(a.URL)))
-	fmt.Fprintf(&b, "%s. %s\n\n", capital(strings.ReplaceAll(plain(a.state()), "-", " ")), a.reason(now))
+	fmt.Fprintf(&b, "%s\n", plain(f.URL.String()))
+	fmt.Fprintf(&b, "%s. %s\n\n", status.Capitalize(plain(string(f.State))), plain(f.Explain(now, time.Local).String()))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fact := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, plain(fmt.Sprintf(format, args...)))
 	}
-	if a.Title != "" {
-		fact("title", "%s", a.Title)
+	if f.Title != "" {
+		fact("title", "%s", f.Title)
 	}
-	if a.Alias != "" {
-		fact("moved to", "%s", feedurl.Redact(a.Alias))
+	if f.Alias != "" {
+		fact("moved to", "%s", f.Alias)
 	}
-	if !a.NextPoll.IsZero() {
-		fact("next poll", "%s (%s)", a.NextPoll.In(time.Local).Format(time.DateTime+" MST"), until(a.NextPoll, now))
+	if !f.NextPoll.IsZero() {
+		fact("next poll", "%s (%s)", local(f.NextPoll), status.Until(f.NextPoll, now))
 	}
-	if !a.LastPoll.IsZero() {
-		fact("last poll", "%s (%s): %s", a.LastPoll.In(time.Local).Format(time.DateTime+" MST"), ago(a.LastPoll, now), a.lastPoll())
+	if !f.LastPoll.IsZero() {
+		fact("last poll", "%s (%s): %s", local(f.LastPoll), status.Ago(f.LastPoll, now), lastPoll(f))
 	}
-	if a.Version > 0 {
-		fact("version", "the %s, since %s (%s), %s, %s, %s", humanize.Ordinal(int(a.Version)),
-			a.VersionSince.In(time.Local).Format(time.DateTime+" MST"), ago(a.VersionSince, now),
-			entries(a.Entries), humanize.IBytes(uint64(max(a.Size, 0))), a.ContentType)
+	if f.Version > 0 {
+		fact("version", "the %s, since %s (%s), %s, %s, %s", humanize.Ordinal(int(f.Version)),
+			local(f.VersionSince), status.Ago(f.VersionSince, now), entries(f.Entries), humanize.IBytes(uint64(max(f.Size, 0))), f.ContentType)
 	}
-	if v := a.Validators; !v.Empty() {
+	if v := f.Validators; !v.Empty() {
 		fact("validators", "%s", strings.TrimSpace(v.ETag+" "+v.LastModified))
 	}
-	fact("last asked", "%s", ago(a.LastAsked, now))
+	fact("last asked", "%s", status.Ago(f.LastAsked, now))
 	w.Flush() // a Builder cannot fail
-	a.writePolls(&b, now)
-	e := explanation{Hints: a.Hints, Decision: decisionSummary{Considered: a.Considered}}
-	if a.Version > 0 {
+	writePolls(&b, f.Polls, now)
+	e := explanation{Hints: f.Hints, Decision: decisionSummary{Considered: f.Considered}}
+	if f.Version > 0 {
 		e.writeHints(&b)
 	}
 	e.writeConsidered(&b)
@@ -158,42 +149,37 @@ func (a *account) writeText(out io.Writer, now time.Time) error {
 	return err
 }
 
+func local(t time.Time) string { return t.In(time.Local).Format(time.DateTime + " MST") }
+
 // shownPolls is how many of the last polls are shown.
 const shownPolls = 8
 
 // writePolls lists the last polls, the newest first.
-func (a *account) writePolls(b *strings.Builder, now time.Time) {
-	if len(a.Polls) < 2 {
+func writePolls(b *strings.Builder, polls []status.Poll, now time.Time) {
+	if len(polls) < 2 {
 		return
 	}
 	b.WriteString("\nThe last polls:\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	for _, p := range slices.Backward(a.Polls[max(0, len(a.Polls)-shownPolls):]) {
-		status := "-"
+	for _, p := range slices.Backward(polls[max(0, len(polls)-shownPolls):]) {
+		code := "-"
 		if p.Status != 0 {
-			status = strconv.Itoa(p.Status)
+			code = strconv.Itoa(p.Status)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%v\n", p.At.In(time.Local).Format(time.DateTime), ago(p.At, now),
-			status, plain(p.Result), humanize.IBytes(uint64(max(p.Bytes, 0))), p.Took)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%v\n", p.At.In(time.Local).Format(time.DateTime), status.Ago(p.At, now),
+			code, plain(string(p.Result)), humanize.IBytes(uint64(max(p.Bytes, 0))), time.Duration(p.Took))
 	}
 	w.Flush() // a Builder cannot fail
 }
 
-// lastPoll says what the last poll came to.
-func (a *account) lastPoll() string {
-	text := a.LastResult
-	if a.LastStatus != 0 {
-		text = fmt.Sprintf("%d, %s", a.LastStatus, text)
+// lastPoll describes the result of the last poll.
+func lastPoll(f status.Feed) string {
+	text := string(f.LastResult)
+	if f.LastStatus != 0 {
+		text = fmt.Sprintf("%d, %s", f.LastStatus, text)
 	}
-	if a.LastError != "" {
-		text += ": " + a.LastError
+	if f.LastError != "" {
+		text += ": " + f.LastError
 	}
 	return text
-}
-
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

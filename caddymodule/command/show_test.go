@@ -4,46 +4,45 @@
 package command
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
-func TestAccountText(t *testing.T) {
+func TestFeedText(t *testing.T) {
 	old := time.Local
 	time.Local = time.UTC
 	defer func() { time.Local = old }()
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	minutes := int64(120)
-	a := account{
+	f := status.Feed{
 		URL: "https://ann:s3cret@a.example/feed", State: "failing", NextPoll: now.Add(2 * time.Hour), Winner: policy.HintBackOff,
 		Considered: []policy.Term{{Hint: policy.HintBackOff, Seconds: 14400, Used: true}}, Hints: policy.Hints{TTL: &minutes},
 		LastPoll: now.Add(-2 * time.Hour), LastStatus: 404, LastResult: "failed", LastError: "status 404\x1b[31m", Failures: 2,
 		Version: 3, VersionSince: now.Add(-26 * time.Hour), ContentType: "application/rss+xml", Entries: 20, Size: 2048,
-		Polls: []pastPoll{
+		Polls: []status.Poll{
 			{At: now.Add(-4 * time.Hour), Result: "unsent"},
-			{At: now.Add(-2 * time.Hour), Status: 404, Result: "failed", Bytes: 10, Took: 30 * time.Millisecond},
+			{At: now.Add(-2 * time.Hour), Status: 404, Result: "failed", Bytes: 10, Took: status.Seconds(30 * time.Millisecond)},
 		},
 	}
 	var b strings.Builder
-	if err := a.writeText(&b, now); err != nil {
+	if err := writeFeed(&b, f, now); err != nil {
 		t.Fatal(err)
 	}
 	const want = `https://***@a.example/feed
 Failing. The last 2 polls failed (404 Not Found). Next try: 10:00, then less often. Readers keep getting the version of yesterday 06:00.
 
-next poll   2026-11-21 10:00:00 UTC (in 2h)
-last poll   2026-11-21 06:00:00 UTC (2h ago): 404, failed: status 404�[31m
-version     the 3rd, since 2026-11-20 06:00:00 UTC (26h ago), 20 entries, 2.0 KiB, application/rss+xml
-last asked  -
+next poll   2026-11-21 10:00:00 UTC (in 2 h)
+last poll   2026-11-21 06:00:00 UTC (2 h ago): 404, failed: status 404�[31m
+version     the 3rd, since 2026-11-20 06:00:00 UTC (26 h ago), 20 entries, 2.0 KiB, application/rss+xml
+last asked  never
 
 The last polls:
-  2026-11-21 06:00:00  2h ago  404  failed  10 B  30ms
-  2026-11-21 04:00:00  4h ago  -    unsent  0 B   0s
+  2026-11-21 06:00:00  2 h ago  404  failed  10 B  30ms
+  2026-11-21 04:00:00  4 h ago  -    unsent  0 B   0s
 
 The document says:
   ttl  120  minutes for which a copy is good
@@ -54,18 +53,5 @@ Considered (* shaped the result):
 	// Where the local zone is UTC, times of sentences say so.
 	if got := strings.NewReplacer("10:00 UTC,", "10:00,", "06:00 UTC.", "06:00.").Replace(b.String()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-// A shield that is nothing but a cache has no account of what it was told to fetch anew.
-func TestRefreshWithoutAccount(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	defer server.Close()
-	address := strings.TrimPrefix(server.URL, "http://")
-	if out, code := runCommand(t, refreshCommand(), "", "--address", address, "https://a.example/feed"); code != exitDone || out != "Done: the next reader gets it anew.\n" {
-		t.Errorf("exit code %d: %s", code, out)
-	}
-	if out, code := runCommand(t, refreshCommand(), "", "--address", address, "https://a.example/feed", "--json"); code != exitDone || out != "{}\n" {
-		t.Errorf("exit code %d: %s", code, out)
 	}
 }

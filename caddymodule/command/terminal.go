@@ -5,12 +5,10 @@ package command
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -112,36 +110,4 @@ func plain(s string) string {
 		}
 		return '\uFFFD'
 	}, s)
-}
-
-// span writes a length of time in one short word.
-func span(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d/time.Second))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d/time.Minute))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d/time.Hour))
-	}
-	return fmt.Sprintf("%dd", int(d/(24*time.Hour)))
-}
-
-// ago says how long a time is past; "-" for one that never was.
-func ago(t, now time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return span(max(now.Sub(t), 0)) + " ago"
-}
-
-// until says when something happens; "never" for the zero time.
-func until(t, now time.Time) string {
-	switch {
-	case t.IsZero():
-		return "never"
-	case !t.After(now):
-		return "now"
-	}
-	return "in " + span(t.Sub(now))
 }

@@ -5,10 +5,8 @@ package command
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -40,27 +38,5 @@ func TestTableFitsTheTerminal(t *testing.T) {
 				t.Errorf("%d columns, want %d", n, tt.widest)
 			}
 		})
-	}
-}
-
-func TestSpans(t *testing.T) {
-	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	for _, tt := range []struct {
-		in         time.Duration
-		ago, until string
-	}{
-		{0, "0s ago", "now"},
-		{59 * time.Second, "59s ago", "in 59s"},
-		{90 * time.Minute, "1h ago", "in 1h"},
-		{47 * time.Hour, "47h ago", "in 47h"},
-		{10 * 24 * time.Hour, "10d ago", "in 10d"},
-		{-time.Hour, "0s ago", "now"},
-	} {
-		if got := fmt.Sprint(ago(now.Add(-tt.in), now), ", ", until(now.Add(tt.in), now)); got != tt.ago+", "+tt.until {
-			t.Errorf("%v: got %s, want %s, %s", tt.in, got, tt.ago, tt.until)
-		}
-	}
-	if got := ago(time.Time{}, now) + ", " + until(time.Time{}, now); got != "-, never" {
-		t.Errorf("the zero time: %s", got)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/figures"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -253,5 +254,5 @@ func (p *transfer) tell(feeds int64) {
 }
 
 func (p *transfer) end(where string) {
-	fmt.Fprintf(p.out, "%s %d feeds %s in %s\n", p.done, p.feeds, where, span(time.Since(p.began)))
+	fmt.Fprintf(p.out, "%s %d feeds %s in %s\n", p.done, p.feeds, where, status.Brief(time.Since(p.began)))
 }

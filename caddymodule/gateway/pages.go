@@ -18,7 +18,6 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/record"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/policy/document/site"
@@ -32,7 +31,7 @@ const (
 // makePages makes the pages for people.
 func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
 	g.pages = &pages.Pages{
-		Source:      record.New(record.Options{Engine: app.Engine(), Upstream: app.Upstream(), Rules: app.Rules()}),
+		Source:      pages.NewSource(app.Engine(), "", app.Upstream(), app.Rules()),
 		Discover:    g.discover,
 		RewriteOPML: rewriteOPML,
 		Version:     poller.Version(),
@@ -139,13 +138,13 @@ func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, err
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
 	}
-	found := pages.Site{URL: pages.Address(address)}
+	found := pages.Site{URL: feedurl.Shown(address)}
 	u, err := feedurl.Parse(address)
 	if err != nil {
 		found.Problem = "This is not the address of a site."
 		return found, nil
 	}
-	found.URL = pages.Address(u.String())
+	found.URL = feedurl.Shown(u.String())
 	admit := ctx.Value(admission{}).(func(canonical string) error)
 	if no := admit(u.String()); no != nil {
 		found.Problem = sentence(no.Error())
@@ -204,7 +203,7 @@ func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, a asks, err 
 	if !ok || u.Site == nil || g.NoPages || !a.byURL {
 		return false
 	}
-	found := pages.Site{URL: pages.Address(a.by.target), Title: u.Site.Title, Feeds: foundOn(u.Site)}
+	found := pages.Site{URL: feedurl.Shown(a.by.target), Title: u.Site.Title, Feeds: foundOn(u.Site)}
 	g.pages.ServeSite(w, r, g.placeOf(r, a.by), found)
 	g.engine.GatewayRequests().Count(poller.ResultMoved, 0)
 	poller.Report(r, poller.ResultMoved, a.feed(), "")

@@ -9,6 +9,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // The pictures are SVG in the page. They are made of numbers and of words of ours
@@ -16,7 +18,7 @@ import (
 
 // sparkline shows a feed's last polls as bars: a tall one brought a new version,
 // taller with its bytes; a dot found nothing new; a cross failed.
-func sparkline(polls []Poll) template.HTML {
+func sparkline(polls []status.Poll) template.HTML {
 	const step, height, places = 5, 20, 32
 	if len(polls) == 0 {
 		return ""
@@ -24,7 +26,7 @@ func sparkline(polls []Poll) template.HTML {
 	polls = polls[max(len(polls)-places, 0):]
 	var largest int64 = 1
 	for _, p := range polls {
-		if p.Result == ResultNew {
+		if p.Result == status.ResultNew {
 			largest = max(largest, p.Bytes)
 		}
 	}
@@ -33,11 +35,11 @@ func sparkline(polls []Poll) template.HTML {
 	for i, p := range polls {
 		x := (places-len(polls)+i)*step + 1
 		switch p.Result {
-		case ResultNew:
+		case status.ResultNew:
 			counts[0]++
 			h := 8 + int((height-10)*p.Bytes/largest)
 			fmt.Fprintf(&fresh, "M%d %dh3v%dh-3z", x, height-h, h)
-		case ResultUnchanged, ResultMoved:
+		case status.ResultUnchanged, status.ResultMoved:
 			counts[1]++
 			fmt.Fprintf(&same, "M%d %dh3v3h-3z", x, height-3)
 		default:
@@ -47,7 +49,7 @@ func sparkline(polls []Poll) template.HTML {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="polls" viewBox="0 0 %d %d" role="img" aria-label="Last %s: %d new, %d unchanged, %d failed">`,
-		places*step, height, counted(int64(len(polls)), "poll"), counts[0], counts[1], counts[2])
+		places*step, height, status.Count(int64(len(polls)), "poll"), counts[0], counts[1], counts[2])
 	for _, bars := range []struct{ class, path string }{{"grid", fmt.Sprintf("M0 %d.5h%d", height-1, places*step)}, {"new", fresh.String()}, {"same", same.String()}, {"failed", failed.String()}} {
 		if bars.path != "" {
 			b.WriteString(`<path class="` + bars.class + `" d="` + bars.path + `"/>`)

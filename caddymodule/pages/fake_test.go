@@ -12,7 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/status"
+
 	"github.com/feedpollard/pollard/policy"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // fakeSource is a source of made-up feeds. Its methods answer what their fields
@@ -21,11 +26,10 @@ type fakeSource struct {
 	now  time.Time
 	size int
 
-	account func(Which) (Account, error)
+	account func(Which) (status.Feed, []byte, error)
 	list    func(Query) (FeedList, error)
-	about   func() (Poller, error)
-	host    func(string) (Host, error)
 	who     func() (Readers, error)
+	poller  Poller
 	saved   func() (Savings, error)
 	outage  string
 
@@ -34,75 +38,80 @@ type fakeSource struct {
 	early     bool
 }
 
-func newFake(size int) *fakeSource { return &fakeSource{now: time.Now(), size: size} }
+func newFake(size int) *fakeSource {
+	return &fakeSource{now: time.Now(), size: size, poller: Poller{
+		Contact: "https://example.com/about", UserAgent: "Pollard/1.0 (+https://example.com/about; 14 subscribers)",
+		MinInterval: time.Hour, MaxInterval: 24 * time.Hour, Spacing: 2 * time.Second, Concurrency: 1,
+	}}
+}
 
-func (s *fakeSource) Summary(context.Context) (Summary, error) {
-	counts := map[State]int64{}
+func (s *fakeSource) Summary(context.Context) (status.Summary, error) {
+	counts := map[status.State]int64{}
 	for i := range min(s.size, 1000) {
 		counts[s.row(i).State]++
 	}
 	for state := range counts {
 		counts[state] *= int64(max(s.size/1000, 1))
 	}
-	return Summary{Feeds: counts, Outage: s.outage}, nil
+	return status.Summary{Feeds: counts, Outage: s.outage}, nil
 }
 
 var fakeHosts = []string{"blog.example", "rachel.example", "www.planet.example", "podcast.example", "weekly.example.org", "xn--bcher-kva.example", "news.example.net"}
 
 // row is what a scan over all feeds reads of one.
-func (s *fakeSource) row(i int) Feed {
-	f := Feed{
-		ID: fmt.Sprintf("%032x", uint64(i)*0x9E3779B97F4A7C15), URL: Address(fmt.Sprintf("https://%s/%s/feed-%d.xml", fakeHosts[i%len(fakeHosts)], []string{"posts", "tag/go", "en"}[i%3], i)),
-		State: StateFresh, NextPoll: s.now.Add(time.Duration(i%1400+3) * time.Minute),
+func (s *fakeSource) row(i int) status.Feed {
+	f := status.Feed{
+		ID: fmt.Sprintf("%032x", uint64(i)*0x9E3779B97F4A7C15), URL: feedurl.Shown(fmt.Sprintf("https://%s/%s/feed-%d.xml", fakeHosts[i%len(fakeHosts)], []string{"posts", "tag/go", "en"}[i%3], i)),
+		State: status.StateFresh, NextPoll: s.now.Add(time.Duration(i%1400+3) * time.Minute),
 	}
 	switch i % 97 {
 	case 5, 40, 80:
-		f.State, f.Failures = StateFailing, 1+i%7
+		f.State, f.Failures = status.StateFailing, 1+i%7
 	case 11:
-		f.State = StateWaiting
+		f.State = status.StateWaiting
 	case 17:
-		f.State, f.NextPoll = StateDue, s.now.Add(-time.Minute)
+		f.State, f.NextPoll = status.StateDue, s.now.Add(-time.Minute)
 	case 23:
-		f.State, f.NextPoll = StateGone, time.Time{}
+		f.State, f.NextPoll = status.StateGone, time.Time{}
 	case 31:
-		f.State = StateCold
+		f.State, f.Configured = status.StateDue, true // before its first poll
 	}
 	return f
 }
 
 // detailed adds what only the feeds on a page need.
-func (s *fakeSource) detailed(f Feed, i int) Feed {
-	f.Status = 200
-	f.Since = s.now.Add(-time.Duration(i%500+1) * 3 * time.Hour)
+func (s *fakeSource) detailed(f status.Feed, i int) status.Feed {
+	f.LastStatus = 200
+	f.VersionSince = s.now.Add(-time.Duration(i%500+1) * 3 * time.Hour)
 	for n := range 32 {
-		p := Poll{At: s.now.Add(-time.Duration(32-n) * time.Hour), Status: 304, Result: ResultUnchanged, Took: time.Duration(80+n*7) * time.Millisecond}
+		p := status.Poll{At: s.now.Add(-time.Duration(32-n) * time.Hour), Status: 304, Result: status.ResultUnchanged, Took: status.Seconds(time.Duration(80+n*7) * time.Millisecond)}
 		switch {
-		case f.State == StateFailing && n > 31-f.Failures:
-			p.Status, p.Result = 404, ResultFailed
+		case f.State == status.StateFailing && n > 31-f.Failures:
+			p.Status, p.Result = 404, status.ResultFailed
 		case (n+i)%9 == 0:
-			p.Status, p.Result, p.Bytes = 200, ResultNew, int64(20000+(n*7919+i*104729)%60000)
+			p.Status, p.Result, p.Bytes = 200, status.ResultNew, int64(20000+(n*7919+i*104729)%60000)
 		}
 		f.Polls = append(f.Polls, p)
 	}
 	d := policy.Decision{Next: f.NextPoll, Winner: policy.HintMaxAge, Considered: []policy.Term{{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true}}}
 	switch f.State {
-	case StateFailing:
-		f.Status, d.Winner = 404, policy.HintBackOff
-	case StateWaiting:
-		f.Status, d.Winner = 429, policy.HintRetryAfter
+	case status.StateFailing:
+		f.LastStatus, d.Winner = 404, policy.HintBackOff
+	case status.StateWaiting:
+		f.LastStatus, d.Winner = 429, policy.HintRetryAfter
 		d.Considered = []policy.Term{{Hint: policy.HintRetryAfter, Raw: "7200", Seconds: 7200, Used: true}}
-	case StateGone:
-		f.Status, d.Winner = 410, policy.HintGone
-	case StateCold:
-		f.Since, f.Polls, d.Winner = time.Time{}, nil, policy.HintHostSlot
+	case status.StateGone:
+		f.LastStatus, d.Winner = 410, policy.HintGone
+	case status.StateDue:
+		f.VersionSince, f.Polls, d.Winner = time.Time{}, nil, policy.HintHostSlot
 	}
 	f.Winner = d.Winner
-	f.Reason = policy.Reason(d, policy.Facts{Now: s.now, Host: host(string(f.URL)), Status: f.Status, Failures: f.Failures, Served: f.Since, Spacing: 2 * time.Second})
+	f.Reason = status.Explain(d, status.Facts{Now: s.now, Host: host(string(f.URL)), Status: f.LastStatus, Failures: f.Failures, Served: f.VersionSince, Spacing: 2 * time.Second})
 	return f
 }
 
-func (s *fakeSource) scan() iter.Seq2[Feed, error] {
-	return func(yield func(Feed, error) bool) {
+func (s *fakeSource) scan() iter.Seq2[status.Feed, error] {
+	return func(yield func(status.Feed, error) bool) {
 		for i := range s.size {
 			if !yield(s.row(i), nil) {
 				return
@@ -122,41 +131,40 @@ func (s *fakeSource) Feeds(_ context.Context, q Query) (FeedList, error) {
 	return list, err
 }
 
-func (s *fakeSource) Feed(_ context.Context, which Which) (Account, error) {
+func (s *fakeSource) Feed(_ context.Context, which Which) (status.Feed, []byte, error) {
 	if s.account != nil {
 		return s.account(which)
 	}
 	for i := range s.size {
 		f := s.row(i)
 		if string(f.URL) == which.URL || f.ID == which.ID {
-			return s.accountOf(s.detailed(f, i)), nil
+			return s.accountOf(s.detailed(f, i)), []byte(fakeFeed), nil
 		}
 	}
-	return Account{}, ErrUnknown
+	return status.Feed{}, nil, ErrUnknown
 }
 
-func (s *fakeSource) accountOf(f Feed) Account {
+func (s *fakeSource) accountOf(f status.Feed) status.Feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := Account{
-		Feed: f, Configured: true, LastPoll: s.now.Add(-17 * time.Minute), LastResult: ResultUnchanged, LastAsked: s.now.Add(-2 * time.Minute), Validated: s.now.Add(-17 * time.Minute),
-		Considered: []policy.Term{
-			{Hint: policy.HintTTL, Raw: "30", Seconds: 1800},
-			{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true},
-			{Hint: policy.HintRhythm, Seconds: 50400, Note: "entries come about once a week; an explicit hint goes first"},
-			{Hint: policy.HintJitter, Seconds: 140, Used: true},
-		},
-		Self: f.URL, Hubs: []Address{"https://hub.example/"}, ContentType: "application/atom+xml; charset=utf-8", OriginETag: `W/"5f3a-63e1"`, OriginDate: "Wed, 18 Nov 2026 07:12:09 GMT",
-		Versions: []Version{
-			{Since: f.Since, ETag: `"9c4f0a"`, Entries: 20, Size: 41233}, {Since: f.Since.Add(-90 * time.Hour), ETag: `"51b07e"`, Entries: 20, Size: 40877},
-		},
-		Readers: fakeReaders()[:3], Subscribers: 14,
-		Body: []byte(fakeFeed),
+	f.Configured, f.LastPoll, f.LastResult, f.LastAsked, f.Validated = true, s.now.Add(-17*time.Minute), status.ResultUnchanged, s.now.Add(-2*time.Minute), s.now.Add(-17*time.Minute)
+	f.Considered = []policy.Term{
+		{Hint: policy.HintTTL, Raw: "30", Seconds: 1800},
+		{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true},
+		{Hint: policy.HintRhythm, Seconds: 50400, Note: "entries come about once a week; an explicit hint goes first"},
+		{Hint: policy.HintJitter, Seconds: 140, Used: true},
 	}
+	f.Hints = policy.Hints{Self: string(f.URL), Hubs: []string{"https://hub.example/"}}
+	f.ContentType, f.Validators = "application/atom+xml; charset=utf-8", policy.Validators{ETag: `W/"5f3a-63e1"`, LastModified: "Wed, 18 Nov 2026 07:12:09 GMT"}
+	f.Version, f.Entries, f.Size = 2, 20, 41233
+	f.Versions = []status.Version{
+		{Since: f.VersionSince, ETag: `"9c4f0a"`, Entries: 20, Size: 41233}, {Since: f.VersionSince.Add(-90 * time.Hour), ETag: `"51b07e"`, Entries: 20, Size: 40877},
+	}
+	f.Readers, f.Subscribers = fakeReaders()[:3], 14
 	if len(s.refreshed) > 0 {
-		a.LastPoll, a.Refreshable = s.now, s.now.Add(time.Hour)
+		f.LastPoll, f.Refreshable = s.now, s.now.Add(time.Hour)
 	}
-	return a
+	return f
 }
 
 const fakeFeed = `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>Notes from the river</title><id>urn:x</id><updated>2026-11-18T07:00:00Z</updated>
@@ -165,14 +173,14 @@ const fakeFeed = `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"
 <entry><title>Willows &amp; water</title><id>urn:2</id><updated>2026-11-11T07:00:00Z</updated><link href="https://blog.example/2"/></entry>
 <entry><title>A year of winters</title><id>urn:3</id><updated>2026-11-04T07:00:00Z</updated><link href="https://blog.example/3"/></entry></feed>`
 
-func (s *fakeSource) Refresh(_ context.Context, which Which) (Result, error) {
+func (s *fakeSource) Refresh(_ context.Context, which Which) (status.Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refreshed = append(s.refreshed, which)
 	if s.early {
-		return "", &TooEarly{s.now.Add(time.Hour)}
+		return "", &cache.TooEarly{Until: s.now.Add(time.Hour)}
 	}
-	return ResultUnchanged, nil
+	return status.ResultUnchanged, nil
 }
 
 func (s *fakeSource) polledByHand() []Which {
@@ -181,12 +189,12 @@ func (s *fakeSource) polledByHand() []Which {
 	return s.refreshed
 }
 
-func fakeReaders() []Reader {
-	return []Reader{
-		{Family: "Mozilla", UserAgent: "Mozilla/5.0 (compatible; theoldreader.com; 1 subscribers; feed-id=0a9)", Network: "192.0.2.0/24", Feeds: 3, Requests: 4210, Bytes: 812 << 20, MedianGap: 5 * time.Minute, Score: "F", Reasons: []string{"never conditional", "every 5 minutes"}},
-		{Family: "Miniflux", UserAgent: "Mozilla/5.0 (compatible; Miniflux/2.3.0; +https://miniflux.app)", Feeds: 76, Requests: 18233, Bytes: 31 << 20, ShareConditional: 0.996, MedianGap: time.Hour, Score: "A"},
-		{Family: "FreshRSS", UserAgent: "FreshRSS/1.25.0 (Linux; https://freshrss.org)", Feeds: 65, Requests: 9120, Bytes: 18 << 20, ShareConditional: 0.91, MedianGap: 2 * time.Hour, Score: "B", Reasons: []string{"asks within skipHours"}},
-		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Token: "alice", Feeds: 41, Requests: 1207, Bytes: 5 << 20, ShareConditional: 1, MedianGap: 6 * time.Hour, Score: "A"},
+func fakeReaders() []status.Reader {
+	return []status.Reader{
+		{Family: "Mozilla", UserAgent: "Mozilla/5.0 (compatible; theoldreader.com; 1 subscribers; feed-id=0a9)", Network: "192.0.2.0/24", Feeds: 3, Requests: 4210, Bytes: 812 << 20, MedianGap: status.Seconds(5 * time.Minute), Score: "F", Reasons: []string{"never conditional", "every 5 minutes"}},
+		{Family: "Miniflux", UserAgent: "Mozilla/5.0 (compatible; Miniflux/2.3.0; +https://miniflux.app)", Feeds: 76, Requests: 18233, Bytes: 31 << 20, ShareConditional: 0.996, MedianGap: status.Seconds(time.Hour), Score: "A"},
+		{Family: "FreshRSS", UserAgent: "FreshRSS/1.25.0 (Linux; https://freshrss.org)", Feeds: 65, Requests: 9120, Bytes: 18 << 20, ShareConditional: 0.91, MedianGap: status.Seconds(2 * time.Hour), Score: "B", Reasons: []string{"asks within skipHours"}},
+		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Token: "alice", Feeds: 41, Requests: 1207, Bytes: 5 << 20, ShareConditional: 1, MedianGap: status.Seconds(6 * time.Hour), Score: "A"},
 		{Family: "-", UserAgent: "-", Feeds: 1, Requests: 12, Bytes: 1 << 20, Score: "-"},
 	}
 }
@@ -217,30 +225,12 @@ func (s *fakeSource) Savings(context.Context, int) (Savings, error) {
 		add(&v.Total, t)
 	}
 	for i, h := range fakeHosts {
-		v.Origins = append(v.Origins, OriginTraffic{Address("https://" + h), Traffic{Requests: int64(400000 / (i + 1)), Polls: int64(9000 / (i + 1)), Served: int64(40<<30) / int64(i+1), Fetched: 300 << 20}})
+		v.Origins = append(v.Origins, OriginTraffic{feedurl.Shown("https://" + h), Traffic{Requests: int64(400000 / (i + 1)), Polls: int64(9000 / (i + 1)), Served: int64(40<<30) / int64(i+1), Fetched: 300 << 20}})
 	}
 	return v, nil
 }
 
-func (s *fakeSource) Poller(context.Context) (Poller, error) {
-	if s.about != nil {
-		return s.about()
-	}
-	return Poller{
-		Contact: "https://example.com/about", UserAgent: "Pollard/1.0 (+https://example.com/about; 14 subscribers)",
-		MinInterval: time.Hour, MaxInterval: 24 * time.Hour, Spacing: 2 * time.Second, Concurrency: 1,
-	}, nil
-}
-
-func (s *fakeSource) Host(_ context.Context, name string) (Host, error) {
-	if s.host != nil {
-		return s.host(name)
-	}
-	if name != "blog.example" {
-		return Host{}, ErrUnknown
-	}
-	return Host{Name: name, Feeds: 2, Since: s.now.AddDate(0, 0, -30), Polls: 1433, Unchanged: 1401, Failed: 3, Bytes: 1 << 20, LastPoll: s.now.Add(-17 * time.Minute), Status: 304, NextPoll: s.now.Add(43 * time.Minute)}, nil
-}
+func (s *fakeSource) Poller() Poller { return s.poller }
 
 // newPages are pages of a made-up gateway, and where they stand for a member.
 func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
@@ -249,7 +239,7 @@ func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
 	p := &Pages{Source: source, Version: "1.0.0"}
 	p.Discover = func(_ context.Context, address string) (Site, error) {
 		if !strings.Contains(address, "blog.example") {
-			return Site{URL: Address(address), Problem: "This site names no feeds."}, nil
+			return Site{URL: feedurl.Shown(address), Problem: "This site names no feeds."}, nil
 		}
 		return Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{
 			{URL: string(source.row(0).URL), Title: "Notes from the river", Type: "application/atom+xml"},

@@ -10,17 +10,23 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // feedContent is what the page of one feed shows.
 type feedContent struct {
-	Account
+	status.Feed
 	Entries Entries
-	Polled  string // what a poll by hand has come to; empty: there was none
+	Polled  string // the result of a poll by hand; empty: there was none
 }
 
-// Terms are the hints that were considered, those that were used first.
+// Headline says what happens next.
+func (c feedContent) Headline() string { return c.Feed.Headline(time.Now()) }
+
+// Terms are the terms of the decision, those that were used first.
 func (c feedContent) Terms() []policy.Term {
 	terms := make([]policy.Term, 0, len(c.Considered))
 	for _, used := range []bool{true, false} {
@@ -34,23 +40,15 @@ func (c feedContent) Terms() []policy.Term {
 }
 
 // Recent are the last few polls, the newest first, and Earlier those before them.
-func (c feedContent) Recent() []Poll  { return c.newest()[:min(len(c.Polls), recentPolls)] }
-func (c feedContent) Earlier() []Poll { return c.newest()[min(len(c.Polls), recentPolls):] }
+func (c feedContent) Recent() []status.Poll  { return c.newest()[:min(len(c.Polls), recentPolls)] }
+func (c feedContent) Earlier() []status.Poll { return c.newest()[min(len(c.Polls), recentPolls):] }
 
 const recentPolls = 8
 
-func (c feedContent) newest() []Poll {
+func (c feedContent) newest() []status.Poll {
 	polls := slices.Clone(c.Polls)
 	slices.Reverse(polls)
 	return polls
-}
-
-// EntriesInVersion is how many entries the version has that is served.
-func (c feedContent) EntriesInVersion() int {
-	if len(c.Versions) == 0 {
-		return 0
-	}
-	return c.Versions[0].Entries
 }
 
 // Early reports whether not even a poll by hand is allowed yet.
@@ -58,21 +56,18 @@ func (c feedContent) Early() bool { return time.Until(c.Refreshable) > 0 }
 
 // feed is the page of one feed.
 func (p *Pages) feed(v *visit, which Which) error {
-	account, err := p.Source.Feed(v.r.Context(), which)
+	f, body, err := p.Source.Feed(v.r.Context(), which)
 	if err != nil {
 		return unknownFeed(err)
 	}
-	if account.Considered == nil {
-		account.Considered = []policy.Term{}
-	}
 	if v.wantsJSON() {
-		return v.json(http.StatusOK, account)
+		return v.json(http.StatusOK, f)
 	}
-	c := feedContent{Account: account, Polled: outcomes[Result(v.r.URL.Query().Get("polled"))]}
-	if len(account.Body) > 0 {
-		c.Entries = newest(v.r.Context(), account.Body, account.ContentType)
+	c := feedContent{Feed: f, Polled: outcomes[status.Result(v.r.URL.Query().Get("polled"))]}
+	if len(body) > 0 {
+		c.Entries = newest(v.r.Context(), body, f.ContentType)
 	}
-	return p.render(v, http.StatusOK, "feed", cmp.Or(c.Entries.Title, account.Title, account.URL.String()), c)
+	return p.render(v, http.StatusOK, "feed", cmp.Or(c.Entries.Title, f.Title, f.URL.String()), c)
 }
 
 func unknownFeed(err error) error {
@@ -83,21 +78,21 @@ func unknownFeed(err error) error {
 }
 
 // resultEarly stands for a poll by hand that was not allowed.
-const resultEarly Result = "early"
+const resultEarly status.Result = "early"
 
-// outcomes tell what a poll by hand has come to. Its result is in the address of
-// the page that follows, where anybody can write anything: only these are shown.
-var outcomes = map[Result]string{
-	ResultNew:       "Polled just now: there was something new.",
-	ResultUnchanged: "Polled just now: nothing has changed.",
-	ResultMoved:     "Polled just now: the feed has moved.",
-	ResultGone:      "Polled just now: the site says that the feed is gone.",
-	ResultFailed:    "Polled just now: the poll failed.",
-	ResultUnsent:    "The site could not be asked just now.",
-	resultEarly:     "Not polled: it is too early for another poll.",
+// outcomes describe the result of a poll by hand. The result is in the URL of the next
+// page, which anyone can write, so only these are shown.
+var outcomes = map[status.Result]string{
+	status.ResultNew:       "Polled just now: there was something new.",
+	status.ResultUnchanged: "Polled just now: nothing has changed.",
+	status.ResultMoved:     "Polled just now: the feed has moved.",
+	status.ResultGone:      "Polled just now: the site says that the feed is gone.",
+	status.ResultFailed:    "Polled just now: the poll failed.",
+	status.ResultUnsent:    "The site could not be asked just now.",
+	resultEarly:            "Not polled: it is too early for another poll.",
 }
 
-// refresh polls a feed by hand and goes on to its page.
+// refresh polls a feed by hand and redirects to its page.
 func (p *Pages) refresh(v *visit) error {
 	const maxForm = 16 << 10
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
@@ -106,15 +101,15 @@ func (p *Pages) refresh(v *visit) error {
 	}
 	which := Which{URL: v.r.PostForm.Get("url"), ID: v.r.PostForm.Get("id")}
 	result, err := p.Source.Refresh(v.r.Context(), which)
-	if _, early := errors.AsType[*TooEarly](err); early {
+	if _, early := errors.AsType[*cache.TooEarly](err); early {
 		result, err = resultEarly, nil
 	}
 	if err != nil {
 		return unknownFeed(err)
 	}
 	if _, told := outcomes[result]; !told {
-		result = ResultFailed
+		result = status.ResultFailed
 	}
-	http.Redirect(v.w, v.r, v.at.feedAddress(Address(which.URL), which.ID)+"&polled="+string(result), http.StatusSeeOther)
+	http.Redirect(v.w, v.r, v.at.feedAddress(feedurl.Shown(which.URL), which.ID)+"&polled="+string(result), http.StatusSeeOther)
 	return nil
 }

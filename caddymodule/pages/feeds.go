@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 const (
@@ -19,18 +21,29 @@ const (
 
 // listContent is what the list of feeds shows.
 type listContent struct {
-	Summary Summary
+	Summary status.Summary
 	Query   Query
 	List    FeedList
 }
 
-// States are the states that a list can be narrowed to, with how many feeds are in each.
-func (c listContent) States() []stateCount {
-	return c.Summary.counts()
+// stateCount is how many feeds are in a state.
+type stateCount struct {
+	State status.State
+	Count int64
 }
 
-// NoFeeds is how many addresses readers have asked for that never gave a feed.
-func (c listContent) NoFeeds() int64 { return c.Summary.Feeds[StateNoFeed] }
+// States returns the states of feeds, with the number of feeds in each.
+func (c listContent) States() (list []stateCount) {
+	for _, state := range status.States {
+		if n := c.Summary.Feeds[state]; n > 0 {
+			list = append(list, stateCount{state, n})
+		}
+	}
+	return list
+}
+
+// Unread is how many addresses readers have asked for that never gave a feed.
+func (c listContent) Unread() int64 { return c.Summary.Feeds[status.StateUnread] }
 
 // Narrowed reports whether the list shows less than all feeds.
 func (c listContent) Narrowed() bool { return c.Query.Search != "" || c.Query.State != "" }
@@ -83,7 +96,7 @@ func (p *Pages) feeds(v *visit) error {
 		return err
 	}
 	if list.Feeds == nil {
-		list.Feeds = []Feed{}
+		list.Feeds = []status.Feed{}
 	}
 	if v.wantsJSON() {
 		return v.json(http.StatusOK, list)
@@ -97,17 +110,13 @@ func (p *Pages) feeds(v *visit) error {
 
 func readQuery(values url.Values) (Query, error) {
 	q := Query{
-		Search: strings.TrimSpace(values.Get("q")), State: State(values.Get("state")),
+		Search: strings.TrimSpace(values.Get("q")), State: status.State(values.Get("state")),
 		Sort: Sort(values.Get("sort")), After: values.Get("after"), Limit: pageOfFeeds,
 	}
 	if len(q.Search) > maxSearch {
 		return q, &problem{http.StatusBadRequest, "That search is too long.", "Search for a part of it."}
 	}
-	known := q.State == ""
-	for _, s := range states {
-		known = known || q.State == s
-	}
-	if !known {
+	if q.State != "" && !q.State.Valid() {
 		return q, &problem{http.StatusBadRequest, "There is no such state of a feed.", ""}
 	}
 	switch q.Sort {

@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // homeContent is what the home page shows.
 type homeContent struct {
-	Summary  Summary
+	Summary  status.Summary
 	Find     string // the address that was asked for
 	Site     *Site  // what was found there
 	CanFind  bool
@@ -23,7 +24,7 @@ type homeContent struct {
 // homeRecord is the home page for programs.
 type homeRecord struct {
 	Gateway string `json:"gateway"` // what a feed's URL is written behind
-	Summary
+	status.Summary
 	Site *Site `json:"site,omitempty"` // what ?find= has found
 }
 

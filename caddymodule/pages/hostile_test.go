@@ -13,6 +13,9 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/feedpollard/pollard/policy"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // hostile are texts that try to become more than text, each with a word by which it
@@ -36,38 +39,40 @@ var hostile = []string{
 // inhabit returns pages in which a text stands in every place that can have one.
 func inhabit(t *testing.T, text string) (*Pages, Place) {
 	p, source, at := newPages(t, 3)
-	address := Address("https://x.example/" + text)
+	address := feedurl.Shown("https://x.example/" + text)
 	when := time.Now().Add(time.Hour)
-	reader := Reader{
+	reader := status.Reader{
 		Family: text, UserAgent: text + " 2", Network: text, Token: text, Requests: 1, Bytes: 1, Score: text, Reasons: []string{text},
 	}
-	feed := Feed{
-		ID: text, URL: address, Title: text, State: State(text), NextPoll: when, Winner: text,
-		Reason: Reason{{Text: text}, {Text: text, At: when}}, Since: when.Add(-time.Hour), Polls: []Poll{{At: when, Result: Result(text)}},
+	feed := status.Feed{
+		ID: text, URL: address, Title: text, State: status.State(text), NextPoll: when, Winner: text,
+		Reason: status.Reason{{Text: text}, {Text: text, At: when}}, VersionSince: when.Add(-time.Hour), Polls: []status.Poll{{At: when, Result: status.Result(text)}},
 	}
-	account := Account{
-		Feed: feed, Alias: address, LastPoll: when, LastResult: Result(text), LastError: text, Self: Address(text), NewFeedURL: Address(text), Hubs: []Address{Address(text)},
-		Considered:  []policy.Term{{Hint: text, Raw: text, Note: text, Used: true, Seconds: 3}},
-		ContentType: text, OriginETag: text, OriginDate: text, Versions: []Version{{Since: when, ETag: text}}, Readers: []Reader{reader},
-		Body: []byte(`{"version":"https://jsonfeed.org/version/1.1","title":` + quote(text) + `,"home_page_url":` + quote(text) +
-			`,"items":[{"id":"1","title":` + quote(text) + `,"url":` + quote(text) + `},{"id":"2","title":"x","url":"javascript:alert(1)"},{"id":"3","title":"y","url":"https://x.example/` + "\\u0022 onclick=\\u0022zebra" + `"}]}`),
+	one := feed
+	one.Alias, one.LastPoll, one.LastResult, one.LastError = address, when, status.Result(text), text
+	one.Hints = policy.Hints{Self: text, NewFeedURL: text, Hubs: []string{text}}
+	one.Considered = []policy.Term{{Hint: text, Raw: text, Note: text, Used: true, Seconds: 3}}
+	one.ContentType, one.Validators = text, policy.Validators{ETag: text, LastModified: text}
+	one.Versions, one.Readers = []status.Version{{Since: when, ETag: text}}, []status.Reader{reader}
+	body := []byte(`{"version":"https://jsonfeed.org/version/1.1","title":` + quote(text) + `,"home_page_url":` + quote(text) +
+		`,"items":[{"id":"1","title":` + quote(text) + `,"url":` + quote(text) + `},{"id":"2","title":"x","url":"javascript:alert(1)"},{"id":"3","title":"y","url":"https://x.example/` + "\\u0022 onclick=\\u0022zebra" + `"}]}`)
+	source.list = func(q Query) (FeedList, error) {
+		return FeedList{Feeds: []status.Feed{feed}, Matched: 2, Next: text}, nil
 	}
-	source.list = func(q Query) (FeedList, error) { return FeedList{Feeds: []Feed{feed}, Matched: 2, Next: text}, nil }
-	source.account = func(which Which) (Account, error) {
+	source.account = func(which Which) (status.Feed, []byte, error) {
 		if which.ID != "" { // without the title that the document has
-			account.Body = nil
+			return one, nil, nil
 		}
-		return account, nil
+		return one, body, nil
 	}
 	source.outage = text
 	source.who = func() (Readers, error) {
-		return Readers{Requests: 1, Readers: 1, ByBytes: []Reader{reader}, ByRequests: []Reader{reader}}, nil
+		return Readers{Requests: 1, Readers: 1, ByBytes: []status.Reader{reader}, ByRequests: []status.Reader{reader}}, nil
 	}
 	source.saved = func() (Savings, error) {
-		return Savings{Total: Traffic{Requests: 2}, Days: []DayTraffic{{Day: when}}, Origins: []OriginTraffic{{Origin: Address(text)}}}, nil
+		return Savings{Total: Traffic{Requests: 2}, Days: []DayTraffic{{Day: when}}, Origins: []OriginTraffic{{Origin: feedurl.Shown(text)}}}, nil
 	}
-	source.about = func() (Poller, error) { return Poller{Contact: text, UserAgent: text}, nil }
-	source.host = func(string) (Host, error) { return Host{Name: text}, nil }
+	source.poller = Poller{Contact: text, UserAgent: text}
 	p.Version = text
 	p.Discover = func(context.Context, string) (Site, error) {
 		return Site{URL: address, Title: text, Problem: text, Feeds: []Found{{URL: "https://x.example/" + text, Title: text, Type: text}}}, nil
@@ -84,7 +89,7 @@ func TestHostileText(t *testing.T) {
 	for _, text := range hostile {
 		p, at := inhabit(t, text)
 		escaped := strings.NewReplacer("%", "%25", "&", "%26", "#", "%23", "+", "%2B", " ", "+", "\x00", "%00", "\r", "%0D", "\n", "%0A", "\x1b", "%1B", "\xff", "%FF", "\xfe", "%FE", "\xc0", "%C0", "\xaf", "%AF").Replace(text[:min(len(text), 150)])
-		for _, target := range []string{"", "?find=" + escaped, "feeds", "feeds?q=" + escaped, "feeds?after=" + escaped, "feeds?url=" + escaped + "&polled=" + escaped, "feeds?id=" + escaped, "readers", "savings", "about?host=" + escaped} {
+		for _, target := range []string{"", "?find=" + escaped, "feeds", "feeds?q=" + escaped, "feeds?after=" + escaped, "feeds?url=" + escaped + "&polled=" + escaped, "feeds?id=" + escaped, "readers", "savings", "about"} {
 			w := ask(p, at, "GET", target)
 			if w.Code != 200 && w.Code != 404 {
 				t.Fatalf("%s with %q: %d %s", target, text, w.Code, w.Body)
@@ -172,17 +177,18 @@ func checkMarkup(t *testing.T, target, text string, w *httptest.ResponseRecorder
 func TestSecrets(t *testing.T) {
 	p, source, at := newPages(t, 3)
 	const secret = "hunter2"
-	address := Address("https://bob:" + secret + "@x.example/f?token=" + secret)
-	feed := Feed{ID: "0a1b", URL: address, State: StateFresh, NextPoll: time.Now().Add(time.Hour)}
+	address := feedurl.Shown("https://bob:" + secret + "@x.example/f?token=" + secret)
+	feed := status.Feed{ID: "0a1b", URL: address, State: status.StateFresh, NextPoll: time.Now().Add(time.Hour)}
 	source.list = func(q Query) (FeedList, error) {
-		return Select(func(yield func(Feed, error) bool) {
-			if other := (Feed{ID: "ff", URL: "https://z.example/"}); yield(feed, nil) {
+		return Select(func(yield func(status.Feed, error) bool) {
+			if other := (status.Feed{ID: "ff", URL: "https://z.example/"}); yield(feed, nil) {
 				yield(other, nil)
 			}
 		}, q)
 	}
-	source.account = func(Which) (Account, error) {
-		return Account{Feed: feed, Alias: address, Self: address, NewFeedURL: address, Hubs: []Address{address}}, nil
+	source.account = func(Which) (status.Feed, []byte, error) {
+		feed.Alias = address
+		return feed, nil, nil
 	}
 	source.saved = func() (Savings, error) {
 		return Savings{Total: Traffic{Requests: 1}, Origins: []OriginTraffic{{Origin: "https://bob:" + secret + "@x.example"}}}, nil

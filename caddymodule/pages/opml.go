@@ -10,6 +10,7 @@ import (
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/opml"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // rewriteOPML answers a subscription list with the same list through the gateway. Nothing
@@ -25,7 +26,7 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	}
 	rewritten, err := p.RewriteOPML(list, v.at.Gateway)
 	if err != nil {
-		return &problem{http.StatusBadRequest, "This is not a subscription list that can be read.", capital(feedurl.Short(err.Error(), maxTitle)) + "."}
+		return &problem{http.StatusBadRequest, "This is not a subscription list that can be read.", status.Capitalize(feedurl.Short(err.Error(), maxTitle)) + "."}
 	}
 	// A stranger may have written the list: it is saved, not shown, and if it is
 	// shown after all, nothing in it may be run.

@@ -17,9 +17,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/feedpollard/pollard/policy/document/site"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // ask sends a request to the page of a name and query.
@@ -90,10 +91,6 @@ func TestServe(t *testing.T) {
 		{"readers", false, "GET", "readers", nil, 200, "they take 94 % of the bytes"},
 		{"savings", false, "GET", "savings", nil, 200, "Sites were spared"},
 		{"about", false, "GET", "about", nil, 200, "Pollard/1.0 (&#43;https://example.com/about; 14 subscribers)"},
-		{"about a host", false, "GET", "about?host=blog.example", nil, 200, "1,401 of 1,433 polls"},
-		{"about a host by URL", false, "GET", "about?host=https://blog.example/x", nil, 200, "1,401 of 1,433 polls"},
-		{"about another host", false, "GET", "about?host=x.example", nil, 404, "no record of <bdi>x.example</bdi>"},
-		{"about no host", false, "GET", "about?host=%20%2F%2F", nil, 404, "no record of"},
 		{"refresh", false, "POST", "refresh", form("url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"), 303, ""},
 		{"opml", false, "POST", "opml", upload(list), 200, `xmlUrl="http://feeds.home.arpa/https://a.example/f"`},
 		{"opml that is none", false, "POST", "opml", upload("<html>"), 400, "The document is not OPML."},
@@ -121,7 +118,7 @@ func TestServe(t *testing.T) {
 		{"stranger who polls", true, "POST", "refresh", form("url=x"), 403, ""},
 		{"stranger with a list", true, "POST", "opml", upload(list), 403, ""},
 		{"stranger who reads about us", true, "GET", "about", nil, 200, "How to slow it down or stop it"},
-		{"stranger who asks for his host", true, "GET", "about?host=blog.example", nil, 200, "1,401 of 1,433 polls"},
+		{"stranger who asks for a host", true, "GET", "about?host=blog.example", nil, 200, "How to slow it down or stop it"},
 		{"stranger, style", true, "GET", "pollard.css", nil, 200, "color-scheme"},
 		{"stranger, icon", true, "GET", "favicon.ico", nil, 200, "\x89PNG"},
 	}
@@ -350,12 +347,11 @@ func TestFailingSource(t *testing.T) {
 	p.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	failed := errors.New("open /var/lib/pollard/feeds.db: no space left")
 	source.list = func(Query) (FeedList, error) { return FeedList{}, failed }
-	source.account = func(Which) (Account, error) { return Account{}, failed }
+	source.account = func(Which) (status.Feed, []byte, error) { return status.Feed{}, nil, failed }
 	source.who = func() (Readers, error) { return Readers{}, failed }
 	source.saved = func() (Savings, error) { return Savings{}, failed }
-	source.about = func() (Poller, error) { return Poller{}, failed }
 	p.Discover = func(context.Context, string) (Site, error) { return Site{}, failed }
-	for _, target := range []string{"?find=x", "feeds", "feeds?url=x", "readers", "savings", "about"} {
+	for _, target := range []string{"?find=x", "feeds", "feeds?url=x", "readers", "savings"} {
 		for _, kind := range []string{"text/html", "application/json"} {
 			logged.Reset()
 			w := ask(p, at, "GET", target, accept(kind))
@@ -437,12 +433,12 @@ func BenchmarkFeeds(b *testing.B) {
 	} {
 		b.Run(bb.name, func(b *testing.B) {
 			p, source, at := newPages(b, bb.size)
-			rows := make([]Feed, bb.size)
+			rows := make([]status.Feed, bb.size)
 			for i := range rows {
 				rows[i] = source.row(i)
 			}
 			source.list = func(q Query) (FeedList, error) {
-				list, err := Select(func(yield func(Feed, error) bool) {
+				list, err := Select(func(yield func(status.Feed, error) bool) {
 					for i := range rows {
 						if !yield(rows[i], nil) {
 							return
@@ -461,20 +457,5 @@ func BenchmarkFeeds(b *testing.B) {
 			}
 			b.ReportMetric(float64(bytes), "bytes/page")
 		})
-	}
-}
-
-// The words for times count from the present.
-func TestLength(t *testing.T) {
-	for _, tt := range []struct {
-		d    time.Duration
-		want string
-	}{
-		{0, "0 s"}, {89 * time.Second, "89 s"}, {2 * time.Minute, "2 min"}, {time.Hour, "1 h"}, {time.Hour - time.Second, "1 h"}, {89 * time.Minute, "89 min"}, {3 * time.Hour, "3 h"},
-		{35 * time.Hour, "35 h"}, {36 * time.Hour, "2 days"}, {400 * 24 * time.Hour, "400 days"}, {3 * 365 * 24 * time.Hour, "3 years"}, {-3 * time.Hour, "3 h"},
-	} {
-		if got := length(tt.d); got != tt.want {
-			t.Errorf("%v is told as %q, want %q", tt.d, got, tt.want)
-		}
 	}
 }

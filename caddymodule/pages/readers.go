@@ -6,6 +6,8 @@ package pages
 import (
 	"fmt"
 	"html/template"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // maxReaders is how many readers a page names in each of its lists.
@@ -18,7 +20,7 @@ type readersContent struct{ Readers }
 func (c readersContent) Chart() template.HTML {
 	columns := make([]column, 0, len(c.Hours))
 	for hour, n := range c.Hours {
-		col := column{rest: n, title: fmt.Sprintf("%02d:00 to %02d:59 GMT: %s", hour, hour, counted(n, "request"))}
+		col := column{rest: n, title: fmt.Sprintf("%02d:00 to %02d:59 GMT: %s", hour, hour, status.Count(n, "request"))}
 		if hour%6 == 0 {
 			col.label = fmt.Sprintf("%02d:00", hour)
 		}
@@ -28,7 +30,7 @@ func (c readersContent) Chart() template.HTML {
 }
 
 // BytesShare is the share that a reader has in all bytes.
-func (c readersContent) BytesShare(r Reader) string {
+func (c readersContent) BytesShare(r status.Reader) string {
 	if c.Bytes == 0 {
 		return ""
 	}
@@ -41,10 +43,10 @@ func (p *Pages) readers(v *visit) error {
 		return err
 	}
 	if record.ByRequests == nil {
-		record.ByRequests = []Reader{}
+		record.ByRequests = []status.Reader{}
 	}
 	if record.ByBytes == nil {
-		record.ByBytes = []Reader{}
+		record.ByBytes = []status.Reader{}
 	}
 	return p.answer(v, "readers", "Readers", record, readersContent{record})
 }

@@ -6,6 +6,8 @@ package pages
 import (
 	"fmt"
 	"html/template"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // maxOrigins is how many origins a page of savings names.
@@ -21,7 +23,7 @@ func (c savingsContent) Chart() template.HTML {
 	for i, d := range c.Days {
 		col := column{
 			lower: d.Polls, rest: d.Spared(),
-			title: fmt.Sprintf("%s: %s spared, %s", d.Day.UTC().Format("2 January"), counted(d.Spared(), "request"), counted(d.Polls, "poll")),
+			title: fmt.Sprintf("%s: %s spared, %s", d.Day.UTC().Format("2 January"), status.Count(d.Spared(), "request"), status.Count(d.Polls, "poll")),
 		}
 		if i%labelled == labelled/2 {
 			col.label = d.Day.UTC().Format("2 Jan")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // Sort is an order of feeds.
@@ -28,27 +29,26 @@ const (
 
 // Query asks for a part of the list of feeds.
 type Query struct {
-	Search string // part of the URL or title, in any case; empty: all
-	State  State  // empty: all but [StateNoFeed], which a search finds as well
-	Sort   Sort   // empty: SortNext
-	After  string // [FeedList.Next] of the part before this one; empty: from the beginning
-	Limit  int    // feeds in this part; 0: 50
+	Search string       // part of the URL or title, in any case; empty: all
+	State  status.State // empty: all but [status.StateUnread], which a search finds too
+	Sort   Sort         // empty: SortNext
+	After  string       // [FeedList.Next] of the part before this one; empty: from the beginning
+	Limit  int          // feeds in this part; 0: 50
 }
 
 // FeedList is a part of the list of feeds.
 type FeedList struct {
-	Feeds   []Feed `json:"feeds"`
-	Matched int64  `json:"matched"`        // in all parts
-	Next    string `json:"next,omitempty"` // for [Query.After]; empty: there are no more
+	Feeds   []status.Feed `json:"feeds"`
+	Matched int64         `json:"matched"`        // in all parts
+	Next    string        `json:"next,omitempty"` // for [Query.After]; empty: there are no more
 }
 
 // ErrCursor reports that a [Query.After] does not come from a list.
 var ErrCursor = errors.New("pages: not a place in the list")
 
 // Select answers a query by one pass over all feeds, in memory that grows with the
-// query's limit alone. Of a feed it reads ID, URL, Title, State, Failures and NextPoll: the rest
-// may be added to what it returns.
-func Select(feeds iter.Seq2[Feed, error], q Query) (FeedList, error) {
+// query's limit alone. It reads ID, URL, Title, State, Failures and NextPoll alone.
+func Select(feeds iter.Seq2[status.Feed, error], q Query) (FeedList, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
 	}
@@ -86,18 +86,18 @@ func Select(feeds iter.Seq2[Feed, error], q Query) (FeedList, error) {
 		top.list = top.list[:q.Limit]
 		list.Next = order.format(&top.list[q.Limit-1])
 	}
-	list.Feeds = make([]Feed, len(top.list))
+	list.Feeds = make([]status.Feed, len(top.list))
 	for i := range top.list {
 		list.Feeds[i] = top.list[i].Feed
 	}
 	return list, nil
 }
 
-func (q *Query) matches(f Feed) bool {
+func (q *Query) matches(f status.Feed) bool {
 	if q.State != "" && f.State != q.State {
 		return false
 	}
-	if q.State == "" && q.Search == "" && f.State == StateNoFeed {
+	if q.State == "" && q.Search == "" && f.State == status.StateUnread {
 		return false
 	}
 	if q.Search == "" {
@@ -121,7 +121,7 @@ func containsFold(s, lower string) bool {
 
 // candidate is a feed with what it is sorted by.
 type candidate struct {
-	Feed
+	status.Feed
 	host  string
 	shown string // the redacted URL, made when it is first needed
 }

@@ -11,17 +11,20 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // rows are feeds in no order, many of them equal in what they are sorted by.
-func rows(n int) []Feed {
+func rows(n int) []status.Feed {
 	random := rand.New(rand.NewPCG(1, 2))
 	start := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	list := make([]Feed, n)
+	list := make([]status.Feed, n)
 	for i := range list {
-		list[i] = Feed{
-			ID: fmt.Sprintf("%04x", i*40503%65536), URL: Address(fmt.Sprintf("https://%s%c.example/%d", []string{"", "www.", "bob:pw@"}[i%3], 'a'+random.IntN(9), i)),
-			State: states[random.IntN(len(states))], Failures: random.IntN(4), NextPoll: start.Add(time.Duration(random.IntN(20)) * time.Minute),
+		list[i] = status.Feed{
+			ID: fmt.Sprintf("%04x", i*40503%65536), URL: feedurl.Shown(fmt.Sprintf("https://%s%c.example/%d", []string{"", "www.", "bob:pw@"}[i%3], 'a'+random.IntN(9), i)),
+			State: status.States[random.IntN(len(status.States))], Failures: random.IntN(4), NextPoll: start.Add(time.Duration(random.IntN(20)) * time.Minute),
 		}
 		if random.IntN(7) == 0 {
 			list[i].NextPoll = time.Time{}
@@ -30,8 +33,8 @@ func rows(n int) []Feed {
 	return list
 }
 
-func each(list []Feed) func(func(Feed, error) bool) {
-	return func(yield func(Feed, error) bool) {
+func each(list []status.Feed) func(func(status.Feed, error) bool) {
+	return func(yield func(status.Feed, error) bool) {
 		for _, f := range list {
 			if !yield(f, nil) {
 				return
@@ -43,10 +46,10 @@ func each(list []Feed) func(func(Feed, error) bool) {
 // Whatever the size of its parts, a list is all that matches, sorted.
 func TestSelect(t *testing.T) {
 	all := rows(500)
-	sorted := map[Sort]func(a, b Feed) int{
-		SortNext: func(a, b Feed) int {
+	sorted := map[Sort]func(a, b status.Feed) int{
+		SortNext: func(a, b status.Feed) int {
 			never := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-			at := func(f Feed) time.Time {
+			at := func(f status.Feed) time.Time {
 				if f.NextPoll.IsZero() {
 					return never
 				}
@@ -54,18 +57,18 @@ func TestSelect(t *testing.T) {
 			}
 			return at(a).Compare(at(b))
 		},
-		SortName:     func(a, b Feed) int { return strings.Compare(host(string(a.URL)), host(string(b.URL))) },
-		SortFailures: func(a, b Feed) int { return b.Failures - a.Failures },
+		SortName:     func(a, b status.Feed) int { return strings.Compare(host(string(a.URL)), host(string(b.URL))) },
+		SortFailures: func(a, b status.Feed) int { return b.Failures - a.Failures },
 	}
 	for sort, compare := range sorted {
 		for _, limit := range []int{1, 7, 250, 499, 500, 501} {
-			for _, state := range []State{"", StateFailing} {
+			for _, state := range []status.State{"", status.StateFailing} {
 				for _, search := range []string{"", "C.example/1"} {
 					q := Query{Sort: sort, Limit: limit, State: state, Search: search}
-					var got []Feed
+					var got []status.Feed
 					want := 0
 					for _, f := range all {
-						if (f.State == state || state == "" && (f.State != StateNoFeed || search != "")) && strings.Contains(string(f.URL), strings.ToLower(search)) {
+						if (f.State == state || state == "" && (f.State != status.StateUnread || search != "")) && strings.Contains(string(f.URL), strings.ToLower(search)) {
 							want++
 						}
 					}
@@ -110,7 +113,7 @@ func TestSelectRefuses(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	_, err := Select(func(yield func(Feed, error) bool) { yield(Feed{}, broken) }, Query{})
+	_, err := Select(func(yield func(status.Feed, error) bool) { yield(status.Feed{}, broken) }, Query{})
 	if !errors.Is(err, broken) {
 		t.Errorf("the source's error becomes %v", err)
 	}
@@ -118,7 +121,7 @@ func TestSelectRefuses(t *testing.T) {
 
 func TestSearch(t *testing.T) {
 	for _, tt := range []struct {
-		url    Address
+		url    feedurl.Shown
 		title  string
 		search string
 		want   bool
@@ -131,7 +134,7 @@ func TestSearch(t *testing.T) {
 		{"https://blog.example/?token=hunter2", "", "hunter", false},
 	} {
 		q := Query{Search: strings.ToLower(tt.search)}
-		if got := q.matches(Feed{URL: tt.url, Title: tt.title}); got != tt.want {
+		if got := q.matches(status.Feed{URL: tt.url, Title: tt.title}); got != tt.want {
 			t.Errorf("%s in %s %s: %v", tt.search, tt.url, tt.title, got)
 		}
 	}

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 var (
@@ -45,7 +48,7 @@ type shownURL struct{ Host, Rest string }
 
 // splitURL parts the host of a URL, which tells feeds from each other at a glance,
 // from what follows.
-func splitURL(u Address) shownURL {
+func splitURL(u feedurl.Shown) shownURL {
 	shown := u.String()
 	_, rest, ok := strings.Cut(shown, "://")
 	if !ok {
@@ -61,18 +64,18 @@ func splitURL(u Address) shownURL {
 func (at Place) Asset(name string) string { return at.Below + name + "?" + assets[name].tag }
 
 // FeedLink is the address of a feed's page. A URL that hides something is not in it.
-func (at Place) FeedLink(f Feed) string { return at.feedAddress(f.URL, f.ID) }
+func (at Place) FeedLink(f status.Feed) string { return at.feedAddress(f.URL, f.ID) }
 
 // RecordLink is the address of the page of a feed that may have no record yet.
 // Empty: the URL must not be in it.
 func (at Place) RecordLink(u string) string {
-	if !Address(u).Open() {
+	if !feedurl.Shown(u).Open() {
 		return ""
 	}
-	return at.feedAddress(Address(u), "")
+	return at.feedAddress(feedurl.Shown(u), "")
 }
 
-func (at Place) feedAddress(u Address, id string) string {
+func (at Place) feedAddress(u feedurl.Shown, id string) string {
 	if u != "" && u.Open() {
 		return at.Below + pageFeeds + "?url=" + url.QueryEscape(string(u))
 	}
@@ -81,7 +84,7 @@ func (at Place) feedAddress(u Address, id string) string {
 
 // Address is the address of a feed through the gateway, as a reader wants it.
 // Empty: there is none that could be shown.
-func (at Place) Address(u Address) string {
+func (at Place) Address(u feedurl.Shown) string {
 	if at.Gateway == "" || !u.Open() {
 		return ""
 	}
@@ -91,12 +94,15 @@ func (at Place) Address(u Address) string {
 // templates by name, each within the layout.
 var templates = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"num": humanize.Comma, "size": size, "percent": percent, "counted": counted, "length": length, "in": in, "ago": ago, "took": took,
-		"plural": plural, "sparkline": sparkline, "splitURL": splitURL,
-		"feedOf":      func(u string) Feed { return Feed{URL: Address(u)} },
+		"num": humanize.Comma, "size": size, "percent": percent, "counted": status.Count, "length": status.Brief, "took": took,
+		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
+		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
+		"plural": status.Plural, "meaning": status.HintMeaning, "sparkline": sparkline, "splitURL": splitURL,
+		"feedOf":      func(u string) status.Feed { return status.Feed{URL: feedurl.Shown(u)} },
 		"past":        func(t time.Time) bool { return time.Until(t) <= 0 },
 		"int64":       func(n int) int64 { return int64(n) },
 		"seconds":     func(n int64) time.Duration { return time.Duration(n) * time.Second },
+		"duration":    func(s status.Seconds) time.Duration { return time.Duration(s) },
 		"feedType":    feedType,
 		"rfc3339":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc":         func(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") },

@@ -7,35 +7,16 @@ import (
 	"encoding/xml"
 	"strings"
 	"testing"
-	"time"
-)
 
-func TestSummarySentence(t *testing.T) {
-	for _, tt := range []struct {
-		feeds map[State]int64
-		want  string
-	}{
-		{nil, "No feeds yet."},
-		{map[State]int64{StateFresh: 1}, "1 feed, all fresh."},
-		{map[State]int64{StateFresh: 1, StateNoFeed: 2}, "1 feed, all fresh."},
-		{map[State]int64{StateNoFeed: 2}, "No feeds yet."},
-		{map[State]int64{StateFresh: 1204}, "1,204 feeds, all fresh."},
-		{map[State]int64{StateFresh: 209, StateWaiting: 3, StateFailing: 2}, "214 feeds. 209 are fresh, 3 are waiting as asked, 2 are failing."},
-		{map[State]int64{StateFailing: 1, StateGone: 1}, "2 feeds. 1 is failing, 1 is gone for good."},
-		{map[State]int64{StateCold: 2}, "2 feeds. 2 have not answered yet."},
-	} {
-		if got := (Summary{Feeds: tt.feeds}).Sentence(); got != tt.want {
-			t.Errorf("got %q, want %q", got, tt.want)
-		}
-	}
-}
+	"github.com/feedpollard/pollard/internal/status"
+)
 
 func TestReadersSentence(t *testing.T) {
 	for _, tt := range []struct {
 		r    Readers
 		want string
 	}{
-		{Readers{}, "Nobody has asked for a feed yet."},
+		{Readers{}, "No reader has asked for a feed yet."},
 		{Readers{Readers: 1, Requests: 1, Bytes: 300}, "1 reader, 1 request, 300 B."},
 		{Readers{Readers: 2, Judged: 2, Requests: 9, Bytes: 300}, "2 readers, 9 requests, 300 B. All of them send conditional requests."},
 		{Readers{Readers: 2, Judged: 1, Requests: 9, Bytes: 300}, "2 readers, 9 requests, 300 B. All who ask regularly send conditional requests."},
@@ -53,7 +34,7 @@ func TestSavingsSentence(t *testing.T) {
 		s    Savings
 		want string
 	}{
-		{Savings{}, "Nobody has asked for a feed yet, so nothing could be spared."},
+		{Savings{}, "No reader has asked for a feed yet."},
 		{Savings{Total: Traffic{Requests: 1204331 + 5, Polls: 5, Served: 96e9 + 3, Fetched: 3}, Days: make([]DayTraffic, 30)}, "Sites were spared 1,204,331 requests and 96 GB in 30 days."},
 		{Savings{Total: Traffic{Requests: 1, Polls: 4, Fetched: 9}, Days: make([]DayTraffic, 1)}, "Sites were spared 0 requests and 0 B in 1 day."},
 	} {
@@ -63,32 +44,11 @@ func TestSavingsSentence(t *testing.T) {
 	}
 }
 
-func TestHeadline(t *testing.T) {
-	soon := time.Now().Add(43*time.Minute + 10*time.Second)
-	for _, tt := range []struct {
-		f    Feed
-		want string
-	}{
-		{Feed{State: StateFresh, NextPoll: soon}, "The next poll is in 43 min."},
-		{Feed{State: StateFailing, Failures: 1, NextPoll: soon}, "The last poll failed. The next poll is in 43 min."},
-		{Feed{State: StateFailing, Failures: 3, NextPoll: soon}, "The last 3 polls failed. The next poll is in 43 min."},
-		{Feed{State: StateWaiting, NextPoll: soon}, "The site has asked for fewer requests. The next poll is in 43 min."},
-		{Feed{State: StateCold, NextPoll: soon}, "There is no version yet. The next poll is in 43 min."},
-		{Feed{State: StateCold}, "No poll is planned."},
-		{Feed{State: StateGone}, "It is not polled any more."},
-		{Feed{State: StateFailing, Failures: 2, NextPoll: time.Now().Add(-time.Hour)}, "It is due for a poll."},
-	} {
-		if got := tt.f.Headline(); got != tt.want {
-			t.Errorf("%+v is told as %q, want %q", tt.f, got, tt.want)
-		}
-	}
-}
-
 // A sparkline is well-formed, within its picture, and says in words what it shows.
 func TestSparkline(t *testing.T) {
-	var polls []Poll
+	var polls []status.Poll
 	for i := range 40 { // more than there is room for
-		polls = append(polls, Poll{Result: []Result{ResultNew, ResultUnchanged, ResultFailed, "later"}[i%4], Bytes: 1 << (i % 63)})
+		polls = append(polls, status.Poll{Result: []status.Result{status.ResultNew, status.ResultUnchanged, status.ResultFailed, "later"}[i%4], Bytes: 1 << (i % 63)})
 	}
 	got := string(sparkline(polls))
 	if !strings.Contains(got, "Last 32 polls: 8 new, 8 unchanged, 16 failed") {

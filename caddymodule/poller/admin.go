@@ -1,7 +1,6 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admin is the admin API of the running feed poller.
 package poller
 
 import (
@@ -22,22 +21,26 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 func init() {
 	caddy.RegisterModule(Admin{})
 }
 
-// Admin shows and steers the running feed poller through Caddy's admin endpoint:
+// Admin shows and controls the running feed poller through Caddy's admin endpoint:
 //
-//	GET    /pollard/feeds         all feeds, with the reason why each waits
-//	GET    /pollard/feeds?url=    one of them
-//	POST   /pollard/refresh?url=  polls one, as far as its origin lets; what a shield
-//	                              has of the URL is fetched anew for the next reader
-//	DELETE /pollard/feeds?url=    forgets one, and what shields have of the URL
-//	GET    /pollard/readers       who polls, how often, how well
-//	GET    /pollard/readers?url=  for one feed
-//	GET    /pollard/stats         figures of the whole
+//	GET    /pollard/feeds         all feeds
+//	GET    /pollard/feeds?url=    one feed, and why its next poll is not earlier
+//	POST   /pollard/refresh?url=  polls a feed, as soon as its origin allows
+//	DELETE /pollard/feeds?url=    forgets a feed
+//	GET    /pollard/readers       the readers of all feeds
+//	GET    /pollard/readers?url=  the readers of one feed
+//	GET    /pollard/stats         totals
+//
+// Caddy logs the URLs of these requests. A URL with credentials is better sent as the
+// field url of a form: by POST to /pollard/feeds, /pollard/refresh, /pollard/readers, or
+// /pollard/forget in place of DELETE.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -53,16 +56,18 @@ func (Admin) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/pollard/feeds", Handler: methods{
 			http.MethodGet:    showFeeds,
+			http.MethodPost:   showFeed,
 			http.MethodDelete: forgetFeed,
 		}},
+		{Pattern: "/pollard/forget", Handler: methods{http.MethodPost: forgetFeed}},
 		{Pattern: "/pollard/refresh", Handler: methods{http.MethodPost: refreshFeed}},
-		{Pattern: "/pollard/readers", Handler: methods{http.MethodGet: showReaders}},
+		{Pattern: "/pollard/readers", Handler: methods{http.MethodGet: showReaders, http.MethodPost: showReaders}},
 		{Pattern: "/pollard/stats", Handler: methods{http.MethodGet: showStats}},
 	}
 }
 
-// methods serves a route by the request's method, on the running engine: the
-// admin endpoint comes up before the apps, so it cannot hold on to one.
+// methods serves a route by the request's method. It finds the running engine for each
+// request, because the admin endpoint starts before the apps.
 type methods map[string]func(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error
 
 // ServeHTTP implements [caddy.AdminHandler].
@@ -70,7 +75,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
 	serve, ok := m[r.Method]
 	if !ok {
 		w.Header().Set("Allow", strings.Join(slices.Sorted(maps.Keys(m)), ", "))
-		return apiError(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not for this", r.Method))
+		return apiError(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed here", r.Method))
 	}
 	e, c := Running()
 	if c == nil {
@@ -83,41 +88,49 @@ func showFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache
 	if !r.URL.Query().Has("url") {
 		return listFeeds(w, r, c)
 	}
-	feed, err := feedParameter(r)
+	return showFeed(w, r, e, c)
+}
+
+func showFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
+	url, err := feedParameter(r)
 	if err != nil {
 		return err
 	}
-	account, err := c.Account(r.Context(), feed)
-	if errors.Is(err, cache.ErrUnknownFeed) {
-		if keys := shieldedKeys(r.Context(), e, c, feed); len(keys) > 0 {
-			account, err = c.Account(r.Context(), keys[0])
+	key := url
+	if !c.Knows(r.Context(), key) {
+		if keys := shieldedKeys(r.Context(), e, c, url); len(keys) > 0 {
+			key = keys[0]
 		}
 	}
+	return writeFeed(w, r, e, c, key)
+}
+
+func writeFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache, key string) error {
+	feed, _, err := e.Status(r.Context(), c, key, 0)
 	if err != nil {
 		return apiErrorOf(w, err)
 	}
-	return writeJSON(w, shown(account))
+	return writeJSON(w, feed)
 }
 
 func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
-	feed, err := feedParameter(r)
+	key, err := feedParameter(r)
 	if err != nil {
 		return err
 	}
-	keys := shieldedKeys(r.Context(), e, c, feed)
+	keys := shieldedKeys(r.Context(), e, c, key)
 	for _, key := range keys {
 		if _, err := c.Refresh(r.Context(), key); err != nil {
 			return apiErrorOf(w, err)
 		}
 	}
-	account, err := c.Refresh(r.Context(), feed)
-	if errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0 {
-		account, err = c.Account(r.Context(), keys[0])
+	if _, err = c.Refresh(r.Context(), key); errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0 {
+		key, err = keys[0], nil
 	}
 	if err != nil {
 		return apiErrorOf(w, err)
 	}
-	return writeJSON(w, shown(account))
+	return writeFeed(w, r, e, c, key)
 }
 
 // shieldedKeys are the keys of a shielded feed and its variants, by the URL under
@@ -160,7 +173,7 @@ func withoutScheme(url string) string {
 
 func showReaders(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	o := readers.ReportOptions{About: e.About}
-	if r.URL.Query().Has("url") {
+	if r.Method == http.MethodPost || r.URL.Query().Has("url") {
 		feed, err := feedParameter(r)
 		if err != nil {
 			return err
@@ -175,10 +188,10 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 	}
 	report := e.Readers(r.Context(), o)
 	if o.Feed != "" && len(report.Families) == 0 && !c.Knows(r.Context(), o.Feed) {
-		return apiErrorOf(w, fmt.Errorf("%w: %s", cache.ErrUnknownFeed, showKey(o.Feed)))
+		return apiErrorOf(w, fmt.Errorf("%w: %s", cache.ErrUnknownFeed, shownURL(o.Feed)))
 	}
 	for i := range report.Feeds {
-		report.Feeds[i].Feed = showKey(report.Feeds[i].Feed)
+		report.Feeds[i].Feed = shownURL(report.Feeds[i].Feed).String()
 	}
 	return writeJSON(w, report)
 }
@@ -201,20 +214,24 @@ func forgetFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cach
 	return nil
 }
 
-// stats are figures of the poller as a whole.
+// stats describes the whole poller.
 type stats struct {
 	Version string `json:"version"`
 	Store   string `json:"store"`
-	cache.Summary
+	status.Summary
 }
 
 func showStats(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	return writeJSON(w, stats{Version: Version(), Store: e.Store(), Summary: c.Summary(r.Context())})
 }
 
-// feedParameter returns the canonical URL that the parameter url names.
+// maxForm is the largest form accepted, in bytes.
+const maxForm = 64 << 10
+
+// feedParameter returns the canonical URL in the parameter or form field url.
 func feedParameter(r *http.Request) (string, error) {
-	raw := r.URL.Query().Get("url")
+	r.Body = http.MaxBytesReader(nil, r.Body, maxForm)
+	raw := r.FormValue("url")
 	if raw == "" {
 		return "", apiError(http.StatusBadRequest, errors.New("the parameter url is missing: expected ?url=<escaped URL of a feed>"))
 	}
@@ -225,22 +242,8 @@ func feedParameter(r *http.Request) (string, error) {
 	return feed, nil
 }
 
-// shown is an account as it may leave the program: without credentials, which a
-// configuration may have kept out of itself by a placeholder.
-func shown(a cache.Account) cache.Account {
-	a.URL = showKey(a.URL)
-	a.Alias, a.Validators.URL = feedurl.Redact(a.Alias), showKey(a.Validators.URL)
-	return a
-}
-
-func showKey(key string) string {
-	k, ok := ParseShieldKey(key)
-	if !ok {
-		return feedurl.Redact(key)
-	}
-	k.Path, k.Query, _ = strings.Cut(strings.TrimPrefix(feedurl.Redact(k.URL()), k.Scheme+"://"+k.Host), "?")
-	return k.String()
-}
+// shownURL returns the URL that readers know for a key.
+func shownURL(key string) feedurl.Shown { return feedurl.Shown(ReadersURL(key)) }
 
 func apiError(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }
 
@@ -262,7 +265,7 @@ func writeJSON(w http.ResponseWriter, v any) error {
 		return apiError(http.StatusInternalServerError, fmt.Errorf("encoding the answer: %w", err))
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n')) // whoever has left misses nothing
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
 	return nil
 }
 

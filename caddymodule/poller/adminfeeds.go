@@ -14,30 +14,30 @@ import (
 // listPage is how many feeds are read from the store at a time.
 const listPage = 500
 
-// listFeeds writes all feeds as they are read: a million of them need no memory.
+// listFeeds writes all feeds as they are read, so that a million need no memory.
 func listFeeds(w http.ResponseWriter, r *http.Request, c *cache.Cache) error {
-	list, after, more, err := c.Accounts(r.Context(), store.ID{}, listPage)
+	list, after, more, err := c.Statuses(r.Context(), store.ID{}, listPage)
 	if err != nil {
 		return apiErrorOf(w, err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	separator := "[\n\t"
 	for {
-		for _, account := range list {
-			body, err := json.MarshalIndent(shown(account), "\t", "\t")
+		for _, feed := range list {
+			body, err := json.MarshalIndent(Told(feed), "\t", "\t")
 			if err != nil {
 				return apiErrorOf(w, err)
 			}
 			if _, err := w.Write(append([]byte(separator), body...)); err != nil {
-				return nil // whoever has left misses nothing
+				return nil // the client is gone
 			}
 			separator = ",\n\t"
 		}
 		if !more {
 			break
 		}
-		if list, after, more, err = c.Accounts(r.Context(), after, listPage); err != nil {
-			panic(http.ErrAbortHandler) // half a list must not be taken for the whole
+		if list, after, more, err = c.Statuses(r.Context(), after, listPage); err != nil {
+			panic(http.ErrAbortHandler) // the client must not take half a list for the whole
 		}
 	}
 	end := "\n]\n"

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -18,17 +19,17 @@ func TestEventsOfPoll(t *testing.T) {
 		poll cache.Poll
 		want []string
 	}{
-		{"unchanged", cache.Poll{Result: cache.ResultUnchanged, Known: true}, nil},
-		{"new", cache.Poll{Result: cache.ResultNew, Updated: true}, []string{eventUpdated}},
-		{"moved and new", cache.Poll{Result: cache.ResultMoved, Updated: true, Known: true}, []string{eventMoved, eventUpdated}},
-		{"works again", cache.Poll{Result: cache.ResultUnchanged, Recovered: 3, Known: true}, []string{eventRecovered}},
-		{"works at last", cache.Poll{Result: cache.ResultNew, Updated: true, Recovered: 3}, []string{eventUpdated}},
-		{"fails", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureDNS, Failures: 1, Known: true}, []string{eventFailed}},
-		{"goes on failing", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureDNS, Failures: 2, Known: true}, nil},
-		{"was no feed", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureNotFeed, Failures: 1}, nil},
-		{"the store fails", cache.Poll{Result: cache.ResultFailed, Failure: policy.FailureStore, Failures: 1, Known: true}, nil},
-		{"gone", cache.Poll{Result: cache.ResultGone, Failure: policy.FailureGone, Failures: 4, Known: true}, []string{eventGone}},
-		{"still gone", cache.Poll{Result: cache.ResultGone, Failure: policy.FailureGone, Before: policy.FailureGone, Known: true}, nil},
+		{"unchanged", cache.Poll{Result: status.ResultUnchanged, Known: true}, nil},
+		{"new", cache.Poll{Result: status.ResultNew, Updated: true}, []string{eventUpdated}},
+		{"moved and new", cache.Poll{Result: status.ResultMoved, Updated: true, Known: true}, []string{eventMoved, eventUpdated}},
+		{"works again", cache.Poll{Result: status.ResultUnchanged, Recovered: 3, Known: true}, []string{eventRecovered}},
+		{"works at last", cache.Poll{Result: status.ResultNew, Updated: true, Recovered: 3}, []string{eventUpdated}},
+		{"fails", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureDNS, Failures: 1, Known: true}, []string{eventFailed}},
+		{"goes on failing", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureDNS, Failures: 2, Known: true}, nil},
+		{"was no feed", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureNotFeed, Failures: 1}, nil},
+		{"the store fails", cache.Poll{Result: status.ResultFailed, Failure: policy.FailureStore, Failures: 1, Known: true}, nil},
+		{"gone", cache.Poll{Result: status.ResultGone, Failure: policy.FailureGone, Failures: 4, Known: true}, []string{eventGone}},
+		{"still gone", cache.Poll{Result: status.ResultGone, Failure: policy.FailureGone, Before: policy.FailureGone, Known: true}, nil},
 	} {
 		if got := eventsOf(&tt.poll); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)

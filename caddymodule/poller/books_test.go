@@ -19,6 +19,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // shaky is a store that fails at times: before it has done anything, or after.
@@ -62,7 +63,7 @@ func asked(e *Engine, at time.Time) {
 		Time: at, Feed: "https://example.com/feed", UserAgent: "A/1", Client: netip.MustParseAddr("192.0.2.1"),
 		Method: "GET", Status: 200, Bytes: 100,
 	})
-	e.traffic.countPoll(&cache.Poll{URL: "https://example.com/feed", Result: cache.ResultNew, Wire: 7})
+	e.traffic.countPoll(&cache.Poll{URL: "https://example.com/feed", Result: status.ResultNew, Wire: 7})
 }
 
 // Several nodes count what comes exactly once, however often the store fails and the

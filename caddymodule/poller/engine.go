@@ -18,6 +18,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -123,10 +124,10 @@ func (e *Engine) Store() string {
 }
 
 // totals are figures of the cache; false where it is not open.
-func (e *Engine) totals() (cache.Summary, bool) {
+func (e *Engine) totals() (status.Summary, bool) {
 	c := e.cache.Load()
 	if c == nil {
-		return cache.Summary{}, false
+		return status.Summary{}, false
 	}
 	return c.Summary(context.Background()), true
 }
@@ -293,7 +294,7 @@ func (e *Engine) Forget(ctx context.Context, c *cache.Cache, url string) error {
 		return err
 	}
 	// Handlers hold the tally of a configured feed, which stays known.
-	if _, err := c.Account(ctx, url); errors.Is(err, cache.ErrUnknownFeed) {
+	if _, err := c.Status(ctx, url); errors.Is(err, cache.ErrUnknownFeed) {
 		e.forgotten([]string{url})
 		e.books.flush(ctx)
 	}

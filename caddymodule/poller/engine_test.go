@@ -18,6 +18,7 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -79,7 +80,7 @@ func (anything) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // poll asks for a feed as a reader would, and describes it.
-func poll(t *testing.T, e *Engine, url string) cache.Account {
+func poll(t *testing.T, e *Engine, url string) status.Feed {
 	t.Helper()
 	c, err := e.Opened(t.Context())
 	if err != nil {
@@ -93,7 +94,7 @@ func poll(t *testing.T, e *Engine, url string) cache.Account {
 	if sent, err := feed.Serve(w, httptest.NewRequest("GET", "/", nil)); err != nil || sent.Status != 200 {
 		t.Fatalf("%s: %d %v", url, sent.Status, err)
 	}
-	account, err := c.Account(t.Context(), url)
+	account, err := c.Status(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}

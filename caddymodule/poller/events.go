@@ -16,6 +16,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -53,18 +54,18 @@ const (
 
 // eventsOf are the events that a poll amounts to, in order.
 func eventsOf(p *cache.Poll) (names []string) {
-	failed := p.Result == cache.ResultFailed && p.Failures == 1 && p.Failure != policy.FailureStore
+	failed := p.Result == status.ResultFailed && p.Failures == 1 && p.Failure != policy.FailureStore
 	if failed && p.Known {
 		names = append(names, eventFailed)
 	}
 	// Somebody may ask for it by hand after it has gone, and be told so again.
-	if p.Result == cache.ResultGone && p.Before != policy.FailureGone && p.Known {
+	if p.Result == status.ResultGone && p.Before != policy.FailureGone && p.Known {
 		names = append(names, eventGone)
 	}
 	if p.Recovered > 0 && p.Known {
 		names = append(names, eventRecovered)
 	}
-	if p.Result == cache.ResultMoved {
+	if p.Result == status.ResultMoved {
 		names = append(names, eventMoved)
 	}
 	if p.Updated {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // metrics are the figures of an engine in Caddy's Prometheus registry.
@@ -24,8 +25,8 @@ import (
 //	pollard_store_seconds{op}               histogram  operations of the store
 //
 // All labels have few values, which do not depend on what readers ask for: handler
-// is gateway or shield, result stands in requests.go, op in timedstore.go, outcome
-// and state below. No feed and no host is a label.
+// is gateway or shield; result is listed in requests.go, op in timedstore.go, outcome and
+// state in package status. Feeds and hosts are not labels.
 //
 // Counters live as long as the engine, so they go on over a reload, for which Caddy
 // makes a new registry each time. Gauges are read when somebody scrapes.
@@ -38,18 +39,8 @@ type metrics struct {
 	store       *prometheus.HistogramVec
 
 	// totals are figures of the cache; false where it is not open.
-	totals func() (cache.Summary, bool)
+	totals func() (status.Summary, bool)
 }
-
-var (
-	// outcomes are those of polls: of each one result. The polls of a shield that turn
-	// out to be of no feed are among the failed.
-	outcomes = []cache.Result{
-		cache.ResultNew, cache.ResultUnchanged, cache.ResultMoved, cache.ResultGone, cache.ResultFailed, cache.ResultUnsent,
-	}
-	// states are those in which a feed can be, as the admin API tells them.
-	states = []string{"fresh", "due", "cold", "failing", "gone"}
-)
 
 var (
 	requestsDesc = prometheus.NewDesc("pollard_requests_total",
@@ -62,7 +53,7 @@ var (
 		"Bytes of memory that feeds take, within the budget.", nil, nil)
 )
 
-func newMetrics(totals func() (cache.Summary, bool)) *metrics {
+func newMetrics(totals func() (status.Summary, bool)) *metrics {
 	m := &metrics{
 		totals: totals,
 		polls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -84,8 +75,8 @@ func newMetrics(totals func() (cache.Summary, bool)) *metrics {
 			Buckets: []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5},
 		}, []string{"op"}),
 	}
-	for _, outcome := range outcomes {
-		m.polls.WithLabelValues(string(outcome)) // what has not happened yet is told as 0
+	for _, outcome := range status.Results {
+		m.polls.WithLabelValues(string(outcome)) // begins at 0
 	}
 	return m
 }
@@ -133,8 +124,8 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	if !open {
 		return
 	}
-	for _, state := range states {
-		into <- prometheus.MustNewConstMetric(feedsDesc, prometheus.GaugeValue, float64(totals.Feeds[state]), state)
+	for _, state := range status.States {
+		into <- prometheus.MustNewConstMetric(feedsDesc, prometheus.GaugeValue, float64(totals.Feeds[state]), string(state))
 	}
 	into <- prometheus.MustNewConstMetric(memoryDesc, prometheus.GaugeValue, float64(totals.Memory))
 }

@@ -145,7 +145,7 @@ func TestMetricsOfGateway(t *testing.T) {
 		}
 		check("at first", 0)
 		wantFigures(t, "at first", map[string]float64{
-			"pollard_feeds{fresh}": 2, "pollard_feeds{cold}": 1, "pollard_feeds{gone}": 1,
+			"pollard_feeds{fresh}": 2, "pollard_feeds{unread}": 1, "pollard_feeds{gone}": 1,
 		})
 		if memory := figures(t)["pollard_memory_bytes"]; memory <= 0 {
 			t.Errorf("two feeds take %v bytes of memory", memory)
@@ -156,7 +156,7 @@ func TestMetricsOfGateway(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		wantFigures(t, "three hours later", map[string]float64{
 			// What was no feed is kept for as long as its back-off has to be remembered.
-			"pollard_feeds{due}": 2, "pollard_feeds{gone}": 1, "pollard_feeds{cold}": 1,
+			"pollard_feeds{due}": 2, "pollard_feeds{gone}": 1, "pollard_feeds{unread}": 1,
 		})
 		get("/one.xml", 200)
 		check("after a reload and a poll", 1)

@@ -16,6 +16,7 @@ import (
 	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // Traffic is what readers asked for, and what of it reached origins.
@@ -78,7 +79,7 @@ func count(sums map[account]Traffic, a account, more Traffic) {
 
 // countPoll counts a poll.
 func (t *traffic) countPoll(p *cache.Poll) {
-	if p.Result == cache.ResultUnsent {
+	if p.Result == status.ResultUnsent {
 		return
 	}
 	origin, shield := originOfKey(p.URL)

@@ -85,12 +85,12 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 			}
 		}
 		refresh()
-		if account, _ := c.Account(context.Background(), key); account.LastStatus != 304 {
+		if account, _ := c.Status(context.Background(), key); account.LastStatus != 304 {
 			t.Errorf("the second poll got %d", account.LastStatus)
 		}
 		breaks.Store(true)
 		refresh()
-		if account, _ := c.Account(context.Background(), key); account.LastFailure != "truncated" {
+		if account, _ := c.Status(context.Background(), key); account.LastFailure != "truncated" {
 			t.Errorf("a body that broke off: %s, %s", account.LastFailure, account.LastError)
 		}
 		backend.Close()
@@ -98,7 +98,7 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 			t.Fatal(err)
 		}
 		stage.WantBody(t, "a reader when the backend is down", s.Get("https://blog.test/feed?a=b"), 200, "proxied")
-		if account, _ := c.Account(context.Background(), key); account.LastStatus != 502 {
+		if account, _ := c.Status(context.Background(), key); account.LastStatus != 502 {
 			t.Errorf("the poll of a backend that is down got %d: %s", account.LastStatus, account.LastError)
 		}
 	})

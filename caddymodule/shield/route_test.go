@@ -208,7 +208,7 @@ func TestShieldBeforeFiles(t *testing.T) {
 		stage.WantBody(t, "an answer of Caddy's", s.Get(blog+"/said.xml"), 200, "said")
 		stage.WantBody(t, "a missing file", s.Get(blog+"/other.xml"), 404, "")
 		_, c := poller.Running()
-		account, err := c.Account(context.Background(), feedKey("/feed.xml"))
+		account, err := c.Status(context.Background(), feedKey("/feed.xml"))
 		if err != nil || account.Validators.ETag == "" || account.Validators.LastModified != stage.Modtime.Format(http.TimeFormat) {
 			t.Errorf("%v: validators %+v", err, account.Validators)
 		}
@@ -218,7 +218,7 @@ func TestShieldBeforeFiles(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		s.Get(blog + "/feed.xml")
-		if account, _ := c.Account(context.Background(), feedKey("/feed.xml")); account.LastStatus != 304 {
+		if account, _ := c.Status(context.Background(), feedKey("/feed.xml")); account.LastStatus != 304 {
 			t.Errorf("the second poll got %d", account.LastStatus)
 		}
 		if err := os.Remove(filepath.Join(root, "feed.xml")); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/caddymodule/record"
 )
 
 // makePages makes the pages for people, if the configuration has a path for them.
@@ -23,7 +22,7 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 		return
 	}
 	s.pages = &pages.Pages{
-		Source:  record.New(record.Options{Engine: s.engine, Shield: s.name, Upstream: app.Upstream(), Rules: s.rules}),
+		Source:  pages.NewSource(s.engine, s.name, app.Upstream(), s.rules),
 		Version: poller.Version(),
 		Log:     slog.New(ctx.Slogger().Handler()),
 	}

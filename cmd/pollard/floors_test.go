@@ -27,8 +27,8 @@ var floors = []string{
 	"policy/document/internal/markup",
 	"policy/document",
 	"policy/document/links",
-	"upstream internal/status internal/check cache/version cache/store",
-	"cache/store/internal/clock",
+	"upstream internal/status cache/version cache/store",
+	"internal/check cache/store/internal/clock",
 	"cache/store/sqlite cache/store/postgres cache/store/internal/schedule",
 	"cache",
 	"cache/store/volatile cache/store/bolt",
@@ -36,7 +36,6 @@ var floors = []string{
 	"caddymodule/config",
 	"caddymodule/poller",
 	"caddymodule/pages",
-	"caddymodule/record",
 	"caddymodule/gateway caddymodule/shield caddymodule/command", // handlers and commands
 	"caddymodule",
 	"cmd/pollard",

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
 )
@@ -191,7 +192,7 @@ func (x *examination) decide() {
 	d := policy.Decide(x.Rules, h, x.first, x.first.At, 0)
 	x.report.Next = d.Interval
 	x.report.Seconds = int64(d.Interval / time.Second)
-	x.report.Reason = policy.Sentence(d, policy.Facts{Now: x.first.At, Status: x.first.Status})
+	x.report.Reason = status.Explain(d, status.Facts{Now: x.first.At, Status: x.first.Status}).String()
 }
 
 func (x *examination) find(grade, id, title, evidence, remedy string) {

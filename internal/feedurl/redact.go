@@ -128,3 +128,20 @@ func OneLine(s string) string {
 		return r
 	}, s)
 }
+
+// Shown is a URL that hides what may be a credential when it is printed or encoded.
+type Shown string
+
+// String returns the URL without credentials.
+func (s Shown) String() string { return Redact(string(s)) }
+
+// MarshalText implements [encoding.TextMarshaler]. It leaves out credentials.
+func (s Shown) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Open reports whether the URL has nothing to hide.
+func (s Shown) Open() bool { return s.String() == string(s) }
+
+var inText = regexp.MustCompile(`https?://[^\s"'<>]+`)
+
+// RedactText hides credentials in the URLs of a text, and keeps it on one line.
+func RedactText(text string) string { return inText.ReplaceAllStringFunc(OneLine(text), Redact) }

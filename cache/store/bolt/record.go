@@ -74,7 +74,7 @@ const (
 )
 
 // states have the numbers under which they are stored.
-var states = []store.State{store.StateCold, store.StateFresh, store.StateFailing, store.StateGone}
+var states = []store.State{store.StateCold, store.StateFresh, store.StateFailing, store.StateGone, store.StateWaiting}
 
 // encodeFeed writes: layout, flags, moments and name of the body's file as fixed
 // numbers; the others as varints; state and host; and the facts to the end.

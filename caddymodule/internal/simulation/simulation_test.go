@@ -33,6 +33,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -279,17 +280,17 @@ func (sim *simulation) refresh(s *feed) {
 // look reads what the gateway reports about its feeds. It must explain each pause, and no
 // poll may come before the time that it shows.
 func (sim *simulation) look() {
-	accounts := make(map[string]cache.Account)
+	accounts := make(map[string]status.Feed)
 	var after store.ID
 	for more := true; more; {
-		var list []cache.Account
+		var list []status.Feed
 		var err error
-		if list, after, more, err = runningCache().Accounts(sim.t.Context(), after, 100); err != nil {
+		if list, after, more, err = runningCache().Statuses(sim.t.Context(), after, 100); err != nil {
 			sim.violation("%v", err)
 			return
 		}
 		for _, a := range list {
-			accounts[a.URL] = a
+			accounts[string(a.URL)] = a
 		}
 	}
 	for _, s := range sim.feeds {
@@ -299,11 +300,11 @@ func (sim *simulation) look() {
 			sim.violation("%s is not known: %v", s.url, err)
 			continue
 		}
-		sim.checkAccount(s, a)
+		sim.checkStatus(s, a)
 	}
 }
 
-func (sim *simulation) checkAccount(s *feed, a cache.Account) {
+func (sim *simulation) checkStatus(s *feed, a status.Feed) {
 	if a.LastPoll.IsZero() {
 		return
 	}
@@ -314,7 +315,7 @@ func (sim *simulation) checkAccount(s *feed, a cache.Account) {
 	if !explained {
 		sim.violation("%s waits for %q, which is not among the terms that it reports: %+v", s.url, a.Winner, a.Considered)
 	}
-	if a.NextPoll.IsZero() != (a.State == "gone") {
+	if a.NextPoll.IsZero() != (a.LastFailure == "gone") {
 		sim.violation("%s is %s and its next poll %v", s.url, a.State, a.NextPoll)
 	}
 	next, now := a.NextPoll.Add(-sim.clock.off()), sim.clock.truth()

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package status
 
 import (
 	"fmt"
@@ -9,12 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
-// The pieces that sentences are made of: times, lengths of time, statuses and lists, as
-// people say them.
-
-// bracketed puts what is known in brackets.
+// bracketed returns the text in brackets, after a space; empty stays empty.
 func bracketed(text string) string {
 	if text == "" {
 		return ""
@@ -29,22 +28,14 @@ func to(target string) string {
 	return " to " + target
 }
 
-func capital(text string) string {
-	if strings.HasPrefix(text, "the ") {
-		return "T" + text[1:]
-	}
-	return text
-}
-
-func status(code int) string {
+func statusText(code int) string {
 	if code == 0 {
 		return "nothing"
 	}
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
-// clock writes a time as people say it at the time now: with as much of the date as
-// is needed.
+// clock writes a time with as much of the date as is needed at the time now.
 func clock(t, now time.Time, in *time.Location) string {
 	if in == nil {
 		in = time.UTC
@@ -69,8 +60,9 @@ func clock(t, now time.Time, in *time.Location) string {
 	return t.Format(layout)
 }
 
-// length writes a length of time in the largest unit that does not blur it, or in two.
-func length(d time.Duration) string {
+// Length writes a length of time for a sentence: in the largest unit within a twentieth
+// of it, or in two units.
+func Length(d time.Duration) string {
 	for _, unit := range []struct {
 		name    string
 		length  time.Duration
@@ -93,7 +85,7 @@ func length(d time.Duration) string {
 	return "1 second"
 }
 
-// frequency writes how often something happens once in a length of time.
+// frequency writes how often something happens that happens once in d.
 func frequency(d time.Duration) string {
 	const day = 24 * time.Hour
 	for _, unit := range []struct {
@@ -104,7 +96,7 @@ func frequency(d time.Duration) string {
 			return "once " + unit.name
 		}
 	}
-	return "every " + length(d)
+	return "every " + Length(d)
 }
 
 // hourRanges writes the raw value of skipHours, "0,1,2,22", as "between 22:00 and 03:00".
@@ -132,10 +124,75 @@ func hourRanges(raw string) string {
 	return list(ranges)
 }
 
-// list joins words as in a sentence.
+// list joins words with commas and "and".
 func list(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// Brief writes a length of time for a list, rounded to one unit: "43 min".
+func Brief(d time.Duration) string {
+	const day = 24 * time.Hour
+	d = max(d, -d)
+	switch {
+	case 0 < d && d < time.Second:
+		return fmt.Sprintf("%d ms", max(d.Milliseconds(), 1))
+	case d < 90*time.Second:
+		return fmt.Sprintf("%d s", d.Round(time.Second)/time.Second)
+	case d < 90*time.Minute && d.Round(time.Minute) != time.Hour:
+		return fmt.Sprintf("%d min", d.Round(time.Minute)/time.Minute)
+	case d < 36*time.Hour:
+		return fmt.Sprintf("%d h", d.Round(time.Hour)/time.Hour)
+	case d < 730*day:
+		return Count(int64(d.Round(day)/day), "day")
+	}
+	return Count(int64(d/(365*day)), "year")
+}
+
+// Until describes a time in the future. It is "never" for the zero time, and "now" for
+// one that has passed.
+func Until(t, now time.Time) string {
+	switch {
+	case t.IsZero():
+		return "never"
+	case t.Sub(now) < time.Second:
+		return "now"
+	}
+	return "in " + Brief(t.Sub(now))
+}
+
+// Ago describes a time in the past. It is "never" for the zero time.
+func Ago(t, now time.Time) string {
+	switch d := now.Sub(t); {
+	case t.IsZero():
+		return "never"
+	case d < 5*time.Second:
+		return "just now"
+	default:
+		return Brief(d) + " ago"
+	}
+}
+
+// Count writes a number of things: "1 feed", "2,040 feeds". The plural of the noun ends
+// in "s"; for others see [Plural].
+func Count(n int64, noun string) string {
+	return humanize.Comma(n) + " " + Plural(n, noun, noun+"s")
+}
+
+// Plural returns one if n is 1, otherwise many.
+func Plural(n int64, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// Capitalize begins a text with a capital letter.
+func Capitalize(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package status
 
 import (
 	"cmp"
@@ -10,47 +10,90 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
 )
 
-// Facts are what [Reason] needs besides a decision. All of them may be left out: the
-// sentence says less then.
+// Facts are what the wording of a [Reason] needs besides the decision. The sentence
+// leaves out what is zero.
 type Facts struct {
 	Now      time.Time
-	Location *time.Location // in which times are written; nil: UTC
-	Host     string         // that the feed is polled at
-	Status   int            // of the last answer; 0: none came
-	Error    string         // of the last poll or, where the store is at fault, of the store
+	Location *time.Location // of times in the text; nil: UTC
+	Host     string         // the feed's
+	Status   int            // of the last response; 0: there was none
+	Error    string         // of the last poll, or of the store
 	Failures int            // failed polls in a row
-	Served   time.Time      // since when readers get the version that they get; zero: there is none
+	Served   time.Time      // since when readers get their version; zero: there is none
 	Spacing  time.Duration  // between two polls of the host
 	Target   string         // where a redirect leads
-	Site     bool           // the last answer was a web page that names feeds
-	NoFeed   bool           // the address never gave a feed, so it is polled only when a reader asks
+	Site     bool           // the last response was a web page that names feeds
+	NoFeed   bool           // the address never gave a feed, so only a request causes a poll
 }
 
-// Part is a piece of a sentence: text, or a time, for those who can show one in a
-// reader's own zone.
+// Reason says why the next poll is when it is: the cause with its raw value, the
+// setting or field that would change it, and the time. Its JSON form is one text.
+type Reason []Part
+
+// Part is a piece of a [Reason]: text, or a time, which a browser may show in another
+// time zone.
 type Part struct {
 	Text string    // of a time as well
-	At   time.Time // zero: Text is all
+	At   time.Time // zero: Text is not a time
 }
 
-// Sentence says in words for people why the next poll is when it is: see [Reason].
-func Sentence(d Decision, f Facts) string {
+// String returns the whole text.
+func (r Reason) String() string {
 	var b strings.Builder
-	for _, part := range Reason(d, f) {
+	for _, part := range r {
 		b.WriteString(part.Text)
 	}
 	return b.String()
 }
 
-// Reason says why the next poll is when it is: the cause with its raw value, the
-// setting or the field that would change it, and the time. There is a sentence for
-// every token of a decision that can win, and for those that others may put in its
-// place.
-func Reason(d Decision, f Facts) []Part {
-	w := &reason{decision: d, facts: f, won: Term{Hint: d.Winner}}
-	if i := slices.IndexFunc(d.Considered, func(t Term) bool { return t.Hint == d.Winner && t.Used }); i >= 0 {
+// MarshalText implements [encoding.TextMarshaler].
+func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (r *Reason) UnmarshalText(text []byte) error {
+	*r = Reason{{Text: string(text)}}
+	return nil
+}
+
+// Explain returns why the next poll of the feed is when it is. It is nil before the first
+// decision.
+func (f *Feed) Explain(now time.Time, in *time.Location) Reason {
+	if f.Winner == "" {
+		return nil
+	}
+	facts := Facts{
+		Now: now, Location: in, Status: f.LastStatus, Error: f.LastError, Failures: f.Failures,
+		Served: f.VersionSince, Spacing: time.Duration(f.Spacing), Target: f.Alias.String(), Site: f.Site,
+		NoFeed: f.State == StateUnread && (f.Site || f.LastFailure == policy.FailureNotFound || f.LastFailure == policy.FailureNotFeed),
+	}
+	if u, err := feedurl.Parse(string(f.URL)); err == nil {
+		facts.Host = u.Name()
+	}
+	return Explain(f.Decision(), facts)
+}
+
+// Decision is the last decision.
+func (f *Feed) Decision() policy.Decision {
+	d := policy.Decision{At: f.LastPoll, Next: f.NextPoll, Winner: f.Winner, Considered: f.Considered}
+	if d.Next.IsZero() {
+		d.Next = policy.Never
+	}
+	if !d.At.IsZero() {
+		d.Interval = d.Next.Sub(d.At)
+	}
+	return d
+}
+
+// Explain returns why the next poll is when a decision says. Every hint that can win has
+// a sentence.
+func Explain(d policy.Decision, f Facts) Reason {
+	w := &reason{decision: d, facts: f, won: policy.Term{Hint: d.Winner}}
+	if i := slices.IndexFunc(d.Considered, func(t policy.Term) bool { return t.Hint == d.Winner && t.Used }); i >= 0 {
 		w.won = d.Considered[i]
 	}
 	w.host = cmp.Or(f.Host, "the site")
@@ -58,13 +101,13 @@ func Reason(d Decision, f Facts) []Part {
 	return w.parts
 }
 
-// reason is a sentence in the making.
+// reason builds a [Reason].
 type reason struct {
-	decision Decision
+	decision policy.Decision
 	facts    Facts
-	won      Term
+	won      policy.Term
 	host     string
-	parts    []Part
+	parts    Reason
 }
 
 func (w *reason) text(format string, args ...any) {
@@ -82,17 +125,17 @@ func (w *reason) next(format string, args ...any) {
 	w.text(".")
 }
 
-// nextPoll ends with the time of the next poll, unless that has come.
+// nextPoll adds the time of the next poll, unless it has passed.
 func (w *reason) nextPoll() {
 	if !w.due() {
 		w.next(" Next poll: ")
 	}
 }
 
-// due reports whether the time of the next poll has come.
+// due reports whether the time of the next poll has passed.
 func (w *reason) due() bool { return !w.facts.Now.IsZero() && !w.decision.Next.After(w.facts.Now) }
 
-// good says until when the site says that its answer is good.
+// good adds until when the site says that its answer is good.
 func (w *reason) good() {
 	is := "is"
 	if w.due() {
@@ -104,79 +147,79 @@ func (w *reason) good() {
 func (w *reason) say() {
 	t, every := w.won, frequency(seconded(w.won))
 	switch w.decision.Winner {
-	case HintMaxAge, HintSMaxAge:
+	case policy.HintMaxAge, policy.HintSMaxAge:
 		w.good()
 		w.text(" A smaller %s would bring the next poll forward (Cache-Control: %s).", t.Hint, t.Raw)
-	case HintExpires:
+	case policy.HintExpires:
 		w.good()
 		w.text(" An earlier Expires would bring the next poll forward (Expires: %s).", t.Raw)
-	case HintTTL:
-		w.text("The feed asks to be left alone for %s, in its <ttl>%s</ttl>.", length(seconded(t)), t.Raw)
+	case policy.HintTTL:
+		w.text("The feed asks to be left alone for %s, in its <ttl>%s</ttl>.", Length(seconded(t)), t.Raw)
 		w.nextPoll()
-	case HintSy:
+	case policy.HintSy:
 		period, times, _ := strings.Cut(t.Raw, "/")
 		w.text("The feed says that it is updated %s, in its sy:updatePeriod %s and sy:updateFrequency %s.", every, period, times)
 		w.nextPoll()
-	case HintUpdateFrequency:
+	case policy.HintUpdateFrequency:
 		if strings.HasPrefix(t.Note, "begins") {
 			w.text("The podcast says that it pauses, in its podcast:updateFrequency (%s).", t.Raw)
 		} else {
 			w.text("The podcast says that an episode comes %s, in its podcast:updateFrequency (%s).", every, t.Raw)
 		}
 		w.nextPoll()
-	case HintRhythm:
+	case policy.HintRhythm:
 		gap, _ := time.ParseDuration(t.Raw)
 		w.text("New entries come about %s, so the feed is polled %s.", frequency(gap), every)
 		w.nextPoll()
-	case HintDefault:
+	case policy.HintDefault:
 		w.text("Neither the site nor the feed says how often to poll; %s is this gateway's setting (default_interval).", every)
 		w.nextPoll()
-	case HintComplete:
+	case policy.HintComplete:
 		w.text("The feed says that no more entries are expected (%s); it is looked at %s, in case it goes on.", t.Raw, every)
 		w.nextPoll()
-	case HintFloor:
+	case policy.HintFloor:
 		w.sayBound("most", every, "min_interval")
-	case HintUnvalidated:
+	case policy.HintUnvalidated:
 		if strings.HasPrefix(t.Note, "validators") {
 			w.text("The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: %s (unvalidated_interval).", every)
 		} else {
 			w.text("The site gives no way to ask whether the feed has changed, so each poll is a full download: %s (unvalidated_interval). An ETag or Last-Modified would allow more.", every)
 		}
 		w.nextPoll()
-	case HintCap:
+	case policy.HintCap:
 		w.sayBound("least", every, "max_interval")
-	case HintBackOff:
+	case policy.HintBackOff:
 		w.sayBackOff()
-	case HintUnasked:
+	case policy.HintUnasked:
 		w.text("The site answered \"304 Not Modified\" to a request for the whole feed.")
 		w.nextPoll()
-	case HintSkipHours:
+	case policy.HintSkipHours:
 		w.text("The feed asks not to be polled %s GMT (skipHours).", hourRanges(t.Raw))
 		w.nextPoll()
-	case HintSkipDays:
+	case policy.HintSkipDays:
 		w.text("The feed asks not to be polled on %s, GMT (skipDays).", list(strings.Split(t.Raw, ",")))
 		w.nextPoll()
-	case HintRetryAfter:
-		w.text("The site answered %s and asked to be left alone for %s (Retry-After: %s).", status(w.facts.Status), length(seconded(t)), t.Raw)
+	case policy.HintRetryAfter:
+		w.text("The site answered %s and asked to be left alone for %s (Retry-After: %s).", statusText(w.facts.Status), Length(seconded(t)), t.Raw)
 		w.nextPoll()
-	case HintRateLimit:
+	case policy.HintRateLimit:
 		w.next("The site's rate limit (%s) is used up until ", t.Raw)
-	case HintHostCooldown, HintDomainCooldown:
+	case policy.HintHostCooldown, policy.HintDomainCooldown:
 		w.next("The site has asked for a pause of all feeds at %s until ", w.host)
 		w.text(" This one waits too.")
-	case HintURLCooldown:
+	case policy.HintURLCooldown:
 		w.next("The site has asked for a pause until ")
-	case HintRedirectCooldown:
+	case policy.HintRedirectCooldown:
 		w.next("The feed redirects to a site that has asked for a pause until ")
-	case HintHostSlot:
+	case policy.HintHostSlot:
 		w.text("Waiting for its turn: feeds of %s are polled one at a time", w.host)
 		if w.facts.Spacing > 0 {
-			w.text(", %s apart", length(w.facts.Spacing))
+			w.text(", %s apart", Length(w.facts.Spacing))
 		}
 		w.text(" (spacing).")
 		w.nextPoll()
-	case HintUnsent:
-		w.text("%s could not be reached%s; nothing was sent.", capital(w.host), bracketed(cmp.Or(w.cause(), t.Raw)))
+	case policy.HintUnsent:
+		w.text("%s could not be reached%s; nothing was sent.", cmp.Or(w.facts.Host, "The site"), bracketed(cmp.Or(w.cause(), t.Raw)))
 		if w.due() {
 			w.sayRetry()
 		} else {
@@ -187,28 +230,28 @@ func (w *reason) say() {
 	}
 }
 
-// sayOutside is for what was not decided here but by those who poll.
+// sayOutside handles the hints that do not come from [policy.Decide].
 func (w *reason) sayOutside() {
 	switch w.decision.Winner {
-	case HintPause:
+	case policy.HintPause:
 		w.text("The feed cannot be polled yet%s.", bracketed(w.facts.Error))
 		w.next(" Next try: ")
-	case HintGone:
+	case policy.HintGone:
 		w.text("The site says that the feed is gone for good (410). It is not polled any more; `pollard feeds refresh` tries again.")
 		w.sayServed()
-	case HintOffline:
+	case policy.HintOffline:
 		w.text("No site can be reached from here right now. Polls go on when the network is back.")
 		w.sayServed()
-	case HintStore:
+	case policy.HintStore:
 		w.text("The record of polls cannot be written%s, so nothing is polled.", bracketed(w.facts.Error))
 		w.sayServed()
 		w.next(" Next try: ")
-	case HintPolls:
+	case policy.HintPolls:
 		w.text("As many polls as this gateway makes at once are under way (polls).")
 		w.nextPoll()
-	case HintMoved:
+	case policy.HintMoved:
 		w.text("The feed has moved%s for good and is polled there.", to(w.facts.Target))
-	case HintRedirect:
+	case policy.HintRedirect:
 		w.text("The feed redirects%s, which must not be polled yet.", cmp.Or(to(w.facts.Target), " to another address"))
 		w.nextPoll()
 	default:
@@ -219,7 +262,7 @@ func (w *reason) sayOutside() {
 	}
 }
 
-// sayBound says what asked for more, or for less, than a setting allows.
+// sayBound names a setting, and the hint that it overrules.
 func (w *reason) sayBound(at, every, setting string) {
 	gateway := "This gateway"
 	if wish := w.longest(); wish != "" {
@@ -229,28 +272,19 @@ func (w *reason) sayBound(at, every, setting string) {
 	w.nextPoll()
 }
 
-// wishes says what a hint asks for that a floor or a cap has overruled.
-var wishes = map[string]string{
-	HintMaxAge: "The site allows a poll %s (Cache-Control: %s)", HintSMaxAge: "The site allows a poll %s (Cache-Control: %s)",
-	HintExpires: "The site allows a poll %s (Expires: %s)", HintTTL: "The feed asks for a poll %s (ttl %s)",
-	HintSy: "The feed says that it is updated %s (sy %s)", HintUpdateFrequency: "The podcast says that an episode comes %s (%s)",
-	HintRhythm: "By the times of its entries the feed would be polled %s",
-}
-
-// longest is what the longest of the overruled hints asks for; empty: there is none. Of a
-// decision's terms the wishes come first.
+// longest returns what the longest of the overruled hints asks for, or "".
 func (w *reason) longest() string {
-	var best Term
+	var best policy.Term
 	for _, t := range w.decision.Considered {
-		if wishes[t.Hint] != "" && t.Seconds > best.Seconds {
+		if hints[t.Hint].wish != "" && t.Seconds > best.Seconds {
 			best = t
 		}
 	}
 	if best.Seconds == 0 {
 		return ""
 	}
-	args := []any{frequency(seconded(best)), best.Raw}
-	return fmt.Sprintf(wishes[best.Hint], args[:strings.Count(wishes[best.Hint], "%s")]...)
+	wish, args := hints[best.Hint].wish, []any{frequency(seconded(best)), best.Raw}
+	return fmt.Sprintf(wish, args[:strings.Count(wish, "%s")]...)
 }
 
 func (w *reason) sayBackOff() {
@@ -260,10 +294,10 @@ func (w *reason) sayBackOff() {
 	}
 	cause := cmp.Or(w.cause(), w.won.Raw)
 	if w.facts.Status >= 300 {
-		cause = status(w.facts.Status)
+		cause = statusText(w.facts.Status)
 	}
 	if w.facts.Site {
-		w.text("This is a web page, not a feed: readers who ask for it are told of the feeds that it names.")
+		w.text("This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names.")
 		w.sayWhenAsked()
 		return
 	}
@@ -281,7 +315,7 @@ func (w *reason) sayBackOff() {
 	w.sayServed()
 }
 
-// sayWhenAsked tells when what never was a feed is looked at again.
+// sayWhenAsked adds when an address that never gave a feed is polled again.
 func (w *reason) sayWhenAsked() {
 	w.text(" It is looked at again when a reader asks for it")
 	if !w.due() {
@@ -293,10 +327,10 @@ func (w *reason) sayWhenAsked() {
 	w.sayServed()
 }
 
-// cause is the error of the last poll without the host, of which the sentence speaks.
+// cause is the error of the last poll without the host, which the sentence names.
 func (w *reason) cause() string { return strings.TrimPrefix(w.facts.Error, w.facts.Host+": ") }
 
-// sayRetry tells when it is tried again after a failure.
+// sayRetry adds the time of the next try after a failure.
 func (w *reason) sayRetry() {
 	if w.due() {
 		w.text(" It may be tried again now.")
@@ -307,15 +341,15 @@ func (w *reason) sayRetry() {
 	w.text(", then less often.")
 }
 
-// sayLimited tells of a 429 that asks for no longer wait than the back-off is.
+// sayLimited explains a 429 whose Retry-After is shorter than the back-off.
 func (w *reason) sayLimited() {
-	w.text("The site answered %s", status(w.facts.Status))
+	w.text("The site answered %s", statusText(w.facts.Status))
 	if w.facts.Failures > 1 {
 		w.text(" to the last %d polls", w.facts.Failures)
 	}
 	for _, t := range w.decision.Considered {
-		if t.Hint == HintRetryAfter && t.Seconds > 0 {
-			w.text(" and asked to be left alone for %s (Retry-After: %s)", length(seconded(t)), t.Raw)
+		if t.Hint == policy.HintRetryAfter && t.Seconds > 0 {
+			w.text(" and asked to be left alone for %s (Retry-After: %s)", Length(seconded(t)), t.Raw)
 		}
 	}
 	w.text(".")
@@ -323,7 +357,7 @@ func (w *reason) sayLimited() {
 	w.sayServed()
 }
 
-// sayServed says what readers get in the meantime.
+// sayServed adds which version readers get meanwhile.
 func (w *reason) sayServed() {
 	if w.facts.Served.IsZero() {
 		return
@@ -333,4 +367,4 @@ func (w *reason) sayServed() {
 	w.text(".")
 }
 
-func seconded(t Term) time.Duration { return time.Duration(t.Seconds) * time.Second }
+func seconded(t policy.Term) time.Duration { return time.Duration(t.Seconds) * time.Second }

@@ -10,12 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// What never gave a feed is told apart from feeds that fail: in an account, at a
-// glance, and in what the store counts, before and after a restart.
-func TestNoFeedIsNoFailure(t *testing.T) {
+// A URL that never gave a feed is unread, not failing: in its status, in a list and in
+// the store's totals, before and after a restart.
+func TestUnreadIsNotFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var good bool
 		g := newGateway(t, "", func(ask policy.Ask) policy.Answer {
@@ -33,9 +34,9 @@ func TestNoFeedIsNoFailure(t *testing.T) {
 		g.settings.Feeds = []string{configured}
 		g.open()
 		defer g.close()
-		want := map[string]string{
-			"https://origin.test/parent": "no-feed", "https://origin.test/page": "no-feed",
-			"https://origin.test/error": "failing", "https://origin.test/feed": "failing", configured: "failing",
+		want := map[string]status.State{
+			"https://origin.test/parent": status.StateUnread, "https://origin.test/page": status.StateUnread,
+			"https://origin.test/error": status.StateUnread, "https://origin.test/feed": status.StateFailing, configured: status.StateFailing,
 		}
 		for _, good = range []bool{true, false} {
 			time.Sleep(2 * time.Hour) // the feed is due again
@@ -44,20 +45,20 @@ func TestNoFeedIsNoFailure(t *testing.T) {
 			}
 		}
 		for _, when := range []string{"in memory", "from the store"} {
-			accounts, glances := map[string]string{}, map[string]string{}
+			told, listed := map[string]status.State{}, map[string]status.State{}
 			for _, a := range g.accounts() {
-				accounts[a.URL] = a.Condition
+				told[string(a.URL)] = a.State
 			}
-			for seen, err := range g.Glances(t.Context(), "http") {
+			for seen, err := range g.Feeds(t.Context(), "http") {
 				if err != nil {
 					t.Fatal(err)
 				}
-				glances[seen.URL] = seen.Condition
+				listed[string(seen.URL)] = seen.State
 			}
-			if !maps.Equal(accounts, want) || !maps.Equal(glances, want) {
-				t.Errorf("%s: %v, at a glance %v, want %v", when, accounts, glances, want)
+			if !maps.Equal(told, want) || !maps.Equal(listed, want) {
+				t.Errorf("%s: %v, listed %v, want %v", when, told, listed, want)
 			}
-			if got := g.Summary(t.Context()).Feeds; got["failing"] != 3 || got["cold"] != 2 {
+			if got := g.Summary(t.Context()).Feeds; got[status.StateFailing] != 2 || got[status.StateUnread] != 3 {
 				t.Errorf("%s: the store counts %v", when, got)
 			}
 			g.restart()

@@ -1,36 +1,64 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package policy
+package status
 
 import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/policy"
 )
 
 // served is since when readers get their version in these tests: the morning before noon.
 var served = time.Date(2026, time.March, 3, 9, 12, 0, 0, time.UTC)
 
-func TestSentence(t *testing.T) {
+var noon = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
+
+const day = 24 * time.Hour
+
+func ptr(n int64) *int64 { return &n }
+
+// header makes a header of pairs of field names and values.
+func header(pairs ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h.Add(pairs[i], pairs[i+1])
+	}
+	return h
+}
+
+// good is a 200 with an ETag and further fields.
+func good(pairs ...string) policy.Answer {
+	return policy.Answer{At: noon, Status: 200, Header: header(append([]string{"ETag", `"v1"`}, pairs...)...)}
+}
+
+// failed is a failure after a request, with a status and further fields.
+func failed(failure policy.Failure, status int, pairs ...string) policy.Answer {
+	return policy.Answer{Asked: noon.Add(-time.Second), At: noon, Status: status, Failure: failure, Header: header(pairs...)}
+}
+
+func TestExplain(t *testing.T) {
 	known := Facts{Now: noon, Host: "example.com", Served: served, Spacing: 2 * time.Second}
-	decided := func(a Answer, hints Hints, rhythm Rhythm) Decision {
-		h := History{Hints: hints, Rhythm: rhythm, Interval: 2 * time.Hour, Answered: true, Validated: true}
-		if a.Failure == FailureNone {
-			h = h.Learn(a, &Document{Hints: hints, Rhythm: rhythm}, false)
+	decided := func(a policy.Answer, hints policy.Hints, rhythm policy.Rhythm) policy.Decision {
+		h := policy.History{Hints: hints, Rhythm: rhythm, Interval: 2 * time.Hour, Answered: true, Validated: true}
+		if a.Failure == policy.FailureNone {
+			h = h.Learn(a, &policy.Document{Hints: hints, Rhythm: rhythm}, false)
 		} else {
 			h.Failures = 3
 		}
-		return Decide(DefaultRules(), h, a, noon, 0)
+		return policy.Decide(policy.DefaultRules(), h, a, noon, 0)
 	}
-	won := func(winner, raw string, wait time.Duration) Decision {
-		return Decision{
+	won := func(winner, raw string, wait time.Duration) policy.Decision {
+		return policy.Decision{
 			At: noon, Next: noon.Add(wait), Interval: wait, Winner: winner,
-			Considered: []Term{{Hint: winner, Raw: raw, Seconds: seconds(wait), Used: true}},
+			Considered: []policy.Term{{Hint: winner, Raw: raw, Seconds: int64(wait / time.Second), Used: true}},
 		}
 	}
 	with := func(change func(*Facts)) Facts {
@@ -39,103 +67,103 @@ func TestSentence(t *testing.T) {
 		return f
 	}
 	for _, test := range []struct {
-		decision Decision
+		decision policy.Decision
 		facts    Facts
 		want     string
 	}{
-		{decided(good("Cache-Control", "public, max-age=7500"), Hints{}, Rhythm{}), known,
+		{decided(good("Cache-Control", "public, max-age=7500"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site says that its answer is good until 14:05 UTC. A smaller max-age would bring the next poll forward (Cache-Control: public, max-age=7500)."},
-		{decided(good("Cache-Control", "s-maxage=7500"), Hints{}, Rhythm{}), known,
+		{decided(good("Cache-Control", "s-maxage=7500"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site says that its answer is good until 14:05 UTC. A smaller s-maxage would bring the next poll forward (Cache-Control: s-maxage=7500)."},
-		{decided(good("Date", "Wed, 04 Mar 2026 12:00:00 GMT", "Expires", "Wed, 04 Mar 2026 15:00:00 GMT"), Hints{}, Rhythm{}), known,
+		{decided(good("Date", "Wed, 04 Mar 2026 12:00:00 GMT", "Expires", "Wed, 04 Mar 2026 15:00:00 GMT"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site says that its answer is good until 15:00 UTC. An earlier Expires would bring the next poll forward (Expires: Wed, 04 Mar 2026 15:00:00 GMT)."},
-		{decided(good(), Hints{TTL: ptr(90)}, Rhythm{}), known,
+		{decided(good(), policy.Hints{TTL: ptr(90)}, policy.Rhythm{}), known,
 			"The feed asks to be left alone for 90 minutes, in its <ttl>90</ttl>. Next poll: 13:30 UTC."},
-		{decided(good(), Hints{SyPeriod: "daily", SyFrequency: ptr(2)}, Rhythm{}), known,
+		{decided(good(), policy.Hints{SyPeriod: "daily", SyFrequency: ptr(2)}, policy.Rhythm{}), known,
 			"The feed says that it is updated every 12 hours, in its sy:updatePeriod daily and sy:updateFrequency 2. Next poll: tomorrow 00:00 UTC."},
-		{decided(good(), Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=DAILY"}}, Rhythm{}), known,
+		{decided(good(), policy.Hints{UpdateFrequency: &policy.UpdateFrequency{RRule: "FREQ=DAILY"}}, policy.Rhythm{}), known,
 			"The podcast says that an episode comes once a day, in its podcast:updateFrequency (FREQ=DAILY). Next poll: tomorrow 12:00 UTC."},
-		{decided(good(), Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=HOURLY;INTERVAL=2", DTStart: "2026-03-05"}}, Rhythm{}), known,
+		{decided(good(), policy.Hints{UpdateFrequency: &policy.UpdateFrequency{RRule: "FREQ=HOURLY;INTERVAL=2", DTStart: "2026-03-05"}}, policy.Rhythm{}), known,
 			"The podcast says that it pauses, in its podcast:updateFrequency (FREQ=HOURLY;INTERVAL=2 from 2026-03-05). Next poll: tomorrow 00:00 UTC."},
-		{decided(good(), Hints{}, Rhythm{Median: 7 * day}), known,
+		{decided(good(), policy.Hints{}, policy.Rhythm{Median: 7 * day}), known,
 			"New entries come about once a week, so the feed is polled every 14 hours. Next poll: tomorrow 02:00 UTC."},
-		{decided(good(), Hints{}, Rhythm{}), known,
+		{decided(good(), policy.Hints{}, policy.Rhythm{}), known,
 			"Neither the site nor the feed says how often to poll; once an hour is this gateway's setting (default_interval). Next poll: 13:00 UTC."},
-		{decided(good(), Hints{Complete: true}, Rhythm{}), known,
+		{decided(good(), policy.Hints{Complete: true}, policy.Rhythm{}), known,
 			"The feed says that no more entries are expected (itunes:complete); it is looked at once a week, in case it goes on. Next poll: 11 March 12:00 UTC."},
-		{decided(good("Cache-Control", "max-age=300"), Hints{}, Rhythm{}), known,
+		{decided(good("Cache-Control", "max-age=300"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site allows a poll every 5 minutes (Cache-Control: max-age=300); this gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
-		{decided(good(), Hints{}, Rhythm{Median: time.Hour}), known,
+		{decided(good(), policy.Hints{}, policy.Rhythm{Median: time.Hour}), known,
 			"By the times of its entries the feed would be polled every 5 minutes; this gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
-		{won(HintFloor, "", time.Hour), known,
+		{won(policy.HintFloor, "", time.Hour), known,
 			"This gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
-		{decided(Answer{At: noon, Status: 200}, Hints{}, Rhythm{}), known,
+		{decided(policy.Answer{At: noon, Status: 200}, policy.Hints{}, policy.Rhythm{}), known,
 			"The site gives no way to ask whether the feed has changed, so each poll is a full download: once a day (unvalidated_interval). An ETag or Last-Modified would allow more. Next poll: tomorrow 12:00 UTC."},
-		{Decide(DefaultRules(), History{Validated: true, Unheeded: 3}, good(), noon, 0), known,
+		{policy.Decide(policy.DefaultRules(), policy.History{Validated: true, Unheeded: 3}, good(), noon, 0), known,
 			"The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: once a day (unvalidated_interval). Next poll: tomorrow 12:00 UTC."},
-		{decided(good(), Hints{TTL: ptr(43200)}, Rhythm{}), known,
+		{decided(good(), policy.Hints{TTL: ptr(43200)}, policy.Rhythm{}), known,
 			"The feed asks for a poll once a month (ttl 43200); this gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
-		{won(HintCap, "", day), known, "This gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
-		{decided(failed(FailureNotFound, 404), Hints{}, Rhythm{}), with(func(f *Facts) { f.Failures, f.Status = 3, 404 }),
+		{won(policy.HintCap, "", day), known, "This gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
+		{decided(failed(policy.FailureNotFound, 404), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Failures, f.Status = 3, 404 }),
 			"The last 3 polls failed (404 Not Found). Next try: tomorrow 04:00 UTC, then less often. Readers keep getting the version of yesterday 09:12 UTC."},
-		{decided(failed(FailureTimeout, 0), Hints{}, Rhythm{}), Facts{Now: noon, Failures: 1, Error: "no complete answer within 30s"},
+		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Failures: 1, Error: "no complete answer within 30s"},
 			"The last poll failed (no complete answer within 30s). Next try: tomorrow 04:00 UTC, then less often."},
-		{decided(failed(FailureUnasked, 304), Hints{}, Rhythm{}), known,
+		{decided(failed(policy.FailureUnasked, 304), policy.Hints{}, policy.Rhythm{}), known,
 			"The site answered \"304 Not Modified\" to a request for the whole feed. Next poll: tomorrow 12:00 UTC."},
-		{decided(good(), Hints{SkipHours: []int{0, 1, 2, 12, 13, 22, 23}}, Rhythm{}), known,
+		{decided(good(), policy.Hints{SkipHours: []int{0, 1, 2, 12, 13, 22, 23}}, policy.Rhythm{}), known,
 			"The feed asks not to be polled between 12:00 and 14:00 and between 22:00 and 03:00 GMT (skipHours). Next poll: 14:00 UTC."},
-		{decided(good(), Hints{SkipDays: []string{"Wednesday", "Thursday"}}, Rhythm{}), known,
+		{decided(good(), policy.Hints{SkipDays: []string{"Wednesday", "Thursday"}}, policy.Rhythm{}), known,
 			"The feed asks not to be polled on Wednesday and Thursday, GMT (skipDays). Next poll: 6 March 00:00 UTC."},
-		{decided(failed(FailureRateLimited, 429, "Retry-After", "86400"), Hints{}, Rhythm{}), with(func(f *Facts) { f.Status = 429 }),
+		{decided(failed(policy.FailureRateLimited, 429, "Retry-After", "86400"), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Status = 429 }),
 			"The site answered 429 Too Many Requests and asked to be left alone for 24 hours (Retry-After: 86400). Next poll: tomorrow 12:00 UTC."},
-		{decided(failed(FailureRateLimited, 429, "Retry-After", "3600"), Hints{}, Rhythm{}), Facts{Now: noon, Status: 429, Failures: 1},
+		{decided(failed(policy.FailureRateLimited, 429, "Retry-After", "3600"), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Status: 429, Failures: 1},
 			"The site answered 429 Too Many Requests and asked to be left alone for 60 minutes (Retry-After: 3600). Next try: tomorrow 04:00 UTC, then less often."},
-		{decided(failed(FailureRateLimited, 429), Hints{}, Rhythm{}), with(func(f *Facts) { f.Failures, f.Status = 3, 429 }),
+		{decided(failed(policy.FailureRateLimited, 429), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Failures, f.Status = 3, 429 }),
 			"The site answered 429 Too Many Requests to the last 3 polls. Next try: tomorrow 04:00 UTC, then less often. Readers keep getting the version of yesterday 09:12 UTC."},
-		{decided(failed(FailureNotFeed, 200), Hints{}, Rhythm{}), Facts{Now: noon, Status: 200, Failures: 1, Site: true},
-			"This is a web page, not a feed: readers who ask for it are told of the feeds that it names. It is looked at again when a reader asks for it, tomorrow 04:00 UTC at the earliest."},
-		{decided(good("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "7500"), Hints{}, Rhythm{}), known,
+		{decided(failed(policy.FailureNotFeed, 200), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Status: 200, Failures: 1, Site: true},
+			"This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names. It is looked at again when a reader asks for it, tomorrow 04:00 UTC at the earliest."},
+		{decided(good("X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "7500"), policy.Hints{}, policy.Rhythm{}), known,
 			"The site's rate limit (remaining 0; reset 7500) is used up until 14:05 UTC."},
-		{won(HintHostCooldown, "", 2*time.Hour), known,
+		{won(policy.HintHostCooldown, "", 2*time.Hour), known,
 			"The site has asked for a pause of all feeds at example.com until 14:00 UTC. This one waits too."},
 		{won("domain-cooldown", "", 2*time.Hour), Facts{Now: noon},
 			"The site has asked for a pause of all feeds at the site until 14:00 UTC. This one waits too."},
 		{won("url-cooldown", "", 2*time.Hour), known, "The site has asked for a pause until 14:00 UTC."},
 		{won("redirect-cooldown", "", 2*time.Hour), known, "The feed redirects to a site that has asked for a pause until 14:00 UTC."},
-		{won(HintHostSlot, "", 2*time.Minute), known,
+		{won(policy.HintHostSlot, "", 2*time.Minute), known,
 			"Waiting for its turn: feeds of example.com are polled one at a time, 2 seconds apart (spacing). Next poll: 12:02 UTC."},
-		{decided(Answer{At: noon, Failure: FailureDNS}, Hints{}, Rhythm{}), with(func(f *Facts) { f.Error = "no such host" }),
+		{decided(policy.Answer{At: noon, Failure: policy.FailureDNS}, policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Error = "no such host" }),
 			"example.com could not be reached (no such host); nothing was sent. Next try: 12:01 UTC."},
-		{decided(Answer{At: noon, Failure: FailureDNS}, Hints{}, Rhythm{}), Facts{Now: noon},
+		{decided(policy.Answer{At: noon, Failure: policy.FailureDNS}, policy.Hints{}, policy.Rhythm{}), Facts{Now: noon},
 			"The site could not be reached (dns); nothing was sent. Next try: 12:01 UTC."},
-		{won(HintBackOff, "", -time.Minute), Facts{Now: noon, Location: time.UTC, Failures: 2, Status: 404},
+		{won(policy.HintBackOff, "", -time.Minute), Facts{Now: noon, Location: time.UTC, Failures: 2, Status: 404},
 			"The last 2 polls failed (404 Not Found). It may be tried again now."},
-		{won(HintBackOff, "", -time.Minute), Facts{Now: noon, Status: 404, Failures: 1, NoFeed: true},
+		{won(policy.HintBackOff, "", -time.Minute), Facts{Now: noon, Status: 404, Failures: 1, NoFeed: true},
 			"This address never gave a feed (404 Not Found). It is looked at again when a reader asks for it."},
-		{won(HintMaxAge, "max-age=3600", -time.Minute), known,
+		{won(policy.HintMaxAge, "max-age=3600", -time.Minute), known,
 			"The site says that its answer was good until 11:59 UTC. A smaller max-age would bring the next poll forward (Cache-Control: max-age=3600)."},
-		{won(HintPolls, "", -time.Minute), known, "As many polls as this gateway makes at once are under way (polls)."},
-		{won(HintUnsent, "", -time.Minute), with(func(f *Facts) { f.Error = "example.com: looking up the address: no such host" }),
+		{won(policy.HintPolls, "", -time.Minute), known, "As many polls as this gateway makes at once are under way (polls)."},
+		{won(policy.HintUnsent, "", -time.Minute), with(func(f *Facts) { f.Error = "example.com: looking up the address: no such host" }),
 			"example.com could not be reached (looking up the address: no such host); nothing was sent. It may be tried again now."},
-		{won(HintPause, "", time.Minute), known, "The feed cannot be polled yet. Next try: 12:01 UTC."},
-		{decided(failed(FailureGone, 410), Hints{}, Rhythm{}), known,
+		{won(policy.HintPause, "", time.Minute), known, "The feed cannot be polled yet. Next try: 12:01 UTC."},
+		{decided(failed(policy.FailureGone, 410), policy.Hints{}, policy.Rhythm{}), known,
 			"The site says that the feed is gone for good (410). It is not polled any more; `pollard feeds refresh` tries again. Readers keep getting the version of yesterday 09:12 UTC."},
-		{won(HintOffline, "", time.Minute), known,
+		{won(policy.HintOffline, "", time.Minute), known,
 			"No site can be reached from here right now. Polls go on when the network is back. Readers keep getting the version of yesterday 09:12 UTC."},
-		{won(HintStore, "", time.Minute), with(func(f *Facts) { f.Error = "no space left on /var/lib" }),
+		{won(policy.HintStore, "", time.Minute), with(func(f *Facts) { f.Error = "no space left on /var/lib" }),
 			"The record of polls cannot be written (no space left on /var/lib), so nothing is polled. Readers keep getting the version of yesterday 09:12 UTC. Next try: 12:01 UTC."},
-		{won(HintPolls, "", time.Minute), known, "As many polls as this gateway makes at once are under way (polls). Next poll: 12:01 UTC."},
-		{won(HintMoved, "", day), with(func(f *Facts) { f.Target = "https://example.net/" }), "The feed has moved to https://example.net/ for good and is polled there."},
+		{won(policy.HintPolls, "", time.Minute), known, "As many polls as this gateway makes at once are under way (polls). Next poll: 12:01 UTC."},
+		{won(policy.HintMoved, "", day), with(func(f *Facts) { f.Target = "https://example.net/" }), "The feed has moved to https://example.net/ for good and is polled there."},
 		{won("redirect", "", time.Minute), known, "The feed redirects to another address, which must not be polled yet. Next poll: 12:01 UTC."},
-		{won(HintRedirect, "", time.Minute), with(func(f *Facts) { f.Target = "https://example.net/" }),
+		{won(policy.HintRedirect, "", time.Minute), with(func(f *Facts) { f.Target = "https://example.net/" }),
 			"The feed redirects to https://example.net/, which must not be polled yet. Next poll: 12:01 UTC."},
 		{won("sunspots", "", time.Minute), known, "Reason: sunspots. Next poll: 12:01 UTC."},
 	} {
 		t.Run(test.decision.Winner, func(t *testing.T) {
-			if got := Sentence(test.decision, test.facts); got != test.want {
+			if got := Explain(test.decision, test.facts).String(); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
-			for _, part := range Reason(test.decision, test.facts) {
+			for _, part := range Explain(test.decision, test.facts) {
 				if part.Text == "" && part.At.IsZero() {
 					continue
 				}
@@ -149,9 +177,9 @@ func TestSentence(t *testing.T) {
 
 // Every token that can win has a sentence of its own.
 func TestEveryWinnerHasASentence(t *testing.T) {
-	losers := []string{HintCacheControl, HintInterval, HintStuck, HintJitter}
+	losers := []string{policy.HintCacheControl, policy.HintInterval, policy.HintStuck, policy.HintJitter}
 	count := 0
-	file, err := parser.ParseFile(token.NewFileSet(), "term.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../policy/term.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,12 +193,15 @@ func TestEveryWinnerHasASentence(t *testing.T) {
 			t.Fatal(err)
 		}
 		count++
+		if HintMeaning(hint) == "" {
+			t.Errorf("%s has no meaning", spec.Names[0].Name)
+		}
 		for _, loser := range losers {
 			if hint == loser {
 				return true
 			}
 		}
-		if got := Sentence(Decision{Winner: hint, At: noon, Next: noon}, Facts{}); strings.Contains(got, "Reason:") {
+		if got := Explain(policy.Decision{Winner: hint, At: noon, Next: noon}, Facts{}).String(); strings.Contains(got, "Reason:") {
 			t.Errorf("%s: %s", spec.Names[0].Name, got)
 		}
 		return true
@@ -209,7 +240,7 @@ func TestLengthsInWords(t *testing.T) {
 		time.Hour: "60 minutes", 2 * time.Hour: "2 hours", 14*time.Hour + 20*time.Minute: "14 hours", 2 * day: "2 days", 84 * time.Hour: "3 days and 12 hours",
 		269 * time.Second: "4 minutes and 29 seconds", 276 * time.Minute: "4 hours and 36 minutes", 102 * time.Second: "102 seconds", 10000 * time.Hour: "417 days",
 	} {
-		if got := length(d); got != want {
+		if got := Length(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}
@@ -220,5 +251,39 @@ func TestLengthsInWords(t *testing.T) {
 		if got := frequency(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
+	}
+}
+
+func TestBrief(t *testing.T) {
+	for _, tt := range []struct {
+		d    time.Duration
+		want string
+	}{
+		{0, "0 s"}, {89 * time.Second, "89 s"}, {2 * time.Minute, "2 min"}, {time.Hour, "1 h"}, {time.Hour - time.Second, "1 h"}, {89 * time.Minute, "89 min"}, {3 * time.Hour, "3 h"},
+		{35 * time.Hour, "35 h"}, {36 * time.Hour, "2 days"}, {400 * 24 * time.Hour, "400 days"}, {3 * 365 * 24 * time.Hour, "3 years"}, {-3 * time.Hour, "3 h"},
+	} {
+		if got := Brief(tt.d); got != tt.want {
+			t.Errorf("%v is written as %q, want %q", tt.d, got, tt.want)
+		}
+	}
+}
+
+func TestAgoAndUntil(t *testing.T) {
+	for _, tt := range []struct {
+		in         time.Duration
+		ago, until string
+	}{
+		{0, "just now", "now"},
+		{59 * time.Second, "59 s ago", "in 59 s"},
+		{90 * time.Minute, "2 h ago", "in 2 h"},
+		{10 * day, "10 days ago", "in 10 days"},
+		{-time.Hour, "just now", "now"},
+	} {
+		if ago, until := Ago(noon.Add(-tt.in), noon), Until(noon.Add(tt.in), noon); ago != tt.ago || until != tt.until {
+			t.Errorf("%v: got %s, %s, want %s, %s", tt.in, ago, until, tt.ago, tt.until)
+		}
+	}
+	if ago, until := Ago(time.Time{}, noon), Until(time.Time{}, noon); ago != "never" || until != "never" {
+		t.Errorf("the zero time: %s, %s", ago, until)
 	}
 }

@@ -1,0 +1,131 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// recordsAtOnce is how many records are read at a time.
+const recordsAtOnce = 1000
+
+// Feeds returns all feeds whose keys have the prefix, in the order of their IDs, with
+// ID, URL, Title, State, Configured, Failures and NextPoll alone: that takes so little time that a
+// million feeds can be searched. It ends with the first error.
+func (c *Cache) Feeds(ctx context.Context, prefix string) iter.Seq2[status.Feed, error] {
+	return func(yield func(status.Feed, error) bool) {
+		for records, err := range store.Pages(ctx, c.store, recordsAtOnce) {
+			if err != nil {
+				yield(status.Feed{}, err)
+				return
+			}
+			now, wall := c.elapsed(), c.now()
+			for i := range records {
+				if r := &records[i]; strings.HasPrefix(r.URL, prefix) && !yield(c.summarize(r, now, wall), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// summarize decodes as little as possible of a record: of a fresh one, no facts.
+func (c *Cache) summarize(r *store.Record, now time.Duration, wall time.Time) status.Feed {
+	told := status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
+	if r.Version != 0 {
+		told.Title = titleIn(r.Memo)
+	}
+	in, ended := r.In, r.In == store.Ended
+	if known := c.table.known(r.URL); known != nil {
+		s := known.state.Load()
+		in, ended = s.due-now, s.ended
+		told.State, told.Failures = s.told(told.Configured, now), s.memo.History.Failures
+	} else {
+		if r.State != store.StateFresh {
+			var f struct{ Failures int }
+			_ = json.Unmarshal(r.Facts, &f) // damaged facts say nothing
+			told.Failures = f.Failures
+		}
+		told.State = tell(r.State, told.Configured, !ended && in <= 0, told.Failures > 0)
+	}
+	if !ended {
+		told.NextPoll = wall.Add(in).UTC()
+	}
+	return told
+}
+
+// titleIn finds the title in a memo without decoding all of it. In JSON a quotation mark
+// within a string is escaped, so this is the beginning of a member and never foreign text.
+func titleIn(memo []byte) (title string) {
+	from := bytes.Index(memo, []byte(`,"title":"`))
+	if from < 0 {
+		return ""
+	}
+	text := memo[from+len(`,"title":`):]
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			_ = json.Unmarshal(text[:i+1], &title) // a damaged title is left out
+			return title
+		}
+	}
+	return ""
+}
+
+// Keys returns the keys of feeds that have the prefix, in no particular order. It reads
+// all records.
+func (c *Cache) Keys(ctx context.Context, prefix string) (keys []string) {
+	for records := range store.Pages(ctx, c.store, recordsAtOnce) {
+		for _, r := range records {
+			if strings.HasPrefix(r.URL, prefix) {
+				keys = append(keys, r.URL)
+			}
+		}
+	}
+	return keys
+}
+
+// KeyOf returns the key of the feed with an ID, or [ErrUnknownFeed].
+func (c *Cache) KeyOf(ctx context.Context, id store.ID) (string, error) {
+	if f, ok := c.table.ids.Load(id); ok {
+		return f.(*Feed).key.text, nil
+	}
+	records, err := c.store.Lookup(ctx, []store.ID{id})
+	if err != nil {
+		return "", err
+	}
+	if len(records) == 0 {
+		return "", ErrUnknownFeed
+	}
+	return records[0].URL, nil
+}
+
+// Knows reports whether there is a feed with this key.
+func (c *Cache) Knows(ctx context.Context, key string) bool {
+	_, err := c.existing(ctx, key)
+	return err == nil
+}
+
+// Polling returns the host that a poll of a feed asks, and until when that host has a
+// pause; nil: it has none.
+func (c *Cache) Polling(key string) (policy.Host, *policy.Held) {
+	if shielded(key) {
+		return policy.Host{}, nil
+	}
+	u := ParseKey(key).url
+	return c.origin.Host(u), c.origin.Held(u)
+}

@@ -1,0 +1,259 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Status returns the status of a feed, or [ErrUnknownFeed]. Its URL is the feed's key,
+// and it has no reason.
+func (c *Cache) Status(ctx context.Context, key string) (status.Feed, error) {
+	f, err := c.existing(ctx, key)
+	if err != nil {
+		return status.Feed{}, err
+	}
+	return f.status(), nil
+}
+
+// Statuses returns up to limit feeds in the order of their IDs, beginning after an ID.
+// next is the last ID; more reports whether there may be others.
+func (c *Cache) Statuses(ctx context.Context, after store.ID, limit int) (list []status.Feed, next store.ID, more bool, err error) {
+	records, err := c.store.Records(ctx, after, limit)
+	if err != nil {
+		return nil, after, false, err
+	}
+	now := c.elapsed()
+	list = make([]status.Feed, 0, len(records))
+	for _, r := range records {
+		next = r.ID
+		list = append(list, c.statusOf(r, now))
+	}
+	return list, next, len(records) == limit, nil
+}
+
+// StatusesOf returns those of the feeds with these IDs that exist, in no particular order.
+func (c *Cache) StatusesOf(ctx context.Context, ids []store.ID) ([]status.Feed, error) {
+	records, err := c.store.Lookup(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	now := c.elapsed()
+	list := make([]status.Feed, 0, len(records))
+	for _, r := range records {
+		list = append(list, c.statusOf(r, now))
+	}
+	return list, nil
+}
+
+// Details returns the status of a feed with its versions, and the body of the current
+// version in the identity coding, or [ErrUnknownFeed]. The body is nil if the feed has no
+// version, or if it is larger than most bytes.
+func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed, []byte, error) {
+	f, err := c.existing(ctx, key)
+	if err != nil {
+		return status.Feed{}, nil, err
+	}
+	s, told := f.state.Load(), f.status()
+	if early, ok := errors.AsType[*TooEarly](f.tooEarly(s, f.rules().MinInterval)); ok && !f.key.shielded() {
+		told.Refreshable = early.Until
+	}
+	if told.Version != 0 {
+		told.Versions = append(told.Versions, status.Version{Since: told.VersionSince, ETag: told.ETag, Entries: told.Entries, Size: told.Size})
+	}
+	for _, p := range s.memo.Past {
+		told.Versions = append(told.Versions, status.Version{Since: p.LastModified, ETag: `"` + p.Tag + `"`})
+	}
+	if s.version == 0 || s.memo.Version.Length > most {
+		return told, nil, nil
+	}
+	r, err := f.representation(ctx, s, nil)
+	switch {
+	case errors.Is(err, store.ErrNoBody), errors.Is(err, errOtherVersion):
+		return told, nil, nil
+	case err != nil:
+		return told, nil, fmt.Errorf("reading the version of a feed: %w", err)
+	}
+	defer r.release()
+	return told, r.Body, nil
+}
+
+// statusOf returns the status of a feed from its record, or from memory if it is there.
+func (c *Cache) statusOf(r store.Record, now time.Duration) status.Feed {
+	if f := c.table.known(r.URL); f != nil {
+		return f.status()
+	}
+	told := c.status(ParseKey(r.URL), stateOf(r, now), now)
+	if r.Asked >= 0 {
+		told.LastAsked = c.now().Add(-r.Asked).UTC()
+	}
+	return told
+}
+
+func (f *Feed) status() status.Feed {
+	now := f.cache.elapsed()
+	told := f.cache.status(f.key, f.state.Load(), now)
+	if ago := f.sinceAsked(now); ago >= 0 {
+		told.LastAsked = f.cache.now().Add(-ago).UTC()
+	}
+	return told
+}
+
+func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
+	configured := c.isConfigured(k.text)
+	state := s.told(configured, now)
+	if !s.ended && s.due <= now && !k.shielded() {
+		// It would be polled now, but its host must wait.
+		if held := c.origin.Held(k.url); held != nil {
+			overruled := *s
+			overruled.overrule(c, held.Until.Sub(c.now()), held.Why)
+			s = &overruled
+		}
+	}
+	m, f, id, decision := &s.memo, &s.facts, IDOf(k.text), s.decision()
+	told := status.Feed{
+		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.text), Alias: feedurl.Shown(m.Alias), State: state, Configured: configured,
+		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
+		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: feedurl.RedactText(f.Error),
+		Failures: m.History.Failures, Site: f.Site != nil && s.version == 0, Polls: f.Polls.all(),
+		Validated: f.Validated,
+	}
+	if told.Considered == nil {
+		told.Considered = []policy.Term{}
+	}
+	if !k.shielded() {
+		told.Spacing = status.Seconds(c.origin.Host(k.url).Spacing)
+	}
+	if !s.ended {
+		told.NextPoll = c.now().Add(s.due - now).UTC()
+		if d := decision.Next; d.Sub(told.NextPoll).Abs() < time.Second {
+			told.NextPoll = d // the same moment, as it was decided
+		}
+	}
+	if v := m.Version; s.version != 0 {
+		told.Version, told.VersionSince, told.ETag, told.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
+		told.Title, told.Entries, told.Size, told.Validators = v.Title, v.Entries, v.Size, m.Validators
+		told.Validators.URL = feedurl.Redact(m.Validators.URL)
+	}
+	return told
+}
+
+// redacted returns hints without the credentials in their URLs.
+func redacted(h policy.Hints) policy.Hints {
+	h.Self, h.NewFeedURL = feedurl.Redact(h.Self), feedurl.Redact(h.NewFeedURL)
+	hubs := h.Hubs
+	h.Hubs = nil // the old one belongs to a published state
+	for _, hub := range hubs {
+		h.Hubs = append(h.Hubs, feedurl.Redact(hub))
+	}
+	return h
+}
+
+// stored is the state as the store counts it.
+func (s *state) stored(configured bool) store.State {
+	failing := s.memo.History.Failures > 0
+	switch {
+	case s.version == 0 && !configured:
+		return store.StateCold // readers ask for icons and home pages too
+	case s.facts.Failure == policy.FailureGone:
+		return store.StateGone
+	case s.version == 0 && !failing:
+		return store.StateCold
+	case pauseAsked(s.facts.Winner), failing && s.facts.Status == http.StatusTooManyRequests:
+		return store.StateWaiting
+	case failing:
+		return store.StateFailing
+	}
+	return store.StateFresh
+}
+
+// told is the state that is shown.
+func (s *state) told(configured bool, now time.Duration) status.State {
+	return tell(s.stored(configured), configured, s.dueAt(now), s.memo.History.Failures > 0)
+}
+
+// tell returns the state that is shown for a state in the store.
+func tell(stored store.State, configured, due, failing bool) status.State {
+	switch stored {
+	case store.StateGone:
+		return status.StateGone
+	case store.StateFailing:
+		return status.StateFailing
+	case store.StateWaiting:
+		switch {
+		case !due:
+			return status.StateWaiting
+		case failing:
+			return status.StateFailing
+		}
+		return status.StateDue
+	case store.StateFresh:
+		if due {
+			return status.StateDue
+		}
+		return status.StateFresh
+	}
+	if configured {
+		return status.StateDue // for its first poll
+	}
+	return status.StateUnread
+}
+
+// pauseAsked reports whether a hint is a pause that an origin has asked for.
+func pauseAsked(winner string) bool {
+	return winner == policy.HintRetryAfter || winner == policy.HintRateLimit || strings.HasSuffix(winner, "cooldown")
+}
+
+// isConfigured reports whether the operator has configured the feed of a key.
+func (c *Cache) isConfigured(key string) bool { return c.settings.Load().configured[key] }
+
+// Changes is the usual time between two entries of a feed; 0: not known.
+func (c *Cache) Changes(key string) time.Duration {
+	if f := c.table.known(key); f != nil {
+		return f.state.Load().memo.History.Rhythm.Median
+	}
+	return 0
+}
+
+// summaryPatience is how long a summary waits for the store.
+const summaryPatience = 5 * time.Second
+
+// Summary describes all feeds by the totals of the store, without counting.
+func (c *Cache) Summary(ctx context.Context) status.Summary {
+	s := status.Summary{
+		Feeds: map[status.State]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.polls.Load().inFlight.Load()),
+		Offline: c.network.down(), Outage: c.outage.text(),
+	}
+	ctx, cancel := context.WithTimeout(ctx, summaryPatience)
+	defer cancel()
+	totals, err := c.store.Totals(ctx)
+	if err != nil && s.Outage == "" {
+		s.Outage = line(err)
+	}
+	s.StoreAway, s.Outage = s.Outage != "", feedurl.RedactText(s.Outage)
+	for state, n := range totals.Feeds {
+		s.Feeds[tell(state, false, false, false)] += n
+	}
+	move := func(from status.State, n int64) {
+		if n = min(n, s.Feeds[from]); n > 0 {
+			s.Feeds[from] -= n
+			s.Feeds[status.StateDue] += n
+		}
+	}
+	move(status.StateUnread, totals.Feeds[store.StateCold]-totals.Unread) // configured and never polled
+	move(status.StateFresh, totals.Overdue)
+	s.Overdue, s.Disk = totals.Overdue, totals.Bytes
+	return s
+}

@@ -1,0 +1,58 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"context"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
+)
+
+// Status returns everything that is shown of the feed with a key, and the body of its
+// version if that has at most as many bytes, or [cache.ErrUnknownFeed].
+func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most int) (status.Feed, []byte, error) {
+	f, body, err := c.Details(ctx, key, most)
+	if err != nil {
+		return status.Feed{}, nil, err
+	}
+	f.Subscribers = int64(e.Subscribers(ctx, key))
+	f.Readers = e.readersOf(ctx, key)
+	return Told(f), body, nil
+}
+
+// Told completes the status of a feed from the cache: it gets the URL that readers know,
+// and a reason.
+func Told(f status.Feed) status.Feed {
+	f.URL = shownURL(string(f.URL))
+	f.Reason = f.Explain(time.Now(), time.UTC)
+	return f
+}
+
+// maxReaders is how many readers of a feed are shown.
+const maxReaders = 20
+
+func (e *Engine) readersOf(ctx context.Context, key string) []status.Reader {
+	if k, ok := ParseShieldKey(key); ok {
+		key = k.Plain().String() // readers see all variants as one feed
+	}
+	return ReadersIn(e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, About: e.About}).Readers)
+}
+
+// ReadersIn returns the readers in the rows of a report.
+func ReadersIn(rows []readers.Row) []status.Reader {
+	list := make([]status.Reader, 0, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		list = append(list, status.Reader{
+			Family: row.Family, UserAgent: row.UserAgent, Network: row.Network, Token: row.Token,
+			Feeds: row.Feeds, Subscribers: row.Subscribers, Requests: row.Requests, Bytes: row.Bytes,
+			ShareConditional: row.ShareConditional, MedianGap: status.Seconds(row.MedianGap) * status.Seconds(time.Second),
+			Score: row.Score, Reasons: row.Reasons,
+		})
+	}
+	return list
+}
