@@ -94,7 +94,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"store: bolt twice", app("store bolt /a /b"), `bolt: unexpected "/b": expected a directory and nothing more, at Caddyfile:3`},
 		{"store: postgres", app("store postgres"), "postgres: expected the URL of a database such as postgres://user:password@host/database?sslmode=verify-full, at Caddyfile:3"},
 		{"store: missing", app("store"), "store: expected bolt [<directory>], or postgres <url>, at Caddyfile:3"},
-		{"contact", app("contact me"), `contact: "me" is no contact: expected the URL of a page such as https://example.com/about, or an e-mail address, at Caddyfile:3`},
+		{"contact", app("contact me"), `contact: "me" is not a contact: expected the URL of a page such as https://example.com/about, or an e-mail address, at Caddyfile:3`},
 		{"cidr", app("private_upstreams 10.0.0.0/99"), `private_upstreams: "10.0.0.0/99" is not an address range: expected one such as 192.168.0.0/16 or 2001:db8::/32, at Caddyfile:3`},
 		{"host: pattern", app("host https://example.com {\n}"), `host: "https://example.com" is no host pattern: there is a slash in it: expected a host such as example.com, *.example.com for all hosts below it, or *, at Caddyfile:3`},
 		{"host: twice", app("host example.com {\n}\nhost Example.COM {\n}"), "host Example.COM is given twice, at Caddyfile:5"},

@@ -1,14 +1,14 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package poller is the app pollard: the one feed poller of a Caddy process, which
-// all gateways and shields share.
+// Package poller is the app pollard, which polls feeds for all gateways and shields of
+// a Caddy process.
 //
-// Configuration is read (app.go, caddyfile.go), resolved to rules for each feed
-// (rules.go) and to where feeds may lead (reach.go), and given to an engine that
-// outlives reloads (engine.go). The engine counts requests
-// and polls (requests.go, metrics.go, timedstore.go), tells Caddy's events app what
-// becomes of feeds (events.go), and notes what readers do (readers.go).
+// The app parses the configuration (app.go, caddyfile.go), resolves the rules of each
+// feed (rules.go) and where redirects may lead (reach.go), and passes them to an engine
+// that outlives reloads (engine.go). The engine counts requests and polls (requests.go,
+// metrics.go, timedstore.go), emits events (events.go) and counts readers (readers.go).
+// The admin API (admin.go) and the stores (store.go) are here too.
 package poller
 
 import (
@@ -116,8 +116,8 @@ func (App) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision resolves the configuration and allots an engine. It changes nothing
-// that a running configuration uses, and opens no file.
+// Provision resolves the configuration and gets an engine. It changes nothing that a
+// running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Logger()
 	a.feeds, a.shields, a.kept = make(map[string]policy.Rules), make(map[string]shield), make(map[string]any)
@@ -145,8 +145,8 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return connect(ctx, a.log, a.engine.announcer)
 }
 
-// Resolve makes an app of its JSON, which may be empty, with rules and settings
-// but without an engine.
+// Resolve returns the app of a JSON configuration, which may be empty, with rules and
+// settings but without an engine.
 func Resolve(config json.RawMessage) (*App, error) {
 	a := &App{feeds: make(map[string]policy.Rules), shields: make(map[string]shield)}
 	if len(config) > 0 {
@@ -163,11 +163,11 @@ func Resolve(config json.RawMessage) (*App, error) {
 	return a, nil
 }
 
-// Validate reports settings that cannot be meant.
+// Validate returns an error if a setting is invalid.
 func (a *App) Validate() error { return a.check() }
 
-// check reports what cannot be meant, without looking outside of the
-// configuration, and resolves the rules on the way.
+// check returns an error if a setting is invalid, and resolves the rules. It looks at
+// nothing but the configuration.
 func (a *App) check() error {
 	for _, n := range []struct {
 		name  string
@@ -189,7 +189,7 @@ func (a *App) check() error {
 	return a.resolveRules()
 }
 
-// resolveSettings works out what the engine is to be told at the start.
+// resolveSettings computes the settings of the engine.
 func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	origin := upstream.Settings{Version: Version()}
 	if origin.Contact, err = repl.ReplaceOrErr(a.Contact, true, true); err != nil {
@@ -227,16 +227,16 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	return nil
 }
 
-// Engine is the engine that the app has been allotted.
+// Engine returns the app's engine. It is nil before Provision.
 func (a *App) Engine() *Engine { return a.engine }
 
-// Upstream is what polls say of who makes them, and how hosts are paced.
+// Upstream returns the settings of polls: who makes them, and how hosts are paced.
 func (a *App) Upstream() upstream.Settings { return a.settings.origin }
 
-// Rules are the rules for all feeds of which nobody says otherwise.
+// Rules returns the rules of feeds for which neither a host nor the feed sets others.
 func (a *App) Rules() policy.Rules { return a.rules }
 
-// Start takes the engine over from the configuration before, or opens it.
+// Start takes over the engine of the previous configuration, or opens it.
 func (a *App) Start() error {
 	s := a.settings
 	s.shields, s.kept = a.shields, a.kept
@@ -254,13 +254,13 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop lets the engine go, unless a newer configuration has it.
+// Stop releases the engine, unless a newer configuration uses it.
 func (a *App) Stop() error {
 	a.engine.release(a.generation)
 	return nil
 }
 
-// Cleanup drops the reference to the engine that Provision took, if it came so far.
+// Cleanup drops the reference to the engine that Provision took, if it got that far.
 func (a *App) Cleanup() error {
 	if a.key == "" {
 		return nil
@@ -269,10 +269,10 @@ func (a *App) Cleanup() error {
 	return err
 }
 
-// checkContact reports why nobody could be reached by a contact.
+// checkContact returns an error if a contact is neither a URL nor an e-mail address.
 func checkContact(contact string) error {
 	if contact == "" || strings.Contains(contact, "{") {
-		return nil // none, or not known before placeholders are replaced
+		return nil // none, or unknown until placeholders are replaced
 	}
 	if u, err := url.Parse(contact); err == nil && !strings.ContainsAny(contact, " ()\"") {
 		switch {
@@ -284,7 +284,7 @@ func checkContact(contact string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no contact: expected the URL of a page such as https://example.com/about, or an e-mail address", contact)
+	return fmt.Errorf("%q is not a contact: expected the URL of a page such as https://example.com/about, or an e-mail address", contact)
 }
 
 // Interface guards.

@@ -1,8 +1,6 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stores has the modules of the namespace pollard.stores: the stores that the
-// app pollard can keep feeds in.
 package poller
 
 import (

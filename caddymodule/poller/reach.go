@@ -9,11 +9,10 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// NamesPrivate reports whether a feed is one that a handler's configuration names,
-// and whose host is not public: an address, or a name that the public DNS does not
-// have. What such a feed is asked for is the operator's word alone. A public name that
-// turns out to be at a private address is not one of them: its owner might have moved
-// it there.
+// NamesPrivate reports whether a handler's configuration names this feed at a host that
+// is not public: an address, or a name that the public DNS does not have. Such a feed may
+// be polled without private_upstreams, because only the operator can name it. A public
+// name with a private address does not count: its owner may have changed the address.
 func (a *App) NamesPrivate(u feedurl.URL) bool {
 	if _, named := a.feeds[u.String()]; !named {
 		return false
@@ -24,8 +23,8 @@ func (a *App) NamesPrivate(u feedurl.URL) bool {
 	return u.IsPrivate()
 }
 
-// AddRedirectRule adds what a gateway says of where the feeds may lead that are asked
-// for through it.
+// AddRedirectRule adds a gateway's rule for redirects of the feeds that are requested
+// through it. leads returns an error if such a feed may not redirect to u.
 func (a *App) AddRedirectRule(leads func(u feedurl.URL) error) {
 	a.redirects = append(a.redirects, leads)
 }

@@ -1,7 +1,6 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package refusal holds the answers that are not the feed.
 package poller
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// Refusal is an answer that is not the feed: one line of text for people.
+// Refusal is a response without the feed: one line of text for people.
 type Refusal struct {
 	Status     int
 	Reason     string
@@ -25,7 +24,7 @@ type Refusal struct {
 
 func (e *Refusal) Error() string { return e.Reason }
 
-// Of makes an answer of an error on the way to a feed.
+// RefusalOf returns the response for an error of serving a feed.
 func RefusalOf(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
@@ -39,8 +38,8 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{Status: http.StatusInternalServerError, Reason: "the gateway failed; its log says more"}
 }
 
-// Answer sends the refusal: as an error for the handle_errors of the server's site,
-// or in a line of text where the site has none.
+// Answer returns the refusal as an error if the site has handle_errors. Otherwise it
+// writes it as a line of text.
 func (e *Refusal) Answer(w http.ResponseWriter, r *http.Request, server *caddyhttp.Server) error {
 	err := caddyhttp.Error(e.Status, e)
 	if !handlesErrors(server, r, err) {
@@ -65,7 +64,7 @@ func handlesErrors(server *caddyhttp.Server, r *http.Request, err error) bool {
 	return false
 }
 
-// header sets the fields that every refusal has. Nobody may keep it: the next answer
+// header sets the header fields of a refusal. It must not be cached: the next response
 // may be the feed.
 func (e *Refusal) header(h http.Header) {
 	h.Set("Cache-Control", "no-store")
@@ -74,7 +73,7 @@ func (e *Refusal) header(h http.Header) {
 	}
 }
 
-// Write sends the refusal in a line of text.
+// Write writes the refusal as a line of text.
 func (e *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	body := OneLine(e.Reason) + "\n"
 	h := w.Header()
@@ -88,7 +87,7 @@ func (e *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// OneLine keeps a text, which may hold words of an origin, to one line of bounded length.
+// OneLine returns a text, which may come from an origin, as one line of limited length.
 func OneLine(text string) string {
 	const most = 500
 	line := make([]rune, 0, len(text))

@@ -13,20 +13,20 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// outcome is what became of a request, for the operator.
+// outcome is the result of a request, for the operator.
 type outcome struct {
 	result Result
 	feed   string // key or URL
 	reason string // of a refusal
 }
 
-// Report tells the operator what has become of a request: by the placeholders
+// Report records the result of a request in the placeholders
 //
 //	{http.pollard.status}  hit, not_modified, stale, miss, queued, refused, unavailable, moved or passed
-//	{http.pollard.feed}    the feed's URL without credentials; empty where there is none
+//	{http.pollard.feed}    the feed's URL without credentials; empty if there is none
 //	{http.pollard.reason}  why a request was refused, or has to wait
 //
-// and by the fields pollard_status, pollard_feed and pollard_reason of the access log.
+// and in the fields pollard_status, pollard_feed and pollard_reason of the access log.
 func Report(r *http.Request, result Result, feed, reason string) {
 	o := &outcome{result, feed, reason}
 	caddyhttp.SetVar(r.Context(), reportedVar, o)
@@ -44,7 +44,7 @@ func Report(r *http.Request, result Result, feed, reason string) {
 	}
 }
 
-// Reported are the fields that [Report] would add to the access log.
+// Reported returns the fields that [Report] adds to the access log.
 func Reported(r *http.Request) []zap.Field {
 	o, ok := caddyhttp.GetVar(r.Context(), reportedVar).(*outcome)
 	if !ok {
@@ -53,7 +53,7 @@ func Reported(r *http.Request) []zap.Field {
 	return o.fields()
 }
 
-// reportedVar is the variable of a request in which its outcome is.
+// reportedVar is the variable of a request that holds its outcome.
 const reportedVar = "pollard_outcome"
 
 func (o *outcome) placeholder(key string) (any, bool) {

@@ -11,22 +11,22 @@ import (
 	"github.com/feedpollard/pollard/cache"
 )
 
-// Result is what became of a reader's request.
+// Result is the result of a reader's request.
 type Result int
 
 const (
-	ResultHit         Result = iota // the whole feed, at once
+	ResultHit         Result = iota // the whole feed, from the cache
 	ResultNotModified               // a 304, also after a poll
 	ResultStale                     // the whole feed, after a poll that was due
 	ResultMiss                      // the whole feed, after its first poll
-	ResultRefused                   // a 4xx of ours: no feed URL, not allowed, no such path, a defence
-	ResultUnavailable               // a 410 or 5xx of ours as nothing is stored, or the reader has left before there was an answer
-	ResultPassed                    // a shield has let the request through to the site
-	ResultMoved                     // a redirect to a feed that the one asked for leads to
-	ResultQueued                    // an empty feed, as the first poll waits for its turn
+	ResultRefused                   // a 4xx: not a feed URL, not allowed, no such path, a shield's defend
+	ResultUnavailable               // a 410 or 5xx, because no version is stored, or the reader left before the answer
+	ResultPassed                    // a shield has passed the request on to the site
+	ResultMoved                     // a redirect to another feed
+	ResultQueued                    // an empty feed, because the first poll waits for its turn
 )
 
-// results are their names in metrics.
+// results are the names of results in metrics and logs.
 var results = [...]string{
 	ResultHit:         "hit",
 	ResultNotModified: "not_modified",
@@ -39,7 +39,7 @@ var results = [...]string{
 	ResultQueued:      "queued",
 }
 
-// ResultOf is the result of a request that was served.
+// ResultOf returns the result of a request that was answered with the feed.
 func ResultOf(sent cache.Sent) Result {
 	switch {
 	case sent.Status == http.StatusNotModified:
@@ -52,7 +52,7 @@ func ResultOf(sent cache.Sent) Result {
 	return ResultStale
 }
 
-// String is the result's name in metrics and logs.
+// String returns the result's name in metrics and logs.
 func (r Result) String() string { return results[r] }
 
 // Requests counts the requests of one kind of handler. A hit must not wait for
@@ -81,8 +81,7 @@ func (q *Requests) Count(r Result, bytes int64) {
 // Served counts a request that was answered with the feed.
 func (q *Requests) Served(sent cache.Sent) { q.Count(ResultOf(sent), sent.Bytes) }
 
-// Refused counts a request that was answered with an error of ours, and returns the
-// result that it counts as.
+// Refused counts a request that was answered with an error, and returns its result.
 func (q *Requests) Refused(status int) Result {
 	result := ResultRefused
 	if status == http.StatusGone || status >= 500 {

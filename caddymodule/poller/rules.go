@@ -16,7 +16,7 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// Host is a policy for the feeds of one host or domain, and how the host is paced.
+// Host is a policy for the feeds of one host or domain, with the pace of the host.
 type Host struct {
 	// A host (`example.com`), all hosts below a domain (`*.example.com`), or all
 	// hosts (`*`).
@@ -54,8 +54,8 @@ type hostRules struct {
 	rules policy.Rules
 }
 
-// hostRules is how hosts are paced. What is said of all of them is a rule for *, which
-// a host * goes over.
+// hostRules returns the pace of hosts. The app's own lines are a rule for *, which a host
+// * overrides.
 func (a *App) hostRules() []upstream.HostRule {
 	rule := func(pattern string, spacing *caddy.Duration, concurrency int) upstream.HostRule {
 		r := upstream.HostRule{Pattern: pattern, Concurrency: concurrency}
@@ -79,7 +79,7 @@ func (a *App) hostRules() []upstream.HostRule {
 	return append(rules, all)
 }
 
-// resolveRules works out the rules for all feeds and for those of hosts.
+// resolveRules computes the rules for all feeds and for those of hosts.
 func (a *App) resolveRules() (err error) {
 	if a.rules, err = a.Policy.Over(policy.DefaultRules()); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (a *App) resolveRules() (err error) {
 	return nil
 }
 
-// Name registers a feed that a handler's configuration names.
+// Name registers a feed that a handler's configuration names, with its policy.
 func (a *App) Name(feed feedurl.URL, p config.Policy) error {
 	rules, err := p.Over(a.rulesForHost(feed))
 	if err != nil {

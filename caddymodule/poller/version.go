@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// version is set by those who build packages:
+// version is set when packages are built:
 //
 //	go build -ldflags '-X github.com/feedpollard/pollard/caddymodule/poller.version=1.2.3' ./cmd/pollard
 var version string
 
-// Version returns the version of this module in the running binary: the linker's, or
-// else the one that the Go command has found, or "dev".
+// Version returns the version of this module in the running binary: the one that the
+// linker has set, or else the one of the Go command, or "dev".
 func Version() string {
 	if version != "" {
 		return strings.TrimPrefix(version, "v")
