@@ -15,7 +15,8 @@ import (
 // Lines are the lines that a Caddyfile block may have, by first word.
 type Lines map[string]Line
 
-// Line is one of them. Its reader stands on the first word and takes the rest.
+// Line is a line of a block. Read is called with the dispenser at the first word, and consumes
+// the line.
 type Line struct {
 	Read    func(d *caddyfile.Dispenser) error
 	Repeat  bool   // may occur more than once
@@ -33,15 +34,15 @@ func (ls Lines) names() (names []string) {
 	return names
 }
 
-// With returns the lines with others added.
+// With returns these lines and others.
 func (ls Lines) With(others Lines) Lines {
 	all := maps.Clone(ls)
 	maps.Copy(all, others)
 	return all
 }
 
-// ReadBlock reads the block that may follow on the current line. What is wrong
-// is told with what was expected, and with file and line.
+// ReadBlock parses the block that may follow on the current line. Errors say what was expected,
+// with file and line.
 func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 	seen := make(map[string]bool)
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
@@ -49,8 +50,8 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 		l, ok := ls[name]
 		if !ok {
 			names := ls.names()
-			if meant := nearest(name, names); meant != "" {
-				return d.Errf("unrecognized subdirective %q: did you mean %s? Expected one of %s", name, meant, strings.Join(names, ", "))
+			if similar := nearest(name, names); similar != "" {
+				return d.Errf("unrecognized subdirective %q: did you mean %s? Expected one of %s", name, similar, strings.Join(names, ", "))
 			}
 			return d.Errf("unrecognized subdirective %q: expected one of %s", name, strings.Join(names, ", "))
 		}
@@ -68,7 +69,7 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// OneArg returns the one argument of the current line, which is described by expected.
+// OneArg returns the only argument of the current line. Expected describes it in errors.
 func OneArg(d *caddyfile.Dispenser, expected string) (string, error) {
 	args, err := SomeArgs(d, 1, 1, expected)
 	if err != nil {
@@ -77,8 +78,8 @@ func OneArg(d *caddyfile.Dispenser, expected string) (string, error) {
 	return args[0], nil
 }
 
-// SomeArgs returns the arguments of the current line: at least least of them and
-// at most most, where that is not negative.
+// SomeArgs returns the arguments of the current line, of which there are at least least and, if
+// most is not negative, at most most. Expected describes them in errors.
 func SomeArgs(d *caddyfile.Dispenser, least, most int, expected string) ([]string, error) {
 	name := d.Val()
 	args := d.RemainingArgs()
@@ -94,7 +95,7 @@ func SomeArgs(d *caddyfile.Dispenser, least, most int, expected string) ([]strin
 	return args, nil
 }
 
-// FlagLine reads a line that is a word alone.
+// FlagLine reads a line without arguments, which sets a flag.
 func FlagLine(to *bool) func(*caddyfile.Dispenser) error {
 	return func(d *caddyfile.Dispenser) error {
 		*to = true
@@ -103,7 +104,7 @@ func FlagLine(to *bool) func(*caddyfile.Dispenser) error {
 	}
 }
 
-// OffLine reads a line that switches something off.
+// OffLine reads a line whose argument is off, which sets a flag.
 func OffLine(to *bool) func(*caddyfile.Dispenser) error {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
@@ -119,7 +120,7 @@ func OffLine(to *bool) func(*caddyfile.Dispenser) error {
 	}
 }
 
-// TextLine reads a line with one argument, as it is.
+// TextLine reads a line with one argument.
 func TextLine(to *string, expected string) func(*caddyfile.Dispenser) error {
 	return func(d *caddyfile.Dispenser) (err error) {
 		*to, err = OneArg(d, expected)
@@ -137,7 +138,7 @@ func SizeLine(to *int64) func(*caddyfile.Dispenser) error {
 	return ParsedLine(to, Replaced(ParseSize), "a size such as 64MiB")
 }
 
-// ParsedLine reads a line with one argument of some form.
+// ParsedLine reads a line with one argument, which parse parses.
 func ParsedLine[T any](to *T, parse func(string) (T, error), expected string) func(*caddyfile.Dispenser) error {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
@@ -152,8 +153,8 @@ func ParsedLine[T any](to *T, parse func(string) (T, error), expected string) fu
 	}
 }
 
-// Replaced parses an argument that has to be known when the Caddyfile is read, after
-// its placeholders, such as {env.INTERVAL}, have been replaced.
+// Replaced returns a function that replaces placeholders, such as {env.INTERVAL}, before parse. It
+// is for values that must be known when the Caddyfile is parsed.
 func Replaced[T any](parse func(string) (T, error)) func(string) (T, error) {
 	return func(text string) (T, error) {
 		if HasPlaceholder(text) {
@@ -162,18 +163,17 @@ func Replaced[T any](parse func(string) (T, error)) func(string) (T, error) {
 				var none T
 				return none, err
 			}
-			text = strings.TrimSpace(replaced) // a file's last line end
+			text = strings.TrimSpace(replaced) // a file ends with a line break
 		}
 		return parse(text)
 	}
 }
 
-// HasPlaceholder reports whether a text has a placeholder in it: what it says is not
-// known before that is replaced.
+// HasPlaceholder reports whether a text may contain a placeholder.
 func HasPlaceholder(text string) bool { return strings.Contains(text, "{") }
 
-// Words are the words of arguments with their placeholders replaced. One placeholder
-// may stand for several words.
+// Words returns arguments with their placeholders replaced. A placeholder may stand for several
+// words.
 func Words(repl *caddy.Replacer, args []string) ([]string, error) {
 	var words []string
 	for _, arg := range args {

@@ -21,57 +21,56 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// access decides who may ask by URL, and for what. Feeds at configured paths are
-// no concern of it: they are for everyone who reaches the handler.
+// access decides which clients may request feeds by URL, and which feeds. It does not concern
+// configured feeds: every client that reaches the handler may read them.
 type access struct {
 	clients  clientRanges
 	tokens   map[string][sha256.Size]byte // hashes of the secrets, by name
 	allow    feedurl.HostTable[string]    // the patterns as written
 	deny     feedurl.HostTable[string]
-	list     *subscriptions // the subscription list; nil: there is none
+	list     *subscriptions // nil without opml
 	hasAllow bool
-	// private reports whether a feed is one that the configuration names though its host
-	// is not public.
+	// private reports whether the configuration names a feed although its host is not public.
 	private func(u feedurl.URL) bool
 }
 
-// sender is who sends a request.
-type sender struct {
-	address netip.Addr // as Caddy sees it, trusted proxies considered
-	// relayed says that the request claims to be passed on by a proxy, and that Caddy
-	// has not been told to trust that one: the address may be the proxy's.
-	relayed bool
+// client is who sends a request.
+type client struct {
+	address netip.Addr // as Caddy sees it, with trusted proxies considered
+	// forwarded says that a proxy which Caddy does not trust has forwarded the request. Then
+	// the address may be that of the proxy.
+	forwarded bool
 }
 
-func senderOf(r *http.Request) sender {
-	s := sender{address: poller.Client(r)}
+func clientOf(r *http.Request) client {
+	c := client{address: poller.Client(r)}
 	if r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil || r.Header["X-Real-Ip"] != nil {
 		trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
-		s.relayed = !trusted
+		c.forwarded = !trusted
 	}
-	return s
+	return c
 }
 
-// admit returns why a request may not have the feed of a URL, nil
-// where it may. Each reason names the line of the configuration that forbids it, and
-// nothing of what stands in that line: the reader may be anybody.
-func (a *access) admit(by asked, from sender, u feedurl.URL) *poller.Refusal {
-	if by.signed {
-		if a.holder(by.secret) == "" {
+// authorize returns why a request may not have the feed of a URL, or nil if it may. The reason
+// names the line of the configuration that forbids it, but not the contents of that line: the
+// client may be anybody.
+func (a *access) authorize(by urlRequest, from client, u feedurl.URL) *poller.Refusal {
+	if by.hasToken {
+		if a.tokenName(by.token) == "" {
 			return forbidden("the token in this URL is not known: the gateway needs a `token` line for it")
 		}
-	} else if err := a.clients.cover(from); err != nil {
+	} else if err := a.clients.check(from); err != nil {
 		return forbidden("%v", err)
 	}
-	if err := a.leads(u); err != nil {
+	if err := a.checkURL(u); err != nil {
 		return forbidden("%v", err)
 	}
 	return nil
 }
 
-// leads tells why a feed that is asked for by URL may not be at a URL, whether it was
-// asked for there or a redirect leads there.
-func (a *access) leads(u feedurl.URL) error {
+// checkURL reports why a feed by URL may not be at u. It applies to the requested URL and to
+// the targets of redirects.
+func (a *access) checkURL(u feedurl.URL) error {
 	host := u.Name()
 	if _, denied := a.deny.Find(host); denied {
 		return fmt.Errorf("the gateway's `deny` lines cover %s", host)
@@ -82,7 +81,7 @@ func (a *access) leads(u feedurl.URL) error {
 		return nil
 	case !a.hasAllow && a.list == nil:
 		if a.private != nil && a.private(u) {
-			// Who has written a private feed down has not offered it to all by that.
+			// A configured private feed is offered at its path only.
 			return fmt.Errorf("%s is not public: the gateway needs an `allow` line for it", host)
 		}
 		return nil
@@ -98,9 +97,9 @@ func forbidden(format string, args ...any) *poller.Refusal {
 	return &poller.Refusal{Status: http.StatusForbidden, Reason: fmt.Sprintf(format, args...)}
 }
 
-// holder is the name of the token that a secret is of; empty: of none. Time tells
-// nothing: all are compared, as hashes of one length.
-func (a *access) holder(secret string) (found string) {
+// tokenName returns the name of the token with a secret, or "". It takes the same time for all
+// secrets.
+func (a *access) tokenName(secret string) (found string) {
 	sum := sha256.Sum256([]byte(secret))
 	for name, token := range a.tokens {
 		if subtle.ConstantTimeCompare(sum[:], token[:]) == 1 {
@@ -117,37 +116,37 @@ func addressText(client netip.Addr) string {
 	return client.String()
 }
 
-// clientRanges are the addresses that may ask by URL.
+// clientRanges are the addresses that may request feeds by URL.
 type clientRanges struct {
 	any     bool
 	private bool
 	ranges  []netip.Prefix
 }
 
-// cover tells why a sender may not ask; nil: it may.
-func (c *clientRanges) cover(from sender) error {
-	client := from.address
-	if c.any || slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(client) }) {
+// check reports why a client is not admitted.
+func (c *clientRanges) check(from client) error {
+	address := from.address
+	if c.any || slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(address) }) {
 		return nil
 	}
-	if !c.private || !client.IsPrivate() && !client.IsLoopback() && !client.IsLinkLocalUnicast() {
-		return fmt.Errorf("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", addressText(client))
+	if !c.private || !address.IsPrivate() && !address.IsLoopback() && !address.IsLinkLocalUnicast() {
+		return fmt.Errorf("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", addressText(address))
 	}
-	if from.relayed {
-		// Behind a proxy all of the Internet comes from that proxy's private address.
-		return fmt.Errorf("this request was passed on by a proxy at %s that the gateway has not been told of: its Caddyfile needs `trusted_proxies` in the global option `servers`", client)
+	if from.forwarded {
+		// The proxy's address is private, whatever the client's is.
+		return fmt.Errorf("a proxy at %s forwarded this request, and the gateway does not trust it: its Caddyfile needs `trusted_proxies` in the global option `servers`", address)
 	}
 	return nil
 }
 
-// parseClients reads private, any and CIDRs; none of them means private.
+// parseClients parses private, any and CIDRs. No words mean private.
 func parseClients(words []string) (c clientRanges, err error) {
 	c.private = len(words) == 0
 	for _, word := range words {
 		switch word {
 		case "any":
 			c.any = true
-		case "private", "private_ranges": // as Caddy calls them
+		case "private", "private_ranges": // Caddy's name
 			c.private = true
 		default:
 			p, err := config.ParseCIDR(word)
@@ -158,17 +157,17 @@ func parseClients(words []string) (c clientRanges, err error) {
 		}
 	}
 	if c.any && len(words) > 1 {
-		return c, fmt.Errorf("%q leaves nothing for the others to say", "any")
+		return c, fmt.Errorf("%q includes all others: write it alone", "any")
 	}
 	return c, nil
 }
 
-// minSecret is how many characters a secret has at least (NIST SP 800-63B section
-// 5.1.1.1, of what people choose).
+// minSecret is the least number of characters of a secret (NIST SP 800-63B section 5.1.1.1, of
+// secrets that people choose).
 const minSecret = 8
 
-// checkSecret reports why a secret cannot stand in a URL as /~<secret>/. It does
-// not repeat the secret.
+// checkSecret reports why a secret cannot stand in a URL as /~<secret>/. The error does not
+// contain the secret.
 func checkSecret(secret string) error {
 	if len(secret) < minSecret {
 		return fmt.Errorf("the secret has %d characters, and can be guessed: expected at least %d, such as `openssl rand -hex 16` prints", len(secret), minSecret)
@@ -181,7 +180,7 @@ func checkSecret(secret string) error {
 	return nil
 }
 
-// newAccess resolves what a gateway says of access.
+// newAccess resolves the lines of a gateway about access.
 func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 	a := new(access)
 	words, err := config.Words(repl, g.Clients)
@@ -191,28 +190,18 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clients: %w", err)
 	}
-	for _, table := range []struct {
-		name     string
-		patterns []string
-		into     *feedurl.HostTable[string]
-	}{{"allow", g.Allow, &a.allow}, {"deny", g.Deny, &a.deny}} {
-		patterns, err := config.Words(repl, table.patterns)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", table.name, err)
-		}
-		for _, pattern := range patterns {
-			if err := table.into.Add(pattern, pattern); err != nil && !errors.Is(err, feedurl.ErrDuplicate) {
-				return nil, fmt.Errorf("%s: %w", table.name, err)
-			}
-		}
-		a.hasAllow = a.hasAllow || table.name == "allow" && len(patterns) > 0
+	if a.hasAllow, err = addPatterns(&a.allow, repl, g.Allow); err != nil {
+		return nil, fmt.Errorf("allow: %w", err)
+	}
+	if _, err := addPatterns(&a.deny, repl, g.Deny); err != nil {
+		return nil, fmt.Errorf("deny: %w", err)
 	}
 	for name, value := range g.Tokens {
 		secret, err := repl.ReplaceOrErr(value, true, true)
 		if err != nil {
 			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
-		secret = strings.TrimSpace(secret) // a file's last line end
+		secret = strings.TrimSpace(secret) // a file ends with a line break
 		if err := checkSecret(secret); err != nil {
 			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
@@ -232,4 +221,18 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 		return nil, fmt.Errorf("opml: %w: expected a subscription list that a feed reader has exported", err)
 	}
 	return a, nil
+}
+
+// addPatterns adds host patterns to a table, and reports whether there were any.
+func addPatterns(table *feedurl.HostTable[string], repl *caddy.Replacer, lines []string) (any bool, err error) {
+	patterns, err := config.Words(repl, lines)
+	if err != nil {
+		return false, err
+	}
+	for _, pattern := range patterns {
+		if err := table.Add(pattern, pattern); err != nil && !errors.Is(err, feedurl.ErrDuplicate) {
+			return false, err
+		}
+	}
+	return len(patterns) > 0, nil
 }

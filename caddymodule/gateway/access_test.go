@@ -30,9 +30,11 @@ func TestAdmit(t *testing.T) {
 	clients := Gateway{Clients: []string{"private", "203.0.113.0/24", "2001:db8::/32"}}
 	ranges := Gateway{Clients: []string{"203.0.113.5"}}
 	tokens := Gateway{Tokens: map[string]string{"a": "the-first-of-the-tokens", "b": "{env.POLLARD_TEST_SECRET}"}, Deny: []string{"bad.example"}}
-	unsigned := func(client string) (asked, string) { return asked{}, client }
-	signed := func(secret string) (asked, string) { return asked{secret: secret, signed: true}, stage.Abroad }
-	type who func(string) (asked, string)
+	byAddress := func(client string) (urlRequest, string) { return urlRequest{}, client }
+	byToken := func(secret string) (urlRequest, string) {
+		return urlRequest{token: secret, hasToken: true}, stage.Abroad
+	}
+	type who func(string) (urlRequest, string)
 	tests := []struct {
 		name string
 		g    Gateway
@@ -41,40 +43,40 @@ func TestAdmit(t *testing.T) {
 		feed string
 		want string // "": admitted
 	}{
-		{"default, at home", open, unsigned, stage.Home, "https://x.example/f", ""},
-		{"default, loopback", open, unsigned, "127.0.0.1", "https://x.example/f", ""},
-		{"default, loopback IPv6", open, unsigned, "::1", "https://x.example/f", ""},
-		{"default, ULA", open, unsigned, "fd12::1", "https://x.example/f", ""},
-		{"default, link-local", open, unsigned, "fe80::1", "https://x.example/f", ""},
-		{"default, abroad", open, unsigned, stage.Abroad, "https://x.example/f", "`clients` line does not cover 203.0.113.5"},
-		{"default, IPv6 abroad", open, unsigned, "2001:db8::1", "https://x.example/f", "`clients` line does not cover 2001:db8::1"},
-		{"any", Gateway{Clients: []string{"any"}}, unsigned, "", "https://x.example/f", ""},
-		{"a range", clients, unsigned, stage.Abroad, "https://x.example/f", ""},
-		{"an IPv6 range", clients, unsigned, "2001:db8::1", "https://x.example/f", ""},
-		{"private beside ranges", clients, unsigned, stage.Home, "https://x.example/f", ""},
-		{"outside of all", clients, unsigned, "198.51.100.1", "https://x.example/f", "`clients` line does not cover 198.51.100.1"},
-		{"ranges without private", ranges, unsigned, stage.Home, "https://x.example/f", "`clients` line does not cover 192.168.1.7"},
+		{"default, at home", open, byAddress, stage.Home, "https://x.example/f", ""},
+		{"default, loopback", open, byAddress, "127.0.0.1", "https://x.example/f", ""},
+		{"default, loopback IPv6", open, byAddress, "::1", "https://x.example/f", ""},
+		{"default, ULA", open, byAddress, "fd12::1", "https://x.example/f", ""},
+		{"default, link-local", open, byAddress, "fe80::1", "https://x.example/f", ""},
+		{"default, abroad", open, byAddress, stage.Abroad, "https://x.example/f", "`clients` line does not cover 203.0.113.5"},
+		{"default, IPv6 abroad", open, byAddress, "2001:db8::1", "https://x.example/f", "`clients` line does not cover 2001:db8::1"},
+		{"any", Gateway{Clients: []string{"any"}}, byAddress, "", "https://x.example/f", ""},
+		{"a range", clients, byAddress, stage.Abroad, "https://x.example/f", ""},
+		{"an IPv6 range", clients, byAddress, "2001:db8::1", "https://x.example/f", ""},
+		{"private beside ranges", clients, byAddress, stage.Home, "https://x.example/f", ""},
+		{"outside of all", clients, byAddress, "198.51.100.1", "https://x.example/f", "`clients` line does not cover 198.51.100.1"},
+		{"ranges without private", ranges, byAddress, stage.Home, "https://x.example/f", "`clients` line does not cover 192.168.1.7"},
 
-		{"allowed host", allow, unsigned, stage.Home, "https://good.example/f", ""},
-		{"allowed domain", allow, unsigned, stage.Home, "https://www.good.example/f", ""},
-		{"not allowed", allow, unsigned, stage.Home, "https://x.example/f", "`allow` lines do not cover x.example"},
-		{"denied", allow, unsigned, stage.Home, "https://bad.good.example/f", "`deny` lines cover bad.good.example"},
-		{"denied in another spelling", allow, unsigned, stage.Home, "https://BAD.good.example.:443/f", "`deny` lines cover bad.good.example"},
+		{"allowed host", allow, byAddress, stage.Home, "https://good.example/f", ""},
+		{"allowed domain", allow, byAddress, stage.Home, "https://www.good.example/f", ""},
+		{"not allowed", allow, byAddress, stage.Home, "https://x.example/f", "`allow` lines do not cover x.example"},
+		{"denied", allow, byAddress, stage.Home, "https://bad.good.example/f", "`deny` lines cover bad.good.example"},
+		{"denied in another spelling", allow, byAddress, stage.Home, "https://BAD.good.example.:443/f", "`deny` lines cover bad.good.example"},
 
-		{"listed", listed, unsigned, stage.Home, "https://listed.example/feed", ""},
-		{"another feed of a listed host", listed, unsigned, stage.Home, "https://listed.example/other", "`opml` does not list this feed"},
-		{"listed and denied", listed, unsigned, stage.Home, "https://bad.example/feed", "`deny` lines cover bad.example"},
-		{"listed, with allow", both, unsigned, stage.Home, "https://listed.example/feed", ""},
-		{"allowed, with a list", both, unsigned, stage.Home, "https://good.example/feed", ""},
-		{"neither", both, unsigned, stage.Home, "https://x.example/feed", "`opml` does not list this feed, and its `allow` lines do not cover x.example"},
+		{"listed", listed, byAddress, stage.Home, "https://listed.example/feed", ""},
+		{"another feed of a listed host", listed, byAddress, stage.Home, "https://listed.example/other", "`opml` does not list this feed"},
+		{"listed and denied", listed, byAddress, stage.Home, "https://bad.example/feed", "`deny` lines cover bad.example"},
+		{"listed, with allow", both, byAddress, stage.Home, "https://listed.example/feed", ""},
+		{"allowed, with a list", both, byAddress, stage.Home, "https://good.example/feed", ""},
+		{"neither", both, byAddress, stage.Home, "https://x.example/feed", "`opml` does not list this feed, and its `allow` lines do not cover x.example"},
 
-		{"first token", tokens, signed, "the-first-of-the-tokens", "https://x.example/f", ""},
-		{"token of the environment", tokens, signed, "s3cret-of-alice-0001", "https://x.example/f", ""},
-		{"unknown token", tokens, signed, "the-third-of-the-tokens", "https://x.example/f", "the token in this URL is not known"},
-		{"empty token", tokens, signed, "", "https://x.example/f", "the token in this URL is not known"},
-		{"a placeholder is no secret", tokens, signed, "{env.POLLARD_TEST_SECRET}", "https://x.example/f", "not known"},
-		{"token does not beat deny", tokens, signed, "the-first-of-the-tokens", "https://bad.example/f", "`deny` lines cover bad.example"},
-		{"token where there is none", open, signed, "", "https://x.example/f", "the token in this URL is not known"},
+		{"first token", tokens, byToken, "the-first-of-the-tokens", "https://x.example/f", ""},
+		{"token of the environment", tokens, byToken, "s3cret-of-alice-0001", "https://x.example/f", ""},
+		{"unknown token", tokens, byToken, "the-third-of-the-tokens", "https://x.example/f", "the token in this URL is not known"},
+		{"empty token", tokens, byToken, "", "https://x.example/f", "the token in this URL is not known"},
+		{"a placeholder is no secret", tokens, byToken, "{env.POLLARD_TEST_SECRET}", "https://x.example/f", "not known"},
+		{"token does not beat deny", tokens, byToken, "the-first-of-the-tokens", "https://bad.example/f", "`deny` lines cover bad.example"},
+		{"token where there is none", open, byToken, "", "https://x.example/f", "the token in this URL is not known"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,13 +85,13 @@ func TestAdmit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			by, client := tt.who(tt.arg)
-			address, _ := netip.ParseAddr(client)
+			by, from := tt.who(tt.arg)
+			address, _ := netip.ParseAddr(from)
 			feed, err := feedurl.Parse(tt.feed)
 			if err != nil {
 				t.Fatal(err)
 			}
-			no := a.admit(by, sender{address: address}, feed)
+			no := a.authorize(by, client{address: address}, feed)
 			switch {
 			case no == nil && tt.want != "":
 				t.Errorf("admitted, want: %s", tt.want)

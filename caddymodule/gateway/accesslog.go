@@ -18,12 +18,12 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// tokenInURI is where the URL of a request has a token.
+// tokenInURI matches the token in the URL of a request.
 var tokenInURI = regexp.MustCompile(`/(~|%7[Ee])[^/?]+`)
 
 func withoutToken(uri string) string { return tokenInURI.ReplaceAllString(uri, "/~***") }
 
-// headerWithoutToken is a header in which no field that holds a URL of ours has a token.
+// headerWithoutToken returns a copy of a header in which no URL of the gateway has a token.
 func headerWithoutToken(h http.Header) http.Header {
 	h = h.Clone()
 	for _, name := range []string{"Location", "Referer"} {
@@ -34,9 +34,9 @@ func headerWithoutToken(h http.Header) http.Header {
 	return h
 }
 
-// hideToken keeps the token of a request out of the access log. Caddy copies the
-// request for its log before any handler sees it, so its entry is left out, and done
-// writes one of the same kind, with the token hidden. The writer notes what is sent.
+// hideToken keeps the token of a request out of the access log. Caddy copies the request for its
+// log before any handler sees it, so that entry is skipped, and done writes the same entry
+// without the token. The response must be written to the returned writer.
 func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.ResponseWriter, done func()) {
 	names := g.logNames(r)
 	if skip, _ := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar).(bool); skip || len(names) == 0 {
@@ -71,8 +71,7 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 	}
 }
 
-// logNames are the names of the access logs that an entry for a request goes to; none
-// where there is no access log for it. An empty one is the default log.
+// logNames returns the names of the access logs for a request. The empty name is the default log.
 func (g *Gateway) logNames(r *http.Request) []string {
 	if g.server == nil || g.server.Logs == nil {
 		return nil

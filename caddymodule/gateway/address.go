@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// siteAddress is scheme and host for which a request was made.
+// siteAddress returns the scheme and host that a request was sent to.
 func siteAddress(r *http.Request) string {
 	scheme, host := "http", r.Host
 	if r.TLS != nil {

@@ -12,46 +12,46 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// asked is a feed that a reader asks for by its URL.
-type asked struct {
-	target string // the URL, as written
-	secret string // of /~<secret>/, decoded
-	signed bool   // there was such a prefix
-	bare   bool   // the path begins with what may be a host, and maybe is something else
+// urlRequest is a request for a feed by its URL.
+type urlRequest struct {
+	target    string // the URL as written
+	token     string // of /~<token>/, decoded
+	hasToken  bool
+	maybeHost bool // the path begins with a segment that may be a host, or a path of the site
 }
 
-// readByURL finds the URL of a feed in a request's URL. It takes
+// parseByURL finds the URL of a feed in a request's URL. It accepts
 //
 //	/https://host/path?query     as well as http://
-//	/https:/host/path            something in between folded the slashes
-//	/https%3A%2F%2Fhost%2Fpath   something in between escaped them
-//	/feed://host/path            feed: is no scheme of its own
-//	/host.name/path              https is tried
+//	/https:/host/path            if something merged the slashes
+//	/https%3A%2F%2Fhost%2Fpath   if something escaped them
+//	/feed://host/path            a pseudo scheme for http
+//	/host.name/path              means https
 //	/?url=<escaped>
 //
-// each of them also behind /~<secret>. What comes out is what was written, escapes
-// and query included: an origin may tell /a%2Fb from /a/b and ?x from ?x=. It
-// reports false where the path is none of these.
+// and each of them after /~<token>. The target keeps the escapes and the query as written,
+// because /a%2Fb and /a/b, or ?x and ?x=, may be different feeds. It reports false for any other
+// path.
 //
-// The original URL is the request's before rewrites, nil where it is not known.
-func readByURL(u, original *url.URL) (a asked, ok bool) {
+// The original URL is that of the request before rewrites, or nil.
+func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	path := u.EscapedPath()
 	if original != nil {
-		path = unfold(path, original.EscapedPath())
+		path = originalPath(path, original.EscapedPath())
 	}
 	if rest, found := cutTilde(path); found {
-		secret, tail, _ := strings.Cut(rest, "/")
-		plain, err := url.PathUnescape(secret)
+		token, tail, _ := strings.Cut(rest, "/")
+		plain, err := url.PathUnescape(token)
 		if err != nil {
-			return asked{}, false
+			return urlRequest{}, false
 		}
-		a.secret, a.signed = plain, true
+		by.token, by.hasToken = plain, true
 		path = "/" + tail
 	}
-	rest := strings.TrimLeft(path, "/") // a base URL that ends in a slash, and another one
+	rest := strings.TrimLeft(path, "/") // of a base URL that ends in a slash
 	if rest == "" {
-		a.target, ok = urlParameter(u.RawQuery)
-		return a, ok
+		by.target, ok = urlParameter(u.RawQuery)
+		return by, ok
 	}
 	query := ""
 	if u.RawQuery != "" || u.ForceQuery {
@@ -61,27 +61,27 @@ func readByURL(u, original *url.URL) (a asked, ok bool) {
 		if hasPrefixFold(after, "%2f") {
 			plain, err := url.PathUnescape(after)
 			if err != nil {
-				return asked{}, false
+				return urlRequest{}, false
 			}
 			after = plain
 			if strings.Contains(after, "?") {
-				query = "" // the target's own is inside, so this one is the reader's
+				query = "" // the target contains its own query
 			}
 		}
 		after = strings.TrimPrefix(strings.TrimPrefix(after, "/"), "/")
-		a.target = scheme + "://" + after + query
-		return a, true
+		by.target = scheme + "://" + after + query
+		return by, true
 	}
-	// A bare name would make a host of /favicon.ico and /robots.txt: there must be a path.
+	// Without the slash, /favicon.ico and /robots.txt would be hosts.
 	if host, after, found := strings.Cut(rest, "/"); found && looksLikeHost(host) {
-		a.target, a.bare = "https://"+host+"/"+after+query, !a.signed
-		return a, true
+		by.target, by.maybeHost = "https://"+host+"/"+after+query, !by.hasToken
+		return by, true
 	}
-	return a, false
+	return by, false
 }
 
-// cutTilde cuts off what a token begins with. Some clients escape it, though they need not
-// (RFC 3986 section 2.3).
+// cutTilde removes the tilde before a token. Some clients escape it needlessly (RFC 3986 section
+// 2.3).
 func cutTilde(path string) (rest string, found bool) {
 	const escaped = "/%7e"
 	if hasPrefixFold(path, escaped) {
@@ -90,8 +90,8 @@ func cutTilde(path string) (rest string, found bool) {
 	return strings.CutPrefix(path, "/~")
 }
 
-// cutScheme cuts http: or https: off, its colon escaped or not. The pseudo scheme
-// feed: is http:, unless one of the two follows.
+// cutScheme removes http: or https:, its colon escaped or not. The pseudo scheme feed: means
+// http:, unless one of the two follows.
 func cutScheme(s string) (scheme, after string, ok bool) {
 	for _, scheme := range []string{"https", "http", "feed"} {
 		if !hasPrefixFold(s, scheme) {
@@ -115,9 +115,8 @@ func cutScheme(s string) (scheme, after string, ok bool) {
 	return "", "", false
 }
 
-// urlParameter returns the value of the parameter url. A URL that was pasted
-// without escaping it, query and all, is understood too: an escaped one holds no
-// question mark.
+// urlParameter returns the value of the parameter url. The value may be a URL that was pasted
+// without escapes, query included: it contains a question mark, which an escaped URL does not.
 func urlParameter(rawQuery string) (string, bool) {
 	for rest := rawQuery; rest != ""; {
 		pair, after, _ := strings.Cut(rest, "&")
@@ -142,8 +141,8 @@ func urlParameter(rawQuery string) (string, bool) {
 	return "", false
 }
 
-// looksLikeHost reports whether a path segment can be meant as a host: a dotted
-// name, or an IPv4 address, with or without a port.
+// looksLikeHost reports whether a path segment may be a host: a name with a dot, or an IPv4
+// address, with or without a port.
 func looksLikeHost(segment string) bool {
 	name, port, hasPort := strings.Cut(segment, ":")
 	if hasPort && (port == "" || strings.Trim(port, "0123456789") != "") {
@@ -153,9 +152,9 @@ func looksLikeHost(segment string) bool {
 	return err == nil && strings.Contains(name, ".")
 }
 
-// unfold returns the path of a request as it was written, without a prefix that Caddy's
+// originalPath returns the path of a request as it was sent, without a prefix that Caddy's
 // handle_path or strip_prefix have removed.
-func unfold(path, original string) string {
+func originalPath(path, original string) string {
 	if path == original {
 		return path
 	}
@@ -165,15 +164,15 @@ func unfold(path, original string) string {
 	return path
 }
 
-// cutBase parts the path that was asked for into the prefix that handlers have removed,
-// and the rest of it as it was written: handle_path and strip_prefix clean that too,
-// which folds slashes and resolves dots, and that changes the URL in it. The rest is the
-// end of the original path that comes to the same when it is cleaned. It reports false
-// where there is none, as after a rewrite to another path.
+// cutBase splits the path that was sent into the prefix that handlers have removed, and the rest
+// as it was sent. handle_path and strip_prefix also clean the path: they merge slashes and
+// resolve dots, which changes the URL in it. The rest is the part of the original path that
+// equals path when cleaned. It reports false if there is no such part, as after a rewrite to
+// another path.
 func cutBase(path, original string) (base, tail string, found bool) {
-	const patience = 32 // segments of a prefix
+	const maxSegments = 32 // of a prefix
 	from := 0
-	for range patience {
+	for range maxSegments {
 		slash := strings.IndexByte(original[from:], '/')
 		if slash < 0 {
 			break

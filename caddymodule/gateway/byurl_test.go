@@ -77,12 +77,12 @@ func TestReadByURL(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, ok := readByURL(u, u)
+			got, ok := parseByURL(u, u)
 			if ok != (tt.want != "") || ok && got.target != tt.want {
 				t.Errorf("got %q, %v, want %q", got.target, ok, tt.want)
 			}
-			if got.secret != tt.secret || ok && got.signed != strings.HasPrefix(u.Path, "/~") {
-				t.Errorf("secret %q (%v), want %q", got.secret, got.signed, tt.secret)
+			if got.token != tt.secret || ok && got.hasToken != strings.HasPrefix(u.Path, "/~") {
+				t.Errorf("secret %q (%v), want %q", got.token, got.hasToken, tt.secret)
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func TestUnfold(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := unfold(tt.path, tt.original); got != tt.want {
+			if got := originalPath(tt.path, tt.original); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			if base, _, _ := cutBase(tt.path, tt.original); base != tt.base {
@@ -132,7 +132,7 @@ func FuzzReadByURL(f *testing.F) {
 				}
 				u.RawPath = rest
 			}
-			got, ok := readByURL(&u, original)
+			got, ok := parseByURL(&u, original)
 			if !ok {
 				t.Fatalf("%q is not understood", prefix+written)
 			}
@@ -150,7 +150,7 @@ func FuzzReadByURL(f *testing.F) {
 		}
 		for _, prefix := range []string{"/", "/?url=", "/~"} {
 			if u, err := url.ParseRequestURI(prefix + written); err == nil {
-				readByURL(u, nil)
+				parseByURL(u, nil)
 			}
 		}
 	})

@@ -22,12 +22,11 @@ import (
 
 func init() {
 	httpcaddyfile.RegisterDirective("feed_gateway", parseGateway)
-	// Where a proxy stands: what decides who may read a feed comes before it, respond included.
+	// Directives that decide who may read a feed, respond included, run before it.
 	httpcaddyfile.RegisterDirectiveOrder("feed_gateway", httpcaddyfile.Before, "reverse_proxy")
 }
 
-// parseGateway reads the directive feed_gateway, with a matcher in front as that of
-// every handler may be.
+// parseGateway parses the directive feed_gateway, with its matcher.
 func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	site, err := config.SiteOf(h)
 	if err != nil {
@@ -35,7 +34,7 @@ func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	}
 	h.Next() // directive name
 	if directive, line := site.Before(h, "feed_gateway", h.Line()); directive != "" {
-		return nil, h.Errf("feed_gateway: no request comes so far, as the %s at line %d answers all of them: put the gateway into a handle block", directive, line)
+		return nil, h.Errf("feed_gateway: it gets no request, because the %s at line %d answers all of them: put the gateway into a handle block", directive, line)
 	}
 	matchers, err := h.ExtractMatcherSet()
 	if err != nil {
@@ -50,47 +49,45 @@ func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	}
 	for _, f := range g.Feeds {
 		if g.leadsBack(f.URL, site.Addresses) {
-			return nil, h.Errf("feed %s: %s is a feed of this very gateway, which would poll itself", f.Path, feedurl.Redact(f.URL))
+			return nil, h.Errf("feed %s: %s is a feed of this gateway, which would poll itself", f.Path, feedurl.Redact(f.URL))
 		}
 	}
 	return h.NewRoute(matchers, g), nil
 }
 
-// checkReach refuses what no request comes for, as the matcher of the directive lets it
-// past.
+// checkReach reports feeds and addresses that the matcher of the directive excludes.
 func (g *Gateway) checkReach(paths caddyhttp.MatchPath) error {
 	for _, f := range g.Feeds {
 		if path, err := f.path(); err == nil && !config.HasPlaceholder(path) && !config.Admits(paths, path) {
-			return fmt.Errorf("feed %s: no request for it comes here, as the gateway's matcher does not cover it", f.Path)
+			return fmt.Errorf("feed %s: the gateway gets no request for it, because its matcher does not match it", f.Path)
 		}
 	}
-	below := func(pattern string) bool { // no URL can stand at its beginning, nor a page
+	below := func(pattern string) bool { // neither a URL nor a page begins with it
 		if !g.NoPages && strings.HasPrefix(pattern, pagesBelow) {
 			return false
 		}
 		segment, _, more := strings.Cut(strings.TrimPrefix(pattern, "/"), "/")
-		_, byURL := readByURL(&url.URL{Path: "/" + segment + "/https://example.com/"}, nil)
+		_, byURL := parseByURL(&url.URL{Path: "/" + segment + "/https://example.com/"}, nil)
 		return more && !strings.Contains(segment, "*") && !byURL
 	}
 	if len(g.Feeds) == 0 && len(paths) > 0 && !slices.ContainsFunc(paths, func(p string) bool { return !below(p) }) {
-		return fmt.Errorf("feeds are asked for at /https://host/path, which the matcher %s does not cover: put the gateway, without a matcher, into handle_path %s", paths[0], paths[0])
+		return fmt.Errorf("feeds by URL are at /https://host/path, which the matcher %s does not match: put the gateway, without a matcher, into handle_path %s", paths[0], paths[0])
 	}
 	return nil
 }
 
-// leadsBack reports whether a URL is one that the gateway itself answers, at one of
-// its site's addresses.
+// leadsBack reports whether the gateway itself answers a URL, at one of the addresses of its site.
 func (g *Gateway) leadsBack(raw string, addresses []string) bool {
 	u, err := feedurl.Parse(raw)
 	if err != nil {
-		return false // it is told elsewhere, or has placeholders in it
+		return false // it is reported elsewhere, or has placeholders
 	}
 	path, err := url.PathUnescape(u.Path())
 	if err != nil {
 		return false
 	}
 	answers := slices.ContainsFunc(g.Feeds, func(f Feed) bool { own, err := f.path(); return err == nil && own == path })
-	if _, byURL := readByURL(u.RequestURL(), nil); !answers && !byURL {
+	if _, byURL := parseByURL(u.RequestURL(), nil); !answers && !byURL {
 		return false
 	}
 	return slices.ContainsFunc(addresses, func(text string) bool {
@@ -99,7 +96,7 @@ func (g *Gateway) leadsBack(raw string, addresses []string) bool {
 			return false
 		}
 		port := cmp.Or(a.Port, map[string]string{"http": "80"}[a.Scheme], "443")
-		if a.Host == "" || a.Host == "*" { // then it is this machine's names that are known to lead here
+		if a.Host == "" || a.Host == "*" { // any name of this machine
 			return loopback(u.Name()) && port == u.Port()
 		}
 		host, err := feedurl.ParseHost(a.Host)
@@ -107,7 +104,7 @@ func (g *Gateway) leadsBack(raw string, addresses []string) bool {
 	})
 }
 
-// loopback reports whether a host is this machine, whatever it is called elsewhere.
+// loopback reports whether a host is a loopback name or address.
 func loopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -116,7 +113,7 @@ func loopback(host string) bool {
 	return err == nil && address.IsLoopback()
 }
 
-// UnmarshalCaddyfile reads the directive feed_gateway. Syntax:
+// UnmarshalCaddyfile parses the directive feed_gateway. Syntax:
 //
 //	feed_gateway [<matcher>] {
 //		feed <path> <url> [{
@@ -175,7 +172,7 @@ func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 		return d.WrapErr(err)
 	}
 	for _, other := range g.Feeds {
-		if known, err := other.path(); err == nil && known == path {
+		if taken, err := other.path(); err == nil && taken == path {
 			return d.Errf("feed %s is given twice", f.Path)
 		}
 	}
@@ -189,8 +186,8 @@ func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// readOPML reads the line opml. A path is relative to the Caddyfile, as the working
-// directory of a service is any.
+// readOPML parses the line opml. A path is relative to the Caddyfile: a service may have any
+// working directory.
 func (g *Gateway) readOPML(d *caddyfile.Dispenser) (err error) {
 	if g.OPML, err = config.OneArg(d, "an OPML file"); err != nil {
 		return err
@@ -207,7 +204,7 @@ func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 		return err
 	}
 	name, secret := args[0], args[1]
-	if _, known := g.Tokens[name]; known {
+	if _, ok := g.Tokens[name]; ok {
 		return d.Errf("token %s is given twice", name)
 	}
 	if !config.HasPlaceholder(secret) {
@@ -222,7 +219,7 @@ func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// patternsLine reads a line with host patterns, and adds them.
+// patternsLine returns a function that adds the host patterns of a line.
 func patternsLine(to *[]string) func(*caddyfile.Dispenser) error {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()

@@ -80,11 +80,11 @@ type Gateway struct {
 	log       *zap.Logger
 	engine    *poller.Engine
 	accessLog *zap.Logger
-	server    *caddyhttp.Server // that the gateway is part of; nil where that is not known
+	server    *caddyhttp.Server // that the gateway belongs to, or nil
 	access    *access
 	pages     *pages.Pages
 	newFeeds  *newFeeds
-	places    map[string]*place // by path, decoded
+	paths     map[string]string // canonical URLs of configured feeds, by decoded path
 	parsed    parsedRequests
 }
 
@@ -102,11 +102,6 @@ type Feed struct {
 	config.Policy
 }
 
-// place is a configured feed as requests find it.
-type place struct {
-	url string // canonical
-}
-
 // CaddyModule returns the Caddy module information.
 func (Gateway) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
@@ -115,27 +110,28 @@ func (Gateway) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision resolves access and paths, and names the feeds to the app.
+// Provision resolves access and paths, and registers the feeds with the app.
 func (g *Gateway) Provision(ctx caddy.Context) error {
 	g.log = ctx.Logger()
-	app, err := ctx.App("pollard")
+	loaded, err := ctx.App("pollard")
 	if err != nil {
 		return fmt.Errorf("getting the pollard app: %w", err)
 	}
+	app := loaded.(*poller.App)
 	repl := caddy.NewReplacer()
 	if g.access, err = newAccess(g, repl); err != nil {
 		return err
 	}
 	g.accessLog = ctx.Logger(new(caddyhttp.App)).Named("log").Named("access")
 	g.server, _ = ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	if err := g.resolveFeeds(app.(*poller.App), repl); err != nil {
+	if err := g.resolveFeeds(app, repl); err != nil {
 		return err
 	}
-	g.makePages(ctx, app.(*poller.App))
+	g.makePages(ctx, app)
 	return nil
 }
 
-// Validate reports settings that cannot be meant.
+// Validate reports invalid settings.
 func (g *Gateway) Validate() error {
 	for i := range g.Feeds {
 		if err := g.Feeds[i].check(); err != nil {
@@ -148,15 +144,15 @@ func (g *Gateway) Validate() error {
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private = app.Engine(), app.NamesPrivate
 	g.newFeeds = app.Keep("feed_gateway new feeds", makeNewFeeds).(*newFeeds)
-	app.AddRedirectRule(g.access.leads)
-	g.places, g.parsed = make(map[string]*place, len(g.Feeds)), newParsedRequests()
+	app.AddRedirectRule(g.access.checkURL)
+	g.paths, g.parsed = make(map[string]string, len(g.Feeds)), newParsedRequests()
 	for i := range g.Feeds {
 		f := &g.Feeds[i]
 		path, err := f.path()
 		if err != nil {
 			return err
 		}
-		if _, known := g.places[path]; known {
+		if _, ok := g.paths[path]; ok {
 			return fmt.Errorf("feed %s is given twice", f.Path)
 		}
 		raw, err := repl.ReplaceOrErr(f.URL, true, true)
@@ -170,12 +166,12 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 		if err := app.Name(feed, f.Policy); err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
-		g.places[path] = &place{url: feed.String()}
+		g.paths[path] = feed.String()
 	}
 	return nil
 }
 
-// path returns the path as requests have it, decoded.
+// path returns the decoded path.
 func (f *Feed) path() (string, error) {
 	if !strings.HasPrefix(f.Path, "/") {
 		return "", fmt.Errorf("feed %s: the path must begin with a slash: expected feed <path> <url>", f.Path)
@@ -187,12 +183,12 @@ func (f *Feed) path() (string, error) {
 	return path, nil
 }
 
-// check reports what cannot be meant, without looking outside of the configuration.
+// check reports invalid settings, as far as they are known before placeholders are replaced.
 func (f *Feed) check() error {
 	if _, err := f.path(); err != nil {
 		return err
 	}
-	if !strings.Contains(f.URL, "{") { // or not known before placeholders are replaced
+	if !strings.Contains(f.URL, "{") {
 		if _, err := feedurl.Canonical(f.URL); err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}

@@ -64,13 +64,13 @@ func (n *newFeeds) take(owner string, r newFeedRate, now time.Time) (wait time.D
 }
 
 // ownerOf returns the owner of the feeds that a request adds, and the owner's rate.
-func (a *access) ownerOf(by asked, from sender) (owner string, r newFeedRate) {
-	if by.signed {
-		return "token " + a.holder(by.secret), namedRate
+func (a *access) ownerOf(by urlRequest, from client) (owner string, r newFeedRate) {
+	if by.hasToken {
+		return "token " + a.tokenName(by.token), namedRate
 	}
 	named := a.clients
 	named.any = false
-	if named.private = named.private || named.ranges == nil; named.cover(from) == nil {
+	if named.private = named.private || named.ranges == nil; named.check(from) == nil {
 		return network(from.address), namedRate
 	}
 	return network(from.address), publicRate
@@ -92,7 +92,7 @@ func network(a netip.Addr) string {
 
 // admitNew returns why a request may not add a feed, or nil if it may. Feeds of the
 // subscription list are not limited.
-func (g *Gateway) admitNew(by asked, from sender, canonical string) *poller.Refusal {
+func (g *Gateway) admitNew(by urlRequest, from client, canonical string) *poller.Refusal {
 	if g.access.list.has(canonical) {
 		return nil
 	}

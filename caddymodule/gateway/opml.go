@@ -14,8 +14,8 @@ import (
 
 const maxOPMLFeeds = 100_000
 
-// readOPMLFile returns the feeds of a subscription list by canonical URL, and how
-// many outlines were passed over because their URL cannot be polled.
+// readOPMLFile returns the canonical URLs of the feeds of a subscription list, and the number of
+// outlines that were skipped because their URL cannot be polled.
 func readOPMLFile(path string) (feeds []string, skipped int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -37,20 +37,20 @@ func feedsOfOPML(list []byte) (feeds []string, skipped int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	known := make(map[string]bool)
+	listed := make(map[string]bool)
 	for _, raw := range urls {
 		feed, err := feedurl.Parse(raw)
 		if err != nil {
 			skipped++
 			continue
 		}
-		if known[feed.String()] {
+		if listed[feed.String()] {
 			continue
 		}
 		if len(feeds) == maxOPMLFeeds {
 			return nil, 0, fmt.Errorf("it lists more than %d feeds", maxOPMLFeeds)
 		}
-		known[feed.String()] = true
+		listed[feed.String()] = true
 		feeds = append(feeds, feed.String())
 	}
 	return feeds, skipped, nil

@@ -28,7 +28,6 @@ const (
 	pagesIcon  = "favicon.ico"
 )
 
-// makePages makes the pages for people.
 func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
 	g.pages = &pages.Pages{
 		Source:      pages.NewSource(app.Engine(), "", app.Upstream(), app.Rules()),
@@ -39,23 +38,23 @@ func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
 	}
 }
 
-// askedPage is a page that a request asks for.
-type askedPage struct {
+// pageRequest is a request for a page.
+type pageRequest struct {
 	name string
-	by   asked // for its token
-	root bool  // at the root, where the site may have a page of its own
+	by   urlRequest // for its token
+	root bool       // at the root, where the site may have its own page
 }
 
-// readPage finds the page that a request asks for. It reports false where it asks for
-// something else: the paths of feeds go first.
-func (g *Gateway) readPage(r *http.Request) (p askedPage, ok bool) {
+// parsePage finds the page that a request is for. It reports false for other requests; the
+// path of a configured feed is not a page.
+func (g *Gateway) parsePage(r *http.Request) (p pageRequest, ok bool) {
 	if g.NoPages {
 		return p, false
 	}
 	rest := r.URL.Path
-	if after, signed := strings.CutPrefix(rest, "/~"); signed && g.access.tokens != nil {
-		secret, tail, _ := strings.Cut(after, "/")
-		p.by, rest = asked{secret: secret, signed: true}, "/"+tail
+	if after, hasToken := strings.CutPrefix(rest, "/~"); hasToken && g.access.tokens != nil {
+		token, tail, _ := strings.Cut(after, "/")
+		p.by, rest = urlRequest{token: token, hasToken: true}, "/"+tail
 	}
 	switch {
 	case rest == "/":
@@ -68,21 +67,21 @@ func (g *Gateway) readPage(r *http.Request) (p askedPage, ok bool) {
 		p.name, ok = strings.CutPrefix(rest, pagesBelow)
 		ok = ok && pages.Has(p.name)
 	}
-	return p, ok && g.places[r.URL.Path] == nil
+	return p, ok && g.paths[r.URL.Path] == ""
 }
 
-// servePage serves a page. At the root, the site's own goes first, if it has one.
-func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, p askedPage) error {
-	if p.root && !p.by.signed {
+// servePage serves a page. At the root, the page of the site comes first, if it has one.
+func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, p pageRequest) error {
+	if p.root && !p.by.hasToken {
 		if err := next.ServeHTTP(w, r); err != nil {
 			return err
 		}
-		if nobody, _ := caddyhttp.GetVar(r.Context(), "unhandled").(bool); !nobody {
+		if unhandled, _ := caddyhttp.GetVar(r.Context(), "unhandled").(bool); !unhandled {
 			return nil
 		}
 		caddyhttp.SetVar(r.Context(), "unhandled", false)
 	}
-	if p.by.signed {
+	if p.by.hasToken {
 		var done func()
 		w, done = g.hideToken(w, r)
 		defer done()
@@ -91,49 +90,49 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyht
 	if !p.root && p.name == "" {
 		at.Home = at.Below // the front page is the site's
 	}
-	g.pages.ServeHTTP(w, g.withAdmission(r, p.by), at, p.name)
+	g.pages.ServeHTTP(w, g.withAuthorize(r, p.by), at, p.name)
 	return nil
 }
 
-// placeOf tells where the pages are for a request, and whether its sender may see them.
-func (g *Gateway) placeOf(r *http.Request, by asked) pages.Place {
+// placeOf returns where the pages are for a request, and whether its client may see them.
+func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	base := basePath(r) + "/"
-	if by.signed {
-		base += "~" + url.PathEscape(by.secret) + "/"
+	if by.hasToken {
+		base += "~" + url.PathEscape(by.token) + "/"
 	}
 	return pages.Place{
 		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: siteAddress(r) + base,
-		Token: by.signed, Member: g.member(r, by),
+		Token: by.hasToken, Member: g.member(r, by),
 	}
 }
 
-// member reports whether the sender of a request may see the pages.
-func (g *Gateway) member(r *http.Request, by asked) bool {
-	if by.signed {
-		return g.access.holder(by.secret) != ""
+// member reports whether the client may see the pages.
+func (g *Gateway) member(r *http.Request, by urlRequest) bool {
+	if by.hasToken {
+		return g.access.tokenName(by.token) != ""
 	}
-	return g.access.clients.cover(senderOf(r)) == nil
+	return g.access.clients.check(clientOf(r)) == nil
 }
 
-// admission is the key of a context's value that tells why the sender of its request
-// may not have the feed of a canonical URL.
-type admission struct{}
+// authorizeKey is the context key of a function that returns why the client may not have the
+// feed of a canonical URL.
+type authorizeKey struct{}
 
-func (g *Gateway) withAdmission(r *http.Request, by asked) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), admission{}, func(canonical string) error {
+func (g *Gateway) withAuthorize(r *http.Request, by urlRequest) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), authorizeKey{}, func(canonical string) error {
 		u, err := feedurl.Parse(canonical)
 		if err != nil {
 			return err
 		}
-		if no := g.access.admit(by, senderOf(r), u); no != nil {
-			return no
+		if refusal := g.access.authorize(by, clientOf(r), u); refusal != nil {
+			return refusal
 		}
 		return nil
 	}))
 }
 
-// discover finds the feeds of a site, or the one at an address itself. What it asks for
-// is polled as any feed that is asked for by URL, and no sooner.
+// discover finds the feeds of a site, or the feed at an address. The address is polled like a
+// feed by URL, and no earlier.
 func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, error) {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
@@ -145,12 +144,12 @@ func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, err
 		return found, nil
 	}
 	found.URL = feedurl.Shown(u.String())
-	admit := ctx.Value(admission{}).(func(canonical string) error)
-	if no := admit(u.String()); no != nil {
-		found.Problem = sentence(no.Error())
+	authorize := ctx.Value(authorizeKey{}).(func(canonical string) error)
+	if err := authorize(u.String()); err != nil {
+		found.Problem = sentence(err.Error())
 		return found, nil
 	}
-	if checkFeed(u.String()) != nil {
+	if checkFeed(u) != nil {
 		found.Problem = "This is not the address of a feed."
 		return found, nil
 	}
@@ -158,8 +157,8 @@ func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, err
 	if err != nil {
 		return found, err
 	}
-	if no := admit(feed.Key()); no != nil { // as what it has become by a redirect
-		found.Problem = sentence(no.Error())
+	if err := authorize(feed.Key()); err != nil { // it may be an alias
+		found.Problem = sentence(err.Error())
 		return found, nil
 	}
 	if _, served := feed.Await(ctx); served {
@@ -168,7 +167,7 @@ func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, err
 	}
 	why := feed.Unavailable()
 	switch {
-	case why == nil: // it has come in this moment
+	case why == nil: // the first version came a moment ago
 		found.Feeds = []pages.Found{{URL: u.String()}}
 	case why.Site != nil:
 		found.Title, found.Feeds = why.Site.Title, foundOn(why.Site)
@@ -196,22 +195,22 @@ func foundOn(page *site.Page) []pages.Found {
 	return found
 }
 
-// serveSite answers a request by URL for what has turned out to be a site: with a page
-// of ours that names its feeds. It reports false where an error is something else.
-func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, a asks, err error) bool {
+// serveSite answers a request by URL for a web page with a page that lists the feeds found there.
+// It reports false for any other error.
+func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request, err error) bool {
 	u, ok := errors.AsType[*cache.Unavailable](err)
-	if !ok || u.Site == nil || g.NoPages || !a.byURL {
+	if !ok || u.Site == nil || g.NoPages || !req.byURL {
 		return false
 	}
-	found := pages.Site{URL: feedurl.Shown(a.by.target), Title: u.Site.Title, Feeds: foundOn(u.Site)}
-	g.pages.ServeSite(w, r, g.placeOf(r, a.by), found)
+	found := pages.Site{URL: feedurl.Shown(req.by.target), Title: u.Site.Title, Feeds: foundOn(u.Site)}
+	g.pages.ServeSite(w, r, g.placeOf(r, req.by), found)
 	g.engine.GatewayRequests().Count(poller.ResultMoved, 0)
-	poller.Report(r, poller.ResultMoved, a.feed(), "")
+	poller.Report(r, poller.ResultMoved, req.feed(), "")
 	return true
 }
 
-// rewriteOPML makes the feeds of a list go through a gateway. What is no URL of a feed
-// stays as it is.
+// rewriteOPML replaces the feeds of a list with their addresses at a gateway. Other URLs stay as
+// they are.
 func rewriteOPML(list []byte, prefix string) ([]byte, error) {
 	gateway, err := feedurl.ParseGateway(prefix, "")
 	if err != nil {
@@ -226,17 +225,12 @@ func rewriteOPML(list []byte, prefix string) ([]byte, error) {
 	return rewritten, err
 }
 
-// errNoFeed refuses what has never been a feed. Readers look for an icon at the address
-// of a feed's host, which is the gateway's: no site need be asked for one.
+// errNoFeed refuses files that are never feeds. Readers request an icon from the host of a feed,
+// which here is the gateway; polling a site for it would be useless.
 var errNoFeed error = &poller.Refusal{Status: http.StatusNotFound, Reason: "this is not the address of a feed"}
 
-// checkFeed refuses the canonical URL of a picture, or of a file that is the same thing
-// on every site.
-func checkFeed(canonical string) error {
-	u, err := feedurl.Parse(canonical)
-	if err != nil {
-		return err
-	}
+// checkFeed refuses the URLs of pictures and of robots.txt.
+func checkFeed(u feedurl.URL) error {
 	name := strings.ToLower(path.Base(u.Path()))
 	switch path.Ext(name) {
 	case ".ico", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".avif":

@@ -26,7 +26,7 @@ type parsedRequests struct {
 
 type parsedRequest struct {
 	query string // raw
-	by    asked
+	by    urlRequest
 	url   feedurl.URL
 }
 
@@ -54,7 +54,7 @@ func (p parsedRequests) find(u, original *url.URL) *parsedRequest {
 }
 
 // add stores a parsed request.
-func (p parsedRequests) add(u, original *url.URL, by asked, feed feedurl.URL) {
+func (p parsedRequests) add(u, original *url.URL, by urlRequest, feed feedurl.URL) {
 	if plain(u, original) && len(u.Path)+len(u.RawQuery) <= maxParsedURL && len(feed.String()) <= maxParsedURL {
 		p.byPath.Add(u.Path, &parsedRequest{u.RawQuery, by, feed})
 	}

@@ -42,7 +42,7 @@ func TestParsedRequests(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			k := newParsedRequests()
 			if tt.added != "" {
-				k.add(parse(tt.added), parse(tt.added), asked{}, feed)
+				k.add(parse(tt.added), parse(tt.added), urlRequest{}, feed)
 			}
 			if got := k.find(parse(tt.asked), parse(tt.original)); (got != nil) != tt.want {
 				t.Errorf("got %v, want it found: %t", got, tt.want)
@@ -55,7 +55,7 @@ func TestParsedRequestsAreBounded(t *testing.T) {
 	k := newParsedRequests()
 	for i := range 10 * maxParsed {
 		u := &url.URL{Path: fmt.Sprintf("/https://one.example/%d", i)}
-		k.add(u, u, asked{}, feedurl.URL{})
+		k.add(u, u, urlRequest{}, feedurl.URL{})
 	}
 	if n := k.byPath.Len(); n != maxParsed {
 		t.Errorf("%d requests are stored, want %d", n, maxParsed)

@@ -19,24 +19,21 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// Header values that never change are assigned as they are: on a hit, time goes
-// to nothing that can be prepared.
+// Header values that never change are shared, so that a hit allocates none.
 var (
 	anyOrigin      = []string{"*"}
 	exposedHeaders = []string{"Age, Cache-Status, ETag, Retry-After"}
+	noReferrer     = []string{"no-referrer"} // the URL of a feed may contain a token
 )
 
-// noReferrer keeps the URL of a feed, in which a token may be, from where its links lead.
-var noReferrer = []string{"no-referrer"}
-
-// ServeHTTP serves the feed that a request asks for by path or by URL. Other requests
-// it passes on.
+// ServeHTTP serves the feed that a request is for, by path or by URL. Other requests go to the
+// next handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if page, ok := g.readPage(r); ok {
+	if page, ok := g.parsePage(r); ok {
 		return g.servePage(w, r, next, page)
 	}
-	asks := g.understand(r)
-	if !asks.own() {
+	req := g.parse(r)
+	if !req.forGateway() {
 		return g.passOn(w, r, next, noSuchPath(r.URL.EscapedPath()))
 	}
 	if g.CORS {
@@ -44,160 +41,165 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h["Access-Control-Allow-Origin"] = anyOrigin
 		h["Access-Control-Expose-Headers"] = exposedHeaders
 	}
-	if asks.by.signed {
+	if req.by.hasToken {
 		var done func()
 		w, done = g.hideToken(w, r)
 		defer done()
 	}
-	if asks.place == nil && !asks.byURL {
-		return g.refuse(w, r, errNoSuchPath, asks)
+	if req.configured == "" && !req.byURL {
+		return g.refuse(w, r, errNoSuchPath, req)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return g.answerOther(w, r, asks)
+		return g.answerMethod(w, r, req)
 	}
-	feed, tally, holder, err := g.find(r, asks)
+	return g.serveFeed(w, r, next, req)
+}
+
+// serveFeed answers a GET or HEAD request for a feed.
+func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, req request) error {
+	feed, tally, token, err := g.find(r, req)
 	if err == nil {
 		var sent cache.Sent
-		if sent, err = g.serve(w, r, feed, tally, holder); err == nil {
+		if sent, err = g.serve(w, r, feed, tally, token); err == nil {
 			g.engine.GatewayRequests().Served(sent)
 			poller.Report(r, poller.ResultOf(sent), feed.Key(), "")
 			return nil
 		}
 		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Elsewhere != "" {
 			w.Header()["Referrer-Policy"] = noReferrer
-			if err = g.elsewhere(w, r, u); err == nil {
+			if err = g.redirect(w, r, u); err == nil {
 				poller.Report(r, poller.ResultMoved, feed.Key(), "")
 				return nil
 			}
 		} else if ok && u.Queued {
-			return g.queued(w, r, asks, u)
+			return g.servePending(w, r, req, u)
 		}
-		if g.serveSite(w, r, asks, err) {
+		if g.serveSite(w, r, req, err) {
 			return nil
 		}
 	}
-	if no, refused := errors.AsType[*poller.Refusal](err); refused && no.Status == http.StatusForbidden && asks.by.bare {
-		// A name with a dot in it need not be a host: /v1.x/users may be somebody else's.
+	if refusal, ok := errors.AsType[*poller.Refusal](err); ok && refusal.Status == http.StatusForbidden && req.by.maybeHost {
+		// A segment with a dot need not be a host: /v1.x/users may belong to the site.
 		return g.passOn(w, r, next, err)
 	}
-	return g.refuse(w, r, err, asks)
+	return g.refuse(w, r, err, req)
 }
 
-// asks is what a request asks for.
-type asks struct {
-	place *place // a configured feed; nil: none
-	by    asked
-	byURL bool
-	url   *feedurl.URL // of by, where that was asked for before; nil: it has to be parsed
+// request is what a request asks the gateway for.
+type request struct {
+	configured string // the canonical URL of a configured feed, or ""
+	byURL      bool
+	by         urlRequest
+	url        *feedurl.URL // of by, or nil if it has not been parsed
 }
 
-// own reports whether the gateway answers by itself. What stands behind a token is nobody
-// else's, whatever it is: a token is a password, which other handlers would log.
-func (a *asks) own() bool { return a.place != nil || a.byURL || a.by.signed }
+// forGateway reports whether the gateway answers the request itself. It answers every request
+// with a token: other handlers would log the token.
+func (q *request) forGateway() bool { return q.configured != "" || q.byURL || q.by.hasToken }
 
-// feed is the feed that is asked for, for people.
-func (a *asks) feed() string {
-	if a.place != nil {
-		return a.place.url
+// feed returns the URL of the requested feed, for people.
+func (q *request) feed() string {
+	if q.configured != "" {
+		return q.configured
 	}
-	return a.by.target
+	return q.by.target
 }
 
-func (g *Gateway) understand(r *http.Request) (a asks) {
-	if a.place = g.places[r.URL.Path]; a.place != nil {
-		return a
+func (g *Gateway) parse(r *http.Request) (q request) {
+	if q.configured = g.paths[r.URL.Path]; q.configured != "" {
+		return q
 	}
 	original := poller.OriginalURL(r)
-	if k := g.parsed.find(r.URL, original); k != nil {
-		return asks{by: k.by, byURL: true, url: &k.url}
+	if p := g.parsed.find(r.URL, original); p != nil {
+		return request{by: p.by, byURL: true, url: &p.url}
 	}
-	a.by, a.byURL = readByURL(r.URL, original)
-	if !a.byURL && g.access.tokens == nil {
-		return asks{} // /~user/ is somebody's home page then
+	q.by, q.byURL = parseByURL(r.URL, original)
+	if !q.byURL && g.access.tokens == nil {
+		return request{} // without tokens, /~user/ may be a home page
 	}
-	return a
+	return q
 }
 
-// passOn lets the next handler answer. Where there is none, which Caddy would tell
-// readers by an empty 200, it answers with why the gateway does not.
-func (g *Gateway) passOn(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, why error) error {
+// passOn lets the next handler answer. If there is none, for which Caddy would send an empty
+// 200, it answers with the error.
+func (g *Gateway) passOn(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, err error) error {
 	if err := next.ServeHTTP(w, r); err != nil {
 		return err
 	}
-	if nobody, _ := caddyhttp.GetVar(r.Context(), "unhandled").(bool); !nobody {
+	if unhandled, _ := caddyhttp.GetVar(r.Context(), "unhandled").(bool); !unhandled {
 		return nil
 	}
 	caddyhttp.SetVar(r.Context(), "unhandled", false)
-	return g.refuse(w, r, why, asks{})
+	return g.refuse(w, r, err, request{})
 }
 
-// refuse answers with an error: through handle_errors where the site has any.
-func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, a asks) error {
+// refuse answers with an error, through handle_errors if the site has it.
+func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req request) error {
 	e := poller.RefusalOf(err)
 	result := g.engine.GatewayRequests().Refused(e.Status)
-	poller.Report(r, result, a.feed(), e.Reason)
-	if a.own() {
+	poller.Report(r, result, req.feed(), e.Reason)
+	if req.forGateway() {
 		w.Header()["Referrer-Policy"] = noReferrer
 	}
 	if e.Status == http.StatusInternalServerError {
 		return caddyhttp.Error(e.Status, err)
 	}
 	if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
-		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(a.feed())))
+		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(req.feed())))
 	}
-	if a.by.signed {
-		e.Write(w, r) // an error would be logged with the request's URL, and the token in it
+	if req.by.hasToken {
+		e.Write(w, r) // Caddy would log an error with the request's URL, token included
 		return nil
 	}
 	return e.Answer(w, r, g.server)
 }
 
-// serve serves a feed, and notes who asked for it.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, tally *readers.Tally, holder string) (cache.Sent, error) {
-	client := poller.Client(r)
-	tally.Note(r.UserAgent(), client)
+// serve serves a feed, and records the request.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, tally *readers.Tally, token string) (cache.Sent, error) {
+	address := poller.Client(r)
+	tally.Note(r.UserAgent(), address)
 	if g.engine.Unobserved() {
 		return feed.Serve(w, r)
 	}
-	note := g.engine.Observe(r, client, feed.Key(), feed)
-	note.Token = holder
+	observed := g.engine.Observe(r, address, feed.Key(), feed)
+	observed.Token = token
 	sent, err := feed.Serve(w, r)
 	if err != nil {
 		return cache.Sent{}, err
 	}
-	note.Status, note.Bytes = sent.Status, sent.Bytes
-	g.engine.Ledger.Note(note)
+	observed.Status, observed.Bytes = sent.Status, sent.Bytes
+	g.engine.Ledger.Note(observed)
 	return sent, nil
 }
 
-// find returns the feed that a request asks for, and the name of the token that it
-// holds, if it has one.
-func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, string, error) {
-	if p := a.place; p != nil {
-		feed, err := g.feed(r.Context(), p.url)
-		return feed, g.engine.Census.Tally(p.url), "", err
+// find returns the feed that a request is for, and the name of its token or "".
+func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, *readers.Tally, string, error) {
+	if req.configured != "" {
+		feed, err := g.feed(r.Context(), req.configured)
+		return feed, g.engine.Census.Tally(req.configured), "", err
 	}
-	u := a.url
+	u := req.url
 	if u == nil {
-		parsed, err := feedurl.Parse(a.by.target)
+		parsed, err := feedurl.Parse(req.by.target)
 		if err != nil {
 			return nil, nil, "", err
 		}
 		u = &parsed
 	}
-	if no := g.access.admit(a.by, senderOf(r), *u); no != nil {
-		return nil, nil, "", no
+	from := clientOf(r)
+	if refusal := g.access.authorize(req.by, from, *u); refusal != nil {
+		return nil, nil, "", refusal
 	}
 	if strings.EqualFold(u.HostPort(), r.Host) && g.answers(*u) {
 		return nil, nil, "", &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	canonical := u.String()
-	if a.url == nil {
-		if err := checkFeed(canonical); err != nil {
+	if req.url == nil {
+		if err := checkFeed(*u); err != nil {
 			return nil, nil, "", err
 		}
-		if !a.by.signed {
-			g.parsed.add(r.URL, poller.OriginalURL(r), a.by, *u)
+		if !req.by.hasToken {
+			g.parsed.add(r.URL, poller.OriginalURL(r), req.by, *u)
 		}
 	}
 	feed, err := g.feed(r.Context(), canonical)
@@ -205,33 +207,33 @@ func (g *Gateway) find(r *http.Request, a asks) (*cache.Feed, *readers.Tally, st
 		return nil, nil, "", err
 	}
 	if feed.New() {
-		if no := g.admitNew(a.by, senderOf(r), canonical); no != nil {
-			return nil, nil, "", no
+		if refusal := g.admitNew(req.by, from, canonical); refusal != nil {
+			return nil, nil, "", refusal
 		}
 	}
-	if feed.Key() != canonical { // it has become an alias of a feed that is not for everybody, perhaps
+	if feed.Key() != canonical { // an alias of a feed to which access may differ
 		end, err := feedurl.Parse(feed.Key())
 		if err != nil {
 			return nil, nil, "", forbidden("%v", err)
 		}
-		if no := g.access.admit(a.by, senderOf(r), end); no != nil {
-			return nil, nil, "", no
+		if refusal := g.access.authorize(req.by, from, end); refusal != nil {
+			return nil, nil, "", refusal
 		}
 	}
-	holder := ""
-	if a.by.signed {
-		holder = g.access.holder(a.by.secret)
+	token := ""
+	if req.by.hasToken {
+		token = g.access.tokenName(req.by.token)
 	}
-	return feed, g.engine.Census.Tally(canonical), holder, nil
+	return feed, g.engine.Census.Tally(canonical), token, nil
 }
 
-// answers reports whether a URL, of this gateway's host, is one that it answers itself.
+// answers reports whether a URL with this gateway's host is one that it answers itself.
 func (g *Gateway) answers(u feedurl.URL) bool {
-	request := u.RequestURL()
-	if g.places[request.Path] != nil {
+	requested := u.RequestURL()
+	if g.paths[requested.Path] != "" {
 		return true
 	}
-	_, byURL := readByURL(request, nil)
+	_, byURL := parseByURL(requested, nil)
 	return byURL
 }
 
@@ -239,8 +241,8 @@ const noFeedHere = "no such path: no feed is configured here, and it is not of t
 
 var errNoSuchPath error = &poller.Refusal{Status: http.StatusNotFound, Reason: noFeedHere}
 
-// noSuchPath tells of a path at which there is nothing. It is an escaped one: a site may
-// show the text on a page of its own, by handle_errors.
+// noSuchPath returns the error for a path without a feed. The path is escaped: handle_errors may
+// show the text on a page.
 func noSuchPath(path string) error {
 	prefix, url, found := strings.Cut(path, "/http")
 	if !found || !strings.Contains(url, ":/") {
@@ -252,7 +254,7 @@ func noSuchPath(path string) error {
 	}
 }
 
-// feed returns the handle of a feed, waiting for an engine that is starting.
+// feed returns a feed. It waits for an engine that is starting.
 func (g *Gateway) feed(ctx context.Context, canonical string) (*cache.Feed, error) {
 	c, err := g.engine.Opened(ctx)
 	if err != nil {
@@ -265,8 +267,8 @@ func (g *Gateway) feed(ctx context.Context, canonical string) (*cache.Feed, erro
 	return feed.Resolve(ctx), nil
 }
 
-// answerOther answers the methods that ask for no feed.
-func (g *Gateway) answerOther(w http.ResponseWriter, r *http.Request, a asks) error {
+// answerMethod answers methods other than GET and HEAD.
+func (g *Gateway) answerMethod(w http.ResponseWriter, r *http.Request, req request) error {
 	h := w.Header()
 	allowed := "GET, HEAD"
 	if g.CORS {
@@ -275,11 +277,11 @@ func (g *Gateway) answerOther(w http.ResponseWriter, r *http.Request, a asks) er
 	h.Set("Allow", allowed)
 	if g.CORS && r.Method == http.MethodOptions {
 		h.Set("Access-Control-Allow-Methods", "GET, HEAD")
-		// Conditional requests of a script need leave for their headers (Fetch, "CORS-safelisted request-header").
+		// Scripts may not send these fields without permission (Fetch, "CORS-safelisted request-header").
 		h.Set("Access-Control-Allow-Headers", "If-None-Match, If-Modified-Since, Cache-Control, A-IM")
 		h.Set("Access-Control-Max-Age", "86400")
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return g.refuse(w, r, &poller.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, a)
+	return g.refuse(w, r, &poller.Refusal{Status: http.StatusMethodNotAllowed, Reason: "a feed can be read with GET or HEAD only"}, req)
 }

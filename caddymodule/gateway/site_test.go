@@ -190,7 +190,7 @@ func TestSubscriptionsAreReadAgain(t *testing.T) {
 		}
 		expect := func(what string, one, longer int) {
 			t.Helper()
-			time.Sleep(2 * lookAgain)
+			time.Sleep(2 * checkInterval)
 			status("one") // has the list looked at
 			time.Sleep(time.Second)
 			if a, b := status("one"), status("longer"); a != one || b != longer {
@@ -199,7 +199,7 @@ func TestSubscriptionsAreReadAgain(t *testing.T) {
 		}
 		expect("at first", 200, 403)
 		write(outline("https://longer.example/feed"))
-		time.Sleep(lookAgain)
+		time.Sleep(checkInterval)
 		if got := status("longer"); got != 200 {
 			t.Errorf("whoever asks first for what has been added got %d", got)
 		}

@@ -11,21 +11,21 @@ import (
 	"go.uber.org/zap"
 )
 
-// lookAgain is how often a subscription list is looked at for changes, at most.
-const lookAgain = 10 * time.Second
+// checkInterval is the least time between two checks whether a subscription list has changed.
+const checkInterval = 10 * time.Second
 
-// subscriptions are the feeds of a subscription list, which is read again when its
-// file has changed and somebody asks. What cannot be read changes nothing.
+// subscriptions are the feeds of a subscription list. If the file has changed, the next request
+// reads it again. A file that cannot be read changes nothing.
 type subscriptions struct {
 	path string
 	log  *zap.Logger
 
-	feeds  atomic.Pointer[map[string]bool] // by canonical URL
-	looked atomic.Int64                    // when the file was looked at last, in Unix nanoseconds
-	state  atomic.Pointer[fileState]       // as it was read last
+	feeds   atomic.Pointer[map[string]bool] // by canonical URL
+	checked atomic.Int64                    // when the file was checked last, in Unix nanoseconds
+	state   atomic.Pointer[fileState]       // when the file was read last
 }
 
-// fileState is by what a change of a file is noticed.
+// fileState identifies a version of a file.
 type fileState struct {
 	modified time.Time
 	size     int64
@@ -41,7 +41,7 @@ func readSubscriptions(path string, log *zap.Logger) (*subscriptions, error) {
 	if err := s.read(info); err != nil {
 		return nil, err
 	}
-	s.looked.Store(time.Now().UnixNano())
+	s.checked.Store(time.Now().UnixNano())
 	return s, nil
 }
 
@@ -51,22 +51,22 @@ func (s *subscriptions) has(canonical string) bool {
 		return false
 	}
 	listed := (*s.feeds.Load())[canonical]
-	now, looked := time.Now(), s.looked.Load()
-	if now.UnixNano()-looked < int64(lookAgain) || !s.looked.CompareAndSwap(looked, now.UnixNano()) {
+	now, checked := time.Now(), s.checked.Load()
+	if now.UnixNano()-checked < int64(checkInterval) || !s.checked.CompareAndSwap(checked, now.UnixNano()) {
 		return listed
 	}
 	if listed {
-		go s.look() // nobody waits for it
+		go s.refresh() // the request need not wait
 		return true
 	}
-	s.look() // it may have been added
+	s.refresh() // it may have been added
 	return (*s.feeds.Load())[canonical]
 }
 
-// look reads the list if it has changed.
-func (s *subscriptions) look() {
+// refresh reads the list if it has changed.
+func (s *subscriptions) refresh() {
 	defer func() {
-		if p := recover(); p != nil { // it reads what anybody may have written
+		if p := recover(); p != nil { // the parser reads foreign input
 			s.log.Error("reading the subscription list panicked", zap.String("opml", s.path), zap.Any("panic", p))
 		}
 	}()
@@ -78,21 +78,21 @@ func (s *subscriptions) look() {
 		err = s.read(info)
 	}
 	if err != nil {
-		s.log.Warn("subscription list cannot be read again, the last one stays in force", zap.String("opml", s.path), zap.Error(err))
+		s.log.Warn("cannot read the changed subscription list; the previous one stays in use", zap.String("opml", s.path), zap.Error(err))
 		return
 	}
-	s.log.Info("subscription list has changed and was read again", zap.String("opml", s.path), zap.Int("feeds", len(*s.feeds.Load())))
+	s.log.Info("read the changed subscription list", zap.String("opml", s.path), zap.Int("feeds", len(*s.feeds.Load())))
 }
 
 func (s *subscriptions) read(info os.FileInfo) error {
-	// Whatever comes of it, the same file is not read twice.
+	// A file that cannot be read is not read again until it changes.
 	s.state.Store(&fileState{info.ModTime(), info.Size()})
 	feeds, skipped, err := readOPMLFile(s.path)
 	if err != nil {
 		return err
 	}
 	if skipped > 0 {
-		s.log.Warn("outlines without a URL that can be polled were passed over", zap.String("opml", s.path), zap.Int("outlines", skipped))
+		s.log.Warn("skipped outlines without a URL that can be polled", zap.String("opml", s.path), zap.Int("outlines", skipped))
 	}
 	listed := make(map[string]bool, len(feeds))
 	for _, feed := range feeds {

@@ -14,21 +14,20 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// elsewhere answers for a feed that redirects to one with polls of its own. A reader
-// who has asked by URL is sent there, by URL and with the same token; whether it may
-// have that one is judged when it asks. At a path of the configuration there is no
-// such place to send it to.
-func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request, u *cache.Unavailable) error {
-	if _, configured := g.places[r.URL.Path]; configured {
+// redirect answers for a feed that redirects to a feed with polls of its own. A reader by URL
+// is redirected to that feed at the gateway, with the same token; access is checked when it
+// follows. A configured path has no such address.
+func (g *Gateway) redirect(w http.ResponseWriter, r *http.Request, u *cache.Unavailable) error {
+	if _, configured := g.paths[r.URL.Path]; configured {
 		return &poller.Refusal{
 			Status: http.StatusServiceUnavailable, RetryAfter: u.RetryAfter,
 			Reason: "the feed redirects to another feed of this gateway: write the URL of that one",
 		}
 	}
-	by, _ := readByURL(r.URL, poller.OriginalURL(r))
+	by, _ := parseByURL(r.URL, poller.OriginalURL(r))
 	location := basePath(r)
-	if by.signed {
-		location += "/~" + url.PathEscape(by.secret)
+	if by.hasToken {
+		location += "/~" + url.PathEscape(by.token)
 	}
 	h := w.Header()
 	h.Set("Location", location+"/"+u.Elsewhere)
@@ -38,8 +37,8 @@ func (g *Gateway) elsewhere(w http.ResponseWriter, r *http.Request, u *cache.Una
 	return nil
 }
 
-// basePath is where the gateway begins: what handlers before it, such as handle_path,
-// have taken off the path.
+// basePath returns the path prefix of the gateway, which handlers before it, such as
+// handle_path, have removed.
 func basePath(r *http.Request) string {
 	original := poller.OriginalURL(r)
 	if original == nil {
@@ -47,9 +46,9 @@ func basePath(r *http.Request) string {
 	}
 	base, _, found := cutBase(r.URL.EscapedPath(), original.EscapedPath())
 	if !found && r.URL.Path == "/" && r.URL.RawQuery == original.RawQuery {
-		// handle_path /feeds* has left nothing of /feeds. A rewrite to /?url= is told by its query.
+		// handle_path /feeds* has removed all of /feeds. A rewrite to /?url= changes the query.
 		base = original.EscapedPath()
 	}
-	// As those handlers have understood it: what begins with two slashes names a host.
+	// Cleaned as those handlers do: a path that begins with two slashes names a host.
 	return strings.TrimSuffix(caddyhttp.CleanPath(base+"/", true), "/")
 }

@@ -14,17 +14,16 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// queued answers for a feed whose first poll waits for its turn behind others of its
-// host: with an empty feed, which nobody may store. When somebody imports a hundred
-// subscriptions of one host nothing has failed, and readers show each error in red,
-// many of them until the next day.
-func (g *Gateway) queued(w http.ResponseWriter, r *http.Request, a asks, u *cache.Unavailable) error {
+// servePending answers for a feed whose first poll waits for other polls of its host: with an
+// empty feed that may not be stored. After an import of a hundred subscriptions of one host,
+// readers would show an error for each of them, many until the next day.
+func (g *Gateway) servePending(w http.ResponseWriter, r *http.Request, req request, u *cache.Unavailable) error {
 	type channel struct {
 		Title       string `xml:"title"`
 		Link        string `xml:"link"`
 		Description string `xml:"description"`
 	}
-	url := feedurl.Redact(a.feed()) // readers keep a title, so there is no token in it
+	url := feedurl.Redact(req.feed()) // readers keep the title, so it must not contain a token
 	body, err := xml.Marshal(struct {
 		XMLName xml.Name `xml:"rss"`
 		Version string   `xml:"version,attr"`
@@ -46,8 +45,7 @@ func (g *Gateway) queued(w http.ResponseWriter, r *http.Request, a asks, u *cach
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // the reader may have left
 	}
-	// It counts as little as an error does: the reader has not been served.
 	g.engine.GatewayRequests().Count(poller.ResultQueued, 0)
-	poller.Report(r, poller.ResultQueued, a.feed(), u.Reason)
+	poller.Report(r, poller.ResultQueued, req.feed(), u.Reason)
 	return nil
 }
