@@ -16,6 +16,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -24,8 +25,8 @@ import (
 func TestCaddy(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		web := new(stage.Origin)
-		release, err := poller.Adopt(dir, poller.Parts{Origin: upstream.New(upstream.WithTransport(web))})
+		origin := origintest.New(origintest.OK(origintest.Feed(3, ""), "ETag", `"one"`))
+		release, err := poller.Adopt(dir, poller.Parts{Origin: upstream.New(upstream.WithTransport(origin))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +109,11 @@ func TestCaddy(t *testing.T) {
 			t.Errorf("after a reload that failed: %s", got)
 		}
 		want := "https://one.example/feed https://two.example/a//b https://one.example/feed https://one.example/feed"
-		if got := strings.Join(web.Asked(), " "); got != want {
+		var urls []string
+		for _, r := range origin.Requests() {
+			urls = append(urls, r.URL)
+		}
+		if got := strings.Join(urls, " "); got != want {
 			t.Errorf("the origins saw %s, want %s", got, want)
 		}
 	})

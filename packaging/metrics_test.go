@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/loopback"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // patience bounds how long the tests wait for servers that they start.
@@ -40,15 +40,13 @@ func TestMetrics(t *testing.T) {
 	if out, err := exec.Command(promtool, "test", "rules", "alerts_test.yaml").CombinedOutput(); err != nil {
 		t.Errorf("promtool test rules: %v\n%s", err, out)
 	}
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	origin := &origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
 		if r.URL.Path != "/feed.xml" {
-			http.NotFound(w, r)
-			return
+			return origintest.Status(http.StatusNotFound)
 		}
-		w.Header().Set("Content-Type", "application/rss+xml")
-		io.WriteString(w, `<rss version="2.0"><channel><title>T</title><link>https://example.com/</link></channel></rss>`)
-	}))
-	defer site.Close()
+		return origintest.OK(origintest.Feed(1, ""))
+	}}
+	site := origin.Start(t)
 	admin, gateway := startPollard(t)
 	api := startPrometheus(t, prometheus, admin)
 

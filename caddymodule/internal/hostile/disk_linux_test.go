@@ -12,11 +12,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 func init() {
@@ -70,21 +73,12 @@ func hangDisk(t *testing.T, c *child) (free func()) {
 func TestHostileDiskThatHangs(t *testing.T) {
 	t.Parallel()
 	const known, unknown = 40, 300
-	var mu sync.Mutex // guards asked
-	asked := make(map[string]int)
-	origin, total := site(t, func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		asked[r.URL.Path]++
-		n := asked[r.URL.Path]
-		mu.Unlock()
-		w.Header().Set("Content-Type", "application/rss+xml")
-		fmt.Fprint(w, strings.Replace(feed, "Good", fmt.Sprint("Entry ", n), 1)) // each poll has a body to write
-	})
-	times := func(path string) int {
-		mu.Lock()
-		defer mu.Unlock()
-		return asked[path]
-	}
+	var version atomic.Int64
+	origin := &origintest.Origin{Answer: func(*http.Request) origintest.Answer { // each poll has a body to write
+		return origintest.OK(strings.Replace(feed, "Good", fmt.Sprint("Entry ", version.Add(1)), 1))
+	}}
+	url := origin.Start(t).URL
+	times := func(path string) int { return len(origin.For(url + path)) }
 	c := start(t, setup{app: impatient + "\nprefetch", site: gatewayByURL})
 	path := func(i int) string { return fmt.Sprintf("/known/%d", i) }
 	round := func() (got [known]string) {
@@ -92,7 +86,7 @@ func TestHostileDiskThatHangs(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range known {
 			all.Go(func() {
-				a := c.get(feedAt(origin.URL + path(i)))
+				a := c.get(feedAt(url + path(i)))
 				if got[i] = a.Body; a.Status != 200 || !strings.Contains(a.Body, "Entry") {
 					t.Errorf("a known feed: %v", a)
 				}
@@ -112,7 +106,7 @@ func TestHostileDiskThatHangs(t *testing.T) {
 	statuses := make(chan answered, unknown)
 	for i := range unknown {
 		go func() {
-			a, err := c.askOnce("GET", feedAt(fmt.Sprintf("%s/unknown/%d", origin.URL, i)))
+			a, err := c.askOnce("GET", feedAt(fmt.Sprintf("%s/unknown/%d", url, i)))
 			if err != nil {
 				t.Error(err)
 			}
@@ -154,7 +148,7 @@ func TestHostileDiskThatHangs(t *testing.T) {
 		t.Errorf("%d goroutines and %d descriptors while the disk hangs, %d before", goroutines, descriptors, before)
 	}
 
-	held := total.Load()
+	held := version.Load()
 	free()
 	late := time.Now()
 	for i, now := 0, round(); i < known; { // each is polled again, and readers get what that brings
@@ -169,11 +163,11 @@ func TestHostileDiskThatHangs(t *testing.T) {
 		now = round()
 	}
 	for i := range unknown {
-		if a := c.get(feedAt(fmt.Sprintf("%s/unknown/%d", origin.URL, i))); a.Status != 200 {
+		if a := c.get(feedAt(fmt.Sprintf("%s/unknown/%d", url, i))); a.Status != 200 {
 			t.Errorf("a new feed, when the disk is back: %v", a)
 		}
 	}
 	c.settle(60, before+20)
 	t.Logf("%v: %d rounds of %d readers, %d goroutines and %d descriptors; then %d polls, and all was new after %v; peak %d MiB",
-		hang, rounds, known, goroutines, descriptors, total.Load()-held, time.Since(late).Round(time.Second), c.peak())
+		hang, rounds, known, goroutines, descriptors, version.Load()-held, time.Since(late).Round(time.Second), c.peak())
 }

@@ -8,12 +8,13 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // The store keeps to its budget on the disk, however many feeds readers invent.
@@ -23,15 +24,14 @@ func TestHostileDisk(t *testing.T) {
 	for i := range words {
 		words[i] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[rand.IntN(64)]
 	}
-	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/rss+xml")
-		fmt.Fprint(w, strings.Replace(feed, "Good", r.URL.RequestURI()+string(words), 1))
-	}))
-	defer origin.Close()
+	origin := &origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
+		return origintest.OK(strings.Replace(feed, "Good", r.URL.RequestURI()+string(words), 1))
+	}}
+	url := origin.Start(t).URL
 	const budget = 8 // MiB
-	c := start(t, setup{app: fmt.Sprintf("disk %dMiB\n%s", budget, impatient), site: "handle /shield/* {\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(origin.URL, "http://") + "\n}\n}\n}\n" + gatewayByURL})
+	c := start(t, setup{app: fmt.Sprintf("disk %dMiB\n%s", budget, impatient), site: "handle /shield/* {\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(url, "http://") + "\n}\n}\n}\n" + gatewayByURL})
 	for i := range 40 {
-		for _, path := range []string{feedAt(fmt.Sprintf("%s/%d", origin.URL, i)), fmt.Sprintf("/shield/feed?q=%d", i)} {
+		for _, path := range []string{feedAt(fmt.Sprintf("%s/%d", url, i)), fmt.Sprintf("/shield/feed?q=%d", i)} {
 			if a := c.get(path); a.Status != http.StatusOK {
 				t.Fatalf("%s: %v", path, a)
 			}
@@ -47,7 +47,7 @@ func TestHostileDisk(t *testing.T) {
 	if size > budget<<20+4<<20 {
 		t.Errorf("the store has %d MiB, the budget is %d MiB", size>>20, budget)
 	}
-	if a := c.get(feedAt(origin.URL + "/0")); a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
+	if a := c.get(feedAt(url + "/0")); a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
 		t.Errorf("a feed whose body had to go: %v", a)
 	}
 	t.Logf("80 feeds of 0.3 MiB left %d KiB, the budget is %d MiB", size>>10, budget)

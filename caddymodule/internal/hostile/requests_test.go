@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // request is what a reader sends, and whether the server waits for more of it.
@@ -116,38 +116,11 @@ var wholes = []request{
 	{name: "a host with a new line, escaped", raw: "GET /one.xml HTTP/1.1\r\nHost: a%0d%0aInjected:1\r\nConnection: close\r\n\r\n"},
 }
 
-// watched is an origin that counts requests, and records what came from readers.
-type watched struct {
-	*httptest.Server
-	mu    sync.Mutex // guards what follows
-	asked map[string]int
-	leaks []string
-}
-
-func newWatched(t *testing.T) *watched {
-	o := &watched{asked: make(map[string]int)}
-	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.asked[r.URL.Path]++
-		for name, values := range r.Header {
-			if line := name + ": " + strings.Join(values, ", "); strings.Contains(strings.ToLower(line), "evil") || name == "Injected" || name == "Range" || name == "Cookie" {
-				o.leaks = append(o.leaks, fmt.Sprintf("%.100s", line))
-			}
-		}
-		w.Header().Set("Content-Type", "application/rss+xml")
-		w.Header().Set("ETag", `"1"`)
-		w.Header().Set("Cache-Control", "max-age=3600")
-		_, _ = io.WriteString(w, feed)
-	}))
-	t.Cleanup(o.Close)
-	return o
-}
-
-func (o *watched) requests(path string) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.asked[path]
+// newOrigin starts an origin whose feeds are all alike.
+func newOrigin(t *testing.T) (o *origintest.Origin, url string) {
+	t.Helper()
+	o = origintest.New(origintest.OK(feed, "ETag", `"1"`, "Cache-Control", "max-age=3600"))
+	return o, o.Start(t).URL
 }
 
 // send sends bytes and returns what comes back within a while.
@@ -168,15 +141,15 @@ func (c *child) send(raw string) []byte {
 // to the origin, the origin gets one request for each feed, and other readers are served.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
-	origin := newWatched(t)
-	address := strings.TrimPrefix(origin.URL, "http://")
+	origin, url := newOrigin(t)
+	address := strings.TrimPrefix(url, "http://")
 	c := start(t, setup{
 		app:     "private_upstreams 127.0.0.0/8",
-		site:    "feed_gateway {\n\tfeed /one.xml " + origin.URL + "/one.xml\n\tclients any\n\ttoken alice s3cret-of-alice-0001\n}\n",
+		site:    "feed_gateway {\n\tfeed /one.xml " + url + "/one.xml\n\tclients any\n\ttoken alice s3cret-of-alice-0001\n}\n",
 		servers: "max_header_size 4MiB", // above Caddy's own limit, so that the parsers see it
 	})
 	var attacks []request
-	paths := []string{"/one.xml", "/" + origin.URL + "/byurl.xml"}
+	paths := []string{"/one.xml", "/" + url + "/byurl.xml"}
 	for _, path := range paths {
 		for _, m := range methods {
 			attacks = append(attacks, request{name: fmt.Sprintf("method %.20q, %s", m, path), raw: m + " " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"})
@@ -235,28 +208,32 @@ func TestHostileRequests(t *testing.T) {
 			t.Errorf("%s, after all: %v", path, a)
 		}
 	}
-	origin.mu.Lock()
-	if len(origin.leaks) > 0 {
-		t.Errorf("the origin got %q", origin.leaks)
+	asked := make(map[string]int)
+	for _, r := range origin.Requests() {
+		asked[strings.TrimPrefix(r.URL, url)]++
+		for name, values := range r.Header {
+			if line := name + ": " + strings.Join(values, ", "); strings.Contains(strings.ToLower(line), "evil") || name == "Injected" || name == "Range" || name == "Cookie" {
+				t.Errorf("the origin got %.100q", line)
+			}
+		}
 	}
-	for path, n := range origin.asked {
+	for path, n := range asked {
 		if n > 1 || path == "/evil" {
 			t.Errorf("the origin was asked %d times for %q", n, path)
 		}
 	}
-	origin.mu.Unlock()
 	for i := range 500 { // at a configured path, another query is the same feed
 		if a := c.get(fmt.Sprintf("/one.xml?x=%d", i), "Cache-Control", "no-cache"); a.Status != 200 {
 			t.Fatalf("query %d: %v", i, a)
 		}
 	}
-	if n := origin.requests("/one.xml"); n != 1 {
+	if n := len(origin.For(url + "/one.xml")); n != 1 {
 		t.Errorf("500 queries: %d requests at the origin", n)
 	}
 	if text := c.logged(); strings.Contains(text, "s3cret-of-alice-0001") || strings.Contains(text, "panic") {
 		t.Error("the log has a secret, or a panic")
 	}
 	took.over()
-	took.polls = origin.requests("/one.xml") + origin.requests("/byurl.xml")
+	took.polls = len(origin.Requests())
 	took.log(fmt.Sprintf("%d requests, answered %v, and 500 queries", len(attacks), statuses))
 }
