@@ -33,12 +33,12 @@ func checkCommand() *cobra.Command {
 		Use:   "check <URL>",
 		Short: "Examines a feed for its publisher",
 		Long: `Polls a feed at most four times, a few seconds apart, and reports what its publisher
-can mend, each finding with its evidence and a remedy: whether validators are
-honoured, also with compression; whether they change though the feed does not;
-malformed hints; content type, compression, redirects; entries that confuse readers;
-and what a reader that polls every hour costs in a month.
+can repair. Each finding has its evidence and a remedy. It checks whether conditional
+requests work, also with compression; whether validators change although the feed does
+not; malformed hints; content type, compression and redirects; entries that confuse
+readers; and what a reader that polls every hour costs in a month.
 
-The running instance is not asked, and knows nothing of these polls.`,
+These polls do not go through the running instance.`,
 		Example: `  pollard feeds check https://example.com/feed.xml
   pollard feeds check example.com/feed.xml --json`,
 		Args: exactArgs(1, "the URL of one feed"),

@@ -34,17 +34,16 @@ func explainCommand() *cobra.Command {
 		Short: "Explains when a feed would be polled next, and why",
 		Long: `Explains what a feed says about polling it, and when the next poll would be.
 
-The running instance is asked about a URL first: where it knows the feed, it says
-why the feed waits, and nothing is polled. Otherwise the URL is polled once, and
-the explanation is what an instance would make of the answer.
+If the running instance knows the URL, it explains why the feed waits, and nothing is
+polled. Otherwise the URL is polled once, and the explanation is what an instance
+would decide after that response.
 
-A file (or - for the standard input) is taken as the body of an answer that the
-flags describe. With a status other than 200, it is the version that was served
-before.
+A file (or - for standard input) is the body of a response; flags describe the rest of
+it. If the status is not 200, the file is the version that was stored before.
 
-With --config no instance is asked, and the rules are those that the Caddyfile has
-for the URL; for a file, those for the URL that the feed gives as its own. Without
-it the default rules hold.`,
+With --config, the running instance is not used. The rules are those of the Caddyfile
+for the URL, or, for a file, for the URL that the feed gives as its own. Without
+--config, the default rules apply.`,
 		Example: `  pollard feeds explain https://example.com/feed.xml
   pollard feeds explain example.com/feed.xml --config /etc/pollard/Caddyfile
   pollard feeds explain feed.xml --header 'Cache-Control: max-age=7200'
@@ -55,9 +54,9 @@ it the default rules hold.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.now, "now", "", "the time of the answer (RFC 3339), in place of the present")
-	flags.IntVar(&o.status, "status", http.StatusOK, "the status of the answer that a file is the body of")
-	flags.StringArrayVar(&o.headers, "header", nil, "a header field of that answer, as 'Name: value'; repeatable")
+	flags.StringVar(&o.now, "now", "", "the time of the response (RFC 3339); default: now")
+	flags.IntVar(&o.status, "status", http.StatusOK, "the status of the response whose body is the file")
+	flags.StringArrayVar(&o.headers, "header", nil, "a header field of that response, as 'Name: value'; repeatable")
 	flags.StringVar(&o.config, "config", "", "a Caddyfile (or Caddy's JSON), for its rules")
 	o.addFlags(cmd)
 	return cmd

@@ -29,8 +29,8 @@ func init() {
 		Short: "Lists, explains and checks feeds",
 		Long: `Lists, explains and checks feeds. Each command has its own help.
 
-list, show, refresh, forget and readers ask the running instance through Caddy's
-admin endpoint; explain does where it can.
+list, show, refresh, forget and readers send requests to the running instance,
+through Caddy's admin endpoint. explain does so too if an instance runs.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		CobraFunc: func(feeds *cobra.Command) {

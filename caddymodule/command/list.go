@@ -25,14 +25,13 @@ func listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Lists the feeds of the running instance",
-		Long: `Lists the feeds that the running instance knows: their state, when they will be
-polled next and the hint that decided it, what the last poll came to, and since
-when readers have had the version that they get.
+		Long: `Lists the feeds of the running instance: their state, the time of the next poll and
+the hint that decided it, the result of the last poll, and the age of the version
+that readers get.
 
-Feeds are shown without credentials, and cut to the width of the terminal.
-Addresses that readers have asked for and that never gave a feed (a home page, an icon)
-are counted only, unless --all is given. With --json all are shown, as the admin API
-has them.`,
+URLs are shown without credentials. Lines are cut to the width of the terminal.
+Addresses that never gave a feed (a home page, an icon) are only counted, unless --all
+is given. --json prints all of them, as the admin API does.`,
 		Args: exactArgs(0, "flags only"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			return o.list(cmd.Context(), cmd.OutOrStdout(), time.Now(), all)

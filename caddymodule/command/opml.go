@@ -18,15 +18,15 @@ func opmlCommand() *cobra.Command {
 	var o opmlOptions
 	cmd := &cobra.Command{
 		Use:   "opml <in.opml> --gateway <URL>",
-		Short: "Makes the feeds of a subscription list go through a gateway, or back",
-		Long: `Prints a subscription list (OPML, as every feed reader exports it) in which each
-feed has its address at the gateway. Only the xmlUrl values change: folders,
-comments and the private attributes of a reader stay byte for byte. Feeds without
-an http or https URL, such as the commands of some readers, stay as they are.
+		Short: "Changes a subscription list to the addresses of a gateway, or back",
+		Long: `Prints a subscription list (OPML, as feed readers export it) in which each feed has
+its address at the gateway. Only the xmlUrl values change: folders, comments and a
+reader's own attributes stay byte for byte. Feeds without an http or https URL, such
+as the commands of some readers, stay as they are.
 
 With --direct, the feeds get their own URLs back.
 
-The list is a file, or - for the standard input. It is not sent anywhere.`,
+The list is a file, or - for standard input. It is not sent anywhere.`,
 		Example: `  pollard feeds opml subscriptions.opml --gateway http://feeds.home.arpa > gateway.opml
   pollard feeds opml subscriptions.opml --gateway https://feeds.example.com --token "$ALICE_TOKEN" > alice.opml
   pollard feeds opml gateway.opml --gateway http://feeds.home.arpa --direct > subscriptions.opml`,
@@ -37,7 +37,7 @@ The list is a file, or - for the standard input. It is not sent anywhere.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.gateway, "gateway", "", "the URL of the gateway, such as http://feeds.home.arpa")
-	flags.StringVar(&o.token, "token", "", "the secret of a token, where the gateway asks for one")
+	flags.StringVar(&o.token, "token", "", "the secret of a token, if the gateway needs one")
 	flags.BoolVar(&o.direct, "direct", false, "give the feeds their own URLs back")
 	return cmd
 }

@@ -23,10 +23,10 @@ func readersCommand() *cobra.Command {
 	var o asking
 	cmd := &cobra.Command{
 		Use:   "readers [<URL>]",
-		Short: "Shows who asks the running instance for feeds, how often and how well",
-		Long: `Shows who asks the running instance for feeds, or for one feed: requests and bytes,
-the share of conditional requests, the usual time between two, and a score from A
-to F with its reasons. Readers of one kind are one line; --json has each by itself.`,
+		Short: "Lists the readers of the running instance, how often they request feeds, and how well",
+		Long: `Lists the readers of all feeds, or of one feed: requests and bytes, the share of
+conditional requests, the usual time between two requests, and a score from A to F
+with its reasons. Readers of the same kind are one line; --json lists each of them.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError(cmd, fmt.Errorf("expected at most the URL of one feed, got %d arguments", len(args)))

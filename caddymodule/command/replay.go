@@ -24,31 +24,30 @@ func replayCommand() *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
 		Use:   "replay --log <access.log> --feed <file>",
-		Short: "Tells from an access log what an origin would have seen behind Pollard",
-		Long: `Runs an access log through the real engine on the log's own clock, and tells what
-the origin would have seen, and what readers would have been sent.
+		Short: "Reports from an access log what an origin would have seen behind Pollard",
+		Long: `Runs an access log through the real engine, on the log's own clock, and reports what
+the origin would have seen and what readers would have received.
 
-The log is in the combined format or in Caddy's JSON, plain or gzip; - is the
-standard input. Several are put in the order of their times. Lines for other paths
-than the feed's are passed over. Without --path, that is the one that looks like a
-feed's by its name and by who asks for it; where this is not clear, the likeliest are
-listed.
+The log is in the combined format or in Caddy's JSON, plain or gzip; - is standard
+input. Several logs are sorted by time. Lines for other paths than the feed's are
+ignored. Without --path, the path is the one that looks like a feed's, by its name and
+by its clients. If several do, they are listed.
 
-The origin is a model that serves the feed given, with an ETag and a
-Last-Modified unless --header says otherwise ('ETag:' without a value removes it),
-and gives it a new entry every so often. Its bytes are status line, header fields
-and body with gzip, as HTTP/1.1 sends them; those of readers likewise, without
-header fields where the log counts bodies alone.
+The origin is a model that serves the given feed, with an ETag and a Last-Modified
+unless --header says otherwise ('ETag:' without a value removes it). It adds a new entry
+at regular intervals. Its bytes are those of the status line, the header fields and the
+compressed body, as HTTP/1.1 sends them. Those of readers are the same, without header
+fields if the log counts only bodies.
 
-The combined format does not hold what readers sent. A 304 means a conditional
-request, a 200 one without conditions, and an answer of at least 60 % of the
-feed's size that compression was not accepted. Readers go on as they did,
-whatever they are told.
+The combined format does not record request headers. A 304 is taken for a conditional
+request, a 200 for an unconditional one, and a response of at least 60 % of the feed's
+size for a request without compression. Readers behave as in the log, whatever response
+they get.
 
-Without --config the feed is behind a feed_shield without options. With it, behind
-the first feed_shield of the Caddyfile whose path matcher admits --path, with its
-policy lines and its defend block; where there is none, behind the feed_gateway
-that has the feed, by the URL that the feed gives as its own.`,
+Without --config, the feed is behind a feed_shield without options. With it, the feed is
+behind the first feed_shield of the Caddyfile whose path matcher matches --path, with its
+policy lines and its defend block. If there is none, it is behind the feed_gateway that
+has the feed, by the URL that the feed gives as its own.`,
 		Example: `  pollard feeds replay --log access.log --feed feed.xml --path /feed.xml
   zcat access.log.*.gz | pollard feeds replay --log - --feed feed.xml --config Caddyfile
   pollard feeds replay --log access.log --feed feed.xml --header 'Cache-Control: max-age=7200' --json`,
@@ -60,8 +59,8 @@ that has the feed, by the URL that the feed gives as its own.`,
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.logs, "log", nil, "an access log, or - for the standard input; repeatable, in any order")
 	flags.StringVar(&o.feed, "feed", "", "a file with the feed")
-	flags.StringVar(&o.path, "path", "", "the feed's path in the log; default: the one that looks like a feed's by its name and by who asks, if that is clear")
-	flags.StringArrayVar(&o.headers, "header", nil, "a header field of the origin's answers, as 'Name: value'; repeatable")
+	flags.StringVar(&o.path, "path", "", "the feed's path in the log; default: the one that looks like a feed's by its name and its clients")
+	flags.StringArrayVar(&o.headers, "header", nil, "a header field of the origin's responses, as 'Name: value'; repeatable")
 	flags.StringVar(&o.changeEvery, "change-every", "30d", "how often the feed gets a new entry; 0: never")
 	flags.StringVar(&o.config, "config", "", "a Caddyfile (or Caddy's JSON), for its rules")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")

@@ -24,9 +24,9 @@ func showCommand() *cobra.Command {
 	var o asking
 	cmd := &cobra.Command{
 		Use:   "show <URL>",
-		Short: "Shows what the running instance knows of a feed, and why it waits",
-		Long: `Shows what the running instance knows of a feed: when it will be polled next and
-why, what the last poll came to, and which version readers get.
+		Short: "Shows what the running instance knows about a feed, and why it waits",
+		Long: `Shows what the running instance knows about a feed: the time of the next poll and
+the reason, the result of the last poll, and the version that readers get.
 
 The feed is named by its own URL or by its address at the gateway
 (http://feeds.home.arpa/https://example.com/feed.xml). Nothing is polled.`,
@@ -44,9 +44,8 @@ func refreshCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refresh <URL>",
 		Short: "Polls a feed of the running instance now",
-		Long: `Polls a feed of the running instance now, as far as min_interval and its origin
-allow, and shows what came of it. A feed of a shield is fetched anew when the next
-reader asks for it.`,
+		Long: `Polls a feed of the running instance now, if min_interval and its origin allow it,
+and shows the result. A feed of a shield is polled at its next request.`,
 		Args: exactArgs(1, "the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return o.show(cmd.Context(), http.MethodPost, "/pollard/refresh", args[0], cmd.OutOrStdout())
@@ -60,9 +59,9 @@ func forgetCommand() *cobra.Command {
 	var o asking
 	cmd := &cobra.Command{
 		Use:   "forget <URL>",
-		Short: "Makes the running instance forget a feed",
-		Long: `Makes the running instance forget a feed: its versions, its validators and its
-schedule. A reader that asks for it afterwards starts a new feed.`,
+		Short: "Removes a feed from the running instance",
+		Long: `Removes a feed from the running instance, with its versions, validators and schedule.
+The next request for it starts a new feed.`,
 		Args: exactArgs(1, "the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return o.forget(cmd.Context(), args[0], cmd.OutOrStdout())
