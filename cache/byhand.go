@@ -36,7 +36,7 @@ func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
 		return nil, err
 	}
 	if !f.state.Load().known && !f.configured() && f.underWay() == nil {
-		c.drop(f)
+		c.drop(f, true)
 		return nil, fmt.Errorf("%w: %s", ErrUnknownFeed, feedurl.Redact(key))
 	}
 	return f, nil
@@ -53,7 +53,8 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 	if err != nil {
 		return status.Feed{}, err
 	}
-	f = f.Resolve(ctx)
+	f = f.Resolve(ctx).use()
+	defer f.leave()
 	floor, own := f.rules().MinInterval, shielded(key)
 	before := f.state.Load()
 	if own {

@@ -15,9 +15,9 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Feed is a feed in memory. It is a view of the store's record: it may leave memory
-// at any time and come back as another one, and a handle to one that has left goes
-// on answering with what it knew.
+// Feed is a feed in memory. It is a view of the store's record. It may leave memory when no
+// request uses it and no poll is under way; a handle to it stays good, and leads to the feed
+// of the same key that is in memory then.
 type Feed struct {
 	cache *Cache
 	id    store.ID
@@ -29,9 +29,11 @@ type Feed struct {
 	noted atomic.Int64          // asked, as the store was told last
 	lost  atomic.Uint64         // the version whose body cannot be read; 0: none
 
+	users    atomic.Int64 // requests that use it: it stays in the table for as long
+	resident atomic.Bool  // it is in the table, whose size counts it; changed under mu
+
 	mu        sync.Mutex    // guards what follows
 	poll      *running      // the poll under way; nil: there is none
-	resident  bool          // it is in the table, whose size counts it
 	shown     chan struct{} // closed when readers are shown another state; nil: nobody waits for that
 	token     store.Token   // of the last poll that this node has committed, or is committing; 0: none
 	announced bool          // the store has reported that commit
@@ -122,7 +124,7 @@ func (f *Feed) show(old, next *state) bool {
 	if !f.state.CompareAndSwap(old, next) {
 		return false
 	}
-	if f.resident {
+	if f.resident.Load() {
 		f.cache.table.size.Add(next.size - old.size)
 	}
 	if next.version == 0 {
@@ -201,7 +203,7 @@ func (f *Feed) underWay() *running {
 // start begins a poll, or joins the one that is under way. It returns nil where the
 // cache is closing.
 func (f *Feed) start(e errand) (p *running, joined bool) {
-	f.mu.Lock()
+	f = f.locked()
 	defer f.mu.Unlock()
 	if f.poll != nil {
 		return f.poll, true

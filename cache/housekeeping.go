@@ -165,8 +165,8 @@ func (c *Cache) forgotten(ids []store.ID) {
 		if f, ok := c.table.ids.Load(id); ok {
 			f := f.(*Feed)
 			keys = append(keys, f.key.text)
-			c.drop(f)
-			f.publish(&state{})
+			c.drop(f, false)
+			f.publish(&state{size: stateOverhead})
 		}
 	}
 	if len(keys) > 0 {

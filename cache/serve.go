@@ -45,6 +45,8 @@ type Waited struct{ how version.CacheStatus }
 // Await waits for the first poll of a feed, where that is due, and reports whether
 // there is a version then: for whoever has to know before it can be served.
 func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
+	f = f.use()
+	defer f.leave()
 	s, now := f.state.Load(), f.cache.elapsed()
 	if s.version == 0 && f.promises(s, now) {
 		s, waited.how = f.refreshed(ctx, s, now)
@@ -58,6 +60,8 @@ func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request)
 }
 
 func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
+	f = f.use()
+	defer f.leave()
 	now := f.cache.elapsed()
 	f.touch(now)
 	s, how := f.state.Load(), waited.how

@@ -6,11 +6,9 @@ package cache
 import (
 	"cmp"
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"weak"
 
 	"golang.org/x/sync/singleflight"
 
@@ -24,10 +22,7 @@ type table struct {
 	ids   sync.Map // ID to *Feed
 	size  atomic.Int64
 
-	// A key has one feed at a time, or readers would not join the poll that another
-	// causes: what was dropped while somebody is about to use it comes back itself.
-	moves   sync.Mutex // held while a feed comes or goes
-	dropped sync.Map   // key to weak.Pointer[Feed]
+	moves sync.Mutex // held while a feed comes or goes
 
 	loads singleflight.Group // of records from the store, by key
 	// loading are the feeds, by ID, that are being read: whether the store has changed
@@ -101,16 +96,11 @@ func (c *Cache) admit(f *Feed) *Feed {
 	if other := t.known(f.key.text); other != nil {
 		return other
 	}
-	if dropped, ok := t.dropped.LoadAndDelete(f.key.text); ok {
-		if other := dropped.(weak.Pointer[Feed]).Value(); other != nil {
-			f = other
-		}
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t.feeds.Store(f.key.text, f)
 	t.ids.Store(f.id, f)
-	f.resident = true
+	f.resident.Store(true)
 	t.size.Add(f.state.Load().size)
 	if t.size.Load() > c.statesBudget() {
 		c.wake(c.crowded)
@@ -143,26 +133,58 @@ func (c *Cache) evict() {
 		// What has no record is of no use to the store.
 		f := one.feed
 		if f.underWay() == nil && (f.asked.Load() == f.noted.Load() || !f.state.Load().known) {
-			c.drop(f)
+			c.drop(f, true)
 		}
 	}
 }
 
-// drop takes a feed out of memory.
-func (c *Cache) drop(f *Feed) {
+// drop takes a feed out of memory, unless it is in use or, if idle is true, being polled.
+func (c *Cache) drop(f *Feed, idle bool) {
 	t := &c.table
 	t.moves.Lock()
 	defer t.moves.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.resident {
+	if idle && f.poll != nil || !f.resident.CompareAndSwap(true, false) {
 		return
 	}
-	f.resident = false
+	if f.users.Load() > 0 { // who comes later sees that it is not resident
+		f.resident.Store(true)
+		return
+	}
 	t.feeds.Delete(f.key.text)
 	t.ids.Delete(f.id)
 	t.size.Add(-f.state.Load().size)
-	dropped := weak.Make(f)
-	t.dropped.Store(f.key.text, dropped)
-	runtime.AddCleanup(f, func(key string) { t.dropped.CompareAndDelete(key, dropped) }, f.key.text)
+}
+
+// use returns the feed of the same key that is in memory, and keeps it there until leave
+// is called. So a key has one feed at a time, and readers join the poll that another one
+// causes.
+func (f *Feed) use() *Feed {
+	for {
+		f.users.Add(1)
+		if f.resident.Load() {
+			return f
+		}
+		resident := f.cache.admit(f)
+		if resident == f {
+			return f
+		}
+		f.users.Add(-1)
+		f = resident
+	}
+}
+
+func (f *Feed) leave() { f.users.Add(-1) }
+
+// locked returns the feed of the same key that is in memory, with its lock held.
+func (f *Feed) locked() *Feed {
+	for {
+		f.mu.Lock()
+		if f.resident.Load() {
+			return f
+		}
+		f.mu.Unlock()
+		f = f.cache.admit(f)
+	}
 }
