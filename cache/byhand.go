@@ -83,7 +83,7 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 	}
 	if !polled() {
 		s := f.state.Load()
-		if text := c.outage.text(); text != "" {
+		if text := c.storeAway.text(); text != "" {
 			return status.Feed{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
 		return status.Feed{}, &TooEarly{c.now().Add(s.due - c.elapsed()), s.facts.Winner}

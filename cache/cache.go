@@ -3,20 +3,42 @@
 
 // Package cache is a read-through cache of feeds that polls politely.
 //
-// It owns the life of a feed. A reader's request is answered from memory
-// ([Feed.Serve]); where the feed's next poll is due, one poll waits for its host's
-// slot, is claimed in the [Store], made through the [Origin], judged, and committed
-// as one transaction (poll.go, conclude.go). How rarely that happens is decided by
-// package policy; how a poll is carried out is the business of the Origin.
+// # The life of a feed
 //
-// The store owns the schedule. What is in memory is a view of it: the feeds that
-// are asked for (table.go) and the representations that are sent often (memory.go),
-// within one budget. Several nodes may share a store, and each follows what the others
-// change in it (follow.go).
+// A reader requests a feed by its key ([Cache.Feed], table.go), and is answered from memory
+// ([Feed.Serve], serve.go, representation.go, memory.go). If the feed's next poll is due, the
+// request starts one, or joins the one under way (poll.go):
 //
-// Readers are answered by RFC 9110 (conditional requests, content coding),
-// RFC 9111 (Cache-Control) and RFC 9211 (Cache-Status). It is no general HTTP
-// cache: its one kind of content is the feed.
+//	wait for a slot of the host           [Origin.Acquire]
+//	claim the poll, durably               [store.Store.Claim]
+//	make one conditional request          [policy.Slot.Poll]
+//	classify the answer                   classify.go: new, unchanged, gone, failed, unsent
+//	learn from it, decide on the next     outcome.go, validators.go, redirect.go, package policy
+//	commit all of that at once            [store.Store.Commit]
+//	publish to readers here, and report   feed.go, report.go; other nodes: nodes.go
+//
+// Without readers, due feeds are polled in the background if the operator wants it
+// (prefetch.go, pace.go). Feeds without readers are forgotten after a while (housekeeping.go).
+//
+// The store owns the schedule. Memory is a view of it: the feeds that readers use, and the
+// representations that are sent often, within one budget. Several nodes may share a store.
+// limits.go says what else is limited.
+//
+// # Trouble
+//
+// Two things can go away for all feeds at once (trouble.go):
+//
+//	state       begins when                     polls                             readers get
+//	offline     every host fails to connect     are tried one at a time           what is stored
+//	store away  the store refuses writes        stop; a claim is tried each 5 s   what memory has
+//
+// It ends as soon as one host answers, or the store takes one write.
+//
+// # Standards
+//
+// Readers are answered by RFC 9110 (package version), RFC 9111 (Cache-Control) and RFC 9211
+// (Cache-Status). It is not a general HTTP cache: its only content is feeds. How rarely a feed
+// is polled is decided by package policy, and a poll is made by package upstream.
 package cache
 
 import (
@@ -31,6 +53,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -39,13 +62,13 @@ import (
 
 // An Origin is where feeds come from.
 type Origin interface {
-	// Acquire waits for the right to ask the URL's host once: in the host's queue, in
-	// which polls that a reader waits for are urgent and go first. It fails with a
-	// [policy.Held] where the host has to be left alone for longer than it may wait.
+	// Acquire waits for the right to make one poll of the URL's host. Urgent polls, which a
+	// reader waits for, go before others. It fails with a [policy.Held] if the host must not
+	// be asked for longer than it may wait.
 	Acquire(ctx context.Context, u feedurl.URL, urgent bool) (policy.Slot, error)
-	// Held is the pause that the URL's host has asked for, nil where there is none.
+	// Held returns the pause that the URL's host has asked for; nil if there is none.
 	Held(u feedurl.URL) *policy.Held
-	// Host is whom a poll of the URL asks.
+	// Host returns the host that a poll of the URL asks.
 	Host(u feedurl.URL) policy.Host
 	// Busy lists the hosts, by name, with polls under way or waiting.
 	Busy() []string
@@ -53,85 +76,40 @@ type Origin interface {
 	Hold(pauses []policy.Pause)
 }
 
-// Options are what a cache is made of. They stay as they are for its life.
-type Options struct {
-	Store  store.Store
-	Origin Origin
-	Memory int64            // budget of what is held in memory, in bytes; 0: 64 MiB
-	Now    func() time.Time // nil: time.Now
-	// ReadAhead brings into memory, at the start, what readers have asked for of late: for
-	// a store that may be out of reach when they ask again.
-	ReadAhead bool
-	// Suspended is how long the machine has been suspended since some moment, in
-	// which a monotonic clock stands still. Nil: as the system says.
-	Suspended func() time.Duration
-}
-
-// Settings are what a new configuration may change while the cache runs.
-type Settings struct {
-	// Rules returns the operator's rules for a feed. Nil: the default rules for all.
-	Rules func(key Key) policy.Rules
-	// Site returns the origin of a shielded feed, nil where its shield is not
-	// configured. Nil: there are no shields.
-	Site func(key string) Origin
-	// Allow returns why a redirect may not lead from one URL to another, for feeds that
-	// are not configured. Nil: it may lead anywhere.
-	Allow func(from, to feedurl.URL) error
-	// Feeds are the keys of configured feeds: they are never forgotten.
-	Feeds []string
-	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.
-	Prefetch bool
-	// IdleAfter ends the prefetching of a feed that nobody has asked for so long. 0: 30 days.
-	IdleAfter time.Duration
-	// Polls is how many polls may be in flight. 0: 128.
-	Polls int
-	// Disk is the budget of stored bodies, in bytes. 0: 10 GiB.
-	Disk int64
-	// Subscribers tells how many readers stand behind a feed; 0: not known. Nil: never known.
-	Subscribers func(key string) int
-	// Observe is called after each poll, without locks held. Nil: nobody listens.
-	Observe func(Poll)
-	// Forgotten is called with the keys of feeds that have been forgotten. Nil: nobody listens.
-	Forgotten func(keys []string)
-	Log       *zap.Logger // nil: nothing is logged
-
-	configured map[string]bool
-	recorded   *atomic.Bool // the store has records of all of them
-}
-
-const (
-	// closePatience is how long Close lets polls that are under way finish: with the 5 seconds
-	// that many give a server for its readers, less than the 10 after which systems kill.
-	closePatience = 3 * time.Second
-)
-
 // Cache is the engine. It is safe for concurrent use.
 type Cache struct {
 	store    store.Store
 	origin   Origin
-	memory   *memory
+	settings atomic.Pointer[Settings]
 	now      func() time.Time
 	clock    clock
 	chance   func() float64
-	settings atomic.Pointer[Settings]
 
-	table     table
-	reads     singleflight.Group // of representations from the store
-	making    sync.Map           // memory keys of representations that are being made
+	// Feeds and representations in memory.
+	table   table
+	memory  *memory
+	reads   singleflight.Group // of representations from the store
+	making  sync.Map           // memory keys of representations that are being made
+	changes changes            // of feeds in the store, that memory does not know yet
+
+	// Limits.
 	polls     atomic.Pointer[pollLimit]
 	waiting   atomic.Int64        // polls that are not in flight yet
 	bodies    *semaphore.Weighted // bytes of large bodies that polls have in hand
 	documents *semaphore.Weighted // bytes of documents that are parsed or compressed
-	shields   atomic.Bool         // feeds of sites of this process are asked for
-	swept     time.Duration       // when they were swept last
-	behind    behind              // feeds that the store has changed
-	network   network             // whether anything can be reached
-	outage    outage              // of the store
+	written   atomic.Int64        // bytes of bodies, since the store was held to its budget
+	shields   atomic.Bool         // shielded feeds have been requested
+	swept     time.Duration       // when they were swept last, as elapsed counts
 
-	changed chan struct{} // rung when the prefetching should look again
-	crowded chan struct{} // rung when feeds in memory take more than their budget
-	full    chan struct{} // rung when the store may have more bodies than its budget
-	written atomic.Int64  // bytes of bodies, since the store was held to its budget
+	// Trouble.
+	offline    offline
+	storeAway  storeAway
+	unreadable rate.Sometimes // limits what is logged
+
+	// Signals to background work. Each has room for one.
+	changed chan struct{} // a feed may be due earlier than prefetch knows
+	crowded chan struct{} // feeds in memory take more than their budget
+	full    chan struct{} // the store may have more bodies than its budget
 
 	open context.Context // of background work: ends when Close begins
 	shut context.CancelFunc
@@ -151,13 +129,14 @@ func New(o Options) (*Cache, error) {
 	}
 	memory, err := newMemory(o.Memory)
 	if err != nil {
-		return nil, fmt.Errorf("making room for hot representations: %w", err)
+		return nil, fmt.Errorf("allocating memory for hot representations: %w", err)
 	}
 	c := &Cache{
-		store: o.Store, origin: o.Origin, memory: memory, bodies: semaphore.NewWeighted(bodiesSize), documents: semaphore.NewWeighted(documentsSize),
-		now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
-		changed: make(chan struct{}, 1), crowded: make(chan struct{}, 1), full: make(chan struct{}, 1),
-		behind: newBehind(),
+		store: o.Store, origin: o.Origin, now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
+		memory: memory, changes: newChanges(),
+		bodies: semaphore.NewWeighted(bodiesSize), documents: semaphore.NewWeighted(documentsSize),
+		unreadable: rate.Sometimes{Interval: unreadableInterval},
+		changed:    make(chan struct{}, 1), crowded: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)
@@ -173,77 +152,21 @@ func New(o Options) (*Cache, error) {
 	c.background(func() { c.prefetch(c.open) })
 	c.background(func() { c.keepHouse(c.open) })
 	c.background(func() { c.watch(c.open) })
-	c.background(func() { c.catchUp(c.open) })
-	if o.ReadAhead {
-		c.background(func() { c.readAhead(c.open) })
+	c.background(func() { c.readChanges(c.open) })
+	if o.Preload {
+		c.background(func() { c.preload(c.open) })
 	}
 	return c, nil
 }
 
-func (s Settings) filled() *Settings {
-	if s.Rules == nil {
-		s.Rules = func(Key) policy.Rules { return policy.DefaultRules() }
-	}
-	if s.Site == nil {
-		s.Site = func(string) Origin { return nil }
-	}
-	if s.Allow == nil {
-		s.Allow = func(feedurl.URL, feedurl.URL) error { return nil }
-	}
-	if s.IdleAfter <= 0 {
-		s.IdleAfter = 30 * 24 * time.Hour
-	}
-	if s.Polls <= 0 {
-		s.Polls = 128
-	}
-	if s.Disk <= 0 {
-		s.Disk = 10 << 30
-	}
-	if s.Subscribers == nil {
-		s.Subscribers = func(string) int { return 0 }
-	}
-	if s.Observe == nil {
-		s.Observe = func(Poll) {}
-	}
-	if s.Forgotten == nil {
-		s.Forgotten = func([]string) {}
-	}
-	if s.Log == nil {
-		s.Log = zap.NewNop()
-	}
-	s.recorded = new(atomic.Bool)
-	s.configured = make(map[string]bool, len(s.Feeds))
-	for _, key := range s.Feeds {
-		s.configured[key] = true
-	}
-	return &s
-}
-
-// Apply puts settings in force, for all feeds and at once. What was decided
-// under earlier rules stands until the next poll, which does not come before a floor
-// that has been raised.
-func (c *Cache) Apply(s Settings) {
-	c.settings.Store(s.filled())
-	c.resize()
-	c.wake(c.changed)
-}
-
-// resize puts the limit of polls in flight in force.
-func (c *Cache) resize() {
-	limit := c.settings.Load().Polls
-	if p := c.polls.Load(); p == nil || p.limit != limit {
-		c.polls.Store(newPollLimit(limit))
-	}
-}
-
-// elapsed is the time that feeds are scheduled by: it grows while the machine is
-// suspended, and steps of the wall clock change nothing.
+// elapsed returns the time that feeds are scheduled by. It goes on while the machine is
+// suspended, and steps of the wall clock do not change it.
 func (c *Cache) elapsed() time.Duration { return c.clock.elapsed() }
 
 func (c *Cache) log() *zap.Logger { return c.settings.Load().Log }
 
-// statesBudget is how much of the memory's budget feeds may take without their
-// representations.
+// statesBudget returns how much of the memory's budget feeds may take without their
+// representations, in bytes.
 func (c *Cache) statesBudget() int64 { return c.memory.budget / 2 }
 
 func (c *Cache) wake(bell chan struct{}) {
@@ -253,7 +176,7 @@ func (c *Cache) wake(bell chan struct{}) {
 	}
 }
 
-// background runs work that Close waits for; not at all once Close has begun.
+// background runs work that Close waits for. It does nothing if Close has begun.
 func (c *Cache) background(work func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,10 +187,13 @@ func (c *Cache) background(work func()) bool {
 	return true
 }
 
-// Close ends background work, lets polls that are under way finish for some
-// seconds, and frees memory. It does not wait for a disk that hangs. The store is the
-// caller's to close. Readers may go on asking: they get what the store and memory still
-// give.
+// closePatience is how long Close lets polls that are under way finish: with the 5 seconds
+// that many give a server for its readers, less than the 10 after which systems kill.
+const closePatience = 3 * time.Second
+
+// Close ends background work, gives polls that are under way some seconds to finish, and
+// frees memory. It does not wait for a disk that hangs. The caller closes the store.
+// Requests after Close get what the store and memory still have.
 func (c *Cache) Close() error {
 	c.mu.Lock()
 	closed := c.open.Err() != nil
@@ -286,7 +212,7 @@ func (c *Cache) Close() error {
 	select {
 	case <-done:
 		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
-		c.noteReaders(ctx)
+		c.storeReaders(ctx)
 		cancel()
 	case <-time.After(closePatience): // what is left waits for the store, which does not answer
 	}

@@ -131,7 +131,7 @@ func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules p
 	s.decide(d)
 	wait := d.Next.Sub(a.At)
 	s.due = c.elapsed() + wait
-	if rest := c.network.rest(c.elapsed(), c.chance()); rest > 0 {
+	if rest := c.offline.wait(c.elapsed(), c.chance()); rest > 0 {
 		// It is not this host alone: when the network is back all go on soon.
 		wait = rest
 		s.overrule(c, wait, policy.HintOffline)

@@ -50,12 +50,12 @@ func (c *Cache) keepHouse(ctx context.Context) {
 		case <-look.C:
 			c.lookAtClock()
 		case <-c.crowded:
-			c.noteReaders(ctx)
+			c.storeReaders(ctx)
 			c.evict()
 		case <-c.full:
 			c.trim(ctx)
 		case <-note.C:
-			c.noteReaders(ctx)
+			c.storeReaders(ctx)
 			c.evict() // those whose polls were under way when it was crowded
 			c.memory.share(c.table.size.Load())
 		case <-sweep.C:
@@ -74,8 +74,8 @@ func (c *Cache) lookAtClock() {
 	}
 }
 
-// noteReaders tells the store which feeds readers have asked for.
-func (c *Cache) noteReaders(ctx context.Context) {
+// storeReaders tells the store which feeds readers have asked for.
+func (c *Cache) storeReaders(ctx context.Context) {
 	now := c.elapsed()
 	asked, seconds := map[store.ID]time.Duration{}, map[*Feed]int64{}
 	c.table.feeds.Range(func(_, v any) bool {
@@ -91,7 +91,7 @@ func (c *Cache) noteReaders(ctx context.Context) {
 	if err := c.store.Touch(ctx, asked); err != nil {
 		return // told again in a minute
 	}
-	c.outage.end(c.log()) // also where no poll is due
+	c.storeAnswered() // also where no poll is due
 	for f, second := range seconds {
 		f.noted.Store(second)
 	}

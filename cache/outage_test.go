@@ -314,7 +314,7 @@ func TestStoreAwayAfterAStart(t *testing.T) {
 			time.Sleep(2 * time.Minute) // the store is told who was asked for
 
 			db := &distant{Store: shared}
-			c, err := cache.New(cache.Options{Store: db, Origin: origin, Memory: 1 << 20, ReadAhead: ahead, Suspended: awake})
+			c, err := cache.New(cache.Options{Store: db, Origin: origin, Memory: 1 << 20, Preload: ahead, Suspended: awake})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,7 @@ func (f *Feed) run(ctx context.Context, e errand) {
 		f.turnBack(ctx, e, time.Hour, policy.HintPause) // its shield is not configured any more
 		return
 	}
-	if e.lease == nil && !c.outage.mayClaim(c.elapsed()) {
+	if e.lease == nil && !c.mayClaim() {
 		f.awaitStore()
 		return
 	}
@@ -213,17 +213,17 @@ func (f *Feed) claim(ctx context.Context, e errand, host policy.Host, rules poli
 			ID: f.id, URL: f.key.text, Hold: s.hold(rules), Floor: e.floor,
 			Configured: f.configured(), Host: host,
 		}
-		asked, answered := c.elapsed(), c.expectClaim()
+		asked, answered := c.elapsed(), c.claiming()
 		leases, err := c.store.Claim(ctx, []store.Claim{claim})
 		answered()
 		if err != nil {
 			if ctx.Err() == nil { // otherwise it is we who are closing
-				c.outage.claimRefused(c.log(), err, c.elapsed(), c.chance())
+				c.claimFailed(err)
 			}
 			f.awaitStore()
 			return nil
 		}
-		c.outage.end(c.log())
+		c.storeAnswered()
 		lease := &leases[0]
 		switch lease.Denied {
 		case "":
@@ -316,14 +316,7 @@ func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy
 // committed before anybody sees it.
 func (f *Feed) settle(ctx context.Context, s *state, v verdict, lease *store.Lease, planned time.Duration, host policy.Host, rules policy.Rules) {
 	c := f.cache
-	if v.answer.Unsent() {
-		// Names that a reader invents prove nothing about the network here.
-		if v.answer.Failure != policy.FailureAddress && (s.version != 0 || f.configured()) {
-			c.network.failed(host.Name, v.answer, c.elapsed(), c.log())
-		}
-	} else if v.answer.Status != 0 && !f.key.shielded() && c.network.reached(host.Name, c.elapsed(), c.log()) {
-		c.wake(c.changed)
-	}
+	c.noticeNetwork(f, s, host.Name, v.answer)
 	next, o := f.conclude(s, &v, planned, rules)
 	o.Host = host
 	if next.memo.Alias != "" && !o.Returned {
@@ -368,7 +361,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 	// The answer is there and paid for: it is kept even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
 	for wait := time.Second; err != nil && !o.Returned && !errors.Is(err, store.ErrFenced) && wait < commitPatience; wait *= 2 {
-		f.cache.outage.begin(f.cache.log(), err)
+		f.cache.storeFailed(err)
 		if !sleep(ctx, wait) {
 			break
 		}
@@ -376,7 +369,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 			_ = f.reload(ctx) // others go on, where the claim is not ours any more; [Feed.catchUp] reads it again
 		}
 		if err = f.cache.store.Commit(context.WithoutCancel(ctx), o); err == nil {
-			f.cache.outage.end(f.cache.log())
+			f.cache.storeAnswered()
 		}
 	}
 	if err != nil {
@@ -402,7 +395,7 @@ func (f *Feed) uncommitted(ctx context.Context, s, settled *state, v verdict, er
 		f.reportLate(v, err)
 		return
 	}
-	f.cache.outage.begin(f.cache.log(), err)
+	f.cache.storeFailed(err)
 	next := *s
 	next.facts.At, next.facts.Status = settled.facts.At, v.answer.Status
 	next.facts.Result, next.facts.Failure, next.facts.Error = status.ResultFailed, policy.FailureStore, line(err)

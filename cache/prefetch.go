@@ -38,7 +38,7 @@ func (c *Cache) prefetch(ctx context.Context) {
 // claimDue claims feeds that are due and starts their polls. It returns when to look
 // again, and whether that holds even if something changes before.
 func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more bool) {
-	if !c.outage.mayClaim(c.elapsed()) {
+	if !c.mayClaim() {
 		return time.Second, true
 	}
 	var overdue int64
@@ -49,20 +49,20 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	if limit == 0 {
 		return prefetchTick, true
 	}
-	if c.network.down() {
+	if c.offline.is() {
 		limit, wait, more = 1, probeEvery, true
 	}
-	asked, answered := c.elapsed(), c.expectClaim()
+	asked, answered := c.elapsed(), c.claiming()
 	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter})
 	answered()
 	if err != nil {
 		if ctx.Err() == nil {
-			c.outage.claimRefused(c.log(), err, c.elapsed(), c.chance())
+			c.claimFailed(err)
 		}
 		return time.Second, true
 	}
 	if len(leases) > 0 {
-		c.outage.end(c.log()) // where nothing is due, nothing was written
+		c.storeAnswered() // where nothing is due, nothing was written
 	}
 	p.claimed += int64(len(leases))
 	c.lookAtClock() // the store has

@@ -121,7 +121,7 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 		return s, version.CacheStatus{}
 	}
 	var done bool
-	if s.version != 0 && f.cache.outage.resting() {
+	if s.version != 0 && f.cache.storeAway.claimsFail() {
 		// The poll finds out whether the store is back. Nobody waits for that.
 	} else if s.version != 0 {
 		done = p.wait(ctx, patience, now)
@@ -191,9 +191,7 @@ func (f *Feed) unreadable(err error) error {
 	if errors.Is(err, errCrowded) {
 		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: crowdedRetry}
 	}
-	if f.cache.outage.unreadable(f.cache.elapsed()) {
-		f.cache.log().Error("stored version cannot be read", urlField(f.key.text), errField(err))
-	}
+	f.cache.logUnreadable("stored version cannot be read", f.key.text, err)
 	return &Unavailable{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
 }
 

@@ -234,7 +234,7 @@ const summaryPatience = 5 * time.Second
 func (c *Cache) Summary(ctx context.Context) status.Summary {
 	s := status.Summary{
 		Feeds: map[status.State]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.polls.Load().inFlight.Load()),
-		Offline: c.network.down(), Outage: c.outage.text(),
+		Offline: c.offline.is(), Outage: c.storeAway.text(),
 	}
 	ctx, cancel := context.WithTimeout(ctx, summaryPatience)
 	defer cancel()

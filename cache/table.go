@@ -70,9 +70,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	defer c.table.loading.CompareAndDelete(f.id, overtaken)
 	records, err := c.store.Lookup(ctx, []store.ID{f.id})
 	if err != nil {
-		if c.outage.unreadable(c.elapsed()) {
-			c.log().Error("the record of a feed cannot be read", urlField(key), errField(err))
-		}
+		c.logUnreadable("the record of a feed cannot be read", key, err)
 		return nil, &Unavailable{Status: 503, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
 	}
 	if len(records) > 0 {

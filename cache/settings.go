@@ -1,0 +1,117 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// Options are what a cache is made of. They do not change.
+type Options struct {
+	Store  store.Store
+	Origin Origin
+	Memory int64            // budget of what is held in memory, in bytes; 0: 64 MiB
+	Now    func() time.Time // nil: time.Now
+	// Preload reads into memory, at the start, what readers have asked for in the last day:
+	// for a store that may be out of reach when they ask again.
+	Preload bool
+	// Suspended returns how long the machine has been suspended since some fixed moment: a
+	// monotonic clock may not count that time. Nil: [Suspended].
+	Suspended func() time.Duration
+}
+
+// Settings are what a new configuration may change while the cache runs.
+type Settings struct {
+	// Rules returns the operator's rules for a feed. Nil: the default rules for all.
+	Rules func(key Key) policy.Rules
+	// Site returns the origin of a shielded feed; nil if its shield is not configured. Nil:
+	// there are no shields.
+	Site func(key string) Origin
+	// Allow returns why a redirect may not lead from one URL to another, for feeds that
+	// are not configured. Nil: it may lead anywhere.
+	Allow func(from, to feedurl.URL) error
+	// Feeds are the keys of configured feeds: they are never forgotten.
+	Feeds []string
+	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.
+	Prefetch bool
+	// IdleAfter is after how long without readers a feed is not prefetched any more. 0: 30 days.
+	IdleAfter time.Duration
+	// Polls is how many polls may be in flight. 0: 128.
+	Polls int
+	// Disk is the budget of stored bodies, in bytes. 0: 10 GiB.
+	Disk int64
+	// Subscribers returns how many readers a feed has; 0: it is unknown. Nil: it always is.
+	Subscribers func(key string) int
+	// Observe is called after each poll, without locks held. Nil: nothing is called.
+	Observe func(Poll)
+	// Forgotten is called with the keys of feeds that have been forgotten. Nil: nothing is called.
+	Forgotten func(keys []string)
+	Log       *zap.Logger // nil: nothing is logged
+
+	configured map[string]bool
+	recorded   *atomic.Bool // the store has records of all of them
+}
+
+// filled returns the settings with their defaults.
+func (s Settings) filled() *Settings {
+	if s.Rules == nil {
+		s.Rules = func(Key) policy.Rules { return policy.DefaultRules() }
+	}
+	if s.Site == nil {
+		s.Site = func(string) Origin { return nil }
+	}
+	if s.Allow == nil {
+		s.Allow = func(feedurl.URL, feedurl.URL) error { return nil }
+	}
+	if s.IdleAfter <= 0 {
+		s.IdleAfter = 30 * 24 * time.Hour
+	}
+	if s.Polls <= 0 {
+		s.Polls = 128
+	}
+	if s.Disk <= 0 {
+		s.Disk = 10 << 30
+	}
+	if s.Subscribers == nil {
+		s.Subscribers = func(string) int { return 0 }
+	}
+	if s.Observe == nil {
+		s.Observe = func(Poll) {}
+	}
+	if s.Forgotten == nil {
+		s.Forgotten = func([]string) {}
+	}
+	if s.Log == nil {
+		s.Log = zap.NewNop()
+	}
+	s.recorded = new(atomic.Bool)
+	s.configured = make(map[string]bool, len(s.Feeds))
+	for _, key := range s.Feeds {
+		s.configured[key] = true
+	}
+	return &s
+}
+
+// Apply puts settings in force, for all feeds and at once. Times of next polls that were
+// decided under earlier rules stand, unless MinInterval has been raised.
+func (c *Cache) Apply(s Settings) {
+	c.settings.Store(s.filled())
+	c.resize()
+	c.wake(c.changed)
+}
+
+// resize puts the limit of polls in flight in force.
+func (c *Cache) resize() {
+	limit := c.settings.Load().Polls
+	if p := c.polls.Load(); p == nil || p.limit != limit {
+		c.polls.Store(newPollLimit(limit))
+	}
+}

@@ -1,0 +1,285 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/policy"
+)
+
+const (
+	// offlineHosts is how many hosts must fail to connect, without one that answers in between,
+	// for it to be the network here.
+	offlineHosts = 3
+	// If fewer hosts have answered in the last day (knownFor), and none of them connects, it
+	// takes offlineFailures over a time of offlineAfter.
+	offlineFailures = 3
+	offlineAfter    = 2 * time.Minute
+	knownFor        = 24 * time.Hour
+	// offlineRetry is how long polls are put off while offline. With few hosts it may be they
+	// that are down: then it grows to maxOfflineRetry.
+	offlineRetry    = time.Minute
+	maxOfflineRetry = 5 * time.Minute
+)
+
+// offline is the state in which no host can be reached. No feed fails because of it.
+type offline struct {
+	mu       sync.Mutex               // guards all
+	on       bool                     // it is the state
+	answered map[string]time.Duration // when hosts answered last, some of them, as [Cache.elapsed] counts
+	failed   map[string]bool          // hosts that did not connect since the last answer
+	failures int                      // since then, without those of hosts that are down for certain
+	since    time.Duration            // the first of them
+}
+
+// answer records that a host has answered. It reports whether that ends the state.
+func (o *offline) answer(host string, now time.Duration) (ended bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.answered == nil {
+		o.answered = make(map[string]time.Duration)
+	}
+	o.dropOld(now)
+	if _, known := o.answered[host]; known || len(o.answered) < offlineHosts {
+		o.answered[host] = now
+	}
+	clear(o.failed)
+	ended = o.on
+	o.on, o.failures = false, 0
+	return ended
+}
+
+// dropOld drops hosts that have not answered for long.
+func (o *offline) dropOld(now time.Duration) {
+	for host, at := range o.answered {
+		if now-at > knownFor {
+			delete(o.answered, host)
+		}
+	}
+}
+
+// fail records that nothing could be sent to a host. It reports whether that begins the state.
+func (o *offline) fail(host string, a policy.Answer, now time.Duration) (begun bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failed == nil {
+		o.failed = make(map[string]bool)
+	}
+	if len(o.failed) < offlineHosts {
+		o.failed[host] = true
+	}
+	if !hostDown(a) {
+		if o.failures++; o.failures == 1 {
+			o.since = now
+		}
+	}
+	begun = !o.on && (len(o.failed) >= offlineHosts || o.allFailed(now))
+	o.on = o.on || begun
+	return begun
+}
+
+// hostDown reports whether it is certain that the host and not the network is away: its name
+// does not exist, or it has refused the connection.
+func hostDown(a policy.Answer) bool {
+	if e, ok := errors.AsType[*net.DNSError](a.Err); ok {
+		return e.IsNotFound
+	}
+	return errors.Is(a.Err, syscall.ECONNREFUSED) || a.Failure == policy.FailureNotStarted
+}
+
+// allFailed reports whether all hosts, though they are few, have failed for long enough.
+func (o *offline) allFailed(now time.Duration) bool {
+	if o.failures < offlineFailures || now-o.since < offlineAfter {
+		return false
+	}
+	o.dropOld(now)
+	for host := range o.answered {
+		if !o.failed[host] {
+			return false
+		}
+	}
+	return true
+}
+
+// wait returns how long polls are put off from now on; 0: they are not.
+func (o *offline) wait(now time.Duration, chance float64) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.on {
+		return 0
+	}
+	wait := offlineRetry
+	if len(o.failed) < offlineHosts {
+		wait = min(max(wait, (now-o.since)/10), maxOfflineRetry)
+	}
+	return wait + time.Duration(float64(wait)*chance/2)
+}
+
+func (o *offline) is() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.on
+}
+
+// noticeNetwork records what a poll says of the network.
+func (c *Cache) noticeNetwork(f *Feed, s *state, host string, a policy.Answer) {
+	switch {
+	case f.key.shielded():
+	case !a.Unsent():
+		if a.Status != 0 && c.offline.answer(host, c.elapsed()) {
+			c.log().Info("the network is back, polls go on")
+			c.wake(c.changed)
+		}
+	// Names that a reader invents prove nothing about the network.
+	case a.Failure != policy.FailureAddress && (s.version != 0 || f.configured()):
+		if c.offline.fail(host, a, c.elapsed()) {
+			c.log().Warn("no host can be reached: polls wait until one can, readers get what is stored")
+		}
+	}
+}
+
+const (
+	// claimRetry is how often one claim is tried while the store refuses them.
+	claimRetry = 5 * time.Second
+	// storeRetry is how long a poll that was refused waits at least, and up to three
+	// times that: when the store is back, what readers ask for is polled within half
+	// a minute, and not all at once.
+	storeRetry = 10 * time.Second
+	// storePatience is how long a claim may take before that counts as a refusal: a disk
+	// that hangs returns no error.
+	storePatience = 10 * time.Second
+)
+
+var errUnanswered = errors.New("the store has not answered a claim for 10 seconds")
+
+// storeAway is the state in which the store refuses writes.
+type storeAway struct {
+	reason   atomic.Pointer[string] // nil: it is not away
+	refusals atomic.Int64           // of claims, since the store took a write
+	next     atomic.Int64           // when a claim may be tried, as [Cache.elapsed] counts
+}
+
+// text returns why the store refuses writes; empty: it does not.
+func (s *storeAway) text() string {
+	if t := s.reason.Load(); t != nil {
+		return *t
+	}
+	return ""
+}
+
+// storeFailed records that the store has refused a write.
+func (c *Cache) storeFailed(err error) {
+	text := err.Error()
+	if c.storeAway.reason.Swap(&text) == nil {
+		c.log().Error("store refuses writes: polls stop until it takes them again, readers get what is stored", zap.Error(err))
+	}
+}
+
+// storeAnswered records that the store has taken a write.
+func (c *Cache) storeAnswered() {
+	s := &c.storeAway
+	s.refusals.Store(0)
+	if s.reason.Load() != nil && s.reason.Swap(nil) != nil {
+		c.log().Info("store takes writes again, polls go on")
+	}
+}
+
+// claimFailed records that a claim was refused. The next one is tried at a moment that
+// several nodes do not have in common.
+func (c *Cache) claimFailed(err error) {
+	c.storeFailed(err)
+	wait := claimRetry + time.Duration(c.chance()*float64(claimRetry/2))
+	c.storeAway.next.Store(int64(c.elapsed() + wait))
+	c.storeAway.refusals.Add(1)
+}
+
+// claiming has a claim that takes too long count as refused. It is to be called before the
+// claim, and what it returns afterwards.
+func (c *Cache) claiming() (answered func() bool) {
+	return time.AfterFunc(storePatience, func() { c.claimFailed(errUnanswered) }).Stop
+}
+
+// claimsFail reports whether the store refuses claims. A single refusal may be the fault of
+// what was claimed.
+func (s *storeAway) claimsFail() bool { return s.refusals.Load() >= 2 }
+
+// mayClaim reports whether the store is to be asked for a poll. While it refuses claims, one
+// at a time finds out whether it still does.
+func (c *Cache) mayClaim() bool {
+	s, now := &c.storeAway, c.elapsed()
+	if !s.claimsFail() {
+		return true
+	}
+	next := s.next.Load()
+	return int64(now) >= next && s.next.CompareAndSwap(next, int64(now+claimRetry))
+}
+
+// unreadableInterval is the least time between two lines of the log about failed reads.
+const unreadableInterval = 10 * time.Second
+
+// logUnreadable logs that a read from the store has failed. While the store is away, each
+// reader finds that out, so not every failure is logged.
+func (c *Cache) logUnreadable(message, key string, err error) {
+	c.unreadable.Do(func() { c.log().Error(message, urlField(key), errField(err)) })
+}
+
+const (
+	// preloadAsked is how long ago readers asked, at most, for what is preloaded.
+	preloadAsked = 24 * time.Hour
+	// preloadPart is which part of memory that may take, as 1/n: what readers ask for now
+	// needs room beside it.
+	preloadPart = 2
+	// preloadRecord is how many bytes of memory one record is looked at for: a store of
+	// a million feeds, of which few are asked for, is not read to its end.
+	preloadRecord = 4096
+	// preloadBatch is how many records are read at a time.
+	preloadBatch = 200
+)
+
+// preload reads into memory what readers have asked for in the last day, so that a process
+// that has just started can answer them if the store goes away. It ends if records cannot be
+// read: the store is away already.
+func (c *Cache) preload(ctx context.Context) {
+	left := c.memory.budget / preloadRecord
+	for records := range store.Pages(ctx, c.store, preloadBatch) {
+		for _, r := range records {
+			if r.Version == 0 || r.Asked < 0 || r.Asked > preloadAsked {
+				continue
+			}
+			if c.memory.used() > c.memory.budget/preloadPart || c.table.size.Load() > c.statesBudget()/preloadPart {
+				return
+			}
+			f, err := c.Feed(ctx, r.URL)
+			if err != nil || ctx.Err() != nil {
+				return
+			}
+			c.preloadFeed(ctx, f)
+		}
+		if left -= preloadBatch; left <= 0 {
+			return
+		}
+	}
+}
+
+// preloadFeed reads the stored form of a feed's version into memory.
+func (c *Cache) preloadFeed(ctx context.Context, f *Feed) {
+	s := f.state.Load()
+	if s.version == 0 {
+		return
+	}
+	if r, err := c.read(ctx, f, s, s.memo.Version.stored()); err == nil {
+		r.release()
+		f.whole.CompareAndSwap(nil, s)
+	}
+}
