@@ -25,6 +25,9 @@ const (
 	// remembered is how long a pause that is over goes on being remembered: a 429 soon
 	// after it is one in a row.
 	remembered = 24 * time.Hour
+	// exemption is how long a good answer exempts a host from the pauses of its domain:
+	// hosts of strangers that answer 429 must not keep it from being polled for ever.
+	exemption = 24 * time.Hour
 )
 
 // pause is the cool-down of a host or of a registrable domain.
@@ -104,6 +107,12 @@ func (p *pacer) settle(s *slot, v verdict, now time.Time) []agreed {
 		return nil // nothing was heard of the host, or nothing that concerns all of it
 	}
 	h, limited := s.host, v.status == http.StatusTooManyRequests
+	switch {
+	case limited:
+		h.good = time.Time{}
+	case v.status < http.StatusBadRequest:
+		h.good = now
+	}
 	if !limited && v.until.IsZero() {
 		for _, scope := range []string{h.scope, h.domain.scope} {
 			if known := p.pauses[scope]; known != nil && !s.started.Before(known.until) {
@@ -165,10 +174,13 @@ func (p *pacer) pauseOf(scope string) *pause {
 	return known
 }
 
-// paused is until when a host is to be left alone, and why.
-func (p *pacer) paused(host, domain string, now time.Time) (until time.Time, why string) {
-	if end := p.pauses[host].end(); end.After(now) {
+// paused returns until when a host must not be polled, and why.
+func (p *pacer) paused(name, domain string, now time.Time) (until time.Time, why string) {
+	if end := p.pauses[scopeHost+name].end(); end.After(now) {
 		until, why = end, policy.HintHostCooldown
+	}
+	if p.hosts[name].exempt(now) {
+		return until, why
 	}
 	if end := p.pauses[domain].end(); end.After(now) && !end.Before(until) {
 		until, why = end, policy.HintDomainCooldown
@@ -176,12 +188,17 @@ func (p *pacer) paused(host, domain string, now time.Time) (until time.Time, why
 	return until, why
 }
 
+// exempt reports whether the pauses of its domain do not hold for the host.
+func (h *host) exempt(now time.Time) bool {
+	return h != nil && !h.good.IsZero() && now.Before(h.good.Add(exemption))
+}
+
 // pausedURL is for how long a URL's host is to be left alone, and why.
 func (p *pacer) pausedURL(u feedurl.URL) (left time.Duration, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.clock.now()
-	until, why := p.paused(scopeHost+nameOf(u), scopeDomain+u.Domain(), now)
+	until, why := p.paused(nameOf(u), scopeDomain+u.Domain(), now)
 	return max(0, until.Sub(now)), why
 }
 

@@ -329,6 +329,55 @@ func TestSiblingsCannotFreezeADomain(t *testing.T) {
 	})
 }
 
+// Hosts of a domain that answer 429 again as soon as they are asked do not keep another
+// host from being polled: its last answer was a good one.
+func TestSiblingsOfAGoodHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		c := n.client(t, calm)
+		n.say("good.example.com:80", ok(feedBody))
+		for _, host := range []string{"a.example.com", "b.example.com", "bad.example.com"} {
+			n.say(host+":80", answerText(429, "", "Retry-After: 3600"))
+		}
+		const good = "http://good.example.com/"
+		c.Poll(t.Context(), ask(good))
+		for range 48 {
+			c.Poll(t.Context(), ask("http://a.example.com/"))
+			c.Poll(t.Context(), ask("http://b.example.com/"))
+			if got, why := held(c, "http://other.example.com/"); got == 0 || why != policy.HintDomainCooldown {
+				t.Fatalf("a host that never answered is held for %v (%q)", got, why)
+			}
+			if a := c.Poll(t.Context(), ask(good)); a.Failure != "" {
+				t.Fatalf("a host that answers well: %v", a.Err)
+			}
+			time.Sleep(time.Hour)
+		}
+		// Once it says 429 as well, it is one of them; and a good answer does not last.
+		n.say("good.example.com:80", answerText(429, "", "Retry-After: 60"))
+		c.Poll(t.Context(), ask("http://a.example.com/"))
+		c.Poll(t.Context(), ask("http://b.example.com/"))
+		c.Poll(t.Context(), ask(good))
+		if got, why := held(c, good); got != time.Hour || why != policy.HintDomainCooldown {
+			t.Errorf("after a 429 it is held for %v (%q)", got, why)
+		}
+	})
+}
+
+// A good answer exempts a host for a day.
+func TestExemptionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		c := n.client(t, calm)
+		n.say("good.example.com:80", ok(feedBody))
+		c.Poll(t.Context(), ask("http://good.example.com/"))
+		time.Sleep(exemption)
+		c.Hold([]policy.Pause{{Scope: "domain example.com", For: time.Hour, Why: policy.HintDomainCooldown}})
+		if got, why := held(c, "http://good.example.com/"); got != time.Hour {
+			t.Errorf("a day later it is held for %v (%q)", got, why)
+		}
+	})
+}
+
 // After the pause of a domain comes one request to all of its hosts.
 func TestSlowStartOfDomain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -62,6 +62,7 @@ type host struct {
 	inFlight    int
 	unsent      int       // of those in flight, slots of which the request has not left
 	last        time.Time // start of the last request; zero: none yet
+	good        time.Time // when it last answered well; zero: never, or it has answered 429 since
 	at          time.Time // in domain.later: when the first waiter may start
 	heap        *hostHeap // of its domain, where it stands in one
 	index       int       // in the heap
@@ -178,7 +179,7 @@ func (p *pacer) heldBack(ctx context.Context, h *host, w *waiter) *policy.Held {
 
 // heldByPause tells of a pause that is too long to be waited for.
 func (p *pacer) heldByPause(h *host, now time.Time) *policy.Held {
-	if until, why := p.paused(h.scope, h.domain.scope, now); until.Sub(now) > maxWait {
+	if until, why := p.paused(h.name, h.domain.scope, now); until.Sub(now) > maxWait {
 		return &policy.Held{Until: p.clock.wall(until), Why: why}
 	}
 	return nil
@@ -205,7 +206,7 @@ func (p *pacer) earliest(h *host, now time.Time) time.Time {
 	if next := h.last.Add(h.spacing); !h.last.IsZero() && next.After(at) {
 		at = next
 	}
-	if until, _ := p.paused(h.scope, h.domain.scope, now); until.After(at) {
+	if until, _ := p.paused(h.name, h.domain.scope, now); until.After(at) {
 		at = until
 	}
 	return at
@@ -255,7 +256,7 @@ func (p *pacer) hasRoom(h *host) bool {
 }
 
 func (p *pacer) domainHasRoom(h *host) bool {
-	if p.pauses[h.domain.scope].isCautious() {
+	if p.pauses[h.domain.scope].isCautious() && !h.exempt(p.clock.now()) {
 		return h.domain.inFlight < 1
 	}
 	return h.domain.inFlight < max(domainConcurrency, h.concurrency)

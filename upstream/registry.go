@@ -19,8 +19,13 @@ const (
 	scopeDomain = "domain "
 )
 
-// maxPauses is how many pauses are remembered here, over or not.
-const maxPauses = 1 << 16
+const (
+	// maxPauses is how many pauses are remembered here, over or not.
+	maxPauses = 1 << 16
+	// maxExempt is how many hosts there may be for idle ones to be kept because they
+	// are exempt from the pauses of their domains.
+	maxExempt = 1 << 14
+)
 
 // nameOf is what a URL's host is paced as. Behind a name of the public DNS there is
 // one server, or one limiter, for all ports. An IP literal or a name of a private
@@ -74,7 +79,8 @@ func (p *pacer) host(u feedurl.URL) *host {
 // that anybody may ask for any URL does not collect hosts for ever.
 func (p *pacer) sweep(now time.Time) {
 	for name, h := range p.hosts {
-		if len(h.queue)+h.inFlight > 0 || h.last.Add(h.spacing).After(now) {
+		if len(h.queue)+h.inFlight > 0 || h.last.Add(h.spacing).After(now) ||
+			h.exempt(now) && h.domain.scope != "" && len(p.hosts) <= maxExempt {
 			continue
 		}
 		delete(p.hosts, name)
