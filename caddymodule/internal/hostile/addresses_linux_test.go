@@ -195,60 +195,33 @@ func spellings(address string) []string {
 	}
 }
 
-// namesOf are the name server's answers. A name says what it stands for.
-func namesOf(name string, n int) ([]netip.Addr, bool) {
-	several := func(list ...string) (addresses []netip.Addr) {
-		for _, a := range list {
-			addresses = append(addresses, netip.MustParseAddr(a))
-		}
-		return addresses
-	}
-	switch label, _, _ := strings.Cut(name, "."); label {
-	case "public":
-		return several(publicAddress), false
-	case "other":
-		return several(otherPublic), false
-	case "six":
-		return several(publicIPv6), false
-	case "private", "localtest", "nip":
-		return several("10.9.9.9"), false
-	case "loopback":
-		return several("127.0.0.1"), false
-	case "loopback6":
-		return several("::1"), false
-	case "metadata":
-		return several("169.254.169.254"), false
-	case "metadata6":
-		return several("fd00:ec2::254"), false
-	case "mapped":
-		return several("::ffff:10.9.9.9"), false
-	case "translated":
-		return several("64:ff9b::a09:909"), false
-	case "tunnelled":
-		return several("2002:a09:909::1"), false
-	case "unspecified":
-		return several("0.0.0.0"), false
-	case "unspecified6":
-		return several("::"), false
-	case "local6":
-		return several("fe80::1"), false
-	case "listed":
-		return several("10.1.2.3"), false
-	case "mixed": // which of them is tried first is the system's choice
-		return several("10.9.9.9", publicAddress, "127.0.0.1"), false
-	case "families":
-		return several(publicAddress, "fd00::1"), false
-	case "rebind": // from one question to the next
-		return several([]string{publicAddress, "10.9.9.9"}[n%2]), false
-	case "turncoat": // once it is known to be good
-		if n == 0 {
-			return several(publicAddress), false
-		}
-		return several("169.254.169.254"), false
-	case "hangs":
+// addressesOf are the addresses of names, by their first label.
+var addressesOf = map[string][]string{
+	"public": {publicAddress}, "other": {otherPublic}, "six": {publicIPv6}, "listed": {"10.1.2.3"},
+	"private": {"10.9.9.9"}, "localtest": {"10.9.9.9"}, "nip": {"10.9.9.9"}, "loopback": {"127.0.0.1"}, "loopback6": {"::1"},
+	"metadata": {"169.254.169.254"}, "metadata6": {"fd00:ec2::254"}, "unspecified": {"0.0.0.0"}, "unspecified6": {"::"}, "local6": {"fe80::1"},
+	"mapped": {"::ffff:10.9.9.9"}, "translated": {"64:ff9b::a09:909"}, "tunnelled": {"2002:a09:909::1"},
+	"mixed": {"10.9.9.9", publicAddress, "127.0.0.1"}, "families": {publicAddress, "fd00::1"},
+}
+
+// namesOf are the name server's answers to the nth question for a name.
+func namesOf(name string, n int) (addresses []netip.Addr, hangs bool) {
+	label, _, _ := strings.Cut(name, ".")
+	list := addressesOf[label]
+	switch {
+	case label == "hangs":
 		return nil, true
+	case label == "rebind" && n%2 == 0, label == "turncoat" && n == 0:
+		list = []string{publicAddress}
+	case label == "rebind":
+		list = []string{"10.9.9.9"}
+	case label == "turncoat": // once it is known to be good
+		list = []string{"169.254.169.254"}
 	}
-	return nil, false
+	for _, a := range list {
+		addresses = append(addresses, netip.MustParseAddr(a))
+	}
+	return addresses, false
 }
 
 var badNames = []string{
