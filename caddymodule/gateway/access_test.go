@@ -17,7 +17,7 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-func TestAdmit(t *testing.T) {
+func TestAuthorize(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "subs.opml")
 	if err := os.WriteFile(list, []byte(`<opml><body><outline xmlUrl="https://listed.example/feed"/><outline xmlUrl="https://bad.example/feed"/></body></opml>`), 0o600); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-func TestAccessThatCannotBeMeant(t *testing.T) {
+func TestInvalidAccess(t *testing.T) {
 	dir := t.TempDir()
 	feed := filepath.Join(dir, "feed.xml")
 	if err := os.WriteFile(feed, []byte(stage.Sample), 0o600); err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// What names the feed's own address or a hub is removed, at whatever address of the gateway
-// the feed is requested.
+// Elements that name the feed's own address or a hub are removed, at every address of the feed.
 func TestFeedNamesNoOtherAddress(t *testing.T) {
 	const document = `<rss version="2.0" xmlns:a="http://www.w3.org/2005/Atom"><channel><title>T</title>` +
 		`<a:link rel="self" href="https://one.example/feed"/><a:link rel="hub" href="https://hub.example/"/>` +

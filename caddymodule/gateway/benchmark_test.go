@@ -15,14 +15,14 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// discard is a response writer that keeps nothing but its header map.
+// discard is a response writer that keeps its header only.
 type discard struct{ h http.Header }
 
 func (d discard) Header() http.Header         { return d.h }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// What a hit costs above Caddy's own work for a request.
+// The cost of a hit above Caddy's own work for a request.
 func BenchmarkHit(b *testing.B) {
 	for _, bb := range []struct {
 		name, target string

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestReadByURL(t *testing.T) {
+func TestParseByURL(t *testing.T) {
 	tests := []struct {
 		name    string
 		request string
@@ -88,7 +88,7 @@ func TestReadByURL(t *testing.T) {
 	}
 }
 
-func TestUnfold(t *testing.T) {
+func TestOriginalPath(t *testing.T) {
 	tests := []struct{ name, path, original, want, base string }{
 		{"untouched", "/https://example.com/f", "/https://example.com/f", "/https://example.com/f", ""},
 		{"folded by a stripped prefix", "/https:/example.com/f", "/feeds/https://example.com/f", "/https://example.com/f", "/feeds"},
@@ -113,7 +113,7 @@ func TestUnfold(t *testing.T) {
 	}
 }
 
-func FuzzReadByURL(f *testing.F) {
+func FuzzParseByURL(f *testing.F) {
 	for _, s := range []string{
 		"example.com/feed.xml", "example.com/a%2Fb?x=%20&y", "example.com", "example.com/?", "u:p@h/", "[::1]/", "a//b/../c", "%", "?", "~s/https://a.b/",
 	} {

@@ -17,14 +17,13 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// gatewayOf makes a gateway of the lines of its Caddyfile block, and an app that is
-// not started.
+// gatewayOf returns a gateway with these Caddyfile lines, and an app that is not started.
 func gatewayOf(t testing.TB, block string) (*Gateway, *poller.App, *stage.Origin) {
 	t.Helper()
 	return gatewayWith(t, "", block)
 }
 
-// gatewayWith is as gatewayOf, with more members of the app's JSON.
+// gatewayWith is like gatewayOf, with more members of the app's JSON.
 func gatewayWith(t testing.TB, members, block string) (*Gateway, *poller.App, *stage.Origin) {
 	t.Helper()
 	o := new(stage.Origin)
@@ -32,7 +31,7 @@ func gatewayWith(t testing.TB, members, block string) (*Gateway, *poller.App, *s
 	return provisioned(t, ctx, block), a, o
 }
 
-// provisioned is a gateway of these lines.
+// provisioned returns a provisioned gateway with these lines.
 func provisioned(t testing.TB, ctx caddy.Context, block string) *Gateway {
 	t.Helper()
 	g := new(Gateway)
@@ -45,7 +44,7 @@ func provisioned(t testing.TB, ctx caddy.Context, block string) *Gateway {
 	return g
 }
 
-// start starts the app, until the end of the test.
+// start starts the app, and stops it at the end of the test.
 func start(t testing.TB, a *poller.App) {
 	t.Helper()
 	if err := a.Start(); err != nil {
@@ -54,7 +53,7 @@ func start(t testing.TB, a *poller.App) {
 	t.Cleanup(func() { a.Stop() })
 }
 
-// ask sends a request from an address through the gateway.
+// ask sends a request from an address to the gateway.
 func ask(t *testing.T, g *Gateway, method, target, client string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, target, nil)

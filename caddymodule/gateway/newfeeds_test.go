@@ -14,8 +14,8 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// A network that requests many new feeds uses up its own limit, not that of others. Feeds that
-// exist are served to it like to anybody.
+// A network that requests many new feeds uses up its own limit only. Existing feeds are still served to
+// it.
 func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, _ := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001")

@@ -25,11 +25,11 @@ import (
 
 const secret = "s3cret-of-alice-0001"
 
-// homePage is a site that names two feeds.
+// homePage is a web page that links to two feeds.
 const homePage = `<!doctype html><title>A &amp; B</title><link rel=alternate type=application/atom+xml title=Posts href=/atom.xml>` +
 	`<link rel=alternate type=application/rss+xml href="https://user:secret@other.example/feed">`
 
-// web answers as some origins, and counts what it is asked.
+// web is several origins. It records the requests.
 type web struct{ asked map[string]int }
 
 func (o *web) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -52,7 +52,7 @@ func (o *web) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// withPages runs a test on a gateway of these lines.
+// withPages runs a test with a gateway of these lines.
 func withPages(t *testing.T, lines string, run func(t *testing.T, g *Gateway, o *web)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestPagesAndWhoMaySeeThem(t *testing.T) {
 	})
 }
 
-// A reader is asked for one thing, the site's address, and finds its feeds by one poll.
+// A reader that requests a site's address finds its feeds, at the cost of one poll.
 func TestSiteByURL(t *testing.T) {
 	withPages(t, "token alice "+secret+"\ndeny private.site.example", func(t *testing.T, g *Gateway, o *web) {
 		const target = "/~" + secret + "/https://site.example/"
@@ -162,8 +162,8 @@ func TestSiteByURL(t *testing.T) {
 	})
 }
 
-// Readers look for icons and home pages in many places: what never gave a feed is no feed
-// that fails, and does not stand among the feeds.
+// Readers request icons and home pages. Addresses that never gave a feed are not among the feeds, and do
+// not count as failing.
 func TestWhatNeverWasAFeed(t *testing.T) {
 	withPages(t, "feed /late.xml https://none.example/feed", func(t *testing.T, g *Gateway, _ *web) {
 		for _, path := range []string{"/https://one.example/feed", "/https://site.example/", "/https://none.example/feeds", "/https://empty.example/", "/late.xml"} {
@@ -304,7 +304,7 @@ func TestSubscriptionListThroughTheGateway(t *testing.T) {
 	})
 }
 
-// Where a site has a front page and an icon, they stay.
+// A site keeps its own front page and icon.
 func TestPagesOnASite(t *testing.T) {
 	withPages(t, "", func(t *testing.T, g *Gateway, _ *web) {
 		site := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// Whoever imports many feeds of one host gets no errors: feeds whose turn does not
-// come soon are empty at first. Readers keep their titles, which tell no token.
+// After an import of many feeds of one host, those that wait for their first poll are empty at first.
+// Their titles contain no token.
 func TestFeedsThatWaitForTheirHostAreEmptyAtFirst(t *testing.T) {
 	const secret, feeds = "s3cret-of-alice-0001", 30
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestFeedsThatWaitForTheirHostAreEmptyAtFirst(t *testing.T) {
 				t.Errorf("feed %d: %s", i, body)
 			}
 		}
-		// What readers were served is counted once, whichever way it is summed up.
+		// All sums of what readers were served agree.
 		spared := g.engine.Traffic(t.Context(), "")
 		served := int64(feeds - empty)
 		if o := spared.Origins["https://one.example"]; o.Requests != served || spared.Total.Requests != served || o.Served != spared.Total.Served {

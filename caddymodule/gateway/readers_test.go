@@ -14,8 +14,8 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// Those of a gateway as well, by the name of their token and not by the secret.
-func TestGatewayNotesReaders(t *testing.T) {
+// A gateway records its readers, with the name of their token but not the secret.
+func TestGatewayRecordsReaders(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		t.Run(fmt.Sprint("off ", off), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestGatewayNotesReaders(t *testing.T) {
 	}
 }
 
-// What is known of readers is forgotten with the feed: when nobody wants it any more,
-// or when it is forgotten by hand. A feed that stays keeps its readers.
+// Readers are forgotten with the feed, whether it expires or is forgotten by hand. A feed that stays keeps
+// its readers.
 func TestReadersAreForgottenWithTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, _ := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any")

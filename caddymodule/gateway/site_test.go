@@ -20,7 +20,7 @@ import (
 
 func feeds(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }
 
-// onSite runs a test on a Caddy with a site at feeds.test.
+// onSite runs a test with a Caddy that has a site at feeds.test.
 func onSite(t *testing.T, options, site string, run func(t *testing.T, o *stage.Gateways)) {
 	t.Helper()
 	onSites(t, options, "http://feeds.test {\nbind void/feeds\n"+site+"\n}\n", run)
@@ -36,7 +36,7 @@ func onSites(t *testing.T, options, sites string, run func(t *testing.T, o *stag
 	})
 }
 
-// A gateway on a site with other content answers for its feeds alone.
+// On a site with other content, a gateway answers for its feeds only.
 func TestGatewayPassesOn(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{"index.html": "home", "robots.txt": "robots", "v1.x": ""} {
@@ -78,7 +78,7 @@ func TestGatewayPassesOn(t *testing.T) {
 	}
 }
 
-// Access rules of the site come before the gateway.
+// Access rules of the site run before the gateway.
 func TestGatewayAfterRespond(t *testing.T) {
 	onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n@outside not remote_ip 192.168.0.0/16\nrespond @outside \"go away\" 403", func(t *testing.T, _ *stage.Gateways) {
 		for address, want := range map[string]int{stage.Home: 200, stage.Abroad: 403} {
@@ -89,8 +89,8 @@ func TestGatewayAfterRespond(t *testing.T) {
 	})
 }
 
-// Errors go through handle_errors where the site has any, with the one line as
-// message; elsewhere they are that line.
+// Errors go through handle_errors if the site has it, with the reason as message. Otherwise they are the
+// reason.
 func TestGatewayErrors(t *testing.T) {
 	site := func(host, more string) string {
 		return "http://" + host + " {\nbind void/feeds\nfeed_gateway {\nfeed /one.xml https://one.example/feed\n}\n" + more + "\n}\n"
@@ -116,7 +116,7 @@ func TestGatewayErrors(t *testing.T) {
 	})
 }
 
-// What an unknown proxy passes on comes from anywhere.
+// A request that an untrusted proxy has forwarded is not private.
 func TestClientsPrivateBehindProxy(t *testing.T) {
 	for _, tt := range []struct {
 		name, options, clients string
@@ -148,7 +148,7 @@ func TestClientsPrivateBehindProxy(t *testing.T) {
 	}
 }
 
-// Placeholders are replaced where the configuration is loaded.
+// Placeholders are replaced when the configuration is loaded.
 func TestGatewayPlaceholders(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "subs.opml")
 	stage.WriteFile(t, list, `<opml><body><outline xmlUrl="https://listed.example/feed"/></body></opml>`)
@@ -175,8 +175,7 @@ func TestGatewayPlaceholders(t *testing.T) {
 	})
 }
 
-// A subscription list is read again when it has changed, and what cannot be read
-// changes nothing.
+// A subscription list is read again when it has changed. A list that cannot be read changes nothing.
 func TestSubscriptionsAreReadAgain(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "subs.opml")
 	write := func(text string) {
@@ -201,7 +200,7 @@ func TestSubscriptionsAreReadAgain(t *testing.T) {
 		write(outline("https://longer.example/feed"))
 		time.Sleep(checkInterval)
 		if got := status("longer"); got != 200 {
-			t.Errorf("whoever asks first for what has been added got %d", got)
+			t.Errorf("the first request for an added feed got %d", got)
 		}
 		expect("changed", 403, 200)
 		write("no list")
@@ -215,7 +214,7 @@ func TestSubscriptionsAreReadAgain(t *testing.T) {
 	})
 }
 
-// What a person is told of a refusal is the name of the line, and nothing in it.
+// A refusal names the line that forbids the request, not its contents.
 func TestRefusalsTellNoSecrets(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "alice.opml")
 	stage.WriteFile(t, list, `<opml><body></body></opml>`)
@@ -229,7 +228,7 @@ func TestRefusalsTellNoSecrets(t *testing.T) {
 	})
 }
 
-// The access log tells what became of a request, without tokens and credentials.
+// The access log has the result of each request, without tokens and credentials.
 func TestAccessLog(t *testing.T) {
 	const token = "s3cret-of-alice-0001"
 	log := filepath.Join(t.TempDir(), "access.log")
@@ -285,8 +284,8 @@ func TestAccessLog(t *testing.T) {
 	})
 }
 
-// What stands behind a token, right or wrong, goes to no other handler, and the access
-// log has no token, not in a header either.
+// A request with a token, valid or not, reaches no other handler, and no header in the access log contains
+// the token.
 func TestTokensAreNotPassedOn(t *testing.T) {
 	const route = "route {\nfeed_gateway {\ntoken alice " + secret + "\n}\nrespond \"the site's own\"\n}\n"
 	const site = "handle_path /below/* {\n" + route + "}\n" + route
@@ -338,7 +337,7 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 	})
 }
 
-// Without tokens, a path with a tilde is as good as any other.
+// Without tokens, paths with a tilde belong to the site.
 func TestHomePagesOfASite(t *testing.T) {
 	onSite(t, "", "feed_gateway {\nfeed /~carol/feed.xml https://one.example/feed\n}\nfile_server {\nroot "+homePages(t)+"\n}", func(t *testing.T, _ *stage.Gateways) {
 		for target, want := range map[string]string{
@@ -353,7 +352,7 @@ func TestHomePagesOfASite(t *testing.T) {
 	})
 }
 
-// homePages is the root of a site with the page of one person.
+// homePages returns the root of a site with one home page.
 func homePages(t *testing.T) (root string) {
 	root = t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "~carol"), 0o755); err != nil {
@@ -364,7 +363,7 @@ func homePages(t *testing.T) (root string) {
 	return root
 }
 
-// A gateway does not poll itself, however it is asked to.
+// A gateway does not poll itself.
 func TestGatewayIsNoOriginOfItsOwn(t *testing.T) {
 	onSite(t, "", "handle_path /by/* {\nfeed_gateway {\nclients any\n}\n}\nfeed_gateway {\nfeed /one.xml https://one.example/feed\nclients any\n}", func(t *testing.T, _ *stage.Gateways) {
 		for target, want := range map[string]int{
@@ -378,8 +377,7 @@ func TestGatewayIsNoOriginOfItsOwn(t *testing.T) {
 	})
 }
 
-// Below a path that handle_path takes off, every address that is given lies below it as
-// well: also where the path, with a URL in it, was changed by that.
+// Below a path that handle_path removes, all addresses that the gateway gives are below it too.
 func TestGatewayBelowAPath(t *testing.T) {
 	web := func(r *http.Request) (int, string, http.Header) {
 		if r.URL.Path == "/" {
@@ -415,7 +413,7 @@ func TestGatewayBelowAPath(t *testing.T) {
 	})
 }
 
-// Whoever puts a gateway below a path by its matcher is told how it is done.
+// If a gateway is below a path by its matcher, the error says what to write instead.
 func TestGatewayTellsHowToBeBelowAPath(t *testing.T) {
 	onSite(t, "", "feed_gateway /feeds/* {\nfeed /feeds/one.xml https://one.example/feed\n}", func(t *testing.T, _ *stage.Gateways) {
 		for target, want := range map[string]string{
@@ -431,7 +429,7 @@ func TestGatewayTellsHowToBeBelowAPath(t *testing.T) {
 	})
 }
 
-// Redirects obey the lines that say what may be asked for.
+// Redirects obey allow, deny and opml.
 func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 	web := func(r *http.Request) (int, string, http.Header) {
 		if r.URL.Path == "/moved" {
@@ -467,8 +465,7 @@ func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 	}
 }
 
-// A feed at a private address is polled if the configuration names it, and is not for
-// all who may ask by URL for that.
+// A configured feed at a private address is polled, but cannot be requested by URL.
 func TestConfiguredPrivateFeed(t *testing.T) {
 	const url = "http://10.9.9.9/payroll.xml"
 	for _, tt := range []struct {

@@ -25,8 +25,8 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// A backend behind reverse_proxy sees Pollard's own request, and whoever passes through
-// as Caddy makes it without a shield.
+// A backend behind reverse_proxy gets polls from Pollard, and requests that pass through as
+// without a shield.
 func TestShieldBeforeReverseProxy(t *testing.T) {
 	var requests atomic.Pointer[http.Request]
 	var breaks atomic.Bool
@@ -104,7 +104,7 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 	})
 }
 
-// A FastCGI script behind php_fastcgi is told what PHP programs decide by.
+// A FastCGI script gets the parameters by which PHP programs decide.
 func TestShieldBeforeFastCGI(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -153,7 +153,7 @@ func TestShieldBeforeFastCGI(t *testing.T) {
 	})
 }
 
-// A site can be shielded by a gateway as well, to which its feeds are rewritten.
+// A gateway can serve the feeds of a site to which it is rewritten.
 func TestShieldByGateway(t *testing.T) {
 	var polls atomic.Int64
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -183,7 +183,7 @@ func TestShieldByGateway(t *testing.T) {
 	}
 }
 
-// Over a real connection a stream that passes through flows.
+// A response that passes through streams over a real connection.
 func TestShieldStreamsOverTheNetwork(t *testing.T) {
 	release := make(chan struct{})
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -118,7 +118,7 @@ func TestDefend(t *testing.T) {
 	}
 }
 
-// Readers behind one address are told apart, and one reader is known again.
+// Readers behind one address are distinguished, and a reader is recognised.
 func TestDefendTellsReadersApart(t *testing.T) {
 	stage.Run(t, defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		for i := range 5 { // one household
@@ -139,8 +139,7 @@ func TestDefendTellsReadersApart(t *testing.T) {
 	})
 }
 
-// HEAD is answered and refused without a body; it does not count as having been sent
-// the feed.
+// HEAD is answered and refused without a body. It does not count as a whole feed.
 func TestDefendHead(t *testing.T) {
 	stage.Run(t, defended("unconditional 4h\nrequire_user_agent"), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		v := visitor{header: []string{"User-Agent", "Rude/1.0"}}
@@ -158,7 +157,7 @@ func TestDefendHead(t *testing.T) {
 	})
 }
 
-// Whom the defence refuses causes no poll; who is served after it does.
+// A refused request causes no poll. The next request that is served does.
 func TestDefendSparesTheOrigin(t *testing.T) {
 	stage.Run(t, defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		v := visitor{header: []string{"User-Agent", "Rude/1.0"}}
@@ -174,7 +173,7 @@ func TestDefendSparesTheOrigin(t *testing.T) {
 	})
 }
 
-// What passes through is no business of the defence, nor is what is not stored.
+// defend does not apply to requests that pass through, nor to feeds that are not stored.
 func TestDefendLeavesOthersAlone(t *testing.T) {
 	stage.Run(t, defended("unconditional 4h\nrequire_user_agent\nrequire_compression\nmax_rate 1 1h"), stage.Plain(404, "no such page"), func(s *stage.Stage) {
 		for range 5 {

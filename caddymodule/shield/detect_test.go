@@ -49,7 +49,7 @@ func TestDetect(t *testing.T) {
 			if got := detect([]byte(tt.body), true); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
-			// No beginning of it is taken for the opposite.
+			// No prefix of it gives the opposite result.
 			for i := range len(tt.body) {
 				if got := detect([]byte(tt.body[:i]), false); got != undecided && got != tt.want {
 					t.Fatalf("%q: got %v, want %v or none", tt.body[:i], got, tt.want)
@@ -59,7 +59,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-func FuzzJudge(f *testing.F) {
+func FuzzDetect(f *testing.F) {
 	f.Add([]byte("<?xml?><!-- --><rss"))
 	f.Add([]byte("<!DOCTYPE <"))
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -69,9 +69,8 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// Once a body is no feed it stays so: whoever reads on after the error must not get
-// the rest of it.
-func TestSniffedBodyIsCutForGood(t *testing.T) {
+// A body that is not a feed stays unreadable after the error.
+func TestDetectingBodyFailsForGood(t *testing.T) {
 	page := "<!DOCTYPE html><p>" + stage.Sample
 	for name, body := range map[string]io.Reader{"at once": strings.NewReader(page), "in bytes": iotest.OneByteReader(strings.NewReader(page))} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// A poisoned query must not be taken for what rewrites have made of another request.
+// No query makes a request look like the rewrite of another one.
 func TestShieldKeyIsUnambiguous(t *testing.T) {
 	s := &Shield{Host: "blog.test", host: "blog.test", name: "b"}
 	seen := make(map[string]string)
@@ -29,7 +29,7 @@ func TestShieldKeyIsUnambiguous(t *testing.T) {
 		{"/feed%09X=1", "/feed%09X=1"}, {"//feed", "//feed"}, {"/feed#/x", "/feed#/x"}, {"/feed?#/x", "/feed?#/x"},
 	} {
 		r := stage.Request("GET", "/")
-		// As HTTP/2 has it, which lets a space into the query.
+		// HTTP/2 allows a space in the query.
 		r.URL = asSent(t, targets[1])
 		original := http.Request{URL: asSent(t, targets[0])}
 		r = r.WithContext(context.WithValue(r.Context(), caddyhttp.OriginalRequestCtxKey, original))
@@ -48,7 +48,7 @@ func TestShieldKeyIsUnambiguous(t *testing.T) {
 	}
 }
 
-// asSent is the URL of a request line.
+// asSent returns the URL of a request line.
 func asSent(t *testing.T, target string) *url.URL {
 	t.Helper()
 	u, err := url.ParseRequestURI(target)
@@ -58,7 +58,7 @@ func asSent(t *testing.T, target string) *url.URL {
 	return u
 }
 
-// The origin is asked for a host of the configuration, whatever readers write.
+// Polls are for a host of the configuration, whatever readers send.
 func TestHostOfRequest(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

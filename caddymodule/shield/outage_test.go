@@ -22,14 +22,14 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// Whatever becomes of the origin, readers keep the last good version. And while
-// nothing is stored, they see what the origin says.
+// Whatever the origin does, readers get the last good version. While there is none, they get the
+// origin's responses.
 func TestShieldOutage(t *testing.T) {
 	hang := func(w http.ResponseWriter, r *http.Request) error {
 		<-r.Context().Done()
 		return r.Context().Err()
 	}
-	deaf := func(w http.ResponseWriter, r *http.Request) error { // does not notice that nobody waits
+	deaf := func(w http.ResponseWriter, r *http.Request) error { // ignores its context
 		time.Sleep(10 * time.Minute)
 		return stage.Plain(200, "late")(w, r)
 	}
@@ -86,7 +86,7 @@ func TestShieldOutage(t *testing.T) {
 						t.Fatal("the ETag has changed")
 					}
 				}
-				// Back-off is capped at ten minutes, but for what the origin asks for itself.
+				// The backoff is capped at ten minutes, unless the origin asks for more.
 				if polls := len(s.Calls()); polls < 12 || polls > 36 {
 					t.Errorf("%d polls in three hours of failures", polls)
 				}
@@ -102,7 +102,7 @@ func TestShieldOutage(t *testing.T) {
 	}
 }
 
-// A hanging backend costs a reader who could have the last version some seconds.
+// If the backend hangs, a reader of a stored feed waits a few seconds at most.
 func TestShieldHangingBackend(t *testing.T) {
 	hang := func(_ http.ResponseWriter, r *http.Request) error {
 		<-r.Context().Done()
@@ -120,8 +120,7 @@ func TestShieldHangingBackend(t *testing.T) {
 	})
 }
 
-// Nothing stays behind of polls that are broken off: goroutines that were left would
-// fail the bubble.
+// An interrupted poll leaves no goroutine: the bubble would fail.
 func TestShieldStopsInTheMiddle(t *testing.T) {
 	endless := func(w http.ResponseWriter, r *http.Request) error {
 		for {
@@ -139,8 +138,7 @@ func TestShieldStopsInTheMiddle(t *testing.T) {
 	})
 }
 
-// A reload in the middle of a poll: the poll comes to its end, and it was the one of
-// the interval.
+// A poll continues over a reload, and is the one of its interval.
 func TestShieldReload(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) error {
 		body := stage.FeedNamed("slow") // which begins at once
@@ -168,8 +166,8 @@ func TestShieldReload(t *testing.T) {
 		}
 		<-done
 		s.Expect(1, "a poll over a reload")
-		// The decision was made under the rules that the poll began with. Of those that are
-		// in force the floor counts at once, the others with the next one.
+		// The decision was made with the rules at the start of the poll. A new min_interval
+		// counts at once, other rules count from the next decision on.
 		time.Sleep(70 * time.Second)
 		s.Get(blog + "/feed")
 		s.Expect(0, "below the floor that was raised")
@@ -185,7 +183,7 @@ func TestShieldReload(t *testing.T) {
 	})
 }
 
-// Codings of the origin are undone, and feeds in disguise are feeds.
+// Content codings are decoded, and mislabelled feeds are feeds.
 func TestShieldReadsFeeds(t *testing.T) {
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
@@ -220,8 +218,8 @@ func TestShieldReadsFeeds(t *testing.T) {
 	}
 }
 
-// What a publish hook asks for happens at once: whatever the hints,
-// the skip windows and the interval say, and also while a poll is under way.
+// A refresh by the admin API polls at once, whatever hints, skip windows and interval say, also while
+// a poll is in flight.
 func TestShieldRefresh(t *testing.T) {
 	named := func(title string) string { // bubbles begin on a Saturday
 		skip := "<ttl>600</ttl><skipDays><day>Saturday</day></skipDays><link>"
@@ -256,9 +254,9 @@ func TestShieldRefresh(t *testing.T) {
 		s.Expect(6, "two feeds, three times")
 		both("second", 0)
 		if code := refresh("http://blog.test/other"); code != 404 {
-			t.Errorf("refresh of what nobody knows: %d", code)
+			t.Errorf("refresh of an unknown URL: %d", code)
 		}
-		// While a poll is under way, which sees the old feed.
+		// While a poll is in flight, which gets the old feed.
 		refresh("http://blog.test/feed?a=b")
 		s.Now(varying("third"))
 		go s.Get(blog + "/feed?a=b")
@@ -270,7 +268,7 @@ func TestShieldRefresh(t *testing.T) {
 		s.Calls()
 		both("fourth", 0)
 
-		// The other verbs of the admin API know the feed by its URL as well.
+		// The other methods of the admin API find the feed by its URL too.
 		for _, method := range []string{"GET", "DELETE"} {
 			if code, text := stage.Call(t, method, "/pollard/feeds?url="+neturl.QueryEscape("https://blog.test/feed?a=b")); code >= 300 {
 				t.Errorf("%s: %d %s", method, code, text)

@@ -21,8 +21,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// whoseOf tells who a request is from, as an origin can see it: by cookie, login and
-// address. Nobody in particular is "all".
+// whoseOf returns whom an origin takes a request for: by cookie, login and address, or "all".
 func whoseOf(r *http.Request) string {
 	who := cmp.Or(r.Header.Get("Cookie"), r.Header.Get("Authorization"))
 	if who == "" && r.RemoteAddr != pollAddress {
@@ -31,8 +30,8 @@ func whoseOf(r *http.Request) string {
 	return cmp.Or(who, "all")
 }
 
-// manyMinded is an origin whose answers are for all or for their reader alone, as the
-// beginning of the path has it, and say in their body for whom they are.
+// manyMinded is an origin with responses for all or for one reader, as the beginning of the path says.
+// The body says for whom it is.
 func manyMinded(w http.ResponseWriter, r *http.Request) error {
 	h, kind := w.Header(), strings.Split(r.URL.Path, "/")[1]
 	body := func(whose string) string {
@@ -89,7 +88,7 @@ func manyMinded(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// visit is a request that anybody might make, and what comes after it.
+// visit is a random request, and what happens after it.
 type visit struct {
 	method, target, address, port, body string
 	header                              []string
@@ -150,10 +149,10 @@ func (v *visit) to(host string) *http.Request {
 
 var crowds = flag.Int("crowds", 0, "how many crowds visit a shielded site, each another one; 0: a few, always the same")
 
-// A crowd of readers at a site with several shields, next to the same site without:
-// what the one would have refused, or told one reader only, never comes out of the
-// other to anybody else. And where nobody depends on conditions, they say the same. One
-// of the shields has all its URLs in common with the others.
+// Random readers request from a site with several shields, and from the same site without them. A
+// response that the bare site refuses, or gives to one reader, never reaches another reader of the
+// shielded site; otherwise both sites answer the same. One shield has all its URLs in common with the
+// others.
 func TestCrowd(t *testing.T) {
 	checks, seed := *crowds, "0"
 	if checks == 0 {
@@ -185,7 +184,7 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// visited tells what the first visit that went wrong was told; empty: none did.
+// visited describes the first response that is wrong, or returns "".
 func visited(s *stage.Stage, sites string, visits []visit) string {
 	for i, v := range visits {
 		r := v.to("with.test")
@@ -212,8 +211,7 @@ func setFlag(t *testing.T, name, value string) {
 	t.Cleanup(func() { _ = f.Value.Set(before) })
 }
 
-// compare tells what is wrong about an answer, given the one that there would have
-// been without a shield; empty: nothing.
+// compare describes what is wrong with a response, given the one without a shield, or returns "".
 func compare(r *http.Request, got, want *httptest.ResponseRecorder) string {
 	body, bare := got.Body.String(), want.Body.String()
 	if _, rest, ok := strings.Cut(body, "for ["); ok {
@@ -239,7 +237,7 @@ func compare(r *http.Request, got, want *httptest.ResponseRecorder) string {
 	case strings.HasPrefix(r.URL.Path, "/careless"), strings.Contains(r.Header.Get("Cache-Control"), "only-if-cached"):
 		return "" // whom it is for is anybody's guess; it may not be asked
 	case strings.Contains(r.URL.Path, "/inner/") && got.Code == 403:
-		return "" // nobody in particular comes from outside, and may have been answered so
+		return "" // a poll comes from outside, so its response may be this one
 	case got.Code != want.Code:
 		return "another status"
 	case got.Header().Get("Content-Encoding") == "" && want.Header().Get("Content-Encoding") == "" && r.Method == "GET" && body != bare:

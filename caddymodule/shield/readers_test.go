@@ -11,8 +11,8 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// The readers of a shield are told of, unless that is off. The defence goes on.
-func TestShieldNotesReaders(t *testing.T) {
+// A shield records its readers, unless that is off. defend works in both cases.
+func TestShieldRecordsReaders(t *testing.T) {
 	for _, off := range []bool{false, true} {
 		t.Run(fmt.Sprint("off ", off), func(t *testing.T) {
 			app := ""

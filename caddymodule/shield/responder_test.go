@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// respond makes the response of a handler.
+// respond returns the response of a handler.
 func respond(t *testing.T, ctx context.Context, handle func(http.ResponseWriter, *http.Request) error) (*http.Response, error) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(ctx, "GET", "http://blog.test/", nil)
@@ -26,7 +26,7 @@ func respond(t *testing.T, ctx context.Context, handle func(http.ResponseWriter,
 	}, handle)
 }
 
-// A response is what a server and a client would have made of the same handler.
+// A response is the same as that of a server with this handler.
 func TestResponderLikeServer(t *testing.T) {
 	for name, handle := range map[string]func(w http.ResponseWriter, r *http.Request) error{
 		"nothing": func(http.ResponseWriter, *http.Request) error { return nil },
@@ -109,7 +109,7 @@ func TestResponderLikeServer(t *testing.T) {
 	}
 }
 
-// What a handler cannot bring to its end has failed, and nothing else has.
+// A handler that fails or panics fails its request only.
 func TestResponderFails(t *testing.T) {
 	oh := errors.New("oh")
 	begin := func(w http.ResponseWriter) { _, _ = io.WriteString(w, "half"); w.(http.Flusher).Flush() }
@@ -156,7 +156,7 @@ func TestResponderFails(t *testing.T) {
 			}
 		})
 	}
-	// Also while the request is made, as matchers and placeholders are anybody's code.
+	// Matchers and placeholders may panic while the request is made.
 	r := httptest.NewRequest("GET", "http://blog.test/", nil)
 	_, err := roundTrip(r, func(context.Context, http.ResponseWriter) *http.Request { panic("oh") }, nil)
 	if _, panicked := errors.AsType[*panicError](err); !panicked {
@@ -164,8 +164,8 @@ func TestResponderFails(t *testing.T) {
 	}
 }
 
-// Each piece is there when the handler has written it, and whoever closes the body
-// or leaves ends the handler.
+// Each part arrives when the handler has written it. The handler ends when the body is closed or the
+// client leaves.
 func TestResponderStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
@@ -205,7 +205,7 @@ func TestResponderStreams(t *testing.T) {
 		}
 		<-ended
 
-		// A handler that does not begin is not waited for.
+		// roundTrip does not wait for a handler longer than the context.
 		ctx, leave = context.WithTimeout(t.Context(), time.Second)
 		defer leave()
 		if _, err := respond(t, ctx, func(http.ResponseWriter, *http.Request) error { time.Sleep(time.Hour); return nil }); !errors.Is(err, context.DeadlineExceeded) {

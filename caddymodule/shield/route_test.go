@@ -24,13 +24,13 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// shieldOf is a shield before a backend that says something.
+// shieldOf returns a shield in front of a backend with an argument.
 func shieldOf(says string, lines ...string) string {
 	return "feed_shield {\norigin {\nbackend " + says + "\n}\n" + strings.Join(lines, "\n") + "\n}\n"
 }
 
-// The origin block sees a poll after rewrites, as it would see the reader's own
-// request, and without anything else that handlers before the shield have set.
+// The origin block gets a poll as rewritten by the handlers before it, and nothing else that they
+// have set.
 func TestShieldInRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		name, site, target string
@@ -73,7 +73,7 @@ func TestShieldInRoutes(t *testing.T) {
 	}
 }
 
-// Sites, and shields of one site, do not get each other's feeds.
+// Sites, and shields of one site, do not share feeds.
 func TestShieldsApart(t *testing.T) {
 	for _, tt := range []struct {
 		name, sites string
@@ -97,7 +97,7 @@ func TestShieldsApart(t *testing.T) {
 			[][]string{{"http://a.test/feed?1"}, {"http://a.test/feed?2"}, {"http://a.test/other/feed"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			// Each backend says who it is.
+			// Each backend has another feed.
 			who := func(w http.ResponseWriter, r *http.Request) error {
 				time.Sleep(time.Second / 2)
 				said := stage.Said(r)
@@ -141,7 +141,7 @@ func TestShieldsApart(t *testing.T) {
 	}
 }
 
-// A shield within the block of another one leaves it the work.
+// A shield inside the block of another one passes its polls through.
 func TestShieldBehindShield(t *testing.T) {
 	site := blog + " {\nbind void/site\nfeed_shield /feed/* {\norigin {\n" + shieldOf("both", "name inner") + "}\n}\n}\n"
 	stage.Run(t, site, stage.Feed(stage.FeedNamed("good")), func(s *stage.Stage) {
@@ -154,7 +154,7 @@ func TestShieldBehindShield(t *testing.T) {
 	})
 }
 
-// Among the routes for errors a shield is as good as elsewhere.
+// A shield works in handle_errors.
 func TestShieldAmongErrors(t *testing.T) {
 	site := blog + " {\nbind void/site\nerror 404\nhandle_errors {\n" + shieldOf("sorry") + "}\n}\n"
 	stage.Run(t, site, stage.Plain(404, "sorry"), func(s *stage.Stage) {
@@ -165,8 +165,8 @@ func TestShieldAmongErrors(t *testing.T) {
 	})
 }
 
-// Access rules before a shield hold for all readers, whoever came first. In the origin block, who may read because of an address reads alone: a
-// request of Pollard's has none that an operator would trust.
+// Access rules before a shield apply to all readers, whatever is stored. Inside the block, an address
+// rule never matches a poll.
 func TestShieldAndAccessControl(t *testing.T) {
 	const rule = "@outside not remote_ip 192.168.0.0/16\nrespond @outside \"go away\" 403\n"
 	for name, site := range map[string]string{
@@ -190,7 +190,7 @@ func TestShieldAndAccessControl(t *testing.T) {
 	}
 }
 
-// Files from a directory that another directive has set, and answers of Caddy's own.
+// Files, and responses of Caddy's own.
 func TestShieldBeforeFiles(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, title string, at time.Time) {
@@ -232,7 +232,7 @@ func TestShieldBeforeFiles(t *testing.T) {
 	})
 }
 
-// HTTPS of readers is HTTPS of polls, also where a proxy that is trusted tells of it.
+// Polls have the scheme of the request, which a trusted proxy may name.
 func TestShieldScheme(t *testing.T) {
 	for _, tt := range []struct {
 		name, trusted string
@@ -263,7 +263,7 @@ func TestShieldScheme(t *testing.T) {
 	}
 }
 
-// The engine that is not there yet, or any more, is no reason for a site to be down.
+// Before the engine starts and after it stops, requests pass through.
 func TestShieldWithoutEngine(t *testing.T) {
 	ctx, _ := stage.Provision(t, upstream.New(), "")
 	s := new(Shield)
@@ -285,7 +285,7 @@ func TestShieldWithoutEngine(t *testing.T) {
 	}
 }
 
-// feedKey is the key of a feed of the shield of blog.
+// feedKey returns the key of a feed of the shield of blog.
 func feedKey(target string) string {
 	path, query, _ := strings.Cut(target, "?")
 	return poller.ShieldKey{Shield: blog, Scheme: "http", Host: "blog.test", Path: path, Query: query}.String()

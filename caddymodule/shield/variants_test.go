@@ -19,7 +19,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// echo answers with a feed that has some request fields in it.
+// echo responds with a feed that contains request fields.
 func echo(vary string) stage.Answer {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var said strings.Builder
@@ -30,7 +30,7 @@ func echo(vary string) stage.Answer {
 	}
 }
 
-// What a site tells readers apart by, the shield does too, with polls of their own.
+// Each variant of a feed has its own polls.
 func TestShieldVariants(t *testing.T) {
 	stage.Run(t, stage.ShieldedSite(blog, ""), echo("Accept-Language, X-Plan,Accept-Encoding"), func(s *stage.Stage) {
 		for _, tt := range []struct {
@@ -43,7 +43,7 @@ func TestShieldVariants(t *testing.T) {
 			{[]string{"Accept-Language", "fr", "X-Plan", "a"}, "[fr][a]", 1},
 			{[]string{"Accept-Language", "de"}, "[de][]", 0},
 			{[]string{"Accept-Language", "de", "Accept-Encoding", "gzip;q=0", "Cookie", "a=b", "X-Other", "c"}, "[de][]", 0},
-			// One field's value must not be taken for another field.
+			// The value of one field must not count as another field.
 			{[]string{"Accept-Language", "fr\tX-Plan=a"}, "[fr\tX-Plan=a][]", 1},
 			{[]string{"Accept-Language", "fr X-Plan=a"}, "[fr X-Plan=a][]", 1},
 			{[]string{"X-Plan", "a"}, "[][a]", 1},
@@ -67,7 +67,7 @@ func TestShieldVariants(t *testing.T) {
 	})
 }
 
-// A restart changes nothing about variants: those that are stored are served.
+// Stored variants are served after a restart.
 func TestShieldVariantsOutliveRestart(t *testing.T) {
 	sites := stage.ShieldedSite(blog, "")
 	stage.Run(t, sites, echo("Accept-Language"), func(s *stage.Stage) {
@@ -89,8 +89,7 @@ func TestShieldVariantsOutliveRestart(t *testing.T) {
 	})
 }
 
-// An inventive reader fills neither store nor memory, and its inventions are
-// forgotten.
+// Invented variants fill neither store nor memory, and are forgotten.
 func TestShieldVariantsAreBounded(t *testing.T) {
 	stage.Run(t, stage.ShieldedSite(blog, ""), echo("X-Any"), func(s *stage.Stage) {
 		s.Get(blog + "/feed")
@@ -124,7 +123,7 @@ func TestShieldVariantsAreBounded(t *testing.T) {
 	})
 }
 
-// A variant whose answer is its reader's own leaves the others alone.
+// A private variant does not affect the others.
 func TestShieldVariantOfOneReader(t *testing.T) {
 	origin := func(w http.ResponseWriter, r *http.Request) error {
 		if r.Header.Get("X-Plan") == "gold" {
@@ -142,8 +141,7 @@ func TestShieldVariantOfOneReader(t *testing.T) {
 	})
 }
 
-// What a shield may keep has an end, also of feeds at ever new URLs, and those that
-// nobody wants do not stay.
+// Feeds of invented URLs are forgotten after a day, and very long URLs are not stored.
 func TestShieldForgetsInventedURLs(t *testing.T) {
 	stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		for i := range 50 {

@@ -21,8 +21,8 @@ import (
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
-// What is not shared reaches its reader over real connections as it does without a
-// shield: ranges of large files, trailers, streams and upgrades.
+// Responses that are not shared pass through unchanged over real connections: ranges of large files,
+// trailers, streams and upgrades.
 func TestVerbatimOverTheNetwork(t *testing.T) {
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // 16 MiB
 	var asked atomic.Int64
