@@ -173,7 +173,7 @@ func (s *state) overrule(c *Cache, wait time.Duration, why string) {
 // it the interval in force, back-off included.
 func (s *state) hold(rules policy.Rules) time.Duration {
 	interval := max(rules.MinInterval, s.memo.History.Interval, min(s.facts.Pause, max(rules.MaxInterval, rules.MinInterval)))
-	return grace + rules.Timeout + policy.HopPatience + bodyPatience + interval
+	return grace + rules.Timeout + policy.MaxHopWait + bodyPatience + interval
 }
 
 // line is what is remembered of an error: one line, and not too long, as it may

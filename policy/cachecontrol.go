@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// maxDelta is the largest delta-seconds that is told apart from a larger one
-// (RFC 9111 section 1.2.2: 2^31 seconds stand for any greater number).
+// maxDelta is the largest delta-seconds: greater numbers count as 2^31 (RFC 9111 section
+// 1.2.2).
 const maxDelta = (1 << 31) * time.Second
 
 // CacheControl holds the directives of a message's Cache-Control fields, in order.
@@ -25,9 +25,9 @@ type Directive struct {
 	Bare     bool   // no argument was given
 }
 
-// ParseCacheControl reads the lines of a Cache-Control field (RFC 9111 section
-// 5.2). What is no directive is left out: nothing in a field makes the rest of
-// it unreadable, and a quote that is not closed ends with its line.
+// ParseCacheControl reads the lines of a Cache-Control field (RFC 9111 section 5.2).
+// Invalid directives are left out; the rest of the field still counts. A quoted string
+// without end ends with its line.
 func ParseCacheControl(lines []string) CacheControl {
 	var directives CacheControl
 	for _, line := range lines {
@@ -116,9 +116,9 @@ func (c CacheControl) Fields(name string) []string {
 	return fields
 }
 
-// Seconds is the length that a directive such as max-age gives; ok is false where
-// it is absent. Of several the smallest counts, and what is no number of seconds
-// is 0: stale (RFC 9111 section 4.2.1 encourages both). It is at most 2^31 s.
+// Seconds returns the argument of a directive such as max-age, at most 2^31 s. If it is
+// absent, ok is false. The smallest of several counts, and an invalid number is 0, which
+// means stale (RFC 9111 section 4.2.1 encourages both).
 func (c CacheControl) Seconds(name string) (length time.Duration, ok bool) {
 	for _, d := range c {
 		if d.Name != name {
@@ -136,8 +136,8 @@ func (c CacheControl) Seconds(name string) (length time.Duration, ok bool) {
 	return length, ok
 }
 
-// deltaSeconds reads a number of seconds (RFC 9111 section 1.2.2), which has
-// nothing but digits. More than 2^31 counts as 2^31, however many digits there are.
+// deltaSeconds reads a number of seconds, which consists of digits, at most 2^31 (RFC 9111
+// section 1.2.2).
 func deltaSeconds(text string) (time.Duration, bool) {
 	if text == "" {
 		return 0, false

@@ -15,43 +15,43 @@ const (
 	completeInterval = 7 * 24 * time.Hour // of a show that is complete: shows are revived
 	unaskedInterval  = 24 * time.Hour     // between unconditional requests that are answered with 304
 	maxJitter        = 30 * time.Minute
-	unsentInterval   = time.Minute     // before a poll of which nothing was sent is tried again, at first
-	maxUnsent        = time.Hour       // and at last
-	coldInterval     = 5 * time.Minute // before a feed that has never answered is tried again, at least
-	unheededLimit    = 3               // full answers in a row after which validators count as none
+	unsentInterval   = time.Minute     // first retry of a poll that sent nothing
+	maxUnsent        = time.Hour       // last retries of it
+	coldInterval     = 5 * time.Minute // shortest retry of a feed that has never answered
+	unheededLimit    = 3               // full answers in a row after which validators count as absent
 	rhythmShare      = 12              // polls per median gap between entries
 )
 
-// Decide says when a feed may be polled next. The history is the one after
-// [History.Learn] has seen the answer; now stands for the end of the poll where the
-// answer does not say it; chance in [0,1) draws the jitter. It is a pure function.
+// Decide returns when a feed may be polled next. The history is the result of
+// [History.Learn] with the same answer. If the answer has no time, now stands for the
+// end of the poll. The jitter is proportional to chance, in [0,1). It is a pure function.
 //
-// The rules, in the order in which they are obeyed:
+// The rules, in the order in which they apply:
 //
 //  1. Explicit hints: freshness lifetime less age, ttl, credible sy, credible
 //     update frequency. The longest counts.
-//  2. Only where there is none: the posting rhythm; where there is neither, the default.
+//  2. Without such a hint: the posting rhythm, and without one the default.
 //  3. Clamp to [MinInterval, MaxInterval]; a feed with neither validators nor an
 //     explicit hint has UnvalidatedInterval as its floor, a complete show 7 days.
-//  4. Failures double the interval, from twice the feed's own up to MaxInterval. For a
-//     feed that has never answered it is MinInterval at first, and not less than 5
-//     minutes, if what ails the feed may pass. A poll of which nothing was sent is no
-//     failure: it is tried again after a minute, later after up to an hour.
+//  4. Failures double the interval, from twice the feed's own up to MaxInterval. A
+//     feed that has never answered starts at MinInterval, and at least 5 minutes, if
+//     the failure may be temporary. A poll that sent nothing is not a failure: it is
+//     retried after a minute, later after up to an hour.
 //  5. Jitter, upward only. It counts from the end of the poll.
 //  6. Out of skipHours and skipDays.
 //  7. Never before Retry-After, the reset of an exhausted rate limit, or what the
 //     host's pacing says; and out of the skip windows again.
 //
-// Only rule 6, rule 7, complete shows and a 410 exceed MaxInterval; only a poll of
-// which nothing was sent is below MinInterval.
-// Every term is recorded, whether it was used or not.
+// Only rule 6, rule 7, complete shows and a 410 exceed MaxInterval. Only the interval
+// after a poll that sent nothing is below MinInterval. Every term is recorded, used or
+// not.
 func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decision {
 	at := a.At
 	if at.IsZero() {
 		at = now
 	}
 	// Without the monotonic reading: decisions outlive the process.
-	d := deliberation{at: at.Round(0).UTC(), chance: unit(chance), winner: -1}
+	d := builder{at: at.Round(0).UTC(), chance: unit(chance), winner: -1}
 	switch {
 	case a.Failure == FailureGone:
 		return d.never(h, a)
@@ -74,8 +74,8 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 	return d.decision(h)
 }
 
-// deliberation is a decision in the making.
-type deliberation struct {
+// builder makes a decision.
+type builder struct {
 	at       time.Time
 	chance   float64
 	interval time.Duration // until next is set from it
@@ -85,70 +85,70 @@ type deliberation struct {
 	winner   int // index of the term that set the result so far
 }
 
-// consider records a term that did not shape the result.
-func (d *deliberation) consider(t Term) { d.terms = append(d.terms, t) }
+// add records a term without effect on the result.
+func (d *builder) add(t Term) { d.terms = append(d.terms, t) }
 
-// adopt records a term that takes the place of all before it.
-func (d *deliberation) adopt(t Term) {
+// replace records a term that wins over all before it: they had no effect.
+func (d *builder) replace(t Term) {
 	for i := range d.terms {
 		d.terms[i].Used = false
 	}
-	d.adapt(t)
+	d.use(t)
 }
 
-// adapt records a term that works on the result of those before it, and wins.
-func (d *deliberation) adapt(t Term) {
+// use records a term that changes the result of those before it, and wins.
+func (d *builder) use(t Term) {
 	t.Used = true
 	d.winner = len(d.terms)
 	d.terms = append(d.terms, t)
 }
 
 // regular is the interval after a good answer: rules 1 to 3.
-func (d *deliberation) regular(r Rules, h History) {
-	explicit := d.weigh(h.explicitWishes(d.at))
+func (d *builder) regular(r Rules, h History) {
+	explicit := d.longest(h.explicitCandidates(d.at))
 	switch rhythm := h.Rhythm.Median / rhythmShare; {
 	case explicit:
 	case rhythm > 0 && !r.NoRhythm:
 		d.interval = rhythm
-		d.adopt(Term{
+		d.replace(Term{
 			Hint: HintRhythm, Raw: h.Rhythm.Median.String(), Seconds: seconds(rhythm),
 			Note: "one twelfth of the median gap between entries",
 		})
 	default:
 		d.interval = r.DefaultInterval
-		d.adopt(Term{Hint: HintDefault, Seconds: seconds(r.DefaultInterval)})
+		d.replace(Term{Hint: HintDefault, Seconds: seconds(r.DefaultInterval)})
 	}
 	if raw, yes := h.Hints.completed(); yes {
 		d.interval = completeInterval
-		d.adopt(Term{
+		d.replace(Term{
 			Hint: HintComplete, Raw: raw, Seconds: seconds(completeInterval),
 			Note: "no more entries are expected",
 		})
-		d.raise(Term{Hint: HintFloor}, r.MinInterval)
+		d.floor(Term{Hint: HintFloor}, r.MinInterval)
 		return
 	}
-	d.raise(Term{Hint: HintFloor}, r.MinInterval)
+	d.floor(Term{Hint: HintFloor}, r.MinInterval)
 	if !explicit && !h.Validated {
-		d.raise(Term{Hint: HintUnvalidated, Note: "neither validators nor an explicit hint"}, r.UnvalidatedInterval)
+		d.floor(Term{Hint: HintUnvalidated, Note: "neither validators nor an explicit hint"}, r.UnvalidatedInterval)
 	} else if !explicit && h.Unheeded >= unheededLimit {
-		d.raise(Term{
+		d.floor(Term{
 			Hint: HintUnvalidated,
 			Note: fmt.Sprintf("validators were not heeded %d times in a row", h.Unheeded),
 		}, r.UnvalidatedInterval)
 	}
-	d.lower(r)
+	d.ceiling(r)
 }
 
-// weigh records the explicit hints and adopts the longest; it reports whether there
-// was a valid one.
-func (d *deliberation) weigh(wishes []wish) bool {
+// longest records the explicit hints and uses the longest valid one. It reports whether
+// there was one.
+func (d *builder) longest(candidates []candidate) bool {
 	longest := -1
-	for i, w := range wishes {
-		if w.valid && (longest < 0 || w.wait > wishes[longest].wait) {
+	for i, w := range candidates {
+		if w.valid && (longest < 0 || w.wait > candidates[longest].wait) {
 			longest = i
 		}
 	}
-	for i, w := range wishes {
+	for i, w := range candidates {
 		t := w.term()
 		switch {
 		case i == longest:
@@ -157,42 +157,42 @@ func (d *deliberation) weigh(wishes []wish) bool {
 		case w.valid && t.Note == "":
 			t.Note = "not the longest"
 		}
-		d.consider(t)
+		d.add(t)
 	}
 	return longest >= 0
 }
 
-// raise records a floor, which wins where the interval is below it.
-func (d *deliberation) raise(t Term, floor time.Duration) {
+// floor records a lower bound, which wins if the interval is below it.
+func (d *builder) floor(t Term, floor time.Duration) {
 	t.Seconds = seconds(floor)
 	if d.interval >= floor {
-		d.consider(t)
+		d.add(t)
 		return
 	}
 	d.interval = floor
-	d.adopt(t)
+	d.replace(t)
 }
 
-// lower records the cap, which wins where the interval is above it. A min_interval
-// above max_interval is the cap then.
-func (d *deliberation) lower(r Rules) {
+// ceiling records the cap, which wins if the interval is above it. A min_interval above
+// max_interval is the cap.
+func (d *builder) ceiling(r Rules) {
 	t := Term{Hint: HintCap, Seconds: seconds(r.ceiling())}
 	if r.ceiling() > r.MaxInterval {
 		t.Note = "min_interval is above max_interval"
 	}
 	if d.interval <= r.ceiling() {
-		d.consider(t)
+		d.add(t)
 		return
 	}
 	d.interval = r.ceiling()
-	d.adapt(t)
+	d.use(t)
 }
 
 // backOff is the interval after a failure (rule 4): from twice the feed's own,
 // doubling with each failure up to the cap. It is never below the feed's own.
-func (d *deliberation) backOff(r Rules, h History, a Answer) {
-	for _, w := range h.explicitWishes(d.at) {
-		d.consider(w.term())
+func (d *builder) backOff(r Rules, h History, a Answer) {
+	for _, w := range h.explicitCandidates(d.at) {
+		d.add(w.term())
 	}
 	own := Term{Hint: HintInterval, Note: "before the failures"}
 	current := h.Interval
@@ -204,34 +204,34 @@ func (d *deliberation) backOff(r Rules, h History, a Answer) {
 		current, own.Raw = max(completeInterval, r.MinInterval), raw
 	}
 	own.Seconds = seconds(current)
-	d.consider(own)
+	d.add(own)
 
 	limit := max(current, r.ceiling())
 	if r.MaxBackOff > 0 {
 		limit = max(current, min(r.MaxBackOff, limit))
 	}
 	failures := max(h.Failures, 1)
-	d.interval = grown(current, failures, limit)
+	d.interval = doubled(current, failures, limit)
 	note := fmt.Sprintf("failures in a row: %d", failures)
-	if cold := grown(max(coldInterval, r.MinInterval), failures-1, limit); !h.Answered && h.Interval <= 0 && a.passing() && cold < d.interval {
+	if cold := doubled(max(coldInterval, r.MinInterval), failures-1, limit); !h.Answered && h.Interval <= 0 && a.passing() && cold < d.interval {
 		d.interval = cold
 		note += "; the feed has never answered"
 	}
-	d.adopt(Term{Hint: HintBackOff, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: note})
+	d.replace(Term{Hint: HintBackOff, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: note})
 	if a.Failure == FailureUnasked {
-		d.raise(Term{Hint: HintUnasked, Note: "only unconditional requests can help"}, min(unaskedInterval, r.ceiling()))
+		d.floor(Term{Hint: HintUnasked, Note: "only unconditional requests can help"}, min(unaskedInterval, r.ceiling()))
 	}
 	if a.Status == http.StatusTooManyRequests {
-		// The lifetime of a 429 is how long its sender wants to give no other answer.
+		// The lifetime of a 429 is how long the origin would give the same answer.
 		if f := FreshnessOf(a.Header, d.at); f.left() > 0 {
-			d.raise(Term{Hint: f.Source, Raw: f.Raw, Note: "of the 429"}, min(f.left(), r.ceiling()))
+			d.floor(Term{Hint: f.Source, Raw: f.Raw, Note: "of the 429"}, min(f.left(), r.ceiling()))
 		}
 	}
-	d.consider(Term{Hint: HintCap, Seconds: seconds(r.ceiling())})
+	d.add(Term{Hint: HintCap, Seconds: seconds(r.ceiling())})
 }
 
-// grown is a length that is doubled so many times, at most a limit.
-func grown(length time.Duration, times int, limit time.Duration) time.Duration {
+// doubled returns a duration that is doubled a number of times, at most limit.
+func doubled(length time.Duration, times int, limit time.Duration) time.Duration {
 	for ; times > 0 && length > 0 && length < limit; times-- {
 		length = min(length, limit/2+1) * 2
 	}
@@ -249,52 +249,51 @@ func (a Answer) passing() bool {
 	return false
 }
 
-// jitter adds to the interval, so that polls that fell together drift apart (rule
-// 5). It stays within the cap, which only a complete show is above. An interval as
-// long as the cap has none: less would be too early for the origin, and more is not
-// the operator's wish. Such polls drift apart by the time that each takes, and where
-// failures have led to the cap, by the jitter on the way there.
-func (d *deliberation) jitter(r Rules, h History) {
+// jitter adds to the interval, so that polls that came together drift apart (rule 5).
+// The result is at most the cap, except for complete shows. An interval that is the cap
+// has no jitter: less would be too early for the origin, more is against the operator's
+// setting. Such polls drift apart by the time that each of them takes.
+func (d *builder) jitter(r Rules, h History) {
 	if !(r.Jitter > 0) {
 		return
 	}
-	room := time.Duration(float64(d.interval) * min(r.Jitter, 1))
-	room = min(room, maxJitter)
+	most := time.Duration(float64(d.interval) * min(r.Jitter, 1))
+	most = min(most, maxJitter)
 	if _, yes := h.Hints.completed(); !yes {
-		room = min(room, r.ceiling()-d.interval)
+		most = min(most, r.ceiling()-d.interval)
 	}
-	added := time.Duration(float64(max(room, 0)) * d.chance)
+	added := time.Duration(float64(max(most, 0)) * d.chance)
 	d.interval += added
-	d.consider(Term{Hint: HintJitter, Seconds: seconds(added), Used: added > 0, Note: "added to the interval"})
+	d.add(Term{Hint: HintJitter, Seconds: seconds(added), Used: added > 0, Note: "added to the interval"})
 }
 
 // leaveWindows moves the next poll out of skipHours and skipDays (rule 6).
-func (d *deliberation) leaveWindows(h Hints) {
+func (d *builder) leaveWindows(h Hints) {
 	free := h.windows().after(d.next, d.chance)
 	for _, t := range h.skipTerms(d.at, d.next, free) {
 		if t.Used {
-			d.adapt(t)
+			d.use(t)
 		} else {
-			d.consider(t)
+			d.add(t)
 		}
 	}
 	d.next = free
 }
 
-// hold keeps the next poll from being before what the origin or the host's pacing
-// asks for (rule 7). Retry-After goes before a rate limit, whichever is later.
-func (d *deliberation) hold(a Answer) {
+// hold moves the next poll behind the pauses that the origin or the host's pacing asks
+// for (rule 7). Retry-After has precedence over a rate limit, whichever is later.
+func (d *builder) hold(a Answer) {
 	retry, limit := RetryAfter(a.Header, d.at), RateLimit(a.Header, d.at)
 	if !retry.Until.IsZero() && !limit.Until.IsZero() {
-		limit.Until, limit.Note = time.Time{}, "Retry-After goes before it"
+		limit.Until, limit.Note = time.Time{}, "Retry-After has precedence"
 	}
 	d.notBefore(HintRetryAfter, retry)
 	d.notBefore(HintRateLimit, limit)
 	d.notBefore(cmp.Or(a.Holder, HintHostSlot), Hold{Until: a.NotBefore, Raw: a.Holder})
 }
 
-// notBefore records a hold, which wins where the next poll would be before its end.
-func (d *deliberation) notBefore(hint string, h Hold) {
+// notBefore records a hold, which wins if the next poll would be before its end.
+func (d *builder) notBefore(hint string, h Hold) {
 	if h.Raw == "" && h.Until.IsZero() {
 		return
 	}
@@ -303,32 +302,32 @@ func (d *deliberation) notBefore(hint string, h Hold) {
 		t.Seconds = seconds(h.Until.Sub(d.at))
 	}
 	if !h.Until.After(d.next) {
-		d.consider(t)
+		d.add(t)
 		return
 	}
 	d.next = h.Until.Round(0).UTC()
-	d.adopt(t)
+	d.replace(t)
 }
 
-// retryUnsent is the interval after a poll of which nothing was sent, so that there
-// is nothing to keep apart from.
-func (d *deliberation) retryUnsent(r Rules, h History, a Answer) {
-	d.interval = grown(unsentInterval, h.Unsent-1, min(maxUnsent, r.ceiling()))
-	d.adopt(Term{Hint: HintUnsent, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: "nothing was sent"})
+// retryUnsent is the interval after a poll that sent nothing: the origin was not
+// burdened.
+func (d *builder) retryUnsent(r Rules, h History, a Answer) {
+	d.interval = doubled(unsentInterval, h.Unsent-1, min(maxUnsent, r.ceiling()))
+	d.replace(Term{Hint: HintUnsent, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: "nothing was sent"})
 }
 
 // never is the decision after a 410: automatic polling ends.
-func (d *deliberation) never(h History, a Answer) Decision {
+func (d *builder) never(h History, a Answer) Decision {
 	d.next = Never
-	d.adopt(Term{Hint: HintGone, Raw: fmt.Sprint(a.Status), Note: "automatic polling ends"})
+	d.replace(Term{Hint: HintGone, Raw: fmt.Sprint(a.Status), Note: "automatic polling ends"})
 	return d.decision(h)
 }
 
-// decision closes the record. Hints of the document that were no use come last.
-func (d *deliberation) decision(h History) Decision {
+// decision returns the result. Malformed hints of the document come last.
+func (d *builder) decision(h History) Decision {
 	for _, t := range h.Malformed {
 		t.Used = false
-		d.consider(t)
+		d.add(t)
 	}
 	decided := Decision{
 		At:         d.at,
@@ -343,7 +342,7 @@ func (d *deliberation) decision(h History) Decision {
 	return decided
 }
 
-// unit brings a share into [0,1); what is none is 0.
+// unit limits a number to [0,1). NaN becomes 0.
 func unit(chance float64) float64 {
 	const belowOne = 1 - 1e-9
 	if !(chance > 0) {

@@ -11,35 +11,33 @@ import (
 	"time"
 )
 
-// explicitWishes are the explicit hints about an interval, in a fixed order. They
-// are weighed against each other by the caller; one that is not valid is only to be
-// recorded.
-func (h History) explicitWishes(at time.Time) []wish {
-	var wishes []wish
-	if w, ok := h.Freshness.wish(); ok {
-		wishes = append(wishes, w)
+// explicitCandidates returns the explicit hints about an interval, in a fixed order.
+// Those that are not valid are only recorded.
+func (h History) explicitCandidates(at time.Time) []candidate {
+	var candidates []candidate
+	if w, ok := h.Freshness.candidate(); ok {
+		candidates = append(candidates, w)
 	}
 	if h.Hints.TTL != nil {
-		wishes = append(wishes, ttlWish(*h.Hints.TTL, h.Freshness))
+		candidates = append(candidates, ttlCandidate(*h.Hints.TTL, h.Freshness))
 	}
-	if w, ok := h.Hints.syWish(); ok {
-		wishes = append(wishes, w)
+	if w, ok := h.Hints.syCandidate(); ok {
+		candidates = append(candidates, w)
 	}
 	if u := h.Hints.UpdateFrequency; u != nil && (u.RRule != "" || u.Text != "") {
-		wishes = append(wishes, u.wish(h.Rhythm, at))
+		candidates = append(candidates, u.candidate(h.Rhythm, at))
 	}
-	return wishes
+	return candidates
 }
 
-// wish is what remains of the freshness lifetime. A lifetime of 0, no-cache,
-// no-store, private and must-revalidate are about reuse by caches in general. They
-// are on very many feeds, put there by content management systems, and say nothing
-// about an interval.
-func (f Freshness) wish() (wish, bool) {
-	w := wish{hint: f.Source, raw: f.Raw, wait: f.left()}
+// candidate returns what remains of the freshness lifetime. A lifetime of 0, no-cache,
+// no-store, private and must-revalidate are about reuse by caches in general. Content
+// management systems put them on very many feeds; they say nothing about an interval.
+func (f Freshness) candidate() (candidate, bool) {
+	w := candidate{hint: f.Source, raw: f.Raw, wait: f.left()}
 	switch {
 	case f.Source == "" && f.Raw == "":
-		return wish{}, false
+		return candidate{}, false
 	case f.Source == "":
 		w.hint, w.wait, w.note = HintCacheControl, 0, "names no lifetime"
 	case f.Lifetime <= 0:
@@ -53,11 +51,11 @@ func (f Freshness) wish() (wish, bool) {
 	return w, true
 }
 
-// ttlWish is what an RSS ttl asks for: minutes. Some publishers write seconds: a day
-// of minutes or more, that could be whole minutes in seconds, and beside it a
-// freshness lifetime of about as many seconds, give them away.
-func ttlWish(ttl int64, f Freshness) wish {
-	w := wish{hint: HintTTL, raw: strconv.FormatInt(ttl, 10)}
+// ttlCandidate returns the interval of an RSS ttl, which is in minutes. Some publishers
+// write seconds: the number is at least a day in minutes, a multiple of 60, and about
+// the freshness lifetime in seconds.
+func ttlCandidate(ttl int64, f Freshness) candidate {
+	w := candidate{hint: HintTTL, raw: strconv.FormatInt(ttl, 10)}
 	if ttl <= 0 {
 		w.note = "not a positive number of minutes"
 		return w
@@ -72,12 +70,12 @@ func ttlWish(ttl int64, f Freshness) wish {
 	return w
 }
 
-// syWish is what the syndication module asks for: a period divided by a frequency.
-// Once one of the two is there, the other has its default: daily, once. The updateBase
-// is not used: it moves polls within intervals that are beyond the usual cap.
-func (h Hints) syWish() (wish, bool) {
+// syCandidate returns the interval of the syndication module: a period divided by a
+// frequency. If only one of the two is given, the other has its default: daily, once. The
+// updateBase is not used: it matters only for intervals beyond the usual cap.
+func (h Hints) syCandidate() (candidate, bool) {
 	if h.SyPeriod == "" && h.SyFrequency == nil {
-		return wish{}, false
+		return candidate{}, false
 	}
 	period, frequency := "daily", int64(1)
 	if h.SyPeriod != "" {
@@ -87,7 +85,7 @@ func (h Hints) syWish() (wish, bool) {
 		frequency = *h.SyFrequency
 	}
 	length := units[strings.ToUpper(period)]
-	w := wish{hint: HintSy, raw: period + "/" + strconv.FormatInt(frequency, 10)}
+	w := candidate{hint: HintSy, raw: period + "/" + strconv.FormatInt(frequency, 10)}
 	switch {
 	case length == 0 || frequency <= 0:
 		w.note = "no period or frequency of the module"
@@ -99,7 +97,7 @@ func (h Hints) syWish() (wish, bool) {
 	return w, true
 }
 
-// completed says by which hint a feed expects no more entries, and whether it does.
+// completed returns the hint that says that no more entries are expected, if any.
 func (h Hints) completed() (raw string, yes bool) {
 	switch {
 	case h.Complete:

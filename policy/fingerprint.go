@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Fingerprint is a hash of what a document means: equal for documents that differ
-// only in volatile parts. It is half of a SHA-256 and cannot be forged.
+// Fingerprint is a hash of a document without its volatile parts. It is the first half
+// of a SHA-256, so that two documents with the same one cannot be made.
 type Fingerprint [16]byte
 
 // MarshalText writes the fingerprint in hexadecimal.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// FreshnessOf reads how long an answer that came at a given time is fresh for a
-// shared cache: s-maxage before max-age before Expires less Date (RFC 9111 section
-// 4.2.1). There is no heuristic lifetime: without an explicit one Source is empty.
-// Raw holds a Cache-Control that names no lifetime, too.
+// FreshnessOf reads how long a response received at a time is fresh for a shared cache:
+// by s-maxage, otherwise max-age, otherwise Expires less Date (RFC 9111 section 4.2.1).
+// Heuristic lifetimes are not used: without an explicit one Source is empty. Raw is set
+// for a Cache-Control without a lifetime as well.
 func FreshnessOf(header http.Header, at time.Time) Freshness {
 	f := Freshness{Age: age(header)}
 	lines := header.Values("Cache-Control")
@@ -33,8 +33,8 @@ func FreshnessOf(header http.Header, at time.Time) Freshness {
 	return f
 }
 
-// renewed is the freshness after a 304, which replaces stored fields only where it
-// carries them (RFC 9111 section 3.2). Freshness counts anew from each 304.
+// renewed returns the freshness after a 304, which replaces only the stored fields that it
+// has itself (RFC 9111 section 3.2). The lifetime starts again with each 304.
 func (f Freshness) renewed(header http.Header, at time.Time) Freshness {
 	update := FreshnessOf(header, at)
 	controlled := len(header.Values("Cache-Control")) > 0
@@ -50,12 +50,12 @@ func (f Freshness) renewed(header http.Header, at time.Time) Freshness {
 	return update
 }
 
-// left is what remained of the lifetime when the answer came.
+// left returns the rest of the lifetime when the response was received.
 func (f Freshness) left() time.Duration { return max(0, f.Lifetime-f.Age) }
 
-// untilExpires is the lifetime that Expires gives, at least 0. A value that is no
-// date, such as 0, means "already expired" (RFC 9111 section 5.3); of several lines
-// the earliest counts. Without a Date the time of receipt stands for it.
+// untilExpires returns the lifetime by Expires, at least 0. A value that is not a date,
+// such as 0, means "already expired" (RFC 9111 section 5.3). Of several lines the
+// earliest date counts. Without Date the time of receipt takes its place.
 func untilExpires(lines []string, date string, at time.Time) time.Duration {
 	sent, err := ParseHTTPDate(date, at)
 	if err != nil {
@@ -72,12 +72,12 @@ func untilExpires(lines []string, date string, at time.Time) time.Duration {
 	return max(0, lifetime)
 }
 
-// age is how old an answer was when it came, by its Age. RFC 9111 section 4.2.3 would
-// also take the time since its Date, but where the origin's clock is slow that makes
-// every answer look old, and a fresh feed would be polled at the floor.
+// age returns the Age of a response. RFC 9111 section 4.2.3 would also use the time since
+// its Date, but if the origin's clock is slow, that makes each response look old, and a
+// fresh feed would be polled at the floor.
 func age(header http.Header) time.Duration {
 	// RFC 9111 section 5.1: the first member of a list counts, and is ignored where it is invalid.
 	first, _, _ := strings.Cut(header.Get("Age"), ",")
-	told, _ := deltaSeconds(strings.Trim(first, " \t"))
-	return told
+	seconds, _ := deltaSeconds(strings.Trim(first, " \t"))
+	return seconds
 }

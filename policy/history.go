@@ -5,22 +5,22 @@ package policy
 
 import "net/http"
 
-// Learn is the history after an answer. The document is nil where none was read: after
-// a 304, a 200 with the very bytes that are stored, a failure. Same tells whether a
-// 200 means what the stored version means, be it in other bytes. What was learned
-// before outlives failures; a 304 replaces only what its header names, a 200 all of it.
+// Learn returns the history after an answer. The document is nil if none was read: after
+// a 304, a 200 with the stored bytes, or a failure. Same reports whether a 200 has the
+// fingerprint of the stored version. A failure replaces nothing, a 304 only the hints that
+// its header has, a 200 all.
 //
-// What must be decided afterwards is [Decide]'s; [History.Decided] remembers it.
+// [Decide] comes next, then [History.Decided].
 func (h History) Learn(a Answer, d *Document, same bool) History {
 	if a.Unsent() {
-		h.Unsent++ // nothing else was learned
+		h.Unsent++
 		return h
 	}
 	h.Unsent = 0
 	switch a.Failure {
 	case FailureNone:
 	case FailureHeld:
-		// The redirect is an answer of this feed's origin, though its content is another's.
+		// The redirect is a response of this feed's origin, although its target is another feed.
 		h.Failures = 0
 		h.Freshness = h.Freshness.renewed(a.Header, a.At)
 		return h
@@ -36,7 +36,7 @@ func (h History) Learn(a Answer, d *Document, same bool) History {
 		return h
 	}
 	if same && h.Validated {
-		// There were validators to send, and for them came all that is stored.
+		// The request was conditional, and the response had the stored content.
 		h.Unheeded++
 	} else {
 		h.Unheeded = 0
@@ -49,8 +49,8 @@ func (h History) Learn(a Answer, d *Document, same bool) History {
 	return h
 }
 
-// Decided remembers the interval of a decision after a good answer: failures double
-// it. Other decisions leave the history as it is.
+// Decided returns the history with the interval of a decision after a good answer, which
+// failures double. Other decisions change nothing.
 func (h History) Decided(d Decision) History {
 	if d.Base > 0 {
 		h.Interval = d.Base

@@ -18,11 +18,11 @@ const (
 )
 
 // ParseHTTPDate reads an HTTP-date strictly: one of the three forms, in GMT, every
-// part with all its digits. Letter case does not matter (RFC 9111 section 4.2).
+// part with all its digits. Letter case does not matter (RFC 9111 section 4.2). The time
+// now decides about the century of a year with two digits.
 //
-// [net/http.ParseTime] is not strict: it takes doubled spaces, an hour of one
-// digit and a zone other than GMT, which a cache is to take for invalid, and so
-// for stale. The time now tells the century of a year with two digits.
+// [net/http.ParseTime] is not strict: it accepts doubled spaces, an hour of one digit and
+// other zones than GMT. To a cache these are invalid, and so stale.
 func ParseHTTPDate(text string, now time.Time) (time.Time, error) {
 	// Upper case for GMT, which Go compares exactly; names of days and months it does not.
 	text = strings.ToUpper(text)
@@ -31,7 +31,7 @@ func ParseHTTPDate(text string, now time.Time) (time.Time, error) {
 		if err != nil {
 			continue
 		}
-		// What Go was lenient about looks different when it is written out again.
+		// If Go was lenient, the date looks different when it is written again.
 		if !strings.EqualFold(afterWeekday(t.Format(layout)), afterWeekday(text)) {
 			continue
 		}
@@ -40,17 +40,17 @@ func ParseHTTPDate(text string, now time.Time) (time.Time, error) {
 		}
 		return t, nil
 	}
-	return time.Time{}, fmt.Errorf("%q is no HTTP-date", clip(text))
+	return time.Time{}, fmt.Errorf("%q is not an HTTP-date", clip(text))
 }
 
-// afterWeekday drops the first word of a date.
+// afterWeekday returns a date without its first word.
 func afterWeekday(date string) string {
 	_, rest, _ := strings.Cut(date, " ")
 	return rest
 }
 
-// nearestCentury moves a date whose year had two digits to the century that RFC
-// 9110 section 5.6.7 asks for: the latest one that is not more than 50 years ahead.
+// nearestCentury moves a date with a year of two digits to the latest century in which it
+// is at most 50 years in the future (RFC 9110 section 5.6.7).
 func nearestCentury(t, now time.Time) time.Time {
 	horizon := now.UTC().AddDate(50, 0, 0)
 	for t.After(horizon) {
@@ -62,10 +62,9 @@ func nearestCentury(t, now time.Time) time.Time {
 	return t
 }
 
-// waitUntil is how long it is to a time that an origin gives, at least 0. The time is
-// compared with the origin's own clock, which the answer's Date shows. A Date more than
-// a day from our clock may be a mistake, or our clock is wrong: it counts if the time
-// given is within a week of it, as both come from one clock then. Otherwise ours counts.
+// waitUntil returns the time from now to a time by an origin's clock, at least 0. The
+// response's Date shows that clock. If it is more than a day from ours, it counts only
+// if t is within a week of it: then both come from one clock, and ours may be wrong.
 func waitUntil(t time.Time, date string, at time.Time) time.Duration {
 	sent, err := ParseHTTPDate(date, at)
 	if err != nil || sent.Sub(at).Abs() > 24*time.Hour && t.Sub(sent).Abs() > maxHold {

@@ -3,13 +3,11 @@
 
 // Package policy decides when a feed may be polled next.
 //
-// It is arithmetic without I/O and without a clock of its own: an operator's
-// [Rules], the [History] of a feed and the [Answer] of its origin go in, a
-// [Decision] comes out that records every hint considered and the one that won.
-// HTTP hints are read here (RFC 9110, RFC 9111, the RateLimit drafts); what the
-// document itself says is read by the package document below this one.
-//
-// A newcomer starts at [Decide]; every token that a decision may name is in term.go.
+// It is arithmetic without I/O and without a clock. [Decide] takes an operator's
+// [Rules], the [History] of a feed and the [Answer] of its origin, and returns a
+// [Decision], which records every hint considered and the one that won. HTTP hints are
+// read here (RFC 9110, RFC 9111, the RateLimit drafts), those of the document by the
+// package document below this one. The tokens that a decision may contain are in term.go.
 //
 // It does not fetch, store or schedule anything.
 package policy
@@ -22,12 +20,12 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// Rules are the operator's settings for one feed. Every field is meant as
-// written: defaults are filled in by [DefaultRules], not by a zero value.
+// Rules are the operator's settings for one feed. A zero field is a setting of zero;
+// defaults come from [DefaultRules].
 type Rules struct {
 	// MinInterval is the floor: no hint makes polls more frequent than this.
 	MinInterval time.Duration
-	// DefaultInterval holds where neither a hint nor the posting rhythm says anything.
+	// DefaultInterval applies if there is neither a hint nor a posting rhythm.
 	DefaultInterval time.Duration
 	// UnvalidatedInterval is the floor for a feed whose origin gives neither
 	// validators nor an explicit hint.
@@ -37,10 +35,10 @@ type Rules struct {
 	MaxInterval time.Duration
 	// Jitter is the largest fraction added to an interval, upward only; 0 adds nothing.
 	Jitter float64
-	// NoRhythm leaves the posting rhythm out: where no hint says anything, the
-	// default interval holds. For a publisher's own site.
+	// NoRhythm disables the posting rhythm: without a hint the default interval
+	// applies. It is for a publisher's own site.
 	NoRhythm bool
-	// MaxBackOff caps the back-off after failures; 0: MaxInterval does.
+	// MaxBackOff caps the back-off after failures. Zero: MaxInterval caps it.
 	MaxBackOff time.Duration
 	// Timeout bounds one poll, its redirects included.
 	Timeout time.Duration
@@ -48,7 +46,7 @@ type Rules struct {
 	MaxBody int64
 }
 
-// DefaultRules are the rules of a gateway in which nothing was configured.
+// DefaultRules returns the rules of a gateway without configuration.
 func DefaultRules() Rules {
 	return Rules{
 		MinInterval:         time.Hour,
@@ -61,9 +59,8 @@ func DefaultRules() Rules {
 	}
 }
 
-// Hints are what a document says about when to poll it: validly read and
-// normalised, whether or not a decision uses them. An absent hint is zero and
-// is left out of the JSON form.
+// Hints are the valid hints of a document, normalised, whether or not a decision uses
+// them. An absent hint is zero and is left out of the JSON form.
 type Hints struct {
 	TTL             *int64           `json:"ttl_minutes,omitempty"`      // RSS ttl, minutes
 	SkipHours       []int            `json:"skip_hours,omitempty"`       // 0 to 23 GMT, ascending, without duplicates
@@ -76,19 +73,19 @@ type Hints struct {
 	NewFeedURL      string           `json:"new_feed_url,omitempty"`     // itunes:new-feed-url, http or https
 	Expired         bool             `json:"expired,omitempty"`          // JSON Feed
 	Hubs            []string         `json:"hubs,omitempty"`             // WebSub hubs, http or https
-	Self            string           `json:"self,omitempty"`             // the feed's own idea of its URL
+	Self            string           `json:"self,omitempty"`             // the feed's URL as it gives it
 }
 
-// Document is what was read of one body.
+// Document describes the document in one body.
 type Document struct {
 	Format      string // rss, atom or json
-	Version     string // 0.91, 0.92, 1.0, 2.0, 0.3, 1.1, ...; empty where the document does not say
-	Title       string // one short line; empty where the document has none
+	Version     string // 0.91, 0.92, 1.0, 2.0, 0.3, 1.1, ...; empty if the document does not say
+	Title       string // one short line; empty if it has none
 	Hints       Hints
-	Malformed   []Term // hints that were no use: Hint, Raw and Note say which and why
+	Malformed   []Term // malformed hints: Hint, Raw and the reason in Note
 	Rhythm      Rhythm
 	Fingerprint Fingerprint
-	Lenient     bool // only a lenient parse accepts the document: it may have lost entries
+	Lenient     bool // the document is not well-formed: it may have lost entries
 }
 
 // UpdateFrequency is the Podcasting 2.0 tag of that name.
@@ -99,19 +96,19 @@ type UpdateFrequency struct {
 	Complete bool   `json:"complete,omitempty"`
 }
 
-// Validators are the ETag and Last-Modified of one 200 answer: one set, kept
-// byte for byte and bound to the URL that gave them.
+// Validators are the ETag and Last-Modified of one 200 response: one set, kept byte for
+// byte and bound to the URL of the response.
 type Validators struct {
 	URL          string `json:"url,omitempty"`
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"last_modified,omitempty"`
 }
 
-// Empty reports whether the set validates nothing.
+// Empty reports whether there is neither an ETag nor a Last-Modified.
 func (v Validators) Empty() bool { return v.ETag == "" && v.LastModified == "" }
 
-// ValidatorsOf are the validators of a 200 answer that the next request can carry. One
-// that is empty or too long to be kept is as good as absent; the other one counts.
+// ValidatorsOf returns the validators of a 200 response for the next request. A validator
+// that is too long to be kept counts as absent.
 func ValidatorsOf(a Answer) Validators {
 	v := Validators{URL: a.URL, ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
 	if len(v.LastModified) > MaxValidators {
@@ -126,24 +123,21 @@ func ValidatorsOf(a Answer) Validators {
 	return v
 }
 
-// Ask is one poll to be made: a conditional GET with all that may be said to an
-// origin. Nothing of a reader is in it.
+// Ask describes one poll: a conditional GET. It contains nothing of a reader's request.
 type Ask struct {
 	URL         feedurl.URL
 	Validators  Validators    // sent only to the URL that they are bound to
 	StartBy     time.Time     // the request leaves by then or not at all; zero: no bound
 	Timeout     time.Duration // for the whole poll, waiting for slots and for Hop excluded; 0: none
 	MaxBody     int64         // bytes after decoding; 0: no limit
-	Subscribers int           // readers behind this poll, told in the User-Agent; 0: not told
+	Subscribers int           // number of readers, for the User-Agent; 0: left out
 
-	// Allow tells why a redirect may not lead to a URL. It is asked before anything
-	// else: an error ends the poll there, and the answer carries it in Err, with
-	// FailureAddress. Nil: it may lead anywhere.
+	// Allow returns an error if a redirect must not lead to a URL. The error ends the
+	// poll, and is in the answer's Err, with FailureAddress. Nil allows all URLs.
 	Allow func(u feedurl.URL) error
-	// Hop is asked before a redirect is followed to another URL, when nothing that
-	// can be told from the URL speaks against it, and before the poll waits for the
-	// slot of its host. It may take its time. An error ends the poll there: the answer
-	// carries it in Err, with FailureHeld. Nil: every hop may be followed.
+	// Hop is called before a redirect to another URL is followed, after all checks of
+	// the URL and before the poll waits for the slot of its host. It may block. An error
+	// ends the poll, and is in the answer's Err, with FailureHeld. Nil allows all hops.
 	Hop func(ctx context.Context, u feedurl.URL, host Host) error
 	// Large waits for room for a body of more than [SmallBody] bytes, of which size
 	// bytes are to be held. It is asked once, when so many have arrived; the poll's
@@ -151,44 +145,42 @@ type Ask struct {
 	Large func(ctx context.Context, size int64) error
 }
 
-// HopPatience is how long a poll waits for the hosts of its redirects, in all: it is
-// claimed for no longer.
-const HopPatience = 2 * time.Minute
+// MaxHopWait is how long a poll waits for the hosts of its redirects in total. A claim
+// lasts as long.
+const MaxHopWait = 2 * time.Minute
 
 // SmallBody is up to how many bytes a body needs no room of its own.
 const SmallBody = 512 << 10
 
-// Answer is what came of a poll.
+// Answer is the result of a poll.
 type Answer struct {
-	Asked time.Time // when the first request left, or a TLS handshake failed; zero: nothing reached the origin
+	Asked time.Time // when the first request was sent, or a TLS handshake failed; zero: nothing reached the origin
 	At    time.Time // when the poll ended: intervals count from here
 
 	URL    string      // the URL that answered last
 	Moves  []Move      // the redirects that were followed, in order
-	Status int         // of the last answer; 0 when none came
-	Header http.Header // of the last answer
+	Status int         // of the last response; 0: there was none
+	Header http.Header // of the last response
 	Body   []byte      // decoded, complete, only with status 200
 	Wire   int64       // bytes of body received before decoding, over all hops
 
-	// Failure is empty for a 200 with a complete body and for a 304 that was asked for.
+	// Failure is empty for a 200 with a complete body and for a 304 to a conditional request.
 	Failure Failure
-	Err     error // says more of a failure, for readers: which host and what happened, no URL and no secret
+	Err     error // describes a failure for readers: the host and what happened, without URLs and secrets
 
-	// Detail says of a failure what Err leaves out, for the log: one line, with redacted
-	// URLs. Empty: nothing.
+	// Detail is what Err leaves out, for the log: one line, with redacted URLs, or empty.
 	Detail string
 
-	// NotBefore is when the hosts concerned may be asked again, as far as one of them
-	// has asked for a pause; Holder says which. Zero: none has.
+	// NotBefore is when all hosts of the poll may be polled again, and Holder the token
+	// of the pause that ends last. Zero: no host asked for a pause.
 	NotBefore time.Time
 	Holder    string
 
-	Pauses []Pause // that hosts have asked for in this poll, from its end
+	Pauses []Pause // that hosts asked for in this poll, from its end
 }
 
-// Unsent reports whether nothing reached the origin: no address, no connection, or
-// the poll was kept back here. Then the feed has not failed, and its origin need not
-// be spared.
+// Unsent reports whether nothing reached the origin: there was no address, no connection,
+// or the poll was not started. Then the feed has not failed.
 func (a Answer) Unsent() bool {
 	if !a.Asked.IsZero() {
 		return false
@@ -207,15 +199,15 @@ type Move struct {
 	Status int    `json:"status"`
 }
 
-// Failure is the class of an answer that does not count as one.
+// Failure is the class of a failed poll; empty: it did not fail.
 type Failure string
 
 // The classes of failure. Their texts appear in logs, records and explanations.
 const (
 	FailureNone        Failure = ""
 	FailureNotStarted  Failure = "not-started"  // nothing was sent: the slot came too late or the gateway is closing
-	FailureHeld        Failure = "held"         // a redirect led to where nothing may be asked now
-	FailureDNS         Failure = "dns"          // the host has no address, or none was found out in time
+	FailureHeld        Failure = "held"         // a redirect led to a host that must not be polled now
+	FailureDNS         Failure = "dns"          // the host has no address, or the lookup took too long
 	FailureConnect     Failure = "connect"      // refused, unreachable; with a request sent: closed without an answer
 	FailureTLS         Failure = "tls"          // no acceptable certificate
 	FailureTimeout     Failure = "timeout"      // no complete answer in time
@@ -225,10 +217,10 @@ const (
 	FailureDecoding    Failure = "decoding"     // the content coding is unknown or broken
 	FailureOversize    Failure = "oversize"     // larger than max_body
 	FailureEmpty       Failure = "empty"        // a 200 without a body
-	FailureNotFeed     Failure = "not-feed"     // a 200 with something that is no feed, HTML for example
+	FailureNotFeed     Failure = "not-feed"     // a 200 with something else than a feed, HTML for example
 	FailureSuspect     Failure = "suspect"      // a feed that is broken or has lost all its entries
 	FailureUnasked     Failure = "unasked-304"  // a 304 to an unconditional request
-	FailureProtocol    Failure = "protocol"     // not HTTP, or a status that no GET can have
+	FailureProtocol    Failure = "protocol"     // not HTTP, or an impossible status
 	FailureStatus      Failure = "status"       // any other status: 206, 204, 4xx, 5xx
 	FailureRateLimited Failure = "rate-limited" // 429
 	FailureForbidden   Failure = "forbidden"    // 401, 402, 403, 407, 451
@@ -236,7 +228,7 @@ const (
 	FailureGone        Failure = "gone"         // 410: automatic polling ends
 	FailureNotShared   Failure = "not-shared"   // a shielded site answers one reader only: private, no-store, a redirect
 	FailureStore       Failure = "store"        // the answer could not be made durable
-	FailureInternal    Failure = "internal"     // the gateway itself failed at the answer
+	FailureInternal    Failure = "internal"     // the gateway itself failed
 )
 
 // Never is the next poll of a feed whose automatic polling has ended.
@@ -246,7 +238,7 @@ var Never = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 type Decision struct {
 	At       time.Time     `json:"at"`       // what the interval counts from: the end of the poll
 	Next     time.Time     `json:"next"`     // when the feed may be polled again; Never after a 410
-	Interval time.Duration `json:"interval"` // from At to Next; the longest Duration there is where Next is Never
+	Interval time.Duration `json:"interval"` // from At to Next; the longest Duration if Next is Never
 	Winner   string        `json:"winner"`   // the Hint of the term that set Next
 
 	// Base is the interval after a good answer, before jitter, skip windows and
@@ -256,36 +248,36 @@ type Decision struct {
 	Considered []Term `json:"considered"`
 }
 
-// Term is one thing that a decision considered.
+// Term is one hint or setting that a decision considered.
 type Term struct {
 	Hint    string `json:"hint"`          // a short token: max-age, ttl, skip-hours, retry-after, back-off, floor, ...
 	Raw     string `json:"raw,omitempty"` // the value as given
-	Seconds int64  `json:"seconds"`       // what it asks for, from the end of the poll; 0 where it is no length
-	Used    bool   `json:"used"`          // whether it shaped the result
+	Seconds int64  `json:"seconds"`       // the interval from the end of the poll; 0: it is not an interval
+	Used    bool   `json:"used"`          // whether it had an effect on the result
 	Note    string `json:"note,omitempty"`
 }
 
-// History is what is remembered of a feed between polls, for decisions. It is
-// stored with the feed: hints outlive a 304, a failure and a restart.
+// History is the part of a feed's record that decisions need. Hints outlive a 304, a
+// failure and a restart.
 type History struct {
 	Hints     Hints         `json:"hints"`
-	Malformed []Term        `json:"malformed,omitempty"` // hints of the document that were no use, with the reason
+	Malformed []Term        `json:"malformed,omitempty"` // malformed hints of the document, with the reason
 	Freshness Freshness     `json:"freshness"`
 	Rhythm    Rhythm        `json:"rhythm"`
 	Validated bool          `json:"validated,omitempty"` // the last good 200 carried validators, see ValidatorsOf
-	Unheeded  int           `json:"unheeded,omitempty"`  // conditional polls in a row that brought a full 200 with the same meaning
-	Answered  bool          `json:"answered,omitempty"`  // there was a good answer once
+	Unheeded  int           `json:"unheeded,omitempty"`  // conditional polls in a row with a full 200 and the same fingerprint
+	Answered  bool          `json:"answered,omitempty"`  // there was a good answer
 	Failures  int           `json:"failures,omitempty"`  // failed polls in a row
-	Unsent    int           `json:"unsent,omitempty"`    // polls in a row of which nothing was sent: no failures of the feed
+	Unsent    int           `json:"unsent,omitempty"`    // polls in a row that sent nothing: they are not failures of the feed
 	Interval  time.Duration `json:"interval,omitempty"`  // of the last decision after a good answer, before jitter and skip windows
 }
 
 // Freshness is the freshness lifetime that an origin's headers gave (RFC 9111 section 4.2).
 type Freshness struct {
-	Source   string        `json:"source,omitempty"` // s-maxage, max-age or expires; empty: none was given
-	Raw      string        `json:"raw,omitempty"`    // the field that said so
+	Source   string        `json:"source,omitempty"` // s-maxage, max-age or expires; empty: there is no lifetime
+	Raw      string        `json:"raw,omitempty"`    // the field
 	Lifetime time.Duration `json:"lifetime,omitempty"`
-	Age      time.Duration `json:"age,omitempty"` // how much of it had passed when the answer arrived
+	Age      time.Duration `json:"age,omitempty"` // when the response was received
 }
 
 // Rhythm is how often a feed's entries appear.
@@ -295,6 +287,6 @@ type Rhythm struct {
 	Median  time.Duration `json:"median,omitempty"` // gap between neighbouring entries; 0: not known
 }
 
-// MaxValidators is how long an origin's validators may be together, in bytes. They
+// MaxValidators is the longest total length of an origin's validators, in bytes. They
 // are stored and sent with each poll; real ones have less than a hundred.
 const MaxValidators = 2048

@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// longest is the longest interval that makes sense: who wants a feed polled more
-// rarely than once a year does not want it polled.
+// longest is the longest interval that a setting may have.
 const longest = 366 * 24 * time.Hour
 
-// Validate says what is wrong with the rules, in the operator's words, and what to
-// write instead. A min_interval above max_interval is not wrong: the floor wins.
+// Validate returns an error that names the wrong setting as the operator writes it, and
+// the valid values. A min_interval above max_interval is valid: the floor wins.
 func (r Rules) Validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) {
@@ -52,10 +51,10 @@ func (r Rules) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Stricter joins the rules of two handlers that name the same feed: the origin gets
-// the longer of each interval and the larger jitter. Timeout and MaxBody spare not
-// the origin but us, and of these the larger holds: who has raised one for a feed
-// that needs it must not lose it to the other's default.
+// Stricter merges the rules of two handlers that name the same feed. The longer of each
+// interval and the larger jitter apply. The larger Timeout and MaxBody apply as well: they
+// do not concern the origin, and one handler's larger setting must not be lost to the
+// other's default.
 func (r Rules) Stricter(o Rules) Rules {
 	backOff := max(r.MaxBackOff, o.MaxBackOff)
 	if r.MaxBackOff == 0 || o.MaxBackOff == 0 {
@@ -74,5 +73,5 @@ func (r Rules) Stricter(o Rules) Rules {
 	}
 }
 
-// ceiling is what the interval may not exceed: max_interval, or a min_interval above it.
+// ceiling returns the longest interval: max_interval, or a min_interval above it.
 func (r Rules) ceiling() time.Duration { return max(r.MinInterval, r.MaxInterval) }

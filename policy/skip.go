@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// maxDaysOut is for how long in a row skipDays can keep polls away: longer runs of
-// days are given up after it. A run of skipHours ends within a day by itself.
+// maxDaysOut is the longest time in a row that skipDays block. Skip hours block less than
+// a day anyway.
 const maxDaysOut = 48 * time.Hour
 
-// skipWindows are the hours and days, all GMT, in which a feed is not to be polled.
-// A time is blocked if either blocks it.
+// skipWindows are the hours and days, in GMT, in which a feed must not be polled.
 type skipWindows struct {
 	hours [24]bool
 	days  [7]bool // by time.Weekday
 }
 
-// windows reads skipHours and skipDays. An element that names all hours or all days
-// would mean never, and is ignored.
+// windows reads skipHours and skipDays. An element with all hours or all days would mean
+// never, and is ignored.
 func (h Hints) windows() skipWindows {
 	var w skipWindows
 	for _, hour := range h.SkipHours {
@@ -46,15 +45,14 @@ func (h Hints) windows() skipWindows {
 	return w
 }
 
-// inHours and inDays report which element blocks a time, blocked whether one does.
+// inHours, inDays and blocked report whether skipHours, skipDays or either blocks a time.
 // Hour h is h:00:00 to h:59:59 GMT.
 func (w skipWindows) inHours(t time.Time) bool { return w.hours[t.UTC().Hour()] }
 func (w skipWindows) inDays(t time.Time) bool  { return w.days[t.UTC().Weekday()] }
 func (w skipWindows) blocked(t time.Time) bool { return w.inHours(t) || w.inDays(t) }
 
-// after is the first moment from t on that is not blocked: t itself, or a moment in
-// the first free hour, drawn by chance so that not every poll that was kept away
-// leaves at its first second.
+// after returns t, or if it is blocked, a time in the first hour after it that is not. The
+// polls of many feeds are spread over that hour by chance.
 func (w skipWindows) after(t time.Time, chance float64) time.Time {
 	if !w.blocked(t) {
 		return t
@@ -67,10 +65,10 @@ func (w skipWindows) after(t time.Time, chance float64) time.Time {
 	return slot.Add(time.Duration(chance * float64(time.Hour)).Truncate(time.Second))
 }
 
-// OutOfSkip is when a poll that was planned for next may be made, asked at the time
-// now: next where that is still ahead, now where no window forbids it, else a
-// moment in the first free hour, drawn by chance in [0,1). A decision keeps next
-// itself out of the windows, but whoever polls later than planned has to ask again.
+// OutOfSkip returns when a poll that was planned for next may be made: next if that is
+// after now, otherwise now, or a time in the first free hour if now is blocked. The time
+// in the hour is proportional to chance, in [0,1). Decisions are outside of the windows
+// already; this is for polls that are later than planned.
 func (h Hints) OutOfSkip(next, now time.Time, chance float64) time.Time {
 	if now.Before(next) {
 		return next
@@ -82,8 +80,8 @@ func (h Hints) OutOfSkip(next, now time.Time, chance float64) time.Time {
 	return w.after(now, unit(chance))
 }
 
-// daysUntil is for how long skipDays have blocked without a break, at a time that
-// they block.
+// daysUntil returns how long skipDays have blocked without a break, at a time that they
+// block.
 func (w skipWindows) daysUntil(t time.Time) time.Duration {
 	const day = 24 * time.Hour
 	start := t.UTC().Truncate(day)
@@ -94,7 +92,7 @@ func (w skipWindows) daysUntil(t time.Time) time.Duration {
 }
 
 // skipTerms records both elements, and which of them moved a poll from one time to
-// another. A day that blocks stands for the hours in it.
+// another. If a day blocks, its hours do not count.
 func (h Hints) skipTerms(at, from, to time.Time) []Term {
 	w := h.windows()
 	moved := !to.Equal(from)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// overdueGaps is how many usual gaps without an entry are more than a pause.
+// overdueGaps is the number of usual gaps without an entry that are suspicious.
 const overdueGaps = 4
 
-// Stuck is the evidence that 304s may go on although the feed has changed: validators
-// that cannot tell two versions apart, or a feed that had entries in a rhythm when the
-// present version was first seen, and has missed several since. It is nil where there is
-// none. That a feed is quiet is none: most old ones are.
+// Stuck returns the evidence that the origin may answer 304 although the feed has changed:
+// validators that cannot differ between versions, or a posting rhythm that has stopped
+// since the stored version was first received. It is nil without evidence. A feed without
+// new entries is not evidence: most old feeds have none.
 func Stuck(v Validators, r Rhythm, seen, now time.Time) *Term {
 	t := &Term{Hint: HintStuck, Raw: clip(v.LastModified)}
 	modified, err := http.ParseTime(v.LastModified)
@@ -35,7 +35,7 @@ func Stuck(v Validators, r Rhythm, seen, now time.Time) *Term {
 	return t
 }
 
-// isDate reports whether an ETag is a date and nothing else.
+// isDate reports whether an ETag is just a date.
 func isDate(tag string) bool {
 	text := strings.Trim(strings.TrimPrefix(tag, "W/"), `"`)
 	_, err := http.ParseTime(text)

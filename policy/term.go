@@ -30,7 +30,7 @@ import (
 //	back-off          the growing pause after failures                          yes
 //	unasked-304       a 304 to an unconditional request: 24 h                   yes
 //	stuck-304         304s may be wrong: the poll was unconditional            no
-//	jitter            what chance adds to the interval                          no
+//	jitter            a random part that is added to the interval               no
 //	skip-hours        RSS skipHours                                             yes
 //	skip-days         RSS skipDays                                              yes
 //	retry-after       Retry-After                                               yes
@@ -41,12 +41,12 @@ import (
 //	pause             a poll cannot be made yet                                 yes
 //	gone              410: never                                                yes
 //
-// What holds a feed back from outside of a decision stands in the same place:
+// Other causes of a delay, which are not part of a decision, have tokens as well:
 // domain-cooldown, url-cooldown and redirect-cooldown (as host-cooldown, for the
 // hosts of a registrable domain, one URL, or a redirect's target), redirect (the feed
-// redirects to a URL that must not be asked now), moved (it has become another feed's
+// redirects to a URL that must not be polled now), moved (it has become another feed's
 // alias), store (the record of polls cannot be written), offline (no site can be
-// reached) and polls (too many are under way).
+// reached) and polls (too many are in flight).
 const (
 	HintSMaxAge         = "s-maxage"
 	HintMaxAge          = "max-age"
@@ -86,21 +86,20 @@ const (
 	HintPolls            = "polls"
 )
 
-// A wish is what one hint asks for, before the hints are weighed.
-type wish struct {
+// candidate is the interval that one hint asks for.
+type candidate struct {
 	hint  string
 	raw   string
 	note  string
 	wait  time.Duration // from the end of the poll
-	valid bool          // false: to be recorded, but it says nothing about an interval
+	valid bool          // false: it is recorded, but says nothing about an interval
 }
 
-// term records the wish as considered; who weighs it says whether it was used.
-func (w wish) term() Term {
+func (w candidate) term() Term {
 	return Term{Hint: w.hint, Raw: clip(w.raw), Seconds: seconds(w.wait), Note: w.note}
 }
 
-// seconds rounds a length up, so that no record says less than what was decided.
+// seconds rounds up, so that no record shows less than the decided interval.
 func seconds(d time.Duration) int64 {
 	whole := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -109,11 +108,10 @@ func seconds(d time.Duration) int64 {
 	return whole
 }
 
-// maxRaw bounds the raw values in records, in bytes: they are foreign, and a
-// header field may have a megabyte.
+// maxRaw bounds the raw values in records, in bytes: a header field may have a megabyte.
 const maxRaw = 256
 
-// clip makes a foreign text fit for a record.
+// clip shortens a text of an origin for a record, and makes it valid UTF-8.
 func clip(raw string) string {
 	if len(raw) > maxRaw {
 		raw = raw[:maxRaw] + "..."

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// recurrence is what a rule of RFC 5545 says about how often something happens. Its
-// phase is left out: the exact times of a schedule matter little to a feed that is
-// polled at least once a day anyway, and expanding them costs much.
+// recurrence is how often something happens according to a rule of RFC 5545. The exact
+// times of a schedule are not computed: they matter little to a feed that is polled at
+// least once a day, and expanding them is expensive.
 type recurrence struct {
 	period time.Duration // the mean time between two occurrences, at most
 	count  int64         // occurrences in all; 0: without end
@@ -63,12 +63,12 @@ func parseRecurrence(text string) (recurrence, error) {
 	}
 	if until, given := parts["UNTIL"]; given {
 		if r.until = parseStart(until); r.until.IsZero() {
-			return r, errors.New("UNTIL is no date")
+			return r, errors.New("UNTIL is not a date")
 		}
 	}
 	r.period = time.Duration(min(interval, int64(math.MaxInt64/unit))) * unit
-	// Days that are listed share their week, month or year. The period is never too
-	// long by that, and where a list thins out a shorter FREQ it may be too short.
+	// Listed days share their week, month or year. If a list restricts a shorter FREQ,
+	// the period may be too short, but never too long.
 	week := units["WEEKLY"]
 	if parts["FREQ"] == "WEEKLY" {
 		week = r.period
@@ -84,7 +84,7 @@ func parseRecurrence(text string) (recurrence, error) {
 	return r, nil
 }
 
-// positive reads a part that is a number above zero, or gives its default.
+// positive reads a part that is a number above zero; otherwise is its default.
 func positive(parts map[string]string, name string, otherwise int64) (int64, error) {
 	value, given := parts[name]
 	if !given {
@@ -97,11 +97,11 @@ func positive(parts map[string]string, name string, otherwise int64) (int64, err
 	return n, nil
 }
 
-// wish is what podcast:updateFrequency asks for at a time: the period of its rule,
-// or to wait for its dtstart where that is ahead, as in a pause between two seasons.
-// A rule that has ended says nothing, nor does one that the feed does not keep to.
-func (u UpdateFrequency) wish(r Rhythm, at time.Time) wish {
-	w := wish{hint: HintUpdateFrequency, raw: u.RRule}
+// candidate returns the interval of podcast:updateFrequency: the period of its rule, or
+// the time to its dtstart if that is in the future, as in a pause between two seasons.
+// A rule that has ended, or that the feed does not follow, says nothing.
+func (u UpdateFrequency) candidate(r Rhythm, at time.Time) candidate {
+	w := candidate{hint: HintUpdateFrequency, raw: u.RRule}
 	if u.DTStart != "" {
 		w.raw += " from " + u.DTStart
 	}
@@ -130,8 +130,8 @@ func (u UpdateFrequency) wish(r Rhythm, at time.Time) wish {
 	return w
 }
 
-// parseStart reads a date of ISO 8601, UTC where it names no zone; zero where it is
-// no date or an absurd one.
+// parseStart reads a date of ISO 8601, in UTC if it names no zone. It returns the zero
+// time if the text is not a plausible date.
 func parseStart(text string) time.Time {
 	text = strings.TrimSpace(text)
 	for _, layout := range []string{
@@ -145,7 +145,7 @@ func parseStart(text string) time.Time {
 	return time.Time{}
 }
 
-// sane reports whether a date can be that of an entry or the start of a show.
+// sane reports whether a date is plausible for an entry or the start of a show.
 func sane(t time.Time) bool {
 	return t.Year() >= 1970 && t.Year() < 2200
 }

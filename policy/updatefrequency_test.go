@@ -62,7 +62,7 @@ func TestUpdateFrequency(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			u := UpdateFrequency{RRule: test.rule, DTStart: test.start}
-			w := u.wish(Rhythm{Newest: test.newest}, noon)
+			w := u.candidate(Rhythm{Newest: test.newest}, noon)
 			if w.wait.Round(365*day) != test.wait.Round(365*day) || test.wait < 365*day && w.wait != test.wait || w.valid != test.valid {
 				t.Errorf("wait %v, valid %v (%s); want %v, %v", w.wait, w.valid, w.note, test.wait, test.valid)
 			}
@@ -80,7 +80,7 @@ func FuzzUpdateFrequency(f *testing.F) {
 	f.Add("FREQ=DAILY;BYMONTHDAY="+strings.Repeat("31,", 1000)+"31", "", int64(1_700_000_000))
 	f.Fuzz(func(t *testing.T, rule, start string, newest int64) {
 		u := UpdateFrequency{RRule: rule, DTStart: start, Text: "x"}
-		w := u.wish(Rhythm{Newest: time.Unix(newest, 0)}, noon)
+		w := u.candidate(Rhythm{Newest: time.Unix(newest, 0)}, noon)
 		if w.wait < 0 || w.valid && w.wait == 0 || !w.valid && (w.note == "" || w.wait != 0) {
 			t.Errorf("%q from %q: %+v", rule, start, w)
 		}

@@ -54,7 +54,7 @@ func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
 		answer:   policy.Answer{URL: u.String()},
 		url:      u,
 		left:     ask.Timeout,
-		patience: policy.HopPatience,
+		patience: policy.MaxHopWait,
 		user:     u.User(),
 		origin:   u.Origin(),
 		visited:  make(map[feedurl.URL]bool),
