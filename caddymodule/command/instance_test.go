@@ -5,6 +5,9 @@ package command
 
 import (
 	_ "github.com/feedpollard/pollard/caddymodule/gateway"
+	"io"
+	"reflect"
+	"slices"
 
 	"encoding/json"
 	"net/http"
@@ -74,6 +77,9 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"readers of what is not known", readersCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
 			{"readers of a word", readersCommand, []string{"blog"}, exitUsage, []string{"pollard: \"blog\" is no URL: write one such as https://example.com/feed.xml\n"}},
 			{"readers of two", readersCommand, []string{feed, feed}, exitUsage, []string{"pollard: expected at most"}},
+			{"list a state", listCommand, []string{"--state", "fresh"}, exitDone, []string{"1 feed, all fresh."}},
+			{"list another state", listCommand, []string{"--state", "failing"}, exitDone, []string{"No feeds"}},
+			{"list no state", listCommand, []string{"--state", "cold"}, exitUsage, []string{"--state \"cold\": expected one of failing, gone, waiting, due, fresh, unread"}},
 			{"forget", forgetCommand, []string{feed}, exitDone, []string{"Forgotten.\n"}},
 			{"list nothing", listCommand, nil, exitDone, []string{"No feeds"}},
 			{"no instance", listCommand, []string{"--address", "unix//nonexistent/admin.sock"}, exitFailed, []string{"pollard: no running instance at unix//nonexistent/admin.sock (no such file or directory): start one with `pollard run`"}},
@@ -238,5 +244,92 @@ func TestCommandsOfAStrangeInstance(t *testing.T) {
 				t.Errorf("printed %q", out+told)
 			}
 		})
+	}
+}
+
+// The admin API, a gateway's pages and `feeds show` have one JSON form of a feed.
+func TestOneJSONForm(t *testing.T) {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/rss+xml")
+		w.Header().Set("ETag", `"1"`)
+		io.WriteString(w, strings.Replace(stage.Sample, "<channel>", "<channel><ttl>180</ttl>", 1))
+	}))
+	defer origin.Close()
+	feed := strings.Replace(origin.URL, "http://", "http://ann:s3cret@", 1) + "/feed.xml"
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", gatewayWith(feed), func(s *stage.Stage, address string) {
+		stage.WantBody(t, "the gateway", s.Get("http://feeds.test/configured.xml", "User-Agent", "Reader/1.0"), http.StatusOK, "<rss")
+		shown, told, _ := runWithErrors(t, showCommand(), "", "--json", "--address", address, feed)
+		var f status.Feed
+		if err := json.Unmarshal([]byte(shown), &f); err != nil {
+			t.Fatal(err, told)
+		}
+		listed, _, _ := runWithErrors(t, listCommand(), "", "--json", "--address", address)
+		page := s.Get("http://feeds.test/-/feeds?id="+f.ID, "Accept", "application/json").Body.String()
+		forms := []map[string]any{decodeFeed(t, shown), decodeFeed(t, page)}
+		for i, form := range forms {
+			if !reflect.DeepEqual(form, forms[0]) {
+				t.Errorf("form %d has %v, want %v", i, form, forms[0])
+			}
+			for _, name := range []string{"state", "next_poll", "winner", "reason", "considered", "hints", "last_poll", "last_status", "last_result", "polls", "version_since", "validators", "versions"} {
+				if form[name] == nil {
+					t.Errorf("form %d has no %s", i, name)
+				}
+			}
+			if poll := form["polls"].([]any)[0].(map[string]any); poll["took_seconds"] == nil || poll["took_seconds"].(float64) > 60 {
+				t.Errorf("form %d has the poll %v", i, poll)
+			}
+		}
+		if strings.Contains(shown+page, "s3cret") {
+			t.Errorf("a password is shown in %s", shown)
+		}
+		// Lists have the same fields, except those that only one feed has.
+		var lists [2][]map[string]any
+		var paged struct{ Feeds []map[string]any }
+		if err := json.Unmarshal([]byte(listed), &lists[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(s.Get("http://feeds.test/-/feeds", "Accept", "application/json").Body.Bytes(), &paged); err != nil {
+			t.Fatal(err)
+		}
+		lists[1] = paged.Feeds
+		for i, list := range lists {
+			if len(list) != 1 {
+				t.Fatalf("list %d has %d feeds", i, len(list))
+			}
+			for name, value := range steady(list[0]) {
+				if !reflect.DeepEqual(value, forms[0][name]) {
+					t.Errorf("%s is %v in list %d, want %v", name, value, i, forms[0][name])
+				}
+			}
+		}
+	})
+}
+
+func decodeFeed(t *testing.T, text string) (form map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &form); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return steady(form)
+}
+
+// steady removes what is computed from the present.
+func steady(form map[string]any) map[string]any {
+	delete(form, "last_asked")
+	return form
+}
+
+func TestStatesAreCompleted(t *testing.T) {
+	complete, ok := listCommand().GetFlagCompletionFunc("state")
+	if !ok {
+		t.Fatal("--state has no completion")
+	}
+	var got []status.State
+	names, _ := complete(listCommand(), nil, "")
+	for _, name := range names {
+		got = append(got, status.State(name))
+	}
+	if !slices.Equal(got, status.States) {
+		t.Errorf("got %q, want %q", got, status.States)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -22,6 +23,7 @@ import (
 func listCommand() *cobra.Command {
 	var o asking
 	var all bool
+	var state string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Lists the feeds of the running instance",
@@ -30,19 +32,24 @@ the hint that decided it, the result of the last poll, and the age of the versio
 that readers get.
 
 URLs are shown without credentials. Lines are cut to the width of the terminal.
-Addresses that never gave a feed (a home page, an icon) are only counted, unless --all
-is given. --json prints all of them, as the admin API does.`,
+Unread addresses (a home page, an icon) never gave a feed. They are only counted, unless
+--all or --state unread is given. --json prints all of them, as the admin API does.`,
 		Args: exactArgs(0, "flags only"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			return o.list(cmd.Context(), cmd.OutOrStdout(), time.Now(), all)
+			if s := status.State(state); s != "" && !s.Valid() {
+				return wrongUsage("--state %q: expected one of %s", state, strings.Join(stateNames(), ", "))
+			}
+			return o.list(cmd.Context(), cmd.OutOrStdout(), time.Now(), all, status.State(state))
 		}),
 	}
 	o.addFlags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "list the addresses that never gave a feed as well")
+	cmd.Flags().BoolVar(&all, "all", false, "list unread addresses too")
+	cmd.Flags().StringVar(&state, "state", "", "list the feeds in this state: "+strings.Join(stateNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
 
-func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, all bool) error {
+func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, all bool, only status.State) error {
 	i, err := o.instance()
 	if err != nil {
 		return err
@@ -55,12 +62,21 @@ func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, all boo
 		return copyJSON(out, resp)
 	}
 	defer resp.Body.Close()
-	return writeFeeds(out, json.NewDecoder(resp.Body), now, all)
+	return writeFeeds(out, json.NewDecoder(resp.Body), now, all, only)
+}
+
+func stateNames() []string {
+	names := make([]string, 0, len(status.States))
+	for _, s := range status.States {
+		names = append(names, string(s))
+	}
+	return names
 }
 
 // writeFeeds prints the feeds of a JSON array as they arrive. Unread addresses are
-// counted, and printed if all is true.
-func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time, all bool) error {
+// counted, and printed if all is true. If only is not empty, only feeds in that state are
+// printed.
+func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time, all bool, only status.State) error {
 	if _, err := dec.Token(); err != nil {
 		return fmt.Errorf("reading the list of feeds: %w", err)
 	}
@@ -72,7 +88,10 @@ func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time, all bool) error
 		if err := dec.Decode(&f); err != nil {
 			return fmt.Errorf("reading the list of feeds: %w", err)
 		}
-		if !all && f.State == status.StateUnread {
+		if only != "" && f.State != only {
+			continue
+		}
+		if !all && only == "" && f.State == status.StateUnread {
 			unread++
 			continue
 		}

@@ -18,11 +18,13 @@ import (
 //	pollard_requests_total{handler,result}  counter    requests of readers; CORS preflights are left out
 //	pollard_served_bytes_total              counter    bytes of body sent to readers, errors left out
 //	pollard_polls_total{outcome}            counter    polls of origins
-//	pollard_poll_seconds                    histogram  from a poll's first request to its end
+//	pollard_poll_duration_seconds           histogram  from a poll's first request to its end
 //	pollard_origin_bytes_total              counter    bytes of body that polls received, before decoding
 //	pollard_feeds{state}                    gauge      feeds that are known
 //	pollard_memory_bytes                    gauge      feeds held in memory
-//	pollard_store_seconds{op}               histogram  operations of the store
+//	pollard_offline                         gauge      1 while no site can be reached
+//	pollard_store_away                      gauge      1 while the store cannot be written
+//	pollard_store_duration_seconds{op}      histogram  operations of the store
 //
 // All labels have few values, which do not depend on what readers ask for: handler
 // is gateway or shield; result is listed in requests.go, op in timedstore.go, outcome and
@@ -51,6 +53,10 @@ var (
 		"Feeds that are known, by state.", []string{"state"}, nil)
 	memoryDesc = prometheus.NewDesc("pollard_memory_bytes",
 		"Bytes of memory that feeds take, within the budget.", nil, nil)
+	offlineDesc = prometheus.NewDesc("pollard_offline",
+		"Whether no site can be reached: 1 if so.", nil, nil)
+	storeAwayDesc = prometheus.NewDesc("pollard_store_away",
+		"Whether the store cannot be written: 1 if so.", nil, nil)
 )
 
 func newMetrics(totals func() (status.Summary, bool)) *metrics {
@@ -61,7 +67,7 @@ func newMetrics(totals func() (status.Summary, bool)) *metrics {
 			Help: "Polls of origins, by outcome.",
 		}, []string{"outcome"}),
 		pollSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "pollard_poll_seconds",
+			Name:    "pollard_poll_duration_seconds",
 			Help:    "Seconds from a poll's first request to its end.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}),
@@ -70,7 +76,7 @@ func newMetrics(totals func() (status.Summary, bool)) *metrics {
 			Help: "Bytes of body that polls have received, before decoding.",
 		}),
 		store: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "pollard_store_seconds",
+			Name:    "pollard_store_duration_seconds",
 			Help:    "Seconds that an operation of the store has taken.",
 			Buckets: []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5},
 		}, []string{"op"}),
@@ -101,7 +107,7 @@ func (m *metrics) polled(p cache.Poll) {
 
 // Describe implements [prometheus.Collector].
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{requestsDesc, servedBytesDesc, feedsDesc, memoryDesc} {
+	for _, desc := range []*prometheus.Desc{requestsDesc, servedBytesDesc, feedsDesc, memoryDesc, offlineDesc, storeAwayDesc} {
 		into <- desc
 	}
 	for _, c := range m.collectors() {
@@ -128,6 +134,13 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 		into <- prometheus.MustNewConstMetric(feedsDesc, prometheus.GaugeValue, float64(totals.Feeds[state]), string(state))
 	}
 	into <- prometheus.MustNewConstMetric(memoryDesc, prometheus.GaugeValue, float64(totals.Memory))
+	for desc, on := range map[*prometheus.Desc]bool{offlineDesc: totals.Offline, storeAwayDesc: totals.StoreAway} {
+		value := 0.0
+		if on {
+			value = 1
+		}
+		into <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
 }
 
 // collectors are the metrics that collect themselves.

@@ -133,12 +133,12 @@ func TestMetricsOfGateway(t *testing.T) {
 				"pollard_polls_total{unchanged}":               stale,
 				"pollard_polls_total{failed}":                  1,
 				"pollard_polls_total{gone}":                    1,
-				"pollard_poll_seconds":                         4 + stale,
+				"pollard_poll_duration_seconds":                4 + stale,
 				"pollard_origin_bytes_total":                   sent,
 				"pollard_served_bytes_total":                   served,
 			})
 			for op, want := range map[string]float64{"commit": 4 + stale} {
-				if got := figures(t)["pollard_store_seconds{"+op+"}"]; got != want {
+				if got := figures(t)["pollard_store_duration_seconds{"+op+"}"]; got != want {
 					t.Errorf("%s: %v operations %s of the store, want %v", what, got, op, want)
 				}
 			}

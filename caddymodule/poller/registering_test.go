@@ -34,7 +34,7 @@ func TestRegisteringTwice(t *testing.T) {
 	}
 	// Of an engine that is not open, there are no gauges to tell.
 	want := []string{
-		"pollard_origin_bytes_total", "pollard_poll_seconds", "pollard_polls_total",
+		"pollard_origin_bytes_total", "pollard_poll_duration_seconds", "pollard_polls_total",
 		"pollard_requests_total", "pollard_served_bytes_total",
 	}
 	if got := slices.Sorted(maps.Keys(names)); !slices.Equal(got, want) {
