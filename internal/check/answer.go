@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/httpfield"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -32,24 +34,19 @@ func (x *examination) judgeAnswer() {
 	x.judgeVary()
 	a := x.first
 	if took := a.At.Sub(a.Asked); took > slow && len(a.Moves) == 0 { // hops are spaced, so a redirect takes longer
-		x.find(Advice, "slow", "The answer takes long",
-			fmt.Sprintf("%v until the feed was complete.", took.Round(100*time.Millisecond)),
-			"Make the feed when something is published, and serve it as a file or from a cache.")
+		x.find("slow", fmt.Sprintf("%v until the feed was complete.", took.Round(100*time.Millisecond)))
 	}
 	if cookies := a.Header.Values("Set-Cookie"); len(cookies) > 0 {
 		name, _, _ := strings.Cut(cookies[0], "=")
-		x.find(Advice, "cookie", "The feed sets a cookie", "Set-Cookie: "+name+"=...",
-			"Leave cookies out of feeds: many caches do not store an answer that has one.")
+		x.find("cookie", "Set-Cookie: "+name+"=...")
 	}
 	if date, err := policy.ParseHTTPDate(a.Header.Get("Date"), a.At); err == nil && a.Header.Get("Age") == "" {
 		if skew := date.Sub(a.At); skew.Abs() > clockSkew {
-			x.find(Advice, "clock", "The server's clock is wrong",
-				fmt.Sprintf("Date: %s is off by %v.", a.Header.Get("Date"), skew.Round(time.Minute)), "Let it be set over the network (NTP): Expires and Last-Modified depend on it.")
+			x.find("clock", fmt.Sprintf("Date: %s is off by %v.", a.Header.Get("Date"), skew.Round(time.Minute)))
 		}
 	}
 	if strings.HasPrefix(a.URL, "http://") && !isLocal(a.URL) {
-		x.find(Advice, "no-https", "The feed comes without encryption", a.URL,
-			"Serve it over https, redirect permanently (301), and name the new address in the feed.")
+		x.find("no-https", a.URL)
 	}
 }
 
@@ -72,12 +69,10 @@ func (x *examination) judgeRedirects() {
 	}
 	evidence := strings.Join(way, ", then ") + "."
 	if permanent {
-		x.find(Advice, "redirected", "The feed has moved", evidence,
-			"Link to the new address everywhere: each poll of the old one costs "+plural(len(moves), "more request", "more requests")+".")
+		x.find("redirected", evidence, plural(len(moves), "more request", "more requests"))
 		return
 	}
-	x.find(Advice, "redirected-for-now", "The address redirects, and not for good", evidence,
-		"If the feed stays there, redirect with 301 or 308, so that readers can remember it: each poll costs "+plural(len(moves), "more request", "more requests")+" until then.")
+	x.find("redirected-for-now", evidence, plural(len(moves), "more request", "more requests"))
 }
 
 // feedTypes are the media types of feeds, by format.
@@ -93,16 +88,15 @@ func (x *examination) judgeType() {
 	media, _, err := mime.ParseMediaType(written)
 	switch {
 	case written == "":
-		x.find(Problem, "no-type", "The answer has no Content-Type", "There is no such field.", "Send Content-Type: "+types[0]+".")
+		x.find("no-type", "There is no such field.", types[0])
 	case err != nil:
-		x.find(Problem, "type-syntax", "The Content-Type is malformed", "Content-Type: "+written, "Send Content-Type: "+types[0]+".")
+		x.find("type-syntax", "Content-Type: "+written, types[0])
 	case slices.Contains(types, media):
 		x.good("Its Content-Type is %s.", media)
 	case media == "text/html" || media == "application/octet-stream" || media == "text/plain":
-		x.find(Problem, "wrong-type", "The Content-Type is not that of a feed", "Content-Type: "+written,
-			"Send Content-Type: "+types[0]+": some readers refuse the feed, and browsers show or save it.")
+		x.find("wrong-type", "Content-Type: "+written, types[0])
 	default:
-		x.find(Advice, "other-type", "The Content-Type is not that of this format", "Content-Type: "+written, "Send Content-Type: "+types[0]+".")
+		x.find("other-type", "Content-Type: "+written, types[0])
 	}
 }
 
@@ -113,12 +107,10 @@ func (x *examination) judgeVary() {
 		everything = everything || name == "Cookie" || name == "User-Agent" || name == "Referer" || name == "Origin"
 	}
 	if everything {
-		x.find(Advice, "vary", "Caches can hardly store the feed", written,
-			"Make the feed the same for all, and send Vary: Accept-Encoding alone.")
+		x.find("vary", written)
 	}
 	if encoding(x.first) != "" && !everything && !slices.Contains(names, "Accept-Encoding") {
-		x.find(Advice, "no-vary", "The compressed feed has no Vary: Accept-Encoding", "Content-Encoding: "+encoding(x.first)+", without it.",
-			"Send Vary: Accept-Encoding, or caches may serve compressed bytes to clients that cannot read them.")
+		x.find("no-vary", "Content-Encoding: "+encoding(x.first)+", without it.")
 	}
 }
 
@@ -129,14 +121,10 @@ func (x *examination) judgeCompression(plain policy.Answer) {
 	case coding != "":
 		x.good("It is compressed: %s instead of %s (%s).", size(x.first.Wire), size(length), coding)
 	case length > compressible:
-		x.find(Problem, "not-compressed", "The feed is not compressed",
-			fmt.Sprintf("%s were sent as they are, though gzip, br and zstd were offered; gzip makes %s of them.", size(length), size(gzipped(x.first.Body))),
-			"Switch compression on for "+feedTypes[x.document.Format][0]+" and the other types of feeds: servers often compress text/html only.")
+		x.find("not-compressed", fmt.Sprintf("%s were sent as they are, though gzip, br and zstd were offered; gzip makes %s of them.", size(length), size(gzipped(x.first.Body))), feedTypes[x.document.Format][0])
 	}
 	if plain.Failure == policy.FailureNone && encoding(plain) != "" {
-		x.find(Problem, "compressed-unasked", "The feed is compressed even when the client does not accept it",
-			"Accept-Encoding: identity was answered with Content-Encoding: "+encoding(plain)+".",
-			"Compress only where the request offers it, and send Vary: Accept-Encoding, so that caches do the same.")
+		x.find("compressed-unasked", "Accept-Encoding: identity was answered with Content-Encoding: "+encoding(plain)+".")
 	}
 }
 
@@ -169,8 +157,5 @@ func (c *counter) Write(p []byte) (int, error) {
 func size[N int | int64](n N) string { return humanize.IBytes(uint64(max(n, 0))) }
 
 func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return strconv.Itoa(n) + " " + status.Plural(int64(n), one, many)
 }

@@ -30,11 +30,11 @@ import (
 // MaxPolls is how many polls an examination makes at most.
 const MaxPolls = 4
 
-// longestPause is how long an examination waits where a site asks for a pause. After
-// a longer one it ends with what it knows.
+// longestPause is the longest pause that an examination waits for, if the site asks for
+// one. It ends early otherwise.
 const longestPause = time.Minute
 
-// Options say what is examined.
+// Options configure an examination.
 type Options struct {
 	URL feedurl.URL // of the feed
 	// Rules decide when the feed would be polled next.
@@ -43,11 +43,11 @@ type Options struct {
 	Spacing time.Duration
 	// Poll makes one poll, offering compression or not.
 	Poll func(ctx context.Context, ask policy.Ask, compression bool) policy.Answer
-	// Progress is told what is done next; nil: nobody is.
+	// Progress is called before each step; it may be nil.
 	Progress func(step string)
 }
 
-// Report is what an examination has found.
+// Report is the result of an examination.
 type Report struct {
 	URL      string        `json:"url"`
 	Final    string        `json:"final_url,omitempty"` // where redirects lead
@@ -77,22 +77,7 @@ type Poll struct {
 	Error        string `json:"error,omitempty"`
 }
 
-// The grades of findings.
-const (
-	Problem = "problem" // costs bytes, or readers trip over it
-	Advice  = "advice"  // could be better
-)
-
-// Finding is one thing that a publisher can mend.
-type Finding struct {
-	ID       string `json:"id"`    // short and fixed, for programs
-	Grade    string `json:"grade"` // Problem or Advice
-	Title    string `json:"title"`
-	Evidence string `json:"evidence"`
-	Remedy   string `json:"remedy"`
-}
-
-// examination is a report in the making.
+// examination builds a report.
 type examination struct {
 	Options
 	report   *Report
@@ -102,8 +87,8 @@ type examination struct {
 	stopped  bool // the site has asked for a pause, or the context has ended
 }
 
-// Run examines a feed. It fails only where the context ends; what is wrong with the
-// feed is in the report.
+// Run examines a feed. It fails only if the context ends. Everything else is in the
+// report.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	x := &examination{Options: o, report: &Report{URL: o.URL.String(), Findings: []Finding{}, Good: []string{}}}
 	x.first = x.poll(ctx, "asking for the feed", policy.Validators{}, true)
@@ -121,15 +106,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, context.Cause(ctx)
 	}
 	if x.stopped {
-		x.find(Advice, "incomplete", "The examination is not complete",
-			fmt.Sprintf("The answer to poll %d was %s.", len(x.report.Polls), outcome(x.last)), "Run it again later.")
+		x.find("incomplete", fmt.Sprintf("The answer to poll %d was %s.", len(x.report.Polls), outcome(x.last)))
 	}
 	x.decide()
 	x.report.sort()
 	return x.report, nil
 }
 
-// poll makes one poll, after the pause that the last one asks for.
+// poll makes one poll, after the pause that the last one asked for.
 func (x *examination) poll(ctx context.Context, purpose string, v policy.Validators, compression bool) policy.Answer {
 	if n := len(x.report.Polls); n > 0 {
 		pause := max(x.Spacing, time.Until(x.last.NotBefore))
@@ -162,7 +146,7 @@ func (x *examination) poll(ctx context.Context, purpose string, v policy.Validat
 	return a
 }
 
-// readFirst reads the first answer. It reports false where there is no feed in it.
+// readFirst reads the first answer. It reports false if that has no feed.
 func (x *examination) readFirst() bool {
 	a, r := x.first, x.report
 	r.Wire, r.Size = a.Wire, len(a.Body)
@@ -186,17 +170,13 @@ func (x *examination) readFirst() bool {
 	return true
 }
 
-// decide says when a gateway would poll next.
+// decide computes when a gateway would poll next.
 func (x *examination) decide() {
 	h := policy.History{}.Learn(x.first, x.document, false)
 	d := policy.Decide(x.Rules, h, x.first, x.first.At, 0)
 	x.report.Next = d.Interval
 	x.report.Seconds = int64(d.Interval / time.Second)
 	x.report.Reason = status.Explain(d, status.Facts{Now: x.first.At, Status: x.first.Status}).String()
-}
-
-func (x *examination) find(grade, id, title, evidence, remedy string) {
-	x.report.Findings = append(x.report.Findings, Finding{ID: id, Grade: grade, Title: title, Evidence: evidence, Remedy: remedy})
 }
 
 func (x *examination) good(format string, args ...any) {

@@ -4,9 +4,7 @@
 package check
 
 import (
-	"cmp"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -57,11 +55,4 @@ func headerSize(h http.Header) int64 {
 	var n counter
 	_ = h.Write(&n) // a counter cannot fail
 	return int64(n) + int64(len("HTTP/1.1 200 OK\r\n\r\n"))
-}
-
-// sort puts problems before advice, and leaves the rest as it was found.
-func (r *Report) sort() {
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Compare(b.Grade, a.Grade) // "problem" before "advice"
-	})
 }

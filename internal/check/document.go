@@ -35,19 +35,15 @@ type Parsed struct {
 // judgeDocument looks at what readers make of the document.
 func (x *examination) judgeDocument(ctx context.Context) {
 	if x.document.Lenient {
-		x.find(Problem, "not-well-formed", "The document is not well-formed",
-			"Only a lenient parse accepts it; strict readers show an error, or lose entries.",
-			"Let a validator show the place (https://validator.w3.org/feed/). Often it is a bare & or <, or a wrong encoding.")
+		x.find("not-well-formed", "Only a lenient parse accepts it; strict readers show an error, or lose entries.")
 	}
 	if n := len(x.first.Body); n > large || x.document.Rhythm.Entries > many {
-		x.find(Advice, "large", "The feed is large",
-			fmt.Sprintf("%s, %s.", size(n), plural(x.document.Rhythm.Entries, "entry", "entries")),
-			"The newest 20 or 30 entries are enough for readers that poll once a day; older ones belong on the site, or in further pages (RFC 5005).")
+		x.find("large", fmt.Sprintf("%s, %s.", size(n), plural(x.document.Rhythm.Entries, "entry", "entries")))
 	}
 	p := parse(ctx, x.first.Body)
 	x.report.Readers = p
 	if p.Error != "" {
-		x.find(Problem, "unparsable", "A parser that many readers use cannot read it", p.Error, "Let a validator show the place (https://validator.w3.org/feed/).")
+		x.find("unparsable", p.Error)
 		return
 	}
 	x.judgeEntries(p)
@@ -56,16 +52,16 @@ func (x *examination) judgeDocument(ctx context.Context) {
 func (x *examination) judgeEntries(p *Parsed) {
 	of := func(n int) string { return fmt.Sprintf("%d of %s.", n, plural(p.Entries, "entry", "entries")) }
 	if p.Duplicate > 0 {
-		x.find(Problem, "duplicate-ids", "Entries share an ID", of(p.Duplicate), "Give each entry a <guid> or <id> of its own: readers show one of them only.")
+		x.find("duplicate-ids", of(p.Duplicate))
 	}
 	if p.NoID > 0 {
-		x.find(Problem, "no-ids", "Entries have no ID", of(p.NoID), "Give each entry a <guid> or <id> that never changes: without one, an edited entry appears twice.")
+		x.find("no-ids", of(p.NoID))
 	}
 	if p.NoDate > 0 {
-		x.find(Advice, "no-dates", "Entries have no date that can be read", of(p.NoDate), "Give each entry a <pubDate> (RFC 822) or <updated> (RFC 3339): readers take the time of the download instead.")
+		x.find("no-dates", of(p.NoDate))
 	}
 	if p.NoLink > 0 {
-		x.find(Advice, "no-links", "Entries have no link", of(p.NoLink), "Link each entry to its page.")
+		x.find("no-links", of(p.NoLink))
 	}
 	if p.Entries > 0 && p.Duplicate+p.NoID+p.NoDate+p.NoLink == 0 {
 		x.good("Each of its %s has an ID of its own, a link and a date.", plural(p.Entries, "entry", "entries"))

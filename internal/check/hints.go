@@ -25,19 +25,16 @@ func (x *examination) judgeHints() {
 				explicit = true
 				x.good("It says how often to ask: %s %s.", t.Hint, t.Raw)
 			} else if t.Hint == policy.HintSy && t.Note != "" {
-				x.find(Advice, "hint-ignored", "A hint says nothing", fmt.Sprintf("%s %s: %s", t.Hint, t.Raw, t.Note),
-					"State how often the feed really changes, or leave it out.")
+				x.find("hint-ignored", fmt.Sprintf("%s %s: %s", t.Hint, t.Raw, t.Note))
 			}
 		}
 	}
 	if !explicit {
-		x.find(Advice, "no-hint", "Nothing says how often to ask", x.cacheFields(),
-			"Send Cache-Control: max-age=3600 (an hour, or whatever suits you): good readers obey, and so do gateways. In RSS, <ttl>60</ttl> says the same.")
+		x.find("no-hint", x.cacheFields())
 	}
 	x.judgeCacheControl()
 	for _, t := range x.document.Malformed {
-		x.find(Problem, "malformed-hint", "A hint in the document is malformed", strings.TrimSpace(fmt.Sprintf("%s %s: %s", t.Hint, strconv.Quote(t.Raw), t.Note)),
-			"Correct it, or leave it out: it is ignored.")
+		x.find("malformed-hint", strings.TrimSpace(fmt.Sprintf("%s %s: %s", t.Hint, strconv.Quote(t.Raw), t.Note)))
 	}
 	if self := x.document.Hints.Self; self != "" {
 		x.judgeSelf(self)
@@ -70,23 +67,19 @@ func (x *examination) judgeCacheControl() {
 			continue
 		}
 		if _, err := strconv.ParseUint(directive.Argument, 10, 64); err != nil {
-			x.find(Problem, "cache-control-syntax", "The Cache-Control is malformed", written,
-				"Write the length in seconds, without a unit, as in "+directive.Name+"=3600.")
+			x.find("cache-control-syntax", written, directive.Name)
 			return
 		}
 	}
 	switch length, given := control.Seconds("max-age"); {
 	case control.Has("no-store"), control.Has("private"):
-		x.find(Advice, "not-cacheable", "Caches may not store the feed", written,
-			"Allow it, as in Cache-Control: max-age=3600, unless each reader gets another feed.")
+		x.find("not-cacheable", written)
 	case given && length > 7*24*time.Hour:
-		x.find(Advice, "long-lifetime", "Readers may come late", written,
-			"This tells readers not to ask for "+strconv.Itoa(int(length/(24*time.Hour)))+" days. An hour to a day suits most feeds.")
+		x.find("long-lifetime", written, strconv.Itoa(int(length/(24*time.Hour))))
 	}
 	for _, value := range x.first.Header.Values("Expires") {
 		if _, err := policy.ParseHTTPDate(value, x.first.At); err != nil && value != "0" && value != "-1" {
-			x.find(Problem, "expires-syntax", "The Expires is malformed", "Expires: "+value,
-				"Write it as in Expires: Sat, 21 Nov 2026 08:00:00 GMT, or use Cache-Control: max-age.")
+			x.find("expires-syntax", "Expires: "+value)
 		}
 	}
 }
@@ -97,8 +90,6 @@ func (x *examination) judgeSelf(self string) {
 	own, err := feedurl.Parse(self)
 	answered, err2 := feedurl.Parse(x.first.URL)
 	if err == nil && err2 == nil && own != answered {
-		x.find(Advice, "other-self", "The feed gives another address as its own",
-			"rel=\"self\" is "+feedurl.Redact(self)+", and "+feedurl.Redact(x.first.URL)+" answered.",
-			"Name the address that is to be subscribed to: some readers move there.")
+		x.find("other-self", "rel=\"self\" is "+feedurl.Redact(self)+", and "+feedurl.Redact(x.first.URL)+" answered.")
 	}
 }

@@ -22,9 +22,7 @@ import (
 func (x *examination) examineValidators(ctx context.Context) {
 	v := validatorsOf(x.first)
 	if v.Empty() {
-		x.find(Problem, "no-validators", "Readers cannot ask whether the feed has changed",
-			"The answer has neither an ETag nor a Last-Modified, so each poll downloads the whole feed.",
-			"Send an ETag made from the content (a hash will do), or the time of the newest change as Last-Modified. Web servers do so by themselves for files.")
+		x.find("no-validators", "The answer has neither an ETag nor a Last-Modified, so each poll downloads the whole feed.")
 		plain := x.poll(ctx, "asking without compression", policy.Validators{}, false)
 		x.judgeCompression(plain)
 		x.report.Cost = x.cost(policy.Answer{})
@@ -63,8 +61,7 @@ func validatorsOf(a policy.Answer) policy.Validators {
 func (x *examination) judgeSyntax(v policy.Validators) {
 	opaque := strings.TrimPrefix(v.ETag, "W/")
 	if v.ETag != "" && (len(opaque) < 2 || opaque[0] != '"' || strings.IndexByte(opaque[1:], '"') != len(opaque)-2) {
-		x.find(Problem, "etag-syntax", "The ETag is malformed",
-			"ETag: "+v.ETag, `Write it in quotes, as in ETag: "5f3a" or ETag: W/"5f3a" (RFC 9110 section 8.8.3).`)
+		x.find("etag-syntax", "ETag: "+v.ETag)
 	}
 	if v.LastModified == "" {
 		return
@@ -72,20 +69,16 @@ func (x *examination) judgeSyntax(v policy.Validators) {
 	t, err := policy.ParseHTTPDate(v.LastModified, x.first.At)
 	switch {
 	case err != nil:
-		x.find(Problem, "last-modified-syntax", "The Last-Modified is malformed",
-			"Last-Modified: "+v.LastModified, "Write it as in Last-Modified: "+x.first.At.UTC().Format(http.TimeFormat)+" (RFC 9110 section 5.6.7).")
+		x.find("last-modified-syntax", "Last-Modified: "+v.LastModified, x.first.At.UTC().Format(http.TimeFormat))
 	case t.After(x.first.At.Add(time.Minute)):
-		x.find(Advice, "last-modified-future", "The Last-Modified lies in the future",
-			"Last-Modified: "+v.LastModified, "Use the time of the newest change: caches ignore a time to come (RFC 9110 section 8.8.2.1).")
+		x.find("last-modified-future", "Last-Modified: "+v.LastModified)
 	}
 }
 
 // judgeDate looks at the answer to If-Modified-Since alone.
 func (x *examination) judgeDate(a policy.Answer) {
 	if a.Status == http.StatusOK {
-		x.find(Advice, "date-ignored", "Last-Modified alone is not honoured",
-			fmt.Sprintf("With If-Modified-Since and without If-None-Match, the answer was 200 with %s.", size(a.Wire)),
-			"Answer 304 to If-Modified-Since too: some readers send only that. Or leave Last-Modified out.")
+		x.find("date-ignored", fmt.Sprintf("With If-Modified-Since and without If-None-Match, the answer was 200 with %s.", size(a.Wire)))
 	}
 }
 
@@ -93,9 +86,7 @@ func (x *examination) judgeDate(a policy.Answer) {
 func (x *examination) judgeWhole(v policy.Validators, again, plain, plainAgain policy.Answer) {
 	if again.Failure != policy.FailureNone || again.Status != http.StatusOK {
 		if !again.Unsent() && !x.stopped {
-			x.find(Problem, "conditional-fails", "A conditional request fails",
-				"The answer to If-None-Match or If-Modified-Since was "+outcome(again)+"; without it, the feed came.",
-				"Answer 304 where nothing has changed, and 200 with the feed otherwise.")
+			x.find("conditional-fails", "The answer to If-None-Match or If-Modified-Since was "+outcome(again)+"; without it, the feed came.")
 		}
 		return
 	}
@@ -104,17 +95,11 @@ func (x *examination) judgeWhole(v policy.Validators, again, plain, plainAgain p
 	waited := again.At.Sub(x.first.At).Round(time.Second)
 	switch {
 	case sameTag && v.LastModified == w.LastModified && plainAgain.Status == http.StatusNotModified:
-		x.find(Problem, "compression-breaks-304", "Conditional requests fail when compression is on",
-			fmt.Sprintf("If-None-Match: %s was answered with 200 and the same ETag; without compression, with 304.", v.ETag),
-			"Apache httpd: set DeflateAlterETag NoChange (and BrotliAlterETag NoChange). Elsewhere: compare the ETag of the compressed answer as well.")
+		x.find("compression-breaks-304", fmt.Sprintf("If-None-Match: %s was answered with 200 and the same ETag; without compression, with 304.", v.ETag))
 	case sameTag && v.LastModified == w.LastModified:
-		x.find(Problem, "not-honoured", "Conditional requests are ignored",
-			fmt.Sprintf("%s was answered with 200, the same validators and %s.", conditions(v), size(again.Wire)),
-			"Answer 304 without a body where If-None-Match has the current ETag, or where the feed has not changed since If-Modified-Since. A proxy or CDN in between may drop these fields.")
+		x.find("not-honoured", fmt.Sprintf("%s was answered with 200, the same validators and %s.", conditions(v), size(again.Wire)))
 	case bytes.Equal(again.Body, x.first.Body):
-		x.find(Problem, "volatile-etag", "The validators change though the feed does not",
-			fmt.Sprintf("%s and, %v later, %s for the very same bytes.", written(v), waited, written(w)),
-			"Make the ETag from the content, not from the time or the server's process; several servers must make the same one.")
+		x.find("volatile-etag", fmt.Sprintf("%s and, %v later, %s for the very same bytes.", written(v), waited, written(w)))
 	default:
 		x.judgeVolatile(v, again, plain, waited)
 	}
@@ -126,20 +111,13 @@ func (x *examination) judgeVolatile(v policy.Validators, again, plain policy.Ans
 	d, err := document.Read(again.Body, again.Header.Get("Content-Type"), again.At)
 	switch {
 	case err != nil:
-		x.find(Problem, "unstable", "The feed is not always a feed", fmt.Sprintf("%v later: %v.", waited, err),
-			"Find out what else answers at this address.")
+		x.find("unstable", fmt.Sprintf("%v later: %v.", waited, err))
 	case d.Fingerprint == x.document.Fingerprint:
-		x.find(Problem, "volatile-document", "The feed changes though its entries do not",
-			fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at),
-			"Leave out what changes with each request (the time of the request, a counter, a nonce) or set it only when an entry changes. Then ETags stay the same, too.")
+		x.find("volatile-document", fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at))
 	case plain.Failure == policy.FailureNone && bytes.Equal(plain.Body, again.Body):
-		x.find(Advice, "changed-meanwhile", "The feed has changed during the examination",
-			fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at), "Run it again: whether validators are honoured remains open.")
+		x.find("changed-meanwhile", fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at))
 	default:
-		x.find(Problem, "volatile-entries", "Each answer has other entries",
-			fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at),
-			"Give the same entries, in the same order and with the same text, until there is a change to tell. "+
-				"Signed links, counters and advertisements in entries make every poll a full download.")
+		x.find("volatile-entries", fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at))
 	}
 }
 
