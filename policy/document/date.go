@@ -14,13 +14,13 @@ const maxDate = 64
 // parseDate reads the date of an entry: RFC 3339 as in Atom and JSON Feed, RFC 822
 // as in RSS, and common deviations from both. Without a zone it is UTC.
 //
-// The zero time: the text is in none of the layouts. Dates only measure how often
-// entries appear, and an entry whose date cannot be read counts as undated.
+// It returns the zero time if the text has none of the layouts. Dates only measure how
+// often entries appear, and entries without a valid date do not count.
 func parseDate(text string) time.Time {
 	if len(text) > maxDate {
 		return time.Time{}
 	}
-	// The day of the week, in any language and whether or not it is the right one.
+	// The day of the week, in any language, right or wrong.
 	if weekday, rest, found := strings.Cut(text, ","); found && !strings.ContainsAny(weekday, "0123456789") {
 		text = rest
 	}

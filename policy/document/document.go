@@ -2,20 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package document reads feed documents: RSS 0.9x, 1.0 and 2.0, Atom 0.3 and
-// 1.0, JSON Feed. It says whether bytes are a feed, which hints they hold, how
-// often entries appear, and what the feed means (its fingerprint).
+// 1.0, JSON Feed. It reports whether bytes are a feed, its hints, how often entries
+// appear, and the feed's fingerprint.
 //
-// Bytes become UTF-8 first (encoding.go). An XML document is then read once, as
-// a stream of tokens under fixed limits (scan.go), by a reader that knows where
-// channels, feeds and entries stand (xmlfeed.go) and hands their children
-// (field.go) to those who want them: hints (hints.go), dates (date.go,
-// rhythm.go) and the fingerprint (fingerprint.go). A JSON document is streamed
-// likewise (jsonfeed.go). Nothing is kept but hashes, dates, hints and the feed's own
-// title, cut to a line (title.go), so that a document costs memory in proportion to its entries and time in
-// proportion to its bytes, whoever wrote it.
+// The bytes are first converted to UTF-8 (encoding.go). An XML document is then read
+// once, as tokens under fixed limits (package markup), by a reader that finds the
+// children of channels, feeds and entries (xmlfeed.go, field.go) for the hints
+// (hints.go), dates (date.go, rhythm.go) and the fingerprint (fingerprint.go). A JSON
+// document is read in the same way (jsonfeed.go). Only hashes, dates, hints and a short
+// title (title.go) are kept: memory is proportional to the number of entries, time to
+// the number of bytes, for hostile documents too.
 //
-// It keeps no text of entries, does not look into their HTML, expands no entity of a
-// document's own and fetches nothing.
+// It does not look into the HTML of entries, does not expand the entities that a
+// document declares, and does not fetch anything.
 package document
 
 import (
@@ -28,8 +27,7 @@ import (
 	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
-// The kinds of document that [Read] refuses. An error's text is one line and
-// says what the document is instead.
+// The errors of [Read]. Their text is one line and says what the document is instead.
 var (
 	// ErrNotFeed: the document is something else, an HTML page for example.
 	ErrNotFeed = errors.New("not a feed")
@@ -39,10 +37,10 @@ var (
 	ErrTooComplex = markup.ErrTooComplex
 )
 
-// Read reads the body of an origin's 200 answer. The contentType is the value of
-// that field, or empty; it only helps with the encoding, because feeds come as
-// text/html and HTML pages as application/rss+xml. Entries dated more than a
-// day after now do not count in the rhythm.
+// Read reads the body of a 200 response. The contentType is the value of that field, or
+// empty. It only matters for the encoding, because there are feeds with text/html and HTML
+// pages with application/rss+xml. Entries dated more than a day after now do not count
+// for the rhythm.
 func Read(body []byte, contentType string, now time.Time) (*policy.Document, error) {
 	if kind := binaryType(body); kind != "" {
 		return nil, fmt.Errorf("%w: data of type %s", ErrNotFeed, kind)

@@ -132,7 +132,7 @@ func TestReadRefuses(t *testing.T) {
 		{"json", `{"error": "rate limit"}`, ErrNotFeed, "JSON without a JSON Feed version"},
 		{"a json array", `[1, 2]`, ErrNotFeed, "a JSON array"},
 		{"jsonp", `f({"version":"https://jsonfeed.org/version/1"})`, ErrNotFeed, "text that starts with"},
-		{"braces", `{% error %}`, ErrNotFeed, "is no JSON"},
+		{"braces", `{% error %}`, ErrNotFeed, "is not JSON"},
 		{"gzip", "\x1f\x8b\x08\x00\x00\x00", ErrNotFeed, "data of type application/x-gzip"},
 		{"a picture", "\x89PNG\r\n\x1a\n", ErrNotFeed, "data of type image/png"},
 		{"a conflict marker", strings.Replace(rssSample, "<item>", "<<<<<<< HEAD\n<item>", 1), ErrBroken, "expected element name"},

@@ -23,15 +23,14 @@ import (
 // declarationEncoding finds the encoding in an XML declaration (XML 1.0 section 4.3.3).
 var declarationEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']\s*([A-Za-z0-9._:-]+)`)
 
-// toUTF8 returns the document in UTF-8, without byte order mark and without
-// XML declaration, which would no longer be true of it.
+// toUTF8 returns the document in UTF-8, without byte order mark and without XML
+// declaration, which would be wrong then.
 //
-// The bytes themselves are believed first, since labels are often wrong: a byte
-// order mark, then the zero bytes of UTF-16 and UTF-32, then UTF-8 wherever it
-// is valid, for text in another encoding hardly ever is. Only then come the
-// charset of the Content-Type and the XML declaration, in this order (RFC 7303
-// section 3), and Windows-1252 where they name nothing that fits: it can read
-// anything, and markup is ASCII in it.
+// The bytes themselves come first, because labels are often wrong: a byte order mark,
+// then the zero bytes of UTF-16 and UTF-32, then UTF-8 if it is valid, because text in
+// another encoding hardly ever is. Then come the charset of the Content-Type and the XML
+// declaration, in this order (RFC 7303 section 3), and Windows-1252 if neither fits: any
+// bytes are valid in it, and markup is ASCII.
 func toUTF8(body []byte, contentType string) []byte {
 	text := body
 	if enc := wideEncoding(body); enc != nil {
@@ -42,9 +41,9 @@ func toUTF8(body []byte, contentType string) []byte {
 	return text[markup.Begin(text):]
 }
 
-// ASCIICompatible reports whether markup can be found in a document without decoding
-// it: whether the bytes of ASCII punctuation stand for nothing else. It is not so in
-// UTF-16, UTF-32 and the encodings that switch between character sets.
+// ASCIICompatible reports whether markup can be found in a document without decoding it,
+// because bytes of ASCII punctuation mean nothing else. UTF-16, UTF-32 and encodings that
+// switch between character sets are not compatible.
 func ASCIICompatible(body []byte, contentType string) bool {
 	return wideEncoding(body) == nil && !anyStateful(declaredEncodings(body, contentType))
 }
@@ -62,8 +61,8 @@ func declared(body []byte) string {
 	return "utf-8"
 }
 
-// wideEncoding recognises UTF-16 and UTF-32 by a mark or by where the zeros are
-// in the first four bytes, which hold ASCII characters in any feed (XML 1.0 appendix F.1).
+// wideEncoding recognises UTF-16 and UTF-32 by a mark or by the zeros in the first four
+// bytes, which are ASCII characters in any feed (XML 1.0 appendix F.1).
 func wideEncoding(body []byte) encoding.Encoding {
 	utf16Of := func(e unicode.Endianness) encoding.Encoding { return unicode.UTF16(e, unicode.IgnoreBOM) }
 	utf32Of := func(e utf32.Endianness) encoding.Encoding { return utf32.UTF32(e, utf32.IgnoreBOM) }
@@ -95,7 +94,7 @@ func wideEncoding(body []byte) encoding.Encoding {
 	return nil
 }
 
-// declaredEncodings lists what the Content-Type and the XML declaration name.
+// declaredEncodings returns the names in the Content-Type and the XML declaration.
 func declaredEncodings(body []byte, contentType string) []string {
 	var labels []string
 	if _, params, err := mime.ParseMediaType(contentType); err == nil && params["charset"] != "" {
@@ -136,9 +135,9 @@ func decodeLabelled(labels []string, body []byte) []byte {
 	return decodeAll(charmap.Windows1252, body)
 }
 
-// lookup finds an encoding by the names that the web uses, then by the IANA's.
-// UTF-7 is in neither and is never decoded: it hides markup from filters. Nil
-// where the name means nothing or an encoding that was ruled out already.
+// lookup finds an encoding by the names of the web, then by IANA's. It returns nil for
+// unknown names and for UTF encodings, which toUTF8 has ruled out. UTF-7 is unknown: it
+// hides markup from filters.
 func lookup(label string) encoding.Encoding {
 	enc, err := htmlindex.Get(label)
 	if err != nil {
@@ -153,7 +152,7 @@ func lookup(label string) encoding.Encoding {
 	return enc
 }
 
-// decodeAll decodes what it can; the decoders put U+FFFD where they cannot.
+// decodeAll decodes a text. Invalid bytes become U+FFFD.
 func decodeAll(enc encoding.Encoding, body []byte) []byte {
 	text, err := enc.NewDecoder().Bytes(body)
 	if err != nil {

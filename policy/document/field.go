@@ -13,7 +13,7 @@ import (
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
-// field is a child element of a channel or entry while it is being read.
+// field is the child element of a channel or entry that is being read.
 type field struct {
 	vocabulary namespace.Vocabulary
 	name       string // in lower case: the names of RSS are written in any
@@ -22,39 +22,39 @@ type field struct {
 	depth      int    // of the element
 	text       []byte // its own text, up to maxFieldText
 
-	// Its last child element, for skipHours and skipDays, and how many there were.
-	part           string
-	partVocabulary namespace.Vocabulary
-	partText       []byte
-	parts          int
+	// Its last child element, for skipHours and skipDays, and their number.
+	child           string
+	childVocabulary namespace.Vocabulary
+	childText       []byte
+	children        int
 }
 
 // maxFieldText is more than any hint, date or identifier has.
 const maxFieldText = 4096
 
 // openField opens a child of a channel or entry.
-func (x *xmlReader) openField(space namespace.Vocabulary, t xml.StartElement, parent frame, inEntry bool) {
+func (x *xmlReader) openField(space namespace.Vocabulary, t xml.StartElement, parent openElement, inEntry bool) {
 	name := strings.ToLower(t.Name.Local)
 	x.field = field{
 		vocabulary: space, name: name, attributes: t.Attr, depth: len(x.stack) + 1,
-		text: x.field.text[:0], partText: x.field.partText[:0],
+		text: x.field.text[:0], childText: x.field.childText[:0],
 	}
 	if !inEntry {
 		x.field.base = parent.base.within(t.Attr)
 	}
 }
 
-// openPart opens an element anywhere within a field.
-func (x *xmlReader) openPart(space namespace.Vocabulary, t xml.StartElement) {
+// openChild opens an element anywhere within a field.
+func (x *xmlReader) openChild(space namespace.Vocabulary, t xml.StartElement) {
 	name := strings.ToLower(t.Name.Local)
 	if len(x.stack) == x.field.depth {
-		x.field.part, x.field.partVocabulary = name, space
-		x.field.partText = x.field.partText[:0]
-		x.field.parts++
+		x.field.child, x.field.childVocabulary = name, space
+		x.field.childText = x.field.childText[:0]
+		x.field.children++
 	}
 }
 
-// text takes a piece of text; an element may have many.
+// text adds a piece of an element's text.
 func (x *xmlReader) text(piece []byte) {
 	if len(x.stack) == 0 || x.stack[len(x.stack)-1].role != fieldRole {
 		return
@@ -64,11 +64,11 @@ func (x *xmlReader) text(piece []byte) {
 	case f.depth:
 		f.text = append(f.text, piece[:min(len(piece), maxFieldText-len(f.text))]...)
 	case f.depth + 1:
-		f.partText = append(f.partText, piece[:min(len(piece), maxFieldText-len(f.partText))]...)
+		f.childText = append(f.childText, piece[:min(len(piece), maxFieldText-len(f.childText))]...)
 	}
 }
 
-// closeEntryField ends a child of an entry: what was collected finds its place.
+// closeEntryField ends a child of an entry.
 func (x *xmlReader) closeEntryField() {
 	f := &x.field
 	text := bytes.Trim(f.text, markup.Space)
@@ -95,14 +95,14 @@ func attribute(attributes []xml.Attr, name string) string {
 	return ""
 }
 
-// base is an xml:base in force. Any element may have one, and few links need it: it is
-// resolved for these alone.
+// base is an xml:base in force. Any element may have one, but few links need it, so it is
+// resolved only for these.
 type base struct {
-	around    *base // nil: there is none
+	around    *base // nil: none
 	reference string
 }
 
-// within is the base in force within an element.
+// within returns the base in force within an element.
 func (b *base) within(attributes []xml.Attr) *base {
 	for _, a := range attributes {
 		if a.Name.Local == "base" && namespace.Of(a.Name.Space) == namespace.XML {
@@ -112,8 +112,8 @@ func (b *base) within(attributes []xml.Attr) *base {
 	return b
 }
 
-// url resolves the base against the one around it (XML Base section 4). What is no
-// address, or too long for one, does not count.
+// url resolves the base against the one around it (XML Base section 4). An invalid or too
+// long URL is ignored.
 func (b *base) url() *url.URL {
 	if b == nil {
 		return nil

@@ -18,24 +18,23 @@ import (
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
-// meaning computes the fingerprint of a feed: a hash of everything in the document
-// but its volatile parts, so that two documents which differ in nothing else are
-// one version. Any other difference is a change that readers have to get.
+// fingerprinter computes the fingerprint of a feed: a hash of the document without its
+// volatile parts. Two documents that differ in nothing else are one version; any other
+// difference is a change for readers.
 //
-// Volatile are the elements and attributes that [volatileElement] and
-// [volatileAttribute] list: dates at which the document was built, the generator,
-// schedule hints, and counters. Neither do comments count, nor white space between
-// elements, the prefixes of namespaces, the order of attributes, and how characters
-// are escaped.
+// Volatile are the elements and attributes of [volatileElement] and
+// [volatileAttribute]: dates at which the document was built, the generator, schedule
+// hints, and counters. Comments, white space between elements, the prefixes of
+// namespaces, the order of attributes, and the escapes of characters do not count.
 //
-// The order of the entries does not count, because some publishers build a feed out
-// of an unordered set at each request. Everything else is in document order.
+// The order of the entries does not count, because some publishers build a feed from an
+// unordered set at each request. Everything else is in document order.
 //
-// A forged fingerprint would keep a change from readers. It is therefore made with
-// SHA-256, over an encoding in which each text carries its length: documents that
-// differ cannot look the same to the hash. Entries are hashed one by one, and their
-// sorted hashes become part of the feed's.
-type meaning struct {
+// A document with a forged fingerprint would keep a change from readers. The hash is
+// therefore SHA-256, and each text is preceded by its length, so that different documents
+// are different input. Entries are hashed one by one, and their sorted hashes become part
+// of the feed's.
+type fingerprinter struct {
 	feed    hash.Hash // of what is outside of entries
 	entry   hash.Hash // of the open entry; nil outside of entries
 	spare   hash.Hash // for the next entry
@@ -49,13 +48,12 @@ type meaning struct {
 	sorted   []xml.Attr
 }
 
-func newMeaning() meaning {
-	return meaning{feed: sha256.New(), spare: sha256.New()}
+func newFingerprinter() fingerprinter {
+	return fingerprinter{feed: sha256.New(), spare: sha256.New()}
 }
 
-// volatileElement reports whether an element may change without the feed having
-// changed. Dates are the entry's own within entries; on the channel they say when
-// the document was built.
+// volatileElement reports whether a change of an element is not a change of the feed. The
+// dates of the channel say when the document was built; those of entries do count.
 func volatileElement(space namespace.Vocabulary, name string, inChannel bool) bool {
 	switch space {
 	case namespace.RSS:
@@ -80,7 +78,7 @@ func volatileElement(space namespace.Vocabulary, name string, inChannel bool) bo
 	return false
 }
 
-// volatileAttribute reports the same of an attribute: the number of comments at a
+// volatileAttribute is like volatileElement, for attributes: the number of comments at a
 // link, and the date of the last one (RFC 4685 section 4).
 func volatileAttribute(space namespace.Vocabulary, name string) bool {
 	return space == namespace.Threading && (name == "count" || name == "updated")
@@ -102,7 +100,7 @@ const (
 )
 
 // write hashes a token: its kind, and its parts with their lengths.
-func (m *meaning) write(kind byte, parts ...string) {
+func (m *fingerprinter) write(kind byte, parts ...string) {
 	b := append(m.encoded[:0], kind)
 	b = binary.AppendUvarint(b, uint64(len(parts)))
 	for _, part := range parts {
@@ -113,34 +111,33 @@ func (m *meaning) write(kind byte, parts ...string) {
 	m.hash().Write(b)
 }
 
-// hash is the hash that what follows belongs to.
-func (m *meaning) hash() hash.Hash {
+// hash returns the hash of the open entry, or of the feed.
+func (m *fingerprinter) hash() hash.Hash {
 	if m.entry != nil {
 		return m.entry
 	}
 	return m.feed
 }
 
-// openEntry begins an entry. One within another is a part of it. Around it only its
-// place counts.
-func (m *meaning) openEntry() {
+// openEntry begins an entry. The feed's own hash contains only its place.
+func (m *fingerprinter) openEntry() {
 	m.endText()
 	m.write(tokenEntry)
 	m.entry = m.spare
 	m.entry.Reset()
 }
 
-func (m *meaning) closeEntry() {
+func (m *fingerprinter) closeEntry() {
 	m.endText()
 	m.entries = append(m.entries, sum(m.entry))
 	m.entry = nil
 }
 
-// dropEntry forgets an entry that turns out to be none.
-func (m *meaning) dropEntry() { m.entry = nil }
+// dropEntry discards the open entry.
+func (m *fingerprinter) dropEntry() { m.entry = nil }
 
 // open begins an element.
-func (m *meaning) open(s *markup.Scanner, t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
+func (m *fingerprinter) open(s *markup.Scanner, t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
 	m.endText()
 	if m.volatile > 0 || volatileElement(space, strings.ToLower(t.Name.Local), inChannel) {
 		m.volatile++
@@ -163,7 +160,7 @@ func (m *meaning) open(s *markup.Scanner, t xml.StartElement, space namespace.Vo
 }
 
 // close ends the innermost element.
-func (m *meaning) close() {
+func (m *fingerprinter) close() {
 	m.endText()
 	if m.volatile > 0 {
 		m.volatile--
@@ -175,24 +172,23 @@ func (m *meaning) close() {
 	m.write(tokenEnd)
 }
 
-// aside takes a processing instruction or a document type.
-func (m *meaning) aside(kind byte, parts ...string) {
+// misc adds a processing instruction, a document type or the encoding.
+func (m *fingerprinter) misc(kind byte, parts ...string) {
 	m.endText()
 	if m.volatile == 0 {
 		m.write(kind, parts...)
 	}
 }
 
-// addText takes a piece of text. A comment or the border of a CDATA section may
-// have cut a text into pieces.
-func (m *meaning) addText(piece []byte) {
+// addText adds a piece of text: comments and CDATA sections split a text into several.
+func (m *fingerprinter) addText(piece []byte) {
 	if m.volatile == 0 {
 		m.text = append(m.text, piece...)
 	}
 }
 
 // endText hashes the text since the last tag.
-func (m *meaning) endText() {
+func (m *fingerprinter) endText() {
 	if len(m.text) > 0 && (m.xhtml > 0 || len(bytes.Trim(m.text, markup.Space)) > 0) {
 		var length [binary.MaxVarintLen64 + 1]byte
 		length[0] = tokenText
@@ -202,9 +198,9 @@ func (m *meaning) endText() {
 	m.text = m.text[:0]
 }
 
-// member takes a member of a JSON object, of the feed itself or else of the open
-// item. Objects have no order. The kind tells strings from other values.
-func (m *meaning) member(kind byte, name string, value []byte) {
+// member adds a member of the JSON object of the feed or of the open item. Their order does
+// not count. The kind says whether the value is a string.
+func (m *fingerprinter) member(kind byte, name string, value []byte) {
 	b := append(m.encoded[:0], kind)
 	b = binary.AppendUvarint(b, uint64(len(name)))
 	b = append(b, name...)
@@ -215,29 +211,29 @@ func (m *meaning) member(kind byte, name string, value []byte) {
 }
 
 // depth is 1 within an entry, 0 outside.
-func (m *meaning) depth() int {
+func (m *fingerprinter) depth() int {
 	if m.entry != nil {
 		return 1
 	}
 	return 0
 }
 
-// closeObject ends the JSON object whose members were taken.
-func (m *meaning) closeObject() {
+// closeObject ends the JSON object whose members were added.
+func (m *fingerprinter) closeObject() {
 	object := &m.members[m.depth()]
 	m.writeSorted(*object)
 	*object = (*object)[:0]
 }
 
 // sum returns the fingerprint of the whole feed.
-func (m *meaning) sum() policy.Fingerprint {
+func (m *fingerprinter) sum() policy.Fingerprint {
 	m.endText()
 	m.writeSorted(m.entries)
 	return sum(m.feed)
 }
 
 // writeSorted hashes a list of hashes whose order does not count.
-func (m *meaning) writeSorted(list []policy.Fingerprint) {
+func (m *fingerprinter) writeSorted(list []policy.Fingerprint) {
 	slices.SortFunc(list, func(a, b policy.Fingerprint) int { return bytes.Compare(a[:], b[:]) })
 	m.hash().Write(binary.AppendUvarint([]byte{tokenList}, uint64(len(list))))
 	for i := range list {
@@ -245,8 +241,8 @@ func (m *meaning) writeSorted(list []policy.Fingerprint) {
 	}
 }
 
-// sum is the first half of a hash: 2^64 documents would have to be tried to find two
-// with the same.
+// sum returns the first half of a hash: to find two documents with the same one takes
+// 2^64 attempts.
 func sum(h hash.Hash) (f policy.Fingerprint) {
 	copy(f[:], h.Sum(nil))
 	return f

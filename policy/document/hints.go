@@ -16,8 +16,7 @@ import (
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
-// The names of hints in what is reported as malformed, besides those of package
-// policy: it takes no interest in these.
+// The names of malformed hints that package policy does not use.
 const (
 	hintNewFeedURL = "new-feed-url"
 	hintHub        = "hub"
@@ -25,15 +24,15 @@ const (
 )
 
 const (
-	maxNumber    = 1_000_000_000_000 // of minutes or polls: beyond is nonsense, and arithmetic stays safe
+	maxNumber    = 1_000_000_000_000 // of minutes or polls: arithmetic with it cannot overflow
 	maxLinks     = 100               // to hubs or to the feed itself that are read
 	maxHubs      = 5                 // a feed has one or two
-	maxURL       = 2048              // of what is kept of a document's own making
+	maxURL       = 2048              // of what is kept
 	maxRule      = 512               // of a recurrence rule; a real one has less than 100 characters
-	maxMalformed = 20                // terms kept; 100,000 bad hours say no more than 20
+	maxMalformed = 20                // terms kept
 )
 
-// oneTooMany is the note of a hint that another has preceded.
+// oneTooMany is the note of a second hint of one kind.
 const oneTooMany = "there is more than one: the first counts"
 
 // weekdays are the values of skipDays, in the order that they are reported in.
@@ -45,7 +44,7 @@ type hintReader struct {
 	malformed []policy.Term
 	hours     [24]bool
 	days      [7]bool
-	cast      bool // podcast:updateFrequency was there: the first one counts
+	cast      bool // podcast:updateFrequency was read: the first one counts
 	links     int  // to hubs or to the feed itself
 }
 
@@ -64,7 +63,7 @@ func (h *hintReader) result() (policy.Hints, []policy.Term) {
 	return h.hints, h.malformed
 }
 
-// reject records a hint that is no use.
+// reject records a malformed hint.
 func (h *hintReader) reject(hint, raw, note string) {
 	if len(h.malformed) < maxMalformed {
 		h.malformed = append(h.malformed, policy.Term{Hint: hint, Raw: clip(raw), Note: note})
@@ -96,9 +95,8 @@ func (h *hintReader) field(f *field) {
 func (h *hintReader) rss(f *field, text string) {
 	switch f.name {
 	case "ttl":
-		// "60.0" comes of programs that have only one kind of number. A fraction that is
-		// not zero says that the unit is another one, hours for example: nobody means
-		// half a minute.
+		// "60.0" comes from programs with only one kind of number. Any other fraction means
+		// that the unit is a different one, hours for example.
 		whole, fraction, _ := strings.Cut(text, ".")
 		n, ok := number(whole)
 		ok = ok && strings.Trim(fraction, "0") == ""
@@ -111,26 +109,26 @@ func (h *hintReader) rss(f *field, text string) {
 			h.reject(policy.HintTTL, text, oneTooMany)
 		}
 	case "skiphours":
-		if f.parts == 0 {
+		if f.children == 0 {
 			h.reject(policy.HintSkipHours, text, "no <hour> in it")
 		}
 	case "skipdays":
-		if f.parts == 0 {
+		if f.children == 0 {
 			h.reject(policy.HintSkipDays, text, "no <day> in it")
 		}
 	}
 }
 
-// part reads a child of skipHours or skipDays; others have none of interest.
-func (h *hintReader) part(f *field) {
+// child reads a child of skipHours or skipDays.
+func (h *hintReader) child(f *field) {
 	if f.vocabulary != namespace.RSS {
 		return
 	}
-	text := strings.Trim(string(f.partText), markup.Space)
+	text := strings.Trim(string(f.childText), markup.Space)
 	switch f.name {
 	case "skiphours":
-		if f.part != "hour" || f.partVocabulary != namespace.RSS {
-			h.reject(policy.HintSkipHours, "<"+f.part+">", "not an <hour>")
+		if f.child != "hour" || f.childVocabulary != namespace.RSS {
+			h.reject(policy.HintSkipHours, "<"+f.child+">", "not an <hour>")
 			return
 		}
 		// UserLand counted 1 to 24, Netscape 0 to 23 (RSS 0.91): both mean
@@ -146,8 +144,8 @@ func (h *hintReader) part(f *field) {
 			return strings.EqualFold(day, text) || strings.EqualFold(day[:3], text)
 		})
 		switch {
-		case f.part != "day" || f.partVocabulary != namespace.RSS:
-			h.reject(policy.HintSkipDays, "<"+f.part+">", "not a <day>")
+		case f.child != "day" || f.childVocabulary != namespace.RSS:
+			h.reject(policy.HintSkipDays, "<"+f.child+">", "not a <day>")
 		case day < 0:
 			h.reject(policy.HintSkipDays, text, "not an English name of a weekday")
 		default:
@@ -194,7 +192,7 @@ func (h *hintReader) syndication(name, text string) {
 func (h *hintReader) itunes(name, text string) {
 	switch name {
 	case "complete":
-		// "Specifying any value other than Yes has no effect", but "no" is what it says.
+		// "Specifying any value other than Yes has no effect", but "no" is not malformed.
 		if strings.EqualFold(text, "yes") {
 			h.hints.Complete = true
 		} else if !strings.EqualFold(text, "no") {
@@ -275,8 +273,8 @@ func (h *hintReader) link(f *field) {
 	}
 }
 
-// self takes the first address that the feed gives for itself. It is kept even
-// where it is relative, or no address at all: it is told, and never polled.
+// self keeps the first URL that the feed gives for itself, even if it is relative or
+// invalid: it is shown, and never polled.
 func (h *hintReader) self(target string) {
 	if h.hints.Self == "" && len(target) <= maxURL {
 		h.hints.Self = target
@@ -300,22 +298,22 @@ func number(text string) (int64, bool) {
 	return n, err == nil && n <= maxNumber
 }
 
-// webURL returns an address as written or, where it is relative, resolved. The
-// note says why it could not be polled; it is empty where it could.
+// webURL returns a URL as written or, if it is relative, resolved. The note says why it
+// cannot be polled, and is empty if it can.
 func webURL(text string, base *url.URL) (target, note string) {
 	if len(text) > maxURL {
-		return text, fmt.Sprintf("an address of more than %d characters", maxURL)
+		return text, fmt.Sprintf("a URL of more than %d characters", maxURL)
 	}
 	u, err := url.Parse(text)
 	if err != nil || strings.ContainsAny(text, markup.Space) {
-		return text, "not an address"
+		return text, "not a URL"
 	}
 	if !u.IsAbs() && base != nil {
 		u = base.ResolveReference(u)
 		text = u.String()
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return text, "not an http or https address"
+		return text, "not an http or https URL"
 	}
 	return text, ""
 }

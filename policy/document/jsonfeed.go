@@ -33,13 +33,13 @@ type jsonReader struct {
 	expired   bool // expired was true
 	unexpired bool // expired was something else: then it says nothing
 	hints     hintReader
-	meaning   meaning
+	print     fingerprinter
 	entries   []entry
 }
 
 // readJSON reads a JSON document, which is a feed if its version says so.
 func readJSON(text []byte, now time.Time) (*policy.Document, error) {
-	j := &jsonReader{source: text, decoder: json.NewDecoder(bytes.NewReader(text)), meaning: newMeaning()}
+	j := &jsonReader{source: text, decoder: json.NewDecoder(bytes.NewReader(text)), print: newFingerprinter()}
 	isObject, err := j.object(j.member)
 	if err == nil && isObject {
 		err = j.end()
@@ -50,7 +50,7 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("%w: JSON %w after %s", ErrBroken, markup.ErrTruncated, humanize.Bytes(uint64(len(text))))
 	case err != nil && j.version == "":
-		return nil, fmt.Errorf("%w: text that starts with %q and is no JSON", ErrNotFeed, clip(string(text[:min(len(text), 200)])))
+		return nil, fmt.Errorf("%w: text that starts with %q and is not JSON", ErrNotFeed, clip(string(text[:min(len(text), 200)])))
 	case err != nil:
 		return nil, fmt.Errorf("%w: %s", ErrBroken, clip(err.Error()))
 	case !isObject:
@@ -62,8 +62,8 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	doc := &policy.Document{Format: "json", Version: j.version, Title: j.title}
 	doc.Hints, doc.Malformed = j.hints.result()
 	doc.Rhythm = rhythm(j.entries, now)
-	j.meaning.closeObject()
-	doc.Fingerprint = j.meaning.sum()
+	j.print.closeObject()
+	doc.Fingerprint = j.print.sum()
 	return doc, nil
 }
 
@@ -125,7 +125,7 @@ func (j *jsonReader) hash(name string, text []byte) {
 	if len(j.value) > 0 && j.value[0] == '"' {
 		kind = tokenString
 	}
-	j.meaning.member(kind, name, text)
+	j.print.member(kind, name, text)
 }
 
 // hashRaw does so with a value that was read piece by piece since start, which is
@@ -134,11 +134,12 @@ func (j *jsonReader) hashRaw(kind byte, name string, start int64) {
 	j.compact.Reset()
 	raw := bytes.TrimLeft(j.source[start:j.decoder.InputOffset()], ":,"+markup.Space)
 	if json.Compact(&j.compact, raw) == nil {
-		j.meaning.member(kind, name, j.compact.Bytes())
+		j.print.member(kind, name, j.compact.Bytes())
 	}
 }
 
-// feedVersion is the version that a version's URL names; empty where it is no JSON Feed's.
+// feedVersion returns the version in the URL of a version, or "" if it is not that of JSON
+// Feed.
 func feedVersion(url string) string {
 	_, version, found := strings.Cut(url, "://jsonfeed.org/version/")
 	if !found {
@@ -150,8 +151,8 @@ func feedVersion(url string) string {
 	return clip(strings.TrimSuffix(version, "/"))
 }
 
-// readExpired takes the literal true only, and only if no other member of that
-// name contradicts it: it stops the polls of a feed, almost.
+// readExpired accepts only true, and only if no second member contradicts it, because an
+// expired feed is polled rarely.
 func (j *jsonReader) readExpired() {
 	switch string(j.value) {
 	case "true":
@@ -188,11 +189,11 @@ func (j *jsonReader) hub() error {
 	return nil
 }
 
-// item reads one of the items; what is no object is none.
+// item reads one of the items. A value that is not an object is not an item.
 func (j *jsonReader) item() error {
 	var e entry
 	start := j.decoder.InputOffset()
-	j.meaning.openEntry()
+	j.print.openEntry()
 	isObject, err := j.object(func(name string) error {
 		text, err := j.text()
 		if err != nil {
@@ -215,18 +216,18 @@ func (j *jsonReader) item() error {
 		return err
 	}
 	if !isObject {
-		j.meaning.dropEntry()
+		j.print.dropEntry()
 		j.hashRaw(tokenElement, "items", start)
 		return nil
 	}
-	j.meaning.closeObject()
-	j.meaning.closeEntry()
+	j.print.closeObject()
+	j.print.closeEntry()
 	j.entries = append(j.entries, e)
 	return nil
 }
 
-// object reads an object, or skips what is none and reports false. For each
-// member visit is called with its name and reads its value.
+// object reads an object, or skips another value and returns false. It calls visit with
+// the name of each member, which reads the value.
 func (j *jsonReader) object(visit func(name string) error) (bool, error) {
 	return j.each('{', func() error {
 		token, err := j.decoder.Token()

@@ -19,7 +19,7 @@ import (
 
 var pageTitle = regexp.MustCompile(`(?is)<title[^>]*>([^<]*)`)
 
-// otherRoot says what a document is whose root element is not a feed's.
+// otherRoot returns the error for a document with another root element than a feed's.
 func otherRoot(root xml.Name, text []byte) error {
 	switch strings.ToLower(root.Local) {
 	case "html", "head", "body", "title", "meta", "script", "div", "center", "h1", "p", "br", "b":
@@ -32,7 +32,7 @@ func otherRoot(root xml.Name, text []byte) error {
 	return fmt.Errorf("%w: XML with the root element <%s>", ErrNotFeed, clip(root.Local))
 }
 
-// notMarkup says what a document is that has no root element, or something else in front of it.
+// notMarkup returns the error for a document without a root element, or with text before it.
 func notMarkup(text []byte) error {
 	if markup.IsPage(text) {
 		return fmt.Errorf("%w: %s", ErrNotFeed, describePage(text))
@@ -40,8 +40,8 @@ func notMarkup(text []byte) error {
 	return fmt.Errorf("%w: text that starts with %q", ErrNotFeed, clip(string(text[:min(len(text), 200)])))
 }
 
-// binaryType recognises pictures, archives and the like, a feed that was
-// compressed without saying so among them. Empty where it may be text.
+// binaryType returns the type of a picture, an archive or a feed that was compressed
+// without a Content-Encoding, and "" for text.
 func binaryType(body []byte) string {
 	kind := http.DetectContentType(body[:min(len(body), 512)])
 	if strings.HasPrefix(kind, "text/") || kind == "application/octet-stream" {
@@ -50,8 +50,8 @@ func binaryType(body []byte) string {
 	return kind
 }
 
-// describePage names an HTML page by its title, which tells a log-in page from a
-// challenge and both from an error.
+// describePage describes an HTML page by its title, which distinguishes log-in pages,
+// challenges and errors.
 func describePage(text []byte) string {
 	if m := pageTitle.FindSubmatch(markup.Head(text)); m != nil {
 		if title := clip(html.UnescapeString(string(bytes.TrimSpace(m[1])))); title != "" {
@@ -61,7 +61,7 @@ func describePage(text []byte) string {
 	return "an HTML page"
 }
 
-// clip makes foreign text fit into one line of a message.
+// clip shortens a text of a document to one line for a message.
 func clip(text string) string {
 	const limit = 80
 	if len(text) > 4*limit {

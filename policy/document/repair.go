@@ -23,8 +23,8 @@ func closedBy(text []byte, name string) bool {
 	return bytes.HasPrefix(tag, []byte("/")) && bytes.HasSuffix(tag, []byte(name))
 }
 
-// withoutMisc drops white space, comments and processing instructions from the
-// front of what follows a root element (XML 1.0 section 2.8): what is left does not belong there.
+// withoutMisc removes the white space, comments and processing instructions that may
+// follow a root element (XML 1.0 section 2.8). The rest does not belong there.
 func withoutMisc(rest []byte) []byte {
 	for {
 		rest = bytes.TrimLeft(rest, markup.Space)

@@ -14,15 +14,15 @@ import (
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
-// entry is all that is kept of an item or entry.
+// entry is what is kept of an item or entry.
 type entry struct {
-	id         uint64     // hash of what identifies it; 0: nothing does
+	id         uint64     // hash of what identifies it; 0: unknown
 	identifier identifier // what the id was made from
 	published  int64      // Unix time; 0: not known
 	updated    int64      // likewise
 }
 
-// identifier is what an entry is known by, the better the greater.
+// identifier is the kind of an ID. Greater kinds are better.
 type identifier byte
 
 const (
@@ -32,7 +32,7 @@ const (
 	byID // guid, atom:id or the id of JSON Feed
 )
 
-// identify takes an identifier, unless a better one is known.
+// identify sets the ID, unless a better one is known.
 func (e *entry) identify(by identifier, value []byte) {
 	if by > e.identifier && len(value) > 0 {
 		e.identifier, e.id = by, xxhash.Sum64(value)
@@ -48,7 +48,7 @@ const (
 	updated
 )
 
-// dateOf tells the dates of an entry by their elements.
+// dateOf returns which date of an entry an element holds.
 func dateOf(space namespace.Vocabulary, name string) dateKind {
 	switch space {
 	case namespace.RSS:
@@ -73,10 +73,10 @@ func dateOf(space namespace.Vocabulary, name string) dateKind {
 	return noDate
 }
 
-// earliest is when feeds did not exist yet: what is dated before has no date.
+// earliest is before the first feeds: earlier dates are ignored.
 var earliest = time.Date(1990, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// dated takes a date. The first valid one of a kind counts.
+// dated sets a date. The first valid one of a kind counts.
 func (e *entry) dated(kind dateKind, at time.Time) {
 	if at.Before(earliest) {
 		return
@@ -92,9 +92,9 @@ func (e *entry) dated(kind dateKind, at time.Time) {
 // rhythm measures how often entries appear. It reorders the entries: one feed in
 // eight does not list the newest first.
 //
-// Each entry counts once, at its publication or, where that is not known, its
-// last change. Dates more than a day ahead announce events or are wrong, and
-// are left out. Fewer than three dated entries have no rhythm.
+// Each entry counts once, at its publication or, if that is unknown, its last change.
+// Dates more than a day in the future announce events or are wrong, and are ignored. A
+// rhythm needs three dated entries.
 func rhythm(entries []entry, now time.Time) policy.Rhythm {
 	r := policy.Rhythm{Entries: len(entries)}
 	latest := now.Add(24 * time.Hour).Unix()

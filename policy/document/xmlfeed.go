@@ -20,9 +20,9 @@ import (
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
-// readXML reads an XML document strictly and, where that fails, with leniency:
-// behind text that does not belong to it, with characters that XML forbids
-// dropped, and with wrong markup excused. A document that ends early stays broken.
+// readXML reads an XML document strictly, and if that fails, leniently: after text that
+// does not belong to it, without characters that XML forbids, and with wrong markup. A
+// document that ends early is broken.
 func readXML(text []byte, encoding string, now time.Time) (*policy.Document, error) {
 	doc, err := newXMLReader(text, encoding, false).read(now)
 	if err == nil || errors.Is(err, ErrTooComplex) {
@@ -46,21 +46,21 @@ func readXML(text []byte, encoding string, now time.Time) (*policy.Document, err
 	return nil, lenientErr
 }
 
-// role is what an open element is to a feed.
+// role is the role of an open element in a feed.
 type role byte
 
 const (
 	ignored   role = iota
-	wrapper        // the root of RSS, around channel and, in RSS 1.0, items
-	channel        // where the hints stand: an RSS channel, an Atom feed
+	wrapper        // the root of RSS, around the channel and, in RSS 1.0, items
+	channel        // an RSS channel or an Atom feed: its children are hints
 	entryRole      // an item or entry
-	fieldRole      // a child of a channel or entry, and all within it
+	fieldRole      // a child of a channel or entry, and its descendants
 )
 
-// frame is an open element.
-type frame struct {
+// openElement is an open element.
+type openElement struct {
 	role role
-	base *base // nil: there is none
+	base *base // nil: none
 }
 
 // xmlReader reads RSS and Atom.
@@ -70,23 +70,23 @@ type xmlReader struct {
 	lenient bool
 	doc     policy.Document
 	root    xml.Name
-	stack   []frame
+	stack   []openElement
 	field   field
 	hints   hintReader
-	meaning meaning
+	print   fingerprinter
 	entry   entry
 	entries []entry
-	found   bool // a channel or an entry: without one it is no feed
-	nested  bool // an entry stood within another
+	found   bool // it has a channel or an entry, so it is a feed
+	nested  bool // an entry contains another
 }
 
 func newXMLReader(text []byte, encoding string, lenient bool) *xmlReader {
-	x := &xmlReader{source: text, scanner: markup.NewScanner(text, lenient), lenient: lenient, meaning: newMeaning()}
-	x.meaning.aside(tokenEncoding, encoding)
+	x := &xmlReader{source: text, scanner: markup.NewScanner(text, lenient), lenient: lenient, print: newFingerprinter()}
+	x.print.misc(tokenEncoding, encoding)
 	return x
 }
 
-// read reads to the end of the root element and says what it was.
+// read reads to the end of the root element.
 func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 	for {
 		token, err := x.scanner.Next()
@@ -105,12 +105,12 @@ func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 			if len(x.stack) == 0 && len(bytes.Trim(t, markup.Space)) > 0 {
 				return nil, notMarkup(x.source)
 			}
-			x.meaning.addText(t)
+			x.print.addText(t)
 			x.text(t)
 		case xml.ProcInst:
-			x.meaning.aside(tokenInstruction, t.Target, string(t.Inst))
+			x.print.misc(tokenInstruction, t.Target, string(t.Inst))
 		case xml.Directive:
-			x.meaning.aside(tokenDirective, string(t))
+			x.print.misc(tokenDirective, string(t))
 		case xml.EndElement:
 			x.end()
 			if len(x.stack) == 0 {
@@ -120,7 +120,7 @@ func (x *xmlReader) read(now time.Time) (*policy.Document, error) {
 	}
 }
 
-// failure says where and why the markup could not be read.
+// failure returns an error that says where and why the markup cannot be read.
 func (x *xmlReader) failure(err error) error {
 	if errors.Is(err, ErrTooComplex) {
 		return err
@@ -136,21 +136,21 @@ func (x *xmlReader) failure(err error) error {
 }
 
 func (x *xmlReader) start(t xml.StartElement) error {
-	var parent, f frame
+	var parent, f openElement
 	space := x.scanner.Names.Of(t.Name.Space)
 	if len(x.stack) == 0 {
 		r, err := x.identify(t)
 		if err != nil {
 			return err
 		}
-		f = frame{role: r, base: (*base)(nil).within(t.Attr)}
+		f = openElement{role: r, base: (*base)(nil).within(t.Attr)}
 	} else {
 		parent = x.stack[len(x.stack)-1]
 		space = x.scanner.Vocabulary(t.Name)
 		f = x.child(parent, t, space)
 	}
 	x.stack = append(x.stack, f)
-	x.meaning.open(x.scanner, t, space, parent.role == channel)
+	x.print.open(x.scanner, t, space, parent.role == channel)
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 }
 
 // child opens an element inside of another.
-func (x *xmlReader) child(parent frame, t xml.StartElement, space namespace.Vocabulary) frame {
+func (x *xmlReader) child(parent openElement, t xml.StartElement, space namespace.Vocabulary) openElement {
 	core := space == namespace.RSS && x.doc.Format == "rss" || space == namespace.Atom && x.doc.Format == "atom"
 	named := func(name string) bool { return core && strings.EqualFold(t.Name.Local, name) }
 	isEntry := x.doc.Format == "rss" && named("item") || x.doc.Format == "atom" && named("entry")
@@ -192,24 +192,24 @@ func (x *xmlReader) child(parent frame, t xml.StartElement, space namespace.Voca
 		case isEntry:
 			x.foundRSS(t.Name.Space)
 			x.openEntry(t)
-			return frame{role: entryRole}
+			return openElement{role: entryRole}
 		case parent.role == wrapper && named("channel"):
 			x.foundRSS(t.Name.Space)
-			return frame{role: channel, base: parent.base.within(t.Attr)}
+			return openElement{role: channel, base: parent.base.within(t.Attr)}
 		case parent.role == channel || named("image"): // RSS 1.0 has the image beside the channel
 			x.openField(space, t, parent, false)
-			return frame{role: fieldRole}
+			return openElement{role: fieldRole}
 		}
 	case entryRole:
 		x.nested = x.nested || isEntry
 		x.openField(space, t, parent, true)
-		return frame{role: fieldRole}
+		return openElement{role: fieldRole}
 	case fieldRole:
 		x.nested = x.nested || isEntry
-		x.openPart(space, t)
-		return frame{role: fieldRole}
+		x.openChild(space, t)
+		return openElement{role: fieldRole}
 	}
-	return frame{role: ignored}
+	return openElement{role: ignored}
 }
 
 // foundRSS records that the document is RSS, and the version of RSS if its root is RDF.
@@ -228,7 +228,7 @@ func (x *xmlReader) openEntry(t xml.StartElement) {
 			x.entry.identify(byAbout, []byte(a.Value))
 		}
 	}
-	x.meaning.openEntry()
+	x.print.openEntry()
 }
 
 // end closes the innermost element.
@@ -236,15 +236,15 @@ func (x *xmlReader) end() {
 	depth := len(x.stack)
 	closed := x.stack[depth-1]
 	x.stack = x.stack[:depth-1]
-	x.meaning.close()
+	x.print.close()
 	switch {
 	case closed.role == entryRole:
-		x.meaning.closeEntry()
+		x.print.closeEntry()
 		x.entries = append(x.entries, x.entry)
 	case closed.role != fieldRole:
 	case depth > x.field.depth:
 		if depth == x.field.depth+1 && x.stack[x.field.depth-2].role == channel {
-			x.hints.part(&x.field)
+			x.hints.child(&x.field)
 		}
 	case x.stack[depth-2].role == entryRole:
 		x.closeEntryField()
@@ -256,11 +256,11 @@ func (x *xmlReader) end() {
 	}
 }
 
-// finish gives the verdict at the end of the root element.
+// finish returns the result at the end of the root element.
 func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
 	rest := x.source[x.scanner.Offset():]
 	if x.lenient && !closedBy(x.source[:x.scanner.Offset()], x.root.Local) {
-		// A wrong end tag inside has closed everything around it: what follows is lost.
+		// A wrong end tag has closed all elements, and the rest of the document is lost.
 		return nil, fmt.Errorf("%w: an end tag in the middle closes the whole document", ErrBroken)
 	}
 	if x.lenient && x.nested {
@@ -272,7 +272,7 @@ func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
 	doc := x.doc
 	doc.Hints, doc.Malformed = x.hints.result()
 	doc.Rhythm = rhythm(x.entries, now)
-	doc.Fingerprint = x.meaning.sum()
+	doc.Fingerprint = x.print.sum()
 	doc.Lenient = len(withoutMisc(rest)) > 0
 	return &doc, nil
 }

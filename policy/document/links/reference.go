@@ -23,9 +23,8 @@ type base struct {
 	path   string // origin and path
 }
 
-// parseBase reads a base URL; nil where nothing can be resolved against it. A user name
-// and password are left out, and so is the query: links are passed on, and both may be
-// secrets.
+// parseBase reads a base URL. It returns nil if references cannot be resolved against it.
+// User name, password and query are removed: they may be secrets, and links are public.
 func parseBase(text string) *base {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxBase {
@@ -54,7 +53,7 @@ func newBase(u *url.URL) *base {
 	return b
 }
 
-// directory is the base up to its last slash, or as many slashes above as there are.
+// directory is the base up to its last slash, or to a directory above that.
 func (b *base) directory(above int) string {
 	end := strings.LastIndexByte(b.path, '/')
 	for ; above > 0 && end > len(b.origin); above-- {
@@ -63,7 +62,7 @@ func (b *base) directory(above int) string {
 	return b.path[:end+1]
 }
 
-// below is the base that an xml:base makes of this one; nil where it cannot be used.
+// below returns the base within an xml:base in this one, or nil if it cannot be used.
 func (b *base) below(reference string) *base {
 	reference = strings.Trim(reference, markup.Space)
 	u, err := url.Parse(reference)
@@ -85,9 +84,9 @@ const (
 	uncertain             // to be left and counted
 )
 
-// resolve says how a reference becomes absolute: by leaving out its first drop bytes
-// and putting a prefix in front of what remains. The reference is without white space
-// around. Dot segments within it are left to those who follow the link.
+// resolve returns how a reference becomes absolute: without its first drop bytes, and with
+// a prefix before the rest. The reference has no white space around it. Dot segments in
+// its middle stay: clients resolve them.
 func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
 	if reference == "" || hasScheme(reference) {
 		return "", 0, absolute
@@ -97,7 +96,7 @@ func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
 	}
 	for i := range len(reference) {
 		if c := reference[i]; c < ' ' || c == 0x7f || c == '<' || c == '>' {
-			return "", 0, uncertain // who reads a URL may drop it, and see another
+			return "", 0, uncertain // parsers that drop it see a different URL
 		}
 	}
 	switch {
@@ -131,8 +130,8 @@ func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
 	}
 }
 
-// resolveHTML is resolve for the value of an attribute in HTML, which may hold
-// character references. Where they hide what the value is, it is left alone.
+// resolveHTML is resolve for the value of an attribute in HTML, which may contain
+// character references. It is uncertain if they decide whether the value is relative.
 func (b *base) resolveHTML(value string) (prefix string, drop int, k kind) {
 	start := len(value)
 	if i := strings.IndexAny(value, "/?#"); i >= 0 {
