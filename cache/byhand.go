@@ -61,20 +61,20 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 		floor = time.Nanosecond
 	} else if early := f.tooEarly(before, floor); early != nil {
 		return status.Feed{}, early
-	} else if age := c.now().Sub(before.facts.At); before.memo.History.Unsent > 0 && age > 0 {
+	} else if age := c.now().Sub(before.last.At); before.feed.History.Unsent > 0 && age > 0 {
 		// The last poll might be made, and reached nobody: one may be made in its place,
 		// unless the URL was asked since.
 		floor = min(floor, age)
 	}
 	polled := func() bool {
 		s := f.state.Load()
-		return s.memo.History.Unsent == 0 && !s.facts.At.Equal(before.facts.At)
+		return s.feed.History.Unsent == 0 && !s.last.At.Equal(before.last.At)
 	}
 	for joined := true; joined && (own || !polled()); {
 		// A poll that somebody else has started may come to nothing where this one
 		// does not: it keeps out of skipHours.
-		var p *running
-		if p, joined = f.start(errand{floor: floor, urgent: true}); p == nil {
+		var p *inFlight
+		if p, joined = f.start(pollRequest{floor: floor, urgent: true}); p == nil {
 			return status.Feed{}, errors.New("the cache is closing")
 		}
 		if !p.wait(ctx, coldPatience, c.elapsed()) {
@@ -86,7 +86,7 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 		if text := c.storeAway.text(); text != "" {
 			return status.Feed{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
-		return status.Feed{}, &TooEarly{c.now().Add(s.due - c.elapsed()), s.facts.Winner}
+		return status.Feed{}, &TooEarly{c.now().Add(s.due - c.elapsed()), s.last.Winner}
 	}
 	return f.status(), nil
 }
@@ -99,19 +99,19 @@ func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 		return nil
 	}
 	wall := f.cache.now()
-	if why := s.facts.Winner; pauseAsked(why) || why == policy.HintStore {
+	if why := s.last.Winner; pauseAsked(why) || why == policy.HintStore {
 		return &TooEarly{wall.Add(s.due - now), why}
 	}
-	for _, t := range s.memo.Considered { // another hint may have won and ask for more
+	for _, t := range s.feed.Considered { // another hint may have won and ask for more
 		if t.Hint != policy.HintRetryAfter && t.Hint != policy.HintRateLimit {
 			continue
 		}
-		if until := s.facts.Decided.Add(time.Duration(t.Seconds) * time.Second); until.After(wall) && !s.facts.Decided.After(wall) {
+		if until := s.last.Decided.Add(time.Duration(t.Seconds) * time.Second); until.After(wall) && !s.last.Decided.After(wall) {
 			return &TooEarly{until, t.Hint}
 		}
 	}
 	// Where the clock was set back, the store knows.
-	if until := s.facts.At.Add(floor); until.After(wall) && !s.facts.At.After(wall) && s.memo.History.Unsent == 0 {
+	if until := s.last.At.Add(floor); until.After(wall) && !s.last.At.After(wall) && s.feed.History.Unsent == 0 {
 		return &TooEarly{until, "the last poll is less than min_interval ago"}
 	}
 	return nil
@@ -126,12 +126,12 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 		return err
 	}
 	// A poll under way would bring back what it knew; and none starts meanwhile.
-	own, other := f.occupy()
+	own, other := f.blockPolls()
 	for own == nil {
 		if !other.wait(ctx, coldPatience, c.elapsed()) {
 			return fmt.Errorf("%s is being polled: try again in a minute", feedurl.Redact(key))
 		}
-		own, other = f.occupy()
+		own, other = f.blockPolls()
 	}
 	defer f.finish(own)
 	if err := c.store.Forget(ctx, f.id); err != nil && !errors.Is(err, store.ErrNoRecord) {

@@ -150,7 +150,7 @@ func New(o Options) (*Cache, error) {
 	}
 	c.origin.Hold(pauses)
 	c.background(func() { c.prefetch(c.open) })
-	c.background(func() { c.keepHouse(c.open) })
+	c.background(func() { c.housekeep(c.open) })
 	c.background(func() { c.watch(c.open) })
 	c.background(func() { c.readChanges(c.open) })
 	if o.Preload {

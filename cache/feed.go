@@ -19,37 +19,37 @@ import (
 // request uses it and no poll is under way; a handle to it stays good, and leads to the feed
 // of the same key that is in memory then.
 type Feed struct {
-	cache *Cache
-	id    store.ID
-	key   Key
-	state atomic.Pointer[state]
-	timed atomic.Pointer[timed]
-	whole atomic.Pointer[state] // the last one whose body was in memory; nil: none
-	asked atomic.Int64          // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverAsked]
-	noted atomic.Int64          // asked, as the store was told last
-	lost  atomic.Uint64         // the version whose body cannot be read; 0: none
+	cache       *Cache
+	id          store.ID
+	key         Key
+	state       atomic.Pointer[state]
+	timedFields atomic.Pointer[timedFields]
+	lastFull    atomic.Pointer[state] // the last one whose body was in memory; nil: none
+	asked       atomic.Int64          // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
+	touched     atomic.Int64          // asked, as the store was told last
+	missing     atomic.Uint64         // the version whose body cannot be read; 0: none
 
 	users    atomic.Int64 // requests that use it: it stays in the table for as long
 	resident atomic.Bool  // it is in the table, whose size counts it; changed under mu
 
 	mu        sync.Mutex    // guards what follows
-	poll      *running      // the poll under way; nil: there is none
-	shown     chan struct{} // closed when readers are shown another state; nil: nobody waits for that
+	poll      *inFlight     // the poll under way; nil: there is none
+	stateSet  chan struct{} // closed when readers are shown another state; nil: nobody waits for that
 	token     store.Token   // of the last poll that this node has committed, or is committing; 0: none
 	announced bool          // the store has reported that commit
 
-	overtaken atomic.Bool // the store has changed while a poll was under way
+	outdated atomic.Bool // the store has changed while a poll was under way
 }
 
-const neverAsked = math.MinInt64
+const neverRequested = math.MinInt64
 
 // shielded reports whether a key is that of a feed of a site of this process.
 func shielded(key string) bool { return !strings.HasPrefix(key, "http") }
 
 func newFeed(c *Cache, key string, s *state) *Feed {
 	f := &Feed{cache: c, id: IDOf(key), key: ParseKey(key)}
-	f.asked.Store(neverAsked)
-	f.noted.Store(neverAsked)
+	f.asked.Store(neverRequested)
+	f.touched.Store(neverRequested)
 	f.state.Store(s)
 	return f
 }
@@ -70,13 +70,13 @@ func (f *Feed) New() bool {
 }
 
 // Hints are what the feed's document says.
-func (f *Feed) Hints() *policy.Hints { return &f.state.Load().memo.History.Hints }
+func (f *Feed) Hints() *policy.Hints { return &f.state.Load().feed.History.Hints }
 
 // Vary is the header fields of requests, in lower case, by which the origin of a
 // shielded feed tells its readers apart, and a secret of the feed to hash their values
 // with.
 func (f *Feed) Vary() (fields []string, key []byte) {
-	m := &f.state.Load().memo
+	m := &f.state.Load().feed
 	return m.Version.Vary, m.VaryKey
 }
 
@@ -98,14 +98,14 @@ func (f *Feed) origin() Origin {
 // touch notes that a reader asks: to the minute, so that readers share one write
 // per minute and not one per request.
 func (f *Feed) touch(now time.Duration) {
-	if second := int64(now / time.Second); second-60 >= f.asked.Load() || f.asked.Load() == neverAsked {
+	if second := int64(now / time.Second); second-60 >= f.asked.Load() || f.asked.Load() == neverRequested {
 		f.asked.Store(second)
 	}
 }
 
 // sinceAsked is how long ago a reader asked; negative: never.
 func (f *Feed) sinceAsked(now time.Duration) time.Duration {
-	if asked := f.asked.Load(); asked != neverAsked {
+	if asked := f.asked.Load(); asked != neverRequested {
 		return max(0, now-time.Duration(asked)*time.Second)
 	}
 	return -1
@@ -115,12 +115,12 @@ func (f *Feed) sinceAsked(now time.Duration) time.Duration {
 func (f *Feed) publish(next *state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.show(f.state.Load(), next)
+	f.setState(f.state.Load(), next)
 }
 
-// show replaces a state, if it is still the one that readers see. The caller holds
+// setState replaces a state, if it is still the one that readers see. The caller holds
 // the lock.
-func (f *Feed) show(old, next *state) bool {
+func (f *Feed) setState(old, next *state) bool {
 	if !f.state.CompareAndSwap(old, next) {
 		return false
 	}
@@ -128,11 +128,11 @@ func (f *Feed) show(old, next *state) bool {
 		f.cache.table.size.Add(next.size - old.size)
 	}
 	if next.version == 0 {
-		f.whole.Store(nil) // whoever has withdrawn or forgotten it wants it served no more
+		f.lastFull.Store(nil) // whoever has withdrawn or forgotten it wants it served no more
 	}
-	if f.shown != nil {
-		close(f.shown)
-		f.shown = nil
+	if f.stateSet != nil {
+		close(f.stateSet)
+		f.stateSet = nil
 	}
 	return true
 }
@@ -144,20 +144,20 @@ func (f *Feed) adopt(r store.Record) *state {
 	return s
 }
 
-// read makes a state of a record, as the successor of an old one.
+// read makes a state of a record, as the target of an old one.
 func (f *Feed) read(r store.Record, old *state) *state {
 	now := f.cache.elapsed()
 	s := stateOf(r, now)
-	if s.version != 0 && s.version == f.lost.Load() || s.trimmed() {
-		f.lose(s)
+	if s.version != 0 && s.version == f.missing.Load() || s.trimmed() {
+		f.dropVersion(s)
 	}
-	if old.putOff > max(now, s.due) && !s.ended {
-		s.due, s.putOff = old.putOff, old.putOff
+	if old.deferredUntil > max(now, s.due) && !s.ended {
+		s.due, s.deferredUntil = old.deferredUntil, old.deferredUntil
 		s.decide(old.decision())
 	}
 	if r.Asked >= 0 {
 		asked := int64((now - r.Asked) / time.Second)
-		f.noted.Store(asked)
+		f.touched.Store(asked)
 		if asked > f.asked.Load() {
 			f.asked.Store(asked)
 		}
@@ -168,33 +168,33 @@ func (f *Feed) read(r store.Record, old *state) *state {
 // trimmed reports whether the store has dropped the version's body to make room: the
 // last poll was good, and there is nothing to show for it.
 func (s *state) trimmed() bool {
-	return s.version == 0 && s.memo.Version.Tag != "" && s.facts.Failure == policy.FailureNone
+	return s.version == 0 && s.feed.Version.Tag != "" && s.last.Failure == policy.FailureNone
 }
 
-// lose drops the version of a state, because its body cannot be read any more. With
+// dropVersion drops the version of a state, because its body cannot be read any more. With
 // it go the validators, as a 304 would confirm bytes that nobody has; and the feed is
 // due as soon as its floor allows, and what its origin has asked for in so many words.
-func (f *Feed) lose(s *state) {
+func (f *Feed) dropVersion(s *state) {
 	s.version, s.response = 0, nil
-	if s.facts.Winner == policy.HintRetryAfter || s.facts.Winner == policy.HintRateLimit {
+	if s.last.Winner == policy.HintRetryAfter || s.last.Winner == policy.HintRateLimit {
 		return
 	}
-	floor := f.rules().MinInterval - f.cache.now().Sub(s.facts.At)
+	floor := f.rules().MinInterval - f.cache.now().Sub(s.last.At)
 	s.due = min(s.due, f.cache.elapsed()+max(0, floor))
 }
 
-// running is a poll under way.
-type running struct {
+// inFlight is a poll under way.
+type inFlight struct {
 	began time.Duration
 	sent  chan struct{} // closed when the store has granted it, and the request leaves
 	done  chan struct{} // closed when its outcome is published
 	once  sync.Once     // closes sent
 }
 
-func (p *running) send() { p.once.Do(func() { close(p.sent) }) }
+func (p *inFlight) send() { p.once.Do(func() { close(p.sent) }) }
 
 // underWay is the poll under way, nil where there is none.
-func (f *Feed) underWay() *running {
+func (f *Feed) underWay() *inFlight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.poll
@@ -202,18 +202,18 @@ func (f *Feed) underWay() *running {
 
 // start begins a poll, or joins the one that is under way. It returns nil where the
 // cache is closing.
-func (f *Feed) start(e errand) (p *running, joined bool) {
+func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	f = f.locked()
 	defer f.mu.Unlock()
 	if f.poll != nil {
 		return f.poll, true
 	}
-	p = &running{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
-	e.running = p
+	p = &inFlight{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
+	e.poll = p
 	if !f.cache.background(func() {
-		defer f.catchUp()
+		defer f.readIfOutdated()
 		defer f.finish(p)
-		defer f.survive()
+		defer f.recoverPanic()
 		f.run(f.cache.life, e)
 	}) {
 		return nil, false
@@ -224,24 +224,24 @@ func (f *Feed) start(e errand) (p *running, joined bool) {
 
 // latest is the feed's state and the poll under way. Where there is none, the state is
 // what the last one came to.
-func (f *Feed) latest() (*state, *running) {
+func (f *Feed) latest() (*state, *inFlight) {
 	p := f.underWay() // first: an outcome is published before its poll ends
 	return f.state.Load(), p
 }
 
-// occupy takes the place of a poll, so that none starts until finish is called, or
+// blockPolls takes the place of a poll, so that none starts until finish is called, or
 // returns the one that is under way.
-func (f *Feed) occupy() (own, other *running) {
+func (f *Feed) blockPolls() (own, other *inFlight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.poll != nil {
 		return nil, f.poll
 	}
-	f.poll = &running{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
+	f.poll = &inFlight{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
 	return f.poll, nil
 }
 
-func (f *Feed) finish(p *running) {
+func (f *Feed) finish(p *inFlight) {
 	f.mu.Lock()
 	f.poll = nil
 	f.mu.Unlock()
@@ -251,7 +251,7 @@ func (f *Feed) finish(p *running) {
 
 // wait waits for the end of a poll, or until d has passed since it began; it
 // reports whether it has ended.
-func (p *running) wait(ctx context.Context, d, now time.Duration) bool {
+func (p *inFlight) wait(ctx context.Context, d, now time.Duration) bool {
 	return await(ctx, p.done, d-(now-p.began))
 }
 

@@ -51,14 +51,14 @@ func (c *Cache) summarize(r *store.Record, now time.Duration, wall time.Time) st
 	if known := c.table.known(r.URL); known != nil {
 		s := known.state.Load()
 		in, ended = s.due-now, s.ended
-		told.State, told.Failures = s.told(told.Configured, now), s.memo.History.Failures
+		told.State, told.Failures = s.shown(told.Configured, now), s.feed.History.Failures
 	} else {
 		if r.State != store.StateFresh {
 			var f struct{ Failures int }
 			_ = json.Unmarshal(r.Facts, &f) // damaged facts say nothing
 			told.Failures = f.Failures
 		}
-		told.State = tell(r.State, told.Configured, !ended && in <= 0, told.Failures > 0)
+		told.State = shownState(r.State, told.Configured, !ended && in <= 0, told.Failures > 0)
 	}
 	if !ended {
 		told.NextPoll = wall.Add(in).UTC()

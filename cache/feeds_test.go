@@ -12,9 +12,9 @@ import (
 // A title is found in what is stored, whatever stands in it and around it.
 func TestTitleInAMemo(t *testing.T) {
 	for _, title := range []string{"", "A blog", `"quoted"`, `back\`, `\"`, `,"title":"another"`, "Bücher <b>\u2028", "\x00\xff"} {
-		s := &state{memo: memo{Alias: `https://a.example/,"title":"no"`}}
-		s.memo.Version.Format, s.memo.Version.Title, s.memo.Version.Tag = "rss", title, `,"title":"no`
-		stored, err := s.encodeMemo()
+		s := &state{feed: feedState{Alias: `https://a.example/,"title":"no"`}}
+		s.feed.Version.Format, s.feed.Version.Title, s.feed.Version.Tag = "rss", title, `,"title":"no`
+		stored, err := s.encodeFeedState()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,7 +22,7 @@ func TestTitleInAMemo(t *testing.T) {
 		if err := again.decode(store.Record{Memo: stored}); err != nil {
 			t.Fatal(err)
 		}
-		want := again.memo.Version.Title
+		want := again.feed.Version.Title
 		if got := titleIn(stored); got != want {
 			t.Errorf("%q, want %q, in %s", got, want, stored)
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
-// siteOf reads what is no feed for the feeds that it names; nil where it names none. A
+// feedsOn reads what is no feed for the feeds that it names; nil where it names none. A
 // person has asked for a site, or a reader wants to find its feeds: they need not be
 // told apart by a second request. Where there is a version, it is a mishap instead.
-func (f *Feed) siteOf(s *state, a policy.Answer, err error) *site.Page {
+func (f *Feed) feedsOn(s *state, a policy.Answer, err error) *site.Page {
 	if s.version != 0 || f.key.shielded() || !errors.Is(err, document.ErrNotFeed) {
 		return nil
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/feedpollard/pollard/cache/version"
 )
 
-// forwarded describes a response that waited for a poll.
-func forwarded(before, after *state, joined, done bool) version.CacheStatus {
-	if !done || after.facts.At.Equal(before.facts.At) {
+// statusAfterPoll describes a response that waited for a poll.
+func statusAfterPoll(before, after *state, joined, done bool) version.CacheStatus {
+	if !done || after.last.At.Equal(before.last.At) {
 		return version.CacheStatus{} // served from the store without an answer
 	}
-	how := version.CacheStatus{Forward: "stale", Status: after.facts.Status, Collapsed: joined, Stored: after.version != before.version}
+	how := version.CacheStatus{Forward: "stale", Status: after.last.Status, Collapsed: joined, Stored: after.version != before.version}
 	if before.version == 0 {
 		how.Forward = "miss"
 	}
 	return how
 }
 
-// timed are the header values that change with time, made at most once a second.
-type timed struct {
+// timedFields are the header values that change with time, made at most once a second.
+type timedFields struct {
 	state  *state
 	second int64
 	how    version.CacheStatus
@@ -36,19 +36,19 @@ type timed struct {
 // from here, and max-age is what is left of the time to the next poll. Whoever
 // subtracted an Age from it (RFC 9111 section 4.2) would take it for stale.
 func (f *Feed) headers(h http.Header, s *state, how version.CacheStatus, now time.Duration) {
-	m := f.timed.Load()
+	m := f.timedFields.Load()
 	if second := int64(now / time.Second); m == nil || m.second != second || m.state != s || m.how != how {
-		m = f.timedHeaders(s, how, now)
-		f.timed.Store(m)
+		m = f.newTimedFields(s, how, now)
+		f.timedFields.Store(m)
 	}
 	h["Cache-Control"] = m.cacheControl
 	h["Cache-Status"] = m.cacheStatus
 }
 
-func (f *Feed) timedHeaders(s *state, how version.CacheStatus, now time.Duration) *timed {
-	m := &timed{state: s, second: int64(now / time.Second), how: how}
+func (f *Feed) newTimedFields(s *state, how version.CacheStatus, now time.Duration) *timedFields {
+	m := &timedFields{state: s, second: int64(now / time.Second), how: how}
 	m.cacheControl = []string{"max-age=" + strconv.FormatInt(s.maxAge(now), 10)}
-	m.cacheStatus = []string{how.Text(s.due-now, !s.ended, s.facts.Winner)}
+	m.cacheStatus = []string{how.Text(s.due-now, !s.ended, s.last.Winner)}
 	return m
 }
 
@@ -61,7 +61,7 @@ func (s *state) maxAge(now time.Duration) int64 {
 	switch {
 	case s.ended: // a feed may come back by hand
 		return 24 * 60 * 60
-	case left <= 0 || s.memo.Alias != "":
+	case left <= 0 || s.feed.Alias != "":
 		return 60
 	}
 	return int64((left + time.Second - 1) / time.Second)

@@ -39,8 +39,8 @@ const (
 	maxUnread = 10_000
 )
 
-// keepHouse does what has to be done now and then.
-func (c *Cache) keepHouse(ctx context.Context) {
+// housekeep does what has to be done now and then.
+func (c *Cache) housekeep(ctx context.Context) {
 	look, note, sweep := time.NewTicker(lookEvery), time.NewTicker(noteEvery), time.NewTicker(sweepEvery)
 	defer look.Stop()
 	defer note.Stop()
@@ -48,7 +48,7 @@ func (c *Cache) keepHouse(ctx context.Context) {
 	for {
 		select {
 		case <-look.C:
-			c.lookAtClock()
+			c.checkClock()
 		case <-c.crowded:
 			c.storeReaders(ctx)
 			c.evict()
@@ -66,8 +66,8 @@ func (c *Cache) keepHouse(ctx context.Context) {
 	}
 }
 
-// lookAtClock notices that the machine was suspended.
-func (c *Cache) lookAtClock() {
+// checkClock notices that the machine was suspended.
+func (c *Cache) checkClock() {
 	if c.clock.look() {
 		c.log().Info("the machine was suspended: time has passed for all feeds")
 		c.wake(c.changed)
@@ -80,7 +80,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	asked, seconds := map[store.ID]time.Duration{}, map[*Feed]int64{}
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
-		if second := f.asked.Load(); second != f.noted.Load() && f.state.Load().known {
+		if second := f.asked.Load(); second != f.touched.Load() && f.state.Load().known {
 			asked[f.id], seconds[f] = f.sinceAsked(now), second
 		}
 		return true
@@ -93,7 +93,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	}
 	c.storeAnswered() // also where no poll is due
 	for f, second := range seconds {
-		f.noted.Store(second)
+		f.touched.Store(second)
 	}
 }
 
@@ -121,9 +121,9 @@ func (c *Cache) sweep(ctx context.Context) {
 	c.trim(ctx)
 }
 
-// grown counts a body that was stored. A tenth of the budget may come before it is looked
+// bodyStored counts a body that was stored. A tenth of the budget may come before it is looked
 // at again, also between two sweeps.
-func (c *Cache) grown(bytes int64) {
+func (c *Cache) bodyStored(bytes int64) {
 	if c.written.Add(bytes) > c.settings.Load().Disk/10 {
 		c.wake(c.full)
 	}

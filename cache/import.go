@@ -238,7 +238,7 @@ func (i *Importer) readExported(s *store.Saved, l *exported) error {
 	if s.Body == nil {
 		return nil
 	}
-	v, coding := &st.memo.Version, version.CodingOf(l.Coding)
+	v, coding := &st.feed.Version, version.CodingOf(l.Coding)
 	if v.Number != s.Version || v.Length < 0 || v.Length > maxLine || v.Coding != l.Coding || coding.String() != l.Coding || coding == version.Brotli {
 		return errors.New("its version is not the one that is described")
 	}
@@ -258,7 +258,7 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 		s.Asked = 0 // as though it had been asked for now: idle_after counts from here
 	}
 	st := &state{}
-	s.Hold = st.hold(policy.DefaultRules())
+	s.Hold = st.leaseTime(policy.DefaultRules())
 	if l.Body == "" {
 		// As it is the operator who brings it, it is polled in the background though it
 		// has no version.
@@ -280,21 +280,21 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	if err != nil {
 		return fmt.Errorf("its body: %w", err)
 	}
-	v := verdict{answer: a, result: status.ResultNew, document: d, version: newVersion(st, a, d, xxhash.Sum64(a.Body), at)}
+	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(st, a, d, xxhash.Sum64(a.Body), at)}
 	body, _ := links.Served(a.Body, l.ContentType, l.URL)
 	if v.body, err = v.version.pack(body); err != nil {
 		return err
 	}
 	st.learn(ParseKey(l.URL), v)
-	st.version, st.ended = st.memo.Version.Number, s.In == store.Ended
-	st.facts.Polls = nil // there was none of ours
+	st.version, st.ended = st.feed.Version.Number, s.In == store.Ended
+	st.last.Polls = nil // there was none of ours
 	if !st.ended {
-		st.facts.Decided, st.facts.Pause = i.now.Round(0).UTC(), max(0, s.In)
+		st.last.Decided, st.last.Pause = i.now.Round(0).UTC(), max(0, s.In)
 	}
-	if s.Facts, err = st.encodeFacts(); err != nil {
+	if s.Facts, err = st.encodePollState(); err != nil {
 		return err
 	}
-	if s.Memo, err = st.encodeMemo(); err != nil {
+	if s.Memo, err = st.encodeFeedState(); err != nil {
 		return err
 	}
 	s.State, s.Version = st.stored(s.Configured), st.version

@@ -128,7 +128,7 @@ func (m *memory) get(id store.ID, s *state, c version.Coding) *representation {
 	// The tag names the version by its content: a publisher who takes a change back gives the
 	// same bytes as before, and a number may come again after a feed was forgotten.
 	is := func(r *representation) bool {
-		return r.id == id && r.Coding == c && r.Tag == s.memo.Version.Tag && r.hold()
+		return r.id == id && r.Coding == c && r.Tag == s.feed.Version.Tag && r.hold()
 	}
 	if r, ok := m.cache.Get(key); ok && is(r) {
 		return r

@@ -15,13 +15,13 @@ import (
 
 func sampleState() *state {
 	s := &state{version: 1}
-	s.memo.Version.Version = version.Version{Tag: "0123456789abcdef", Coding: "gzip"}
+	s.feed.Version.Version = version.Version{Tag: "0123456789abcdef", Coding: "gzip"}
 	return s
 }
 
 // put takes a representation into memory that nothing but the cache holds.
 func put(m *memory, id store.ID, s *state, c version.Coding, body []byte) {
-	m.add(id, s.memo.Version.Represent(c, body), reservation{}).release()
+	m.add(id, s.feed.Version.Represent(c, body), reservation{}).release()
 }
 
 func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
@@ -42,9 +42,9 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 		"the same":                             {store.ID{7}, func(*state) {}, version.Gzip, true},
 		"another feed":                         {store.ID{8}, func(*state) {}, version.Gzip, false},
 		"the same bytes once more":             {store.ID{7}, func(s *state) { s.version++ }, version.Gzip, true},
-		"other bytes":                          {store.ID{7}, func(s *state) { s.memo.Version.Tag = "other" }, version.Gzip, false},
+		"other bytes":                          {store.ID{7}, func(s *state) { s.feed.Version.Tag = "other" }, version.Gzip, false},
 		"another coding":                       {store.ID{7}, func(*state) {}, version.Identity, false},
-		"a new origin's tag of the same bytes": {store.ID{7}, func(s *state) { s.memo.Version.OriginTag = "other" }, version.Gzip, true},
+		"a new origin's tag of the same bytes": {store.ID{7}, func(s *state) { s.feed.Version.OriginTag = "other" }, version.Gzip, true},
 	} {
 		s := sampleState()
 		c.change(s)
@@ -66,7 +66,7 @@ func TestMemoryHoldsPresentVersions(t *testing.T) {
 	body := make([]byte, 4000)
 	for n := range versions {
 		s := sampleState()
-		s.memo.Version.Tag = strconv.Itoa(n)
+		s.feed.Version.Tag = strconv.Itoa(n)
 		for i := range feeds {
 			put(m, store.ID{byte(i)}, s, version.Brotli, body)
 		}
@@ -90,7 +90,7 @@ func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	r := m.add(store.ID{7}, s.memo.Version.Represent(version.Gzip, make([]byte, 1<<20)), reservation{})
+	r := m.add(store.ID{7}, s.feed.Version.Represent(version.Gzip, make([]byte, 1<<20)), reservation{})
 	m.cache.Wait()
 	if got := m.get(store.ID{7}, s, version.Gzip); got != r {
 		t.Errorf("got %p, want what is in use", got)
@@ -120,7 +120,7 @@ func TestMemoryBoundsWhatIsBeingSent(t *testing.T) {
 		if !ok {
 			break
 		}
-		sent = append(sent, m.add(store.ID{i}, s.memo.Version.Represent(version.Gzip, make([]byte, 1<<20)), size))
+		sent = append(sent, m.add(store.ID{i}, s.feed.Version.Represent(version.Gzip, make([]byte, 1<<20)), size))
 	}
 	m.cache.Wait()
 	if n := len(sent); n != besideMemory>>20 {

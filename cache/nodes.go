@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// followBatch is how many records are read at a time.
-	followBatch = 100
-	// followAtOnce is how many versions are read into memory at once: a store on another
+	// readBatchSize is how many records are read at a time.
+	readBatchSize = 100
+	// readsAtOnce is how many versions are read into memory at once: a store on another
 	// machine takes some milliseconds for each, and has few connections.
-	followAtOnce = 4
-	// followRetry is when records that could not be read are read again, and
-	// followRetryMost the longest pause between two such attempts.
-	followRetry     = time.Second
-	followRetryMost = 10 * time.Second
-	// unreadableInRow is how many records that cannot be read, one after the other, say that
-	// none can.
-	unreadableInRow = 3
+	readsAtOnce = 4
+	// rereadRetry is when records that could not be read are read again, and
+	// rereadRetryMost the longest pause between two such attempts.
+	rereadRetry     = time.Second
+	rereadRetryMost = 10 * time.Second
+	// failuresInRow is after how many records in a row that cannot be read no more are tried.
+	failuresInRow = 3
 )
 
 // changes are the feeds in memory that the store has changed, or may have: their records
@@ -52,80 +51,50 @@ func (ch *changes) take() []*Feed {
 	return all
 }
 
-// watch follows what changes in the store, on this node or another.
+// watch notices what changes in the store, on this node or another.
 func (c *Cache) watch(ctx context.Context) {
-	// The feeds that were read before the first call has found its place, or while it
-	// fails, may have changed unseen. A cursor that no store has made says so.
+	// Feeds that were read before the first call began, or while it fails, may have changed
+	// since. With a cursor that no store has made, the store reports lost changes.
 	from := store.Cursor("unknown")
 	for ctx.Err() == nil {
 		err := c.store.Watch(ctx, from, func(change store.Change) error {
 			from = change.At
-			c.see(change)
+			c.noticeChange(change)
 			return nil
 		})
 		if ctx.Err() == nil {
-			c.log().Warn("changes in the store cannot be followed at present", errField(err))
+			c.log().Warn("changes in the store cannot be read", errField(err))
 			sleep(ctx, time.Second)
 		}
 	}
 }
 
-// see finds out what a change means for memory. It reads nothing: where much changes at a
-// time, one read takes many feeds, and of each the last change alone.
-func (c *Cache) see(change store.Change) {
+// noticeChange finds out which feeds in memory a change concerns. It reads nothing: if much
+// changes at a time, one read is for many feeds.
+func (c *Cache) noticeChange(change store.Change) {
 	if change.Lost {
 		c.table.feeds.Range(func(_, v any) bool {
-			c.follow(v.(*Feed))
+			c.readLater(v.(*Feed))
 			return true
 		})
 		return
 	}
-	if overtaken, ok := c.table.loading.Load(change.ID); ok {
-		overtaken.(*atomic.Bool).Store(true)
+	if outdated, ok := c.table.loading.Load(change.ID); ok {
+		outdated.(*atomic.Bool).Store(true)
 	}
 	v, ok := c.table.ids.Load(change.ID)
 	if !ok {
 		return
 	}
-	// Also of a feed that was forgotten the record is read: it may have come back since.
+	// The record of a forgotten feed is read too: it may have come back.
 	if f := v.(*Feed); !f.committed(change.Token) && (change.Version == 0 || f.state.Load().version != change.Version) {
-		c.follow(f)
+		c.readLater(f)
 	}
 }
 
-// committed reports whether a change is this node's own commit, whose outcome it knows. The
-// token of the feed's state does not tell: a node that has only seen another's claim has it too.
-func (f *Feed) committed(token store.Token) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if token == 0 || token != f.token {
-		return false
-	}
-	f.announced = true
-	return true
-}
-
-// committing says that changes with a token are from now on this node's own.
-func (f *Feed) committing(token store.Token) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.token, f.announced = token, false
-}
-
-// notCommitted says that they are not: the commit has failed. The store may have written it
-// all the same; then the record is read again.
-func (f *Feed) notCommitted() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.announced {
-		f.overtaken.Store(true)
-	}
-	f.token, f.announced = 0, false
-}
-
-// follow has the records of feeds read soon, and again until they can be: nothing else
-// would bring them before the next change, or the next poll of this node.
-func (c *Cache) follow(feeds ...*Feed) {
+// readLater has the records of feeds read soon, and again until they can be: memory would
+// not see them otherwise before the next change, or the next poll of this node.
+func (c *Cache) readLater(feeds ...*Feed) {
 	if len(feeds) == 0 {
 		return
 	}
@@ -142,21 +111,21 @@ func (c *Cache) readChanges(ctx context.Context) {
 	var (
 		failed []*Feed
 		retry  <-chan time.Time // nil: nothing has failed
-		pause  = followRetry
+		pause  = rereadRetry
 	)
 	for {
 		select {
 		case <-c.changes.bell:
 		case <-retry:
-			c.follow(failed...)
-			failed, retry, pause = nil, nil, min(2*pause, followRetryMost)
+			c.readLater(failed...)
+			failed, retry, pause = nil, nil, min(2*pause, rereadRetryMost)
 		case <-ctx.Done():
 			return
 		}
 		failed = append(failed, c.reread(ctx, c.changes.take())...)
 		switch {
 		case len(failed) == 0:
-			pause = followRetry
+			pause = rereadRetry
 		case retry == nil:
 			retry = time.After(pause)
 		}
@@ -166,12 +135,12 @@ func (c *Cache) readChanges(ctx context.Context) {
 // reread brings feeds up to date with the store, and returns those that could not be.
 func (c *Cache) reread(ctx context.Context, feeds []*Feed) (failed []*Feed) {
 	inRow := 0
-	for batch := range slices.Chunk(feeds, followBatch) {
-		if inRow < unreadableInRow && c.rereadBatch(ctx, batch) == nil {
+	for batch := range slices.Chunk(feeds, readBatchSize) {
+		if inRow < failuresInRow && c.readBatch(ctx, batch) == nil {
 			continue
 		}
 		for _, f := range batch { // one of them may be damaged
-			if inRow < unreadableInRow && c.rereadBatch(ctx, []*Feed{f}) == nil {
+			if inRow < failuresInRow && c.readBatch(ctx, []*Feed{f}) == nil {
 				inRow = 0
 				continue
 			}
@@ -182,11 +151,11 @@ func (c *Cache) reread(ctx context.Context, feeds []*Feed) (failed []*Feed) {
 	return failed
 }
 
-// rereadBatch reads the records of feeds at once. It fails where one of them cannot be read.
-func (c *Cache) rereadBatch(ctx context.Context, feeds []*Feed) error {
+// readBatch reads the records of feeds at once. It fails if one of them cannot be read.
+func (c *Cache) readBatch(ctx context.Context, feeds []*Feed) error {
 	before, ids := make(map[*Feed]*state, len(feeds)), make([]store.ID, 0, len(feeds))
 	for _, f := range feeds {
-		if !f.leftToPoll() {
+		if !f.updatedByPoll() {
 			before[f], ids = f.state.Load(), append(ids, f.id)
 		}
 	}
@@ -202,10 +171,10 @@ func (c *Cache) rereadBatch(ctx context.Context, feeds []*Feed) error {
 		records[found[i].ID] = &found[i]
 	}
 	var work errgroup.Group
-	work.SetLimit(followAtOnce)
+	work.SetLimit(readsAtOnce)
 	for f, old := range before {
 		work.Go(func() error {
-			if !f.renew(ctx, old, records[f.id]) {
+			if !f.replaceState(ctx, old, records[f.id]) {
 				return f.reload(ctx)
 			}
 			if old.known && records[f.id] == nil {
@@ -217,13 +186,13 @@ func (c *Cache) rereadBatch(ctx context.Context, feeds []*Feed) error {
 	return work.Wait()
 }
 
-// leftToPoll reports whether a poll whose request has left is to bring the feed up to
-// date: it publishes what it comes to, and the record is read when it ends.
-func (f *Feed) leftToPoll() bool {
-	f.overtaken.Store(true)
+// updatedByPoll reports whether a poll under way brings the feed up to date: its request has
+// left, and the record is read when it ends.
+func (f *Feed) updatedByPoll() bool {
+	f.outdated.Store(true)
 	p := f.underWay()
 	if p == nil {
-		f.overtaken.Store(false)
+		f.outdated.Store(false)
 		return false
 	}
 	select {
@@ -234,15 +203,15 @@ func (f *Feed) leftToPoll() bool {
 	}
 }
 
-// catchUp has the record read that others have changed while a poll was under way.
-func (f *Feed) catchUp() {
-	if f.overtaken.Swap(false) {
-		f.cache.follow(f)
+// readIfOutdated has the record read if the store has changed it during a poll.
+func (f *Feed) readIfOutdated() {
+	if f.outdated.Swap(false) {
+		f.cache.readLater(f)
 	}
 }
 
-// reload reads the feed's record from the store. What somebody else publishes
-// meanwhile may be newer than what was read: then it is read again.
+// reload reads the feed's record from the store. If another state is published meanwhile,
+// which may be newer, it reads again.
 func (f *Feed) reload(ctx context.Context) error {
 	for {
 		old := f.state.Load()
@@ -254,15 +223,15 @@ func (f *Feed) reload(ctx context.Context) error {
 		if len(records) > 0 {
 			record = &records[0]
 		}
-		if f.renew(ctx, old, record) {
+		if f.replaceState(ctx, old, record) {
 			return nil
 		}
 	}
 }
 
-// renew shows readers what a record says, nil where there is none, in place of the state
-// before; not where they are shown another one by now.
-func (f *Feed) renew(ctx context.Context, old *state, record *store.Record) bool {
+// replaceState publishes the state of a record, nil if there is none, unless the state has
+// changed since old.
+func (f *Feed) replaceState(ctx context.Context, old *state, record *store.Record) bool {
 	next := &state{size: stateOverhead}
 	if record != nil {
 		next = f.read(*record, old)
@@ -270,43 +239,42 @@ func (f *Feed) renew(ctx context.Context, old *state, record *store.Record) bool
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.show(old, next)
+	return f.setState(old, next)
 }
 
-// polledElsewhere reports whether another node makes the first poll of a feed, as far
-// as its record tells: the poll has been granted, and nothing has come of it.
-func (f *Feed) polledElsewhere(s *state) bool {
-	return s.version == 0 && s.known && s.facts.At.IsZero() && s.facts.Winner == "" && f.cache.elapsed() < f.unanswered(s) && f.underWay() == nil
+// polledByOtherNode reports whether another node makes the first poll of a feed, judging by
+// its record: the poll has been granted, and there is no outcome.
+func (f *Feed) polledByOtherNode(s *state) bool {
+	return s.version == 0 && s.known && s.last.At.IsZero() && s.last.Winner == "" && f.cache.elapsed() < f.unanswered(s) && f.underWay() == nil
 }
 
-// unanswered is until when the outcome of the last poll may come, as elapsed counts,
-// unless redirects hold it up. A node that has not brought it by then may be no more.
+// unanswered returns until when the outcome of the last poll may come, as elapsed counts. A
+// node that has not committed it by then has probably died.
 func (f *Feed) unanswered(s *state) time.Duration { return s.granted + grace + f.rules().Timeout }
 
-// awaitNode waits for the outcome of a poll that another node makes, as long as for one
-// of this node.
-func (f *Feed) awaitNode(ctx context.Context, s *state) *state {
+// awaitOtherNode waits for the outcome of another node's poll.
+func (f *Feed) awaitOtherNode(ctx context.Context, s *state) *state {
 	ctx, cancel := context.WithTimeout(ctx, f.unanswered(s)-f.cache.elapsed())
 	defer cancel()
 	for {
-		news := f.news() // of what comes after the next line
-		if s = f.state.Load(); !f.polledElsewhere(s) {
+		next := f.nextState() // of what comes after the next line
+		if s = f.state.Load(); !f.polledByOtherNode(s) {
 			return s
 		}
 		select {
-		case <-news:
+		case <-next:
 		case <-ctx.Done():
 			return s
 		}
 	}
 }
 
-// news is closed when readers are shown another state.
-func (f *Feed) news() <-chan struct{} {
+// nextState returns a channel that is closed when another state is published.
+func (f *Feed) nextState() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.shown == nil {
-		f.shown = make(chan struct{})
+	if f.stateSet == nil {
+		f.stateSet = make(chan struct{})
 	}
-	return f.shown
+	return f.stateSet
 }

@@ -65,7 +65,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		c.storeAnswered() // where nothing is due, nothing was written
 	}
 	p.claimed += int64(len(leases))
-	c.lookAtClock() // the store has
+	c.checkClock() // the store has
 	for i := range leases {
 		c.pollLease(&leases[i], asked)
 	}
@@ -86,15 +86,15 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 		f.claimed(lease)
 		f = c.admit(f)
 	}
-	if p, joined := f.start(errand{lease: lease, leased: leased}); p == nil || joined {
+	if p, joined := f.start(pollRequest{lease: lease, leased: leased}); p == nil || joined {
 		// The cache is closing, or a reader's poll waits for its slot just now: the
 		// claim stands for nothing. It lapses, and the other poll is denied until then.
-		c.giveBack(lease, time.Second)
+		c.returnLease(lease, time.Second)
 	}
 }
 
-// giveBack returns a claim of which no use is made: the feed is due again in so long.
-func (c *Cache) giveBack(lease *store.Lease, in time.Duration) {
+// returnLease returns a claim of which no use is made: the feed is due again in so long.
+func (c *Cache) returnLease(lease *store.Lease, in time.Duration) {
 	s := stateOf(lease.Record, c.elapsed())
 	o := store.Outcome{
 		ID: lease.ID, Token: lease.Token, In: in, Hold: lease.Hold, Returned: true, State: s.stored(c.isConfigured(lease.URL)), Host: lease.Host,
@@ -122,7 +122,7 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 		}
 		if len(records) == 0 {
 			k := ParseKey(key)
-			hold := (&state{}).hold(s.Rules(k))
+			hold := (&state{}).leaseTime(s.Rules(k))
 			missing = append(missing, store.Saved{New: true, Record: store.Record{
 				ID: IDOf(key), URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
 				State: store.StateCold, Configured: true, Host: c.origin.Host(k.url),

@@ -24,9 +24,9 @@ const (
 	aliasInterval = 30 * 24 * time.Hour
 )
 
-// moved is a permanent redirect and for how long it has been seen without a break, as
+// seenRedirect is a permanent redirect and for how long it has been seen without a break, as
 // of the last poll.
-type moved struct {
+type seenRedirect struct {
 	To  string        `json:"to"`
 	For time.Duration `json:"for"`
 }
@@ -72,21 +72,21 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	}
 }
 
-// learnMoves keeps track of permanent redirects. Only the leading permanent part of
+// learnRedirects keeps track of permanent redirects. Only the leading permanent part of
 // a chain counts, and a temporary redirect is never remembered (RFC 9110 section
 // 15.4).
-func (s *state) learnMoves(own string, v verdict) {
-	m, a := &s.memo, v.answer
+func (s *state) learnRedirects(own string, v classified) {
+	m, a := &s.feed, v.answer
 	if m.Moved.To != "" {
 		m.Moved.For += s.gap
 	}
 	to, whole := permanently(a.Moves)
 	var r *redirected
-	s.facts.Elsewhere = ""
+	s.last.RedirectTo = ""
 	switch {
 	case errors.As(a.Err, &r):
 		if r.taken && (r.served || s.version == 0) {
-			s.facts.Elsewhere = r.to // what readers get there is better than nothing, or newer
+			s.last.RedirectTo = r.to // what readers get there is better than nothing, or newer
 		}
 		switch {
 		case !r.taken && !(whole && r.served):
@@ -99,16 +99,16 @@ func (s *state) learnMoves(own string, v verdict) {
 	}
 	switch {
 	case to == "" || to == own:
-		m.Moved, m.Alias = moved{}, ""
+		m.Moved, m.Alias = seenRedirect{}, ""
 	case to == m.Alias:
-		m.Moved = moved{}
+		m.Moved = seenRedirect{}
 	case r != nil && (s.version == 0 || r.taken && r.served):
 		// What it leads to is known to be a feed, or there is nothing to lose by it.
-		m.Alias, m.Moved = to, moved{}
+		m.Alias, m.Moved = to, seenRedirect{}
 	case to != m.Moved.To:
-		m.Moved = moved{To: to}
+		m.Moved = seenRedirect{To: to}
 	case m.Moved.For >= adoptAfter:
-		m.Alias, m.Moved = to, moved{}
+		m.Alias, m.Moved = to, seenRedirect{}
 	}
 }
 
@@ -128,10 +128,10 @@ func permanently(moves []policy.Move) (to string, whole bool) {
 	return to, whole
 }
 
-// found makes the record of the feed that an alias leads to, where there is none.
+// createTarget makes the record of the feed that an alias leads to, where there is none.
 // The URL has just been asked by the alias's own poll, so its first poll comes a floor
 // later; what the redirect itself asks for is no affair of the URL.
-func (c *Cache) found(ctx context.Context, alias *Feed, key string, in time.Duration) error {
+func (c *Cache) createTarget(ctx context.Context, alias *Feed, key string, in time.Duration) error {
 	k := ParseKey(key)
 	id, rules := IDOf(key), c.settings.Load().Rules(k)
 	records, err := c.store.Lookup(ctx, []store.ID{id})
@@ -139,7 +139,7 @@ func (c *Cache) found(ctx context.Context, alias *Feed, key string, in time.Dura
 		return err
 	}
 	return c.store.Restore(ctx, []store.Saved{{New: true, Record: store.Record{
-		ID: id, URL: key, In: min(in, rules.MinInterval), Hold: (&state{}).hold(rules),
+		ID: id, URL: key, In: min(in, rules.MinInterval), Hold: (&state{}).leaseTime(rules),
 		Polled: -1, Asked: alias.sinceAsked(c.elapsed()), State: store.StateCold,
 		Configured: alias.configured(), Host: c.origin.Host(k.url),
 	}}})
@@ -152,7 +152,7 @@ const maxAliases = 4
 // an alias of another. Whether a reader may have that one is the caller's to judge.
 func (f *Feed) Resolve(ctx context.Context) *Feed {
 	for range maxAliases {
-		next := f.successor(ctx)
+		next := f.target(ctx)
 		if next == f {
 			break
 		}
@@ -161,32 +161,32 @@ func (f *Feed) Resolve(ctx context.Context) *Feed {
 	return f
 }
 
-// successor is the feed that an alias leads to, or the feed itself.
-func (f *Feed) successor(ctx context.Context) *Feed {
+// target is the feed that an alias leads to, or the feed itself.
+func (f *Feed) target(ctx context.Context) *Feed {
 	s := f.state.Load()
-	if s.memo.Alias == "" {
+	if s.feed.Alias == "" {
 		return f
 	}
-	target, err := f.cache.Feed(ctx, s.memo.Alias)
+	target, err := f.cache.Feed(ctx, s.feed.Alias)
 	if err != nil {
 		return f
 	}
 	now := f.cache.elapsed()
 	f.touch(now)
 	t := target.state.Load()
-	if t.memo.History.Failures >= 3 || t.ended {
+	if t.feed.History.Failures >= 3 || t.ended {
 		// A feed that fails at its new address is asked for at its own again.
-		if floor := f.rules().MinInterval; f.cache.now().Sub(s.facts.At) > floor {
-			f.start(errand{floor: floor})
+		if floor := f.rules().MinInterval; f.cache.now().Sub(s.last.At) > floor {
+			f.start(pollRequest{floor: floor})
 		}
 	}
 	// Its own version is from before the move, or from a poll that came to the target
 	// later than that one's own polls, which the redirect has put off.
-	newer := s.facts.Failure == policy.FailureNone && s.granted > t.granted
+	newer := s.last.Failure == policy.FailureNone && s.granted > t.granted
 	if s.version != 0 && (t.version == 0 || newer) {
 		target.touch(now)
 		if t.dueAt(now) {
-			target.start(errand{})
+			target.start(pollRequest{})
 		}
 		return f
 	}

@@ -54,7 +54,7 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 	}
 	if err != nil {
 		u := err.(*cache.Unavailable)
-		w.Header().Set("Location", u.Elsewhere)
+		w.Header().Set("Location", u.RedirectTo)
 		w.WriteHeader(u.Status)
 		fmt.Fprint(w, u.Reason)
 	}

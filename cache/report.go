@@ -38,35 +38,35 @@ type Poll struct {
 }
 
 // report tells the log and the observer of a poll: one line each.
-func (f *Feed) report(before, after *state, v verdict) {
-	a, m := v.answer, &after.memo
+func (f *Feed) report(before, after *state, v classified) {
+	a, m := v.answer, &after.feed
 	p := Poll{
-		URL: f.key.text, Result: v.result, Failure: a.Failure, Before: before.facts.Failure,
+		URL: f.key.text, Result: v.result, Failure: a.Failure, Before: before.last.Failure,
 		Status: a.Status, Err: a.Err, Wire: a.Wire,
-		Next: after.next(f.cache), Winner: after.facts.Winner, Failures: m.History.Failures,
+		Next: after.next(f.cache), Winner: after.last.Winner, Failures: m.History.Failures,
 		Updated: v.result == status.ResultNew,
-		Known:   before.memo.Version.Number > 0 || f.configured(),
+		Known:   before.feed.Version.Number > 0 || f.configured(),
 	}
-	p.First = p.Updated && before.memo.Version.Number == 0
+	p.First = p.Updated && before.feed.Version.Number == 0
 	if after.version != 0 {
 		p.Entries = m.Version.Entries
 	}
 	if v.good() {
-		p.Recovered = before.memo.History.Failures
+		p.Recovered = before.feed.History.Failures
 	}
 	if !a.Asked.IsZero() {
 		p.Took = a.At.Sub(a.Asked)
 	}
-	if m.Alias != "" && m.Alias != before.memo.Alias {
+	if m.Alias != "" && m.Alias != before.feed.Alias {
 		p.Result, p.MovedTo = status.ResultMoved, m.Alias
 	}
 	f.log(p, a.Detail)
 	f.cache.settings.Load().Observe(p)
 }
 
-// reportLate tells of a poll whose outcome counts for nothing, as the feed has been
+// reportFenced tells of a poll whose outcome counts for nothing, as the feed has been
 // claimed or forgotten since. What was sent was sent: it has failed, whatever it brought.
-func (f *Feed) reportLate(v verdict, err error) {
+func (f *Feed) reportFenced(v classified, err error) {
 	if !v.answer.Unsent() {
 		v.answer.Failure, v.result = policy.FailureStore, status.ResultFailed
 		v.answer.Err = fmt.Errorf("the outcome came too late, the feed has been claimed or forgotten since: %w", err)
@@ -134,5 +134,5 @@ func errField(err error) zap.Field {
 	if err == nil {
 		return zap.Skip()
 	}
-	return zap.String("error", line(err))
+	return zap.String("error", oneLine(err))
 }

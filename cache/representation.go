@@ -20,7 +20,7 @@ import (
 // memory or else from the store. Brotli is made on the first request for it, and
 // sent from the second one on: no reader waits for compression. The caller has to release it.
 func (f *Feed) representation(ctx context.Context, s *state, lines []string) (*representation, error) {
-	preference, v := version.PreferenceOf(lines), &s.memo.Version
+	preference, v := version.PreferenceOf(lines), &s.feed.Version
 	var brotli *representation
 	coding := preference.Best(func(c version.Coding) bool {
 		switch c {
@@ -72,14 +72,14 @@ func (f *Feed) inMemory(s *state, preference version.Preference) *representation
 // left to the next reader: they may have to wait for room, and changes of other feeds with
 // them. What cannot be read is found out by the next reader as well.
 func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
-	m := f.timed.Load()
+	m := f.timedFields.Load()
 	if m == nil || old.version == 0 || m.state.version != old.version || next.version == 0 ||
-		next.memo.Version.Tag == old.memo.Version.Tag || next.memo.Version.Length > policy.SmallBody {
+		next.feed.Version.Tag == old.feed.Version.Tag || next.feed.Version.Length > policy.SmallBody {
 		return
 	}
-	if r, err := c.read(ctx, f, next, next.memo.Version.stored()); err == nil {
+	if r, err := c.read(ctx, f, next, next.feed.Version.stored()); err == nil {
 		r.release()
-		f.whole.Store(next)
+		f.lastFull.Store(next)
 	}
 }
 
@@ -87,11 +87,11 @@ func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 // is not the present one and the body is still there: while the store is away it is
 // better than nothing. Readers who were told of a newer one by a 304 brought that along.
 func (f *Feed) earlier(ctx context.Context, s *state, lines []string) (*state, *representation) {
-	last := f.whole.Load()
-	if last == nil || last.memo.Version.Tag == s.memo.Version.Tag {
+	last := f.lastFull.Load()
+	if last == nil || last.feed.Version.Tag == s.feed.Version.Tag {
 		return nil, nil
 	}
-	if stored := f.cache.memory.get(f.id, last, last.memo.Version.stored()); stored != nil {
+	if stored := f.cache.memory.get(f.id, last, last.feed.Version.stored()); stored != nil {
 		defer stored.release()
 		r, _ := f.representation(ctx, last, lines) // of which any other is made
 		return last, r
@@ -106,7 +106,7 @@ var errOtherVersion = errors.New("the store has another version")
 // has to release it.
 func (c *Cache) read(ctx context.Context, f *Feed, s *state, coding version.Coding) (*representation, error) {
 	// All that the result depends on: who joins a read gets it without a look.
-	key := string(f.id[:]) + s.memo.Version.Tag + " " + strconv.FormatUint(s.version, 10) + " " + coding.String()
+	key := string(f.id[:]) + s.feed.Version.Tag + " " + strconv.FormatUint(s.version, 10) + " " + coding.String()
 	for {
 		var own *representation // set if the read is this call's
 		done := c.reads.DoChan(key, func() (any, error) {
@@ -132,7 +132,7 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, coding version.Codi
 
 // readStored reads a version from the store, in a coding.
 func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (*representation, error) {
-	v := &s.memo.Version
+	v := &s.feed.Version
 	reserved, err := c.memory.reserve(c.life, v.Length)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (*represent
 
 // stored is a version's body as it is stored: from memory, or else from the store.
 func (c *Cache) stored(f *Feed, s *state) (store.Body, error) {
-	v := &s.memo.Version
+	v := &s.feed.Version
 	if r := c.memory.get(f.id, s, v.stored()); r != nil {
 		defer r.release()
 		return store.Body{Version: s.version, Coding: v.Coding, Data: r.Body}, nil
@@ -185,7 +185,7 @@ func (c *Cache) makeBrotli(f *Feed, s *state) {
 	if !c.background(func() {
 		defer c.making.Delete(key)
 		defer gz.release()
-		c.encodeBrotli(f.id, &s.memo.Version.Version, gz.Body)
+		c.encodeBrotli(f.id, &s.feed.Version.Version, gz.Body)
 	}) {
 		c.making.Delete(key)
 		gz.release()
@@ -233,7 +233,7 @@ func (f *Feed) Standing(h http.Header) Standing {
 		return Unconditional
 	}
 	s := f.state.Load()
-	m := &s.memo
+	m := &s.feed
 	if m.Version.Tag != "" && m.Version.NotModified(h) {
 		return Current
 	}

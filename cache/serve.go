@@ -48,7 +48,7 @@ func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 	f = f.use()
 	defer f.leave()
 	s, now := f.state.Load(), f.cache.elapsed()
-	if s.version == 0 && f.promises(s, now) {
+	if s.version == 0 && f.worthWaiting(s, now) {
 		s, waited.how = f.refreshed(ctx, s, now)
 	}
 	return waited, s.version != 0
@@ -65,14 +65,14 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 	now := f.cache.elapsed()
 	f.touch(now)
 	s, how := f.state.Load(), waited.how
-	if f.promises(s, now) {
+	if f.worthWaiting(s, now) {
 		s, how = f.refreshed(r.Context(), s, now)
 		now = f.cache.elapsed()
 	}
-	if s.version == 0 || f.elsewhere(s) {
+	if s.version == 0 || f.redirects(s) {
 		// The poll may have ended in the moment in which the reader's patience did.
-		var p *running
-		if s, p = f.latest(); s.version == 0 || f.elsewhere(s) {
+		var p *inFlight
+		if s, p = f.latest(); s.version == 0 || f.redirects(s) {
 			return Sent{}, f.unavailable(s, p)
 		}
 	}
@@ -82,7 +82,7 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 	}
 	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"])
 	if err != nil {
-		if s, rep, err = f.retrieved(r, s, err); err != nil {
+		if s, rep, err = f.readAgain(r, s, err); err != nil {
 			return Sent{}, err
 		}
 		if s.response.NotModified(r.Header) { // it may be another version
@@ -95,28 +95,28 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, nil
 }
 
-// promises reports whether it is worth a reader's while to wait for a poll: it is due,
+// worthWaiting reports whether it is worth a reader's while to wait for a poll: it is due,
 // or there is nothing to serve before it ends.
-func (f *Feed) promises(s *state, now time.Duration) bool {
-	return s.dueAt(now) || s.version == 0 && (f.underWay() != nil || f.polledElsewhere(s))
+func (f *Feed) worthWaiting(s *state, now time.Duration) bool {
+	return s.dueAt(now) || s.version == 0 && (f.underWay() != nil || f.polledByOtherNode(s))
 }
 
 // refreshed waits for the poll that is due or under way, within bounds.
 func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*state, version.CacheStatus) {
 	after, how := s, version.CacheStatus{}
-	if !f.polledElsewhere(s) {
+	if !f.polledByOtherNode(s) {
 		after, how = f.refresh(ctx, s, now)
 	}
-	if f.polledElsewhere(after) {
-		after = f.awaitNode(ctx, after)
-		how = forwarded(s, after, true, true)
+	if f.polledByOtherNode(after) {
+		after = f.awaitOtherNode(ctx, after)
+		how = statusAfterPoll(s, after, true, true)
 	}
 	return after, how
 }
 
 // refresh waits for the poll of this node.
 func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state, version.CacheStatus) {
-	p, joined := f.start(f.errandFor(s))
+	p, joined := f.start(f.requestFor(s))
 	if p == nil {
 		return s, version.CacheStatus{}
 	}
@@ -129,26 +129,26 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 		done = await(ctx, p.sent, queuePatience) && await(ctx, p.done, max(coldPatience, f.rules().Timeout+grace))
 	}
 	after := f.state.Load()
-	return after, forwarded(s, after, joined, done)
+	return after, statusAfterPoll(s, after, joined, done)
 }
 
-// errandFor is the poll that a reader causes. One whose version was lost need not
+// requestFor is the poll that a reader causes. One whose version was lost need not
 // wait for the time that was planned, but only for the floor.
-func (f *Feed) errandFor(s *state) errand {
-	e := errand{urgent: s.version == 0}
-	if s.version == 0 && (f.lost.Load() != 0 || s.trimmed()) {
+func (f *Feed) requestFor(s *state) pollRequest {
+	e := pollRequest{urgent: s.version == 0}
+	if s.version == 0 && (f.missing.Load() != 0 || s.trimmed()) {
 		e.floor = f.rules().MinInterval
 	}
 	return e
 }
 
-// retrieved gets the representation of a version that could not be read the first
+// readAgain gets the representation of a version that could not be read the first
 // time: the store may have a newer one by now.
-func (f *Feed) retrieved(r *http.Request, s *state, cause error) (*state, *representation, error) {
+func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, *representation, error) {
 	ctx := r.Context()
 	if errors.Is(cause, errOtherVersion) || errors.Is(cause, store.ErrNoBody) {
 		if err := f.reload(ctx); err != nil {
-			return nil, nil, f.unreadable(err)
+			return nil, nil, f.storeError(err)
 		}
 		if next := f.state.Load(); next.version != 0 {
 			rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
@@ -162,7 +162,7 @@ func (f *Feed) retrieved(r *http.Request, s *state, cause error) (*state, *repre
 		if before, rep := f.earlier(ctx, s, r.Header["Accept-Encoding"]); rep != nil {
 			return before, rep, nil
 		}
-		return nil, nil, f.unreadable(cause)
+		return nil, nil, f.storeError(cause)
 	}
 	f.bodyLost(s.version, cause)
 	next, now := f.state.Load(), f.cache.elapsed()
@@ -170,21 +170,21 @@ func (f *Feed) retrieved(r *http.Request, s *state, cause error) (*state, *repre
 		next, _ = f.refreshed(ctx, next, now)
 	}
 	if next.version == 0 {
-		var p *running
+		var p *inFlight
 		if next, p = f.latest(); next.version == 0 {
 			return nil, nil, f.unavailable(next, p)
 		}
 	}
 	rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
 	if err != nil {
-		return nil, nil, f.unreadable(err)
+		return nil, nil, f.storeError(err)
 	}
 	return next, rep, nil
 }
 
-// unreadable is what a reader is told where the store, and perhaps not the body, is
+// storeError is what a reader is told where the store, and perhaps not the body, is
 // out of order.
-func (f *Feed) unreadable(err error) error {
+func (f *Feed) storeError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -198,14 +198,14 @@ func (f *Feed) unreadable(err error) error {
 // bodyLost drops the version of a feed whose body cannot be read any more. What the
 // store says of the feed may have come meanwhile, of the same version.
 func (f *Feed) bodyLost(version uint64, err error) {
-	f.lost.Store(version)
+	f.missing.Store(version)
 	f.mu.Lock()
 	last := f.state.Load()
 	dropped := last.version == version
 	if dropped {
 		next := *last
-		f.lose(&next)
-		f.show(last, &next)
+		f.dropVersion(&next)
+		f.setState(last, &next)
 	}
 	f.mu.Unlock()
 	if dropped {
@@ -222,8 +222,8 @@ func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state
 // write sends a representation and releases it. It returns the number of bytes.
 func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how version.CacheStatus, now time.Duration) int64 {
 	defer rep.release()
-	if f.whole.Load() != s {
-		f.whole.Store(s)
+	if f.lastFull.Load() != s {
+		f.lastFull.Store(s)
 	}
 	f.headers(w.Header(), s, how, now)
 	return s.response.Write(w, r, rep.Representation)

@@ -26,16 +26,16 @@ type state struct {
 	due     time.Duration // when the next poll may be made, as [Cache.elapsed] counts; ended: never
 	ended   bool          // automatic polling has ended
 
-	granted time.Duration // when the store granted the last poll, as elapsed counts
-	gap     time.Duration // of a poll under way: since the one before
-	stuck   *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
+	granted       time.Duration // when the store granted the last poll, as elapsed counts
+	gap           time.Duration // of a poll under way: since the one before
+	unconditional *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
 
-	// putOff is until when the poll has been put off in memory alone, as elapsed
+	// deferredUntil is until when the poll has been put off in memory alone, as elapsed
 	// counts: the store does not know of that. 0: it has not.
-	putOff time.Duration
+	deferredUntil time.Duration
 
-	facts facts
-	memo  memo
+	last  pollState
+	feed  feedState
 	saved uint64 // hash of the memo as it is stored; 0: it is not
 
 	response *version.Response // to requests for the version; nil: there is none
@@ -44,16 +44,16 @@ type state struct {
 
 // facts are what a poll changes each time. They are stored apart from the memo, so
 // that an unchanged feed costs the store little.
-type facts struct {
+type pollState struct {
 	At      time.Time      `json:"at,omitzero"` // end of the last poll
 	Status  int            `json:"status,omitempty"`
 	Result  status.Result  `json:"result,omitempty"`
 	Failure policy.Failure `json:"failure,omitempty"`
 	Error   string         `json:"error,omitempty"`
 
-	// Elsewhere is the feed that a temporary redirect leads to, where that has polls
+	// RedirectTo is the feed that a temporary redirect leads to, where that has polls
 	// of its own.
-	Elsewhere string `json:"elsewhere,omitempty"`
+	RedirectTo string `json:"elsewhere,omitempty"`
 
 	// Validated is when the origin last confirmed or replaced the version.
 	Validated time.Time `json:"validated,omitzero"`
@@ -75,9 +75,9 @@ type facts struct {
 	Site *site.Page `json:"site,omitempty"`
 }
 
-// storedFacts are facts as they are stored: with what each poll changes of the history.
-type storedFacts struct {
-	facts
+// storedPollState are facts as they are stored: with what each poll changes of the history.
+type storedPollState struct {
+	pollState
 	Unsent   int           `json:"unsent,omitempty"`
 	Failures int           `json:"failures,omitempty"`
 	Unheeded int           `json:"unheeded,omitempty"`
@@ -85,12 +85,12 @@ type storedFacts struct {
 }
 
 // memo is what the store keeps of a feed besides its schedule, facts and body.
-type memo struct {
+type feedState struct {
 	// Alias is the URL of the feed that this one has become by an adopted permanent
 	// redirect; empty: it is itself.
 	Alias string `json:"alias,omitempty"`
 	// Moved is a permanent redirect that has not held long enough to be adopted.
-	Moved moved `json:"moved,omitzero"`
+	Moved seenRedirect `json:"moved,omitzero"`
 	// Validators are the origin's, for the next conditional request.
 	Validators policy.Validators `json:"validators,omitzero"`
 	// Muted is until when the ETag is left out of conditional requests: the origin
@@ -128,9 +128,9 @@ const maxPast = 16
 
 // decision is the last one, as it was made.
 func (s *state) decision() policy.Decision {
-	d := policy.Decision{At: s.facts.Decided, Interval: s.facts.Pause, Winner: s.facts.Winner, Considered: s.memo.Considered}
-	if s.facts.Jitter.Hint != "" {
-		d.Considered = append(d.Considered[:len(d.Considered):len(d.Considered)], s.facts.Jitter)
+	d := policy.Decision{At: s.last.Decided, Interval: s.last.Pause, Winner: s.last.Winner, Considered: s.feed.Considered}
+	if s.last.Jitter.Hint != "" {
+		d.Considered = append(d.Considered[:len(d.Considered):len(d.Considered)], s.last.Jitter)
 	}
 	switch {
 	case d.At.IsZero():
@@ -144,27 +144,27 @@ func (s *state) decision() policy.Decision {
 
 // decide records a decision. The jitter stands apart, as it is another one each time.
 func (s *state) decide(d policy.Decision) {
-	s.facts.Decided, s.facts.Pause, s.facts.Winner, s.facts.Jitter = d.At, d.Interval, d.Winner, policy.Term{}
-	s.memo.Considered = nil
+	s.last.Decided, s.last.Pause, s.last.Winner, s.last.Jitter = d.At, d.Interval, d.Winner, policy.Term{}
+	s.feed.Considered = nil
 	for _, t := range d.Considered {
 		if t.Hint == policy.HintJitter {
-			s.facts.Jitter = t
+			s.last.Jitter = t
 		} else {
-			s.memo.Considered = append(s.memo.Considered, t)
+			s.feed.Considered = append(s.feed.Considered, t)
 		}
 	}
 	s.ended = d.Next.Equal(policy.Never)
 }
 
-// encodeFacts returns the facts as they are stored.
-func (s *state) encodeFacts() ([]byte, error) {
-	h := &s.memo.History
-	return json.Marshal(&storedFacts{s.facts, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+// encodePollState returns the facts as they are stored.
+func (s *state) encodePollState() ([]byte, error) {
+	h := &s.feed.History
+	return json.Marshal(&storedPollState{s.last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
 }
 
-// encodeMemo returns the memo as it is stored, or nil where the stored one is the same.
-func (s *state) encodeMemo() ([]byte, error) {
-	m := s.memo
+// encodeFeedState returns the memo as it is stored, or nil where the stored one is the same.
+func (s *state) encodeFeedState() ([]byte, error) {
+	m := s.feed
 	m.History.Failures, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0
 	m.convert(widen)
 	b, err := json.Marshal(&m)
@@ -193,33 +193,33 @@ func stateOf(r store.Record, now time.Duration) *state {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched anew.
 		*s = state{known: true, due: s.due, ended: s.ended, granted: s.granted}
-		s.facts = facts{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
-		s.memo.Version.Number = r.Version
+		s.last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
+		s.feed.Version.Number = r.Version
 	}
 	if s.version != 0 {
-		s.response = s.memo.Version.response(shielded(r.URL))
+		s.response = s.feed.Version.response(shielded(r.URL))
 	}
 	s.size = stateOverhead + 2*int64(len(r.Memo)+len(r.Facts)+len(r.URL))
 	return s
 }
 
 func (s *state) decode(r store.Record) error {
-	var f storedFacts
+	var f storedPollState
 	if len(r.Facts) > 0 {
 		if err := json.Unmarshal(r.Facts, &f); err != nil {
 			return fmt.Errorf("decoding facts: %w", err)
 		}
 	}
 	if len(r.Memo) > 0 {
-		if err := json.Unmarshal(r.Memo, &s.memo); err != nil {
+		if err := json.Unmarshal(r.Memo, &s.feed); err != nil {
 			return fmt.Errorf("decoding memo: %w", err)
 		}
 		s.saved = xxhash.Sum64(r.Memo)
-		s.memo.convert(narrow)
+		s.feed.convert(narrow)
 	}
-	h := &s.memo.History
-	s.facts, h.Unsent, h.Failures, h.Unheeded, h.Interval = f.facts, f.Unsent, f.Failures, f.Unheeded, f.Interval
-	if s.version != 0 && s.memo.Version.Tag == "" {
+	h := &s.feed.History
+	s.last, h.Unsent, h.Failures, h.Unheeded, h.Interval = f.pollState, f.Unsent, f.Failures, f.Unheeded, f.Interval
+	if s.version != 0 && s.feed.Version.Tag == "" {
 		return fmt.Errorf("version %d of which nothing is recorded", s.version)
 	}
 	return nil
@@ -238,7 +238,7 @@ func (s *state) dueAt(now time.Duration) bool { return !s.ended && now >= s.due 
 // is octets. Obs-text (RFC 9110 section 5.5) is seldom UTF-8, and JSON would put
 // U+FFFD in its place, so it is stored as ISO 8859-1, in which each octet is a
 // character.
-func (m *memo) convert(octets func(string) string) {
+func (m *feedState) convert(octets func(string) string) {
 	m.Validators.ETag, m.Validators.LastModified = octets(m.Validators.ETag), octets(m.Validators.LastModified)
 	m.Version.OriginTag = octets(m.Version.OriginTag)
 	if m.Version.Header == nil {

@@ -32,34 +32,34 @@ func FuzzState(f *testing.F) {
 		if s.version != 0 && s.response == nil {
 			t.Fatal("a version without headers")
 		}
-		s.told(false, 0)
+		s.shown(false, 0)
 		s.decision()
-		if age := s.maxAge(0); age != 3600 && (age != 60 || s.memo.Alias == "") {
+		if age := s.maxAge(0); age != 3600 && (age != 60 || s.feed.Alias == "") {
 			t.Errorf("max-age %d", age)
 		}
-		status := (version.CacheStatus{}).Text(s.due, !s.ended, s.facts.Winner)
-		if s.facts.Failure == policy.FailureStore {
-			if s.version != 0 || strings.ContainsAny(s.facts.Error, "\n\r") {
-				t.Errorf("of a damaged record came version %d, %q", s.version, s.facts.Error)
+		status := (version.CacheStatus{}).Text(s.due, !s.ended, s.last.Winner)
+		if s.last.Failure == policy.FailureStore {
+			if s.version != 0 || strings.ContainsAny(s.last.Error, "\n\r") {
+				t.Errorf("of a damaged record came version %d, %q", s.version, s.last.Error)
 			}
 			return
 		}
-		if s.facts.Winner == "" && strings.Contains(status, "detail") {
+		if s.last.Winner == "" && strings.Contains(status, "detail") {
 			t.Errorf("%q", status)
 		}
 		var err error
-		if record.Facts, err = s.encodeFacts(); err != nil {
+		if record.Facts, err = s.encodePollState(); err != nil {
 			t.Fatal(err)
 		}
 		s.saved = 0
-		if record.Memo, err = s.encodeMemo(); err != nil {
+		if record.Memo, err = s.encodeFeedState(); err != nil {
 			t.Fatal(err)
 		}
 		again := stateOf(record, 0)
-		if got, err := again.encodeFacts(); err != nil || string(got) != string(record.Facts) {
+		if got, err := again.encodePollState(); err != nil || string(got) != string(record.Facts) {
 			t.Errorf("facts %s were read and written as %s, %v", record.Facts, got, err)
 		}
-		if got, err := again.encodeMemo(); err != nil || got != nil {
+		if got, err := again.encodeFeedState(); err != nil || got != nil {
 			t.Errorf("memo %s was read and written as %s, %v", record.Memo, got, err)
 		}
 	})
@@ -71,13 +71,13 @@ func FuzzWiden(f *testing.F) {
 	f.Add("\"caf\xe9\"")
 	f.Add("caf\u00e9 \u2028\x7f")
 	f.Fuzz(func(t *testing.T, octets string) {
-		m := memo{Validators: policy.Validators{ETag: octets}, Version: storedVersion{Version: version.Version{Header: http.Header{"X": {octets}}}}}
+		m := feedState{Validators: policy.Validators{ETag: octets}, Version: storedVersion{Version: version.Version{Header: http.Header{"X": {octets}}}}}
 		m.convert(widen)
 		text, err := json.Marshal(&m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back memo
+		var back feedState
 		if err := json.Unmarshal(text, &back); err != nil {
 			t.Fatal(err)
 		}
@@ -98,14 +98,14 @@ func TestDoubt(t *testing.T) {
 		{0, 8*day - 1, 8 * day}, {1, 16*day - 1, 16 * day}, {2, 32*day - 1, 32 * day}, {3, 64*day - 1, 64 * day}, {1000, 64*day - 1, 64 * day},
 	} {
 		s := state{version: 1, gap: day}
-		s.memo.Probes, s.memo.Validators.ETag = test.probes, `"2026-03-02"`
-		if s.facts.Confirmed = test.early - s.gap; s.doubt(time.Now()) != nil {
+		s.feed.Probes, s.feed.Validators.ETag = test.probes, `"2026-03-02"`
+		if s.last.Confirmed = test.early - s.gap; s.suspectNotModified(time.Now()) != nil {
 			t.Errorf("%d probes: another one after %v", test.probes, test.early)
 		}
-		if s.facts.Confirmed = test.due - s.gap; s.doubt(time.Now()) == nil {
+		if s.last.Confirmed = test.due - s.gap; s.suspectNotModified(time.Now()) == nil {
 			t.Errorf("%d probes: none after %v", test.probes, test.due)
 		}
-		if s.version = 0; s.doubt(time.Now()) != nil {
+		if s.version = 0; s.suspectNotModified(time.Now()) != nil {
 			t.Errorf("%d probes: one without a version", test.probes)
 		}
 	}

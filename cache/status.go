@@ -73,10 +73,10 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 	if told.Version != 0 {
 		told.Versions = append(told.Versions, status.Version{Since: told.VersionSince, ETag: told.ETag, Entries: told.Entries, Size: told.Size})
 	}
-	for _, p := range s.memo.Past {
+	for _, p := range s.feed.Past {
 		told.Versions = append(told.Versions, status.Version{Since: p.LastModified, ETag: `"` + p.Tag + `"`})
 	}
-	if s.version == 0 || s.memo.Version.Length > most {
+	if s.version == 0 || s.feed.Version.Length > most {
 		return told, nil, nil
 	}
 	r, err := f.representation(ctx, s, nil)
@@ -113,16 +113,16 @@ func (f *Feed) status() status.Feed {
 
 func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
 	configured := c.isConfigured(k.text)
-	state := s.told(configured, now)
+	state := s.shown(configured, now)
 	if !s.ended && s.due <= now && !k.shielded() {
 		// It would be polled now, but its host must wait.
 		if held := c.origin.Held(k.url); held != nil {
-			overruled := *s
-			overruled.overrule(c, held.Until.Sub(c.now()), held.Why)
-			s = &overruled
+			overridden := *s
+			overridden.override(c, held.Until.Sub(c.now()), held.Why)
+			s = &overridden
 		}
 	}
-	m, f, id, decision := &s.memo, &s.facts, IDOf(k.text), s.decision()
+	m, f, id, decision := &s.feed, &s.last, IDOf(k.text), s.decision()
 	told := status.Feed{
 		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.text), Alias: feedurl.Shown(m.Alias), State: state, Configured: configured,
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
@@ -163,15 +163,15 @@ func redacted(h policy.Hints) policy.Hints {
 
 // stored is the state as the store counts it.
 func (s *state) stored(configured bool) store.State {
-	failing := s.memo.History.Failures > 0
+	failing := s.feed.History.Failures > 0
 	switch {
 	case s.version == 0 && !configured:
 		return store.StateCold // readers ask for icons and home pages too
-	case s.facts.Failure == policy.FailureGone:
+	case s.last.Failure == policy.FailureGone:
 		return store.StateGone
 	case s.version == 0 && !failing:
 		return store.StateCold
-	case pauseAsked(s.facts.Winner), failing && s.facts.Status == http.StatusTooManyRequests:
+	case pauseAsked(s.last.Winner), failing && s.last.Status == http.StatusTooManyRequests:
 		return store.StateWaiting
 	case failing:
 		return store.StateFailing
@@ -179,13 +179,13 @@ func (s *state) stored(configured bool) store.State {
 	return store.StateFresh
 }
 
-// told is the state that is shown.
-func (s *state) told(configured bool, now time.Duration) status.State {
-	return tell(s.stored(configured), configured, s.dueAt(now), s.memo.History.Failures > 0)
+// shown returns the state that people see.
+func (s *state) shown(configured bool, now time.Duration) status.State {
+	return shownState(s.stored(configured), configured, s.dueAt(now), s.feed.History.Failures > 0)
 }
 
-// tell returns the state that is shown for a state in the store.
-func tell(stored store.State, configured, due, failing bool) status.State {
+// shownState returns the state that people see for a state in the store.
+func shownState(stored store.State, configured, due, failing bool) status.State {
 	switch stored {
 	case store.StateGone:
 		return status.StateGone
@@ -222,7 +222,7 @@ func (c *Cache) isConfigured(key string) bool { return c.settings.Load().configu
 // Changes is the usual time between two entries of a feed; 0: not known.
 func (c *Cache) Changes(key string) time.Duration {
 	if f := c.table.known(key); f != nil {
-		return f.state.Load().memo.History.Rhythm.Median
+		return f.state.Load().feed.History.Rhythm.Median
 	}
 	return 0
 }
@@ -240,11 +240,11 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 	defer cancel()
 	totals, err := c.store.Totals(ctx)
 	if err != nil && s.Outage == "" {
-		s.Outage = line(err)
+		s.Outage = oneLine(err)
 	}
 	s.StoreAway, s.Outage = s.Outage != "", feedurl.RedactText(s.Outage)
 	for state, n := range totals.Feeds {
-		s.Feeds[tell(state, false, false, false)] += n
+		s.Feeds[shownState(state, false, false, false)] += n
 	}
 	move := func(from status.State, n int64) {
 		if n = min(n, s.Feeds[from]); n > 0 {

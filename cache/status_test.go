@@ -46,20 +46,20 @@ func TestStateTold(t *testing.T) {
 		if tt.unread {
 			s.version = 0
 		}
-		s.facts.Winner, s.facts.Status = tt.winner, tt.status
+		s.last.Winner, s.last.Status = tt.winner, tt.status
 		if tt.failing {
-			s.memo.History.Failures = 1
+			s.feed.History.Failures = 1
 		}
 		if tt.status == http.StatusGone {
-			s.facts.Failure = policy.FailureGone
+			s.last.Failure = policy.FailureGone
 		}
 		if tt.page {
-			s.facts.Site = new(site.Page)
+			s.last.Site = new(site.Page)
 		}
 		if !tt.due {
 			s.due = 1
 		}
-		if got := s.told(tt.configured, 0); got != tt.shown {
+		if got := s.shown(tt.configured, 0); got != tt.shown {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.shown)
 		}
 	}
@@ -68,9 +68,9 @@ func TestStateTold(t *testing.T) {
 func TestStatusHasNoCredentials(t *testing.T) {
 	const secret, url = "hunter2", "https://bob:hunter2@x.example/f?token=hunter2"
 	s := &state{version: 1, ended: true}
-	s.memo.Alias, s.memo.Validators = url, policy.Validators{URL: url, ETag: `"1"`}
-	s.memo.History.Hints = policy.Hints{Self: url, NewFeedURL: url, Hubs: []string{url}}
-	s.facts.Error = "asking " + url + ": refused"
+	s.feed.Alias, s.feed.Validators = url, policy.Validators{URL: url, ETag: `"1"`}
+	s.feed.History.Hints = policy.Hints{Self: url, NewFeedURL: url, Hubs: []string{url}}
+	s.last.Error = "asking " + url + ": refused"
 	c := new(Cache)
 	c.settings.Store(&Settings{})
 	told, err := json.Marshal(c.status(ParseKey("shield:x "+url), s, 0))

@@ -65,9 +65,9 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 		c.shields.Store(true)
 	}
 	f := newFeed(c, key, &state{})
-	overtaken := new(atomic.Bool)
-	c.table.loading.Store(f.id, overtaken)
-	defer c.table.loading.CompareAndDelete(f.id, overtaken)
+	outdated := new(atomic.Bool)
+	c.table.loading.Store(f.id, outdated)
+	defer c.table.loading.CompareAndDelete(f.id, outdated)
 	records, err := c.store.Lookup(ctx, []store.ID{f.id})
 	if err != nil {
 		c.logUnreadable("the record of a feed cannot be read", key, err)
@@ -79,8 +79,8 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 		f.publish(&state{size: stateOverhead})
 	}
 	resident := c.admit(f)
-	if resident != f || overtaken.Load() {
-		c.follow(c.reread(ctx, []*Feed{resident})...)
+	if resident != f || outdated.Load() {
+		c.readLater(c.reread(ctx, []*Feed{resident})...)
 	}
 	return resident, nil
 }
@@ -130,7 +130,7 @@ func (c *Cache) evict() {
 		}
 		// What has no record is of no use to the store.
 		f := one.feed
-		if f.underWay() == nil && (f.asked.Load() == f.noted.Load() || !f.state.Load().known) {
+		if f.underWay() == nil && (f.asked.Load() == f.touched.Load() || !f.state.Load().known) {
 			c.drop(f, true)
 		}
 	}

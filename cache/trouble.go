@@ -278,8 +278,8 @@ func (c *Cache) preloadFeed(ctx context.Context, f *Feed) {
 	if s.version == 0 {
 		return
 	}
-	if r, err := c.read(ctx, f, s, s.memo.Version.stored()); err == nil {
+	if r, err := c.read(ctx, f, s, s.feed.Version.stored()); err == nil {
 		r.release()
-		f.whole.CompareAndSwap(nil, s)
+		f.lastFull.CompareAndSwap(nil, s)
 	}
 }

@@ -18,9 +18,9 @@ type Unavailable struct {
 	Status     int           // for the reader: 302, 403, 410, 502, 503 or 504
 	Reason     string        // one line, for people
 	RetryAfter time.Duration // when to come back; 0: never mind
-	// Elsewhere is the feed that this one redirects to for the time being (302): its
+	// RedirectTo is the feed that this one redirects to for the time being (302): its
 	// readers have to ask for that one, which has polls of its own.
-	Elsewhere string
+	RedirectTo string
 	// Alias says that this is for good, and that [Feed.Resolve] leads there as well.
 	Alias bool
 	// Site is set where the feed's URL is that of a web page which names feeds (502).
@@ -43,17 +43,17 @@ func (f *Feed) Unavailable() *Unavailable {
 
 // unavailable tells a reader why a feed without a version has nothing for it, by what
 // [Feed.latest] returns.
-func (f *Feed) unavailable(s *state, p *running) *Unavailable {
+func (f *Feed) unavailable(s *state, p *inFlight) *Unavailable {
 	now := f.cache.elapsed()
-	u := &Unavailable{Status: statusCode(s.facts.Failure), Reason: told(s.facts.Failure, s.facts.Error), RetryAfter: max(s.due-now, time.Second), Site: s.facts.Site}
+	u := &Unavailable{Status: statusCode(s.last.Failure), Reason: reasonFor(s.last.Failure, s.last.Error), RetryAfter: max(s.due-now, time.Second), Site: s.last.Site}
 	switch {
-	case s.memo.Alias != "":
-		u.Status, u.Elsewhere, u.Alias, u.RetryAfter = http.StatusFound, s.memo.Alias, true, 0
-	case s.facts.Elsewhere != "" && f.cache.circle(s.facts.Elsewhere, f.key.text):
+	case s.feed.Alias != "":
+		u.Status, u.RedirectTo, u.Alias, u.RetryAfter = http.StatusFound, s.feed.Alias, true, 0
+	case s.last.RedirectTo != "" && f.cache.redirectLoop(s.last.RedirectTo, f.key.text):
 		u.Reason = "the feed and the one that it redirects to redirect to each other"
-	case s.facts.Elsewhere != "":
-		u.Status, u.Elsewhere, u.RetryAfter = http.StatusFound, s.facts.Elsewhere, 0
-	case p != nil && s.facts.At.IsZero():
+	case s.last.RedirectTo != "":
+		u.Status, u.RedirectTo, u.RetryAfter = http.StatusFound, s.last.RedirectTo, 0
+	case p != nil && s.last.At.IsZero():
 		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queuePatience
 		u.Queued = true // it may have come to its turn in this moment
 		u.Reason = "the feed's first poll is under way: try again in a moment"
@@ -62,38 +62,38 @@ func (f *Feed) unavailable(s *state, p *running) *Unavailable {
 		default:
 			u.Reason = "the feed's first poll waits for its turn: feeds of one host are polled one after the other"
 		}
-	case s.facts.At.IsZero() && s.facts.Winner != "":
+	case s.last.At.IsZero() && s.last.Winner != "":
 		u.Status = http.StatusServiceUnavailable
-		u.Queued = s.facts.Winner == policy.HintHostSlot
-		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.facts.Winner)
-	case s.facts.At.IsZero():
+		u.Queued = s.last.Winner == policy.HintHostSlot
+		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.last.Winner)
+	case s.last.At.IsZero():
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"
-	case s.facts.Failure == policy.FailureNone:
+	case s.last.Failure == policy.FailureNone:
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the stored version was lost; the feed's next poll fetches it anew"
 	case u.Reason == "":
-		u.Reason = "the feed's last poll failed: " + string(s.facts.Failure)
+		u.Reason = "the feed's last poll failed: " + string(s.last.Failure)
 	}
-	if u.Status == http.StatusGone || u.Status == http.StatusForbidden && s.facts.Failure != policy.FailureAddress {
+	if u.Status == http.StatusGone || u.Status == http.StatusForbidden && s.last.Failure != policy.FailureAddress {
 		u.RetryAfter = 0
 	}
 	return u
 }
 
-// elsewhere reports whether readers of a feed have to ask for the one that it redirects
+// redirects reports whether readers of a feed have to ask for the one that it redirects
 // to for the time being. Where that leads back, they get the version that there is.
-func (f *Feed) elsewhere(s *state) bool {
-	return s.facts.Elsewhere != "" && s.memo.Alias == "" && !f.configured() && !f.cache.circle(s.facts.Elsewhere, f.key.text)
+func (f *Feed) redirects(s *state) bool {
+	return s.last.RedirectTo != "" && s.feed.Alias == "" && !f.configured() && !f.cache.redirectLoop(s.last.RedirectTo, f.key.text)
 }
 
-// circle reports whether the feeds in memory that redirect to each other lead from one
+// redirectLoop reports whether the feeds in memory that redirect to each other lead from one
 // to another, or too far.
-func (c *Cache) circle(from, to string) bool {
+func (c *Cache) redirectLoop(from, to string) bool {
 	for range maxAliases {
 		f := c.table.known(from)
 		if f == nil {
 			return false
 		}
-		if from = f.state.Load().facts.Elsewhere; from == "" {
+		if from = f.state.Load().last.RedirectTo; from == "" {
 			return false
 		}
 		if from == to {
@@ -103,10 +103,10 @@ func (c *Cache) circle(from, to string) bool {
 	return true
 }
 
-// told is what a reader, who may be anybody, is told of a failure. What is no feed is
+// reasonFor returns what a reader, who may be anybody, is told of a failure. What is no feed is
 // not quoted: it may be a page that is not meant for this reader. Errors of the store
 // name files of this machine.
-func told(failure policy.Failure, text string) string {
+func reasonFor(failure policy.Failure, text string) string {
 	switch failure {
 	case policy.FailureNotFeed, policy.FailureSuspect:
 		if strings.Contains(text, "an HTML page") {

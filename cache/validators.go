@@ -22,23 +22,23 @@ const (
 	maxProbes = 3
 )
 
-// doubt is why the poll under way should be unconditional although there are
+// suspectNotModified returns why the poll under way should be unconditional although there are
 // validators; nil: it should not.
-func (s *state) doubt(now time.Time) *policy.Term {
-	m := &s.memo
-	if s.version == 0 || s.facts.Confirmed+s.gap < probeInterval<<min(m.Probes, maxProbes) {
+func (s *state) suspectNotModified(now time.Time) *policy.Term {
+	m := &s.feed
+	if s.version == 0 || s.last.Confirmed+s.gap < probeInterval<<min(m.Probes, maxProbes) {
 		return nil
 	}
 	return policy.Stuck(m.Validators, m.History.Rhythm, m.Version.Since, now)
 }
 
-// learnDoubt keeps account of 304s, and of unconditional polls that were made because of
+// learnNotModified keeps account of 304s, and of unconditional polls that were made because of
 // them.
-func (s *state) learnDoubt(v verdict) {
-	m, f := &s.memo, &s.facts
+func (s *state) learnNotModified(v classified) {
+	m, f := &s.feed, &s.last
 	switch {
 	case v.answer.Unsent():
-	case s.stuck != nil:
+	case s.unconditional != nil:
 		f.Confirmed, m.Probes = 0, m.Probes+1 // also where it failed: there is no second try
 		if v.result == status.ResultNew {
 			m.Probes = 0
@@ -52,14 +52,14 @@ func (s *state) learnDoubt(v verdict) {
 
 // validators are those to be sent: none without a body that a 304 could confirm.
 func (s *state) validators(now time.Time) policy.Validators {
-	v := s.memo.Validators
-	if s.version == 0 || s.stuck != nil {
+	v := s.feed.Validators
+	if s.version == 0 || s.unconditional != nil {
 		return policy.Validators{}
 	}
 	// An origin that alters ETags when it compresses (Apache's "-gzip") never
 	// matches its own. If-None-Match would override If-Modified-Since there (RFC
 	// 9110 section 13.1.3), so the date goes alone for a while.
-	if v.LastModified != "" && now.Before(s.memo.Muted) {
+	if v.LastModified != "" && now.Before(s.feed.Muted) {
 		v.ETag = ""
 	}
 	return v
@@ -67,14 +67,14 @@ func (s *state) validators(now time.Time) policy.Validators {
 
 // learnValidators keeps the origin's validators. A 200 replaces the whole set, also
 // where it brought nothing new: they are for the origin, not for readers.
-func (s *state) learnValidators(v verdict) {
-	a, m, f := v.answer, &s.memo, &s.facts
+func (s *state) learnValidators(v classified) {
+	a, m, f := v.answer, &s.feed, &s.last
 	if a.Status != 200 {
 		f.Unmatched = 0
 		return
 	}
 	fresh := policy.ValidatorsOf(a)
-	if v.sameBytes && s.stuck == nil && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
+	if v.sameBytes && s.unconditional == nil && fresh.ETag != "" && fresh.ETag == m.Validators.ETag && !a.Asked.Before(m.Muted) {
 		f.Unmatched++
 	} else {
 		f.Unmatched = 0
@@ -95,13 +95,13 @@ var codingSuffix = regexp.MustCompile(`[-;.:"]+(gzip|gz|deflate|br|zstd|zst)$`)
 // body. Tags that differ in weakness or by what a coding adds are the same here: many
 // servers compress a 200 and give it such a tag, but have no body to compress in a 304.
 func (s *state) ofAnother(a policy.Answer) bool {
-	told, own := httpfield.ParseTag(a.Header.Get("ETag")), httpfield.ParseTag(s.memo.Validators.ETag)
+	told, own := httpfield.ParseTag(a.Header.Get("ETag")), httpfield.ParseTag(s.feed.Validators.ETag)
 	switch {
 	case a.Status != http.StatusNotModified || told.Weak || told.Opaque == "":
 		return false
 	case own.Opaque == "":
 		// Some servers leave out the ETag of a 200 that they transform. The date tells then.
-		return a.Header.Get("Last-Modified") != s.memo.Validators.LastModified
+		return a.Header.Get("Last-Modified") != s.feed.Validators.LastModified
 	}
 	plain := func(t httpfield.Tag) string {
 		return strings.Trim(codingSuffix.ReplaceAllString(t.Opaque, ""), `"`)

@@ -171,8 +171,8 @@ func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, err
 		found.Feeds = []pages.Found{{URL: u.String()}}
 	case why.Site != nil:
 		found.Title, found.Feeds = why.Site.Title, foundOn(why.Site)
-	case why.Elsewhere != "":
-		found.Feeds = []pages.Found{{URL: why.Elsewhere}}
+	case why.RedirectTo != "":
+		found.Feeds = []pages.Found{{URL: why.RedirectTo}}
 	default:
 		found.Problem = sentence(why.Reason)
 	}

@@ -30,7 +30,7 @@ func (g *Gateway) redirect(w http.ResponseWriter, r *http.Request, u *cache.Unav
 		location += "/~" + url.PathEscape(by.token)
 	}
 	h := w.Header()
-	h.Set("Location", location+"/"+u.Elsewhere)
+	h.Set("Location", location+"/"+u.RedirectTo)
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusFound)
 	g.engine.GatewayRequests().Count(poller.ResultMoved, 0)

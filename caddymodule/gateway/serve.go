@@ -65,7 +65,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, next caddyht
 			poller.Report(r, poller.ResultOf(sent), feed.Key(), "")
 			return nil
 		}
-		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Elsewhere != "" {
+		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.RedirectTo != "" {
 			w.Header()["Referrer-Policy"] = noReferrer
 			if err = g.redirect(w, r, u); err == nil {
 				poller.Report(r, poller.ResultMoved, feed.Key(), "")

@@ -22,9 +22,9 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
-// suspicion is how long a suspect document is kept back. One that stays as it is
+// suspectFor is how long a suspect document is kept back. One that stays as it is
 // for a week is what its publisher wants: [document] cannot know better.
-const suspicion = 7 * 24 * time.Hour
+const suspectFor = 7 * 24 * time.Hour
 
 // storedVersion is a version as the record of its feed has it: with what is remembered of
 // the document that it was made from.
@@ -49,8 +49,8 @@ func (v *storedVersion) response(shielded bool) *version.Response {
 // stored returns the coding that the version is stored in.
 func (v *storedVersion) stored() version.Coding { return version.CodingOf(v.Coding) }
 
-// verdict is an answer with what the gateway makes of it.
-type verdict struct {
+// classified is an answer with what it means for the feed.
+type classified struct {
 	answer    policy.Answer // its Failure is set where the content was no good
 	result    status.Result
 	sameBytes bool             // a 200 with the bytes of the stored version
@@ -60,30 +60,30 @@ type verdict struct {
 	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
 
-func (v verdict) good() bool { return v.answer.Failure == policy.FailureNone }
+func (v classified) good() bool { return v.answer.Failure == policy.FailureNone }
 
-// judge decides whether an answer brings a new version. Whatever is no complete,
+// classify decides whether an answer brings a new version. Whatever is no complete,
 // credible feed is a failure and never content: readers keep the last good version.
-func (f *Feed) judge(s *state, a policy.Answer) verdict {
+func (f *Feed) classify(s *state, a policy.Answer) classified {
 	switch {
 	case a.Failure == policy.FailureGone:
-		return verdict{answer: a, result: status.ResultGone}
+		return classified{answer: a, result: status.ResultGone}
 	case a.Unsent():
-		return verdict{answer: a, result: status.ResultUnsent}
+		return classified{answer: a, result: status.ResultUnsent}
 	case a.Failure != policy.FailureNone:
-		return verdict{answer: a, result: status.ResultFailed}
+		return classified{answer: a, result: status.ResultFailed}
 	case a.Status == http.StatusNotModified:
-		return verdict{answer: a, result: status.ResultUnchanged}
+		return classified{answer: a, result: status.ResultUnchanged}
 	}
-	now, known := f.cache.now(), s.memo.Version
+	now, known := f.cache.now(), s.feed.Version
 	hash := xxhash.Sum64(a.Body)
 	if s.version != 0 && hash == known.Hash && len(a.Body) == known.Size {
-		return verdict{answer: a, result: status.ResultUnchanged, sameBytes: true}
+		return classified{answer: a, result: status.ResultUnchanged, sameBytes: true}
 	}
 	work, err := f.cache.startWork(f.cache.life, len(a.Body))
 	if err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("waiting to read the document: %w", err)
-		return verdict{answer: a, result: status.ResultFailed}
+		return classified{answer: a, result: status.ResultFailed}
 	}
 	defer work.release()
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
@@ -95,15 +95,15 @@ func (f *Feed) judge(s *state, a policy.Answer) verdict {
 		if errors.Is(err, errSuspect) {
 			a.Failure = policy.FailureSuspect
 		}
-		return verdict{answer: a, result: status.ResultFailed, site: f.siteOf(s, a, err)}
+		return classified{answer: a, result: status.ResultFailed, site: f.feedsOn(s, a, err)}
 	}
 	if s.version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format {
-		return verdict{answer: a, result: status.ResultUnchanged, document: d}
+		return classified{answer: a, result: status.ResultUnchanged, document: d}
 	}
-	v := verdict{answer: a, result: status.ResultNew, document: d, version: newVersion(s, a, d, hash, now)}
+	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(s, a, d, hash, now)}
 	if v.body, err = v.version.pack(f.served(a)); err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("encoding the new version: %w", err)
-		return verdict{answer: a, result: status.ResultFailed}
+		return classified{answer: a, result: status.ResultFailed}
 	}
 	return v
 }
@@ -141,8 +141,8 @@ var errSuspect = errors.New("kept back")
 // that a tolerant parser alone accepts may have lost some without a trace, so it
 // does not replace a sound one; nor does one without any replace one that had some.
 func suspect(s *state, d *policy.Document) error {
-	known := s.memo.Version
-	if s.version == 0 || s.memo.Suspect > 0 && s.memo.Suspect+s.gap >= suspicion {
+	known := s.feed.Version
+	if s.version == 0 || s.feed.Suspect > 0 && s.feed.Suspect+s.gap >= suspectFor {
 		return nil
 	}
 	switch {
@@ -154,10 +154,10 @@ func suspect(s *state, d *policy.Document) error {
 	return nil
 }
 
-func newVersion(s *state, a policy.Answer, d *policy.Document, hash uint64, now time.Time) storedVersion {
-	known := s.memo.Version
+func storedVersionOf(s *state, a policy.Answer, d *policy.Document, hash uint64, now time.Time) storedVersion {
+	known := s.feed.Version
 	tag := originTag(a)
-	if tag == s.memo.Validators.ETag && hash != known.Hash {
+	if tag == s.feed.Validators.ETag && hash != known.Hash {
 		tag = "" // the origin gives it to different bytes: whoever sends it may have the old ones
 	}
 	return storedVersion{

@@ -16,16 +16,16 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// conclude makes a poll's outcome of the verdict: what was learnt, and the decision. A
+// outcomeOf makes a poll's outcome of its answer: what was learnt, and the decision. A
 // panic here is a failure of the poll as well, and nothing of its answer counts then.
-func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules policy.Rules) (next state, o store.Outcome) {
+func (f *Feed) outcomeOf(s *state, v *classified, planned time.Duration, rules policy.Rules) (next state, o store.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			if v.answer.Failure == policy.FailureInternal {
 				panic(p) // it is not the answer
 			}
 			*v = f.panicked(policy.Answer{Asked: v.answer.Asked, URL: f.key.text, Pauses: v.answer.Pauses}, p)
-			next, o = f.conclude(s, v, planned, rules)
+			next, o = f.outcomeOf(s, v, planned, rules)
 		}
 	}()
 	next = *s
@@ -36,13 +36,13 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 	} else {
 		o.In = next.plan(f.cache, *v, rules)
 	}
-	o.Hold = next.hold(rules) // of the plan that has just been made
+	o.Hold = next.leaseTime(rules) // of the plan that has just been made
 	if v.body != nil {
-		next.version = next.memo.Version.Number
+		next.version = next.feed.Version.Number
 		o.Body = &store.Body{Version: next.version, Coding: v.body.Coding, Data: v.body.Data}
 	}
 	if next.version != 0 {
-		next.response = next.memo.Version.response(f.key.shielded()) // header fields may have changed
+		next.response = next.feed.Version.response(f.key.shielded()) // header fields may have changed
 	}
 	if v.answer.Failure == policy.FailureNotShared {
 		next.version, next.response, o.Withdraw = 0, nil, true // what was everybody's is not any more
@@ -52,13 +52,13 @@ func (f *Feed) conclude(s *state, v *verdict, planned time.Duration, rules polic
 }
 
 // learn takes over what an answer says, besides when to poll next.
-func (s *state) learn(own Key, v verdict) {
-	a, m, another := v.answer, &s.memo, s.ofAnother(v.answer)
+func (s *state) learn(own Key, v classified) {
+	a, m, another := v.answer, &s.feed, s.ofAnother(v.answer)
 	if another {
 		a.Header = nil // the decision alone heeds it: a Retry-After is for whoever asked
 	}
-	m.History = m.History.Learn(a, v.document, v.result == status.ResultUnchanged && s.stuck == nil)
-	s.learnDoubt(v)
+	m.History = m.History.Learn(a, v.document, v.result == status.ResultUnchanged && s.unconditional == nil)
+	s.learnNotModified(v)
 	if v.result == status.ResultNew {
 		if known := m.Version; known.Tag != "" {
 			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
@@ -75,8 +75,8 @@ func (s *state) learn(own Key, v verdict) {
 	if tag := originTag(a); v.sameBytes && tag != m.Validators.ETag {
 		m.Version.OriginTag = tag // the origin has a new one for them
 	}
-	f := &s.facts
-	f.At, f.Status, f.Result, f.Failure, f.Error = a.At.Round(0).UTC(), a.Status, v.result, a.Failure, line(a.Err)
+	f := &s.last
+	f.At, f.Status, f.Result, f.Failure, f.Error = a.At.Round(0).UTC(), a.Status, v.result, a.Failure, oneLine(a.Err)
 	if v.good() {
 		if m.Suspect = 0; !another {
 			f.Validated = f.At
@@ -94,7 +94,7 @@ func (s *state) learn(own Key, v verdict) {
 	} else if a.Failure == policy.FailureSuspect {
 		m.Suspect = 1 // from here on it is counted
 	}
-	s.learnMoves(own.text, v)
+	s.learnRedirects(own.text, v)
 	if a.Status == http.StatusOK {
 		f.Site = v.site
 	}
@@ -104,17 +104,17 @@ func (s *state) learn(own Key, v verdict) {
 }
 
 // plan decides when the feed is polled next, and returns the time until then.
-func (s *state) plan(c *Cache, v verdict, rules policy.Rules) time.Duration {
+func (s *state) plan(c *Cache, v classified, rules policy.Rules) time.Duration {
 	a := v.answer
 	if r, ok := errors.AsType[*redirected](a.Err); ok {
 		// Something was sent, if not where the redirect leads.
 		a.NotBefore, a.Holder = a.At.Add(r.wait), policy.HintRedirect
 	}
-	d := policy.Decide(rules, s.memo.History, a, a.At, c.chance())
-	if s.stuck != nil {
-		d.Considered = append(d.Considered, *s.stuck)
+	d := policy.Decide(rules, s.feed.History, a, a.At, c.chance())
+	if s.unconditional != nil {
+		d.Considered = append(d.Considered, *s.unconditional)
 	}
-	s.memo.History = s.memo.History.Decided(d)
+	s.feed.History = s.feed.History.Decided(d)
 	s.decide(d)
 	if s.ended {
 		return store.Ended
@@ -127,25 +127,25 @@ func (s *state) plan(c *Cache, v verdict, rules policy.Rules) time.Duration {
 // is no failure of the feed, and there is nothing to keep apart from but the time that
 // was planned before, where it was a poll by hand.
 func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules policy.Rules) time.Duration {
-	d := policy.Decide(rules, s.memo.History, a, a.At, c.chance())
+	d := policy.Decide(rules, s.feed.History, a, a.At, c.chance())
 	s.decide(d)
 	wait := d.Next.Sub(a.At)
 	s.due = c.elapsed() + wait
 	if rest := c.offline.wait(c.elapsed(), c.chance()); rest > 0 {
 		// It is not this host alone: when the network is back all go on soon.
 		wait = rest
-		s.overrule(c, wait, policy.HintOffline)
+		s.override(c, wait, policy.HintOffline)
 	}
 	if rest := planned - c.elapsed(); rest > 0 {
 		// However often a person tries, the feed's own next try comes no later.
 		wait, s.due = rest, planned
-		s.memo.History.Unsent = max(s.memo.History.Unsent-1, 1)
+		s.feed.History.Unsent = max(s.feed.History.Unsent-1, 1)
 	}
 	return wait
 }
 
-// overrule replaces what was decided by something outside of the decision.
-func (s *state) overrule(c *Cache, wait time.Duration, why string) {
+// override replaces what was decided by something outside of the decision.
+func (s *state) override(c *Cache, wait time.Duration, why string) {
 	wait = max(wait, time.Second)
 	d := s.decision()
 	if d.At.IsZero() {
@@ -169,16 +169,16 @@ func (s *state) overrule(c *Cache, wait time.Duration, why string) {
 	s.due = c.elapsed() + wait
 }
 
-// hold is how long a claim must last: the poll with all that it may wait for, and after
+// leaseTime returns how long a claim must last: the poll with all that it may wait for, and after
 // it the interval in force, back-off included.
-func (s *state) hold(rules policy.Rules) time.Duration {
-	interval := max(rules.MinInterval, s.memo.History.Interval, min(s.facts.Pause, max(rules.MaxInterval, rules.MinInterval)))
+func (s *state) leaseTime(rules policy.Rules) time.Duration {
+	interval := max(rules.MinInterval, s.feed.History.Interval, min(s.last.Pause, max(rules.MaxInterval, rules.MinInterval)))
 	return grace + rules.Timeout + policy.MaxHopWait + bodyPatience + interval
 }
 
-// line is what is remembered of an error: one line, and not too long, as it may
+// oneLine returns what is remembered of an error: one line, and not too long, as it may
 // quote whatever an origin has sent.
-func line(err error) string {
+func oneLine(err error) string {
 	if err == nil {
 		return ""
 	}
