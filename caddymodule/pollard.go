@@ -5,13 +5,12 @@
 //
 //	import _ "github.com/feedpollard/pollard/caddymodule"
 //
-// It registers the app pollard, which polls feeds and has the admin API and the stores (package poller); the handlers
-// feed_gateway, which serves feeds of others (gateway), and feed_shield, which
-// stands before feeds of one's own (shield); and the command
-// feeds (command). What their configuration has in common is in package config.
+// It registers the app pollard, which polls feeds, with its admin API and stores (package poller);
+// the handlers feed_gateway, which serves feeds of other sites (gateway), and feed_shield, which
+// serves a site's own feeds (shield); and the command feeds (command). Package config parses what
+// their configurations share.
 //
-// Polling, caching and deciding are the business of the packages beside this one,
-// which know nothing of Caddy.
+// The packages cache, upstream and policy poll, store and decide. They do not import Caddy.
 package caddymodule
 
 import (

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -36,19 +35,12 @@ type access struct {
 
 // client is who sends a request.
 type client struct {
-	address netip.Addr // as Caddy sees it, with trusted proxies considered
-	// forwarded says that a proxy which Caddy does not trust has forwarded the request. Then
-	// the address may be that of the proxy.
-	forwarded bool
+	address   netip.Addr // see [poller.Client]
+	forwarded bool       // see [poller.Forwarded]
 }
 
 func clientOf(r *http.Request) client {
-	c := client{address: poller.Client(r)}
-	if r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil || r.Header["X-Real-Ip"] != nil {
-		trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
-		c.forwarded = !trusted
-	}
-	return c
+	return client{address: poller.Client(r), forwarded: poller.Forwarded(r)}
 }
 
 // authorize returns why a request may not have the feed of a URL, or nil if it may. The reason
@@ -129,7 +121,7 @@ func (c *clientRanges) check(from client) error {
 	if c.any || slices.ContainsFunc(c.ranges, func(p netip.Prefix) bool { return p.Contains(address) }) {
 		return nil
 	}
-	if !c.private || !address.IsPrivate() && !address.IsLoopback() && !address.IsLinkLocalUnicast() {
+	if !c.private || !poller.Private(address) {
 		return fmt.Errorf("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", addressText(address))
 	}
 	if from.forwarded {

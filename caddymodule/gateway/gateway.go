@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gateway is the handler feed_gateway, which serves feeds at paths and by URL.
+//
+// serve.go is the way of a request. byurl.go finds the URL in it, and parsed.go remembers what it
+// found. access.go, subscriptions.go and newfeeds.go decide whether the client may have the feed;
+// redirect.go and pending.go answer if the feed is at another URL or waits for its first poll.
+// pages.go serves the pages, and accesslog.go keeps tokens out of the access log.
 package gateway
 
 import (

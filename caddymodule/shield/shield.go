@@ -125,7 +125,7 @@ func (Shield) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// DefaultRules returns the rules for a site of one's own. They are documented at [Shield].
+// DefaultRules returns the rules for shielded feeds. They are documented at [Shield].
 func DefaultRules() policy.Rules {
 	r := policy.DefaultRules()
 	r.MinInterval, r.DefaultInterval, r.UnvalidatedInterval = time.Minute, time.Minute, time.Minute

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -68,11 +67,5 @@ func member(r *http.Request) bool {
 			return true
 		}
 	}
-	if r.Header["X-Forwarded-For"] != nil || r.Header["Forwarded"] != nil || r.Header["X-Real-Ip"] != nil {
-		if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); !trusted {
-			return false
-		}
-	}
-	client := poller.Client(r)
-	return client.IsPrivate() || client.IsLoopback() || client.IsLinkLocalUnicast()
+	return !poller.Forwarded(r) && poller.Private(poller.Client(r))
 }

@@ -1,0 +1,26 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"net/http"
+	"net/netip"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// Private reports whether an address is private, loopback or link-local.
+func Private(address netip.Addr) bool {
+	return address.IsPrivate() || address.IsLoopback() || address.IsLinkLocalUnicast()
+}
+
+// Forwarded reports whether a proxy that Caddy does not trust has forwarded a request. Then
+// [Client] may be the address of the proxy, which is private whatever the client's is.
+func Forwarded(r *http.Request) bool {
+	if r.Header["X-Forwarded-For"] == nil && r.Header["Forwarded"] == nil && r.Header["X-Real-Ip"] == nil {
+		return false
+	}
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	return !trusted
+}
