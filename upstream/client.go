@@ -181,7 +181,7 @@ func (c *Client) Acquire(ctx context.Context, u feedurl.URL, urgent bool) (polic
 	if u == (feedurl.URL{}) {
 		return nil, errNoURL
 	}
-	if c.guardOf(u, false).literal(u) != nil {
+	if c.guardOf(u, false).checkHost(u) != nil {
 		return &pollSlot{client: c, url: u, slot: new(slot)}, nil // the poll says why it is not made
 	}
 	class := classOther

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// clock is what gaps and pauses are kept by. It advances with the monotonic clock and
-// with the time that the machine was suspended, for which that one stands still. It
-// begins with the wall clock, and does not care who sets that afterwards.
+// clock measures gaps and pauses. It advances with the monotonic clock and with the time
+// that the machine was suspended, in which that one stands still. It starts with the
+// time of the wall clock and does not follow later changes of it.
 type clock struct {
 	system    func() time.Time
 	suspended func() time.Duration // since some moment; nil: never
@@ -29,12 +29,12 @@ func newClock(system func() time.Time, suspended func() time.Duration) *clock {
 	return c
 }
 
-// now is the present moment, without a monotonic reading.
+// now returns the current time, without a monotonic reading.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.suspended != nil {
-		// Two clocks are read one after the other: a difference of less is their reading.
+		// The two clocks are not read at the same time, so small differences do not count.
 		if asleep := c.suspended(); asleep-c.asleep >= time.Second {
 			c.missed += asleep - c.asleep
 			c.asleep = asleep
@@ -43,5 +43,5 @@ func (c *clock) now() time.Time {
 	return c.start.Round(0).Add(c.system().Sub(c.start) + c.missed)
 }
 
-// wall is the time that the system's clock will show at a moment of this one.
+// wall returns the time that the system's clock will show at a time of this clock.
 func (c *clock) wall(t time.Time) time.Time { return c.system().Add(t.Sub(c.now())) }

@@ -15,15 +15,15 @@ import (
 const (
 	// maxPause caps every cool-down, as policy caps what it reads from headers.
 	maxPause = 7 * 24 * time.Hour
-	// maxDomainPause caps the cool-down of a whole domain: two of its hosts have asked
-	// for one, and the others may have little to do with them.
+	// maxDomainPause caps the cool-down of a whole domain, because its hosts may belong
+	// to different people.
 	maxDomainPause = time.Hour
-	// barePause is the cool-down after a 429 that names no time. It doubles with
-	// each further one in a row, up to maxBarePause.
+	// barePause is the cool-down after a 429 without a time. It doubles with each further
+	// one in a row, up to maxBarePause.
 	barePause    = time.Hour
 	maxBarePause = 24 * time.Hour
-	// remembered is how long a pause that is over goes on being remembered: a 429 soon
-	// after it is one in a row.
+	// remembered is how long a pause is remembered after its end: a 429 in this time is
+	// one in a row.
 	remembered = 24 * time.Hour
 	// exemption is how long a good answer exempts a host from the pauses of its domain:
 	// hosts of strangers that answer 429 must not keep it from being polled for ever.
@@ -32,16 +32,16 @@ const (
 
 // pause is the cool-down of a host or of a registrable domain.
 type pause struct {
-	until    time.Time // zero: there was none
-	step     int       // 429s in a row that named no time
-	cautious bool      // no good answer has come since
+	until    time.Time // zero: none
+	step     int       // 429s in a row without a time
+	halfOpen bool      // one request at a time, until the host answers well, as in a circuit breaker
 
-	// Of a domain: the host that has said 429 of late, and until when that counts.
+	// Of a domain: the last host that answered 429, and until when that counts.
 	limited      string
 	limitedUntil time.Time
 }
 
-// end is until when the pause holds, or held.
+// end returns the end of the pause, which may be over.
 func (p *pause) end() time.Time {
 	if p == nil {
 		return time.Time{}
@@ -49,62 +49,62 @@ func (p *pause) end() time.Time {
 	return p.until
 }
 
-func (p *pause) isCautious() bool { return p != nil && p.cautious }
+func (p *pause) isHalfOpen() bool { return p != nil && p.halfOpen }
 
 func (p *pause) forgettable(now time.Time) bool {
 	return now.After(p.until.Add(remembered)) && now.After(p.limitedUntil)
 }
 
-// extend makes the pause last until a given time at least.
+// extend makes the pause last at least until a time.
 func (p *pause) extend(until time.Time) {
 	if until.After(p.until) {
 		p.until = until
 	}
-	p.cautious = true
+	p.halfOpen = true
 }
 
-// agreed is a pause that an answer has made or lengthened.
-type agreed struct {
+// pauseUntil is a pause that a response has made or extended.
+type pauseUntil struct {
 	scope, why string
 	until      time.Time
 	step       int
 }
 
-// verdict is what an answer asks of those who come next.
-type verdict struct {
-	status int       // 0: there was no answer
-	until  time.Time // before which nothing is to be asked; zero: nothing said
-	// single is set where that concerns the URL alone: an IP literal, a private name
-	// or a private address often is a bridge that answers for many sites.
-	single bool
+// hint is what a response says about when its host may be polled next.
+type hint struct {
+	status int       // 0: there was no response
+	until  time.Time // the host must not be polled before; zero: no hint
+	// urlOnly is set if the hint concerns only the URL: an IP literal, a private name or
+	// a private address is often a bridge to many sites.
+	urlOnly bool
 }
 
-// verdictOf reads an answer that came at a given time, which is now by the pacer's clock.
-func verdictOf(status int, header http.Header, at, now time.Time) verdict {
+// hintOf reads a response that was received at a time, which is now by the pacer's clock.
+func hintOf(status int, header http.Header, at, now time.Time) hint {
 	var hold policy.Hold
 	// RFC 9110 section 10.2.3 has Retry-After on 503 and redirects; origins also send
-	// it with other failures and mean it. On a good answer it speaks of that resource:
-	// the feed's own schedule heeds it.
+	// it with other failures and mean it. With a good response it concerns only that
+	// resource, in the feed's own schedule.
 	if status >= 300 && status != http.StatusNotModified {
 		hold = policy.RetryAfter(header, at)
 	}
-	// draft-ietf-httpapi-ratelimit-headers: Retry-After has precedence. Of an
-	// exhausted limit any answer can tell.
+	// draft-ietf-httpapi-ratelimit-headers: Retry-After has precedence. Any response can
+	// show an exhausted limit.
 	if hold.Until.IsZero() {
 		hold = policy.RateLimit(header, at)
 	}
-	v := verdict{status: status}
+	v := hint{status: status}
 	if !hold.Until.IsZero() {
 		v.until = now.Add(hold.Until.Sub(at))
 	}
 	return v
 }
 
-// settle lets an answer count: it may begin, lengthen or end a pause. The caller
-// holds the lock.
-func (p *pacer) settle(s *slot, v verdict, now time.Time) []agreed {
-	if v.status == 0 || v.single {
-		return nil // nothing was heard of the host, or nothing that concerns all of it
+// record begins, extends or ends pauses according to a response. The caller holds the
+// lock.
+func (p *pacer) record(s *slot, v hint, now time.Time) []pauseUntil {
+	if v.status == 0 || v.urlOnly {
+		return nil // there was no response, or it does not concern the whole host
 	}
 	h, limited := s.host, v.status == http.StatusTooManyRequests
 	switch {
@@ -116,7 +116,7 @@ func (p *pacer) settle(s *slot, v verdict, now time.Time) []agreed {
 	if !limited && v.until.IsZero() {
 		for _, scope := range []string{h.scope, h.domain.scope} {
 			if known := p.pauses[scope]; known != nil && !s.started.Before(known.until) {
-				known.step, known.cautious = 0, false
+				known.step, known.halfOpen = 0, false
 			}
 		}
 		return nil
@@ -132,25 +132,24 @@ func (p *pacer) settle(s *slot, v verdict, now time.Time) []agreed {
 	case !v.until.IsZero():
 		own.extend(v.until)
 	case own.until.After(now):
-		return nil // it was under way when the pause began
+		return nil // it was in flight when the pause began
 	default:
 		length := min(barePause<<min(own.step, 10), maxBarePause)
 		own.step++
 		own.extend(now.Add(length))
 	}
-	made := []agreed{{h.scope, policy.HintHostCooldown, own.until, own.step}}
+	made := []pauseUntil{{h.scope, policy.HintHostCooldown, own.until, own.step}}
 	if limited && h.domain.scope != "" {
-		if until := p.pauseOf(h.domain.scope).siblings(h.name, own.until, now); !until.IsZero() {
-			made = append(made, agreed{h.domain.scope, policy.HintDomainCooldown, until, 0})
+		if until := p.pauseOf(h.domain.scope).limit(h.name, own.until, now); !until.IsZero() {
+			made = append(made, pauseUntil{h.domain.scope, policy.HintDomainCooldown, until, 0})
 		}
 	}
 	return made
 }
 
-// siblings notes a host of the domain that has said 429. When another one has done
-// so of late and is still to be left alone, the whole domain pauses: one limiter
-// stands before all of them.
-func (p *pause) siblings(host string, until, now time.Time) (paused time.Time) {
+// limit records a 429 of a host of the domain. If another host's 429 still counts, the
+// whole domain pauses: one rate limiter is in front of all hosts.
+func (p *pause) limit(host string, until, now time.Time) (paused time.Time) {
 	if latest := now.Add(maxDomainPause); until.After(latest) {
 		until = latest
 	}
@@ -193,7 +192,7 @@ func (h *host) exempt(now time.Time) bool {
 	return h != nil && !h.good.IsZero() && now.Before(h.good.Add(exemption))
 }
 
-// pausedURL is for how long a URL's host is to be left alone, and why.
+// pausedURL returns for how long a URL's host must not be polled, and why.
 func (p *pacer) pausedURL(u feedurl.URL) (left time.Duration, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +201,7 @@ func (p *pacer) pausedURL(u feedurl.URL) (left time.Duration, why string) {
 	return max(0, until.Sub(now)), why
 }
 
-// hold takes over pauses that were agreed elsewhere.
+// hold restores pauses of other processes.
 func (p *pacer) hold(pauses []policy.Pause) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

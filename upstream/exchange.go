@@ -30,9 +30,9 @@ type exchange struct {
 	client *Client
 	guard  *guard
 	phase  atomic.Int32
-	// leave is called when the connection stands and the request is about to leave.
+	// send is called on the established connection, just before the request is sent.
 	// An error keeps it back.
-	leave func() error
+	send func() error
 }
 
 // do sends the request once and returns the answer's header; its body is to be
@@ -76,7 +76,7 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 
 func (x *exchange) depart() error {
 	x.enter(phaseWaiting)
-	if err := x.leave(); err != nil {
+	if err := x.send(); err != nil {
 		return err
 	}
 	x.enter(phaseSent)

@@ -63,8 +63,8 @@ var (
 	sixToFour     = netip.MustParsePrefix("2002::/16")    // RFC 3056
 )
 
-// reservedKind tells what kind of reserved address it is, with its article, or
-// "" where a public origin may have it.
+// reservedKind returns the kind of a reserved address, with its article, or "" for a
+// public one.
 func reservedKind(a netip.Addr) string {
 	for _, r := range reserved {
 		if r.prefix.Contains(a) {
@@ -77,7 +77,7 @@ func reservedKind(a netip.Addr) string {
 	return ""
 }
 
-// embedded is the IPv4 address that packets to an IPv6 address end up at.
+// embedded returns the IPv4 address that packets to an IPv6 address are sent to.
 func embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	switch {
@@ -89,17 +89,17 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// guard judges the addresses of one hop.
+// guard checks the addresses of one hop.
 type guard struct {
 	private []netip.Prefix
-	own     bool // the operator has written the URL down
-	moved   bool // the hop is a redirect from a public address
-	off     bool // nothing is dialled here
-	peer    peer // what the connection was made to, once there is one
+	own     bool   // the URL is in the configuration
+	moved   bool   // the hop is a redirect from a public address
+	off     bool   // nothing is dialled here
+	dialed  dialed // the kind of address of the connection
 }
 
-// check refuses an address that this hop may not reach. The address is the one
-// that is being dialled, so that no name and no odd notation gets around it.
+// check returns an error if the hop must not reach an address. The address is the one
+// that is dialled, so that names and odd notations cannot evade the check.
 func (g *guard) check(a netip.Addr, port uint16) error {
 	end, kind := destination(a)
 	allowed := g.own || slices.ContainsFunc(g.private, func(p netip.Prefix) bool { return p.Contains(end) })
@@ -119,9 +119,9 @@ func (c *Client) guardOf(u feedurl.URL, moved bool) *guard {
 	return &guard{private: s.Private, own: s.Own != nil && s.Own(u), moved: moved, off: c.rounds != nil || c.dial != nil}
 }
 
-// literal refuses a URL of which the host is an address that may not be reached.
-// What a name stands for is judged when it is dialled.
-func (g *guard) literal(u feedurl.URL) error {
+// checkHost returns an error if the host of a URL is an address that must not be reached.
+// The addresses of names are checked when they are dialled.
+func (g *guard) checkHost(u feedurl.URL) error {
 	if g.off || !u.Addr().IsValid() {
 		return nil
 	}
@@ -132,8 +132,8 @@ func (g *guard) literal(u feedurl.URL) error {
 	return g.check(u.Addr(), uint16(port))
 }
 
-// destination is the address that packets to an address end up at, with the kind
-// of reserved address that it is ("" for a public one).
+// destination returns the address that packets to an address are sent to, and its kind of
+// reserved address ("" for a public one).
 func destination(a netip.Addr) (end netip.Addr, kind string) {
 	a = a.Unmap().WithZone("") // RFC 4291 section 2.5.5.2: ::ffff:a.b.c.d is a.b.c.d
 	if kind = reservedKind(a); kind == "" {
@@ -146,16 +146,16 @@ func destination(a netip.Addr) (end netip.Addr, kind string) {
 	return a, kind
 }
 
-// peer says what kind of address a connection was made to.
-type peer int
+// dialed is the kind of address of a connection.
+type dialed int
 
 const (
-	peerUnknown peer = iota // no connection was dialled here
-	peerPublic
-	peerPrivate // only the operator's list allows it
+	dialedUnknown dialed = iota // there is no connection
+	dialedPublic
+	dialedPrivate // only the configuration allows it
 )
 
-// control judges each address just before it is connected to.
+// control checks each address just before it is connected to.
 func (g *guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -185,12 +185,12 @@ func (c *Client) dialGuarded(ctx context.Context, network, address string) (net.
 	return conn, nil
 }
 
-// connected notes the address that a connection was made to.
+// connected records the address of the connection.
 func (g *guard) connected(address string) {
-	g.peer = peerPublic
+	g.dialed = dialedPublic
 	if ap, err := netip.ParseAddrPort(address); err == nil {
 		if _, kind := destination(ap.Addr()); kind != "" {
-			g.peer = peerPrivate
+			g.dialed = dialedPrivate
 		}
 	}
 }

@@ -123,7 +123,7 @@ func TestGuardOwn(t *testing.T) {
 		{"http://10.1.2.4/feed", false, false},
 	} {
 		u := mustParse(t, tt.url)
-		if err := c.guardOf(u, tt.moved).literal(u); (err == nil) != tt.want {
+		if err := c.guardOf(u, tt.moved).checkHost(u); (err == nil) != tt.want {
 			t.Errorf("%s (moved: %v): %v", tt.url, tt.moved, err)
 		}
 	}

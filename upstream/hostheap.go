@@ -5,8 +5,8 @@ package upstream
 
 import "container/heap"
 
-// hostHeap is hosts with waiters, in the order of their first waiters or, where these
-// may start later, in the order of time.
+// hostHeap is a heap of hosts with waiters, in the order of their first waiters, or of the
+// times at which these may start.
 type hostHeap struct {
 	hosts []*host
 	late  bool

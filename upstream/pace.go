@@ -9,7 +9,7 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// The pacing of a host for which no rule says anything.
+// The pacing of a host without a rule.
 const (
 	defaultSpacing     = 2 * time.Second
 	defaultConcurrency = 1
@@ -17,22 +17,23 @@ const (
 
 func tableOf(rules []HostRule) (table feedurl.HostTable[HostRule]) {
 	for _, r := range rules {
-		_ = table.Add(r.Pattern, r) // of one that is not valid, or given twice, nothing can be made
+		_ = table.Add(r.Pattern, r) // invalid and duplicate patterns are errors of the configuration
 	}
 	return table
 }
 
-// Pace is how polls of a host are paced; of an empty one, those of a host that has no
-// rule of its own.
+// Pace returns how polls of a host are paced. An empty host stands for hosts without a
+// rule of their own.
 func (s *Settings) Pace(host string) (spacing time.Duration, concurrency int) {
 	rules := tableOf(s.Hosts)
 	if host == "" {
-		host = "host.invalid" // RFC 2606: nobody's, which only a rule for all covers
+		host = "host.invalid" // RFC 2606: only a rule for all hosts covers it
 	}
 	return pace(&rules, host)
 }
 
-// pace is the pacing of a host: each line from the most specific rule that has it.
+// pace returns the pacing of a host. Each value comes from the most specific rule that sets
+// it.
 func pace(rules *feedurl.HostTable[HostRule], host string) (spacing time.Duration, concurrency int) {
 	spacing, concurrency = defaultSpacing, defaultConcurrency
 	for _, r := range rules.Covering(host) {

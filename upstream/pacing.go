@@ -17,20 +17,20 @@ const (
 	// domainConcurrency is how many polls of one registrable domain may be in flight,
 	// unless a host's own rule says more.
 	domainConcurrency = 2
-	// maxWait is how long a poll waits for a pause to end, or at all where its context
-	// has no deadline. Whoever would have to wait longer is told so at once.
+	// maxWait is the longest wait for the end of a pause, and the longest wait at all if
+	// the context has no deadline. Longer waits fail at once.
 	maxWait = 15 * time.Second
 )
 
-// pacer hands out the right to ask a host. Its lock guards memory only: nobody
-// waits, sends or sleeps while holding it.
+// pacer grants the slots of hosts. Its lock guards memory only: no I/O and no wait happens
+// while it is held.
 type pacer struct {
 	mu      sync.Mutex
 	rules   feedurl.HostTable[HostRule]
 	hosts   map[string]*host
 	domains map[string]*domain
 	pauses  map[string]*pause   // by scope, as [policy.Pause] has it
-	busy    map[string]struct{} // names of hosts with polls under way or waiting
+	busy    map[string]struct{} // names of hosts with polls in flight or waiting
 	arrived uint64              // waiters so far: their order of arrival
 	sweepAt int                 // number of hosts and pauses at which idle ones are dropped
 	stopped bool
@@ -44,27 +44,27 @@ type domain struct {
 	scope    string // of its pause; empty: it has none
 	hosts    int    // known
 	inFlight int
-	ready    hostHeap    // hosts of which the first waiter may start, as far as time decides
-	later    hostHeap    // hosts of which it may start at a known time
-	full     hostHeap    // hosts of which it may start when a slot is given back
+	ready    hostHeap    // hosts whose first waiter may start now
+	later    hostHeap    // hosts whose first waiter may start at a known time
+	full     hostHeap    // hosts whose first waiter may start when a slot is given back
 	timer    *time.Timer // for the first of those; nil: there are none
 }
 
-// host is one host, or one port of it where ports are paced apart.
+// host is a host, or one of its ports if these are paced separately.
 type host struct {
 	name        string // as it is paced
-	pattern     string // what rules call it
+	pattern     string // name in rules
 	scope       string // of its pause
 	domain      *domain
 	spacing     time.Duration
 	concurrency int
 	queue       []*waiter // in the order in which they will start
 	inFlight    int
-	unsent      int       // of those in flight, slots of which the request has not left
+	unsent      int       // slots of those in flight whose request was not sent yet
 	last        time.Time // start of the last request; zero: none yet
 	good        time.Time // when it last answered well; zero: never, or it has answered 429 since
 	at          time.Time // in domain.later: when the first waiter may start
-	heap        *hostHeap // of its domain, where it stands in one
+	heap        *hostHeap // of its domain; nil: it is in none
 	index       int       // in the heap
 }
 
@@ -72,7 +72,7 @@ type host struct {
 type class int
 
 const (
-	classHop    class = iota // a redirect: the poll is under way, and is brought to its end first
+	classHop    class = iota // a redirect of a poll that is in flight
 	classUrgent              // a reader waits
 	classOther
 )
@@ -81,9 +81,9 @@ const (
 type waiter struct {
 	class   class
 	arrived uint64
-	done    chan struct{} // closed when it is granted or turned away
-	slot    *slot         // granted
-	held    *policy.Held  // turned away
+	done    chan struct{} // closed when slot or held is set
+	slot    *slot
+	held    *policy.Held
 }
 
 func (w *waiter) before(other *waiter) bool {
@@ -93,7 +93,7 @@ func (w *waiter) before(other *waiter) bool {
 	return w.arrived < other.arrived
 }
 
-// slot is the right to send one request. The zero slot is one that nobody counts.
+// slot is the right to send one request. The zero slot is not counted.
 type slot struct {
 	pacer   *pacer
 	host    *host
@@ -109,8 +109,8 @@ func newPacer() *pacer {
 	}
 }
 
-// acquire waits for the slot of a URL's host until the context ends. It fails with
-// a [policy.Held] at once where the slot would not come in time.
+// acquire waits for the slot of a URL's host until the context ends. It fails at once
+// with a [policy.Held] if the slot would come too late.
 func (p *pacer) acquire(ctx context.Context, u feedurl.URL, c class) (*slot, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -138,7 +138,7 @@ func (p *pacer) acquire(ctx context.Context, u feedurl.URL, c class) (*slot, err
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		if p.leave(h, w) {
+		if p.withdraw(h, w) {
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -158,8 +158,7 @@ func (h *host) position(w *waiter) int {
 	return i
 }
 
-// heldBack tells what keeps a new waiter back for longer than it would wait, as far
-// as is known.
+// heldBack returns an error if a new waiter would have to wait too long.
 func (p *pacer) heldBack(ctx context.Context, h *host, w *waiter) *policy.Held {
 	now := p.clock.now()
 	if held := p.heldByPause(h, now); held != nil {
@@ -177,7 +176,7 @@ func (p *pacer) heldBack(ctx context.Context, h *host, w *waiter) *policy.Held {
 	return nil
 }
 
-// heldByPause tells of a pause that is too long to be waited for.
+// heldByPause returns an error if a pause is too long to wait for.
 func (p *pacer) heldByPause(h *host, now time.Time) *policy.Held {
 	if until, why := p.paused(h.name, h.domain.scope, now); until.Sub(now) > maxWait {
 		return &policy.Held{Until: p.clock.wall(until), Why: why}
@@ -185,9 +184,9 @@ func (p *pacer) heldByPause(h *host, now time.Time) *policy.Held {
 	return nil
 }
 
-// leave takes a waiter out of its queue. It reports false where the waiter was
-// granted its slot, or turned away, at the last moment.
-func (p *pacer) leave(h *host, w *waiter) bool {
+// withdraw removes a waiter from its queue. It reports false if the waiter was granted its
+// slot, or an error, in the meantime.
+func (p *pacer) withdraw(h *host, w *waiter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.Index(h.queue, w)
@@ -200,7 +199,7 @@ func (p *pacer) leave(h *host, w *waiter) bool {
 	return true
 }
 
-// earliest is when the host's first waiter may start, as far as time alone decides.
+// earliest returns when the host's first waiter may start according to gaps and pauses.
 func (p *pacer) earliest(h *host, now time.Time) time.Time {
 	at := now
 	if next := h.last.Add(h.spacing); !h.last.IsZero() && next.After(at) {
@@ -212,9 +211,9 @@ func (p *pacer) earliest(h *host, now time.Time) time.Time {
 	return at
 }
 
-// place puts a host where its first waiter will be found. It must be called after
-// whatever changes the host's queue, its requests in flight, or its pauses; dispatch
-// comes afterwards. The caller holds the lock.
+// place puts a host into the heap for its first waiter. It must be called after each
+// change of the host's queue, its requests in flight, or its pauses, and before
+// dispatch. The caller holds the lock.
 func (p *pacer) place(h *host, now time.Time) {
 	h.unlist()
 	if held := p.heldByPause(h, now); held != nil {
@@ -242,28 +241,28 @@ func (p *pacer) place(h *host, now time.Time) {
 	}
 }
 
-// hasRoom reports whether another request to the host may be in flight. After a
-// pause there is one at a time, until an answer shows that the pause was long
-// enough: all waiters at once would earn the next one.
+// hasRoom reports whether another request to the host may be in flight. After a pause
+// there is one at a time, until a good response: all waiters at once would cause the
+// next pause.
 func (p *pacer) hasRoom(h *host) bool {
 	if h.unsent > 0 && h.spacing > 0 {
 		return false // the gap begins when it leaves
 	}
-	if p.pauses[h.scope].isCautious() {
+	if p.pauses[h.scope].isHalfOpen() {
 		return h.inFlight < 1
 	}
 	return h.inFlight < h.concurrency
 }
 
 func (p *pacer) domainHasRoom(h *host) bool {
-	if p.pauses[h.domain.scope].isCautious() && !h.exempt(p.clock.now()) {
+	if p.pauses[h.domain.scope].isHalfOpen() && !h.exempt(p.clock.now()) {
 		return h.domain.inFlight < 1
 	}
 	return h.domain.inFlight < max(domainConcurrency, h.concurrency)
 }
 
-// dispatch grants slots to whoever may start now, and sets the domain's timer for
-// whoever may start later. The caller holds the lock.
+// dispatch grants slots to the waiters that may start now, and sets the domain's timer for
+// the next one. The caller holds the lock.
 func (p *pacer) dispatch(d *domain) {
 	if d.timer != nil {
 		d.timer.Stop()
@@ -296,7 +295,7 @@ func (p *pacer) dispatch(d *domain) {
 	}
 }
 
-// replace places all hosts of a domain anew.
+// replace places all hosts of a domain again.
 func (p *pacer) replace(d *domain, now time.Time) {
 	for _, h := range slices.Concat(d.ready.hosts, d.later.hosts, d.full.hosts) {
 		p.place(h, now)
@@ -304,8 +303,8 @@ func (p *pacer) replace(d *domain, now time.Time) {
 	p.dispatch(d)
 }
 
-// sent tells that the request leaves now: the gap to the next counts from here,
-// however long the claim and the connection took.
+// sent records that the request is sent now. The gap to the next one counts from here, not
+// from the claim or the connection.
 func (s *slot) sent() {
 	if s.pacer == nil {
 		return
@@ -322,16 +321,15 @@ func (s *slot) sent() {
 	s.pacer.dispatch(s.host.domain)
 }
 
-// release gives the slot back, with what the answer asks of those who come next. It
-// returns the pauses that this made.
-func (s *slot) release(v verdict) []agreed {
+// release gives the slot back with the hint of the response, and returns the new pauses.
+func (s *slot) release(v hint) []pauseUntil {
 	if s.pacer == nil {
 		return nil
 	}
 	s.pacer.mu.Lock()
 	defer s.pacer.mu.Unlock()
 	now, d := s.pacer.clock.now(), s.host.domain
-	made := s.pacer.settle(s, v, now)
+	made := s.pacer.record(s, v, now)
 	for _, a := range made {
 		if a.scope == d.scope {
 			s.pacer.replace(d, now)
@@ -364,7 +362,7 @@ func (s *slot) back(now time.Time) {
 	s.pacer.dispatch(s.host.domain)
 }
 
-// apply changes the rules for everything that starts from now on.
+// apply changes the rules for requests from now on.
 func (p *pacer) apply(rules []HostRule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -379,7 +377,7 @@ func (p *pacer) apply(rules []HostRule) {
 	}
 }
 
-// stop grants nothing more. Waiters leave by their contexts.
+// stop ends the granting of slots. Waiters end with their contexts.
 func (p *pacer) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,18 +29,18 @@ type poll struct {
 	settings *Settings
 	answer   policy.Answer
 
-	url      feedurl.URL          // being asked
-	left     time.Duration        // of the time that the poll may take; only where there is a bound
-	patience time.Duration        // of the time that its redirects may wait for their hosts
-	timer    *time.Timer          // ends the request under way; nil: there is no bound
-	started  time.Time            // when the timer was started
-	user     *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
-	origin   string               // that the credentials belong to
-	targets  []feedurl.URL        // in order
-	visited  map[feedurl.URL]bool // the same without credentials
-	public   bool                 // a public address has answered
-	pauses   []agreed
-	held     []policy.Held // pauses that concern this feed alone
+	url     feedurl.URL          // being asked
+	left    time.Duration        // of the time that the poll may take; only where there is a bound
+	hopWait time.Duration        // of the time that its redirects may wait for their hosts
+	timer   *time.Timer          // ends the request under way; nil: there is no bound
+	started time.Time            // when the timer was started
+	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
+	origin  string               // that the credentials belong to
+	targets []feedurl.URL        // in order
+	visited map[feedurl.URL]bool // the same without credentials
+	public  bool                 // a public address has answered
+	pauses  []pauseUntil
+	held    []policy.Held // pauses that concern this feed alone
 }
 
 func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
@@ -54,7 +54,7 @@ func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
 		answer:   policy.Answer{URL: u.String()},
 		url:      u,
 		left:     ask.Timeout,
-		patience: policy.MaxHopWait,
+		hopWait:  policy.MaxHopWait,
 		user:     u.User(),
 		origin:   u.Origin(),
 		visited:  make(map[feedurl.URL]bool),
@@ -92,7 +92,7 @@ func (p *poll) hops(ctx context.Context, s *slot) {
 // request asks the present URL, and gives the slot back. It reports whether the
 // answer is a redirect.
 func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
-	var v verdict
+	var v hint
 	defer func() { p.pauses = append(p.pauses, s.release(v)...) }()
 	t := p.url
 	if t.Origin() != p.origin {
@@ -101,14 +101,14 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 	p.targets = append(p.targets, t)
 	p.visited[t.WithUser(nil)] = true
 	x := &exchange{client: p.client, guard: p.client.guardOf(t, p.public)}
-	if err := x.guard.literal(t); err != nil {
+	if err := x.guard.checkHost(t); err != nil {
 		p.fail(policy.FailureAddress, err)
 		return false
 	}
 	ctx, stop := p.clock(ctx)
 	defer stop()
 
-	x.leave = func() error { return p.leave(ctx, s) }
+	x.send = func() error { return p.send(ctx, s) }
 	r, conditional := newRequest(ctx, t, p.settings.Agent(p.ask.Subscribers), p.user, p.ask.Validators)
 	begun := p.client.now()
 	resp, err := x.do(r, t)
@@ -120,11 +120,11 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 		return false
 	}
 	defer resp.Body.Close()
-	v = verdictOf(resp.StatusCode, resp.Header, p.client.now(), p.client.pacer.clock.now())
-	if v.single = t.IsPrivate() || x.guard.peer == peerPrivate; v.single && !v.until.IsZero() && !p.client.pacer.off {
+	v = hintOf(resp.StatusCode, resp.Header, p.client.now(), p.client.pacer.clock.now())
+	if v.urlOnly = t.IsPrivate() || x.guard.dialed == dialedPrivate; v.urlOnly && !v.until.IsZero() && !p.client.pacer.off {
 		p.held = append(p.held, policy.Held{Until: p.client.pacer.clock.wall(v.until), Why: policy.HintURLCooldown})
 	}
-	p.public = p.public || x.guard.peer == peerPublic
+	p.public = p.public || x.guard.dialed == dialedPublic
 	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
 	if isRedirect(resp.StatusCode) {
 		return true
@@ -173,7 +173,7 @@ func (p *poll) room(ctx context.Context, size int64) error {
 // leave is the moment at which a request leaves. The first one leaves in time or
 // not at all, by the wall clock: a machine that slept since the poll was claimed is
 // late, whatever its monotonic clock says.
-func (p *poll) leave(ctx context.Context, s *slot) error {
+func (p *poll) send(ctx context.Context, s *slot) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

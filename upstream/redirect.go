@@ -51,14 +51,14 @@ func (p *poll) follow(ctx context.Context) *slot {
 		p.fail(policy.FailureRedirect, plain(fmt.Sprintf("redirect with status %d %v", status, err), errors.New(to.Redacted())))
 		return nil
 	}
-	if err := p.client.guardOf(to, p.public).literal(to); err != nil {
+	if err := p.client.guardOf(to, p.public).checkHost(to); err != nil {
 		p.fail(policy.FailureAddress, err)
 		return nil
 	}
 	p.answer.Moves = append(p.answer.Moves, policy.Move{From: p.url.String(), To: to.String(), Status: status})
 	began := time.Now()
-	defer func() { p.patience -= time.Since(began) }()
-	waiting, cancel := context.WithTimeout(ctx, p.patience)
+	defer func() { p.hopWait -= time.Since(began) }()
+	waiting, cancel := context.WithTimeout(ctx, p.hopWait)
 	defer cancel()
 	if p.ask.Hop != nil {
 		if err := p.ask.Hop(waiting, to, p.client.pacer.whom(to)); err != nil {

@@ -27,9 +27,9 @@ const (
 	maxExempt = 1 << 14
 )
 
-// nameOf is what a URL's host is paced as. Behind a name of the public DNS there is
-// one server, or one limiter, for all ports. An IP literal or a name of a private
-// network stands for whatever listens at its ports: these are paced apart.
+// nameOf returns the name that a URL's host is paced by. All ports of a name in the public
+// DNS count as one host. The ports of an IP literal or of a name of a private network
+// are different hosts.
 func nameOf(u feedurl.URL) string {
 	if u.IsPrivate() {
 		return u.Address()
@@ -37,7 +37,7 @@ func nameOf(u feedurl.URL) string {
 	return u.Name()
 }
 
-// whom is the host that a URL's polls ask.
+// whom returns the host of a URL.
 func (p *pacer) whom(u feedurl.URL) policy.Host {
 	if p.off {
 		return policy.Host{}
@@ -48,8 +48,8 @@ func (p *pacer) whom(u feedurl.URL) policy.Host {
 	return policy.Host{Name: nameOf(u), Domain: u.Domain(), Spacing: spacing}
 }
 
-// host is the state of a URL's host, made where there is none yet. The caller holds
-// the lock.
+// host returns the state of a URL's host, and makes it if necessary. The caller holds the
+// lock.
 func (p *pacer) host(u feedurl.URL) *host {
 	name := nameOf(u)
 	if h := p.hosts[name]; h != nil {
@@ -75,8 +75,8 @@ func (p *pacer) host(u feedurl.URL) *host {
 	return h
 }
 
-// sweep drops what is idle and has nothing left to remember, so that a gateway
-// that anybody may ask for any URL does not collect hosts for ever.
+// sweep drops idle hosts and pauses that are over, because a gateway may be open to any
+// URL.
 func (p *pacer) sweep(now time.Time) {
 	for name, h := range p.hosts {
 		if len(h.queue)+h.inFlight > 0 || h.last.Add(h.spacing).After(now) ||
@@ -93,8 +93,8 @@ func (p *pacer) sweep(now time.Time) {
 			delete(p.pauses, scope)
 		}
 	}
-	// Anybody who may ask for any URL can make hosts that ask for pauses. Which of them
-	// are forgotten here does not matter much: the store knows them too.
+	// Strangers can make any number of hosts ask for pauses. It does not matter much
+	// which are dropped: the store has them too.
 	for scope := range p.pauses {
 		if len(p.pauses) <= maxPauses {
 			break
@@ -103,7 +103,7 @@ func (p *pacer) sweep(now time.Time) {
 	}
 }
 
-// busyHosts lists the hosts with polls under way or waiting.
+// busyHosts returns the hosts with polls in flight or waiting.
 func (p *pacer) busyHosts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
