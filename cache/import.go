@@ -41,8 +41,6 @@ type Importer struct {
 	Host func(u feedurl.URL) policy.Host
 	// Shielded reports whether a key that is no URL is that of a shielded feed.
 	Shielded func(key string) bool
-	// Figure takes a line that is no feed but a figure. Nil: such lines are refused.
-	Figure func(ctx context.Context, line []byte) error
 	// Refused is called with the number of each line that makes no sense.
 	Refused func(number int64, err error)
 	// Tell is called now and then with the number of feeds so far.
@@ -83,13 +81,12 @@ func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err er
 func (i *Importer) take(ctx context.Context, number int64, text []byte, long bool) error {
 	var saved store.Saved
 	var err error
-	figure := i.Figure != nil && bytes.HasPrefix(text, []byte(`{"figure":`))
 	i.now = time.Now()
 	switch {
 	case long:
 		err = fmt.Errorf("it is longer than %d bytes", maxLine)
-	case figure:
-		err = i.Figure(ctx, text)
+	case bytes.HasPrefix(text, []byte(`{"figure":`)): // of an export by an earlier version
+		err = errors.New("statistics are not imported: they stay in the store that counted them")
 	default:
 		saved, err = i.read(ctx, text)
 	}
@@ -98,8 +95,6 @@ func (i *Importer) take(ctx context.Context, number int64, text []byte, long boo
 		return ctx.Err()
 	case err != nil:
 		i.Refused(number, err)
-		return nil
-	case figure:
 		return nil
 	}
 	return i.add(ctx, saved)

@@ -69,7 +69,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		caddyfile string
 		want      string
 	}{
-		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of concurrency, contact, default_interval, disk, host, idle_after, jitter, max_body, max_interval, memory, min_interval, polls, prefetch, private_upstreams, readers, spacing, store, timeout, unvalidated_interval, user_agent, at Caddyfile:3`},
+		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of concurrency, contact, default_interval, disk, host, idle_after, jitter, max_body, max_interval, memory, min_interval, polls, prefetch, private_upstreams, spacing, store, timeout, unvalidated_interval, user_agent, at Caddyfile:3`},
 		{"app: arguments", "{\n\tpollard now\n}\n", `pollard: unexpected "now": it takes no argument, at Caddyfile:2`},
 		{"app: twice", "{\n\tpollard {\n\t}\n\tpollard {\n\t}\n}\n", "pollard is configured already: write one block with all lines, at Caddyfile:4"},
 		{"a line twice", app("min_interval 1h\nmin_interval 2h"), "min_interval is given twice in one block, at Caddyfile:4"},
@@ -89,7 +89,9 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"intervals crossed", app("min_interval 2h\nmax_interval 1h"), "pollard: min_interval 2h is greater than max_interval 1h, at Caddyfile:5"},
 		{"cap below the inherited floor", app("max_interval 30m"), "pollard: max_interval 30m is less than the min_interval 1h that holds here: write a min_interval too, at Caddyfile:4"},
 		{"flag with an argument", app("prefetch on"), `prefetch: unexpected "on": it takes no argument, at Caddyfile:3`},
-		{"readers", app("readers on"), `readers: "on" is not known: expected off, at Caddyfile:3`},
+		{"app: readers", app("readers off"), "readers was removed: reader statistics are off unless `readers` is written in a feed_gateway: remove the line, at Caddyfile:3"},
+		{"readers off", gateway("readers off"), "reader statistics are off unless `readers` is written: remove the line, at Caddyfile:3"},
+		{"readers with an argument", gateway("readers on"), `readers: unexpected "on": it takes no argument, at Caddyfile:3`},
 		{"store: unknown", app("store redis"), `store: unknown engine "redis": expected bolt [<directory>], or postgres <url>, at Caddyfile:3`},
 		{"store: bolt twice", app("store bolt /a /b"), `bolt: unexpected "/b": expected a directory and nothing more, at Caddyfile:3`},
 		{"store: postgres", app("store postgres"), "postgres: expected the URL of a database such as postgres://user:password@host/database?sslmode=verify-full, at Caddyfile:3"},
@@ -103,7 +105,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"host: spacing", app("host example.com {\nspacing -2s\n}"), `spacing: "-2s" is not a positive duration`},
 		{"host: intervals crossed", app("host example.com {\nmin_interval 2h\nmax_interval 1h\n}"), "host example.com: min_interval 2h is greater than max_interval 1h, at Caddyfile:6"},
 
-		{"gateway: unknown line", gateway("feeds /a https://example.com/"), `unrecognized subdirective "feeds": did you mean feed? Expected one of allow, clients, cors, deny, feed, opml, pages, token, at Caddyfile:3`},
+		{"gateway: unknown line", gateway("feeds /a https://example.com/"), `unrecognized subdirective "feeds": did you mean feed? Expected one of allow, clients, cors, deny, feed, opml, pages, readers, token, at Caddyfile:3`},
 		{"gateway: rewrite off", gateway("rewrite off"), "rewrite was removed: a gateway always makes links absolute, and a shield never changes a byte. Delete the line, at Caddyfile:3"},
 		{"gateway: arguments", "http://a.test {\n\tfeed_gateway https://example.com/\n}\n", `feed_gateway: unexpected "https://example.com/": it takes no argument, at Caddyfile:2`},
 		{"feed: no URL", gateway("feed /a"), "feed: expected a path and the URL of the feed, at Caddyfile:3"},

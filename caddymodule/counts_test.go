@@ -125,7 +125,7 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 	store := stage.StoreDirectory(t)
 	feed := origin.URL + "/feed.xml"
 	var address string
-	load := func(contact string) { address = loadCounting(t, store, "contact "+contact, "") }
+	load := func(contact string) { address = loadCounting(t, store, "contact "+contact, "readers") }
 	var want counts
 	ask := func(agents ...string) {
 		t.Helper()

@@ -31,6 +31,7 @@ func gatewayWith(feed string) string {
 const anyGateway = `http://feeds.test {
 	bind void/feeds
 	feed_gateway {
+		readers
 		clients any
 	}
 }`

@@ -21,7 +21,6 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -31,26 +30,30 @@ const tellEvery = 5 * time.Second
 
 func exportCommand() *cobra.Command {
 	var where string
-	var counted bool
+	var figures bool
 	cmd := &cobra.Command{
 		Use:   "export --store bolt:<directory> | postgres:<URL>",
 		Short: "Writes all feeds of a store as JSON lines",
 		Long: `Writes all feeds of a store to the standard output, one line of JSON for each, with
 their schedules, validators and stored versions. ` + "`feeds import`" + ` reads them into
-another store: no feed is polled an extra time because of that. With --figures, what
-was counted follows: the traffic of days and sites, readers, and subscribers.
+another store: no feed is polled an extra time because of that. Statistics of readers
+and polls stay where they are.
 
 A bolt store can be read while no process uses it. A PostgreSQL database may be in use.
 Feeds can have credentials in their URLs; keep the file as you keep the store.`,
 		Example: `  pollard feeds export --store bolt:/var/lib/pollard > feeds.jsonl
-  pollard feeds export --figures --store bolt:/var/lib/pollard | pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard'`,
+  pollard feeds export --store bolt:/var/lib/pollard | pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard'`,
 		Args: exactArgs(0, "no argument besides --store"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			return exportFeeds(cmd.Context(), where, counted, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if figures {
+				return wrongUsage("--figures was removed: statistics are not exported, they stay in the store that counted them")
+			}
+			return exportFeeds(cmd.Context(), where, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
 	addStore(cmd, &where)
-	cmd.Flags().BoolVar(&counted, "figures", false, "also what was counted: traffic, readers and subscribers")
+	cmd.Flags().BoolVar(&figures, "figures", false, "")
+	_ = cmd.Flags().MarkHidden("figures") // it exists
 	return cmd
 }
 
@@ -75,9 +78,6 @@ Without next_poll, a feed is due. Without a body, the validators are of no use a
 out. With prefetch, feeds without a body are polled in the background, at the pace of
 their hosts. Where the store knows a feed already, the later next poll counts; a line
 without a body changes nothing then.
-
-What --figures of feeds export wrote is added to what the store has counted, once however
-often it is imported; readers only into a store that has counted none of its own.
 
 Lines that make no sense are named by their numbers; the others are imported. The exit
 code is 1 then. An import that was interrupted can be repeated.`,
@@ -153,7 +153,7 @@ func warnings(stderr io.Writer) *zap.Logger {
 	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(form), zapcore.AddSync(stderr), zap.WarnLevel))
 }
 
-func exportFeeds(ctx context.Context, where string, counted bool, out, stderr io.Writer) (err error) {
+func exportFeeds(ctx context.Context, where string, out, stderr io.Writer) (err error) {
 	if dir, ok := strings.CutPrefix(where, "bolt:"); ok && dir != "" && !strings.Contains(dir, "{") {
 		if _, err := os.Stat(dir); err != nil { // opening it would make it
 			return fmt.Errorf("there is no store: %w", err)
@@ -176,11 +176,6 @@ func exportFeeds(ctx context.Context, where string, counted bool, out, stderr io
 	w := bufio.NewWriterSize(out, 1<<16)
 	if err := errors.Join(cache.Export(ctx, db, w, p.tell), w.Flush()); err != nil {
 		return err
-	}
-	if kept, ok := db.(figures.Store); ok && counted {
-		if err := errors.Join(figures.Export(ctx, kept, w), w.Flush()); err != nil {
-			return err
-		}
 	}
 	p.end("from " + shown)
 	return nil
@@ -210,22 +205,11 @@ func importFeeds(ctx context.Context, where string, in io.Reader, stderr io.Writ
 			fmt.Fprintf(stderr, "line %d: %s\n", number, plain(err.Error()))
 		},
 	}
-	kept, _ := db.(figures.Store)
-	counted := &figures.Importer{Store: kept}
-	if kept != nil {
-		i.Figure = counted.Line
-	}
 	if _, err := i.Import(ctx, in); err != nil {
-		return nil, err
-	}
-	if err := counted.Flush(ctx); err != nil {
 		return nil, err
 	}
 	p.end("into " + shown)
 	done = &imported{shown, p.feeds, refused}
-	if counted.Foreign > 0 {
-		fmt.Fprintf(stderr, "%d figures of readers were left out: this store has counted readers of its own\n", counted.Foreign)
-	}
 	if refused > 0 {
 		return done, fmt.Errorf("%d lines were not imported", refused)
 	}

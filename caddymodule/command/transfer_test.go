@@ -5,6 +5,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -24,7 +25,6 @@ import (
 	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
-	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -175,22 +175,8 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 			}
 		}
 	}
-	counted := openBolt("first")
-	count(t, counted)
-	want := figuresOf(t, counted)
-	if err := counted.Close(); err != nil {
-		t.Fatal(err)
-	}
-	first := command("export", "", "--figures", "--store", "bolt:"+filepath.Join(root, "first"))
+	first := command("export", "", "--store", "bolt:"+filepath.Join(root, "first"))
 	command("import", first, "--store", url)
-	first, _, _ = strings.Cut(first, `{"figure":`)
-	arrived := openPostgres()
-	if got := figuresOf(t, arrived); got != want {
-		t.Errorf("counted is\n%.500s\nwant\n%.500s", got, want)
-	}
-	if err := arrived.Close(); err != nil {
-		t.Fatal(err)
-	}
 	w.run(t, openPostgres(), true, served)
 	second := command("export", "", "--store", "postgres:"+url)
 	command("import", second, "--store", "bolt:"+filepath.Join(root, "second"))
@@ -223,98 +209,26 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 	}
 }
 
-// count adds figures of all kinds to a store, more than fit in a batch.
-func count(t *testing.T, store any) {
-	t.Helper()
-	kinds := []figures.Kind{figures.Day, figures.Origin, figures.Feed, figures.Family, figures.Reader, figures.Tally}
-	for n, kind := range kinds {
-		b := &figures.Batch{Node: "a test", Number: uint64(n + 1), At: time.Now()}
-		for i := range figures.MaxBatch / 2 {
-			b.Add = append(b.Add, figures.Figure{
-				Ref: figures.Ref{Kind: kind, Key: fmt.Sprintf("%d \xff", i)}, Counts: []int64{int64(n), int64(i)}, Peaks: []int64{1},
-				Bits: []byte{0, 0, byte(i)}, Label: []byte(`{"a":"\u00fc"}`),
-			})
-		}
-		if err := store.(figures.Store).AddFigures(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
+// Statistics are neither exported nor imported.
+func TestStatisticsStay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := bolt.Open(dir, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// figuresOf are all figures of a store, as text, with its seed.
-func figuresOf(t *testing.T, store any) string {
-	t.Helper()
-	s := store.(figures.Store)
-	seed, err := s.FigureSeed(t.Context())
-	text := fmt.Sprintln(seed, err)
-	for _, kind := range []figures.Kind{figures.Day, figures.Origin, figures.Feed, figures.Family, figures.Reader, figures.Tally} {
-		found, err := s.Figures(t.Context(), kind, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text += fmt.Sprintf("%+v\n", found)
+	if err := errors.Join(s.SaveCounters(t.Context(), "node", []byte("data")), s.Close()); err != nil {
+		t.Fatal(err)
 	}
-	return text
-}
-
-// What was counted moves with the feeds, once. Where a store has counted readers of its
-// own, hashes of others mean nothing.
-func TestFiguresMoveBetweenStores(t *testing.T) {
-	root := t.TempDir()
-	from, to, other := filepath.Join(root, "from"), filepath.Join(root, "to"), filepath.Join(root, "other")
-	at := func(dir string, use func(s store.Store)) {
-		t.Helper()
-		s, err := bolt.Open(dir, bolt.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		use(s)
+	if out, said, code := runWithErrors(t, exportCommand(), "", "--store", "bolt:"+dir); out != "" || code != exitDone {
+		t.Errorf("exit code %d: %s%s", code, out, said)
 	}
-	var want string
-	at(from, func(s store.Store) { count(t, s); want = figuresOf(t, s) })
-	plain, _, _ := runWithErrors(t, exportCommand(), "", "--store", "bolt:"+from)
-	if plain != "" {
-		t.Errorf("an export of no feeds: %.200s", plain)
+	_, said, code := runWithErrors(t, exportCommand(), "", "--figures", "--store", "bolt:"+dir)
+	if code != exitUsage || !strings.Contains(said, "--figures was removed") {
+		t.Errorf("exit code %d: %s", code, said)
 	}
-	out, told, code := runWithErrors(t, exportCommand(), "", "--figures", "--store", "bolt:"+from)
-	if code != exitDone {
-		t.Fatalf("exit code %d: %s", code, told)
-	}
-	half := out[:len(out)/2]
-	half = half[:strings.LastIndexByte(half, '\n')+1]
-	for _, in := range []string{half, out, out} { // it was interrupted, and is repeated
-		if _, told, code := runWithErrors(t, importCommand(), in, "--store", "bolt:"+to); code != exitDone {
-			t.Fatalf("exit code %d: %s", code, told)
-		}
-	}
-	at(to, func(s store.Store) {
-		if got := figuresOf(t, s); got != want {
-			t.Errorf("counted is\n%.500s\nwant\n%.500s", got, want)
-		}
-	})
-	at(other, func(s store.Store) { figuresOf(t, s) })
-	_, told, code = runWithErrors(t, importCommand(), out, "--store", "bolt:"+other)
-	if code != exitDone || !strings.Contains(told, "1024 figures of readers were left out") {
-		t.Errorf("exit code %d, told %q", code, told)
-	}
-	at(other, func(s store.Store) {
-		days, err := s.(figures.Store).Figures(t.Context(), figures.Day, "")
-		if err != nil || len(days) != figures.MaxBatch/2 {
-			t.Errorf("%d days, %v", len(days), err)
-		}
-	})
-	for _, line := range []string{
-		`{"figure":"d","key":"YQ==","value":"AQAA"}`, `{"figure":"s","key":"","value":"AAAAAAAAAAA="}`, `{"figure":"s","key":"YQ==","value":"AA=="}`,
-		`{"figure":"","key":"YQ=="}`, `{"figure":1}`,
-		`{"figure":"s","key":"YQ==","value":"AAAAAAAAAAE="}` + "\n" + `{"figure":"n","key":"YQ==","value":"AQAA"}`,
-		`{"figure":"s","key":"Yg==","value":"AAAAAAAAAAE="}` + "\n" + `{"figure":"d","key":"YQ==","value":""}`,
-		`{"figure":"s","key":"Yw==","value":"AAAAAAAAAAE="}` + "\n" + `{"figure":"d","key":"YQ==","value":"/w=="}`,
-	} {
-		_, told, code := runWithErrors(t, importCommand(), line, "--store", "bolt:"+filepath.Join(root, "damaged"))
-		if code != exitFailed || !strings.Contains(told, "1 lines were not imported") {
-			t.Errorf("%s: exit code %d, told %q", line, code, told)
-		}
+	_, said, code = runWithErrors(t, importCommand(), `{"figure":"d","key":"YQ==","value":"AQAA"}`, "--store", "bolt:"+dir)
+	if code != exitFailed || !strings.Contains(said, "line 1: statistics are not imported") {
+		t.Errorf("exit code %d: %s", code, said)
 	}
 }
 

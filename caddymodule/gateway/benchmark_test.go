@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -26,14 +25,14 @@ func (d discard) WriteHeader(int)             {}
 func BenchmarkHit(b *testing.B) {
 	for _, bb := range []struct {
 		name, target string
-		off          bool
+		line         string
 	}{
-		{"path", "/one.xml", false},
-		{"path, readers off", "/one.xml", true},
-		{"url", "/https://one.example/feed", false},
+		{"path", "/one.xml", ""},
+		{"path, readers", "/one.xml", "readers"},
+		{"url", "/https://one.example/feed", ""},
 	} {
 		b.Run(bb.name, func(b *testing.B) {
-			g, a, _ := gatewayWith(b, fmt.Sprintf(`,"no_readers":%t`, bb.off), "feed /one.xml https://one.example/feed")
+			g, a, _ := gatewayOf(b, bb.line+"\nfeed /one.xml https://one.example/feed")
 			start(b, a)
 			r := httptest.NewRequest("GET", bb.target, nil)
 			r.Header.Set("User-Agent", "FreshRSS/1.24.1 (Linux; https://freshrss.org)")

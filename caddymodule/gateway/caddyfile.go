@@ -125,6 +125,7 @@ func loopback(host string) bool {
 //		clients private | private_ranges | any | <cidr>...
 //		token <name> <secret>
 //		cors
+//		readers
 //		pages off
 //	}
 //
@@ -151,6 +152,17 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			if _, err := parseClients(g.Clients); err != nil {
 				return d.Errf("clients: %v", err)
 			}
+			return nil
+		}},
+		"readers": {Read: func(d *caddyfile.Dispenser) error {
+			args := d.RemainingArgs()
+			switch {
+			case slices.Equal(args, []string{"off"}):
+				return d.Err("reader statistics are off unless `readers` is written: remove the line")
+			case len(args) > 0:
+				return d.Errf("readers: unexpected %q: it takes no argument", args[0])
+			}
+			g.Readers = true
 			return nil
 		}},
 		"pages":   {Read: config.OffLine(&g.NoPages)},

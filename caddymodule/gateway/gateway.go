@@ -79,6 +79,11 @@ type Gateway struct {
 	// (`Access-Control-Allow-Origin: *`). Default: `false`.
 	CORS bool `json:"cors,omitempty"`
 
+	// Whether statistics of this gateway's readers are kept: which programs ask, from
+	// which networks (IPv4 /24, IPv6 /48), how often and how well. The page `/-/readers`
+	// and `pollard feeds readers` show them. Default: `false`.
+	Readers bool `json:"readers,omitempty"`
+
 	// Whether the pages for people, at `/` and below `/-/`, are off. Default: `false`.
 	NoPages bool `json:"no_pages,omitempty"`
 

@@ -127,7 +127,6 @@ func TestOriginLearnsOfSubscribers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, o := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any")
 		start(t, a)
-		g.engine.Census.Use(1) // by which the two readers are told apart
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.24")
 		ask(t, g, "GET", "/https://one.example/feed", stage.Abroad, "User-Agent", "NetNewsWire")
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.25")

@@ -20,14 +20,8 @@ import (
 // gatewayOf returns a gateway with these Caddyfile lines, and an app that is not started.
 func gatewayOf(t testing.TB, block string) (*Gateway, *poller.App, *stage.Origin) {
 	t.Helper()
-	return gatewayWith(t, "", block)
-}
-
-// gatewayWith is like gatewayOf, with more members of the app's JSON.
-func gatewayWith(t testing.TB, members, block string) (*Gateway, *poller.App, *stage.Origin) {
-	t.Helper()
 	o := new(stage.Origin)
-	ctx, a := stage.Provision(t, upstream.New(upstream.WithTransport(o)), members)
+	ctx, a := stage.Provision(t, upstream.New(upstream.WithTransport(o)), "")
 	return provisioned(t, ctx, block), a, o
 }
 

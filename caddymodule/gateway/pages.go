@@ -30,7 +30,7 @@ const (
 
 func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
 	g.pages = &pages.Pages{
-		Source:      pages.NewSource(app.Engine(), "", app.Upstream(), app.Rules()),
+		Source:      pages.NewSource(app.Engine(), "", g.Readers, app.Upstream(), app.Rules()),
 		Discover:    g.discover,
 		RewriteOPML: rewriteOPML,
 		Version:     poller.Version(),
@@ -102,7 +102,7 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	}
 	return pages.Place{
 		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: siteAddress(r) + base,
-		Token: by.hasToken, Member: g.member(r, by),
+		Token: by.hasToken, Member: g.member(r, by), Readers: g.Readers,
 	}
 }
 

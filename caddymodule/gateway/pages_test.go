@@ -66,7 +66,7 @@ func withPages(t *testing.T, lines string, run func(t *testing.T, g *Gateway, o 
 
 func TestPagesAndWhoMaySeeThem(t *testing.T) {
 	const alice = "/~" + secret
-	withPages(t, "feed /one.xml https://one.example/feed\nfeed /-/about https://about.example/feed\ntoken alice "+secret, func(t *testing.T, g *Gateway, _ *web) {
+	withPages(t, "readers\nfeed /one.xml https://one.example/feed\nfeed /-/about https://about.example/feed\ntoken alice "+secret, func(t *testing.T, g *Gateway, _ *web) {
 		ask(t, g, "GET", "/one.xml", stage.Abroad)
 		for _, tt := range []struct {
 			name, target, client string
@@ -202,7 +202,7 @@ func TestWhatNeverWasAFeed(t *testing.T) {
 }
 
 func TestFeedsAsJSON(t *testing.T) {
-	withPages(t, "", func(t *testing.T, g *Gateway, _ *web) {
+	withPages(t, "readers", func(t *testing.T, g *Gateway, _ *web) {
 		ask(t, g, "GET", "/https://one.example/feed?token=abcdef0123456789", stage.Home, "User-Agent", "Reader/1.0")
 		w := ask(t, g, "GET", "/-/feeds", stage.Home, "Accept", "application/json")
 		var list struct {

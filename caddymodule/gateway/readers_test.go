@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,25 +15,43 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// A gateway records its readers, with the name of their token but not the secret.
+// With the line readers there are statistics of readers, by the name of their token and
+// not by the secret. Without it nothing is kept of them, and there is no page of them.
+// Answers and subscribers are counted either way.
 func TestGatewayRecordsReaders(t *testing.T) {
-	for _, off := range []bool{false, true} {
-		t.Run(fmt.Sprint("off ", off), func(t *testing.T) {
+	for _, line := range []string{"readers", ""} {
+		t.Run("line "+line, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g, a, _ := gatewayWith(t, fmt.Sprintf(`,"no_readers":%t`, off),
-					"feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002")
+				g, a, _ := gatewayOf(t, line+
+					"\nfeed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002")
 				start(t, a)
 				tag := ask(t, g, "GET", "/one.xml", stage.Home).Header().Get("Etag")
 				ask(t, g, "GET", "/one.xml", stage.Home, "If-None-Match", tag)
 				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://one.example/feed", stage.Abroad)
 				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://two.example/gone", stage.Abroad)
 				ask(t, g, "GET", "/~wrong/https://one.example/feed", stage.Abroad)
+				if traffic := g.engine.Traffic(t.Context(), "").Origins["https://one.example"]; traffic.Requests != 3 || traffic.Polls != 1 {
+					t.Errorf("traffic %+v", traffic)
+				}
+				if n := g.engine.Subscribers("https://one.example/feed"); n != 2 {
+					t.Errorf("%d subscribers, want 2", n)
+				}
+				page := ask(t, g, "GET", "/-/readers", stage.Home)
+				if linked := strings.Contains(ask(t, g, "GET", "/-/feeds", stage.Home).Body.String(), "/-/readers"); linked != (line != "") {
+					t.Errorf("a link to the page of readers: %t", linked)
+				}
 				got := stage.ReportOfReaders(t, "?url=https://one.example/feed")
-				if off {
-					if got.Total.Requests != 0 || len(got.Readers) != 0 {
-						t.Errorf("%+v", got)
+				if line == "" {
+					if all := stage.ReportOfReaders(t, ""); all.Total.Requests != 0 || len(all.Readers)+len(all.Families)+len(all.Feeds) != 0 {
+						t.Errorf("%+v", all)
+					}
+					if page.Code != 404 {
+						t.Errorf("the page of readers: %d", page.Code)
 					}
 					return
+				}
+				if page.Code != 200 {
+					t.Errorf("the page of readers: %d", page.Code)
 				}
 				if want := (readers.Answers{Full: 2, NotModified: 1}); got.Total.Answers != want || got.Total.Conditions.Current != 1 {
 					t.Errorf("%+v, want %+v", got.Total, want)
@@ -49,16 +68,16 @@ func TestGatewayRecordsReaders(t *testing.T) {
 	}
 }
 
-// Readers are forgotten with the feed, whether it expires or is forgotten by hand. A feed that stays keeps
-// its readers.
+// The statistics of a feed's readers are dropped with the feed: when it has no readers
+// any more, and when it is forgotten by hand. A feed that stays keeps its readers.
 func TestReadersAreForgottenWithTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, a, _ := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any")
+		g, a, _ := gatewayOf(t, "readers\nfeed /one.xml https://one.example/feed\nclients any")
 		start(t, a)
 		const stays, invented, unwanted = "https://one.example/feed", "https://two.example/page", "https://three.example/feed"
 		known := func(feed string) string {
 			report := stage.ReportOfReaders(t, "?url="+feed)
-			return fmt.Sprint(g.engine.Census.Count(feed, time.Now()), " subscribers, ", len(report.Readers), " readers")
+			return fmt.Sprint(g.engine.Subscribers(feed), " subscribers, ", len(report.Readers), " readers")
 		}
 		want := func(when, one, two, three string) {
 			t.Helper()

@@ -57,10 +57,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 
 // serveFeed answers a GET or HEAD request for a feed.
 func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, req request) error {
-	feed, tally, token, err := g.find(r, req)
+	feed, token, err := g.find(r, req)
 	if err == nil {
 		var sent cache.Sent
-		if sent, err = g.serve(w, r, feed, tally, token); err == nil {
+		if sent, err = g.serve(w, r, feed, token); err == nil {
 			g.engine.GatewayRequests().Served(sent)
 			poller.Report(r, poller.ResultOf(sent), feed.Key(), "")
 			return nil
@@ -154,49 +154,53 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 	return e.Answer(w, r, g.server)
 }
 
-// serve serves a feed, and records the request.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, tally *readers.Tally, token string) (cache.Sent, error) {
+// serve serves a feed, and counts the request. Only with the line readers it is recorded who sent it.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, token string) (cache.Sent, error) {
 	address := poller.Client(r)
-	tally.Note(r.UserAgent(), address)
-	if g.engine.Unobserved() {
-		return feed.Serve(w, r)
+	counter := g.engine.FeedCounter(feed.Key())
+	counter.CountReader(r.UserAgent(), address)
+	var observed readers.Request
+	if g.Readers {
+		observed = g.engine.Observe(r, address, feed.Key(), feed)
+		observed.Token = token
 	}
-	observed := g.engine.Observe(r, address, feed.Key(), feed)
-	observed.Token = token
 	sent, err := feed.Serve(w, r)
 	if err != nil {
 		return cache.Sent{}, err
 	}
-	observed.Status, observed.Bytes = sent.Status, sent.Bytes
-	g.engine.Ledger.Note(observed)
+	counter.CountAnswer(sent.Bytes)
+	if g.Readers {
+		observed.Status, observed.Bytes = sent.Status, sent.Bytes
+		g.engine.RecordReader(observed)
+	}
 	return sent, nil
 }
 
 // find returns the feed that a request is for, and the name of its token or "".
-func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, *readers.Tally, string, error) {
+func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error) {
 	if req.configured != "" {
 		feed, err := g.feed(r.Context(), req.configured)
-		return feed, g.engine.Census.Tally(req.configured), "", err
+		return feed, "", err
 	}
 	u := req.url
 	if u == nil {
 		parsed, err := feedurl.Parse(req.by.target)
 		if err != nil {
-			return nil, nil, "", err
+			return nil, "", err
 		}
 		u = &parsed
 	}
 	from := clientOf(r)
 	if refusal := g.access.authorize(req.by, from, *u); refusal != nil {
-		return nil, nil, "", refusal
+		return nil, "", refusal
 	}
 	if strings.EqualFold(u.HostPort(), r.Host) && g.answers(*u) {
-		return nil, nil, "", &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
+		return nil, "", &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	canonical := u.String()
 	if req.url == nil {
 		if err := checkFeed(*u); err != nil {
-			return nil, nil, "", err
+			return nil, "", err
 		}
 		if !req.by.hasToken {
 			g.parsed.add(r.URL, poller.OriginalURL(r), req.by, *u)
@@ -204,27 +208,27 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, *readers.Tall
 	}
 	feed, err := g.feed(r.Context(), canonical)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, "", err
 	}
 	if feed.New() {
 		if refusal := g.admitNew(req.by, from, canonical); refusal != nil {
-			return nil, nil, "", refusal
+			return nil, "", refusal
 		}
 	}
 	if feed.Key() != canonical { // an alias of a feed to which access may differ
 		end, err := feedurl.Parse(feed.Key())
 		if err != nil {
-			return nil, nil, "", forbidden("%v", err)
+			return nil, "", forbidden("%v", err)
 		}
 		if refusal := g.access.authorize(req.by, from, end); refusal != nil {
-			return nil, nil, "", refusal
+			return nil, "", refusal
 		}
 	}
 	token := ""
 	if req.by.hasToken {
 		token = g.access.tokenName(req.by.token)
 	}
-	return feed, g.engine.Census.Tally(canonical), token, nil
+	return feed, token, nil
 }
 
 // answers reports whether a URL with this gateway's host is one that it answers itself.

@@ -386,7 +386,7 @@ func TestGatewayBelowAPath(t *testing.T) {
 		return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}}
 	}
 	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
-		gateway := "feed_gateway {\ntoken alice " + secret + "\n}\n"
+		gateway := "feed_gateway {\nreaders\ntoken alice " + secret + "\n}\n"
 		if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nhandle_path /my/feeds* {\n"+gateway+"}\nrewrite /blog /?url=https://site.example/\n"+gateway+"}\n"); err != nil {
 			t.Fatal(err)
 		}

@@ -26,9 +26,10 @@ import (
 
 // source is the running engine as a [Source].
 type source struct {
-	engine *poller.Engine
-	shield string
-	poller Poller
+	engine  *poller.Engine
+	shield  string
+	readers bool // readers of a feed are shown
+	poller  Poller
 
 	searches chan struct{} // holds a value for each search that is running
 
@@ -51,10 +52,11 @@ const (
 )
 
 // NewSource returns the running engine as a source: the feeds of a shield or, if shield
-// is empty, those of the gateways. The rules are those of most feeds.
-func NewSource(e *poller.Engine, shield string, u upstream.Settings, rules policy.Rules) Source {
+// is empty, those of the gateways. With readers, the page of a feed shows its readers. The
+// rules are those of most feeds.
+func NewSource(e *poller.Engine, shield string, readers bool, u upstream.Settings, rules policy.Rules) Source {
 	spacing, concurrency := u.Pace("")
-	return &source{engine: e, shield: shield, searches: make(chan struct{}, maxSearches), poller: Poller{
+	return &source{engine: e, shield: shield, readers: readers, searches: make(chan struct{}, maxSearches), poller: Poller{
 		Contact: u.Contact, UserAgent: u.Agent(0),
 		MinInterval: rules.MinInterval, MaxInterval: rules.MaxInterval,
 		Spacing: spacing, Concurrency: concurrency,
@@ -169,6 +171,9 @@ func (e *source) Feed(ctx context.Context, which Which) (status.Feed, []byte, er
 		return status.Feed{}, nil, err
 	}
 	f, body, err := e.engine.Status(ctx, c, key, maxParsed)
+	if !e.readers {
+		f.Readers = nil
+	}
 	return f, body, unknown(err)
 }
 

@@ -252,5 +252,5 @@ func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
 		}
 		return []byte(strings.ReplaceAll(string(list), `xmlUrl="`, `xmlUrl="`+prefix)), nil
 	}
-	return p, source, Place{Home: "/", Below: "/-/", Gateway: "http://feeds.home.arpa/", Member: true}
+	return p, source, Place{Home: "/", Below: "/-/", Gateway: "http://feeds.home.arpa/", Member: true, Readers: true}
 }

@@ -68,6 +68,9 @@ type Place struct {
 
 	// Member may see all pages. Others see what is public.
 	Member bool
+
+	// Readers says that there are statistics of readers, and a page that shows them.
+	Readers bool
 }
 
 // The names of pages.
@@ -128,7 +131,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name
 func (p *Pages) serve(v *visit) error {
 	to, ok := routes[v.name]
 	switch {
-	case !ok || v.name == pageOPML && (p.RewriteOPML == nil || v.at.Gateway == ""):
+	case !ok || v.name == pageOPML && (p.RewriteOPML == nil || v.at.Gateway == ""), v.name == pageReaders && !v.at.Readers:
 		return &problem{http.StatusNotFound, "There is no such page.", ""}
 	case !v.at.Member && !to.public:
 		return &problem{http.StatusForbidden, "This page is only for users of this gateway.",

@@ -256,7 +256,7 @@ func TestRefresh(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p, source, _ := newPages(t, 10)
 			source.early = tt.early
-			at := Place{Home: "/~secret/", Below: "/~secret/-/", Token: true, Member: true}
+			at := Place{Home: "/~secret/", Below: "/~secret/-/", Token: true, Member: true, Readers: true}
 			w := ask(p, at, "POST", "refresh", form(tt.form))
 			if got := w.Header().Get("Location"); w.Code != 303 || got != tt.want {
 				t.Errorf("got %d to %s, want %s", w.Code, got, tt.want)
@@ -268,7 +268,7 @@ func TestRefresh(t *testing.T) {
 // Links keep the token, and what leaves has none.
 func TestToken(t *testing.T) {
 	p, _, _ := newPages(t, 100)
-	at := Place{Home: "/~secret/", Below: "/~secret/-/", Gateway: "http://feeds.home.arpa/~secret/", Token: true, Member: true}
+	at := Place{Home: "/~secret/", Below: "/~secret/-/", Gateway: "http://feeds.home.arpa/~secret/", Token: true, Member: true, Readers: true}
 	for _, target := range []string{"", "?find=blog.example", "feeds", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "readers", "savings", "about", "nothing"} {
 		body := ask(p, at, "GET", target).Body.String()
 		for _, own := range []string{`href="/-/`, `action="/-/`, `src="/-/`, `href="/"`, "javascript:"} {
@@ -322,7 +322,7 @@ func TestBookmarklet(t *testing.T) {
 // A shield has neither addresses by URL nor lists to rewrite.
 func TestShield(t *testing.T) {
 	p, _, _ := newPages(t, 10)
-	at := Place{Home: "/status", Below: "/status/", Member: true}
+	at := Place{Home: "/status", Below: "/status/", Member: true, Readers: true}
 	body := ask(p, at, "GET", "").Body.String()
 	for _, not := range []string{`name="find"`, `name="opml"`, "ookmark"} {
 		if strings.Contains(body, not) {

@@ -5,6 +5,7 @@ package poller
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -23,6 +24,21 @@ type Parts struct {
 	// Now and Suspended are the machine's clock, as [cache.Options] has it.
 	Now       func() time.Time
 	Suspended func() time.Duration
+	// Node is this node's name in the store. Empty: the ID of the Caddy instance.
+	Node string
+}
+
+// node returns this node's name in the store. It is the same in the next process,
+// unless Caddy's data directory cannot be written.
+func (p *Parts) node() string {
+	if p.Node != "" {
+		return p.Node
+	}
+	id, err := caddy.InstanceID()
+	if err != nil {
+		return rand.Text()
+	}
+	return id.String()
 }
 
 // Adopt puts an engine of these parts in the place where an app looks for the engine of

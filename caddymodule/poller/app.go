@@ -68,11 +68,6 @@ type App struct {
 	// that is due is polled at its next request. Default: `false`.
 	Prefetch bool `json:"prefetch,omitempty"`
 
-	// Whether nothing is kept of what readers do. Otherwise `feeds readers` tells, in
-	// bounded memory and without full addresses, who polls, how often and how well.
-	// Default: `false`.
-	NoReaders bool `json:"no_readers,omitempty"`
-
 	// The private, loopback and other non-public addresses that polls may reach: CIDR
 	// ranges, or `private_ranges` for all of them. Placeholders are replaced. Default:
 	// none, so that readers cannot reach the local network through a gateway.
@@ -210,10 +205,9 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	}
 	origin.Hosts, origin.Own = a.hostRules(), a.NamesPrivate
 	a.settings = settings{
-		origin:     origin,
-		memory:     a.Memory,
-		log:        a.log,
-		unobserved: a.NoReaders,
+		origin: origin,
+		memory: a.Memory,
+		log:    a.log,
 		cache: cache.Settings{
 			Rules:     func(key cache.Key) policy.Rules { return a.RulesFor(key.URL()) },
 			Prefetch:  a.Prefetch,

@@ -43,7 +43,6 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		user_agent <text>
 //		idle_after <duration>
 //		prefetch
-//		readers off
 //		private_upstreams <cidr>... | private_ranges
 //		spacing <duration> | 0
 //		concurrency <number>
@@ -81,7 +80,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"disk":        {Read: config.SizeLine(&a.Disk)},
 		"idle_after":  {Read: config.DurationLine(&a.IdleAfter)},
 		"prefetch":    {Read: config.FlagLine(&a.Prefetch)},
-		"readers":     {Read: config.OffLine(&a.NoReaders)},
+		"readers":     {Removed: "reader statistics are off unless `readers` is written in a feed_gateway: remove the line"},
 		"host":        {Read: a.readHost, Repeat: true},
 		"user_agent": {Read: func(d *caddyfile.Dispenser) error {
 			words, err := config.SomeArgs(d, 1, -1, "the text of the User-Agent")

@@ -35,20 +35,15 @@ const opening = 10 * time.Second
 type Engine struct {
 	origin    *upstream.Client
 	parts     Parts
-	Census    *readers.Census
-	Ledger    *readers.Ledger // what readers did
-	Gate      *readers.Gate   // what defences have to know of them
+	Limiter   *readers.Limiter // what defences have to know of readers
 	metrics   *metrics
-	traffic   *traffic
-	books     *books     // what outlives the process of what is counted
+	counters  *counters  // the statistics of readers and polls
 	announcer *announcer // of events
 
 	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
 	log     atomic.Pointer[zap.Logger]
 	where   atomic.Pointer[string]         // the store, for people
 	kept    atomic.Pointer[map[string]any] // what its handlers keep over reloads, by name
-
-	unobserved atomic.Bool // nothing is noted in the ledger
 
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
 	ready chan struct{}               // closed when cache is set for the first time
@@ -82,8 +77,6 @@ type settings struct {
 	memory  int64
 	store   Store
 	log     *zap.Logger
-	// unobserved says that what readers do is not noted.
-	unobserved bool
 }
 
 // newEngine allocates an engine. It touches no file and no network: `caddy
@@ -92,17 +85,14 @@ func newEngine(parts Parts) *Engine {
 	e := &Engine{
 		origin:    parts.Origin,
 		parts:     parts,
-		Census:    readers.NewCensus(),
-		Ledger:    readers.NewLedger(readers.Options{}),
-		Gate:      readers.NewGate(0),
+		Limiter:   readers.NewLimiter(0),
 		announcer: newAnnouncer(),
 		ready:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
 	}
 	e.origins = make(map[string][]byte)
 	e.metrics = newMetrics(e.totals)
-	e.traffic = newTraffic(&e.metrics.gateway)
-	e.books = newBooks(e)
+	e.counters = newCounters(&e.log)
 	return e
 }
 
@@ -111,9 +101,6 @@ func (e *Engine) GatewayRequests() *Requests { return &e.metrics.gateway }
 
 // ShieldRequests counts those of all shields.
 func (e *Engine) ShieldRequests() *Requests { return &e.metrics.shield }
-
-// Unobserved reports whether nothing is noted of what readers do.
-func (e *Engine) Unobserved() bool { return e.unobserved.Load() }
 
 // Store is where the feeds are kept, for people.
 func (e *Engine) Store() string {
@@ -136,15 +123,13 @@ func (e *Engine) totals() (status.Summary, bool) {
 func (e *Engine) polled(p cache.Poll) {
 	e.metrics.polled(p)
 	e.announcer.polled(p)
-	e.traffic.countPoll(&p)
+	e.counters.traffic.countPoll(&p)
 }
 
 // forgotten drops what is known of the readers of feeds that are not known any more.
 func (e *Engine) forgotten(keys []string) {
 	for _, key := range keys {
-		e.Census.Forget(key)
-		e.Ledger.Forget(key)
-		e.books.forget(key)
+		e.counters.forget(key)
 	}
 }
 
@@ -153,7 +138,7 @@ func (e *Engine) forgotten(keys []string) {
 func (e *Engine) takeOver(s settings) (uint64, error) {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
-	s.cache.Subscribers = func(url string) int { return e.Census.Count(url, time.Now()) }
+	s.cache.Subscribers = e.Subscribers
 	s.cache.Observe = e.polled
 	s.cache.Forgotten = e.forgotten
 	s.cache.Site, s.cache.Rules = e.originOf, e.rulesOf(s.cache.Rules)
@@ -196,7 +181,7 @@ func (e *Engine) open(s settings) error {
 	e.where.Store(&where)
 	go e.announcer.run()
 	e.log.Store(s.log)
-	e.books.open(context.Background(), store, s.log) // before the first reader
+	e.counters.open(context.Background(), store, e.parts.node()) // before the first reader
 	c.Apply(s.cache)
 	e.shields.Store(&s.shields) // before anybody can ask
 	if e.cache.Swap(c) == nil {
@@ -207,7 +192,6 @@ func (e *Engine) open(s settings) error {
 
 func (e *Engine) apply(s settings) {
 	e.origin.Apply(s.origin)
-	e.unobserved.Store(s.unobserved)
 	e.kept.Store(&s.kept)
 	e.useShields(e.cache.Load(), s.shields)
 	e.log.Store(s.log)
@@ -235,7 +219,7 @@ func (e *Engine) release(generation uint64) {
 		// that is under way still counts: its origin was asked.
 		rest := released.settings
 		rest.cache.Prefetch, rest.cache.Log = false, nil
-		rest.cache.Observe = func(p cache.Poll) { e.traffic.countPoll(&p) }
+		rest.cache.Observe = func(p cache.Poll) { e.counters.traffic.countPoll(&p) }
 		e.apply(rest)
 	}
 }
@@ -250,7 +234,7 @@ func (e *Engine) Destruct() error {
 		return nil
 	}
 	err := e.cache.Swap(nil).Close()
-	e.books.close()
+	e.counters.close()
 	e.origin.Close()
 	return errors.Join(err, e.store.Close())
 }
@@ -293,10 +277,10 @@ func (e *Engine) Forget(ctx context.Context, c *cache.Cache, url string) error {
 	if err := c.Forget(ctx, url); err != nil {
 		return err
 	}
-	// Handlers hold the tally of a configured feed, which stays known.
+	// A configured feed stays known.
 	if _, err := c.Status(ctx, url); errors.Is(err, cache.ErrUnknownFeed) {
 		e.forgotten([]string{url})
-		e.books.flush(ctx)
+		e.counters.save(ctx)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most in
 	if err != nil {
 		return status.Feed{}, nil, err
 	}
-	f.Subscribers = int64(e.Subscribers(ctx, key))
+	f.Subscribers = int64(e.Subscribers(key))
 	f.Readers = e.readersOf(ctx, key)
 	return Told(f), body, nil
 }

@@ -6,14 +6,11 @@ package poller
 import (
 	"cmp"
 	"context"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/figures"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
@@ -21,10 +18,10 @@ import (
 
 // Traffic is what readers asked for, and what of it reached origins.
 type Traffic struct {
-	Requests int64 // that were answered with a feed or a 304
-	Polls    int64
-	Served   int64 // bytes, to readers
-	Fetched  int64 // bytes, from origins
+	Requests int64 `json:"requests,omitempty"` // that were answered with a feed or a 304
+	Polls    int64 `json:"polls,omitempty"`
+	Served   int64 `json:"served,omitempty"`  // bytes, to readers
+	Fetched  int64 `json:"fetched,omitempty"` // bytes, from origins
 }
 
 func (t *Traffic) add(o Traffic) {
@@ -33,120 +30,130 @@ func (t *Traffic) add(o Traffic) {
 }
 
 const (
-	// trafficDays is how many days are kept one by one, of the gateways and of each
-	// shield; trafficOrigins is how many origins are, in all. The rest is summed up.
-	trafficDays    = 400
-	trafficOrigins = 20_000
+	// maxTrafficDays is how many days are kept one by one, of the gateways and of each
+	// shield; maxTrafficOrigins is how many origins are, in all. The rest is summed up.
+	maxTrafficDays    = 400
+	maxTrafficOrigins = 20_000
 )
 
-// account is what traffic is counted for.
-type account struct {
-	shield string // empty: the gateways
-	of     string // a date, GMT, or an origin; rest: those that are not kept one by one
+// trafficKey is what traffic is counted for: a day or an origin.
+type trafficKey struct {
+	Shield string `json:"shield,omitempty"` // empty: the gateways
+	Day    string `json:"day,omitempty"`    // a date, GMT
+	Origin string `json:"origin,omitempty"`
 }
 
-const rest = "rest"
+const rest = "rest" // the days or origins that are not kept one by one
 
-// key is the one of the account's figure.
-func (a account) key() string { return scope(a.shield) + a.of }
+// savedTraffic is traffic as it is saved.
+type savedTraffic struct {
+	trafficKey
+	Traffic
+}
 
-// scope is how the keys of the accounts of a shield begin.
-func scope(shield string) string { return url.QueryEscape(shield) + " " }
-
-// traffic counts until it is taken. Requests of gateways are not counted once more:
-// what has come of them since the last look belongs to the day of this one.
+// traffic counts by day and by origin. It is safe for concurrent use.
 type traffic struct {
-	gateway *Requests
-
 	mu      sync.Mutex
-	seen    Traffic
-	days    map[account]Traffic
-	origins map[account]Traffic
+	days    map[trafficKey]Traffic
+	origins map[trafficKey]Traffic
 }
 
-func newTraffic(gateway *Requests) *traffic {
-	return &traffic{gateway: gateway, days: make(map[account]Traffic), origins: make(map[account]Traffic)}
+func newTraffic() *traffic {
+	return &traffic{days: make(map[trafficKey]Traffic), origins: make(map[trafficKey]Traffic)}
 }
 
-func count(sums map[account]Traffic, a account, more Traffic) {
-	if _, known := sums[a]; !known && len(sums) >= trafficOrigins {
-		a.of = rest
-	}
-	sum := sums[a]
+// count adds to the traffic of a feed on a day.
+func (t *traffic) count(feed string, now time.Time, more Traffic) {
+	origin, shield := originOfKey(feed)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addDay(trafficKey{Shield: shield, Day: now.UTC().Format(time.DateOnly)}, more)
+	t.addOrigin(trafficKey{Shield: shield, Origin: origin}, more)
+}
+
+func (t *traffic) addDay(key trafficKey, more Traffic) {
+	sum := t.days[key]
 	sum.add(more)
-	sums[a] = sum
+	t.days[key] = sum
+}
+
+func (t *traffic) addOrigin(key trafficKey, more Traffic) {
+	if _, known := t.origins[key]; !known && len(t.origins) >= maxTrafficOrigins {
+		key.Origin = rest
+	}
+	sum := t.origins[key]
+	sum.add(more)
+	t.origins[key] = sum
 }
 
 // countPoll counts a poll.
 func (t *traffic) countPoll(p *cache.Poll) {
-	if p.Result == status.ResultUnsent {
-		return
+	if p.Result != status.ResultUnsent {
+		t.count(p.URL, time.Now(), Traffic{Polls: 1, Fetched: p.Wire})
 	}
-	origin, shield := originOfKey(p.URL)
-	one := Traffic{Polls: 1, Fetched: p.Wire}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	count(t.days, account{shield, today(time.Now())}, one)
-	count(t.origins, account{shield, origin}, one)
 }
 
-func today(now time.Time) string { return now.UTC().Format(time.DateOnly) }
-
-// take returns what has been counted since the last time. What feeds were asked for is
-// known by the ledger, unless it is off.
-func (t *traffic) take(answered []readers.Answered, now time.Time) (taken []figures.Figure) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.gateway.sum()
-	whole := Traffic{
-		Requests: int64(s.results[ResultHit] + s.results[ResultNotModified] + s.results[ResultStale] + s.results[ResultMiss]),
-		Served:   int64(s.bytes),
-	}
-	if more := (Traffic{Requests: whole.Requests - t.seen.Requests, Served: whole.Served - t.seen.Served}); more != (Traffic{}) {
-		count(t.days, account{"", today(now)}, more)
-	}
-	t.seen = whole
-	for _, a := range answered {
-		origin, shield := originOfKey(a.Feed)
-		asked := Traffic{Requests: a.Requests, Served: a.Bytes}
-		count(t.origins, account{shield, origin}, asked)
-		if shield != "" {
-			count(t.days, account{shield, today(now)}, asked)
-		}
-	}
-	for kind, sums := range map[figures.Kind]map[account]Traffic{figures.Day: t.days, figures.Origin: t.origins} {
-		for a, sum := range sums {
-			taken = append(taken, figures.Figure{
-				Ref:    figures.Ref{Kind: kind, Key: a.key()},
-				Counts: []int64{sum.Requests, sum.Polls, sum.Served, sum.Fetched}, Peaks: []int64{now.Unix()},
-			})
-		}
-		clear(sums)
-	}
-	return taken
+// countAnswers counts what the readers of a feed got.
+func (t *traffic) countAnswers(s readers.Served) {
+	t.count(s.Feed, time.Now(), Traffic{Requests: s.Answers, Served: s.Bytes})
 }
 
-// outdatedTraffic sums up days of long ago, and origins beyond the bound.
-func outdatedTraffic(days, origins []figures.Figure, now time.Time) (moves []figures.Move) {
-	into := func(f *figures.Figure) {
-		scope, _, _ := strings.Cut(f.Key, " ")
-		moves = append(moves, figures.Move{From: f.Ref, Into: scope + " " + rest})
-	}
-	oldest := today(now.AddDate(0, 0, -trafficDays))
-	for i := range days {
-		if _, day, _ := strings.Cut(days[i].Key, " "); day < oldest && day != rest {
-			into(&days[i])
+// resume adds what an earlier process has counted.
+func (t *traffic) resume(saved []savedTraffic) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range saved {
+		if s.Day != "" {
+			t.addDay(s.trafficKey, s.Traffic)
+		} else {
+			t.addOrigin(s.trafficKey, s.Traffic)
 		}
 	}
-	slices.SortFunc(origins, func(a, b figures.Figure) int { return cmp.Compare(a.Recent(), b.Recent()) })
-	for i := range max(len(origins)-trafficOrigins, 0) {
-		into(&origins[i])
+}
+
+// saved returns the traffic of up to limit origins, those with the most requests, and
+// of as many days. The others are summed up, also in memory if they are days of long ago.
+func (t *traffic) saved(now time.Time, limit int) []savedTraffic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	oldest := now.UTC().AddDate(0, 0, -maxTrafficDays).Format(time.DateOnly)
+	for key, sum := range t.days {
+		if key.Day < oldest { // "rest" is greater
+			delete(t.days, key)
+			key.Day = rest
+			t.addDay(key, sum)
+		}
 	}
-	return moves
+	days := bounded(t.days, limit, func(k *trafficKey) { k.Day = rest }, func(a, b savedTraffic) int { return cmp.Compare(b.Day, a.Day) })
+	origins := bounded(t.origins, limit, func(k *trafficKey) { k.Origin = rest }, func(a, b savedTraffic) int {
+		return cmp.Compare(b.Requests+b.Polls, a.Requests+a.Polls)
+	})
+	return append(days, origins...)
+}
+
+// bounded returns the first entries in an order, and the sums of the others.
+func bounded(sums map[trafficKey]Traffic, limit int, toRest func(*trafficKey), order func(a, b savedTraffic) int) []savedTraffic {
+	list := make([]savedTraffic, 0, len(sums))
+	for key, sum := range sums {
+		list = append(list, savedTraffic{key, sum})
+	}
+	slices.SortFunc(list, order)
+	short := slices.Clone(list[:min(len(list), limit)])
+	others := make(map[trafficKey]Traffic)
+	for _, s := range list[len(short):] {
+		toRest(&s.trafficKey)
+		sum := others[s.trafficKey]
+		sum.add(s.Traffic)
+		others[s.trafficKey] = sum
+	}
+	for key, sum := range others {
+		short = append(short, savedTraffic{key, sum})
+	}
+	return short
 }
 
 // originOfKey is the origin that the feed of a key has for its readers, and the shield
-// that stands before it.
+// in front of it.
 func originOfKey(key string) (origin, shield string) {
 	if k, ok := ParseShieldKey(key); ok {
 		return k.Scheme + "://" + k.Host, k.Shield
@@ -158,35 +165,36 @@ func originOfKey(key string) (origin, shield string) {
 	return u.Origin(), ""
 }
 
-// Accounts are the traffic of the gateways or of a shield, on all nodes.
-type Accounts struct {
+// TrafficReport is the traffic of the gateways or of a shield, on all nodes.
+type TrafficReport struct {
 	Total   Traffic
-	Days    map[string]Traffic // by date, GMT; those long ago count in the total alone
-	Origins map[string]Traffic // those that nobody has asked for the longest may be missing
+	Days    map[string]Traffic // by date, GMT; days of long ago are in the total only
+	Origins map[string]Traffic // those with little traffic may be missing
 }
 
-// Traffic returns the traffic of a shield, or of all gateways where that is empty.
-func (e *Engine) Traffic(ctx context.Context, shield string) Accounts {
-	b := e.books
-	b.flush(ctx)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	a := Accounts{Days: make(map[string]Traffic), Origins: make(map[string]Traffic)}
-	for kind, sums := range map[figures.Kind]map[string]Traffic{figures.Day: a.Days, figures.Origin: a.Origins} {
-		for _, f := range b.read(ctx, kind) {
-			of, ok := strings.CutPrefix(f.Key, scope(shield))
-			if !ok || len(f.Counts) < 4 {
-				continue
-			}
-			sum := sums[of]
-			sum.add(Traffic{f.Counts[0], f.Counts[1], f.Counts[2], f.Counts[3]})
-			sums[of] = sum
+// Traffic returns the traffic of a shield, or of all gateways if that is empty.
+func (e *Engine) Traffic(ctx context.Context, shield string) TrafficReport {
+	c := e.counters
+	c.feeds.Take(c.traffic.countAnswers)
+	all := c.traffic.saved(time.Now(), maxTrafficOrigins)
+	for _, other := range c.merged(ctx) {
+		all = append(all, other.Traffic...)
+	}
+	report := TrafficReport{Days: make(map[string]Traffic), Origins: make(map[string]Traffic)}
+	for _, s := range all {
+		if s.Shield != shield {
+			continue
 		}
+		sums, name := report.Origins, s.Origin
+		if s.Day != "" {
+			sums, name = report.Days, s.Day
+			report.Total.add(s.Traffic)
+		}
+		sum := sums[name]
+		sum.add(s.Traffic)
+		sums[name] = sum
 	}
-	for _, sum := range a.Days {
-		a.Total.add(sum)
-	}
-	delete(a.Days, rest)
-	delete(a.Origins, rest)
-	return a
+	delete(report.Days, rest)
+	delete(report.Origins, rest)
+	return report
 }

@@ -124,11 +124,11 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 }
 
 // refuse returns the refusal of a request, or nil, and completes observed with it.
-func (f *Defend) refuse(gate *readers.Gate, r *http.Request, observed *readers.Request) *poller.Refusal {
+func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *readers.Request) *poller.Refusal {
 	if f.exempts(r, observed.Client) {
 		return nil
 	}
-	v := gate.Judge(f.defence, *observed)
+	v := limiter.Judge(f.defence, *observed)
 	if v.Status == 0 {
 		return nil
 	}

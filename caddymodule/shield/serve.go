@@ -140,38 +140,25 @@ var errNoVersion = errors.New("the feed has no version")
 
 // answer serves a feed, unless the rules of defend refuse the request.
 func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited cache.Waited, key string) error {
-	unobserved := s.engine.Unobserved()
-	if unobserved && s.Defend == nil {
-		sent, err := feed.ServeAfter(waited, w, r)
-		if err != nil {
-			return s.pass(w, r, next) // the version was withdrawn a moment ago
-		}
-		s.engine.ShieldRequests().Served(sent)
-		poller.Report(r, poller.ResultOf(sent), key, "")
-		return nil
-	}
 	observed := s.engine.Observe(r, poller.Client(r), key, feed)
 	if s.Defend != nil {
-		if refusal := s.Defend.refuse(s.engine.Gate, r, &observed); refusal != nil {
+		if refusal := s.Defend.refuse(s.engine.Limiter, r, &observed); refusal != nil {
 			poller.Report(r, s.engine.ShieldRequests().Refused(refusal.Status), key, refusal.Reason)
-			if !unobserved {
-				s.engine.Ledger.Note(observed)
-			}
+			s.engine.RecordReader(observed)
 			return refusal.Answer(w, r, s.origin.server)
 		}
 	}
 	sent, err := feed.ServeAfter(waited, w, r)
 	if err != nil {
-		return s.pass(w, r, next)
+		return s.pass(w, r, next) // the version was withdrawn a moment ago
 	}
 	s.engine.ShieldRequests().Served(sent)
+	s.engine.FeedCounter(key).CountAnswer(sent.Bytes)
 	poller.Report(r, poller.ResultOf(sent), key, "")
 	observed.Status, observed.Bytes = sent.Status, sent.Bytes
 	if s.Defend != nil {
-		s.engine.Gate.Answered(s.Defend.defence, observed)
+		s.engine.Limiter.Answered(s.Defend.defence, observed)
 	}
-	if !unobserved {
-		s.engine.Ledger.Note(observed)
-	}
+	s.engine.RecordReader(observed)
 	return nil
 }

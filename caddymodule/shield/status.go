@@ -21,7 +21,7 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 		return
 	}
 	s.pages = &pages.Pages{
-		Source:  pages.NewSource(s.engine, s.name, app.Upstream(), s.rules),
+		Source:  pages.NewSource(s.engine, s.name, true, app.Upstream(), s.rules),
 		Version: poller.Version(),
 		Log:     slog.New(ctx.Slogger().Handler()),
 	}
@@ -54,7 +54,7 @@ func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 			base = before + home
 		}
 	}
-	s.pages.ServeHTTP(w, r, pages.Place{Home: base + "/", Below: base + "/", Member: member(r)}, name)
+	s.pages.ServeHTTP(w, r, pages.Place{Home: base + "/", Below: base + "/", Member: member(r), Readers: true}, name)
 	return true
 }
 

@@ -13,14 +13,14 @@ type About struct {
 // conduct is what a score judges: the requests of a reader or family, for one
 // feed or for several, and how many readers they are taken to come from.
 type conduct struct {
-	record
+	counters
 	feeds    int64
 	judged   int64         // readers, summed over feeds
 	exposure time.Duration // how long each of them was watched, summed
-	main     *record       // of the feed with the most polls
+	main     *counters     // of the feed with the most polls
 }
 
-func (c *conduct) add(o *record) {
+func (c *conduct) add(o *counters) {
 	n := o.judgedAs()
 	c.feeds++
 	c.judged += n
@@ -39,16 +39,16 @@ func (c *conduct) add(o *record) {
 // it neither names a person's system nor a library that anybody uses, and hardly
 // any request is conditional, so that one machine's fetches save the others none.
 // Several networks are never one reader.
-func (c *record) judgedAs() int64 {
-	n := c.readers.count()
+func (c *counters) judgedAs() int64 {
+	n := c.identitySketch().count()
 	if c.together() {
-		n = min(n, c.networks.count())
+		n = min(n, c.networkSketch().count())
 	}
 	n += n / 4 // an estimate may be wrong by an eighth: twice the benefit of the doubt
 	return max(1, min(n, c.polls))
 }
 
-func (c *record) together() bool {
+func (c *counters) together() bool {
 	return c.subscribers > 0 || c.agent.hosted() && c.gets > 0 && c.conditional*8 < c.gets
 }
 

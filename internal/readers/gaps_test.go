@@ -68,32 +68,3 @@ func TestGapBoundsAscend(t *testing.T) {
 		t.Error("bounds are not sorted")
 	}
 }
-
-func TestDistinct(t *testing.T) {
-	for _, n := range []int{0, 1, 2, 3, 10, 60, 180, 1000, 50_000} {
-		worst, sum := 0.0, 0.0
-		for trial := range uint64(40) {
-			var a, b distinct
-			rnd := rand.New(rand.NewPCG(trial, 7))
-			for i := range n {
-				h := rnd.Uint64()
-				for range 3 { // seen often, counted once
-					a.add(h)
-				}
-				if i%2 == 0 {
-					b.add(h)
-				}
-			}
-			a.merge(&b)
-			got := float64(a.count())
-			if n <= 1 && got != float64(n) {
-				t.Fatalf("%d are %v", n, got)
-			}
-			worst = max(worst, math.Abs(got-float64(n)))
-			sum += got
-		}
-		if mean := sum / 40; math.Abs(mean-float64(n)) > 0.1*float64(n) || worst > 0.5*float64(n)+1 {
-			t.Errorf("%d are %.1f on average, wrong by %.0f at worst", n, mean, worst)
-		}
-	}
-}

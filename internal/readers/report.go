@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// ReportOptions choose what a report tells.
+// ReportOptions choose what is in a report.
 type ReportOptions struct {
 	Feed  string                  // of this feed alone; empty: all
 	Of    func(feed string) bool  // of these feeds alone; nil: all
 	Limit int                     // rows per list; 0: all
 	About func(feed string) About // what is known of a feed; nil: nothing
-	// Stored is what the ledger does not hold any more; nil: nothing.
-	Stored *Stored
+	// Others are what other nodes have counted.
+	Others []*Snapshot
 }
 
 // Report is what is known of readers. Its lists are sorted by requests, most
@@ -38,7 +38,7 @@ type Row struct {
 	UserAgent   string   `json:"user_agent"` // of the latest request
 	Family      string   `json:"family"`
 	Kind        Kind     `json:"kind"`
-	Network     string   `json:"network,omitempty"` // of a reader: IPv4 /24 or IPv6 /64
+	Network     string   `json:"network,omitempty"` // of a reader: IPv4 /24 or IPv6 /48
 	FeedID      string   `json:"feed_id,omitempty"`
 	Token       string   `json:"token,omitempty"` // its name
 	Feeds       int64    `json:"feeds"`
@@ -56,7 +56,7 @@ type FeedRow struct {
 	Counts
 }
 
-// Counts are the figures of some requests.
+// Counts are the statistics of some requests.
 type Counts struct {
 	Requests         int64      `json:"requests"`
 	Bytes            int64      `json:"bytes"`
@@ -102,23 +102,23 @@ type Conditions struct {
 	Unknown         int64 `json:"unknown"` // never given by the feed
 }
 
-// Report sums up what the ledger knows.
-func (l *Ledger) Report(o ReportOptions) Report {
+// Report sums up what was counted.
+func (s *Statistics) Report(o ReportOptions) Report {
 	if o.About == nil {
 		o.About = func(string) About { return About{} }
 	}
-	all := l.copy(o)
-	feeds := map[uint64]*record{}
-	var total record
+	all, forgotten := s.all(o)
+	feeds := map[uint64]*counters{}
+	var total counters
 	for i := range all.feeds {
 		feeds[all.feeds[i].feedKey] = &all.feeds[i]
 		total.merge(&all.feeds[i])
 	}
-	if o.Feed == "" && o.Of == nil && all.past.requests > 0 {
-		total.merge(&all.past)
+	if o.Feed == "" && o.Of == nil && all.rest.requests > 0 {
+		total.merge(&all.rest)
 	}
 	declared := declaredSubscribers(all.readers)
-	r := Report{Total: total.counts(), Capacity: l.limit, Forgotten: l.forgotten.Load(), Feeds: []FeedRow{}}
+	r := Report{Total: total.counts(), Capacity: s.limit, Forgotten: forgotten, Feeds: []FeedRow{}}
 	for hour, count := range total.hours {
 		r.Hours[hour] = int64(count)
 	}
@@ -129,10 +129,10 @@ func (l *Ledger) Report(o ReportOptions) Report {
 	slices.SortFunc(r.Feeds, func(a, b FeedRow) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Feed, b.Feed))
 	})
-	r.Readers = rows(all.readers, feeds, o, func(c *record) rowKey {
+	r.Readers = rows(all.readers, feeds, o, func(c *counters) rowKey {
 		return rowKey{c.agent.Family, c.agent.FeedID, c.token, c.networkText()}
 	})
-	r.Families = rows(all.families, feeds, o, func(c *record) rowKey {
+	r.Families = rows(all.families, feeds, o, func(c *counters) rowKey {
 		c.subscribers = declared.family(c)
 		return rowKey{family: c.agent.Family}
 	})
@@ -144,64 +144,73 @@ func (l *Ledger) Report(o ReportOptions) Report {
 	return r
 }
 
-// records are copies: a report is made from them without holding any lock.
-type records struct {
-	readers, families, feeds []record
-	past                     record // of feeds that are not kept one by one
-}
-
-func (l *Ledger) copy(o ReportOptions) records {
-	l.enterNotes(true)
-	var stored records
-	if o.Stored != nil {
-		stored = o.Stored.records
+// all returns the counters that a report is made from, as copies, and how many readers
+// were forgotten.
+func (s *Statistics) all(o ReportOptions) (all lists, forgotten int64) {
+	s.lock()
+	own := lists{copies(s.tables.feeds), copies(s.tables.families), copies(s.tables.readers), s.evicted}
+	forgotten = s.forgotten
+	parts := []lists{own}
+	if s.previous != nil {
+		parts = append(parts, s.read(s.previous))
 	}
-	key := l.seed.text(o.Feed)
-	wanted := func(c *record) bool {
+	s.mu.Unlock()
+	for _, snapshot := range o.Others {
+		parts = append(parts, s.read(snapshot))
+	}
+	key := s.seed.text(o.Feed)
+	wanted := func(c *counters) bool {
 		return c.requests > 0 && (o.Feed == "" || c.feedKey == key) && (o.Of == nil || o.Of(c.feed))
 	}
-	list := func(stored []record, more []record, t *table[record]) (list []record) {
-		places := make(map[uint64]int)
-		add := func(c *record) {
+	for _, part := range parts {
+		if part.rest.requests > 0 {
+			all.rest.merge(&part.rest)
+		}
+	}
+	all.feeds = merged(parts, wanted, func(l *lists) []counters { return l.feeds })
+	all.families = merged(parts, wanted, func(l *lists) []counters { return l.families })
+	all.readers = merged(parts, wanted, func(l *lists) []counters { return l.readers })
+	return all, forgotten
+}
+
+func copies(t *lru[counters]) []counters {
+	list := make([]counters, 0, t.Len())
+	for _, c := range t.Values() {
+		list = append(list, *c)
+	}
+	return list
+}
+
+// merged merges one list of several parts by key.
+func merged(parts []lists, wanted func(*counters) bool, list func(*lists) []counters) []counters {
+	var all []counters
+	places := make(map[uint64]int)
+	for i := range parts {
+		from := list(&parts[i])
+		for j := range from {
+			c := &from[j]
 			if !wanted(c) {
-				return
+				continue
 			}
 			if place, ok := places[c.key]; ok {
-				list[place].merge(c)
-				return
+				all[place].merge(c)
+				continue
 			}
-			places[c.key] = len(list)
-			list = append(list, *c)
+			places[c.key] = len(all)
+			all = append(all, *c)
 		}
-		for _, part := range [...][]record{stored, more} {
-			for i := range part {
-				add(&part[i])
-			}
-		}
-		t.each(add)
-		return list
 	}
-	all := records{past: stored.past}
-	l.mu.Lock()
-	left, past := slices.Clone(l.left), l.past
-	l.mu.Unlock()
-	if past.requests > 0 {
-		all.past.merge(&past)
-	}
-	all.feeds = list(stored.feeds, left, l.feeds)
-	all.families = list(stored.families, nil, l.families)
-	all.readers = list(stored.readers, nil, l.readers)
 	return all
 }
 
-// rowKey is what the records of a row have in common.
+// rowKey is what the counters of a row have in common.
 type rowKey struct{ family, feedID, token, network string }
 
-// rows groups records of several feeds, judges them, and sorts them.
-func rows(list []record, feeds map[uint64]*record, o ReportOptions, key func(*record) rowKey) []Row {
+// rows groups counters of several feeds, judges them, and sorts them.
+func rows(list []counters, feeds map[uint64]*counters, o ReportOptions, key func(*counters) rowKey) []Row {
 	groups := map[rowKey]*conduct{}
 	// In a fixed order, so that what depends on it does not vary between reports.
-	slices.SortFunc(list, func(a, b record) int {
+	slices.SortFunc(list, func(a, b counters) int {
 		return cmp.Or(cmp.Compare(a.feed, b.feed), cmp.Compare(a.last, b.last), cmp.Compare(a.requests, b.requests))
 	})
 	for i := range list {
@@ -228,18 +237,18 @@ func rows(list []record, feeds map[uint64]*record, o ReportOptions, key func(*re
 	return rows
 }
 
-func (c *record) networkText() string {
+func (c *counters) networkText() string {
 	if !c.network.IsValid() {
 		return ""
 	}
 	return c.network.String()
 }
 
-func (c *record) counts() Counts {
+func (c *counters) counts() Counts {
 	n := Counts{
 		Requests: c.requests, Bytes: c.bytes, Polls: c.polls,
 		MedianGap: c.gaps.median(), Gaps: c.gaps.list(),
-		Addresses: c.readers.count(), Networks: c.networks.count(),
+		Addresses: c.identitySketch().count(), Networks: c.networkSketch().count(),
 		Methods:    Methods{c.gets, c.heads, c.requests - c.gets - c.heads},
 		Answers:    Answers{c.full, c.notModified, c.limited, c.refused, c.failed},
 		Conditions: Conditions{c.byETag, c.byDate, c.current, c.earlier, c.unknown},

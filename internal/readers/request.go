@@ -12,9 +12,9 @@ import (
 	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
-// Request is one request of a reader, as far as it is looked at: for [Gate.Judge]
-// before it is answered, for [Gate.Answered] and [Ledger.Note] after. Nothing
-// of it is kept that tells one person from another: see [Ledger] and [Gate].
+// Request is one request of a reader, as far as it is looked at: for [Limiter.Judge]
+// before it is answered, for [Limiter.Answered] and [Statistics.Record] after. Nothing
+// of it is kept that tells one person from another: see [Statistics] and [Limiter].
 type Request struct {
 	Time      time.Time
 	Feed      string // canonical URL, or the key of a shielded feed

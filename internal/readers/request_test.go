@@ -114,7 +114,7 @@ func TestHours(t *testing.T) {
 func TestNetwork(t *testing.T) {
 	for client, want := range map[string]string{
 		"192.0.2.77": "192.0.2.0/24", "::ffff:192.0.2.77": "192.0.2.0/24",
-		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1::/48", "fe80::1%eth0": "fe80::/48",
 	} {
 		if got := network(netip.MustParseAddr(client)).String(); got != want {
 			t.Errorf("%s is stored as %s, want %s", client, got, want)

@@ -55,9 +55,9 @@ type finding struct {
 	reason string
 }
 
-// score judges conduct. feed is the record of all readers' requests for the feed
+// score judges conduct. feed are the counters of all readers' requests for the feed
 // that it polls most.
-func (c *conduct) score(about About, feed *record) (grade string, reasons []string) {
+func (c *conduct) score(about About, feed *counters) (grade string, reasons []string) {
 	if c.polls < minPolls || c.repeats() < minRepeats {
 		return unscored, []string{"too few requests"}
 	}
@@ -115,7 +115,7 @@ func steps(value float64, thresholds ...float64) int {
 // asks tells a reader's pace.
 func (c *conduct) asks() string {
 	every := span(c.gap())
-	switch n := c.networks.count(); {
+	switch n := c.networkSketch().count(); {
 	case c.judged == c.feeds:
 		return "asks every " + every
 	case c.main.together():
@@ -147,7 +147,7 @@ func (c *conduct) wholes() finding {
 // valid is how many GETs were conditional, with validators that the feed may have given.
 func (c *conduct) valid() int64 { return c.gets - c.whole }
 
-func (c *conduct) compression(feed *record) finding {
+func (c *conduct) compression(feed *counters) finding {
 	share := float64(c.identity) / float64(max(c.gets, 1))
 	f := finding{0, "refuses compression"}
 	switch {

@@ -89,9 +89,9 @@ func TestScore(t *testing.T) {
 		{"many requests, few polls", visits(100, 0, whole), 0, "-", []string{"too few requests"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := NewLedger(Options{Seed: 1})
+			l := NewStatistics(Options{Seed: 1})
 			for _, r := range tc.requests {
-				l.Note(r)
+				l.Record(r)
 			}
 			r := l.Report(ReportOptions{About: func(string) About { return About{tc.changes} }})
 			for _, row := range []Row{r.Readers[0], r.Families[0]} {
@@ -109,11 +109,11 @@ func TestScore(t *testing.T) {
 }
 
 func TestCompressionIsComparedWithOthers(t *testing.T) {
-	l := NewLedger(Options{})
+	l := NewStatistics(Options{})
 	for _, r := range visits(20, 2*time.Hour, whole) {
-		l.Note(r)
+		l.Record(r)
 		r.UserAgent, r.Compressible, r.Bytes = "Plain/1", false, 81_000
-		l.Note(r)
+		l.Record(r)
 	}
 	for _, row := range l.Report(ReportOptions{}).Families {
 		has := strings.Contains(strings.Join(row.Reasons, "; "), "refuses compression: 8 times the bytes")
@@ -151,14 +151,14 @@ func TestJudgedAs(t *testing.T) {
 		{"a self-hosted aggregator in 20 places", readers{same("Pod/1 (1 subscribers)"), everywhere, 20, false}, "A", "A", 1, 20},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := NewLedger(Options{Seed: 1})
+			l := NewStatistics(Options{Seed: 1})
 			for hour := range 48 {
 				for i := range tc.readers.n {
 					r := poll(start().Add(time.Duration(hour)*time.Hour+time.Duration(i)*3*time.Minute), tc.readers.agent(i), tc.readers.address(i))
 					if hour > 0 && !tc.readers.whole {
 						r = conditional(r)
 					}
-					l.Note(r)
+					l.Record(r)
 				}
 			}
 			r := l.Report(ReportOptions{})
@@ -176,9 +176,9 @@ func TestJudgedAs(t *testing.T) {
 
 // Twenty readers that came once each have no score, however many requests that is.
 func TestOneRequestEachIsNoHabit(t *testing.T) {
-	l := NewLedger(Options{Seed: 1})
+	l := NewStatistics(Options{Seed: 1})
 	for i := range 60 {
-		l.Note(poll(start().Add(time.Duration(i)*time.Minute), "Pod/1 (Android 14)", fmt.Sprintf("192.0.2.%d", i)))
+		l.Record(poll(start().Add(time.Duration(i)*time.Minute), "Pod/1 (Android 14)", fmt.Sprintf("192.0.2.%d", i)))
 	}
 	if row := l.Report(ReportOptions{}).Families[0]; row.Judged > 55 && row.Score != "-" {
 		t.Errorf("judged as %d: %s %q", row.Judged, row.Score, row.Reasons)
@@ -187,7 +187,7 @@ func TestOneRequestEachIsNoHabit(t *testing.T) {
 
 // A reader of many feeds is judged by all its requests, at each feed's pace.
 func TestScoreOverFeeds(t *testing.T) {
-	l := NewLedger(Options{})
+	l := NewStatistics(Options{})
 	for feed := range 20 {
 		for i := range 6 {
 			r := poll(start().Add(time.Duration(i)*time.Hour+time.Duration(feed)*time.Second), "Reader/1", "192.0.2.1")
@@ -195,7 +195,7 @@ func TestScoreOverFeeds(t *testing.T) {
 				r = conditional(r)
 			}
 			r.Feed = fmt.Sprintf("https://example.org/%d", feed)
-			l.Note(r)
+			l.Record(r)
 		}
 	}
 	row := l.Report(ReportOptions{}).Readers[0]

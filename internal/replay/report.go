@@ -111,7 +111,7 @@ func (s *stage) report() *Report {
 func (s *stage) readers(every time.Duration) []Reader {
 	about := func(string) readers.About { return readers.About{Changes: every} }
 	list := []Reader{}
-	for _, row := range s.ledger.Report(readers.ReportOptions{About: about}).Families {
+	for _, row := range s.statistics.Report(readers.ReportOptions{About: about}).Families {
 		reader := Reader{
 			UserAgent: row.UserAgent, Family: row.Family, Requests: row.Requests, Bytes: row.Bytes,
 			ShareConditional: round(row.ShareConditional), ShareCompressed: round(row.ShareCompressed),

@@ -22,16 +22,16 @@ import (
 
 // stage is a gateway with its model of an origin, on which a log is played.
 type stage struct {
-	options Options
-	found   prospect
-	clock   atomic.Int64 // the virtual time, in Unix nanoseconds: it never goes back
-	origin  *origin      // nil before the first request
-	sizes   sizes
-	engine  *cache.Cache
-	feed    *cache.Feed
-	ended   chan struct{} // one for each poll that has ended
-	gate    *readers.Gate // nil: nobody is refused anything
-	ledger  *readers.Ledger
+	options    Options
+	found      prospect
+	clock      atomic.Int64 // the virtual time, in Unix nanoseconds: it never goes back
+	origin     *origin      // nil before the first request
+	sizes      sizes
+	engine     *cache.Cache
+	feed       *cache.Feed
+	ended      chan struct{}    // one for each poll that has ended
+	limiter    *readers.Limiter // nil: no request is refused
+	statistics *readers.Statistics
 
 	newest   visitor // holds the version that was served last
 	visitors visitors
@@ -40,7 +40,7 @@ type stage struct {
 	tally    tally
 }
 
-// feedName is what the ledgers know the feed by.
+// feedName is what the statistics know the feed by.
 const feedName = "replay"
 
 // newStage sets the stage, except for what depends on the time of the first request.
@@ -53,10 +53,10 @@ func newStage(o Options, found prospect) (*stage, error) {
 	}
 	s := &stage{options: o, found: found, ended: make(chan struct{}, 64)}
 	if o.Defence != (readers.Defence{}) {
-		s.gate = readers.NewGate(0)
+		s.limiter = readers.NewLimiter(0)
 	}
 	// The seed is fixed, so that two replays of a log tell the same.
-	s.ledger = readers.NewLedger(readers.Options{Seed: 1})
+	s.statistics = readers.NewStatistics(readers.Options{Seed: 1})
 	s.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "replay.invalid",
 		URL: &url.URL{Path: found.path}, RequestURI: found.path, Header: make(http.Header),
@@ -182,9 +182,9 @@ func (s *stage) replay(ctx context.Context, l *Line) error {
 		if err := s.serve(ctx); err != nil {
 			return err
 		}
-		if s.gate != nil {
+		if s.limiter != nil {
 			r.Status = s.sink.status
-			s.gate.Answered(s.options.Defence, r)
+			s.limiter.Answered(s.options.Defence, r)
 		}
 	}
 	if s.sink.status == http.StatusOK {
@@ -214,10 +214,10 @@ func (s *stage) validators(l *Line) readers.Validators {
 
 // refused applies the defence, as a shield does before it serves.
 func (s *stage) refused(r *readers.Request) bool {
-	if s.gate == nil || s.options.Exempt != nil && s.options.Exempt(s.request) {
+	if s.limiter == nil || s.options.Exempt != nil && s.options.Exempt(s.request) {
 		return false
 	}
-	verdict := s.gate.Judge(s.options.Defence, *r)
+	verdict := s.limiter.Judge(s.options.Defence, *r)
 	if verdict.Status == 0 {
 		return false
 	}
@@ -229,7 +229,7 @@ func (s *stage) refused(r *readers.Request) bool {
 	return true
 }
 
-// note counts what came of the line. The ledger gets what the reader did and got
+// note counts what came of the line. The statistics get what the reader did and got
 // in the log: by that it is judged.
 func (s *stage) note(l *Line, v *visitor, r *readers.Request) {
 	sent := s.sink.body
@@ -245,7 +245,7 @@ func (s *stage) note(l *Line, v *visitor, r *readers.Request) {
 		}
 	}
 	r.Status, r.Bytes = l.Status, l.Bytes
-	s.ledger.Note(*r)
+	s.statistics.Record(*r)
 }
 
 // redirected reports whether something before the feed answered the line: it

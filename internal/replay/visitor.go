@@ -57,7 +57,7 @@ type visitors struct {
 // given is what a family of readers got in the replay.
 type given struct{ bytes, refused int64 }
 
-// maxFamilies bounds the families that are counted. A [readers.Ledger] of the
+// maxFamilies bounds the families that are counted. A [readers.Statistics] of the
 // default size remembers fewer.
 const maxFamilies = 1 << 14
 

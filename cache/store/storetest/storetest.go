@@ -58,12 +58,6 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"changes are lost":                           watchLost,
 		"nodes see each other":                       nodes,
 		"counters are kept by node":                  countersOfNodes,
-		"figures add up":                             figuresAddUp,
-		"a batch of figures counts once":             batchesOnce,
-		"figures move":                               figuresMove,
-		"figures are found by their keys":            figuresByKey,
-		"nodes count together":                       nodesCount,
-		"the seed of hashes stays":                   seedStays,
 		"nothing happens after cancellation":         cancelled,
 		"nothing happens after Close":                closed,
 	} {

@@ -19,13 +19,10 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/schedule"
-	"github.com/feedpollard/pollard/figures"
 )
 
 // Store implements [cache.Store].
 type Store struct {
-	*figures.Memory
-
 	now func() time.Time
 
 	mu       sync.Mutex // guards all below
@@ -42,7 +39,7 @@ func New(now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	s := &Store{Memory: new(figures.Memory), now: now, began: now(), counters: make(map[string][]byte), keeper: &keeper{
+	s := &Store{now: now, began: now(), counters: make(map[string][]byte), keeper: &keeper{
 		feeds: make(map[store.ID]*schedule.Feed), texts: make(map[store.ID]schedule.Text),
 		notes: make(map[string][]byte), bodies: make(map[store.ID]store.Body),
 	}}
@@ -55,7 +52,7 @@ func New(now func() time.Time) *Store {
 func (s *Store) Reopen() *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := &Store{Memory: s.Memory, now: s.now, began: s.began, latest: s.latest, keeper: s.keeper, counters: s.counters}
+	next := &Store{now: s.now, began: s.began, latest: s.latest, keeper: s.keeper, counters: s.counters}
 	next.plan(s.schedule.Token())
 	return next
 }
@@ -335,8 +332,7 @@ func (s *Store) Close() error {
 
 // Interface guards.
 var (
-	_ store.Store   = (*Store)(nil)
-	_ figures.Store = (*Store)(nil)
+	_ store.Store = (*Store)(nil)
 )
 
 // keeper is a [schedule.Keeper] in memory.

@@ -7,3 +7,4 @@ create table pollard.counters (
     node text primary key,
     data bytea not null
 );
+drop table pollard.figures;

@@ -10,9 +10,9 @@ type declarations struct {
 	feeds    map[uint64]int64
 }
 
-func declaredSubscribers(readers []record) declarations {
+func declaredSubscribers(readers []counters) declarations {
 	type key struct{ feed, family, feedID uint64 }
-	latest := map[key]*record{}
+	latest := map[key]*counters{}
 	for i := range readers {
 		c := &readers[i]
 		k := key{c.feedKey, c.agent.family, c.agent.feedID}
@@ -29,7 +29,7 @@ func declaredSubscribers(readers []record) declarations {
 }
 
 // family is what a family declares for a feed.
-func (d declarations) family(c *record) int64 {
+func (d declarations) family(c *counters) int64 {
 	return d.families[[2]uint64{c.feedKey, c.agent.family}]
 }
 

@@ -32,8 +32,8 @@ func conditional(r Request) Request {
 	return r
 }
 
-func TestLedgerCounts(t *testing.T) {
-	l := NewLedger(Options{Seed: 1})
+func TestStatisticsCounts(t *testing.T) {
+	l := NewStatistics(Options{Seed: 1})
 	at := start()
 	first := poll(at, "A/1 (3 subscribers; feed-id=7)", "192.0.2.1")
 	head := first
@@ -47,7 +47,7 @@ func TestLedgerCounts(t *testing.T) {
 	failed := poll(at.Add(4*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
 	failed.Method, failed.Status, failed.Validators, failed.Bytes = "POST", 502, ValidatorsEarlier, 0
 	for _, r := range []Request{first, head, second, limited, plain, failed} {
-		l.Note(r)
+		l.Record(r)
 	}
 
 	r := l.Report(ReportOptions{})
@@ -76,7 +76,7 @@ func TestLedgerCounts(t *testing.T) {
 	}
 }
 
-func TestLedgerTellsReadersApart(t *testing.T) {
+func TestStatisticsTellsReadersApart(t *testing.T) {
 	base := poll(start(), "A/1 (1 subscribers; feed-id=1)", "192.0.2.1")
 	for _, tc := range []struct {
 		name              string
@@ -95,11 +95,11 @@ func TestLedgerTellsReadersApart(t *testing.T) {
 		{"no address", func(r *Request) { r.Client = netip.Addr{} }, 2, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := NewLedger(Options{})
+			l := NewStatistics(Options{})
 			other := base
 			tc.other(&other)
-			l.Note(base)
-			l.Note(other)
+			l.Record(base)
+			l.Record(other)
 			r := l.Report(ReportOptions{})
 			if len(r.Readers) != tc.readers || len(r.Families) != tc.families {
 				t.Errorf("%d readers of %d families, want %d of %d", len(r.Readers), len(r.Families), tc.readers, tc.families)
@@ -123,9 +123,9 @@ func TestPolls(t *testing.T) {
 		{"a clock set back by a day", []int{86_400, 90_000, 0, 3600}, 4, 3600},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := NewLedger(Options{})
+			l := NewStatistics(Options{})
 			for _, s := range tc.seconds {
-				l.Note(poll(start().Add(time.Duration(s)*time.Second), "A/1", "192.0.2.1"))
+				l.Record(poll(start().Add(time.Duration(s)*time.Second), "A/1", "192.0.2.1"))
 			}
 			if got := l.Report(ReportOptions{}).Total; got.Polls != tc.polls || got.MedianGap != tc.median {
 				t.Errorf("%d polls, median gap %d s; want %d, %d s", got.Polls, got.MedianGap, tc.polls, tc.median)
@@ -135,11 +135,11 @@ func TestPolls(t *testing.T) {
 }
 
 func TestReportChooses(t *testing.T) {
-	l := NewLedger(Options{})
+	l := NewStatistics(Options{})
 	for i, url := range []string{"https://a.example/", "https://b.example/", "https://b.example/"} {
 		r := poll(start().Add(time.Duration(i)*time.Hour), fmt.Sprintf("Reader%c/1", 'A'+i), "192.0.2.1")
 		r.Feed = url
-		l.Note(r)
+		l.Record(r)
 	}
 	if r := l.Report(ReportOptions{Feed: "https://b.example/"}); len(r.Feeds) != 1 || len(r.Families) != 2 || r.Total.Requests != 2 {
 		t.Errorf("of one feed: %+v", r)
@@ -154,10 +154,10 @@ func TestReportChooses(t *testing.T) {
 }
 
 func TestReportOrder(t *testing.T) {
-	l := NewLedger(Options{})
+	l := NewStatistics(Options{})
 	for i, n := range []int{3, 9, 1, 9} {
 		for j := range n {
-			l.Note(poll(start().Add(time.Duration(j)*time.Hour), fmt.Sprintf("R%c/1", 'a'+i), "192.0.2.1"))
+			l.Record(poll(start().Add(time.Duration(j)*time.Hour), fmt.Sprintf("R%c/1", 'a'+i), "192.0.2.1"))
 		}
 	}
 	var order []string
@@ -171,7 +171,7 @@ func TestReportOrder(t *testing.T) {
 
 // Whoever reads the JSON may rely on lists being lists.
 func TestEmptyReportHasNoNull(t *testing.T) {
-	l := NewLedger(Options{})
+	l := NewStatistics(Options{})
 	check := func() {
 		t.Helper()
 		text, err := json.Marshal(l.Report(ReportOptions{}))
@@ -180,12 +180,12 @@ func TestEmptyReportHasNoNull(t *testing.T) {
 		}
 	}
 	check()
-	l.Note(poll(start(), "", "192.0.2.1"))
+	l.Record(poll(start(), "", "192.0.2.1"))
 	check()
 }
 
 func TestSubscribersAreCountedOncePerFeedID(t *testing.T) {
-	l := NewLedger(Options{})
+	l := NewStatistics(Options{})
 	for i, r := range []struct{ agent, client string }{
 		{"A/1 (7 subscribers; feed-id=1)", "192.0.2.1"},
 		{"A/1 (9 subscribers; feed-id=1)", "198.51.100.1"}, // the same ones, from another network, later
@@ -193,7 +193,7 @@ func TestSubscribersAreCountedOncePerFeedID(t *testing.T) {
 		{"B/1 (30 subscribers)", "192.0.2.1"},
 		{"C/1", "192.0.2.1"},
 	} {
-		l.Note(poll(start().Add(time.Duration(i)*time.Minute), r.agent, r.client))
+		l.Record(poll(start().Add(time.Duration(i)*time.Minute), r.agent, r.client))
 	}
 	r := l.Report(ReportOptions{})
 	if got := r.Feeds[0].Subscribers; got != 41 {
@@ -206,21 +206,21 @@ func TestSubscribersAreCountedOncePerFeedID(t *testing.T) {
 
 // A million readers with as many User-Agents and feeds cost no more than the
 // capacity, and are all in the totals.
-func TestLedgerIsBounded(t *testing.T) {
-	l := NewLedger(Options{Readers: 1000, Feeds: 100})
-	g := NewGate(1000)
+func TestStatisticsIsBounded(t *testing.T) {
+	l := NewStatistics(Options{Readers: 1000, Feeds: 100})
+	g := NewLimiter(1000)
 	defence := Defence{Unconditional: time.Hour, MaxRate: Rate{10, time.Hour}}
 	at := start()
 	fill := func(from, to int) uint64 {
 		for i := from; i < to; i++ {
 			r := poll(at.Add(time.Duration(i)*time.Millisecond), "R"+strconv.Itoa(i/8)+"/1", "192.0.2.1")
-			r.Client = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, byte(i >> 16), byte(i >> 8), byte(i)})
+			r.Client = netip.AddrFrom16([16]byte{0x20, 1, 0xd, byte(i >> 16), byte(i >> 8), byte(i)})
 			r.Feed = feed + "?" + strconv.Itoa(i%1009)
 			if v := g.Judge(defence, r); v.Status != 0 {
 				t.Fatalf("the first request of reader %d is refused: %s", i, v.Reason)
 			}
 			g.Answered(defence, r)
-			l.Note(r)
+			l.Record(r)
 		}
 		runtime.GC()
 		var m runtime.MemStats
@@ -232,11 +232,11 @@ func TestLedgerIsBounded(t *testing.T) {
 	if many > few+few/4+1<<20 {
 		t.Errorf("heap of %d bytes after 20,000 readers, of %d after a million", few, many)
 	}
-	if n := l.readers.len(); n > 1000 {
+	if n := l.tables.readers.Len(); n > 1000 {
 		t.Errorf("%d readers are remembered", n)
 	}
-	if n := g.guests.len() + g.fleets.len(); n > 1250 {
-		t.Errorf("a gate of 1000 remembers %d", n)
+	if n := g.clients.Len() + g.groups.Len(); n > 1250 {
+		t.Errorf("a limiter of 1000 remembers %d", n)
 	}
 	r := l.Report(ReportOptions{})
 	if r.Total.Requests != 1_000_000 || r.Total.Bytes != 10_000_000_000 || r.Forgotten != int64(1_000_000-len(r.Readers)) {
@@ -244,32 +244,32 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
-// No full address may be in what the ledger and the gate tell or hold as text.
+// No address finer than /24 and /48 is in a report or kept as text.
 func TestReportHasNoAddress(t *testing.T) {
-	l := NewLedger(Options{})
-	for _, client := range []string{"192.0.2.77", "2001:db8:1:2:aaaa:bbbb:cccc:dddd"} {
-		l.Note(poll(start(), "A/1", client))
+	l := NewStatistics(Options{})
+	for _, client := range []string{"192.0.2.77", "2001:db8:1:eeee:aaaa:bbbb:cccc:dddd"} {
+		l.Record(poll(start(), "A/1", client))
 	}
 	text, _ := json.Marshal(l.Report(ReportOptions{}))
-	for _, secret := range []string{"2.77", "aaaa", "dddd"} {
+	for _, secret := range []string{"2.77", "eeee", "aaaa", "dddd"} {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("%q is in %s", secret, text)
 		}
 	}
-	l.readers.each(func(c *record) {
-		if c.network != c.network.Masked() {
-			t.Errorf("%v is stored", c.network)
+	for _, c := range l.tables.readers.Values() {
+		if c.network != network(c.network.Addr()) {
+			t.Errorf("%v is kept", c.network)
 		}
-	})
+	}
 }
 
 func TestSameSeedSameReport(t *testing.T) {
 	run := func() string {
-		l := NewLedger(Options{Readers: 100, Seed: 9})
+		l := NewStatistics(Options{Readers: 100, Seed: 9})
 		for i := range 5000 {
 			r := poll(start().Add(time.Duration(i)*time.Second), fmt.Sprintf("R%d/1", i*i%701), "192.0.2.1")
 			r.Client = netip.AddrFrom4([4]byte{10, byte(i % 7), 0, byte(i)})
-			l.Note(r)
+			l.Record(r)
 		}
 		text, _ := json.Marshal(l.Report(ReportOptions{}))
 		return string(text)
@@ -280,21 +280,21 @@ func TestSameSeedSameReport(t *testing.T) {
 }
 
 func TestKnownReaderAllocatesNothing(t *testing.T) {
-	l, g := NewLedger(Options{}), NewGate(0)
+	l, g := NewStatistics(Options{}), NewLimiter(0)
 	d := Defence{Unconditional: time.Hour, SkipHours: true, RequireCompression: true, MaxRate: Rate{10, time.Hour}}
 	r := conditional(poll(start(), "AntennaPod/3.3.2", "192.0.2.1"))
 	if n := testing.AllocsPerRun(100, func() {
 		r.Time = r.Time.Add(time.Minute)
 		g.Judge(d, r)
 		g.Answered(d, r)
-		l.Note(r)
+		l.Record(r)
 	}); n > 0 {
 		t.Errorf("%v allocations for a known reader", n)
 	}
 }
 
 func TestConcurrentUse(t *testing.T) {
-	l, g := NewLedger(Options{Readers: 50, Feeds: 5}), NewGate(50)
+	l, g := NewStatistics(Options{Readers: 50, Feeds: 5}), NewLimiter(50)
 	d := Defence{Unconditional: time.Hour}
 	var wg sync.WaitGroup
 	for worker := range 4 {
@@ -304,7 +304,7 @@ func TestConcurrentUse(t *testing.T) {
 				r.Feed = fmt.Sprint(worker, i%11)
 				g.Judge(d, r)
 				g.Answered(d, r)
-				l.Note(r)
+				l.Record(r)
 				switch i % 500 {
 				case 0:
 					l.Report(ReportOptions{})
@@ -320,76 +320,65 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// A request does not wait for a record that is in use, and is in all of them in the end.
-func TestNoteWaitsForNobody(t *testing.T) {
-	l := NewLedger(Options{})
+// A request does not wait for counters that are in use, and is counted in the end.
+func TestRecordDoesNotWait(t *testing.T) {
+	l := NewStatistics(Options{})
 	r := poll(start(), "A/1", "192.0.2.1")
-	l.Note(r)
-	for _, inUse := range []*table[record]{l.feeds, l.families, l.readers} {
-		for i := range inUse.shards {
-			inUse.shards[i].mu.Lock()
-		}
-		for range 3 {
-			l.Note(r)
-		}
-		if n := l.notes.count.Load(); n != 3 {
-			t.Errorf("%d requests were put off, want 3", n)
-		}
-		for i := range inUse.shards {
-			inUse.shards[i].mu.Unlock()
-		}
-		l.Note(r) // enters them
-		if n := l.notes.count.Load(); n != 0 {
-			t.Errorf("%d requests are put off still", n)
-		}
+	l.mu.Lock()
+	for range 3 {
+		l.Record(r)
 	}
-	l.feeds.shard(l.seed.text(feed)).mu.Lock()
-	l.Note(r)
-	l.feeds.shard(l.seed.text(feed)).mu.Unlock()
+	if n := len(l.waiting); n != 3 {
+		t.Errorf("%d requests wait, want 3", n)
+	}
+	l.mu.Unlock()
+	l.Record(r) // counts them
+	if n := len(l.waiting); n != 0 {
+		t.Errorf("%d requests still wait", n)
+	}
+	l.mu.Lock()
+	l.Record(r)
+	l.mu.Unlock()
 	got := l.Report(ReportOptions{})
 	for name, n := range map[string]int64{"feed": got.Feeds[0].Requests, "family": got.Families[0].Requests, "reader": got.Readers[0].Requests} {
-		if n != 14 {
-			t.Errorf("%d requests in the record of the %s, want 14", n, name)
+		if n != 5 {
+			t.Errorf("%d requests of the %s, want 5", n, name)
 		}
 	}
 }
 
-// Where many are put off, requests wait.
-func TestNotesAreBounded(t *testing.T) {
-	l := NewLedger(Options{})
+// If too many wait, a request waits for the counters.
+func TestWaitingIsBounded(t *testing.T) {
+	l := NewStatistics(Options{})
 	r := poll(start(), "A/1", "192.0.2.1")
-	s := l.feeds.shard(l.seed.text(feed))
-	s.mu.Lock()
-	for range maxNotes {
-		l.Note(r)
+	l.mu.Lock()
+	for range maxWaiting {
+		l.Record(r)
 	}
 	done := make(chan struct{})
 	go func() {
-		l.Note(r)
+		l.Record(r)
 		close(done)
 	}()
-	for l.notes.count.Load() < maxNotes { // none more is put off
-		runtime.Gosched()
-	}
-	s.mu.Unlock()
+	l.mu.Unlock()
 	<-done
-	if got := l.Report(ReportOptions{}).Feeds[0].Requests; got != maxNotes+1 {
-		t.Errorf("%d requests, want %d", got, maxNotes+1)
+	if got := l.Report(ReportOptions{}).Feeds[0].Requests; got != maxWaiting+1 {
+		t.Errorf("%d requests, want %d", got, maxWaiting+1)
 	}
 }
 
-func BenchmarkNote(b *testing.B) {
+func BenchmarkRecord(b *testing.B) {
 	requests := manyReaders()
-	l := NewLedger(Options{})
+	l := NewStatistics(Options{})
 	for i := range requests {
-		l.Note(requests[i])
+		l.Record(requests[i])
 	}
 	b.Run("one after the other", func(b *testing.B) {
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			r := requests[i%len(requests)]
 			r.Time = r.Time.Add(time.Duration(i) * time.Second)
-			l.Note(r)
+			l.Record(r)
 		}
 	})
 	// The requests are all for one feed: what waits, waits for its record.
@@ -397,7 +386,7 @@ func BenchmarkNote(b *testing.B) {
 		before := waited()
 		b.RunParallel(func(p *testing.PB) {
 			for i := rand.IntN(len(requests)); p.Next(); i++ {
-				l.Note(requests[i%len(requests)])
+				l.Record(requests[i%len(requests)])
 			}
 		})
 		b.ReportMetric((waited()-before)*1e9/float64(b.N), "waited-ns/op")
@@ -411,10 +400,10 @@ func waited() float64 {
 	return sample[0].Value.Float64()
 }
 
-func BenchmarkGate(b *testing.B) {
+func BenchmarkLimiter(b *testing.B) {
 	d := Defence{Unconditional: time.Hour, SkipHours: true, RequireCompression: true, MaxRate: Rate{10, time.Hour}}
 	for name, status := range map[string]int{"whole feeds": 200, "304": 304} {
-		requests, g := manyReaders(), NewGate(0)
+		requests, g := manyReaders(), NewLimiter(0)
 		for i := range requests {
 			requests[i].Status, requests[i].Validators = status, ValidatorsNone
 			if status == 304 {
@@ -437,9 +426,9 @@ func BenchmarkGate(b *testing.B) {
 }
 
 func BenchmarkReport(b *testing.B) {
-	l := NewLedger(Options{})
+	l := NewStatistics(Options{})
 	for _, r := range manyReaders() {
-		l.Note(r)
+		l.Record(r)
 	}
 	for b.Loop() {
 		l.Report(ReportOptions{})

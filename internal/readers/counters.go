@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// onePoll is within what requests count as one poll: some readers send a HEAD or
+// onePoll is the time in which requests count as one poll: some readers send a HEAD or
 // two before each GET. It is counted from the first one, so that a reader that
 // asks every second has short gaps and not one endless poll.
 const onePoll = 5 * time.Second
 
-// record is what is kept of some requests: those of one reader or family for one
+// counters are the statistics of some requests: those of one reader or family for one
 // feed, or all for one feed.
-type record struct {
+type counters struct {
 	key     uint64 // in its table
 	feed    string
 	feedKey uint64
@@ -41,36 +41,41 @@ type record struct {
 	polls                                       int64
 	hours                                       [24]uint32 // requests by hour of day, GMT
 	gaps                                        gaps
-	readers, networks                           distinct
-	subscribers                                 int64 // the latest number declared
+	identities, networks                        [identityWords]uint32 // sketches of 64 registers: within 13 %
+	subscribers                                 int64                 // the latest number declared
 }
+
+const identityWords = 16
+
+func (c *counters) identitySketch() sketch { return c.identities[:] }
+func (c *counters) networkSketch() sketch  { return c.networks[:] }
 
 // size is a number of answers and the bytes that they had.
 type size struct{ count, bytes int64 }
 
 func (s *size) add(bytes int64) { s.count++; s.bytes += bytes }
 
-// visitor is who made a request.
-type visitor struct {
-	agent      agent
-	identity   uint64 // User-Agent, full address and token
-	network    netip.Prefix
-	networkKey uint64
-	token      string
-	hour       int // of the day, GMT
+// requester is the client of a request.
+type requester struct {
+	agent    agent
+	identity uint64 // hash of User-Agent, full address and token
+	network  netip.Prefix
+	token    string
+	hour     int // of the day, GMT
 }
 
-func (c *record) note(r *Request, v *visitor) {
-	c.agent, c.network, c.token = v.agent, v.network, v.token
-	if v.agent.Subscribers > 0 {
-		c.subscribers = v.agent.Subscribers
+// count counts a request.
+func (c *counters) count(r *Request, who *requester) {
+	c.agent, c.network, c.token = who.agent, who.network, who.token
+	if who.agent.Subscribers > 0 {
+		c.subscribers = who.agent.Subscribers
 	}
-	c.readers.add(v.identity)
-	c.networks.add(v.networkKey)
-	c.time(r.Time.UnixNano())
+	c.identitySketch().add(who.identity)
+	c.networkSketch().add(networkHash(who.network))
+	c.countTime(r.Time.UnixNano())
 	c.requests++
 	c.bytes += r.Bytes
-	c.hours[v.hour]++
+	c.hours[who.hour]++
 	if r.Referer {
 		c.referers++
 	}
@@ -80,12 +85,12 @@ func (c *record) note(r *Request, v *visitor) {
 	if r.SkipHours.Contains(r.Time) {
 		c.skipped++
 	}
-	c.condition(r)
-	c.answer(r)
+	c.countConditions(r)
+	c.countAnswer(r)
 }
 
-// time notes when a request came.
-func (c *record) time(at int64) {
+// countTime counts the poll that a request belongs to.
+func (c *counters) countTime(at int64) {
 	gap := time.Duration(at - c.poll)
 	if c.requests == 0 {
 		c.began, c.last = at, at
@@ -105,8 +110,8 @@ func (c *record) time(at int64) {
 	c.began, c.last = min(c.began, at), max(c.last, at)
 }
 
-// condition notes what a request asks for.
-func (c *record) condition(r *Request) {
+// countConditions counts what a request asks for.
+func (c *counters) countConditions(r *Request) {
 	if r.IfNoneMatch != "" {
 		c.byETag++
 	}
@@ -138,8 +143,8 @@ func (c *record) condition(r *Request) {
 	}
 }
 
-// answer notes what a request got.
-func (c *record) answer(r *Request) {
+// countAnswer counts what a request got.
+func (c *counters) countAnswer(r *Request) {
 	switch {
 	case r.Status == http.StatusOK:
 		c.full++
@@ -161,9 +166,8 @@ func (c *record) answer(r *Request) {
 	}
 }
 
-// merge adds what another record counts. What names the record becomes that of
-// the one with the later request.
-func (c *record) merge(o *record) {
+// merge adds other counters. Names become those of the counters with the later request.
+func (c *counters) merge(o *counters) {
 	if c.requests == 0 || o.began < c.began {
 		c.began = o.began
 	}
@@ -182,6 +186,16 @@ func (c *record) merge(o *record) {
 		c.hours[i] += n
 	}
 	c.gaps.merge(&o.gaps)
-	c.readers.merge(&o.readers)
-	c.networks.merge(&o.networks)
+	c.identitySketch().merge(o.identitySketch())
+	c.networkSketch().merge(o.networkSketch())
+}
+
+// sums are the numbers that add up. Their order is saved: new ones are appended.
+func (c *counters) sums() []*int64 {
+	return []*int64{
+		&c.requests, &c.bytes, &c.gets, &c.heads, &c.full, &c.notModified, &c.limited, &c.refused, &c.failed,
+		&c.byETag, &c.byDate, &c.conditional, &c.whole, &c.current, &c.earlier, &c.unknown, &c.identity,
+		&c.early, &c.skipped, &c.referers, &c.polls,
+		&c.packed.count, &c.packed.bytes, &c.plain.count, &c.plain.bytes,
+	}
 }

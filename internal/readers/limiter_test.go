@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// serve asks a gate, and answers what it lets pass as a server would.
-func serve(g *Gate, d Defence, r Request) Verdict {
+// serve asks a limiter, and answers what it lets pass as a server would.
+func serve(g *Limiter, d Defence, r Request) Verdict {
 	v := g.Judge(d, r)
 	if v.Status == 0 {
 		if r.Validators == ValidatorsCurrent {
@@ -52,7 +52,7 @@ func anyRequest(t *rapid.T, at time.Time) Request {
 // again does not lengthen it, and at its end the reader is served.
 func TestWaitIsAPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, d, at := NewGate(0), anyDefence(t), start()
+		g, d, at := NewLimiter(0), anyDefence(t), start()
 		d.RequireCompression, d.RequireUserAgent = false, false // these refuse for ever
 		for range rapid.IntRange(0, 60).Draw(t, "requests before") {
 			at = at.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "gap")) * time.Second)
@@ -92,7 +92,7 @@ func TestWaitIsAPromise(t *testing.T) {
 
 // A wait counts from the last full answer, not from requests that were refused.
 func TestWaitDoesNotRoll(t *testing.T) {
-	g, d := NewGate(0), Defence{Unconditional: 4 * time.Hour, MaxRate: Rate{2, time.Hour}}
+	g, d := NewLimiter(0), Defence{Unconditional: 4 * time.Hour, MaxRate: Rate{2, time.Hour}}
 	served := 0
 	for minute := range 24 * 60 {
 		if serve(g, d, poll(start().Add(time.Duration(minute)*time.Minute), "Hammer/1", "192.0.2.1")).Status == 0 {
@@ -106,7 +106,7 @@ func TestWaitDoesNotRoll(t *testing.T) {
 
 func TestFirstRequestIsNeverToldToWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, d, at := NewGate(0), anyDefence(t), start()
+		g, d, at := NewLimiter(0), anyDefence(t), start()
 		for range rapid.IntRange(0, 40).Draw(t, "requests of others") {
 			at = at.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "gap")) * time.Second)
 			serve(g, d, anyRequest(t, at))
@@ -130,7 +130,7 @@ func TestFirstRequestIsNeverToldToWait(t *testing.T) {
 
 func TestBrowserIsNeverRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, d, at, named := NewGate(0), anyDefence(t), start(), 0
+		g, d, at, named := NewLimiter(0), anyDefence(t), start(), 0
 		for range rapid.IntRange(1, 40).Draw(t, "requests") {
 			at = at.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "gap")) * time.Second)
 			r := anyRequest(t, at)
@@ -151,7 +151,7 @@ func TestBrowserIsNeverRefused(t *testing.T) {
 
 func TestCurrentValidatorsAreNeverRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, d, at := NewGate(0), anyDefence(t), start()
+		g, d, at := NewLimiter(0), anyDefence(t), start()
 		for range rapid.IntRange(1, 40).Draw(t, "requests") {
 			at = at.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "gap")) * time.Second)
 			r := anyRequest(t, at)
@@ -184,7 +184,7 @@ func TestWhoIsOne(t *testing.T) {
 		{"an operator's machines in one IPv6 network", "Fetcher/1", func(i int) string { return fmt.Sprintf("2001:db8::%d", 1+i) }, false, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g, d := NewGate(0), Defence{Unconditional: 4 * time.Hour}
+			g, d := NewLimiter(0), Defence{Unconditional: 4 * time.Hour}
 			g.seed = 1 // by chance addresses may fall on one bit
 			refused, lastDay := 0, 0
 			for i := range 12 * 8 {
@@ -217,7 +217,7 @@ func TestWhoIsOne(t *testing.T) {
 
 // Answers that cost nothing do not count against the rate.
 func TestNotModifiedIsFree(t *testing.T) {
-	g, d, at := NewGate(0), Defence{MaxRate: Rate{1, time.Hour}}, start()
+	g, d, at := NewLimiter(0), Defence{MaxRate: Rate{1, time.Hour}}, start()
 	for range 10 {
 		serve(g, d, conditional(poll(at, "Reader/1", "192.0.2.1")))
 	}
@@ -232,7 +232,7 @@ func TestNotModifiedIsFree(t *testing.T) {
 // A machine that waits as it was told is served, though another one of its
 // operator's came first.
 func TestFleetKeepsItsPromises(t *testing.T) {
-	g, d, at := NewGate(0), Defence{Unconditional: 4 * time.Hour}, start()
+	g, d, at := NewLimiter(0), Defence{Unconditional: 4 * time.Hour}, start()
 	ask := func(machine byte) Verdict {
 		r := poll(at, "Fetcher/1", "192.0.2.1")
 		r.Client = netip.AddrFrom4([4]byte{192, 0, 2, machine})
@@ -264,7 +264,7 @@ func TestFleetKeepsItsPromises(t *testing.T) {
 
 // An operator that begins to send validators is soon no longer judged by its past.
 func TestFleetIsBelieved(t *testing.T) {
-	g, d, at := NewGate(0), Defence{Unconditional: 4 * time.Hour}, start()
+	g, d, at := NewLimiter(0), Defence{Unconditional: 4 * time.Hour}, start()
 	ask := func(i int, r Request) Verdict {
 		at = at.Add(time.Minute)
 		r.Time, r.Client = at, netip.AddrFrom4([4]byte{192, 0, 2, byte(i%20 + 1)})
@@ -292,7 +292,7 @@ func TestFleetIsBelieved(t *testing.T) {
 
 // A program that goes by a browser's name is found out.
 func TestBrowserByNameAloneIsBelievedForAWhile(t *testing.T) {
-	g, d, at := NewGate(0), Defence{Unconditional: 4 * time.Hour}, start()
+	g, d, at := NewLimiter(0), Defence{Unconditional: 4 * time.Hour}, start()
 	served := 0
 	for range 100 {
 		at = at.Add(time.Minute)
@@ -309,26 +309,24 @@ func TestBrowserByNameAloneIsBelievedForAWhile(t *testing.T) {
 	}
 }
 
-// A request that a 304 answers waits for nobody, and still tells of its fleet.
-func TestGateLetsHitsPassAtOnce(t *testing.T) {
-	g, d := NewGate(0), Defence{Unconditional: time.Hour, MaxRate: Rate{1, time.Hour}}
+// A request that a 304 answers does not wait, and still counts for its group.
+func TestLimiterLetsHitsPassAtOnce(t *testing.T) {
+	l, d := NewLimiter(0), Defence{Unconditional: time.Hour, MaxRate: Rate{1, time.Hour}}
 	r := poll(start(), "A/1", "192.0.2.1")
 	r.Validators = ValidatorsCurrent
-	v := g.guest(&r)
-	guests, fleets := g.guests.shard(v.key), g.fleets.shard(v.fleet)
-	guests.mu.Lock()
-	fleets.mu.Lock()
+	l.clients.mu.Lock()
+	l.groups.mu.Lock()
 	for range 10 {
-		if v := serve(g, d, r); v.Status != 0 {
+		if v := serve(l, d, r); v.Status != 0 {
 			t.Errorf("refused with %d", v.Status)
 		}
 	}
-	fleets.mu.Unlock()
-	serve(g, d, r)
-	guests.mu.Unlock()
-	g.fleets.update(v.fleet, func(f *fleet, _ bool) {
-		if f.asked != 1 || f.conditional != 1 {
-			t.Errorf("its fleet has asked %d times, %d of them conditionally", f.asked, f.conditional)
+	l.groups.mu.Unlock()
+	serve(l, d, r)
+	l.clients.mu.Unlock()
+	l.groups.update(l.client(&r).group, func(g *group) {
+		if g.asked != 1 || g.conditional != 1 {
+			t.Errorf("its group has asked %d times, %d of them conditionally", g.asked, g.conditional)
 		}
 	})
 }

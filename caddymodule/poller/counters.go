@@ -1,0 +1,278 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/readers"
+)
+
+const (
+	// saveEvery is how often counters are saved: what a crash may lose. At the end of
+	// the process nothing is lost.
+	saveEvery = 10 * time.Minute
+	// saveTimeout bounds the last save.
+	saveTimeout = 10 * time.Second
+	// countersFor is for how long the counters of a node are kept that has stopped.
+	countersFor = 90 * 24 * time.Hour
+	// othersFor is for how long the counters of other nodes are not read again.
+	othersFor = time.Minute
+	// maxSaved bounds each list of what a node saves: feeds, readers, origins, days.
+	// If that is too much for the store, half of it is saved.
+	maxSaved = 4096
+	// maxDecoded bounds the size of a node's counters when they are read, in bytes.
+	maxDecoded = 64 << 20
+)
+
+// counters are the statistics of readers and polls. Each node counts in memory, and
+// saves what it has counted as one value in the store. Those of all nodes are merged
+// when they are shown.
+type counters struct {
+	feeds   *readers.Feeds
+	readers *readers.Statistics
+	traffic *traffic
+	log     *atomic.Pointer[zap.Logger] // of the configuration in force
+	stop    chan struct{}
+	ended   chan struct{}
+
+	mu       sync.Mutex // guards all below; held while the store is asked
+	node     string     // by which the store knows this node
+	store    store.Store
+	loaded   bool // what this node saved before has been read
+	others   map[string]*savedCounters
+	read     time.Time // when others were read
+	reported bool      // that the store does not take counters
+}
+
+func newCounters(log *atomic.Pointer[zap.Logger]) *counters {
+	t := newTraffic()
+	return &counters{
+		feeds: readers.NewFeeds(t.countAnswers), readers: readers.NewStatistics(readers.Options{}), traffic: t,
+		log: log, stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+}
+
+// open reads what was saved before, and saves from then on. node is this node's name
+// in the store; it should be the same in the next process.
+func (c *counters) open(ctx context.Context, s store.Store, node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.store, c.node = s, node
+	c.load(ctx, time.Now())
+	go c.run()
+}
+
+func (c *counters) run() {
+	defer close(c.ended)
+	tick := time.NewTicker(saveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.save(context.Background())
+		case <-c.stop:
+			ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+			defer cancel()
+			c.save(ctx)
+			return
+		}
+	}
+}
+
+// close saves for the last time.
+func (c *counters) close() {
+	close(c.stop)
+	<-c.ended
+}
+
+// load reads the counters of all nodes, and goes on with those of this one.
+func (c *counters) load(ctx context.Context, now time.Time) {
+	c.read = now
+	all, err := c.store.Counters(ctx)
+	if err != nil {
+		c.report(fmt.Errorf("reading counters: %w", err))
+		return
+	}
+	c.others = make(map[string]*savedCounters)
+	for node, data := range all {
+		saved, err := decodeCounters(data)
+		switch {
+		case node == c.node && c.loaded:
+		case node == c.node && err != nil:
+			c.log.Load().Error("the statistics that were saved cannot be read: they begin empty", zap.Error(err))
+		case err != nil:
+			c.log.Load().Warn("the statistics of another node cannot be read: they are left out", zap.String("node", node), zap.Error(err))
+		case node != c.node:
+			c.others[node] = saved
+		default:
+			c.resume(saved, now)
+		}
+	}
+	c.loaded = true
+	for _, saved := range c.others {
+		c.feeds.MergeSketches(saved.Sketches, now)
+	}
+}
+
+// resume goes on with what this node saved before.
+func (c *counters) resume(saved *savedCounters, now time.Time) {
+	c.readers.Resume(now, saved.Readers, saved.Previous)
+	c.feeds.MergeSketches(saved.Sketches, now)
+	c.traffic.resume(saved.Traffic)
+}
+
+// save saves the counters of this node, and removes those of nodes that have stopped.
+func (c *counters) save(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if c.load(ctx, now); !c.loaded {
+		return // or what was saved before would be lost
+	}
+	data, err := c.encode(now)
+	if err == nil {
+		err = c.store.SaveCounters(ctx, c.node, data)
+	}
+	if err != nil {
+		c.report(fmt.Errorf("saving counters: %w", err))
+		return
+	}
+	if c.reported {
+		c.log.Load().Info("the statistics of readers and polls are saved again")
+	}
+	c.reported = false
+	for node, saved := range c.others {
+		if now.Sub(saved.Saved) > countersFor {
+			_ = c.store.SaveCounters(ctx, node, nil) // the next time
+		}
+	}
+}
+
+// report logs the first of several failures.
+func (c *counters) report(err error) {
+	if !c.reported {
+		c.log.Load().Warn("the statistics of readers and polls cannot be saved: they are kept in memory", zap.Error(err))
+	}
+	c.reported = true
+}
+
+// merged returns what the other nodes have saved, in the order of their names.
+func (c *counters) merged(ctx context.Context) (others []*savedCounters) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if age := now.Sub(c.read); c.store != nil && (age > othersFor || age < 0) {
+		c.load(ctx, now)
+	}
+	for _, node := range slices.Sorted(maps.Keys(c.others)) {
+		if saved := c.others[node]; now.Sub(saved.Saved) <= countersFor {
+			others = append(others, saved)
+		}
+	}
+	return others
+}
+
+// forget drops what is known of a feed's readers.
+func (c *counters) forget(feed string) {
+	c.feeds.Forget(feed)
+	c.readers.Forget(feed)
+}
+
+// savedCounters are the counters of a node, as it saves them.
+type savedCounters struct {
+	Saved    time.Time            `json:"saved"`
+	Sketches []readers.FeedSketch `json:"sketches,omitempty"` // of the readers of feeds
+	Readers  *readers.Snapshot    `json:"readers,omitempty"`
+	Previous *readers.Snapshot    `json:"previous,omitempty"` // of the period before
+	Traffic  []savedTraffic       `json:"traffic,omitempty"`
+}
+
+// countersVersion is the first byte of what a node saves. JSON, compressed by gzip, follows.
+const countersVersion = 1
+
+// encode returns the counters of this node, in no more bytes than a store takes.
+func (c *counters) encode(now time.Time) ([]byte, error) {
+	for limit := maxSaved; ; limit /= 2 {
+		saved := savedCounters{Saved: now, Sketches: c.feeds.Sketches(now, limit)}
+		saved.Readers, saved.Previous = c.readers.Snapshots(now, limit)
+		c.feeds.Take(c.traffic.countAnswers)
+		saved.Traffic = c.traffic.saved(now, limit)
+		data, err := saved.encode()
+		if err != nil || len(data) <= store.MaxCounters || limit == 0 {
+			return data, err
+		}
+	}
+}
+
+func (s *savedCounters) encode() ([]byte, error) {
+	var data bytes.Buffer
+	data.WriteByte(countersVersion)
+	w := gzip.NewWriter(&data)
+	if err := errors.Join(json.NewEncoder(w).Encode(s), w.Close()); err != nil {
+		return nil, fmt.Errorf("encoding counters: %w", err)
+	}
+	return data.Bytes(), nil
+}
+
+// decodeCounters reads what a node has saved.
+func decodeCounters(data []byte) (*savedCounters, error) {
+	if len(data) == 0 || data[0] != countersVersion {
+		return nil, errors.New("they were written by another version")
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data[1:]))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxDecoded {
+		return nil, fmt.Errorf("they take more than %d bytes", maxDecoded)
+	}
+	saved := new(savedCounters)
+	if err := json.Unmarshal(text, saved); err != nil {
+		return nil, err
+	}
+	return saved, errors.Join(saved.Readers.Check(), saved.Previous.Check(), readers.CheckSketches(saved.Sketches))
+}
+
+// Readers returns what is known of readers, on all nodes.
+func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) readers.Report {
+	for _, saved := range e.counters.merged(ctx) {
+		for _, snapshot := range [...]*readers.Snapshot{saved.Readers, saved.Previous} {
+			if snapshot.Recent(time.Now()) {
+				o.Others = append(o.Others, snapshot)
+			}
+		}
+	}
+	return e.counters.readers.Report(o)
+}
+
+// Subscribers estimates how many readers a feed has had in the last week or two, on all
+// nodes.
+func (e *Engine) Subscribers(feed string) int {
+	return e.counters.feeds.Subscribers(feed, time.Now())
+}
+
+// FeedCounter returns the counter of a feed's readers and answers.
+func (e *Engine) FeedCounter(feed string) *readers.FeedCounter { return e.counters.feeds.Feed(feed) }
+
+// RecordReader records a request in the statistics of readers.
+func (e *Engine) RecordReader(r readers.Request) { e.counters.readers.Record(r) }

@@ -1,0 +1,345 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
+)
+
+const someFeed = "https://example.com/feed"
+
+// counting is a store that counts what is saved, and fails on demand.
+type counting struct {
+	store.Store
+	mu    sync.Mutex
+	away  bool
+	saved int
+}
+
+func newCounting() *counting { return &counting{Store: volatile.New(nil)} }
+
+var errAway = errors.New("the store is away")
+
+func (c *counting) setAway(away bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.away = away
+}
+
+func (c *counting) SaveCounters(ctx context.Context, node string, data []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return errAway
+	}
+	c.saved++
+	return c.Store.SaveCounters(ctx, node, data)
+}
+
+func (c *counting) Counters(ctx context.Context) (map[string][]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return nil, errAway
+	}
+	return c.Store.Counters(ctx)
+}
+
+// startNode starts the counters of a node.
+func startNode(t *testing.T, s store.Store, node string) *Engine {
+	t.Helper()
+	e := newEngine(Parts{})
+	e.log.Store(zap.NewNop())
+	e.counters.open(t.Context(), s, node)
+	return e
+}
+
+// count counts a request, and a poll.
+func count(e *Engine, client string) {
+	c := e.FeedCounter(someFeed)
+	c.CountReader("A/1", netip.MustParseAddr(client))
+	c.CountAnswer(100)
+	e.RecordReader(readers.Request{
+		Time: time.Now(), Feed: someFeed, UserAgent: "A/1", Client: netip.MustParseAddr(client),
+		Method: "GET", Status: 200, Bytes: 100,
+	})
+	e.counters.traffic.countPoll(&cache.Poll{URL: someFeed, Result: status.ResultNew, Wire: 7})
+}
+
+// want checks what a node shows.
+func want(t *testing.T, when string, e *Engine, requests int64, subscribers int) {
+	t.Helper()
+	traffic := e.Traffic(t.Context(), "")
+	sum := Traffic{requests, requests, requests * 100, requests * 7}
+	if traffic.Total != sum || traffic.Origins["https://example.com"] != sum {
+		t.Errorf("%s: traffic %+v, want %+v", when, traffic, sum)
+	}
+	if n := e.Readers(t.Context(), readers.ReportOptions{}).Total.Requests; n != requests {
+		t.Errorf("%s: %d requests of readers, want %d", when, n, requests)
+	}
+	if n := e.Subscribers(someFeed); n != subscribers {
+		t.Errorf("%s: %d subscribers, want %d", when, n, subscribers)
+	}
+}
+
+// Counters are saved every 10 minutes and at the end, and are there after a restart; a
+// crash loses what came since.
+func TestCountersSurvive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCounting()
+		e := startNode(t, s, "one")
+		count(e, "192.0.2.1")
+		time.Sleep(9 * time.Minute)
+		synctest.Wait()
+		if s.saved != 0 {
+			t.Errorf("saved %d times after 9 minutes", s.saved)
+		}
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		if s.saved != 1 {
+			t.Errorf("saved %d times after 10 minutes", s.saved)
+		}
+		count(e, "198.51.100.1")
+		want(t, "before the end", e, 2, 2)
+
+		crashed := startNode(t, s, "one")
+		want(t, "after a crash", crashed, 1, 1)
+		close(crashed.counters.stop) // as the test goes on without it
+		<-crashed.counters.ended
+
+		e.counters.close()
+		for range 2 { // restarts
+			e = startNode(t, s, "one")
+			want(t, "after a restart", e, 2, 2)
+			e.counters.close()
+		}
+	})
+}
+
+// Nodes show what all of them have saved, and count each request once, however often
+// they are restarted.
+func TestNodesAreMerged(t *testing.T) {
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newCounting()
+			r := rand.New(rand.NewPCG(seed, 3))
+			nodes := []*Engine{startNode(t, s, "0"), startNode(t, s, "1")}
+			const requests = 200
+			for range requests {
+				n := r.IntN(len(nodes))
+				count(nodes[n], fmt.Sprintf("192.0.%d.1", n))
+				time.Sleep(time.Duration(r.IntN(300)) * time.Second)
+				switch r.IntN(10) {
+				case 0:
+					nodes[n].counters.close()
+					nodes[n] = startNode(t, s, fmt.Sprint(n))
+				case 1:
+					nodes[n].Traffic(t.Context(), "")
+				case 2:
+					s.setAway(true)
+					nodes[n].Traffic(t.Context(), "")
+					time.Sleep(15 * time.Minute)
+					s.setAway(false)
+				}
+			}
+			time.Sleep(2 * saveEvery)
+			synctest.Wait()
+			for i, e := range nodes {
+				want(t, fmt.Sprintf("seed %d, node %d", seed, i), e, requests, 2)
+				e.counters.close()
+			}
+		})
+	}
+}
+
+// While the store is away a node counts in memory, and loses nothing that was saved.
+func TestStoreOfCountersIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCounting()
+		e := startNode(t, s, "one")
+		count(e, "192.0.2.1")
+		e.counters.close()
+		s.setAway(true)
+		logger, logged := observer.New(zapcore.InfoLevel)
+		e = newEngine(Parts{})
+		e.log.Store(zap.New(logger))
+		e.counters.open(t.Context(), s, "one")
+		count(e, "192.0.2.1")
+		want(t, "while the store is away", e, 1, 1)
+		time.Sleep(time.Hour)
+		s.setAway(false)
+		time.Sleep(saveEvery)
+		synctest.Wait()
+		want(t, "when it is back", e, 2, 1)
+		e.counters.close()
+		var said []string
+		for _, entry := range logged.All() {
+			said = append(said, entry.Message)
+		}
+		if len(said) != 2 || !strings.Contains(said[0], "kept in memory") || !strings.Contains(said[1], "saved again") {
+			t.Errorf("logged %q", said)
+		}
+	})
+}
+
+// What cannot be read is logged and left out. What a node cannot read of its own is
+// replaced.
+func TestForeignCounters(t *testing.T) {
+	compressed := func(text string) []byte {
+		var data bytes.Buffer
+		data.WriteByte(countersVersion)
+		w := gzip.NewWriter(&data)
+		_, _ = w.Write([]byte(text))
+		w.Close()
+		return data.Bytes()
+	}
+	for name, data := range map[string][]byte{
+		"another version":     {countersVersion + 1, 'x'},
+		"no gzip":             {countersVersion, 'x'},
+		"cut off":             compressed(`{}`)[:12],
+		"no JSON":             compressed(`<`),
+		"another form":        compressed(`{"traffic":7}`),
+		"negative counts":     compressed(`{"readers":{"period":1,"readers":[{"times":[0,0,0],"sums":[-1]}]}}`),
+		"more than 64 MiB":    compressed(`"` + strings.Repeat("x", maxDecoded) + `"`),
+		"too many gaps":       compressed(`{"previous":{"feeds":[{"gaps":[` + strings.Repeat("1,", 100) + `1]}]}}`),
+		"a sketch of no size": compressed(`{"sketches":[{"feed":"x","registers":"AAAA"}]}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newCounting()
+				for _, node := range []string{"one", "other"} {
+					if err := s.SaveCounters(t.Context(), node, data); err != nil {
+						t.Fatal(err)
+					}
+				}
+				logger, logged := observer.New(zapcore.InfoLevel)
+				e := newEngine(Parts{})
+				e.log.Store(zap.New(logger))
+				e.counters.open(t.Context(), s, "one")
+				if n := logged.FilterLevelExact(zapcore.ErrorLevel).Len(); n != 1 || logged.Len() != 2 {
+					t.Errorf("logged %v", logged.All())
+				}
+				want(t, "at first", e, 0, 0)
+				count(e, "192.0.2.1")
+				e.counters.close()
+				e = startNode(t, s, "one")
+				want(t, "after a restart", e, 1, 1)
+				e.counters.close()
+			})
+		})
+	}
+}
+
+// The counters of a node that has stopped count for 90 days, and are removed then.
+func TestCountersOfStoppedNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCounting()
+		old := savedCounters{
+			Saved:   time.Now().Add(2*time.Hour - countersFor),
+			Traffic: []savedTraffic{{trafficKey{Day: "2000-01-01"}, Traffic{Polls: 1}}},
+		}
+		data, err := old.encode()
+		if err := errors.Join(err, s.SaveCounters(t.Context(), "old", data)); err != nil {
+			t.Fatal(err)
+		}
+		e := startNode(t, s, "new")
+		defer func() { e.counters.close() }()
+		for _, step := range []struct {
+			after time.Duration
+			polls int64
+			nodes int
+		}{{time.Hour, 1, 2}, {2 * time.Hour, 0, 1}} {
+			time.Sleep(step.after)
+			synctest.Wait()
+			saved, err := s.Counters(t.Context())
+			if polls := e.Traffic(t.Context(), "").Total.Polls; polls != step.polls || len(saved) != step.nodes || err != nil {
+				t.Errorf("%v later: %d polls, counters of %d nodes, %v", step.after, polls, len(saved), err)
+			}
+		}
+	})
+}
+
+// Counters that are too much for a store are saved in part: the sums stay.
+func TestSavedCountersAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newCounting()
+		e := startNode(t, s, "one")
+		const requests = 12_000
+		noise := func() string {
+			text := make([]byte, 1000)
+			for i := range text {
+				text[i] = byte('a' + rand.IntN(26))
+			}
+			return string(text)
+		}
+		for i := range requests {
+			e.RecordReader(readers.Request{
+				Time: time.Now(), Feed: "https://example.com/" + noise(), UserAgent: noise(), Method: "GET", Status: 200,
+				Client: netip.AddrFrom4([4]byte{byte(i >> 8), byte(i), 0, 1}),
+			})
+		}
+		e.counters.close()
+		saved, err := s.Counters(t.Context())
+		if n := len(saved["one"]); n == 0 || n > store.MaxCounters || err != nil {
+			t.Fatalf("%d bytes are saved, %v", n, err)
+		}
+		e = startNode(t, s, "one")
+		if n := e.Readers(t.Context(), readers.ReportOptions{}).Total.Requests; n != requests {
+			t.Errorf("%d requests after a restart, want %d", n, requests)
+		}
+		e.counters.close()
+	})
+}
+
+// Days of long ago, and origins beyond the bound, count in the sum only.
+func TestTrafficIsBounded(t *testing.T) {
+	now := time.Now()
+	c := newTraffic()
+	const days, origins = maxTrafficDays + 100, maxTrafficOrigins + 100
+	for i := range days {
+		day := now.UTC().AddDate(0, 0, -i).Format(time.DateOnly)
+		c.addDay(trafficKey{Shield: "blog", Day: day}, Traffic{1, 2, 3, 4})
+	}
+	for i := range origins {
+		c.addOrigin(trafficKey{Origin: fmt.Sprintf("https://%d.example", i)}, Traffic{1, 2, 3, 4})
+	}
+	for _, limit := range []int{1 << 20, 100} {
+		all, kept := Traffic{}, make(map[string]int)
+		for _, s := range c.saved(now, limit) {
+			if s.Day != "" {
+				all.add(s.Traffic)
+				kept["days"]++
+			} else {
+				kept["origins"]++
+			}
+		}
+		if all != (Traffic{days, 2 * days, 3 * days, 4 * days}) {
+			t.Errorf("limit %d: the sum of days is %+v", limit, all)
+		}
+		if kept["days"] > min(limit, maxTrafficDays+1)+1 || kept["origins"] > min(limit, maxTrafficOrigins)+1 {
+			t.Errorf("limit %d: %v", limit, kept)
+		}
+	}
+}

@@ -1,0 +1,250 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+const (
+	// weekWords is the size of a feed's sketch of one week, in words: 512 registers,
+	// and so a standard error of 4.6 %.
+	weekWords = 128
+	// week is how long a sketch collects. The weeks are the same on all nodes. An
+	// estimate covers this week and the last one.
+	week = 7 * 24 * time.Hour
+	// maxFeeds bounds the feeds that are counted, at about 1 KiB each.
+	maxFeeds = 1 << 16
+	// candidates is how many feeds are compared to find one to evict.
+	candidates = 16
+	// maxAgent is how much of a User-Agent is read, in bytes.
+	maxAgent = 256
+)
+
+// Feeds counts, for each feed, its readers and the answers they got. It keeps no
+// names and no addresses. It is safe for concurrent use.
+type Feeds struct {
+	counters sync.Map // feed -> *FeedCounter
+	count    atomic.Int64
+	limit    int64
+	evicted  func(Served)
+}
+
+// NewFeeds returns Feeds without any. evicted receives the answers of a feed that is
+// dropped before [Feeds.Take] saw them. Nil: they are lost.
+func NewFeeds(evicted func(Served)) *Feeds {
+	if evicted == nil {
+		evicted = func(Served) {}
+	}
+	return &Feeds{limit: maxFeeds, evicted: evicted}
+}
+
+// Served is what the readers of a feed got.
+type Served struct {
+	Feed    string
+	Answers int64 // the feed or a 304
+	Bytes   int64
+}
+
+// Feed returns the counter of a feed. If there are too many, that of another feed
+// with few readers is dropped.
+func (f *Feeds) Feed(feed string) *FeedCounter {
+	if c, ok := f.counters.Load(feed); ok {
+		return c.(*FeedCounter)
+	}
+	if f.count.Load() >= f.limit {
+		f.evict()
+	}
+	c, known := f.counters.LoadOrStore(feed, new(FeedCounter))
+	if !known {
+		f.count.Add(1)
+	}
+	return c.(*FeedCounter)
+}
+
+// Subscribers estimates how many readers asked for a feed in the last week or two.
+func (f *Feeds) Subscribers(feed string, now time.Time) int {
+	c, ok := f.counters.Load(feed)
+	if !ok {
+		return 0
+	}
+	return c.(*FeedCounter).subscribers(now)
+}
+
+// Forget drops the counter of a feed.
+func (f *Feeds) Forget(feed string) {
+	if c, ok := f.counters.LoadAndDelete(feed); ok {
+		f.count.Add(-1)
+		if served := c.(*FeedCounter).take(feed); served.Answers > 0 {
+			f.evicted(served)
+		}
+	}
+}
+
+// evict drops the counter with the fewest readers of some.
+func (f *Feeds) evict() {
+	victim, fewest, compared := "", weekWords*4+1, 0
+	f.counters.Range(func(feed, c any) bool {
+		if n := c.(*FeedCounter).used(); n < fewest {
+			victim, fewest = feed.(string), n
+		}
+		compared++
+		return compared < candidates
+	})
+	f.Forget(victim)
+}
+
+// Take calls yield with the answers of each feed since the last call.
+func (f *Feeds) Take(yield func(Served)) {
+	f.counters.Range(func(feed, c any) bool {
+		if served := c.(*FeedCounter).take(feed.(string)); served.Answers > 0 {
+			yield(served)
+		}
+		return true
+	})
+}
+
+// FeedCounter counts the readers of one feed in two sketches, of this week and the
+// last one, and the answers they got.
+type FeedCounter struct {
+	sketches       [2][weekWords]uint32
+	current        atomic.Uint32 // index of this week's sketch
+	week           atomic.Int64  // which week that is, counted from 1970; 0: not known yet
+	answers, bytes atomic.Int64
+}
+
+// CountReader counts a reader, once however often it asks. A reader is a User-Agent
+// without its numbers, so that an update makes no new reader, in a network. For a
+// known reader it costs a hash and an atomic load.
+func (c *FeedCounter) CountReader(userAgent string, client netip.Addr) {
+	sketch(c.sketches[c.current.Load()&1][:]).add(readerHash(userAgent, client))
+}
+
+// CountAnswer counts a request that was answered with the feed or a 304.
+func (c *FeedCounter) CountAnswer(bytes int64) {
+	c.answers.Add(1)
+	c.bytes.Add(bytes)
+}
+
+func (c *FeedCounter) take(feed string) Served {
+	return Served{feed, c.answers.Swap(0), c.bytes.Swap(0)}
+}
+
+// readerHash is the same in all processes, so that sketches can be merged.
+func readerHash(userAgent string, client netip.Addr) uint64 {
+	var text [maxAgent + 16]byte
+	n := 0
+	for i := range min(len(userAgent), maxAgent) {
+		if c := userAgent[i]; (c < '0' || c > '9') && c != '.' {
+			text[n] = c
+			n++
+		}
+	}
+	if network := network(client); network.IsValid() {
+		address := network.Addr().As16()
+		n += copy(text[n:], address[:])
+	}
+	return xxhash.Sum64(text[:n])
+}
+
+// subscribers estimates the readers of both weeks. It turns the weeks over, so that
+// CountReader needs no clock.
+func (c *FeedCounter) subscribers(now time.Time) int {
+	c.turn(weekOf(now))
+	both := make(sketch, weekWords)
+	both.merge(c.sketches[0][:])
+	both.merge(c.sketches[1][:])
+	return int(both.count())
+}
+
+func weekOf(now time.Time) int64 { return now.Unix() / int64(week/time.Second) }
+
+// turn begins a week. If the clock goes back, it does nothing.
+func (c *FeedCounter) turn(to int64) {
+	from := c.week.Load()
+	if from >= to || !c.week.CompareAndSwap(from, to) || from == 0 {
+		return
+	}
+	next := (c.current.Load() + 1) & 1
+	sketch(c.sketches[next][:]).clear()
+	c.current.Store(next)
+	if to > from+1 {
+		sketch(c.sketches[1-next][:]).clear()
+	}
+}
+
+// used is how many registers are set: more for more readers.
+func (c *FeedCounter) used() (n int) {
+	for i := range weekWords * 4 {
+		if sketch(c.sketches[0][:]).register(i) > 0 || sketch(c.sketches[1][:]).register(i) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// FeedSketch is a feed's sketch of one week, as it is saved.
+type FeedSketch struct {
+	Feed      string `json:"feed"`
+	Week      int64  `json:"week"` // counted from 1970
+	Registers []byte `json:"registers"`
+}
+
+// Sketches returns the sketches of up to limit feeds, those with the most readers.
+func (f *Feeds) Sketches(now time.Time, limit int) []FeedSketch {
+	type used struct {
+		feed    string
+		counter *FeedCounter
+		readers int
+	}
+	var all []used
+	f.counters.Range(func(feed, c any) bool {
+		c.(*FeedCounter).turn(weekOf(now))
+		all = append(all, used{feed.(string), c.(*FeedCounter), c.(*FeedCounter).used()})
+		return true
+	})
+	slices.SortFunc(all, func(a, b used) int { return cmp.Compare(b.readers, a.readers) })
+	var saved []FeedSketch
+	for _, u := range all[:min(len(all), limit)] {
+		current, week := u.counter.current.Load()&1, u.counter.week.Load()
+		for i, index := range [...]uint32{current, 1 - current} {
+			if registers := sketch(u.counter.sketches[index][:]).bytes(); registers != nil {
+				saved = append(saved, FeedSketch{u.feed, week - int64(i), registers})
+			}
+		}
+	}
+	return saved
+}
+
+// MergeSketches adds the readers that another process, or an earlier one, has counted
+// in this week and the last one. They have passed [CheckSketches].
+func (f *Feeds) MergeSketches(saved []FeedSketch, now time.Time) {
+	this := weekOf(now)
+	for _, s := range saved {
+		age := this - s.Week
+		if age < 0 || age > 1 || s.Feed == "" {
+			continue
+		}
+		c := f.Feed(s.Feed)
+		c.turn(this)
+		_ = sketch(c.sketches[(c.current.Load()+uint32(age))&1][:]).mergeBytes(s.Registers)
+	}
+}
+
+// CheckSketches reports whether a sketch was damaged.
+func CheckSketches(saved []FeedSketch) error {
+	for _, s := range saved {
+		if err := make(sketch, weekWords).mergeBytes(s.Registers); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"math/bits"
+	"net/http"
+)
+
+// defaultClients is how many readers of feeds a limiter remembers by default.
+const defaultClients = 32768
+
+// Limiter remembers what a [Defence] has to know of readers, and applies it.
+//
+// A reader is told from others by its whole User-Agent, its token and its full
+// address, of which only keyed hashes are kept: people behind one address (NAT) with
+// different readers are not judged as one. The machines of one operator in one
+// network are: see [group].
+//
+// Its memory is bounded: a reader that was last seen longest ago is forgotten first,
+// and then treated like a new one. It has no clock, and is safe for concurrent use.
+type Limiter struct {
+	seed    seed
+	agents  agents
+	clients *sharedLRU[State]
+	groups  *sharedLRU[group]
+}
+
+// NewLimiter returns a limiter that remembers so many readers of feeds, at about 200
+// bytes each; 0: 32768.
+func NewLimiter(readers int) *Limiter {
+	if readers <= 0 {
+		readers = defaultClients
+	}
+	s := newSeed(0)
+	return &Limiter{s, newAgents(s), newSharedLRU[State](readers), newSharedLRU[group](max(readers/4, 1))}
+}
+
+// group is what came with one User-Agent and token from one network (IPv4 /24,
+// IPv6 /64) for one feed. Its addresses are taken for the machines of one reader only
+// if they behave so: several of them came back for the whole feed, again and again,
+// and hardly any request was conditional.
+type group struct {
+	state       State
+	addresses   uint64 // bits that full addresses hash to
+	asked       int32  // GETs
+	conditional int32  // GETs with validators
+	again       int32  // unconditional GETs from addresses that had been sent the whole feed
+}
+
+const (
+	groupAddresses = 3
+	groupAgain     = 4
+	// groupMemory is after how many requests the older half counts half, so that a
+	// reader that was repaired is judged by what it does now.
+	groupMemory = 256
+)
+
+// oneReader reports whether the group is one reader. What names a person's system or
+// a library that many programs use never is: its addresses may be a provider's customers.
+func (g *group) oneReader(a *Agent) bool {
+	return a.hosted() && bits.OnesCount64(g.addresses) >= groupAddresses &&
+		g.again >= groupAgain && g.conditional*8 < g.asked
+}
+
+func (g *group) count(r *Request, address uint64, served bool) {
+	g.addresses |= 1 << (address >> 58)
+	if r.Method != http.MethodGet {
+		return
+	}
+	g.asked++
+	if r.Conditional() {
+		g.conditional++
+	}
+	if served && r.whole() {
+		g.again++
+	}
+	if g.asked >= groupMemory {
+		g.asked, g.conditional, g.again = g.asked/2, g.conditional/2, g.again/2
+	}
+}
+
+// client is the keys of a request's client.
+type client struct {
+	agent               agent
+	address, key, group uint64
+}
+
+func (l *Limiter) client(r *Request) client {
+	a := l.agents.find(r.UserAgent)
+	c := client{agent: a, address: l.seed.address(r.Client.Unmap())}
+	same := join(join(l.seed.text(r.Feed), a.key), l.seed.text(r.Token))
+	c.key = join(same, c.address)
+	c.group = join(same, l.seed.address(prefix(r.Client, 64).Addr()))
+	return c
+}
+
+// Judge decides on a request before it is answered. A request that it lets pass
+// is reported by [Limiter.Answered] when it has been answered. One that a 304 answers
+// waits for no lock.
+func (l *Limiter) Judge(d Defence, r Request) Verdict {
+	if r.Browser {
+		return Verdict{}
+	}
+	c := l.client(&r)
+	if r.Validators == ValidatorsCurrent {
+		// A hit does not wait. Another request of its group will say the same.
+		l.groups.tryUpdate(c.group, func(g *group) { g.count(&r, c.address, false) })
+		return Verdict{}
+	}
+	var own State
+	l.clients.update(c.key, func(s *State) { own = *s })
+	if own.person(*c.agent.Agent, &r) {
+		return Verdict{}
+	}
+	judged := own
+	l.groups.update(c.group, func(g *group) {
+		g.count(&r, c.address, !own.Full.IsZero())
+		if g.oneReader(c.agent.Agent) {
+			judged = g.state
+			judged.Told, judged.Shown = own.Told, own.Shown // each machine is told its own wait
+		}
+	})
+	verdict := d.Judge(*c.agent.Agent, judged, &r)
+	if verdict.Status == http.StatusTooManyRequests {
+		l.clients.update(c.key, func(s *State) { s.Told = verdict.Until })
+	}
+	return verdict
+}
+
+// Answered records the answer to a request that was let pass.
+func (l *Limiter) Answered(d Defence, r Request) {
+	if r.Browser || r.Status == http.StatusNotModified {
+		return // which counts for nothing
+	}
+	c := l.client(&r)
+	l.clients.update(c.key, func(s *State) {
+		*s = d.Answered(*s, &r)
+		if c.agent.Kind == KindBrowser && r.Method == http.MethodGet && r.Status == http.StatusOK {
+			s.Shown++
+		}
+	})
+	l.groups.update(c.group, func(g *group) { g.state = d.Answered(g.state, &r) })
+}

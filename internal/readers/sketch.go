@@ -1,0 +1,111 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package readers
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"sync/atomic"
+)
+
+// sketch estimates how many different hashes it has seen: a HyperLogLog (Flajolet,
+// Fusy, Gandouet, Meunier 2007) with a power of 2 of registers, four in each word. It
+// is exact for one or two; for many, the standard error is 1.04 divided by the square
+// root of the number of registers.
+//
+// Registers only grow, so add needs no lock. All sketches of a size can be merged:
+// they belong to hashes that are the same in all processes.
+type sketch []uint32
+
+func (s sketch) registers() int { return 4 * len(s) }
+
+func (s sketch) register(i int) uint8 { return uint8(atomic.LoadUint32(&s[i/4]) >> (i % 4 * 8)) }
+
+// raise makes a register at least rank. It reports whether the register was lower.
+func (s sketch) raise(i int, rank uint8) bool {
+	word, shift := &s[i/4], i%4*8
+	for {
+		old := atomic.LoadUint32(word)
+		if uint8(old>>shift) >= rank {
+			return false
+		}
+		if atomic.CompareAndSwapUint32(word, old, old&^(0xff<<shift)|uint32(rank)<<shift) {
+			return true
+		}
+	}
+}
+
+func (s sketch) add(hash uint64) {
+	index := bits.Len(uint(s.registers())) - 1 // bits that choose the register
+	// The bit set at the end bounds the rank if all other bits are zero.
+	rank := bits.LeadingZeros64(hash<<index|1<<(index-1)) + 1
+	s.raise(int(hash>>(64-index)), uint8(rank))
+}
+
+func (s sketch) merge(o sketch) {
+	for i := range s.registers() {
+		s.raise(i, o.register(i))
+	}
+}
+
+func (s sketch) count() int64 {
+	sum, empty := 0.0, 0
+	for i := range s.registers() {
+		rank := s.register(i)
+		sum += math.Ldexp(1, -int(rank))
+		if rank == 0 {
+			empty++
+		}
+	}
+	m := float64(s.registers())
+	estimate := 0.7213 / (1 + 1.079/m) * m * m / sum
+	if estimate <= 2.5*m && empty > 0 {
+		estimate = m * math.Log(m/float64(empty)) // linear counting is better for few
+	}
+	return int64(math.Round(estimate))
+}
+
+func (s sketch) empty() bool {
+	for i := range s {
+		if atomic.LoadUint32(&s[i]) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s sketch) clear() {
+	for i := range s {
+		atomic.StoreUint32(&s[i], 0)
+	}
+}
+
+// bytes returns the registers; nil if all are 0.
+func (s sketch) bytes() []byte {
+	if s.empty() {
+		return nil
+	}
+	all := make([]byte, s.registers())
+	for i := range all {
+		all[i] = s.register(i)
+	}
+	return all
+}
+
+var errSketch = errors.New("damaged sketch")
+
+// mergeBytes merges what bytes returned.
+func (s sketch) mergeBytes(registers []byte) error {
+	if len(registers) != 0 && len(registers) != s.registers() {
+		return errSketch
+	}
+	for i, rank := range registers {
+		if rank > 64 {
+			return errSketch
+		}
+		s.raise(i, rank)
+	}
+	return nil
+}
