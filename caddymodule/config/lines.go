@@ -18,15 +18,16 @@ type Lines map[string]Line
 // Line is a line of a block. Read is called with the dispenser at the first word, and consumes
 // the line.
 type Line struct {
-	Read    func(d *caddyfile.Dispenser) error
-	Repeat  bool   // may occur more than once
-	Removed string // what to do instead of a line that older versions had; empty: the line exists
+	Read      func(d *caddyfile.Dispenser) error
+	Repeat    bool   // may occur more than once
+	Removed   string // what to do instead of a line that older versions had; empty: the line exists
+	Elsewhere string // where to write the line, if it does not belong in this block
 }
 
 // names returns the lines that may be written, in order.
 func (ls Lines) names() (names []string) {
 	for name, l := range ls {
-		if l.Removed == "" {
+		if l.Removed == "" && l.Elsewhere == "" {
 			names = append(names, name)
 		}
 	}
@@ -39,6 +40,16 @@ func (ls Lines) With(others Lines) Lines {
 	all := maps.Clone(ls)
 	maps.Copy(all, others)
 	return all
+}
+
+// Elsewhere returns lines of the same names that do not belong in a block, and where to write
+// them instead.
+func (ls Lines) Elsewhere(where string) Lines {
+	others := make(Lines, len(ls))
+	for name := range ls {
+		others[name] = Line{Elsewhere: where}
+	}
+	return others
 }
 
 // ReadBlock parses the block that may follow on the current line. Errors say what was expected,
@@ -57,6 +68,9 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 		}
 		if l.Removed != "" {
 			return d.Errf("%s was removed: %s", name, l.Removed)
+		}
+		if l.Elsewhere != "" {
+			return d.Errf("%s does not belong here: write it %s", name, l.Elsewhere)
 		}
 		if seen[name] && !l.Repeat {
 			return d.Errf("%s is given twice in one block", name)
@@ -99,8 +113,13 @@ func SomeArgs(d *caddyfile.Dispenser, least, most int, expected string) ([]strin
 func FlagLine(to *bool) func(*caddyfile.Dispenser) error {
 	return func(d *caddyfile.Dispenser) error {
 		*to = true
-		_, err := SomeArgs(d, 0, 0, "")
-		return err
+		name := d.Val()
+		if args := d.RemainingArgs(); len(args) == 1 && args[0] == "off" {
+			return d.Errf("%s: leave the line out to switch it off", name)
+		} else if len(args) > 0 {
+			return d.Errf("%s: unexpected %q: it takes no argument", name, args[0])
+		}
+		return nil
 	}
 }
 

@@ -167,8 +167,12 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		}},
 		"pages":   {Read: config.OffLine(&g.NoPages)},
 		"rewrite": {Removed: "a gateway always makes links absolute, and a shield never changes a byte. Delete the line"},
-	}.ReadBlock(d)
+	}.With(elsewhere).ReadBlock(d)
 }
+
+// elsewhere are lines that people write into a gateway by mistake.
+var elsewhere = new(config.Policy).Lines().Elsewhere("in the global option pollard, or in the block of a feed line").
+	With(config.Lines{"prefetch": {Elsewhere: "in the global option pollard"}})
 
 func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 	args, err := config.SomeArgs(d, 2, 2, "a path and the URL of the feed")
@@ -203,6 +207,9 @@ func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 func (g *Gateway) readOPML(d *caddyfile.Dispenser) (err error) {
 	if g.OPML, err = config.OneArg(d, "an OPML file"); err != nil {
 		return err
+	}
+	if strings.HasPrefix(g.OPML, "http://") || strings.HasPrefix(g.OPML, "https://") {
+		return d.Errf("opml: %q is not a file: download the list, and name that file", g.OPML)
 	}
 	if !filepath.IsAbs(g.OPML) && !strings.HasPrefix(g.OPML, "{") {
 		g.OPML = filepath.Join(filepath.Dir(d.File()), g.OPML)

@@ -94,7 +94,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			known := slices.DeleteFunc(slices.Clone(ranges), config.HasPlaceholder)
 			if _, err := config.ParseCIDRs(known); err != nil {
-				return d.Errf("private_upstreams: %v", err)
+				return d.Errf("private_upstreams: %v, or private_ranges for all private ones", err)
 			}
 			a.PrivateUpstreams = append(a.PrivateUpstreams, ranges...)
 			return nil
