@@ -170,6 +170,8 @@ func (r *reader) conditional(s *feed) *http.Request {
 	defer s.mu.Unlock()
 	if s.etag != "" {
 		q.Header.Set("If-None-Match", s.etag)
+	}
+	if s.date != "" {
 		q.Header.Set("If-Modified-Since", s.date)
 	}
 	return q
