@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -19,9 +18,9 @@ import (
 // asked in its place.
 const askTimeout = 10 * time.Second
 
-// explainKnown explains a feed of the running instance, without a poll. It reports
-// false where there is no instance, or none that knows the feed; where an address was
-// given, there must be one.
+// explainKnown explains a feed of the running instance, without a poll. It reports false
+// if there is no instance or it does not know the feed. With --address, it is an error if
+// there is no instance.
 func (o *explainOptions) explainKnown(ctx context.Context, argument string, out io.Writer) (known bool, err error) {
 	i, err := o.instance()
 	if err != nil {
@@ -29,7 +28,7 @@ func (o *explainOptions) explainKnown(ctx context.Context, argument string, out 
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	resp, err := i.doFeed(ctx, http.MethodGet, "/pollard/feeds", argument)
+	resp, err := i.look(ctx, "/pollard/feeds", argument)
 	if _, wrong := errors.AsType[*usage](err); wrong || o.address != "" && err != nil && !isUnknown(err) {
 		return false, err
 	}

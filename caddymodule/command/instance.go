@@ -4,7 +4,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -51,7 +51,10 @@ type instance struct {
 
 // instance prepares to ask the running instance, without connecting to it.
 func (a *asking) instance() (*instance, error) {
-	address := cmp.Or(a.address, caddy.DefaultAdminListen)
+	address, err := caddycmd.DetermineAdminAPIAddress(a.address, nil, "", "")
+	if err != nil {
+		return nil, err
+	}
 	parsed, err := caddy.ParseNetworkAddressWithDefaults(address, "tcp", 2019)
 	if err != nil || parsed.PortRangeSize() > 1 || parsed.IsFdNetwork() {
 		return nil, wrongUsage("--address %q: expected one such as %s or unix//run/pollard/admin.sock", address, caddy.DefaultAdminListen)
@@ -82,18 +85,20 @@ type refused struct {
 
 func (e *refused) Error() string { return e.message }
 
-// do sends one request about a feed; an empty one stands for all of them. The body
-// of the answer is to be closed.
-func (i *instance) do(ctx context.Context, method, path, feed string) (*http.Response, error) {
-	target := i.origin + path
+// do sends a request about a feed or, if feed is empty, about all feeds. The caller closes
+// the body. A feed's URL may have credentials, so it is sent as a form: Caddy logs the URLs
+// of admin requests.
+func (i *instance) do(ctx context.Context, path, feed string) (*http.Response, error) {
+	method, form := http.MethodGet, ""
 	if feed != "" {
-		target += "?url=" + url.QueryEscape(feed)
+		method, form = http.MethodPost, url.Values{"url": {feed}}.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, method, target, nil)
+	r, err := http.NewRequestWithContext(ctx, method, i.origin+path, strings.NewReader(form))
 	if err != nil {
 		return nil, err
 	}
 	r.Header.Set("Origin", i.origin) // Caddy checks it
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	resp, err := i.client.Do(r)
 	if err != nil {
 		if opErr, ok := errors.AsType[*net.OpError](err); ok && opErr.Op == "dial" {
@@ -136,20 +141,29 @@ func (i *instance) refusal(resp *http.Response) error {
 	return &refused{resp.StatusCode, answer.Error}
 }
 
-// doFeed sends a request about the feed that a person named. Where the instance
-// does not know it, it may know the feed of the gateway's address that was given.
-func (i *instance) doFeed(ctx context.Context, method, path, argument string) (*http.Response, error) {
+// change sends a request that changes the feed with exactly this URL.
+func (i *instance) change(ctx context.Context, path, argument string) (*http.Response, error) {
+	u, err := feedArgument(argument)
+	if err != nil {
+		return nil, err
+	}
+	return i.do(ctx, path, u.String())
+}
+
+// look sends a request that reads about a feed. If the argument is its address at a
+// gateway, the instance may know the feed in it.
+func (i *instance) look(ctx context.Context, path, argument string) (*http.Response, error) {
 	u, err := feedArgument(argument)
 	if err != nil {
 		return nil, err
 	}
 	feed := u.String()
-	resp, err := i.do(ctx, method, path, feed)
+	resp, err := i.do(ctx, path, feed)
 	inner, ok := innerURL(feed)
 	if !ok || !isUnknown(err) {
 		return resp, err
 	}
-	if other, err := i.do(ctx, method, path, inner); err == nil {
+	if other, err := i.do(ctx, path, inner); err == nil {
 		return other, nil
 	}
 	return nil, err
@@ -161,8 +175,8 @@ func isUnknown(err error) bool {
 	return ok && r.status == http.StatusNotFound
 }
 
-// feedArgument is the URL that a person means: without a scheme, https. A single word
-// might be a host, but who types one means something else.
+// feedArgument returns the URL of a feed. Without a scheme it is https. A single word is an
+// error: it may be a host, but is more likely a mistake.
 func feedArgument(argument string) (feedurl.URL, error) {
 	raw := argument
 	if !strings.ContainsAny(raw, ".:/") {
@@ -178,7 +192,7 @@ func feedArgument(argument string) (feedurl.URL, error) {
 	return u, nil
 }
 
-// innerURL is the URL within the address of a feed at a gateway.
+// innerURL returns the URL in the address of a feed at a gateway.
 func innerURL(address string) (string, bool) {
 	for _, scheme := range []string{"/https://", "/http://"} {
 		if i := strings.Index(address, scheme); i > 0 {
@@ -188,20 +202,20 @@ func innerURL(address string) (string, bool) {
 	return "", false
 }
 
-// decodeJSON reads the one JSON document of an answer.
+// decodeJSON reads the JSON document of a response.
 func decodeJSON(resp *http.Response, into any) error {
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("reading the instance's answer: %w", err)
+		return fmt.Errorf("reading the response of the instance: %w", err)
 	}
 	return nil
 }
 
-// copyJSON prints the answer as it is.
+// copyJSON prints a response unchanged.
 func copyJSON(out io.Writer, resp *http.Response) error {
 	defer resp.Body.Close()
 	if _, err := io.Copy(out, resp.Body); err != nil {
-		return fmt.Errorf("passing on the instance's answer: %w", err)
+		return fmt.Errorf("printing the response of the instance: %w", err)
 	}
 	return nil
 }

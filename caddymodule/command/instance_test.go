@@ -334,3 +334,22 @@ func TestStatesAreCompleted(t *testing.T) {
 		t.Errorf("got %q, want %q", got, status.States)
 	}
 }
+
+// Caddy logs the URLs of admin requests, so a feed's URL, which may have credentials, is
+// not in them.
+func TestURLsAreSentAsForms(t *testing.T) {
+	var requests []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests = append(requests, r.Method+" "+r.RequestURI+" "+r.PostFormValue("url"))
+		io.WriteString(w, "{}")
+	}))
+	defer server.Close()
+	const feed = "https://ann:s3cret@blog.example/feed"
+	for _, cmd := range []*cobra.Command{showCommand(), refreshCommand(), forgetCommand(), readersCommand(), explainCommand()} {
+		runWithErrors(t, cmd, "", "--address", strings.TrimPrefix(server.URL, "http://"), feed)
+	}
+	want := []string{"POST /pollard/feeds " + feed, "POST /pollard/refresh " + feed, "POST /pollard/forget " + feed, "POST /pollard/readers " + feed, "POST /pollard/feeds " + feed}
+	if !slices.Equal(requests, want) {
+		t.Errorf("got %q, want %q", requests, want)
+	}
+}

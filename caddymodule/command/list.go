@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -54,7 +53,7 @@ func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, all boo
 	if err != nil {
 		return err
 	}
-	resp, err := i.do(ctx, http.MethodGet, "/pollard/feeds", "")
+	resp, err := i.do(ctx, "/pollard/feeds", "")
 	if err != nil {
 		return err
 	}

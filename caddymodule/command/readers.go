@@ -48,9 +48,9 @@ func (o *asking) readers(ctx context.Context, feed []string, out io.Writer) erro
 	}
 	var resp *http.Response
 	if len(feed) > 0 {
-		resp, err = i.doFeed(ctx, http.MethodGet, "/pollard/readers", feed[0])
+		resp, err = i.look(ctx, "/pollard/readers", feed[0])
 	} else {
-		resp, err = i.do(ctx, http.MethodGet, "/pollard/readers", "")
+		resp, err = i.do(ctx, "/pollard/readers", "")
 	}
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ The feed is named by its own URL or by its address at the gateway
 (http://feeds.home.arpa/https://example.com/feed.xml). Nothing is polled.`,
 		Args: exactArgs(1, "the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			return o.show(cmd.Context(), http.MethodGet, "/pollard/feeds", args[0], cmd.OutOrStdout())
+			return o.show(cmd.Context(), args[0], cmd.OutOrStdout())
 		}),
 	}
 	o.addFlags(cmd)
@@ -48,7 +48,7 @@ func refreshCommand() *cobra.Command {
 and shows the result. A feed of a shield is polled at its next request.`,
 		Args: exactArgs(1, "the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			return o.show(cmd.Context(), http.MethodPost, "/pollard/refresh", args[0], cmd.OutOrStdout())
+			return o.refresh(cmd.Context(), args[0], cmd.OutOrStdout())
 		}),
 	}
 	o.addFlags(cmd)
@@ -71,16 +71,32 @@ The next request for it starts a new feed.`,
 	return cmd
 }
 
-// show prints the feed that a request is answered with.
-func (o *asking) show(ctx context.Context, method, path, feed string, out io.Writer) error {
+func (o *asking) show(ctx context.Context, feed string, out io.Writer) error {
 	i, err := o.instance()
 	if err != nil {
 		return err
 	}
-	resp, err := i.doFeed(ctx, method, path, feed)
+	resp, err := i.look(ctx, "/pollard/feeds", feed)
 	if err != nil {
 		return err
 	}
+	return o.print(resp, out)
+}
+
+func (o *asking) refresh(ctx context.Context, feed string, out io.Writer) error {
+	i, err := o.instance()
+	if err != nil {
+		return err
+	}
+	resp, err := i.change(ctx, "/pollard/refresh", feed)
+	if err != nil {
+		return err
+	}
+	return o.print(resp, out)
+}
+
+// print prints the feed in a response.
+func (o *asking) print(resp *http.Response, out io.Writer) error {
 	if o.json {
 		return copyJSON(out, resp)
 	}
@@ -96,7 +112,7 @@ func (o *asking) forget(ctx context.Context, feed string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	resp, err := i.doFeed(ctx, http.MethodDelete, "/pollard/feeds", feed)
+	resp, err := i.change(ctx, "/pollard/forget", feed)
 	if err != nil {
 		return err
 	}
