@@ -16,10 +16,10 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// ErrUnknownFeed says that there is no feed of this key.
+// ErrUnknownFeed reports that the cache does not know the feed.
 var ErrUnknownFeed = errors.New("no such feed")
 
-// TooEarly says that a feed may not be polled by hand yet.
+// TooEarly reports that a feed may not be polled by hand yet.
 type TooEarly struct {
 	Until time.Time
 	Why   string
@@ -42,12 +42,10 @@ func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
 	return f, nil
 }
 
-// Refresh polls a feed now, whatever its hints say, and waits for the outcome. Two
-// things a person's wish does not override: the floor, counted from the last poll,
-// and what the origin has asked for in so many words. Then, and where no poll can be
-// made for another reason, it fails with a [TooEarly]. A feed of one's own site is
-// polled in any case, and anew where a poll is under way: its publisher knows that it
-// has changed.
+// Refresh polls a feed now, whatever its hints say, and waits for the outcome. It fails with
+// a [TooEarly] if the last poll is less than MinInterval ago, if the origin has asked for a
+// pause, or if no poll can be made for another reason. A shielded feed is always polled, and
+// once more if a poll is under way: its publisher knows that it has changed.
 func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 	f, err := c.existing(ctx, key)
 	if err != nil {
@@ -62,7 +60,7 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 	} else if early := f.tooEarly(before, floor); early != nil {
 		return status.Feed{}, early
 	} else if age := c.now().Sub(before.last.At); before.feed.History.Unsent > 0 && age > 0 {
-		// The last poll might be made, and reached nobody: one may be made in its place,
+		// Nothing of the last poll reached the origin: another one may be made in its place,
 		// unless the URL was asked since.
 		floor = min(floor, age)
 	}
@@ -71,8 +69,8 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 		return s.feed.History.Unsent == 0 && !s.last.At.Equal(before.last.At)
 	}
 	for joined := true; joined && (own || !polled()); {
-		// A poll that somebody else has started may come to nothing where this one
-		// does not: it keeps out of skipHours.
+		// A poll that a reader has started may be put off if this one is not: it keeps out of
+		// skipHours.
 		var p *inFlight
 		if p, joined = f.start(pollRequest{floor: floor, urgent: true}); p == nil {
 			return status.Feed{}, errors.New("the cache is closing")
@@ -91,8 +89,8 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 	return f.status(), nil
 }
 
-// tooEarly tells why a feed may not be polled by hand; nil: it may, as far as is
-// known here.
+// tooEarly returns why a feed may not be polled by hand; nil if it may, as far as memory
+// knows.
 func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 	now := f.cache.elapsed()
 	if s.dueAt(now) {
@@ -110,7 +108,7 @@ func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 			return &TooEarly{until, t.Hint}
 		}
 	}
-	// Where the clock was set back, the store knows.
+	// If the clock was set back, the store knows.
 	if until := s.last.At.Add(floor); until.After(wall) && !s.last.At.After(wall) && s.feed.History.Unsent == 0 {
 		return &TooEarly{until, "the last poll is less than min_interval ago"}
 	}
@@ -125,7 +123,7 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	// A poll under way would bring back what it knew; and none starts meanwhile.
+	// A poll under way would bring back what it knew, and no poll may start meanwhile.
 	own, other := f.blockPolls()
 	for own == nil {
 		if !other.wait(ctx, coldPatience, c.elapsed()) {
@@ -143,8 +141,8 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 	return nil
 }
 
-// Drop forgets all feeds whose keys begin so, as what gave them is another origin
-// now. What is in memory goes at once, what is in the store within moments.
+// Drop forgets all feeds whose keys begin with a prefix, because their origin is another one
+// now. Those in memory are forgotten at once, those in the store soon.
 func (c *Cache) Drop(prefix string) {
 	var ids []store.ID
 	c.table.feeds.Range(func(key, f any) bool {

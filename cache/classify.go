@@ -22,8 +22,8 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
-// suspectFor is how long a suspect document is kept back. One that stays as it is
-// for a week is what its publisher wants: [document] cannot know better.
+// suspectFor is how long a suspect document is kept from readers. If it stays like that for
+// a week, its publisher wants it so.
 const suspectFor = 7 * 24 * time.Hour
 
 // storedVersion is a version as the record of its feed has it: with what is remembered of
@@ -54,7 +54,7 @@ type classified struct {
 	answer    policy.Answer // its Failure is set where the content was no good
 	result    status.Result
 	sameBytes bool             // a 200 with the bytes of the stored version
-	document  *policy.Document // of a 200 that was read; nil where it did not have to be
+	document  *policy.Document // of a 200 that was parsed; nil if it did not have to be
 	version   storedVersion    // of a new one
 	body      *store.Body      // of a new one, which has no number yet
 	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
@@ -62,8 +62,8 @@ type classified struct {
 
 func (v classified) good() bool { return v.answer.Failure == policy.FailureNone }
 
-// classify decides whether an answer brings a new version. Whatever is no complete,
-// credible feed is a failure and never content: readers keep the last good version.
+// classify decides whether an answer brings a new version. A response that is not a complete
+// and credible feed is a failure: readers keep the last good version.
 func (f *Feed) classify(s *state, a policy.Answer) classified {
 	switch {
 	case a.Failure == policy.FailureGone:
@@ -137,9 +137,9 @@ func (v *storedVersion) pack(document []byte) (*store.Body, error) {
 
 var errSuspect = errors.New("kept back")
 
-// suspect tells why a feed that was read may have lost its entries. A document
-// that a tolerant parser alone accepts may have lost some without a trace, so it
-// does not replace a sound one; nor does one without any replace one that had some.
+// suspect returns why a feed may have lost its entries. A document that only a lenient parse
+// accepts may have lost some, so it does not replace a well-formed one. A document without
+// entries does not replace one that had some.
 func suspect(s *state, d *policy.Document) error {
 	known := s.feed.Version
 	if s.version == 0 || s.feed.Suspect > 0 && s.feed.Suspect+s.gap >= suspectFor {
@@ -158,7 +158,7 @@ func storedVersionOf(s *state, a policy.Answer, d *policy.Document, hash uint64,
 	known := s.feed.Version
 	tag := originTag(a)
 	if tag == s.feed.Validators.ETag && hash != known.Hash {
-		tag = "" // the origin gives it to different bytes: whoever sends it may have the old ones
+		tag = "" // the origin gives it to different bytes: a reader that sends it may have the old ones
 	}
 	return storedVersion{
 		Version: version.Version{
@@ -176,11 +176,24 @@ func storedVersionOf(s *state, a policy.Answer, d *policy.Document, hash uint64,
 	}
 }
 
-// originTag is the origin's ETag of an answer, where it is fit to be told from others.
+// originTag returns the origin's ETag of an answer; empty if it cannot be compared.
 func originTag(a policy.Answer) string {
 	tag := a.Header.Get("ETag")
 	if len(tag) > policy.MaxValidators || httpfield.ParseTag(tag).Opaque == "" {
 		return ""
 	}
 	return tag
+}
+
+// feedsOn returns the feeds that a web page links to; nil if there are none. A reader has asked
+// for a site, to find its feeds. If the feed has a version, the page is an error instead.
+func (f *Feed) feedsOn(s *state, a policy.Answer, err error) *site.Page {
+	if s.version != 0 || f.key.shielded() || !errors.Is(err, document.ErrNotFeed) {
+		return nil
+	}
+	page := site.Read(a.Body, a.Header.Get("Content-Type"), a.URL)
+	if len(page.Feeds) == 0 {
+		return nil
+	}
+	return &page
 }

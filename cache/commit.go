@@ -53,7 +53,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 		o.State, o.Host, o.Hold = next.stored(f.configured()), lease.Host, lease.Hold
 	}
 	if o.Facts, err = next.encodePollState(); err != nil {
-		return fmt.Errorf("encoding facts: %w", err)
+		return fmt.Errorf("encoding the state of a poll: %w", err)
 	}
 	if o.Memo, err = next.encodeFeedState(); err != nil {
 		return err

@@ -110,7 +110,7 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 		body, err = s.Body(ctx, r.ID, r.Version)
 		switch {
 		case errors.Is(err, store.ErrNoBody):
-			r.Version = 0 // it is fetched anew
+			r.Version = 0 // it is fetched again
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("reading a body: %w", err)

@@ -26,7 +26,7 @@ type Feed struct {
 	timedFields atomic.Pointer[timedFields]
 	lastFull    atomic.Pointer[state] // the last one whose body was in memory; nil: none
 	asked       atomic.Int64          // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
-	touched     atomic.Int64          // asked, as the store was told last
+	touched     atomic.Int64          // asked, as the store has it
 	missing     atomic.Uint64         // the version whose body cannot be read; 0: none
 
 	users    atomic.Int64 // requests that use it: it stays in the table for as long
@@ -34,7 +34,7 @@ type Feed struct {
 
 	mu        sync.Mutex    // guards what follows
 	poll      *inFlight     // the poll under way; nil: there is none
-	stateSet  chan struct{} // closed when readers are shown another state; nil: nobody waits for that
+	stateSet  chan struct{} // closed when another state is published; nil: nothing waits for that
 	token     store.Token   // of the last poll that this node has committed, or is committing; 0: none
 	announced bool          // the store has reported that commit
 
@@ -57,14 +57,14 @@ func newFeed(c *Cache, key string, s *state) *Feed {
 // Key returns the text of the feed's key: its canonical URL, unless it is a shield's.
 func (f *Feed) Key() string { return f.key.text }
 
-// Due reports whether a reader who asks now causes a poll.
+// Due reports whether a request now causes a poll.
 func (f *Feed) Due() bool { return f.state.Load().dueAt(f.cache.elapsed()) }
 
 // Served reports whether there is a version to serve.
 func (f *Feed) Served() bool { return f.state.Load().version != 0 }
 
-// New reports whether nothing is known of the feed: the operator has not written it
-// down, and it has not been polled, nor is it now.
+// New reports whether nothing is known of the feed: it is not configured, it was never
+// polled, and no poll is under way.
 func (f *Feed) New() bool {
 	return !f.state.Load().known && !f.configured() && f.underWay() == nil
 }
@@ -80,14 +80,13 @@ func (f *Feed) Vary() (fields []string, key []byte) {
 	return m.Version.Vary, m.VaryKey
 }
 
-// rules are the operator's for this feed.
+// rules returns the operator's rules for this feed.
 func (f *Feed) rules() policy.Rules { return f.cache.settings.Load().Rules(f.key) }
 
 // configured reports whether the operator has configured the feed.
 func (f *Feed) configured() bool { return f.cache.isConfigured(f.key.text) }
 
-// origin is where the feed is polled; nil where it is a shield's that is not
-// configured any more.
+// origin returns where the feed is polled; nil if its shield is not configured any more.
 func (f *Feed) origin() Origin {
 	if !f.key.shielded() {
 		return f.cache.origin
@@ -95,15 +94,15 @@ func (f *Feed) origin() Origin {
 	return f.cache.settings.Load().Site(f.key.text)
 }
 
-// touch notes that a reader asks: to the minute, so that readers share one write
-// per minute and not one per request.
+// touch records that a reader asks: to the minute, so that requests do not write to the same
+// memory each time.
 func (f *Feed) touch(now time.Duration) {
 	if second := int64(now / time.Second); second-60 >= f.asked.Load() || f.asked.Load() == neverRequested {
 		f.asked.Store(second)
 	}
 }
 
-// sinceAsked is how long ago a reader asked; negative: never.
+// sinceAsked returns how long ago a reader asked; negative: never.
 func (f *Feed) sinceAsked(now time.Duration) time.Duration {
 	if asked := f.asked.Load(); asked != neverRequested {
 		return max(0, now-time.Duration(asked)*time.Second)
@@ -111,7 +110,7 @@ func (f *Feed) sinceAsked(now time.Duration) time.Duration {
 	return -1
 }
 
-// publish shows a state to readers.
+// publish sets the state that readers see.
 func (f *Feed) publish(next *state) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,7 +127,7 @@ func (f *Feed) setState(old, next *state) bool {
 		f.cache.table.size.Add(next.size - old.size)
 	}
 	if next.version == 0 {
-		f.lastFull.Store(nil) // whoever has withdrawn or forgotten it wants it served no more
+		f.lastFull.Store(nil) // it was withdrawn or forgotten, so older versions are not served either
 	}
 	if f.stateSet != nil {
 		close(f.stateSet)
@@ -137,7 +136,7 @@ func (f *Feed) setState(old, next *state) bool {
 	return true
 }
 
-// adopt takes over what the store says of the feed.
+// adopt publishes the state of a record.
 func (f *Feed) adopt(r store.Record) *state {
 	s := f.read(r, f.state.Load())
 	f.publish(s)
@@ -165,15 +164,15 @@ func (f *Feed) read(r store.Record, old *state) *state {
 	return s
 }
 
-// trimmed reports whether the store has dropped the version's body to make room: the
-// last poll was good, and there is nothing to show for it.
+// trimmed reports whether the store has dropped the version's body to make room: the last poll
+// was good, and there is no version.
 func (s *state) trimmed() bool {
 	return s.version == 0 && s.feed.Version.Tag != "" && s.last.Failure == policy.FailureNone
 }
 
-// dropVersion drops the version of a state, because its body cannot be read any more. With
-// it go the validators, as a 304 would confirm bytes that nobody has; and the feed is
-// due as soon as its floor allows, and what its origin has asked for in so many words.
+// dropVersion drops the version of a state because its body is lost. A 304 would confirm bytes
+// that are gone, so the next poll has no validators. The feed is due as soon as MinInterval and
+// the pauses that its origin has asked for allow.
 func (f *Feed) dropVersion(s *state) {
 	s.version, s.response = 0, nil
 	if s.last.Winner == policy.HintRetryAfter || s.last.Winner == policy.HintRateLimit {
@@ -193,15 +192,15 @@ type inFlight struct {
 
 func (p *inFlight) send() { p.once.Do(func() { close(p.sent) }) }
 
-// underWay is the poll under way, nil where there is none.
+// underWay returns the poll under way; nil if there is none.
 func (f *Feed) underWay() *inFlight {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.poll
 }
 
-// start begins a poll, or joins the one that is under way. It returns nil where the
-// cache is closing.
+// start begins a poll, or joins the one that is under way. It returns nil if the cache is
+// closing.
 func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	f = f.locked()
 	defer f.mu.Unlock()
@@ -222,8 +221,8 @@ func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	return p, false
 }
 
-// latest is the feed's state and the poll under way. Where there is none, the state is
-// what the last one came to.
+// latest returns the feed's state and the poll under way. Without one, the state is the outcome
+// of the last poll.
 func (f *Feed) latest() (*state, *inFlight) {
 	p := f.underWay() // first: an outcome is published before its poll ends
 	return f.state.Load(), p
@@ -249,8 +248,8 @@ func (f *Feed) finish(p *inFlight) {
 	close(p.done)
 }
 
-// wait waits for the end of a poll, or until d has passed since it began; it
-// reports whether it has ended.
+// wait waits for the end of a poll, or until d has passed since it began. It reports whether
+// the poll has ended.
 func (p *inFlight) wait(ctx context.Context, d, now time.Duration) bool {
 	return await(ctx, p.done, d-(now-p.began))
 }

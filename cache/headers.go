@@ -32,9 +32,9 @@ type timedFields struct {
 	cacheControl, cacheStatus []string
 }
 
-// headers sets what a 200 and a 304 have in common. There is no Age: the feed comes
-// from here, and max-age is what is left of the time to the next poll. Whoever
-// subtracted an Age from it (RFC 9111 section 4.2) would take it for stale.
+// headers sets the fields that change with time, which a 200 and a 304 have in common. There is
+// no Age: max-age is the time left until the next poll, and a cache that subtracted an Age from
+// it (RFC 9111 section 4.2) would take the feed for stale.
 func (f *Feed) headers(h http.Header, s *state, how version.CacheStatus, now time.Duration) {
 	m := f.timedFields.Load()
 	if second := int64(now / time.Second); m == nil || m.second != second || m.state != s || m.how != how {

@@ -16,32 +16,32 @@ import (
 const (
 	// lookEvery is how often the clock is compared with the system's.
 	lookEvery = 10 * time.Second
-	// noteEvery is how often the store is told who is asked for.
-	noteEvery = time.Minute
-	// sweepEvery is how often unwanted feeds are forgotten, and bodies beyond the
-	// budget dropped.
+	// storeReadersEvery is how often the store learns which feeds readers have asked for.
+	storeReadersEvery = time.Minute
+	// sweepEvery is how often feeds without readers are forgotten, and bodies beyond the budget
+	// dropped.
 	sweepEvery = 10 * time.Minute
-	// forgetShielded is how long a feed of a site of this process is kept: its site is
-	// near, and there is no end of URLs for which it may give a feed.
+	// forgetShielded is how long a shielded feed without readers is kept: its origin is near,
+	// and may have any number of URLs.
 	forgetShielded = 24 * time.Hour
 	// shieldSweepEvery is how often those are looked for, which takes a walk of all feeds.
 	shieldSweepEvery = time.Hour
 	// sweepBatch is how many feeds one transaction forgets.
 	sweepBatch = 500
-	// forgetIdle is how long a feed with a version is kept while nobody asks for it,
-	// in units of the time after which prefetching sleeps.
+	// forgetIdle is how long a feed with a version and without readers is kept, in units of
+	// [Settings.IdleAfter].
 	forgetIdle = 3
 	// forgetUnread is how long one without a version is kept, beyond the time for
 	// which its back-off has to be remembered.
 	forgetUnread = time.Hour
-	// maxUnread bounds those without a version: a reader who asks for invented URLs
-	// must not fill the store. The ones that were asked for the longest ago give way.
+	// maxUnread is how many feeds without a version are kept: a reader that invents URLs must
+	// not fill the store. Those that were asked for the longest ago are forgotten first.
 	maxUnread = 10_000
 )
 
-// housekeep does what has to be done now and then.
+// housekeep does periodic work.
 func (c *Cache) housekeep(ctx context.Context) {
-	look, note, sweep := time.NewTicker(lookEvery), time.NewTicker(noteEvery), time.NewTicker(sweepEvery)
+	look, note, sweep := time.NewTicker(lookEvery), time.NewTicker(storeReadersEvery), time.NewTicker(sweepEvery)
 	defer look.Stop()
 	defer note.Stop()
 	defer sweep.Stop()
@@ -74,7 +74,7 @@ func (c *Cache) checkClock() {
 	}
 }
 
-// storeReaders tells the store which feeds readers have asked for.
+// storeReaders writes to the store which feeds readers have asked for.
 func (c *Cache) storeReaders(ctx context.Context) {
 	now := c.elapsed()
 	asked, seconds := map[store.ID]time.Duration{}, map[*Feed]int64{}
@@ -89,7 +89,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		return
 	}
 	if err := c.store.Touch(ctx, asked); err != nil {
-		return // told again in a minute
+		return // tried again in a minute
 	}
 	c.storeAnswered() // also where no poll is due
 	for f, second := range seconds {
@@ -97,10 +97,10 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	}
 }
 
-// sweep forgets feeds that nobody wants, and drops bodies beyond the budget.
+// sweep forgets feeds without readers, and drops bodies beyond the budget.
 func (c *Cache) sweep(ctx context.Context) {
 	s := c.settings.Load()
-	s.recorded.Store(false) // what was swept elsewhere is missed soon
+	s.recorded.Store(false) // another node may have forgotten configured feeds
 	keep := make(map[store.ID]bool, len(s.Feeds))
 	for _, key := range s.Feeds {
 		keep[IDOf(key)] = true
@@ -111,7 +111,7 @@ func (c *Cache) sweep(ctx context.Context) {
 	})
 	c.forgotten(ids)
 	if err != nil {
-		c.log().Error("unwanted feeds could not be forgotten", errField(err))
+		c.log().Error("feeds without readers could not be forgotten", errField(err))
 		return
 	}
 	if c.shields.Load() && c.elapsed()-c.swept >= shieldSweepEvery {
@@ -142,7 +142,7 @@ func (c *Cache) trim(ctx context.Context) {
 	}
 }
 
-// sweepShielded forgets feeds of sites that nobody has asked for of late.
+// sweepShielded forgets shielded feeds without recent readers.
 func (c *Cache) sweepShielded(ctx context.Context) {
 	for records, err := range store.Pages(ctx, c.store, sweepBatch) {
 		if err != nil || ctx.Err() != nil {

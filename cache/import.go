@@ -39,7 +39,7 @@ type Importer struct {
 	Store store.Store
 	// Host is whom polls of a URL ask.
 	Host func(u feedurl.URL) policy.Host
-	// Shielded reports whether a key that is no URL is that of a shielded feed.
+	// Shielded reports whether a key that is not a URL is that of a shielded feed.
 	Shielded func(key string) bool
 	// Refused is called with the number of each line that makes no sense.
 	Refused func(number int64, err error)

@@ -22,7 +22,7 @@ type Key struct {
 func ParseKey(text string) Key {
 	k := Key{text: text}
 	if strings.HasPrefix(text, "http") {
-		k.url, _ = feedurl.Parse(text) // what is no URL has no origin
+		k.url, _ = feedurl.Parse(text) // without a URL it has no origin
 	}
 	return k
 }

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// What can run out is limited in two ways:
+// Polls and bytes are limited:
 //
 //	polls   in flight, and of these the ones of feeds without a version   [pollLimit]
 //	bytes   of large bodies that polls have in hand                       [Cache.bodies]

@@ -55,7 +55,7 @@ func (f *Feed) outcomeOf(s *state, v *classified, planned time.Duration, rules p
 func (s *state) learn(own Key, v classified) {
 	a, m, another := v.answer, &s.feed, s.ofAnother(v.answer)
 	if another {
-		a.Header = nil // the decision alone heeds it: a Retry-After is for whoever asked
+		a.Header = nil // only the decision considers it: a Retry-After counts for any request
 	}
 	m.History = m.History.Learn(a, v.document, v.result == status.ResultUnchanged && s.unconditional == nil)
 	s.learnNotModified(v)
@@ -68,8 +68,7 @@ func (s *state) learn(own Key, v classified) {
 		m.Version.Number = number
 	}
 	if v.document != nil && !own.shielded() {
-		// That of an old record is not known yet. A shielded feed has none: in a variant
-		// it may tell what its reader has sent.
+		// A shielded feed has no title: in a variant it may repeat what its reader has sent.
 		m.Version.Title = v.document.Title
 	}
 	if tag := originTag(a); v.sameBytes && tag != m.Validators.ETag {
@@ -123,9 +122,8 @@ func (s *state) plan(c *Cache, v classified, rules policy.Rules) time.Duration {
 	return d.Next.Sub(a.At)
 }
 
-// unsent decides when a poll is tried again of which nothing reached the origin. It
-// is no failure of the feed, and there is nothing to keep apart from but the time that
-// was planned before, where it was a poll by hand.
+// unsent decides when a poll is tried again of which nothing reached the origin. That is not a
+// failure of the feed. After a poll by hand, the time that was planned before counts.
 func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules policy.Rules) time.Duration {
 	d := policy.Decide(rules, s.feed.History, a, a.At, c.chance())
 	s.decide(d)

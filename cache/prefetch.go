@@ -87,13 +87,13 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 		f = c.admit(f)
 	}
 	if p, joined := f.start(pollRequest{lease: lease, leased: leased}); p == nil || joined {
-		// The cache is closing, or a reader's poll waits for its slot just now: the
-		// claim stands for nothing. It lapses, and the other poll is denied until then.
+		// The cache is closing, or a reader's poll waits for its slot: the claim is not used.
+		// Until it is returned, the other poll is denied.
 		c.returnLease(lease, time.Second)
 	}
 }
 
-// returnLease returns a claim of which no use is made: the feed is due again in so long.
+// returnLease returns a claim that is not used. The feed is due again in so long.
 func (c *Cache) returnLease(lease *store.Lease, in time.Duration) {
 	s := stateOf(lease.Record, c.elapsed())
 	o := store.Outcome{

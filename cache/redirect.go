@@ -48,7 +48,7 @@ func (r *redirected) Error() string {
 	return "it redirects to a URL that must not be asked now"
 }
 
-// hop lets a poll follow a redirect, if the URL has not been asked of late.
+// hop lets a poll follow a redirect if the URL was not asked in the last MinInterval.
 func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	to := u.String()
 	for {
@@ -86,7 +86,7 @@ func (s *state) learnRedirects(own string, v classified) {
 	switch {
 	case errors.As(a.Err, &r):
 		if r.taken && (r.served || s.version == 0) {
-			s.last.RedirectTo = r.to // what readers get there is better than nothing, or newer
+			s.last.RedirectTo = r.to // its version is newer, or the only one
 		}
 		switch {
 		case !r.taken && !(whole && r.served):
@@ -103,7 +103,7 @@ func (s *state) learnRedirects(own string, v classified) {
 	case to == m.Alias:
 		m.Moved = seenRedirect{}
 	case r != nil && (s.version == 0 || r.taken && r.served):
-		// What it leads to is known to be a feed, or there is nothing to lose by it.
+		// The target is known to be a feed, or this feed has no version to lose.
 		m.Alias, m.Moved = to, seenRedirect{}
 	case to != m.Moved.To:
 		m.Moved = seenRedirect{To: to}
@@ -128,9 +128,9 @@ func permanently(moves []policy.Move) (to string, whole bool) {
 	return to, whole
 }
 
-// createTarget makes the record of the feed that an alias leads to, where there is none.
+// createTarget makes the record of the feed that an alias leads to, if it has none.
 // The URL has just been asked by the alias's own poll, so its first poll comes a floor
-// later; what the redirect itself asks for is no affair of the URL.
+// later. Hints of the redirect itself do not count for the URL.
 func (c *Cache) createTarget(ctx context.Context, alias *Feed, key string, in time.Duration) error {
 	k := ParseKey(key)
 	id, rules := IDOf(key), c.settings.Load().Rules(k)

@@ -14,7 +14,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Poll is what is told of a poll that has ended.
+// Poll describes a poll that has ended.
 type Poll struct {
 	URL       string
 	Result    status.Result
@@ -29,15 +29,15 @@ type Poll struct {
 	MovedTo   string // where an adopted permanent redirect leads
 	Updated   bool   // it has brought a new version, also where Result is status.ResultMoved
 	First     bool   // and that is the feed's first
-	Entries   int    // of the version; 0 where there is none
+	Entries   int    // of the version; 0 without one
 	Failures  int    // in a row, this one included
 	Recovered int    // how many failures in a row this good answer has ended
 	// Known says that the feed is configured or has had a version before. Of others
-	// nobody knows that they are feeds at all: readers may ask for anything.
+	// it is not known that they are feeds at all: readers may ask for anything.
 	Known bool
 }
 
-// report tells the log and the observer of a poll: one line each.
+// report logs a poll, and passes it to the observer.
 func (f *Feed) report(before, after *state, v classified) {
 	a, m := v.answer, &after.feed
 	p := Poll{
@@ -64,8 +64,8 @@ func (f *Feed) report(before, after *state, v classified) {
 	f.cache.settings.Load().Observe(p)
 }
 
-// reportFenced tells of a poll whose outcome counts for nothing, as the feed has been
-// claimed or forgotten since. What was sent was sent: it has failed, whatever it brought.
+// reportFenced reports a poll whose outcome came too late: the feed has been claimed or
+// forgotten since. It counts as failed, whatever it brought.
 func (f *Feed) reportFenced(v classified, err error) {
 	if !v.answer.Unsent() {
 		v.answer.Failure, v.result = policy.FailureStore, status.ResultFailed
@@ -99,7 +99,7 @@ func (f *Feed) log(p Poll, detail string) {
 	case p.Result == status.ResultUnchanged && p.Recovered == 0, p.Result == status.ResultUnsent:
 		level = zap.DebugLevel
 	case failed && (p.Failures > 1 || f.key.shielded() && p.Failure != policy.FailureStore):
-		// A shield asks to learn what is a feed: its site has many things that are none.
+		// A shield polls URLs to learn which are feeds, and most are not.
 		level = zap.DebugLevel
 	case failed:
 		level = zap.WarnLevel

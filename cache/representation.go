@@ -67,10 +67,9 @@ func (f *Feed) inMemory(s *state, preference version.Preference) *representation
 	return nil
 }
 
-// replace brings a version that another node has committed into memory, where readers
-// here were given the one before it: they do not wait for the store. Large versions are
-// left to the next reader: they may have to wait for room, and changes of other feeds with
-// them. What cannot be read is found out by the next reader as well.
+// replace reads a version that another node has committed into memory, if readers here were
+// given the one before: they do not wait for the store then. Large versions are left to the next
+// reader, as they may have to wait.
 func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 	m := f.timedFields.Load()
 	if m == nil || old.version == 0 || m.state.version != old.version || next.version == 0 ||
@@ -83,9 +82,8 @@ func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 	}
 }
 
-// earlier returns the last version whose body was in memory, with its state, where that
-// is not the present one and the body is still there: while the store is away it is
-// better than nothing. Readers who were told of a newer one by a 304 brought that along.
+// earlier returns the last version whose body was in memory, with its state, if it is not the
+// current one and the body is still there. While the store is away it is better than an error.
 func (f *Feed) earlier(ctx context.Context, s *state, lines []string) (*state, *representation) {
 	last := f.lastFull.Load()
 	if last == nil || last.feed.Version.Tag == s.feed.Version.Tag {
@@ -119,7 +117,7 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, coding version.Codi
 		select {
 		case got := <-done:
 			r, _ := got.Val.(*representation)
-			// What its reader has sent and released before this one came to hold it is read again.
+			// Otherwise its last holder has released it meanwhile: read it again.
 			if got.Err != nil || own != nil || r.hold() {
 				return r, got.Err
 			}
@@ -217,7 +215,7 @@ func (c *Cache) encodeBrotli(id store.ID, v *version.Version, gz []byte) {
 // Standing is how the validators of a request compare with a feed's versions.
 type Standing int
 
-// What a request's validators can be.
+// The results of [Feed.Standing].
 const (
 	Unconditional Standing = iota // there are none
 	Current                       // of the present version: the answer is a 304
@@ -225,8 +223,7 @@ const (
 	Unknown                       // of nothing that readers have been given: invented, damaged, or long past
 )
 
-// Standing compares a request's validators with the feed's versions, for whoever
-// wants to judge its reader. It polls nothing.
+// Standing compares a request's validators with the feed's versions. It does not poll.
 func (f *Feed) Standing(h http.Header) Standing {
 	tags, dates := h["If-None-Match"], h["If-Modified-Since"]
 	if len(tags) == 0 && len(dates) == 0 {

@@ -32,9 +32,9 @@ type Sent struct {
 	Forward string // the poll that the reader has waited for: stale or miss, as in Cache-Status; empty: a hit
 }
 
-// Serve answers a GET or HEAD with the feed. A poll that is due is made first; where
-// it takes longer than a moment, the reader gets the last good version. Where there
-// is none it fails with an [Unavailable], and nothing has been written.
+// Serve answers a GET or HEAD with the feed. If a poll is due, it waits for the poll for up to
+// 3 s and then serves the last good version. If there is none, it waits longer, and fails with
+// an [Unavailable] without having written anything.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
 	return f.serve(Waited{}, w, r)
 }
@@ -42,8 +42,8 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
 // Waited is a poll that a reader has waited for already.
 type Waited struct{ how version.CacheStatus }
 
-// Await waits for the first poll of a feed, where that is due, and reports whether
-// there is a version then: for whoever has to know before it can be served.
+// Await waits for the first poll of a feed if it is due, and reports whether there is a version
+// then.
 func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 	f = f.use()
 	defer f.leave()
@@ -95,8 +95,8 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, nil
 }
 
-// worthWaiting reports whether it is worth a reader's while to wait for a poll: it is due,
-// or there is nothing to serve before it ends.
+// worthWaiting reports whether a reader should wait for a poll: it is due, or there is nothing to
+// serve before it ends.
 func (f *Feed) worthWaiting(s *state, now time.Duration) bool {
 	return s.dueAt(now) || s.version == 0 && (f.underWay() != nil || f.polledByOtherNode(s))
 }
@@ -122,7 +122,7 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 	}
 	var done bool
 	if s.version != 0 && f.cache.storeAway.claimsFail() {
-		// The poll finds out whether the store is back. Nobody waits for that.
+		// The poll finds out whether the store is back. Readers do not wait for that.
 	} else if s.version != 0 {
 		done = p.wait(ctx, patience, now)
 	} else {
@@ -132,8 +132,8 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 	return after, statusAfterPoll(s, after, joined, done)
 }
 
-// requestFor is the poll that a reader causes. One whose version was lost need not
-// wait for the time that was planned, but only for the floor.
+// requestFor returns the poll that a reader causes. If the version was lost, it only waits for
+// MinInterval, and not for the time that was planned.
 func (f *Feed) requestFor(s *state) pollRequest {
 	e := pollRequest{urgent: s.version == 0}
 	if s.version == 0 && (f.missing.Load() != 0 || s.trimmed()) {
@@ -182,8 +182,7 @@ func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, *repre
 	return next, rep, nil
 }
 
-// storeError is what a reader is told where the store, and perhaps not the body, is
-// out of order.
+// storeError returns the error of a request that could not read from the store.
 func (f *Feed) storeError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -192,11 +191,10 @@ func (f *Feed) storeError(err error) error {
 		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: crowdedRetry}
 	}
 	f.cache.logUnreadable("stored version cannot be read", f.key.text, err)
-	return &Unavailable{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
+	return &Unavailable{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read", RetryAfter: storeRetry}
 }
 
-// bodyLost drops the version of a feed whose body cannot be read any more. What the
-// store says of the feed may have come meanwhile, of the same version.
+// bodyLost drops the version of a feed whose body cannot be read any more.
 func (f *Feed) bodyLost(version uint64, err error) {
 	f.missing.Store(version)
 	f.mu.Lock()
@@ -209,7 +207,7 @@ func (f *Feed) bodyLost(version uint64, err error) {
 	}
 	f.mu.Unlock()
 	if dropped {
-		f.cache.log().Error("stored body is lost, the next poll fetches it anew", urlField(f.key.text), errField(err))
+		f.cache.log().Error("stored body is lost, the next poll fetches it again", urlField(f.key.text), errField(err))
 	}
 }
 

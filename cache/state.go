@@ -18,8 +18,7 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
-// state is a snapshot of a feed. It is immutable: whoever learns something
-// publishes a new one.
+// state is a snapshot of a feed. It is immutable: a change publishes a new one.
 type state struct {
 	known   bool // the store has a record
 	version uint64
@@ -36,13 +35,13 @@ type state struct {
 
 	last  pollState
 	feed  feedState
-	saved uint64 // hash of the memo as it is stored; 0: it is not
+	saved uint64 // hash of the feedState as it is stored; 0: it is not
 
 	response *version.Response // to requests for the version; nil: there is none
 	size     int64             // what it takes of the memory's budget, in bytes, roughly
 }
 
-// facts are what a poll changes each time. They are stored apart from the memo, so
+// pollState is what each poll changes. It is stored apart from the rest (store.Record.Facts), so
 // that an unchanged feed costs the store little.
 type pollState struct {
 	At      time.Time      `json:"at,omitzero"` // end of the last poll
@@ -51,8 +50,7 @@ type pollState struct {
 	Failure policy.Failure `json:"failure,omitempty"`
 	Error   string         `json:"error,omitempty"`
 
-	// RedirectTo is the feed that a temporary redirect leads to, where that has polls
-	// of its own.
+	// RedirectTo is the feed that a temporary redirect leads to, if that has polls of its own.
 	RedirectTo string `json:"elsewhere,omitempty"`
 
 	// Validated is when the origin last confirmed or replaced the version.
@@ -75,7 +73,8 @@ type pollState struct {
 	Site *site.Page `json:"site,omitempty"`
 }
 
-// storedPollState are facts as they are stored: with what each poll changes of the history.
+// storedPollState is the pollState as it is stored: with the part of the history that each poll
+// changes.
 type storedPollState struct {
 	pollState
 	Unsent   int           `json:"unsent,omitempty"`
@@ -84,7 +83,7 @@ type storedPollState struct {
 	Interval time.Duration `json:"interval,omitempty"`
 }
 
-// memo is what the store keeps of a feed besides its schedule, facts and body.
+// feedState is what seldom changes (store.Record.Memo).
 type feedState struct {
 	// Alias is the URL of the feed that this one has become by an adopted permanent
 	// redirect; empty: it is itself.
@@ -156,20 +155,20 @@ func (s *state) decide(d policy.Decision) {
 	s.ended = d.Next.Equal(policy.Never)
 }
 
-// encodePollState returns the facts as they are stored.
+// encodePollState returns the pollState as it is stored.
 func (s *state) encodePollState() ([]byte, error) {
 	h := &s.feed.History
 	return json.Marshal(&storedPollState{s.last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
 }
 
-// encodeFeedState returns the memo as it is stored, or nil where the stored one is the same.
+// encodeFeedState returns the feedState as it is stored, or nil if the stored one is the same.
 func (s *state) encodeFeedState() ([]byte, error) {
 	m := s.feed
 	m.History.Failures, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0
 	m.convert(widen)
 	b, err := json.Marshal(&m)
 	if err != nil {
-		return nil, fmt.Errorf("encoding memo: %w", err)
+		return nil, fmt.Errorf("encoding the state of a feed: %w", err)
 	}
 	hash := xxhash.Sum64(b)
 	if hash == s.saved {
@@ -191,7 +190,7 @@ func stateOf(r store.Record, now time.Duration) *state {
 	err := s.decode(r)
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
-		// nothing is known, has to be fetched anew.
+		// nothing is known, has to be fetched again.
 		*s = state{known: true, due: s.due, ended: s.ended, granted: s.granted}
 		s.last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.feed.Version.Number = r.Version
@@ -207,12 +206,12 @@ func (s *state) decode(r store.Record) error {
 	var f storedPollState
 	if len(r.Facts) > 0 {
 		if err := json.Unmarshal(r.Facts, &f); err != nil {
-			return fmt.Errorf("decoding facts: %w", err)
+			return fmt.Errorf("decoding the state of a poll: %w", err)
 		}
 	}
 	if len(r.Memo) > 0 {
 		if err := json.Unmarshal(r.Memo, &s.feed); err != nil {
-			return fmt.Errorf("decoding memo: %w", err)
+			return fmt.Errorf("decoding the state of a feed: %w", err)
 		}
 		s.saved = xxhash.Sum64(r.Memo)
 		s.feed.convert(narrow)

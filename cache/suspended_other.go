@@ -8,5 +8,5 @@ package cache
 import "time"
 
 // Suspended is how long the machine has been suspended, as far as that is known
-// here: monotonic clocks of other systems count it, or nobody can tell.
+// here: monotonic clocks of other systems count it, or it is unknown.
 func Suspended() time.Duration { return 0 }

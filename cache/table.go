@@ -15,8 +15,8 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// table holds the feeds that are in memory: those that readers have asked for of
-// late, or that are being polled. All others are in the store alone.
+// table holds the feeds that are in memory: those that readers have asked for recently, and
+// those that are being polled. All others are in the store alone.
 type table struct {
 	feeds sync.Map // key to *Feed; a hit takes no lock
 	ids   sync.Map // ID to *Feed
@@ -30,7 +30,7 @@ type table struct {
 	loading sync.Map
 }
 
-// known returns a feed that is in memory, nil where it is not.
+// known returns the feed of a key if it is in memory, and nil otherwise.
 func (t *table) known(key string) *Feed {
 	if f, ok := t.feeds.Load(key); ok {
 		return f.(*Feed)
@@ -38,10 +38,9 @@ func (t *table) known(key string) *Feed {
 	return nil
 }
 
-// Feed returns the feed of a key, which is a canonical URL (package feedurl) or what
-// a shield makes of one. Where it is not in memory its record is read, once for all
-// who ask at the same time. A feed that nobody knows yet is polled when a reader is
-// served it.
+// Feed returns the feed of a key, which is a canonical URL (package feedurl) or what a shield
+// makes of a request. If it is not in memory, its record is read, once for all requests of the
+// moment. A feed that is not known yet is polled when it is served.
 func (c *Cache) Feed(ctx context.Context, key string) (*Feed, error) {
 	if f := c.table.known(key); f != nil {
 		return f, nil
@@ -71,7 +70,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	records, err := c.store.Lookup(ctx, []store.ID{f.id})
 	if err != nil {
 		c.logUnreadable("the record of a feed cannot be read", key, err)
-		return nil, &Unavailable{Status: 503, Reason: "the store cannot be read at present", RetryAfter: storeRetry}
+		return nil, &Unavailable{Status: 503, Reason: "the store cannot be read", RetryAfter: storeRetry}
 	}
 	if len(records) > 0 {
 		f.adopt(records[0])
@@ -128,7 +127,7 @@ func (c *Cache) evict() {
 		if c.table.size.Load() <= budget*9/10 {
 			return
 		}
-		// What has no record is of no use to the store.
+		// The store need not know when a feed without a record was asked for.
 		f := one.feed
 		if f.underWay() == nil && (f.asked.Load() == f.touched.Load() || !f.state.Load().known) {
 			c.drop(f, true)

@@ -13,7 +13,7 @@ import (
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
-// Unavailable says that there is no version of a feed to serve.
+// Unavailable reports that there is no version of a feed to serve.
 type Unavailable struct {
 	Status     int           // for the reader: 302, 403, 410, 502, 503 or 504
 	Reason     string        // one line, for people
@@ -32,7 +32,7 @@ type Unavailable struct {
 
 func (u *Unavailable) Error() string { return u.Reason }
 
-// Unavailable tells why there is no version to serve; nil where there is one.
+// Unavailable returns why there is no version to serve; nil if there is one.
 func (f *Feed) Unavailable() *Unavailable {
 	s, p := f.latest()
 	if s.version != 0 {
@@ -41,8 +41,7 @@ func (f *Feed) Unavailable() *Unavailable {
 	return f.unavailable(s, p)
 }
 
-// unavailable tells a reader why a feed without a version has nothing for it, by what
-// [Feed.latest] returns.
+// unavailable returns why a feed has no version, by what [Feed.latest] returns.
 func (f *Feed) unavailable(s *state, p *inFlight) *Unavailable {
 	now := f.cache.elapsed()
 	u := &Unavailable{Status: statusCode(s.last.Failure), Reason: reasonFor(s.last.Failure, s.last.Error), RetryAfter: max(s.due-now, time.Second), Site: s.last.Site}
@@ -69,7 +68,7 @@ func (f *Feed) unavailable(s *state, p *inFlight) *Unavailable {
 	case s.last.At.IsZero():
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"
 	case s.last.Failure == policy.FailureNone:
-		u.Status, u.Reason = http.StatusServiceUnavailable, "the stored version was lost; the feed's next poll fetches it anew"
+		u.Status, u.Reason = http.StatusServiceUnavailable, "the stored version was lost; the feed's next poll fetches it again"
 	case u.Reason == "":
 		u.Reason = "the feed's last poll failed: " + string(s.last.Failure)
 	}
@@ -103,9 +102,9 @@ func (c *Cache) redirectLoop(from, to string) bool {
 	return true
 }
 
-// reasonFor returns what a reader, who may be anybody, is told of a failure. What is no feed is
-// not quoted: it may be a page that is not meant for this reader. Errors of the store
-// name files of this machine.
+// reasonFor returns what readers are told of a failure, who may be anyone. A response that is not
+// a feed is not quoted: it may be a page for someone else. Errors of the store name files of this
+// machine.
 func reasonFor(failure policy.Failure, text string) string {
 	switch failure {
 	case policy.FailureNotFeed, policy.FailureSuspect:
@@ -114,7 +113,7 @@ func reasonFor(failure policy.Failure, text string) string {
 		}
 		return "what the URL gives is not a feed"
 	case policy.FailureStore:
-		return "the gateway's store cannot be written at present"
+		return "the gateway's store cannot be written"
 	}
 	return text
 }

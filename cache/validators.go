@@ -39,7 +39,7 @@ func (s *state) learnNotModified(v classified) {
 	switch {
 	case v.answer.Unsent():
 	case s.unconditional != nil:
-		f.Confirmed, m.Probes = 0, m.Probes+1 // also where it failed: there is no second try
+		f.Confirmed, m.Probes = 0, m.Probes+1 // also if it failed: there is no second try
 		if v.result == status.ResultNew {
 			m.Probes = 0
 		}
@@ -66,7 +66,7 @@ func (s *state) validators(now time.Time) policy.Validators {
 }
 
 // learnValidators keeps the origin's validators. A 200 replaces the whole set, also
-// where it brought nothing new: they are for the origin, not for readers.
+// if it brought nothing new: they are for the origin, not for readers.
 func (s *state) learnValidators(v classified) {
 	a, m, f := v.answer, &s.feed, &s.last
 	if a.Status != 200 {
