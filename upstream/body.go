@@ -13,8 +13,8 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// wire is the body as it arrives. It remembers the first error, which tells more
-// of what happened than what a decoder makes of it.
+// wire is the body as it is received. It keeps the first error, which says more than
+// the error of a decoder.
 type wire struct {
 	r     io.Reader
 	count int64
@@ -30,8 +30,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// wireLimit is how much may arrive for a body of so many bytes: no sane coding
-// makes a document longer.
+// wireLimit is the longest encoded form of a body: no sane coding makes a document longer.
 func wireLimit(maxBody int64) int64 {
 	if maxBody <= 0 {
 		return 0
@@ -39,8 +38,7 @@ func wireLimit(maxBody int64) int64 {
 	return maxBody + maxBody/16 + 4<<10
 }
 
-// readBody reads and decodes the whole body of a 200. Anything less than a
-// complete one is a failure. For a large one, room is asked for first.
+// readBody reads and decodes the whole body of a 200. An incomplete one is a failure.
 func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (body []byte, count int64, failure policy.Failure, err error) {
 	list, err := codings(resp.Header)
 	if err != nil {
@@ -84,8 +82,7 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 	return nil, w.count, policy.FailureDecoding, fmt.Errorf("%w is broken: %w", errCoding, err)
 }
 
-// errNoRoom says that the gateway could not hold the body. A feed of usual size is
-// never refused so.
+// errNoRoom: the gateway has no memory for the body, which is larger than usual feeds.
 var errNoRoom = errors.New("the gateway had no room for so large a body in time")
 
 // decodeAll reads a whole body of a size that is likely to be the largest that it can

@@ -3,16 +3,15 @@
 
 // Package upstream makes polls: one polite conditional GET each, with its redirects.
 //
-// A poll has two halves, and whoever asks claims it durably in between:
-// [Client.Acquire] waits for the slot of the feed's host, and the slot makes the
-// poll. Every request is sent exactly once over a connection of its own; redirects
-// are followed hop by hop under an address guard; content codings are undone under a
-// size cap; what came of it is classified. The pauses that hosts ask for (RFC 9110,
-// the RateLimit drafts) are kept.
+// A poll has two steps, so that callers can claim it durably in between:
+// [Client.Acquire] waits for the slot of the feed's host, and the slot makes the poll.
+// Each request is sent exactly once, over a connection of its own. Redirects are
+// followed hop by hop under an address guard, content codings are decoded under a size
+// limit, and the result is classified. The pauses that hosts ask for (RFC 9110, the
+// RateLimit drafts) are obeyed.
 //
-// It does not decide when a feed is due (package policy does), does not read
-// documents, retries nothing and remembers nothing over a restart but what it is
-// told by [Client.Hold].
+// It does not decide when a feed is due (package policy does), does not read documents
+// and does not retry. Pauses from before a restart come from [Client.Hold].
 package upstream
 
 import (
@@ -35,12 +34,11 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// ErrClosed is the reason of polls that were not made, or broke off, because
-// their client was closed.
+// ErrClosed is the error of polls that were not made, or were cancelled, because their
+// client was closed.
 var ErrClosed = errors.New("the gateway is closing")
 
-// maxHeaderBytes is the most that an origin's header may take: eight times what
-// large sites send.
+// maxHeaderBytes is the largest header of a response: eight times that of large sites.
 const maxHeaderBytes = 128 << 10
 
 // maxSessions is how many TLS sessions are kept to be resumed: a few KiB each.
@@ -51,37 +49,38 @@ var (
 	errNoURL = errors.New("there is no URL to poll")
 )
 
-// Settings are what an operator may choose. They can change between polls.
+// Settings are an operator's settings. They can change between polls.
 type Settings struct {
-	// UserAgent replaces the whole User-Agent. Empty: it is made of the next two.
+	// UserAgent replaces the whole User-Agent. Empty: it is made of Version and Contact.
 	UserAgent string
-	// Version and Contact appear in the User-Agent. What is empty is left out.
+	// Version and Contact appear in the User-Agent, unless they are empty.
 	Version, Contact string
 	// Private are the private, loopback or otherwise reserved ranges that polls may reach.
 	Private []netip.Prefix
-	// Own reports whether the operator has written down the URL of a feed at a private
-	// address: polls may reach it. Nil: none.
+	// Own reports whether the URL of a feed at a private address is in the configuration,
+	// so that polls may reach it. Nil: none is.
 	Own func(u feedurl.URL) bool
 	// Hosts are the exceptions to the default pacing.
 	Hosts []HostRule
 }
 
-// HostRule paces the hosts that its pattern matches (see [feedurl.ParsePattern]). Of several
-// matching rules each line is taken from the most specific one that has it.
+// HostRule paces the hosts that its pattern matches (see [feedurl.ParsePattern]). If several
+// rules match, each field comes from the most specific rule that sets it.
 type HostRule struct {
 	Pattern string
-	// Spacing is the gap between the starts of two polls. 0: not said here;
-	// negative: none. Default: 2 s.
+	// Spacing is the gap between the starts of two polls. Zero: not set by this rule;
+	// negative: no gap. Default: 2 s.
 	Spacing time.Duration
-	// Concurrency is how many polls may be in flight. 0: not said here. Default: 1.
+	// Concurrency is how many polls may be in flight. Zero: not set by this rule.
+	// Default: 1.
 	Concurrency int
 }
 
 // Client makes polls. Its methods may be called concurrently.
 type Client struct {
-	rounds    http.RoundTripper // makes the exchanges where one was given
-	transport *http.Transport   // opens the connections otherwise
-	dial      dialFunc          // connects in place of a guarded dialer; nil: none was given
+	rounds    http.RoundTripper // makes the requests; nil: transport does
+	transport *http.Transport   // opens the connections
+	dial      dialFunc          // replaces the guarded dialer; nil: it does not
 	settings  atomic.Pointer[Settings]
 	now       func() time.Time
 	pacer     *pacer
@@ -98,28 +97,28 @@ type dialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // Option changes how a client reaches its origins.
 type Option func(*Client)
 
-// WithTransport lets a round tripper answer in place of the network: in a shield
-// it is the rest of the route. As nothing is dialled, the address guard has no
-// part in it. It must send each request at most once.
+// WithTransport replaces the network by a round tripper: in a shield, by the rest of the
+// route. The address guard does not apply, because nothing is dialled. The round tripper
+// must send each request at most once.
 func WithTransport(rounds http.RoundTripper) Option {
 	return func(c *Client) { c.rounds = rounds }
 }
 
-// WithoutPacing lets polls start at once, whatever other polls of their host have
-// met with: for a site of one's own, whose feeds need not wait for each other.
+// WithoutPacing disables pacing and pauses. It is for the operator's own site, whose feeds
+// need not wait for each other.
 func WithoutPacing() Option {
 	return func(c *Client) { c.pacer.off = true }
 }
 
-// WithDial lets a function make the connections. The address guard has no part
-// in it: which addresses may be reached is then the function's business.
+// WithDial makes connections by a function. The address guard does not apply: the function
+// decides which addresses may be reached.
 func WithDial(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(c *Client) { c.dial = dial }
 }
 
-// WithClock has a client read another clock than the system's, with a monotonic
-// reading as that has, and tells it for how long the machine has been suspended since
-// some moment: gaps and pauses go on meanwhile.
+// WithClock replaces the system's clock. The function now must return monotonic readings,
+// and suspended how long the machine has been suspended since any fixed time: gaps and
+// pauses go on in that time.
 func WithClock(now func() time.Time, suspended func() time.Duration) Option {
 	return func(c *Client) { c.now, c.pacer.clock = now, newClock(now, suspended) }
 }
@@ -134,7 +133,7 @@ func WithTLS(config *tls.Config) Option {
 func New(options ...Option) *Client {
 	c := &Client{pacer: newPacer(), now: time.Now}
 	c.transport = &http.Transport{
-		Proxy:                  nil, // an environment's proxy would see what only the origin may, past the guard
+		Proxy:                  nil, // a proxy from the environment would bypass the guard
 		DialContext:            c.dialGuarded,
 		DisableCompression:     true, // decoding under a cap is done here
 		ForceAttemptHTTP2:      true,
@@ -154,7 +153,7 @@ func New(options ...Option) *Client {
 	return c
 }
 
-// Apply makes settings take effect for all polls that start from now on.
+// Apply changes the settings for all polls that start from now on.
 func (c *Client) Apply(s Settings) {
 	s.UserAgent, s.Version, s.Contact = fieldText(s.UserAgent), fieldText(s.Version), fieldText(s.Contact)
 	s.Private = slices.Clone(s.Private)
@@ -162,7 +161,8 @@ func (c *Client) Apply(s Settings) {
 	c.pacer.apply(s.Hosts)
 }
 
-// fieldText drops what no header field may contain: it would make every request fail.
+// fieldText removes characters that header fields must not contain: each request would
+// fail.
 func fieldText(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || !httpguts.ValidHeaderFieldValue(string(r)) {
@@ -172,11 +172,10 @@ func fieldText(s string) string {
 	}, s))
 }
 
-// Acquire waits for the right to ask the URL's host once, until ctx ends: behind the
-// polls that came before, but urgent ones, which a reader waits for, before all
-// others. It fails with a [policy.Held] as soon as it is known that this would take
-// longer than ctx allows, or 15 s where it has no deadline, and where the host has
-// asked for a pause that is longer than 15 s.
+// Acquire waits for the slot of the URL's host until ctx ends. Polls start in the order of
+// their calls, but urgent ones, which a reader waits for, start first. It fails with a
+// [policy.Held] as soon as the wait is known to be longer than ctx allows, or than 15 s
+// without a deadline, or if the host is in a pause with more than 15 s left.
 func (c *Client) Acquire(ctx context.Context, u feedurl.URL, urgent bool) (policy.Slot, error) {
 	if u == (feedurl.URL{}) {
 		return nil, errNoURL
@@ -226,7 +225,7 @@ func (s *pollSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	return newPoll(c, s.url, ask).run(ctx, s.slot)
 }
 
-// Poll waits for the slot of the URL's host and makes one poll, which needs no claim.
+// Poll waits for the slot of the URL's host and makes one poll.
 func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	s, err := c.Acquire(ctx, ask.URL, true)
 	if err != nil {
@@ -246,7 +245,7 @@ func (c *Client) untilClosed(ctx context.Context) (_ context.Context, stop func(
 	return ctx, func() { unhook(); cancel(nil) }
 }
 
-// enter counts a poll in, unless the client is closed.
+// enter counts a poll, unless the client is closed.
 func (c *Client) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,11 +256,10 @@ func (c *Client) enter() bool {
 	return true
 }
 
-// Host is whom a poll of a URL asks: the zero Host where nothing is paced, or where
-// there is nobody to ask.
+// Host returns the host of a URL, or the zero Host if it is not paced.
 func (c *Client) Host(u feedurl.URL) policy.Host { return c.pacer.whom(u) }
 
-// Held is the pause that the URL's host has asked for, nil where there is none.
+// Held returns the pause of the URL's host, or nil.
 func (c *Client) Held(u feedurl.URL) *policy.Held {
 	if left, why := c.pacer.pausedURL(u); left > 0 {
 		return &policy.Held{Until: c.now().Add(left), Why: why}
@@ -269,14 +267,13 @@ func (c *Client) Held(u feedurl.URL) *policy.Held {
 	return nil
 }
 
-// Busy lists the hosts, as [policy.Host] names them, with polls under way or waiting.
+// Busy returns the names ([policy.Host]) of hosts with polls in flight or waiting.
 func (c *Client) Busy() []string { return c.pacer.busyHosts() }
 
-// Hold takes over pauses that hosts have asked for before a restart, or of another
-// node. It ends none.
+// Hold restores pauses from before a restart or from another node. It never shortens one.
 func (c *Client) Hold(pauses []policy.Pause) { c.pacer.hold(pauses) }
 
-// Close breaks off all polls and waits for them to return.
+// Close cancels all polls and waits for them to return.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true

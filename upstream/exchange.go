@@ -25,20 +25,20 @@ const (
 	phaseSent
 )
 
-// exchange is one request and its answer, over a connection of its own.
+// exchange is one request and its response, over a connection of its own.
 type exchange struct {
 	client *Client
 	guard  *guard
 	phase  atomic.Int32
 	// send is called on the established connection, just before the request is sent.
-	// An error keeps it back.
+	// If it returns an error, the request is not sent.
 	send func() error
 }
 
-// do sends the request once and returns the answer's header; its body is to be
-// closed. A [http.Transport] repeats a GET on its own when a reused connection
-// turns out to be closed, or an HTTP/2 server refuses the stream: that would be a
-// second poll that nobody reserved. A [http.ClientConn] repeats nothing.
+// do sends the request once and returns the response, whose body must be closed. An
+// [http.Transport] repeats a GET on its own if a reused connection was closed or an
+// HTTP/2 server refuses the stream: that would be a second poll without a claim. An
+// [http.ClientConn] does not repeat requests.
 func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 	if x.client.rounds != nil {
 		if err := x.depart(); err != nil {
@@ -85,14 +85,13 @@ func (x *exchange) depart() error {
 
 func (x *exchange) enter(at phase) { x.phase.Store(int32(at)) }
 
-// lastBody is the body of the only answer of its connection.
+// lastBody is the body of the only response of its connection.
 type lastBody struct {
 	io.ReadCloser
 	conn *http.ClientConn
 }
 
-// Close closes the connection first: the rest of a body that nobody wants is then
-// not waited for.
+// Close closes the connection first, so that it does not wait for the rest of the body.
 func (b *lastBody) Close() error {
 	err := b.conn.Close()
 	b.ReadCloser.Close()

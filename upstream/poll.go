@@ -22,30 +22,30 @@ var (
 	errOther   = errors.New("the slot is that of another URL")
 )
 
-// poll is one poll under way.
+// poll is a poll in flight.
 type poll struct {
 	client   *Client
 	ask      policy.Ask
 	settings *Settings
 	answer   policy.Answer
 
-	url     feedurl.URL          // being asked
-	left    time.Duration        // of the time that the poll may take; only where there is a bound
-	hopWait time.Duration        // of the time that its redirects may wait for their hosts
-	timer   *time.Timer          // ends the request under way; nil: there is no bound
+	url     feedurl.URL          // of the current request
+	left    time.Duration        // of the poll's timeout, if it has one
+	hopWait time.Duration        // left for its redirects to wait for their hosts
+	timer   *time.Timer          // ends the current request; nil: there is no timeout
 	started time.Time            // when the timer was started
 	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
 	origin  string               // that the credentials belong to
 	targets []feedurl.URL        // in order
 	visited map[feedurl.URL]bool // the same without credentials
-	public  bool                 // a public address has answered
+	public  bool                 // a response came from a public address
 	pauses  []pauseUntil
-	held    []policy.Held // pauses that concern this feed alone
+	held    []policy.Held // pauses of this feed only
 }
 
 func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
 	if u.User() != nil {
-		ask.Subscribers = 0 // how many share an account is not told
+		ask.Subscribers = 0 // the readers of private feeds are not counted in public
 	}
 	return &poll{
 		client:   c,
@@ -61,7 +61,7 @@ func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
 	}
 }
 
-// run follows the poll to its end, beginning with the slot of its URL's host.
+// run makes the poll, starting with the slot of its URL's host.
 func (p *poll) run(ctx context.Context, s *slot) policy.Answer {
 	p.hops(ctx, s)
 	p.answer.At = p.client.now()
@@ -69,8 +69,8 @@ func (p *poll) run(ctx context.Context, s *slot) policy.Answer {
 	return p.answer
 }
 
-// hops makes the requests. Whatever an origin sends, a poll that was claimed has an
-// outcome: a panic is a failure like any other.
+// hops makes the requests. A poll that was claimed always has a result: a panic is a
+// failure as well.
 func (p *poll) hops(ctx context.Context, s *slot) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -89,8 +89,8 @@ func (p *poll) hops(ctx context.Context, s *slot) {
 	}
 }
 
-// request asks the present URL, and gives the slot back. It reports whether the
-// answer is a redirect.
+// request sends one request and gives the slot back. It reports whether the response is
+// a redirect.
 func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 	var v hint
 	defer func() { p.pauses = append(p.pauses, s.release(v)...) }()
@@ -133,8 +133,8 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 	return false
 }
 
-// clock starts the poll's clock; the function that it returns stops it. It stands
-// while the poll waits for a slot, or for room for a large body.
+// clock starts the poll's timer and returns a function that stops it. The time in which
+// the poll waits for slots or for memory does not count.
 func (p *poll) clock(ctx context.Context) (context.Context, func()) {
 	if p.ask.Timeout <= 0 {
 		return ctx, func() {}
@@ -147,7 +147,7 @@ func (p *poll) clock(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// pause stops the clock; it reports whether it was running.
+// pause stops the timer and reports whether it was running.
 func (p *poll) pause() bool {
 	if p.timer == nil || !p.timer.Stop() {
 		return false
@@ -170,9 +170,9 @@ func (p *poll) room(ctx context.Context, size int64) error {
 	return err
 }
 
-// leave is the moment at which a request leaves. The first one leaves in time or
-// not at all, by the wall clock: a machine that slept since the poll was claimed is
-// late, whatever its monotonic clock says.
+// send is called just before a request is sent. The first one is sent by StartBy or not
+// at all, by the wall clock: the monotonic clock does not count the time in which the
+// machine was suspended.
 func (p *poll) send(ctx context.Context, s *slot) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -188,7 +188,7 @@ func (p *poll) send(ctx context.Context, s *slot) error {
 	return nil
 }
 
-// take makes the poll's result of an answer that is no redirect.
+// take makes the poll's result of a response that is not a redirect.
 func (p *poll) take(ctx context.Context, resp *http.Response, conditional bool) {
 	if resp.StatusCode == http.StatusNotModified && conditional {
 		return
@@ -227,8 +227,8 @@ func (p *poll) fail(f policy.Failure, err error) {
 	}
 }
 
-// explainPauses tells what hosts have asked for in the poll, and when the same poll
-// could be made again: none of those that it led to may be in a cool-down.
+// explainPauses records the pauses that hosts asked for during the poll, and the earliest
+// time at which all hosts on its path may be polled again.
 func (p *poll) explainPauses() {
 	a, now := &p.answer, p.client.pacer.clock.now()
 	for _, made := range p.pauses {
@@ -253,8 +253,8 @@ func (p *poll) explainPauses() {
 	}
 }
 
-// reached reports whether a failure without a request is one after the origin had
-// accepted the connection.
+// reached reports whether a failure without a request came after the origin had accepted
+// the connection.
 func reached(f policy.Failure) bool {
 	return f == policy.FailureTLS || f == policy.FailureTimeout
 }

@@ -19,8 +19,7 @@ import (
 const maxHops = 10
 
 // isRedirect reports whether a status leads to another URL (RFC 9110 section
-// 15.4). 300 offers a choice that nobody is there to make, and 305 and 306 are
-// deprecated: these are failures like any other.
+// 15.4). 300 needs a person to choose, and 305 and 306 are deprecated: they are failures.
 func isRedirect(status int) bool {
 	switch status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -30,8 +29,8 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// follow goes where the last answer redirects to, if it may. It returns the slot of
-// the next request, or nil where there is none.
+// follow follows the redirect of the last response, if it may. It returns the slot of the
+// next request, or nil if the poll has ended.
 func (p *poll) follow(ctx context.Context) *slot {
 	status := p.answer.Status
 	to, err := p.resolve(p.answer.Header.Get("Location"))
@@ -39,8 +38,8 @@ func (p *poll) follow(ctx context.Context) *slot {
 		p.fail(policy.FailureRedirect, fmt.Errorf("redirect with status %d %w", status, err))
 		return nil
 	}
-	// The operator's word comes first. Then comes what can be told from the URL: Hop may
-	// make promises for it, and must not for what is refused anyway.
+	// The operator's rules come first, then checks of the URL. Hop may claim the URL, so
+	// that it must not be called for one that is refused.
 	if p.ask.Allow != nil {
 		if err := p.ask.Allow(to); err != nil {
 			p.fail(policy.FailureAddress, err)
@@ -69,8 +68,7 @@ func (p *poll) follow(ctx context.Context) *slot {
 	return p.acquire(ctx, waiting, to)
 }
 
-// acquire waits for the slot of a redirect's host, as long as the context of that
-// lasts, which is one of the poll's.
+// acquire waits for the slot of a redirect's host until the context ends.
 func (p *poll) acquire(ctx, waiting context.Context, to feedurl.URL) *slot {
 	s, err := p.client.pacer.acquire(waiting, to, classHop)
 	switch held, ok := errors.AsType[*policy.Held](err); {
@@ -104,21 +102,20 @@ func (p *poll) resolve(location string) (feedurl.URL, error) {
 		return feedurl.URL{}, errors.New("to something that is no URL")
 	}
 	u := base.ResolveReference(ref)
-	// Credentials are the operator's to give, not an origin's.
+	// Credentials come from the operator, never from an origin.
 	u.User, u.Fragment, u.RawFragment = nil, "", ""
 	to, err := feedurl.Parse(u.String())
 	if err != nil {
 		return feedurl.URL{}, fmt.Errorf("leads astray: %w", err)
 	}
-	// They are sent to the origin that they were given for, and when a chain of
-	// redirects has left it once, not even there again.
+	// They are sent only to their origin, and not any more once a redirect has left it.
 	if p.user != nil && to.Origin() == p.origin {
 		to = to.WithUser(p.user)
 	}
 	return to, nil
 }
 
-// mayFollow refuses what no redirect may do. Its errors follow "redirect ...".
+// mayFollow returns an error, to follow "redirect ...", if a redirect is forbidden.
 func (p *poll) mayFollow(to feedurl.URL) error {
 	switch {
 	case p.url.Scheme() == "https" && to.Scheme() == "http":

@@ -17,20 +17,20 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// accept names the feed types first: some origins answer HTML to anybody else.
+// accept has the feed types first: otherwise some origins respond with HTML.
 const accept = "application/atom+xml, application/rss+xml, application/feed+json, " +
 	"application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, */*;q=0.1"
 
-// acceptEncoding is the same on every poll: origins that compress make 304s of
-// different ETags otherwise.
+// acceptEncoding is the same in each poll: origins that compress have a different ETag
+// for each coding.
 const acceptEncoding = "gzip, br, zstd"
 
-// project is whom a publisher can turn to where the operator has given no contact: the
-// page says what polls there.
+// project is the contact in the User-Agent if the operator has not set one. The page says
+// what polls there.
 const project = "https://github.com/feedpollard/pollard"
 
-// newRequest is one GET. Everything that is said to an origin is in this file:
-// no Cookie, no Referer, no Cache-Control, no A-IM, no Range, nothing of a reader.
+// newRequest makes a GET. All that is sent to an origin is in this file: no Cookie, no
+// Referer, no Cache-Control, no A-IM, no Range, and nothing of a reader.
 func newRequest(ctx context.Context, t feedurl.URL, agent string, user *url.Userinfo, v policy.Validators) (r *http.Request, conditional bool) {
 	r = (&http.Request{
 		Method:     http.MethodGet,
@@ -45,9 +45,9 @@ func newRequest(ctx context.Context, t feedurl.URL, agent string, user *url.User
 			"Accept-Encoding": {acceptEncoding},
 		},
 	}).WithContext(ctx)
-	// RFC 9110 section 13.1: validators speak of the resource that gave them.
+	// RFC 9110 section 13.1: validators belong to the resource that they came from.
 	if v.URL == t.String() {
-		// Both are sent where there are both: an origin may have broken either.
+		// If there are both, both are sent: either may be broken at the origin.
 		conditional = validate(r, "If-None-Match", v.ETag) || conditional
 		conditional = validate(r, "If-Modified-Since", v.LastModified) || conditional
 	}
@@ -58,8 +58,8 @@ func newRequest(ctx context.Context, t feedurl.URL, agent string, user *url.User
 	return r, conditional
 }
 
-// validate sets one validator byte for byte, quoted or not. One that no header
-// field can carry is left out: it cannot have come out of one either.
+// validate sets one validator byte for byte, quoted or not. One that is invalid in a
+// header field is left out.
 func validate(r *http.Request, field, value string) bool {
 	if value == "" || !httpguts.ValidHeaderFieldValue(value) {
 		return false
@@ -68,7 +68,7 @@ func validate(r *http.Request, field, value string) bool {
 	return true
 }
 
-// Agent is the User-Agent of a poll on behalf of so many readers.
+// Agent returns the User-Agent of a poll for a number of readers.
 func (s *Settings) Agent(subscribers int) string {
 	if s.UserAgent != "" {
 		return s.UserAgent
