@@ -252,8 +252,9 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 			s.Feeds[status.StateDue] += n
 		}
 	}
-	move(status.StateUnread, totals.Feeds[store.StateCold]-totals.Unread) // configured and never polled
-	move(status.StateFresh, totals.Overdue)
+	first := totals.Feeds[store.StateCold] - totals.Unread // configured and never polled
+	move(status.StateUnread, first)
+	move(status.StateFresh, totals.Overdue-first)
 	s.Overdue, s.Disk = totals.Overdue, totals.Bytes
 	return s
 }

@@ -184,7 +184,7 @@ func (v *visit) setHeaders() {
 	}
 }
 
-// problem is an error that is shown to the person who met it.
+// problem is an error page.
 type problem struct {
 	status int
 	Text   string // a sentence
@@ -219,7 +219,7 @@ func (v *visit) send(status int, contentType string, body []byte) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	v.w.WriteHeader(status)
 	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(body) // whoever has left misses nothing
+		_, _ = v.w.Write(body) // the client may be gone
 	}
 }
 

@@ -459,3 +459,16 @@ func BenchmarkFeeds(b *testing.B) {
 		})
 	}
 }
+
+// A store that cannot be written is shown first on the pages that list feeds.
+func TestTroubleIsShownFirst(t *testing.T) {
+	p, source, at := newPages(t, 3)
+	source.outage = "no space left on device"
+	for _, target := range []string{"", "feeds"} {
+		body := ask(p, at, "GET", target).Body.String()
+		trouble, form := strings.Index(body, "nothing is polled: <bdi>no space left on device"), strings.Index(body, "<form")
+		if trouble < 0 || trouble > form {
+			t.Errorf("%q: the outage is at %d, a form at %d", target, trouble, form)
+		}
+	}
+}
