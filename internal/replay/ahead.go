@@ -30,7 +30,6 @@ func readAhead(log *accessLog, stop <-chan struct{}) (full <-chan *batch, free c
 	}
 	go func() {
 		defer close(filled)
-		var p parser
 		var rest []byte // a line that did not fit
 		for {
 			var b *batch
@@ -40,7 +39,7 @@ func readAhead(log *accessLog, stop <-chan struct{}) (full <-chan *batch, free c
 				return
 			}
 			b.text, b.lines = b.text[:0], b.lines[:0]
-			rest = b.fill(log, &p, rest)
+			rest = b.fill(log, rest)
 			filled <- b // there is room for all of them
 			if b.err != nil {
 				return
@@ -52,7 +51,7 @@ func readAhead(log *accessLog, stop <-chan struct{}) (full <-chan *batch, free c
 
 // fill reads lines, first the one that did not fit into the batch before, and returns
 // the one that does not fit into this.
-func (b *batch) fill(log *accessLog, p *parser, line []byte) (rest []byte) {
+func (b *batch) fill(log *accessLog, line []byte) (rest []byte) {
 	first := line != nil
 	for ; ; first = false {
 		if !first {
@@ -68,10 +67,7 @@ func (b *batch) fill(log *accessLog, p *parser, line []byte) (rest []byte) {
 		b.text = append(b.text, line...)
 		b.lines = append(b.lines, parsedLine{})
 		l := &b.lines[len(b.lines)-1]
-		l.err = p.parse(b.text[from:], &l.Line)
-		if len(p.json.scratch) > 0 {
-			p.json.scratch = nil // the line keeps it
-		}
+		l.err = parse(b.text[from:], &l.Line)
 	}
 	b.taken = log.taken.n
 	return rest

@@ -4,111 +4,68 @@
 package replay
 
 import (
+	"encoding/json"
 	"math"
+	"strings"
 	"time"
 )
 
+// caddyEntry is a line of Caddy's access log in JSON.
+type caddyEntry struct {
+	Time    json.RawMessage `json:"ts"`
+	Status  *int            `json:"status"`
+	Size    int64           `json:"size"`
+	Request *struct {
+		ClientIP string         `json:"client_ip"` // behind a trusted proxy the reader's own address
+		RemoteIP string         `json:"remote_ip"`
+		Method   string         `json:"method"`
+		URI      string         `json:"uri"`
+		Headers  map[string]any `json:"headers"`
+	} `json:"request"`
+}
+
 // parseCaddy reads a line of Caddy's access log in JSON.
-func (p *parser) parseCaddy(text []byte, l *Line) error {
-	c := &p.json
-	c.reset(text)
-	c.open('{')
-	var request, status, timed bool
-	for first := true; c.more(first, '}'); first = false {
-		switch string(c.key()) {
-		case "ts":
-			l.Time, timed = caddyTime(c)
-		case "request":
-			request = true
-			parseRequest(c, l)
-		case "status":
-			status = true
-			l.Status = int(c.integer())
-		case "size":
-			l.Bytes = c.integer()
-		default:
-			c.skip()
-		}
-	}
-	switch {
-	case c.broken || c.peek() != 0:
+func parseCaddy(text []byte, l *Line) error {
+	var e caddyEntry
+	if json.Unmarshal(text, &e) != nil {
 		return errMalformed
-	case !request || !status:
+	}
+	if e.Request == nil || e.Status == nil {
 		return errOther
-	case !timed || len(l.Method) == 0 || l.Status < 0 || l.Status > 999:
+	}
+	at, ok := caddyTime(e.Time)
+	if !ok || e.Request.Method == "" || *e.Status < 0 || *e.Status > 999 || e.Size < 0 {
 		return errMalformed
 	}
-	l.Known = true
+	header := func(name string) []byte { // the first value of a field
+		values, _ := e.Request.Headers[name].([]any)
+		if len(values) == 0 {
+			return nil
+		}
+		value, _ := values[0].(string)
+		return printable(value)
+	}
+	*l = Line{
+		Time: at, Status: *e.Status, Bytes: e.Size, Known: true,
+		Remote: printable(e.Request.ClientIP), Method: printable(e.Request.Method), Target: printable(e.Request.URI),
+		UserAgent: header("User-Agent"), Referer: header("Referer"), AcceptEncoding: header("Accept-Encoding"),
+		IfNoneMatch: header("If-None-Match"), IfModifiedSince: header("If-Modified-Since"),
+		Accept: header("Accept"), FetchMode: header("Sec-Fetch-Mode"),
+	}
+	if len(l.Remote) == 0 {
+		l.Remote = printable(e.Request.RemoteIP)
+	}
 	return nil
 }
 
-// parseRequest reads the member "request".
-func parseRequest(c *cursor, l *Line) {
-	if !c.open('{') {
-		return
-	}
-	for first := true; c.more(first, '}'); first = false {
-		switch string(c.key()) {
-		case "client_ip": // behind a trusted proxy the reader's own address
-			l.Remote = c.text()
-		case "remote_ip":
-			if ip := c.text(); len(l.Remote) == 0 {
-				l.Remote = ip
-			}
-		case "method":
-			l.Method = c.text()
-		case "uri":
-			l.Target = c.text()
-		case "headers":
-			parseHeaders(c, l)
-		default:
-			c.skip()
+// printable returns a text with spaces in place of control characters.
+func printable(text string) []byte {
+	return []byte(strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return ' '
 		}
-	}
-}
-
-// parseHeaders reads the first value of each field that a replay needs.
-func parseHeaders(c *cursor, l *Line) {
-	if !c.open('{') {
-		return
-	}
-	for first := true; c.more(first, '}'); first = false {
-		field := l.field(c.key())
-		if field == nil {
-			c.skip()
-			continue
-		}
-		if !c.open('[') {
-			continue
-		}
-		for first := true; c.more(first, ']'); first = false {
-			if value := c.text(); first {
-				*field = value
-			}
-		}
-	}
-}
-
-// field is where a header field belongs; nil: nowhere. Caddy writes the names in
-// their canonical form.
-func (l *Line) field(name []byte) *[]byte {
-	switch string(name) {
-	case "User-Agent":
-		return &l.UserAgent
-	case "Referer":
-		return &l.Referer
-	case "Accept-Encoding":
-		return &l.AcceptEncoding
-	case "If-None-Match":
-		return &l.IfNoneMatch
-	case "If-Modified-Since":
-		return &l.IfModifiedSince
-	case "Accept":
-		return &l.Accept
-	case "Sec-Fetch-Mode":
-		return &l.FetchMode
-	}
-	return nil
+		return r
+	}, text))
 }
 
 // caddyTimes are the forms of time that Caddy's encoder can be told to write as text.
@@ -120,9 +77,9 @@ var caddyTimes = []string{
 // caddyTime reads a line's time: seconds since 1970 with a fraction, or one of
 // the forms that Caddy can be told to use instead, among them milliseconds and
 // nanoseconds, which their size tells apart.
-func caddyTime(c *cursor) (time.Time, bool) {
-	if c.peek() == '"' {
-		text := string(c.text())
+func caddyTime(value json.RawMessage) (time.Time, bool) {
+	var text string
+	if json.Unmarshal(value, &text) == nil && text != "" {
 		for _, layout := range caddyTimes {
 			if t, err := time.Parse(layout, text); err == nil {
 				return t.UTC(), true
@@ -130,10 +87,11 @@ func caddyTime(c *cursor) (time.Time, bool) {
 		}
 		return time.Time{}, false
 	}
-	n := c.number()
-	switch {
-	case c.broken || !(n >= 0):
+	n := math.NaN()
+	if json.Unmarshal(value, &n) != nil || !(n >= 0) {
 		return time.Time{}, false
+	}
+	switch {
 	case n >= 1e17:
 		n /= 1e9
 	case n >= 1e11:

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Line is one request of an access log. Its texts are parts of the log's buffer:
-// they are good as long as that is.
+// Line is one request of an access log. Its texts may be parts of the log's buffer, and
+// are valid as long as that is.
 type Line struct {
 	Time      time.Time
 	Remote    []byte // the reader's address, or its name where the log holds names
@@ -39,18 +39,13 @@ var (
 	errOther = errors.New("not a request")
 )
 
-// parser reads lines of either format. It reuses its memory: one for one log.
-type parser struct {
-	json cursor
-}
-
-// parse reads a line, which has no line end.
-func (p *parser) parse(text []byte, l *Line) error {
+// parse reads a line of either format, which has no line end.
+func parse(text []byte, l *Line) error {
 	*l = Line{}
 	text = bytes.TrimSuffix(text, []byte{'\r'})
 	var err error
 	if len(text) > 0 && text[0] == '{' {
-		err = p.parseCaddy(text, l)
+		err = parseCaddy(text, l)
 	} else {
 		err = parseCombined(text, l)
 	}

@@ -41,10 +41,9 @@ func Join(logs ...io.Reader) (io.Reader, error) {
 // firstTime is the time of the first request in the beginning of a log; zero: there
 // is none.
 func firstTime(head []byte) time.Time {
-	var p parser
 	var l Line
 	for text := range bytes.Lines(head) {
-		if p.parse(bytes.TrimSuffix(text, []byte{'\n'}), &l) == nil {
+		if parse(bytes.TrimSuffix(text, []byte{'\n'}), &l) == nil {
 			return l.Time
 		}
 	}

@@ -45,12 +45,11 @@ const (
 func survey(head []byte, given string) prospect {
 	s := prospect{path: given}
 	all := make(map[string]*candidate)
-	var p parser
 	var l Line
 	var bare, dressed int // answers without a body, by whether bytes were logged for them
 	for text := range bytes.Lines(head) {
 		s.lines++
-		if p.parse(bytes.TrimSuffix(text, []byte{'\n'}), &l) != nil {
+		if parse(bytes.TrimSuffix(text, []byte{'\n'}), &l) != nil {
 			continue
 		}
 		s.sound++
