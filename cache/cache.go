@@ -18,7 +18,7 @@
 //	publish to readers here, and report   feed.go, report.go; other nodes: nodes.go
 //
 // Without readers, due feeds are polled in the background if the operator wants it
-// (prefetch.go, pace.go). Feeds without readers are forgotten after a while (housekeeping.go).
+// (prefetch.go). Feeds without readers are forgotten after a while (housekeeping.go).
 //
 // The store owns the schedule. Memory is a view of it: the feeds that readers use, and the
 // representations that are sent often, within one budget. Several nodes may share a store.

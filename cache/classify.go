@@ -51,7 +51,7 @@ func (v *storedVersion) stored() version.Coding { return version.CodingOf(v.Codi
 
 // classified is an answer with what it means for the feed.
 type classified struct {
-	answer    policy.Answer // its Failure is set where the content was no good
+	answer    policy.Answer // its Failure is set if the content is not a good feed
 	result    status.Result
 	sameBytes bool             // a 200 with the bytes of the stored version
 	document  *policy.Document // of a 200 that was parsed; nil if it did not have to be

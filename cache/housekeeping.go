@@ -91,7 +91,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	if err := c.store.Touch(ctx, asked); err != nil {
 		return // tried again in a minute
 	}
-	c.storeAnswered() // also where no poll is due
+	c.storeAnswered() // also if no poll is due
 	for f, second := range seconds {
 		f.touched.Store(second)
 	}

@@ -77,7 +77,7 @@ func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err er
 	}
 }
 
-// take takes a line. It fails where the import cannot go on.
+// take takes a line. It fails if the import cannot go on.
 func (i *Importer) take(ctx context.Context, number int64, text []byte, long bool) error {
 	var saved store.Saved
 	var err error

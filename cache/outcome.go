@@ -63,7 +63,7 @@ func (s *state) learn(own Key, v classified) {
 		if known := m.Version; known.Tag != "" {
 			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
 		}
-		number := max(s.version, m.Version.Number) + 1 // never used twice, also where a body was lost
+		number := max(s.version, m.Version.Number) + 1 // never used twice, also if a body was lost
 		m.Version = v.version
 		m.Version.Number = number
 	}
@@ -106,7 +106,7 @@ func (s *state) learn(own Key, v classified) {
 func (s *state) plan(c *Cache, v classified, rules policy.Rules) time.Duration {
 	a := v.answer
 	if r, ok := errors.AsType[*redirected](a.Err); ok {
-		// Something was sent, if not where the redirect leads.
+		// Something was sent, but not to the target of the redirect.
 		a.NotBefore, a.Holder = a.At.Add(r.wait), policy.HintRedirect
 	}
 	d := policy.Decide(rules, s.feed.History, a, a.At, c.chance())

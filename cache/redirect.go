@@ -72,9 +72,8 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	}
 }
 
-// learnRedirects keeps track of permanent redirects. Only the leading permanent part of
-// a chain counts, and a temporary redirect is never remembered (RFC 9110 section
-// 15.4).
+// learnRedirects remembers permanent redirects. Only the leading permanent part of a chain
+// counts; a temporary redirect is never remembered (RFC 9110 section 15.4).
 func (s *state) learnRedirects(own string, v classified) {
 	m, a := &s.feed, v.answer
 	if m.Moved.To != "" {
@@ -90,7 +89,7 @@ func (s *state) learnRedirects(own string, v classified) {
 		}
 		switch {
 		case !r.taken && !(whole && r.served):
-			return // it was not seen where it ends
+			return // it is unknown where the redirect ends
 		case !whole:
 			to = ""
 		}
@@ -112,8 +111,8 @@ func (s *state) learnRedirects(own string, v classified) {
 	}
 }
 
-// permanently is where the leading permanent redirects of a chain lead, empty where
-// there are none, and whether they are all of it.
+// permanently returns the target of the leading permanent redirects of a chain, empty if there
+// are none, and whether they are all of it.
 func permanently(moves []policy.Move) (to string, whole bool) {
 	for i, move := range moves {
 		if move.Status != http.StatusMovedPermanently && move.Status != http.StatusPermanentRedirect {

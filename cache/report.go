@@ -27,7 +27,7 @@ type Poll struct {
 	Next      time.Time
 	Winner    string // of the decision
 	MovedTo   string // where an adopted permanent redirect leads
-	Updated   bool   // it has brought a new version, also where Result is status.ResultMoved
+	Updated   bool   // it has brought a new version, also if Result is status.ResultMoved
 	First     bool   // and that is the feed's first
 	Entries   int    // of the version; 0 without one
 	Failures  int    // in a row, this one included
@@ -91,8 +91,8 @@ func (p *Poll) NextText() string {
 	return p.Next.UTC().Format(time.RFC3339)
 }
 
-// log writes a line for what an operator wants to know: what is new, and where
-// something begins to fail or has recovered. All other polls are for debugging.
+// log writes a line if a poll has brought something new, has begun to fail, or has recovered. All
+// other polls are for debugging.
 func (f *Feed) log(p Poll, detail string) {
 	level := zap.InfoLevel
 	switch failed := p.Result == status.ResultFailed || p.Result == status.ResultGone; {

@@ -23,7 +23,7 @@ type Unavailable struct {
 	RedirectTo string
 	// Alias says that this is for good, and that [Feed.Resolve] leads there as well.
 	Alias bool
-	// Site is set where the feed's URL is that of a web page which names feeds (502).
+	// Site is set if the feed's URL is that of a web page that links to feeds (502).
 	Site *site.Page
 	// Queued says that the feed's first poll waits for its turn behind others of its
 	// host, and that nothing has failed.

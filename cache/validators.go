@@ -100,7 +100,7 @@ func (s *state) ofAnother(a policy.Answer) bool {
 	case a.Status != http.StatusNotModified || told.Weak || told.Opaque == "":
 		return false
 	case own.Opaque == "":
-		// Some servers leave out the ETag of a 200 that they transform. The date tells then.
+		// Some servers leave out the ETag of a 200 that they transform. The date decides then.
 		return a.Header.Get("Last-Modified") != s.feed.Validators.LastModified
 	}
 	plain := func(t httpfield.Tag) string {
