@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -25,13 +26,10 @@ const address = "https://blog.example/feed.xml"
 
 // feed is a feed with entries, and with more in its channel.
 func feed(more string) string {
-	var b strings.Builder
-	b.WriteString(`<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom" xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"><channel><title>Blog</title><link>https://blog.example/</link>` + more)
-	for day := 1; day <= 20; day++ {
-		fmt.Fprintf(&b, "<item><title>Day %d</title><link>https://blog.example/%d</link><guid>%d</guid><pubDate>%02d Nov 1999 10:00:00 GMT</pubDate><description>%s</description></item>",
-			day, day, day, day, strings.Repeat("Some words. ", 20))
-	}
-	return b.String() + "</channel></rss>"
+	return origintest.Document{
+		Title: "Blog", Home: "https://blog.example", Entries: 20, Extra: more,
+		Newest: time.Date(1999, time.November, 20, 10, 0, 0, 0, time.UTC), Text: strings.Repeat("Some words. ", 20),
+	}.String()
 }
 
 // site is a site that does everything right, but for what a test changes.
@@ -158,7 +156,7 @@ func TestFindings(t *testing.T) {
 		n := 0
 		return func() string { n++; return feed(fmt.Sprintf(format, n)) }
 	}
-	entriesNow := func() string { return strings.Replace(good, "Day 7", time.Now().Format(time.StampNano), 1) }
+	entriesNow := func() string { return strings.Replace(good, "Entry 7", time.Now().Format(time.StampNano), 1) }
 	field := func(name string, values ...string) http.Header { return http.Header{name: values} }
 	gone := http.Header{"Etag": nil, "Last-Modified": nil}
 	nth := func(n, status int) func(int) int { return func(i int) int { return map[int]int{n: status}[i] } }
@@ -186,7 +184,7 @@ func TestFindings(t *testing.T) {
 		{"a volatile ETag", site{body: always(good), tag: func(string, string) string { return time.Now().Format(`"150405"`) }}, []string{"volatile-etag"}, 4},
 		{"a volatile date", site{body: counting("<lastBuildDate>Sat, 01 Jan 2000 00:00:%02d GMT</lastBuildDate>")}, []string{"volatile-document"}, 4},
 		{"volatile entries", site{body: entriesNow}, []string{"volatile-entries"}, 4},
-		{"a change", site{body: after(2, good, strings.Replace(good, "Day 7", "Day VII", 1))}, []string{"changed-meanwhile"}, 4},
+		{"a change", site{body: after(2, good, strings.Replace(good, "Entry 7", "Entry VII", 1))}, []string{"changed-meanwhile"}, 4},
 		{"a page later", site{body: after(2, good, "<html></html>")}, []string{"unstable"}, 4},
 		{"an error for conditions", site{body: always(good), status: nth(2, 500)}, []string{"conditional-fails"}, 4},
 		{"not compressed", site{body: always(good), noGzip: true}, []string{"not-compressed"}, 4},
@@ -211,11 +209,11 @@ func TestFindings(t *testing.T) {
 		{"a malformed hint", site{body: always(feed("<ttl>soon</ttl>"))}, []string{"malformed-hint"}, 4},
 		{"WordPress's hint", site{body: always(feed("<sy:updatePeriod>hourly</sy:updatePeriod><sy:updateFrequency>1</sy:updateFrequency>"))}, []string{"hint-ignored"}, 4},
 		{"another self", site{body: always(feed(`<atom:link rel="self" href="http://blog.example/feed.xml"/>`))}, []string{"other-self"}, 4},
-		{"two of one ID", site{body: always(strings.Replace(good, "<guid>2<", "<guid>3<", 1))}, []string{"duplicate-ids"}, 4},
-		{"no ID", site{body: always(strings.Replace(good, "<guid>2</guid>", "", 1))}, []string{"no-ids"}, 4},
-		{"no date of an entry", site{body: always(strings.Replace(good, "02 Nov 1999 10:00:00 GMT", "a day", 1))}, []string{"no-dates"}, 4},
+		{"two of one ID", site{body: always(strings.Replace(good, "<guid>https://blog.example/2<", "<guid>https://blog.example/3<", 1))}, []string{"duplicate-ids"}, 4},
+		{"no ID", site{body: always(strings.Replace(good, "<guid>https://blog.example/2</guid>", "", 1))}, []string{"no-ids"}, 4},
+		{"no date of an entry", site{body: always(strings.Replace(good, "Tue, 02 Nov 1999 10:00:00 +0000", "a day", 1))}, []string{"no-dates"}, 4},
 		{"no link", site{body: always(strings.Replace(good, "<link>https://blog.example/2</link>", "", 1))}, []string{"no-links"}, 4},
-		{"not well-formed", site{body: always(strings.Replace(good, "Day 2", "Day & Night", 1))}, []string{"not-well-formed"}, 4},
+		{"not well-formed", site{body: always(strings.Replace(good, "Entry 2", "Day & Night", 1))}, []string{"not-well-formed"}, 4},
 		{"large", site{body: always(strings.Replace(good, "Some words.", strings.Repeat("Many words. ", large/10), 1))}, []string{"large"}, 4},
 		{"too many requests", site{body: always(good), status: nth(2, 429)}, []string{"incomplete"}, 2},
 	} {
