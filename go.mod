@@ -16,7 +16,7 @@ require (
 	github.com/mmcdole/gofeed v1.4.2
 	github.com/prometheus/client_golang v1.24.1
 	github.com/spf13/cobra v1.10.2
-	go.etcd.io/bbolt v1.5.0
+	go.etcd.io/bbolt v1.5.0 // indirect
 	go.uber.org/zap v1.28.0
 	golang.org/x/net v0.62.0
 	golang.org/x/text v0.43.0

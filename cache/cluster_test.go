@@ -13,8 +13,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/bolt"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -246,17 +245,17 @@ func newCluster(t *testing.T, dir string, nodes int) *cluster {
 func (c *cluster) openStore() {
 	c.t.Helper()
 	if c.dir != "" {
-		s, err := bolt.Open(c.dir, bolt.Options{})
+		s, err := sqlite.Open(c.dir, sqlite.Options{})
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		c.store = s
 		return
 	}
-	if before, ok := c.store.(*volatile.Store); ok {
+	if before, ok := c.store.(*sqlite.Store); ok {
 		c.store = before.Reopen()
 	} else {
-		c.store = volatile.New(nil)
+		c.store = sqlite.NewMemory(nil)
 	}
 }
 

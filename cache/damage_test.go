@@ -19,7 +19,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -141,7 +141,7 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 func TestSlowReadDropsNoVersion(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, nil)
-		db := &tampered{Store: volatile.New(nil)}
+		db := &tampered{Store: sqlite.NewMemory(nil)}
 		entries := 1
 		g.origin.answers(func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") })
 		var err error

@@ -17,7 +17,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -166,7 +166,7 @@ func TestClaimThatIsAnsweredLateIsNotUsed(t *testing.T) {
 		for _, prefetch := range []bool{false, true} {
 			origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=60") }}
 			settings := cache.Settings{Rules: func(cache.Key) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: prefetch}
-			shared := volatile.New(nil)
+			shared := sqlite.NewMemory(nil)
 			late := &hanging{Store: shared}
 			a := node(t, late, origin, settings)
 			a.get(feedURL)

@@ -18,8 +18,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/bolt"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -155,7 +154,7 @@ type gateway struct {
 	budget   int64                         // of memory; 0: 1 MiB
 	wrap     func(store.Store) store.Store // what stands between cache and store; nil: nothing
 
-	memory *volatile.Store // the store of gateways without a directory
+	memory *sqlite.Store // the store of gateways without a directory
 	store  store.Store
 	*cache.Cache
 }
@@ -164,7 +163,7 @@ type gateway struct {
 func newGateway(t *testing.T, dir string, answer func(policy.Ask) policy.Answer) *gateway {
 	t.Helper()
 	time.Sleep(time.Until(epoch))
-	g := &gateway{t: t, dir: dir, origin: &script{answer: answer}, memory: volatile.New(nil)}
+	g := &gateway{t: t, dir: dir, origin: &script{answer: answer}, memory: sqlite.NewMemory(nil)}
 	rules := policy.DefaultRules()
 	rules.Jitter = 0
 	g.settings.Rules = func(cache.Key) policy.Rules { return rules }
@@ -208,7 +207,7 @@ func (g *gateway) disk() store.Store {
 		g.memory = g.memory.Reopen()
 		return g.memory
 	}
-	store, err := bolt.Open(g.dir, bolt.Options{Suspended: awake})
+	store, err := sqlite.Open(g.dir, sqlite.Options{})
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -19,7 +19,7 @@ import (
 // imported stores lines, and returns the export of that.
 func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 	t.Helper()
-	store := volatile.New(nil)
+	store := sqlite.NewMemory(nil)
 	defer store.Close()
 	i := &cache.Importer{
 		Store: store,

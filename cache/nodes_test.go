@@ -17,7 +17,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -42,7 +42,7 @@ func (s *late) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, erro
 
 // sharedStore is a store of several nodes. It is closed after them.
 func sharedStore(t *testing.T) store.Store {
-	db := volatile.New(nil)
+	db := sqlite.NewMemory(nil)
 	t.Cleanup(func() { db.Close() })
 	return db
 }

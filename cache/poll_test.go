@@ -5,10 +5,10 @@ package cache_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -308,7 +308,14 @@ func TestMissingBodyDropsTheValidators(t *testing.T) {
 		}).open()
 		g.get(feedURL)
 		g.close()
-		if err := os.RemoveAll(filepath.Join(dir, "bodies")); err != nil {
+		db, err := sql.Open("sqlite", filepath.Join(dir, "feeds.sqlite"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Exec(`delete from body`); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
 		g.open()

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -234,7 +234,7 @@ func TestFeedsAreDueWhenTheMachineWakesUp(t *testing.T) {
 			g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
 			var slept atomic.Int64
 			asleep := func() time.Duration { return time.Duration(slept.Load()) }
-			store := volatile.New(func() time.Time { return time.Now().Add(asleep()) })
+			store := sqlite.NewMemory(func() time.Time { return time.Now().Add(asleep()) })
 			var err error
 			if g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 1 << 20, Suspended: asleep}); err != nil {
 				t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/bolt"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -186,7 +186,9 @@ func TestClockPutForwardWhileNothingRuns(t *testing.T) {
 				life, began, step := "one", time.Now(), time.Duration(0)
 				open := func() {
 					now := func() time.Time { return time.Now().Add(step).Round(0) }
-					db, err := bolt.Open(dir, bolt.Options{Now: now, Booted: func() bolt.Boot { return bolt.Boot{ID: life, Ago: time.Since(began)} }})
+					db, err := sqlite.Open(dir, sqlite.Options{Clocks: func() sqlite.Moment {
+						return sqlite.Moment{Wall: now(), Since: time.Since(began), Boot: life}
+					}})
 					if err != nil {
 						t.Fatal(err)
 					}

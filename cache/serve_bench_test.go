@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -25,7 +25,7 @@ func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
 
 func BenchmarkHit(b *testing.B) {
 	origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(150, ""), "ETag", `"v"`) }}
-	c, err := cache.New(cache.Options{Store: volatile.New(nil), Origin: origin})
+	c, err := cache.New(cache.Options{Store: sqlite.NewMemory(nil), Origin: origin})
 	if err != nil {
 		b.Fatal(err)
 	}

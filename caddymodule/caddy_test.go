@@ -38,7 +38,7 @@ func TestCaddy(t *testing.T) {
 				persist_config off
 				auto_https off
 				pollard {
-					store bolt %s
+					store sqlite %s
 					min_interval %s
 					jitter 0
 				}

@@ -93,7 +93,7 @@ func loadCounting(t *testing.T, store, app, gateway string) (address string) {
 		output discard
 	}
 	pollard {
-		store bolt %s
+		store sqlite %s
 		private_upstreams 127.0.0.0/8
 		%s
 	}

@@ -19,7 +19,7 @@ import (
 // An error is one line, and valid lines are the same after a way to JSON and back.
 func FuzzCaddyfile(f *testing.F) {
 	for _, lines := range []string{
-		"min_interval 2h\nmax_interval 1h", "jitter 10%\nmemory 64MiB\nspacing 0\nhost *.example.com {\n\tconcurrency 2\n}", "store bolt a b",
+		"min_interval 2h\nmax_interval 1h", "jitter 10%\nmemory 64MiB\nspacing 0\nhost *.example.com {\n\tconcurrency 2\n}", "store sqlite a b",
 		"store postgres {env.X}", "contact a@example.com\nuser_agent \"a b\"\nprefetch", "private_upstreams private_ranges 10.0.0.0/8",
 		"feed /a https://a.example/ {\n\ttimeout 3s\n}", "allow *.a.example b\ndeny *\nclients any", "token a b\npages off\ncors\nopml nowhere.opml",
 		"query keep a b\nname x\nstatus /s", "defend {\n\tmax_rate 3 1m\n\tskip_hours\n\texempt 10.0.0.0/8\n}", "query `a\nb`\n\\\n", "min_interval {\n}",

@@ -54,7 +54,7 @@ func BenchmarkHit(b *testing.B) {
 		output discard
 	}
 	pollard {
-		store bolt %s
+		store sqlite %s
 		private_upstreams 127.0.0.0/8
 	}
 }

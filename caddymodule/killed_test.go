@@ -248,7 +248,7 @@ func TestKilledProcess(t *testing.T) {
 		t.Skip("takes ten seconds of real time")
 	}
 	origin := newChanging(t, time.Second)
-	n := newNode(t, "bolt "+filepath.Join(t.TempDir(), "store"), origin)
+	n := newNode(t, "sqlite "+filepath.Join(t.TempDir(), "store"), origin)
 	readers := newCrowd(n)
 	stop := readers.run(3)
 	for range 10 {

@@ -87,7 +87,7 @@ func serveTwice(t *testing.T, block string) (bare, shielded string) {
 		output discard
 	}
 	pollard {
-		store bolt %s
+		store sqlite %s
 	}
 }
 `, stage.StoreDirectory(t)) + site(bare, block) + site(shielded, "feed_shield {\norigin {\n"+block+"\n}\n}"))

@@ -137,7 +137,7 @@ func startPollard(t *testing.T) (admin, gateway string) {
 	config := fmt.Sprintf(`{
 	admin %s
 	pollard {
-		store bolt %s
+		store sqlite %s
 		private_upstreams 127.0.0.0/8
 		host 127.0.0.1 {
 			spacing 1ms

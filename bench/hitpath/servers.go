@@ -107,7 +107,7 @@ func startGateway(s setup, pollard, suffix string) ([]*target, error) {
 	admin %s
 	auto_https off
 	pollard {
-		store bolt %s
+		store sqlite %s
 		private_upstreams 127.0.0.0/8
 	}
 }

@@ -20,9 +20,8 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/cache/store/postgres"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -78,7 +77,7 @@ func (n *node) fill() error {
 // open opens the store.
 func (n *node) open() (store.Store, error) {
 	if n.postgres == "" {
-		return bolt.Open(n.store(), bolt.Options{})
+		return sqlite.Open(n.store(), sqlite.Options{})
 	}
 	db, err := postgres.Open(context.Background(), postgres.Options{URL: n.postgres})
 	if err != nil {
@@ -115,7 +114,7 @@ func (n *node) record(i int, template *store.Saved) store.Saved {
 	return s
 }
 
-// store is the directory of the bolt store.
+// store is the directory of the store.
 func (n *node) store() string { return filepath.Join(n.dir, "store") }
 
 // templates are records of feeds of several kinds, with some polls behind them, as the
@@ -123,7 +122,7 @@ func (n *node) store() string { return filepath.Join(n.dir, "store") }
 func (n *node) templates() ([]store.Saved, error) {
 	now := time.Now().Add(-10 * 24 * time.Hour)
 	clock := func() time.Time { return now }
-	db := volatile.New(clock)
+	db := sqlite.NewMemory(clock)
 	o := &fixed{size: n.body, answers: make(map[feedurl.URL]policy.Answer)}
 	c, err := cache.New(cache.Options{Store: db, Origin: o, Now: clock, Suspended: func() time.Duration { return 0 }})
 	if err != nil {

@@ -6,7 +6,7 @@
 //	go build -o pollard ./cmd/pollard
 //	go run ./bench/scale -pollard ./pollard -feeds 1000,100000 -dir /var/tmp/scale
 //
-// It fills a bolt store for each number of feeds, with records that the engine itself
+// It fills an SQLite store for each number of feeds, with records that the engine itself
 // has made of feeds of several kinds, and then measures with the real binary:
 //
 //   - from the start of the process to the first answer, and the memory after that;
@@ -43,7 +43,7 @@ type options struct {
 	rate    int
 	fresh   float64
 	keep    bool
-	// postgres is the URL of a database in place of a bolt store; empty: there is none.
+	// postgres is the URL of a database in place of an SQLite store; empty: there is none.
 	postgres string
 }
 

@@ -40,7 +40,7 @@ func (n *node) start(prefetch bool) (took time.Duration, err error) {
 	if prefetch {
 		line = "prefetch"
 	}
-	store := "bolt " + strconv.Quote(n.store())
+	store := "sqlite " + strconv.Quote(n.store())
 	if n.postgres != "" {
 		store = "postgres " + strconv.Quote(n.postgres)
 	}

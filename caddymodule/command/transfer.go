@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
@@ -32,17 +34,17 @@ func exportCommand() *cobra.Command {
 	var where string
 	var figures bool
 	cmd := &cobra.Command{
-		Use:   "export --store bolt:<directory> | postgres:<URL>",
+		Use:   "export --store sqlite:<directory> | postgres:<URL>",
 		Short: "Writes all feeds of a store as JSON lines",
 		Long: `Writes all feeds of a store to the standard output, one line of JSON for each, with
 their schedules, validators and stored versions. ` + "`feeds import`" + ` reads them into
 another store: no feed is polled an extra time because of that. Statistics of readers
 and polls stay where they are.
 
-A bolt store can be read while no process uses it. A PostgreSQL database may be in use.
+An SQLite store can be read while no process uses it. A PostgreSQL database may be in use.
 Feeds can have credentials in their URLs; keep the file as you keep the store.`,
-		Example: `  pollard feeds export --store bolt:/var/lib/pollard > feeds.jsonl
-  pollard feeds export --store bolt:/var/lib/pollard | pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard'`,
+		Example: `  pollard feeds export --store sqlite:/var/lib/pollard > feeds.jsonl
+  pollard feeds export --store sqlite:/var/lib/pollard | pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard'`,
 		Args: exactArgs(0, "no argument besides --store"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
 			if figures {
@@ -61,7 +63,7 @@ func importCommand() *cobra.Command {
 	var where string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "import [<file>] --store bolt:<directory> | postgres:<URL>",
+		Use:   "import [<file>] --store sqlite:<directory> | postgres:<URL>",
 		Short: "Reads feeds from JSON lines into a store",
 		Long: `Reads feeds into a store from a file or the standard input: the lines of
 ` + "`feeds export`" + `, or lines of your own with as little as
@@ -81,7 +83,7 @@ without a body changes nothing then.
 
 Lines that make no sense are named by their numbers; the others are imported. The exit
 code is 1 then. An import that was interrupted can be repeated.`,
-		Example: `  pollard feeds import --store bolt:/var/lib/pollard feeds.jsonl
+		Example: `  pollard feeds import --store sqlite:/var/lib/pollard feeds.jsonl
   pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard' < feeds.jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -112,13 +114,13 @@ code is 1 then. An import that was interrupted can be repeated.`,
 }
 
 func addStore(cmd *cobra.Command, where *string) {
-	cmd.Flags().StringVar(where, "store", "", "bolt:<directory>, or postgres:<URL>; placeholders such as {env.DB_PASSWORD} and {file.<path>} are replaced")
+	cmd.Flags().StringVar(where, "store", "", "sqlite:<directory>, or postgres:<URL>; placeholders such as {env.DB_PASSWORD} and {file.<path>} are replaced")
 }
 
 // openStore opens a store that was named on the command line.
 func openStore(ctx context.Context, where string, stderr io.Writer) (db store.Store, shown string, err error) {
 	if where == "" {
-		return nil, "", wrongUsage("--store is missing: expected bolt:<directory> or postgres:<URL>")
+		return nil, "", wrongUsage("--store is missing: expected sqlite:<directory> or postgres:<URL>")
 	}
 	kind, rest, _ := strings.Cut(where, ":")
 	var module interface {
@@ -127,15 +129,15 @@ func openStore(ctx context.Context, where string, stderr io.Writer) (db store.St
 	}
 	switch {
 	case rest == "":
-		return nil, "", wrongUsage("--store %q: expected bolt:<directory> or postgres:<URL>", where)
-	case kind == "bolt":
-		module = &poller.Bolt{Directory: rest}
+		return nil, "", wrongUsage("--store %q: expected sqlite:<directory> or postgres:<URL>", where)
+	case kind == "sqlite":
+		module = &poller.SQLite{Directory: rest}
 	case strings.HasPrefix(rest, "//") && (kind == "postgres" || kind == "postgresql"):
 		module = &poller.Postgres{URL: where}
 	case kind == "postgres":
 		module = &poller.Postgres{URL: rest}
 	default:
-		return nil, "", wrongUsage("--store: a store %q is not known: expected bolt:<directory> or postgres:<URL>", kind)
+		return nil, "", wrongUsage("--store: a store %q is not known: expected sqlite:<directory> or postgres:<URL>", kind)
 	}
 	if err := module.Provision(caddy.Context{}); err != nil {
 		return nil, "", &usage{fmt.Errorf("--store: %w", err)}
@@ -154,9 +156,9 @@ func warnings(stderr io.Writer) *zap.Logger {
 }
 
 func exportFeeds(ctx context.Context, where string, out, stderr io.Writer) (err error) {
-	if dir, ok := strings.CutPrefix(where, "bolt:"); ok && dir != "" && !strings.Contains(dir, "{") {
-		if _, err := os.Stat(dir); err != nil { // opening it would make it
-			return fmt.Errorf("there is no store: %w", err)
+	if dir, ok := strings.CutPrefix(where, "sqlite:"); ok && dir != "" && !strings.Contains(dir, "{") {
+		if err := exists(dir); err != nil { // opening it would make it
+			return err
 		}
 	}
 	db, shown, err := openStore(ctx, where, stderr)
@@ -179,6 +181,19 @@ func exportFeeds(ctx context.Context, where string, out, stderr io.Writer) (err 
 	}
 	p.end("from " + shown)
 	return nil
+}
+
+// exists returns an error if a directory has no store. It names one below it that has.
+func exists(dir string) error {
+	if sqlite.Exists(dir) || sqlite.Refuse(dir) != nil { // opening it says why not
+		return nil
+	}
+	for _, below := range []string{"pollard", "caddy/pollard"} {
+		if near := filepath.Join(dir, below); sqlite.Exists(near) {
+			return fmt.Errorf("there is no store in %s: did you mean sqlite:%s?", dir, near)
+		}
+	}
+	return fmt.Errorf("there is no store in %s: name the directory of feeds.sqlite", dir)
 }
 
 // imported is what an import came to.

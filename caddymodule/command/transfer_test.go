@@ -22,9 +22,9 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/bolt"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -129,8 +129,8 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir()) // where it is noted which databases were used
 	url, root := cluster.Database(t), t.TempDir()
 	w := &movedWeb{asked: make(map[string][]time.Time)}
-	openBolt := func(name string) store.Store {
-		s, err := bolt.Open(filepath.Join(root, name), bolt.Options{})
+	openSQLite := func(name string) store.Store {
+		s, err := sqlite.Open(filepath.Join(root, name), sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 	}
 
 	tags := make(map[int]string)
-	w.run(t, openBolt("first"), false, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
+	w.run(t, openSQLite("first"), false, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
 		for n := range movedFeeds + 1 {
 			tags[n] = get(n).Header().Get("ETag")
 		}
@@ -175,17 +175,17 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 			}
 		}
 	}
-	first := command("export", "", "--store", "bolt:"+filepath.Join(root, "first"))
+	first := command("export", "", "--store", "sqlite:"+filepath.Join(root, "first"))
 	command("import", first, "--store", url)
 	w.run(t, openPostgres(), true, served)
 	second := command("export", "", "--store", "postgres:"+url)
-	command("import", second, "--store", "bolt:"+filepath.Join(root, "second"))
-	third := command("export", "", "--store", "bolt:"+filepath.Join(root, "second"))
+	command("import", second, "--store", "sqlite:"+filepath.Join(root, "second"))
+	third := command("export", "", "--store", "sqlite:"+filepath.Join(root, "second"))
 	for i, line := range strings.Split(strings.TrimSpace(first), "\n") {
 		sameFeed(t, line, strings.Split(second, "\n")[i])
 		sameFeed(t, line, strings.Split(third, "\n")[i])
 	}
-	w.run(t, openBolt("second"), true, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
+	w.run(t, openSQLite("second"), true, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
 		served(get)
 		for deadline := time.Now().Add(time.Minute); w.polls() < 2*movedFeeds+1; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
@@ -212,21 +212,21 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 // Statistics are neither exported nor imported.
 func TestStatisticsStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	s, err := bolt.Open(dir, bolt.Options{})
+	s, err := sqlite.Open(dir, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(s.SaveCounters(t.Context(), "node", []byte("data")), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if out, said, code := runWithErrors(t, exportCommand(), "", "--store", "bolt:"+dir); out != "" || code != exitDone {
+	if out, said, code := runWithErrors(t, exportCommand(), "", "--store", "sqlite:"+dir); out != "" || code != exitDone {
 		t.Errorf("exit code %d: %s%s", code, out, said)
 	}
-	_, said, code := runWithErrors(t, exportCommand(), "", "--figures", "--store", "bolt:"+dir)
+	_, said, code := runWithErrors(t, exportCommand(), "", "--figures", "--store", "sqlite:"+dir)
 	if code != exitUsage || !strings.Contains(said, "--figures was removed") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
-	_, said, code = runWithErrors(t, importCommand(), `{"figure":"d","key":"YQ==","value":"AQAA"}`, "--store", "bolt:"+dir)
+	_, said, code = runWithErrors(t, importCommand(), `{"figure":"d","key":"YQ==","value":"AQAA"}`, "--store", "sqlite:"+dir)
 	if code != exitFailed || !strings.Contains(said, "line 1: statistics are not imported") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
@@ -281,7 +281,7 @@ func TestImportCommand(t *testing.T) {
 		`{}`,
 		`{"url": "` + feed(8) + `"}`,
 	}, "\n")
-	out, told, code := runWithErrors(t, importCommand(), in, "--store", "bolt:"+dir)
+	out, told, code := runWithErrors(t, importCommand(), in, "--store", "sqlite:"+dir)
 	if code != exitFailed || out != "" {
 		t.Errorf("exit code %d, printed %q", code, out)
 	}
@@ -293,7 +293,7 @@ func TestImportCommand(t *testing.T) {
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("told\n%s", told)
 	}
-	out, _, code = runWithErrors(t, exportCommand(), "", "--store", "bolt:"+dir)
+	out, _, code = runWithErrors(t, exportCommand(), "", "--store", "sqlite:"+dir)
 	if code != exitDone || strings.Count(out, "\n") != 4 || !strings.Contains(out, `"`+feed(2)+`"`) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
@@ -302,16 +302,16 @@ func TestImportCommand(t *testing.T) {
 			t.Errorf("the one with a body: %s", l)
 		}
 	}
-	out, _, code = runWithErrors(t, importCommand(), in, "--json", "--store", "bolt:"+dir)
+	out, _, code = runWithErrors(t, importCommand(), in, "--json", "--store", "sqlite:"+dir)
 	var done imported
-	if err := json.Unmarshal([]byte(out), &done); err != nil || code != exitFailed || done != (imported{"bolt " + dir, 4, 7}) {
+	if err := json.Unmarshal([]byte(out), &done); err != nil || code != exitFailed || done != (imported{"sqlite " + dir, 4, 7}) {
 		t.Errorf("exit code %d, printed %s: %v", code, out, err)
 	}
 }
 
 func TestTransfersThatFail(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	held, err := bolt.Open(dir, bolt.Options{})
+	held, err := sqlite.Open(dir, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,11 +321,11 @@ func TestTransfersThatFail(t *testing.T) {
 		code        int
 		told        string
 	}{
-		{"no store", "", exitUsage, "--store is missing: expected bolt:<directory> or postgres:<URL>"},
+		{"no store", "", exitUsage, "--store is missing: expected sqlite:<directory> or postgres:<URL>"},
 		{"unknown", "redis:x", exitUsage, `a store "redis" is not known`},
-		{"no directory", "bolt:", exitUsage, `--store "bolt:": expected bolt:<directory>`},
-		{"nothing there", "bolt:" + dir + "x", exitFailed, "there is no store: "},
-		{"in use", "bolt:" + dir, exitFailed, "is in use by another process: stop that one before"},
+		{"no directory", "sqlite:", exitUsage, `--store "sqlite:": expected sqlite:<directory>`},
+		{"nothing there", "sqlite:" + dir + "x", exitFailed, "there is no store in "},
+		{"in use", "sqlite:" + dir, exitFailed, "is in use by another process: stop that one before"},
 		{"a database out of reach", "postgres://u:secret@127.0.0.1:1/feeds", exitFailed, "see whether the database runs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

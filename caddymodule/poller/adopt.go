@@ -42,11 +42,11 @@ func (p *Parts) node() string {
 }
 
 // Adopt puts an engine of these parts in the place where an app looks for the engine of
-// a bolt store's directory, before a configuration names it: a whole Caddy can be tested
+// an SQLite store's directory, before a configuration names it: a whole Caddy can be tested
 // with origins that are not on the network, and on a machine whose clock is not this
 // one's. release gives it up. With the last configuration that uses it, it ends.
 func Adopt(directory string, p Parts) (release func() error, err error) {
-	key := "bolt:" + directory
+	key := "sqlite:" + directory
 	_, _, err = engines.LoadOrNew(key, func() (caddy.Destructor, error) {
 		return newEngine(p), nil
 	})

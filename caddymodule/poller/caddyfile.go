@@ -37,7 +37,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 // UnmarshalCaddyfile reads the global option pollard. Syntax:
 //
 //	pollard {
-//		store bolt [<directory>] | postgres <url>
+//		store sqlite [<directory>] | postgres <url>
 //		memory <size>
 //		contact <URL or e-mail address>
 //		user_agent <text>
@@ -114,11 +114,15 @@ func asContact(text string) (string, error) { return text, checkContact(text) }
 // readStore reads the line store, of which the store's module reads all but the first word.
 func (a *App) readStore(d *caddyfile.Dispenser) error {
 	if !d.NextArg() {
-		return d.Err("store: expected bolt [<directory>], or postgres <url>")
+		return d.Err("store: expected sqlite [<directory>], or postgres <url>")
 	}
 	name := d.Val()
+	if name == "bolt" {
+		return d.Err("store: bolt was removed: write `store sqlite`. Feeds are then polled again, at the pace of their hosts; " +
+			"to keep what is stored, write it with `pollard feeds export` of the earlier version and read it with `pollard feeds import`")
+	}
 	if _, err := caddy.GetModule("pollard.stores." + name); err != nil {
-		return d.Errf("store: unknown engine %q: expected bolt [<directory>], or postgres <url>", name)
+		return d.Errf("store: unknown engine %q: expected sqlite [<directory>], or postgres <url>", name)
 	}
 	store, err := caddyfile.UnmarshalModule(d, "pollard.stores."+name)
 	if err != nil {

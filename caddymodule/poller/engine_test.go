@@ -17,7 +17,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -108,5 +108,5 @@ func (memory) Key() string    { return "memory" }
 func (memory) String() string { return "memory" }
 func (memory) Remote() bool   { return false }
 func (memory) Open(context.Context, *zap.Logger) (store.Store, error) {
-	return volatile.New(time.Now), nil
+	return sqlite.NewMemory(time.Now), nil
 }

@@ -31,7 +31,7 @@ type Store interface {
 // loadStore loads the store that is configured, or the one that is the default.
 func (a *App) loadStore(ctx caddy.Context) error {
 	if len(a.StoreRaw) == 0 {
-		a.StoreRaw = json.RawMessage(`{"engine":"bolt"}`)
+		a.StoreRaw = json.RawMessage(`{"engine":"sqlite"}`)
 	}
 	loaded, err := ctx.LoadModule(a, "StoreRaw")
 	if err != nil {

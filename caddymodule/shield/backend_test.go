@@ -163,7 +163,7 @@ func TestShieldByGateway(t *testing.T) {
 		_, _ = io.WriteString(w, stage.FeedNamed("at "+r.URL.Path))
 	}))
 	defer backend.Close()
-	site := "{\n\tadmin off\n\tpersist_config off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n\tpollard {\n\t\tstore bolt %s\n\t\tprivate_upstreams 127.0.0.0/8\n\t\thost 127.0.0.1 {\n\t\t\tmin_interval 1m\n\t\t\tspacing 0\n\t\t}\n\t}\n}\n" +
+	site := "{\n\tadmin off\n\tpersist_config off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n\tpollard {\n\t\tstore sqlite %s\n\t\tprivate_upstreams 127.0.0.0/8\n\t\thost 127.0.0.1 {\n\t\t\tmin_interval 1m\n\t\t\tspacing 0\n\t\t}\n\t}\n}\n" +
 		blog + " {\n\tbind void/site\n\trewrite /feed/ /shielded.xml\n\thandle /shielded.xml {\n\t\tfeed_gateway {\n\t\t\tfeed /shielded.xml %s/feed/\n\t\t}\n\t}\n\treverse_proxy %s\n}\n"
 	config, err := stage.Adapt(t, fmt.Sprintf(site, t.TempDir(), backend.URL, strings.TrimPrefix(backend.URL, "http://")))
 	if err != nil {

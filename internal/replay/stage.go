@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/policy"
@@ -82,7 +82,7 @@ func (s *stage) open(ctx context.Context, begin time.Time) error {
 	s.sizes = sizesOf(f.current)
 	start := awake(f.document.Hints, begin)
 	s.clock.Store(start.UnixNano())
-	s.engine, err = cache.New(cache.Options{Store: volatile.New(s.now), Origin: s.origin, Now: s.now})
+	s.engine, err = cache.New(cache.Options{Store: sqlite.NewMemory(s.now), Origin: s.origin, Now: s.now})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func connect(path string, pragmas ...string) (*connection, error) {
 	c := &connection{conn: conn, statements: make(map[string]driver.Stmt)}
 	for _, p := range pragmas {
 		if err := c.exec("pragma " + p); err != nil {
-			return nil, errors.Join(err, c.close())
+			return nil, errors.Join(fmt.Errorf("setting %s: %w", p, err), c.close())
 		}
 	}
 	return c, nil

@@ -6,6 +6,7 @@
 //	feeds.sqlite        the tables, as docs/store.md describes them
 //	feeds.sqlite-wal    what has not been written back to it yet
 //	feeds.sqlite.lock   locked by the process that uses them
+//	feeds.sqlite.room   is removed to open them on a disk that is full
 //
 // One goroutine writes. It puts all calls that wait into one transaction, and answers
 // when that is on the disk. Four connections read beside it. The sqlite3 tool can read
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/internal/clock"
@@ -84,13 +86,16 @@ func (d *database) open() (err error) {
 	if err := os.MkdirAll(d.dir(), 0o700); err != nil {
 		return err
 	}
-	if err := refuse(d.dir()); err != nil {
+	if err := Refuse(d.dir()); err != nil {
 		return err
 	}
 	if d.unlock, err = lock(d.path+".lock", lockWait); err != nil {
 		return err
 	}
 	err = d.openFile()
+	if code(err) == lib.SQLITE_FULL && os.Remove(d.room()) == nil {
+		err = d.openFile()
+	}
 	if errors.Is(err, errDamaged) {
 		reason := err
 		var aside string
@@ -104,11 +109,23 @@ func (d *database) open() (err error) {
 		return errors.Join(err, d.unlock())
 	}
 	d.start()
+	if info, err := os.Stat(d.room()); err == nil && info.Size() == roomSize {
+		return nil
+	}
+	if err := os.WriteFile(d.room(), make([]byte, roomSize), 0o600); err != nil {
+		d.log.Warn("the disk of the store is full: polls stop until there is room", zap.Error(err))
+	}
 	return nil
 }
 
-// refuse returns an error if a directory cannot have a store.
-func refuse(dir string) error {
+// room is a file that gives up its place on a disk that is full: SQLite needs some to
+// open a file.
+func (d *database) room() string { return d.path + ".room" }
+
+const roomSize = 128 << 10
+
+// Refuse returns an error that says what to do if a directory cannot have a store.
+func Refuse(dir string) error {
 	if kind := networkFileSystem(dir); kind != "" {
 		return fmt.Errorf("the directory is on a network file system (%s), on which SQLite's files are damaged sooner or later: "+
 			"name a directory on a local disk, or use `store postgres <url>`", kind)
@@ -189,6 +206,9 @@ func (d *database) load() error {
 	})
 	if err != nil {
 		return err
+	}
+	if scale <= 0 {
+		return fmt.Errorf("%w: nothing says when it was written", errDamaged)
 	}
 	if !fresh {
 		last.Scale, last.Wall, last.Since = store.Time(scale), time.Unix(0, wall), time.Duration(since)

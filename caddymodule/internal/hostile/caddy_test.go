@@ -92,7 +92,7 @@ func start(t *testing.T, s setup) *child {
 		level DEBUG
 	}
 	pollard {
-		store bolt %s
+		store sqlite %s
 		%s
 	}
 }

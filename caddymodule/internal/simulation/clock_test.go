@@ -12,7 +12,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/feedpollard/pollard/cache/store/bolt"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -38,8 +38,9 @@ func (c *clock) suspended() time.Duration { return time.Duration(c.slept.Load())
 
 func (c *clock) off() time.Duration { return time.Duration(c.ahead.Load()) }
 
-func (c *clock) booted() bolt.Boot {
-	return bolt.Boot{ID: fmt.Sprint("boot ", c.boots), Ago: c.truth().Sub(c.since)}
+// moment is what all its clocks say.
+func (c *clock) moment() sqlite.Moment {
+	return sqlite.Moment{Wall: c.truth().Add(c.off()), Since: c.truth().Sub(c.since), Boot: fmt.Sprint("boot ", c.boots)}
 }
 
 // reboot boots the machine.

@@ -28,7 +28,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/bolt"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	_ "github.com/feedpollard/pollard/caddymodule"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -140,7 +140,7 @@ func (sim *simulation) start() {
 	release, err := poller.Adopt(sim.dir, poller.Parts{
 		Origin: upstream.New(upstream.WithDial(sim.net.Dial), upstream.WithTLS(tls), upstream.WithClock(sim.clock.now, sim.clock.suspended)),
 		Open: func(_ context.Context, log *zap.Logger) (store.Store, error) {
-			return bolt.Open(sim.dir, bolt.Options{Log: log, Now: sim.clock.now, Suspended: sim.clock.suspended, Booted: sim.clock.booted})
+			return sqlite.Open(sim.dir, sqlite.Options{Log: log, Clocks: sim.clock.moment})
 		},
 		Now: sim.clock.now, Suspended: sim.clock.suspended,
 	})
@@ -209,7 +209,7 @@ func (sim *simulation) caddyfile() string {
 		output discard
 	}
 	pollard {
-		store bolt %s
+		store sqlite %s
 		contact https://gateway.test/about
 		memory %s
 		%s

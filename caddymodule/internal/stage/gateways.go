@@ -94,7 +94,7 @@ func (o *Gateways) LoadSites(options, app, sites string) error {
 	}
 	%s
 	pollard {
-		store bolt %s
+		store sqlite %s
 		jitter 0
 		%s
 	}

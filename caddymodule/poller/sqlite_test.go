@@ -15,9 +15,9 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-func provisioned(t *testing.T, directory string) *Bolt {
+func provisioned(t *testing.T, directory string) *SQLite {
 	t.Helper()
-	b := &Bolt{Directory: directory}
+	b := &SQLite{Directory: directory}
 	if err := b.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func provisioned(t *testing.T, directory string) *Bolt {
 }
 
 // One directory is one store, however it is written, and provisioning does not touch it.
-func TestBoltDirectory(t *testing.T) {
+func TestSQLiteDirectory(t *testing.T) {
 	real, root := t.TempDir(), t.TempDir()
 	if err := os.Symlink(real, filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)

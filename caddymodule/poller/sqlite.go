@@ -13,16 +13,16 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/bolt"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/caddymodule/config"
 )
 
 func init() {
-	caddy.RegisterModule(Bolt{})
+	caddy.RegisterModule(SQLite{})
 }
 
-// Bolt stores feeds in a directory that one process uses.
-type Bolt struct {
+// SQLite stores feeds in a directory that one process uses.
+type SQLite struct {
 	// The directory. It is created if it does not exist. Placeholders such as
 	// `{env.STATE_DIRECTORY}` are replaced. Default: the directory `pollard` in Caddy's
 	// data directory.
@@ -32,26 +32,26 @@ type Bolt struct {
 }
 
 // CaddyModule returns the Caddy module information.
-func (Bolt) CaddyModule() caddy.ModuleInfo {
+func (SQLite) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
-		ID:  "pollard.stores.bolt",
-		New: func() caddy.Module { return new(Bolt) },
+		ID:  "pollard.stores.sqlite",
+		New: func() caddy.Module { return new(SQLite) },
 	}
 }
 
 // Provision resolves the directory.
-func (b *Bolt) Provision(caddy.Context) (err error) {
-	b.resolved = filepath.Join(caddy.AppDataDir(), "pollard")
-	if b.Directory != "" {
-		if b.resolved, err = caddy.NewReplacer().ReplaceOrErr(b.Directory, true, true); err != nil {
+func (s *SQLite) Provision(caddy.Context) (err error) {
+	s.resolved = filepath.Join(caddy.AppDataDir(), "pollard")
+	if s.Directory != "" {
+		if s.resolved, err = caddy.NewReplacer().ReplaceOrErr(s.Directory, true, true); err != nil {
 			return err
 		}
 	}
 	// One directory has one key, however it is written, and keeps it when it has been made.
-	if b.resolved, err = filepath.Abs(b.resolved); err != nil {
+	if s.resolved, err = filepath.Abs(s.resolved); err != nil {
 		return fmt.Errorf("finding the directory: %w", err)
 	}
-	b.resolved = withoutLinks(b.resolved)
+	s.resolved = withoutLinks(s.resolved)
 	return nil
 }
 
@@ -67,35 +67,35 @@ func withoutLinks(path string) string {
 	return filepath.Join(withoutLinks(parent), filepath.Base(path))
 }
 
-// UnmarshalCaddyfile reads the rest of the line store bolt. Syntax:
+// UnmarshalCaddyfile reads the rest of the line store sqlite. Syntax:
 //
-//	bolt [<directory>]
-func (b *Bolt) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+//	sqlite [<directory>]
+func (s *SQLite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the name
 	args, err := config.SomeArgs(d, 0, 1, "a directory")
 	if len(args) > 0 {
-		b.Directory = args[0]
+		s.Directory = args[0]
 	}
 	return err
 }
 
 // Key implements [poller.Store].
-func (b *Bolt) Key() string { return "bolt:" + b.resolved }
+func (s *SQLite) Key() string { return "sqlite:" + s.resolved }
 
 // String implements [poller.Store].
-func (b *Bolt) String() string { return "bolt " + b.resolved }
+func (s *SQLite) String() string { return "sqlite " + s.resolved }
 
 // Open implements [poller.Store].
-func (b *Bolt) Open(_ context.Context, log *zap.Logger) (store.Store, error) {
-	return bolt.Open(b.resolved, bolt.Options{Log: log})
+func (s *SQLite) Open(_ context.Context, log *zap.Logger) (store.Store, error) {
+	return sqlite.Open(s.resolved, sqlite.Options{Log: log})
 }
 
 // Remote implements [poller.Store].
-func (b *Bolt) Remote() bool { return false }
+func (s *SQLite) Remote() bool { return false }
 
 // Interface guards.
 var (
-	_ caddy.Provisioner     = (*Bolt)(nil)
-	_ caddyfile.Unmarshaler = (*Bolt)(nil)
-	_ Store                 = (*Bolt)(nil)
+	_ caddy.Provisioner     = (*SQLite)(nil)
+	_ caddyfile.Unmarshaler = (*SQLite)(nil)
+	_ Store                 = (*SQLite)(nil)
 )

@@ -1,0 +1,253 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/feedpollard/pollard/cache/store"
+)
+
+func mustOpen(t testing.TB, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// storeOf makes a store of feeds with bodies, and closes it.
+func storeOf(t testing.TB, dir string, feeds int) {
+	t.Helper()
+	s := mustOpen(t, dir)
+	for n := range feeds {
+		c := store.Claim{ID: numbered(n), URL: fmt.Sprintf("https://example.com/%d", n), Hold: time.Hour}
+		leases, err := s.Claim(t.Context(), []store.Claim{c})
+		if err != nil || leases[0].Denied != "" {
+			t.Fatal(leases, err)
+		}
+		o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, State: store.StateFresh,
+			Facts: bytes.Repeat([]byte("facts"), 100), Body: &store.Body{Version: 1, Coding: "identity", Data: []byte("content")}}
+		if err := s.Commit(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenIsPrivate(t *testing.T) {
+	dir := filepath.Join(directory(t), "a", "store")
+	storeOf(t, dir, 1)
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, fileName): 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", path, info.Mode(), err, want)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	file := func(name, content string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			mustDo(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		}
+	}
+	change := func(sql ...string) func(*testing.T, string) {
+		return func(t *testing.T, dir string) {
+			c, err := connect(filepath.Join(dir, fileName))
+			mustDo(t, err)
+			for _, s := range sql {
+				mustDo(t, c.exec(s))
+			}
+			mustDo(t, c.close())
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		prepare func(*testing.T, string)
+		want    string
+	}{
+		{"an earlier edition", file("feeds.db", "x"), "move feeds.db and bodies away to start empty"},
+		{"another program", change("create table theirs (n)"), "belongs to another program"},
+		{"a newer schema", func(t *testing.T, dir string) {
+			storeOf(t, dir, 1)
+			change("pragma user_version = 99")(t, dir)
+		}, "install a newer Pollard"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := directory(t)
+			c.prepare(t, dir)
+			for range 2 { // it leaves all as it is
+				if _, err := Open(dir, Options{}); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("Open: %v, want %q", err, c.want)
+				}
+			}
+		})
+	}
+}
+
+// TestDamagedPages damages each page of a store in several ways. The store opens, perhaps
+// empty, goes on working, and opens again. It grants no poll of a feed that it knows to
+// be polled, and serves no body that is not the feed's.
+func TestDamagedPages(t *testing.T) {
+	const feeds, page = 60, 4096
+	dir := directory(t)
+	storeOf(t, dir, feeds)
+	file := filepath.Join(dir, fileName)
+	good, err := os.ReadFile(file)
+	mustDo(t, err)
+	random := rand.New(rand.NewPCG(2026, 11))
+	outcomes := make(map[string]int)
+	for at := 0; at < len(good); at += page {
+		for name, damage := range map[string]func(file, page []byte) []byte{
+			"zeroed": func(file, page []byte) []byte { clear(page); return file },
+			"noise": func(file, page []byte) []byte {
+				for i := range page {
+					page[i] = byte(random.Uint32())
+				}
+				return file
+			},
+			"another page": func(file, p []byte) []byte {
+				copy(p, file[random.IntN(len(file)/page)*page:][:page])
+				return file
+			},
+			"cut off": func([]byte, []byte) []byte { return good[:at] },
+		} {
+			left, err := filepath.Glob(file + "*")
+			mustDo(t, err)
+			for _, f := range left {
+				mustDo(t, os.Remove(f))
+			}
+			bad := bytes.Clone(good)
+			mustDo(t, os.WriteFile(file, damage(bad, bad[at:at+page]), 0o600))
+			outcomes[survive(t, dir, feeds)]++
+			if t.Failed() {
+				t.Fatalf("page %d: %s", at/page, name)
+			}
+		}
+	}
+	t.Logf("%d pages: %v", len(good)/page, outcomes)
+}
+
+// survive opens a damaged store, works with it, and opens it again.
+func survive(t *testing.T, dir string, feeds int) (outcome string) {
+	t.Helper()
+	log, lines := observer.New(zap.ErrorLevel)
+	s, err := Open(dir, Options{Log: zap.New(log)})
+	if err != nil {
+		if !strings.Contains(err.Error(), "belongs to another program") && !strings.Contains(err.Error(), "install a newer") {
+			t.Errorf("refused: %v", err)
+		}
+		return "refused" // its first page is damaged
+	}
+	outcome = "unharmed"
+	if lines.FilterMessageSnippet("set aside").Len() > 0 {
+		outcome = "set aside"
+	}
+	for n := range feeds {
+		id := numbered(n)
+		records, err := s.Lookup(t.Context(), []store.ID{id})
+		if err != nil || len(records) == 0 {
+			continue
+		}
+		if in := records[0].In; in > time.Hour || in < 50*time.Minute {
+			t.Errorf("feed %d is due in %v", n, in)
+		}
+		body, err := s.Body(t.Context(), id, 1)
+		if err != nil {
+			outcome = "lost bodies"
+		} else if string(body.Data) != "content" {
+			t.Errorf("feed %d has the body %q", n, body.Data)
+		}
+	}
+	mustWork := func(s *Store, n int) error {
+		id := numbered(n)
+		leases, err := s.Claim(t.Context(), []store.Claim{{ID: id, URL: "https://example.com/new", Hold: time.Hour}})
+		if err != nil || leases[0].Denied != "" {
+			return err
+		}
+		return s.Commit(t.Context(), store.Outcome{ID: id, Token: leases[0].Token, In: time.Hour, Body: &store.Body{Version: 1, Coding: "identity", Data: []byte("new")}})
+	}
+	if mustWork(s, 5000) != nil {
+		outcome += ", found when it was written"
+	}
+	s.Close()
+	for range 3 { // each may find something
+		if s, err = Open(dir, Options{}); err != nil {
+			t.Errorf("opening it again: %v", err)
+			return outcome
+		}
+		err = mustWork(s, 6000)
+		s.Close()
+		if err == nil {
+			return outcome
+		}
+	}
+	t.Errorf("it never works again: %v", err)
+	return outcome
+}
+
+// TestPlans expects of each statement of a claim, a commit and a read that it finds its
+// rows by an index, however many there are.
+func TestPlans(t *testing.T) {
+	s := mustOpen(t, directory(t))
+	c := store.Claim{ID: numbered(1), URL: "https://example.com/", Hold: time.Hour, Configured: true, Host: store.Host{Name: "one", Domain: "d"}}
+	leases, err := s.Claim(t.Context(), []store.Claim{c})
+	mustDo(t, err)
+	_, err = s.Hop(t.Context(), store.Hop{ID: numbered(2), Host: store.Host{Name: "two"}})
+	mustDo(t, err)
+	mustDo(t, s.Commit(t.Context(), store.Outcome{ID: c.ID, Token: leases[0].Token, Host: c.Host, Body: &store.Body{Version: 1},
+		Pauses: []store.Pause{{Scope: "host three", For: time.Hour}}}))
+	mustDo(t, s.Touch(t.Context(), map[store.ID]time.Duration{c.ID: 0}))
+	_, _, err = s.ClaimDue(t.Context(), store.DueQuery{Limit: 9, Idle: time.Nanosecond})
+	mustDo(t, err)
+	_, err = s.Lookup(t.Context(), []store.ID{c.ID})
+	mustDo(t, err)
+	_, err = s.Records(t.Context(), store.ID{}, 10)
+	mustDo(t, err)
+
+	texts := make(map[string]bool)
+	for text := range s.database.writer.statements {
+		texts[text] = true
+	}
+	for range readers {
+		c := <-s.database.readers
+		for text := range c.statements {
+			texts[text] = true
+		}
+		s.database.readers <- c
+	}
+	explained := 0
+	for text := range texts {
+		if strings.HasPrefix(text, "pragma") || strings.Contains(text, "process") || strings.Contains(text, "sqlite_master") ||
+			strings.HasPrefix(text, "create") || strings.HasPrefix(text, "begin") || text == "commit" {
+			continue
+		}
+		explained++
+		err := s.database.writer.query(t.Context(), "explain query plan "+text, []any{nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil},
+			func(r row) error {
+				if plan := r[3].(string); strings.HasPrefix(plan, "SCAN") && !strings.Contains(plan, "USING") || strings.Contains(plan, "TEMP B-TREE") {
+					t.Errorf("%s\nhas the plan %q", text, plan)
+				}
+				return nil
+			})
+		mustDo(t, err)
+	}
+	if explained < 15 {
+		t.Errorf("only %d statements were explained", explained)
+	}
+}
