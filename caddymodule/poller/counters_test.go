@@ -23,7 +23,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -38,7 +38,7 @@ type counting struct {
 	saved int
 }
 
-func newCounting() *counting { return &counting{Store: volatile.New(nil)} }
+func newCounting() *counting { return &counting{Store: sqlite.NewMemory(nil)} }
 
 var errAway = errors.New("the store is away")
 
