@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store/volatile"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -43,7 +43,7 @@ func (exampleOrigin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 // A cache over a store in memory. The first request causes a poll. The second one has the
 // ETag of the first response: it gets a 304, without a poll.
 func Example() {
-	db := volatile.New(nil)
+	db := sqlite.NewMemory(nil)
 	defer db.Close()
 	c, err := cache.New(cache.Options{Store: db, Origin: exampleOrigin{}})
 	if err != nil {
