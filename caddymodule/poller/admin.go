@@ -133,10 +133,10 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 	return writeFeed(w, r, e, c, key)
 }
 
-// shieldedKeys are the keys of a shielded feed and its variants, by the URL under
-// which readers know it, with either scheme. The plain feed with the scheme that was
-// asked for comes first. To find them all records are read, which may be a million,
-// so it is not done where there is no shield.
+// shieldedKeys returns the keys of a shielded feed and its variants, given the URL that
+// readers use, with either scheme. The feed without a variant and with the requested
+// scheme comes first. The search reads all records, possibly a million, so it is skipped
+// if the configuration has no shields.
 func shieldedKeys(ctx context.Context, e *Engine, c *cache.Cache, feed string) []string {
 	if !e.Shielding() {
 		return nil

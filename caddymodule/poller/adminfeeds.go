@@ -14,7 +14,7 @@ import (
 // listPage is how many feeds are read from the store at a time.
 const listPage = 500
 
-// listFeeds writes all feeds as they are read, so that a million need no memory.
+// listFeeds writes feeds page by page, so that memory does not depend on their number.
 func listFeeds(w http.ResponseWriter, r *http.Request, c *cache.Cache) error {
 	list, after, more, err := c.Statuses(r.Context(), store.ID{}, listPage)
 	if err != nil {
@@ -37,7 +37,7 @@ func listFeeds(w http.ResponseWriter, r *http.Request, c *cache.Cache) error {
 			break
 		}
 		if list, after, more, err = c.Statuses(r.Context(), after, listPage); err != nil {
-			panic(http.ErrAbortHandler) // the client must not take half a list for the whole
+			panic(http.ErrAbortHandler) // so that the client sees that the list is incomplete
 		}
 	}
 	end := "\n]\n"

@@ -15,16 +15,16 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// Parts are what an engine is made of, besides what is configured.
+// Parts are the parts of an engine that are not configured.
 type Parts struct {
 	// Origin makes the polls.
 	Origin *upstream.Client
-	// Open opens a store in place of the one that is configured. Nil: that one.
+	// Open opens the store. If it is nil, the configured store is opened.
 	Open func(context.Context, *zap.Logger) (store.Store, error)
-	// Now and Suspended are the machine's clock, as [cache.Options] has it.
+	// Now and Suspended are the machine's clock, as in [cache.Options].
 	Now       func() time.Time
 	Suspended func() time.Duration
-	// Node is this node's name in the store. Empty: the ID of the Caddy instance.
+	// Node is this node's name in the store. Default: the ID of the Caddy instance.
 	Node string
 }
 
@@ -41,10 +41,10 @@ func (p *Parts) node() string {
 	return id.String()
 }
 
-// Adopt puts an engine of these parts in the place where an app looks for the engine of
-// an SQLite store's directory, before a configuration names it: a whole Caddy can be tested
-// with origins that are not on the network, and on a machine whose clock is not this
-// one's. release gives it up. With the last configuration that uses it, it ends.
+// Adopt registers an engine made of p for the SQLite store in a directory. Apps whose
+// configuration names that directory use this engine. Tests call it to run Caddy with
+// their own origins and clock. release drops the reference; the engine ends when no
+// configuration uses it either.
 func Adopt(directory string, p Parts) (release func() error, err error) {
 	key := "sqlite:" + directory
 	_, _, err = engines.LoadOrNew(key, func() (caddy.Destructor, error) {

@@ -111,7 +111,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 func asContact(text string) (string, error) { return text, checkContact(text) }
 
-// readStore reads the line store, of which the store's module reads all but the first word.
+// readStore reads the line store. The store's module reads what follows its name.
 func (a *App) readStore(d *caddyfile.Dispenser) error {
 	if !d.NextArg() {
 		return d.Err("store: expected sqlite [<directory>], or postgres <url>")

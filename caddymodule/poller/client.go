@@ -15,8 +15,8 @@ func Private(address netip.Addr) bool {
 	return address.IsPrivate() || address.IsLoopback() || address.IsLinkLocalUnicast()
 }
 
-// Forwarded reports whether a proxy that Caddy does not trust has forwarded a request. Then
-// [Client] may be the address of the proxy, which is private whatever the client's is.
+// Forwarded reports whether a proxy that Caddy does not trust forwarded a request. If so,
+// [Client] may return the proxy's address, which may be private although the client's is not.
 func Forwarded(r *http.Request) bool {
 	if r.Header["X-Forwarded-For"] == nil && r.Header["Forwarded"] == nil && r.Header["X-Real-Ip"] == nil {
 		return false

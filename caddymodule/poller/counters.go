@@ -24,24 +24,24 @@ import (
 )
 
 const (
-	// saveEvery is how often counters are saved: what a crash may lose. At the end of
-	// the process nothing is lost.
+	// saveEvery is how often counters are saved. A crash loses the counts since the last
+	// save; a regular exit saves all.
 	saveEvery = 10 * time.Minute
 	// saveTimeout bounds the last save.
 	saveTimeout = 10 * time.Second
-	// countersFor is for how long the counters of a node are kept that has stopped.
+	// countersFor is how long the counters of a node are kept after it has stopped.
 	countersFor = 90 * 24 * time.Hour
-	// othersFor is for how long the counters of other nodes are not read again.
+	// othersFor is how long the counters of other nodes are reused before they are read again.
 	othersFor = time.Minute
-	// maxSaved bounds each list of what a node saves: feeds, readers, origins, days.
-	// If that is too much for the store, half of it is saved.
+	// maxSaved bounds each list that a node saves: feeds, readers, origins, days. If the
+	// store does not take that much, the bound is halved until it does.
 	maxSaved = 4096
 	// maxDecoded bounds the size of a node's counters when they are read, in bytes.
 	maxDecoded = 64 << 20
 )
 
-// counters are the statistics of readers and polls. Each node counts in memory, and
-// saves what it has counted as one value in the store. Those of all nodes are merged
+// counters are the statistics of readers and polls. Each node counts in memory and
+// saves its counters as one value in the store. The counters of all nodes are merged
 // when they are shown.
 type counters struct {
 	feeds   *readers.Feeds
@@ -51,13 +51,13 @@ type counters struct {
 	stop    chan struct{}
 	ended   chan struct{}
 
-	mu       sync.Mutex // guards all below; held while the store is asked
-	node     string     // by which the store knows this node
+	mu       sync.Mutex // guards all below; held during calls of the store
+	node     string     // this node's name in the store
 	store    store.Store
-	loaded   bool // what this node saved before has been read
+	loaded   bool // whether the saved counters of this node have been read
 	others   map[string]*savedCounters
 	read     time.Time // when others were read
-	reported bool      // that the store does not take counters
+	reported bool      // whether the failure of the store has been logged
 }
 
 func newCounters(log *atomic.Pointer[zap.Logger]) *counters {
@@ -68,8 +68,8 @@ func newCounters(log *atomic.Pointer[zap.Logger]) *counters {
 	}
 }
 
-// open reads what was saved before, and saves from then on. node is this node's name
-// in the store; it should be the same in the next process.
+// open reads the saved counters and starts to save them regularly. node is this node's
+// name in the store; it should be the same in the next process.
 func (c *counters) open(ctx context.Context, s store.Store, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *counters) close() {
 	<-c.ended
 }
 
-// load reads the counters of all nodes, and goes on with those of this one.
+// load reads the counters of all nodes, and resumes those of this one.
 func (c *counters) load(ctx context.Context, now time.Time) {
 	c.read = now
 	all, err := c.store.Counters(ctx)
@@ -130,7 +130,7 @@ func (c *counters) load(ctx context.Context, now time.Time) {
 	}
 }
 
-// resume goes on with what this node saved before.
+// resume adds the counters that an earlier process of this node saved.
 func (c *counters) resume(saved *savedCounters, now time.Time) {
 	c.readers.Resume(now, saved.Readers, saved.Previous)
 	c.feeds.MergeSketches(saved.Sketches, now)
@@ -143,7 +143,7 @@ func (c *counters) save(ctx context.Context) {
 	defer c.mu.Unlock()
 	now := time.Now()
 	if c.load(ctx, now); !c.loaded {
-		return // or what was saved before would be lost
+		return // saving would overwrite the counters that could not be read
 	}
 	data, err := c.encode(now)
 	if err == nil {
@@ -159,7 +159,7 @@ func (c *counters) save(ctx context.Context) {
 	c.reported = false
 	for node, saved := range c.others {
 		if now.Sub(saved.Saved) > countersFor {
-			_ = c.store.SaveCounters(ctx, node, nil) // the next time
+			_ = c.store.SaveCounters(ctx, node, nil) // if it fails, the next save tries again
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (c *counters) report(err error) {
 	c.reported = true
 }
 
-// merged returns what the other nodes have saved, in the order of their names.
+// merged returns the saved counters of the other nodes, in the order of their names.
 func (c *counters) merged(ctx context.Context) (others []*savedCounters) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,13 +188,13 @@ func (c *counters) merged(ctx context.Context) (others []*savedCounters) {
 	return others
 }
 
-// forget drops what is known of a feed's readers.
+// forget drops the statistics of a feed's readers.
 func (c *counters) forget(feed string) {
 	c.feeds.Forget(feed)
 	c.readers.Forget(feed)
 }
 
-// savedCounters are the counters of a node, as it saves them.
+// savedCounters are the counters of a node in the form in which they are saved.
 type savedCounters struct {
 	Saved    time.Time            `json:"saved"`
 	Sketches []readers.FeedSketch `json:"sketches,omitempty"` // of the readers of feeds
@@ -203,10 +203,10 @@ type savedCounters struct {
 	Traffic  []savedTraffic       `json:"traffic,omitempty"`
 }
 
-// countersVersion is the first byte of what a node saves. JSON, compressed by gzip, follows.
+// countersVersion is the first byte of saved counters. JSON, compressed by gzip, follows.
 const countersVersion = 1
 
-// encode returns the counters of this node, in no more bytes than a store takes.
+// encode returns the counters of this node, in at most [store.MaxCounters] bytes.
 func (c *counters) encode(now time.Time) ([]byte, error) {
 	for limit := maxSaved; ; limit /= 2 {
 		saved := savedCounters{Saved: now, Sketches: c.feeds.Sketches(now, limit)}
@@ -230,7 +230,7 @@ func (s *savedCounters) encode() ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// decodeCounters reads what a node has saved.
+// decodeCounters decodes the saved counters of a node.
 func decodeCounters(data []byte) (*savedCounters, error) {
 	if len(data) == 0 || data[0] != countersVersion {
 		return nil, errors.New("they were written by another version")
@@ -253,7 +253,7 @@ func decodeCounters(data []byte) (*savedCounters, error) {
 	return saved, errors.Join(saved.Readers.Check(), saved.Previous.Check(), readers.CheckSketches(saved.Sketches))
 }
 
-// Readers returns what is known of readers, on all nodes.
+// Readers returns the statistics of readers on all nodes.
 func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) readers.Report {
 	for _, saved := range e.counters.merged(ctx) {
 		for _, snapshot := range [...]*readers.Snapshot{saved.Readers, saved.Previous} {
@@ -265,8 +265,7 @@ func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) readers.R
 	return e.counters.readers.Report(o)
 }
 
-// Subscribers estimates how many readers a feed has had in the last week or two, on all
-// nodes.
+// Subscribers estimates how many readers a feed had in the last week or two, on all nodes.
 func (e *Engine) Subscribers(feed string) int {
 	return e.counters.feeds.Subscribers(feed, time.Now())
 }

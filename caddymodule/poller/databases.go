@@ -14,21 +14,21 @@ import (
 	"go.uber.org/zap"
 )
 
-// knownDatabases is a file in which this node keeps which database it has found at
-// which place. By it, a database that has been lost and made anew is told from one that
-// is new.
+// knownDatabases is a file in which this node records the ID of the database that it
+// found at each place. An ID that has changed means that the database was lost and
+// created again.
 //
-// The file is not worth a node that does not start: where it cannot be read or written,
-// that is logged, and what is found counts as new.
+// A node starts even if the file cannot be read or written: it logs the error. A place
+// that is not in the file counts as new.
 type knownDatabases struct {
 	file string
 	log  *zap.Logger
 }
 
-// knownFile is in Caddy's data directory.
+// knownFile returns the path of the file, in Caddy's data directory.
 func knownFile() string { return filepath.Join(caddy.AppDataDir(), "pollard", "databases.json") }
 
-// read returns the databases by their places; none where the file does not help.
+// read returns the databases by place. If the file cannot be read, the map is empty.
 func (k knownDatabases) read() map[string]string {
 	var known map[string]string
 	text, err := os.ReadFile(k.file)
@@ -38,18 +38,18 @@ func (k knownDatabases) read() map[string]string {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		k.log.Warn("the list of databases that were used cannot be read: if one has been lost, its feeds may be polled early",
 			zap.String("file", k.file), zap.Error(err))
-		known = nil // what was read of it is no use
+		known = nil // it may be incomplete
 	}
-	if known == nil { // as null makes it, too
+	if known == nil { // also if the file contains null
 		known = make(map[string]string)
 	}
 	return known
 }
 
-// used returns the database that was found at a place, empty if none was.
+// used returns the database that is recorded for a place, or "".
 func (k knownDatabases) used(place string) (database string) { return k.read()[place] }
 
-// use keeps the database that was found at a place.
+// use records the database that was found at a place.
 func (k knownDatabases) use(place, database string) error {
 	known := k.read()
 	known[place] = database
@@ -74,7 +74,7 @@ func (k knownDatabases) write(known map[string]string) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // in vain after the renaming
+	defer os.Remove(f.Name()) // fails after the file has been renamed
 	_, err = f.Write(append(text, '\n'))
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

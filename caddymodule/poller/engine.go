@@ -22,53 +22,51 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// engines are the engines of this process by the directory of their store. An
-// engine outlives the reload of a configuration: memory, pauses and polls under
-// way go on in it.
+// engines are the engines of this process by [Store.Key]. An engine outlives the reload
+// of a configuration, with its memory, its cool-downs and its polls in flight.
 var engines = caddy.NewUsagePool()
 
-// opening is how long a request waits for an engine that has not started yet:
-// Caddy starts its apps in any order, so the first requests may come before it.
+// opening is how long a request waits for an engine that has not started yet. Caddy
+// starts its apps in any order, so requests may arrive before the engine starts.
 const opening = 10 * time.Second
 
 // Engine is a store, the poller and the cache that joins them.
 type Engine struct {
 	origin    *upstream.Client
 	parts     Parts
-	Limiter   *readers.Limiter // what defences have to know of readers
+	Limiter   *readers.Limiter // for the defend lines of shields
 	metrics   *metrics
 	counters  *counters  // the statistics of readers and polls
 	announcer *announcer // of events
 
 	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
 	log     atomic.Pointer[zap.Logger]
-	where   atomic.Pointer[string]         // the store, for people
+	where   atomic.Pointer[string]         // the store, as it is shown
 	kept    atomic.Pointer[map[string]any] // what its handlers keep over reloads, by name
 
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
 	ready chan struct{}               // closed when cache is set for the first time
 	taken atomic.Int64                // when a configuration took it over last, in Unix nanoseconds
 
-	// turn is held by whoever changes what follows. It is a channel as it is held
-	// while files are opened.
+	// turn guards the fields below, as a mutex would.
 	turn   chan struct{}
 	store  store.Store
 	owners []owner // configurations that have started and not stopped, the newest last
 	last   uint64  // generation
-	memory int64   // that the cache was opened with
+	memory int64   // bytes; the cache was opened with it
 
 	origins map[string][]byte // configuration of the origins of shields, by name
 }
 
-// owner is a configuration that runs on the engine. Its settings are kept, for
-// when a newer configuration fails to start: Caddy stops that one and goes on with
-// the older one, without starting it again.
+// owner is a configuration that uses the engine. Its settings are kept in case a newer
+// configuration fails to start: Caddy then stops the newer one and continues with the
+// older one, without starting it again.
 type owner struct {
 	generation uint64
 	settings   settings
 }
 
-// settings are what a configuration says to the engine.
+// settings are a configuration's settings of the engine.
 type settings struct {
 	cache   cache.Settings
 	shields map[string]shield // by name
@@ -79,8 +77,8 @@ type settings struct {
 	log     *zap.Logger
 }
 
-// newEngine allocates an engine. It touches no file and no network: `caddy
-// validate` gets this far beside a running server.
+// newEngine allocates an engine. It uses neither files nor the network, because `caddy
+// validate` calls it while a server runs.
 func newEngine(parts Parts) *Engine {
 	e := &Engine{
 		origin:    parts.Origin,
@@ -99,10 +97,10 @@ func newEngine(parts Parts) *Engine {
 // GatewayRequests counts the requests of all gateways.
 func (e *Engine) GatewayRequests() *Requests { return &e.metrics.gateway }
 
-// ShieldRequests counts those of all shields.
+// ShieldRequests counts the requests of all shields.
 func (e *Engine) ShieldRequests() *Requests { return &e.metrics.shield }
 
-// Store is where the feeds are kept, for people.
+// Store describes the store, or returns "" before it is opened.
 func (e *Engine) Store() string {
 	if where := e.where.Load(); where != nil {
 		return *where
@@ -110,7 +108,7 @@ func (e *Engine) Store() string {
 	return ""
 }
 
-// totals are figures of the cache; false where it is not open.
+// totals returns a summary of the cache, or false if the cache is not open.
 func (e *Engine) totals() (status.Summary, bool) {
 	c := e.cache.Load()
 	if c == nil {
@@ -119,22 +117,22 @@ func (e *Engine) totals() (status.Summary, bool) {
 	return c.Summary(context.Background()), true
 }
 
-// polled tells metrics and events of a poll.
+// polled records a poll in metrics, events and statistics.
 func (e *Engine) polled(p cache.Poll) {
 	e.metrics.polled(p)
 	e.announcer.polled(p)
 	e.counters.traffic.countPoll(&p)
 }
 
-// forgotten drops what is known of the readers of feeds that are not known any more.
+// forgotten drops the reader statistics of feeds that the cache has forgotten.
 func (e *Engine) forgotten(keys []string) {
 	for _, key := range keys {
 		e.counters.forget(key)
 	}
 }
 
-// takeOver puts a configuration's settings in force, opening the engine where
-// this is the first. It returns the generation to release.
+// takeOver applies a configuration's settings. The first call opens the engine. It
+// returns the generation to pass to release.
 func (e *Engine) takeOver(s settings) (uint64, error) {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
@@ -152,7 +150,7 @@ func (e *Engine) takeOver(s settings) (uint64, error) {
 	return e.last, nil
 }
 
-// open opens store and cache.
+// open opens the store and the cache, unless they are open.
 func (e *Engine) open(s settings) error {
 	if e.store != nil {
 		if s.memory != e.memory {
@@ -166,7 +164,7 @@ func (e *Engine) open(s settings) error {
 	}
 	store, err := open(context.Background(), s.log)
 	if err != nil {
-		return err // says which store, and what to do
+		return err // it names the store and says what to do
 	}
 	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
 	c, err := cache.New(cache.Options{
@@ -183,7 +181,7 @@ func (e *Engine) open(s settings) error {
 	e.log.Store(s.log)
 	e.counters.open(context.Background(), store, e.parts.node()) // before the first reader
 	c.Apply(s.cache)
-	e.shields.Store(&s.shields) // before anybody can ask
+	e.shields.Store(&s.shields) // before the first request
 	if e.cache.Swap(c) == nil {
 		close(e.ready)
 	}
@@ -198,8 +196,8 @@ func (e *Engine) apply(s settings) {
 	e.cache.Load().Apply(s.cache)
 }
 
-// release ends a configuration. Where it was the one in force, the one before it
-// is again; where it was the last, background work rests until the end.
+// release ends a configuration. If it was in force, the one before it is again. If it was
+// the last, prefetching stops, and polls are not logged and emit no events.
 func (e *Engine) release(generation uint64) {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
@@ -215,8 +213,8 @@ func (e *Engine) release(generation uint64) {
 	case len(e.owners) > 0:
 		e.apply(e.owners[len(e.owners)-1].settings)
 	default:
-		// The logger's writers are about to be closed, and so is who hears of polls. One
-		// that is under way still counts: its origin was asked.
+		// Caddy closes the log's writers and the events app next. A poll in flight is
+		// still counted, because its origin has received the request.
 		rest := released.settings
 		rest.cache.Prefetch, rest.cache.Log = false, nil
 		rest.cache.Observe = func(p cache.Poll) { e.counters.traffic.countPoll(&p) }
@@ -239,8 +237,8 @@ func (e *Engine) Destruct() error {
 	return errors.Join(err, e.store.Close())
 }
 
-// Running returns the engine that a configuration took over last, with its
-// cache, or nil. There is more than one only while a reload changes the store.
+// Running returns the engine that was taken over last, and its cache; or nil if none
+// runs. Several run only while a reload changes the store.
 func Running() (newest *Engine, c *cache.Cache) {
 	engines.Range(func(_, value any) bool {
 		e := value.(*Engine)
@@ -253,7 +251,7 @@ func Running() (newest *Engine, c *cache.Cache) {
 	return newest, c
 }
 
-// Opened returns the cache, waiting for it a bounded time.
+// Opened returns the cache. It waits up to 10 seconds for the engine to start.
 func (e *Engine) Opened(ctx context.Context) (*cache.Cache, error) {
 	if c := e.cache.Load(); c != nil {
 		return c, nil
@@ -272,7 +270,7 @@ func (e *Engine) Opened(ctx context.Context) (*cache.Cache, error) {
 	return nil, &cache.Unavailable{Status: http.StatusServiceUnavailable, Reason: "the gateway is starting", RetryAfter: opening}
 }
 
-// Forget drops a feed and what is known of its readers.
+// Forget drops a feed and the statistics of its readers.
 func (e *Engine) Forget(ctx context.Context, c *cache.Cache, url string) error {
 	if err := c.Forget(ctx, url); err != nil {
 		return err

@@ -20,29 +20,29 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// The events that Caddy's events app is told, and when:
+// The events that are emitted in Caddy's events app:
 //
-//	pollard.updated    a poll has brought a new version
-//	pollard.failed     a poll has failed, the first of a row
-//	pollard.recovered  a poll has succeeded, the first after failures
-//	pollard.moved      a permanent redirect has held for so long that polls follow it from now on
-//	pollard.gone       the origin has said that the feed is gone (410): polling ends
+//	pollard.updated    a poll returned a new version
+//	pollard.failed     a poll failed, the first of several in a row
+//	pollard.recovered  a poll succeeded after failures
+//	pollard.moved      a permanent redirect has lasted so long that polls now use its target
+//	pollard.gone       the origin answered 410: polling ends
 //
-// A failure of the store is none of the feed. Of what nobody has configured and what
-// has never been a feed, neither failures nor the end of them are told: a reader may
-// ask for anything, and must not set off the operator's alarms.
+// Failures of the store emit no pollard.failed. A URL that is neither configured nor has
+// ever returned a feed emits neither pollard.failed, pollard.recovered nor pollard.gone:
+// a reader can request any URL, and must not trigger the operator's alerts.
 //
-// Their data, as {event.data.<name>}:
+// The data of an event, as {event.data.<name>}:
 //
 //	feed       all        the feed's URL without credentials, as in logs
-//	status     all        of the origin's answer; 0: there was none
+//	status     all        the origin's status code; 0: it did not answer
 //	next_poll  all        RFC 3339; "never" after a 410
-//	hint       all        what has decided that
-//	entries    all        of the version that readers get; 0: there is none
+//	hint       all        the hint that decided next_poll
+//	entries    all        the entries of the version that readers get; 0: no version
 //	first      updated    whether it is the feed's first version
-//	failures   recovered  how many polls had failed
+//	failures   recovered  how many polls failed before
 //	failure    failed, gone  the class of the failure, as in logs
-//	error      failed, gone  more of it, for people
+//	error      failed, gone  the error's text
 //	moved_to   moved      the new URL without credentials
 const (
 	eventUpdated   = "pollard.updated"
@@ -52,13 +52,13 @@ const (
 	eventGone      = "pollard.gone"
 )
 
-// eventsOf are the events that a poll amounts to, in order.
+// eventsOf returns the events of a poll, in order.
 func eventsOf(p *cache.Poll) (names []string) {
 	failed := p.Result == status.ResultFailed && p.Failures == 1 && p.Failure != policy.FailureStore
 	if failed && p.Known {
 		names = append(names, eventFailed)
 	}
-	// Somebody may ask for it by hand after it has gone, and be told so again.
+	// A refresh by hand may return 410 again. That does not emit a second event.
 	if p.Result == status.ResultGone && p.Before != policy.FailureGone && p.Known {
 		names = append(names, eventGone)
 	}
@@ -74,7 +74,7 @@ func eventsOf(p *cache.Poll) (names []string) {
 	return names
 }
 
-// eventData is what an event says. The map is the event's own: handlers may add to it.
+// eventData returns the data of an event, in a new map: handlers may add to it.
 func eventData(name string, p *cache.Poll) map[string]any {
 	data := map[string]any{
 		"feed": feedurl.Redact(ReadersURL(p.URL)), "status": p.Status, "next_poll": p.NextText(),
@@ -96,12 +96,12 @@ func eventData(name string, p *cache.Poll) map[string]any {
 	return data
 }
 
-// announcer hands polls that are events to the configuration in force. Handlers
-// of events may take their time (a command, a request to somewhere), and readers
-// wait for polls: so they wait in a queue, and one goroutine delivers them in order.
+// announcer passes the events of polls to the configuration in force. Handlers of events
+// may be slow (a command, an HTTP request), and polls must not wait for them. So events
+// are queued, and one goroutine delivers them in order.
 type announcer struct {
 	queue   chan *cache.Poll
-	dropped atomic.Int64 // that found the queue full
+	dropped atomic.Int64 // polls that found the queue full
 	changed chan struct{}
 	done    chan struct{} // closed when the engine ends
 
@@ -109,7 +109,7 @@ type announcer struct {
 	outlets []*outlet  // of the configurations that run, the newest last
 }
 
-// maxQueued is how many polls may wait for slow handlers of events.
+// maxQueued bounds the polls that wait for slow handlers of events.
 const maxQueued = 1000
 
 func newAnnouncer() *announcer {
@@ -119,7 +119,7 @@ func newAnnouncer() *announcer {
 	}
 }
 
-// polled queues a poll if it amounts to any event. It never waits.
+// polled queues a poll if it has events. It never blocks.
 func (a *announcer) polled(p cache.Poll) {
 	if len(eventsOf(&p)) == 0 {
 		return
@@ -150,7 +150,8 @@ func (a *announcer) run() {
 	}
 }
 
-// outlet is that of the configuration in force, once there is one; nil at the end.
+// outlet waits for the outlet of the configuration in force and returns it, or nil when
+// the engine ends.
 func (a *announcer) outlet() *outlet {
 	for {
 		a.mu.Lock()
@@ -172,8 +173,8 @@ func (a *announcer) outlet() *outlet {
 	}
 }
 
-// open makes an outlet the one in force. The one before is so again where the new
-// configuration ends before it does.
+// open makes an outlet the one in force. If its configuration ends first, the one
+// before it is in force again.
 func (a *announcer) open(o *outlet) {
 	a.mu.Lock()
 	a.prune()
@@ -185,8 +186,8 @@ func (a *announcer) open(o *outlet) {
 	}
 }
 
-// prune drops the outlets of configurations that have ended: an event in a context
-// that is cancelled reaches no handler.
+// prune drops the outlets of configurations that have ended. Caddy does not deliver
+// events to a cancelled context.
 func (a *announcer) prune() {
 	a.outlets = slices.DeleteFunc(a.outlets, func(o *outlet) bool { return o.ctx.Err() != nil })
 }
@@ -199,9 +200,9 @@ type outlet struct {
 	announcer *announcer
 }
 
-// connect lets an engine's events go to the events app of a configuration, as soon
-// as that has started: apps start in any order, and until then the events app
-// writes its subscriptions, with no lock, where whoever emits an event reads them.
+// connect sends an engine's events to the events app of a configuration once that has
+// started. Before, the events app adds subscriptions without a lock, so that emitting
+// an event would be a data race. Caddy starts apps in any order.
 func connect(ctx caddy.Context, log *zap.Logger, a *announcer) error {
 	app, err := ctx.App("events")
 	if err != nil {
@@ -219,7 +220,7 @@ func (o *outlet) Handle(_ context.Context, e caddy.Event) error {
 	return nil
 }
 
-// tell emits the events of a poll.
+// tell emits the events of a poll. It recovers from panics of handlers.
 func (o *outlet) tell(p *cache.Poll) {
 	defer func() {
 		if panicked := recover(); panicked != nil {

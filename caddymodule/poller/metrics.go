@@ -13,25 +13,25 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// metrics are the figures of an engine in Caddy's Prometheus registry.
+// metrics are the metrics of an engine in Caddy's Prometheus registry.
 //
 //	pollard_requests_total{handler,result}  counter    requests of readers; CORS preflights are left out
 //	pollard_served_bytes_total              counter    bytes of body sent to readers, errors left out
 //	pollard_polls_total{outcome}            counter    polls of origins
 //	pollard_poll_duration_seconds           histogram  from a poll's first request to its end
 //	pollard_origin_bytes_total              counter    bytes of body that polls received, before decoding
-//	pollard_feeds{state}                    gauge      feeds that are known
+//	pollard_feeds{state}                    gauge      known feeds
 //	pollard_memory_bytes                    gauge      feeds held in memory
 //	pollard_offline                         gauge      1 while no site can be reached
 //	pollard_store_away                      gauge      1 while the store cannot be written
 //	pollard_store_duration_seconds{op}      histogram  operations of the store
 //
-// All labels have few values, which do not depend on what readers ask for: handler
-// is gateway or shield; result is listed in requests.go, op in timedstore.go, outcome and
-// state in package status. Feeds and hosts are not labels.
+// All labels have few values, which do not depend on the URLs that readers request:
+// handler is gateway or shield; requests.go lists the values of result, timedstore.go
+// those of op, and package status those of outcome and state.
 //
-// Counters live as long as the engine, so they go on over a reload, for which Caddy
-// makes a new registry each time. Gauges are read when somebody scrapes.
+// Counters live as long as the engine, so a reload does not reset them, although Caddy
+// makes a new registry for it. Gauges are computed at each scrape.
 type metrics struct {
 	gateway, shield Requests
 
@@ -40,7 +40,7 @@ type metrics struct {
 	originBytes prometheus.Counter
 	store       *prometheus.HistogramVec
 
-	// totals are figures of the cache; false where it is not open.
+	// totals returns a summary of the cache, or false if the cache is not open.
 	totals func() (status.Summary, bool)
 }
 

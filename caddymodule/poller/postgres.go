@@ -20,8 +20,8 @@ func init() {
 	caddy.RegisterModule(Postgres{})
 }
 
-// Postgres stores feeds in a PostgreSQL database, which several nodes may share. A feed
-// that one node has polled is polled for all of them.
+// Postgres stores feeds in a PostgreSQL database, which several nodes may share. A poll
+// by one node serves all of them.
 type Postgres struct {
 	// The URL of the database, such as
 	// `postgres://pollard:{file./run/secrets/db}@db.example.net/pollard?sslmode=verify-full`.
@@ -41,7 +41,7 @@ func (Postgres) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision resolves the URL. It asks nobody.
+// Provision resolves the URL. It does not connect.
 func (p *Postgres) Provision(caddy.Context) (err error) {
 	if p.URL == "" {
 		return fmt.Errorf("postgres: the URL of the database is missing, such as postgres://user:password@host/database?sslmode=verify-full")

@@ -29,8 +29,8 @@ func (a *App) AddRedirectRule(leads func(u feedurl.URL) error) {
 	a.redirects = append(a.redirects, leads)
 }
 
-// allow returns why a feed that is not configured may not lead to a URL: one of the
-// gateways through which it may be requested does not serve that URL.
+// allow returns an error if a feed that is not configured may not redirect to a URL,
+// because a gateway that serves the feed does not serve that URL.
 func (a *App) allow(from, to feedurl.URL) error {
 	for _, leads := range a.redirects {
 		if leads(from) != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// Observe is a request as the ledger of readers and the defences see it, before
-// it is answered. The client is who [Client] says.
+// Observe returns a request in the form that the statistics and the limiter of readers
+// use, before it is answered. client is the address from [Client].
 func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *cache.Feed) readers.Request {
 	note := readers.FromHTTP(r, key, client, time.Now())
 	switch feed.Standing(r.Header) {
@@ -31,7 +31,7 @@ func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *c
 	return note
 }
 
-// About is what is known of a feed, for judging its readers.
+// About returns how often a feed changes, for scoring its readers.
 func (e *Engine) About(key string) readers.About {
 	c := e.cache.Load()
 	if c == nil {
@@ -40,8 +40,8 @@ func (e *Engine) About(key string) readers.About {
 	return readers.About{Changes: c.Changes(key)}
 }
 
-// Client returns the address of a client as Caddy sees it, trusted proxies
-// considered. It is invalid where there is none, on a Unix socket for example.
+// Client returns the address of a client as Caddy determines it, behind trusted proxies
+// too. It is invalid if the client has no address, on a Unix socket for example.
 func Client(r *http.Request) netip.Addr {
 	text, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
 	address, err := netip.ParseAddr(text)
@@ -51,8 +51,7 @@ func Client(r *http.Request) netip.Addr {
 	return address.Unmap().WithZone("")
 }
 
-// OriginalURL returns a request's URL as it was before rewrites, nil where Caddy
-// does not know.
+// OriginalURL returns a request's URL before rewrites, or nil if Caddy has not recorded it.
 func OriginalURL(r *http.Request) *url.URL {
 	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
 	if !ok {

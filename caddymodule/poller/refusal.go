@@ -19,7 +19,7 @@ import (
 type Refusal struct {
 	Status     int
 	Reason     string
-	RetryAfter time.Duration // when to come back; 0: not told
+	RetryAfter time.Duration // 0: the response has no Retry-After
 }
 
 func (e *Refusal) Error() string { return e.Reason }
@@ -83,7 +83,7 @@ func (e *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	e.header(h)
 	w.WriteHeader(e.Status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write([]byte(body)) // whoever has left misses nothing
+		_, _ = w.Write([]byte(body)) // the client may be gone
 	}
 }
 

@@ -35,7 +35,7 @@ func Report(r *http.Request, result Result, feed, reason string) {
 	}
 	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if server == nil || server.Logs == nil {
-		return // nobody would see the fields
+		return // the server has no access log
 	}
 	if extra, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
 		for _, field := range o.fields() {

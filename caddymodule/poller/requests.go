@@ -55,14 +55,14 @@ func ResultOf(sent cache.Sent) Result {
 // String returns the result's name in metrics and logs.
 func (r Result) String() string { return results[r] }
 
-// Requests counts the requests of one kind of handler. A hit must not wait for
-// other cores that count theirs, so there are several lanes, of which each request
-// takes one by chance.
+// Requests counts the requests of one kind of handler. The counts are spread over
+// several lanes, and each request uses a random one, so that cores do not contend for
+// one cache line.
 type Requests struct {
 	lanes [16]lane
 }
 
-// lane is as long as two cache lines, which processors fetch in pairs.
+// lane fills two cache lines, because processors fetch them in pairs.
 type lane struct {
 	results [len(results)]atomic.Uint64
 	bytes   atomic.Uint64

@@ -61,7 +61,7 @@ func (a *App) hostRules() []upstream.HostRule {
 		r := upstream.HostRule{Pattern: pattern, Concurrency: concurrency}
 		if spacing != nil {
 			if r.Spacing = time.Duration(*spacing); r.Spacing == 0 {
-				r.Spacing = -1 // none, as 0 means that nothing is said
+				r.Spacing = -1 // no spacing; 0 means unset
 			}
 		}
 		return r

@@ -1,8 +1,6 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shieldkey has the keys of what shields keep. They are made and read here
-// and nowhere else.
 package poller
 
 import (
@@ -10,22 +8,21 @@ import (
 	"strings"
 )
 
-// Key is everything that a stored answer of a shield depends on.
+// ShieldKey identifies a stored response of a shield.
 type ShieldKey struct {
-	// Shield is the name of the shield: two of them may have different origins for
-	// one URL.
+	// Shield is the name of the shield. Two shields may have different origins for one URL.
 	Shield string
-	// Scheme and Host, with its port if it has one, are those of the site as it is configured.
+	// Scheme and Host are those of the site's configured address. Host includes its port.
 	Scheme, Host string
-	// Path is the escaped path that readers ask for.
+	// Path is the escaped path that readers request.
 	Path string
-	// Target is what handlers before the shield have made of the path, as handle_path
-	// does; empty: they have left it alone.
+	// Target is the path as rewritten by handlers before the shield, such as handle_path.
+	// It is empty if they do not change the path.
 	Target string
-	// Query is the part of the query that counts, without the question mark.
+	// Query is the query without ignored parameters and without the question mark.
 	Query string
-	// Variant tells answers apart that depend on header fields of the request. It is a
-	// hash of their values; empty: the request has none of them.
+	// Variant is a hash of the request header fields that the response depends on (Vary).
+	// It is empty if the request has none of them.
 	Variant string
 }
 
@@ -33,19 +30,19 @@ type ShieldKey struct {
 //
 //	shield:<name> <scheme>://<host><path>[?<query>][ target:<path>][ variant:<hash>]
 //
-// The name is escaped, and a URL has no space in it. No URL of a feed elsewhere
-// begins like this.
+// The name is escaped, and URLs contain no space. The URL of a feed that is not of a
+// shield never begins with "shield:".
 const (
-	// Common is how the texts of all keys begin.
+	// ShieldCommon is the prefix of all keys of shields.
 	ShieldCommon  = "shield:"
 	targetPrefix  = "target:"
 	variantPrefix = "variant:"
 )
 
-// Prefix is how the texts of all keys of a shield begin.
+// ShieldPrefix returns the prefix of all keys of a shield.
 func ShieldPrefix(shield string) string { return ShieldCommon + url.QueryEscape(shield) + " " }
 
-// String is the text of the key.
+// String returns the text of the key. [ParseShieldKey] reads it.
 func (k ShieldKey) String() string {
 	var b strings.Builder
 	b.Grow(len(ShieldCommon) + len(k.Shield) + len(k.Scheme) + len(k.Host) + len(k.Path) + len(k.Target) + len(k.Query) + len(k.Variant) + 48)
@@ -64,7 +61,7 @@ func (k ShieldKey) String() string {
 	return b.String()
 }
 
-// URL is the URL under which readers know what is kept.
+// URL returns the URL that readers request.
 func (k ShieldKey) URL() string {
 	if k.Query == "" {
 		return k.Scheme + "://" + k.Host + k.Path
@@ -72,13 +69,13 @@ func (k ShieldKey) URL() string {
 	return k.Scheme + "://" + k.Host + k.Path + "?" + k.Query
 }
 
-// Plain is the key without the variant.
+// Plain returns the key without its variant.
 func (k ShieldKey) Plain() ShieldKey {
 	k.Variant = ""
 	return k
 }
 
-// Parse reads the text of a key.
+// ParseShieldKey parses the text of a key.
 func ParseShieldKey(text string) (k ShieldKey, ok bool) {
 	text, ok = strings.CutPrefix(text, ShieldCommon)
 	fields := strings.Split(text, " ")
@@ -110,8 +107,8 @@ func ParseShieldKey(text string) (k ShieldKey, ok bool) {
 	return k, k.String() == ShieldCommon+text
 }
 
-// ReadersURL is the URL under which readers know the feed of a key of the engine,
-// which is a URL already where the feed is not of a shield.
+// ReadersURL returns the URL that readers request for a key of the engine. A key that is
+// not of a shield is that URL.
 func ReadersURL(key string) string {
 	if k, ok := ParseShieldKey(key); ok {
 		return k.URL()

@@ -16,18 +16,19 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Shield is a handler that stands before an origin of its own.
+// Shield is a handler in front of its own origin.
 type Shield interface {
-	// OriginOf is where the feed of a key is polled; nil: nowhere at present.
+	// OriginOf returns the origin at which the feed of a key is polled, or nil if the
+	// feed cannot be polled.
 	OriginOf(k ShieldKey) cache.Origin
-	// Rules are the operator's rules for its feeds.
+	// Rules returns the operator's rules for its feeds.
 	Rules() policy.Rules
 }
 
 // ShieldConfig is the configuration of a shield, as JSON.
 type ShieldConfig struct {
-	All    []byte // by which two are known to be one
-	Origin []byte // of what it stands before
+	All    []byte // all of it; shields with the same are one
+	Origin []byte // the part that configures the origin
 }
 
 // shield is a shield of a configuration.
@@ -36,9 +37,9 @@ type shield struct {
 	config ShieldConfig
 }
 
-// AddShield makes a shield known by its name, under which its feeds are stored. Of
-// two with one name it refuses the second, unless that is the same: a site with
-// several addresses may have been given to several servers.
+// AddShield registers a shield by its name, which is part of the keys of its feeds. It
+// returns an error if another shield has the name. The same configuration may be
+// added twice, because Caddy may put a site with several addresses on several servers.
 func (a *App) AddShield(name string, config ShieldConfig, s Shield) error {
 	if other, known := a.shields[name]; known && !bytes.Equal(other.config.All, config.All) {
 		return fmt.Errorf("feed_shield: two shields have the name %q: give one of them a name of its own, such as name blog", name)
@@ -47,8 +48,8 @@ func (a *App) AddShield(name string, config ShieldConfig, s Shield) error {
 	return nil
 }
 
-// useShields puts the shields of a configuration in force. What was stored of an origin
-// that is another one now is dropped.
+// useShields puts the shields of a configuration in force. If the origin of a shield has
+// changed, its stored feeds are dropped.
 func (e *Engine) useShields(c *cache.Cache, shields map[string]shield) {
 	e.shields.Store(&shields)
 	for name, s := range shields {
@@ -67,7 +68,7 @@ func (e *Engine) Shielding() bool {
 	return shields != nil && len(*shields) > 0
 }
 
-// shieldOf is the shield of a key in the configuration in force.
+// shieldOf returns the shield of a key in the configuration in force.
 func (e *Engine) shieldOf(key string) (s Shield, k ShieldKey, ok bool) {
 	shields := e.shields.Load()
 	if k, ok = ParseShieldKey(key); !ok || shields == nil {
@@ -77,7 +78,8 @@ func (e *Engine) shieldOf(key string) (s Shield, k ShieldKey, ok bool) {
 	return s, k, ok
 }
 
-// originOf is where the feed of a shield is polled; nil: nowhere at present.
+// originOf returns the origin at which a shielded feed is polled, or nil if it cannot
+// be polled.
 func (e *Engine) originOf(key string) cache.Origin {
 	s, k, ok := e.shieldOf(key)
 	if !ok {
@@ -86,7 +88,7 @@ func (e *Engine) originOf(key string) cache.Origin {
 	return s.OriginOf(k)
 }
 
-// rulesOf are the rules for feeds: a shield's own, or those of the app.
+// rulesOf returns a function for the rules of feeds: those of their shield, or of the app.
 func (e *Engine) rulesOf(app func(key cache.Key) policy.Rules) func(key cache.Key) policy.Rules {
 	return func(key cache.Key) policy.Rules {
 		if s, _, ok := e.shieldOf(key.String()); ok {
@@ -96,7 +98,7 @@ func (e *Engine) rulesOf(app func(key cache.Key) policy.Rules) func(key cache.Ke
 	}
 }
 
-// errNoShield says that no shield of the configuration has the feed.
+// errNoShield reports that the shield of a feed is not configured or has no origin for it.
 var errNoShield = errors.New("no shield of this name is configured")
 
 // Feed returns the feed of a shield's key, ready to be polled.
@@ -112,7 +114,7 @@ func (e *Engine) Feed(ctx context.Context, key string) (*cache.Feed, error) {
 	return feed, err
 }
 
-// Evict has a feed forgotten that has to make room. It does not wait for that.
+// Evict forgets a feed in the background, to make room for another one.
 func (e *Engine) Evict(key string) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -129,9 +131,9 @@ func (e *Engine) Evict(key string) {
 	}()
 }
 
-// Keep returns what a handler of some name keeps over reloads: that of the configuration
-// in force, or what make makes where that has none. Nobody else gets to see it before the
-// app starts.
+// Keep returns the value that the handler of a name keeps over reloads: the one of the
+// configuration in force, or else the result of make. Other configurations do not see a
+// new value before the app starts.
 func (a *App) Keep(name string, make func() any) any {
 	kept, known := a.kept[name]
 	if !known {
@@ -143,7 +145,7 @@ func (a *App) Keep(name string, make func() any) any {
 	return kept
 }
 
-// keeps is what a handler of the configuration in force keeps.
+// keeps returns the value that a handler of the configuration in force keeps.
 func (e *Engine) keeps(name string) (kept any, known bool) {
 	if all := e.kept.Load(); all != nil {
 		kept, known = (*all)[name]

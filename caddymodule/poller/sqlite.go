@@ -47,7 +47,7 @@ func (s *SQLite) Provision(caddy.Context) (err error) {
 			return err
 		}
 	}
-	// One directory has one key, however it is written, and keeps it when it has been made.
+	// All spellings of a directory have one key, before and after it is created.
 	if s.resolved, err = filepath.Abs(s.resolved); err != nil {
 		return fmt.Errorf("finding the directory: %w", err)
 	}
@@ -55,7 +55,7 @@ func (s *SQLite) Provision(caddy.Context) (err error) {
 	return nil
 }
 
-// withoutLinks resolves the symbolic links in a path, of which the end need not exist.
+// withoutLinks resolves the symbolic links in a path. Its last elements need not exist.
 func withoutLinks(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real

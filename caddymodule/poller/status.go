@@ -12,8 +12,8 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// Status returns everything that is shown of the feed with a key, and the body of its
-// version if that has at most as many bytes, or [cache.ErrUnknownFeed].
+// Status returns the status of the feed with a key, and the body of its version if it
+// has at most most bytes. It returns [cache.ErrUnknownFeed] if the feed is not known.
 func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most int) (status.Feed, []byte, error) {
 	f, body, err := c.Details(ctx, key, most)
 	if err != nil {
@@ -24,15 +24,15 @@ func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most in
 	return Told(f), body, nil
 }
 
-// Told completes the status of a feed from the cache: it gets the URL that readers know,
-// and a reason.
+// Told completes the status of a feed from the cache with the URL that readers request
+// and with the reason for its next poll.
 func Told(f status.Feed) status.Feed {
 	f.URL = shownURL(string(f.URL))
 	f.Reason = f.Explain(time.Now(), time.UTC)
 	return f
 }
 
-// maxReaders is how many readers of a feed are shown.
+// maxReaders bounds the readers of a feed that are shown.
 const maxReaders = 20
 
 func (e *Engine) readersOf(ctx context.Context, key string) []status.Reader {

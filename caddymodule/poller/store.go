@@ -14,13 +14,13 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// Store is a module of the namespace pollard.stores: where feeds are kept. Modules
-// are provisioned beside a running server, so they touch nothing before Open.
+// Store is a module of the namespace pollard.stores. Modules may be provisioned while
+// another configuration runs, so they use neither files nor the network before Open.
 type Store interface {
-	// Key names what is kept: of all configurations with one key, one engine has it
-	// open. It is not shown, as there may be a password in it.
+	// Key identifies the stored data. Configurations with the same key share one engine.
+	// It is not shown, because it may contain a password.
 	Key() string
-	// String is the store as it is shown and logged.
+	// String describes the store in logs and responses.
 	String() string
 	// Open opens the store.
 	Open(ctx context.Context, log *zap.Logger) (store.Store, error)
@@ -28,7 +28,7 @@ type Store interface {
 	Remote() bool
 }
 
-// loadStore loads the store that is configured, or the one that is the default.
+// loadStore loads the configured store, or SQLite.
 func (a *App) loadStore(ctx caddy.Context) error {
 	if len(a.StoreRaw) == 0 {
 		a.StoreRaw = json.RawMessage(`{"engine":"sqlite"}`)

@@ -12,8 +12,8 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// timedStore is a store whose operations are timed: reserve, commit, load, body,
-// scan and forget, however they end.
+// timedStore measures the duration of these operations of a store, also of those that
+// fail: claim, commit, lookup, body, touch and sweep.
 type timedStore struct {
 	store.Store
 	claim, commit, lookup, body, touch, sweep prometheus.Observer

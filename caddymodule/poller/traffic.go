@@ -16,7 +16,7 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// Traffic is what readers asked for, and what of it reached origins.
+// Traffic counts the requests of readers and the polls that they led to.
 type Traffic struct {
 	Requests int64 `json:"requests,omitempty"` // that were answered with a feed or a 304
 	Polls    int64 `json:"polls,omitempty"`
@@ -30,8 +30,8 @@ func (t *Traffic) add(o Traffic) {
 }
 
 const (
-	// maxTrafficDays is how many days are kept one by one, of the gateways and of each
-	// shield; maxTrafficOrigins is how many origins are, in all. The rest is summed up.
+	// maxTrafficDays is for how many days the gateways and each shield have a count of
+	// their own. maxTrafficOrigins bounds the origins that have one. The rest is summed up.
 	maxTrafficDays    = 400
 	maxTrafficOrigins = 20_000
 )
@@ -51,7 +51,7 @@ type savedTraffic struct {
 	Traffic
 }
 
-// traffic counts by day and by origin. It is safe for concurrent use.
+// traffic counts traffic by day and by origin. It is safe for concurrent use.
 type traffic struct {
 	mu      sync.Mutex
 	days    map[trafficKey]Traffic
@@ -93,12 +93,12 @@ func (t *traffic) countPoll(p *cache.Poll) {
 	}
 }
 
-// countAnswers counts what the readers of a feed got.
+// countAnswers counts the answers to the readers of a feed.
 func (t *traffic) countAnswers(s readers.Served) {
 	t.count(s.Feed, time.Now(), Traffic{Requests: s.Answers, Served: s.Bytes})
 }
 
-// resume adds what an earlier process has counted.
+// resume adds the saved counts of an earlier process.
 func (t *traffic) resume(saved []savedTraffic) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,8 +111,9 @@ func (t *traffic) resume(saved []savedTraffic) {
 	}
 }
 
-// saved returns the traffic of up to limit origins, those with the most requests, and
-// of as many days. The others are summed up, also in memory if they are days of long ago.
+// saved returns the traffic of up to limit origins, those with the most requests and
+// polls, and of the latest limit days. The others are summed up. Days before the last
+// maxTrafficDays are summed up in memory too.
 func (t *traffic) saved(now time.Time, limit int) []savedTraffic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -152,8 +153,7 @@ func bounded(sums map[trafficKey]Traffic, limit int, toRest func(*trafficKey), o
 	return short
 }
 
-// originOfKey is the origin that the feed of a key has for its readers, and the shield
-// in front of it.
+// originOfKey returns the origin of a feed as its readers see it, and its shield, if any.
 func originOfKey(key string) (origin, shield string) {
 	if k, ok := ParseShieldKey(key); ok {
 		return k.Scheme + "://" + k.Host, k.Shield
