@@ -7,22 +7,22 @@ package replay
 type batch struct {
 	text  []byte // of all of them; it never grows beyond its capacity
 	lines []parsedLine
-	taken int64 // bytes of the log up to here, compressed or not
-	err   error // why there are no more; [io.EOF]: that is all
+	taken int64 // bytes of the log read so far, as stored, compressed or not
+	err   error // the error that ended reading; [io.EOF] at the end of the log
 }
 
-// parsedLine is a line, or why it is none.
+// parsedLine is a line, or the error of parsing it.
 type parsedLine struct {
 	Line
 	err error
 }
 
-// batches is how many there are: one is replayed, one waits, and one is read.
+// batches is the number of batches in use: one is replayed, one waits, and one is filled.
 const batches = 3
 
-// readAhead reads and parses lines while those before them are replayed. The last
-// batch, of those that come from full, has an error. Each is given back to free. When
-// stop is closed no more are read; full is closed when reading has ended.
+// readAhead reads and parses lines in the background and sends them to full, in batches.
+// The last batch has an error. The caller returns each batch to free. Closing stop ends
+// the reading; full is closed when it has ended.
 func readAhead(log *accessLog, stop <-chan struct{}) (full <-chan *batch, free chan<- *batch) {
 	filled, empty := make(chan *batch, batches), make(chan *batch, batches)
 	for range batches {
@@ -40,7 +40,7 @@ func readAhead(log *accessLog, stop <-chan struct{}) (full <-chan *batch, free c
 			}
 			b.text, b.lines = b.text[:0], b.lines[:0]
 			rest = b.fill(log, rest)
-			filled <- b // there is room for all of them
+			filled <- b // never blocks: the channel has room for all batches
 			if b.err != nil {
 				return
 			}
@@ -49,8 +49,8 @@ func readAhead(log *accessLog, stop <-chan struct{}) (full <-chan *batch, free c
 	return filled, empty
 }
 
-// fill reads lines, first the one that did not fit into the batch before, and returns
-// the one that does not fit into this.
+// fill adds lines to the batch, first the one that did not fit into the previous batch.
+// It returns the line that does not fit into this one.
 func (b *batch) fill(log *accessLog, line []byte) (rest []byte) {
 	first := line != nil
 	for ; ; first = false {

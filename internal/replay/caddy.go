@@ -16,7 +16,7 @@ type caddyEntry struct {
 	Status  *int            `json:"status"`
 	Size    int64           `json:"size"`
 	Request *struct {
-		ClientIP string         `json:"client_ip"` // behind a trusted proxy the reader's own address
+		ClientIP string         `json:"client_ip"` // the reader's address, also behind a trusted proxy
 		RemoteIP string         `json:"remote_ip"`
 		Method   string         `json:"method"`
 		URI      string         `json:"uri"`
@@ -68,15 +68,16 @@ func printable(text string) []byte {
 	}, text))
 }
 
-// caddyTimes are the forms of time that Caddy's encoder can be told to write as text.
+// caddyTimes are the text formats of times that Caddy's log encoder can be configured to
+// write.
 var caddyTimes = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05.000Z0700", "2006/01/02 15:04:05.000", "2006/01/02 15:04:05",
 	time.RFC1123, combinedTime,
 }
 
-// caddyTime reads a line's time: seconds since 1970 with a fraction, or one of
-// the forms that Caddy can be told to use instead, among them milliseconds and
-// nanoseconds, which their size tells apart.
+// caddyTime reads a line's time: seconds since 1970 with a fraction, or another format
+// that Caddy can be configured to write. Seconds, milliseconds and nanoseconds are
+// distinguished by their size.
 func caddyTime(value json.RawMessage) (time.Time, bool) {
 	var text string
 	if json.Unmarshal(value, &text) == nil && text != "" {
@@ -101,6 +102,6 @@ func caddyTime(value json.RawMessage) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	whole, fraction := math.Modf(n)
-	// A float holds microseconds of our time, not nanoseconds.
+	// A float64 holds current times to the microsecond, not to the nanosecond.
 	return time.Unix(int64(whole), int64(math.Round(fraction*1e6))*1000).UTC(), true
 }

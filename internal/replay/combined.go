@@ -12,8 +12,8 @@ import (
 //
 //	192.0.2.1 - - [24/Mar/2024:06:26:07 +0000] "GET /feed HTTP/1.1" 200 11051 "-" "Reader/1.0"
 //
-// A virtual host in front (vhost_combined) and further fields at the end are
-// passed over; Referer and User-Agent may be missing (the common format).
+// A virtual host at the beginning (vhost_combined) and further fields at the end are
+// ignored. Referer and User-Agent may be missing (the common format).
 func parseCombined(b []byte, l *Line) error {
 	open := bytes.Index(b, []byte(" ["))
 	if open < 0 {
@@ -32,7 +32,7 @@ func parseCombined(b []byte, l *Line) error {
 	if !ok {
 		return errMalformed
 	}
-	// A client that spoke no HTTP leaves a request line that is none: it asked for nothing.
+	// A client that does not speak HTTP leaves a request line without a target.
 	method, rest, _ := bytes.Cut(request, []byte{' '})
 	target, _, _ := bytes.Cut(rest, []byte{' '})
 	l.Method, l.Target = method, target
@@ -53,8 +53,8 @@ func parseCombined(b []byte, l *Line) error {
 	return nil
 }
 
-// remote is the client among the words before the time: the first, or the second
-// after the name and port of a virtual host.
+// remote returns the client among the words before the time: the first word, or the
+// second one if the first is the name and port of a virtual host.
 func remote(b []byte) []byte {
 	first, rest := word(b)
 	if i := bytes.LastIndexByte(first, ':'); i > 0 && bytes.IndexByte(first[:i], ':') < 0 {
@@ -66,7 +66,7 @@ func remote(b []byte) []byte {
 	return first
 }
 
-// word cuts the first word off.
+// word splits off the first word.
 func word(b []byte) (first, rest []byte) {
 	for len(b) > 0 && b[0] == ' ' {
 		b = b[1:]
@@ -77,8 +77,8 @@ func word(b []byte) (first, rest []byte) {
 	return b, nil
 }
 
-// quoted cuts off a text in quotation marks. Apache writes one within it as \",
-// nginx as \x22.
+// quoted splits off a text in quotation marks. Apache escapes a quotation mark in it as
+// \", nginx as \x22.
 func quoted(b []byte) (text, rest []byte, ok bool) {
 	for len(b) > 0 && b[0] == ' ' {
 		b = b[1:]
@@ -104,7 +104,8 @@ func quoted(b []byte) (text, rest []byte, ok bool) {
 	}
 }
 
-// unlessDash is a header's value; logs write - for one that was not there.
+// unlessDash returns a logged header field, or nil if it is "-", which logs write for a
+// missing field.
 func unlessDash(b []byte) []byte {
 	if string(b) == "-" {
 		return nil
@@ -130,8 +131,8 @@ const combinedTime = "02/Jan/2006:15:04:05 -0700"
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
-// parseCombinedTime reads a time in the form of combinedTime, twenty times faster
-// than [time.Parse] would.
+// parseCombinedTime parses a time in the format combinedTime, twenty times as fast as
+// [time.Parse].
 func parseCombinedTime(b []byte) (time.Time, bool) {
 	if b[2] != '/' || b[6] != '/' || b[11] != ':' || b[14] != ':' || b[17] != ':' || b[20] != ' ' {
 		return time.Time{}, false

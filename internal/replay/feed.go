@@ -24,9 +24,9 @@ import (
 type feed struct {
 	first    []byte
 	document *policy.Document // of the first edition
-	header   http.Header      // as asked for
-	begin    time.Time        // when the first edition is followed by the second one after every
-	every    time.Duration    // 0: it never changes
+	header   http.Header      // from the options
+	begin    time.Time        // of the log; editions are counted from here
+	every    time.Duration    // between editions; 0: the feed never changes
 
 	current *edition
 }
@@ -34,12 +34,12 @@ type feed struct {
 // edition is what the origin serves between two changes.
 type edition struct {
 	number       int64
-	body, packed []byte // packed: with gzip, or the body where that is smaller
+	body, packed []byte // packed is compressed with gzip, or is the body if that is smaller
 	header       http.Header
-	modified     time.Time // of Last-Modified; zero: there is none
+	modified     time.Time // of Last-Modified; zero if it is missing
 }
 
-// errSameMeaning says that an edition could not be told from the one before.
+// errSameMeaning reports that the model could not add an entry to the feed.
 var errSameMeaning = errors.New("no place for a new entry was found in the feed")
 
 func newFeed(o Options, begin time.Time) (*feed, error) {
@@ -64,7 +64,7 @@ func (f *feed) changes() bool {
 	return err == nil && d.Fingerprint != f.document.Fingerprint
 }
 
-// at is the edition that is served at a time, which never goes back.
+// at returns the edition that is served at now. Calls must be in order of time.
 func (f *feed) at(now time.Time) (*edition, error) {
 	var number int64
 	if f.every > 0 && now.After(f.begin) {
@@ -112,8 +112,8 @@ func (f *feed) edition(number int64) (*edition, error) {
 	return e, nil
 }
 
-// before is when the first edition is taken to have appeared: with its newest
-// entry, or a day before the log.
+// before returns the Last-Modified of the first edition: the time of its newest entry,
+// or a day before the log begins.
 func (f *feed) before() time.Time {
 	if newest := f.document.Rhythm.Newest; !newest.IsZero() && newest.Before(f.begin) {
 		return newest
@@ -121,7 +121,7 @@ func (f *feed) before() time.Time {
 	return f.begin.Add(-24 * time.Hour)
 }
 
-// describe sets the header fields: the model's own, and over them those asked for.
+// describe sets the header fields: those of the model, overridden by those of the options.
 func (e *edition) describe(f *feed, since time.Time) {
 	e.header.Set("Content-Type", map[string]string{"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[f.document.Format])
 	e.header.Set("Etag", `"`+strconv.FormatUint(xxhash.Sum64(e.body), 16)+`"`)
@@ -142,7 +142,7 @@ func (e *edition) describe(f *feed, since time.Time) {
 	}
 }
 
-// numbered is an entity tag for a later edition.
+// numbered returns the entity tag of a later edition.
 func numbered(tag string, number int64) string {
 	suffix := "-" + strconv.FormatInt(number, 10)
 	if n := len(tag) - 1; n > 0 && tag[n] == '"' {
@@ -151,16 +151,16 @@ func numbered(tag string, number int64) string {
 	return tag + suffix
 }
 
-// Where the first entry of a document begins, and where it could where there is
-// none. The prefix of an element's name is kept, whatever it is.
+// A new entry is inserted at the first entry of a document, or, if it has none, at the
+// end of the feed. The new element gets the same namespace prefix.
 var (
 	entryStart = regexp.MustCompile(`<((?:[\w.-]+:)?)(?:item|entry)[\s>/]`)
 	feedEnd    = regexp.MustCompile(`</((?:[\w.-]+:)?)(?:channel|feed)\s*>`)
 	itemsStart = regexp.MustCompile(`"items"\s*:\s*\[(\s*\])?`)
 )
 
-// withEntry is a document with one entry more. All editions have the same number
-// of entries but the first: they differ in what the new one is.
+// withEntry returns the document with one more entry. Only that entry differs between
+// the editions after the first.
 func withEntry(body []byte, format string, number int64, at time.Time) ([]byte, error) {
 	if format == "json" {
 		where := itemsStart.FindSubmatchIndex(body)
@@ -170,7 +170,7 @@ func withEntry(body []byte, format string, number int64, at time.Time) ([]byte, 
 		entry := fmt.Sprintf(`{"id":"tag:replay.invalid,2026:%d","title":"Change %d of the replay","content_text":"","date_published":"%s"}`,
 			number, number, at.UTC().Format(time.RFC3339))
 		from := where[1]
-		if where[2] >= 0 { // there is none yet
+		if where[2] >= 0 { // the list is empty
 			from = where[2]
 		} else {
 			entry += ","

@@ -13,7 +13,7 @@ import (
 // are valid as long as that is.
 type Line struct {
 	Time      time.Time
-	Remote    []byte // the reader's address, or its name where the log holds names
+	Remote    []byte // the reader's address, or its name if the log has names
 	Method    []byte
 	Target    []byte // as in the request line: usually a path and a query
 	Status    int
@@ -21,8 +21,8 @@ type Line struct {
 	UserAgent []byte
 	Referer   []byte
 
-	// Known says that the log holds request headers, so that the fields below are
-	// what was sent. The combined format does not.
+	// Known reports whether the log has request headers. If so, the fields below are as
+	// sent. The combined format does not have them.
 	Known           bool
 	AcceptEncoding  []byte
 	IfNoneMatch     []byte
@@ -32,10 +32,10 @@ type Line struct {
 }
 
 var (
-	// errMalformed says that a line is no line of an access log.
+	// errMalformed reports that a line is not in the format of an access log.
 	errMalformed = errors.New("malformed line")
-	// errOther says that a line is a sound line of something else: Caddy may write
-	// its own messages to the file that holds the requests.
+	// errOther reports a valid line that is not a request: Caddy may write other messages
+	// to the same file.
 	errOther = errors.New("not a request")
 )
 
@@ -55,12 +55,11 @@ func parse(text []byte, l *Line) error {
 	return err
 }
 
-// latest is the year 2200 in Unix seconds: nanoseconds go little further, and logs
-// of later times are none.
+// latest is the year 2200 in Unix seconds. Unix nanoseconds overflow in 2262.
 const latest = 7258118400
 
-// path is the target without its query, and without scheme and host where a
-// client wrote them (RFC 9112 section 3.2.2).
+// path returns the target without its query, and without scheme and host if the target
+// is in absolute form (RFC 9112 section 3.2.2).
 func (l *Line) path() []byte {
 	path := l.Target
 	if len(path) > 0 && path[0] != '/' {
@@ -78,5 +77,5 @@ func (l *Line) path() []byte {
 	return path
 }
 
-// asks reports whether the request is one that a gateway answers itself.
+// asks reports whether a gateway would answer the request itself.
 func (l *Line) asks() bool { return string(l.Method) == "GET" || string(l.Method) == "HEAD" }

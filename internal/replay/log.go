@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	// longestLine is the longest line that is read, in bytes. Longer ones are no
-	// lines of an access log, and count as malformed.
+	// longestLine is the longest line that is parsed, in bytes. Longer ones count as
+	// malformed.
 	longestLine = 256 << 10
-	// opening is how much of a log is looked at for the path of the feed.
+	// opening is how much of a log is read to find the path of the feed, in bytes.
 	opening = 4 << 20
 )
 
-// accessLog is a log that is read line by line. Its memory does not depend on
-// the log's length.
+// accessLog reads a log line by line. Its memory does not depend on the log's length.
 type accessLog struct {
 	lines *bufio.Reader
-	taken *counter // of the bytes as they lie there, compressed or not
+	taken *counter // bytes read, as stored, compressed or not
 }
 
-// counter counts what is read through it.
+// counter counts the bytes that are read through it.
 type counter struct {
 	from io.Reader
 	n    int64
@@ -40,8 +39,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// openLog reads a log that is plain or, by its first bytes (RFC 1952 section
-// 2.3.1), gzip. Logs that were compressed one by one and joined are one log.
+// openLog opens a log, which may be compressed with gzip (RFC 1952 section 2.3.1) and
+// may consist of several gzip members.
 func openLog(r io.Reader) (*accessLog, error) {
 	l := &accessLog{taken: &counter{from: r}}
 	buffered := bufio.NewReaderSize(l.taken, longestLine)
@@ -61,7 +60,7 @@ func openLog(r io.Reader) (*accessLog, error) {
 	return l, nil
 }
 
-// head reads the beginning of the log, which next gives again.
+// head returns the beginning of the log without consuming it.
 func (l *accessLog) head() ([]byte, error) {
 	head, err := io.ReadAll(io.LimitReader(l.lines, opening))
 	if err != nil {
@@ -71,9 +70,8 @@ func (l *accessLog) head() ([]byte, error) {
 	return head, nil
 }
 
-// next is the next line without its end; nil, without an error, is one that is
-// too long. Empty ones are left out: they say nothing, and end some logs. The last error
-// is [io.EOF].
+// next returns the next line without its line end. It returns nil without an error for a
+// line that is too long, skips empty lines, and returns [io.EOF] at the end.
 func (l *accessLog) next() ([]byte, error) {
 	line, err := l.lines.ReadSlice('\n')
 	for err == nil && len(bytes.TrimRight(line, "\r\n")) == 0 {
@@ -87,7 +85,7 @@ func (l *accessLog) next() ([]byte, error) {
 			_, err = l.lines.ReadSlice('\n')
 		}
 		if errors.Is(err, io.EOF) {
-			err = nil // the next call meets it again
+			err = nil // the next call returns it
 		}
 		return nil, err
 	case errors.Is(err, io.EOF) && len(line) > 0:

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Join makes one log of several, each plain or gzip, in the order of the first
-// requests in them: rotated logs come in any order.
+// Join joins several logs, each plain or gzip. It sorts them by the time of their first
+// request, because rotated logs may be given in any order.
 func Join(logs ...io.Reader) (io.Reader, error) {
 	type part struct {
 		from  time.Time
@@ -38,8 +38,7 @@ func Join(logs ...io.Reader) (io.Reader, error) {
 	return io.MultiReader(all...), nil
 }
 
-// firstTime is the time of the first request in the beginning of a log; zero: there
-// is none.
+// firstTime returns the time of the first request in head, or the zero time.
 func firstTime(head []byte) time.Time {
 	var l Line
 	for text := range bytes.Lines(head) {

@@ -16,13 +16,13 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// origin is the model of a publisher's own server: a good one, which knows its
-// validators and compresses. It answers at once.
+// origin is the model of a publisher's server. It supports conditional requests and
+// compression, and answers at once.
 type origin struct {
 	now       func() time.Time
 	skipHours readers.Hours
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	feed        *feed
 	polls       int64
 	bytes       int64 // status line, header fields and body, as HTTP/1.1 sends them
@@ -30,13 +30,13 @@ type origin struct {
 	inSkipHours int64
 }
 
-// Acquire implements [cache.Origin]: the origin may be asked at any time.
+// Acquire implements [cache.Origin]. The origin may be polled at any time.
 func (o *origin) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return o, nil }
 
 // Release implements [policy.Slot].
 func (o *origin) Release() {}
 
-// Host implements [cache.Origin]: there is nobody to be spared.
+// Host implements [cache.Origin]. The model has no spacing and no cool-downs.
 func (o *origin) Host(feedurl.URL) policy.Host { return policy.Host{} }
 
 // Held implements [cache.Origin].
@@ -66,7 +66,7 @@ func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	a.Header = e.header.Clone()
 	a.Header.Set("Date", now.UTC().Format(http.TimeFormat))
 	if ask.Validators.URL == ask.URL.String() && e.named(ask.Validators) {
-		// RFC 9110 section 15.4.5: the fields that describe the body stay away.
+		// RFC 9110 section 15.4.5: a 304 should not have the fields that describe the body.
 		for _, name := range []string{"Content-Type", "Content-Encoding"} {
 			a.Header.Del(name)
 		}
@@ -78,7 +78,7 @@ func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	}
 	o.bytes += wireSize(a.Status, a.Header) + a.Wire
 	if a.Status == http.StatusOK {
-		// What the gateway's client would make of it.
+		// The gateway's client decodes the body.
 		a.Header.Del("Content-Encoding")
 		a.Header.Del("Content-Length")
 		a.Body = e.body
@@ -86,7 +86,7 @@ func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	return a
 }
 
-// named reports whether validators name the edition (RFC 9110 section 13.2.2).
+// named reports whether validators match the edition (RFC 9110 section 13.2.2).
 func (e *edition) named(v policy.Validators) bool {
 	if v.ETag != "" {
 		tag := e.header.Get("Etag")
@@ -99,8 +99,8 @@ func (e *edition) named(v policy.Validators) bool {
 	return err == nil && !e.modified.After(since)
 }
 
-// wireSize is what the status line and the header fields of an answer take as
-// HTTP/1.1 sends them (RFC 9112 section 2.1), in bytes. HTTP/2 takes less.
+// wireSize returns the size in bytes of the status line and the header fields of an
+// answer in HTTP/1.1 (RFC 9112 section 2.1). HTTP/2 needs fewer.
 func wireSize(status int, h http.Header) int64 {
 	n := len("HTTP/1.1 200 \r\n\r\n") + len(http.StatusText(status))
 	for name, values := range h {
@@ -111,7 +111,7 @@ func wireSize(status int, h http.Header) int64 {
 	return int64(n)
 }
 
-// begun is how many polls have begun.
+// begun returns the number of polls that have begun.
 func (o *origin) begun() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,18 +1,18 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package replay runs an access log through the real engine on a virtual clock,
-// and tells what an origin would have seen if Pollard had stood before it.
+// Package replay runs an access log through the real engine on a virtual clock, and
+// reports which requests the origin would have received with Pollard in front of it.
 //
-// Lines are read one by one (log.go), in the combined format (combined.go) or in
-// Caddy's JSON (caddy.go), while those before them are replayed (ahead.go). A line becomes a request of a reader (visitor.go), of
-// which the combined format tells less than was sent: what is missing is inferred.
-// The request is answered by a [cache.Cache] over a store in memory, which polls a
-// model of the origin (origin.go, feed.go) and believes in the time of the log.
-// What came of it is counted (tally.go) and told (report.go, text.go).
+// Lines are read one by one (log.go), in the combined format (combined.go) or in Caddy's
+// JSON (caddy.go), while earlier lines are replayed (ahead.go). Each line becomes a
+// request of a reader (visitor.go). The combined format lacks most header fields, so they
+// are inferred from the answer. A [cache.Cache] over a store in memory answers the
+// request and polls a model of the origin (origin.go, feed.go), at the time of the log.
+// The results are counted (tally.go) and reported (report.go, text.go).
 //
-// Memory does not depend on the length of the log. It is no simulation of
-// readers: they go on asking as they did, whatever they are answered.
+// Memory does not depend on the length of the log. A replay does not simulate how
+// readers would react to different answers: their requests are those of the log.
 package replay
 
 import (
@@ -27,42 +27,43 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Options are what a replay needs besides the log.
+// Options are the options of a replay.
 type Options struct {
 	// Feed is the document that the model of the origin serves.
 	Feed []byte
-	// Header is what the origin's answers carry besides, or in place of, an ETag, a
-	// Last-Modified and a Content-Type. An empty value removes one of these.
+	// Header has header fields of the origin's answers. They are added to, or replace,
+	// an ETag, a Last-Modified and a Content-Type. An empty value removes one of these.
 	Header http.Header
-	// ChangeEvery is how often the feed gets a new entry, counted from the first
-	// line of the log. 0: never.
+	// ChangeEvery is the time between new entries of the feed, counted from the first
+	// request for it. If it is 0, the feed never changes.
 	ChangeEvery time.Duration
-	// Path is the feed's path; lines with another one are passed over. Empty: the one
-	// that is a feed's by the first lines, if that is clear.
+	// Path is the feed's path. Requests for other paths are not replayed. If it is empty,
+	// the beginning of the log decides, if one path is clearly the feed's.
 	Path string
-	// Rules are the operator's.
+	// Rules are the operator's rules.
 	Rules policy.Rules
-	// Defence is the shield's against rude readers. The zero Defence refuses nothing.
+	// Defence is the defence of a shield. The zero Defence refuses nothing.
 	Defence readers.Defence
-	// Exempt tells who is never refused. The request is good during the call. Nil: nobody.
+	// Exempt reports whether a request is never refused. It must not keep the request.
+	// If it is nil, the defence applies to all requests.
 	Exempt func(*http.Request) bool
-	// Progress is called every now and then, and at the end. Nil: nobody is told.
+	// Progress is called from time to time, and at the end. It may be nil.
 	Progress func(Progress)
 }
 
-// Progress is how far a replay has come.
+// Progress is the progress of a replay.
 type Progress struct {
-	Taken   int64 // bytes of the log as it lies there, compressed or not
+	Taken   int64 // bytes of the log, as stored, compressed or not
 	Lines   int64
 	Elapsed time.Duration
 	Done    bool
 }
 
-// ErrNoRequests says that the log holds no request that could be replayed.
+// ErrNoRequests reports that the log has no request that can be replayed.
 var ErrNoRequests = errors.New("no request to replay")
 
-// Run replays a log, which may be compressed with gzip. It fails where the feed
-// or the log cannot be read, or where the log has nothing to replay.
+// Run replays a log, which may be compressed with gzip. It returns an error if the feed
+// or the log cannot be read, and [ErrNoRequests] if the log has nothing to replay.
 func Run(ctx context.Context, log io.Reader, o Options) (*Report, error) {
 	lines, err := openLog(log)
 	if err != nil {
@@ -90,7 +91,7 @@ func Run(ctx context.Context, log io.Reader, o Options) (*Report, error) {
 	return s.report(), nil
 }
 
-// play replays line after line.
+// play replays all lines of a log.
 func (s *stage) play(ctx context.Context, log *accessLog) error {
 	began := time.Now()
 	stop := make(chan struct{})

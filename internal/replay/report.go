@@ -12,40 +12,39 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Report is what a replay has found.
+// Report is the result of a replay.
 type Report struct {
 	Path string    `json:"path"` // of the feed
 	From time.Time `json:"from"` // of the first request
 	To   time.Time `json:"to"`
 	Feed Feed      `json:"feed"`
 
-	// What the log has.
+	// In the log.
 	Requests            int64            `json:"requests"`
 	Bytes               int64            `json:"bytes"` // as logged
 	BytesOfHeaders      bool             `json:"bytes_include_headers"`
 	Logged              map[string]int64 `json:"logged"` // answers by status
 	RequestsInSkipHours int64            `json:"requests_in_skip_hours"`
 
-	// What the origin would have seen.
+	// At the origin, in the replay.
 	OriginRequests            int64 `json:"origin_requests"`
 	OriginBytes               int64 `json:"origin_bytes"` // status line, header fields and body, as HTTP/1.1 sends them
 	OriginNotModified         int64 `json:"origin_not_modified"`
 	OriginRequestsInSkipHours int64 `json:"origin_requests_in_skip_hours"`
 
-	// What readers would have been given. The bytes are without header fields where
-	// those of the log are.
+	// To readers, in the replay. Bytes include header fields if those of the log do.
 	Served      map[string]int64 `json:"served"` // answers by status
 	ServedBytes int64            `json:"served_bytes"`
-	// HandshakeBytes estimates the TLS handshakes in the log's bytes, which would
-	// come on top of ServedBytes.
+	// HandshakeBytes estimates the bytes of TLS handshakes in the log. ServedBytes does
+	// not include them.
 	HandshakeBytes int64 `json:"handshake_bytes"`
-	PassedThrough  int64 `json:"passed_through"` // requests that a gateway leaves alone: redirects, POST and others
+	PassedThrough  int64 `json:"passed_through"` // requests that are answered as in the log: redirects, POST and others
 
-	// What was not replayed.
-	Lines      int64 `json:"lines"` // of the log
+	// Lines of the log, and those that differ from the rest.
+	Lines      int64 `json:"lines"` // all
 	Malformed  int64 `json:"malformed_lines"`
-	OtherLines int64 `json:"other_lines"` // sound, but no requests
-	OtherPaths int64 `json:"other_paths"` // requests
+	OtherLines int64 `json:"other_lines"` // valid, but not requests
+	OtherPaths int64 `json:"other_paths"` // requests for other paths
 	OutOfOrder int64 `json:"out_of_order"`
 
 	Readers []Reader `json:"readers"` // most requests first
@@ -64,8 +63,8 @@ type Feed struct {
 	Hints       policy.Hints  `json:"hints"`
 }
 
-// Reader is a program that asked for the feed, from all addresses. All but the
-// last two fields are about the log: readers in a replay do not learn.
+// Reader is a program that requested the feed, from all addresses. The last two fields
+// are the results of the replay; the others describe the log.
 type Reader struct {
 	UserAgent        string   `json:"user_agent"` // of the latest request
 	Family           string   `json:"family"`
@@ -81,7 +80,7 @@ type Reader struct {
 	Refused          int64    `json:"refused"` // 4xx
 }
 
-// report sums up.
+// report returns the results so far.
 func (s *stage) report() *Report {
 	t, o := &s.tally, s.origin
 	o.mu.Lock()
@@ -107,7 +106,7 @@ func (s *stage) report() *Report {
 	return r
 }
 
-// readers joins what readers did in the log and what the replay gave them.
+// readers returns the readers of the log with the results of the replay.
 func (s *stage) readers(every time.Duration) []Reader {
 	about := func(string) readers.About { return readers.About{Changes: every} }
 	list := []Reader{}
@@ -125,7 +124,7 @@ func (s *stage) readers(every time.Duration) []Reader {
 	return list
 }
 
-// round is a share to four digits: more would pretend to be known.
+// round rounds a share to four digits.
 func round(share float64) float64 { return math.Round(share*1e4) / 1e4 }
 
 func (s *statuses) byName() map[string]int64 {

@@ -7,16 +7,16 @@ import (
 	"net/http"
 )
 
-// sink is a response that is measured and thrown away. It implements
-// [http.ResponseWriter], and is used again and again.
+// sink measures a response and discards it. It implements [http.ResponseWriter], and is
+// reused.
 type sink struct {
 	header http.Header
 	status int
 	body   int64 // bytes
-	short  int64 // size of the header fields of a refusal, which are not in header; 0: it is none
+	short  int64 // size of the header fields of a refusal, which are not in header; otherwise 0
 }
 
-// Fields that every answer of the server has.
+// serverFields are the header fields that the server adds to every answer.
 const serverFields = "Date: Mon, 02 Jan 2006 15:04:05 GMT\r\nServer: Caddy\r\n"
 
 func (s *sink) reset() {
@@ -36,18 +36,18 @@ func (s *sink) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// head is the size of the status line and the header fields, in bytes.
+// head returns the size of the status line and the header fields, in bytes.
 func (s *sink) head() int64 { return wireSize(s.status, s.header) + s.short + int64(len(serverFields)) }
 
-// Fields of a refusal: those that are always the same, and two that are not.
+// The header fields of a refusal: the constant ones, and two whose values vary.
 const (
 	refusalFields = "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
 	lengthField   = "Content-Length: 00\r\n"
 	retryField    = "Retry-After: \r\n"
 )
 
-// refuse replaces the answer by a short text, as a shield sends it. The wait is
-// in seconds; 0: none is told.
+// refuse replaces the answer by a short text, as a shield sends it. wait is the value of
+// Retry-After in seconds; 0 omits the field.
 func (s *sink) refuse(method string, status int, reason string, wait int64) {
 	s.reset()
 	s.status = status

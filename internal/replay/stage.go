@@ -20,30 +20,31 @@ import (
 	"github.com/feedpollard/pollard/policy/document"
 )
 
-// stage is a gateway with its model of an origin, on which a log is played.
+// stage is a gateway and the model of its origin, to which a log is replayed.
 type stage struct {
 	options    Options
 	found      prospect
-	clock      atomic.Int64 // the virtual time, in Unix nanoseconds: it never goes back
+	clock      atomic.Int64 // the virtual time, in Unix nanoseconds; it never goes back
 	origin     *origin      // nil before the first request
 	sizes      sizes
 	engine     *cache.Cache
 	feed       *cache.Feed
-	ended      chan struct{}    // one for each poll that has ended
+	ended      chan struct{}    // receives a value for each poll that has ended
 	limiter    *readers.Limiter // nil: no request is refused
 	statistics *readers.Statistics
 
-	newest   visitor // holds the version that was served last
+	newest   visitor // has the validators of the version that was served last
 	visitors visitors
 	request  *http.Request
 	sink     sink
 	tally    tally
 }
 
-// feedName is what the statistics know the feed by.
+// feedName is the name of the feed in the statistics.
 const feedName = "replay"
 
-// newStage sets the stage, except for what depends on the time of the first request.
+// newStage returns a stage whose engine is not open yet: open needs the time of the first
+// request.
 func newStage(o Options, found prospect) (*stage, error) {
 	if err := o.Rules.Validate(); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func newStage(o Options, found prospect) (*stage, error) {
 	if o.Defence != (readers.Defence{}) {
 		s.limiter = readers.NewLimiter(0)
 	}
-	// The seed is fixed, so that two replays of a log tell the same.
+	// The seed is fixed, so that two replays of a log have the same result.
 	s.statistics = readers.NewStatistics(readers.Options{Seed: 1})
 	s.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "replay.invalid",
@@ -67,9 +68,8 @@ func newStage(o Options, found prospect) (*stage, error) {
 
 func (s *stage) now() time.Time { return time.Unix(0, s.clock.Load()).UTC() }
 
-// open starts the engine at the time of the first request. The gateway is taken to
-// have the feed already where the log begins in hours in which nobody is to poll:
-// then its first poll is made in the last second before them.
+// open starts the engine at the time of the first request and polls the feed. If that is
+// in the feed's skip hours, the first poll is made in the last second before them.
 func (s *stage) open(ctx context.Context, begin time.Time) error {
 	f, err := newFeed(s.options, begin)
 	if err != nil {
@@ -105,9 +105,9 @@ func (s *stage) open(ctx context.Context, begin time.Time) error {
 	return nil
 }
 
-// awake is the last moment up to t in which the feed may be polled.
+// awake returns the last time up to t outside of the feed's skip hours and skip days.
 func awake(h policy.Hints, t time.Time) time.Time {
-	for range 8 * 24 { // a week has no more hours, and not all of them are ruled out
+	for range 8 * 24 { // more hours than a week has; hints never skip all of them
 		if h.OutOfSkip(t, t, 0).Equal(t) {
 			return t
 		}
@@ -118,12 +118,12 @@ func awake(h policy.Hints, t time.Time) time.Time {
 
 func (s *stage) close() {
 	if s.engine != nil {
-		_ = s.engine.Close() // it was not closed before
+		_ = s.engine.Close() // the store in memory does not fail
 	}
 }
 
-// serve has the engine answer the request into the sink, and sees the poll end
-// that this may have started: the clock stands still as long as it is under way.
+// serve answers the request into the sink. If that has started a poll, serve waits for
+// its end, so that the clock does not advance during the poll.
 func (s *stage) serve(ctx context.Context) error {
 	s.sink.reset()
 	_, err := s.feed.Serve(&s.sink, s.request)
@@ -142,7 +142,7 @@ func (s *stage) serve(ctx context.Context) error {
 	return err
 }
 
-// replay plays one line.
+// replay replays one line.
 func (s *stage) replay(ctx context.Context, l *Line) error {
 	if string(l.path()) != s.found.path {
 		s.tally.elsewhere++
@@ -156,8 +156,8 @@ func (s *stage) replay(ctx context.Context, l *Line) error {
 	if at := l.Time.UnixNano(); at >= s.clock.Load() {
 		s.clock.Store(at)
 	} else {
-		// Servers log when an answer ends and write the time when it began; and
-		// joined logs may overlap.
+		// Servers write a line when the answer ends, with the time when it began. Joined
+		// logs may also overlap.
 		s.tally.disorder++
 	}
 	now := s.now()
@@ -169,7 +169,7 @@ func (s *stage) replay(ctx context.Context, l *Line) error {
 	}
 	v := s.visitors.of(l)
 	if v.etag == nil {
-		// Who is seen for the first time and asks conditionally has the feed already.
+		// A new reader whose request is conditional already has the feed.
 		v.etag, v.modified = s.newest.etag, s.newest.modified
 	}
 	s.request.Header = v.dress(l, s.sizes)
@@ -195,8 +195,8 @@ func (s *stage) replay(ctx context.Context, l *Line) error {
 	return nil
 }
 
-// validators compares the request's validators with what the replay has served.
-// Those out of the log are not compared: they are of its own origin.
+// validators compares the request's validators with those that the replay has served.
+// Validators taken from the log are not compared, because the log's origin made them.
 func (s *stage) validators(l *Line) readers.Validators {
 	if l.Known && l.Status != http.StatusNotModified {
 		return readers.ValidatorsNone
@@ -229,8 +229,8 @@ func (s *stage) refused(r *readers.Request) bool {
 	return true
 }
 
-// note counts what came of the line. The statistics get what the reader did and got
-// in the log: by that it is judged.
+// note counts the result of a line. The statistics record the answer of the log, because
+// scores describe the log.
 func (s *stage) note(l *Line, v *visitor, r *readers.Request) {
 	sent := s.sink.body
 	if s.found.headers {
@@ -248,8 +248,8 @@ func (s *stage) note(l *Line, v *visitor, r *readers.Request) {
 	s.statistics.Record(*r)
 }
 
-// redirected reports whether something before the feed answered the line: it
-// would do so as well with a gateway behind it.
+// redirected reports whether the line was answered by a redirect, which a gateway would
+// not change.
 func redirected(status int) bool { return status/100 == 3 && status != http.StatusNotModified }
 
 func method(logged []byte) string {

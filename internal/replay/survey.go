@@ -16,32 +16,32 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// prospect is what the beginning of a log tells of all of it.
+// prospect is the result of a survey of the beginning of a log.
 type prospect struct {
-	path    string      // of the feed; empty: nothing was asked for, or it is not clear
-	likely  []candidate // the likeliest paths, that one first
-	headers bool        // logged bytes include those of header fields
-	lines   int         // that were looked at
-	sound   int         // of them those that are requests
+	path    string      // of the feed; empty if the log has no requests or the path is not clear
+	likely  []candidate // the likeliest paths, best first
+	headers bool        // whether logged bytes include header fields
+	lines   int         // read
+	sound   int         // lines that are requests
 }
 
-// candidate is a path of the log, as a feed's.
+// candidate is a path that may be the feed's.
 type candidate struct {
 	path    string
-	asked   int // how often
-	readers int // how often by what calls itself a feed reader
+	asked   int // requests
+	readers int // requests with the User-Agent of a feed reader
 }
 
 const (
-	// maxLikely is how many paths are suggested.
+	// maxLikely bounds the paths that are suggested.
 	maxLikely = 10
-	// clearly is how many times as likely as the next a path must be to be chosen.
+	// clearly is by what factor the best path's score must exceed the next one's.
 	clearly = 3
 )
 
-// survey looks at the beginning of a log. Without a path it chooses the one that is
-// the feed's by who asks for it and by its name, if that is clear: on most sites the
-// home page and its pictures are asked for more often.
+// survey reads the beginning of a log. If no path is given, it chooses the path that is
+// clearly the feed's by its name and by the User-Agents that request it. The number of
+// requests is not enough: on most sites the home page and its images have more.
 func survey(head []byte, given string) prospect {
 	s := prospect{path: given}
 	all := make(map[string]*candidate)
@@ -75,13 +75,13 @@ func survey(head []byte, given string) prospect {
 		}
 	}
 	s.rank(slices.Collect(maps.Values(all)))
-	// Apache's %b and nginx's $body_bytes_sent count bodies, %O and $bytes_sent all
-	// that is sent. An answer without a body gives away which of them it is.
+	// Apache's %b and nginx's $body_bytes_sent count bodies, %O and $bytes_sent whole
+	// responses. The bytes of an answer without a body show which of them the log has.
 	s.headers = dressed >= bare
 	return s
 }
 
-// rank finds the likeliest paths, and the path if one of them is so clearly.
+// rank sorts the candidates, and sets the path if one of them is clearly the likeliest.
 func (s *prospect) rank(all []*candidate) {
 	slices.SortFunc(all, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.path, b.path))
@@ -97,8 +97,7 @@ func (s *prospect) rank(all []*candidate) {
 	}
 }
 
-// score tells candidates apart: by how often they are asked for, by whom, and by what
-// their names promise.
+// score rates a candidate by its requests, by those of feed readers, and by its name.
 func (c *candidate) score() float64 {
 	score := float64(c.asked) * (0.05 + float64(c.readers)/float64(c.asked))
 	switch {
@@ -123,7 +122,7 @@ func namedAsFeed(name string) bool {
 	})
 }
 
-// namedAsOther reports whether a path is that of something else.
+// namedAsOther reports whether a path looks like that of a page, an image or another file.
 func namedAsOther(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".ico", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".svg", ".css", ".js", ".mjs", ".woff", ".woff2", ".txt", ".html", ".htm", ".pdf", ".zip", ".mp3", ".mp4", ".map", ".webmanifest":
@@ -132,7 +131,7 @@ func namedAsOther(name string) bool {
 	return name == "/"
 }
 
-// callsItselfReader reports whether a User-Agent has a feed reader's words in it.
+// callsItselfReader reports whether a User-Agent looks like a feed reader's.
 func callsItselfReader(text string) bool {
 	a := readers.ParseAgent(text)
 	if a.Subscribers > 0 || a.FeedID != "" {
@@ -149,7 +148,7 @@ func (l *Line) bodiless() bool {
 	return l.Status == 304 || string(l.Method) == "HEAD"
 }
 
-// nothing says why there is nothing to replay.
+// nothing returns an error that says why there is nothing to replay.
 func (s prospect) nothing() error {
 	switch {
 	case s.lines == 0:
@@ -180,7 +179,7 @@ func (s prospect) suggestions() string {
 // UnclearError is an [ErrNoRequests]: the log does not show which path is the feed's.
 type UnclearError struct {
 	why         string
-	Suggestions string // the likeliest paths, one a line; empty: there are none
+	Suggestions string // the likeliest paths, one per line; may be empty
 }
 
 func (e *UnclearError) Error() string { return ErrNoRequests.Error() + ": " + e.why }

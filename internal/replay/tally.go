@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// tally is what a replay counts.
+// tally has the counts of a replay.
 type tally struct {
-	lines     int64 // all of them
+	lines     int64
 	malformed int64
-	others    int64 // of something else than requests
+	others    int64 // valid lines that are not requests
 	elsewhere int64 // requests with another path
 	disorder  int64 // requests with an earlier time than the one before
 
@@ -21,13 +21,13 @@ type tally struct {
 	first, last time.Time
 	statuses    statuses // as logged
 
-	passed      int64 // requests that a gateway leaves to what stands around it
+	passed      int64 // requests that a gateway does not answer itself
 	served      statuses
 	servedBytes int64
 	handshakes  int64 // bytes
 
 	polls      int64 // that have ended
-	unchanging bool  // the feed could not be changed
+	unchanging bool  // the model could not change the feed
 }
 
 // statuses count answers by status.
@@ -46,8 +46,8 @@ func (t *tally) logged(l *Line, now time.Time, skipped bool) {
 	}
 }
 
-// pass counts a request that is answered as it was: a redirect comes before the
-// feed, and what is neither GET nor HEAD is the origin's own business.
+// pass counts a request that a gateway does not answer itself, with the answer of the
+// log: a redirect, or a method other than GET and HEAD.
 func (t *tally) pass(l *Line) {
 	t.passed++
 	t.served[l.Status]++
@@ -61,13 +61,13 @@ func (t *tally) answered(status int, bytes int64) {
 
 const (
 	usualHead = 400  // bytes of status line and header fields
-	leastTLS  = 2000 // bytes of a TLS handshake with a certificate (RFC 8446): about this much and more
+	leastTLS  = 2000 // bytes of a TLS handshake with a certificate (RFC 8446): from about leastTLS to mostTLS
 	mostTLS   = 8000
 )
 
-// handshake estimates the bytes of TLS handshakes in the log, where a server
-// counts them. No gateway saves them, and the replay's own figures are without.
-// Only answers whose size is known well enough tell.
+// handshake estimates the bytes of TLS handshakes in the log, if the server counts them.
+// A gateway does not save them, and the bytes of the replay do not include them. Only
+// answers whose size is known well enough are considered.
 func (t *tally) handshake(l *Line, s *stage) {
 	if !s.found.headers || l.Known {
 		return

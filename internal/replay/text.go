@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// width is the most columns that the text takes.
+	// width bounds the columns of the text.
 	width = 100
-	// tableRows is how many readers the text names.
+	// tableRows bounds the readers in the text.
 	tableRows = 20
 )
 
@@ -31,7 +31,7 @@ func (r *Report) WriteText(out io.Writer) error {
 	return err
 }
 
-// writeSubject says what was replayed.
+// writeSubject writes which feed and which time were replayed.
 func (r *Report) writeSubject(b *strings.Builder) {
 	const minute = "2006-01-02 15:04"
 	path := r.Path
@@ -49,7 +49,7 @@ func (r *Report) writeSubject(b *strings.Builder) {
 		strings.TrimSpace(name+" "+r.Feed.Version), count(int64(r.Feed.Entries)), size(r.Feed.Bytes), size(r.Feed.Compressed), changes)
 }
 
-// writeFigures compares before and after.
+// writeFigures compares the log with the replay.
 func (r *Report) writeFigures(b *strings.Builder) {
 	row := func(what string, before, after string, change string) {
 		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("  %-36s%14s%16s%12s", what, before, after, change), " "))
@@ -79,7 +79,7 @@ func (r *Report) writeFigures(b *strings.Builder) {
 	}
 }
 
-// others is how many answers have a status that has no row of its own.
+// others counts the answers whose status does not have a row.
 func others(statuses map[string]int64) (n int64) {
 	for status, count := range statuses {
 		switch status {
@@ -91,7 +91,7 @@ func others(statuses map[string]int64) (n int64) {
 	return n
 }
 
-// writeNotes says what the figures leave out.
+// writeNotes writes the limits of the comparison, and the lines that were not replayed.
 func (r *Report) writeNotes(b *strings.Builder) {
 	note := func(n int64, one, many string) {
 		switch {
@@ -117,7 +117,8 @@ func (r *Report) writeNotes(b *strings.Builder) {
 		"requests are redirects or no GET or HEAD, and stay what they were.")
 }
 
-// writeReaders lists those that ask most. Scores and reasons are about the log.
+// writeReaders lists the readers with the most requests. Scores and reasons describe the
+// log.
 func (r *Report) writeReaders(b *strings.Builder) {
 	const format = "%-34.34s %10s %10s %10s %6s %9s %9s %5s\n"
 	text := strings.TrimRight(b.String(), "\n") + "\n\n"
@@ -173,8 +174,8 @@ func count(n int64) string { return humanize.Comma(n) }
 
 func size(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
 
-// change is by how much a figure changes, in per cent. Small remainders keep
-// enough digits to be seen.
+// change returns the change from before to after in per cent. Small remainders get more
+// digits.
 func change(before, after int64) string {
 	if before <= 0 {
 		return ""
@@ -189,7 +190,7 @@ func change(before, after int64) string {
 	return fmt.Sprintf("%+.3f %%", share)
 }
 
-// length is a duration in its largest unit that does it justice.
+// length returns a duration in the largest unit of which it has at least two.
 func length(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
@@ -202,10 +203,11 @@ func length(d time.Duration) string {
 	return trim(d.Seconds()) + " s"
 }
 
-// trim is a number with one digit after the point, unless that is 0.
+// trim formats a number with one digit after the point, unless that is 0.
 func trim(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") }
 
-// oneLine is a text out of a log as it may be shown on a terminal.
+// oneLine replaces control characters in a text from a log, which may be shown on a
+// terminal.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == utf8.RuneError || 0x7f <= r && r < 0xa0 {
@@ -215,7 +217,7 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// clip shortens a text to so many characters.
+// clip shortens a text to at most most characters.
 func clip(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text

@@ -13,48 +13,47 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// visitor is one reader of the log: a User-Agent at an address. What it has been
-// given in the replay it holds, and sends back where the log has it ask
-// conditionally.
+// visitor is one reader of the log: a User-Agent at an address. It keeps the validators
+// that the replay served to it, and sends them if its request in the log was conditional.
 type visitor struct {
 	client      netip.Addr
 	address     string // with a port, as in a request
 	agent       []string
-	etag        []string // of the version that the replay served to it last; nil: none
-	modified    []string // that version's Last-Modified
-	conditional bool     // its last request that tells was conditional
-	plain       bool     // its last answer that tells was uncompressed
-	given       *given   // what its family got in the replay; nil: nobody counts
+	etag        []string // of the version that the replay last served to it; nil if none
+	modified    []string // the Last-Modified of that version
+	conditional bool     // the last request known to be either was conditional
+	plain       bool     // the last answer known to be either was uncompressed
+	given       *given   // the counts of its family; nil: not counted
 
-	// What it sent last. Most readers send the same again and again, so that
-	// neither texts nor the header have to be made anew.
+	// The last header fields. Most readers repeat theirs, so the header and its values
+	// are reused.
 	coding, match, since, accept, mode []string
 	header                             http.Header
 	form                               form
 }
 
-// form is what the header of a request in the combined format depends on.
+// form determines the header of a request in the combined format.
 type form struct {
 	conditional, plain, referer bool
 	etag                        string
 }
 
 const (
-	// maxVisitors is how many visitors are remembered at least; at most twice as
-	// many are. Whoever was forgotten is met like a new one.
+	// maxVisitors is the size of a generation: at most twice as many visitors are
+	// remembered. A visitor that was forgotten is treated as new.
 	maxVisitors = 32768
-	// maxText bounds a text that is kept of a visitor, in bytes.
+	// maxText bounds the User-Agent that is kept of a visitor, in bytes.
 	maxText = 512
 )
 
-// visitors remembers visitors in two generations: when the young one is full, it
-// becomes the old one, and who was in the old one and has not come since is forgotten.
+// visitors remembers visitors in two generations. When the young one is full, it becomes
+// the old one, and visitors that were only in the old one are forgotten.
 type visitors struct {
 	young, old map[uint64]*visitor
 	families   map[string]*given
 }
 
-// given is what a family of readers got in the replay.
+// given counts the bytes and refusals that a family of readers got in the replay.
 type given struct{ bytes, refused int64 }
 
 // maxFamilies bounds the families that are counted. A [readers.Statistics] of the
@@ -79,7 +78,7 @@ func (vs *visitors) of(l *Line) *visitor {
 	return v
 }
 
-// family is where to count what the family of a User-Agent gets.
+// family returns the counts of a User-Agent's family, or nil if too many are counted.
 func (vs *visitors) family(agent readers.Agent) *given {
 	name := agent.Family
 	g := vs.families[name]
@@ -102,8 +101,8 @@ func newVisitor(l *Line) *visitor {
 	return v
 }
 
-// clientOf reads an address. Where the log holds names or pseudonyms instead, each
-// has an address in a network of its own, out of the private fd00::/8 (RFC 4193).
+// clientOf parses an address. If the log has a name or a pseudonym instead, clientOf
+// returns an address in a network of its own, from the private fd00::/8 (RFC 4193).
 func clientOf(remote []byte) netip.Addr {
 	if a, err := netip.ParseAddr(string(remote)); err == nil {
 		return a.Unmap()
@@ -115,7 +114,7 @@ func clientOf(remote []byte) netip.Addr {
 
 func cut(b []byte) string { return string(b[:min(len(b), maxText)]) }
 
-// renew returns the value of a header field, allocating only where it changes.
+// renew returns the value of a header field. It allocates only if the value has changed.
 func renew(last *[]string, value []byte) []string {
 	if len(value) == 0 {
 		return nil
@@ -126,27 +125,27 @@ func renew(last *[]string, value []byte) []string {
 	return *last
 }
 
-// gzipAccepted is what readers are taken to send that accepted compression.
+// gzipAccepted is the Accept-Encoding of readers that are taken to accept compression.
 var gzipAccepted = []string{"gzip"}
 
-// sizes are what the bytes of a logged answer are compared with.
+// sizes are compared with the bytes of logged answers.
 type sizes struct {
 	packed    int64 // the feed with gzip
-	plainFrom int64 // so many bytes and more: it was sent uncompressed
+	plainFrom int64 // an answer of at least this size was uncompressed
 }
 
-// headroom is more than header fields and a TLS handshake take, in bytes: some
-// servers log them with the body.
+// headroom exceeds the bytes of header fields and a TLS handshake, which some servers
+// count with the body.
 const headroom = 4096
 
-// sizesOf is by the first edition; the log's own may have been another one, so
-// six tenths of it do.
+// sizesOf derives sizes from the first edition. The logged feed may have been smaller, so
+// an answer counts as uncompressed from 60 % of that edition's size.
 func sizesOf(e *edition) sizes {
 	packed := int64(len(e.packed))
 	return sizes{packed, max(int64(len(e.body))*6/10, packed+headroom)}
 }
 
-// dress returns the header with which the visitor asked, as far as the log tells.
+// dress returns the header of a request: from the log if it has headers, or else inferred.
 func (v *visitor) dress(l *Line, s sizes) http.Header {
 	if l.Known {
 		v.begin(len(l.Referer) > 0)
@@ -173,7 +172,7 @@ func (v *visitor) dress(l *Line, s sizes) http.Header {
 	return v.header
 }
 
-// begin begins a header with what both kinds of log tell.
+// begin starts a header with the fields that both kinds of log have.
 func (v *visitor) begin(referer bool) {
 	if v.header == nil {
 		v.header = make(http.Header)
@@ -187,14 +186,14 @@ func (v *visitor) begin(referer bool) {
 	}
 }
 
-// someReferer stands for any: what it is does not matter, and may be long.
+// someReferer replaces all Referers: only its presence matters.
 var someReferer = []string{"https://referer.invalid/"}
 
-// infer guesses what the combined format does not hold, from the answer: a 304
-// means a conditional request, a 200 one without conditions (so that a change of
-// the feed in the log makes a good reader look unconditional, once), and as many
-// bytes as an uncompressed feed has mean that compression was not accepted. Where
-// the answer tells nothing, the reader is taken to ask as it did before.
+// infer infers from the answer what the combined format lacks. A 304 means that the
+// request was conditional, a 200 that it was not (so a change of the feed makes a good
+// reader look unconditional, once). An answer of the size of the uncompressed feed means
+// that the reader does not accept compression. Other answers change nothing: the reader
+// is taken to ask as it did before.
 func (v *visitor) infer(l *Line, s sizes) (conditional, plain bool) {
 	switch l.Status {
 	case http.StatusNotModified:
@@ -205,14 +204,13 @@ func (v *visitor) infer(l *Line, s sizes) (conditional, plain bool) {
 			v.plain = l.Bytes >= s.plainFrom
 		}
 	case http.StatusNotAcceptable:
-		return false, true // refused for want of compression; it may send both kinds of requests
+		return false, true // refused because compression was not accepted
 	}
 	return v.conditional, v.plain
 }
 
-// dressKnown takes the header out of the log. Validators are the exception: they
-// are of the log's origin and not of the replay's. One that had matched there is
-// replaced by what the visitor holds; one that had not stays as it is.
+// dressKnown copies the header from the log, except validators that matched (304). They
+// are replaced by those that the replay served, because the log's origin made them.
 func (v *visitor) dressKnown(l *Line) {
 	set := func(name string, values []string) {
 		if values != nil {
