@@ -9,36 +9,36 @@ import (
 	"unicode/utf8"
 )
 
-// Agent is what a User-Agent says of a reader. The zero Agent is no result of [ParseAgent].
+// Agent is the parsed User-Agent of a reader. [ParseAgent] never returns the zero Agent.
 type Agent struct {
-	UserAgent   string // as sent, cut at 256 bytes, without control characters; "-" where there was none
-	Family      string // the product's name without version, at most 64 bytes; "-" where there was none
+	UserAgent   string // as sent, cut at 256 bytes, without control characters; "-" if it is missing
+	Family      string // the product's name without version, at most 64 bytes; "-" if it is missing
 	Kind        Kind
-	FeedID      string // the aggregator's own name for the feed; empty: none given
-	Subscribers int64  // people that the aggregator says it asks for; 0: it does not say
+	FeedID      string // the aggregator's own name for the feed; may be empty
+	Subscribers int64  // the subscribers that the aggregator declares; 0 if it declares none
 }
 
-// Kind tells roughly what stands behind a User-Agent: whether several addresses
-// with the same one are likely to be several readers.
+// Kind classifies User-Agents: it decides whether several addresses with the same
+// User-Agent are likely to be several readers.
 type Kind string
 
 // The kinds of reader.
 const (
 	KindNone    Kind = "none"    // no User-Agent
-	KindBrowser Kind = "browser" // the form of a person's browser, and no other name in it
-	KindDevice  Kind = "device"  // names an operating system: runs where a person is, or is self-hosted
-	KindLibrary Kind = "library" // an HTTP library that many programs use without giving it a name
-	KindService Kind = "service" // anything else: most often one operator's machines
+	KindBrowser Kind = "browser" // the form of a person's browser, without another product's name
+	KindDevice  Kind = "device"  // names an operating system: runs on a person's device, or is self-hosted
+	KindLibrary Kind = "library" // the default name of an HTTP library that many programs use
+	KindService Kind = "service" // any other: usually the machines of one operator
 )
 
-// nameless stands for a User-Agent that is not there, as in access logs.
+// nameless stands for a missing User-Agent, as in access logs.
 const nameless = "-"
 
 // maxName is the longest family and feed ID kept, in bytes.
 const maxName = 64
 
-// ParseAgent reads a User-Agent. It accepts any text: what has no recognisable
-// name is its own family.
+// ParseAgent parses a User-Agent. It accepts any text: if it finds no product's name, the
+// text is the family.
 func ParseAgent(text string) Agent {
 	text = printable(text[:min(len(text), maxAgent)])
 	if text == "" || text == nameless {
@@ -52,8 +52,8 @@ func ParseAgent(text string) Agent {
 	return a
 }
 
-// printable is a text without control characters and broken UTF-8, trimmed. It
-// shares no memory with the text, which may be part of a larger request.
+// printable returns a copy of text, trimmed and without control characters and broken
+// UTF-8. It is a copy because text may be part of a larger request.
 func printable(text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unicode.IsControl(r) {
@@ -64,8 +64,7 @@ func printable(text string) string {
 	return strings.Clone(strings.TrimSpace(clean))
 }
 
-// kind classifies a User-Agent of which the family is known; brand says that the
-// family is a browser's.
+// kind classifies a User-Agent with its family; brand says that the family is a browser.
 func kind(text, family string, brand bool) Kind {
 	lower := strings.ToLower(text)
 	switch {

@@ -5,19 +5,18 @@ package readers
 
 import "sync/atomic"
 
-// maxAgents is how many User-Agents are remembered as read, a power of 2. An agent that
-// declares its subscribers has a new User-Agent with each new number.
+// maxAgents is the size of the cache of parsed User-Agents. An aggregator that declares
+// its subscribers has a new User-Agent with each new number.
 const maxAgents = 4096
 
-// agents remembers User-Agents that have been read, so that a known one costs a hash
-// and a look, and takes no lock. Each has one place, from which another one that hashes
-// to it drives it: then it is read once more.
+// agents caches parsed User-Agents, without a lock. The hash of a User-Agent selects its
+// place in the cache; a User-Agent with the same place replaces it.
 type agents struct {
 	seed   seed
 	places *[maxAgents]atomic.Pointer[agent]
 }
 
-// agent is a User-Agent that was read, with its keys.
+// agent is a parsed User-Agent with its keys.
 type agent struct {
 	*Agent
 	key    uint64 // of the User-Agent

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// onePoll is the time in which requests count as one poll: some readers send a HEAD or
-// two before each GET. It is counted from the first one, so that a reader that
-// asks every second has short gaps and not one endless poll.
+// onePoll is the time in which requests count as one poll, because some readers send a
+// HEAD or two before each GET. It starts at the first request, so that a reader that
+// asks every second has many polls and not one.
 const onePoll = 5 * time.Second
 
 // counters are the statistics of some requests: those of one reader or family for one
@@ -27,22 +27,22 @@ type counters struct {
 	began, last, poll int64 // first and latest request, start of the latest poll; Unix nanoseconds
 
 	requests, bytes                             int64
-	gets, heads                                 int64 // methods; the others are the rest
+	gets, heads                                 int64 // requests by method; the rest have others
 	full, notModified, limited, refused, failed int64 // answers: 200, 304, 429, other 4xx, 5xx
 	byETag, byDate                              int64 // requests with If-None-Match, If-Modified-Since
 	conditional                                 int64 // GETs with either
-	whole                                       int64 // GETs without either, or with invented ones
-	current, earlier, unknown                   int64 // what the validators were
+	whole                                       int64 // GETs without either, or with unknown validators
+	current, earlier, unknown                   int64 // requests by the state of their validators
 	identity                                    int64 // GETs that accept no compression
 	packed, plain                               size  // full answers, compressed and not
-	early                                       int64 // requests that came while a 429's wait was running
+	early                                       int64 // requests before the wait of a 429 was over
 	skipped                                     int64 // requests in the feed's skip hours
 	referers                                    int64
 	polls                                       int64
 	hours                                       [24]uint32 // requests by hour of day, GMT
 	gaps                                        gaps
-	identities, networks                        [identityWords]uint32 // sketches of 64 registers: within 13 %
-	subscribers                                 int64                 // the latest number declared
+	identities, networks                        [identityWords]uint32 // sketches of 64 registers: standard error 13 %
+	subscribers                                 int64                 // the latest declared number
 }
 
 const identityWords = 16
@@ -50,7 +50,7 @@ const identityWords = 16
 func (c *counters) identitySketch() sketch { return c.identities[:] }
 func (c *counters) networkSketch() sketch  { return c.networks[:] }
 
-// size is a number of answers and the bytes that they had.
+// size is a number of answers and the sum of their bytes.
 type size struct{ count, bytes int64 }
 
 func (s *size) add(bytes int64) { s.count++; s.bytes += bytes }
@@ -103,14 +103,14 @@ func (c *counters) countTime(at int64) {
 		c.polls++
 		c.poll = at
 		c.gaps.add(gap)
-	case gap < -time.Hour: // the clock was set back: a new start, without a gap
+	case gap < -time.Hour: // the clock was set back: the gap is not known
 		c.polls++
 		c.poll = at
 	}
 	c.began, c.last = min(c.began, at), max(c.last, at)
 }
 
-// countConditions counts what a request asks for.
+// countConditions counts the method and the conditions of a request.
 func (c *counters) countConditions(r *Request) {
 	if r.IfNoneMatch != "" {
 		c.byETag++
@@ -143,7 +143,7 @@ func (c *counters) countConditions(r *Request) {
 	}
 }
 
-// countAnswer counts what a request got.
+// countAnswer counts the answer to a request.
 func (c *counters) countAnswer(r *Request) {
 	switch {
 	case r.Status == http.StatusOK:
@@ -166,7 +166,7 @@ func (c *counters) countAnswer(r *Request) {
 	}
 }
 
-// merge adds other counters. Names become those of the counters with the later request.
+// merge adds other counters. The names are those of the counters with the later request.
 func (c *counters) merge(o *counters) {
 	if c.requests == 0 || o.began < c.began {
 		c.began = o.began

@@ -3,8 +3,8 @@
 
 package readers
 
-// declarations are the subscribers that aggregators declare: the latest number
-// for each feed ID, however many addresses it comes from, summed up.
+// declarations are the numbers of subscribers that aggregators declare: the sums of the
+// latest number for each feed ID. The number of addresses does not matter.
 type declarations struct {
 	families map[[2]uint64]int64 // by feed and family
 	feeds    map[uint64]int64
@@ -28,10 +28,10 @@ func declaredSubscribers(readers []counters) declarations {
 	return d
 }
 
-// family is what a family declares for a feed.
+// family returns the subscribers that a family declares for a feed.
 func (d declarations) family(c *counters) int64 {
 	return d.families[[2]uint64{c.feedKey, c.agent.family}]
 }
 
-// feed is what all aggregators together declare for a feed.
+// feed returns the subscribers that all aggregators declare for a feed.
 func (d declarations) feed(key uint64) int64 { return d.feeds[key] }

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// maxSubscribers is the largest number believed: more than all people is no count.
+// maxSubscribers is the largest number accepted, about that of all people.
 const maxSubscribers = 10_000_000_000
 
-// subscribers is the number of people that a User-Agent declares, as "12
-// subscribers", "1 subscribers", "12 readers", "12 users" or "subscribers=12"; 0
-// where it declares none.
+// subscribers returns the number of subscribers that a User-Agent declares, as "12
+// subscribers", "1 subscribers", "12 readers", "12 users" or "subscribers=12", or 0.
 func subscribers(text string) int64 {
 	lower := lowered(text)
 	for i := 0; i < len(lower); i++ {
@@ -57,8 +56,8 @@ func countsPeople(before, after string) bool {
 	return false
 }
 
-// feedID is the name that an aggregator gives to the feed in its User-Agent, as
-// "feed-id=5", "feed-id:5" or "id=5"; empty where there is none.
+// feedID returns the aggregator's ID of the feed in its User-Agent, as "feed-id=5",
+// "feed-id:5" or "id=5", or "".
 func feedID(text string) string {
 	lower := lowered(text)
 	for _, key := range []string{"feed-id", "feed_id", "feedid", "id"} {
@@ -84,7 +83,7 @@ func feedID(text string) string {
 	return ""
 }
 
-// idValue is the identifier with which a text begins.
+// idValue returns the identifier at the beginning of a text.
 func idValue(text string) string {
 	end := strings.IndexFunc(text, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-_.", r)
@@ -95,8 +94,8 @@ func idValue(text string) string {
 	return text[:min(end, maxName)]
 }
 
-// lowered is a text with its ASCII letters in lower case: unlike with
-// [strings.ToLower], positions in it are positions in the text.
+// lowered converts ASCII letters to lower case. Unlike [strings.ToLower], it keeps the
+// positions of all bytes.
 func lowered(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {

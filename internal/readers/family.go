@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// split takes the comments out of a User-Agent (RFC 9110 section 10.1.5):
-// products outside, comments without their parentheses, outermost ones only.
+// split separates the products of a User-Agent from its comments (RFC 9110 section
+// 10.1.5). It returns the outermost comments, without their parentheses.
 func split(text string) (outside string, comments []string) {
 	var b strings.Builder
 	depth, from := 0, 0
@@ -40,8 +40,7 @@ func split(text string) (outside string, comments []string) {
 	return b.String(), comments
 }
 
-// family names the program that a User-Agent belongs to. brand says that it is
-// nothing but a browser's.
+// family returns the name of the program of a User-Agent. brand says that it is a browser.
 func family(outside string, comments []string) (name string, brand bool) {
 	words := strings.Fields(outside)
 	if len(words) > 0 && strings.HasPrefix(words[0], "Mozilla/") {
@@ -51,7 +50,7 @@ func family(outside string, comments []string) (name string, brand bool) {
 	case name == "Python" && len(words) > 1:
 		name = ownName(words[1:]) // "Python/3.9 aiohttp/3.8" names its language first
 	case strings.Contains(outside, "; Inoreader/"):
-		name = "Inoreader" // it calls itself like another reader before its own name
+		name = "Inoreader" // it sends another reader's name before its own
 	}
 	if name == "" {
 		name = commentName(comments)
@@ -65,8 +64,8 @@ func family(outside string, comments []string) (name string, brand bool) {
 	return name, false
 }
 
-// ownName is the name with which a list of words begins: all up to a version, a
-// URL or a figure.
+// ownName returns the name at the beginning of a list of words: all words up to a
+// version, a URL or a number of subscribers.
 func ownName(words []string) string {
 	var name []string
 	for i, word := range words {
@@ -95,14 +94,14 @@ func ownName(words []string) string {
 		}
 	}
 	joined := strings.Join(name, " ")
-	// Apps on Apple's systems write the blanks in their names as %20.
+	// Apps on Apple's systems write spaces in their names as %20.
 	if plain, err := url.PathUnescape(joined); err == nil {
 		joined = printable(plain)
 	}
 	return cut(joined)
 }
 
-// site is the host of a word that is a URL.
+// site returns the host of a word that is a URL.
 func site(word string) (string, bool) {
 	word = strings.TrimLeft(word, "+<")
 	_, rest, ok := strings.Cut(word, "://")
@@ -119,7 +118,8 @@ func isVersion(word string) bool {
 	return word != "" && '0' <= word[0] && word[0] <= '9' && strings.Trim(word, "0123456789.,;-_abcehlprt") == ""
 }
 
-// mozilla names a program that dresses as a browser, or the browser that it is.
+// mozilla returns the name of a program whose User-Agent begins with Mozilla: a browser,
+// or a program that imitates one.
 func mozilla(words, comments []string) (name string, brand bool) {
 	if name := compatible(comments); name != "" {
 		return name, false
@@ -137,7 +137,7 @@ func mozilla(words, comments []string) (name string, brand bool) {
 		for _, word := range words {
 			product, version, _ := strings.Cut(word, "/")
 			if product == b.token {
-				// A browser says its version; an empty one is somebody's copy of the form.
+				// A browser always has a version; a copy of its User-Agent may not.
 				return b.name, version != "" && version[0] >= '0' && version[0] <= '9'
 			}
 		}
@@ -148,8 +148,8 @@ func mozilla(words, comments []string) (name string, brand bool) {
 	return "Mozilla", false
 }
 
-// compatible is the name after "compatible;" in a comment, which is how robots
-// and readers sign.
+// compatible returns the name after "compatible;" in a comment, as robots and readers
+// write it.
 func compatible(comments []string) string {
 	for _, comment := range comments {
 		segments := strings.Split(comment, ";")
@@ -176,8 +176,8 @@ func compatible(comments []string) string {
 	return ""
 }
 
-// commentName is the name in the first comment that has one, for a User-Agent
-// that has none outside of comments.
+// commentName returns the first name in the comments of a User-Agent that has none
+// outside of them.
 func commentName(comments []string) string {
 	for _, comment := range comments {
 		if name := ownName(strings.Fields(comment)); name != "" {
@@ -187,7 +187,7 @@ func commentName(comments []string) string {
 	return ""
 }
 
-// cut shortens a name to maxName bytes, between characters.
+// cut shortens a name to at most maxName bytes of whole characters.
 func cut(name string) string {
 	if len(name) <= maxName {
 		return name

@@ -29,8 +29,8 @@ const (
 	maxAgent = 256
 )
 
-// Feeds counts, for each feed, its readers and the answers they got. It keeps no
-// names and no addresses. It is safe for concurrent use.
+// Feeds counts the readers of each feed and the answers to them. It keeps neither names
+// nor addresses. It is safe for concurrent use.
 type Feeds struct {
 	counters sync.Map // feed -> *FeedCounter
 	count    atomic.Int64
@@ -38,8 +38,8 @@ type Feeds struct {
 	evicted  func(Served)
 }
 
-// NewFeeds returns Feeds without any. evicted receives the answers of a feed that is
-// dropped before [Feeds.Take] saw them. Nil: they are lost.
+// NewFeeds returns empty Feeds. evicted is called with the answers of a feed that is
+// dropped before [Feeds.Take] has returned them. If it is nil, they are lost.
 func NewFeeds(evicted func(Served)) *Feeds {
 	if evicted == nil {
 		evicted = func(Served) {}
@@ -47,15 +47,15 @@ func NewFeeds(evicted func(Served)) *Feeds {
 	return &Feeds{limit: maxFeeds, evicted: evicted}
 }
 
-// Served is what the readers of a feed got.
+// Served counts the answers to the readers of a feed.
 type Served struct {
 	Feed    string
-	Answers int64 // the feed or a 304
+	Answers int64 // with the feed or a 304
 	Bytes   int64
 }
 
-// Feed returns the counter of a feed. If there are too many, that of another feed
-// with few readers is dropped.
+// Feed returns the counter of a feed. If there are too many counters, it drops that of a
+// feed with few readers.
 func (f *Feeds) Feed(feed string) *FeedCounter {
 	if c, ok := f.counters.Load(feed); ok {
 		return c.(*FeedCounter)
@@ -89,7 +89,7 @@ func (f *Feeds) Forget(feed string) {
 	}
 }
 
-// evict drops the counter with the fewest readers of some.
+// evict compares some counters and drops the one with the fewest readers.
 func (f *Feeds) evict() {
 	victim, fewest, compared := "", weekWords*4+1, 0
 	f.counters.Range(func(feed, c any) bool {
@@ -112,17 +112,17 @@ func (f *Feeds) Take(yield func(Served)) {
 	})
 }
 
-// FeedCounter counts the readers of one feed in two sketches, of this week and the
-// last one, and the answers they got.
+// FeedCounter counts the readers of one feed, in sketches of this week and the last one,
+// and the answers to them.
 type FeedCounter struct {
 	sketches       [2][weekWords]uint32
 	current        atomic.Uint32 // index of this week's sketch
-	week           atomic.Int64  // which week that is, counted from 1970; 0: not known yet
+	week           atomic.Int64  // the current week, counted from 1970; 0: not known yet
 	answers, bytes atomic.Int64
 }
 
-// CountReader counts a reader, once however often it asks. A reader is a User-Agent
-// without its numbers, so that an update makes no new reader, in a network. For a
+// CountReader counts a reader, once per week. A reader is a User-Agent in a network. The
+// digits of the User-Agent are ignored, so that a new version is not a new reader. For a
 // known reader it costs a hash and an atomic load.
 func (c *FeedCounter) CountReader(userAgent string, client netip.Addr) {
 	sketch(c.sketches[c.current.Load()&1][:]).add(readerHash(userAgent, client))
@@ -138,7 +138,8 @@ func (c *FeedCounter) take(feed string) Served {
 	return Served{feed, c.answers.Swap(0), c.bytes.Swap(0)}
 }
 
-// readerHash is the same in all processes, so that sketches can be merged.
+// readerHash returns the hash of a reader. It is the same in all processes, so that
+// sketches can be merged.
 func readerHash(userAgent string, client netip.Addr) uint64 {
 	var text [maxAgent + 16]byte
 	n := 0
@@ -155,8 +156,8 @@ func readerHash(userAgent string, client netip.Addr) uint64 {
 	return xxhash.Sum64(text[:n])
 }
 
-// subscribers estimates the readers of both weeks. It turns the weeks over, so that
-// CountReader needs no clock.
+// subscribers estimates the readers of both weeks. It also begins a new week if one is
+// due, so that CountReader does not need a clock.
 func (c *FeedCounter) subscribers(now time.Time) int {
 	c.turn(weekOf(now))
 	both := make(sketch, weekWords)
@@ -181,7 +182,7 @@ func (c *FeedCounter) turn(to int64) {
 	}
 }
 
-// used is how many registers are set: more for more readers.
+// used returns the number of registers that are set. It grows with the readers.
 func (c *FeedCounter) used() (n int) {
 	for i := range weekWords * 4 {
 		if sketch(c.sketches[0][:]).register(i) > 0 || sketch(c.sketches[1][:]).register(i) > 0 {
@@ -191,7 +192,7 @@ func (c *FeedCounter) used() (n int) {
 	return n
 }
 
-// FeedSketch is a feed's sketch of one week, as it is saved.
+// FeedSketch is a feed's sketch of one week in the form in which it is saved.
 type FeedSketch struct {
 	Feed      string `json:"feed"`
 	Week      int64  `json:"week"` // counted from 1970
@@ -224,8 +225,8 @@ func (f *Feeds) Sketches(now time.Time, limit int) []FeedSketch {
 	return saved
 }
 
-// MergeSketches adds the readers that another process, or an earlier one, has counted
-// in this week and the last one. They have passed [CheckSketches].
+// MergeSketches adds the readers that another process, or an earlier one, has counted in
+// this week and the last one. The sketches must have passed [CheckSketches].
 func (f *Feeds) MergeSketches(saved []FeedSketch, now time.Time) {
 	this := weekOf(now)
 	for _, s := range saved {
@@ -239,7 +240,7 @@ func (f *Feeds) MergeSketches(saved []FeedSketch, now time.Time) {
 	}
 }
 
-// CheckSketches reports whether a sketch was damaged.
+// CheckSketches returns an error if a sketch is damaged.
 func CheckSketches(saved []FeedSketch) error {
 	for _, s := range saved {
 		if err := make(sketch, weekWords).mergeBytes(s.Registers); err != nil {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// gapBounds divide the gaps between polls, in seconds: bucket i holds gaps from
-// bound i-1 to below bound i. They are fine where polls are usual, so that a
-// median is good to a tenth, and lie on what people set: 15 minutes, an hour, a day.
+// gapBounds are the bounds of the histogram of gaps between polls, in seconds. Bucket i
+// has the gaps from bound i-1 to below bound i. Buckets of common gaps are narrow, so
+// that the error of a median is about a tenth. Common settings such as 15 minutes, an
+// hour and a day are bounds.
 var gapBounds = [...]int64{
 	5, 10, 15, 20, 30, 45, 60, 75, 90, 120, 150, 180, 240, 300, 360, 420, 480, 600, 720, 900,
 	1080, 1200, 1500, 1800, 2100, 2400, 2700, 3000, 3300, 3600, 3900, 4500, 5400, 6300, 7200,
@@ -50,8 +51,8 @@ func (g *gaps) merge(o *gaps) {
 	}
 }
 
-// median estimates the median gap in seconds: the gaps of a bucket are taken to
-// be spread evenly over it. 0 where there is no gap.
+// median estimates the median gap in seconds, as if the gaps of a bucket were spread
+// evenly over it. It returns 0 if no gap was counted.
 func (g *gaps) median() int64 {
 	below := int64(0)
 	for i, n := range g.counts {
@@ -66,7 +67,8 @@ func (g *gaps) median() int64 {
 	return 0
 }
 
-// bucket is the range of a bucket in seconds, as far as gaps were seen in it.
+// bucket returns the range of a bucket in seconds, limited to the shortest and the
+// longest gap.
 func (g *gaps) bucket(i int) (from, to int64) {
 	to = g.high
 	if i > 0 {
@@ -85,7 +87,7 @@ type Gap struct {
 	Count int64 `json:"count"`
 }
 
-// list is the histogram without its empty buckets, shortest gaps first.
+// list returns the histogram without its empty buckets, shortest gaps first.
 func (g *gaps) list() []Gap {
 	list := []Gap{}
 	for i, n := range g.counts {

@@ -11,8 +11,8 @@ type Hours uint32
 
 const allHours Hours = 1<<24 - 1
 
-// HoursOf is the set of these hours. What is no hour is left out; all 24 would
-// mean never, and are taken for none, as policy takes them.
+// HoursOf returns the set of these hours. Numbers outside 0 to 23 are ignored. A set of
+// all 24 hours becomes empty, as in package policy.
 func HoursOf(hours []int) Hours {
 	var set Hours
 	for _, hour := range hours {
@@ -29,7 +29,8 @@ func HoursOf(hours []int) Hours {
 // Contains reports whether a time is in one of the hours.
 func (h Hours) Contains(t time.Time) bool { return h != 0 && h>>t.UTC().Hour()&1 == 1 }
 
-// After is the first moment from t on that is in none of the hours.
+// After returns the first time from t on that is in none of the hours, or t if the set
+// has all hours.
 func (h Hours) After(t time.Time) time.Time {
 	if h&allHours == allHours {
 		return t

@@ -10,11 +10,11 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// seed keys the hashes by which counters are found. They mean nothing outside of this
-// process, and strangers cannot choose ones that collide.
+// seed keys the hashes by which counters are found. They are valid in this process only,
+// and clients cannot choose values that collide.
 type seed uint64
 
-// newSeed returns the seed wanted, or one drawn at random if that is 0.
+// newSeed returns want, or a random seed if want is 0.
 func newSeed(want uint64) seed {
 	for want == 0 {
 		want = rand.Uint64()
@@ -29,7 +29,7 @@ func (s seed) text(text string) uint64 {
 	return d.Sum64()
 }
 
-// address stands for a full address, which is not kept.
+// address returns the hash of a full address, which itself is not kept.
 func (s seed) address(a netip.Addr) uint64 {
 	if !a.IsValid() {
 		return uint64(s)
@@ -41,7 +41,7 @@ func (s seed) address(a netip.Addr) uint64 {
 	return d.Sum64()
 }
 
-// join makes one key of two: the finalizer of SplitMix64 over both.
+// join combines two keys with the finalizer of SplitMix64.
 func join(a, b uint64) uint64 {
 	h := a*0x9e3779b97f4a7c15 + b
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -49,22 +49,22 @@ func join(a, b uint64) uint64 {
 	return h ^ h>>31
 }
 
-// identity stands for a User-Agent at a full address with a token. It is the same in
-// all processes, as it passes through sketches, from which it cannot be read again.
+// identity returns the hash of User-Agent, full address and token. It is the same in all
+// processes, because sketches are merged. It cannot be recovered from a sketch.
 func identity(r *Request) uint64 {
 	const common = seed(1)
 	userAgent := r.UserAgent[:min(len(r.UserAgent), maxAgent)]
 	return join(join(common.text(userAgent), common.address(r.Client.Unmap())), common.text(r.Token))
 }
 
-// networkHash stands for a network in sketches.
+// networkHash returns the hash of a network for sketches.
 func networkHash(p netip.Prefix) uint64 { return seed(1).address(p.Addr()) }
 
-// network is as much of an address as may be kept: the /24 of IPv4, the /48 of IPv6,
-// which is as much as one party is likely to have. It is invalid if the address is.
+// network returns the part of an address that may be kept: the /24 of IPv4 or the /48 of
+// IPv6, the largest prefix that one customer usually has. It is invalid if the address is.
 func network(a netip.Addr) netip.Prefix { return prefix(a, 48) }
 
-// prefix is the /24 of an IPv4 address, or so many bits of an IPv6 address.
+// prefix returns the /24 of an IPv4 address, or bits6 bits of an IPv6 address.
 func prefix(a netip.Addr, bits6 int) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	if !a.IsValid() {

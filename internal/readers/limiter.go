@@ -11,15 +11,15 @@ import (
 // defaultClients is how many readers of feeds a limiter remembers by default.
 const defaultClients = 32768
 
-// Limiter remembers what a [Defence] has to know of readers, and applies it.
+// Limiter keeps the [State] of readers and applies a [Defence].
 //
-// A reader is told from others by its whole User-Agent, its token and its full
-// address, of which only keyed hashes are kept: people behind one address (NAT) with
-// different readers are not judged as one. The machines of one operator in one
-// network are: see [group].
+// A reader is identified by its User-Agent, its token and its full address, of which only
+// keyed hashes are kept. People who share an address (NAT) but use different readers are
+// judged separately. The machines of one operator in one network are judged as one
+// reader: see [group].
 //
-// Its memory is bounded: a reader that was last seen longest ago is forgotten first,
-// and then treated like a new one. It has no clock, and is safe for concurrent use.
+// Its memory is bounded: the least recently seen reader is forgotten first, and then
+// treated as new. It uses the times of requests, and is safe for concurrent use.
 type Limiter struct {
 	seed    seed
 	agents  agents
@@ -27,8 +27,8 @@ type Limiter struct {
 	groups  *sharedLRU[group]
 }
 
-// NewLimiter returns a limiter that remembers so many readers of feeds, at about 200
-// bytes each; 0: 32768.
+// NewLimiter returns a limiter that remembers up to readers readers of feeds, at about
+// 200 bytes each. If readers is 0, it remembers 32768.
 func NewLimiter(readers int) *Limiter {
 	if readers <= 0 {
 		readers = defaultClients
@@ -37,10 +37,9 @@ func NewLimiter(readers int) *Limiter {
 	return &Limiter{s, newAgents(s), newSharedLRU[State](readers), newSharedLRU[group](max(readers/4, 1))}
 }
 
-// group is what came with one User-Agent and token from one network (IPv4 /24,
-// IPv6 /64) for one feed. Its addresses are taken for the machines of one reader only
-// if they behave so: several of them came back for the whole feed, again and again,
-// and hardly any request was conditional.
+// group counts the requests with one User-Agent and token from one network (IPv4 /24,
+// IPv6 /64) for one feed. Its addresses are taken for the machines of one reader only if
+// several of them repeatedly request the whole feed and hardly any request is conditional.
 type group struct {
 	state       State
 	addresses   uint64 // bits that full addresses hash to
@@ -52,13 +51,14 @@ type group struct {
 const (
 	groupAddresses = 3
 	groupAgain     = 4
-	// groupMemory is after how many requests the older half counts half, so that a
-	// reader that was repaired is judged by what it does now.
+	// groupMemory is the number of GETs after which the counts are halved, so that recent
+	// requests count more: a reader may have been repaired.
 	groupMemory = 256
 )
 
-// oneReader reports whether the group is one reader. What names a person's system or
-// a library that many programs use never is: its addresses may be a provider's customers.
+// oneReader reports whether the group is one reader. A User-Agent that names a person's
+// system or a common library never is: the addresses may be those of a provider's
+// customers.
 func (g *group) oneReader(a *Agent) bool {
 	return a.hosted() && bits.OnesCount64(g.addresses) >= groupAddresses &&
 		g.again >= groupAgain && g.conditional*8 < g.asked
@@ -81,7 +81,7 @@ func (g *group) count(r *Request, address uint64, served bool) {
 	}
 }
 
-// client is the keys of a request's client.
+// client has the keys of a request's client.
 type client struct {
 	agent               agent
 	address, key, group uint64
@@ -96,16 +96,16 @@ func (l *Limiter) client(r *Request) client {
 	return c
 }
 
-// Judge decides on a request before it is answered. A request that it lets pass
-// is reported by [Limiter.Answered] when it has been answered. One that a 304 answers
-// waits for no lock.
+// Judge decides on a request before it is answered. If the verdict is to serve it, the
+// caller calls [Limiter.Answered] with the answer. For a request that is answered by a
+// 304, Judge does not wait for a lock.
 func (l *Limiter) Judge(d Defence, r Request) Verdict {
 	if r.Browser {
 		return Verdict{}
 	}
 	c := l.client(&r)
 	if r.Validators == ValidatorsCurrent {
-		// A hit does not wait. Another request of its group will say the same.
+		// If the lock is taken, this request is not counted: others of its group will be.
 		l.groups.tryUpdate(c.group, func(g *group) { g.count(&r, c.address, false) })
 		return Verdict{}
 	}
@@ -119,7 +119,7 @@ func (l *Limiter) Judge(d Defence, r Request) Verdict {
 		g.count(&r, c.address, !own.Full.IsZero())
 		if g.oneReader(c.agent.Agent) {
 			judged = g.state
-			judged.Told, judged.Shown = own.Told, own.Shown // each machine is told its own wait
+			judged.Told, judged.Shown = own.Told, own.Shown // each machine has its own wait
 		}
 	})
 	verdict := d.Judge(*c.agent.Agent, judged, &r)
@@ -129,10 +129,10 @@ func (l *Limiter) Judge(d Defence, r Request) Verdict {
 	return verdict
 }
 
-// Answered records the answer to a request that was let pass.
+// Answered records the answer to a request that Judge has not refused.
 func (l *Limiter) Answered(d Defence, r Request) {
 	if r.Browser || r.Status == http.StatusNotModified {
-		return // which counts for nothing
+		return // does not count
 	}
 	c := l.client(&r)
 	l.clients.update(c.key, func(s *State) {

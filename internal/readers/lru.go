@@ -9,12 +9,12 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// lru holds values by hash. When it is full, the value that was used longest ago is
-// evicted, and its memory used again, so that invented keys leave no garbage.
+// lru holds values by hash. When it is full, it evicts the least recently used value and
+// reuses its memory, so that requests with random keys do not create garbage.
 type lru[V any] struct {
 	capacity int
 	*simplelru.LRU[uint64, *V]
-	evicted func(*V) // sees each value before it is evicted; may be nil
+	evicted func(*V) // called with each value before it is evicted; may be nil
 }
 
 func newLRU[V any](capacity int, evicted func(*V)) *lru[V] {
@@ -26,7 +26,7 @@ func newLRU[V any](capacity int, evicted func(*V)) *lru[V] {
 	return &lru[V]{capacity, values, evicted}
 }
 
-// find returns the value of a key. A fresh one is zero.
+// find returns the value of a key, and adds a zero value if the key is new.
 func (l *lru[V]) find(key uint64) (value *V, fresh bool) {
 	if value, ok := l.Get(key); ok {
 		return value, false
@@ -55,7 +55,7 @@ func newSharedLRU[V any](capacity int) *sharedLRU[V] {
 	return &sharedLRU[V]{lru: newLRU[V](capacity, nil)}
 }
 
-// update calls change with the value of a key, which is zero at first.
+// update calls change with the value of a key, which is zero if the key is new.
 func (l *sharedLRU[V]) update(key uint64, change func(*V)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *sharedLRU[V]) update(key uint64, change func(*V)) {
 	change(value)
 }
 
-// tryUpdate is update if the lock is free. Otherwise it does nothing.
+// tryUpdate calls update if the lock is free. Otherwise it does nothing.
 func (l *sharedLRU[V]) tryUpdate(key uint64, change func(*V)) {
 	if !l.mu.TryLock() {
 		return

@@ -6,7 +6,7 @@ package readers
 // browser is a browser's token in a User-Agent and its name.
 type browser struct{ token, name string }
 
-// brands are browsers, those first that also carry another one's token.
+// brands are browsers. Those that also send another one's token come first.
 var brands = []browser{
 	{"Edg", "Edge"}, {"EdgA", "Edge"}, {"EdgiOS", "Edge"}, {"Edge", "Edge"},
 	{"OPR", "Opera"}, {"Vivaldi", "Vivaldi"}, {"YaBrowser", "Yandex Browser"},
@@ -14,7 +14,7 @@ var brands = []browser{
 	{"Firefox", "Firefox"}, {"Chrome", "Chrome"}, {"Safari", "Safari"},
 }
 
-// engines are the words that browsers share: none of them names a program.
+// engines are words that browsers have in common. They do not name a program.
 var engines = map[string]bool{
 	"Mozilla": true, "AppleWebKit": true, "Gecko": true, "like": true, "KHTML,": true,
 	"Version": true, "Mobile": true, "Ubuntu": true, "Chromium": true,
@@ -32,13 +32,13 @@ var libraries = map[string]bool{
 	"wget": true,
 }
 
-// browserPlatforms are where a person's browser runs, in lower case, as they
-// stand in the first comment of its User-Agent.
+// browserPlatforms are the platforms of browsers, in lower case, as the first comment of
+// a User-Agent begins.
 var browserPlatforms = []string{
 	"(windows nt", "(macintosh", "(x11;", "(iphone", "(ipad", "(linux; android", "(android",
 }
 
-// readerWords give away a program in a browser's dress, in lower case.
+// readerWords occur in the User-Agents of programs that imitate a browser, in lower case.
 var readerWords = []string{
 	"feed", "rss", "podcast", "reader", "bot", "crawl", "spider", "fetch", "http:", "https:",
 	"compatible", "subscriber", "headless",

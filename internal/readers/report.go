@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// ReportOptions choose what is in a report.
+// ReportOptions select the contents of a report.
 type ReportOptions struct {
-	Feed  string                  // of this feed alone; empty: all
-	Of    func(feed string) bool  // of these feeds alone; nil: all
+	Feed  string                  // only this feed; empty: all
+	Of    func(feed string) bool  // only feeds for which it returns true; nil: all
 	Limit int                     // rows per list; 0: all
-	About func(feed string) About // what is known of a feed; nil: nothing
-	// Others are what other nodes have counted.
+	About func(feed string) About // describes a feed for scores; may be nil
+	// Others are the counts of other nodes.
 	Others []*Snapshot
 }
 
-// Report is what is known of readers. Its lists are sorted by requests, most
-// first, and never nil.
+// Report has the statistics of readers. Its lists are sorted by requests, most first, and
+// are never nil.
 type Report struct {
 	Total    Counts    `json:"total"`
 	Feeds    []FeedRow `json:"feeds"`
-	Readers  []Row     `json:"readers"`  // a family at a network, with a feed ID and a token
-	Families []Row     `json:"families"` // a User-Agent family over all networks
+	Readers  []Row     `json:"readers"`  // one row per family, network, feed ID and token
+	Families []Row     `json:"families"` // one row per User-Agent family, over all networks
 
 	Hours [24]int64 `json:"hours"` // requests by hour of day, GMT
 
-	Capacity  int   `json:"capacity"`  // how many readers of feeds are remembered
-	Forgotten int64 `json:"forgotten"` // how many gave way: they count in the totals alone
+	Capacity  int   `json:"capacity"`  // the most readers of feeds that are remembered
+	Forgotten int64 `json:"forgotten"` // evicted readers; their requests remain in the totals
 }
 
 // Row is a reader, or a family.
@@ -40,19 +40,19 @@ type Row struct {
 	Kind        Kind     `json:"kind"`
 	Network     string   `json:"network,omitempty"` // of a reader: IPv4 /24 or IPv6 /48
 	FeedID      string   `json:"feed_id,omitempty"`
-	Token       string   `json:"token,omitempty"` // its name
+	Token       string   `json:"token,omitempty"` // the token's name
 	Feeds       int64    `json:"feeds"`
-	Subscribers int64    `json:"subscribers"` // declared; 0: none were
+	Subscribers int64    `json:"subscribers"` // declared; 0 if none
 	Score       string   `json:"score"`       // A to F; "-": too few requests
 	Reasons     []string `json:"reasons"`     // the three that matter most
-	Judged      int64    `json:"judged_as"`   // how many readers the score takes them for, summed over feeds
+	Judged      int64    `json:"judged_as"`   // how many readers the score assumes, summed over feeds
 	Counts
 }
 
-// FeedRow is all requests for a feed.
+// FeedRow counts all requests for a feed.
 type FeedRow struct {
 	Feed        string `json:"feed"`
-	Subscribers int64  `json:"subscribers"` // declared by aggregators, who count once per feed ID
+	Subscribers int64  `json:"subscribers"` // declared by aggregators; each feed ID counts once
 	Counts
 }
 
@@ -63,7 +63,7 @@ type Counts struct {
 	Polls            int64      `json:"polls"`              // requests within 5 s count as one
 	ShareConditional float64    `json:"share_conditional"`  // of GETs
 	ShareCompressed  float64    `json:"share_compressed"`   // of GETs: those that accept compression
-	MedianGap        int64      `json:"median_gap_seconds"` // between polls; an estimate; 0: there was no second one
+	MedianGap        int64      `json:"median_gap_seconds"` // between polls; an estimate; 0 after only one poll
 	Gaps             []Gap      `json:"gaps"`
 	Addresses        int64      `json:"addresses"` // estimate of different User-Agents at different addresses
 	Networks         int64      `json:"networks"`  // estimate
@@ -84,7 +84,7 @@ type Methods struct {
 	Other int64 `json:"other"`
 }
 
-// Answers are requests by what they got.
+// Answers are requests by the status of the answer.
 type Answers struct {
 	Full        int64 `json:"full"`         // 200
 	NotModified int64 `json:"not_modified"` // 304
@@ -93,16 +93,16 @@ type Answers struct {
 	Failed      int64 `json:"failed"`       // 5xx
 }
 
-// Conditions are conditional requests: by header, and by what their validators were.
+// Conditions are conditional requests, by header field and by the state of the validators.
 type Conditions struct {
 	IfNoneMatch     int64 `json:"if_none_match"`
 	IfModifiedSince int64 `json:"if_modified_since"`
 	Current         int64 `json:"current"`
 	Earlier         int64 `json:"earlier"`
-	Unknown         int64 `json:"unknown"` // never given by the feed
+	Unknown         int64 `json:"unknown"` // validators that the feed never had
 }
 
-// Report sums up what was counted.
+// Report returns a report of the requests that were counted.
 func (s *Statistics) Report(o ReportOptions) Report {
 	if o.About == nil {
 		o.About = func(string) About { return About{} }
@@ -144,8 +144,7 @@ func (s *Statistics) Report(o ReportOptions) Report {
 	return r
 }
 
-// all returns the counters that a report is made from, as copies, and how many readers
-// were forgotten.
+// all returns copies of the counters for a report, and how many readers were forgotten.
 func (s *Statistics) all(o ReportOptions) (all lists, forgotten int64) {
 	s.lock()
 	own := lists{copies(s.tables.feeds), copies(s.tables.families), copies(s.tables.readers), s.evicted}
@@ -206,10 +205,10 @@ func merged(parts []lists, wanted func(*counters) bool, list func(*lists) []coun
 // rowKey is what the counters of a row have in common.
 type rowKey struct{ family, feedID, token, network string }
 
-// rows groups counters of several feeds, judges them, and sorts them.
+// rows groups counters of several feeds, scores the groups, and sorts them.
 func rows(list []counters, feeds map[uint64]*counters, o ReportOptions, key func(*counters) rowKey) []Row {
 	groups := map[rowKey]*conduct{}
-	// In a fixed order, so that what depends on it does not vary between reports.
+	// The order is fixed, so that two reports of the same counters are equal.
 	slices.SortFunc(list, func(a, b counters) int {
 		return cmp.Or(cmp.Compare(a.feed, b.feed), cmp.Compare(a.last, b.last), cmp.Compare(a.requests, b.requests))
 	})

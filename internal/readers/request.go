@@ -12,59 +12,57 @@ import (
 	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
-// Request is one request of a reader, as far as it is looked at: for [Limiter.Judge]
-// before it is answered, for [Limiter.Answered] and [Statistics.Record] after. Nothing
-// of it is kept that tells one person from another: see [Statistics] and [Limiter].
+// Request is one request of a reader, for [Limiter.Judge] before it is answered, and for
+// [Limiter.Answered] and [Statistics.Record] after it. They keep neither the full address
+// nor anything else that identifies a person.
 type Request struct {
 	Time      time.Time
 	Feed      string // canonical URL, or the key of a shielded feed
 	UserAgent string
 	Client    netip.Addr // invalid: not known
-	Token     string     // the name of the token that the reader holds; empty: none
+	Token     string     // the name of the reader's token; may be empty
 	Method    string
 
-	// IfNoneMatch and IfModifiedSince are as sent; Validators is how they compare
-	// with what the feed has given.
+	// IfNoneMatch and IfModifiedSince are as sent. Validators is their state.
 	IfNoneMatch     string
 	IfModifiedSince string
 	Validators      Validators
 
-	Referer      bool  // there is one: somebody followed a link
+	Referer      bool  // whether the request has a Referer: it comes from a link
 	Compressible bool  // a coding that saves bytes is acceptable: gzip, br or zstd
 	Browser      bool  // the headers are those of a person's browser
-	SkipHours    Hours // in which the feed does not want to be polled
+	SkipHours    Hours // the feed's skip hours
 
-	// Of the answer: zero in a request that is still to be answered.
+	// The answer. These fields are zero before the request is answered.
 	Status int
 	Bytes  int64 // sent
-	Early  bool  // it came while the reader had been told to wait: the Early of its [Verdict]
+	Early  bool  // the Early of its [Verdict]
 }
 
-// Validators is how the validators of a request compare with those that the
-// feed has given to readers.
+// Validators is the state of a request's validators, compared with those of the feed.
 type Validators uint8
 
-// What validators of a request can be.
+// The states of validators.
 const (
-	ValidatorsNone    Validators = iota // there were none, or nobody compared them
-	ValidatorsCurrent                   // of the version that is served now: a 304
-	ValidatorsEarlier                   // of a version that was served before
-	ValidatorsUnknown                   // never given: invented, damaged, another feed's
+	ValidatorsNone    Validators = iota // missing, or not compared
+	ValidatorsCurrent                   // of the current version: the answer is a 304
+	ValidatorsEarlier                   // of an earlier version
+	ValidatorsUnknown                   // never served by the feed: invented, damaged, or another feed's
 )
 
-// Conditional reports whether the request carries a validator, good or bad.
+// Conditional reports whether the request has a validator, valid or not.
 func (r *Request) Conditional() bool {
 	return r.IfNoneMatch != "" || r.IfModifiedSince != "" || r.Validators != ValidatorsNone
 }
 
-// whole reports whether a request asks for all of the feed, whatever the reader
-// may have of it already. An invented validator asks for that just the same.
+// whole reports whether a GET can only be answered with the whole feed: it is
+// unconditional, or its validators are unknown.
 func (r *Request) whole() bool {
 	return r.Method == http.MethodGet && (!r.Conditional() || r.Validators == ValidatorsUnknown)
 }
 
-// FromHTTP reads a request's headers. The caller adds what they do not tell:
-// Token, Validators, SkipHours, and the answer.
+// FromHTTP returns a Request with the headers of r. The caller sets Token, Validators,
+// SkipHours, and the answer.
 func FromHTTP(r *http.Request, feed string, client netip.Addr, at time.Time) Request {
 	return Request{
 		Time: at, Feed: feed, Client: client, Method: r.Method,
@@ -96,8 +94,8 @@ func compressible(lines []string) bool {
 }
 
 // fromBrowser reports whether headers are those of a person's browser: it sends
-// Sec-Fetch-* (Fetch Metadata), or prefers HTML. Feed readers that look for a feed
-// in a page accept HTML as well, but name a feed type first.
+// Sec-Fetch-* (Fetch Metadata), or prefers HTML. Feed readers that search pages for feeds
+// accept HTML too, but name a feed type first.
 func fromBrowser(h http.Header) bool {
 	if h["Sec-Fetch-Mode"] != nil || h["Sec-Fetch-Dest"] != nil || h["Sec-Fetch-Site"] != nil {
 		return true

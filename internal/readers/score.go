@@ -11,31 +11,30 @@ import (
 	"time"
 )
 
-// Scores are A (100 to 90 points), B (75), C (60), D (45), E (30) and F. A reader
-// begins with 100 points and pays for what it does to a publisher:
+// The scores are A (from 90 points), B (75), C (60), D (45), E (30) and F. A reader begins
+// with 100 points and loses points for:
 //
-//	pace        asks more often than hourly, or than the feed changes where that is
-//	            more often (5 minutes at least): below 90 % of that 10, below a half
-//	            20, below a quarter 30, below a tenth 40
-//	whole       asks for the whole feed again, without valid conditions: in more
-//	            than 25 % of polls 10, 50 % 20, 95 % 30; half of that where at least
-//	            8 h apart, nothing 20 h apart, a third more less than 2 h apart
-//	compression accepts none: in more than 10 % of requests 10, 50 % 25
-//	429         asks again before the wait is over, thrice at least: per 429 in
-//	            more than 10 % of cases 10, in half of them 25
-//	validators  invented ones, thrice at least, in 10 % of conditional requests 15;
-//	            outdated ones, again and again, 10
-//	skip hours  more than 10 % of requests, thrice at least: 10; 5 where they are
-//	            mostly conditional
-//	name        no User-Agent 10, a library's 5
-//	methods     a HEAD before each GET 5; others than GET and HEAD 10
+//	pace        polls too often. The limit is an hour, or the time between changes of the
+//	            feed if that is shorter, but at least 5 minutes. A gap below 90 % of it
+//	            costs 10 points, below a half 20, a quarter 30, a tenth 40
+//	whole       repeated requests for the whole feed, without valid conditions: more than
+//	            25 % of polls 10, 50 % 20, 95 % 30. It costs half if they are at least
+//	            8 h apart, nothing from 20 h, and a third more below 2 h
+//	compression not accepted in more than 10 % of requests 10, 50 % 25
+//	429         at least three requests before the wait was over: for 10 % of all 429
+//	            10, for half of them 25
+//	validators  at least three unknown ones, in more than 10 % of conditional requests
+//	            15; outdated ones in most conditional requests 10
+//	skip hours  at least three requests and more than 10 % of all: 10, or 5 if most
+//	            GETs are conditional
+//	name        no User-Agent 10, that of a library 5
+//	methods     more than a quarter HEAD 5; more than 10 % neither GET nor HEAD 10
 //
-// An hour between conditional polls and a day between others is what publishers
-// ask for (rachelbythebay.com/w/feed); an unconditional request now and then, as
-// AntennaPod sends it, costs nothing.
+// Publishers ask for an hour between conditional polls and a day between unconditional
+// ones (rachelbythebay.com/w/feed). Occasional unconditional requests, as AntennaPod
+// sends them, cost nothing.
 //
-// A reader that was seen fewer than ten times, or asked fewer than eight times
-// again, has no score.
+// A reader with fewer than ten polls, or fewer than eight repeated ones, has no score.
 const (
 	minPolls   = 10
 	minRepeats = 8
@@ -44,19 +43,19 @@ const (
 
 const (
 	politeGap  = time.Hour       // between polls
-	fastestGap = 5 * time.Minute // of a feed that changes all the time
-	wholeGap   = 20 * time.Hour  // between unconditional polls: a day, for whoever asks at about the same time
+	fastestGap = 5 * time.Minute // the least politeGap of a feed that changes more often
+	wholeGap   = 20 * time.Hour  // between unconditional polls: a day, less the variation of a daily poll
 	reasonsMax = 3
 )
 
-// finding is one thing that costs a reader points.
+// finding is one reason for which a reader loses points.
 type finding struct {
 	cost   int
 	reason string
 }
 
-// score judges conduct. feed are the counters of all readers' requests for the feed
-// that it polls most.
+// score returns the grade of c and the reasons. feed has the counters of all readers of
+// the feed that c polls most.
 func (c *conduct) score(about About, feed *counters) (grade string, reasons []string) {
 	if c.polls < minPolls || c.repeats() < minRepeats {
 		return unscored, []string{"too few requests"}
@@ -101,7 +100,7 @@ func (c *conduct) pace(about About) finding {
 	return finding{steps(float64(base)/float64(max(c.gap(), time.Second)), 1/0.9, 2, 4, 10), reason}
 }
 
-// steps is 10 points for each threshold that a value exceeds.
+// steps returns 10 points for each threshold that a value exceeds.
 func steps(value float64, thresholds ...float64) int {
 	cost := 0
 	for _, t := range thresholds {
@@ -112,7 +111,7 @@ func steps(value float64, thresholds ...float64) int {
 	return cost
 }
 
-// asks tells a reader's pace.
+// asks describes a reader's pace.
 func (c *conduct) asks() string {
 	every := span(c.gap())
 	switch n := c.networkSketch().count(); {
@@ -144,7 +143,7 @@ func (c *conduct) wholes() finding {
 	return finding{cost, fmt.Sprintf("only %s of its requests are conditional", percent(c.valid(), c.gets))}
 }
 
-// valid is how many GETs were conditional, with validators that the feed may have given.
+// valid returns the number of conditional GETs whose validators are not unknown.
 func (c *conduct) valid() int64 { return c.gets - c.whole }
 
 func (c *conduct) compression(feed *counters) finding {
@@ -183,8 +182,8 @@ func (c *conduct) validators(about About) finding {
 	if c.unknown >= 3 && 10*c.unknown > c.conditional {
 		return finding{15, fmt.Sprintf("invents validators: the feed never gave %s of them", percent(c.unknown, c.conditional))}
 	}
-	// A new version makes everybody's validators outdated once; so they tell
-	// something only where the feed changes much more rarely than the reader asks.
+	// A new version makes the validators of all readers outdated once. So outdated ones
+	// count only if the feed changes much less often than the reader polls.
 	if c.earlier >= 5 && 2*c.earlier > c.conditional && about.Changes > 4*c.gap() {
 		return finding{10, "goes on sending validators of an old version"}
 	}

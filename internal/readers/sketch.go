@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 )
 
-// sketch estimates how many different hashes it has seen: a HyperLogLog (Flajolet,
+// sketch estimates how many different hashes were added: a HyperLogLog (Flajolet,
 // Fusy, Gandouet, Meunier 2007) with a power of 2 of registers, four in each word. It
 // is exact for one or two; for many, the standard error is 1.04 divided by the square
 // root of the number of registers.
 //
-// Registers only grow, so add needs no lock. All sketches of a size can be merged:
-// they belong to hashes that are the same in all processes.
+// Registers only grow, so add needs no lock. Sketches of the same size can be merged,
+// because their hashes are the same in all processes.
 type sketch []uint32
 
 func (s sketch) registers() int { return 4 * len(s) }
@@ -82,7 +82,7 @@ func (s sketch) clear() {
 	}
 }
 
-// bytes returns the registers; nil if all are 0.
+// bytes returns the registers, or nil if all are 0.
 func (s sketch) bytes() []byte {
 	if s.empty() {
 		return nil
@@ -96,7 +96,7 @@ func (s sketch) bytes() []byte {
 
 var errSketch = errors.New("damaged sketch")
 
-// mergeBytes merges what bytes returned.
+// mergeBytes merges registers that bytes returned. It returns an error if they are damaged.
 func (s sketch) mergeBytes(registers []byte) error {
 	if len(registers) != 0 && len(registers) != s.registers() {
 		return errSketch

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// period is for how long requests are counted together. Reports cover this period and
-// the last one, so that a reader that was repaired is not judged by what it did long ago.
-// Periods are the same on all nodes.
+// period is the time in which requests are counted together. Reports cover this period
+// and the last one, so that older requests of a reader do not affect its score. Periods
+// are the same on all nodes.
 const period = 28 * 24 * time.Hour
 
 func periodOf(now time.Time) int64 { return now.Unix() / int64(period/time.Second) }
 
-// Snapshot is what [Statistics] have counted in one period, to be saved, and merged
-// with that of other nodes.
+// Snapshot has the counters of [Statistics] for one period, in the form in which they are
+// saved and merged with those of other nodes.
 type Snapshot struct {
 	Period   int64           `json:"period"` // counted from 1970
 	Feeds    []SavedCounters `json:"feeds,omitempty"`
 	Families []SavedCounters `json:"families,omitempty"`
 	Readers  []SavedCounters `json:"readers,omitempty"`
-	Rest     SavedCounters   `json:"rest,omitzero"` // of feeds that are not kept one by one
+	Rest     SavedCounters   `json:"rest,omitzero"` // of evicted feeds
 }
 
 // SavedCounters are the counters of a reader, a family or a feed.
@@ -44,8 +44,8 @@ type SavedCounters struct {
 	Networks    []byte       `json:"networks,omitempty"`
 }
 
-// Snapshots returns what was counted in this period and the one before, with up to
-// limit counters in each list: the most recent. The second may be nil.
+// Snapshots returns the counters of this period and of the one before, with the limit
+// most recent ones in each list. previous may be nil.
 func (s *Statistics) Snapshots(now time.Time, limit int) (current, previous *Snapshot) {
 	s.lock()
 	defer s.mu.Unlock()
@@ -88,8 +88,8 @@ func (s *Statistics) snapshot(limit int) *Snapshot {
 	return saved
 }
 
-// limited returns the snapshot with up to limit counters in each list, of which the
-// last ones are the most recent.
+// limited returns the snapshot with the last limit counters of each list, which are the
+// most recent.
 func (s *Snapshot) limited(limit int) *Snapshot {
 	if s == nil {
 		return nil
@@ -117,8 +117,8 @@ func (s *Snapshot) forget(feed string) {
 	}
 }
 
-// Resume adds what an earlier process counted in this period or the last one. Readers
-// are known from there on, so that the time since their last poll counts.
+// Resume adds the counters of an earlier process for this period or the last one. The
+// gaps of a reader then continue from its last poll.
 func (s *Statistics) Resume(now time.Time, saved ...*Snapshot) {
 	s.lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func resume(table *lru[counters], saved []counters) {
 	}
 }
 
-// saved returns the counters in the form that is saved.
+// saved returns the counters in the form in which they are saved.
 func (c *counters) saved() SavedCounters {
 	if c.requests == 0 {
 		return SavedCounters{}
@@ -181,16 +181,16 @@ func withoutZeros(list []uint32) []uint32 {
 	return slices.Clone(list)
 }
 
-// lists are counters, by what they are of.
+// lists are the counters of feeds, families and readers.
 type lists struct {
 	feeds, families, readers []counters
-	rest                     counters // of feeds that are not kept one by one
+	rest                     counters // of evicted feeds
 }
 
 var errSnapshot = errors.New("damaged statistics of readers")
 
-// Check reports whether a snapshot was damaged. It must be called before a snapshot
-// that was read from a store is used.
+// Check returns an error if a snapshot is damaged. It must be called before a snapshot
+// from a store is used.
 func (s *Snapshot) Check() error {
 	if s == nil {
 		return nil
@@ -213,7 +213,7 @@ func (s *SavedCounters) valid() bool {
 		c.identitySketch().mergeBytes(s.Identities) == nil && c.networkSketch().mergeBytes(s.Networks) == nil
 }
 
-// read reads a snapshot.
+// read returns the counters of a snapshot.
 func (s *Statistics) read(saved *Snapshot) (counted lists) {
 	for _, list := range [...]struct {
 		from []SavedCounters
@@ -249,6 +249,6 @@ func (s *Statistics) readCounters(c *counters, saved *SavedCounters) {
 		c.gaps.total += int64(n)
 	}
 	c.gaps.low, c.gaps.high = saved.GapRange[0], saved.GapRange[1]
-	_ = c.identitySketch().mergeBytes(saved.Identities) // Check has seen them
+	_ = c.identitySketch().mergeBytes(saved.Identities) // Check has found them valid
 	_ = c.networkSketch().mergeBytes(saved.Networks)
 }

@@ -10,32 +10,32 @@ import (
 
 // Options bound [Statistics]. The zero value has the defaults.
 type Options struct {
-	// Readers is how many readers are remembered, one that asks for two feeds being
-	// two. Each costs about 1 KiB. Default: 8192.
+	// Readers bounds the readers that are remembered. A reader of two feeds counts twice.
+	// Each needs about 1 KiB. Default: 8192.
 	Readers int
-	// Feeds is how many feeds are. Default: an eighth of Readers.
+	// Feeds bounds the feeds that are remembered. Default: an eighth of Readers.
 	Feeds int
-	// Seed keys the hashes, so that two runs over the same log agree even if more
-	// readers come than are remembered. Default: drawn at random.
+	// Seed keys the hashes. With the same seed, two runs over a log have the same result
+	// even if readers are evicted. Default: random.
 	Seed uint64
 }
 
 const (
 	defaultReaders = 8192
-	// maxFeedName is how much of a feed's name is kept, in bytes. Feeds with the
-	// same beginning are still told apart.
+	// maxFeedName is how much of a feed's name is kept, in bytes. Feeds are distinguished
+	// by a hash of the whole name.
 	maxFeedName = 2048
 )
 
-// Statistics keep what readers did: for each reader of each feed, for each User-Agent
-// family of each feed, and for each feed. A reader is a family in a network (IPv4 /24,
-// IPv6 /48) with a feed ID and a token.
+// Statistics count requests for each reader of each feed, for each User-Agent family of
+// each feed, and for each feed. A reader is a family in a network (IPv4 /24, IPv6 /48)
+// with a feed ID and a token.
 //
-// Their memory is bounded: the reader that was last seen longest ago is evicted first,
-// while the sums over all stay right. No full address is kept: hashes of them pass
-// through sketches that estimate how many there are.
+// Their memory is bounded: the least recently seen reader is evicted first, and the
+// totals still include it. Full addresses are not kept: sketches of their hashes estimate
+// their number.
 //
-// They have no clock: time comes with the requests. They are safe for concurrent use.
+// Statistics use the times of requests. They are safe for concurrent use.
 type Statistics struct {
 	seed    seed
 	agents  agents
@@ -46,7 +46,7 @@ type Statistics struct {
 	tables    tables
 	evicted   counters  // of feeds that were evicted
 	forgotten int64     // readers that were evicted
-	period    int64     // that is counted now; 0: not known
+	period    int64     // the current period; 0: not known
 	previous  *Snapshot // of the period before
 }
 
@@ -76,13 +76,13 @@ func NewStatistics(o Options) *Statistics {
 	return s
 }
 
-// entry is a request on its way into the counters.
+// entry is a request that is to be counted.
 type entry struct {
 	Request
 	who requester
 }
 
-// keys are those of the counters of a request.
+// keys are the keys of the counters of a request.
 type keys struct{ feed, family, reader uint64 }
 
 func (s *Statistics) keys(feed uint64, who *requester) keys {
@@ -91,9 +91,9 @@ func (s *Statistics) keys(feed uint64, who *requester) keys {
 	return keys{feed, family, join(join(family, network), join(who.agent.feedID, s.seed.text(who.token)))}
 }
 
-// Record counts a request that has been answered. For a known reader it allocates
-// nothing. If the counters are in use, the request waits to be counted by the next
-// one, so that the answer to it does not.
+// Record counts a request that has been answered. For a known reader it does not
+// allocate. If the lock is taken, the request is queued and a later call counts it, so
+// that the handler does not wait.
 func (s *Statistics) Record(r Request) {
 	e := entry{r, s.requester(&r)}
 	if !s.mu.TryLock() {
@@ -101,7 +101,7 @@ func (s *Statistics) Record(r Request) {
 		case s.waiting <- e:
 			return
 		default:
-			s.mu.Lock() // too many wait
+			s.mu.Lock() // the queue is full
 		}
 	}
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Statistics) Record(r Request) {
 	s.count(&e)
 }
 
-// countWaiting counts up to n of the requests that wait.
+// countWaiting counts up to n queued requests.
 func (s *Statistics) countWaiting(n int) {
 	for range n {
 		select {
@@ -147,13 +147,13 @@ func (s *Statistics) requester(r *Request) requester {
 	}
 }
 
-// lock locks the counters, with all requests counted.
+// lock locks the counters and counts all queued requests.
 func (s *Statistics) lock() {
 	s.mu.Lock()
 	s.countWaiting(maxWaiting)
 }
 
-// Forget drops what is known of a feed's readers.
+// Forget drops the counters of a feed and its readers.
 func (s *Statistics) Forget(feed string) {
 	s.lock()
 	defer s.mu.Unlock()

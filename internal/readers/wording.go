@@ -10,8 +10,8 @@ import (
 
 const day = 24 * time.Hour
 
-// span tells a length of time in the largest unit that keeps it recognisable:
-// "4 minutes", "hour", "12 hours", "3 days". It follows "every".
+// span describes a duration in words that follow "every": "4 minutes", "hour", "12
+// hours", "3 days".
 func span(d time.Duration) string {
 	for _, unit := range [...]struct {
 		length, below time.Duration
@@ -38,7 +38,7 @@ func counted(n time.Duration, unit string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// rhythm tells how often a feed changes: "monthly", "every 3 days".
+// rhythm describes how often a feed changes: "monthly", "every 3 days".
 func rhythm(d time.Duration) string {
 	for _, usual := range [...]struct {
 		from, to time.Duration
