@@ -115,9 +115,9 @@ func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 	return nil
 }
 
-// Forget removes a feed and all that is known of it, or fails with
-// [ErrUnknownFeed]. Its record goes too, so a reader who asks again causes a
-// poll. A configured feed stays known, as one that has never been polled.
+// Forget removes a feed and its record, so the next request for it causes a poll. It
+// returns [ErrUnknownFeed] if the feed is not known. A configured feed remains, in the
+// state before its first poll.
 func (c *Cache) Forget(ctx context.Context, key string) error {
 	f, err := c.existing(ctx, key)
 	if err != nil {

@@ -110,7 +110,7 @@ func (f *Feed) commitFailed(ctx context.Context, s, completed *state, v classifi
 }
 
 // committed reports whether a change is this node's own commit, whose outcome it knows. The
-// token of the feed's state does not tell: a node that has only seen another's claim has it too.
+// token of the feed's state is not enough: a node that has seen another's claim has it too.
 func (f *Feed) committed(token store.Token) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -54,9 +54,9 @@ const (
 	exportReads = 8
 )
 
-// Export writes all feeds of a store as lines of JSON, for [Import]. Where hosts have
-// asked for a pause, which is no record's, the next polls of their feeds are put off to
-// its end. tell is called now and then with the number of feeds so far.
+// Export writes all feeds of a store as lines of JSON, for [Import]. Records do not have
+// the pauses of hosts, so the next poll of a feed is written as the end of its host's
+// pause if that is later. tell is called from time to time with the number of feeds so far.
 func Export(ctx context.Context, s store.Store, w io.Writer, tell func(feeds int64)) error {
 	pauses, err := s.Pauses(ctx)
 	if err != nil {

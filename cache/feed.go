@@ -72,9 +72,8 @@ func (f *Feed) New() bool {
 // Hints are what the feed's document says.
 func (f *Feed) Hints() *policy.Hints { return &f.state.Load().feed.History.Hints }
 
-// Vary is the header fields of requests, in lower case, by which the origin of a
-// shielded feed tells its readers apart, and a secret of the feed to hash their values
-// with.
+// Vary returns the request header fields, in lower case, on which the responses of a
+// shielded feed's origin depend, and a secret key for hashing their values.
 func (f *Feed) Vary() (fields []string, key []byte) {
 	m := &f.state.Load().feed
 	return m.Version.Vary, m.VaryKey

@@ -41,9 +41,9 @@ type Importer struct {
 	Host func(u feedurl.URL) policy.Host
 	// Shielded reports whether a key that is not a URL is that of a shielded feed.
 	Shielded func(key string) bool
-	// Refused is called with the number of each line that makes no sense.
+	// Refused is called with the number of each invalid line.
 	Refused func(number int64, err error)
-	// Tell is called now and then with the number of feeds so far.
+	// Tell is called from time to time with the number of feeds so far.
 	Tell func(feeds int64)
 
 	now   time.Time

@@ -22,7 +22,7 @@ const (
 	// host's slot, and coldPatience for all of the poll, unless that may take longer.
 	queuePatience = 15 * time.Second
 	coldPatience  = time.Minute
-	// crowdedRetry is when a reader is to come back for whom there was no room.
+	// crowdedRetry is the Retry-After of errCrowded.
 	crowdedRetry = 10 * time.Second
 )
 

@@ -69,7 +69,7 @@ type pollState struct {
 
 	Polls polls `json:"polls,omitempty"`
 
-	// Site is what the last 200 was that was no feed but a web page which names feeds.
+	// Site is the last 200 that was a web page naming feeds, instead of a feed.
 	Site *site.Page `json:"site,omitempty"`
 }
 

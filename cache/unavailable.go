@@ -79,7 +79,7 @@ func (f *Feed) unavailable(s *state, p *inFlight) *Unavailable {
 }
 
 // redirects reports whether readers of a feed have to ask for the one that it redirects
-// to for the time being. Where that leads back, they get the version that there is.
+// to for the time being. If that one redirects back, they get the stored version.
 func (f *Feed) redirects(s *state) bool {
 	return s.last.RedirectTo != "" && s.feed.Alias == "" && !f.configured() && !f.cache.redirectLoop(s.last.RedirectTo, f.key.text)
 }
@@ -102,9 +102,9 @@ func (c *Cache) redirectLoop(from, to string) bool {
 	return true
 }
 
-// reasonFor returns what readers are told of a failure, who may be anyone. A response that is not
-// a feed is not quoted: it may be a page for someone else. Errors of the store name files of this
-// machine.
+// reasonFor returns the text for readers about a failure. It may be public: a response that is not
+// a feed is not quoted, as it may be a page for someone else, and errors of the store are not, as
+// they name files of this machine.
 func reasonFor(failure policy.Failure, text string) string {
 	switch failure {
 	case policy.FailureNotFeed, policy.FailureSuspect:
