@@ -75,12 +75,17 @@ func readyHosts(tx Tx, except []string, limit int) (hosts []*hostRow, full bool,
 	seen := 0
 	err = tx.Query(hostsReady, one(int64(tx.Now()), all), func(_ int, row Row) error {
 		h, err := scanHost(row)
-		if seen++; err == nil && len(hosts) < limit && !slices.Contains(except, h.name) {
+		seen++
+		switch {
+		case slices.Contains(except, h.name):
+		case len(hosts) < limit:
 			hosts = append(hosts, &h)
+		default:
+			full = true
 		}
 		return err
 	})
-	return hosts, seen == all, err
+	return hosts, full || seen == all, err
 }
 
 // claimOf grants one poll of each host, if it has a feed that is due. Hosts that have not

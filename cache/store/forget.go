@@ -45,7 +45,8 @@ func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []I
 func (d *Database) dropBodies(ctx context.Context, candidates []candidate) (trimmed []ID, err error) {
 	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
 		f.replaceBody(tx, storedBody{})
-		tx.Exec(`update feed set version = 0, size = 0, coding = '', body = 0, due = ?2, changed = ?3, news = 0, outcome = 0 where n = ?1`,
+		tx.Exec(`update feed set version = 0, size = 0, coding = '', body = 0,
+			due = case when due is null then null else ?2 end, changed = ?3, news = 0, outcome = 0 where n = ?1`,
 			f.n, f.due(), int64(now))
 		tx.Changed(Change{ID: f.id})
 	})
