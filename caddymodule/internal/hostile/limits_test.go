@@ -28,7 +28,9 @@ func TestHostileDisk(t *testing.T) {
 		return origintest.OK(strings.Replace(feed, "Good", r.URL.RequestURI()+string(words), 1))
 	}}
 	url := origin.Start(t).URL
-	const budget = 8 // MiB
+	// The budget is for the bytes in use: free pages go back to the disk when they are more
+	// than a quarter of the file, and are used first until then.
+	const budget, most = 8, 8*4/3 + 4 // MiB
 	c := start(t, setup{app: fmt.Sprintf("disk %dMiB\n%s", budget, impatient), site: "handle /shield/* {\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(url, "http://") + "\n}\n}\n}\n" + gatewayByURL})
 	for i := range 40 {
 		for _, path := range []string{feedAt(fmt.Sprintf("%s/%d", url, i)), fmt.Sprintf("/shield/feed?q=%d", i)} {
@@ -39,12 +41,12 @@ func TestHostileDisk(t *testing.T) {
 	}
 	size := int64(1 << 40)
 	for range 1200 { // it is tidied in the background
-		if size = sizeOf(t, c.dir); size <= budget<<20+4<<20 {
+		if size = sizeOf(t, c.dir); size <= most<<20 {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if size > budget<<20+4<<20 {
+	if size > most<<20 {
 		t.Errorf("the store has %d MiB, the budget is %d MiB", size>>20, budget)
 	}
 	if a := c.get(feedAt(url + "/0")); a.Status != http.StatusOK && a.Status != http.StatusServiceUnavailable {
@@ -56,8 +58,8 @@ func TestHostileDisk(t *testing.T) {
 func sizeOf(t *testing.T, dir string) (size int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil // it has just been deleted
+		if err != nil || d.IsDir() || strings.HasSuffix(d.Name(), "-wal") {
+			return nil // it has just been deleted, or is the log of SQLite, which is written over
 		}
 		if info, err := d.Info(); err == nil {
 			size += info.Size()
