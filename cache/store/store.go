@@ -44,7 +44,7 @@ var (
 	// unconditional, or a 304 would leave the feed without a body for ever. Any other
 	// error of [Store.Body] may pass.
 	ErrNoBody = errors.New("store: body is missing or damaged")
-	// ErrFenced reports that a commit came too late: the feed has been claimed anew,
+	// ErrFenced reports that a commit came too late: the feed has been claimed again,
 	// or forgotten, since. Nothing was written.
 	ErrFenced = errors.New("store: the lease is not valid any more")
 	// ErrCountersTooLarge reports that a node's statistics exceed [MaxCounters].
@@ -59,22 +59,22 @@ var (
 // answers. Its methods may be called concurrently, by several nodes where the store
 // is shared.
 //
-// A grant is durable when Claim, ClaimDue or Hop returns: whatever crashes, nobody
-// else is granted the feed before its Hold has passed.
+// A grant is durable when Claim, ClaimDue or Hop returns: whatever crashes, no other
+// claim of the feed is granted before its Hold has passed.
 type Store interface {
 	// Claim asks for the right to poll named feeds. The leases are in the order of the
 	// claims; each brings the record as it stands after the call, whether it was
 	// granted or not. A feed that is not known gets a record, which is due at once,
-	// also where a redirect has just been followed to its URL: whoever redirects to a
-	// feed decides nothing about it.
+	// even if a redirect has just been followed to its URL: a redirect decides nothing
+	// about its target.
 	// An error means that nothing was granted: no poll may be made.
 	Claim(ctx context.Context, claims []Claim) ([]Lease, error)
 
-	// ClaimDue grants up to q.Limit feeds that are due, the longest overdue first, at
+	// ClaimDue grants up to q.Limit feeds that are due, the hosts that have waited the longest first, at
 	// most one of a host and none of a host that has to be left alone. Feeds that
-	// nobody has asked for in q.Idle are left out, whether configured or not; so are
+	// no reader has asked for in q.Idle are left out, whether configured or not; so are
 	// those without a version, unless they are configured. wait is when to ask again,
-	// where fewer than q.Limit were granted.
+	// if fewer than q.Limit were granted.
 	ClaimDue(ctx context.Context, q DueQuery) (leases []Lease, wait time.Duration, err error)
 
 	// Hop asks for the right to follow a redirect of a claimed poll to another URL.
@@ -107,13 +107,13 @@ type Store interface {
 	// where there is none. A poll under way is fenced off.
 	Forget(ctx context.Context, id ID) error
 
-	// Sweep removes the records that nobody wants any more, with their bodies, so
-	// many at a time that nobody waits for it. It returns the IDs of those that are
-	// gone, also where it fails.
+	// Sweep removes the records that are not wanted any more, with their bodies, a few
+	// at a time, so that no other call waits long. It returns the IDs of those that are
+	// gone, also if it fails.
 	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
 
 	// Trim drops bodies until those that remain take at most budget bytes: of the
-	// feeds that nobody has asked for the longest first. Their records stay, without
+	// feeds that were asked for the longest ago go first. Their records stay, without
 	// a version, due no earlier than they were. It returns like Sweep.
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
@@ -237,7 +237,7 @@ type DueQuery struct {
 	Limit int
 	// Except are hosts, by [Host].Name, that this node is busy with.
 	Except []string
-	// Idle leaves out feeds that nobody has asked for so long.
+	// Idle leaves out feeds that no reader has asked for in so long.
 	Idle time.Duration
 }
 
@@ -249,7 +249,7 @@ type Hop struct {
 	// polls or by other hops.
 	Floor time.Duration
 	// Yield denies the hop where the URL is a feed with a record of its own, unless
-	// that has ended: its polls must not depend on whoever redirects to it. Otherwise
+	// that has ended: its polls must not depend on the feeds that redirect to it. Otherwise
 	// the next poll of such a feed moves, so that it is Floor from now at least.
 	Yield bool
 	Host  Host
@@ -296,12 +296,12 @@ type Saved struct {
 	New bool
 }
 
-// SweepQuery says which records nobody wants any more. A feed that no reader has asked
+// SweepQuery says which records are not wanted any more. A feed that no reader has asked
 // for yet counts as asked for when it was granted last; so it does for [Store.Trim].
 type SweepQuery struct {
-	// Idle is how long nobody has asked for a feed that has a version.
+	// Idle is for how long no reader has asked for a feed that has a version.
 	Idle time.Duration
-	// Unread is how long nobody has asked for a feed without a version that is due
+	// Unread is for how long no reader has asked for a feed without a version that is due
 	// for longer than its last interval: so long its back-off must be remembered.
 	Unread time.Duration
 	// MaxUnread is how many records without a version, configured ones left out, may

@@ -70,7 +70,7 @@ func run(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, [
 	}
 }
 
-// usage is an error of whoever typed the command.
+// usage is an error in the command line.
 type usage struct{ error }
 
 func wrongUsage(format string, args ...any) error {

@@ -135,7 +135,7 @@ func usages() (map[int]usage, error) {
 	return all, nil
 }
 
-// FreeAddress is an address on loopback on which nobody listens.
+// FreeAddress is an address on loopback on which no server listens.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // NewMemory returns an empty store in memory, for simulations and tests. It has no
-// goroutines. Time is told by now; nil: time.Now.
+// goroutines. now returns the time; nil: time.Now.
 func NewMemory(now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now

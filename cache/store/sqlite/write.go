@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// maxJobs and maxBytes bound what shares a transaction, so that nobody waits long.
+	// maxJobs and maxBytes bound what shares a transaction, so that no caller waits long.
 	maxJobs  = 64
 	maxBytes = 1 << 20
 )
