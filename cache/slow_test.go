@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/feedpollard/pollard/policy"
 )
@@ -50,7 +49,6 @@ func TestSlowReadersShareACopy(t *testing.T) {
 	}
 	heap := func() int64 {
 		runtime.GC()
-		time.Sleep(20 * time.Millisecond)
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)

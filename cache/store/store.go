@@ -112,7 +112,7 @@ type Store interface {
 	// gone, also if it fails.
 	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
 
-	// Trim drops bodies until those that remain take at most budget bytes: of the
+	// Trim drops bodies until those that remain take at most budget bytes: those of
 	// feeds that were asked for the longest ago go first. Their records stay, without
 	// a version, due no earlier than they were. It returns like Sweep.
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
