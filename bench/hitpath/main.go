@@ -9,7 +9,7 @@
 //	go run ./bench/hitpath -pollard ./pollard
 //
 // All servers give the same document. Caddy's own respond, which is the least that a
-// Caddy module can do, runs in the same binary; nginx and Varnish take part where they
+// Caddy module can do, runs in the same binary with the same header fields; nginx and Varnish take part where they
 // are installed. The answers of each are verified before anything is timed. Then they
 // are loaded in turn, a short time each and in another order in every round, so that
 // whatever else the machine does touches all of them. The figure is CPU time of the
@@ -24,6 +24,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,11 +76,17 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 			t.process.Stop()
 		}
 	}()
-	for _, start := range []func(setup) ([]*target, error){startCaddy, startPollard, startAgainst, startNginx, startVarnish} {
-		started, err := start(setup{dir: dir, pollard: pollard, against: against, doc: doc, origin: origin.Addr().String()})
+	s := setup{dir: dir, pollard: pollard, against: against, doc: doc, origin: origin.Addr().String()}
+	for _, start := range []func(setup) ([]*target, error){startPollard, startCaddy, startAgainst, startNginx, startVarnish} {
+		started, err := start(s)
 		targets = append(targets, started...)
 		if err != nil {
 			return err
+		}
+		if s.fields == nil {
+			if s.fields, err = fieldsOf(started[0], doc); err != nil {
+				return err
+			}
 		}
 	}
 	targets = selected(targets, only)
@@ -114,6 +121,23 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 		return profile(targets, load, profiles)
 	}
 	return nil
+}
+
+// fieldsOf returns the header fields of a target's answers by kind, without those that
+// every server writes by itself.
+func fieldsOf(t *target, d *document) (map[string]http.Header, error) {
+	fields := make(map[string]http.Header)
+	for _, k := range kinds {
+		if err := t.verify(k, d); err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", t.name, k.name, err)
+		}
+		h := t.fields[k.name].Clone()
+		for _, name := range []string{"Content-Length", "Date", "Server"} {
+			h.Del(name)
+		}
+		fields[k.name] = h
+	}
+	return fields, nil
 }
 
 // selected leaves the targets that only names, and respond.

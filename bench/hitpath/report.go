@@ -46,7 +46,7 @@ func (f *figures) print(w io.Writer, d *document, l rig.Load) {
 		processor(), runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly), l.Generator(), l.Connections,
 		len(d.identity), len(d.gzip), len(f.cpu[f.targets[0]][kinds[0].name]), l.Length)
 	f.table(w, "CPU us per request (fields of the answer)", func(t *target, k kind) string {
-		return fmt.Sprintf("%.1f (%d)", float64(median(f.cpu[t][k.name]))/1e3, t.fields[k.name])
+		return fmt.Sprintf("%.1f (%d)", float64(median(f.cpu[t][k.name]))/1e3, len(t.fields[k.name]))
 	})
 	var base *target
 	for _, t := range f.targets {

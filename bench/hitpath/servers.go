@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +25,8 @@ type setup struct {
 	pollard string
 	against string // another build, to be compared; empty: none
 	doc     *document
-	origin  string // its address
+	origin  string                 // its address
+	fields  map[string]http.Header // of a gateway's answer, by kind
 }
 
 func (s setup) file(name, content string) (string, error) {
@@ -32,9 +34,10 @@ func (s setup) file(name, content string) (string, error) {
 	return path, os.WriteFile(path, []byte(content), 0o644)
 }
 
-// startCaddy starts Caddy with a response in its configuration for each kind. Each is a
-// site of its own, as a Caddyfile makes them (http://127.0.0.1:8080 { respond ... }), so
-// that no matcher but that of the host has to tell them apart.
+// startCaddy starts Caddy with a response in its configuration for each kind, with the
+// header fields that a gateway sends. Each is a site of its own, as a Caddyfile makes them
+// (http://127.0.0.1:8080 { respond ... }), so that no matcher but that of the host has to
+// tell them apart.
 func startCaddy(s setup) ([]*target, error) {
 	type object = map[string]any
 	t := &target{name: baseline, plain: true, urls: make(map[string]string)}
@@ -44,7 +47,7 @@ func startCaddy(s setup) ([]*target, error) {
 		if err != nil {
 			return nil, err
 		}
-		response := object{"handler": "static_response", "status_code": k.status, "headers": object{"Etag": []string{s.doc.etag}}}
+		response := object{"handler": "static_response", "status_code": k.status, "headers": s.fields[k.name]}
 		switch {
 		case k.status == 304:
 		case k.gzip:

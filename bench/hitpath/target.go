@@ -38,7 +38,7 @@ type target struct {
 	admin   string            // where it gives profiles; empty: nowhere
 
 	etag, lastModified string // of its gzip answer
-	fields             map[string]int
+	fields             map[string]http.Header
 }
 
 func (t *target) url(k kind) string {
@@ -94,9 +94,9 @@ func (t *target) verifyOnce(k kind, d *document) error {
 		return fmt.Errorf("got %s: %.200s", resp.Status, body)
 	}
 	if t.fields == nil {
-		t.fields = make(map[string]int)
+		t.fields = make(map[string]http.Header)
 	}
-	t.fields[k.name] = len(resp.Header)
+	t.fields[k.name] = resp.Header
 	if k.status == 304 {
 		return nil
 	}
