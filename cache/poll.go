@@ -60,7 +60,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 		f.cancelPoll(ctx, e, wait, s.last.Winner)
 		return
 	}
-	if until := f.skipped(s); until > 0 && e.floor == 0 {
+	if until := f.skipped(s); until > 0 && e.floor == 0 && !rules.OwnSite {
 		f.cancelPoll(ctx, e, until, policy.HintSkipHours)
 		return
 	}

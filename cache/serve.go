@@ -246,7 +246,7 @@ type timedFields struct {
 	second int64
 	how    version.CacheStatus
 
-	cacheControl, cacheStatus []string
+	cacheControl, cdnCacheControl, cacheStatus []string
 }
 
 // headers sets the fields that change with time, which a 200 and a 304 have in common. There is
@@ -259,14 +259,35 @@ func (f *Feed) headers(h http.Header, s *state, how version.CacheStatus, now tim
 		f.timedFields.Store(m)
 	}
 	h["Cache-Control"] = m.cacheControl
+	if m.cdnCacheControl != nil {
+		h["Cdn-Cache-Control"] = m.cdnCacheControl
+	}
 	h["Cache-Status"] = m.cacheStatus
 }
 
 func (f *Feed) newTimedFields(s *state, how version.CacheStatus, now time.Duration) *timedFields {
 	m := &timedFields{state: s, second: int64(now / time.Second), how: how}
-	m.cacheControl = []string{"max-age=" + strconv.FormatInt(s.maxAge(now), 10)}
+	age := s.maxAge(now)
+	if f.key.shielded() {
+		next := age
+		if age = f.maxAgeOfReaders(s, now); next < age {
+			// A CDN in front may ask as soon as there may be news (RFC 9213). s-maxage would forbid it to
+			// serve a stale feed while this server is down (RFC 9111 section 5.2.2.10).
+			m.cdnCacheControl = []string{"max-age=" + strconv.FormatInt(next, 10)}
+		}
+	}
+	m.cacheControl = []string{"max-age=" + strconv.FormatInt(age, 10)}
 	m.cacheStatus = []string{how.Text(s.due-now, !s.ended, s.last.Winner)}
 	return m
+}
+
+// maxAgeOfReaders is [state.maxAge] for the readers of a shielded feed: also as long as its document
+// asks them to wait, up to a day.
+func (f *Feed) maxAgeOfReaders(s *state, now time.Duration) int64 {
+	wall := f.cache.now()
+	next := wall.Add(time.Duration(s.maxAge(now)) * time.Second)
+	until := s.feed.History.ReadersUntil(s.last.Decided, next)
+	return int64((min(until.Sub(wall), 24*time.Hour) + time.Second - 1) / time.Second)
 }
 
 // maxAge returns how long a reader need not ask again, in seconds: until the next planned poll,

@@ -15,11 +15,12 @@ const (
 	completeInterval = 7 * 24 * time.Hour // of a show that is complete: shows are revived
 	unaskedInterval  = 24 * time.Hour     // between unconditional requests that are answered with 304
 	maxJitter        = 30 * time.Minute
-	unsentInterval   = time.Minute     // first retry of a poll that sent nothing
-	maxUnsent        = time.Hour       // last retries of it
-	coldInterval     = 5 * time.Minute // shortest retry of a feed that has never answered
-	unheededLimit    = 3               // full answers in a row after which validators count as absent
-	rhythmShare      = 12              // polls per median gap between entries
+	unsentInterval   = time.Minute      // first retry of a poll that sent nothing
+	maxUnsent        = time.Hour        // last retries of it
+	maxOwnBackOff    = 10 * time.Minute // longest back-off of a site of this process
+	coldInterval     = 5 * time.Minute  // shortest retry of a feed that has never answered
+	unheededLimit    = 3                // full answers in a row after which validators count as absent
+	rhythmShare      = 12               // polls per median gap between entries
 )
 
 // Decide returns when a feed may be polled next. The history is the result of
@@ -45,6 +46,9 @@ const (
 // Only rule 6, rule 7, complete shows and a 410 exceed MaxInterval. Only the interval
 // after a poll that sent nothing is below MinInterval. Every term is recorded, used or
 // not.
+//
+// For a site of this process ([Rules.OwnSite]), of rule 1 only the freshness lifetime
+// counts, and of rules 2, 3 and 6 only the default, MinInterval and MaxInterval.
 func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decision {
 	at := a.At
 	if at.IsZero() {
@@ -52,9 +56,14 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 	}
 	// Without the monotonic reading: decisions outlive the process.
 	d := builder{at: at.Round(0).UTC(), chance: unit(chance), winner: -1}
-	switch {
-	case a.Failure == FailureGone:
+	if a.Failure == FailureGone {
 		return d.never(h, a)
+	}
+	if r.OwnSite {
+		d.forReaders(h)
+		h.Hints = Hints{}
+	}
+	switch {
 	case a.Unsent():
 		d.retryUnsent(r, h, a)
 	case a.Failure == FailureNone, a.Failure == FailureHeld:
@@ -108,7 +117,7 @@ func (d *builder) regular(r Rules, h History) {
 	explicit := d.longest(h.explicitCandidates(d.at))
 	switch rhythm := h.Rhythm.Median / rhythmShare; {
 	case explicit:
-	case rhythm > 0 && !r.NoRhythm:
+	case rhythm > 0 && !r.OwnSite:
 		d.interval = rhythm
 		d.replace(Term{
 			Hint: HintRhythm, Raw: h.Rhythm.Median.String(), Seconds: seconds(rhythm),
@@ -128,15 +137,34 @@ func (d *builder) regular(r Rules, h History) {
 		return
 	}
 	d.floor(Term{Hint: HintFloor}, r.MinInterval)
-	if !explicit && !h.Validated {
+	if explicit || r.OwnSite {
+		d.ceiling(r)
+		return
+	}
+	if !h.Validated {
 		d.floor(Term{Hint: HintUnvalidated, Note: "neither validators nor an explicit hint"}, r.UnvalidatedInterval)
-	} else if !explicit && h.Unheeded >= unheededLimit {
+	} else if h.Unheeded >= unheededLimit {
 		d.floor(Term{
 			Hint: HintUnvalidated,
 			Note: fmt.Sprintf("validators were not heeded %d times in a row", h.Unheeded),
 		}, r.UnvalidatedInterval)
 	}
 	d.ceiling(r)
+}
+
+// forReaders records what the document of an own site asks for. It has no effect.
+func (d *builder) forReaders(h History) {
+	for _, w := range h.explicitCandidates(d.at) {
+		if w.ofDocument() {
+			t := w.term()
+			t.Note = cmp.Or(t.Note, "for readers only")
+			d.add(t)
+		}
+	}
+	for _, t := range h.Hints.skipTerms(d.at, d.at, d.at) {
+		t.Note = cmp.Or(t.Note, "for readers only")
+		d.add(t)
+	}
 }
 
 // longest records the explicit hints and uses the longest valid one. It reports whether
@@ -207,8 +235,8 @@ func (d *builder) backOff(r Rules, h History, a Answer) {
 	d.add(own)
 
 	limit := max(current, r.ceiling())
-	if r.MaxBackOff > 0 {
-		limit = max(current, min(r.MaxBackOff, limit))
+	if r.OwnSite {
+		limit = max(r.MinInterval, min(maxOwnBackOff, limit))
 	}
 	failures := max(h.Failures, 1)
 	d.interval = doubled(current, failures, limit)

@@ -30,6 +30,27 @@ func (h History) explicitCandidates(at time.Time) []candidate {
 	return candidates
 }
 
+// ofDocument reports whether the hint is the document's and not the response's.
+func (w candidate) ofDocument() bool {
+	return w.hint == HintTTL || w.hint == HintSy || w.hint == HintUpdateFrequency
+}
+
+// ReadersUntil returns until when the document of an own site asks its readers to wait, given the
+// time of its last poll and of its next: by the longest of ttl, sy and update frequency, and out of
+// skipHours and skipDays. It is never before next.
+func (h History) ReadersUntil(polled, next time.Time) time.Time {
+	until := next
+	for _, w := range h.explicitCandidates(polled) {
+		if w.valid && w.ofDocument() && polled.Add(w.wait).After(until) {
+			until = polled.Add(w.wait)
+		}
+	}
+	if _, yes := h.Hints.completed(); yes && polled.Add(completeInterval).After(until) {
+		until = polled.Add(completeInterval)
+	}
+	return h.Hints.windows().after(until, 0)
+}
+
 // candidate returns what remains of the freshness lifetime. A lifetime of 0, no-cache,
 // no-store, private and must-revalidate are about reuse by caches in general. Content
 // management systems put them on very many feeds; they say nothing about an interval.

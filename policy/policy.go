@@ -35,11 +35,11 @@ type Rules struct {
 	MaxInterval time.Duration
 	// Jitter is the largest fraction added to an interval, upward only; 0 adds nothing.
 	Jitter float64
-	// NoRhythm disables the posting rhythm: without a hint the default interval
-	// applies. It is for a publisher's own site.
-	NoRhythm bool
-	// MaxBackOff caps the back-off after failures. Zero: MaxInterval caps it.
-	MaxBackOff time.Duration
+	// OwnSite says that the origin is a site of this process. Only HTTP freshness, Retry-After and
+	// rate limits decide when it is polled; what its documents ask for is for readers, see
+	// [History.ReadersUntil]. After failures it is polled every 10 minutes at least, unless
+	// MinInterval is longer.
+	OwnSite bool
 	// Timeout bounds one poll, its redirects included.
 	Timeout time.Duration
 	// MaxBody is the largest body accepted, in bytes after decoding.

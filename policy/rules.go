@@ -56,10 +56,6 @@ func (r Rules) Validate() error {
 // do not concern the origin, and one handler's larger setting must not be lost to the
 // other's default.
 func (r Rules) Stricter(o Rules) Rules {
-	backOff := max(r.MaxBackOff, o.MaxBackOff)
-	if r.MaxBackOff == 0 || o.MaxBackOff == 0 {
-		backOff = 0 // up to MaxInterval, which is longer than any other
-	}
 	return Rules{
 		MinInterval:         max(r.MinInterval, o.MinInterval),
 		DefaultInterval:     max(r.DefaultInterval, o.DefaultInterval),
@@ -68,8 +64,7 @@ func (r Rules) Stricter(o Rules) Rules {
 		Jitter:              max(r.Jitter, o.Jitter),
 		Timeout:             max(r.Timeout, o.Timeout),
 		MaxBody:             max(r.MaxBody, o.MaxBody),
-		NoRhythm:            r.NoRhythm && o.NoRhythm,
-		MaxBackOff:          backOff,
+		OwnSite:             r.OwnSite && o.OwnSite,
 	}
 }
 

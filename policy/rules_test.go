@@ -56,14 +56,3 @@ func TestStricter(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
-
-// No MaxBackOff at all lets the back-off grow up to MaxInterval: it is the longest.
-func TestStricterBackOff(t *testing.T) {
-	short, long, none := DefaultRules(), DefaultRules(), DefaultRules()
-	short.MaxBackOff, long.MaxBackOff = 10*time.Minute, time.Hour
-	for _, test := range []struct{ a, b, want Rules }{{short, long, long}, {short, none, none}, {none, long, none}} {
-		if test.a.Stricter(test.b) != test.want || test.b.Stricter(test.a) != test.want {
-			t.Errorf("of %v and %v comes %v", test.a.MaxBackOff, test.b.MaxBackOff, test.a.Stricter(test.b).MaxBackOff)
-		}
-	}
-}

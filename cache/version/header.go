@@ -33,7 +33,7 @@ func (v *Version) Update(status int, answer http.Header) {
 // notKept are the header fields that the cache sets itself, or that are for one reader
 // only. All others of a shield's origin are the publisher's, and readers get them.
 var notKept = []string{
-	"Age", "Cache-Control", "Cache-Status", "Expires", "Pragma", "Vary", "Warning",
+	"Age", "Cache-Control", "Cache-Status", "Cdn-Cache-Control", "Expires", "Pragma", "Vary", "Warning",
 	"Etag", "Last-Modified", "Date", "Accept-Ranges", "Retry-After", "Server",
 	"Content-Encoding", "Content-Length", "Content-Range", "Content-Type", "Content-Md5", "Content-Digest", "Repr-Digest",
 	"Set-Cookie", "Set-Cookie2", "Www-Authenticate",

@@ -42,6 +42,7 @@ type Response struct {
 	foreign bool
 
 	lastModified, contentType, vary []string
+	notModified                     http.Header // more fields of a 304
 
 	etags [codings][]string
 }
@@ -58,6 +59,14 @@ func NewResponse(v *Version, foreign bool) *Response {
 	for c := range r.etags {
 		r.etags[c] = []string{v.ETag(Coding(c))}
 	}
+	for name, values := range v.Header {
+		if !foreign && (strings.HasPrefix(name, "Access-Control-") || name == "Content-Location") {
+			if r.notModified == nil {
+				r.notModified = make(http.Header)
+			}
+			r.notModified[name] = values
+		}
+	}
 	return r
 }
 
@@ -71,10 +80,13 @@ func (r *Response) NotModified(request http.Header) bool {
 }
 
 // WriteNotModified answers that what the reader has is still good (RFC 9110 section 15.4.5):
-// with ETag and Vary of the 200, and without the fields that describe its body. Last-Modified
-// is sent too, as some readers keep of both validators what came last.
+// with ETag, Vary and Content-Location of the 200, and without the fields that describe its body.
+// Access-Control-* are sent too: without them a browser withholds a 304 from a script of another
+// site (Fetch section 4.9). So is Last-Modified, as some readers keep of both validators what came
+// last.
 func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header) {
 	h := w.Header()
+	maps.Copy(h, r.notModified)
 	h["Last-Modified"], h["Vary"] = r.lastModified, r.vary
 	h["Etag"] = r.etags[r.preferred(request)]
 	w.WriteHeader(http.StatusNotModified)

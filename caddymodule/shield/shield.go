@@ -57,12 +57,12 @@ type Shield struct {
 	// How often the origin is polled. The rules of the app `pollard` do not apply here,
 	// and the defaults are those for a site of your own:
 	//
-	// - `min_interval`, `default_interval` and `unvalidated_interval` are `1m`, so that a
-	//   new entry shows after a minute at most;
-	// - explicit hints count (`max-age`, `ttl`, `skipHours`, ...), up to `max_interval`, which
-	//   is `24h`; the dates of the entries do not;
-	// - after failures the pause grows to ten minutes, or to the feed's own interval if
-	//   that is longer; `Retry-After` counts.
+	// - `min_interval` and `default_interval` are `1m`;
+	// - of the hints only HTTP freshness counts (`s-maxage`, `max-age`, `Expires`), up to
+	//   `max_interval`, which is `24h`. What the feed itself asks for (`ttl`, `skipHours`, ...)
+	//   is told to readers by `max-age`, and does not hold back a new entry;
+	//   `unvalidated_interval` has no effect;
+	// - after failures the pause grows to ten minutes; `Retry-After` counts.
 	//
 	// While a feed has no stored version, its readers wait for the first poll, at most for
 	// `timeout`. If the poll takes longer, the origin answers them directly.
@@ -128,8 +128,7 @@ func (Shield) CaddyModule() caddy.ModuleInfo {
 // DefaultRules returns the rules for shielded feeds. They are documented at [Shield].
 func DefaultRules() policy.Rules {
 	r := policy.DefaultRules()
-	r.MinInterval, r.DefaultInterval, r.UnvalidatedInterval = time.Minute, time.Minute, time.Minute
-	r.MaxBackOff, r.NoRhythm = 10*time.Minute, true
+	r.MinInterval, r.DefaultInterval, r.OwnSite = time.Minute, time.Minute, true
 	return r
 }
 
