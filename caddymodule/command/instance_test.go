@@ -4,10 +4,11 @@
 package command
 
 import (
-	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 	"io"
 	"reflect"
 	"slices"
+
+	_ "github.com/feedpollard/pollard/caddymodule/gateway"
 
 	"encoding/json"
 	"net/http"
@@ -19,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -194,7 +194,7 @@ func TestCommandsOfAnInstanceAsJSON(t *testing.T) {
 		if e.Format != "rss" || *e.Entries != 1 || e.Decision.Winner != "max-age" || *e.Decision.IntervalSeconds != 7200 || e.Problem != "" {
 			t.Errorf("explain: %+v", e)
 		}
-		var report readers.Report
+		var report status.ReaderReport
 		if decode(readersCommand(), &report, feed); len(report.Families) != 1 {
 			t.Errorf("readers: %+v", report)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -58,14 +57,14 @@ func (o *asking) readers(ctx context.Context, feed []string, out io.Writer) erro
 	if o.json {
 		return copyJSON(out, resp)
 	}
-	var report readers.Report
+	var report status.ReaderReport
 	if err := decodeJSON(resp, &report); err != nil {
 		return err
 	}
 	return writeReaders(out, report)
 }
 
-func writeReaders(out io.Writer, report readers.Report) error {
+func writeReaders(out io.Writer, report status.ReaderReport) error {
 	if len(report.Families) == 0 {
 		_, err := fmt.Fprintln(out, "No readers yet.")
 		return err
@@ -75,7 +74,7 @@ func writeReaders(out io.Writer, report readers.Report) error {
 	for _, row := range report.Families {
 		every := "-"
 		if row.MedianGap > 0 {
-			every = status.Brief(time.Duration(row.MedianGap) * time.Second)
+			every = status.Brief(time.Duration(row.MedianGap))
 		}
 		t.row(row.Score, humanize.Comma(row.Requests), humanize.IBytes(uint64(max(row.Bytes, 0))),
 			fmt.Sprintf("%.0f %%", 100*row.ShareConditional), every,

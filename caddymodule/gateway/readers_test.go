@@ -12,7 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // With the line readers there are statistics of readers, by the name of their token and
@@ -53,7 +53,7 @@ func TestGatewayRecordsReaders(t *testing.T) {
 				if page.Code != 200 {
 					t.Errorf("the page of readers: %d", page.Code)
 				}
-				if want := (readers.Answers{Full: 2, NotModified: 1}); got.Total.Answers != want || got.Total.Conditions.Current != 1 {
+				if want := (status.Answers{Full: 2, NotModified: 1}); got.Total.Answers != want || got.Total.Conditions.Current != 1 {
 					t.Errorf("%+v, want %+v", got.Total, want)
 				}
 				tokens := make(map[string]int64)

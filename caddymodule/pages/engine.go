@@ -247,9 +247,9 @@ func parseID(text string) (id store.ID, ok bool) {
 func (e *source) Poller() Poller { return e.poller }
 
 // Readers implements [Source]. They are grouped by User-Agent family.
-func (e *source) Readers(ctx context.Context, limit int) (Readers, error) {
+func (e *source) Readers(ctx context.Context, limit int) (status.Readers, error) {
 	report := e.engine.Readers(ctx, readers.ReportOptions{Of: e.covers, About: e.engine.About})
-	r := Readers{
+	r := status.Readers{
 		Since: report.Total.First, Readers: int64(len(report.Readers)),
 		Requests: report.Total.Requests, Bytes: report.Total.Bytes, Hours: report.Hours,
 	}
@@ -265,9 +265,9 @@ func (e *source) Readers(ctx context.Context, limit int) (Readers, error) {
 		}
 	}
 	families := report.Families
-	r.ByRequests = poller.ReadersIn(families[:min(len(families), limit)])
-	slices.SortStableFunc(families, func(a, b readers.Row) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	r.ByBytes = poller.ReadersIn(families[:min(len(families), limit)])
+	r.ByRequests = slices.Clone(families[:min(len(families), limit)])
+	slices.SortStableFunc(families, func(a, b status.Reader) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	r.ByBytes = families[:min(len(families), limit)]
 	return r, nil
 }
 
@@ -275,13 +275,13 @@ func (e *source) Readers(ctx context.Context, limit int) (Readers, error) {
 const maxDays = 400
 
 // Savings implements [Source].
-func (e *source) Savings(ctx context.Context, limit int) (Savings, error) {
+func (e *source) Savings(ctx context.Context, limit int) (status.Savings, error) {
 	traffic := e.engine.Traffic(ctx, e.shield)
-	saved := Savings{Total: Traffic(traffic.Total)}
+	saved := status.Savings{Total: traffic.Total}
 	for origin, t := range traffic.Origins {
-		saved.Origins = append(saved.Origins, OriginTraffic{Origin: feedurl.Shown(origin), Traffic: Traffic(t)})
+		saved.Origins = append(saved.Origins, status.OriginTraffic{Origin: feedurl.Shown(origin), Traffic: t})
 	}
-	slices.SortFunc(saved.Origins, func(a, b OriginTraffic) int {
+	slices.SortFunc(saved.Origins, func(a, b status.OriginTraffic) int {
 		return cmp.Or(cmp.Compare(b.Spared(), a.Spared()), cmp.Compare(a.Origin, b.Origin))
 	})
 	saved.Origins = saved.Origins[:min(len(saved.Origins), limit)]
@@ -302,8 +302,7 @@ func (e *source) Savings(ctx context.Context, limit int) (Savings, error) {
 		first = oldest
 	}
 	for day := first; !last.IsZero() && !day.After(last); day = day.AddDate(0, 0, 1) {
-		t := Traffic(traffic.Days[day.Format(time.DateOnly)])
-		saved.Days = append(saved.Days, DayTraffic{Day: day, Traffic: t})
+		saved.Days = append(saved.Days, status.DayTraffic{Day: day, Traffic: traffic.Days[day.Format(time.DateOnly)]})
 	}
 	return saved, nil
 }

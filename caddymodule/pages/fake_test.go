@@ -28,9 +28,9 @@ type fakeSource struct {
 
 	account func(Which) (status.Feed, []byte, error)
 	list    func(Query) (FeedList, error)
-	who     func() (Readers, error)
+	who     func() (status.Readers, error)
 	poller  Poller
-	saved   func() (Savings, error)
+	saved   func() (status.Savings, error)
 	outage  string
 
 	mu        sync.Mutex
@@ -191,41 +191,41 @@ func (s *fakeSource) polledByHand() []Which {
 
 func fakeReaders() []status.Reader {
 	return []status.Reader{
-		{Family: "Mozilla", UserAgent: "Mozilla/5.0 (compatible; theoldreader.com; 1 subscribers; feed-id=0a9)", Network: "192.0.2.0/24", Feeds: 3, Requests: 4210, Bytes: 812 << 20, MedianGap: status.Seconds(5 * time.Minute), Score: "F", Reasons: []string{"never conditional", "every 5 minutes"}},
-		{Family: "Miniflux", UserAgent: "Mozilla/5.0 (compatible; Miniflux/2.3.0; +https://miniflux.app)", Feeds: 76, Requests: 18233, Bytes: 31 << 20, ShareConditional: 0.996, MedianGap: status.Seconds(time.Hour), Score: "A"},
-		{Family: "FreshRSS", UserAgent: "FreshRSS/1.25.0 (Linux; https://freshrss.org)", Feeds: 65, Requests: 9120, Bytes: 18 << 20, ShareConditional: 0.91, MedianGap: status.Seconds(2 * time.Hour), Score: "B", Reasons: []string{"asks within skipHours"}},
-		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Token: "alice", Feeds: 41, Requests: 1207, Bytes: 5 << 20, ShareConditional: 1, MedianGap: status.Seconds(6 * time.Hour), Score: "A"},
-		{Family: "-", UserAgent: "-", Feeds: 1, Requests: 12, Bytes: 1 << 20, Score: "-"},
+		{Family: "Mozilla", UserAgent: "Mozilla/5.0 (compatible; theoldreader.com; 1 subscribers; feed-id=0a9)", Network: "192.0.2.0/24", Feeds: 3, Counts: status.Counts{Requests: 4210, Bytes: 812 << 20, MedianGap: status.Seconds(5 * time.Minute)}, Score: "F", Reasons: []string{"never conditional", "every 5 minutes"}},
+		{Family: "Miniflux", UserAgent: "Mozilla/5.0 (compatible; Miniflux/2.3.0; +https://miniflux.app)", Feeds: 76, Counts: status.Counts{Requests: 18233, Bytes: 31 << 20, ShareConditional: 0.996, MedianGap: status.Seconds(time.Hour)}, Score: "A"},
+		{Family: "FreshRSS", UserAgent: "FreshRSS/1.25.0 (Linux; https://freshrss.org)", Feeds: 65, Counts: status.Counts{Requests: 9120, Bytes: 18 << 20, ShareConditional: 0.91, MedianGap: status.Seconds(2 * time.Hour)}, Score: "B", Reasons: []string{"asks within skipHours"}},
+		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Token: "alice", Feeds: 41, Counts: status.Counts{Requests: 1207, Bytes: 5 << 20, ShareConditional: 1, MedianGap: status.Seconds(6 * time.Hour)}, Score: "A"},
+		{Family: "-", UserAgent: "-", Feeds: 1, Counts: status.Counts{Requests: 12, Bytes: 1 << 20}, Score: "-"},
 	}
 }
 
-func (s *fakeSource) Readers(context.Context, int) (Readers, error) {
+func (s *fakeSource) Readers(context.Context, int) (status.Readers, error) {
 	if s.who != nil {
 		return s.who()
 	}
-	r := Readers{Since: s.now.Add(-30 * 24 * time.Hour), Readers: 41, Requests: 32782, Bytes: 867 << 20, Unconditional: 12, UnconditionalBytes: 813 << 20, ByRequests: fakeReaders(), ByBytes: fakeReaders()}
+	r := status.Readers{Since: s.now.Add(-30 * 24 * time.Hour), Readers: 41, Requests: 32782, Bytes: 867 << 20, Unconditional: 12, UnconditionalBytes: 813 << 20, ByRequests: fakeReaders(), ByBytes: fakeReaders()}
 	for h := range r.Hours {
 		r.Hours[h] = int64(900 + 700*(h%12) - 31*h*(h%5))
 	}
 	return r, nil
 }
 
-func (s *fakeSource) Savings(context.Context, int) (Savings, error) {
+func (s *fakeSource) Savings(context.Context, int) (status.Savings, error) {
 	if s.saved != nil {
 		return s.saved()
 	}
-	var v Savings
-	add := func(sum *Traffic, t Traffic) {
+	var v status.Savings
+	add := func(sum *status.Traffic, t status.Traffic) {
 		sum.Requests, sum.Polls, sum.Served, sum.Fetched = sum.Requests+t.Requests, sum.Polls+t.Polls, sum.Served+t.Served, sum.Fetched+t.Fetched
 	}
 	for d := range 30 {
 		n := int64(38000 + d*137 - (d%7)*2100)
-		t := Traffic{Requests: n, Polls: 4000 + int64(d%5)*80, Served: n * 80_000, Fetched: 90 << 20}
-		v.Days = append(v.Days, DayTraffic{s.now.AddDate(0, 0, d-29).Truncate(24 * time.Hour), t})
+		t := status.Traffic{Requests: n, Polls: 4000 + int64(d%5)*80, Served: n * 80_000, Fetched: 90 << 20}
+		v.Days = append(v.Days, status.DayTraffic{Day: s.now.AddDate(0, 0, d-29).Truncate(24 * time.Hour), Traffic: t})
 		add(&v.Total, t)
 	}
 	for i, h := range fakeHosts {
-		v.Origins = append(v.Origins, OriginTraffic{feedurl.Shown("https://" + h), Traffic{Requests: int64(400000 / (i + 1)), Polls: int64(9000 / (i + 1)), Served: int64(40<<30) / int64(i+1), Fetched: 300 << 20}})
+		v.Origins = append(v.Origins, status.OriginTraffic{Origin: feedurl.Shown("https://" + h), Traffic: status.Traffic{Requests: int64(400000 / (i + 1)), Polls: int64(9000 / (i + 1)), Served: int64(40<<30) / int64(i+1), Fetched: 300 << 20}})
 	}
 	return v, nil
 }

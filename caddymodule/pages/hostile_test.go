@@ -42,7 +42,7 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 	address := feedurl.Shown("https://x.example/" + text)
 	when := time.Now().Add(time.Hour)
 	reader := status.Reader{
-		Family: text, UserAgent: text + " 2", Network: text, Token: text, Requests: 1, Bytes: 1, Score: text, Reasons: []string{text},
+		Family: text, UserAgent: text + " 2", Network: text, Token: text, Counts: status.Counts{Requests: 1, Bytes: 1}, Score: text, Reasons: []string{text},
 	}
 	feed := status.Feed{
 		ID: text, URL: address, Title: text, State: status.State(text), NextPoll: when, Winner: text,
@@ -66,11 +66,11 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 		return one, body, nil
 	}
 	source.outage = text
-	source.who = func() (Readers, error) {
-		return Readers{Requests: 1, Readers: 1, ByBytes: []status.Reader{reader}, ByRequests: []status.Reader{reader}}, nil
+	source.who = func() (status.Readers, error) {
+		return status.Readers{Requests: 1, Readers: 1, ByBytes: []status.Reader{reader}, ByRequests: []status.Reader{reader}}, nil
 	}
-	source.saved = func() (Savings, error) {
-		return Savings{Total: Traffic{Requests: 2}, Days: []DayTraffic{{Day: when}}, Origins: []OriginTraffic{{Origin: feedurl.Shown(text)}}}, nil
+	source.saved = func() (status.Savings, error) {
+		return status.Savings{Total: status.Traffic{Requests: 2}, Days: []status.DayTraffic{{Day: when}}, Origins: []status.OriginTraffic{{Origin: feedurl.Shown(text)}}}, nil
 	}
 	source.poller = Poller{Contact: text, UserAgent: text}
 	p.Version = text
@@ -190,8 +190,8 @@ func TestSecrets(t *testing.T) {
 		feed.Alias = address
 		return feed, nil, nil
 	}
-	source.saved = func() (Savings, error) {
-		return Savings{Total: Traffic{Requests: 1}, Origins: []OriginTraffic{{Origin: "https://bob:" + secret + "@x.example"}}}, nil
+	source.saved = func() (status.Savings, error) {
+		return status.Savings{Total: status.Traffic{Requests: 1}, Origins: []status.OriginTraffic{{Origin: "https://bob:" + secret + "@x.example"}}}, nil
 	}
 	for _, target := range []string{"feeds?limit=1", "feeds?limit=1&sort=name", "feeds?q=x.example", "feeds?id=0a1b", "savings"} {
 		for _, kind := range []string{"text/html", "application/json"} {

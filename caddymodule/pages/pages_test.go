@@ -348,8 +348,8 @@ func TestFailingSource(t *testing.T) {
 	failed := errors.New("open /var/lib/pollard/feeds.db: no space left")
 	source.list = func(Query) (FeedList, error) { return FeedList{}, failed }
 	source.account = func(Which) (status.Feed, []byte, error) { return status.Feed{}, nil, failed }
-	source.who = func() (Readers, error) { return Readers{}, failed }
-	source.saved = func() (Savings, error) { return Savings{}, failed }
+	source.who = func() (status.Readers, error) { return status.Readers{}, failed }
+	source.saved = func() (status.Savings, error) { return status.Savings{}, failed }
 	p.Discover = func(context.Context, string) (Site, error) { return Site{}, failed }
 	for _, target := range []string{"?find=x", "feeds", "feeds?url=x", "readers", "savings"} {
 		for _, kind := range []string{"text/html", "application/json"} {

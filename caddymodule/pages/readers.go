@@ -14,7 +14,7 @@ import (
 const maxReaders = 50
 
 // readersContent is what the page of readers shows.
-type readersContent struct{ Readers }
+type readersContent struct{ status.Readers }
 
 // Chart shows the requests by hour of day.
 func (c readersContent) Chart() template.HTML {
@@ -34,7 +34,7 @@ func (c readersContent) BytesShare(r status.Reader) string {
 	if c.Bytes == 0 {
 		return ""
 	}
-	return percent(float64(r.Bytes) / float64(c.Bytes))
+	return status.Percent(float64(r.Bytes) / float64(c.Bytes))
 }
 
 func (p *Pages) readers(v *visit) error {

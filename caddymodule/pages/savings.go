@@ -14,7 +14,7 @@ import (
 const maxOrigins = 100
 
 // savingsContent is what the page of savings shows.
-type savingsContent struct{ Savings }
+type savingsContent struct{ status.Savings }
 
 // Chart shows, day by day, the requests that origins were asked and those that they were spared.
 func (c savingsContent) Chart() template.HTML {
@@ -39,10 +39,10 @@ func (p *Pages) savings(v *visit) error {
 		return err
 	}
 	if record.Days == nil {
-		record.Days = []DayTraffic{}
+		record.Days = []status.DayTraffic{}
 	}
 	if record.Origins == nil {
-		record.Origins = []OriginTraffic{}
+		record.Origins = []status.OriginTraffic{}
 	}
 	return p.answer(v, "savings", "Savings", record, savingsContent{record})
 }

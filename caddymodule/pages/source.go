@@ -30,10 +30,10 @@ type Source interface {
 	Refresh(ctx context.Context, which Which) (status.Result, error)
 
 	// Readers returns at most limit readers by requests, and as many by bytes.
-	Readers(ctx context.Context, limit int) (Readers, error)
+	Readers(ctx context.Context, limit int) (status.Readers, error)
 
 	// Savings returns the traffic that origins were spared, with at most limit origins.
-	Savings(ctx context.Context, limit int) (Savings, error)
+	Savings(ctx context.Context, limit int) (status.Savings, error)
 
 	// Poller describes the poller for publishers.
 	Poller() Poller
@@ -44,56 +44,6 @@ var ErrUnknown = errors.New("pages: unknown feed")
 
 // Which names a feed by its URL, or by its ID if the URL must not be shown.
 type Which struct{ URL, ID string }
-
-// Readers describes who asks for feeds.
-type Readers struct {
-	Since    time.Time `json:"since,omitzero"`
-	Readers  int64     `json:"readers"`
-	Requests int64     `json:"requests"`
-	Bytes    int64     `json:"bytes"`
-
-	Judged int64 `json:"judged"` // those with enough requests to judge
-	// Of them, those that never send a conditional request.
-	Unconditional      int64 `json:"unconditional"`
-	UnconditionalBytes int64 `json:"unconditional_bytes"`
-
-	Hours      [24]int64       `json:"hours"` // requests by hour of day, GMT
-	ByRequests []status.Reader `json:"by_requests"`
-	ByBytes    []status.Reader `json:"by_bytes"`
-}
-
-// Savings is the traffic that origins were spared.
-type Savings struct {
-	Total   Traffic         `json:"total"`
-	Days    []DayTraffic    `json:"days"` // the oldest first, without gaps, the last one unfinished
-	Origins []OriginTraffic `json:"origins"`
-}
-
-// Traffic is the requests of readers, and the polls that they caused.
-type Traffic struct {
-	Requests int64 `json:"requests"` // of readers
-	Polls    int64 `json:"polls"`
-	Served   int64 `json:"served_bytes"`  // to readers
-	Fetched  int64 `json:"fetched_bytes"` // from origins
-}
-
-// Spared is how many requests did not reach an origin.
-func (t Traffic) Spared() int64 { return max(t.Requests-t.Polls, 0) }
-
-// SparedBytes is how many bytes origins did not have to send.
-func (t Traffic) SparedBytes() int64 { return max(t.Served-t.Fetched, 0) }
-
-// DayTraffic is the traffic of a day.
-type DayTraffic struct {
-	Day time.Time `json:"day"` // its beginning, GMT
-	Traffic
-}
-
-// OriginTraffic is the traffic of feeds of one origin.
-type OriginTraffic struct {
-	Origin feedurl.Shown `json:"origin"` // https://example.com
-	Traffic
-}
 
 // Poller describes who polls, and how often.
 type Poller struct {

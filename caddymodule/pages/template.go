@@ -94,7 +94,7 @@ func (at Place) Address(u feedurl.Shown) string {
 // templates by name, each within the layout.
 var templates = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"num": humanize.Comma, "size": size, "percent": percent, "counted": status.Count, "length": status.Brief, "took": took,
+		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Brief, "took": took,
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
 		"plural": status.Plural, "meaning": status.HintMeaning, "sparkline": sparkline, "splitURL": splitURL,

@@ -21,6 +21,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 const (
@@ -204,7 +205,7 @@ type savedCounters struct {
 }
 
 // countersVersion is the first byte of saved counters. JSON, compressed by gzip, follows.
-const countersVersion = 1
+const countersVersion = 2
 
 // encode returns the counters of this node, in at most [store.MaxCounters] bytes.
 func (c *counters) encode(now time.Time) ([]byte, error) {
@@ -254,7 +255,7 @@ func decodeCounters(data []byte) (*savedCounters, error) {
 }
 
 // Readers returns the statistics of readers on all nodes.
-func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) readers.Report {
+func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) status.ReaderReport {
 	for _, saved := range e.counters.merged(ctx) {
 		for _, snapshot := range [...]*readers.Snapshot{saved.Readers, saved.Previous} {
 			if snapshot.Recent(time.Now()) {

@@ -92,7 +92,7 @@ func count(e *Engine, client string) {
 func want(t *testing.T, when string, e *Engine, requests int64, subscribers int) {
 	t.Helper()
 	traffic := e.Traffic(t.Context(), "")
-	sum := Traffic{requests, requests, requests * 100, requests * 7}
+	sum := status.Traffic{Requests: requests, Polls: requests, Served: requests * 100, Fetched: requests * 7}
 	if traffic.Total != sum || traffic.Origins["https://example.com"] != sum {
 		t.Errorf("%s: traffic %+v, want %+v", when, traffic, sum)
 	}
@@ -258,7 +258,7 @@ func TestCountersOfStoppedNodes(t *testing.T) {
 		s := newCounting()
 		old := savedCounters{
 			Saved:   time.Now().Add(2*time.Hour - countersFor),
-			Traffic: []savedTraffic{{trafficKey{Day: "2000-01-01"}, Traffic{Polls: 1}}},
+			Traffic: []savedTraffic{{trafficKey{Day: "2000-01-01"}, status.Traffic{Polls: 1}}},
 		}
 		data, err := old.encode()
 		if err := errors.Join(err, s.SaveCounters(t.Context(), "old", data)); err != nil {
@@ -320,22 +320,22 @@ func TestTrafficIsBounded(t *testing.T) {
 	const days, origins = maxTrafficDays + 100, maxTrafficOrigins + 100
 	for i := range days {
 		day := now.UTC().AddDate(0, 0, -i).Format(time.DateOnly)
-		c.addDay(trafficKey{Shield: "blog", Day: day}, Traffic{1, 2, 3, 4})
+		c.addDay(trafficKey{Shield: "blog", Day: day}, status.Traffic{Requests: 1, Polls: 2, Served: 3, Fetched: 4})
 	}
 	for i := range origins {
-		c.addOrigin(trafficKey{Origin: fmt.Sprintf("https://%d.example", i)}, Traffic{1, 2, 3, 4})
+		c.addOrigin(trafficKey{Origin: fmt.Sprintf("https://%d.example", i)}, status.Traffic{Requests: 1, Polls: 2, Served: 3, Fetched: 4})
 	}
 	for _, limit := range []int{1 << 20, 100} {
-		all, kept := Traffic{}, make(map[string]int)
+		all, kept := status.Traffic{}, make(map[string]int)
 		for _, s := range c.saved(now, limit) {
 			if s.Day != "" {
-				all.add(s.Traffic)
+				all.Add(s.Traffic)
 				kept["days"]++
 			} else {
 				kept["origins"]++
 			}
 		}
-		if all != (Traffic{days, 2 * days, 3 * days, 4 * days}) {
+		if all != (status.Traffic{Requests: days, Polls: 2 * days, Served: 3 * days, Fetched: 4 * days}) {
 			t.Errorf("limit %d: the sum of days is %+v", limit, all)
 		}
 		if kept["days"] > min(limit, maxTrafficDays+1)+1 || kept["origins"] > min(limit, maxTrafficOrigins)+1 {

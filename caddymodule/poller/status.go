@@ -39,20 +39,5 @@ func (e *Engine) readersOf(ctx context.Context, key string) []status.Reader {
 	if k, ok := ParseShieldKey(key); ok {
 		key = k.Plain().String() // readers see all variants as one feed
 	}
-	return ReadersIn(e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, About: e.About}).Readers)
-}
-
-// ReadersIn returns the readers in the rows of a report.
-func ReadersIn(rows []readers.Row) []status.Reader {
-	list := make([]status.Reader, 0, len(rows))
-	for i := range rows {
-		row := &rows[i]
-		list = append(list, status.Reader{
-			Family: row.Family, UserAgent: row.UserAgent, Network: row.Network, Token: row.Token,
-			Feeds: row.Feeds, Subscribers: row.Subscribers, Requests: row.Requests, Bytes: row.Bytes,
-			ShareConditional: row.ShareConditional, MedianGap: status.Seconds(row.MedianGap) * status.Seconds(time.Second),
-			Score: row.Score, Reasons: row.Reasons,
-		})
-	}
-	return list
+	return e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, About: e.About}).Readers
 }

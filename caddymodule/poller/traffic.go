@@ -16,19 +16,6 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// Traffic counts the requests of readers and the polls that they led to.
-type Traffic struct {
-	Requests int64 `json:"requests,omitempty"` // that were answered with a feed or a 304
-	Polls    int64 `json:"polls,omitempty"`
-	Served   int64 `json:"served,omitempty"`  // bytes, to readers
-	Fetched  int64 `json:"fetched,omitempty"` // bytes, from origins
-}
-
-func (t *Traffic) add(o Traffic) {
-	t.Requests, t.Polls = t.Requests+o.Requests, t.Polls+o.Polls
-	t.Served, t.Fetched = t.Served+o.Served, t.Fetched+o.Fetched
-}
-
 const (
 	// maxTrafficDays is for how many days the gateways and each shield have a count of
 	// their own. maxTrafficOrigins bounds the origins that have one. The rest is summed up.
@@ -48,22 +35,22 @@ const rest = "rest" // the days or origins that are not kept one by one
 // savedTraffic is traffic as it is saved.
 type savedTraffic struct {
 	trafficKey
-	Traffic
+	status.Traffic
 }
 
 // traffic counts traffic by day and by origin. It is safe for concurrent use.
 type traffic struct {
 	mu      sync.Mutex
-	days    map[trafficKey]Traffic
-	origins map[trafficKey]Traffic
+	days    map[trafficKey]status.Traffic
+	origins map[trafficKey]status.Traffic
 }
 
 func newTraffic() *traffic {
-	return &traffic{days: make(map[trafficKey]Traffic), origins: make(map[trafficKey]Traffic)}
+	return &traffic{days: make(map[trafficKey]status.Traffic), origins: make(map[trafficKey]status.Traffic)}
 }
 
 // count adds to the traffic of a feed on a day.
-func (t *traffic) count(feed string, now time.Time, more Traffic) {
+func (t *traffic) count(feed string, now time.Time, more status.Traffic) {
 	origin, shield := originOfKey(feed)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,31 +58,31 @@ func (t *traffic) count(feed string, now time.Time, more Traffic) {
 	t.addOrigin(trafficKey{Shield: shield, Origin: origin}, more)
 }
 
-func (t *traffic) addDay(key trafficKey, more Traffic) {
+func (t *traffic) addDay(key trafficKey, more status.Traffic) {
 	sum := t.days[key]
-	sum.add(more)
+	sum.Add(more)
 	t.days[key] = sum
 }
 
-func (t *traffic) addOrigin(key trafficKey, more Traffic) {
+func (t *traffic) addOrigin(key trafficKey, more status.Traffic) {
 	if _, known := t.origins[key]; !known && len(t.origins) >= maxTrafficOrigins {
 		key.Origin = rest
 	}
 	sum := t.origins[key]
-	sum.add(more)
+	sum.Add(more)
 	t.origins[key] = sum
 }
 
 // countPoll counts a poll.
 func (t *traffic) countPoll(p *cache.Poll) {
 	if p.Result != status.ResultUnsent {
-		t.count(p.URL, time.Now(), Traffic{Polls: 1, Fetched: p.Wire})
+		t.count(p.URL, time.Now(), status.Traffic{Polls: 1, Fetched: p.Wire})
 	}
 }
 
 // countAnswers counts the answers to the readers of a feed.
 func (t *traffic) countAnswers(s readers.Served) {
-	t.count(s.Feed, time.Now(), Traffic{Requests: s.Answers, Served: s.Bytes})
+	t.count(s.Feed, time.Now(), status.Traffic{Requests: s.Answers, Served: s.Bytes})
 }
 
 // resume adds the saved counts of an earlier process.
@@ -133,18 +120,18 @@ func (t *traffic) saved(now time.Time, limit int) []savedTraffic {
 }
 
 // bounded returns the first entries in an order, and the sums of the others.
-func bounded(sums map[trafficKey]Traffic, limit int, toRest func(*trafficKey), order func(a, b savedTraffic) int) []savedTraffic {
+func bounded(sums map[trafficKey]status.Traffic, limit int, toRest func(*trafficKey), order func(a, b savedTraffic) int) []savedTraffic {
 	list := make([]savedTraffic, 0, len(sums))
 	for key, sum := range sums {
 		list = append(list, savedTraffic{key, sum})
 	}
 	slices.SortFunc(list, order)
 	short := slices.Clone(list[:min(len(list), limit)])
-	others := make(map[trafficKey]Traffic)
+	others := make(map[trafficKey]status.Traffic)
 	for _, s := range list[len(short):] {
 		toRest(&s.trafficKey)
 		sum := others[s.trafficKey]
-		sum.add(s.Traffic)
+		sum.Add(s.Traffic)
 		others[s.trafficKey] = sum
 	}
 	for key, sum := range others {
@@ -167,9 +154,9 @@ func originOfKey(key string) (origin, shield string) {
 
 // TrafficReport is the traffic of the gateways or of a shield, on all nodes.
 type TrafficReport struct {
-	Total   Traffic
-	Days    map[string]Traffic // by date, GMT; days of long ago are in the total only
-	Origins map[string]Traffic // those with little traffic may be missing
+	Total   status.Traffic
+	Days    map[string]status.Traffic // by date, GMT; days of long ago are in the total only
+	Origins map[string]status.Traffic // those with little traffic may be missing
 }
 
 // Traffic returns the traffic of a shield, or of all gateways if that is empty.
@@ -180,7 +167,7 @@ func (e *Engine) Traffic(ctx context.Context, shield string) TrafficReport {
 	for _, other := range c.merged(ctx) {
 		all = append(all, other.Traffic...)
 	}
-	report := TrafficReport{Days: make(map[string]Traffic), Origins: make(map[string]Traffic)}
+	report := TrafficReport{Days: make(map[string]status.Traffic), Origins: make(map[string]status.Traffic)}
 	for _, s := range all {
 		if s.Shield != shield {
 			continue
@@ -188,10 +175,10 @@ func (e *Engine) Traffic(ctx context.Context, shield string) TrafficReport {
 		sums, name := report.Origins, s.Origin
 		if s.Day != "" {
 			sums, name = report.Days, s.Day
-			report.Total.add(s.Traffic)
+			report.Total.Add(s.Traffic)
 		}
 		sum := sums[name]
-		sum.add(s.Traffic)
+		sum.Add(s.Traffic)
 		sums[name] = sum
 	}
 	delete(report.Days, rest)

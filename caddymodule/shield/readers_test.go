@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // A shield keeps statistics of its readers, also of those that it refuses.
@@ -20,7 +20,7 @@ func TestShieldRecordsReaders(t *testing.T) {
 		}
 		visitor{header: []string{"User-Agent", "Good/1.0"}}.ask(s, "GET", "If-None-Match", "*")
 		s.Send(stage.Request("POST", blog+"/feed"))
-		want := readers.Answers{Full: 1, NotModified: 1, Limited: 2}
+		want := status.Answers{Full: 1, NotModified: 1, Limited: 2}
 		for _, query := range []string{"", "?url=http://blog.test/feed", "?url=https://blog.test/feed"} {
 			if got := stage.ReportOfReaders(t, query).Total.Answers; got != want {
 				t.Errorf("%s: %+v, want %+v", query, got, want)

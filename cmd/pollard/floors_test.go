@@ -22,13 +22,13 @@ const module = "github.com/feedpollard/pollard/"
 // needs a place here.
 var floors = []string{
 	"internal/feedurl internal/httpfield internal/opml",
-	"policy internal/readers",
+	"policy",
 	"policy/document/internal/namespace policy/document/site",
 	"policy/document/internal/markup",
 	"policy/document",
 	"policy/document/links",
 	"upstream internal/status cache/version cache/store",
-	"internal/check cache/store/internal/clock",
+	"internal/check internal/readers cache/store/internal/clock",
 	"cache/store/sqlite cache/store/postgres",
 	"cache",
 	"internal/replay",

@@ -6,6 +6,8 @@ package readers
 import (
 	"sort"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // gapBounds are the bounds of the histogram of gaps between polls, in seconds. Bucket i
@@ -80,21 +82,14 @@ func (g *gaps) bucket(i int) (from, to int64) {
 	return max(from, g.low), min(to, max(g.high, from))
 }
 
-// Gap is one bucket of a histogram of the time between polls.
-type Gap struct {
-	From  int64 `json:"from_seconds"`
-	Below int64 `json:"below_seconds,omitempty"` // 0: no upper bound
-	Count int64 `json:"count"`
-}
-
 // list returns the histogram without its empty buckets, shortest gaps first.
-func (g *gaps) list() []Gap {
-	list := []Gap{}
+func (g *gaps) list() []status.Gap {
+	list := []status.Gap{}
 	for i, n := range g.counts {
 		if n == 0 {
 			continue
 		}
-		gap := Gap{Count: int64(n)}
+		gap := status.Gap{Count: int64(n)}
 		if i > 0 {
 			gap.From = gapBounds[i-1]
 		}

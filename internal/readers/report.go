@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // ReportOptions select the contents of a report.
@@ -19,91 +21,8 @@ type ReportOptions struct {
 	Others []*Snapshot
 }
 
-// Report has the statistics of readers. Its lists are sorted by requests, most first, and
-// are never nil.
-type Report struct {
-	Total    Counts    `json:"total"`
-	Feeds    []FeedRow `json:"feeds"`
-	Readers  []Row     `json:"readers"`  // one row per family, network, feed ID and token
-	Families []Row     `json:"families"` // one row per User-Agent family, over all networks
-
-	Hours [24]int64 `json:"hours"` // requests by hour of day, GMT
-
-	Capacity  int   `json:"capacity"`  // the most readers of feeds that are remembered
-	Forgotten int64 `json:"forgotten"` // evicted readers; their requests remain in the totals
-}
-
-// Row is a reader, or a family.
-type Row struct {
-	UserAgent   string   `json:"user_agent"` // of the latest request
-	Family      string   `json:"family"`
-	Kind        Kind     `json:"kind"`
-	Network     string   `json:"network,omitempty"` // of a reader: IPv4 /24 or IPv6 /48
-	FeedID      string   `json:"feed_id,omitempty"`
-	Token       string   `json:"token,omitempty"` // the token's name
-	Feeds       int64    `json:"feeds"`
-	Subscribers int64    `json:"subscribers"` // declared; 0 if none
-	Score       string   `json:"score"`       // A to F; "-": too few requests
-	Reasons     []string `json:"reasons"`     // the three that matter most
-	Judged      int64    `json:"judged_as"`   // how many readers the score assumes, summed over feeds
-	Counts
-}
-
-// FeedRow counts all requests for a feed.
-type FeedRow struct {
-	Feed        string `json:"feed"`
-	Subscribers int64  `json:"subscribers"` // declared by aggregators; each feed ID counts once
-	Counts
-}
-
-// Counts are the statistics of some requests.
-type Counts struct {
-	Requests         int64      `json:"requests"`
-	Bytes            int64      `json:"bytes"`
-	Polls            int64      `json:"polls"`              // requests within 5 s count as one
-	ShareConditional float64    `json:"share_conditional"`  // of GETs
-	ShareCompressed  float64    `json:"share_compressed"`   // of GETs: those that accept compression
-	MedianGap        int64      `json:"median_gap_seconds"` // between polls; an estimate; 0 after only one poll
-	Gaps             []Gap      `json:"gaps"`
-	Addresses        int64      `json:"addresses"` // estimate of different User-Agents at different addresses
-	Networks         int64      `json:"networks"`  // estimate
-	Methods          Methods    `json:"methods"`
-	Answers          Answers    `json:"answers"`
-	Conditions       Conditions `json:"conditions"`
-	Early            int64      `json:"early"`         // requests before the wait of a 429 was over
-	InSkipHours      int64      `json:"in_skip_hours"` // requests
-	Referers         int64      `json:"referers"`
-	First            time.Time  `json:"first,omitzero"`
-	Last             time.Time  `json:"last,omitzero"`
-}
-
-// Methods are requests by method.
-type Methods struct {
-	Get   int64 `json:"get"`
-	Head  int64 `json:"head"`
-	Other int64 `json:"other"`
-}
-
-// Answers are requests by the status of the answer.
-type Answers struct {
-	Full        int64 `json:"full"`         // 200
-	NotModified int64 `json:"not_modified"` // 304
-	Limited     int64 `json:"limited"`      // 429
-	Refused     int64 `json:"refused"`      // other 4xx
-	Failed      int64 `json:"failed"`       // 5xx
-}
-
-// Conditions are conditional requests, by header field and by the state of the validators.
-type Conditions struct {
-	IfNoneMatch     int64 `json:"if_none_match"`
-	IfModifiedSince int64 `json:"if_modified_since"`
-	Current         int64 `json:"current"`
-	Earlier         int64 `json:"earlier"`
-	Unknown         int64 `json:"unknown"` // validators that the feed never had
-}
-
 // Report returns a report of the requests that were counted.
-func (s *Statistics) Report(o ReportOptions) Report {
+func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
 	if o.About == nil {
 		o.About = func(string) About { return About{} }
 	}
@@ -118,15 +37,15 @@ func (s *Statistics) Report(o ReportOptions) Report {
 		total.merge(&all.rest)
 	}
 	declared := declaredSubscribers(all.readers)
-	r := Report{Total: total.counts(), Capacity: s.limit, Forgotten: forgotten, Feeds: []FeedRow{}}
+	r := status.ReaderReport{Total: total.counts(), Capacity: s.limit, Forgotten: forgotten, Feeds: []status.FeedReaders{}}
 	for hour, count := range total.hours {
 		r.Hours[hour] = int64(count)
 	}
 	for i := range all.feeds {
 		c := &all.feeds[i]
-		r.Feeds = append(r.Feeds, FeedRow{c.feed, declared.feed(c.feedKey), c.counts()})
+		r.Feeds = append(r.Feeds, status.FeedReaders{Feed: c.feed, Subscribers: declared.feed(c.feedKey), Counts: c.counts()})
 	}
-	slices.SortFunc(r.Feeds, func(a, b FeedRow) int {
+	slices.SortFunc(r.Feeds, func(a, b status.FeedReaders) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Feed, b.Feed))
 	})
 	r.Readers = rows(all.readers, feeds, o, func(c *counters) rowKey {
@@ -206,7 +125,7 @@ func merged(parts []lists, wanted func(*counters) bool, list func(*lists) []coun
 type rowKey struct{ family, feedID, token, network string }
 
 // rows groups counters of several feeds, scores the groups, and sorts them.
-func rows(list []counters, feeds map[uint64]*counters, o ReportOptions, key func(*counters) rowKey) []Row {
+func rows(list []counters, feeds map[uint64]*counters, o ReportOptions, key func(*counters) rowKey) []status.Reader {
 	groups := map[rowKey]*conduct{}
 	// The order is fixed, so that two reports of the same counters are equal.
 	slices.SortFunc(list, func(a, b counters) int {
@@ -219,17 +138,17 @@ func rows(list []counters, feeds map[uint64]*counters, o ReportOptions, key func
 		}
 		groups[k].add(&list[i])
 	}
-	rows := make([]Row, 0, len(groups))
+	rows := make([]status.Reader, 0, len(groups))
 	for k, c := range groups {
-		row := Row{
-			UserAgent: c.agent.UserAgent, Family: k.family, Kind: c.agent.Kind,
+		row := status.Reader{
+			UserAgent: c.agent.UserAgent, Family: k.family, Kind: string(c.agent.Kind),
 			Network: k.network, FeedID: k.feedID, Token: k.token, Feeds: c.feeds,
 			Subscribers: c.subscribers, Judged: c.judged, Counts: c.counts(),
 		}
 		row.Score, row.Reasons = c.score(o.About(c.main.feed), feeds[c.main.feedKey])
 		rows = append(rows, row)
 	}
-	slices.SortFunc(rows, func(a, b Row) int {
+	slices.SortFunc(rows, func(a, b status.Reader) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Family, b.Family),
 			cmp.Compare(a.Network, b.Network), cmp.Compare(a.FeedID, b.FeedID), cmp.Compare(a.Token, b.Token))
 	})
@@ -243,14 +162,14 @@ func (c *counters) networkText() string {
 	return c.network.String()
 }
 
-func (c *counters) counts() Counts {
-	n := Counts{
+func (c *counters) counts() status.Counts {
+	n := status.Counts{
 		Requests: c.requests, Bytes: c.bytes, Polls: c.polls,
-		MedianGap: c.gaps.median(), Gaps: c.gaps.list(),
+		MedianGap: status.Seconds(time.Duration(c.gaps.median()) * time.Second), Gaps: c.gaps.list(),
 		Addresses: c.identitySketch().count(), Networks: c.networkSketch().count(),
-		Methods:    Methods{c.gets, c.heads, c.requests - c.gets - c.heads},
-		Answers:    Answers{c.full, c.notModified, c.limited, c.refused, c.failed},
-		Conditions: Conditions{c.byETag, c.byDate, c.current, c.earlier, c.unknown},
+		Methods:    status.Methods{Get: c.gets, Head: c.heads, Other: c.requests - c.gets - c.heads},
+		Answers:    status.Answers{Full: c.full, NotModified: c.notModified, Limited: c.limited, Refused: c.refused, Failed: c.failed},
+		Conditions: status.Conditions{IfNoneMatch: c.byETag, IfModifiedSince: c.byDate, Current: c.current, Earlier: c.earlier, Unknown: c.unknown},
 		Early:      c.early, InSkipHours: c.skipped, Referers: c.referers,
 	}
 	if c.gets > 0 {

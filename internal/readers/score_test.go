@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // visits are a reader's requests at a steady pace.
@@ -94,7 +96,7 @@ func TestScore(t *testing.T) {
 				l.Record(r)
 			}
 			r := l.Report(ReportOptions{About: func(string) About { return About{tc.changes} }})
-			for _, row := range []Row{r.Readers[0], r.Families[0]} {
+			for _, row := range []status.Reader{r.Readers[0], r.Families[0]} {
 				if row.Score != tc.score || len(row.Reasons) < len(tc.reasons) || len(row.Reasons) > 3 {
 					t.Fatalf("%s %q, want %s %q", row.Score, row.Reasons, tc.score, tc.reasons)
 				}
@@ -199,8 +201,8 @@ func TestScoreOverFeeds(t *testing.T) {
 		}
 	}
 	row := l.Report(ReportOptions{}).Readers[0]
-	if row.Feeds != 20 || row.MedianGap != 3600 || row.Score != "A" {
-		t.Errorf("%d feeds, every %d s, %s %q", row.Feeds, row.MedianGap, row.Score, row.Reasons)
+	if row.Feeds != 20 || row.MedianGap != status.Seconds(time.Hour) || row.Score != "A" {
+		t.Errorf("%d feeds, every %v, %s %q", row.Feeds, time.Duration(row.MedianGap), row.Score, row.Reasons)
 	}
 }
 

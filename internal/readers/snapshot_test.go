@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 func text(t *testing.T, v any) string {
@@ -92,7 +94,7 @@ func TestNodesAreMerged(t *testing.T) {
 		nodes[r.IntN(2)].Record(q)
 		whole.Record(q)
 	}
-	var reports []Report
+	var reports []status.ReaderReport
 	for i, n := range nodes {
 		current, _ := nodes[1-i].Snapshots(at, 1000)
 		reports = append(reports, n.Report(ReportOptions{Others: []*Snapshot{saved(t, current)}}))

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // poll is a GET that is answered with 10 kB, as most readers ask.
@@ -61,15 +63,15 @@ func TestStatisticsCounts(t *testing.T) {
 	if r.Feeds[0].Feed != feed || r.Feeds[0].Subscribers != 4 || r.Families[0].Subscribers != 4 || r.Families[0].Network != "" {
 		t.Errorf("feed %+v, family %+v", r.Feeds[0], r.Families[0])
 	}
-	want := Counts{
-		Requests: 6, Bytes: 20_600, Polls: 5, ShareConditional: 0.5, ShareCompressed: 0.75, MedianGap: 3600,
-		Gaps: []Gap{{3600, 3900, 4}}, Addresses: 3, Networks: 1, Methods: Methods{4, 1, 1}, Answers: Answers{2, 1, 1, 1, 1},
-		Conditions: Conditions{2, 1, 1, 1, 1}, Early: 1, InSkipHours: 1, Referers: 1, First: at, Last: at.Add(4 * time.Hour),
+	want := status.Counts{
+		Requests: 6, Bytes: 20_600, Polls: 5, ShareConditional: 0.5, ShareCompressed: 0.75, MedianGap: status.Seconds(time.Hour),
+		Gaps: []status.Gap{{From: 3600, Below: 3900, Count: 4}}, Addresses: 3, Networks: 1, Methods: status.Methods{Get: 4, Head: 1, Other: 1}, Answers: status.Answers{Full: 2, NotModified: 1, Limited: 1, Refused: 1, Failed: 1},
+		Conditions: status.Conditions{IfNoneMatch: 2, IfModifiedSince: 1, Current: 1, Earlier: 1, Unknown: 1}, Early: 1, InSkipHours: 1, Referers: 1, First: at, Last: at.Add(4 * time.Hour),
 	}
 	if hours := [24]int64{2, 1, 1, 1, 1}; r.Hours != hours {
 		t.Errorf("by hour %v, want %v", r.Hours, hours)
 	}
-	for name, got := range map[string]Counts{"reader": row.Counts, "family": r.Families[0].Counts, "feed": r.Feeds[0].Counts, "total": r.Total} {
+	for name, got := range map[string]status.Counts{"reader": row.Counts, "family": r.Families[0].Counts, "feed": r.Feeds[0].Counts, "total": r.Total} {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n%+v\nwant\n%+v", name, got, want)
 		}
@@ -127,7 +129,7 @@ func TestPolls(t *testing.T) {
 			for _, s := range tc.seconds {
 				l.Record(poll(start().Add(time.Duration(s)*time.Second), "A/1", "192.0.2.1"))
 			}
-			if got := l.Report(ReportOptions{}).Total; got.Polls != tc.polls || got.MedianGap != tc.median {
+			if got := l.Report(ReportOptions{}).Total; got.Polls != tc.polls || got.MedianGap != status.Seconds(time.Duration(tc.median)*time.Second) {
 				t.Errorf("%d polls, median gap %d s; want %d, %d s", got.Polls, got.MedianGap, tc.polls, tc.median)
 			}
 		})

@@ -114,7 +114,7 @@ func (s *stage) readers(every time.Duration) []Reader {
 		reader := Reader{
 			UserAgent: row.UserAgent, Family: row.Family, Requests: row.Requests, Bytes: row.Bytes,
 			ShareConditional: round(row.ShareConditional), ShareCompressed: round(row.ShareCompressed),
-			MedianGap: row.MedianGap, Networks: row.Networks, Score: row.Score, Reasons: row.Reasons,
+			MedianGap: int64(time.Duration(row.MedianGap).Seconds()), Networks: row.Networks, Score: row.Score, Reasons: row.Reasons,
 		}
 		if g := s.visitors.families[row.Family]; g != nil {
 			reader.ServedBytes, reader.Refused = g.bytes, g.refused

@@ -3,18 +3,137 @@
 
 package status
 
-// Reader is a User-Agent family, or one reader of a feed.
+import (
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Reader is one reader, or a User-Agent family with all its readers.
 type Reader struct {
-	Family           string   `json:"family"`
-	UserAgent        string   `json:"user_agent"` // of the latest request
-	Network          string   `json:"network,omitempty"`
-	Token            string   `json:"token,omitempty"` // its name
-	Feeds            int64    `json:"feeds,omitempty"`
-	Subscribers      int64    `json:"subscribers,omitempty"` // as declared in the User-Agent
-	Requests         int64    `json:"requests"`
-	Bytes            int64    `json:"bytes"`
-	ShareConditional float64  `json:"share_conditional"`  // 0 to 1, of its requests
-	MedianGap        Seconds  `json:"median_gap_seconds"` // between two requests; 0: not known
-	Score            string   `json:"score"`              // A to F; "-": too few requests
-	Reasons          []string `json:"reasons,omitempty"`  // for the score
+	UserAgent   string   `json:"user_agent"` // of the latest request
+	Family      string   `json:"family"`
+	Kind        string   `json:"kind,omitempty"`
+	Network     string   `json:"network,omitempty"` // of one reader: IPv4 /24 or IPv6 /48
+	FeedID      string   `json:"feed_id,omitempty"` // the aggregator's own name for the feed
+	Token       string   `json:"token,omitempty"`   // the token's name
+	Feeds       int64    `json:"feeds"`
+	Subscribers int64    `json:"subscribers"` // as declared in the User-Agent; 0: none
+	Score       string   `json:"score"`       // A to F; "-": too few requests
+	Reasons     []string `json:"reasons"`     // the three that matter most for the score
+	Judged      int64    `json:"judged_as"`   // how many readers the score assumes, summed over feeds
+	Counts
+}
+
+// FeedReaders counts all requests for a feed.
+type FeedReaders struct {
+	Feed        string `json:"feed"`
+	Subscribers int64  `json:"subscribers"` // declared by aggregators; each feed ID counts once
+	Counts
+}
+
+// Counts are the statistics of some requests.
+type Counts struct {
+	Requests         int64      `json:"requests"`
+	Bytes            int64      `json:"bytes"`
+	Polls            int64      `json:"polls"`              // requests within 5 s count as one
+	ShareConditional float64    `json:"share_conditional"`  // 0 to 1, of GETs
+	ShareCompressed  float64    `json:"share_compressed"`   // 0 to 1, of GETs: those that accept compression
+	MedianGap        Seconds    `json:"median_gap_seconds"` // between polls; an estimate; 0 after only one poll
+	Gaps             []Gap      `json:"gaps"`
+	Addresses        int64      `json:"addresses"` // estimate of different User-Agents at different addresses
+	Networks         int64      `json:"networks"`  // estimate
+	Methods          Methods    `json:"methods"`
+	Answers          Answers    `json:"answers"`
+	Conditions       Conditions `json:"conditions"`
+	Early            int64      `json:"early"`         // requests before the wait of a 429 was over
+	InSkipHours      int64      `json:"in_skip_hours"` // requests
+	Referers         int64      `json:"referers"`
+	First            time.Time  `json:"first,omitzero"`
+	Last             time.Time  `json:"last,omitzero"`
+}
+
+// Gap is one bucket of a histogram of the time between polls.
+type Gap struct {
+	From  int64 `json:"from_seconds"`
+	Below int64 `json:"below_seconds,omitempty"` // 0: no upper bound
+	Count int64 `json:"count"`
+}
+
+// Methods are requests by method.
+type Methods struct {
+	Get   int64 `json:"get"`
+	Head  int64 `json:"head"`
+	Other int64 `json:"other"`
+}
+
+// Answers are requests by the status of the answer.
+type Answers struct {
+	Full        int64 `json:"full"`         // 200
+	NotModified int64 `json:"not_modified"` // 304
+	Limited     int64 `json:"limited"`      // 429
+	Refused     int64 `json:"refused"`      // other 4xx
+	Failed      int64 `json:"failed"`       // 5xx
+}
+
+// Conditions are conditional requests, by header field and by the state of the validators.
+type Conditions struct {
+	IfNoneMatch     int64 `json:"if_none_match"`
+	IfModifiedSince int64 `json:"if_modified_since"`
+	Current         int64 `json:"current"`
+	Earlier         int64 `json:"earlier"`
+	Unknown         int64 `json:"unknown"` // validators that the feed never had
+}
+
+// ReaderReport has the statistics of readers. Its lists are sorted by requests, most
+// first, and are never nil.
+type ReaderReport struct {
+	Total    Counts        `json:"total"`
+	Feeds    []FeedReaders `json:"feeds"`
+	Readers  []Reader      `json:"readers"`  // one for each family, network, feed ID and token
+	Families []Reader      `json:"families"` // one for each User-Agent family, over all networks
+
+	Hours [24]int64 `json:"hours"` // requests by hour of day, GMT
+
+	Capacity  int   `json:"capacity"`  // the most readers of feeds that are remembered
+	Forgotten int64 `json:"forgotten"` // evicted readers; their requests remain in the totals
+}
+
+// Readers is a summary of a [ReaderReport].
+type Readers struct {
+	Since    time.Time `json:"since,omitzero"`
+	Readers  int64     `json:"readers"`
+	Requests int64     `json:"requests"`
+	Bytes    int64     `json:"bytes"`
+
+	Judged int64 `json:"judged"` // those with enough requests for a score
+	// Of them, those that never send a conditional request.
+	Unconditional      int64 `json:"unconditional"`
+	UnconditionalBytes int64 `json:"unconditional_bytes"`
+
+	Hours      [24]int64 `json:"hours"` // requests by hour of day, GMT
+	ByRequests []Reader  `json:"by_requests"`
+	ByBytes    []Reader  `json:"by_bytes"`
+}
+
+// Sentence describes the readers.
+func (r Readers) Sentence() string {
+	if r.Requests == 0 {
+		return "No reader has asked for a feed yet."
+	}
+	text := Count(r.Readers, "reader") + ", " + Count(r.Requests, "request") + ", " + Size(r.Bytes) + "."
+	switch {
+	case r.Unconditional > 0:
+	case r.Judged == 0:
+		return text
+	case r.Judged < r.Readers:
+		return text + " All who ask regularly send conditional requests."
+	default:
+		return text + " All of them send conditional requests."
+	}
+	text += " " + humanize.Comma(r.Unconditional) + " never " + Plural(r.Unconditional, "sends", "send") + " a conditional request"
+	if r.Bytes > 0 && r.UnconditionalBytes > 0 {
+		text += "; " + Plural(r.Unconditional, "it takes ", "they take ") + Percent(float64(r.UnconditionalBytes)/float64(r.Bytes)) + " of the bytes"
+	}
+	return text + "."
 }

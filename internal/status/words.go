@@ -189,6 +189,21 @@ func Plural(n int64, one, many string) string {
 	return many
 }
 
+// Size writes a number of bytes: "96 GB".
+func Size(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
+
+// Percent writes a share of 0 to 1: "88 %".
+func Percent(share float64) string {
+	switch p := share * 100; {
+	case p > 0 && p < 1:
+		return "less than 1 %"
+	case p > 99 && p < 100:
+		return "more than 99 %"
+	default:
+		return fmt.Sprintf("%.0f %%", p)
+	}
+}
+
 // Capitalize begins a text with a capital letter.
 func Capitalize(text string) string {
 	if text == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/internal/readers"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // Call sends a request to the admin routes and returns status and body; an error's
@@ -39,7 +39,7 @@ func Call(t *testing.T, method, target string) (int, string) {
 }
 
 // ReportOfReaders returns what the admin API reports about readers. It is empty if the feed is not known.
-func ReportOfReaders(t *testing.T, query string) (report readers.Report) {
+func ReportOfReaders(t *testing.T, query string) (report status.ReaderReport) {
 	t.Helper()
 	code, text := Call(t, "GET", "/pollard/readers"+query)
 	if code == 404 {
