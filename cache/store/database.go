@@ -62,8 +62,11 @@ type Tx interface {
 	Since() Time
 	// Tokens returns the first of n numbers that have not been used.
 	Tokens(n int) Token
+	// Lock locks the rows that a statement selects until the transaction ends. It may do so
+	// later, in order. A database with one writer has nothing to lock.
+	Lock(sql string, args ...any)
 	// Query runs a statement once for each list of arguments and calls scan for each row,
-	// with the index of its list.
+	// with the index of its list. It sees what was committed before the locks were granted.
 	Query(sql string, lists [][]any, scan func(i int, row Row) error) error
 	// Exec runs a statement that returns nothing. It may do so later, in order.
 	Exec(sql string, args ...any)

@@ -73,16 +73,27 @@ func claimDue(tx Tx, q DueQuery) (leases []Lease, wait time.Duration, err error)
 func readyHosts(tx Tx, except []string, limit int) (hosts []*hostRow, full bool, err error) {
 	all := limit + len(except)
 	seen := 0
+	var ready [][]any // names and domains
 	err = tx.Query(hostsReady, one(int64(tx.Now()), all), func(_ int, row Row) error {
-		h, err := scanHost(row)
+		var name, domain string
+		err := row.Scan(&name, &domain)
 		seen++
 		switch {
-		case slices.Contains(except, h.name):
-		case len(hosts) < limit:
-			hosts = append(hosts, &h)
+		case slices.Contains(except, name):
+		case len(ready) < limit:
+			ready = append(ready, []any{name, domain})
 		default:
 			full = true
 		}
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	// Pauses are read after the hosts are locked: a poll of one may have agreed one just before.
+	err = tx.Query(hostByName, ready, func(_ int, row Row) error {
+		h, err := scanHost(row)
+		hosts = append(hosts, &h)
 		return err
 	})
 	return hosts, full || seen == all, err
@@ -153,7 +164,7 @@ func pick(tx Tx, idle time.Duration, hosts []*hostRow, open []int, picked []*fee
 			if f := picked[i]; f != nil && idle != math.MaxInt64 && f.asked <= cut {
 				picked[i], sleeping = nil, true
 				tx.Exec(`update feed set due = null where n in (select n from feed
-					where host = ?1 and due <= ?2 and (asked is null or asked <= ?3) order by due limit 500)`,
+					where host = ?1 and due <= ?2 and (asked is null or asked <= ?3) order by due limit 500 for update skip locked)`,
 					hosts[i].name, int64(now), int64(cut))
 			}
 		}

@@ -46,7 +46,7 @@ func (d *Database) dropBodies(ctx context.Context, candidates []candidate) (trim
 	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
 		f.replaceBody(tx, storedBody{})
 		tx.Exec(`update feed set version = 0, size = 0, coding = '', body = 0,
-			due = case when due is null then null else ?2 end, changed = ?3, news = 0, outcome = 0 where n = ?1`,
+			due = case when due is null then null else cast(?2 as bigint) end, changed = ?3, news = 0, outcome = 0 where n = ?1`,
 			f.n, f.due(), int64(now))
 		tx.Changed(Change{ID: f.id})
 	})
@@ -198,9 +198,9 @@ func (d *Database) tidy(ctx context.Context) error {
 	err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error {
 		now := tx.Now()
 		day := int64(now.Add(-24 * time.Hour))
-		tx.Exec(`delete from feed where url is null and until < ?1`, int64(now))
-		tx.Exec(`delete from pause where until < ?1`, day)
-		tx.Exec(`delete from host where ready is null and free < ?1`, day)
+		tx.Exec(`delete from feed where n in (select n from feed where url is null and until < ?1 for update skip locked)`, int64(now))
+		tx.Exec(`delete from pause where scope in (select scope from pause where until < ?1 for update skip locked)`, day)
+		tx.Exec(`delete from host where name in (select name from host where ready is null and free < ?1 for update skip locked)`, day)
 		tx.Exec(`delete from body where id in (select body from pending where at < ?1)`, day)
 		tx.Exec(`delete from pending where at < ?1`, day)
 		return nil

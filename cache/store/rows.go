@@ -41,7 +41,8 @@ type feedRow struct {
 const (
 	feedColumns = `n, id, url, token, next, hold, last, hopped, asked, version, size, coding, body, state, configured, host, domain, spacing, facts, memo`
 
-	feedByID     = `select ` + feedColumns + ` from feed where id = ?1 for update`
+	feedByID     = `select ` + feedColumns + ` from feed where id = ?1`
+	lockFeed     = `select n from feed where id = ?1`
 	feedIfKnown  = `select ` + feedColumns + ` from feed where id = ?1 and url is not null`
 	feedsAfter   = `select ` + feedColumns + ` from feed where id > ?1 and url is not null order by id limit ?2`
 	feedOfHost   = `select ` + feedColumns + ` from feed where host = ?1 and due <= ?2 order by due limit 1 for update skip locked`
@@ -139,10 +140,9 @@ const hostColumns = `h.name, h.domain, h.free, h.ready, p.until, p.why, q.until,
 	left join pause p on p.scope = 'host ' || h.name`
 
 const (
-	hostByName = `select ` + hostColumns + ` left join pause q on ?2 <> '' and q.scope = 'domain ' || ?2
-		where h.name = ?1 for update of h`
-	hostsReady = `select ` + hostColumns + ` left join pause q on h.domain <> '' and q.scope = 'domain ' || h.domain
-		where h.ready <= ?1 order by h.ready limit ?2 for update of h skip locked`
+	hostByName = `select ` + hostColumns + ` left join pause q on ?2 <> '' and q.scope = 'domain ' || ?2 where h.name = ?1`
+	lockHost   = `select name from host where name = ?1`
+	hostsReady = `select name, domain from host where ready <= ?1 order by ready limit ?2 for update skip locked`
 )
 
 func scanHost(row Row) (h hostRow, err error) {
@@ -194,6 +194,7 @@ func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
 	for range 3 { // another node may remove a row before it is locked
 		for _, name := range names {
 			tx.Exec(hostIfAbsent, name, domains[name])
+			tx.Lock(lockHost, name)
 		}
 		err := tx.Query(hostByName, each(names, func(name string) []any { return []any{name, domains[name]} }),
 			func(_ int, row Row) error {
@@ -214,7 +215,11 @@ func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
 // lockFeeds locks the rows of feeds. Those that are missing are left out.
 func lockFeeds(tx Tx, ids []ID) (map[ID]*feedRow, error) {
 	rows := make(map[ID]*feedRow, len(ids))
-	err := tx.Query(feedByID, each(sortedIDs(ids), idArgument), func(_ int, row Row) error {
+	ids = sortedIDs(ids)
+	for _, id := range ids {
+		tx.Lock(lockFeed, id[:])
+	}
+	err := tx.Query(feedByID, each(ids, idArgument), func(_ int, row Row) error {
 		f, err := scanFeed(row)
 		rows[f.id] = &f
 		return err

@@ -51,14 +51,12 @@ func (c *connection) close() error {
 	return c.conn.Close()
 }
 
-// locks are what only databases with many writers need.
-var locks = strings.NewReplacer(" for update of h skip locked", "", " for update of h", "", " for update skip locked", "", " for update", "")
-
 func (c *connection) prepare(text string) (driver.Stmt, error) {
 	if s, ok := c.statements[text]; ok {
 		return s, nil
 	}
-	s, err := c.conn.Prepare(locks.Replace(text))
+	// Only databases with many writers need that.
+	s, err := c.conn.Prepare(strings.ReplaceAll(text, " for update skip locked", ""))
 	if err == nil {
 		c.statements[text] = s
 	}

@@ -40,6 +40,9 @@ func (tx *transaction) Tokens(n int) store.Token {
 	return first
 }
 
+// Lock implements [store.Tx]. There is one writer.
+func (tx *transaction) Lock(string, ...any) {}
+
 // Query implements [store.Tx].
 func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row) error) error {
 	for i, args := range lists {
