@@ -173,8 +173,8 @@ func (s linked) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, err
 	return call(s.link, func() ([]store.Record, error) { return s.Store.Lookup(ctx, ids) })
 }
 
-func (s linked) Body(ctx context.Context, id store.ID, version uint64) (store.Body, error) {
-	return call(s.link, func() (store.Body, error) { return s.Store.Body(ctx, id, version) })
+func (s linked) Body(ctx context.Context, id store.ID, version uint64) (*store.StoredBody, error) {
+	return call(s.link, func() (*store.StoredBody, error) { return s.Store.Body(ctx, id, version) })
 }
 
 func (s linked) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {

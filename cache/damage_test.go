@@ -50,12 +50,12 @@ func (s *tampered) Claim(ctx context.Context, claims []store.Claim) ([]store.Lea
 	return leases, err
 }
 
-func (s *tampered) Body(ctx context.Context, id store.ID, version uint64) (store.Body, error) {
-	b, err := s.Store.Body(ctx, id, version)
+func (s *tampered) Body(ctx context.Context, id store.ID, version uint64) (*store.StoredBody, error) {
+	b, err := store.ReadBody(ctx, s.Store, id, version)
 	if err == nil && s.body != nil {
 		err = s.body(&b)
 	}
-	return b, err
+	return store.NewStoredBody(b), err
 }
 
 // faithful is an origin with two entries that knows its own ETag.
@@ -164,7 +164,7 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		db.body = func(b *store.Body) error {
 			if reads++; reads == 1 {
 				poll()
-				newer, err := db.Store.Body(t.Context(), idOf(t, db), 2)
+				newer, err := store.ReadBody(t.Context(), db.Store, idOf(t, db), 2)
 				poll()
 				*b = newer
 				return err

@@ -107,7 +107,7 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 	var body store.Body
 	for tries := 0; r.Version != 0; tries++ {
 		var err error
-		body, err = s.Body(ctx, r.ID, r.Version)
+		body, err = store.ReadBody(ctx, s, r.ID, r.Version)
 		switch {
 		case errors.Is(err, store.ErrNoBody):
 			r.Version = 0 // it is fetched again

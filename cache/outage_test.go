@@ -97,12 +97,12 @@ func (s *distant) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, e
 	return s.Store.Lookup(ctx, ids)
 }
 
-func (s *distant) Body(ctx context.Context, id store.ID, version uint64) (store.Body, error) {
+func (s *distant) Body(ctx context.Context, id store.ID, version uint64) (*store.StoredBody, error) {
 	s.mu.Lock()
 	mute := s.mute
 	s.mu.Unlock()
 	if err := s.reach(false); err != nil || mute {
-		return store.Body{}, errAway
+		return nil, errAway
 	}
 	s.bodies.Add(1)
 	return s.Store.Body(ctx, id, version)

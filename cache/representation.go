@@ -157,7 +157,7 @@ func (c *Cache) stored(f *Feed, s *state) (store.Body, error) {
 		defer r.release()
 		return store.Body{Version: s.version, Coding: v.Coding, Data: r.Body}, nil
 	}
-	b, err := c.store.Body(c.life, f.id, s.version)
+	b, err := store.ReadBody(c.life, c.store, f.id, s.version)
 	switch {
 	case err != nil:
 	case b.Version != s.version:

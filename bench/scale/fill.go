@@ -150,7 +150,7 @@ func (n *node) templates() ([]store.Saved, error) {
 	}
 	var saved []store.Saved
 	for _, r := range records {
-		body, err := db.Body(context.Background(), r.ID, r.Version)
+		body, err := store.ReadBody(context.Background(), db, r.ID, r.Version)
 		if err != nil {
 			return nil, err
 		}

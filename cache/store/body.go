@@ -5,13 +5,15 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"hash/crc32"
+	"time"
 )
 
 const (
-	// partSize is the size of a part of a body, in bytes.
-	partSize = 256 << 10
+	// PartSize is the size of a part of a body, in bytes. The last part may be smaller.
+	PartSize = 256 << 10
 
 	// large is the size of bodies, in bytes, whose parts are stored in transactions of
 	// their own, before the commit that names them.
@@ -21,31 +23,39 @@ const (
 // castagnoli is the table of the sums by which damage of a part is noticed.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// storedBody is a body on its way into a database.
-type storedBody struct {
+// newBody is a body on its way into a database.
+type newBody struct {
 	*Body       // nil: none
 	id    Token // 0: its parts are not stored yet
 }
 
+const (
+	// unnamed is how long the parts of a large body are kept before a commit names them.
+	unnamed = 24 * time.Hour
+	// outdated is how long they are kept after another body has replaced them, for readers
+	// that are being sent them.
+	outdated = time.Minute
+)
+
 // left returns how many bytes are not stored yet.
-func (b storedBody) left() int {
+func (b newBody) left() int {
 	if b.Body == nil || b.id != 0 {
 		return 0
 	}
 	return len(b.Data)
 }
 
-// newStoredBody stores the parts of a body in the transaction that names it.
-func newStoredBody(tx Tx, body *Body) storedBody {
-	b := storedBody{body, tx.Tokens(1)}
-	for part := 0; part == 0 || part*partSize < len(b.Data); part++ {
+// storeBody stores the parts of a body in the transaction that names it.
+func storeBody(tx Tx, body *Body) newBody {
+	b := newBody{body, tx.Tokens(1)}
+	for part := 0; part == 0 || part*PartSize < len(b.Data); part++ {
 		b.storePart(tx, part)
 	}
 	return b
 }
 
-func (b storedBody) storePart(tx Tx, part int) {
-	data := b.Data[part*partSize : min((part+1)*partSize, len(b.Data))]
+func (b newBody) storePart(tx Tx, part int) {
+	data := b.Data[part*PartSize : min((part+1)*PartSize, len(b.Data))]
 	if data == nil {
 		data = []byte{}
 	}
@@ -55,17 +65,17 @@ func (b storedBody) storePart(tx Tx, part int) {
 
 // storeParts stores the parts of a large body, each in a transaction of its own, so that
 // no claim waits for all of them.
-func (d *Database) storeParts(ctx context.Context, body *Body) (storedBody, error) {
-	b := storedBody{Body: body}
+func (d *Database) storeParts(ctx context.Context, body *Body) (newBody, error) {
+	b := newBody{Body: body}
 	if body == nil || len(body.Data) <= large {
 		return b, nil
 	}
-	for part := 0; part*partSize < len(body.Data); part++ {
+	for part := 0; part*PartSize < len(body.Data); part++ {
 		id := b.id
-		err := d.driver.Write(ctx, Work{Late: true, Bytes: partSize, Do: func(tx Tx) error {
+		err := d.driver.Write(ctx, Work{Late: true, Bytes: PartSize, Do: func(tx Tx) error {
 			if b.id = id; part == 0 {
 				b.id = tx.Tokens(1)
-				tx.Exec(`insert into pending (body, at) values (?1, ?2)`, int64(b.id), int64(tx.Now()))
+				deleteLater(tx, int64(b.id), unnamed)
 			}
 			b.storePart(tx, part)
 			return nil
@@ -78,7 +88,7 @@ func (d *Database) storeParts(ctx context.Context, body *Body) (storedBody, erro
 }
 
 // dropParts removes the parts of a body that no feed names.
-func (d *Database) dropParts(ctx context.Context, b storedBody) error {
+func (d *Database) dropParts(ctx context.Context, b newBody) error {
 	if b.id == 0 {
 		return nil
 	}
@@ -90,91 +100,193 @@ func (d *Database) dropParts(ctx context.Context, b storedBody) error {
 
 func dropBody(tx Tx, id int64) {
 	if id != 0 {
-		tx.Exec(DeleteBody, id)
+		tx.Exec(`delete from body where id = ?1`, id)
 		tx.Exec(`delete from pending where body = ?1`, id)
 	}
 }
 
-// DeleteBody is the statement that deletes the parts of a body. It may fail if they are
-// damaged, and nothing depends on it.
-const DeleteBody = `delete from body where id = ?1`
+// deleteLater has the parts of a body deleted after some time.
+func deleteLater(tx Tx, id int64, after time.Duration) {
+	tx.Exec(`insert into pending (body, at) values (?1, ?2)`, id, int64(tx.Now().Add(after)))
+}
 
-// replaceBody replaces the body of a feed by another, or by none.
-func (f *feedRow) replaceBody(tx Tx, body storedBody) {
-	if f.body != 0 {
-		tx.Exec(DeleteBody, f.body)
+// deletePending deletes the parts of some bodies whose time has come.
+func deletePending(tx Tx, limit int) error {
+	var ids []int64
+	err := tx.Query(`select body from pending where at < ?1 limit ?2 for update skip locked`, one(int64(tx.Now()), limit), func(_ int, row Row) error {
+		var id int64
+		err := row.Scan(&id)
+		ids = append(ids, id)
+		return err
+	})
+	for _, id := range ids {
+		dropBody(tx, id)
+	}
+	return err
+}
+
+// replaceBody replaces the body of a feed by another, or by none. A reader may be sent the
+// old one, so if it has several parts and another follows, they are deleted later.
+func (f *feedRow) replaceBody(tx Tx, body newBody) {
+	switch {
+	case f.body == 0:
+	case f.size > PartSize && body.Body != nil:
+		deleteLater(tx, f.body, outdated)
+		_ = deletePending(tx, 2) // the transaction fails with the same error
+	default:
+		tx.Exec(`delete from body where id = ?1`, f.body)
 	}
 	f.version, f.size, f.coding, f.body = 0, 0, "", 0
 	if body.Body == nil {
 		return
 	}
 	if body.id == 0 {
-		body = newStoredBody(tx, body.Body)
+		body = storeBody(tx, body.Body)
 	} else {
 		tx.Exec(`delete from pending where body = ?1`, int64(body.id))
 	}
 	f.version, f.size, f.coding, f.body = int64(body.Version), int64(len(body.Data)), body.Coding, int64(body.id)
 }
 
-// Body implements [Store]. Each part is read by a statement of its own, so that nothing
-// stays open in the database for long.
-func (d *Database) Body(ctx context.Context, id ID, _ uint64) (Body, error) {
-	for {
-		f, err := d.bodyOf(ctx, id)
+// StoredBody is a body in a store. Its parts are read one by one, and nothing stays open in
+// the store in between. A body that another version has replaced can be read for a minute
+// after that. It is safe for concurrent use.
+type StoredBody struct {
+	Version uint64
+	Coding  string // its content coding: gzip or identity
+	Size    int64  // in bytes
+
+	first []byte
+	more  func(ctx context.Context, part int64) ([]byte, error)
+}
+
+// NewStoredBody returns a body that is in memory as a whole.
+func NewStoredBody(b Body) *StoredBody {
+	return &StoredBody{
+		Version: b.Version, Coding: b.Coding, Size: int64(len(b.Data)), first: b.Data[:min(PartSize, len(b.Data))],
+		more: func(_ context.Context, part int64) ([]byte, error) {
+			return b.Data[part*PartSize : min((part+1)*PartSize, int64(len(b.Data)))], nil
+		},
+	}
+}
+
+// ReadBody reads a body as a whole.
+func ReadBody(ctx context.Context, s Store, id ID, version uint64) (Body, error) {
+	b, err := s.Body(ctx, id, version)
+	if err != nil {
+		return Body{}, err
+	}
+	data, err := b.Data(ctx)
+	return Body{Version: b.Version, Coding: b.Coding, Data: data}, err
+}
+
+// Parts returns the number of parts: 1 at least.
+func (b *StoredBody) Parts() int { return max(1, int((b.Size+PartSize-1)/PartSize)) }
+
+// Part reads a part, counted from 0: [PartSize] bytes, or fewer of the last one. It fails with
+// [ErrNoBody] if the part is damaged, or is not stored any more.
+func (b *StoredBody) Part(ctx context.Context, part int) ([]byte, error) {
+	if part == 0 {
+		return b.first, nil
+	}
+	return b.more(ctx, int64(part))
+}
+
+// Data reads all parts.
+func (b *StoredBody) Data(ctx context.Context) ([]byte, error) {
+	data := make([]byte, 0, len(b.first))
+	for part := range b.Parts() {
+		more, err := b.Part(ctx, part)
 		if err != nil {
-			return Body{}, err
-		}
-		if f.body == 0 {
-			return Body{}, ErrNoBody
-		}
-		data, err := d.parts(ctx, f.body, f.size)
-		if err == nil {
-			return Body{Version: uint64(f.version), Coding: f.coding, Data: data}, nil
-		}
-		if now, failed := d.bodyOf(ctx, id); failed != nil || now.body == f.body {
-			return Body{}, err
-		}
-	}
-}
-
-// bodyOf returns the columns of a feed that name its body.
-func (d *Database) bodyOf(ctx context.Context, id ID) (feedRow, error) {
-	return read(ctx, d, func(tx Tx) (f feedRow, err error) {
-		err = tx.Query(`select version, size, body, coding from feed where id = ?1`, one(id[:]), func(_ int, row Row) error {
-			return row.Scan(&f.version, &f.size, &f.body, &f.coding)
-		})
-		return f, err
-	})
-}
-
-// storedPart is a row of the table body.
-type storedPart struct {
-	sum  int64
-	data []byte
-}
-
-// parts reads the parts of a body.
-func (d *Database) parts(ctx context.Context, body, size int64) ([]byte, error) {
-	data := make([]byte, 0, size)
-	for part := int64(0); part == 0 || part*partSize < size; part++ {
-		more, err := read(ctx, d, func(tx Tx) (more storedPart, err error) {
-			err = tx.Query(`select sum, data from body where id = ?1 and part = ?2`, one(body, part), func(_ int, row Row) error {
-				return row.Scan(&more.sum, &more.data)
-			})
-			return more, err
-		})
-		switch {
-		case d.driver.IsDamage(err):
-			return nil, fmt.Errorf("%w: %w", ErrNoBody, err)
-		case err != nil:
 			return nil, err
-		case more.sum != int64(crc32.Checksum(more.data, castagnoli)):
-			return nil, fmt.Errorf("%w: the sum of part %d is wrong", ErrNoBody, part)
 		}
-		data = append(data, more.data...)
-	}
-	if int64(len(data)) != size {
-		return nil, fmt.Errorf("%w: it has %d bytes, not %d", ErrNoBody, len(data), size)
+		data = append(data, more...)
 	}
 	return data, nil
+}
+
+const (
+	// A part is not read if it is larger than any that was written, as damage may have it.
+	partColumns = `b.sum, case when length(b.data) <= 262144 then b.data end`
+
+	bodyOfFeed = `select f.version, f.size, f.coding, f.body, ` + partColumns + ` from feed f
+		left join body b on b.id = f.body and b.part = 0 where f.id = ?1`
+	bodyNamed  = `select version, body from feed where id = ?1`
+	partOfBody = `select ` + partColumns + ` from body b where b.id = ?1 and b.part = ?2`
+)
+
+// Body implements [Store]. The first part is read with the record that names it, so that a
+// body of one part cannot be replaced in between.
+func (d *Database) Body(ctx context.Context, id ID, _ uint64) (*StoredBody, error) {
+	b, err := read(ctx, d, func(tx Tx) (b *StoredBody, err error) {
+		err = tx.Query(bodyOfFeed, one(id[:]), func(_ int, row Row) (err error) {
+			b, err = d.scanBody(row)
+			return err
+		})
+		return b, err
+	})
+	switch {
+	case d.driver.IsDamage(err) && d.hasRecord(ctx, id):
+		return nil, fmt.Errorf("%w: %w", ErrNoBody, err)
+	case err == nil && b == nil:
+		return nil, ErrNoBody
+	}
+	return b, err
+}
+
+// hasRecord reports whether the record of a feed can be read, though not its body.
+func (d *Database) hasRecord(ctx context.Context, id ID) bool {
+	_, err := read(ctx, d, func(tx Tx) (any, error) {
+		return nil, tx.Query(bodyNamed, one(id[:]), func(_ int, row Row) error { return row.Scan(new(int64), new(int64)) })
+	})
+	return err == nil
+}
+
+func (d *Database) scanBody(row Row) (*StoredBody, error) {
+	var version, id int64
+	var sum sql.NullInt64
+	b := new(StoredBody)
+	if err := row.Scan(&version, &b.Size, &b.Coding, &id, &sum, &b.first); err != nil {
+		return nil, err
+	}
+	if id == 0 {
+		return nil, ErrNoBody
+	}
+	b.Version = uint64(version)
+	b.more = func(ctx context.Context, part int64) ([]byte, error) { return d.part(ctx, b, id, part) }
+	return b, b.check(0, sum.Int64, b.first)
+}
+
+// part reads a part of the body with an ID.
+func (d *Database) part(ctx context.Context, b *StoredBody, id, part int64) ([]byte, error) {
+	data, err := read(ctx, d, func(tx Tx) (data []byte, err error) {
+		found := false
+		err = tx.Query(partOfBody, one(id, part), func(_ int, row Row) error {
+			var sum int64
+			if err := row.Scan(&sum, &data); err != nil {
+				return err
+			}
+			found = true
+			return b.check(part, sum, data)
+		})
+		if err == nil && !found {
+			err = fmt.Errorf("%w: part %d is not there", ErrNoBody, part)
+		}
+		return data, err
+	})
+	if d.driver.IsDamage(err) {
+		err = fmt.Errorf("%w: %w", ErrNoBody, err)
+	}
+	return data, err
+}
+
+// check fails with [ErrNoBody] if data is not the part that was stored.
+func (b *StoredBody) check(part, sum int64, data []byte) error {
+	switch want := min(PartSize, b.Size-part*PartSize); {
+	case int64(len(data)) != want:
+		return fmt.Errorf("%w: part %d has %d bytes, not %d", ErrNoBody, part, len(data), want)
+	case sum != int64(crc32.Checksum(data, castagnoli)):
+		return fmt.Errorf("%w: the sum of part %d is wrong", ErrNoBody, part)
+	}
+	return nil
 }

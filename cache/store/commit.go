@@ -31,7 +31,7 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	return nil
 }
 
-func commit(tx Tx, o Outcome, body storedBody) (fenced bool, err error) {
+func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 	name := hostRowOf(o.ID, o.Host)
 	if _, err := lockHosts(tx, map[string]string{name: o.Host.Domain}); err != nil {
 		return false, err
@@ -138,9 +138,9 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	if f.known {
 		next = max(next, f.next)
 	}
-	body := storedBody{}
+	body := newBody{}
 	if r.Body != nil {
-		body = newStoredBody(tx, r.Body)
+		body = storeBody(tx, r.Body)
 	}
 	f.replaceBody(tx, body)
 	f.token = 0

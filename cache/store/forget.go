@@ -44,7 +44,7 @@ func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []I
 // dropBodies drops the bodies of feeds that no reader has asked for since.
 func (d *Database) dropBodies(ctx context.Context, candidates []candidate) (trimmed []ID, err error) {
 	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
-		f.replaceBody(tx, storedBody{})
+		f.replaceBody(tx, newBody{})
 		tx.Exec(`update feed set version = 0, size = 0, coding = '', body = 0,
 			due = case when due is null then null else cast(?2 as bigint) end, changed = ?3, news = 0, outcome = 0 where n = ?1`,
 			f.n, f.due(), int64(now))
@@ -201,9 +201,7 @@ func (d *Database) tidy(ctx context.Context) error {
 		tx.Exec(`delete from feed where n in (select n from feed where url is null and until < ?1 for update skip locked)`, int64(now))
 		tx.Exec(`delete from pause where scope in (select scope from pause where until < ?1 for update skip locked)`, day)
 		tx.Exec(`delete from host where name in (select name from host where ready is null and free < ?1 for update skip locked)`, day)
-		tx.Exec(`delete from body where id in (select body from pending where at < ?1)`, day)
-		tx.Exec(`delete from pending where at < ?1`, day)
-		return nil
+		return deletePending(tx, atOnce)
 	}})
 	if err != nil {
 		return err

@@ -82,8 +82,8 @@ create table body (
 );
 
 create table pending (
-	body bigint primary key, -- parts are stored, and no feed names them yet
-	at   bigint not null
+	body bigint primary key, -- parts are stored, and no feed names them: not yet, or not any more
+	at   bigint not null     -- they are deleted then
 );
 
 create table pause (

@@ -91,9 +91,9 @@ type Store interface {
 	// Lookup reads the records of feeds. Those that are not known are left out.
 	Lookup(ctx context.Context, ids []ID) ([]Record, error)
 
-	// Body reads the body of a version, or fails with [ErrNoBody]. Where another version
-	// has followed, that one may come instead.
-	Body(ctx context.Context, id ID, version uint64) (Body, error)
+	// Body opens the body of a version, or fails with [ErrNoBody]. If another version has
+	// followed, that one may come instead.
+	Body(ctx context.Context, id ID, version uint64) (*StoredBody, error)
 
 	// Records reads up to limit records in the order of their IDs, from the first
 	// behind after. Fewer than limit means that there are no more.
@@ -281,7 +281,7 @@ type Outcome struct {
 	Pauses   []Pause // that were agreed with hosts during the poll
 }
 
-// Body is a stored version: one representation, from which the engine makes others.
+// Body is a version to store: one representation, from which the engine makes others.
 type Body struct {
 	Version uint64 // at least 1, and greater than that of any body of the feed before
 	Coding  string // its content coding: gzip or identity

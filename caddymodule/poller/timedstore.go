@@ -55,7 +55,7 @@ func (s *timedStore) Lookup(ctx context.Context, ids []store.ID) ([]store.Record
 }
 
 // Body implements [cache.Store].
-func (s *timedStore) Body(ctx context.Context, id store.ID, version uint64) (store.Body, error) {
+func (s *timedStore) Body(ctx context.Context, id store.ID, version uint64) (*store.StoredBody, error) {
 	defer took(s.body, time.Now())
 	return s.Store.Body(ctx, id, version)
 }

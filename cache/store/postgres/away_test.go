@@ -47,7 +47,7 @@ func TestAway(t *testing.T) {
 					t.Errorf("an error of several lines: %v", err)
 				}
 			}
-			_, err := s.Body(t.Context(), l.ID, 1)
+			_, err := store.ReadBody(t.Context(), s, l.ID, 1)
 			if err == nil || errors.Is(err, store.ErrNoBody) {
 				t.Errorf("Body without a server: %v, which must not look like a body that is lost", err)
 			}
@@ -65,7 +65,7 @@ func TestAway(t *testing.T) {
 					t.Errorf("feed %d: %+v", n, l)
 				}
 			}
-			if _, err := s.Body(t.Context(), l.ID, 1); err != nil {
+			if _, err := store.ReadBody(t.Context(), s, l.ID, 1); err != nil {
 				t.Error(err)
 			}
 			// A reader of the log goes on; after a crash it is told that it may have missed something.

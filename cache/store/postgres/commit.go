@@ -75,7 +75,7 @@ func newBody(b *store.Body) body {
 }
 
 // Body reads the body of a version, or of the one that has taken its place meanwhile.
-func (s *Store) Body(ctx context.Context, id store.ID, _ uint64) (store.Body, error) {
+func (s *Store) Body(ctx context.Context, id store.ID, _ uint64) (*store.StoredBody, error) {
 	var (
 		b           store.Body
 		stored, sum int64
@@ -84,15 +84,15 @@ func (s *Store) Body(ctx context.Context, id store.ID, _ uint64) (store.Body, er
 	b.Version = uint64(stored)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return store.Body{}, store.ErrNoBody
+		return nil, store.ErrNoBody
 	case isDamage(err):
-		return store.Body{}, fmt.Errorf("%w: %w", store.ErrNoBody, err)
+		return nil, fmt.Errorf("%w: %w", store.ErrNoBody, err)
 	case err != nil:
-		return store.Body{}, err
+		return nil, err
 	case sum != int64(crc32.Checksum(b.Data, castagnoli)):
-		return store.Body{}, fmt.Errorf("%w: its sum is wrong", store.ErrNoBody)
+		return nil, fmt.Errorf("%w: its sum is wrong", store.ErrNoBody)
 	}
-	return b, nil
+	return store.NewStoredBody(b), nil
 }
 
 // Restore writes records of an import, one transaction for some of them. Each

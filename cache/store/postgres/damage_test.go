@@ -51,10 +51,10 @@ func TestDamage(t *testing.T) {
 		_, err := s.Totals(t.Context())
 		return err == nil
 	})
-	if _, err := s.Body(t.Context(), o.ID, 1); !errors.Is(err, store.ErrNoBody) {
+	if _, err := store.ReadBody(t.Context(), s, o.ID, 1); !errors.Is(err, store.ErrNoBody) {
 		t.Errorf("Body: %v, want %v", err, store.ErrNoBody)
 	}
-	if b, err := s.Body(t.Context(), whole.ID, 1); err != nil || string(b.Data) != string(whole.Body.Data) {
+	if b, err := store.ReadBody(t.Context(), s, whole.ID, 1); err != nil || string(b.Data) != string(whole.Body.Data) {
 		t.Errorf("Body of another feed: %q, %v", b.Data, err)
 	}
 	check := func(what string, records []store.Record, err error) {
@@ -86,7 +86,7 @@ func TestDamage(t *testing.T) {
 	if l := grant(t, s, configured(1)); string(l.Memo) != "memo" {
 		t.Errorf("after a poll: %+v", l)
 	}
-	if _, err := s.Body(t.Context(), o.ID, 2); err != nil {
+	if _, err := store.ReadBody(t.Context(), s, o.ID, 2); err != nil {
 		t.Error(err)
 	}
 }
@@ -100,7 +100,7 @@ func TestDamagedSum(t *testing.T) {
 	if _, err := connect(t, url).Exec(t.Context(), `update pollard.bodies set data = 'contend'`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Body(t.Context(), o.ID, 1); !errors.Is(err, store.ErrNoBody) {
+	if _, err := store.ReadBody(t.Context(), s, o.ID, 1); !errors.Is(err, store.ErrNoBody) {
 		t.Errorf("Body: %v, want %v", err, store.ErrNoBody)
 	}
 }

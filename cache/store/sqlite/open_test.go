@@ -167,7 +167,7 @@ func survive(t *testing.T, dir string, feeds int) (outcome string) {
 		if in := records[0].In; in > time.Hour || in < 50*time.Minute {
 			t.Errorf("feed %d is due in %v", n, in)
 		}
-		body, err := s.Body(t.Context(), id, 1)
+		body, err := store.ReadBody(t.Context(), s, id, 1)
 		if err != nil {
 			outcome = "lost bodies"
 		} else if string(body.Data) != "content" {

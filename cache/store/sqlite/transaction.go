@@ -5,6 +5,7 @@ package sqlite
 
 import (
 	"context"
+	"strings"
 
 	"github.com/feedpollard/pollard/cache/store"
 )
@@ -60,7 +61,7 @@ func (tx *transaction) Exec(sql string, args ...any) {
 		return
 	}
 	tx.err = tx.c.exec(sql, args...)
-	if tx.err != nil && sql == store.DeleteBody && isDamage(tx.err) {
+	if tx.err != nil && strings.HasPrefix(sql, "delete from body") && isDamage(tx.err) {
 		// The pages of that body stay where they are. Its feed goes on.
 		tx.d.log.Error("a stored body is damaged and cannot be removed", errorField(tx.err))
 		tx.err = nil

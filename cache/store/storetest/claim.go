@@ -17,7 +17,7 @@ import (
 func newStoreIsEmpty(t *testing.T, h Harness) {
 	s := h.open(t)
 	wantUnknown(t, s, 1)
-	_, err := s.Body(t.Context(), idOf(1), 1)
+	_, err := store.ReadBody(t.Context(), s, idOf(1), 1)
 	wantError(t, "Body", err, store.ErrNoBody)
 	wantError(t, "Forget", s.Forget(t.Context(), idOf(1)), store.ErrNoRecord)
 	wantError(t, "Commit", s.Commit(t.Context(), outcome(1, 0, nil)), store.ErrFenced)

@@ -6,6 +6,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -133,7 +134,7 @@ func bodies(t *testing.T, h Harness) {
 	if r := lookup(t, s, 9); r.Version != 0 || string(r.Memo) != "memo" {
 		t.Errorf("without a body: %+v", r)
 	}
-	_, err := s.Body(t.Context(), idOf(9), 1)
+	_, err := store.ReadBody(t.Context(), s, idOf(9), 1)
 	wantError(t, "Body", err, store.ErrNoBody)
 }
 
@@ -161,7 +162,7 @@ func wholeVersions(t *testing.T, h Harness) {
 			return
 		}
 		for last := uint64(1); !done.Load() && !t.Failed(); {
-			body, err := s[n%2].Body(t.Context(), idOf(1), last)
+			body, err := store.ReadBody(t.Context(), s[n%2], idOf(1), last)
 			if err != nil || body.Version < last || !sameBody(body, *version(body.Version)) {
 				t.Errorf("after version %d: version %d, %d bytes, %v", last, body.Version, len(body.Data), err)
 			}
@@ -175,7 +176,7 @@ func copies(t *testing.T, h Harness) {
 	o := outcome(1, grant(t, s, claim(1)), text(1, "content"))
 	commit(t, s, o)
 	all := func() [][]byte {
-		body, err := s.Body(t.Context(), o.ID, 1)
+		body, err := store.ReadBody(t.Context(), s, o.ID, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +210,7 @@ func oldVersion(t *testing.T, h Harness) {
 	commitBody(t, s, 1, text(1, "old"))
 	h.Sleep(3 * time.Hour)
 	commitBody(t, s, 1, text(2, "new"))
-	if body, err := s.Body(t.Context(), idOf(1), 1); err == nil {
+	if body, err := store.ReadBody(t.Context(), s, idOf(1), 1); err == nil {
 		if !sameBody(body, *text(2, "new")) {
 			t.Errorf("for an old version came version %d, %q", body.Version, body.Data)
 		}
@@ -217,6 +218,30 @@ func oldVersion(t *testing.T, h Harness) {
 		wantError(t, "Body of an old version", err, store.ErrNoBody)
 	}
 	wantBody(t, s, 1, text(2, "new"))
+}
+
+// replacedWhileSent reads a body part by part while others follow. Its parts can be read for
+// a minute, and what is read later is damaged in no way that goes unnoticed.
+func replacedWhileSent(t *testing.T, h Harness) {
+	s := h.open(t)
+	old := text(1, strings.Repeat("an old part ", store.PartSize/4))
+	commitBody(t, s, 1, old)
+	b, err := s.Body(t.Context(), idOf(1), 1)
+	if err != nil || b.Parts() != 3 || b.Size != int64(len(old.Data)) {
+		t.Fatalf("Body = %d parts, %v", b.Parts(), err)
+	}
+	for v := range uint64(4) {
+		h.Sleep(3 * time.Hour)
+		commitBody(t, s, 1, text(v+2, strings.Repeat("new", store.PartSize)))
+		if v > 0 { // it was replaced hours ago
+			_, err = s.Sweep(t.Context(), store.SweepQuery{})
+		}
+		data, failed := b.Data(t.Context())
+		if v == 0 && failed != nil || failed != nil && !errors.Is(failed, store.ErrNoBody) || failed == nil && string(data) != string(old.Data) || err != nil {
+			t.Errorf("after %d more versions: %d bytes, %v, %v", v+1, len(data), failed, err)
+		}
+	}
+	wantBody(t, s, 1, text(5, strings.Repeat("new", store.PartSize)))
 }
 
 func pages(t *testing.T, h Harness) {
@@ -418,7 +443,7 @@ func calls(ctx context.Context, s store.Store) map[string]error {
 	errs["Commit"] = s.Commit(ctx, outcome(1, 1, nil))
 	errs["Commit of a body"] = s.Commit(ctx, outcome(1, 1, text(2, "other")))
 	_, errs["Lookup"] = s.Lookup(ctx, []store.ID{idOf(1)})
-	_, errs["Body"] = s.Body(ctx, idOf(1), 1)
+	_, errs["Body"] = store.ReadBody(ctx, s, idOf(1), 1)
 	_, errs["Records"] = s.Records(ctx, store.ID{}, 1)
 	errs["Touch"] = s.Touch(ctx, map[store.ID]time.Duration{idOf(1): 0})
 	errs["Forget"] = s.Forget(ctx, idOf(1))

@@ -154,7 +154,7 @@ func (m *model) check(t *rapid.T) {
 		if f.Version == 0 && !f.Configured {
 			totals.Unread++
 		}
-		body, err := m.s.Body(t.Context(), r.ID, r.Version)
+		body, err := store.ReadBody(t.Context(), m.s, r.ID, r.Version)
 		if f.body == nil {
 			if !errors.Is(err, store.ErrNoBody) {
 				t.Fatalf("Body: error %v, want %v", err, store.ErrNoBody)

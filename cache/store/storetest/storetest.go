@@ -48,6 +48,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"readers see whole versions":                 wholeVersions,
 		"what goes in and comes out is a copy":       copies,
 		"an old version is asked for":                oldVersion,
+		"a version is replaced while it is sent":     replacedWhileSent,
 		"records come in pages":                      pages,
 		"unread records are bounded":                 maxUnread,
 		"all that is unwanted is swept":              sweepMany,
@@ -176,7 +177,7 @@ func wantUnknown(t *testing.T, s store.Store, n int) {
 
 func wantBody(t *testing.T, s store.Store, n int, want *store.Body) {
 	t.Helper()
-	got, err := s.Body(t.Context(), idOf(n), want.Version)
+	got, err := store.ReadBody(t.Context(), s, idOf(n), want.Version)
 	if err != nil {
 		t.Fatalf("Body: %v", err)
 	}
