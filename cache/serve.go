@@ -35,10 +35,14 @@ type Sent struct {
 
 // Serve answers a GET or HEAD with the feed. If a poll is due, it waits for the poll for up to
 // 3 s and then serves the last good version. If there is none, it waits longer, and fails with
-// an [Unavailable] without having written anything.
+// an [Unavailable] without having written anything. If the header of w has Cache-Control: private,
+// the response has that too.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
 	return f.serve(Waited{}, w, r)
 }
+
+// errPrecondition refuses a request for another version than the current one.
+var errPrecondition = &Unavailable{Status: http.StatusPreconditionFailed, Reason: "the feed has another version: the request's If-Match or If-Unmodified-Since does not hold"}
 
 // Waited is a poll that a reader has waited for already.
 type Waited struct{ how version.CacheStatus }
@@ -76,6 +80,9 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 		if s, p = f.latest(); s.version == 0 || f.redirects(s) {
 			return Sent{}, f.unavailable(s, p)
 		}
+	}
+	if s.response.PreconditionFailed(r.Header) {
+		return Sent{}, errPrecondition
 	}
 	if s.response.NotModified(r.Header) {
 		f.writeNotModified(w, r, s, how, now)
@@ -246,7 +253,7 @@ type timedFields struct {
 	second int64
 	how    version.CacheStatus
 
-	cacheControl, cdnCacheControl, cacheStatus []string
+	cacheControl, private, cdnCacheControl, cacheStatus []string
 }
 
 // headers sets the fields that change with time, which a 200 and a 304 have in common. There is
@@ -258,7 +265,11 @@ func (f *Feed) headers(h http.Header, s *state, how version.CacheStatus, now tim
 		m = f.newTimedFields(s, how, now)
 		f.timedFields.Store(m)
 	}
-	h["Cache-Control"] = m.cacheControl
+	if before := h["Cache-Control"]; len(before) == 1 && before[0] == "private" {
+		h["Cache-Control"] = m.private
+	} else {
+		h["Cache-Control"] = m.cacheControl
+	}
 	if m.cdnCacheControl != nil {
 		h["Cdn-Cache-Control"] = m.cdnCacheControl
 	}
@@ -276,7 +287,8 @@ func (f *Feed) newTimedFields(s *state, how version.CacheStatus, now time.Durati
 			m.cdnCacheControl = []string{"max-age=" + strconv.FormatInt(next, 10)}
 		}
 	}
-	m.cacheControl = []string{"max-age=" + strconv.FormatInt(age, 10)}
+	maxAge := "max-age=" + strconv.FormatInt(age, 10)
+	m.cacheControl, m.private = []string{maxAge}, []string{"private, " + maxAge}
 	m.cacheStatus = []string{how.Text(s.due-now, !s.ended, s.last.Winner)}
 	return m
 }

@@ -70,6 +70,11 @@ func NewResponse(v *Version, foreign bool) *Response {
 	return r
 }
 
+// PreconditionFailed evaluates the conditions of a request as [Version.PreconditionFailed] does.
+func (r *Response) PreconditionFailed(request http.Header) bool {
+	return r.version.PreconditionFailed(request)
+}
+
 // NotModified evaluates the conditions of a request as [Version.NotModified] does. The date
 // that readers were given need not be parsed.
 func (r *Response) NotModified(request http.Header) bool {

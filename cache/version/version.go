@@ -90,6 +90,22 @@ func (v *Version) NotModified(request http.Header) bool {
 	return httpfield.NotModified(tags, dates, v.Names, v.unmodifiedSince)
 }
 
+// PreconditionFailed reports whether a request asks for another version than this one (RFC 9110
+// section 13.2.2, which comes before [Version.NotModified]). With an If-Match,
+// If-Unmodified-Since does not count.
+func (v *Version) PreconditionFailed(request http.Header) bool {
+	if tags := request["If-Match"]; len(tags) > 0 {
+		// Section 13.1.1: by strong comparison.
+		return !httpfield.HasTag(tags, func(tag httpfield.Tag) bool { return !tag.Weak && v.Names(tag) })
+	}
+	dates := request["If-Unmodified-Since"]
+	if len(dates) != 1 {
+		return false
+	}
+	since, err := http.ParseTime(dates[0]) // section 13.1.4: a field that is no single date is ignored
+	return err == nil && v.LastModified.After(since)
+}
+
 // unmodifiedSince reports whether the version is not newer than a date. A field that is not
 // a valid date is ignored (RFC 9110 section 13.1.3).
 func (v *Version) unmodifiedSince(date string) bool {

@@ -37,25 +37,40 @@ type access struct {
 type client struct {
 	address   netip.Addr // see [poller.Client]
 	forwarded bool       // see [poller.Forwarded]
+	site      string     // see [Gateway.siteToWrite]
 }
 
-func clientOf(r *http.Request) client {
-	return client{address: poller.Client(r), forwarded: poller.Forwarded(r)}
+func (g *Gateway) clientOf(r *http.Request) client {
+	return client{address: poller.Client(r), forwarded: poller.Forwarded(r), site: g.siteToWrite(r)}
 }
 
 // authorize returns why a request may not have the feed of a URL, or nil if it may. The reason
 // names the line of the configuration that forbids it, but not the contents of that line: the
 // client may be anybody.
 func (a *access) authorize(by urlRequest, from client, u feedurl.URL) *poller.Refusal {
+	if refusal := a.admit(by, from); refusal != nil {
+		return refusal
+	}
+	if err := a.checkURL(u); err != nil {
+		return forbidden("%v", err)
+	}
+	return nil
+}
+
+// admit returns why a request may not have feeds by URL and see pages, or nil if it may.
+func (a *access) admit(by urlRequest, from client) *poller.Refusal {
 	if by.hasToken {
 		if a.tokenName(by.token) == "" {
 			return forbidden("the token in this URL is not known: the gateway needs a `token` line for it")
 		}
-	} else if err := a.clients.check(from); err != nil {
+		return nil
+	}
+	if err := a.clients.check(from); err != nil {
 		return forbidden("%v", err)
 	}
-	if err := a.checkURL(u); err != nil {
-		return forbidden("%v", err)
+	if from.site != "" {
+		return forbidden("a stranger may own the name that this request was sent to, and send it from your browser: "+
+			"the Caddyfile needs %s as the address of the gateway's site, or request the feed with a `token`", from.site)
 	}
 	return nil
 }

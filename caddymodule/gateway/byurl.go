@@ -14,10 +14,9 @@ import (
 
 // urlRequest is a request for a feed by its URL.
 type urlRequest struct {
-	target    string // the URL as written
-	token     string // of /~<token>/, decoded
-	hasToken  bool
-	maybeHost bool // the path begins with a segment that may be a host, or a path of the site
+	target   string // the URL as written
+	token    string // of /~<token>/, decoded
+	hasToken bool
 }
 
 // parseByURL finds the URL of a feed in a request's URL. It accepts
@@ -26,10 +25,10 @@ type urlRequest struct {
 //	/https:/host/path            if something merged the slashes
 //	/https%3A%2F%2Fhost%2Fpath   if something escaped them
 //	/feed://host/path            a pseudo scheme for http
-//	/host.name/path              means https
-//	/?url=<escaped>
+//	/?url=<escaped>              with or without a scheme
 //
-// and each of them after /~<token>. The target keeps the escapes and the query as written,
+// and each of them after /~<token>, where /~<token>/host.name/path means https too: without a
+// token, such a path may be one of the site, as /index.php/apps and /socket.io/ are. The target keeps the escapes and the query as written,
 // because /a%2Fb and /a/b, or ?x and ?x=, may be different feeds. It reports false for any other
 // path.
 //
@@ -73,8 +72,8 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 		return by, true
 	}
 	// Without the slash, /favicon.ico and /robots.txt would be hosts.
-	if host, after, found := strings.Cut(rest, "/"); found && looksLikeHost(host) {
-		by.target, by.maybeHost = "https://"+host+"/"+after+query, !by.hasToken
+	if host, after, found := strings.Cut(rest, "/"); found && by.hasToken && looksLikeHost(host) {
+		by.target = "https://" + host + "/" + after + query
 		return by, true
 	}
 	return by, false
@@ -133,7 +132,7 @@ func urlParameter(rawQuery string) (string, bool) {
 			return "", false
 		}
 		value = strings.TrimSpace(value)
-		if host, _, found := strings.Cut(value, "/"); found && looksLikeHost(host) {
+		if host, _, _ := strings.Cut(value, "/"); looksLikeHost(host) {
 			value = "https://" + value
 		}
 		return value, value != ""

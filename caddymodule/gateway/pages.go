@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -73,13 +72,9 @@ func (g *Gateway) parsePage(r *http.Request) (p pageRequest, ok bool) {
 // servePage serves a page. At the root, the page of the site comes first, if it has one.
 func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, p pageRequest) error {
 	if p.root && !p.by.hasToken {
-		if err := next.ServeHTTP(w, r); err != nil {
+		if answered, err := answeredBy(next, w, r); answered || err != nil {
 			return err
 		}
-		if unhandled, _ := caddyhttp.GetVar(r.Context(), "unhandled").(bool); !unhandled {
-			return nil
-		}
-		caddyhttp.SetVar(r.Context(), "unhandled", false)
 	}
 	if p.by.hasToken {
 		var done func()
@@ -90,7 +85,7 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyht
 	if !p.root && p.name == "" {
 		at.Home = at.Below // the front page is the site's
 	}
-	g.pages.ServeHTTP(w, g.withAuthorize(r, p.by), at, p.name)
+	g.pages.ServeHTTP(w, r, at, p.name)
 	return nil
 }
 
@@ -102,38 +97,13 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	}
 	return pages.Place{
 		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: siteAddress(r) + base,
-		Token: by.hasToken, Member: g.member(r, by), Readers: g.Readers,
+		Token: by.hasToken, Member: g.access.admit(by, g.clientOf(r)) == nil, Readers: g.Readers,
 	}
-}
-
-// member reports whether the client may see the pages.
-func (g *Gateway) member(r *http.Request, by urlRequest) bool {
-	if by.hasToken {
-		return g.access.tokenName(by.token) != ""
-	}
-	return g.access.clients.check(clientOf(r)) == nil
-}
-
-// authorizeKey is the context key of a function that returns why the client may not have the
-// feed of a canonical URL.
-type authorizeKey struct{}
-
-func (g *Gateway) withAuthorize(r *http.Request, by urlRequest) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), authorizeKey{}, func(canonical string) error {
-		u, err := feedurl.Parse(canonical)
-		if err != nil {
-			return err
-		}
-		if refusal := g.access.authorize(by, clientOf(r), u); refusal != nil {
-			return refusal
-		}
-		return nil
-	}))
 }
 
 // discover finds the feeds of a site, or the feed at an address. The address is polled like a
 // feed by URL, and no earlier.
-func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, error) {
+func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
 	}
@@ -144,24 +114,25 @@ func (g *Gateway) discover(ctx context.Context, address string) (pages.Site, err
 		return found, nil
 	}
 	found.URL = feedurl.Shown(u.String())
-	authorize := ctx.Value(authorizeKey{}).(func(canonical string) error)
-	if err := authorize(u.String()); err != nil {
-		found.Problem = sentence(err.Error())
+	page, _ := g.parsePage(r)
+	from := g.clientOf(r)
+	if refusal := g.access.authorize(page.by, from, u); refusal != nil {
+		found.Problem = sentence(refusal.Reason)
 		return found, nil
 	}
 	if checkFeed(u) != nil {
 		found.Problem = "This is not the address of a feed."
 		return found, nil
 	}
-	feed, err := g.feed(ctx, u.String())
+	feed, err := g.feedFor(r, page.by, from, u)
+	if refusal, ok := errors.AsType[*poller.Refusal](err); ok {
+		found.Problem = sentence(refusal.Reason)
+		return found, nil
+	}
 	if err != nil {
 		return found, err
 	}
-	if err := authorize(feed.Key()); err != nil { // it may be an alias
-		found.Problem = sentence(err.Error())
-		return found, nil
-	}
-	if _, served := feed.Await(ctx); served {
+	if _, served := feed.Await(r.Context()); served {
 		found.Feeds = []pages.Found{{URL: u.String()}}
 		return found, nil
 	}

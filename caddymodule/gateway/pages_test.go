@@ -121,7 +121,7 @@ func TestSiteByURL(t *testing.T) {
 		for range 2 {
 			w := ask(t, g, "GET", target, stage.Abroad)
 			for _, want := range []string{
-				`<link rel="alternate" type="application/atom+xml" title="Posts" href="http://example.com/~` + secret + `/https://site.example/atom.xml">`,
+				`<link rel="alternate" type="application/atom+xml" title="Posts" href="http://feeds.home.arpa/~` + secret + `/https://site.example/atom.xml">`,
 				"<h1><bdi>A &amp; B</bdi></h1>",
 			} {
 				if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
@@ -130,14 +130,14 @@ func TestSiteByURL(t *testing.T) {
 			}
 		}
 		w := ask(t, g, "GET", "/?find=site.example", stage.Home)
-		if !strings.Contains(w.Body.String(), "http://example.com/https://site.example/atom.xml") {
+		if !strings.Contains(w.Body.String(), "http://feeds.home.arpa/https://site.example/atom.xml") {
 			t.Errorf("find: %d %s", w.Code, w.Body)
 		}
 		if n := o.asked["https://site.example/"]; n != 1 {
 			t.Errorf("the site was asked %d times", n)
 		}
 		for find, want := range map[string]string{
-			"https://one.example/feed":         "http://example.com/https://one.example/feed",
+			"https://one.example/feed":         "http://feeds.home.arpa/https://one.example/feed",
 			"empty.example":                    "an HTML page",
 			"https://private.site.example/":    "deny",
 			"https://site.example/favicon.ico": "not the address of a feed",
@@ -250,6 +250,7 @@ func TestFeedsAsJSON(t *testing.T) {
 func post(t *testing.T, g *Gateway, target, client, contentType, body string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest("POST", target, strings.NewReader(body))
+	r.Host = "feeds.home.arpa"
 	r.Header.Set("Content-Type", contentType)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -297,7 +298,7 @@ func TestSubscriptionListThroughTheGateway(t *testing.T) {
 		part.Write([]byte(`<opml version="2.0"><body><outline text="a" xmlUrl="https://one.example/feed"/><outline xmlUrl="exec:x"/></body></opml>`))
 		m.Close()
 		w := post(t, g, "/~"+secret+"/-/opml", stage.Abroad, m.FormDataContentType(), form.String())
-		want := `xmlUrl="http://example.com/~` + secret + `/https://one.example/feed"/><outline xmlUrl="exec:x"/>`
+		want := `xmlUrl="http://feeds.home.arpa/~` + secret + `/https://one.example/feed"/><outline xmlUrl="exec:x"/>`
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) || len(o.asked) != 0 {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}

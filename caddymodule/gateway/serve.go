@@ -23,6 +23,7 @@ import (
 var (
 	anyOrigin      = []string{"*"}
 	exposedHeaders = []string{"Age, Cache-Status, ETag, Retry-After"}
+	private        = []string{"private"}     // the answer depends on who asks
 	noReferrer     = []string{"no-referrer"} // the URL of a feed may contain a token
 )
 
@@ -52,13 +53,16 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return g.answerMethod(w, r, req)
 	}
-	return g.serveFeed(w, r, next, req)
+	return g.serveFeed(w, r, req)
 }
 
 // serveFeed answers a GET or HEAD request for a feed.
-func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, req request) error {
+func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request) error {
 	feed, token, err := g.find(r, req)
 	if err == nil {
+		if req.byURL && !g.access.clients.any {
+			w.Header()["Cache-Control"] = private
+		}
 		var sent cache.Sent
 		if sent, err = g.serve(w, r, feed, token); err == nil {
 			g.engine.GatewayRequests().Served(sent)
@@ -77,10 +81,6 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, next caddyht
 		if g.serveSite(w, r, req, err) {
 			return nil
 		}
-	}
-	if refusal, ok := errors.AsType[*poller.Refusal](err); ok && refusal.Status == http.StatusForbidden && req.by.maybeHost {
-		// A segment with a dot need not be a host: /v1.x/users may belong to the site.
-		return g.passOn(w, r, next, err)
 	}
 	return g.refuse(w, r, err, req)
 }
@@ -120,17 +120,20 @@ func (g *Gateway) parse(r *http.Request) (q request) {
 	return q
 }
 
-// passOn lets the next handler answer. If there is none, for which Caddy would send an empty
-// 200, it answers with the error.
+// passOn lets the next handler answer. If none writes a response, for which Caddy would send an
+// empty 200, it answers with the error.
 func (g *Gateway) passOn(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, err error) error {
-	if err := next.ServeHTTP(w, r); err != nil {
+	if answered, err := answeredBy(next, w, r); answered || err != nil {
 		return err
 	}
-	if unhandled, _ := caddyhttp.GetVar(r.Context(), "unhandled").(bool); !unhandled {
-		return nil
-	}
-	caddyhttp.SetVar(r.Context(), "unhandled", false)
 	return g.refuse(w, r, err, request{})
+}
+
+// answeredBy reports whether the next handlers have written a response.
+func answeredBy(next caddyhttp.Handler, w http.ResponseWriter, r *http.Request) (bool, error) {
+	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
+	err := next.ServeHTTP(recorder, r)
+	return recorder.Status() != 0, err
 }
 
 // refuse answers with an error, through handle_errors if the site has it.
@@ -190,14 +193,13 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error
 		}
 		u = &parsed
 	}
-	from := clientOf(r)
+	from := g.clientOf(r)
 	if refusal := g.access.authorize(req.by, from, *u); refusal != nil {
 		return nil, "", refusal
 	}
 	if strings.EqualFold(u.HostPort(), r.Host) && g.answers(*u) {
 		return nil, "", &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
-	canonical := u.String()
 	if req.url == nil {
 		if err := checkFeed(*u); err != nil {
 			return nil, "", err
@@ -206,23 +208,9 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error
 			g.parsed.add(r.URL, poller.OriginalURL(r), req.by, *u)
 		}
 	}
-	feed, err := g.feed(r.Context(), canonical)
+	feed, err := g.feedFor(r, req.by, from, *u)
 	if err != nil {
 		return nil, "", err
-	}
-	if feed.New() {
-		if refusal := g.admitNew(req.by, from, canonical); refusal != nil {
-			return nil, "", refusal
-		}
-	}
-	if feed.Key() != canonical { // an alias of a feed to which access may differ
-		end, err := feedurl.Parse(feed.Key())
-		if err != nil {
-			return nil, "", forbidden("%v", err)
-		}
-		if refusal := g.access.authorize(req.by, from, end); refusal != nil {
-			return nil, "", refusal
-		}
 	}
 	token := ""
 	if req.by.hasToken {
@@ -230,6 +218,37 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error
 	}
 	return feed, token, nil
 }
+
+// feedFor returns the feed at a URL that the client may request. A feed that is not known yet is
+// added, if this request may add one.
+func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl.URL) (*cache.Feed, error) {
+	feed, err := g.feed(r.Context(), u.String())
+	if err != nil {
+		return nil, err
+	}
+	if feed.New() {
+		if !by.hasToken && ofOtherSite(r) {
+			return nil, errOtherSite
+		}
+		if refusal := g.admitNew(by, from, u.String()); refusal != nil {
+			return nil, refusal
+		}
+	}
+	if feed.Key() != u.String() { // an alias of a feed to which access may differ
+		end, err := feedurl.Parse(feed.Key())
+		if err != nil {
+			return nil, forbidden("%v", err)
+		}
+		if refusal := g.access.authorize(by, from, end); refusal != nil {
+			return nil, refusal
+		}
+	}
+	return feed, nil
+}
+
+// errOtherSite refuses a new feed to a request that a page of another site may have sent.
+var errOtherSite error = forbidden("a page of another site requested this feed, and only a reader or a person adds one: " +
+	"give the address to your reader, open it in a window of its own, or use an address with a `token`")
 
 // answers reports whether a URL with this gateway's host is one that it answers itself.
 func (g *Gateway) answers(u feedurl.URL) bool {
@@ -248,14 +267,14 @@ var errNoSuchPath error = &poller.Refusal{Status: http.StatusNotFound, Reason: n
 // noSuchPath returns the error for a path without a feed. The path is escaped: handle_errors may
 // show the text on a page.
 func noSuchPath(path string) error {
-	prefix, url, found := strings.Cut(path, "/http")
-	if !found || !strings.Contains(url, ":/") {
-		return errNoSuchPath
+	reason := noFeedHere
+	if host, _, found := strings.Cut(strings.TrimPrefix(path, "/"), "/"); found && looksLikeHost(host) {
+		reason += ": for the feed of a site, write /https:/" + path
 	}
-	return &poller.Refusal{
-		Status: http.StatusNotFound,
-		Reason: fmt.Sprintf("%s; for feeds by URL below %s/, the gateway has to be in handle_path %[2]s/*", noFeedHere, prefix),
+	if prefix, url, found := strings.Cut(path, "/http"); found && strings.Contains(url, ":/") {
+		reason += fmt.Sprintf("; for feeds by URL below %s/, the gateway has to be in handle_path %[1]s/*", prefix)
 	}
+	return &poller.Refusal{Status: http.StatusNotFound, Reason: reason}
 }
 
 // feed returns a feed. It waits for an engine that is starting.

@@ -56,7 +56,7 @@ func TestGatewayPassesOn(t *testing.T) {
 			"/": "200 home", "/robots.txt": "200 robots", "/v1.x/users": "200 users", "/none": "404 ",
 		}},
 		{"alone", "", map[string]string{
-			"/": "403 <!doctype html>", "/robots.txt": "404 no such path", "/v1.x/users": "403 the gateway's `clients`",
+			"/": "403 <!doctype html>", "/robots.txt": "404 no such path", "/v1.x/users": "404 no such path: no feed is configured here, and it is not of the form /https://host/path: for the feed of a site, write /https://v1.x/users",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -237,7 +238,7 @@ func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
 	t.Helper()
 	source := newFake(size)
 	p := &Pages{Source: source, Version: "1.0.0"}
-	p.Discover = func(_ context.Context, address string) (Site, error) {
+	p.Discover = func(_ *http.Request, address string) (Site, error) {
 		if !strings.Contains(address, "blog.example") {
 			return Site{URL: feedurl.Shown(address), Problem: "This site names no feeds."}, nil
 		}

@@ -56,7 +56,7 @@ func (p *Pages) home(v *visit) error {
 		c.Find, c.Site = "", &Site{Problem: "That address is too long."}
 		return p.answerHome(v, http.StatusBadRequest, "Home", c)
 	}
-	site, err := p.Discover(v.r.Context(), c.Find)
+	site, err := p.Discover(v.r, c.Find)
 	if err != nil {
 		return err
 	}

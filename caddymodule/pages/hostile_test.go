@@ -4,7 +4,7 @@
 package pages
 
 import (
-	"context"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -74,7 +74,7 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 	}
 	source.poller = Poller{Contact: text, UserAgent: text}
 	p.Version = text
-	p.Discover = func(context.Context, string) (Site, error) {
+	p.Discover = func(*http.Request, string) (Site, error) {
 		return Site{URL: address, Title: text, Problem: text, Feeds: []Found{{URL: "https://x.example/" + text, Title: text, Type: text}}}, nil
 	}
 	at.Gateway = "http://feeds.home.arpa/" + text // of a Host field

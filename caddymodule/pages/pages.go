@@ -16,7 +16,6 @@ package pages
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -31,7 +30,7 @@ type Pages struct {
 
 	// Discover finds the feeds of a site for the home page. Nil: the home page does
 	// not offer it.
-	Discover func(ctx context.Context, address string) (Site, error)
+	Discover func(r *http.Request, address string) (Site, error)
 
 	// RewriteOPML rewrites subscription lists for the home page. Nil: the home page
 	// does not offer it.

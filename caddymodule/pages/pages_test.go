@@ -5,7 +5,6 @@ package pages
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"html"
@@ -287,7 +286,7 @@ func TestFindFromElsewhere(t *testing.T) {
 	for dest, want := range map[string]bool{"": true, "document": true, "image": false, "iframe": false, "empty": false, "script": false} {
 		p, _, at := newPages(t, 1)
 		asked := false
-		p.Discover = func(context.Context, string) (Site, error) { asked = true; return Site{}, nil }
+		p.Discover = func(*http.Request, string) (Site, error) { asked = true; return Site{}, nil }
 		ask(p, at, "GET", "?find=https://blog.example/", func(r *http.Request) {
 			if dest != "" {
 				r.Header.Set("Sec-Fetch-Dest", dest)
@@ -350,7 +349,7 @@ func TestFailingSource(t *testing.T) {
 	source.account = func(Which) (status.Feed, []byte, error) { return status.Feed{}, nil, failed }
 	source.who = func() (status.Readers, error) { return status.Readers{}, failed }
 	source.saved = func() (status.Savings, error) { return status.Savings{}, failed }
-	p.Discover = func(context.Context, string) (Site, error) { return Site{}, failed }
+	p.Discover = func(*http.Request, string) (Site, error) { return Site{}, failed }
 	for _, target := range []string{"?find=x", "feeds", "feeds?url=x", "readers", "savings"} {
 		for _, kind := range []string{"text/html", "application/json"} {
 			logged.Reset()

@@ -7,7 +7,7 @@ package httpfield
 // in the lines of its If-None-Match and If-Modified-Since: where there is the
 // first, the second does not count. Named reports whether a tag is the current
 // representation's, by weak comparison; unmodified, whether it has not changed
-// since a date. If-Match and If-Unmodified-Since are not for caches.
+// since a date.
 func NotModified(ifNoneMatch, ifModifiedSince []string, named func(Tag) bool, unmodified func(date string) bool) bool {
 	if len(ifNoneMatch) > 0 {
 		return HasTag(ifNoneMatch, named)

@@ -1,0 +1,160 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+)
+
+func TestOwnHost(t *testing.T) {
+	for host, want := range map[string]bool{
+		"": true, "192.168.1.5": true, "192.168.1.5:8080": true, "8.8.8.8": true, "[fe80::1%25eth0]:8080": true, "[::1]": true, "::1": true,
+		"localhost:8080": true, "nas": true, "NAS.:8080": true, "pollard:8080": true, "nas.local": true, "feeds.home.arpa.": true,
+		"feeds.home": true, "feeds.lan:80": true, "nas.internal": true, "feeds.corp": true, "pollard.mynet": true, "feeds.speedport.ip": true,
+		"pollard.default.svc.cluster.local": true, "nas.tail1234.ts.net": true,
+		"evil.example.com": false, "EVIL.COM.": false, "feeds.fritz.box": false, "evil.duckdns.org": false, "evil.github.io:80": false,
+		"evil.co.uk": false, "a b": false, "xarpa.home.arpa.com": false, "evilts.net": false,
+	} {
+		if got := ownHost(host); got != want {
+			t.Errorf("%q: %v, want %v", host, got, want)
+		}
+	}
+}
+
+// A page whose name resolves to the gateway gets nothing that only the addresses of its readers
+// may have (DNS rebinding).
+func TestNamesOfStrangers(t *testing.T) {
+	const token = "/~" + secret
+	gateway := "feed_gateway {\nfeed /one.xml https://one.example/feed\ntoken alice " + secret + "\n}"
+	sites := "http:// {\nbind void/feeds\n" + gateway + "\n}\n" +
+		"http://feeds.example.com, http://*.home.example.com {\nbind void/feeds\n" + gateway + "\n}\n" +
+		"http://own.example.org {\nbind void/feeds\nhandle {\n@inner host inner.example.org\nhandle @inner {\n" + gateway + "\n}\n}\n}\n" +
+		"http://any.example.org {\nbind void/other\nfeed_gateway {\nclients any\n}\n}\n"
+	onSites(t, "", sites, func(t *testing.T, _ *stage.Gateways) {
+		for _, tt := range []struct {
+			host, target string
+			want         int
+		}{
+			{"evil.example.net", "/https://two.example/feed", 403},
+			{"evil.example.net", "/https://one.example/feed", 403},
+			{"evil.example.net", "/-/feeds", 403},
+			{"evil.example.net", "/?find=two.example", 403},
+			{"evil.example.net", "/one.xml", 200}, // every client may have it
+			{"evil.example.net", token + "/https://two.example/feed", 200},
+			{"evil.example.net", token + "/-/feeds", 200},
+			{"192.168.1.5", "/https://two.example/feed", 200},
+			{"nas", "/-/feeds", 200},
+			{"FEEDS.example.com.", "/https://two.example/feed", 200},
+			{"a.home.example.com", "/-/feeds", 200},
+			{"inner.example.org", "/https://two.example/feed", 200},
+		} {
+			w := stage.Get(t, "http://"+tt.host+tt.target, stage.Home)
+			if w.Code != tt.want {
+				t.Errorf("%s%s: %d %.200s, want %d", tt.host, tt.target, w.Code, w.Body, tt.want)
+			}
+			if by := strings.HasPrefix(tt.target, "/https"); by && tt.want == 403 && !strings.Contains(w.Body.String(), "http://"+tt.host+" as the address of the gateway's site") {
+				t.Errorf("%s%s: the error does not say what to write: %s", tt.host, tt.target, w.Body)
+			}
+		}
+	})
+}
+
+// A page of another site adds no feed: neither as an image nor by a script nor by prefetching.
+func TestPagesOfOtherSitesAddNoFeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, a, o := gatewayOf(t, "token alice "+secret)
+		start(t, a)
+		if w := ask(t, g, "GET", "/https://known.example/feed", stage.Home); w.Code != 200 {
+			t.Fatal(w.Code)
+		}
+		for name, tt := range map[string]struct {
+			adds   bool
+			header []string
+		}{
+			"a reader":              {true, nil},
+			"a reader with a page":  {true, []string{"Referer", "http://feeds.home.arpa:8080/x"}},
+			"a link":                {true, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "document", "Accept", "text/html"}},
+			"a link over http":      {true, []string{"Referer", "https://evil.example/", "Accept", "text/html,*/*;q=0.8"}},
+			"a page of this site":   {true, []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "document"}},
+			"an image":              {false, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "image"}},
+			"a script of a sibling": {false, []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Dest", "empty"}},
+			"a frame":               {false, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "iframe", "Accept", "text/html"}},
+			"speculation rules":     {false, []string{"Sec-Purpose", "prefetch;prerender", "Sec-Fetch-Site", "none", "Sec-Fetch-Dest", "document", "Accept", "text/html"}},
+			"an image over http":    {false, []string{"Referer", "http://evil.example/page", "Accept", "image/*"}},
+			"a script over http":    {false, []string{"Origin", "http://evil.example", "Accept", "*/*"}},
+			"a script of a sandbox": {false, []string{"Origin", "null"}},
+		} {
+			before := len(o.Asked())
+			for target, want := range map[string]int{"/https://known.example/feed": 200, "/~" + secret + "/https://token-" + word(name) + ".example/feed": 200} {
+				if w := ask(t, g, "GET", target, stage.Home, tt.header...); w.Code != want {
+					t.Errorf("%s, %s: %d %s", name, target, w.Code, w.Body)
+				}
+			}
+			for _, target := range []string{"/https://" + word(name) + ".example/feed", "/?find=found-" + word(name) + ".example"} {
+				ask(t, g, "GET", target, stage.Home, tt.header...)
+			}
+			want := 1 // with the token
+			if tt.adds {
+				want = 3
+			}
+			if got := len(o.Asked()) - before; got != want {
+				t.Errorf("%s: %d new feeds, want %d", name, got, want)
+			}
+		}
+		w := ask(t, g, "GET", "/https://more.example/feed", stage.Home, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Dest", "image")
+		if w.Code != 403 || !strings.Contains(w.Body.String(), "open it in a window of its own") {
+			t.Errorf("the error does not say what to do: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+func word(text string) string { return strings.ReplaceAll(strings.ToLower(text), " ", "-") }
+
+// What a gateway answers by URL depends on who asks; only its own answers may be read by scripts
+// of other sites; and a request may ask for one version alone.
+func TestHeadersByURL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, a, _ := gatewayOf(t, "cors\nfeed /one.xml https://one.example/feed")
+		start(t, a)
+		for target, want := range map[string]string{"/one.xml": "max-age=", "/https://one.example/feed": "private, max-age="} {
+			w := ask(t, g, "GET", target, stage.Home)
+			if got := w.Header().Get("Cache-Control"); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: Cache-Control %q, want %s", target, got, want)
+			}
+			w = ask(t, g, "GET", target, stage.Home, "If-None-Match", w.Header().Get("ETag"))
+			if got := w.Header().Get("Cache-Control"); w.Code != 304 || !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %d, Cache-Control %q, want %s", target, w.Code, got, want)
+			}
+		}
+		tag := ask(t, g, "GET", "/one.xml", stage.Home).Header().Get("ETag")
+		for _, tt := range []struct {
+			want   int
+			header []string
+		}{
+			{200, []string{"If-Match", tag}},
+			{200, []string{"If-Match", "*"}},
+			{200, []string{"If-Match", `"x", ` + tag, "If-Unmodified-Since", "Mon, 01 Jan 2001 00:00:00 GMT"}},
+			{412, []string{"If-Match", `"x"`}},
+			{412, []string{"If-Match", "W/" + tag}},
+			{412, []string{"If-Match", `"x"`, "If-None-Match", tag}},
+			{304, []string{"If-Match", tag, "If-None-Match", tag}},
+			{412, []string{"If-Unmodified-Since", "Sun, 01 Jan 1989 00:00:00 GMT"}},
+			{200, []string{"If-Unmodified-Since", "no date"}},
+		} {
+			if w := ask(t, g, "GET", "/one.xml", stage.Home, tt.header...); w.Code != tt.want {
+				t.Errorf("%q: %d %s, want %d", tt.header, w.Code, w.Body, tt.want)
+			}
+		}
+		for _, target := range []string{"/index.php/apps/files", "/socket.io/?EIO=4", "/v1.io/feed", "/none"} {
+			w := ask(t, g, "GET", target, stage.Home)
+			if w.Code != 404 || w.Header().Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s: %d %v", target, w.Code, w.Header())
+			}
+		}
+	})
+}

@@ -1,0 +1,39 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// ofOtherSite reports whether a page of another site may have sent a request without the person
+// in front of it: as an image, a frame, a script's request, or a prefetch. Such a request adds
+// no feed, and does not count as asking for one.
+//
+// Browsers send Sec-Fetch fields (W3C Fetch Metadata) over TLS and to localhost only. Elsewhere
+// Referer and Origin have to do, and a page can hide its Referer.
+func ofOtherSite(r *http.Request) bool {
+	h := r.Header
+	if len(h["Sec-Purpose"]) > 0 { // speculation rules: Sec-Fetch-Site may be none, and the Dest document
+		return true
+	}
+	if site := h.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+		return h.Get("Sec-Fetch-Dest") != "document"
+	}
+	if strings.Contains(strings.ToLower(strings.Join(h["Accept"], ",")), "text/html") {
+		return false // a link that a person has followed
+	}
+	return ofOtherHost(h.Get("Referer"), r.Host) || ofOtherHost(h.Get("Origin"), r.Host)
+}
+
+// ofOtherHost reports whether a Referer or Origin, if there is one, names another host.
+func ofOtherHost(address, host string) bool {
+	if address == "" {
+		return false
+	}
+	u, err := url.Parse(address)
+	return err != nil || !strings.EqualFold(hostName(u.Host), hostName(host)) // the Origin may be null
+}
