@@ -6,10 +6,13 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
@@ -30,9 +33,9 @@ type configuration struct {
 // loadConfiguration loads a Caddyfile, or what another adapter of Caddy's reads. What
 // runs beside is not touched. It lives as long as the command.
 func loadConfiguration(file string) (*configuration, error) {
-	text, _, _, err := caddycmd.LoadConfig(file, "")
+	text, err := adapted(file)
 	if err != nil {
-		return nil, err // names the file
+		return nil, err
 	}
 	var cfg caddy.Config
 	if err := json.Unmarshal(text, &cfg); err != nil {
@@ -54,6 +57,28 @@ func loadConfiguration(file string) (*configuration, error) {
 		c.http, _ = sites.(*caddyhttp.App)
 	}
 	return c, nil
+}
+
+// adapted returns a configuration as Caddy's JSON. A file whose name does not end with .json
+// or the name of another adapter is a Caddyfile. caddycmd.LoadConfig does this too, but logs
+// what it does, in the middle of the output of a command.
+func adapted(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err // names the file
+	}
+	kind := strings.TrimPrefix(filepath.Ext(file), ".")
+	if kind == "json" {
+		return text, nil
+	}
+	adapter := caddyconfig.GetAdapter(kind)
+	if adapter == nil {
+		adapter = caddyconfig.GetAdapter("caddyfile")
+	}
+	if text, _, err = adapter.Adapt(text, map[string]any{"filename": file}); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return text, nil
 }
 
 // appOfConfig is the app of a configuration file, with the rules of all feeds that are

@@ -10,18 +10,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
@@ -31,19 +24,20 @@ import (
 const tellEvery = 5 * time.Second
 
 func exportCommand() *cobra.Command {
-	var where string
+	var where storeFlags
 	var figures bool
 	cmd := &cobra.Command{
-		Use:   "export --store sqlite:<directory> | postgres:<URL>",
+		Use:   "export [--store sqlite:<directory> | postgres:<URL>]",
 		Short: "Writes all feeds of a store as JSON lines",
 		Long: `Writes all feeds of a store to the standard output, one line of JSON for each, with
 their schedules, validators and stored versions. ` + "`feeds import`" + ` reads them into
 another store: no feed is polled an extra time because of that. Statistics of readers
-and polls stay where they are.
+and polls stay where they are. A store without feeds is an error.
 
-An SQLite store can be read while no process uses it. A PostgreSQL database may be in use.
+Without --store, the store is that of --config, or of the installed service. An SQLite
+store can be read while no process uses it. A PostgreSQL database may be in use.
 Feeds can have credentials in their URLs; keep the file as you keep the store.`,
-		Example: `  pollard feeds export --store sqlite:/var/lib/pollard > feeds.jsonl
+		Example: `  sudo pollard feeds export > feeds.jsonl
   pollard feeds export --store sqlite:/var/lib/pollard | pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard'`,
 		Args: exactArgs(0, "no argument besides --store"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
@@ -53,17 +47,17 @@ Feeds can have credentials in their URLs; keep the file as you keep the store.`,
 			return exportFeeds(cmd.Context(), where, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
-	addStore(cmd, &where)
+	where.add(cmd)
 	cmd.Flags().BoolVar(&figures, "figures", false, "")
 	_ = cmd.Flags().MarkHidden("figures") // it exists
 	return cmd
 }
 
 func importCommand() *cobra.Command {
-	var where string
+	var where storeFlags
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "import [<file>] --store sqlite:<directory> | postgres:<URL>",
+		Use:   "import [<file>] [--store sqlite:<directory> | postgres:<URL>]",
 		Short: "Reads feeds from JSON lines into a store",
 		Long: `Reads feeds into a store from a file or the standard input: the lines of
 ` + "`feeds export`" + `, or lines of your own with as little as
@@ -82,8 +76,12 @@ their hosts. Where the store knows a feed already, the later next poll counts; a
 without a body changes nothing then.
 
 Lines that make no sense are named by their numbers; the others are imported. The exit
-code is 1 then. An import that was interrupted can be repeated.`,
-		Example: `  pollard feeds import --store sqlite:/var/lib/pollard feeds.jsonl
+code is 1 then. An import that was interrupted can be repeated.
+
+Without --store, the store is that of --config, or of the installed service. The process
+that uses an SQLite store has to be stopped. Files that root makes belong to the owner of
+the directory.`,
+		Example: `  sudo pollard feeds import feeds.jsonl
   pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard' < feeds.jsonl`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -108,60 +106,17 @@ code is 1 then. An import that was interrupted can be repeated.`,
 			return err
 		}),
 	}
-	addStore(cmd, &where)
+	where.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document when it is done")
 	return cmd
 }
 
-func addStore(cmd *cobra.Command, where *string) {
-	cmd.Flags().StringVar(where, "store", "", "sqlite:<directory>, or postgres:<URL>; placeholders such as {env.DB_PASSWORD} and {file.<path>} are replaced")
-}
-
-// openStore opens a store that was named on the command line.
-func openStore(ctx context.Context, where string, stderr io.Writer) (db store.Store, shown string, err error) {
-	if where == "" {
-		return nil, "", wrongUsage("--store is missing: expected sqlite:<directory> or postgres:<URL>")
+func exportFeeds(ctx context.Context, where storeFlags, out, stderr io.Writer) (err error) {
+	module, err := where.module()
+	if err != nil {
+		return err
 	}
-	kind, rest, _ := strings.Cut(where, ":")
-	var module interface {
-		poller.Store
-		caddy.Provisioner
-	}
-	switch {
-	case rest == "":
-		return nil, "", wrongUsage("--store %q: expected sqlite:<directory> or postgres:<URL>", where)
-	case kind == "sqlite":
-		module = &poller.SQLite{Directory: rest}
-	case strings.HasPrefix(rest, "//") && (kind == "postgres" || kind == "postgresql"):
-		module = &poller.Postgres{URL: where}
-	case kind == "postgres":
-		module = &poller.Postgres{URL: rest}
-	default:
-		return nil, "", wrongUsage("--store: a store %q is not known: expected sqlite:<directory> or postgres:<URL>", kind)
-	}
-	if err := module.Provision(caddy.Context{}); err != nil {
-		return nil, "", &usage{fmt.Errorf("--store: %w", err)}
-	}
-	db, err = module.Open(ctx, warnings(stderr))
-	if errors.Is(err, store.ErrLocked) {
-		err = fmt.Errorf("%s is in use by another process: stop that one before (%w)", module, err)
-	}
-	return db, module.String(), err
-}
-
-// warnings is a log of what is wrong with a store, for people.
-func warnings(stderr io.Writer) *zap.Logger {
-	form := zapcore.EncoderConfig{MessageKey: "msg", LevelKey: "level", EncodeLevel: zapcore.LowercaseLevelEncoder}
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(form), zapcore.AddSync(stderr), zap.WarnLevel))
-}
-
-func exportFeeds(ctx context.Context, where string, out, stderr io.Writer) (err error) {
-	if dir, ok := strings.CutPrefix(where, "sqlite:"); ok && dir != "" && !strings.Contains(dir, "{") {
-		if err := exists(dir); err != nil { // opening it would make it
-			return err
-		}
-	}
-	db, shown, err := openStore(ctx, where, stderr)
+	db, err := openStore(ctx, module, false, stderr)
 	if err != nil {
 		return err
 	}
@@ -179,21 +134,11 @@ func exportFeeds(ctx context.Context, where string, out, stderr io.Writer) (err 
 	if err := errors.Join(cache.Export(ctx, db, w, p.tell), w.Flush()); err != nil {
 		return err
 	}
-	p.end("from " + shown)
+	if p.feeds == 0 {
+		return fmt.Errorf("%s has no feeds: nothing was exported", module)
+	}
+	p.end("from " + module.String())
 	return nil
-}
-
-// exists returns an error if a directory has no store. It names one below it that has.
-func exists(dir string) error {
-	if sqlite.Exists(dir) || sqlite.Refuse(dir) != nil { // opening it says why not
-		return nil
-	}
-	for _, below := range []string{"pollard", "caddy/pollard"} {
-		if near := filepath.Join(dir, below); sqlite.Exists(near) {
-			return fmt.Errorf("there is no store in %s: did you mean sqlite:%s?", dir, near)
-		}
-	}
-	return fmt.Errorf("there is no store in %s: name the directory of feeds.sqlite", dir)
 }
 
 // imported is what an import came to.
@@ -203,8 +148,12 @@ type imported struct {
 	Refused  int64  `json:"refused"`  // lines
 }
 
-func importFeeds(ctx context.Context, where string, in io.Reader, stderr io.Writer) (done *imported, err error) {
-	db, shown, err := openStore(ctx, where, stderr)
+func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.Writer) (done *imported, err error) {
+	module, err := where.module()
+	if err != nil {
+		return nil, err
+	}
+	db, err := openStore(ctx, module, true, stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +172,8 @@ func importFeeds(ctx context.Context, where string, in io.Reader, stderr io.Writ
 	if _, err := i.Import(ctx, in); err != nil {
 		return nil, err
 	}
-	p.end("into " + shown)
-	done = &imported{shown, p.feeds, refused}
+	p.end("into " + module.String())
+	done = &imported{module.String(), p.feeds, refused}
 	if refused > 0 {
 		return done, fmt.Errorf("%d lines were not imported", refused)
 	}

@@ -219,7 +219,7 @@ func TestStatisticsStay(t *testing.T) {
 	if err := errors.Join(s.SaveCounters(t.Context(), "node", []byte("data")), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if out, said, code := runWithErrors(t, exportCommand(), "", "--store", "sqlite:"+dir); out != "" || code != exitDone {
+	if out, said, code := runWithErrors(t, exportCommand(), "", "--store", "sqlite:"+dir); out != "" || code != exitFailed || !strings.Contains(said, "has no feeds: nothing was exported") {
 		t.Errorf("exit code %d: %s%s", code, out, said)
 	}
 	_, said, code := runWithErrors(t, exportCommand(), "", "--figures", "--store", "sqlite:"+dir)
@@ -316,12 +316,13 @@ func TestTransfersThatFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
+	installed(t, filepath.Join(dir, "Caddyfile"))
 	for _, tt := range []struct {
 		name, store string
 		code        int
 		told        string
 	}{
-		{"no store", "", exitUsage, "--store is missing: expected sqlite:<directory> or postgres:<URL>"},
+		{"no store", "", exitUsage, "no store is named: expected --store sqlite:<directory>"},
 		{"unknown", "redis:x", exitUsage, `a store "redis" is not known`},
 		{"no directory", "sqlite:", exitUsage, `--store "sqlite:": expected sqlite:<directory>`},
 		{"nothing there", "sqlite:" + dir + "x", exitFailed, "there is no store in "},
@@ -337,5 +338,40 @@ func TestTransfersThatFail(t *testing.T) {
 	}
 	if _, err := os.Stat(dir + "x"); err == nil {
 		t.Error("exporting has made a store")
+	}
+}
+
+// installed changes where the configuration of the installed service is expected.
+func installed(t *testing.T, path string) {
+	before := installedConfig
+	installedConfig = path
+	t.Cleanup(func() { installedConfig = before })
+}
+
+func TestStoreOfAConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	configured := file("Caddyfile", fmt.Sprintf("{\n\tpollard {\n\t\tstore sqlite %q\n\t}\n}\n:8080 {\n\tfeed_gateway {\n\t\ttoken alice {env.NOT_HERE}\n\t}\n}\n", filepath.Join(dir, "mine")))
+	feed := `{"url": "https://feeds.test/1"}`
+	if _, said, code := runWithErrors(t, importCommand(), feed, "--config", configured); code != exitDone || !strings.Contains(said, "imported 1 feeds into sqlite "+filepath.Join(dir, "mine")) {
+		t.Errorf("import by --config: exit code %d: %s", code, said)
+	}
+	installed(t, configured)
+	if out, said, code := runWithErrors(t, exportCommand(), ""); code != exitDone || !strings.Contains(out, "https://feeds.test/1") {
+		t.Errorf("export from the installed service: exit code %d: %s%s", code, out, said)
+	}
+	if _, said, code := runWithErrors(t, exportCommand(), "", "--config", configured, "--store", "sqlite:x"); code != exitUsage || !strings.Contains(said, "both name a store") {
+		t.Errorf("two stores: exit code %d: %s", code, said)
+	}
+	secret := file("postgres", "{\n\tpollard {\n\t\tstore postgres postgres://u:{env.NOT_HERE}@127.0.0.1:1/feeds\n\t}\n}\n")
+	if _, said, code := runWithErrors(t, exportCommand(), "", "--config", secret); code != exitUsage || !strings.Contains(said, "env.NOT_HERE") {
+		t.Errorf("a password that is not in the environment: exit code %d: %s", code, said)
 	}
 }

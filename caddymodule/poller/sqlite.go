@@ -82,6 +82,9 @@ func (s *SQLite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 // Key implements [poller.Store].
 func (s *SQLite) Key() string { return "sqlite:" + s.resolved }
 
+// Path returns the directory after Provision, without placeholders and symbolic links.
+func (s *SQLite) Path() string { return s.resolved }
+
 // String implements [poller.Store].
 func (s *SQLite) String() string { return "sqlite " + s.resolved }
 

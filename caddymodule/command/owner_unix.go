@@ -1,0 +1,45 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package command
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// keepOwner returns a function that gives the files of a store, and the directories that
+// were made for it, to the owner of the directory that exists now. Only root has to do
+// that.
+func keepOwner(dir string) func() error {
+	nothing := func() error { return nil }
+	if os.Geteuid() != 0 {
+		return nothing
+	}
+	var created []string
+	home := dir
+	info, err := os.Stat(home)
+	for errors.Is(err, fs.ErrNotExist) && home != filepath.Dir(home) {
+		created, home = append(created, home), filepath.Dir(home)
+		info, err = os.Stat(home)
+	}
+	if err != nil {
+		return nothing // opening the store says what is wrong
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid == 0 {
+		return nothing
+	}
+	return func() error {
+		files, err := filepath.Glob(filepath.Join(dir, "feeds.sqlite*"))
+		for _, path := range append(files, created...) {
+			err = errors.Join(err, os.Lchown(path, int(owner.Uid), int(owner.Gid)))
+		}
+		return err
+	}
+}
