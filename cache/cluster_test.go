@@ -177,7 +177,7 @@ func (s linked) Body(ctx context.Context, id store.ID, version uint64) (*store.S
 	return call(s.link, func() (*store.StoredBody, error) { return s.Store.Body(ctx, id, version) })
 }
 
-func (s linked) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
+func (s linked) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {
 	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Touch(ctx, asked) })
 	return err
 }

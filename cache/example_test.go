@@ -60,6 +60,7 @@ func Example() {
 		}
 		feed, err := c.Feed(r.Context(), "https://example.com/feed.xml")
 		if err == nil {
+			feed.Ask(0)
 			_, err = feed.Serve(w, r)
 		}
 		if err != nil {

@@ -6,6 +6,7 @@ package cache
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type Feed struct {
 	lastFull    atomic.Pointer[state] // the last one whose body was in memory; nil: none
 	asked       atomic.Int64          // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
 	touched     atomic.Int64          // asked, as the store has it
+	askers      [4]atomic.Int64       // the owners that asked, as store.Owner; 0: none, or the store has it
 	missing     atomic.Uint64         // the version whose body cannot be read; 0: none
 
 	users    atomic.Int64 // requests that use it: it stays in the table for as long
@@ -91,6 +93,51 @@ func (f *Feed) origin() Origin {
 		return f.cache.origin
 	}
 	return f.cache.settings.Load().Site(f.key.text)
+}
+
+// Ask records that a reader asks for the feed, on behalf of an owner; 0: of none. It is to be
+// called before the feed is served, unless a page of another site has made the request.
+func (f *Feed) Ask(by store.Owner) {
+	f.touch(f.cache.elapsed())
+	weakest := &f.askers[0]
+	for i := range f.askers {
+		switch had := f.askers[i].Load(); {
+		case had == int64(by):
+			return
+		case had < weakest.Load():
+			weakest = &f.askers[i]
+		}
+	}
+	if had := weakest.Load(); had < int64(by) {
+		weakest.CompareAndSwap(had, int64(by))
+	}
+}
+
+// askedBy returns the owners that asked since the store learnt of some last.
+func (f *Feed) askedBy() (owners []store.Owner) {
+	for i := range f.askers {
+		if by := f.askers[i].Load(); by != 0 {
+			owners = append(owners, store.Owner(by))
+		}
+	}
+	return owners
+}
+
+// asker returns the one of them that counts most; 0: there is none.
+func (f *Feed) asker() (by store.Owner) {
+	for _, o := range f.askedBy() {
+		by = max(by, o)
+	}
+	return by
+}
+
+// stored says that the store has learnt of some owners that asked.
+func (f *Feed) stored(askers []store.Owner) {
+	for i := range f.askers {
+		if by := f.askers[i].Load(); slices.Contains(askers, store.Owner(by)) {
+			f.askers[i].CompareAndSwap(by, 0)
+		}
+	}
 }
 
 // touch records that a reader asks: to the minute, so that requests do not write to the same

@@ -61,7 +61,7 @@ func (s *hanging) queue(ctx context.Context) error {
 	return nil
 }
 
-func (s *hanging) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
+func (s *hanging) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {
 	if err := s.queue(ctx); err != nil {
 		return err
 	}

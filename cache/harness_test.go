@@ -154,6 +154,8 @@ type gateway struct {
 	budget   int64                         // of memory; 0: 1 MiB
 	wrap     func(store.Store) store.Store // what stands between cache and store; nil: nothing
 
+	by store.Owner // that asks
+
 	memory *sqlite.Store // the store of gateways without a directory
 	store  store.Store
 	*cache.Cache
@@ -245,6 +247,7 @@ func (g *gateway) do(method, url string, headers ...string) *httptest.ResponseRe
 	w := httptest.NewRecorder()
 	f, err := g.Feed(r.Context(), url)
 	if err == nil {
+		f.Ask(g.by)
 		_, err = f.Serve(w, r)
 	}
 	if u, ok := err.(*cache.Unavailable); ok {

@@ -77,11 +77,12 @@ func (c *Cache) checkClock() {
 // storeReaders writes to the store which feeds readers have asked for.
 func (c *Cache) storeReaders(ctx context.Context) {
 	now := c.elapsed()
-	asked, seconds := map[store.ID]time.Duration{}, map[*Feed]int64{}
+	asked, seconds := map[store.ID]store.Asked{}, map[*Feed]int64{}
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
-		if second := f.asked.Load(); second != f.touched.Load() && f.state.Load().known {
-			asked[f.id], seconds[f] = f.sinceAsked(now), second
+		second, by := f.asked.Load(), f.askedBy()
+		if (second != f.touched.Load() || len(by) > 0) && f.state.Load().known {
+			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by}, second
 		}
 		return true
 	})
@@ -94,6 +95,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	c.storeAnswered() // also if no poll is due
 	for f, second := range seconds {
 		f.touched.Store(second)
+		f.stored(asked[f.id].By)
 	}
 }
 

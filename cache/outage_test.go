@@ -108,7 +108,7 @@ func (s *distant) Body(ctx context.Context, id store.ID, version uint64) (*store
 	return s.Store.Body(ctx, id, version)
 }
 
-func (s *distant) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
+func (s *distant) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {
 	if err := s.reach(false); err != nil {
 		return err
 	}

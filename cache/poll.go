@@ -209,7 +209,7 @@ func (f *Feed) claim(ctx context.Context, e pollRequest, host policy.Host, rules
 		s := f.state.Load()
 		claim := store.Claim{
 			ID: f.id, URL: f.key.text, Hold: s.leaseTime(rules), Floor: e.floor,
-			Configured: f.configured(), Host: host,
+			Configured: f.configured(), By: f.asker(), Host: host,
 		}
 		asked, answered := c.elapsed(), c.claiming()
 		leases, err := c.store.Claim(ctx, []store.Claim{claim})

@@ -48,7 +48,9 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 		g.t.Fatal(err)
 	}
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/feed", nil)
-	_, err = f.Resolve(g.t.Context()).Serve(w, r)
+	f = f.Resolve(g.t.Context())
+	f.Ask(g.by)
+	_, err = f.Serve(w, r)
 	if u, ok := err.(*cache.Unavailable); ok && u.Alias {
 		_, err = f.Resolve(g.t.Context()).Serve(w, r)
 	}

@@ -68,7 +68,6 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 	f = f.use()
 	defer f.leave()
 	now := f.cache.elapsed()
-	f.touch(now)
 	s, how := f.state.Load(), waited.how
 	if f.worthWaiting(s, now) {
 		s, how = f.refreshed(r.Context(), s, now)

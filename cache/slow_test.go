@@ -62,6 +62,7 @@ func TestSlowReadersShareACopy(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			f, err := g.Feed(r.Context(), feedURL)
 			if err == nil {
+				f.Ask(0)
 				_, err = f.Serve(w, r)
 			}
 			if err != nil {

@@ -127,10 +127,10 @@ func (c *Cache) evict() {
 		if c.table.size.Load() <= budget*9/10 {
 			return
 		}
-		// The store need not know when a feed without a record was asked for.
-		f := one.feed
-		if f.underWay() == nil && (f.asked.Load() == f.touched.Load() || !f.state.Load().known) {
-			c.drop(f, true)
+		// If the store has not learnt when the feed was asked for, it never will: it refuses
+		// writes, and memory stays within its budget all the same.
+		if one.feed.underWay() == nil {
+			c.drop(one.feed, true)
 		}
 	}
 }

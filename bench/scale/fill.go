@@ -137,6 +137,7 @@ func (n *node) templates() ([]store.Saved, error) {
 		}
 		for range 9 {
 			w := httptest.NewRecorder()
+			f.Ask(0)
 			if _, err := f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
 				return nil, err
 			}

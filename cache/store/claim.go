@@ -53,7 +53,10 @@ func claimNamed(tx Tx, claims []Claim) ([]Lease, error) {
 	leases := make([]Lease, len(claims))
 	for i, c := range claims {
 		f, h := feeds[c.ID], hosts[hostRowOf(c.ID, c.Host)]
-		lease, changed := claimOne(tx, now, c, f, h, token)
+		lease, changed, err := claimOne(tx, now, c, f, h, token)
+		if err != nil {
+			return nil, err
+		}
 		token++
 		if changed {
 			touched[f.row()] = true
@@ -68,19 +71,18 @@ func claimNamed(tx Tx, claims []Claim) ([]Lease, error) {
 }
 
 // claimOne decides on one claim, and writes what it changes.
-func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (lease Lease, changed bool) {
+func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (lease Lease, changed bool, err error) {
 	since := tx.Since()
 	if !f.known {
-		added := feedRow{n: f.n, id: f.id, known: true, url: c.URL, next: now, hold: c.Hold, last: Never, hopped: f.hopped, asked: Never, state: StateCold}
-		if since != Never { // its record may have been lost, with its last poll
-			added.next = max(now, since.Add(c.Hold))
-		}
-		*f, changed = added, true
+		f.begin(now, since, c.URL, c.Hold)
+		changed = true
 	}
 	f.presume(since, c.Hold)
 	if f.configured != c.Configured || f.host != c.Host {
 		f.configured, f.host, changed = c.Configured, c.Host, true
 	}
+	f.askedBy(c.By, now.day())
+	f.judge(now)
 	due := f.next
 	if c.Floor > 0 { // it brings the poll forward, never back
 		due = min(due, max(f.last, f.hopped, since).Add(c.Floor))
@@ -89,17 +91,44 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 	if due > now {
 		denied, until, why = DeniedNotDue, max(due, until), ""
 	}
+	if denied == "" && c.Queue {
+		other, err := h.goesBefore(tx, now, f, c.Prefetch)
+		if err != nil {
+			return lease, false, err
+		}
+		if other {
+			denied, until = DeniedBusy, now.Add(max(c.Host.Spacing, time.Second))
+		}
+	}
 	if lease.Denied = denied; denied == "" {
 		f.grant(now, token, c.Hold)
-		h.start(tx, now, c.Host.Spacing)
+		h.start(tx, now, c.Host.Spacing, f.class(), f.owner)
 		changed = true
 	} else {
 		lease.Wait, lease.Why = until.Sub(now), why
 	}
+	if denied == DeniedBusy && c.Queue && !f.waits() {
+		f.place, changed = now-ahead, true
+	}
 	if changed {
 		f.save(tx)
 	}
-	return lease, changed
+	return lease, changed, nil
+}
+
+// begin makes a row a feed that has no version. What was remembered of an earlier one with
+// its URL counts.
+func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
+	*f = feedRow{
+		n: f.n, id: f.id, known: true, url: url, next: max(now, f.earliest), place: End, hold: hold, last: f.last, hopped: f.hopped,
+		asked: Never, earliest: f.earliest, state: StateCold,
+	}
+	if f.last != Never {
+		f.next = max(f.next, f.last.Add(hold))
+	}
+	if since != Never { // its record may have been lost, with its last poll
+		f.next = max(f.next, since.Add(hold))
+	}
 }
 
 // presume takes a feed as polled if a server that is lost may have granted its poll.
@@ -113,15 +142,17 @@ func (f *feedRow) presume(since Time, hold time.Duration) (presumed bool) {
 
 // grant moves a feed as a poll does that starts now.
 func (f *feedRow) grant(now Time, token Token, hold time.Duration) {
-	f.token, f.last, f.hold, f.next = token, now, hold, now.Add(hold)
+	f.token, f.last, f.hold, f.next, f.place = token, now, hold, now.Add(hold), End
+	f.judge(now)
 }
 
 // save writes what claims change of a feed.
 func (f *feedRow) save(tx Tx) {
 	tx.Exec(`update feed set url = ?2, host = ?3, domain = ?4, spacing = ?5, configured = ?6, state = ?7,
-		token = ?8, last = ?9, hold = ?10, next = ?11, due = ?12 where n = ?1`,
+		token = ?8, last = ?9, hold = ?10, next = ?11, due = ?12, class = ?13, owner = ?14, askers = ?15, days = ?16 where n = ?1`,
 		f.n, f.url, f.row(), f.host.Domain, int64(f.host.Spacing), number(f.configured), string(f.state),
-		int64(f.token), f.last.column(), int64(f.hold), f.next.column(), f.due())
+		int64(f.token), f.last.column(), int64(f.hold), f.next.column(), f.due(),
+		f.class(), int64(f.owner), bytesOrNull(encodeAskers(f.askers)), f.days)
 }
 
 // Hop implements [Store].
@@ -146,6 +177,10 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	if f.known && hop.Yield && f.next != End {
 		return Passage{Denied: DeniedTaken}, nil
 	}
+	class, owner, err := placeOf(tx, hop.From)
+	if err != nil {
+		return Passage{}, err
+	}
 	denied, until, _ := h.deny(now, since, hop.Host.Spacing)
 	if free := max(f.last, f.hopped, since).Add(hop.Floor); free > now {
 		denied, until = DeniedNotDue, max(free, until)
@@ -153,7 +188,7 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	if denied != "" {
 		return Passage{Denied: denied, Wait: until.Sub(now)}, nil
 	}
-	h.start(tx, now, hop.Host.Spacing)
+	h.start(tx, now, hop.Host.Spacing, class, owner)
 	floor := now.Add(hop.Floor)
 	switch {
 	case !f.known:
@@ -166,4 +201,14 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 		tx.Changed(Change{ID: hop.ID})
 	}
 	return Passage{}, nil
+}
+
+// placeOf returns the class and owner of a feed; 0 is none.
+func placeOf(tx Tx, id ID) (class int64, owner Owner, err error) {
+	class = 1
+	var number int64
+	err = tx.Query(`select class, owner from feed where id = ?1`, one(id[:]), func(_ int, row Row) error {
+		return row.Scan(&class, &number)
+	})
+	return class, Owner(number), err
 }

@@ -7,8 +7,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
-	"time"
 )
 
 // Commit implements [Store].
@@ -45,7 +45,11 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 		return true, nil
 	}
 	now := tx.Now()
-	f.next, f.host = now.Add(max(0, o.In)), o.Host
+	f.next, f.host, f.place = now.Add(max(0, o.In)), o.Host, End
+	f.judge(now)
+	if o.NotBefore > 0 {
+		f.earliest = max(f.earliest, now.Add(o.NotBefore))
+	}
 	if o.Hold > 0 {
 		f.hold = o.Hold
 	}
@@ -59,10 +63,10 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 	}
 	tx.Exec(`update feed set state = ?2, next = ?3, due = ?4, hold = ?5, host = ?6, domain = ?7, spacing = ?8,
 		version = ?9, size = ?10, coding = ?11, body = ?12, changed = ?13, news = ?14, outcome = token,
-		facts = coalesce(?15, facts), memo = coalesce(?16, memo) where n = ?1`,
+		facts = coalesce(?15, facts), memo = coalesce(?16, memo), class = ?17, owner = ?18, days = ?19, earliest = ?20 where n = ?1`,
 		f.n, string(f.state), f.next.column(), f.due(), int64(f.hold), name, f.host.Domain, int64(f.host.Spacing),
 		f.version, f.size, f.coding, f.body, int64(now), number(change.Version != 0),
-		bytesOrNull(o.Facts), bytesOrNull(o.Memo))
+		bytesOrNull(o.Facts), bytesOrNull(o.Memo), f.class(), int64(f.owner), f.days, f.earliest.column())
 	pauses := slices.Clone(o.Pauses)
 	slices.SortStableFunc(pauses, func(a, b Pause) int { return cmp.Compare(a.Scope, b.Scope) })
 	for _, p := range pauses {
@@ -134,7 +138,7 @@ func restore(tx Tx, saved []Saved) error {
 }
 
 func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
-	next := now.Add(r.In)
+	next := max(now.Add(r.In), f.earliest)
 	if f.known {
 		next = max(next, f.next)
 	}
@@ -148,10 +152,12 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 		f.token = tx.Tokens(1) // so that no lease from before fits
 	}
 	f.known, f.url, f.next, f.hold, f.state, f.configured, f.host = true, r.URL, next, r.Hold, r.State, r.Configured, r.Host
-	f.last, f.asked = before(now, r.Polled), before(now, r.Asked)
+	f.last, f.asked, f.place = before(now, r.Polled), before(now, r.Asked), End
+	f.askers, f.seen = nil, 0
+	f.judge(now)
 	f.save(tx)
-	tx.Exec(`update feed set asked = ?2, version = ?3, size = ?4, coding = ?5, body = ?6, facts = ?7, memo = ?8, changed = ?9, news = ?10, outcome = 0
-		where n = ?1`, f.n, f.asked.column(), f.version, f.size, f.coding, f.body, bytesOrNull(r.Facts), bytesOrNull(r.Memo),
+	tx.Exec(`update feed set asked = ?2, version = ?3, size = ?4, coding = ?5, body = ?6, facts = ?7, memo = ?8, changed = ?9, news = ?10, outcome = 0,
+		seen = 0 where n = ?1`, f.n, f.asked.column(), f.version, f.size, f.coding, f.body, bytesOrNull(r.Facts), bytesOrNull(r.Memo),
 		int64(now), number(f.version != 0))
 	tx.Changed(Change{ID: r.ID, Version: uint64(f.version)})
 }
@@ -172,51 +178,67 @@ func (d *Database) SaveCounters(ctx context.Context, node string, data []byte) e
 }
 
 // Touch implements [Store].
-func (d *Database) Touch(ctx context.Context, asked map[ID]time.Duration) error {
-	ids := make([]ID, 0, len(asked))
-	for id := range asked {
-		ids = append(ids, id)
-	}
-	ids = sortedIDs(ids)
-	for len(ids) > 0 {
-		some := ids[:min(len(ids), atOnce)]
-		err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error { return touch(tx, some, asked) }})
+func (d *Database) Touch(ctx context.Context, asked map[ID]Asked) error {
+	for ids := range slices.Chunk(sortedIDs(slices.Collect(maps.Keys(asked))), atOnce) {
+		err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error { return touch(tx, ids, asked) }})
 		if err != nil {
 			return err
 		}
-		ids = ids[len(some):]
 	}
 	return ctx.Err()
 }
 
-// touch records when readers asked. Feeds that sleep are polled again, so their hosts are
-// locked first.
-func touch(tx Tx, ids []ID, asked map[ID]time.Duration) error {
+// touch records when readers asked. Feeds that sleep are polled again, and others become
+// established, so the hosts of those are locked first.
+func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 	hosts := make(map[string]string)
-	err := tx.Query(`select host, domain from feed where id = ?1 and `+sleeps, each(ids, idArgument), func(_ int, row Row) error {
-		var host, domain string
-		err := row.Scan(&host, &domain)
-		hosts[host] = domain
+	now := tx.Now()
+	err := tx.Query(feedIfKnown, each(ids, idArgument), func(_ int, row Row) error {
+		f, err := scanFeed(row)
+		if f.touch(now, asked[f.id]) {
+			hosts[f.row()] = f.host.Domain
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if len(hosts) > 0 {
-		if _, err := lockHosts(tx, hosts); err != nil {
-			return err
-		}
-	}
-	if _, err := lockFeeds(tx, ids); err != nil {
+	if _, err := lockHosts(tx, hosts); err != nil {
 		return err
 	}
-	now := tx.Now()
+	feeds, err := lockFeeds(tx, ids)
+	if err != nil {
+		return err
+	}
+	now = tx.Now()
 	for _, id := range ids {
-		tx.Exec(`update feed set asked = ?2, due = case when version <> 0 or configured <> 0 then next else due end
-			where id = ?1 and url is not null and (asked is null or asked < ?2)`, id[:], int64(before(now, max(asked[id], 0))))
+		f := feeds[id]
+		if f == nil || !f.known {
+			continue
+		}
+		class, due := f.class(), f.place.column()
+		f.touch(now, asked[id])
+		if _, locked := hosts[f.row()]; locked {
+			class, due = f.class(), f.due()
+		} // otherwise its next poll decides
+		tx.Exec(`update feed set asked = ?2, seen = ?3, askers = ?4, due = ?5, class = ?6, owner = ?7, days = ?8 where n = ?1`,
+			f.n, int64(f.asked), f.seen, bytesOrNull(encodeAskers(f.askers)), due, class, int64(f.owner), f.days)
 	}
 	for name := range hosts {
 		readyWhen(tx, name)
 	}
 	return nil
+}
+
+// touch records that readers asked for the feed. It reports whether its place among the
+// feeds of its host is another one now.
+func (f *feedRow) touch(now Time, asked Asked) bool {
+	class, due := f.class(), f.place.column()
+	at := before(now, max(asked.Ago, 0))
+	for _, by := range asked.By {
+		f.askedBy(by, at.day())
+	}
+	f.sawReader(at)
+	f.judge(now)
+	return f.class() != class || f.due() != due
 }

@@ -45,7 +45,7 @@ func claimDue(tx Tx, q DueQuery) (leases []Lease, wait time.Duration, err error)
 	except := slices.Clone(q.Except) // and those that this call has granted
 	for range rounds {
 		want := q.Limit - len(leases)
-		hosts, full, err := readyHosts(tx, except, want)
+		hosts, full, err := readyHosts(tx, q, except, want)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -64,17 +64,21 @@ func claimDue(tx Tx, q DueQuery) (leases []Lease, wait time.Duration, err error)
 			break
 		}
 	}
-	wait, err = nextReady(tx, q.Except)
+	wait, err = nextReady(tx, q)
 	return leases, wait, err
 }
 
 // readyHosts locks up to limit hosts that seem to be ready, those that have waited the
 // longest first. Hosts that another node has locked are left to it.
-func readyHosts(tx Tx, except []string, limit int) (hosts []*hostRow, full bool, err error) {
+func readyHosts(tx Tx, q DueQuery, except []string, limit int) (hosts []*hostRow, full bool, err error) {
 	all := limit + len(except)
 	seen := 0
+	statement := hostsReady
+	if q.Established {
+		statement = hostsCalm
+	}
 	var ready [][]any // names and domains
-	err = tx.Query(hostsReady, one(int64(tx.Now()), all), func(_ int, row Row) error {
+	err = tx.Query(statement, one(int64(tx.Now()), all), func(_ int, row Row) error {
 		var name, domain string
 		err := row.Scan(&name, &domain)
 		seen++
@@ -99,41 +103,36 @@ func readyHosts(tx Tx, except []string, limit int) (hosts []*hostRow, full bool,
 	return hosts, full || seen == all, err
 }
 
-// claimOf grants one poll of each host, if it has a feed that is due. Hosts that have not
-// waited as long as they seemed to are left for the next group, and later is true.
+// claimOf grants one poll of each host, if it has a feed that is due. Hosts whose feed sleeps
+// have not waited as long as it seemed: they are left for the next group, and later is true.
 func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, err error) {
 	now := tx.Now()
-	picked := make([]*feedRow, len(hosts))
-	var open []int // hosts that are not paused
-	for i, h := range hosts {
+	var open []*hostRow // that are not paused
+	for _, h := range hosts {
 		if denied, until, _ := h.deny(now, tx.Since(), 0); denied != "" {
-			tx.Exec(`update host set ready = ?2 where name = ?1`, h.name, int64(until))
+			h.pauseUntil(tx, until)
 			continue
 		}
-		open = append(open, i)
+		open = append(open, h)
 	}
-	if err := pick(tx, q.Idle, hosts, open, picked); err != nil {
+	picked, later, err := pick(tx, q, open)
+	if err != nil {
 		return nil, false, err
 	}
 	now = tx.Now()
 	token := tx.Tokens(len(open))
-	for _, i := range open {
-		f, h := picked[i], hosts[i]
-		switch {
-		case f == nil:
-		case max(h.free, f.next) > h.ready:
-			later = true
-		default:
+	for i, h := range open {
+		if f := picked[i]; f != nil {
 			if f.hold <= 0 {
 				f.hold = usualHold
 			}
 			if denied, until, _ := h.deny(now, tx.Since(), f.host.Spacing); denied != "" { // after a fail-over
-				tx.Exec(`update host set ready = ?2 where name = ?1`, h.name, int64(until))
+				h.pauseUntil(tx, until)
 				continue
 			}
 			if !f.presume(tx.Since(), 0) || f.next <= now {
 				f.grant(now, token, f.hold)
-				h.start(tx, now, f.host.Spacing)
+				h.start(tx, now, f.host.Spacing, f.class(), f.owner)
 				leases = append(leases, Lease{Record: f.record(now)})
 			}
 			f.save(tx)
@@ -144,48 +143,55 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 	return leases, later, nil
 }
 
-// pick finds the first due feed of each open host. Feeds that no reader has asked for in
-// idle are put to sleep on the way.
-func pick(tx Tx, idle time.Duration, hosts []*hostRow, open []int, picked []*feedRow) error {
-	for range 4 { // or the rest of the sleepers is for the next call
-		now := tx.Now()
-		sleeping := false
-		err := tx.Query(feedOfHost, each(open, func(i int) []any { return []any{hosts[i].name, int64(now)} }),
-			func(i int, row Row) error {
-				f, err := scanFeed(row)
-				picked[open[i]] = &f
-				return err
-			})
-		if err != nil {
-			return err
-		}
-		cut := now.Add(-idle)
-		for _, i := range open {
-			if f := picked[i]; f != nil && idle != math.MaxInt64 && f.asked <= cut {
-				picked[i], sleeping = nil, true
-				tx.Exec(`update feed set due = null where n in (select n from feed
-					where host = ?1 and due <= ?2 and (asked is null or asked <= ?3) order by due limit 500 for update skip locked)`,
-					hosts[i].name, int64(now), int64(cut))
-			}
-		}
-		if !sleeping {
-			return nil
-		}
-		clear(picked)
+// pauseUntil has claims leave the host alone until a moment.
+func (h *hostRow) pauseUntil(tx Tx, until Time) {
+	tx.Exec(`update host set ready = ?2, calm = case when calm is null then null else cast(?2 as bigint) end where name = ?1`, h.name, int64(until))
+}
+
+// maxWaiting is for how long a feed keeps its place for which a reader waits.
+const maxWaiting = 5 * time.Minute
+
+// pick finds the feed of each host whose turn it is. Feeds that no reader has asked for in
+// q.Idle are put to sleep; then slept is true, and their host has none.
+func pick(tx Tx, q DueQuery, open []*hostRow) (picked []*feedRow, slept bool, err error) {
+	now := tx.Now()
+	if picked, err = inTurn(tx, open, now, q.Established); err != nil {
+		return nil, false, err
 	}
-	return nil
+	cut := now.Add(-q.Idle)
+	for i, f := range picked {
+		switch {
+		case f == nil:
+			continue
+		case f.waits() && f.place+ahead < now.Add(-maxWaiting):
+			f.place = End
+			tx.Exec(`update feed set due = ?2 where n = ?1`, f.n, f.due())
+		case !f.waits() && q.Idle != math.MaxInt64 && f.asked <= cut:
+			tx.Exec(`update feed set due = null where n in (select n from feed
+				where host = ?1 and class = ?2 and due > 0 and due <= ?3 and (asked is null or asked <= ?4) order by due limit 500 for update skip locked)`,
+				open[i].name, f.class(), int64(now), int64(cut))
+		default:
+			continue
+		}
+		picked[i], slept = nil, true
+	}
+	return picked, slept, nil
 }
 
 // nextReady returns when ClaimDue may find something. Hosts that are excepted do not
 // count: the node knows when it is done with them.
-func nextReady(tx Tx, except []string) (time.Duration, error) {
+func nextReady(tx Tx, q DueQuery) (time.Duration, error) {
 	next := End
-	err := tx.Query(`select name, ready from host where ready is not null order by ready limit ?1`, one(1+len(except)),
+	statement := `select name, ready from host where ready is not null order by ready limit ?1`
+	if q.Established {
+		statement = `select name, calm from host where calm is not null order by calm limit ?1`
+	}
+	err := tx.Query(statement, one(1+len(q.Except)),
 		func(_ int, row Row) error {
 			var name string
 			var ready sql.NullInt64
 			err := row.Scan(&name, &ready)
-			if !slices.Contains(except, name) {
+			if !slices.Contains(q.Except, name) {
 				next = min(next, moment(ready, End))
 			}
 			return err

@@ -17,16 +17,25 @@ import (
 
 // feedRow is a row of the table feed.
 type feedRow struct {
-	n          int64 // 0: not stored yet
-	id         ID
-	url        string
-	known      bool // it has a URL; without one, only hopped is of use
-	token      Token
-	next       Time
-	hold       time.Duration
-	last       Time
-	hopped     Time
-	asked      Time
+	n        int64 // 0: not stored yet
+	id       ID
+	url      string
+	known    bool // it has a URL; without one, only last, hopped and earliest are of use
+	token    Token
+	next     Time
+	place    Time // among the feeds of its host; End: it has none
+	hold     time.Duration
+	last     Time
+	hopped   Time
+	asked    Time
+	earliest Time // its origin asked not to be polled before
+
+	established bool
+	owner       Owner
+	askers      []asker
+	seen        int64
+	days        int
+
 	version    int64
 	size       int64
 	coding     string
@@ -39,13 +48,16 @@ type feedRow struct {
 }
 
 const (
-	feedColumns = `n, id, url, token, next, hold, last, hopped, asked, version, size, coding, body, state, configured, host, domain, spacing, facts, memo`
+	feedColumns = `n, id, url, token, next, hold, last, hopped, asked, version, size, coding, body, state, configured, host, domain, spacing,
+		class, owner, askers, seen, due, earliest, facts, memo`
 
-	feedByID     = `select ` + feedColumns + ` from feed where id = ?1`
-	lockFeed     = `select n from feed where id = ?1`
-	feedIfKnown  = `select ` + feedColumns + ` from feed where id = ?1 and url is not null`
-	feedsAfter   = `select ` + feedColumns + ` from feed where id > ?1 and url is not null order by id limit ?2`
-	feedOfHost   = `select ` + feedColumns + ` from feed where host = ?1 and due <= ?2 order by due limit 1 for update skip locked`
+	feedByID    = `select ` + feedColumns + ` from feed where id = ?1`
+	lockFeed    = `select n from feed where id = ?1`
+	feedIfKnown = `select ` + feedColumns + ` from feed where id = ?1 and url is not null`
+	feedsAfter  = `select ` + feedColumns + ` from feed where id > ?1 and url is not null order by id limit ?2`
+	firstDue    = `select ` + feedColumns + ` from feed where host = ?1 and class = ?2 and due <= ?3 order by due limit 2 for update skip locked`
+	nextOwner   = `select ` + feedColumns + ` from feed where host = ?1 and class = ?2 and owner > ?3 and due is not null
+		order by owner, due limit 1 for update skip locked`
 	hostIfAbsent = `insert into host (name, domain) values (?1, ?2) on conflict (name) do nothing`
 	feedIfAbsent = `insert into feed (id, until) values (?1, 0) on conflict (id) do nothing`
 )
@@ -55,15 +67,21 @@ func scanFeed(row Row) (f feedRow, err error) {
 		id                               []byte
 		url                              sql.NullString
 		next, last, hopped, asked        sql.NullInt64
+		place, earliest                  sql.NullInt64
 		token, hold, configured, spacing int64
+		class, owner                     int64
 		state, host                      string
+		askers                           []byte
 	)
 	err = row.Scan(&f.n, &id, &url, &token, &next, &hold, &last, &hopped, &asked, &f.version, &f.size, &f.coding, &f.body,
-		&state, &configured, &host, &f.host.Domain, &spacing, &f.facts, &f.memo)
+		&state, &configured, &host, &f.host.Domain, &spacing,
+		&class, &owner, &askers, &f.seen, &place, &earliest, &f.facts, &f.memo)
 	copy(f.id[:], id)
 	f.url, f.known = url.String, url.Valid
 	f.token, f.hold, f.state, f.configured = Token(token), time.Duration(hold), State(state), configured != 0
 	f.next, f.last, f.hopped, f.asked = moment(next, End), moment(last, Never), moment(hopped, Never), moment(asked, Never)
+	f.established, f.owner, f.askers = class == 0, Owner(owner), decodeAskers(askers)
+	f.place, f.earliest = moment(place, End), moment(earliest, Never)
 	f.host.Name, f.host.Spacing = nameOf(host), time.Duration(spacing)
 	f.facts, f.memo = bytes.Clone(f.facts), bytes.Clone(f.memo)
 	return f, err
@@ -101,19 +119,33 @@ func (f *feedRow) record(now Time) Record {
 	return Record{
 		ID: f.id, URL: f.url, Token: f.token, In: f.next.Sub(now), Hold: f.hold,
 		Polled: f.last.ago(now), Asked: f.asked.ago(now),
-		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured,
+		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Established: f.established,
 		Facts: f.facts, Memo: f.memo,
 	}
 }
 
-// due returns when the background may poll the feed. A feed that has no version and is not
-// configured is polled only if a reader asks for it.
+// due returns the place of the feed among those of its host. A feed that has no version and is
+// not configured has none, unless a reader waits for it.
 func (f *feedRow) due() any {
-	if !f.known || f.version == 0 && !f.configured {
+	switch {
+	case !f.known:
+		return nil
+	case f.waits():
+		return int64(f.place)
+	case f.version == 0 && !f.configured:
 		return nil
 	}
 	return f.next.column()
 }
+
+// ahead is how far before the present the place of a feed is for which a reader waits.
+const ahead = 1 << 62
+
+// waits reports whether a reader waits for the feed.
+func (f *feedRow) waits() bool { return f.place < 0 }
+
+// class returns 0 for an established feed, and 1 for others.
+func (f *feedRow) class() int64 { return number(!f.established) }
 
 // wanted returns when a reader last asked for the feed, or else when it was polled last.
 func (f *feedRow) wanted() Time {
@@ -128,6 +160,8 @@ type hostRow struct {
 	name, domain string
 	free         Time
 	ready        Time
+	turn         int64      // the class of feeds that is polled next, if one is due
+	served       [2]Owner   // whose feed was polled last, by class
 	pauses       [2]pauseOf // of the host and of its domain
 }
 
@@ -136,24 +170,26 @@ type pauseOf struct {
 	why   string
 }
 
-const hostColumns = `h.name, h.domain, h.free, h.ready, p.until, p.why, q.until, q.why from host h
+const hostColumns = `h.name, h.domain, h.free, h.ready, h.turn, h.served, h.other, p.until, p.why, q.until, q.why from host h
 	left join pause p on p.scope = 'host ' || h.name`
 
 const (
 	hostByName = `select ` + hostColumns + ` left join pause q on ?2 <> '' and q.scope = 'domain ' || ?2 where h.name = ?1`
 	lockHost   = `select name from host where name = ?1`
 	hostsReady = `select name, domain from host where ready <= ?1 order by ready limit ?2 for update skip locked`
+	hostsCalm  = `select name, domain from host where calm <= ?1 order by calm limit ?2 for update skip locked`
 )
 
 func scanHost(row Row) (h hostRow, err error) {
 	var (
-		free  int64
-		ready sql.NullInt64
-		until [2]sql.NullInt64
-		why   [2]sql.NullString
+		free   int64
+		ready  sql.NullInt64
+		served [2]int64
+		until  [2]sql.NullInt64
+		why    [2]sql.NullString
 	)
-	err = row.Scan(&h.name, &h.domain, &free, &ready, &until[0], &why[0], &until[1], &why[1])
-	h.free, h.ready = Time(free), moment(ready, End)
+	err = row.Scan(&h.name, &h.domain, &free, &ready, &h.turn, &served[0], &served[1], &until[0], &why[0], &until[1], &why[1])
+	h.free, h.ready, h.served = Time(free), moment(ready, End), [2]Owner{Owner(served[0]), Owner(served[1])}
 	for i := range h.pauses {
 		h.pauses[i] = pauseOf{moment(until[i], Never), why[i].String}
 	}
@@ -181,10 +217,12 @@ func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Denial, u
 	return denied, until, why
 }
 
-// start records a request to the host.
-func (h *hostRow) start(tx Tx, now Time, spacing time.Duration) {
-	h.free = now.Add(spacing)
-	tx.Exec(`update host set free = ?2 where name = ?1`, h.name, int64(h.free))
+// start records a request to the host, for a feed of a class and owner. The next turn is the
+// other class's, and in this class the next owner's.
+func (h *hostRow) start(tx Tx, now Time, spacing time.Duration, class int64, owner Owner) {
+	h.free, h.turn, h.served[class] = now.Add(spacing), 1-class, owner
+	tx.Exec(`update host set free = ?2, turn = ?3, served = ?4, other = ?5 where name = ?1`,
+		h.name, int64(h.free), h.turn, int64(h.served[0]), int64(h.served[1]))
 }
 
 // lockHosts locks the rows of hosts, and adds those that are missing.
@@ -255,12 +293,20 @@ func sortedIDs(ids []ID) []ID {
 
 func idArgument(id ID) []any { return []any{id[:]} }
 
+const (
+	firstEstablished = `(select case when f.due > host.free then f.due else host.free end
+		from feed f where f.host = host.name and f.class = 0 and f.due is not null order by f.due limit 1)`
+	firstOther = `(select case when f.due > host.free then f.due else host.free end
+		from feed f where f.host = host.name and f.class = 1 and f.due is not null order by f.due limit 1)`
+	setReady = `update host set calm = ` + firstEstablished + `, ready = ` + firstOther + ` where name = ?1`
+)
+
 // readyWhen sets when hosts can be polled next, by their rows and their first feed. It is
 // called by each transaction that lets a feed be due earlier, and the host is locked.
 func readyWhen(tx Tx, hosts ...string) {
 	for _, name := range hosts {
-		tx.Exec(`update host set ready = (select case when f.due > host.free then f.due else host.free end
-			from feed f where f.host = host.name and f.due is not null order by f.due limit 1) where name = ?1`, name)
+		tx.Exec(setReady, name)
+		tx.Exec(`update host set ready = calm where name = ?1 and (ready is null or ready > calm)`, name)
 	}
 }
 

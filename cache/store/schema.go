@@ -21,19 +21,23 @@ func Schema(numbers, bytes string) []string {
 // Claims find feeds through their hosts, so one paused host with thousands of feeds that
 // are due costs a claim nothing. Therefore no index is on feed.next.
 //
-// The columns class, owner, askers, seen, turn and good are for the sharing of disk and
-// slots between owners. They are not used yet.
+// The column good is not used yet.
 const schema = `
 create table host (
 	name   text primary key,           -- as policy.Host.Name; 'feed <id>' for one feed that is not paced
 	domain text not null default '',
 	free   bigint not null default 0,  -- it must not be asked before
 	ready  bigint,                     -- the first of its feeds may be polled then, or later; null: it has none
-	turn   bigint not null default 0,
+	calm   bigint,                     -- as ready, of established feeds alone
+	turn   bigint not null default 0,  -- the class of feeds that is polled next, if one is due
+	served bigint not null default 0,  -- the owner of the established feed that was polled last
+	other  bigint not null default 0,  -- and of the other one
 	good   bigint                      -- it last answered well; null: never
 );
 
 create index host_ready on host (ready) where ready is not null;
+
+create index host_calm on host (calm) where calm is not null;
 
 create table feed (
 	n          {numbers},
@@ -42,18 +46,21 @@ create table feed (
 	host       text not null default '',
 	domain     text not null default '',
 	spacing    bigint not null default 0,
-	class      bigint not null default 0,
-	owner      bigint not null default 0,
-	askers     {bytes},
-	seen       bigint not null default 0,
+	class      bigint not null default 1,   -- 0: established
+	owner      bigint not null default 0,   -- the party that it counts for: store.Owner
+	askers     {bytes},                     -- the last four, 8 bytes each, and the day in 2
+	seen       bigint not null default 0,   -- the days on which it was read, as bits: bit 0 is the day of asked
+	days       bigint not null default 0,   -- on how many of the last 30 it was read
 	state      text not null default 'cold',
 	configured bigint not null default 0,   -- 0 or 1
 	token      bigint not null default 0,   -- of the last claim
 	next       bigint,                      -- the next poll; null: none
-	due        bigint,                      -- next, if the background polls the feed; null: it sleeps
+	due        bigint,                      -- its place among the feeds of its host: next, long before if a reader
+	                                        -- waits; null: neither the background polls it, nor does a reader wait
 	hold       bigint not null default 0,
 	last       bigint,                      -- the last claim; null: never
 	hopped     bigint,                      -- a redirect to the URL was followed last; null: never
+	earliest   bigint,                      -- the origin asked not to be polled before; null: it did not
 	until      bigint,                      -- a row without a URL is deleted then
 	asked      bigint,                      -- a reader asked last; null: never
 	version    bigint not null default 0,   -- 0: none
@@ -67,9 +74,11 @@ create table feed (
 	memo       {bytes}
 );
 
-create index feed_due on feed (host, due) where due is not null;
+create index feed_due on feed (host, class, due) where due is not null;
 
-create index feed_size on feed (size) where size > 0;
+create index feed_turn on feed (host, class, owner, due) where due is not null;
+
+create index feed_use on feed (owner, class, size) where size > 0;
 
 create index feed_until on feed (until) where url is null;
 

@@ -99,9 +99,9 @@ type Store interface {
 	// behind after. Fewer than limit means that there are no more.
 	Records(ctx context.Context, after ID, limit int) ([]Record, error)
 
-	// Touch notes how long ago readers asked for feeds last. The latest of all nodes
-	// counts. IDs that are not known are no error.
-	Touch(ctx context.Context, asked map[ID]time.Duration) error
+	// Touch records when readers asked for feeds last, and which owners did. The latest
+	// moment of all nodes counts. IDs that are not known are ignored.
+	Touch(ctx context.Context, asked map[ID]Asked) error
 
 	// Forget removes the record and body of one feed. It fails with [ErrNoRecord]
 	// where there is none. A poll under way is fenced off.
@@ -170,6 +170,14 @@ type Claim struct {
 	// Configured marks the feed as one that the operator has written down: it is
 	// claimed by ClaimDue though it has no version.
 	Configured bool
+	// By is the owner for whom the poll is made; 0: it was not asked for.
+	By Owner
+	// Queue has the claim wait for its turn among the feeds of its host: if it is denied as
+	// busy, the feed takes its place, and ClaimDue may grant it for the next minutes. Without
+	// it, the claim is granted as soon as the host is free.
+	Queue bool
+	// Prefetch says that feeds that are due are claimed by ClaimDue: they have their turn, too.
+	Prefetch bool
 	// Host is whom the poll will ask. A claim is denied while the host has to be left alone.
 	Host Host
 }
@@ -217,7 +225,8 @@ type Record struct {
 	Memo    []byte // changes seldom
 	Host    Host   // as of the last claim or commit
 
-	Configured bool
+	Configured  bool
+	Established bool // configured, listed, or read on three of the last 30 days
 }
 
 // State is the condition that a feed is in, apart from whether it is due.
@@ -239,12 +248,21 @@ type DueQuery struct {
 	Except []string
 	// Idle leaves out feeds that no reader has asked for in so long.
 	Idle time.Duration
+	// Established leaves out feeds that are not established.
+	Established bool
+}
+
+// Asked is who asked for a feed, and when.
+type Asked struct {
+	Ago time.Duration // since the last reader
+	By  []Owner       // that have asked since the last Touch
 }
 
 // Hop asks to follow a redirect to a URL. It takes the slot of its host as a claim
 // does. Where it is granted, the URL counts as asked at this moment.
 type Hop struct {
-	ID ID // of the URL
+	ID   ID // of the URL
+	From ID // the feed that is polled: the slot counts as its
 	// Floor is how long ago the URL must have been asked last, whether by its own
 	// polls or by other hops.
 	Floor time.Duration
@@ -279,6 +297,9 @@ type Outcome struct {
 	Withdraw bool
 	Host     Host
 	Pauses   []Pause // that were agreed with hosts during the poll
+	// NotBefore is how long the origin asks not to be polled. It counts even if the feed is
+	// forgotten. 0: the origin does not ask for that.
+	NotBefore time.Duration
 }
 
 // Body is a version to store: one representation, from which the engine makes others.

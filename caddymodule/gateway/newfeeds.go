@@ -11,6 +11,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
@@ -35,11 +36,11 @@ const maxOwners = 10_000
 // newFeeds limits how many feeds each owner adds: every new feed is a poll of somebody's server
 // and a record in the store.
 type newFeeds struct {
-	limiters *lru.Cache[string, *rate.Limiter] // by owner
+	limiters *lru.Cache[store.Owner, *rate.Limiter]
 }
 
 func makeNewFeeds() any {
-	limiters, err := lru.New[string, *rate.Limiter](maxOwners)
+	limiters, err := lru.New[store.Owner, *rate.Limiter](maxOwners)
 	if err != nil {
 		panic(err) // the size is not positive
 	}
@@ -48,9 +49,13 @@ func makeNewFeeds() any {
 
 // take counts a new feed of an owner. If the owner may not add one now, it returns how long to
 // wait, and counts nothing.
-func (n *newFeeds) take(owner string, r newFeedRate, now time.Time) (wait time.Duration) {
+func (n *newFeeds) take(owner store.Owner, now time.Time) (wait time.Duration) {
 	limiter, ok := n.limiters.Get(owner)
 	if !ok {
+		r := namedRate
+		if owner.Kind() == store.KindPublic {
+			r = publicRate
+		}
 		limiter = rate.NewLimiter(rate.Every(r.interval), r.burst)
 		if other, ok, _ := n.limiters.PeekOrAdd(owner, limiter); ok {
 			limiter = other
@@ -63,17 +68,20 @@ func (n *newFeeds) take(owner string, r newFeedRate, now time.Time) (wait time.D
 	return wait
 }
 
-// ownerOf returns the owner of the feeds that a request adds, and the owner's rate.
-func (a *access) ownerOf(by urlRequest, from client) (owner string, r newFeedRate) {
+// ownerOf returns the owner for whom a request by URL asks for a feed.
+func (a *access) ownerOf(by urlRequest, from client, canonical string) store.Owner {
+	if a.list.has(canonical) {
+		return store.Operator
+	}
 	if by.hasToken {
-		return "token " + a.tokenName(by.token), namedRate
+		return store.OwnerOf(store.KindToken, a.tokenName(by.token))
 	}
 	named := a.clients
 	named.any = false
 	if named.private = named.private || named.ranges == nil; named.check(from) == nil {
-		return network(from.address), namedRate
+		return store.OwnerOf(store.KindAddress, from.address.Unmap().String())
 	}
-	return network(from.address), publicRate
+	return store.OwnerOf(store.KindPublic, network(from.address))
 }
 
 // network returns the network of an address that one party is likely to have: the /24 of an
@@ -90,14 +98,13 @@ func network(a netip.Addr) string {
 	return p.String()
 }
 
-// admitNew returns why a request may not add a feed, or nil if it may. Feeds of the
-// subscription list are not limited.
-func (g *Gateway) admitNew(by urlRequest, from client, canonical string) *poller.Refusal {
-	if g.access.list.has(canonical) {
+// admitNew returns why an owner may not add a feed, or nil if it may. The operator's feeds are
+// not limited.
+func (g *Gateway) admitNew(owner store.Owner) *poller.Refusal {
+	if owner == store.Operator {
 		return nil
 	}
-	owner, r := g.access.ownerOf(by, from)
-	wait := g.newFeeds.take(owner, r, time.Now())
+	wait := g.newFeeds.take(owner, time.Now())
 	if wait == 0 {
 		return nil
 	}

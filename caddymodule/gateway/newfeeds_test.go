@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
@@ -55,17 +56,22 @@ func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
 
 func TestNewFeedsTake(t *testing.T) {
 	n, now := makeNewFeeds().(*newFeeds), time.Unix(1e9, 0)
-	r := newFeedRate{2, time.Minute}
-	for i, want := range []time.Duration{0, 0, time.Minute, time.Minute} {
-		if wait := n.take("a", r, now); wait != want {
-			t.Errorf("%d: wait %v, want %v", i, wait, want)
+	network := func(i int) store.Owner { return store.OwnerOf(store.KindPublic, strconv.Itoa(i)) }
+	for range publicRate.burst {
+		if wait := n.take(network(0), now); wait != 0 {
+			t.Fatalf("wait %v within the burst", wait)
 		}
 	}
-	if wait := n.take("a", r, now.Add(time.Minute)); wait != 0 {
-		t.Errorf("after a minute: wait %v", wait)
+	for range 2 { // what is refused is not counted
+		if wait := n.take(network(0), now); wait != publicRate.interval {
+			t.Errorf("wait %v, want %v", wait, publicRate.interval)
+		}
+	}
+	if wait := n.take(network(0), now.Add(publicRate.interval)); wait != 0 {
+		t.Errorf("after the interval: wait %v", wait)
 	}
 	for i := range 2 * maxOwners {
-		n.take(strconv.Itoa(i), r, now)
+		n.take(network(i), now)
 	}
 	if n.limiters.Len() > maxOwners {
 		t.Errorf("%d owners have a limiter, want at most %d", n.limiters.Len(), maxOwners)

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
@@ -183,6 +184,9 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error) {
 	if req.configured != "" {
 		feed, err := g.feed(r.Context(), req.configured)
+		if err == nil && !ofOtherSite(r) {
+			feed.Ask(store.Operator)
+		}
 		return feed, "", err
 	}
 	u := req.url
@@ -226,11 +230,12 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 	if err != nil {
 		return nil, err
 	}
+	owner, asks := g.access.ownerOf(by, from, u.String()), by.hasToken || !ofOtherSite(r)
 	if feed.New() {
-		if !by.hasToken && ofOtherSite(r) {
+		if !asks {
 			return nil, errOtherSite
 		}
-		if refusal := g.admitNew(by, from, u.String()); refusal != nil {
+		if refusal := g.admitNew(owner); refusal != nil {
 			return nil, refusal
 		}
 	}
@@ -242,6 +247,9 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 		if refusal := g.access.authorize(by, from, end); refusal != nil {
 			return nil, refusal
 		}
+	}
+	if asks {
+		feed.Ask(owner)
 	}
 	return feed, nil
 }

@@ -61,7 +61,7 @@ func (s *timedStore) Body(ctx context.Context, id store.ID, version uint64) (*st
 }
 
 // Touch implements [cache.Store].
-func (s *timedStore) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
+func (s *timedStore) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {
 	defer took(s.touch, time.Now())
 	return s.Store.Touch(ctx, asked)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
@@ -57,6 +58,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if err != nil {
 		return s.passAndDetect(w, r, next, text)
 	}
+	feed.Ask(store.OwnerOf(store.KindShield, key.Shield))
 	return s.answer(w, r, next, feed, waited, text)
 }
 

@@ -126,6 +126,7 @@ func (s *stage) close() {
 // its end, so that the clock does not advance during the poll.
 func (s *stage) serve(ctx context.Context) error {
 	s.sink.reset()
+	s.feed.Ask(0)
 	_, err := s.feed.Serve(&s.sink, s.request)
 	for s.origin.begun() > s.tally.polls {
 		select {

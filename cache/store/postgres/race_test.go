@@ -80,10 +80,10 @@ func TestRace(t *testing.T) {
 				_, err := s.Hop(context.Background(), store.Hop{ID: c.ID, Floor: hold, Host: c.Host})
 				return err
 			case 5:
-				asked := map[store.ID]time.Duration{}
+				asked := map[store.ID]store.Asked{}
 				for range 20 {
 					id, _ := feed(r.IntN(feeds))
-					asked[id] = time.Duration(r.IntN(1000)) * time.Millisecond
+					asked[id] = store.Asked{Ago: time.Duration(r.IntN(1000)) * time.Millisecond}
 				}
 				return s.Touch(context.Background(), asked)
 			case 6:

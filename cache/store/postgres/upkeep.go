@@ -19,11 +19,11 @@ import (
 const keepChanges = 15 * time.Minute
 
 // Touch notes how long ago readers asked for feeds.
-func (s *Store) Touch(ctx context.Context, asked map[store.ID]time.Duration) error {
+func (s *Store) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {
 	for part := range slices.Chunk(slices.Collect(maps.Keys(asked)), batch) {
 		agos := make([]pgtype.Interval, len(part))
 		for i, id := range part {
-			agos[i] = interval(max(asked[id], 0))
+			agos[i] = interval(max(asked[id].Ago, 0))
 		}
 		if err := s.exec(ctx, `select pollard.touch($1, $2)`, uuids(part), agos); err != nil {
 			return err

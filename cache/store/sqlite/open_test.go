@@ -212,7 +212,18 @@ func TestPlans(t *testing.T) {
 	mustDo(t, err)
 	mustDo(t, s.Commit(t.Context(), store.Outcome{ID: c.ID, Token: leases[0].Token, Host: c.Host, Body: &store.Body{Version: 1},
 		Pauses: []store.Pause{{Scope: "host three", For: time.Hour}}}))
-	mustDo(t, s.Touch(t.Context(), map[store.ID]time.Duration{c.ID: 0}))
+	mustDo(t, s.Touch(t.Context(), map[store.ID]store.Asked{c.ID: {}}))
+	for i := range 4 { // two that wait make the next one ask whose turn it is
+		queued := store.Claim{ID: numbered(10 + i), URL: "https://example.com/", Hold: time.Hour, Queue: true, Prefetch: true, By: store.OwnerOf(store.KindToken, "a"),
+			Host: store.Host{Name: "busy", Spacing: time.Hour}}
+		if i == 3 {
+			queued.Host.Name = "free"
+		}
+		_, err = s.Claim(t.Context(), []store.Claim{queued})
+		mustDo(t, err)
+	}
+	_, _, err = s.ClaimDue(t.Context(), store.DueQuery{Limit: 9, Established: true})
+	mustDo(t, err)
 	_, _, err = s.ClaimDue(t.Context(), store.DueQuery{Limit: 9, Idle: time.Nanosecond})
 	mustDo(t, err)
 	_, err = s.Lookup(t.Context(), []store.ID{c.ID})
@@ -238,7 +249,7 @@ func TestPlans(t *testing.T) {
 			continue
 		}
 		explained++
-		err := s.database.writer.query(t.Context(), "explain query plan "+text, []any{nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, nil},
+		err := s.database.writer.query(t.Context(), "explain query plan "+text, make([]any, 20),
 			func(r row) error {
 				if plan := r[3].(string); strings.HasPrefix(plan, "SCAN") && !strings.Contains(plan, "USING") || strings.Contains(plan, "TEMP B-TREE") {
 					t.Errorf("%s\nhas the plan %q", text, plan)

@@ -445,7 +445,7 @@ func calls(ctx context.Context, s store.Store) map[string]error {
 	_, errs["Lookup"] = s.Lookup(ctx, []store.ID{idOf(1)})
 	_, errs["Body"] = store.ReadBody(ctx, s, idOf(1), 1)
 	_, errs["Records"] = s.Records(ctx, store.ID{}, 1)
-	errs["Touch"] = s.Touch(ctx, map[store.ID]time.Duration{idOf(1): 0})
+	errs["Touch"] = s.Touch(ctx, map[store.ID]store.Asked{idOf(1): {}})
 	errs["Forget"] = s.Forget(ctx, idOf(1))
 	_, errs["Sweep"] = s.Sweep(ctx, store.SweepQuery{Idle: 1})
 	_, errs["Trim"] = s.Trim(ctx, 0)

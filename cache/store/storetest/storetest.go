@@ -154,7 +154,7 @@ func commitBody(t *testing.T, s store.Store, n int, body *store.Body) {
 
 func touch(t *testing.T, s store.Store, n int, ago time.Duration) {
 	t.Helper()
-	if err := s.Touch(t.Context(), map[store.ID]time.Duration{idOf(n): ago}); err != nil {
+	if err := s.Touch(t.Context(), map[store.ID]store.Asked{idOf(n): {Ago: ago}}); err != nil {
 		t.Fatalf("Touch: %v", err)
 	}
 }

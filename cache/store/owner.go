@@ -1,0 +1,165 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math/bits"
+	"time"
+)
+
+// Owner is a party that feeds count for. 0 is none.
+type Owner int64
+
+// Kind is what an owner is. Owners of a later kind give way after those of an earlier one,
+// except that shields, tokens and addresses are equal.
+type Kind int
+
+// The kinds of owners.
+const (
+	KindPublic   Kind = iota + 1 // a network that is admitted as all are: /24 of IPv4, /48 of IPv6
+	KindAddress                  // a private address, or one that the operator has listed
+	KindToken                    // a token of a gateway
+	KindShield                   // a shield
+	KindOperator                 // of feeds that are configured or listed
+)
+
+const kindShift = 60 // bits of a hash below the kind
+
+// OwnerOf returns the owner of a kind and name.
+func OwnerOf(kind Kind, name string) Owner {
+	h := fnv.New64a()
+	h.Write([]byte(name)) //nolint:errcheck // it never fails
+	return Owner(int64(kind)<<kindShift | int64(h.Sum64()>>(64-kindShift)))
+}
+
+// Operator is the owner of feeds that are configured or listed.
+var Operator = OwnerOf(KindOperator, "")
+
+// Kind returns what the owner is; 0: there is none.
+func (o Owner) Kind() Kind { return Kind(o >> kindShift) }
+
+// class is the rank in which owners give way.
+type class int
+
+const (
+	classPublic   class = iota // all public networks together
+	classNamed                 // shields, tokens and addresses
+	classOperator              // never
+)
+
+func (o Owner) class() class {
+	switch o.Kind() {
+	case KindOperator:
+		return classOperator
+	case KindShield, KindToken, KindAddress:
+		return classNamed
+	}
+	return classPublic
+}
+
+const (
+	maxAskers = 4  // that a record remembers
+	askerSize = 10 // bytes of each: the owner and the day
+	askedDays = 30 // for how many days an asker counts
+	// establishedDays is on how many of the last askedDays a feed must have been read for it to be established.
+	establishedDays = 3
+)
+
+// asker is an owner that has asked for a feed, and the last day on which it did.
+type asker struct {
+	owner Owner
+	day   int64
+}
+
+// day returns the number of the day of a moment.
+func (t Time) day() int64 { return int64(t) / int64(24*time.Hour) }
+
+func decodeAskers(b []byte) (askers []asker) {
+	for ; len(b) >= askerSize; b = b[askerSize:] {
+		askers = append(askers, asker{Owner(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint16(b[8:]))})
+	}
+	return askers
+}
+
+func encodeAskers(askers []asker) (b []byte) {
+	for _, a := range askers {
+		b = binary.BigEndian.AppendUint64(b, uint64(a.owner))
+		b = binary.BigEndian.AppendUint16(b, uint16(a.day))
+	}
+	return b
+}
+
+// askedBy records that an owner asked on a day. If there are too many owners, one of the
+// lowest class is forgotten, of these the one that asked first.
+func (f *feedRow) askedBy(o Owner, day int64) {
+	if o == 0 {
+		return
+	}
+	first := -1 // that may be forgotten
+	for i := range f.askers {
+		a := &f.askers[i]
+		if a.owner == o {
+			a.day = max(a.day, day)
+			return
+		}
+		if first < 0 || a.sooner(f.askers[first]) {
+			first = i
+		}
+	}
+	now := asker{o, day}
+	switch {
+	case len(f.askers) < maxAskers:
+		f.askers = append(f.askers, now)
+	case f.askers[first].sooner(now):
+		f.askers[first] = now
+	}
+}
+
+// sooner reports whether an asker is forgotten sooner than another one.
+func (a asker) sooner(b asker) bool {
+	if a.owner.class() != b.owner.class() {
+		return a.owner.class() < b.owner.class()
+	}
+	return a.day <= b.day
+}
+
+// sawReader records a day on which the feed was read. Bit 0 of seen is the day of asked.
+func (f *feedRow) sawReader(at Time) {
+	switch days := at.day() - f.asked.day(); {
+	case f.asked == Never:
+		f.seen = 1
+	case days >= 0:
+		f.seen = f.seen<<min(days, 32)&(1<<32-1) | 1
+	case days > -32:
+		f.seen |= 1 << -days
+	}
+	f.asked = max(f.asked, at)
+}
+
+// daysRead returns on how many of the last 30 days the feed was read.
+func (f *feedRow) daysRead(now Time) int {
+	if f.asked == Never {
+		return 0
+	}
+	since := min(max(0, now.day()-f.asked.day()), askedDays)
+	return bits.OnesCount64(uint64(f.seen) << since & (1<<askedDays - 1))
+}
+
+// judge decides whether the feed is established, and for which owner it takes its place among the
+// feeds of its host: the asker of the highest class, of several the one before.
+func (f *feedRow) judge(now Time) {
+	best := Owner(0)
+	if f.configured {
+		best = Operator
+	}
+	for _, a := range f.askers {
+		if now.day()-a.day < askedDays && (best == 0 || a.owner.class() > best.class() || a.owner.class() == best.class() && a.owner == f.owner) {
+			best = a.owner
+		}
+	}
+	f.owner, f.days = best, f.daysRead(now)
+	f.established = best.class() == classOperator || f.days >= establishedDays
+}
