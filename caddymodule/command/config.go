@@ -102,7 +102,7 @@ func (o *replayOptions) configure(r *replay.Options) error {
 	if s := c.shieldOf(r.Path); s != nil {
 		r.Rules = s.Rules()
 		if s.Defend != nil {
-			r.Defence, r.Exempt = s.Defend.Defence(), s.Defend.ExemptsReplayed
+			r.Defence = s.Defend.ReplayedDefence
 		}
 		return nil
 	}

@@ -96,8 +96,8 @@ func TestReplayCommand(t *testing.T) {
 	}{
 		{"a shield asks whenever a reader does", nil, [2]int64{48, 49}, "map[200:96]"}, // its feed's ttl is for readers
 		{"an origin's header", []string{"--header", "Cache-Control: max-age=43200"}, [2]int64{3, 4}, "map[200:96]"},
-		{"a shield", []string{"--config", shield}, [2]int64{12, 13}, "map[200:24 429:72]"},
-		{"a shield and who is exempt", []string{"--config", exempt}, [2]int64{48, 49}, "map[200:60 429:36]"},
+		{"a shield", []string{"--config", shield}, [2]int64{24, 25}, "map[200:48 429:48]"},
+		{"a shield and who is exempt", []string{"--config", exempt}, [2]int64{48, 49}, "map[200:72 429:24]"},
 		{"the shield on the path", []string{"--config", elsewhere}, [2]int64{3, 4}, "map[200:96]"},
 		{"a gateway", []string{"--config", gateway}, [2]int64{6, 8}, "map[200:96]"},
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -18,7 +19,14 @@ import (
 // Observe returns a request in the form that the statistics and the limiter of readers
 // use, before it is answered. client is the address from [Client].
 func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *cache.Feed) readers.Request {
-	note := readers.FromHTTP(r, key, client, time.Now())
+	asked := *r
+	if u := OriginalURL(r); u != nil {
+		asked.URL = u
+	}
+	note := readers.FromHTTP(&asked, key, client, time.Now())
+	if Forwarded(r) {
+		note.Forwarded = strings.Join(r.Header["X-Forwarded-For"], ",")
+	}
 	switch feed.Standing(r.Header) {
 	case cache.Current:
 		note.Validators = readers.ValidatorsCurrent

@@ -54,14 +54,14 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 //		name <text>
 //		host <name>
 //		status <path>
-//		defend {
+//		defend [{
 //			max_rate            <requests> <duration>
 //			unconditional       <duration>
 //			skip_hours
 //			require_compression
 //			require_user_agent
-//			exempt              <matcher> | <cidr>... | <beginning of a User-Agent>
-//		}
+//			exempt              <matcher> | <cidr>... | <beginning of a User-Agent>  [<rule>...]
+//		}]
 //	}
 //
 // The policy lines are those of the global option pollard. Only an HTTP site can parse the
@@ -128,14 +128,8 @@ func (s *Shield) finish(h httpcaddyfile.Helper) error {
 		s.Origin, _ = routes.(*caddyhttp.Subroute)
 	}
 	if s.Defend != nil {
-		for _, token := range s.Defend.exemptTokens {
-			line := h.WithDispenser(caddyfile.NewDispenser([]caddyfile.Token{token, token}))
-			line.Next()
-			matchers, _, err := line.MatcherToken()
-			if err != nil {
-				return line.WrapErr(err)
-			}
-			s.Defend.ExemptMatchers = append(s.Defend.ExemptMatchers, matchers)
+		if err := s.Defend.finish(h); err != nil {
+			return err
 		}
 	}
 	if err := s.check(); err != nil {
@@ -182,55 +176,6 @@ func (s *Shield) claimName(h httpcaddyfile.Helper) error {
 	}
 	h.State[key] = s.line
 	return nil
-}
-
-// lines are the Caddyfile lines of defend.
-func (f *Defend) lines() config.Lines {
-	return config.Lines{
-		"unconditional":       {Read: config.DurationLine(&f.Unconditional)},
-		"skip_hours":          {Read: config.FlagLine(&f.SkipHours)},
-		"require_compression": {Read: config.FlagLine(&f.RequireCompression)},
-		"require_user_agent":  {Read: config.FlagLine(&f.RequireUserAgent)},
-		"max_rate": {Read: func(d *caddyfile.Dispenser) error {
-			args, err := config.SomeArgs(d, 2, 2, "a number of requests and a duration, such as 12 1h")
-			if err != nil {
-				return err
-			}
-			n, err := strconv.Atoi(args[0])
-			if err != nil || n < 1 {
-				return d.Errf("max_rate: %q is not a number of 1 or more", args[0])
-			}
-			per, err := config.ParseDuration(args[1])
-			if err != nil {
-				return d.Errf("max_rate: %v", err)
-			}
-			f.MaxRate = &MaxRate{Requests: n, Per: per}
-			return nil
-		}},
-		"exempt": {Repeat: true, Read: func(d *caddyfile.Dispenser) error {
-			words, err := config.SomeArgs(d, 1, -1, "a matcher, an address range, or the beginning of a User-Agent")
-			if err != nil {
-				return err
-			}
-			switch {
-			case words[0] == "*":
-				return d.Err("exempt *: all readers would be exempt: leave the block out")
-			case strings.HasPrefix(words[0], "@"), strings.HasPrefix(words[0], "/"):
-				if len(words) > 1 {
-					return d.Errf("exempt: unexpected %q: expected one matcher and nothing more", words[1])
-				}
-				f.exemptTokens = append(f.exemptTokens, d.Token())
-				return nil
-			}
-			text := strings.Join(words, " ")
-			if _, err := config.ParseCIDRs(words); err == nil {
-				f.Exempt = append(f.Exempt, words...)
-				return nil
-			}
-			f.Exempt = append(f.Exempt, text)
-			return nil
-		}},
-	}
 }
 
 // Interface guard.

@@ -6,13 +6,17 @@ package shield
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/config"
@@ -20,21 +24,25 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// Defend says which requests a shield refuses. It never refuses a 304, a person's
-// browser, or the first request of a reader. `Retry-After` is exact, and further requests
-// do not extend it. It stops careless readers, not malicious ones: a client that changes
-// its User-Agent and address is a new reader each time.
+// Defend says which requests a shield refuses. Without rules, `unconditional` is `4h`. It
+// never refuses a 304 or the first request of a reader. A browser's navigation, or a
+// request with another page as Referer, comes from a person: the persons at one address
+// get 12 whole feeds in the time of `unconditional`, whatever the rules say.
+//
+// `Retry-After` is exact, and further requests do not extend it. It stops careless
+// readers, not malicious ones: a client that changes its User-Agent and address is a new
+// reader each time.
 type Defend struct {
 	// The most requests of one reader in a time, not counting 304s. Further requests get
 	// a 429. Default: no limit.
 	MaxRate *MaxRate `json:"max_rate,omitempty"`
 
-	// The least time between two whole feeds for a reader that sends no conditional
-	// requests. An earlier request gets a 429. Default: no limit.
+	// The time in which a reader that sends no conditional requests gets the whole feed at
+	// most twice. Further requests get a 429. Default: `4h` without other rules, else no limit.
 	Unconditional caddy.Duration `json:"unconditional,omitempty"`
 
-	// Whether unconditional requests get a 429 in the feed's own `skipHours`. Requests of
-	// a person who followed a link do not. Default: `false`.
+	// Whether unconditional requests get a 429 in the feed's own `skipHours`. Default:
+	// `false`.
 	SkipHours bool `json:"skip_hours,omitempty"`
 
 	// Whether readers that do not accept compression get a 406. Some large podcast
@@ -45,18 +53,30 @@ type Defend struct {
 	// Whether readers without a User-Agent get a 403. Default: `false`.
 	RequireUserAgent bool `json:"require_user_agent,omitempty"`
 
-	// The readers that are never refused: address ranges (CIDR), or the beginning of a
-	// User-Agent.
-	Exempt []string `json:"exempt,omitempty"`
+	// The readers to which rules do not apply: a matcher, address ranges (CIDR), or the
+	// beginning of a User-Agent, and the rules. Without rules, none applies. A User-Agent
+	// can be sent by anyone.
+	Exempt []*Exemption `json:"exempt,omitempty"`
 
-	// Matchers of requests that are never refused.
-	ExemptMatchers caddyhttp.RawMatcherSets `json:"exempt_matchers,omitempty" caddy:"namespace=http.matchers"`
+	defence readers.Defence
+}
 
-	exemptTokens []caddyfile.Token // matchers, as the Caddyfile has them
+// Exemption names readers to which rules of defend do not apply.
+type Exemption struct {
+	// Address ranges (CIDR), or single addresses.
+	Networks []string `json:"networks,omitempty"`
 
-	defence  readers.Defence
+	// The beginning of a User-Agent.
+	UserAgent string `json:"user_agent,omitempty"`
+
+	// Matchers of requests.
+	MatcherSetsRaw caddyhttp.RawMatcherSets `json:"match,omitempty" caddy:"namespace=http.matchers"`
+
+	// The rules that do not apply, such as `unconditional`. Default: all.
+	Rules []string `json:"rules,omitempty"`
+
+	matcher  caddyfile.Token // as the Caddyfile has it
 	networks []netip.Prefix
-	agents   []string
 	matchers caddyhttp.MatcherSets
 }
 
@@ -66,27 +86,45 @@ type MaxRate struct {
 	Per      caddy.Duration `json:"per"`
 }
 
+// rules remove one rule from a defence.
+var rules = map[string]func(*readers.Defence){
+	"max_rate":            func(d *readers.Defence) { d.MaxRate = readers.Rate{} },
+	"unconditional":       func(d *readers.Defence) { d.Unconditional = 0 },
+	"skip_hours":          func(d *readers.Defence) { d.SkipHours = false },
+	"require_compression": func(d *readers.Defence) { d.RequireCompression = false },
+	"require_user_agent":  func(d *readers.Defence) { d.RequireUserAgent = false },
+}
+
 // check reports invalid settings.
 func (f *Defend) check() error {
 	if f.Unconditional < 0 {
 		return fmt.Errorf("unconditional: %s is negative", config.FormatDuration(f.Unconditional))
 	}
-	if f.MaxRate == nil && f.Unconditional == 0 && !f.SkipHours && !f.RequireCompression && !f.RequireUserAgent {
-		return errors.New("it refuses nothing: expected lines such as unconditional 4h")
-	}
 	if r := f.MaxRate; r != nil && (r.Requests < 1 || r.Per <= 0) {
 		return errors.New("max_rate: expected a number of requests and a duration, such as 12 1h")
 	}
-	for _, text := range f.Exempt {
-		// A mistyped address range is not meant as a User-Agent.
-		address, _, ranged := strings.Cut(text, "/")
-		if _, err := netip.ParseAddr(address); err == nil && ranged {
-			if _, err := config.ParseCIDR(text); err != nil {
-				return fmt.Errorf("exempt: %w", err)
-			}
+	for _, e := range f.Exempt {
+		if err := e.check(); err != nil {
+			return fmt.Errorf("exempt: %w", err)
 		}
-		if text == "" {
-			return errors.New("exempt: an empty text would exempt all readers")
+	}
+	return nil
+}
+
+func (e *Exemption) check() error {
+	if len(e.Networks) == 0 && e.UserAgent == "" && len(e.MatcherSetsRaw) == 0 && e.matcher.Text == "" {
+		return errors.New("expected a matcher, an address range, or the beginning of a User-Agent")
+	}
+	// A mistyped address range is not meant as a User-Agent.
+	address, _, ranged := strings.Cut(e.UserAgent, "/")
+	if _, err := netip.ParseAddr(address); err == nil && ranged {
+		if _, err := config.ParseCIDR(e.UserAgent); err != nil {
+			return err
+		}
+	}
+	for _, rule := range e.Rules {
+		if rules[rule] == nil {
+			return fmt.Errorf("%q is not a rule: expected one of %s", rule, strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
 		}
 	}
 	return nil
@@ -104,19 +142,22 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 	if f.MaxRate != nil {
 		f.defence.MaxRate = readers.Rate{Requests: f.MaxRate.Requests, Per: time.Duration(f.MaxRate.Per)}
 	}
-	for _, text := range f.Exempt {
-		if network, err := config.ParseCIDR(text); err == nil {
-			f.networks = append(f.networks, network)
-		} else {
-			f.agents = append(f.agents, text)
-		}
+	if f.defence == (readers.Defence{}) {
+		f.defence.Unconditional = readers.DefaultUnconditional
 	}
-	if f.ExemptMatchers != nil {
-		loaded, err := ctx.LoadModule(f, "ExemptMatchers")
+	for _, e := range f.Exempt {
+		for _, text := range e.Networks {
+			network, err := config.ParseCIDR(text)
+			if err != nil {
+				return fmt.Errorf("exempt: %w", err)
+			}
+			e.networks = append(e.networks, network)
+		}
+		loaded, err := ctx.LoadModule(e, "MatcherSetsRaw")
 		if err != nil {
 			return fmt.Errorf("loading exempt matchers: %w", err)
 		}
-		if err := f.matchers.FromInterface(loaded); err != nil {
+		if err := e.matchers.FromInterface(loaded); err != nil {
 			return fmt.Errorf("loading exempt matchers: %w", err)
 		}
 	}
@@ -125,10 +166,7 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 
 // refuse returns the refusal of a request, or nil, and completes observed with it.
 func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *readers.Request) *poller.Refusal {
-	if f.exempts(r, observed.Client) {
-		return nil
-	}
-	v := limiter.Judge(f.defence, *observed)
+	v := limiter.Judge(f.defenceFor(r, observed.Client), *observed)
 	if v.Status == 0 {
 		return nil
 	}
@@ -143,37 +181,124 @@ func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *rea
 	return refusal
 }
 
-func (f *Defend) exempts(r *http.Request, client netip.Addr) bool {
-	for _, network := range f.networks {
-		if network.Contains(client) {
-			return true
+// defenceFor returns the rules that apply to a request.
+func (f *Defend) defenceFor(r *http.Request, client netip.Addr) readers.Defence {
+	defence := f.defence
+	for _, e := range f.Exempt {
+		switch {
+		case !e.matches(r, client):
+		case len(e.Rules) == 0:
+			return readers.Defence{}
+		default:
+			for _, rule := range e.Rules {
+				rules[rule](&defence)
+			}
 		}
 	}
-	agent := r.UserAgent()
-	for _, beginning := range f.agents {
-		if strings.HasPrefix(agent, beginning) {
-			return true
-		}
-	}
-	if len(f.matchers) == 0 {
-		return false
-	}
-	exempt, err := f.matchers.AnyMatchWithError(r)
-	return err == nil && exempt
+	return defence
 }
 
-// Defence returns the rules in the form of package readers.
-func (f *Defend) Defence() readers.Defence { return f.defence }
-
-// ExemptsReplayed is like exempts, for a request from a log, which has no server context.
-func (f *Defend) ExemptsReplayed(r *http.Request) bool {
-	client, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
+func (e *Exemption) matches(r *http.Request, client netip.Addr) bool {
+	if e.UserAgent != "" && strings.HasPrefix(r.UserAgent(), e.UserAgent) {
+		return true
+	}
+	if slices.ContainsFunc(e.networks, func(n netip.Prefix) bool { return n.Contains(client) }) {
+		return true
+	}
+	if len(e.matchers) == 0 {
 		return false
 	}
-	if len(f.matchers) > 0 {
+	matched, err := e.matchers.AnyMatchWithError(r)
+	return err == nil && matched
+}
+
+// ReplayedDefence returns the rules that apply to a request from a log, which has no
+// server context.
+func (f *Defend) ReplayedDefence(r *http.Request) readers.Defence {
+	client, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return f.defence
+	}
+	if slices.ContainsFunc(f.Exempt, func(e *Exemption) bool { return len(e.matchers) > 0 }) {
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
 		caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client.Addr().String())
 	}
-	return f.exempts(r, client.Addr())
+	return f.defenceFor(r, client.Addr())
+}
+
+// lines are the Caddyfile lines of defend.
+func (f *Defend) lines() config.Lines {
+	return config.Lines{
+		"unconditional":       {Read: config.DurationLine(&f.Unconditional)},
+		"skip_hours":          {Read: config.FlagLine(&f.SkipHours)},
+		"require_compression": {Read: config.FlagLine(&f.RequireCompression)},
+		"require_user_agent":  {Read: config.FlagLine(&f.RequireUserAgent)},
+		"max_rate": {Read: func(d *caddyfile.Dispenser) error {
+			args, err := config.SomeArgs(d, 2, 2, "a number of requests and a duration, such as 12 1h")
+			if err != nil {
+				return err
+			}
+			n, err := strconv.Atoi(args[0])
+			if err != nil || n < 1 {
+				return d.Errf("max_rate: %q is not a number of 1 or more", args[0])
+			}
+			per, err := config.ParseDuration(args[1])
+			if err != nil {
+				return d.Errf("max_rate: %v", err)
+			}
+			f.MaxRate = &MaxRate{Requests: n, Per: per}
+			return nil
+		}},
+		"exempt": {Repeat: true, Read: f.readExempt},
+	}
+}
+
+// readExempt reads who is exempt, and the names of rules after it.
+func (f *Defend) readExempt(d *caddyfile.Dispenser) error {
+	words, err := config.SomeArgs(d, 1, -1, "a matcher, address ranges, or the beginning of a User-Agent, and rules")
+	if err != nil {
+		return err
+	}
+	who := len(words)
+	for who > 0 && rules[words[who-1]] != nil {
+		who--
+	}
+	e := &Exemption{Rules: words[who:]}
+	f.Exempt = append(f.Exempt, e)
+	switch words = words[:who]; {
+	case who == 0:
+		return d.Errf("exempt: expected a matcher, an address range, or the beginning of a User-Agent before %s", e.Rules[0])
+	case words[0] == "*" && len(e.Rules) == 0:
+		return d.Err("exempt *: all readers would be exempt: leave the block out")
+	case strings.HasPrefix(words[0], "@"), strings.HasPrefix(words[0], "/"), words[0] == "*":
+		if who > 1 {
+			return d.Errf("exempt: %q is not a rule: expected one of %s", words[1], strings.Join(slices.Sorted(maps.Keys(rules)), ", "))
+		}
+		e.matcher = d.Token()
+		e.matcher.Text = words[0]
+		return nil
+	}
+	if _, err := config.ParseCIDRs(words); err == nil {
+		e.Networks = words
+	} else {
+		e.UserAgent = strings.Join(words, " ")
+	}
+	return nil
+}
+
+// finish parses the matchers, which need an HTTP site.
+func (f *Defend) finish(h httpcaddyfile.Helper) error {
+	for _, e := range f.Exempt {
+		if e.matcher.Text == "" {
+			continue
+		}
+		line := h.WithDispenser(caddyfile.NewDispenser([]caddyfile.Token{e.matcher, e.matcher}))
+		line.Next()
+		matchers, _, err := line.MatcherToken()
+		if err != nil {
+			return line.WrapErr(err)
+		}
+		e.MatcherSetsRaw = caddyhttp.RawMatcherSets{matchers}
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ package shield
 import (
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,15 +62,23 @@ func TestDefend(t *testing.T) {
 		hints       string
 		steps       []step
 	}{
-		{"unconditional: the true wait, which asking again does not lengthen", "unconditional 4h", rude, "", []step{
-			{0, nil, 200, ""}, {time.Minute, nil, 429, "14340"}, {time.Hour, nil, 429, "10740"}, {time.Hour, nil, 429, "7140"},
-			{2*time.Hour - time.Minute - time.Second, nil, 429, "1"}, {time.Second, nil, 200, ""}, {time.Second, nil, 429, "14399"},
+		{"bare: two whole feeds in 4 hours, then the true wait, which asking again does not lengthen", "", rude, "", []step{
+			{0, nil, 200, ""}, {0, nil, 200, ""}, {time.Minute, nil, 429, "14340"}, {time.Hour, nil, 429, "10740"}, {time.Hour, nil, 429, "7140"},
+			{2*time.Hour - time.Minute - time.Second, nil, 429, "1"}, {time.Second, nil, 200, ""}, {0, nil, 200, ""}, {time.Second, nil, 429, "14399"},
+		}},
+		{"bare: a Referer that is the feed itself, as SimplePie sends it", "", rude, "", []step{
+			{0, nil, 200, ""}, {0, []string{"Referer", "https://blog.test/feed"}, 200, ""}, {0, []string{"Referer", "https://blog.test/feed/"}, 429, "14400"},
+		}},
+		{"bare: persons by a link", "", visitor{header: []string{"User-Agent", "Rude/1.0", "Referer", "https://www.example.com/"}}, "", append(slices.Repeat([]step{{0, nil, 200, ""}}, 12), step{0, nil, 429, "14400"})},
+		{"bare: readers behind a proxy that Caddy does not trust", "", rude, "", []step{
+			{0, []string{"X-Forwarded-For", "203.0.113.1"}, 200, ""}, {0, []string{"X-Forwarded-For", "203.0.113.1"}, 200, ""}, {0, []string{"X-Forwarded-For", "203.0.113.1"}, 429, "14400"},
+			{0, []string{"X-Forwarded-For", "203.0.113.2"}, 200, ""},
 		}},
 		{"unconditional: who has the version is told so", "unconditional 4h", rude, "", []step{
-			{0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""}, {time.Minute, nil, 429, "14280"}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""},
+			{0, nil, 200, ""}, {0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""}, {time.Minute, nil, 429, "14280"}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""},
 		}},
 		{"unconditional: invented validators", "unconditional 4h", rude, "", []step{
-			{0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", `"invented"`}, 429, "14340"},
+			{0, nil, 200, ""}, {0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", `"invented"`}, 429, "14340"},
 		}},
 		{"max_rate", "max_rate 3 1h", rude, "", []step{
 			{0, nil, 200, ""}, {time.Second, nil, 200, ""}, {time.Second, nil, 200, ""}, {time.Second, nil, 429, "1197"}, {time.Second, []string{"If-None-Match", "*"}, 304, ""},
@@ -86,9 +95,9 @@ func TestDefend(t *testing.T) {
 		{"require_user_agent", "require_user_agent", visitor{header: []string{"User-Agent", "none"}}, "", []step{
 			{0, nil, 403, ""}, {time.Second, []string{"User-Agent", "Rude/1.0"}, 200, ""}, {time.Second, []string{"If-None-Match", "*"}, 304, ""},
 		}},
-		{"the cheapest first", everything, visitor{header: []string{"User-Agent", "none"}}, "", []step{
+		{"403, then 429, then 406", everything, visitor{header: []string{"User-Agent", "none"}}, "", []step{
 			{0, nil, 403, ""}, {0, []string{"User-Agent", "Rude/1.0"}, 406, ""}, {0, []string{"User-Agent", "Rude/1.0", "Accept-Encoding", gzip}, 200, ""},
-			{0, []string{"User-Agent", "Rude/1.0", "Accept-Encoding", gzip}, 429, "14400"},
+			{0, []string{"User-Agent", "Rude/1.0", "Accept-Encoding", gzip}, 429, "14400"}, {time.Hour, []string{"User-Agent", "Rude/1.0"}, 429, "10800"},
 		}},
 		{"a person's browser", everything, browser, "<skipHours><hour>0</hour></skipHours>", five(200)},
 		{"exempt by address", everything + "\nexempt 203.0.113.0/24", rude, "", five(200)},
@@ -97,7 +106,11 @@ func TestDefend(t *testing.T) {
 		{"exempt by a User-Agent of two words", everything + "\nexempt Very Rude", visitor{header: []string{"User-Agent", "Very Rude/1.0"}}, "", five(200)},
 		{"exempt by matcher", everything + "\nexempt @friend", visitor{header: []string{"User-Agent", "Rude/1.0", "X-Friend", "1"}}, "", five(200)},
 		{"exempt by path", everything + "\nexempt /feed", rude, "", five(200)},
-		{"exempt are others", everything + "\nexempt 192.0.2.0/24\nexempt Polite\nexempt @friend", rude, "", []step{{0, nil, 200, ""}, {0, nil, 429, "14400"}}},
+		{"exempt are others", everything + "\nexempt 192.0.2.0/24\nexempt Polite\nexempt @friend", rude, "", []step{{0, nil, 200, ""}, {0, nil, 429, "3600"}}},
+		{"exempt from one rule", "unconditional 4h\nrequire_compression\nexempt Rude require_compression", visitor{header: []string{"User-Agent", "Rude/1.0"}}, "", []step{
+			{0, nil, 200, ""}, {0, nil, 200, ""}, {0, nil, 429, "14400"},
+		}},
+		{"exempt by a matcher from two rules, and nothing else is set", "exempt @friend max_rate unconditional", visitor{header: []string{"User-Agent", "Rude/1.0", "X-Friend", "1"}}, "", five(200)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			body := strings.Replace(stage.Sample, "<link>", tt.hints+"<link>", 1)
@@ -126,8 +139,9 @@ func TestDefendTellsReadersApart(t *testing.T) {
 			if w := v.ask(s, "GET"); w.Code != 200 {
 				t.Errorf("reader %d of a household got %d", i, w.Code)
 			}
+			v.ask(s, "GET")
 			if w := v.ask(s, "GET"); w.Code != 429 {
-				t.Errorf("reader %d of a household got %d the second time", i, w.Code)
+				t.Errorf("reader %d of a household got %d the third time", i, w.Code)
 			}
 		}
 		for i := range 5 { // one reader that many use
@@ -161,6 +175,7 @@ func TestDefendHead(t *testing.T) {
 func TestDefendSparesTheOrigin(t *testing.T) {
 	stage.Run(t, defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		v := visitor{header: []string{"User-Agent", "Rude/1.0"}}
+		v.ask(s, "GET")
 		v.ask(s, "GET")
 		s.Expect(1, "the first reader")
 		for range 60 {

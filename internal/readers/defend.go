@@ -4,21 +4,24 @@
 package readers
 
 import (
+	"cmp"
 	"net/http"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Defence selects the requests that a publisher refuses. The zero Defence refuses none.
-// [Defence.Judge] says which requests are never refused.
+// [Limiter.Judge] says which requests are never refused.
 type Defence struct {
 	// MaxRate bounds the requests of a reader, not counting those answered by a 304.
 	// The zero Rate sets no bound.
 	MaxRate Rate
-	// Unconditional is the least time between two full answers to a reader whose requests
-	// are unconditional or have validators that the feed never had. 0 sets no bound.
+	// Unconditional is the time in which a reader gets the whole feed at most twice, if
+	// its requests are unconditional or have validators that the feed never had. 0 sets
+	// no bound.
 	Unconditional time.Duration
-	// SkipHours refuses unconditional requests in the feed's skip hours, except those
-	// with a Referer, which come from a link.
+	// SkipHours refuses unconditional requests in the feed's skip hours.
 	SkipHours bool
 	// RequireCompression refuses readers that do not accept compression.
 	RequireCompression bool
@@ -34,27 +37,21 @@ type Rate struct {
 
 func (r Rate) zero() bool { return r.Requests <= 0 || r.Per <= 0 }
 
-// spacing returns the time after which one more request is allowed.
-func (r Rate) spacing() time.Duration { return r.Per / time.Duration(r.Requests) }
+const (
+	// DefaultUnconditional is the interval of a Defence that sets none.
+	DefaultUnconditional = 4 * time.Hour
+	// wholeFeeds is how many whole feeds a reader gets in an interval: two, because two
+	// people may share an address and a program.
+	wholeFeeds = 2
+	// wholeFeedsOfPersons is how many whole feeds the persons at an address get in an
+	// interval. A program that pretends to be a person gets no more.
+	wholeFeedsOfPersons = 12
+	// asTold is how long after the end of its wait a reader cannot get another wait,
+	// because Retry-After promised it an answer.
+	asTold = 10 * time.Minute
+)
 
-// State is the state of a reader of a feed. The zero State is that of a reader that has
-// not been served yet.
-type State struct {
-	Full  time.Time // when the whole feed was last sent to it; zero if that is not known
-	Spent time.Time // when none of its requests count towards MaxRate any more
-	Told  time.Time // the end of the wait that it last received; zero if it was served since
-	Shown int       // whole feeds sent to a reader that is a browser by its User-Agent only
-}
-
-// asPerson bounds the whole feeds sent to a reader that is a person's browser by its
-// User-Agent only. Real browsers have other header fields too, and send conditional
-// requests when they return. A reader that does neither is another program.
-const asPerson = 12
-
-// person reports whether a request seems to come from a person's browser.
-func (s State) person(a Agent, r *Request) bool {
-	return r.Browser || a.Kind == KindBrowser && s.Shown < asPerson
-}
+func (d Defence) interval() time.Duration { return cmp.Or(d.Unconditional, DefaultUnconditional) }
 
 // Verdict is the decision on a request.
 type Verdict struct {
@@ -70,63 +67,76 @@ func (v Verdict) RetryAfter(now time.Time) int64 {
 	return int64((v.Until.Sub(now) + time.Second - 1) / time.Second)
 }
 
-// asTold is how long after the end of its wait a reader cannot get another wait, because
-// Retry-After promised it an answer.
-const asTold = 10 * time.Minute
-
-// Judge decides on a request before it is answered. It is pure.
-//
-// A person's browser is never refused, nor is a request that is answered by a 304, which
-// costs no more than a refusal. A reader that has not been served before never has to
-// wait. Asking again does not extend a wait: it counts from the last full answer.
-func (d Defence) Judge(a Agent, s State, r *Request) Verdict {
-	switch {
-	case s.person(a, r), r.Validators == ValidatorsCurrent:
-		return Verdict{}
-	case d.RequireUserAgent && a.Kind == KindNone:
-		// RFC 9110 section 15.5.4: the same request should not be repeated.
-		return Verdict{Status: http.StatusForbidden, Reason: "a User-Agent that says who is asking is required"}
-	case d.RequireCompression && r.Method == http.MethodGet && !r.Compressible:
-		return Verdict{Status: http.StatusNotAcceptable, Reason: "this feed is sent compressed only: send Accept-Encoding: gzip"}
-	}
-	until, reason := d.wait(s, r)
-	if !until.After(r.Time) || s.keptWaiting(r.Time) {
-		return Verdict{}
-	}
-	early := s.Told.After(r.Time)
-	if early && until.After(s.Told) {
-		until = s.Told
-	}
-	return Verdict{Status: http.StatusTooManyRequests, Until: until, Reason: reason, Early: early}
+// state is what is known of a reader of a feed. The zero state is that of a new reader.
+type state struct {
+	whole recent        // the last wholeFeeds whole feeds, or refusals with 406 in their place
+	told  time.Time     // the end of the wait that it last received; zero if it was served since
+	rate  *rate.Limiter // nil if no MaxRate is set
 }
 
-// keptWaiting reports whether a reader asks within asTold after the end of its wait.
-func (s State) keptWaiting(now time.Time) bool {
-	return !s.Told.IsZero() && !now.Before(s.Told) && now.Sub(s.Told) <= asTold
+// recent are the times of the last events, oldest first.
+type recent []time.Time
+
+// add adds an event and keeps the last most.
+func (e *recent) add(at time.Time, most int) {
+	if len(*e) >= most {
+		*e = append((*e)[:0], (*e)[len(*e)-most+1:]...)
+	}
+	*e = append(*e, at)
+}
+
+// next returns when one more event makes no more than most in an interval.
+func (e recent) next(now time.Time, most int, interval time.Duration) time.Time {
+	if len(e) < most {
+		return time.Time{}
+	}
+	first := e[len(e)-most]
+	if first.After(now) {
+		first = now // the clock was set back: never wait for longer than the interval
+	}
+	return first.Add(interval)
+}
+
+// judge decides on a request of a reader that is not a person.
+func (d Defence) judge(s *state, r *Request) Verdict {
+	if d.RequireUserAgent && nameOf(r) == nameless {
+		// RFC 9110 section 15.5.4: the same request should not be repeated.
+		return Verdict{Status: http.StatusForbidden, Reason: "a User-Agent that says who is asking is required"}
+	}
+	until, reason := d.wait(s, r)
+	kept := !s.told.IsZero() && !r.Time.Before(s.told) && r.Time.Sub(s.told) <= asTold
+	if until.After(r.Time) && !kept {
+		early := s.told.After(r.Time)
+		if early && until.After(s.told) {
+			until = s.told
+		}
+		return Verdict{Status: http.StatusTooManyRequests, Until: until, Reason: reason, Early: early}
+	}
+	// After 429, which makes some readers ask less often. A 406 does not.
+	if d.RequireCompression && r.Method == http.MethodGet && !r.Compressible {
+		return Verdict{Status: http.StatusNotAcceptable, Reason: "this feed is sent compressed only: send Accept-Encoding: gzip"}
+	}
+	return Verdict{}
 }
 
 // wait returns until when a request has to wait, and why. The zero time means that it
 // does not have to wait.
-func (d Defence) wait(s State, r *Request) (until time.Time, reason string) {
-	if !d.MaxRate.zero() && !s.Spent.IsZero() {
-		// The generic cell rate algorithm. Refused requests do not count.
-		spent := s.Spent
-		if furthest := r.Time.Add(d.MaxRate.Per); spent.After(furthest) {
-			spent = furthest // the clock was set back
+func (d Defence) wait(s *state, r *Request) (until time.Time, reason string) {
+	if !d.MaxRate.zero() && s.rate != nil {
+		if missing := 1 - s.rate.TokensAt(r.Time); missing > 0 {
+			wait := time.Duration(missing * float64(d.MaxRate.Per) / float64(d.MaxRate.Requests))
+			until, reason = r.Time.Add(wait), "too many requests"
 		}
-		until, reason = spent.Add(d.MaxRate.spacing()-d.MaxRate.Per), "too many requests"
 	}
-	if s.Full.IsZero() || !r.whole() {
+	if len(s.whole) == 0 || !r.whole() {
 		return until, reason
 	}
-	full := s.Full
-	if full.After(r.Time) {
-		full = r.Time // the clock was set back: never wait for longer than the interval
+	if d.Unconditional > 0 {
+		if end := s.whole.next(r.Time, wholeFeeds, d.Unconditional); end.After(r.Time) && end.After(until) {
+			until, reason = end, "too many unconditional requests: send If-None-Match or If-Modified-Since"
+		}
 	}
-	if end := full.Add(d.Unconditional); d.Unconditional > 0 && end.After(r.Time) && end.After(until) {
-		until, reason = end, "too many unconditional requests: send If-None-Match or If-Modified-Since"
-	}
-	if d.SkipHours && !r.Referer {
+	if d.SkipHours {
 		// A wait does not end in skip hours.
 		from := until
 		if from.Before(r.Time) {
@@ -139,16 +149,18 @@ func (d Defence) wait(s State, r *Request) (until time.Time, reason string) {
 	return until, reason
 }
 
-// Answered returns the state after a request that was served with r.Status.
-func (d Defence) Answered(s State, r *Request) State {
+// answered counts a request that was served with r.Status.
+func (d Defence) answered(s *state, r *Request) {
 	if r.Status == http.StatusOK && r.Method == http.MethodGet {
-		s.Full, s.Told = r.Time, time.Time{}
+		s.whole.add(r.Time, wholeFeeds)
+		s.told = time.Time{}
 	}
-	if !d.MaxRate.zero() && r.Status != http.StatusNotModified {
-		if s.Spent.Before(r.Time) {
-			s.Spent = r.Time
-		}
-		s.Spent = s.Spent.Add(d.MaxRate.spacing())
+	if d.MaxRate.zero() {
+		return
 	}
-	return s
+	limit := rate.Limit(float64(d.MaxRate.Requests) / d.MaxRate.Per.Seconds())
+	if s.rate == nil || s.rate.Limit() != limit || s.rate.Burst() != d.MaxRate.Requests {
+		s.rate = rate.NewLimiter(limit, d.MaxRate.Requests)
+	}
+	s.rate.AllowN(r.Time, 1)
 }

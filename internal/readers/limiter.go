@@ -4,27 +4,42 @@
 package readers
 
 import (
-	"math/bits"
 	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
 )
 
-// defaultClients is how many readers of feeds a limiter remembers by default.
-const defaultClients = 32768
+const (
+	// defaultClients is how many readers of feeds a limiter remembers by default.
+	defaultClients = 32768
+	// maxProxies is how many addresses that forward requests a limiter remembers.
+	maxProxies = 1024
+	// proxyClients is how many clients an address must forward to be taken for a proxy.
+	proxyClients = 4
+)
 
-// Limiter keeps the [State] of readers and applies a [Defence].
+// Limiter applies a [Defence] to readers.
 //
-// A reader is identified by its User-Agent, its token and its full address, of which only
-// keyed hashes are kept. People who share an address (NAT) but use different readers are
-// judged separately. The machines of one operator in one network are judged as one
-// reader: see [group].
+// A reader of a feed is identified by its User-Agent, its token, its address (the /64 in
+// IPv6) and, behind a proxy that is not trusted, the address that the proxy says. Only
+// keyed hashes of them are kept.
 //
 // Its memory is bounded: the least recently seen reader is forgotten first, and then
 // treated as new. It uses the times of requests, and is safe for concurrent use.
 type Limiter struct {
-	seed    seed
-	agents  agents
-	clients *sharedLRU[State]
-	groups  *sharedLRU[group]
+	seed seed
+
+	mu      sync.Mutex // guards all below
+	readers *lru[state]
+	persons *lru[recent] // the whole feeds that persons got, by feed and address
+	proxies *lru[proxy]  // by address
+}
+
+// proxy is an address that sends X-Forwarded-For and is not trusted.
+type proxy struct {
+	address netip.Addr
+	clients []uint64 // hashes of the first proxyClients that it forwarded
 }
 
 // NewLimiter returns a limiter that remembers up to readers readers of feeds, at about
@@ -33,113 +48,92 @@ func NewLimiter(readers int) *Limiter {
 	if readers <= 0 {
 		readers = defaultClients
 	}
-	s := newSeed(0)
-	return &Limiter{s, newAgents(s), newSharedLRU[State](readers), newSharedLRU[group](max(readers/4, 1))}
-}
-
-// group counts the requests with one User-Agent and token from one network (IPv4 /24,
-// IPv6 /64) for one feed. Its addresses are taken for the machines of one reader only if
-// several of them repeatedly request the whole feed and hardly any request is conditional.
-type group struct {
-	state       State
-	addresses   uint64 // bits that full addresses hash to
-	asked       int32  // GETs
-	conditional int32  // GETs with validators
-	again       int32  // unconditional GETs from addresses that had been sent the whole feed
-}
-
-const (
-	groupAddresses = 3
-	groupAgain     = 4
-	// groupMemory is the number of GETs after which the counts are halved, so that recent
-	// requests count more: a reader may have been repaired.
-	groupMemory = 256
-)
-
-// oneReader reports whether the group is one reader. A User-Agent that names a person's
-// system or a common library never is: the addresses may be those of a provider's
-// customers.
-func (g *group) oneReader(a *Agent) bool {
-	return a.hosted() && bits.OnesCount64(g.addresses) >= groupAddresses &&
-		g.again >= groupAgain && g.conditional*8 < g.asked
-}
-
-func (g *group) count(r *Request, address uint64, served bool) {
-	g.addresses |= 1 << (address >> 58)
-	if r.Method != http.MethodGet {
-		return
+	return &Limiter{
+		seed:    newSeed(0),
+		readers: newLRU[state](readers, nil), persons: newLRU[recent](max(readers/4, 1), nil), proxies: newLRU[proxy](maxProxies, nil),
 	}
-	g.asked++
-	if r.Conditional() {
-		g.conditional++
-	}
-	if served && r.whole() {
-		g.again++
-	}
-	if g.asked >= groupMemory {
-		g.asked, g.conditional, g.again = g.asked/2, g.conditional/2, g.again/2
-	}
-}
-
-// client has the keys of a request's client.
-type client struct {
-	agent               agent
-	address, key, group uint64
-}
-
-func (l *Limiter) client(r *Request) client {
-	a := l.agents.find(r.UserAgent)
-	c := client{agent: a, address: l.seed.address(r.Client.Unmap())}
-	same := join(join(l.seed.text(r.Feed), a.key), l.seed.text(r.Token))
-	c.key = join(same, c.address)
-	c.group = join(same, l.seed.address(prefix(r.Client, 64).Addr()))
-	return c
 }
 
 // Judge decides on a request before it is answered. If the verdict is to serve it, the
-// caller calls [Limiter.Answered] with the answer. For a request that is answered by a
-// 304, Judge does not wait for a lock.
+// caller calls [Limiter.Answered] with the answer.
+//
+// A request that is answered by a 304, which costs no more than a refusal, is never
+// refused and does not wait for a lock. Persons are not refused until those at one
+// address have got twelve whole feeds in an interval. The first request of a reader never
+// has to wait, and asking again does not extend a wait.
 func (l *Limiter) Judge(d Defence, r Request) Verdict {
-	if r.Browser {
+	if d == (Defence{}) || r.Validators == ValidatorsCurrent {
 		return Verdict{}
 	}
-	c := l.client(&r)
-	if r.Validators == ValidatorsCurrent {
-		// If the lock is taken, this request is not counted: others of its group will be.
-		l.groups.tryUpdate(c.group, func(g *group) { g.count(&r, c.address, false) })
-		return Verdict{}
-	}
-	var own State
-	l.clients.update(c.key, func(s *State) { own = *s })
-	if own.person(*c.agent.Agent, &r) {
-		return Verdict{}
-	}
-	judged := own
-	l.groups.update(c.group, func(g *group) {
-		g.count(&r, c.address, !own.Full.IsZero())
-		if g.oneReader(c.agent.Agent) {
-			judged = g.state
-			judged.Told, judged.Shown = own.Told, own.Shown // each machine has its own wait
+	reader, address := l.keys(&r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.countForwarded(&r)
+	if r.Person {
+		if got, _ := l.persons.find(address); !got.next(r.Time, wholeFeedsOfPersons, d.interval()).After(r.Time) {
+			return Verdict{}
 		}
-	})
-	verdict := d.Judge(*c.agent.Agent, judged, &r)
-	if verdict.Status == http.StatusTooManyRequests {
-		l.clients.update(c.key, func(s *State) { s.Told = verdict.Until })
 	}
-	return verdict
+	s, _ := l.readers.find(reader)
+	v := d.judge(s, &r)
+	switch {
+	case v.Status == http.StatusTooManyRequests:
+		s.told = v.Until
+	case v.Status == http.StatusNotAcceptable && r.whole():
+		s.whole.add(r.Time, wholeFeeds)
+	}
+	return v
 }
 
 // Answered records the answer to a request that Judge has not refused.
 func (l *Limiter) Answered(d Defence, r Request) {
-	if r.Browser || r.Status == http.StatusNotModified {
+	if r.Status == http.StatusNotModified {
 		return // does not count
 	}
-	c := l.client(&r)
-	l.clients.update(c.key, func(s *State) {
-		*s = d.Answered(*s, &r)
-		if c.agent.Kind == KindBrowser && r.Method == http.MethodGet && r.Status == http.StatusOK {
-			s.Shown++
-		}
-	})
-	l.groups.update(c.group, func(g *group) { g.state = d.Answered(g.state, &r) })
+	reader, address := l.keys(&r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, _ := l.readers.find(reader)
+	d.answered(s, &r)
+	if r.Person && r.Status == http.StatusOK && r.Method == http.MethodGet {
+		got, _ := l.persons.find(address)
+		got.add(r.Time, wholeFeedsOfPersons)
+	}
 }
+
+// keys returns the keys of a reader of a feed, and of its address.
+func (l *Limiter) keys(r *Request) (reader, address uint64) {
+	client := r.Client.Unmap().WithZone("")
+	if client.Is6() {
+		client = prefix(client, 64).Addr()
+	}
+	address = join(join(l.seed.text(r.Feed), l.seed.address(client)), l.seed.text(shortened(r.Forwarded)))
+	return join(join(address, l.seed.text(shortened(r.UserAgent))), l.seed.text(r.Token)), address
+}
+
+// countForwarded counts the clients that an address forwards.
+func (l *Limiter) countForwarded(r *Request) {
+	if r.Forwarded == "" || !r.Client.IsValid() {
+		return
+	}
+	p, _ := l.proxies.find(l.seed.address(r.Client))
+	p.address = r.Client
+	if client := l.seed.text(shortened(r.Forwarded)); len(p.clients) < proxyClients && !slices.Contains(p.clients, client) {
+		p.clients = append(p.clients, client)
+	}
+}
+
+// Proxies returns the addresses that have forwarded the requests of several clients
+// without being trusted, the latest last.
+func (l *Limiter) Proxies() (addresses []netip.Addr) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.proxies.Values() {
+		if len(p.clients) >= proxyClients {
+			addresses = append(addresses, p.address)
+		}
+	}
+	return addresses
+}
+
+func shortened(text string) string { return text[:min(len(text), maxAgent)] }

@@ -90,20 +90,6 @@ func TestWaitIsAPromise(t *testing.T) {
 	})
 }
 
-// A wait counts from the last full answer, not from requests that were refused.
-func TestWaitDoesNotRoll(t *testing.T) {
-	g, d := NewLimiter(0), Defence{Unconditional: 4 * time.Hour, MaxRate: Rate{2, time.Hour}}
-	served := 0
-	for minute := range 24 * 60 {
-		if serve(g, d, poll(start().Add(time.Duration(minute)*time.Minute), "Hammer/1", "192.0.2.1")).Status == 0 {
-			served++
-		}
-	}
-	if served != 6 {
-		t.Errorf("who asks every minute for a day was served %d times, want 6", served)
-	}
-}
-
 func TestFirstRequestIsNeverToldToWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, d, at := NewLimiter(0), anyDefence(t), start()
@@ -128,27 +114,6 @@ func TestFirstRequestIsNeverToldToWait(t *testing.T) {
 	})
 }
 
-func TestBrowserIsNeverRefused(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g, d, at, named := NewLimiter(0), anyDefence(t), start(), 0
-		for range rapid.IntRange(1, 40).Draw(t, "requests") {
-			at = at.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "gap")) * time.Second)
-			r := anyRequest(t, at)
-			if rapid.Bool().Draw(t, "by headers") {
-				r.Browser = true
-			} else {
-				r.UserAgent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36"
-				if named++; named > asPerson {
-					continue // by its name alone it is believed so often
-				}
-			}
-			if v := serve(g, d, r); v != (Verdict{}) {
-				t.Fatalf("%+v", v)
-			}
-		}
-	})
-}
-
 func TestCurrentValidatorsAreNeverRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, d, at := NewLimiter(0), anyDefence(t), start()
@@ -162,56 +127,66 @@ func TestCurrentValidatorsAreNeverRefused(t *testing.T) {
 	})
 }
 
-// Who shares a wait, and who does not: 12 readers ask unconditionally for two
-// days, every 6 hours each, where 4 hours are asked for.
-func TestWhoIsOne(t *testing.T) {
-	address := func(i int) string { return fmt.Sprintf("192.0.2.%d", 1+i) }
+// How many of the requests for a day, one a minute, get the whole feed.
+func TestWholeFeeds(t *testing.T) {
+	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:124.0) Gecko/20100101 Firefox/124.0"
+	unconditional := Defence{Unconditional: 4 * time.Hour}
 	for _, tc := range []struct {
 		name    string
-		agent   string
-		client  func(i int) string
-		polite  bool // conditional from the second request on
-		refused bool
+		defence Defence
+		change  func(minute int, r *Request)
+		want    int
 	}{
-		{"an operator's machines in one network", "Fetcher/1", address, false, true},
-		{"machines without a name", "", address, false, true},
-		{"machines that learn", "Fetcher/1", address, true, false},
-		{"phones of one provider", "Podcasts/1 CFNetwork/1 Darwin/20", address, false, false},
-		{"programs with one library", "python-requests/2.31.0", address, false, false},
-		{"versions behind one NAT", "Fetcher/%d", func(int) string { return "192.0.2.1" }, false, false},
-		{"machines in many networks", "Fetcher/1", func(i int) string { return fmt.Sprintf("10.0.%d.1", i) }, false, false},
-		{"machines in many IPv6 networks", "Fetcher/1", func(i int) string { return fmt.Sprintf("2001:db8:0:%d::1", i) }, false, false},
-		{"an operator's machines in one IPv6 network", "Fetcher/1", func(i int) string { return fmt.Sprintf("2001:db8::%d", 1+i) }, false, true},
+		{"no rules", Defence{}, func(int, *Request) {}, 1440},
+		{"one reader: two in 4 hours", unconditional, func(int, *Request) {}, 12},
+		{"two people with one reader behind one address", unconditional, func(i int, r *Request) { r.IfNoneMatch = "" }, 12},
+		{"two readers", unconditional, func(i int, r *Request) { r.UserAgent = fmt.Sprint("Reader/", i%2) }, 24},
+		{"two tokens", unconditional, func(i int, r *Request) { r.Token = fmt.Sprint(i % 2) }, 24},
+		{"two feeds", unconditional, func(i int, r *Request) { r.Feed = fmt.Sprint(i % 2) }, 24},
+		{"two addresses", unconditional, func(i int, r *Request) { r.Client = netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 2)}) }, 24},
+		{"one /64", unconditional, func(i int, r *Request) { r.Client = netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i)) }, 12},
+		{"two /64", unconditional, func(i int, r *Request) { r.Client = netip.MustParseAddr(fmt.Sprintf("2001:db8:0:%x::%x", i%2, i)) }, 24},
+		{"six behind a proxy that is not trusted", unconditional, func(i int, r *Request) { r.Forwarded = fmt.Sprint("198.51.100.", i%6) }, 72},
+		{"a constant X-Forwarded-For", unconditional, func(i int, r *Request) { r.Forwarded = "198.51.100.1" }, 12},
+		{"validators that it invents", unconditional, func(i int, r *Request) { r.Validators = ValidatorsUnknown }, 12},
+		{"validators of an earlier version", unconditional, func(i int, r *Request) { r.Validators = ValidatorsEarlier }, 1440},
+		{"validators that are not compared", unconditional, func(i int, r *Request) { r.IfModifiedSince = "x" }, 1440},
+		{"a browser's name is not a person", unconditional, func(i int, r *Request) { r.UserAgent = firefox }, 12},
+		{"persons: twelve in 4 hours", unconditional, func(i int, r *Request) { r.Person, r.UserAgent = true, firefox }, 72},
+		{"persons of many names", unconditional, func(i int, r *Request) { r.Person, r.UserAgent = true, fmt.Sprint("Reader/", i%3) }, 72},
+		{"persons without a rule for whole feeds", Defence{RequireCompression: true}, func(i int, r *Request) { r.Person, r.Compressible = true, false }, 72},
+		{"no compression", Defence{RequireCompression: true}, func(i int, r *Request) { r.Compressible = false }, 0},
+		{"no name", Defence{RequireUserAgent: true}, func(i int, r *Request) { r.UserAgent = "" }, 0},
+		{"max_rate", Defence{MaxRate: Rate{3, time.Hour}}, func(int, *Request) {}, 3 + 23*3 + 2},
+		{"skip hours from the second on", Defence{SkipHours: true}, func(i int, r *Request) { r.SkipHours = HoursOf([]int{start().Hour()}) }, 1 + 23*60},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g, d := NewLimiter(0), Defence{Unconditional: 4 * time.Hour}
-			g.seed = 1 // by chance addresses may fall on one bit
-			refused, lastDay := 0, 0
-			for i := range 12 * 8 {
-				agent := tc.agent
-				if agent == "Fetcher/%d" {
-					agent = fmt.Sprintf(agent, i%12)
-				}
-				r := poll(start().Add(time.Duration(i)*30*time.Minute), agent, tc.client(i%12))
-				if tc.polite && i >= 12 {
-					r = conditional(r)
-				}
-				if i >= 12*4 {
-					lastDay++
-				}
-				if serve(g, d, r).Status == 429 {
-					refused++
-				} else if tc.refused && i >= 12*4 {
-					lastDay--
+			l, served := NewLimiter(0), 0
+			for minute := range 24 * 60 {
+				r := poll(start().Add(time.Duration(minute)*time.Minute), "Hammer/1", "192.0.2.1")
+				tc.change(minute, &r)
+				if serve(l, tc.defence, r).Status == 0 {
+					served++
 				}
 			}
-			if (refused > 0) != tc.refused {
-				t.Errorf("%d requests were refused", refused)
-			}
-			if tc.refused && lastDay != 12*4-6 {
-				t.Errorf("on the last day %d of 48 requests were refused, want all but one in 4 hours", lastDay)
+			if served != tc.want {
+				t.Errorf("%d were served, want %d", served, tc.want)
 			}
 		})
+	}
+}
+
+// A 429 comes before a 406, which counts like the feed.
+func TestRefusalsThatRepeat(t *testing.T) {
+	l, d := NewLimiter(0), Defence{Unconditional: 4 * time.Hour, RequireCompression: true}
+	at := start()
+	for i, want := range []int{406, 406, 429, 429} {
+		r := poll(at.Add(time.Duration(i)*time.Minute), "Reader/1", "192.0.2.1")
+		r.Compressible = false
+		v := serve(l, d, r)
+		if v.Status != want || v.Early != (i == 3) || want == 429 && !v.Until.Equal(at.Add(4*time.Hour)) {
+			t.Errorf("request %d: %+v, want %d", i, v, want)
+		}
 	}
 }
 
@@ -229,104 +204,53 @@ func TestNotModifiedIsFree(t *testing.T) {
 	}
 }
 
-// A machine that waits as it was told is served, though another one of its
-// operator's came first.
-func TestFleetKeepsItsPromises(t *testing.T) {
-	g, d, at := NewLimiter(0), Defence{Unconditional: 4 * time.Hour}, start()
-	ask := func(machine byte) Verdict {
-		r := poll(at, "Fetcher/1", "192.0.2.1")
-		r.Client = netip.AddrFrom4([4]byte{192, 0, 2, machine})
-		return serve(g, d, r)
-	}
-	for i := range 100 {
-		at = at.Add(time.Hour)
-		ask(byte(i%10 + 1))
-	}
-	for ask(1).Status == 0 {
-		at = at.Add(time.Hour)
-	}
-	told := ask(1)
-	if !told.Early {
-		t.Error("a second request of the same machine is not early")
-	}
-	at = told.Until
-	if v := ask(2); v.Status != 0 {
-		t.Fatalf("another machine at the end of the wait: %+v", v)
-	}
-	at = at.Add(asTold / 2)
-	if v := ask(3); v.Status != 429 || v.Early {
-		t.Errorf("a third one, which was told nothing: %+v", v)
-	}
-	if v := ask(1); v.Status != 0 {
-		t.Errorf("the one that was told: %+v", v)
-	}
-}
-
-// An operator that begins to send validators is soon no longer judged by its past.
-func TestFleetIsBelieved(t *testing.T) {
-	g, d, at := NewLimiter(0), Defence{Unconditional: 4 * time.Hour}, start()
-	ask := func(i int, r Request) Verdict {
-		at = at.Add(time.Minute)
-		r.Time, r.Client = at, netip.AddrFrom4([4]byte{192, 0, 2, byte(i%20 + 1)})
-		return serve(g, d, r)
-	}
-	r := poll(at, "Fetcher/1", "192.0.2.1")
-	for i := range 1000 {
-		ask(i, r)
-	}
-	if ask(100, r).Status != 429 {
-		t.Fatal("the operator is not judged as one")
-	}
-	for i := range 100 {
-		if v := ask(i, conditional(r)); v.Status != 0 {
-			t.Fatalf("a conditional request: %+v", v)
+// A clock that is set back does not make a wait longer than the interval.
+func TestClockSetBack(t *testing.T) {
+	for _, d := range []Defence{{Unconditional: time.Hour}, {MaxRate: Rate{2, time.Hour}}} {
+		l := NewLimiter(0)
+		for range 2 {
+			serve(l, d, poll(start().Add(1000*time.Hour), "Reader/1", "192.0.2.1"))
 		}
-	}
-	at = at.Add(4 * time.Hour)
-	for i := range 20 {
-		if v := ask(i, r); v.Status != 0 {
-			t.Fatalf("machine %d, which has waited long enough: %+v", i, v)
+		if v := serve(l, d, poll(start(), "Reader/1", "192.0.2.1")); v.Status != 429 || v.Until.Sub(start()) > time.Hour {
+			t.Errorf("%+v: %+v", d, v)
 		}
 	}
 }
 
-// A program that goes by a browser's name is found out.
-func TestBrowserByNameAloneIsBelievedForAWhile(t *testing.T) {
-	g, d, at := NewLimiter(0), Defence{Unconditional: 4 * time.Hour}, start()
-	served := 0
-	for range 100 {
-		at = at.Add(time.Minute)
-		r := Request{Time: at, Feed: "f", Client: netip.MustParseAddr("192.0.2.1"), Method: "GET", Compressible: true,
-			UserAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:124.0) Gecko/20100101 Firefox/124.0"}
-		if v := g.Judge(d, r); v.Status == 0 {
-			served++
-			r.Status = 200
-			g.Answered(d, r)
+// An address that forwards many clients is a proxy that should be trusted.
+func TestProxies(t *testing.T) {
+	l := NewLimiter(0)
+	for i := range 10 {
+		for address, clients := range map[string]int{"192.0.2.1": 10, "192.0.2.2": 1, "192.0.2.3": 0} {
+			r := poll(start(), "Reader/1", address)
+			if clients > 0 {
+				r.Forwarded = fmt.Sprint("198.51.100.", i%clients)
+			}
+			serve(l, Defence{Unconditional: time.Hour}, r)
 		}
 	}
-	if served != asPerson {
-		t.Errorf("%d of 100 requests served, want %d", served, asPerson)
+	if got := l.Proxies(); len(got) != 1 || got[0] != netip.MustParseAddr("192.0.2.1") {
+		t.Errorf("got %v", got)
 	}
 }
 
-// A request that a 304 answers does not wait, and still counts for its group.
+// A request that a 304 answers does not wait.
 func TestLimiterLetsHitsPassAtOnce(t *testing.T) {
 	l, d := NewLimiter(0), Defence{Unconditional: time.Hour, MaxRate: Rate{1, time.Hour}}
-	r := poll(start(), "A/1", "192.0.2.1")
-	r.Validators = ValidatorsCurrent
-	l.clients.mu.Lock()
-	l.groups.mu.Lock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for range 10 {
-		if v := serve(l, d, r); v.Status != 0 {
+		if v := serve(l, d, conditional(poll(start(), "A/1", "192.0.2.1"))); v.Status != 0 {
 			t.Errorf("refused with %d", v.Status)
 		}
 	}
-	l.groups.mu.Unlock()
-	serve(l, d, r)
-	l.clients.mu.Unlock()
-	l.groups.update(l.client(&r).group, func(g *group) {
-		if g.asked != 1 || g.conditional != 1 {
-			t.Errorf("its group has asked %d times, %d of them conditionally", g.asked, g.conditional)
+}
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	now := start()
+	for wait, want := range map[time.Duration]int64{time.Nanosecond: 1, time.Second: 1, 1500 * time.Millisecond: 2, time.Hour: 3600} {
+		if got := (Verdict{Until: now.Add(wait)}).RetryAfter(now); got != want {
+			t.Errorf("%v: %d s", wait, got)
 		}
-	})
+	}
 }

@@ -4,8 +4,6 @@
 package readers
 
 import (
-	"sync"
-
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
@@ -43,32 +41,4 @@ func (l *lru[V]) find(key uint64) (value *V, fresh bool) {
 	}
 	l.Add(key, value)
 	return value, true
-}
-
-// sharedLRU is an lru that is safe for concurrent use.
-type sharedLRU[V any] struct {
-	mu sync.Mutex
-	*lru[V]
-}
-
-func newSharedLRU[V any](capacity int) *sharedLRU[V] {
-	return &sharedLRU[V]{lru: newLRU[V](capacity, nil)}
-}
-
-// update calls change with the value of a key, which is zero if the key is new.
-func (l *sharedLRU[V]) update(key uint64, change func(*V)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	value, _ := l.find(key)
-	change(value)
-}
-
-// tryUpdate calls update if the lock is free. Otherwise it does nothing.
-func (l *sharedLRU[V]) tryUpdate(key uint64, change func(*V)) {
-	if !l.mu.TryLock() {
-		return
-	}
-	defer l.mu.Unlock()
-	value, _ := l.find(key)
-	change(value)
 }

@@ -4,8 +4,10 @@
 package readers
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -28,10 +30,11 @@ type Request struct {
 	IfModifiedSince string
 	Validators      Validators
 
-	Referer      bool  // whether the request has a Referer: it comes from a link
-	Compressible bool  // a coding that saves bytes is acceptable: gzip, br or zstd
-	Browser      bool  // the headers are those of a person's browser
-	SkipHours    Hours // the feed's skip hours
+	Referer      bool   // whether the request has a Referer
+	Compressible bool   // a coding that saves bytes is acceptable: gzip, br or zstd
+	Person       bool   // a browser's navigation, or a link on another page
+	Forwarded    string // X-Forwarded-For, if a proxy that is not trusted sent it
+	SkipHours    Hours  // the feed's skip hours
 
 	// The answer. These fields are zero before the request is answered.
 	Status int
@@ -71,8 +74,13 @@ func FromHTTP(r *http.Request, feed string, client netip.Addr, at time.Time) Req
 		IfModifiedSince: first(r.Header["If-Modified-Since"]),
 		Referer:         first(r.Header["Referer"]) != "",
 		Compressible:    compressible(r.Header["Accept-Encoding"]),
-		Browser:         fromBrowser(r.Header),
+		Person:          navigates(r.Header) || linked(r),
 	}
+}
+
+// nameOf returns the User-Agent, or "-" if it is missing.
+func nameOf(r *Request) string {
+	return cmp.Or(printable(shortened(r.UserAgent)), nameless)
 }
 
 func first(lines []string) string {
@@ -93,12 +101,13 @@ func compressible(lines []string) bool {
 	return weights != [3]int{}
 }
 
-// fromBrowser reports whether headers are those of a person's browser: it sends
-// Sec-Fetch-* (Fetch Metadata), or prefers HTML. Feed readers that search pages for feeds
-// accept HTML too, but name a feed type first.
-func fromBrowser(h http.Header) bool {
-	if h["Sec-Fetch-Mode"] != nil || h["Sec-Fetch-Dest"] != nil || h["Sec-Fetch-Site"] != nil {
-		return true
+// navigates reports whether headers are those of a browser that opens a page: it says so
+// (Fetch Metadata, https://www.w3.org/TR/fetch-metadata/), or it is an older one and
+// prefers HTML. Feed readers that search pages for feeds accept HTML too, but name a feed
+// type first.
+func navigates(h http.Header) bool {
+	if mode := first(h["Sec-Fetch-Mode"]); mode != "" {
+		return mode == "navigate"
 	}
 	accept := strings.Join(h["Accept"], ",")
 	html := strings.Index(accept, "text/html")
@@ -111,4 +120,19 @@ func fromBrowser(h http.Header) bool {
 		}
 	}
 	return true
+}
+
+// linked reports whether a request comes from a link: its Referer is another page.
+// SimplePie, and so FreshRSS and WordPress, send the feed's own URL as Referer.
+func linked(r *http.Request) bool {
+	referer := first(r.Header["Referer"])
+	if referer == "" {
+		return false
+	}
+	from, err := url.Parse(referer)
+	if err != nil || from.Host == "" {
+		return false
+	}
+	feed := url.URL{Host: r.Host}
+	return !strings.EqualFold(from.Hostname(), feed.Hostname()) || strings.TrimRight(from.Path, "/") != strings.TrimRight(r.URL.Path, "/")
 }

@@ -237,7 +237,7 @@ func TestStatisticsIsBounded(t *testing.T) {
 	if n := l.tables.readers.Len(); n > 1000 {
 		t.Errorf("%d readers are remembered", n)
 	}
-	if n := g.clients.Len() + g.groups.Len(); n > 1250 {
+	if n := g.readers.Len() + g.persons.Len(); n > 1250 {
 		t.Errorf("a limiter of 1000 remembers %d", n)
 	}
 	r := l.Report(ReportOptions{})

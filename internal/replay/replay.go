@@ -42,11 +42,9 @@ type Options struct {
 	Path string
 	// Rules are the operator's rules.
 	Rules policy.Rules
-	// Defence is the defence of a shield. The zero Defence refuses nothing.
-	Defence readers.Defence
-	// Exempt reports whether a request is never refused. It must not keep the request.
-	// If it is nil, the defence applies to all requests.
-	Exempt func(*http.Request) bool
+	// Defence returns the rules of a shield that apply to a request. It must not keep the
+	// request. If it is nil, no request is refused.
+	Defence func(*http.Request) readers.Defence
 	// Progress is called from time to time, and at the end. It may be nil.
 	Progress func(Progress)
 }

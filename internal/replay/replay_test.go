@@ -211,25 +211,28 @@ func TestDefences(t *testing.T) {
 	plain := visit{status: 200, bytes: 12000, agent: "Plain/1.0"}
 	good := visit{status: 304, bytes: 250, agent: "Good/1.0"}
 	defence := readers.Defence{Unconditional: 4 * time.Hour, SkipHours: true, RequireCompression: true}
+	all := func(*http.Request) readers.Defence { return defence }
 	tests := []struct {
 		name    string
 		visit   visit
-		defence readers.Defence
-		exempt  func(*http.Request) bool
+		defence func(*http.Request) readers.Defence
 		want    map[string]int64
 	}{
-		{"none", rude, readers.Defence{}, nil, map[string]int64{"200": 48}},
-		{"never conditional", rude, defence, nil, map[string]int64{"200": 8, "429": 40}},
-		{"refuses compression", plain, defence, nil, map[string]int64{"406": 48}},
-		{"conditional", good, defence, nil, map[string]int64{"304": 48}},
-		{"exempt", rude, defence, func(r *http.Request) bool {
-			return r.UserAgent() == "Rude/1.0" && r.RemoteAddr == "192.0.2.1:0" && r.URL.Path == "/podcast.rss"
+		{"none", rude, nil, map[string]int64{"200": 48}},
+		{"never conditional", rude, all, map[string]int64{"200": 16, "429": 32}},
+		{"refuses compression", plain, all, map[string]int64{"406": 16, "429": 32}},
+		{"conditional", good, all, map[string]int64{"304": 48}},
+		{"exempt", rude, func(r *http.Request) readers.Defence {
+			if r.UserAgent() == "Rude/1.0" && r.RemoteAddr == "192.0.2.1:0" && r.URL.Path == "/podcast.rss" {
+				return readers.Defence{}
+			}
+			return defence
 		}, map[string]int64{"200": 48}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t)
-			o.Defence, o.Exempt = tt.defence, tt.exempt
+			o.Defence = tt.defence
 			r := run(t, hourly(2, tt.visit), o)
 			if fmt.Sprint(r.Served) != fmt.Sprint(tt.want) {
 				t.Errorf("served %v, want %v", r.Served, tt.want)
@@ -347,7 +350,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	var told []Progress
 	o := options(t)
 	o.Progress = func(p Progress) { told = append(told, p) }
-	o.Defence.Unconditional = time.Hour
+	o.Defence = func(*http.Request) readers.Defence { return readers.Defence{Unconditional: time.Hour} }
 	r, err := Run(t.Context(), f, o)
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +379,9 @@ func TestReplayIsStopped(t *testing.T) {
 
 func BenchmarkReplay(b *testing.B) {
 	o := options(b)
-	o.Defence = readers.Defence{Unconditional: 4 * time.Hour, SkipHours: true, RequireCompression: true}
+	o.Defence = func(*http.Request) readers.Defence {
+		return readers.Defence{Unconditional: 4 * time.Hour, SkipHours: true, RequireCompression: true}
+	}
 	const lines = 100_000
 	for _, form := range []struct {
 		name string

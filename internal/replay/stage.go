@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -53,7 +54,7 @@ func newStage(o Options, found prospect) (*stage, error) {
 		return nil, fmt.Errorf("reading the feed: %w", err)
 	}
 	s := &stage{options: o, found: found, ended: make(chan struct{}, 64)}
-	if o.Defence != (readers.Defence{}) {
+	if o.Defence != nil {
 		s.limiter = readers.NewLimiter(0)
 	}
 	// The seed is fixed, so that two replays of a log have the same result.
@@ -174,18 +175,28 @@ func (s *stage) replay(ctx context.Context, l *Line) error {
 		v.etag, v.modified = s.newest.etag, s.newest.modified
 	}
 	s.request.Header = v.dress(l, s.sizes)
+	if len(l.Referer) > 0 {
+		s.request.Header["Referer"] = []string{s.refererOf(l)}
+	}
 	s.request.Method = method(l.Method)
 	s.request.RemoteAddr = v.address
 	r := readers.FromHTTP(s.request, feedName, v.client, now)
 	r.SkipHours = s.origin.skipHours
 	r.Validators = s.validators(l)
-	if !s.refused(&r) {
+	if !l.Known {
+		r.Person = r.Person || v.browser // the log does not have the fields that tell
+	}
+	var defence readers.Defence
+	if s.limiter != nil {
+		defence = s.options.Defence(s.request)
+	}
+	if !s.refused(defence, &r) {
 		if err := s.serve(ctx); err != nil {
 			return err
 		}
 		if s.limiter != nil {
 			r.Status = s.sink.status
-			s.limiter.Answered(s.options.Defence, r)
+			s.limiter.Answered(defence, r)
 		}
 	}
 	if s.sink.status == http.StatusOK {
@@ -194,6 +205,16 @@ func (s *stage) replay(ctx context.Context, l *Line) error {
 	}
 	s.note(l, v, &r)
 	return nil
+}
+
+// refererOf returns the Referer of a request, at the host of the replay if it is the feed
+// itself: a log does not have the host of its server.
+func (s *stage) refererOf(l *Line) string {
+	referer := string(l.Referer)
+	if u, err := url.Parse(referer); err == nil && strings.TrimRight(u.Path, "/") == strings.TrimRight(s.found.path, "/") {
+		return "https://" + s.request.Host + s.found.path
+	}
+	return referer
 }
 
 // validators compares the request's validators with those that the replay has served.
@@ -214,11 +235,11 @@ func (s *stage) validators(l *Line) readers.Validators {
 }
 
 // refused applies the defence, as a shield does before it serves.
-func (s *stage) refused(r *readers.Request) bool {
-	if s.limiter == nil || s.options.Exempt != nil && s.options.Exempt(s.request) {
+func (s *stage) refused(d readers.Defence, r *readers.Request) bool {
+	if s.limiter == nil {
 		return false
 	}
-	verdict := s.limiter.Judge(s.options.Defence, *r)
+	verdict := s.limiter.Judge(d, *r)
 	if verdict.Status == 0 {
 		return false
 	}

@@ -4,6 +4,7 @@
 package replay
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func TestTextFitsATerminal(t *testing.T) {
 	}
 	log.WriteString("nonsense\n")
 	o := options(t)
-	o.Defence = readers.Defence{RequireCompression: true}
+	o.Defence = func(*http.Request) readers.Defence { return readers.Defence{RequireCompression: true} }
 	o.ChangeEvery = 720 * time.Hour
 	var b strings.Builder
 	if err := run(t, log.String(), o).WriteText(&b); err != nil {

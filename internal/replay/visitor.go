@@ -19,6 +19,7 @@ type visitor struct {
 	client      netip.Addr
 	address     string // with a port, as in a request
 	agent       []string
+	browser     bool     // by its User-Agent
 	etag        []string // of the version that the replay last served to it; nil if none
 	modified    []string // the Last-Modified of that version
 	conditional bool     // the last request known to be either was conditional
@@ -34,7 +35,7 @@ type visitor struct {
 
 // form determines the header of a request in the combined format.
 type form struct {
-	conditional, plain, referer bool
+	conditional, plain, referer bool // with a Referer, which is not compared
 	etag                        string
 }
 
@@ -69,7 +70,7 @@ func (vs *visitors) of(l *Line) *visitor {
 	if v, ok = vs.old[key]; !ok {
 		agent := readers.ParseAgent(cut(l.UserAgent))
 		v = newVisitor(l)
-		v.given = vs.family(agent)
+		v.given, v.browser = vs.family(agent), agent.Kind == readers.KindBrowser
 	}
 	if len(vs.young) >= maxVisitors || vs.young == nil {
 		vs.old, vs.young = vs.young, make(map[uint64]*visitor)
@@ -148,7 +149,7 @@ func sizesOf(e *edition) sizes {
 // dress returns the header of a request: from the log if it has headers, or else inferred.
 func (v *visitor) dress(l *Line, s sizes) http.Header {
 	if l.Known {
-		v.begin(len(l.Referer) > 0)
+		v.begin()
 		v.dressKnown(l)
 		v.form = form{etag: "(of a log with headers)"} // no other form is equal
 		return v.header
@@ -161,7 +162,7 @@ func (v *visitor) dress(l *Line, s sizes) http.Header {
 	if v.header != nil && f == v.form {
 		return v.header
 	}
-	v.begin(f.referer)
+	v.begin()
 	v.form = f
 	if !f.plain {
 		v.header["Accept-Encoding"] = gzipAccepted
@@ -173,7 +174,7 @@ func (v *visitor) dress(l *Line, s sizes) http.Header {
 }
 
 // begin starts a header with the fields that both kinds of log have.
-func (v *visitor) begin(referer bool) {
+func (v *visitor) begin() {
 	if v.header == nil {
 		v.header = make(http.Header)
 	}
@@ -181,13 +182,7 @@ func (v *visitor) begin(referer bool) {
 	if v.agent != nil {
 		v.header["User-Agent"] = v.agent
 	}
-	if referer {
-		v.header["Referer"] = someReferer
-	}
 }
-
-// someReferer replaces all Referers: only its presence matters.
-var someReferer = []string{"https://referer.invalid/"}
 
 // infer infers from the answer what the combined format lacks. A 304 means that the
 // request was conditional, a 200 that it was not (so a change of the feed makes a good
