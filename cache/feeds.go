@@ -21,10 +21,13 @@ import (
 // recordsAtOnce is how many records are read at a time.
 const recordsAtOnce = 1000
 
-// Feeds returns all feeds whose keys have the prefix, in the order of their IDs, with
+// Shown reports whether a feed is shown, by its key and by the marks of its readers.
+type Shown func(key string, marks []Mark) bool
+
+// Feeds returns all feeds that are shown, in the order of their IDs, with
 // ID, URL, Title, State, Configured, Failures and NextPoll alone: that takes so little time that a
 // million feeds can be searched. It ends with the first error.
-func (c *Cache) Feeds(ctx context.Context, prefix string) iter.Seq2[status.Feed, error] {
+func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
 		for records, err := range store.Pages(ctx, c.store, recordsAtOnce) {
 			if err != nil {
@@ -33,12 +36,20 @@ func (c *Cache) Feeds(ctx context.Context, prefix string) iter.Seq2[status.Feed,
 			}
 			now, wall := c.elapsed(), c.now()
 			for i := range records {
-				if r := &records[i]; strings.HasPrefix(r.URL, prefix) && !yield(c.summarize(r, now, wall), nil) {
+				if r := &records[i]; shown(r.URL, c.marksOf(r)) && !yield(c.summarize(r, now, wall), nil) {
 					return
 				}
 			}
 		}
 	}
+}
+
+// marksOf returns the marks of a record, or of the feed in memory.
+func (c *Cache) marksOf(r *store.Record) []Mark {
+	if known := c.table.known(r.URL); known != nil {
+		return namesOf(known.markDays(known.state.Load()))
+	}
+	return namesOf(mergeMarks(marksIn(r.Memo), nil, c.day()))
 }
 
 // summarize decodes as little as possible of a record: of a fresh one, no facts.

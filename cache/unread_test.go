@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -49,7 +50,7 @@ func TestUnreadIsNotFailing(t *testing.T) {
 			for _, a := range g.accounts() {
 				told[string(a.URL)] = a.State
 			}
-			for seen, err := range g.Feeds(t.Context(), "http") {
+			for seen, err := range g.Feeds(t.Context(), func(string, []cache.Mark) bool { return true }) {
 				if err != nil {
 					t.Fatal(err)
 				}

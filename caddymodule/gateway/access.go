@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -24,13 +25,19 @@ import (
 // configured feeds: every client that reaches the handler may read them.
 type access struct {
 	clients  clientRanges
-	tokens   map[string][sha256.Size]byte // hashes of the secrets, by name
-	allow    feedurl.HostTable[string]    // the patterns as written
+	tokens   map[string]token          // by name
+	allow    feedurl.HostTable[string] // the patterns as written
 	deny     feedurl.HostTable[string]
 	list     *subscriptions // nil without opml
 	hasAllow bool
 	// private reports whether the configuration names a feed although its host is not public.
 	private func(u feedurl.URL) bool
+}
+
+// token is a secret, by its hash.
+type token struct {
+	sum  [sha256.Size]byte
+	mark cache.Mark
 }
 
 // client is who sends a request.
@@ -109,7 +116,7 @@ func forbidden(format string, args ...any) *poller.Refusal {
 func (a *access) tokenName(secret string) (found string) {
 	sum := sha256.Sum256([]byte(secret))
 	for name, token := range a.tokens {
-		if subtle.ConstantTimeCompare(sum[:], token[:]) == 1 {
+		if subtle.ConstantTimeCompare(sum[:], token.sum[:]) == 1 {
 			found = name
 		}
 	}
@@ -128,6 +135,7 @@ type clientRanges struct {
 	any     bool
 	private bool
 	ranges  []netip.Prefix
+	mark    cache.Mark
 }
 
 // check reports why a client is not admitted.
@@ -166,6 +174,7 @@ func parseClients(words []string) (c clientRanges, err error) {
 	if c.any && len(words) > 1 {
 		return c, fmt.Errorf("%q includes all others: write it alone", "any")
 	}
+	c.mark = c.markOf()
 	return c, nil
 }
 
@@ -213,9 +222,9 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
 		if a.tokens == nil {
-			a.tokens = make(map[string][sha256.Size]byte)
+			a.tokens = make(map[string]token)
 		}
-		a.tokens[name] = sha256.Sum256([]byte(secret))
+		a.tokens[name] = token{sha256.Sum256([]byte(secret)), cache.MarkOf("token " + secret)}
 	}
 	if g.OPML == "" {
 		return a, nil

@@ -93,8 +93,10 @@ type Gateway struct {
 	server    *caddyhttp.Server // that the gateway belongs to, or nil
 	access    *access
 	pages     *pages.Pages
+	source    *pages.EngineSource // of the pages
 	newFeeds  *newFeeds
 	paths     map[string]string // canonical URLs of configured feeds, by decoded path
+	chosen    map[string]string // the first of these paths of each feed, escaped, by its canonical URL
 	parsed    parsedRequests
 }
 
@@ -155,7 +157,7 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private = app.Engine(), app.NamesPrivate
 	g.newFeeds = app.Keep("feed_gateway new feeds", makeNewFeeds).(*newFeeds)
 	app.AddRedirectRule(g.access.checkURL)
-	g.paths, g.parsed = make(map[string]string, len(g.Feeds)), newParsedRequests()
+	g.paths, g.chosen, g.parsed = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds)), newParsedRequests()
 	for i := range g.Feeds {
 		f := &g.Feeds[i]
 		path, err := f.path()
@@ -177,6 +179,9 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}
 		g.paths[path] = feed.String()
+		if g.chosen[feed.String()] == "" {
+			g.chosen[feed.String()] = (&url.URL{Path: path}).EscapedPath()
+		}
 	}
 	return nil
 }

@@ -28,8 +28,9 @@ const (
 )
 
 func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
+	g.source = pages.NewSource(app.Engine(), "", g.Readers, app.Upstream(), app.Rules())
 	g.pages = &pages.Pages{
-		Source:      pages.NewSource(app.Engine(), "", g.Readers, app.Upstream(), app.Rules()),
+		Source:      g.source,
 		Discover:    g.discover,
 		RewriteOPML: rewriteOPML,
 		Version:     poller.Version(),
@@ -95,10 +96,15 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	if by.hasToken {
 		base += "~" + url.PathEscape(by.token) + "/"
 	}
-	return pages.Place{
+	at := pages.Place{
 		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: siteAddress(r) + base,
 		Token: by.hasToken, Member: g.access.admit(by, g.clientOf(r)) == nil, Readers: g.Readers,
 	}
+	if at.Member {
+		mark := g.access.mark(by)
+		at.Source, at.Unlisted = g.source.For(g.viewer(mark, siteAddress(r)+basePath(r))), mark == 0
+	}
+	return at
 }
 
 // discover finds the feeds of a site, or the feed at an address. The address is polled like a

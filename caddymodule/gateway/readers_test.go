@@ -30,14 +30,15 @@ func TestGatewayRecordsReaders(t *testing.T) {
 				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://one.example/feed", stage.Abroad)
 				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://two.example/gone", stage.Abroad)
 				ask(t, g, "GET", "/~wrong/https://one.example/feed", stage.Abroad)
-				if traffic := g.engine.Traffic(t.Context(), "").Origins["https://one.example"]; traffic.Requests != 3 || traffic.Polls != 1 {
+				if traffic := g.engine.Traffic(t.Context(), nil).Origins["https://one.example"]; traffic.Requests != 3 || traffic.Polls != 1 {
 					t.Errorf("traffic %+v", traffic)
 				}
 				if n := g.engine.Subscribers("https://one.example/feed"); n != 2 {
 					t.Errorf("%d subscribers, want 2", n)
 				}
-				page := ask(t, g, "GET", "/-/readers", stage.Home)
-				if linked := strings.Contains(ask(t, g, "GET", "/-/feeds", stage.Home).Body.String(), "/-/readers"); linked != (line != "") {
+				const bob = "/~5ecret-of-bob-000002"
+				page := ask(t, g, "GET", bob+"/-/readers", stage.Home)
+				if linked := strings.Contains(ask(t, g, "GET", bob+"/-/feeds", stage.Home).Body.String(), "/-/readers"); linked != (line != "") {
 					t.Errorf("a link to the page of readers: %t", linked)
 				}
 				got := stage.ReportOfReaders(t, "?url=https://one.example/feed")

@@ -250,6 +250,9 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 	}
 	if asks {
 		feed.Ask(owner)
+		if mark := g.access.mark(by); mark != 0 {
+			feed.AskedAs(mark)
+		}
 	}
 	return feed, nil
 }

@@ -23,5 +23,5 @@ func (p Poller) ContactLink() string {
 // about tells publishers who polls them. Anyone may see it, so it says nothing about any
 // feed or host.
 func (p *Pages) about(v *visit) error {
-	return p.render(v, http.StatusOK, "about", "About", p.Source.Poller())
+	return p.render(v, http.StatusOK, "about", "About", v.source.Poller())
 }

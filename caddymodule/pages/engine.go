@@ -24,8 +24,28 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// source is the running engine as a [Source].
-type source struct {
+// EngineSource is the running engine as a [Source], as one viewer sees it.
+type EngineSource struct {
+	*shared
+	viewer Viewer
+}
+
+// Viewer is who looks at pages, as far as it decides what is shown.
+type Viewer struct {
+	// Name is the same for viewers that are shown the same feeds.
+	Name string
+	// Shown decides which feeds are shown. All that pages show comes from these.
+	Shown cache.Shown
+	// MayRequest reports whether the viewer may request a URL. Of others that feeds have
+	// moved to, only the host is shown. Nil: it may request all.
+	MayRequest func(feedurl.URL) bool
+	// Address returns the address at the gateway that its operator has chosen for the feed of
+	// a key, or "". Nil: there are none.
+	Address func(key string) string
+}
+
+// shared is what all viewers have in common.
+type shared struct {
 	engine  *poller.Engine
 	shield  string
 	readers bool // readers of a feed are shown
@@ -34,8 +54,14 @@ type source struct {
 	searches chan struct{} // holds a value for each search that is running
 
 	mu      sync.Mutex // guards all below
-	counts  map[status.State]int64
-	counted time.Time // when counts are too old
+	counted map[string]*counts
+}
+
+// counts are the states of the feeds that a viewer is shown.
+type counts struct {
+	feeds   map[status.State]int64
+	overdue int64
+	until   time.Time // when they are too old
 }
 
 const (
@@ -46,72 +72,66 @@ const (
 	// for countFactor times as long as it took.
 	countFor    = 2 * time.Second
 	countFactor = 20
-	// manyFeeds is the number of feeds above which the totals of the store, which are
-	// nearly as good, replace counting.
-	manyFeeds = 50_000
 )
 
 // NewSource returns the running engine as a source: the feeds of a shield or, if shield
-// is empty, those of the gateways. With readers, the page of a feed shows its readers. The
-// rules are those of most feeds.
-func NewSource(e *poller.Engine, shield string, readers bool, u upstream.Settings, rules policy.Rules) Source {
+// is empty, none of a gateway before [EngineSource.For] gives it a viewer. With readers, the
+// page of a feed shows its readers. The rules are those of most feeds.
+func NewSource(e *poller.Engine, shield string, readers bool, u upstream.Settings, rules policy.Rules) *EngineSource {
 	spacing, concurrency := u.Pace("")
-	return &source{engine: e, shield: shield, readers: readers, searches: make(chan struct{}, maxSearches), poller: Poller{
-		Contact: u.Contact, UserAgent: u.Agent(0),
-		MinInterval: rules.MinInterval, MaxInterval: rules.MaxInterval,
-		Spacing: spacing, Concurrency: concurrency,
-	}}
-}
-
-// prefix is the prefix of the keys of all feeds shown.
-func (e *source) prefix() string {
-	if e.shield == "" {
-		return "http"
+	prefix := poller.ShieldPrefix(shield)
+	return &EngineSource{
+		&shared{engine: e, shield: shield, readers: readers, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches), poller: Poller{
+			Contact: u.Contact, UserAgent: u.Agent(0),
+			MinInterval: rules.MinInterval, MaxInterval: rules.MaxInterval,
+			Spacing: spacing, Concurrency: concurrency,
+		}},
+		Viewer{Shown: func(key string, _ []cache.Mark) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
 	}
-	return poller.ShieldPrefix(e.shield)
 }
 
-// covers reports whether the feed with a key is shown.
-func (e *source) covers(key string) bool { return strings.HasPrefix(key, e.prefix()) }
+// For returns the source as a viewer sees it.
+func (e *EngineSource) For(v Viewer) *EngineSource { return &EngineSource{e.shared, v} }
 
-// Summary implements [Source].
-func (e *source) Summary(ctx context.Context) (status.Summary, error) {
+// Summary implements [Source]. It counts the feeds that are shown, and says nothing about the rest
+// of the process.
+func (e *EngineSource) Summary(ctx context.Context) (status.Summary, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
 		return status.Summary{}, err
 	}
-	s := c.Summary(ctx)
-	var total int64
-	for _, n := range s.Feeds {
-		total += n
+	n, err := e.count(ctx, c)
+	if err != nil {
+		return status.Summary{}, err
 	}
-	if total > manyFeeds && e.shield == "" {
-		return s, nil
-	}
-	s.Feeds, err = e.count(ctx, c)
-	return s, err
+	all := c.Summary(ctx)
+	return status.Summary{Feeds: n.feeds, Overdue: n.overdue, Offline: all.Offline, StoreAway: all.StoreAway}, nil
 }
 
-func (e *source) count(ctx context.Context, c *cache.Cache) (map[status.State]int64, error) {
+func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (*counts, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	began := time.Now()
-	if e.counts != nil && began.Before(e.counted) {
-		return e.counts, nil
+	if known := e.counted[e.viewer.Name]; known != nil && began.Before(known.until) {
+		return known, nil
 	}
-	counts := make(map[status.State]int64)
-	for f, err := range c.Feeds(context.WithoutCancel(ctx), e.prefix()) {
+	n := &counts{feeds: make(map[status.State]int64)}
+	for f, err := range c.Feeds(context.WithoutCancel(ctx), e.viewer.Shown) {
 		if err != nil {
 			return nil, err
 		}
-		counts[f.State]++
+		n.feeds[f.State]++
+		if !f.NextPoll.IsZero() && !f.NextPoll.After(began) {
+			n.overdue++
+		}
 	}
-	e.counts, e.counted = counts, time.Now().Add(max(countFor, countFactor*time.Since(began)))
-	return counts, nil
+	n.until = time.Now().Add(max(countFor, countFactor*time.Since(began)))
+	e.counted[e.viewer.Name] = n
+	return n, nil
 }
 
 // Feeds implements [Source].
-func (e *source) Feeds(ctx context.Context, q Query) (FeedList, error) {
+func (e *EngineSource) Feeds(ctx context.Context, q Query) (FeedList, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
 		return FeedList{}, err
@@ -133,12 +153,41 @@ func (e *source) Feeds(ctx context.Context, q Query) (FeedList, error) {
 		return FeedList{}, err
 	}
 	for _, f := range feeds {
-		list.Feeds[places[f.ID]] = poller.Told(f)
+		list.Feeds[places[f.ID]] = e.told(f)
 	}
 	return list, nil
 }
 
-func (e *source) search(ctx context.Context, c *cache.Cache, q Query) (FeedList, error) {
+// told completes the status of a feed from the cache, and leaves out what the viewer is not shown.
+func (e *EngineSource) told(f status.Feed) status.Feed {
+	if e.viewer.Address != nil {
+		f.Address = e.viewer.Address(string(f.URL))
+	}
+	f = poller.Told(f)
+	f.Alias = feedurl.Shown(e.reachable(string(f.Alias)))
+	f.Validators.URL = e.reachable(f.Validators.URL)
+	if !e.readers {
+		f.Readers, f.Subscribers, f.LastAsked = nil, 0, time.Time{}
+	}
+	return f
+}
+
+// reachable returns a URL to which a feed has led, or its host alone if the viewer may not request it.
+func (e *EngineSource) reachable(raw string) string {
+	if raw == "" || e.viewer.MayRequest == nil {
+		return raw
+	}
+	u, err := feedurl.Parse(raw)
+	switch {
+	case err != nil:
+		return ""
+	case !e.viewer.MayRequest(u):
+		return u.Name()
+	}
+	return raw
+}
+
+func (e *EngineSource) search(ctx context.Context, c *cache.Cache, q Query) (FeedList, error) {
 	select {
 	case e.searches <- struct{}{}:
 		defer func() { <-e.searches }()
@@ -149,9 +198,12 @@ func (e *source) search(ctx context.Context, c *cache.Cache, q Query) (FeedList,
 }
 
 // all returns all feeds that are shown, as [cache.Cache.Feeds] has them.
-func (e *source) all(ctx context.Context, c *cache.Cache) iter.Seq2[status.Feed, error] {
+func (e *EngineSource) all(ctx context.Context, c *cache.Cache) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
-		for f, err := range c.Feeds(ctx, e.prefix()) {
+		for f, err := range c.Feeds(ctx, e.viewer.Shown) {
+			if e.viewer.Address != nil {
+				f.Address = e.viewer.Address(string(f.URL))
+			}
 			f.URL = feedurl.Shown(poller.ReadersURL(string(f.URL)))
 			if !yield(f, err) || err != nil {
 				return
@@ -161,7 +213,7 @@ func (e *source) all(ctx context.Context, c *cache.Cache) iter.Seq2[status.Feed,
 }
 
 // Feed implements [Source].
-func (e *source) Feed(ctx context.Context, which Which) (status.Feed, []byte, error) {
+func (e *EngineSource) Feed(ctx context.Context, which Which) (status.Feed, []byte, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
 		return status.Feed{}, nil, err
@@ -171,14 +223,11 @@ func (e *source) Feed(ctx context.Context, which Which) (status.Feed, []byte, er
 		return status.Feed{}, nil, err
 	}
 	f, body, err := e.engine.Status(ctx, c, key, maxParsed)
-	if !e.readers {
-		f.Readers = nil
-	}
-	return f, body, unknown(err)
+	return e.told(f), body, unknown(err)
 }
 
 // Refresh implements [Source].
-func (e *source) Refresh(ctx context.Context, which Which) (status.Result, error) {
+func (e *EngineSource) Refresh(ctx context.Context, which Which) (status.Result, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
 		return "", err
@@ -199,14 +248,14 @@ func unknown(err error) error {
 }
 
 // key returns the key of a feed that these pages show, or [ErrUnknown].
-func (e *source) key(ctx context.Context, c *cache.Cache, which Which) (string, error) {
+func (e *EngineSource) key(ctx context.Context, c *cache.Cache, which Which) (string, error) {
 	if which.ID != "" {
 		id, ok := parseID(which.ID)
 		if !ok {
 			return "", ErrUnknown
 		}
 		key, err := c.KeyOf(ctx, id)
-		if err == nil && !e.covers(key) {
+		if err == nil && !e.viewer.Shown(key, c.Marks(ctx, key)) {
 			err = ErrUnknown
 		}
 		return key, unknown(err)
@@ -215,12 +264,15 @@ func (e *source) key(ctx context.Context, c *cache.Cache, which Which) (string, 
 	if err != nil {
 		return "", ErrUnknown
 	}
-	if e.shield == "" {
-		return u.String(), nil
+	if key := u.String(); e.shield == "" {
+		if !e.viewer.Shown(key, c.Marks(ctx, key)) {
+			return "", ErrUnknown
+		}
+		return key, nil
 	}
 	// The URL that readers know is only a part of the key.
 	found := ""
-	for f, err := range c.Feeds(ctx, e.prefix()) {
+	for f, err := range c.Feeds(ctx, e.viewer.Shown) {
 		if err != nil {
 			return "", err
 		}
@@ -244,11 +296,15 @@ func parseID(text string) (id store.ID, ok bool) {
 }
 
 // Poller implements [Source].
-func (e *source) Poller() Poller { return e.poller }
+func (e *EngineSource) Poller() Poller { return e.poller }
 
 // Readers implements [Source]. They are grouped by User-Agent family.
-func (e *source) Readers(ctx context.Context, limit int) (status.Readers, error) {
-	report := e.engine.Readers(ctx, readers.ReportOptions{Of: e.covers, About: e.engine.About})
+func (e *EngineSource) Readers(ctx context.Context, limit int) (status.Readers, error) {
+	shown, err := e.keys(ctx)
+	if err != nil {
+		return status.Readers{}, err
+	}
+	report := e.engine.Readers(ctx, readers.ReportOptions{Of: shown, About: e.engine.About})
 	r := status.Readers{
 		Since: report.Total.First, Readers: int64(len(report.Readers)),
 		Requests: report.Total.Requests, Bytes: report.Total.Bytes, Hours: report.Hours,
@@ -271,12 +327,35 @@ func (e *source) Readers(ctx context.Context, limit int) (status.Readers, error)
 	return r, nil
 }
 
+// keys returns a function that reports whether the feed of a key is shown.
+func (e *EngineSource) keys(ctx context.Context) (func(key string) bool, error) {
+	if e.shield != "" {
+		return func(key string) bool { return e.viewer.Shown(key, nil) }, nil // readers see variants as one feed
+	}
+	c, err := e.engine.Opened(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shown := make(map[string]bool)
+	for f, err := range c.Feeds(ctx, e.viewer.Shown) {
+		if err != nil {
+			return nil, err
+		}
+		shown[string(f.URL)] = true
+	}
+	return func(key string) bool { return shown[key] }, nil
+}
+
 // maxDays is how many days of traffic are shown.
 const maxDays = 400
 
 // Savings implements [Source].
-func (e *source) Savings(ctx context.Context, limit int) (status.Savings, error) {
-	traffic := e.engine.Traffic(ctx, e.shield)
+func (e *EngineSource) Savings(ctx context.Context, limit int) (status.Savings, error) {
+	shown, err := e.keys(ctx)
+	if err != nil {
+		return status.Savings{}, err
+	}
+	traffic := e.engine.Traffic(ctx, shown)
 	saved := status.Savings{Total: traffic.Total}
 	for origin, t := range traffic.Origins {
 		saved.Origins = append(saved.Origins, status.OriginTraffic{Origin: feedurl.Shown(origin), Traffic: t})
@@ -308,4 +387,4 @@ func (e *source) Savings(ctx context.Context, limit int) (status.Savings, error)
 }
 
 // Interface guard.
-var _ Source = (*source)(nil)
+var _ Source = (*EngineSource)(nil)

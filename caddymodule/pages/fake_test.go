@@ -32,7 +32,7 @@ type fakeSource struct {
 	who     func() (status.Readers, error)
 	poller  Poller
 	saved   func() (status.Savings, error)
-	outage  string
+	away    bool
 
 	mu        sync.Mutex
 	refreshed []Which
@@ -54,7 +54,7 @@ func (s *fakeSource) Summary(context.Context) (status.Summary, error) {
 	for state := range counts {
 		counts[state] *= int64(max(s.size/1000, 1))
 	}
-	return status.Summary{Feeds: counts, Outage: s.outage}, nil
+	return status.Summary{Feeds: counts, StoreAway: s.away}, nil
 }
 
 var fakeHosts = []string{"blog.example", "rachel.example", "www.planet.example", "podcast.example", "weekly.example.org", "xn--bcher-kva.example", "news.example.net"}

@@ -56,7 +56,7 @@ func (c feedContent) Early() bool { return time.Until(c.Refreshable) > 0 }
 
 // feed is the page of one feed.
 func (p *Pages) feed(v *visit, which Which) error {
-	f, body, err := p.Source.Feed(v.r.Context(), which)
+	f, body, err := v.source.Feed(v.r.Context(), which)
 	if err != nil {
 		return unknownFeed(err)
 	}
@@ -100,7 +100,7 @@ func (p *Pages) refresh(v *visit) error {
 		return &problem{http.StatusBadRequest, "This form cannot be read.", "Go to the page of the feed and try again."}
 	}
 	which := Which{URL: v.r.PostForm.Get("url"), ID: v.r.PostForm.Get("id")}
-	result, err := p.Source.Refresh(v.r.Context(), which)
+	result, err := v.source.Refresh(v.r.Context(), which)
 	if _, early := errors.AsType[*cache.TooEarly](err); early {
 		result, err = resultEarly, nil
 	}

@@ -88,7 +88,7 @@ func (p *Pages) feeds(v *visit) error {
 	if err != nil {
 		return err
 	}
-	list, err := p.Source.Feeds(v.r.Context(), q)
+	list, err := v.source.Feeds(v.r.Context(), q)
 	if errors.Is(err, ErrCursor) {
 		return &problem{http.StatusBadRequest, "This is not a place in the list.", "Begin with the first page."}
 	}
@@ -101,7 +101,7 @@ func (p *Pages) feeds(v *visit) error {
 	if v.wantsJSON() {
 		return v.json(http.StatusOK, list)
 	}
-	summary, err := p.Source.Summary(v.r.Context())
+	summary, err := v.source.Summary(v.r.Context())
 	if err != nil {
 		return err
 	}

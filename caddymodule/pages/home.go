@@ -38,7 +38,7 @@ func (p *Pages) home(v *visit) error {
 		v.name = pageFeeds
 		return p.feeds(v)
 	}
-	summary, err := p.Source.Summary(v.r.Context())
+	summary, err := v.source.Summary(v.r.Context())
 	if err != nil {
 		return err
 	}

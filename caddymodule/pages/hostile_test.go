@@ -65,7 +65,6 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 		}
 		return one, body, nil
 	}
-	source.outage = text
 	source.who = func() (status.Readers, error) {
 		return status.Readers{Requests: 1, Readers: 1, ByBytes: []status.Reader{reader}, ByRequests: []status.Reader{reader}}, nil
 	}

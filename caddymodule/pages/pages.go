@@ -68,9 +68,18 @@ type Place struct {
 	// Member may see all pages. Others see what is public.
 	Member bool
 
+	// Source is what the sender is shown. Nil: [Pages.Source].
+	Source Source
+
+	// Unlisted says that there are no lists of feeds, and no pages of them.
+	Unlisted bool
+
 	// Readers says that there are statistics of readers, and a page that shows them.
 	Readers bool
 }
+
+// Listed reports whether the sender may see lists of feeds.
+func (at Place) Listed() bool { return at.Member && !at.Unlisted }
 
 // The names of pages.
 const (
@@ -89,21 +98,22 @@ const (
 // route is how a page is served.
 type route struct {
 	method string // GET, which includes HEAD, or POST
-	public bool
+	public bool   // anyone may see it
+	listed bool   // it is about feeds
 	serve  func(*Pages, *visit) error
 }
 
 var routes = map[string]route{
-	pageHome:    {http.MethodGet, false, (*Pages).home},
-	pageFeeds:   {http.MethodGet, false, (*Pages).feeds},
-	pageRefresh: {http.MethodPost, false, (*Pages).refresh},
-	pageReaders: {http.MethodGet, false, (*Pages).readers},
-	pageSavings: {http.MethodGet, false, (*Pages).savings},
-	pageAbout:   {http.MethodGet, true, (*Pages).about},
-	pageOPML:    {http.MethodPost, false, (*Pages).rewriteOPML},
-	pageStyle:   {http.MethodGet, true, (*Pages).asset},
-	pageScript:  {http.MethodGet, true, (*Pages).asset},
-	pageIcon:    {http.MethodGet, true, (*Pages).asset},
+	pageHome:    {method: http.MethodGet, serve: (*Pages).home},
+	pageFeeds:   {method: http.MethodGet, listed: true, serve: (*Pages).feeds},
+	pageRefresh: {method: http.MethodPost, listed: true, serve: (*Pages).refresh},
+	pageReaders: {method: http.MethodGet, listed: true, serve: (*Pages).readers},
+	pageSavings: {method: http.MethodGet, listed: true, serve: (*Pages).savings},
+	pageAbout:   {method: http.MethodGet, public: true, serve: (*Pages).about},
+	pageOPML:    {method: http.MethodPost, serve: (*Pages).rewriteOPML},
+	pageStyle:   {method: http.MethodGet, public: true, serve: (*Pages).asset},
+	pageScript:  {method: http.MethodGet, public: true, serve: (*Pages).asset},
+	pageIcon:    {method: http.MethodGet, public: true, serve: (*Pages).asset},
 }
 
 // Has reports whether there is a page or file of a name.
@@ -111,16 +121,20 @@ func Has(name string) bool { _, ok := routes[name]; return ok }
 
 // visit is one request.
 type visit struct {
-	w    http.ResponseWriter
-	r    *http.Request
-	at   Place
-	name string
+	w      http.ResponseWriter
+	r      *http.Request
+	at     Place
+	name   string
+	source Source
 }
 
 // ServeHTTP serves the page of a name: "" is the home page, the others are what
 // stands behind [Place.Below] in a path. "favicon.ico" may be served at the root too.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name string) {
-	v := &visit{w: w, r: r, at: at, name: name}
+	v := &visit{w: w, r: r, at: at, name: name, source: at.Source}
+	if v.source == nil {
+		v.source = p.Source
+	}
 	v.setHeaders()
 	if err := p.serve(v); err != nil {
 		p.refuse(v, err)
@@ -132,6 +146,9 @@ func (p *Pages) serve(v *visit) error {
 	switch {
 	case !ok || v.name == pageOPML && (p.RewriteOPML == nil || v.at.Gateway == ""), v.name == pageReaders && !v.at.Readers:
 		return &problem{http.StatusNotFound, "There is no such page.", ""}
+	case v.at.Member && v.at.Unlisted && to.listed:
+		return &problem{http.StatusForbidden, "This gateway serves any client, so it lists no feeds.",
+			"A `token` line in its configuration gives the holder of the token a list."}
 	case !v.at.Member && !to.public:
 		return &problem{http.StatusForbidden, "This page is only for users of this gateway.",
 			"If you are one, use the address with your token in it. If Pollard polls your site, see the page below."}

@@ -462,10 +462,10 @@ func BenchmarkFeeds(b *testing.B) {
 // A store that cannot be written is shown first on the pages that list feeds.
 func TestTroubleIsShownFirst(t *testing.T) {
 	p, source, at := newPages(t, 3)
-	source.outage = "no space left on device"
+	source.away = true
 	for _, target := range []string{"", "feeds"} {
 		body := ask(p, at, "GET", target).Body.String()
-		trouble, form := strings.Index(body, "nothing is polled: <bdi>no space left on device"), strings.Index(body, "<form")
+		trouble, form := strings.Index(body, "The store cannot be reached, so nothing is polled"), strings.Index(body, "<form")
 		if trouble < 0 || trouble > form {
 			t.Errorf("%q: the outage is at %d, a form at %d", target, trouble, form)
 		}

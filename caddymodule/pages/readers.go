@@ -38,7 +38,7 @@ func (c readersContent) BytesShare(r status.Reader) string {
 }
 
 func (p *Pages) readers(v *visit) error {
-	record, err := p.Source.Readers(v.r.Context(), maxReaders)
+	record, err := v.source.Readers(v.r.Context(), maxReaders)
 	if err != nil {
 		return err
 	}

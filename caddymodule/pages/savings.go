@@ -34,7 +34,7 @@ func (c savingsContent) Chart() template.HTML {
 }
 
 func (p *Pages) savings(v *visit) error {
-	record, err := p.Source.Savings(v.r.Context(), maxOrigins)
+	record, err := v.source.Savings(v.r.Context(), maxOrigins)
 	if err != nil {
 		return err
 	}

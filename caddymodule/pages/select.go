@@ -105,7 +105,8 @@ func (q *Query) matches(f status.Feed) bool {
 	}
 	// What is hidden in a URL cannot be searched for either. Redacting is slow, so it
 	// is left to the few that match at all.
-	return containsFold(string(f.URL), q.Search) && containsFold(f.URL.String(), q.Search) || containsFold(f.Title, q.Search)
+	return containsFold(string(f.URL), q.Search) && containsFold(f.URL.String(), q.Search) ||
+		containsFold(f.Title, q.Search) || containsFold(f.Address, q.Search)
 }
 
 // containsFold reports whether s contains lower, which is in lower case. URLs are

@@ -34,7 +34,7 @@ const (
 	countersFor = 90 * 24 * time.Hour
 	// othersFor is how long the counters of other nodes are reused before they are read again.
 	othersFor = time.Minute
-	// maxSaved bounds each list that a node saves: feeds, readers, origins, days. If the
+	// maxSaved bounds each list that a node saves: feeds, readers, traffic. If the
 	// store does not take that much, the bound is halved until it does.
 	maxSaved = 4096
 	// maxDecoded bounds the size of a node's counters when they are read, in bytes.
@@ -213,7 +213,7 @@ func (c *counters) encode(now time.Time) ([]byte, error) {
 		saved := savedCounters{Saved: now, Sketches: c.feeds.Sketches(now, limit)}
 		saved.Readers, saved.Previous = c.readers.Snapshots(now, limit)
 		c.feeds.Take(c.traffic.countAnswers)
-		saved.Traffic = c.traffic.saved(now, limit)
+		saved.Traffic = c.traffic.saved(limit)
 		data, err := saved.encode()
 		if err != nil || len(data) <= store.MaxCounters || limit == 0 {
 			return data, err

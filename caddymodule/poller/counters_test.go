@@ -91,7 +91,7 @@ func count(e *Engine, client string) {
 // want checks what a node shows.
 func want(t *testing.T, when string, e *Engine, requests int64, subscribers int) {
 	t.Helper()
-	traffic := e.Traffic(t.Context(), "")
+	traffic := e.Traffic(t.Context(), nil)
 	sum := status.Traffic{Requests: requests, Polls: requests, Served: requests * 100, Fetched: requests * 7}
 	if traffic.Total != sum || traffic.Origins["https://example.com"] != sum {
 		t.Errorf("%s: traffic %+v, want %+v", when, traffic, sum)
@@ -156,10 +156,10 @@ func TestNodesAreMerged(t *testing.T) {
 					nodes[n].counters.close()
 					nodes[n] = startNode(t, s, fmt.Sprint(n))
 				case 1:
-					nodes[n].Traffic(t.Context(), "")
+					nodes[n].Traffic(t.Context(), nil)
 				case 2:
 					s.setAway(true)
-					nodes[n].Traffic(t.Context(), "")
+					nodes[n].Traffic(t.Context(), nil)
 					time.Sleep(15 * time.Minute)
 					s.setAway(false)
 				}
@@ -258,7 +258,7 @@ func TestCountersOfStoppedNodes(t *testing.T) {
 		s := newCounting()
 		old := savedCounters{
 			Saved:   time.Now().Add(2*time.Hour - countersFor),
-			Traffic: []savedTraffic{{trafficKey{Day: "2000-01-01"}, status.Traffic{Polls: 1}}},
+			Traffic: []savedTraffic{{trafficKey{Feed: someFeed, Day: "2000-01-01"}, status.Traffic{Polls: 1}}},
 		}
 		data, err := old.encode()
 		if err := errors.Join(err, s.SaveCounters(t.Context(), "old", data)); err != nil {
@@ -274,7 +274,7 @@ func TestCountersOfStoppedNodes(t *testing.T) {
 			time.Sleep(step.after)
 			synctest.Wait()
 			saved, err := s.Counters(t.Context())
-			if polls := e.Traffic(t.Context(), "").Total.Polls; polls != step.polls || len(saved) != step.nodes || err != nil {
+			if polls := e.Traffic(t.Context(), nil).Total.Polls; polls != step.polls || len(saved) != step.nodes || err != nil {
 				t.Errorf("%v later: %d polls, counters of %d nodes, %v", step.after, polls, len(saved), err)
 			}
 		}
@@ -313,33 +313,36 @@ func TestSavedCountersAreBounded(t *testing.T) {
 	})
 }
 
-// Days of long ago, and origins beyond the bound, count in the sum only.
+// Of many counts, days of long ago are summed up by feed, and feeds with little traffic together. No
+// day is kept in part.
 func TestTrafficIsBounded(t *testing.T) {
-	now := time.Now()
-	c := newTraffic()
-	const days, origins = maxTrafficDays + 100, maxTrafficOrigins + 100
-	for i := range days {
-		day := now.UTC().AddDate(0, 0, -i).Format(time.DateOnly)
-		c.addDay(trafficKey{Shield: "blog", Day: day}, status.Traffic{Requests: 1, Polls: 2, Served: 3, Fetched: 4})
-	}
-	for i := range origins {
-		c.addOrigin(trafficKey{Origin: fmt.Sprintf("https://%d.example", i)}, status.Traffic{Requests: 1, Polls: 2, Served: 3, Fetched: 4})
-	}
-	for _, limit := range []int{1 << 20, 100} {
-		all, kept := status.Traffic{}, make(map[string]int)
-		for _, s := range c.saved(now, limit) {
-			if s.Day != "" {
-				all.Add(s.Traffic)
-				kept["days"]++
-			} else {
-				kept["origins"]++
+	now, one := time.Now(), status.Traffic{Requests: 1, Polls: 2, Served: 3, Fetched: 4}
+	for _, tt := range []struct{ feeds, days, limit, keptDays, keptFeeds int }{
+		{3, 100, 1 << 20, 100, 3}, {3, 100, 30, 9, 3}, {3, 100, 5, 0, 3}, {50, 2, 20, 0, 20}, {3, maxTraffic, 1 << 20, -1, 3},
+	} {
+		c := newTraffic()
+		for feed := range tt.feeds {
+			for day := range tt.days {
+				c.count(fmt.Sprintf("https://%d.example/", feed), now.AddDate(0, 0, -day), one)
 			}
 		}
-		if all != (status.Traffic{Requests: days, Polls: 2 * days, Served: 3 * days, Fetched: 4 * days}) {
-			t.Errorf("limit %d: the sum of days is %+v", limit, all)
+		var all status.Traffic
+		days, feeds := make(map[string]int), make(map[string]int)
+		saved := c.saved(tt.limit)
+		for _, s := range saved {
+			all.Add(s.Traffic)
+			if s.Day != "" {
+				days[s.Day]++
+			}
+			if s.Feed != "" {
+				feeds[s.Feed]++
+			}
 		}
-		if kept["days"] > min(limit, maxTrafficDays+1)+1 || kept["origins"] > min(limit, maxTrafficOrigins)+1 {
-			t.Errorf("limit %d: %v", limit, kept)
+		if n := int64(tt.feeds * tt.days); all != (status.Traffic{Requests: n, Polls: 2 * n, Served: 3 * n, Fetched: 4 * n}) {
+			t.Errorf("%+v: the sum is %+v", tt, all)
+		}
+		if len(saved) > min(tt.limit, maxTraffic)+1 || len(feeds) != tt.keptFeeds || tt.keptDays >= 0 && len(days) != tt.keptDays {
+			t.Errorf("%+v: %d counts, %d days, %d feeds", tt, len(saved), len(days), len(feeds))
 		}
 	}
 }

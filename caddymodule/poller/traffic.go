@@ -16,21 +16,14 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-const (
-	// maxTrafficDays is for how many days the gateways and each shield have a count of
-	// their own. maxTrafficOrigins bounds the origins that have one. The rest is summed up.
-	maxTrafficDays    = 400
-	maxTrafficOrigins = 20_000
-)
+// maxTraffic bounds the counts in memory. If there are more, days of long ago are summed up.
+const maxTraffic = 20_000
 
-// trafficKey is what traffic is counted for: a day or an origin.
+// trafficKey is what traffic is counted for.
 type trafficKey struct {
-	Shield string `json:"shield,omitempty"` // empty: the gateways
-	Day    string `json:"day,omitempty"`    // a date, GMT
-	Origin string `json:"origin,omitempty"`
+	Feed string `json:"feed,omitempty"` // its key; empty: feeds with little traffic
+	Day  string `json:"day,omitempty"`  // a date, GMT; empty: days of long ago
 }
-
-const rest = "rest" // the days or origins that are not kept one by one
 
 // savedTraffic is traffic as it is saved.
 type savedTraffic struct {
@@ -38,39 +31,26 @@ type savedTraffic struct {
 	status.Traffic
 }
 
-// traffic counts traffic by day and by origin. It is safe for concurrent use.
+// traffic counts traffic by feed and day. It is safe for concurrent use.
 type traffic struct {
-	mu      sync.Mutex
-	days    map[trafficKey]status.Traffic
-	origins map[trafficKey]status.Traffic
+	mu     sync.Mutex
+	counts map[trafficKey]status.Traffic
 }
 
-func newTraffic() *traffic {
-	return &traffic{days: make(map[trafficKey]status.Traffic), origins: make(map[trafficKey]status.Traffic)}
-}
+func newTraffic() *traffic { return &traffic{counts: make(map[trafficKey]status.Traffic)} }
 
 // count adds to the traffic of a feed on a day.
 func (t *traffic) count(feed string, now time.Time, more status.Traffic) {
-	origin, shield := originOfKey(feed)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.addDay(trafficKey{Shield: shield, Day: now.UTC().Format(time.DateOnly)}, more)
-	t.addOrigin(trafficKey{Shield: shield, Origin: origin}, more)
-}
-
-func (t *traffic) addDay(key trafficKey, more status.Traffic) {
-	sum := t.days[key]
-	sum.Add(more)
-	t.days[key] = sum
-}
-
-func (t *traffic) addOrigin(key trafficKey, more status.Traffic) {
-	if _, known := t.origins[key]; !known && len(t.origins) >= maxTrafficOrigins {
-		key.Origin = rest
+	addTraffic(t.counts, trafficKey{feed, now.UTC().Format(time.DateOnly)}, more)
+	if len(t.counts) > maxTraffic {
+		short := bounded(t.counts, maxTraffic/2)
+		clear(t.counts)
+		for _, s := range short {
+			t.counts[s.trafficKey] = s.Traffic
+		}
 	}
-	sum := t.origins[key]
-	sum.Add(more)
-	t.origins[key] = sum
 }
 
 // countPoll counts a poll.
@@ -90,98 +70,97 @@ func (t *traffic) resume(saved []savedTraffic) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, s := range saved {
-		if s.Day != "" {
-			t.addDay(s.trafficKey, s.Traffic)
-		} else {
-			t.addOrigin(s.trafficKey, s.Traffic)
-		}
+		addTraffic(t.counts, s.trafficKey, s.Traffic)
 	}
 }
 
-// saved returns the traffic of up to limit origins, those with the most requests and
-// polls, and of the latest limit days. The others are summed up. Days before the last
-// maxTrafficDays are summed up in memory too.
-func (t *traffic) saved(now time.Time, limit int) []savedTraffic {
+// saved returns the traffic in at most limit+1 counts.
+func (t *traffic) saved(limit int) []savedTraffic {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	oldest := now.UTC().AddDate(0, 0, -maxTrafficDays).Format(time.DateOnly)
-	for key, sum := range t.days {
-		if key.Day < oldest { // "rest" is greater
-			delete(t.days, key)
-			key.Day = rest
-			t.addDay(key, sum)
-		}
-	}
-	days := bounded(t.days, limit, func(k *trafficKey) { k.Day = rest }, func(a, b savedTraffic) int { return cmp.Compare(b.Day, a.Day) })
-	origins := bounded(t.origins, limit, func(k *trafficKey) { k.Origin = rest }, func(a, b savedTraffic) int {
-		return cmp.Compare(b.Requests+b.Polls, a.Requests+a.Polls)
-	})
-	return append(days, origins...)
+	return bounded(t.counts, limit)
 }
 
-// bounded returns the first entries in an order, and the sums of the others.
-func bounded(sums map[trafficKey]status.Traffic, limit int, toRest func(*trafficKey), order func(a, b savedTraffic) int) []savedTraffic {
-	list := make([]savedTraffic, 0, len(sums))
-	for key, sum := range sums {
+// bounded returns counts as at most limit+1 counts. As many of the latest days as possible are
+// kept; those before are summed up by feed. If that is not enough, so are the feeds with the
+// fewest requests and polls.
+func bounded(counts map[trafficKey]status.Traffic, limit int) []savedTraffic {
+	list, feeds := make([]savedTraffic, 0, len(counts)), make(map[string]bool)
+	for key, sum := range counts {
 		list = append(list, savedTraffic{key, sum})
+		feeds[key.Feed] = true
 	}
-	slices.SortFunc(list, order)
-	short := slices.Clone(list[:min(len(list), limit)])
-	others := make(map[trafficKey]status.Traffic)
-	for _, s := range list[len(short):] {
-		toRest(&s.trafficKey)
-		sum := others[s.trafficKey]
-		sum.Add(s.Traffic)
-		others[s.trafficKey] = sum
+	if len(list) <= limit {
+		return list
 	}
-	for key, sum := range others {
-		short = append(short, savedTraffic{key, sum})
+	slices.SortFunc(list, func(a, b savedTraffic) int { return cmp.Compare(b.Day, a.Day) })
+	kept := max(0, limit-len(feeds))
+	for kept > 0 && list[kept].Day == list[kept-1].Day {
+		kept-- // no day is kept in part
 	}
-	return short
+	sums := make(map[string]status.Traffic)
+	for _, s := range list[kept:] {
+		addTraffic(sums, s.Feed, s.Traffic)
+	}
+	short := slices.Clone(list[:kept])
+	for feed, sum := range sums {
+		short = append(short, savedTraffic{trafficKey{Feed: feed}, sum})
+	}
+	if len(short) <= limit {
+		return short
+	}
+	slices.SortFunc(short, func(a, b savedTraffic) int { return cmp.Compare(b.Requests+b.Polls, a.Requests+a.Polls) })
+	var others status.Traffic
+	for _, s := range short[limit:] {
+		others.Add(s.Traffic)
+	}
+	return append(short[:limit:limit], savedTraffic{Traffic: others})
 }
 
-// originOfKey returns the origin of a feed as its readers see it, and its shield, if any.
-func originOfKey(key string) (origin, shield string) {
+// originOfKey returns the origin of a feed as its readers see it.
+func originOfKey(key string) string {
 	if k, ok := ParseShieldKey(key); ok {
-		return k.Scheme + "://" + k.Host, k.Shield
+		return k.Scheme + "://" + k.Host
 	}
 	u, err := feedurl.Parse(key)
 	if err != nil {
-		return "", ""
+		return ""
 	}
-	return u.Origin(), ""
+	return u.Origin()
 }
 
-// TrafficReport is the traffic of the gateways or of a shield, on all nodes.
+// TrafficReport is the traffic of some feeds, on all nodes.
 type TrafficReport struct {
 	Total   status.Traffic
 	Days    map[string]status.Traffic // by date, GMT; days of long ago are in the total only
-	Origins map[string]status.Traffic // those with little traffic may be missing
+	Origins map[string]status.Traffic
 }
 
-// Traffic returns the traffic of a shield, or of all gateways if that is empty.
-func (e *Engine) Traffic(ctx context.Context, shield string) TrafficReport {
+// Traffic returns the traffic of the feeds that are shown; nil: of all feeds. Feeds with little
+// traffic may be missing.
+func (e *Engine) Traffic(ctx context.Context, shown func(feed string) bool) TrafficReport {
 	c := e.counters
 	c.feeds.Take(c.traffic.countAnswers)
-	all := c.traffic.saved(time.Now(), maxTrafficOrigins)
+	all := c.traffic.saved(maxTraffic)
 	for _, other := range c.merged(ctx) {
 		all = append(all, other.Traffic...)
 	}
 	report := TrafficReport{Days: make(map[string]status.Traffic), Origins: make(map[string]status.Traffic)}
 	for _, s := range all {
-		if s.Shield != shield {
+		if s.Feed == "" || shown != nil && !shown(s.Feed) {
 			continue
 		}
-		sums, name := report.Origins, s.Origin
+		report.Total.Add(s.Traffic)
+		addTraffic(report.Origins, originOfKey(s.Feed), s.Traffic)
 		if s.Day != "" {
-			sums, name = report.Days, s.Day
-			report.Total.Add(s.Traffic)
+			addTraffic(report.Days, s.Day, s.Traffic)
 		}
-		sum := sums[name]
-		sum.Add(s.Traffic)
-		sums[name] = sum
 	}
-	delete(report.Days, rest)
-	delete(report.Origins, rest)
 	return report
+}
+
+func addTraffic[K comparable](sums map[K]status.Traffic, key K, more status.Traffic) {
+	sum := sums[key]
+	sum.Add(more)
+	sums[key] = sum
 }

@@ -20,10 +20,11 @@ import (
 // Feed is the status of one feed. A list of feeds leaves out Versions, Subscribers,
 // Readers and Refreshable.
 type Feed struct {
-	ID         string        `json:"id"`              // of its record: 32 hexadecimal digits
-	URL        feedurl.Shown `json:"url"`             // as readers know it
-	Alias      feedurl.Shown `json:"alias,omitempty"` // the URL of the feed that this one has become, by an adopted redirect
-	Title      string        `json:"title,omitempty"` // from the document, on one short line
+	ID         string        `json:"id"`                // of its record: 32 hexadecimal digits
+	URL        feedurl.Shown `json:"url"`               // as readers know it
+	Address    string        `json:"address,omitempty"` // at a gateway, if its operator has chosen one
+	Alias      feedurl.Shown `json:"alias,omitempty"`   // the URL of the feed that this one has become, by an adopted redirect
+	Title      string        `json:"title,omitempty"`   // from the document, on one short line
 	State      State         `json:"state"`
 	Configured bool          `json:"configured,omitempty"`
 
