@@ -39,11 +39,14 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 				if len(args) == 0 {
 					return cmd.Help()
 				}
-				return usageError(cmd, fmt.Errorf("unknown command %q: see `feeds --help`", args[0]))
+				if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+					return usageError(cmd, fmt.Errorf("unknown command %q: did you mean `pollard feeds %s`?", args[0], near[0]))
+				}
+				return usageError(cmd, fmt.Errorf("unknown command %q: see `pollard feeds --help`", args[0]))
 			}
 			feeds.SetFlagErrorFunc(usageError)
 			feeds.SetHelpTemplate(feeds.HelpTemplate()) // not Caddy's, which points to its own documentation
-			feeds.DisableFlagsInUseLine = true
+			feeds.DisableFlagsInUseLine, feeds.SuggestionsMinimumDistance = true, 2
 			feeds.AddCommand(
 				listCommand(), showCommand(), refreshCommand(), forgetCommand(), readersCommand(),
 				explainCommand(), checkCommand(), opmlCommand(), replayCommand(),

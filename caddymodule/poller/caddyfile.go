@@ -160,6 +160,9 @@ func (a *App) readHost(d *caddyfile.Dispenser) error {
 	if err := h.check(); err != nil {
 		return d.WrapErr(err)
 	}
+	if h == (Host{Pattern: pattern}) {
+		return d.Errf("host %s has no lines, so it changes nothing: write some into its block, such as host %[1]s { spacing 1m }", pattern)
+	}
 	a.Hosts = append(a.Hosts, h)
 	return nil
 }
