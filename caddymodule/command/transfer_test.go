@@ -98,6 +98,7 @@ func (w *movedWeb) run(t *testing.T, store store.Store, prefetch bool, use func(
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
+		f.Ask(0)
 		answer := httptest.NewRecorder()
 		if _, err := f.Serve(answer, r); err != nil {
 			answer.Code = 500
