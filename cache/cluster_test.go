@@ -195,11 +195,11 @@ func (s linked) Restore(ctx context.Context, saved []store.Saved) error {
 	return err
 }
 
-func (s linked) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
+func (s linked) Watch(ctx context.Context, see func(store.Change) error) error {
 	if err := s.reach(); err != nil {
 		return err
 	}
-	return s.Store.Watch(ctx, from, func(change store.Change) error {
+	return s.Store.Watch(ctx, func(change store.Change) error {
 		if err := s.reach(); err != nil {
 			return err // it has not been seen
 		}

@@ -53,12 +53,8 @@ func (ch *changes) take() []*Feed {
 
 // watch notices what changes in the store, on this node or another.
 func (c *Cache) watch(ctx context.Context) {
-	// Feeds that were read before the first call began, or while it fails, may have changed
-	// since. With a cursor that no store has made, the store reports lost changes.
-	from := store.Cursor("unknown")
 	for ctx.Err() == nil {
-		err := c.store.Watch(ctx, from, func(change store.Change) error {
-			from = change.At
+		err := c.store.Watch(ctx, func(change store.Change) error {
 			c.noticeChange(change)
 			return nil
 		})

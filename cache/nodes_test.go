@@ -234,11 +234,11 @@ type deafened struct {
 	until time.Time
 }
 
-func (s *deafened) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
+func (s *deafened) Watch(ctx context.Context, see func(store.Change) error) error {
 	if time.Now().Before(s.until) {
 		return errors.New("not yet")
 	}
-	return s.Store.Watch(ctx, from, see)
+	return s.Store.Watch(ctx, see)
 }
 
 // What has changed before a node could follow the store, it learns as soon as it can.

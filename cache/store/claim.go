@@ -196,7 +196,7 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	case f.next >= floor:
 		tx.Exec(`update feed set hopped = ?2, until = ?3 where n = ?1`, f.n, int64(now), int64(floor))
 	default:
-		tx.Exec(`update feed set hopped = ?2, until = ?3, next = ?3, due = case when due is null then null else ?3 end,
+		tx.Exec(`update feed set hopped = ?2, until = ?3, next = ?3, due = case when due is null then null else cast(?3 as bigint) end,
 			changed = ?2, news = 0, outcome = 0 where n = ?1`, f.n, int64(now), int64(floor))
 		tx.Changed(Change{ID: hop.ID})
 	}

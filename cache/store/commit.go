@@ -20,7 +20,7 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	if err != nil {
 		return err
 	}
-	work := Work{Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0}
+	work := Work{Shares: true, Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0}
 	fenced, err := write(ctx, d, work, func(tx Tx) (bool, error) { return commit(tx, o, stored) })
 	if err != nil {
 		return err

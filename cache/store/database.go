@@ -33,7 +33,7 @@ type Driver interface {
 	// Read runs do outside of a transaction. It may run do more than once.
 	Read(ctx context.Context, do func(Tx) error) error
 	// Watch implements [Store.Watch].
-	Watch(ctx context.Context, from Cursor, see func(Change) error) error
+	Watch(ctx context.Context, see func(Change) error) error
 	// Tidy removes what the driver itself does not need any more.
 	Tidy(ctx context.Context) error
 	// IsDamage reports whether an error says that the database cannot read what it keeps.
@@ -47,6 +47,9 @@ type Work struct {
 	Bytes int  // of bodies that it writes
 	Grant bool // it may grant polls
 	Late  bool // a crash of the machine may undo it for some seconds
+	// Shares says that it locks one host and one feed at most, so that it may share a
+	// transaction with others that do.
+	Shares bool
 }
 
 // Tx is a transaction, or the reading of some rows. After an error all its methods do
@@ -81,11 +84,11 @@ type Row interface{ Scan(into ...any) error }
 func NewDatabase(driver Driver) *Database { return &Database{driver: driver} }
 
 // Watch implements [Store].
-func (d *Database) Watch(ctx context.Context, from Cursor, see func(Change) error) error {
+func (d *Database) Watch(ctx context.Context, see func(Change) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return d.driver.Watch(ctx, from, see)
+	return d.driver.Watch(ctx, see)
 }
 
 // Close implements [Store].

@@ -27,9 +27,6 @@ func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
 // a feed was forgotten and has come back.
 type Token uint64
 
-// Cursor is a place in a store's log of changes; the empty one is its present end.
-type Cursor string
-
 // Ended is the time to the next poll of a feed that is not polled automatically any more.
 const Ended = time.Duration(math.MaxInt64)
 
@@ -124,10 +121,9 @@ type Store interface {
 	// Pauses returns the pauses of hosts and domains that are in force.
 	Pauses(ctx context.Context) ([]Pause, error)
 
-	// Watch calls see for each change from a cursor on, those of this node included,
-	// until ctx ends or see fails. Where changes were lost it says so once, and so it
-	// does of a cursor that it has not made.
-	Watch(ctx context.Context, from Cursor, see func(Change) error) error
+	// Watch calls see for each change, those of this node included, until ctx ends or see
+	// fails. The first is Lost: what has changed before is not known.
+	Watch(ctx context.Context, see func(Change) error) error
 
 	// Totals returns figures that the store keeps up to date; it counts nothing.
 	Totals(ctx context.Context) (Totals, error)
@@ -332,15 +328,14 @@ type SweepQuery struct {
 	Keep func(ID) bool
 }
 
-// Change is one entry of a store's log of changes.
+// Change is what Watch reports.
 type Change struct {
-	At        Cursor
 	ID        ID
 	Version   uint64 // that has been committed; 0: only the schedule or the condition has changed
-	Token     Token  // of the commit that made the change; 0: it was no commit, or the store does not say
+	Token     Token  // of the commit that made the change; 0: it was no commit
 	Forgotten bool
-	// Lost says that changes before this one are not known any more: everything
-	// held in memory may be out of date.
+	// Lost says that changes before this one are not known: everything held in memory may
+	// be out of date.
 	Lost bool
 }
 

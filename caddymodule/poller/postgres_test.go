@@ -74,7 +74,8 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 	}
 	cluster := postgrestest.Start(t)
 	good := cluster.Database(t)
-	foreign := cluster.Database(t)
+	foreign, earlier := cluster.Database(t), cluster.Database(t)
+	exec(t, earlier, `create schema pollard; create table pollard.epoch (); create table pollard.memos ()`)
 	exec(t, foreign, `create schema pollard; create table pollard.migrations (id int)`)
 	newer := cluster.Database(t)
 	notes := filepath.Join(t.TempDir(), "known.json")
@@ -83,13 +84,14 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Close()
-	exec(t, newer, `insert into pollard.migrations (version, min_compatible) values (1000, 1000)`)
+	exec(t, newer, `update pollard.meta set value = '1000' where key = 'version'`)
 
 	for _, tt := range []struct{ name, url, want string }{
 		{"wrong password", strings.Replace(good, "secret", "wrong", 1), "correct the user or the password"},
 		{"no such database", cluster.URL("nowhere"), "create it with createdb"},
 		{"nobody there", "postgres://u:secret@127.0.0.1:1/feeds", "see whether the database runs"},
 		{"another program's", foreign, "belongs to another program"},
+		{"an earlier edition's", earlier, "is of an earlier edition"},
 		{"newer", newer, "upgrade this node"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

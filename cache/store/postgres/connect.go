@@ -37,13 +37,7 @@ func configure(url string) (*pgxpool.Config, error) {
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "pollard"
 	}
-	timeout := ""
-	if _, ok := c.RuntimeParams["statement_timeout"]; !ok {
-		timeout = strconv.FormatInt(callTimeout.Milliseconds(), 10)
-	}
-	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		return settle(ctx, conn, timeout)
-	}
+	cfg.AfterConnect = settle
 	if c.ValidateConnect == nil {
 		// A standby cannot grant anything. Of several hosts, the primary is wanted.
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -53,17 +47,23 @@ func configure(url string) (*pgxpool.Config, error) {
 
 // settle sets what the statements of a session need. Not all proxies take these settings
 // at the start of a session.
-func settle(ctx context.Context, conn *pgx.Conn, timeout string) error {
-	// Each statement has an index. As plans are kept, one that was made while a table
-	// was small would read all of it when it has grown. Without table scans, the costs
-	// mean nothing to the compiler.
-	settings := `set enable_seqscan = off; set jit = off`
-	if timeout != "" {
-		settings += `; set statement_timeout = ` + timeout
-	}
+func settle(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, settings, pgx.QueryExecModeSimpleProtocol)
 	return err
 }
+
+// Nothing that others put into other schemas is used in place of what is meant. Each
+// statement has an index: as plans are kept, one that was made while a table was small
+// would read all of it when it has grown. Without table scans, the costs mean nothing to
+// the compiler. A session that hangs must not hold locks, and what was granted has to be
+// on disk whatever the default of the server is.
+var settings = fmt.Sprintf(`
+	set search_path = pollard, pg_catalog, pg_temp;
+	set enable_seqscan = off;
+	set jit = off;
+	set statement_timeout = %[1]d;
+	set idle_in_transaction_session_timeout = %[1]d;
+	select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`, callTimeout.Milliseconds())
 
 // place tells people where a database is.
 func place(c *pgx.ConnConfig) string {
@@ -85,7 +85,7 @@ func place(c *pgx.ConnConfig) string {
 func inspect(ctx context.Context, conn *pgx.Conn) (warnings []string, err error) {
 	var fsync, fullPages, async bool
 	err = conn.QueryRow(ctx, `select current_setting('fsync') = 'off', current_setting('full_page_writes') = 'off',
-		current_setting('synchronous_commit') = 'off'`).Scan(&fsync, &fullPages, &async)
+		(select reset_val from pg_settings where name = 'synchronous_commit') = 'off'`).Scan(&fsync, &fullPages, &async)
 	if err != nil {
 		return nil, err
 	}

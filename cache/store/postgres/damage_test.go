@@ -33,7 +33,7 @@ func TestDamage(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `checkpoint`); err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"memos", "bodies"} {
+	for _, table := range []string{"feed", "body"} {
 		var path string
 		err := conn.QueryRow(t.Context(), `select pg_relation_filepath(reltoastrelid) from pg_class where oid = $1::text::regclass`, "pollard."+table).Scan(&path)
 		if err != nil {
@@ -97,7 +97,7 @@ func TestDamagedSum(t *testing.T) {
 	s := open(t, url)
 	o := outcome(grant(t, s, claim(1)), 1)
 	commit(t, s, o)
-	if _, err := connect(t, url).Exec(t.Context(), `update pollard.bodies set data = 'contend'`); err != nil {
+	if _, err := connect(t, url).Exec(t.Context(), `update pollard.body set data = 'contend'`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.ReadBody(t.Context(), s, o.ID, 1); !errors.Is(err, store.ErrNoBody) {

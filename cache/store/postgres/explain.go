@@ -39,12 +39,12 @@ const (
 
 // explain turns an error into one line that says what to do. The caller's own
 // end of ctx is passed on as it is.
-func (s *Store) explain(ctx context.Context, err error) error {
+func (d *database) explain(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
 	if cause := ctx.Err(); cause != nil {
-		return fmt.Errorf("store postgres %s: %w", s.place, cause)
+		return fmt.Errorf("store postgres %s: %w", d.place, cause)
 	}
 	var why string
 	if refused, ok := errors.AsType[refusal](err); ok {
@@ -54,10 +54,10 @@ func (s *Store) explain(ctx context.Context, err error) error {
 	} else {
 		// The connections that are idle are likely to be dead as well. New ones are
 		// made instead, so that no further call fails because of them.
-		s.pool.Reset()
+		d.pool.Reset()
 		why = explainConnection(err)
 	}
-	return &explained{text: "store postgres " + s.place + ": " + why, err: err}
+	return &explained{text: "store postgres " + d.place + ": " + why, err: err}
 }
 
 // isDamage reports whether what the server keeps of a row is damaged.
@@ -144,4 +144,12 @@ func oneLine(err error) string {
 		text = text[i+1:]
 	}
 	return strings.TrimSpace(text)
+}
+
+// sqlState returns the server's code of an error.
+func sqlState(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
 }

@@ -37,7 +37,7 @@ func TestFailover(t *testing.T) {
 		conn := connect(t, standby.URL("feeds1"))
 		defer conn.Close(t.Context())
 		var n int
-		return conn.QueryRow(t.Context(), `select count(*) from pollard.feeds where token <> 0`).Scan(&n) == nil && n == 3
+		return conn.QueryRow(t.Context(), `select count(*) from pollard.feed where token <> 0`).Scan(&n) == nil && n == 3
 	})
 	standby.Crash()
 

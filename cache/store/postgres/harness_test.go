@@ -79,10 +79,10 @@ func commit(t testing.TB, s store.Store, o store.Outcome) {
 	}
 }
 
-// ledger is all grants of a test.
-type ledger struct {
-	mu     sync.Mutex // guards grants
-	grants []granted
+// grants are all grants of a test.
+type grants struct {
+	mu  sync.Mutex // guards all
+	all []granted
 }
 
 // granted is a grant, between its claim and the answer.
@@ -91,40 +91,65 @@ type granted struct {
 	asked, answered time.Time
 }
 
-// note takes down the grants among leases that were asked for at a moment and have
-// just been answered.
-func (l *ledger) note(leases []store.Lease, asked time.Time) {
+// add records the grants among leases that were asked for at a moment and have just been
+// answered.
+func (g *grants) add(leases []store.Lease, asked time.Time) {
 	answered := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, lease := range leases {
 		if lease.Denied == "" {
-			l.grants = append(l.grants, granted{lease, asked, answered})
+			g.all = append(g.all, granted{lease, asked, answered})
 		}
 	}
 }
 
-// check holds that no token was given twice, and that the grants of a feed are hold apart,
+func (g *grants) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.all)
+}
+
+// check expects that no token was given twice, and that the grants of a feed are hold apart,
 // those of a host spacing. The database has granted each at some moment between its
-// claim and the answer; of the feeds in ended, the record was removed in between.
-func (l *ledger) check(t *testing.T, hold, spacing time.Duration, ended func(store.ID) bool) {
+// claim and the answer. Feeds in forgotten were removed in between.
+func (g *grants) check(t *testing.T, hold, spacing time.Duration, forgotten func(store.ID) bool) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	slices.SortFunc(l.grants, func(a, b granted) int { return cmp.Compare(a.Token, b.Token) })
-	feeds, hosts := map[store.ID]granted{}, map[string]granted{}
-	for i, g := range l.grants {
-		if i > 0 && l.grants[i-1].Token == g.Token {
-			t.Errorf("token %d was given twice", g.Token)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	slices.SortFunc(g.all, func(a, b granted) int { return cmp.Compare(a.answered.UnixNano(), b.answered.UnixNano()) })
+	tokens, feeds, hosts := map[store.Token]bool{}, map[store.ID]granted{}, map[string]granted{}
+	for _, next := range g.all {
+		if tokens[next.Token] && next.Token != 0 {
+			t.Errorf("token %d was given twice", next.Token)
 		}
-		if last, ok := feeds[g.ID]; ok && g.answered.Sub(last.asked) < hold && !ended(g.ID) {
-			t.Errorf("%s was granted again %v after it had been asked for", g.URL, g.answered.Sub(last.asked))
+		tokens[next.Token] = true
+		if last, ok := feeds[next.ID]; ok && next.Token != 0 && next.answered.Sub(last.asked) < hold && !forgotten(next.ID) {
+			t.Errorf("%s was granted again %v after it had been asked for", next.URL, next.answered.Sub(last.asked))
 		}
-		if last, ok := hosts[g.Host.Name]; ok && g.answered.Sub(last.asked) < spacing && g.Host.Name != "" {
-			t.Errorf("%s was granted %v after the last one of its host had been asked for", g.URL, g.answered.Sub(last.asked))
+		if last, ok := hosts[next.Host.Name]; ok && next.answered.Sub(last.asked) < spacing && next.Host.Name != "" {
+			t.Errorf("%s was granted %v after the last one of its host had been asked for", next.URL, next.answered.Sub(last.asked))
 		}
-		feeds[g.ID], hosts[g.Host.Name] = g, g
+		feeds[next.ID], hosts[next.Host.Name] = next, next
 	}
+}
+
+// watch returns the changes of a store from now on.
+func watch(t *testing.T, s store.Store) <-chan store.Change {
+	t.Helper()
+	changes := make(chan store.Change, 10_000)
+	var watching sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	watching.Go(func() {
+		if err := s.Watch(ctx, func(c store.Change) error { changes <- c; return nil }); ctx.Err() == nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); watching.Wait() })
+	if c := <-changes; !c.Lost {
+		t.Fatalf("the first change is %+v, want a loss", c)
+	}
+	return changes
 }
 
 // patience is how long a test waits for what has to happen at some time.
@@ -133,7 +158,7 @@ const patience = time.Minute
 // eventually waits until a condition holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %v", what, patience)
 		}

@@ -1,13 +1,12 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package postgres keeps feeds in a PostgreSQL database, for several nodes that share
-// one schedule: whichever node claims a feed, the others see it as polled.
+// Package postgres keeps feeds in a PostgreSQL database, which several nodes share: a
+// feed that one node claims, the others see as polled. It is the [store.Driver] of
+// such a database: the tables and the rules are those of package store.
 //
-// Each call is one statement, mostly of a function that the migrations define, so
-// that a claim, a commit or a pause is atomic without a transaction that waits for
-// this process. The database's clock is the only one; only durations cross the
-// connection.
+// Polls go through a few goroutines, each with one connection. Commits that wait at the
+// same time share a transaction. One connection is left for readers.
 //
 // A claim is on disk before it is answered, and it is still there after the server has
 // crashed. It may be gone after a standby that lagged behind has been promoted.
@@ -18,28 +17,21 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/internal/clock"
 )
 
-const (
-	// callTimeout bounds each call, in the process and in the server.
-	callTimeout = 5 * time.Second
-
-	// batch is how many feeds one statement takes at most.
-	batch = 512
-)
+// callTimeout bounds each call, in the process and in the server.
+const callTimeout = 5 * time.Second
 
 // Options are the settings of a [Store].
 type Options struct {
@@ -48,30 +40,38 @@ type Options struct {
 	URL string
 	Log *zap.Logger // nil: nothing is logged
 
-	// Used returns what Use has kept for a place, empty if nothing. Use keeps the
-	// database that was found at a place, on this node. With them, a store that is empty because
-	// it is new is told from one that has been lost and made anew; in the latter no
-	// feed is polled before its first interval has passed. Nil: an empty store is new.
+	// Used returns what Use has recorded for a place, empty if nothing. Use records the
+	// database that this node found at a place. By them a node recognizes a database that
+	// was lost and created again: in that no feed is polled before its first interval has
+	// passed. Nil: an empty database is new.
 	Used func(place string) (database string)
 	Use  func(place, database string) error
+
+	// timeSinceBoot is for tests.
+	timeSinceBoot func() time.Duration
 }
 
-// Store is a [cache.Store] in a PostgreSQL database.
+// Store is a [store.Store] in a PostgreSQL database.
 type Store struct {
+	*store.Database
+	database *database
+}
+
+// database implements [store.Driver].
+type database struct {
 	pool   *pgxpool.Pool
-	polls  *semaphore.Weighted // for what polls ask: connections, but for one that is left to readers
-	place  string              // host:port/database, for people
+	place  string // host:port/database, for people
 	log    *zap.Logger
+	clock  *databaseClock
+	jobs   chan *job       // for one transaction each
+	shared chan *job       // that may share one
 	closed context.Context // ends with Close
 	close  context.CancelFunc
-
-	overdue atomic.Pointer[overdueCount] // the last count
+	work   sync.WaitGroup // of all goroutines
 }
 
-var _ store.Store = (*Store)(nil)
-
-// Open connects to a database and brings its tables up to date, if there are any;
-// otherwise it makes them, in the schema "pollard".
+// Open connects to a database and makes its tables, in the schema "pollard", if it has
+// none.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	cfg, err := configure(o.URL)
 	if err != nil {
@@ -80,74 +80,79 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
+	if o.timeSinceBoot == nil {
+		o.timeSinceBoot = func() time.Duration { return clock.System().Since }
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("store postgres: %w", err)
 	}
-	polls := semaphore.NewWeighted(int64(max(1, cfg.MaxConns-1)))
-	s := &Store{pool: pool, polls: polls, place: place(cfg.ConnConfig), log: o.Log}
-	s.closed, s.close = context.WithCancel(context.Background())
-	if err := s.prepare(ctx, o); err != nil {
-		s.Close()
+	d := &database{
+		pool: pool, place: place(cfg.ConnConfig), log: o.Log, clock: &databaseClock{sinceBoot: o.timeSinceBoot},
+		jobs: make(chan *job), shared: make(chan *job),
+	}
+	d.closed, d.close = context.WithCancel(context.Background())
+	if err := d.prepare(ctx, o); err != nil {
+		d.Close()
 		return nil, err
 	}
-	return s, nil
+	for range max(1, cfg.MaxConns-1) {
+		d.work.Go(d.runJobs)
+	}
+	d.work.Go(d.tick)
+	return &Store{store.NewDatabase(d), d}, nil
 }
 
-func (s *Store) prepare(ctx context.Context, o Options) error {
-	conn, err := s.pool.Acquire(ctx)
+func (d *database) prepare(ctx context.Context, o Options) error {
+	c, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return s.explain(ctx, err)
+		return d.explain(ctx, err)
 	}
-	defer conn.Release()
-	if err := migrate(ctx, conn.Conn(), migrations); err != nil {
-		return s.explain(ctx, err)
+	defer c.Release()
+	conn := c.Conn()
+	if err := makeTables(ctx, conn); err != nil {
+		return d.explain(ctx, err)
 	}
-	warnings, err := inspect(ctx, conn.Conn())
+	warnings, err := inspect(ctx, conn)
 	if err != nil {
-		return s.explain(ctx, err)
+		return d.explain(ctx, err)
 	}
 	for _, w := range warnings {
-		s.log.Warn(w, zap.String("store", s.place))
+		d.log.Warn(w, zap.String("store", d.place))
 	}
-	return s.recognize(ctx, conn.Conn(), o)
+	if err := d.resumeClock(ctx, conn); err != nil {
+		return d.explain(ctx, err)
+	}
+	return d.explain(ctx, d.recognize(ctx, conn, o))
 }
 
 // recognize tells a new database from one that replaces another which was lost.
-func (s *Store) recognize(ctx context.Context, conn *pgx.Conn, o Options) error {
+func (d *database) recognize(ctx context.Context, conn *pgx.Conn, o Options) error {
 	if o.Used == nil || o.Use == nil {
 		return nil
 	}
 	var (
-		database string
-		fresh    bool // nobody has presumed anything to be lost yet
+		id    string
+		fresh bool // no claims are presumed lost yet
 	)
-	err := conn.QueryRow(ctx, `select store::text, since = '-infinity' from pollard.epoch`).Scan(&database, &fresh)
-	if err != nil {
-		return s.explain(ctx, err)
+	if err := conn.QueryRow(ctx, `select id::text, since is null from server`).Scan(&id, &fresh); err != nil {
+		return err
 	}
-	used := o.Used(s.place)
-	if used == database {
+	used := o.Used(d.place)
+	if used == id {
 		return nil
 	}
 	if used != "" && fresh {
-		s.log.Warn("the database is not the one that was used here before: no feed is polled before its first interval has passed",
-			zap.String("store", s.place))
-		if _, err := conn.Exec(ctx, `select pollard.presume_lost()`); err != nil {
-			return s.explain(ctx, err)
+		d.log.Warn("the database is not the one that was used here before: no feed is polled before its first interval has passed",
+			zap.String("store", d.place))
+		if err := d.presumeLost(ctx, conn, `true`); err != nil {
+			return err
 		}
 	}
-	return o.Use(s.place, database)
+	return o.Use(d.place, id)
 }
 
-// Close ends all calls of Watch and waits for the others.
-func (s *Store) Close() error {
-	s.close()
-	s.pool.Close()
-	return nil
-}
-
-// Place returns where the database of a URL is, without credentials, and asks nobody.
+// Place returns where the database of a URL is, without credentials. It connects to nothing.
 func Place(url string) (string, error) {
 	cfg, err := configure(url)
 	if err != nil {
@@ -156,68 +161,20 @@ func Place(url string) (string, error) {
 	return place(cfg.ConnConfig), nil
 }
 
-// call runs one statement within callTimeout, and again if the server has undone it
-// because others were in its way.
-func (s *Store) call(ctx context.Context, f func(context.Context) error) error {
-	if err := s.closed.Err(); err != nil {
-		return fmt.Errorf("store postgres %s: %w", s.place, os.ErrClosed)
-	}
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	err := f(bounded)
-	for range 5 {
-		if code := sqlState(err); code != codeDeadlock && code != codeSerialization {
-			break
-		}
-		err = f(bounded)
-	}
-	return s.explain(ctx, err)
+// Close implements [store.Driver]. It ends all calls of Watch, and waits for the others.
+func (d *database) Close() error {
+	d.close()
+	d.work.Wait()
+	d.pool.Close()
+	return nil
 }
 
-// forPoll waits for a connection that polls may use. Readers wait for records and bodies, and
-// what other nodes have published is read: neither waits behind all polls in flight, which
-// are many more than connections.
-func (s *Store) forPoll(ctx context.Context) (leave func(), err error) {
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := s.polls.Acquire(bounded, 1); err != nil {
-		return nil, s.explain(ctx, err)
-	}
-	return func() { s.polls.Release(1) }, nil
+func (d *database) errClosed() error {
+	return fmt.Errorf("store postgres %s: %w", d.place, os.ErrClosed)
 }
 
-// exec runs a statement that returns nothing.
-func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
-	return s.call(ctx, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, sql, args...)
-		return err
-	})
-}
+// Tidy implements [store.Driver]. The server does so by itself.
+func (d *database) Tidy(context.Context) error { return nil }
 
-// row runs a statement that returns one row.
-func (s *Store) row(ctx context.Context, into []any, sql string, args ...any) error {
-	return s.call(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, sql, args...).Scan(into...)
-	})
-}
-
-// ids runs a statement that returns IDs of feeds.
-func (s *Store) ids(ctx context.Context, sql string, args ...any) (ids []store.ID, err error) {
-	err = s.call(ctx, func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sql, args...)
-		if err != nil {
-			return err
-		}
-		ids, err = pgx.CollectRows(rows, pgx.RowTo[store.ID])
-		return err
-	})
-	return ids, err
-}
-
-// sqlState returns the server's code of an error.
-func sqlState(err error) string {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return e.Code
-	}
-	return ""
-}
+// IsDamage implements [store.Driver].
+func (d *database) IsDamage(err error) bool { return isDamage(err) }

@@ -6,12 +6,9 @@ package postgres_test
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
@@ -91,25 +88,14 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// sleep moves all moments that a store keeps back, which is as if its clock went on.
+// sleep moves the clock of a store on.
 func sleep(t testing.TB, url string, d time.Duration) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
+	conn := connect(t, url)
+	defer conn.Close(t.Context())
+	_, err := conn.Exec(t.Context(), `update pollard.server set wall = clock_timestamp(),
+		scale = scale + $1 + (1e9 * extract(epoch from clock_timestamp() - wall))::bigint`, int64(d))
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	by := fmt.Sprintf("interval '%d microseconds'", d.Microseconds())
-	for _, sql := range []string{
-		`update pollard.epoch set since = since - ` + by,
-		`update pollard.feeds set next = next - ` + by + `, turn = turn - ` + by + `, polled = polled - ` + by + `, asked = asked - ` + by,
-		`update pollard.hosts set at = at - ` + by + `, turn = turn - ` + by,
-		`update pollard.pauses set until = until - ` + by,
-		`update pollard.hops set at = at - ` + by,
-		`update pollard.changes set made = made - ` + by,
-	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

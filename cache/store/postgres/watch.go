@@ -6,180 +6,228 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
+	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
 )
 
 const (
-	// watchEvery is how often the log of changes is read if nothing is notified: so much
-	// later a node learns of a change whose notification was lost.
-	watchEvery = time.Second
+	// lookEvery is how often changes are read: so much later a node sees a change of which
+	// it was not notified.
+	lookEvery = 2 * time.Second
 
-	// watchLimit is how many changes are read at once.
-	watchLimit = 1000
+	// lookBack is how long a transaction may take from its reading of the time to its
+	// commit: the server ends statements after callTimeout, and sessions that wait as long
+	// within a transaction.
+	lookBack = 2 * callTimeout
+
+	// lookFor is how far back changes are known: forgotten feeds are deleted some time later.
+	lookFor = 10 * time.Minute
 )
 
-// emptySnapshot is one of no transactions.
-const emptySnapshot = "1:1:"
-
-// position is a place in the log of changes. Changes become visible in the order in which
-// their transactions are committed, and no number that they carry has that order: it is taken
-// earlier. A snapshot of the database, however, says which transactions had been committed.
-type position struct {
-	log string // its name
-	// The changes in seen have been read, and those in reading up to the number last.
-	seen, reading string
-	last          int64
+// change is a change and the time of its transaction, which is feed.changed.
+type change struct {
+	store.Change
+	at store.Time
 }
 
-func (p position) cursor() store.Cursor {
-	return store.Cursor(strings.Join([]string{p.log, p.seen, p.reading, strconv.FormatInt(p.last, 10)}, " "))
+// watcher is a call of Watch.
+type watcher struct {
+	d      *database
+	server string                  // that was read last
+	last   store.Time              // then
+	looked time.Time               // the same by the clock of this node
+	seen   map[store.ID]store.Time // the last changes that have been seen, for some time
 }
 
-// parseCursor reads a cursor. One that this store has not made is too old.
-func parseCursor(c store.Cursor) (position, bool) {
-	parts := strings.Split(string(c), " ")
-	if len(parts) != 4 {
-		return position{}, false
+// Watch implements [store.Driver]. While the database is away it waits.
+//
+// Versions and forgotten feeds are notified. All changes are read from the rows of feeds
+// now and then, those of the last lookBack again and again: a change becomes visible some
+// time after the moment that its row says.
+func (d *database) Watch(ctx context.Context, see func(store.Change) error) error {
+	if err := d.ended(ctx); err != nil {
+		return err
 	}
-	last, err := strconv.ParseInt(parts[3], 10, 64)
-	return position{parts[0], parts[1], parts[2], last}, err == nil
-}
-
-// Watch calls see for each change from a cursor on. While the database is away it
-// waits.
-func (s *Store) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.closed, func() { cancel(fmt.Errorf("store postgres %s: %w", s.place, os.ErrClosed)) })()
+	defer context.AfterFunc(d.closed, func() { cancel(d.errClosed()) })()
 
-	wake := make(chan struct{}, 1)
-	listening := make(chan struct{})
-	go func() {
-		defer close(listening)
-		s.listen(ctx, wake)
-	}()
-	defer func() {
-		cancel(nil)
-		<-listening
-	}()
+	notices := make(chan string, 100)
+	var listening sync.WaitGroup
+	listening.Go(func() { d.listen(ctx, notices) })
+	defer func() { cancel(nil); listening.Wait() }()
 
-	var at position
-	lost, away := false, false
-	if from != "" {
-		var ok bool
-		at, ok = parseCursor(from)
-		lost = !ok
-	}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		changes, next, more, err := s.changes(ctx, at)
+	w := &watcher{d: d, seen: make(map[store.ID]store.Time)}
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for away := false; ; {
+		var changes []store.Change
+		var err error
+		select {
+		case text := <-notices:
+			changes, err = w.notified(ctx, text)
+		case <-ticker.C:
+			changes, err = w.look(ctx)
+		case <-ctx.Done():
+		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if strings.HasPrefix(sqlState(err), classData) {
-			// The database cannot read the cursor, so it is none of its own.
-			at, lost = position{}, true
-			continue
-		}
 		if (err != nil) != away {
 			if away = err != nil; away {
-				s.log.Warn("changes of other nodes are not seen until the database is back", zap.Error(err))
+				d.log.Warn("changes of other nodes are not seen until the database is back", zap.Error(err))
 			} else {
-				s.log.Info("changes of other nodes are seen again", zap.String("store", s.place))
+				d.log.Info("changes of other nodes are seen again", zap.String("store", d.place))
 			}
 		}
-		if err == nil {
-			if lost = lost || next.lost; lost {
-				if err := see(store.Change{At: next.cursor(), Lost: true}); err != nil {
-					return err
-				}
-				lost = false
+		for _, c := range changes {
+			if err := see(c); err != nil {
+				return err
 			}
-			for _, c := range changes {
-				if err := see(c); err != nil {
-					return err
-				}
-			}
-			at = next.position
-			if more {
-				continue
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-wake:
-		case <-tick.C:
 		}
 	}
 }
 
-// reached is the place behind the changes that have been read.
-type reached struct {
-	position
-	lost bool // changes before that
-}
+const readChanges = `select id, version * news, outcome, url is null, changed from feed where changed > ?1 order by changed`
 
-// changes reads the log from a place on, the zero one being its end.
-func (s *Store) changes(ctx context.Context, at position) (changes []store.Change, next reached, more bool, err error) {
+// look reads what has changed since it looked last.
+func (w *watcher) look(ctx context.Context) (unseen []store.Change, err error) {
 	var (
-		log, snapshot string
-		lost          bool
-		seq, version  pgtype.Int8
-		id            pgtype.UUID
-		forgotten     pgtype.Bool
-		start         = at.log == ""
+		server  string
+		now     store.Time
+		lost    bool
+		changes []change
 	)
-	if start {
-		at = position{seen: emptySnapshot, reading: emptySnapshot}
-	}
-	err = s.call(ctx, func(ctx context.Context) error {
-		changes, next = nil, reached{}
-		// One statement, so that the snapshot is that by which the changes are read.
-		rows, err := s.pool.Query(ctx, `select l.name, pg_current_snapshot()::text, e.pruned >= pg_snapshot_xmin($1::pg_snapshot),
-				c.seq, c.id, c.version, c.forgotten
-			from pollard.epoch e cross join pollard.log_name() as l (name) left join lateral (
-				select * from pollard.changes
-				where xid >= pg_snapshot_xmin($1::pg_snapshot) and not pg_visible_in_snapshot(xid, $1::pg_snapshot)
-					and not (seq <= $3 and pg_visible_in_snapshot(xid, $2::pg_snapshot))
-					and l.name = $4
-				order by seq limit $5) c on true
-			order by c.seq`, at.seen, at.reading, at.last, at.log, watchLimit)
+	began := time.Now()
+	err = w.d.Read(ctx, func(tx store.Tx) error {
+		changes = nil
+		err := tx.Query(`select `+serverName, [][]any{nil}, func(_ int, row store.Row) error { return row.Scan(&server) })
 		if err != nil {
 			return err
 		}
-		_, err = pgx.ForEachRow(rows, []any{&log, &snapshot, &lost, &seq, &id, &version, &forgotten}, func() error {
-			if seq.Valid {
-				p := position{log: log, seen: at.seen, reading: snapshot, last: seq.Int64}
-				changes = append(changes, store.Change{At: p.cursor(), ID: id.Bytes, Version: uint64(version.Int64), Forgotten: forgotten.Bool})
-			}
-			return nil
+		now = tx.Now()
+		from := w.last
+		if lost = server != w.server || began.Sub(w.looked) > lookFor; lost {
+			from = now
+		}
+		return tx.Query(readChanges, [][]any{{int64(from.Add(-lookBack))}}, func(_ int, row store.Row) error {
+			var c change
+			var id []byte
+			err := row.Scan(&id, &c.Version, &c.Token, &c.Forgotten, &c.at)
+			copy(c.ID[:], id)
+			changes = append(changes, c)
+			return err
 		})
-		return err
 	})
 	if err != nil {
-		return nil, reached{}, false, err
+		return nil, err
 	}
-	next.position = position{log: log, seen: snapshot, reading: snapshot}
-	switch {
-	case start:
-	case log != at.log || lost:
-		next.lost, changes = true, nil
-	case len(changes) == watchLimit:
-		next.position = position{log: log, seen: at.seen, reading: snapshot, last: seq.Int64}
-		more = true
-	case len(changes) > 0:
-		changes[len(changes)-1].At = next.cursor()
+	w.server, w.last, w.looked = server, now, began
+	if lost {
+		unseen = append(unseen, store.Change{Lost: true})
 	}
-	return changes, next, more, nil
+	for _, c := range changes {
+		if w.unseen(c) && !lost {
+			unseen = append(unseen, c.Change)
+		}
+	}
+	maps.DeleteFunc(w.seen, func(_ store.ID, at store.Time) bool { return now.Sub(at) > 2*lookBack })
+	return unseen, nil
+}
+
+// unseen reports whether a change has not been seen, and records it.
+func (w *watcher) unseen(c change) bool {
+	at, ok := w.seen[c.ID]
+	w.seen[c.ID] = c.at
+	return !ok || at != c.at
+}
+
+const (
+	noticeFormat = "%x %d %d %t %d\n"
+
+	// maxNotice is the largest size of a notification, in bytes. The server takes 7999.
+	maxNotice = 7000
+)
+
+// notify notifies other nodes of versions and of feeds that are forgotten. Transactions that
+// notify wait for each other in the server, so other changes are read later.
+func notify(tx *transaction) {
+	var text strings.Builder
+	for _, c := range tx.changes {
+		if c.Version != 0 || c.Forgotten {
+			fmt.Fprintf(&text, noticeFormat, c.ID[:], c.Version, c.Token, c.Forgotten, c.at)
+		}
+	}
+	if size := text.Len(); size > maxNotice {
+		tx.queue(`notify pollard`)
+	} else if size > 0 {
+		tx.queue(`select pg_notify('pollard', $1)`, text.String())
+	}
+}
+
+// notified returns the changes of a notification. An empty one asks to look.
+func (w *watcher) notified(ctx context.Context, text string) (changes []store.Change, err error) {
+	if text == "" || w.server == "" {
+		return w.look(ctx)
+	}
+	for line := range strings.Lines(text) {
+		var c change
+		var id []byte
+		if _, err := fmt.Sscanf(line, noticeFormat, &id, &c.Version, &c.Token, &c.Forgotten, &c.at); err != nil {
+			return w.look(ctx)
+		}
+		copy(c.ID[:], id)
+		if w.unseen(c) {
+			changes = append(changes, c.Change)
+		}
+	}
+	return changes, nil
+}
+
+// listen receives notifications until ctx ends, on a connection of its own. That may be
+// lost at any time, and notifications with it: they only save some waiting.
+func (d *database) listen(ctx context.Context, notices chan<- string) {
+	const pause = 5 * time.Second
+	for ctx.Err() == nil {
+		d.listenOnce(ctx, notices)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// listenOnce listens as long as a connection lasts.
+func (d *database) listenOnce(ctx context.Context, notices chan<- string) {
+	conn, err := pgx.ConnectConfig(ctx, d.pool.Config().ConnConfig)
+	if err != nil {
+		return
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		conn.Close(ctx)
+	}()
+	if _, err := conn.Exec(ctx, `listen pollard`); err != nil {
+		return
+	}
+	for text := ""; ; { // the first asks for what was notified before
+		select {
+		case notices <- text:
+		case <-ctx.Done():
+			return
+		}
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return
+		}
+		text = n.Payload
+	}
 }

@@ -6,10 +6,7 @@ package sqlite
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -18,11 +15,9 @@ import (
 // kept is how many changes are kept for those who have not seen them yet.
 const kept = 4096
 
-// changes are the last changes that this process made. A cursor of another process is one
-// whose changes are lost. The zero value is ready.
+// changes are the last changes that this process made. The zero value is ready.
 type changes struct {
 	mu     sync.Mutex
-	name   string         // by which cursors of another process are known
 	last   []store.Change // that of number n is at n % kept
 	next   uint64         // number of the next change
 	more   chan struct{}  // closed with the next change
@@ -37,7 +32,6 @@ func (l *changes) add(changes []store.Change) {
 	defer l.mu.Unlock()
 	for _, c := range changes {
 		l.next++
-		c.At = l.cursor(l.next)
 		if len(l.last) < kept {
 			l.last = append(l.last, c)
 		} else {
@@ -63,8 +57,8 @@ func (l *changes) wake() {
 }
 
 // watch implements [store.Store.Watch]. It returns [os.ErrClosed] after close.
-func (l *changes) watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
-	next := l.find(from)
+func (l *changes) watch(ctx context.Context, see func(store.Change) error) error {
+	next := uint64(math.MaxUint64) // what was before is lost
 	for ctx.Err() == nil {
 		c, after, more, err := l.read(next)
 		if err != nil {
@@ -85,47 +79,20 @@ func (l *changes) watch(ctx context.Context, from store.Cursor, see func(store.C
 	return ctx.Err()
 }
 
-// lost is the number of the change after a cursor that is not one of this process.
-const lost = math.MaxUint64
-
-// find returns the number of the first change after a cursor.
-func (l *changes) find(from store.Cursor) uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if from == "" {
-		return l.next
-	}
-	l.cursor(0) // so that they have a name
-	name, number, _ := strings.Cut(string(from), ".")
-	n, err := strconv.ParseUint(number, 36, 64)
-	if err != nil || name != l.name || n > l.next {
-		return lost
-	}
-	return n
-}
-
 // read returns change n and the number of the one after it, or what to wait for.
 func (l *changes) read(n uint64) (c store.Change, after uint64, more <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
+	case l.closed && n >= l.next:
+		return store.Change{}, 0, nil, os.ErrClosed
 	case n > l.next || n+uint64(len(l.last)) < l.next:
-		return store.Change{At: l.cursor(l.next), Lost: true}, l.next, nil, nil
+		return store.Change{Lost: true}, l.next, nil, nil
 	case n < l.next:
 		return l.last[n%kept], n + 1, nil, nil
-	case l.closed:
-		return store.Change{}, 0, nil, os.ErrClosed
 	}
 	if l.more == nil {
 		l.more = make(chan struct{})
 	}
 	return store.Change{}, 0, l.more, nil
-}
-
-// cursor is the place before change n. The caller holds mu.
-func (l *changes) cursor(n uint64) store.Cursor {
-	if l.name == "" {
-		l.name = strconv.FormatUint(rand.Uint64(), 36)
-	}
-	return store.Cursor(l.name + "." + strconv.FormatUint(n, 36))
 }

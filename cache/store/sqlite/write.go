@@ -211,8 +211,8 @@ func (d *database) Read(ctx context.Context, do func(store.Tx) error) error {
 }
 
 // Watch implements [store.Driver].
-func (d *database) Watch(ctx context.Context, from store.Cursor, see func(store.Change) error) error {
-	return d.changes.watch(ctx, from, see)
+func (d *database) Watch(ctx context.Context, see func(store.Change) error) error {
+	return d.changes.watch(ctx, see)
 }
 
 // Tidy implements [store.Driver]. It gives free pages back to the disk if they are more

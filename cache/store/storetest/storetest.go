@@ -55,8 +55,6 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"an import fences what is under way":         restore,
 		"what is there already is left alone":        restoreNew,
 		"changes are watched":                        watch,
-		"changes are watched from a cursor":          watchFromCursor,
-		"changes are lost":                           watchLost,
 		"nodes see each other":                       nodes,
 		"counters are kept by node":                  countersOfNodes,
 		"nothing happens after cancellation":         cancelled,

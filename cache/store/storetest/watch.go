@@ -12,7 +12,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// follower watches a store from a cursor on.
+// follower watches a store.
 type follower struct {
 	t    *testing.T
 	seen chan store.Change
@@ -20,38 +20,45 @@ type follower struct {
 	done chan error
 }
 
-func follow(t *testing.T, s store.Store, from store.Cursor) *follower {
+// follow begins to watch. What is committed after that is seen.
+func follow(t *testing.T, s store.Store) *follower {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	f := &follower{t: t, seen: make(chan store.Change, 1000), stop: stop, done: make(chan error, 1)}
 	go func() {
-		f.done <- s.Watch(ctx, from, func(c store.Change) error { f.seen <- c; return nil })
+		f.done <- s.Watch(ctx, func(c store.Change) error { f.seen <- c; return nil })
 	}()
+	if first := f.receive(); !first.Lost {
+		t.Fatalf("the first change is %+v, want a loss", first)
+	}
 	return f
 }
 
-// next is the next change of a feed, or the next loss, that is as wanted. Others may
-// come before, of the schedule alone.
+// receive returns the next change.
+func (f *follower) receive() store.Change {
+	f.t.Helper()
+	select {
+	case c := <-f.seen:
+		return c
+	case <-time.After(30 * time.Second): // a store may look for changes now and then only
+		f.t.Fatal("saw nothing")
+	case err := <-f.done:
+		f.t.Fatalf("Watch ended: %v", err)
+	}
+	panic("not reached")
+}
+
+// next returns the next change of a feed that is as wanted. Others may come before, of the
+// schedule alone.
 func (f *follower) next(n int, want store.Change) store.Change {
 	f.t.Helper()
-	// A store may look for changes now and then only.
-	patience := time.NewTimer(30 * time.Second)
-	defer patience.Stop()
 	for {
-		select {
-		case got := <-f.seen:
-			if got.Lost == want.Lost && (got.Lost || got.ID == idOf(n) && got.Version == want.Version && got.Forgotten == want.Forgotten) {
-				if got.At == "" {
-					f.t.Errorf("change without a place: %+v", got)
-				}
-				return got
-			}
-			if got.Lost || got.Forgotten || got.Version != 0 {
-				f.t.Fatalf("saw %+v, want feed %d, %+v", got, n, want)
-			}
-		case <-patience.C:
-			f.t.Fatalf("saw nothing, want feed %d, %+v", n, want)
-		case err := <-f.done:
-			f.t.Fatalf("Watch ended: %v", err)
+		got := f.receive()
+		if got.ID == idOf(n) && got.Version == want.Version && got.Forgotten == want.Forgotten && !got.Lost {
+			return got
+		}
+		if got.Lost || got.Forgotten || got.Version != 0 {
+			f.t.Fatalf("saw %+v, want feed %d, %+v", got, n, want)
 		}
 	}
 }
@@ -64,39 +71,15 @@ func (f *follower) end() {
 	}
 }
 
-// begun makes changes until the follower sees one: it may not have begun yet.
-func (f *follower) begun(s store.Store) {
-	f.t.Helper()
-	for v := uint64(1); ; v++ {
-		id, url := feed(1000)
-		leases, err := s.Claim(f.t.Context(), []store.Claim{{ID: id, URL: url, Hold: time.Hour}})
-		if err != nil || leases[0].Denied != "" {
-			f.t.Fatalf("Claim = %+v, %v", leases, err)
-		}
-		o := outcome(1000, leases[0].Token, text(v, "x"))
-		o.In = 0
-		commit(f.t, s, o)
-		select {
-		case c := <-f.seen:
-			for c.ID != id || c.Version != v { // none of these is left for the test
-				c = <-f.seen
-			}
-			return
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 func watch(t *testing.T, h Harness) {
 	s := h.open(t)
 	commitBody(t, s, 1, text(1, "before")) // is not seen
-	f := follow(t, s, "")
-	f.begun(s)
+	f := follow(t, s)
 	defer f.end()
 	commitBody(t, s, 2, text(4, "content"))
 	record := lookup(t, s, 2)
-	if got := f.next(2, store.Change{Version: 4}); got.Token != 0 && got.Token != record.Token {
-		t.Errorf("the change has the token %d, want %d or none", got.Token, record.Token)
+	if got := f.next(2, store.Change{Version: 4}); got.Token != record.Token {
+		t.Errorf("the change has the token %d, want %d", got.Token, record.Token)
 	}
 	if err := s.Forget(t.Context(), idOf(2)); err != nil {
 		t.Fatal(err)
@@ -112,63 +95,17 @@ func watch(t *testing.T, h Harness) {
 	}
 	f.next(3, store.Change{})
 	h.Sleep(1000 * time.Hour)
-	if gone, err := s.Sweep(t.Context(), store.SweepQuery{Idle: 1, Unread: 1}); err != nil || len(gone) != 3 {
+	if gone, err := s.Sweep(t.Context(), store.SweepQuery{Idle: 1, Unread: 1}); err != nil || len(gone) != 2 {
 		t.Fatalf("Sweep = %x, %v", gone, err)
 	}
 	seen := make(map[store.ID]bool)
-	for len(seen) < 3 {
-		c := <-f.seen
-		seen[c.ID] = seen[c.ID] || c.Forgotten
-	}
-
-	stop := errors.New("stop")
-	done := make(chan error, 1)
-	go func() {
-		done <- s.Watch(t.Context(), "", func(store.Change) error { return stop })
-	}()
-	for ended := false; !ended; {
-		f.begun(s)
-		select {
-		case err := <-done:
-			wantError(t, "Watch whose see fails", err, stop)
-			ended = true
-		default:
+	for len(seen) < 2 {
+		if c := f.receive(); c.Forgotten {
+			seen[c.ID] = true
 		}
 	}
-}
-
-func watchFromCursor(t *testing.T, h Harness) {
-	s := h.open(t)
-	f := follow(t, s, "")
-	f.begun(s)
-	commitBody(t, s, 1, text(1, "one"))
-	at := f.next(1, store.Change{Version: 1}).At
-	commitBody(t, s, 2, text(2, "two"))
-	f.next(2, store.Change{Version: 2})
-	f.end()
-	commitBody(t, s, 3, text(3, "three"))
-
-	f = follow(t, s, at)
-	defer f.end()
-	f.next(2, store.Change{Version: 2})
-	f.next(3, store.Change{Version: 3})
-	commitBody(t, s, 4, text(4, "four"))
-	f.next(4, store.Change{Version: 4})
-}
-
-// watchLost uses cursors whose changes nobody knows, and expects to be told once.
-func watchLost(t *testing.T, h Harness) {
-	s := h.open(t)
-	commitBody(t, s, 1, text(1, "one"))
-	for _, from := range []store.Cursor{"nonsense", "-1", "zzzzzzzzzzzzz.zzzzz", "99999999999"} {
-		f := follow(t, s, from)
-		f.next(0, store.Change{Lost: true})
-		f.begun(s)
-		h.Sleep(3 * time.Hour)
-		commitBody(t, s, 1, text(2, "two"))
-		f.next(1, store.Change{Version: 2})
-		f.end()
-	}
+	stop := errors.New("stop")
+	wantError(t, "Watch whose see fails", s.Watch(t.Context(), func(store.Change) error { return stop }), stop)
 }
 
 // nodes expects that two handles are as one.
@@ -178,8 +115,7 @@ func nodes(t *testing.T, h Harness) {
 	}
 	both := handles(t, h)
 	a, b := both[0], both[1]
-	f := follow(t, b, "")
-	f.begun(a)
+	f := follow(t, b)
 	defer f.end()
 
 	c := claim(1)

@@ -4,6 +4,7 @@
 package postgrestest
 
 import (
+	"bytes"
 	"net"
 	"sync"
 	"testing"
@@ -18,8 +19,8 @@ type Fault struct {
 	// Break closes a connection after so many bytes of the server's next answer, which
 	// may be in the middle of a row. 0: it does not.
 	Break int
-	// Mute closes a connection instead of passing the server's next answer: what was
-	// asked for has been done, and nobody is told.
+	// Mute closes a connection instead of passing the answer that a transaction was
+	// committed.
 	Mute bool
 }
 
@@ -131,7 +132,7 @@ func (p *Proxy) pass(to, from net.Conn, answers bool) {
 		n, err := from.Read(buf)
 		if n > 0 {
 			f := p.hold()
-			if answers && f.Mute {
+			if answers && f.Mute && bytes.Contains(buf[:n], []byte("COMMIT\x00")) {
 				return
 			}
 			broken := answers && f.Break > 0

@@ -1,0 +1,148 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
+)
+
+const (
+	// tickEvery is how often a node writes the time.
+	tickEvery = 10 * time.Second
+
+	// maxUnwritten is how far the server's clock counts beyond what was written last, for a
+	// node that has not read the time before.
+	maxUnwritten = 30 * time.Second
+
+	// maxAway is the longest time without any node for which the server's clock is believed.
+	// It is as long as the longest pause that an origin can ask for.
+	maxAway = 7 * 24 * time.Hour
+)
+
+// databaseClock is the time by which the nodes of a database plan polls. Only the server's
+// clock is the same for all of them, and people and programs set it. So the time is
+// that clock's plus a difference, which the nodes correct: to a node, it advances no
+// faster than the time since its machine was booted.
+type databaseClock struct {
+	sinceBoot func() time.Duration
+
+	mu   sync.Mutex // guards all below
+	read bool       // once at least
+	last store.Time // that the server's clock was believed
+	at   time.Duration
+}
+
+// reading is what a statement reads.
+type reading struct {
+	scale store.Time // what was written last
+	wall  time.Time  // the server's clock at that moment
+	clock time.Time  // the server's clock now
+}
+
+const readClock = `select scale, wall, clock_timestamp() from server`
+
+// now returns the time of a reading that this node asked for at a moment since boot.
+func (c *databaseClock) now(r reading, asked time.Duration) store.Time {
+	now, _ := c.compare(r, asked)
+	return now
+}
+
+// compare also returns how far the server's clock is ahead of that.
+func (c *databaseClock) compare(r reading, asked time.Duration) (now store.Time, ahead time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	shown := r.scale.Add(max(0, r.clock.Sub(r.wall)))
+	limit := r.scale.Add(maxUnwritten)
+	if c.read {
+		// What another node has written is believed.
+		limit = max(r.scale, c.last.Add(max(0, c.sinceBoot()-c.at)))
+	}
+	now = min(shown, limit)
+	if now == shown || now == r.scale { // or it would be longer than it takes to ask
+		if !c.read || asked >= c.at {
+			c.read, c.last, c.at = true, now, asked
+		}
+	}
+	return now, shown.Sub(now)
+}
+
+// tick writes the time now and then, so that a clock that is set is corrected.
+func (d *database) tick() {
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-d.closed.Done():
+			return
+		}
+		err := d.withConn(d.closed, func(ctx context.Context, conn *pgx.Conn) error { return d.writeTime(ctx, conn) })
+		if err != nil && d.closed.Err() == nil {
+			d.log.Debug("the time could not be written", zap.Error(err))
+		}
+	}
+}
+
+// writeTime writes the time, unless another node has just done so.
+func (d *database) writeTime(ctx context.Context, conn *pgx.Conn) error {
+	r, asked, err := d.readTime(ctx, conn)
+	if err != nil {
+		return err
+	}
+	now, ahead := d.clock.compare(r, asked)
+	if since := r.clock.Sub(r.wall); ahead == 0 && since >= 0 && since < tickEvery/2 {
+		return nil
+	}
+	if ahead > time.Second {
+		d.log.Warn("the clock of the database was set forward, which has no effect on polls", zap.Duration("by", ahead))
+	}
+	return setTime(ctx, conn, r, now)
+}
+
+// setTime writes the time of a reading, unless another node has written it since.
+func setTime(ctx context.Context, conn *pgx.Conn, r reading, now store.Time) error {
+	_, err := conn.Exec(ctx, `update server set scale = $1, wall = $2 where scale = $3 and wall = $4`,
+		int64(now), r.clock, int64(r.scale), r.wall)
+	return err
+}
+
+func (d *database) readTime(ctx context.Context, conn *pgx.Conn) (r reading, asked time.Duration, err error) {
+	asked = d.clock.sinceBoot()
+	err = conn.QueryRow(ctx, readClock).Scan(&r.scale, &r.wall, &r.clock)
+	return r, asked, err
+}
+
+// resumeClock makes sure that the time was written recently. If it was not, there was no
+// node, and the server's clock is believed. If there is one, that clock was set, and the
+// other node corrects it.
+func (d *database) resumeClock(ctx context.Context, conn *pgx.Conn) error {
+	for deadline := time.Now().Add(tickEvery + 2*time.Second); ; time.Sleep(time.Second) {
+		r, asked, err := d.readTime(ctx, conn)
+		if err != nil {
+			return err
+		}
+		away := r.clock.Sub(r.wall)
+		if away >= 0 && away <= maxUnwritten {
+			d.clock.now(r, asked)
+			return nil
+		}
+		var others bool
+		err = conn.QueryRow(ctx, `select exists (select from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()
+			and usename = current_user and application_name = current_setting('application_name')
+			and backend_start < clock_timestamp() - $1::interval)`, tickEvery+2*time.Second).Scan(&others)
+		if err != nil {
+			return err
+		}
+		if !others || time.Now().After(deadline) {
+			return setTime(ctx, conn, r, r.scale.Add(min(max(0, away), maxAway)))
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/feedpollard/pollard/cache/store"
+)
+
+// serverName is an expression that names the server and its history: it changes when a
+// standby is promoted, and when the tables come from a dump.
+const serverName = `(select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+	|| '/' || 'feed'::regclass::oid`
+
+// epoch is since when a server grants claims.
+type epoch struct {
+	era   int64
+	since store.Time // earlier grants may be lost; Never: none can be
+	here  bool       // the server is the one of the epoch
+}
+
+const readEpoch = `select era, since, name = ` + serverName + ` from server`
+
+func (e *epoch) scan(row pgx.Row) error {
+	var since sql.NullInt64
+	err := row.Scan(&e.era, &since, &e.here)
+	if e.since = store.Never; since.Valid {
+		e.since = store.Time(since.Int64)
+	}
+	return err
+}
+
+// errEpoch reports that another server has taken over.
+var errEpoch = errors.New("another server has taken over")
+
+// presumeLost begins an epoch, on a condition: grants up to now may have been lost. Two
+// seconds are added for clocks that differ. The timeline grows with each promotion, so no
+// two servers give the same tokens.
+func (d *database) presumeLost(ctx context.Context, conn *pgx.Conn, condition string) error {
+	r, asked, err := d.readTime(ctx, conn)
+	if err != nil {
+		return err
+	}
+	since := d.clock.now(r, asked).Add(2 * time.Second)
+	_, err = conn.Exec(ctx, `update server set name = `+serverName+`, since = $1,
+		era = greatest(era + 1, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint)
+		where `+condition, int64(since))
+	return err
+}
+
+const (
+	// tokensAtOnce is how many tokens a connection takes from the sequence at once. Those
+	// that are left when it ends are not used.
+	tokensAtOnce = 1000
+
+	// eraShift is where the era begins in a token.
+	eraShift = 40
+)
+
+// tokens are those that a connection may give. They end with it: a server that crashes may
+// forget that they were taken, and its connections end too.
+type tokens struct {
+	era        int64
+	next, left store.Token
+}
+
+// tokensOf returns the tokens of a connection.
+func tokensOf(conn *pgx.Conn) *tokens {
+	data := conn.PgConn().CustomData()
+	t, ok := data["tokens"].(*tokens)
+	if !ok {
+		t = new(tokens)
+		data["tokens"] = t
+	}
+	return t
+}

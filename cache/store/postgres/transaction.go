@@ -1,0 +1,196 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
+)
+
+// transaction implements [store.Tx]. Statements are sent with the next query, so that a
+// claim or a commit takes few round trips.
+type transaction struct {
+	d      *database
+	conn   *pgx.Conn
+	ctx    context.Context
+	shares bool // it fails rather than wait for a lock, so it never blocks one that waits for it
+
+	batch   *pgx.Batch // statements that are not sent yet; nil: none
+	epoch   epoch
+	now     store.Time // 0: not read yet
+	changes []change
+	err     error
+
+	sql   string // of the last query
+	lists [][]any
+}
+
+// run runs the jobs and commits.
+func (tx *transaction) run(batch []*job) error {
+	late := true
+	for _, j := range batch {
+		late = late && j.Late
+	}
+	tx.queue(`begin`)
+	if late {
+		tx.queue(`set local synchronous_commit = off`)
+	}
+	tx.queue(readEpoch).QueryRow(func(row pgx.Row) error {
+		if err := tx.epoch.scan(row); err != nil || tx.epoch.here {
+			return err
+		}
+		return errEpoch
+	})
+	for _, j := range batch {
+		if err := j.Do(tx); err != nil {
+			return err
+		}
+	}
+	notify(tx)
+	tx.queue(`commit`)
+	return tx.send()
+}
+
+// queue adds a statement to those that are sent next.
+func (tx *transaction) queue(sql string, args ...any) *pgx.QueuedQuery {
+	if tx.batch == nil {
+		tx.batch = new(pgx.Batch)
+	}
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = text(s)
+		}
+	}
+	return tx.batch.Queue(strings.ReplaceAll(sql, "?", "$"), args...)
+}
+
+// text is a string as the database can keep it: without zero bytes, and in UTF-8.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// send sends the statements and awaits their results.
+func (tx *transaction) send() error {
+	if tx.err == nil && tx.batch != nil {
+		tx.err = tx.conn.SendBatch(tx.ctx, tx.batch).Close()
+	}
+	tx.batch = nil
+	return tx.err
+}
+
+// Now implements [store.Tx].
+func (tx *transaction) Now() store.Time {
+	if tx.now == 0 && tx.err == nil {
+		tx.Query("", nil, nil) //nolint:errcheck // tx keeps the error
+	}
+	return tx.now
+}
+
+// Since implements [store.Tx].
+func (tx *transaction) Since() store.Time {
+	tx.Now() // the epoch is read before
+	return tx.epoch.since
+}
+
+// Tokens implements [store.Tx].
+func (tx *transaction) Tokens(n int) store.Token {
+	tx.Now()
+	t := tokensOf(tx.conn)
+	if t.era != tx.epoch.era || t.left < store.Token(n) {
+		var first int64
+		tx.queue(`select nextval('tokens')`).QueryRow(func(row pgx.Row) error { return row.Scan(&first) })
+		if tx.send() != nil {
+			return 0
+		}
+		*t = tokens{era: tx.epoch.era, next: store.Token(tx.epoch.era<<eraShift | first), left: tokensAtOnce}
+	}
+	first := t.next
+	t.next, t.left = t.next+store.Token(n), t.left-store.Token(n)
+	return first
+}
+
+// Lock implements [store.Tx].
+func (tx *transaction) Lock(sql string, args ...any) {
+	sql += ` for update`
+	if tx.shares {
+		sql += ` nowait`
+	}
+	tx.queue(sql, args...)
+}
+
+// Query implements [store.Tx].
+func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row) error) error {
+	for i, args := range lists {
+		tx.queue(sql, args...).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := scan(i, rows); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
+	}
+	var r reading
+	tx.queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&r.scale, &r.wall, &r.clock) })
+	tx.sql, tx.lists = sql, lists
+	asked := tx.d.clock.sinceBoot()
+	if tx.send() == nil {
+		tx.now = tx.d.clock.now(r, asked)
+	}
+	return tx.err
+}
+
+// Exec implements [store.Tx].
+func (tx *transaction) Exec(sql string, args ...any) { tx.queue(sql, args...) }
+
+// Changed implements [store.Tx].
+func (tx *transaction) Changed(c store.Change) {
+	tx.changes = append(tx.changes, change{c, tx.now})
+}
+
+// repair removes memos that cannot be read from the rows of the last query. They are lost,
+// and their feeds are polled as if they were new. Those of other feeds must not be lost.
+func (tx *transaction) repair() error {
+	const memo = ", memo from"
+	if !strings.Contains(tx.sql, memo) {
+		return tx.err
+	}
+	sql := strings.Replace(strings.ReplaceAll(tx.sql, "?", "$"), memo, ", null::bytea from", 1)
+	var rows []int64
+	for _, args := range tx.lists {
+		found, err := tx.conn.Query(tx.ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		for found.Next() {
+			values, err := found.Values()
+			if err != nil {
+				return err
+			}
+			rows = append(rows, values[0].(int64))
+		}
+		if found.Err() != nil {
+			return found.Err()
+		}
+	}
+	for _, n := range rows {
+		var url string
+		_, err := tx.conn.Exec(tx.ctx, `select memo from feed where n = $1`, n)
+		if !isDamage(err) {
+			continue
+		}
+		if err := tx.conn.QueryRow(tx.ctx, `update feed set memo = null where n = $1 returning coalesce(url, '')`, n).Scan(&url); err != nil {
+			return err
+		}
+		tx.d.log.Error("the memo of a feed is damaged in the database: it is polled as if it were new",
+			zap.String("url", feedurl.Redact(url)), zap.Error(tx.err))
+	}
+	return nil
+}
