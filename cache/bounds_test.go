@@ -39,13 +39,12 @@ func TestForgottenFeedsGiveTheirMemoryBack(t *testing.T) {
 	})
 }
 
-// The URLs that a reader invents of a host which has asked for a pause are never
-// claimed, so the store does not know them. They leave memory all the same.
+// The URLs that a reader invents of a host that has asked for a pause leave memory.
 func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, nil)
-		g.origin.ready = epoch.Add(1000 * time.Hour)
 		g.open()
+		g.pause(100 * time.Hour)
 		defer g.close()
 		for i := range 3000 {
 			g.get(fmt.Sprintf("https://origin.test/%d", i))

@@ -72,7 +72,7 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 		// A poll that a reader has started may be put off if this one is not: it keeps out of
 		// skipHours.
 		var p *inFlight
-		if p, joined = f.start(pollRequest{floor: floor, urgent: true}); p == nil {
+		if p, joined = f.start(pollRequest{floor: floor}); p == nil {
 			return status.Feed{}, errors.New("the cache is closing")
 		}
 		if !p.wait(ctx, coldPatience, c.elapsed()) {
@@ -100,13 +100,8 @@ func (f *Feed) tooEarly(s *state, floor time.Duration) error {
 	if why := s.last.Winner; pauseAsked(why) || why == policy.HintStore {
 		return &TooEarly{wall.Add(s.due - now), why}
 	}
-	for _, t := range s.feed.Considered { // another hint may have won and ask for more
-		if t.Hint != policy.HintRetryAfter && t.Hint != policy.HintRateLimit {
-			continue
-		}
-		if until := s.last.Decided.Add(time.Duration(t.Seconds) * time.Second); until.After(wall) && !s.last.Decided.After(wall) {
-			return &TooEarly{until, t.Hint}
-		}
+	if s.notBefore > now {
+		return &TooEarly{wall.Add(s.notBefore - now), policy.HintRetryAfter}
 	}
 	// If the clock was set back, the store knows.
 	if until := s.last.At.Add(floor); until.After(wall) && !s.last.At.After(wall) && s.feed.History.Unsent == 0 {

@@ -124,7 +124,7 @@ func TestRefreshThatCannotPollSaysWhy(t *testing.T) {
 		defer g.close()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
-		g.origin.ready = time.Now().Add(time.Hour)
+		g.pause(time.Hour)
 		_, err := g.Refresh(t.Context(), feedURL)
 		wantTooEarly(t, err, "host-cooldown")
 		if _, err = g.Refresh(t.Context(), "https://unknown.test/"); !errors.Is(err, cache.ErrUnknownFeed) {
@@ -198,7 +198,7 @@ func TestRefreshAfterNothingWasSent(t *testing.T) {
 // A poll by hand that could not be made must not bring the next one forward.
 func TestRefreshThatCannotPollBringsNothingForward(t *testing.T) {
 	for name, prevent := range map[string]func(*gateway, *failing){
-		"the host is paused": func(g *gateway, _ *failing) { g.origin.ready = time.Now().Add(time.Minute) },
+		"the host is paused": func(g *gateway, _ *failing) { g.pause(time.Minute) },
 		"nothing was sent": func(g *gateway, _ *failing) {
 			g.origin.answers(func(policy.Ask) policy.Answer { return policy.Answer{Failure: policy.FailureNotStarted} })
 		},
@@ -219,7 +219,7 @@ func TestRefreshThatCannotPollBringsNothingForward(t *testing.T) {
 				if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
 					t.Errorf("got %v", err)
 				}
-				g.origin.answer, g.origin.ready = good, time.Time{}
+				g.origin.answer = good
 				broken.refuse(nil, nil)
 				sent := g.origin.polls()
 				for hour := range 7 {

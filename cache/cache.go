@@ -9,8 +9,7 @@
 // ([Feed.Serve], serve.go, representation.go, memory.go). If the feed's next poll is due, the
 // request starts one, or joins the one under way (poll.go):
 //
-//	wait for a slot of the host           [Origin.Acquire]
-//	claim the poll, durably               [store.Store.Claim]
+//	claim the poll, durably               claim.go, [store.Store.Claim]
 //	make one conditional request          [policy.Slot.Poll]
 //	classify the answer                   classify.go: new, unchanged, gone, failed, unsent
 //	learn from it, decide on the next     outcome.go, validators.go, redirect.go, package policy
@@ -62,18 +61,12 @@ import (
 
 // An Origin is where feeds come from.
 type Origin interface {
-	// Acquire waits for the right to make one poll of the URL's host. Urgent polls, which a
-	// reader waits for, go before others. It fails with a [policy.Held] if the host must not
-	// be asked for longer than it may wait.
-	Acquire(ctx context.Context, u feedurl.URL, urgent bool) (policy.Slot, error)
-	// Held returns the pause that the URL's host has asked for; nil if there is none.
-	Held(u feedurl.URL) *policy.Held
+	// Acquire waits for the right to have another request to the URL's host in flight.
+	Acquire(ctx context.Context, u feedurl.URL) (policy.Slot, error)
 	// Host returns the host that a poll of the URL asks.
 	Host(u feedurl.URL) policy.Host
-	// Busy lists the hosts, by name, with polls under way or waiting.
+	// Busy lists the hosts, by name, that have as many requests in flight as they may.
 	Busy() []string
-	// Hold takes over pauses that were agreed before a restart, or by another node.
-	Hold(pauses []policy.Pause)
 }
 
 // Cache is the engine. It is safe for concurrent use.
@@ -90,11 +83,12 @@ type Cache struct {
 	memory  *memory
 	reads   singleflight.Group // of representations from the store
 	making  sync.Map           // memory keys of representations that are being made
+	pauses  pauses             // of hosts
 	changes changes            // of feeds in the store, that memory does not know yet
 
 	// Limits.
 	polls     atomic.Pointer[pollLimit]
-	waiting   atomic.Int64        // polls that are not in flight yet
+	waiting   atomic.Int64        // polls that are not claimed yet
 	bodies    *semaphore.Weighted // bytes of large bodies that polls have in hand
 	documents *semaphore.Weighted // bytes of documents that are parsed or compressed
 	written   atomic.Int64        // bytes of bodies, since the store was held to its budget
@@ -119,7 +113,7 @@ type Cache struct {
 	mu   sync.Mutex // guards the start of work against Close
 }
 
-// New opens a cache over a store. It reads nothing of it but pauses.
+// New opens a cache over a store.
 func New(o Options) (*Cache, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -142,13 +136,6 @@ func New(o Options) (*Cache, error) {
 	c.open, c.shut = context.WithCancel(c.life)
 	c.settings.Store(Settings{}.filled())
 	c.resize()
-	pauses, err := c.store.Pauses(c.life)
-	if err != nil {
-		c.end()
-		memory.close()
-		return nil, fmt.Errorf("reading the store: %w", err)
-	}
-	c.origin.Hold(pauses)
 	c.background(func() { c.prefetch(c.open) })
 	c.background(func() { c.housekeep(c.open) })
 	c.background(func() { c.watch(c.open) })

@@ -48,7 +48,7 @@ func (f *Feed) complete(ctx context.Context, s *state, v classified, lease *stor
 // a new version, the body that they describe.
 func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o store.Outcome) error {
 	var err error
-	o.ID, o.Token = f.id, lease.Token
+	o.ID, o.Token, o.Claimed = f.id, lease.Token, lease.Hold
 	if o.State == "" {
 		o.State, o.Host, o.Hold = next.stored(f.configured()), lease.Host, lease.Hold
 	}

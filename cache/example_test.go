@@ -20,16 +20,14 @@ import (
 // exampleOrigin answers polls in place of the network. Package upstream has the real one.
 type exampleOrigin struct{}
 
-func (o exampleOrigin) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) {
+func (o exampleOrigin) Acquire(context.Context, feedurl.URL) (policy.Slot, error) {
 	return o, nil
 }
-func (exampleOrigin) Held(feedurl.URL) *policy.Held { return nil }
 func (exampleOrigin) Host(u feedurl.URL) policy.Host {
 	return policy.Host{Name: u.Name(), Spacing: 2 * time.Second}
 }
-func (exampleOrigin) Busy() []string      { return nil }
-func (exampleOrigin) Hold([]policy.Pause) {}
-func (exampleOrigin) Release()            {}
+func (exampleOrigin) Busy() []string { return nil }
+func (exampleOrigin) Release()       {}
 
 func (exampleOrigin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	fmt.Println("poll of", ask.URL)

@@ -222,11 +222,11 @@ func (s *state) trimmed() bool {
 // the pauses that its origin has asked for allow.
 func (f *Feed) dropVersion(s *state) {
 	s.version, s.response = 0, nil
-	if s.last.Winner == policy.HintRetryAfter || s.last.Winner == policy.HintRateLimit {
+	if s.feed.History.Hints.Complete || s.feed.History.Hints.Expired {
 		return
 	}
 	floor := f.rules().MinInterval - f.cache.now().Sub(s.last.At)
-	s.due = min(s.due, f.cache.elapsed()+max(0, floor))
+	s.due = min(s.due, max(s.notBefore, f.cache.elapsed()+max(0, floor)))
 }
 
 // inFlight is a poll under way.
@@ -235,6 +235,11 @@ type inFlight struct {
 	sent  chan struct{} // closed when the store has granted it, and the request leaves
 	done  chan struct{} // closed when its outcome is published
 	once  sync.Once     // closes sent
+
+	offered    chan struct{} // rung when lease is set
+	lease      *store.Lease  // for a poll that waits for its claim; nil: none. Guarded by the feed's mu
+	leased     time.Duration // when, as [Cache.elapsed] counts
+	queueEnded bool          // the poll does not wait any more
 }
 
 func (p *inFlight) send() { p.once.Do(func() { close(p.sent) }) }
@@ -254,7 +259,7 @@ func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	if f.poll != nil {
 		return f.poll, true
 	}
-	p = &inFlight{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
+	p = &inFlight{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}, 1)}
 	e.poll = p
 	if !f.cache.background(func() {
 		defer f.readIfOutdated()
@@ -283,7 +288,7 @@ func (f *Feed) blockPolls() (own, other *inFlight) {
 	if f.poll != nil {
 		return nil, f.poll
 	}
-	f.poll = &inFlight{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{})}
+	f.poll = &inFlight{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), queueEnded: true}
 	return f.poll, nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
-	"github.com/feedpollard/pollard/policy"
 )
 
 // recordsAtOnce is how many records are read at a time.
@@ -129,14 +128,4 @@ func (c *Cache) KeyOf(ctx context.Context, id store.ID) (string, error) {
 func (c *Cache) Knows(ctx context.Context, key string) bool {
 	_, err := c.existing(ctx, key)
 	return err == nil
-}
-
-// Polling returns the host that a poll of a feed asks, and until when that host has a
-// pause; nil: it has none.
-func (c *Cache) Polling(key string) (policy.Host, *policy.Held) {
-	if shielded(key) {
-		return policy.Host{}, nil
-	}
-	u := ParseKey(key).url
-	return c.origin.Host(u), c.origin.Held(u)
 }

@@ -47,17 +47,10 @@ type script struct {
 	answer  func(ask policy.Ask) policy.Answer
 	asks    []policy.Ask
 	at      []time.Time
-	ready   time.Time // when the host may be asked
 	spacing time.Duration
-	holding []string
 }
 
-func (o *script) Acquire(ctx context.Context, url feedurl.URL, _ bool) (policy.Slot, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ready.After(time.Now()) {
-		return nil, &policy.Held{Until: o.ready, Why: "host-cooldown"}
-	}
+func (o *script) Acquire(context.Context, feedurl.URL) (policy.Slot, error) {
 	return scriptSlot{o}, nil
 }
 
@@ -65,17 +58,7 @@ func (o *script) Host(u feedurl.URL) policy.Host {
 	return policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: o.spacing}
 }
 
-func (o *script) Held(feedurl.URL) *policy.Held { return nil }
-
 func (o *script) Busy() []string { return nil }
-
-func (o *script) Hold(pauses []policy.Pause) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, p := range pauses {
-		o.holding = append(o.holding, p.Scope+" "+p.Why)
-	}
-}
 
 // scriptSlot is the right to ask it once.
 type scriptSlot struct{ *script }
@@ -198,6 +181,24 @@ func (g *gateway) open() *gateway {
 	}
 	g.Apply(g.settings)
 	return g
+}
+
+// pause has the host origin.test ask for a pause.
+func (g *gateway) pause(d time.Duration) {
+	g.t.Helper()
+	var id store.ID
+	leases, err := g.store.Claim(g.t.Context(), []store.Claim{{ID: id, URL: "https://other.test/"}})
+	if err == nil {
+		err = g.store.Commit(g.t.Context(), store.Outcome{ID: id, Token: leases[0].Token, Pauses: []policy.Pause{
+			{Scope: "host origin.test", For: d, Why: policy.HintHostCooldown},
+		}})
+	}
+	if err == nil {
+		err = g.store.Forget(g.t.Context(), id)
+	}
+	if err != nil {
+		g.t.Error(err)
+	}
 }
 
 // awake is a machine that never sleeps, whatever the one does that runs the tests.

@@ -179,13 +179,13 @@ type patient struct {
 	busy  atomic.Bool
 }
 
-func (o *patient) Acquire(ctx context.Context, url feedurl.URL, urgent bool) (policy.Slot, error) {
+func (o *patient) Acquire(ctx context.Context, url feedurl.URL) (policy.Slot, error) {
 	if delay := o.delay.Swap(0); delay > 0 {
 		o.busy.Store(true)
 		defer o.busy.Store(false)
 		time.Sleep(time.Duration(delay))
 	}
-	return o.script.Acquire(ctx, url, urgent)
+	return o.script.Acquire(ctx, url)
 }
 
 func (o *patient) Busy() []string {

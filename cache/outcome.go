@@ -30,11 +30,14 @@ func (f *Feed) outcomeOf(s *state, v *classified, planned time.Duration, rules p
 	}()
 	next = *s
 	next.learn(f.key, *v)
-	o = store.Outcome{Pauses: v.answer.Pauses}
+	o = store.Outcome{Pauses: v.answer.Pauses, Good: v.answer.Good}
 	if v.answer.Unsent() {
 		o.In, o.Returned = next.unsent(f.cache, v.answer, planned, rules), true
 	} else {
 		o.In = next.plan(f.cache, *v, rules)
+	}
+	if next.notBefore > s.notBefore {
+		o.NotBefore = next.notBefore - f.cache.elapsed()
 	}
 	o.Hold = next.leaseTime(rules) // of the plan that has just been made
 	if v.body != nil {
@@ -115,6 +118,7 @@ func (s *state) plan(c *Cache, v classified, rules policy.Rules) time.Duration {
 	}
 	s.feed.History = s.feed.History.Decided(d)
 	s.decide(d)
+	s.notBefore = max(s.notBefore, c.elapsed()+d.NotBefore.Sub(a.At))
 	if s.ended {
 		return store.Ended
 	}

@@ -18,8 +18,13 @@ import (
 )
 
 const (
-	// maxQueued is how long a poll may wait for its host's slot before it is put off.
+	// maxQueued is how long a poll may wait for its claim before it is put off.
 	maxQueued = 5 * time.Minute
+	// maxPaused is the longest pause of a host whose end a poll waits for.
+	maxPaused = 15 * time.Second
+	// returnFor is how long a feed waits that was claimed although its domain has as many
+	// requests in flight as it may.
+	returnFor = 30 * time.Second
 	// grace is how long after its claim a poll may start. After that it returns its lease: a
 	// machine that was suspended must not poll when it wakes up.
 	grace = 10 * time.Second
@@ -36,23 +41,17 @@ const (
 // pollRequest is why a poll is made.
 type pollRequest struct {
 	poll   *inFlight
-	urgent bool          // a reader waits for it
 	floor  time.Duration // above 0: by hand, and the last poll must be so long ago
 	lease  *store.Lease  // it has been claimed already
 	leased time.Duration // when, as [Cache.elapsed] counts
 }
 
-// run is the life of a poll: wait for the host's slot, claim, ask, classify, decide,
-// commit, publish. It makes at most one request to the feed's origin, redirects
+// run is the life of a poll: claim, ask, classify, decide, commit, publish. It makes at most one request to the feed's origin, redirects
 // included, and none unless the store has durably granted it.
 func (f *Feed) run(ctx context.Context, e pollRequest) {
 	c, origin, rules := f.cache, f.origin(), f.rules()
 	if origin == nil {
 		f.cancelPoll(ctx, e, time.Hour, policy.HintPause) // its shield is not configured any more
-		return
-	}
-	if e.lease == nil && !c.mayClaim() {
-		f.deferForStore()
 		return
 	}
 	s := f.state.Load()
@@ -68,30 +67,12 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 		f.cancelPoll(ctx, e, until, policy.HintFloor)
 		return
 	}
-	unread := s.version == 0 && !f.configured()
-	slot := f.acquire(ctx, origin, e, unread)
-	if slot == nil {
+	claim := f.claim(ctx, origin, e, rules)
+	if claim == nil {
 		return
 	}
-	defer slot.Release()
-	release, err := c.polls.Load().acquire(ctx, unread)
-	c.waiting.Add(-1)
-	if err != nil {
-		f.cancelPoll(ctx, e, retry, policy.HintPolls)
-		return
-	}
-	defer release()
-	lease := e.lease
-	if c.checkClock(); lease != nil && c.elapsed()-e.leased > grace {
-		// Another node may have the lease by now: the poll is claimed again.
-		c.returnLease(lease, 0)
-		lease = nil
-	}
-	if lease == nil {
-		if lease = f.claim(ctx, e, origin.Host(f.key.url), rules); lease == nil {
-			return
-		}
-	}
+	defer claim.release()
+	lease := claim.lease
 	var planned time.Duration
 	if e.floor > 0 {
 		planned = s.due
@@ -103,7 +84,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	e.poll.send()
 	large := &body{of: c.bodies}
 	defer func() { large.reserved.release() }()
-	v := f.fetch(ctx, slot, s, rules, large)
+	v := f.fetch(ctx, claim.slot, s, rules, large)
 	f.complete(ctx, s, v, lease, planned, origin.Host(f.key.url), rules)
 }
 
@@ -171,78 +152,6 @@ func (f *Feed) raised(s *state, rules policy.Rules) time.Duration {
 		}
 	}
 	return 0
-}
-
-// acquire waits for the slot of the feed's host. If it returns a slot, the poll counts as
-// waiting until the caller says otherwise.
-func (f *Feed) acquire(ctx context.Context, origin Origin, e pollRequest, unread bool) policy.Slot {
-	limit := int64(maxWaiting)
-	if unread {
-		limit /= newPart
-	}
-	if f.cache.waiting.Add(1) > limit {
-		f.cache.waiting.Add(-1)
-		f.cancelPoll(ctx, e, retry, policy.HintPolls)
-		return nil
-	}
-	queued, cancel := context.WithTimeout(ctx, maxQueued)
-	defer cancel()
-	slot, err := origin.Acquire(queued, f.key.url, e.urgent)
-	if err == nil {
-		return slot // it still counts as waiting
-	}
-	f.cache.waiting.Add(-1)
-	if held, ok := errors.AsType[*policy.Held](err); ok {
-		f.cancelPoll(ctx, e, held.Until.Sub(f.cache.now()), held.Why)
-		return nil
-	}
-	f.cancelPoll(ctx, e, retry, policy.HintHostSlot)
-	return nil
-}
-
-// claim asks the store for the poll. It returns nil if the poll must not be made. The store
-// moves the next poll into the future before this one is sent, so that a crash costs a delay
-// and never a second poll.
-func (f *Feed) claim(ctx context.Context, e pollRequest, host policy.Host, rules policy.Rules) *store.Lease {
-	c := f.cache
-	for {
-		s := f.state.Load()
-		claim := store.Claim{
-			ID: f.id, URL: f.key.text, Hold: s.leaseTime(rules), Floor: e.floor,
-			Configured: f.configured(), By: f.asker(), Host: host,
-		}
-		asked, answered := c.elapsed(), c.claiming()
-		leases, err := c.store.Claim(ctx, []store.Claim{claim})
-		answered()
-		if err != nil {
-			if ctx.Err() == nil { // otherwise the cache is closing
-				c.claimFailed(err)
-			}
-			f.deferForStore()
-			return nil
-		}
-		c.storeAnswered()
-		lease := &leases[0]
-		switch lease.Denied {
-		case "":
-			if c.checkClock(); c.elapsed()-asked <= grace {
-				return lease
-			}
-			c.returnLease(lease, 0) // another node may have the lease by now: claim again
-			continue
-		case store.DeniedBusy:
-			// Another node has just asked the host; here this feed is the next.
-			if sleep(ctx, lease.Wait) {
-				continue
-			}
-		case store.DeniedPaused:
-			f.adopt(lease.Record)
-			f.deferPoll(lease.Wait, lease.Why)
-			return nil
-		}
-		f.adopt(lease.Record) // another node has polled the feed
-		return nil
-	}
 }
 
 // cancelPoll ends a poll before anything was sent, and returns its lease if it has one.

@@ -87,10 +87,8 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 		f.claimed(lease)
 		f = c.admit(f)
 	}
-	if p, joined := f.start(pollRequest{lease: lease, leased: leased}); p == nil || joined {
-		// The cache is closing, or a reader's poll waits for its slot: the claim is not used.
-		// Until it is returned, the other poll is denied.
-		c.returnLease(lease, time.Second)
+	if p, joined := f.start(pollRequest{lease: lease, leased: leased}); p == nil || joined && !f.offer(p, lease, leased) {
+		c.returnLease(lease, time.Second) // the cache is closing, or a poll has just been made
 	}
 }
 

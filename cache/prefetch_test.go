@@ -83,7 +83,7 @@ func TestHostThatIsPausedIsNotReserved(t *testing.T) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
 		g.open()
 		defer g.close()
-		g.origin.ready = time.Now().Add(5 * time.Hour)
+		g.pause(5 * time.Hour)
 		w := g.get(feedURL)
 		if w.Code != 503 {
 			t.Errorf("got %d, want 503 while the host is paused", w.Code)
@@ -109,8 +109,9 @@ func TestCoolDownOutlivesARestart(t *testing.T) {
 		defer func() { g.close() }()
 		g.get(feedURL)
 		g.restart()
-		if len(g.origin.holding) != 1 || g.origin.holding[0] != "host origin.test host-cooldown" {
-			t.Errorf("the origin was told %q after the restart", g.origin.holding)
+		time.Sleep(2 * time.Hour)
+		if g.get("https://origin.test/other"); g.origin.polls() != 1 {
+			t.Errorf("%d polls, want none of a paused host", g.origin.polls())
 		}
 	})
 }

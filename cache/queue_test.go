@@ -24,10 +24,10 @@ type oneByOne struct {
 	turns chan struct{}
 }
 
-func (o oneByOne) Acquire(ctx context.Context, url feedurl.URL, urgent bool) (policy.Slot, error) {
+func (o oneByOne) Acquire(ctx context.Context, url feedurl.URL) (policy.Slot, error) {
 	select {
 	case <-o.turns:
-		return o.script.Acquire(ctx, url, urgent)
+		return o.script.Acquire(ctx, url)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

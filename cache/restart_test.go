@@ -71,9 +71,7 @@ func TestPollPutOffIntoASkippedDay(t *testing.T) {
 		time.Sleep(time.Until(saturday.Add(-3 * time.Hour)))
 		g.get(feedURL)
 		time.Sleep(time.Until(saturday.Add(-time.Minute)))
-		g.origin.mu.Lock()
-		g.origin.ready = saturday.Add(time.Minute) // the host asks for a pause
-		g.origin.mu.Unlock()
+		g.pause(2 * time.Minute)
 		g.get(feedURL)
 		for range 24 {
 			time.Sleep(time.Hour)

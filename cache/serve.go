@@ -142,7 +142,7 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 // requestFor returns the poll that a reader causes. If the version was lost, it only waits for
 // MinInterval, and not for the time that was planned.
 func (f *Feed) requestFor(s *state) pollRequest {
-	e := pollRequest{urgent: s.version == 0}
+	var e pollRequest
 	if s.version == 0 && (f.missing.Load() != 0 || s.trimmed()) {
 		e.floor = f.rules().MinInterval
 	}

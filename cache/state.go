@@ -25,6 +25,9 @@ type state struct {
 	due     time.Duration // when the next poll may be made, as [Cache.elapsed] counts; ended: never
 	ended   bool          // automatic polling has ended
 
+	// notBefore is until when the origin asks not to be polled, whatever hint decides, as elapsed
+	// counts; 0: it does not.
+	notBefore     time.Duration
 	granted       time.Duration // when the store granted the last poll, as elapsed counts
 	gap           time.Duration // of a poll under way: since the one before
 	unconditional *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
@@ -189,11 +192,14 @@ func stateOf(r store.Record, now time.Duration) *state {
 	if r.Polled >= 0 {
 		s.granted = now - r.Polled
 	}
+	if r.NotBefore > 0 {
+		s.notBefore = now + r.NotBefore
+	}
 	err := s.decode(r)
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched again.
-		*s = state{known: true, due: s.due, ended: s.ended, granted: s.granted}
+		*s = state{known: true, due: s.due, ended: s.ended, granted: s.granted, notBefore: s.notBefore}
 		s.last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.feed.Version.Number = r.Version
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -116,9 +117,9 @@ func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
 	state := s.shown(configured, now)
 	if !s.ended && s.due <= now && !k.shielded() {
 		// It would be polled now, but its host must wait.
-		if held := c.origin.Held(k.url); held != nil {
+		if left, why := c.pauses.of(c, c.origin.Host(k.url), s); left > 0 {
 			overridden := *s
-			overridden.override(c, held.Until.Sub(c.now()), held.Why)
+			overridden.override(c, left, why)
 			s = &overridden
 		}
 	}
@@ -257,4 +258,43 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 	move(status.StateFresh, totals.Overdue-first)
 	s.Overdue, s.Disk = totals.Overdue, totals.Bytes
 	return s
+}
+
+// pausesFor is how long pauses of hosts that were read from the store are shown.
+const pausesFor = 10 * time.Second
+
+// pauses are the pauses of hosts and domains, as the store had them when they were shown last.
+type pauses struct {
+	mu    sync.Mutex // guards what follows
+	read  bool
+	at    time.Duration // when they were read, as [Cache.elapsed] counts
+	known map[string]policy.Pause
+}
+
+// of returns how long the host of a feed that is due is paused, and why. The pause of a domain
+// is left out if the feed's last poll was good: it does not hold for hosts that answer well.
+func (p *pauses) of(c *Cache, h policy.Host, s *state) (left time.Duration, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := c.elapsed()
+	if !p.read || now-p.at > pausesFor {
+		list, err := c.store.Pauses(c.life)
+		if err != nil {
+			return 0, ""
+		}
+		p.read, p.at, p.known = true, now, make(map[string]policy.Pause, len(list))
+		for _, one := range list {
+			p.known[one.Scope] = one
+		}
+	}
+	scopes := []string{policy.ScopeHost + h.Name, policy.ScopeDomain + h.Domain}
+	if s.last.Failure == policy.FailureNone && s.version != 0 {
+		scopes = scopes[:1]
+	}
+	for _, scope := range scopes {
+		if one := p.known[scope]; one.For-(now-p.at) > left {
+			left, why = one.For-(now-p.at), one.Why
+		}
+	}
+	return left, why
 }

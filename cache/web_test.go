@@ -72,8 +72,8 @@ type logged struct {
 	log *script
 }
 
-func (o logged) Acquire(ctx context.Context, url feedurl.URL, urgent bool) (policy.Slot, error) {
-	slot, err := o.Client.Acquire(ctx, url, urgent)
+func (o logged) Acquire(ctx context.Context, url feedurl.URL) (policy.Slot, error) {
+	slot, err := o.Client.Acquire(ctx, url)
 	if err != nil {
 		return nil, err
 	}

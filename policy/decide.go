@@ -90,6 +90,7 @@ type builder struct {
 	interval time.Duration // until next is set from it
 	base     time.Duration
 	next     time.Time
+	asked    time.Time // the end of the longest pause that the origin asks for
 	terms    []Term
 	winner   int // index of the term that set the result so far
 }
@@ -318,6 +319,18 @@ func (d *builder) hold(a Answer) {
 	d.notBefore(HintRetryAfter, retry)
 	d.notBefore(HintRateLimit, limit)
 	d.notBefore(cmp.Or(a.Holder, HintHostSlot), Hold{Until: a.NotBefore, Raw: a.Holder})
+	d.asked = later(retry.Until, limit.Until)
+	switch a.Holder {
+	case HintHostCooldown, HintURLCooldown, HintRedirectCooldown:
+		d.asked = later(d.asked, a.NotBefore)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // notBefore records a hold, which wins if the next poll would be before its end.
@@ -362,6 +375,7 @@ func (d *builder) decision(h History) Decision {
 		Next:       d.next,
 		Interval:   d.next.Sub(d.at),
 		Base:       d.base,
+		NotBefore:  d.asked.Round(0).UTC(),
 		Considered: d.terms,
 	}
 	if d.winner >= 0 {

@@ -171,12 +171,13 @@ type Answer struct {
 	// Detail is what Err leaves out, for the log: one line, with redacted URLs, or empty.
 	Detail string
 
-	// NotBefore is when all hosts of the poll may be polled again, and Holder the token
-	// of the pause that ends last. Zero: no host asked for a pause.
+	// NotBefore is the end of the longest pause that a host asked for, and Holder the token
+	// of that pause. Zero: no host asked for a pause with an end.
 	NotBefore time.Time
 	Holder    string
 
-	Pauses []Pause // that hosts asked for in this poll, from its end
+	Pauses []Pause // that hosts asked for in this poll
+	Good   []Host  // that answered well in this poll
 }
 
 // Unsent reports whether nothing reached the origin: there was no address, no connection,
@@ -244,6 +245,10 @@ type Decision struct {
 	// Base is the interval after a good answer, before jitter, skip windows and
 	// holds: what back-off doubles. [History.Decided] keeps it. Zero after a failure.
 	Base time.Duration `json:"base,omitempty"`
+
+	// NotBefore is the end of the longest pause that the origin has asked for, whatever
+	// decided; zero: it has not.
+	NotBefore time.Time `json:"not_before,omitzero"`
 
 	Considered []Term `json:"considered"`
 }

@@ -5,7 +5,6 @@ package policy
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -17,15 +16,26 @@ type Host struct {
 	Spacing time.Duration // from the start of one poll of the host to the start of the next
 }
 
+// The scopes of pauses are a [Host].Name or [Host].Domain with one of these before it.
+const (
+	ScopeHost   = "host "
+	ScopeDomain = "domain "
+)
+
 // Pause is a time in which no feed of a host or domain is polled. If a scope has several,
 // the longest counts.
 type Pause struct {
-	Scope string        // a [Host].Name or [Host].Domain, with the prefix "host " or "domain "
-	For   time.Duration // from the time of the response
-	Why   string        // HintHostCooldown or HintDomainCooldown
-	// Step is the number of pauses in a row without a length, each of which is twice
-	// the one before.
+	Scope string
+	// For is how long it lasts from the time of the response. Zero, if Limited: an hour,
+	// doubled with each such pause in a row, up to a day.
+	For time.Duration
+	Why string // HintHostCooldown or HintDomainCooldown
+	// Step is the number of pauses in a row without a length.
 	Step int
+	// Limited reports that the host has answered 429. If two hosts of Domain do that, the
+	// whole domain pauses, as one rate limiter is in front of all its hosts.
+	Limited bool
+	Domain  string
 }
 
 // Slot is the right to send one request to a host. One of its methods must be called.
@@ -35,14 +45,4 @@ type Slot interface {
 	Poll(ctx context.Context, ask Ask) Answer
 	// Release gives the slot back without a request. After Poll it does nothing.
 	Release()
-}
-
-// Held is the error if a host must not be polled yet.
-type Held struct {
-	Until time.Time
-	Why   string // HintHostCooldown, HintDomainCooldown or HintHostSlot
-}
-
-func (h *Held) Error() string {
-	return fmt.Sprintf("not to be asked before %s (%s)", h.Until.UTC().Format(time.RFC3339), h.Why)
 }

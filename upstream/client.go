@@ -4,14 +4,14 @@
 // Package upstream makes polls: one polite conditional GET each, with its redirects.
 //
 // A poll has two steps, so that callers can claim it durably in between:
-// [Client.Acquire] waits for the slot of the feed's host, and the slot makes the poll.
-// Each request is sent exactly once, over a connection of its own. Redirects are
-// followed hop by hop under an address guard, content codings are decoded under a size
-// limit, and the result is classified. The pauses that hosts ask for (RFC 9110, the
-// RateLimit drafts) are obeyed.
+// [Client.Acquire] waits while the feed's host has as many requests in flight as it may, and
+// the slot makes the poll. Each request is sent exactly once, over a connection of its own.
+// Redirects are followed hop by hop under an address guard, content codings are decoded
+// under a size limit, and the result is classified. The pauses that hosts ask for (RFC
+// 9110, the RateLimit drafts) are in the answer.
 //
-// It does not decide when a feed is due (package policy does), does not read documents
-// and does not retry. Pauses from before a restart come from [Client.Hold].
+// It does not decide when a feed is due (package policy does) or when a host may be polled
+// (package store does), does not read documents and does not retry.
 package upstream
 
 import (
@@ -83,7 +83,8 @@ type Client struct {
 	dial      dialFunc          // replaces the guarded dialer; nil: it does not
 	settings  atomic.Pointer[Settings]
 	now       func() time.Time
-	pacer     *pacer
+	hosts     hosts
+	unpaced   bool // set before the first use
 
 	closing context.Context
 	close   context.CancelCauseFunc
@@ -104,10 +105,10 @@ func WithTransport(rounds http.RoundTripper) Option {
 	return func(c *Client) { c.rounds = rounds }
 }
 
-// WithoutPacing disables pacing and pauses. It is for the operator's own site, whose feeds
+// WithoutPacing disables pacing and the pauses of hosts. It is for the operator's own site, whose feeds
 // need not wait for each other.
 func WithoutPacing() Option {
-	return func(c *Client) { c.pacer.off = true }
+	return func(c *Client) { c.unpaced = true }
 }
 
 // WithDial makes connections by a function. The address guard does not apply: the function
@@ -116,11 +117,9 @@ func WithDial(dial func(ctx context.Context, network, address string) (net.Conn,
 	return func(c *Client) { c.dial = dial }
 }
 
-// WithClock replaces the system's clock. The function now must return monotonic readings,
-// and suspended how long the machine has been suspended since any fixed time: gaps and
-// pauses go on in that time.
-func WithClock(now func() time.Time, suspended func() time.Duration) Option {
-	return func(c *Client) { c.now, c.pacer.clock = now, newClock(now, suspended) }
+// WithClock replaces the system's clock. The function must return monotonic readings.
+func WithClock(now func() time.Time) Option {
+	return func(c *Client) { c.now = now }
 }
 
 // WithTLS sets how TLS connections are made, for example which authorities are
@@ -131,7 +130,8 @@ func WithTLS(config *tls.Config) Option {
 
 // New returns a client with default pacing and without a contact.
 func New(options ...Option) *Client {
-	c := &Client{pacer: newPacer(), now: time.Now}
+	c := &Client{now: time.Now}
+	c.hosts.known, c.hosts.domains = make(map[string]*host), make(map[domainName]*domain)
 	c.transport = &http.Transport{
 		Proxy:                  nil, // a proxy from the environment would bypass the guard
 		DialContext:            c.dialGuarded,
@@ -158,7 +158,7 @@ func (c *Client) Apply(s Settings) {
 	s.UserAgent, s.Version, s.Contact = fieldText(s.UserAgent), fieldText(s.Version), fieldText(s.Contact)
 	s.Private = slices.Clone(s.Private)
 	c.settings.Store(&s)
-	c.pacer.apply(s.Hosts)
+	c.hosts.apply(s.Hosts, c.now())
 }
 
 // fieldText removes characters that header fields must not contain: each request would
@@ -172,68 +172,71 @@ func fieldText(s string) string {
 	}, s))
 }
 
-// Acquire waits for the slot of the URL's host until ctx ends. Polls start in the order of
-// their calls, but urgent ones, which a reader waits for, start first. It fails with a
-// [policy.Held] as soon as the wait is known to be longer than ctx allows, or than 15 s
-// without a deadline, or if the host is in a pause with more than 15 s left.
-func (c *Client) Acquire(ctx context.Context, u feedurl.URL, urgent bool) (policy.Slot, error) {
+// Acquire waits until the URL's host may have another request in flight, or ctx ends.
+func (c *Client) Acquire(ctx context.Context, u feedurl.URL) (policy.Slot, error) {
 	if u == (feedurl.URL{}) {
 		return nil, errNoURL
 	}
-	if c.guardOf(u, false).checkHost(u) != nil {
-		return &pollSlot{client: c, url: u, slot: new(slot)}, nil // the poll says why it is not made
-	}
-	class := classOther
-	if urgent {
-		class = classUrgent
-	}
 	ctx, stop := c.untilClosed(ctx)
 	defer stop()
-	s, err := c.pacer.acquire(ctx, u, class)
+	to, err := c.enter(ctx, u)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", u.HostPort(), err)
 	}
-	return &pollSlot{client: c, url: u, slot: s}, nil
+	return &slot{client: c, url: u, host: to}, nil
 }
 
-// pollSlot is the [policy.Slot] of a URL.
-type pollSlot struct {
-	client *Client
-	url    feedurl.URL
-	slot   *slot
-	spent  atomic.Bool
+// enter is [hosts.enter]. It returns nil if nothing is paced.
+func (c *Client) enter(ctx context.Context, u feedurl.URL) (*host, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if c.unpaced {
+		return nil, nil
+	}
+	return c.hosts.enter(ctx, u, c.now())
 }
 
-func (s *pollSlot) Release() {
-	if !s.spent.Swap(true) {
-		s.slot.cancel()
+func (c *Client) leave(from *host) {
+	if from != nil {
+		c.hosts.leave(from)
 	}
 }
 
-func (s *pollSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
+// slot is the [policy.Slot] of a URL.
+type slot struct {
+	client *Client
+	url    feedurl.URL
+	host   *host
+	spent  atomic.Bool
+}
+
+func (s *slot) Release() {
+	if !s.spent.Swap(true) {
+		s.client.leave(s.host)
+	}
+}
+
+func (s *slot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	c := s.client
 	if s.spent.Swap(true) {
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureInternal, Err: errSpent}
 	}
-	if !c.enter() {
-		s.slot.cancel()
+	if !c.begin() {
+		c.leave(s.host)
 		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: ErrClosed}
 	}
 	defer c.polls.Done()
 	ctx, stop := c.untilClosed(ctx)
 	defer stop()
-	return newPoll(c, s.url, ask).run(ctx, s.slot)
+	return newPoll(c, s.url, ask).run(ctx, s.host)
 }
 
-// Poll waits for the slot of the URL's host and makes one poll.
+// Poll makes one poll, when the URL's host may have another request in flight.
 func (c *Client) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
-	s, err := c.Acquire(ctx, ask.URL, true)
+	s, err := c.Acquire(ctx, ask.URL)
 	if err != nil {
-		a := policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: err}
-		if held, ok := errors.AsType[*policy.Held](err); ok {
-			a.NotBefore, a.Holder = held.Until, held.Why
-		}
-		return a
+		return policy.Answer{At: c.now(), URL: ask.URL.String(), Failure: policy.FailureNotStarted, Err: err}
 	}
 	return s.Poll(ctx, ask)
 }
@@ -245,8 +248,8 @@ func (c *Client) untilClosed(ctx context.Context) (_ context.Context, stop func(
 	return ctx, func() { unhook(); cancel(nil) }
 }
 
-// enter counts a poll, unless the client is closed.
-func (c *Client) enter() bool {
+// begin counts a poll, unless the client is closed.
+func (c *Client) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -257,28 +260,22 @@ func (c *Client) enter() bool {
 }
 
 // Host returns the host of a URL, or the zero Host if it is not paced.
-func (c *Client) Host(u feedurl.URL) policy.Host { return c.pacer.whom(u) }
-
-// Held returns the pause of the URL's host, or nil.
-func (c *Client) Held(u feedurl.URL) *policy.Held {
-	if left, why := c.pacer.pausedURL(u); left > 0 {
-		return &policy.Held{Until: c.now().Add(left), Why: why}
+func (c *Client) Host(u feedurl.URL) policy.Host {
+	if c.unpaced {
+		return policy.Host{}
 	}
-	return nil
+	return c.hosts.whom(u)
 }
 
-// Busy returns the names ([policy.Host]) of hosts with polls in flight or waiting.
-func (c *Client) Busy() []string { return c.pacer.busyHosts() }
-
-// Hold restores pauses from before a restart or from another node. It never shortens one.
-func (c *Client) Hold(pauses []policy.Pause) { c.pacer.hold(pauses) }
+// Busy returns the names ([policy.Host]) of hosts that have as many requests in flight as
+// they may.
+func (c *Client) Busy() []string { return c.hosts.busy() }
 
 // Close cancels all polls and waits for them to return.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	c.pacer.stop() // first: slots that are given back must not let others start
 	c.close(ErrClosed)
 	c.polls.Wait()
 	c.transport.CloseIdleConnections()

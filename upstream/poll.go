@@ -18,7 +18,7 @@ import (
 
 var (
 	errTimeout = errors.New("no complete answer in time")
-	errLate    = errors.New("the slot came too late")
+	errLate    = errors.New("it is too late to send the request")
 	errOther   = errors.New("the slot is that of another URL")
 )
 
@@ -32,15 +32,13 @@ type poll struct {
 	url     feedurl.URL          // of the current request
 	left    time.Duration        // of the poll's timeout, if it has one
 	hopWait time.Duration        // left for its redirects to wait for their hosts
+	host    *host                // that the current request is in flight to; nil: not counted
 	timer   *time.Timer          // ends the current request; nil: there is no timeout
 	started time.Time            // when the timer was started
 	user    *url.Userinfo        // credentials; nil: none, or the redirects have left their origin
 	origin  string               // that the credentials belong to
-	targets []feedurl.URL        // in order
-	visited map[feedurl.URL]bool // the same without credentials
+	visited map[feedurl.URL]bool // URLs without credentials
 	public  bool                 // a response came from a public address
-	pauses  []pauseUntil
-	held    []policy.Held // pauses of this feed only
 }
 
 func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
@@ -61,17 +59,18 @@ func newPoll(c *Client, u feedurl.URL, ask policy.Ask) *poll {
 	}
 }
 
-// run makes the poll, starting with the slot of its URL's host.
-func (p *poll) run(ctx context.Context, s *slot) policy.Answer {
-	p.hops(ctx, s)
+// run makes the poll. The caller has entered the URL's host.
+func (p *poll) run(ctx context.Context, h *host) policy.Answer {
+	p.host = h
+	p.hops(ctx)
 	p.answer.At = p.client.now()
-	p.explainPauses()
 	return p.answer
 }
 
 // hops makes the requests. A poll that was claimed always has a result: a panic is a
 // failure as well.
-func (p *poll) hops(ctx context.Context, s *slot) {
+func (p *poll) hops(ctx context.Context) {
+	defer func() { p.leave() }()
 	defer func() {
 		if v := recover(); v != nil {
 			p.answer.Body = nil
@@ -80,25 +79,26 @@ func (p *poll) hops(ctx context.Context, s *slot) {
 		}
 	}()
 	if p.ask.URL != p.url {
-		s.cancel()
 		p.fail(policy.FailureInternal, errOther)
 		return
 	}
-	for s != nil && p.request(ctx, s) {
-		s = p.follow(ctx)
+	for p.request(ctx) && p.follow(ctx) {
 	}
 }
 
-// request sends one request and gives the slot back. It reports whether the response is
-// a redirect.
-func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
-	var v hint
-	defer func() { p.pauses = append(p.pauses, s.release(v)...) }()
+// leave ends the counting of the current request.
+func (p *poll) leave() {
+	p.client.leave(p.host)
+	p.host = nil
+}
+
+// request sends one request. It reports whether the response is a redirect.
+func (p *poll) request(ctx context.Context) (redirected bool) {
+	defer p.leave()
 	t := p.url
 	if t.Origin() != p.origin {
 		p.user = nil
 	}
-	p.targets = append(p.targets, t)
 	p.visited[t.WithUser(nil)] = true
 	x := &exchange{client: p.client, guard: p.client.guardOf(t, p.public)}
 	if err := x.guard.checkHost(t); err != nil {
@@ -108,7 +108,7 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 	ctx, stop := p.clock(ctx)
 	defer stop()
 
-	x.send = func() error { return p.send(ctx, s) }
+	x.send = func() error { return p.send(ctx) }
 	r, conditional := newRequest(ctx, t, p.settings.Agent(p.ask.Subscribers), p.user, p.ask.Validators)
 	begun := p.client.now()
 	resp, err := x.do(r, t)
@@ -120,10 +120,7 @@ func (p *poll) request(ctx context.Context, s *slot) (redirected bool) {
 		return false
 	}
 	defer resp.Body.Close()
-	v = hintOf(resp.StatusCode, resp.Header, p.client.now(), p.client.pacer.clock.now())
-	if v.urlOnly = t.IsPrivate() || x.guard.dialed == dialedPrivate; v.urlOnly && !v.until.IsZero() && !p.client.pacer.off {
-		p.held = append(p.held, policy.Held{Until: p.client.pacer.clock.wall(v.until), Why: policy.HintURLCooldown})
-	}
+	p.hear(resp, t.IsPrivate() || x.guard.dialed == dialedPrivate)
 	p.public = p.public || x.guard.dialed == dialedPublic
 	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
 	if isRedirect(resp.StatusCode) {
@@ -161,19 +158,30 @@ func (p *poll) room(ctx context.Context, size int64) error {
 	if p.ask.Large == nil {
 		return nil
 	}
+	var err error
+	p.untimed(func() { err = p.ask.Large(ctx, size) })
+	return err
+}
+
+// untimed waits, while the poll's timer stands.
+func (p *poll) untimed(wait func()) {
 	running := p.pause()
-	err := p.ask.Large(ctx, size)
+	wait()
 	if running {
 		p.started = p.client.now()
 		p.timer.Reset(p.left)
 	}
-	return err
 }
 
-// send is called just before a request is sent. The first one is sent by StartBy or not
-// at all, by the wall clock: the monotonic clock does not count the time in which the
-// machine was suspended.
-func (p *poll) send(ctx context.Context, s *slot) error {
+// send is called just before a request is sent, on an open connection, and waits for the
+// gap to the request before. The first one is sent by StartBy or not at all, by the wall
+// clock: the monotonic clock does not count the time in which the machine was suspended.
+func (p *poll) send(ctx context.Context) error {
+	if p.host != nil {
+		if gap := p.client.hosts.gap(p.host, p.client.now()); gap > 0 {
+			p.untimed(func() { sleep(ctx, gap) })
+		}
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -184,8 +192,14 @@ func (p *poll) send(ctx context.Context, s *slot) error {
 		}
 		p.answer.Asked = now
 	}
-	s.sent()
 	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 // take makes the poll's result of a response that is not a redirect.
@@ -224,32 +238,6 @@ func (p *poll) fail(f policy.Failure, err error) {
 		const most = 4 << 10 // bytes
 		detail := err.Error() + ": " + told.err.Error()
 		p.answer.Detail = p.url.Redacted() + ": " + feedurl.OneLine(detail[:min(len(detail), most)])
-	}
-}
-
-// explainPauses records the pauses that hosts asked for during the poll, and the earliest
-// time at which all hosts on its path may be polled again.
-func (p *poll) explainPauses() {
-	a, now := &p.answer, p.client.pacer.clock.now()
-	for _, made := range p.pauses {
-		if left := made.until.Sub(now); left > 0 {
-			a.Pauses = append(a.Pauses, policy.Pause{Scope: made.scope, For: left, Why: made.why, Step: made.step})
-		}
-	}
-	held := p.held
-	for i, u := range p.targets {
-		left, why := p.client.pacer.pausedURL(u)
-		if why != "" && i > 0 && nameOf(u) != nameOf(p.targets[0]) {
-			why = policy.HintRedirectCooldown
-		}
-		if left > 0 {
-			held = append(held, policy.Held{Until: a.At.Add(left), Why: why})
-		}
-	}
-	for _, h := range held {
-		if h.Until.After(a.NotBefore) {
-			a.NotBefore, a.Holder = h.Until, h.Why
-		}
 	}
 }
 

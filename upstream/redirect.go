@@ -29,30 +29,30 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// follow follows the redirect of the last response, if it may. It returns the slot of the
-// next request, or nil if the poll has ended.
-func (p *poll) follow(ctx context.Context) *slot {
+// follow follows the redirect of the last response, if it may. It reports whether there is
+// another request to send.
+func (p *poll) follow(ctx context.Context) bool {
 	status := p.answer.Status
 	to, err := p.resolve(p.answer.Header.Get("Location"))
 	if err != nil {
 		p.fail(policy.FailureRedirect, fmt.Errorf("redirect with status %d %w", status, err))
-		return nil
+		return false
 	}
 	// The operator's rules come first, then checks of the URL. Hop may claim the URL, so
 	// that it must not be called for one that is refused.
 	if p.ask.Allow != nil {
 		if err := p.ask.Allow(to); err != nil {
 			p.fail(policy.FailureAddress, err)
-			return nil
+			return false
 		}
 	}
 	if err := p.mayFollow(to); err != nil {
 		p.fail(policy.FailureRedirect, plain(fmt.Sprintf("redirect with status %d %v", status, err), errors.New(to.Redacted())))
-		return nil
+		return false
 	}
 	if err := p.client.guardOf(to, p.public).checkHost(to); err != nil {
 		p.fail(policy.FailureAddress, err)
-		return nil
+		return false
 	}
 	p.answer.Moves = append(p.answer.Moves, policy.Move{From: p.url.String(), To: to.String(), Status: status})
 	began := time.Now()
@@ -60,30 +60,22 @@ func (p *poll) follow(ctx context.Context) *slot {
 	waiting, cancel := context.WithTimeout(ctx, p.hopWait)
 	defer cancel()
 	if p.ask.Hop != nil {
-		if err := p.ask.Hop(waiting, to, p.client.pacer.whom(to)); err != nil {
+		if err := p.ask.Hop(waiting, to, p.client.Host(to)); err != nil {
 			p.fail(policy.FailureHeld, err)
-			return nil
+			return false
 		}
 	}
-	return p.acquire(ctx, waiting, to)
-}
-
-// acquire waits for the slot of a redirect's host until the context ends.
-func (p *poll) acquire(ctx, waiting context.Context, to feedurl.URL) *slot {
-	s, err := p.client.pacer.acquire(waiting, to, classHop)
-	switch held, ok := errors.AsType[*policy.Held](err); {
+	h, err := p.client.enter(waiting, to)
+	switch {
 	case err == nil:
-		p.url = to
-		return s
-	case ok && held.Why != policy.HintHostSlot:
-		p.held = append(p.held, policy.Held{Until: held.Until, Why: policy.HintRedirectCooldown})
-		p.fail(policy.FailureHeld, fmt.Errorf("redirects to %s: %w", to.HostPort(), held))
+		p.url, p.host = to, h
+		return true
 	case ctx.Err() != nil:
 		p.failed(ctx, phaseConnecting, err)
 	default:
 		p.fail(policy.FailureHeld, fmt.Errorf("redirects to %s: %w", to.HostPort(), errLate))
 	}
-	return nil
+	return false
 }
 
 // resolve reads a Location (RFC 9110 section 10.2.2) against the URL that sent it.

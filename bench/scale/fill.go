@@ -167,19 +167,13 @@ type fixed struct {
 }
 
 // Acquire implements [cache.Origin].
-func (o *fixed) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return o, nil }
-
-// Held implements [cache.Origin].
-func (o *fixed) Held(feedurl.URL) *policy.Held { return nil }
+func (o *fixed) Acquire(context.Context, feedurl.URL) (policy.Slot, error) { return o, nil }
 
 // Host implements [cache.Origin].
 func (o *fixed) Host(feedurl.URL) policy.Host { return policy.Host{Spacing: 2 * time.Second} }
 
 // Busy implements [cache.Origin].
 func (o *fixed) Busy() []string { return nil }
-
-// Hold implements [cache.Origin].
-func (o *fixed) Hold([]policy.Pause) {}
 
 // Release implements [policy.Slot].
 func (o *fixed) Release() {}

@@ -85,7 +85,7 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 	f.judge(now)
 	due := f.next
 	if c.Floor > 0 { // it brings the poll forward, never back
-		due = min(due, max(f.last, f.hopped, since).Add(c.Floor))
+		due = min(due, max(f.earliest, max(f.last, f.hopped, since).Add(c.Floor)))
 	}
 	denied, until, why := h.deny(now, since, c.Host.Spacing)
 	if due > now {

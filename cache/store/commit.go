@@ -4,12 +4,18 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
 )
+
+// longestJitter is longer than what chance adds to the interval of a feed.
+const longestJitter = time.Hour
 
 // Commit implements [Store].
 func (d *Database) Commit(ctx context.Context, o Outcome) error {
@@ -20,7 +26,10 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	if err != nil {
 		return err
 	}
-	work := Work{Shares: true, Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0}
+	// The claim keeps the feed from being polled too early if this is lost, unless the origin
+	// has asked for more than the claim holds for.
+	soon := o.NotBefore == 0 && (o.Claimed == 0 || o.In <= o.Claimed+longestJitter)
+	work := Work{Shares: true, Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0 && soon}
 	fenced, err := write(ctx, d, work, func(tx Tx) (bool, error) { return commit(tx, o, stored) })
 	if err != nil {
 		return err
@@ -33,7 +42,17 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 
 func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 	name := hostRowOf(o.ID, o.Host)
-	if _, err := lockHosts(tx, map[string]string{name: o.Host.Domain}); err != nil {
+	domains := map[string]string{name: o.Host.Domain}
+	for _, h := range o.Good {
+		domains[hostRowOf(o.ID, h)] = h.Domain
+	}
+	for _, p := range o.Pauses {
+		if host, ok := strings.CutPrefix(p.Scope, policy.ScopeHost); ok && p.Limited {
+			domains[host] = p.Domain
+		}
+	}
+	hosts, err := lockHosts(tx, domains)
+	if err != nil {
 		return false, err
 	}
 	feeds, err := lockFeeds(tx, []ID{o.ID})
@@ -67,24 +86,15 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 		f.n, string(f.state), f.next.column(), f.due(), int64(f.hold), name, f.host.Domain, int64(f.host.Spacing),
 		f.version, f.size, f.coding, f.body, int64(now), number(change.Version != 0),
 		bytesOrNull(o.Facts), bytesOrNull(o.Memo), f.class(), int64(f.owner), f.days, f.earliest.column())
-	pauses := slices.Clone(o.Pauses)
-	slices.SortStableFunc(pauses, func(a, b Pause) int { return cmp.Compare(a.Scope, b.Scope) })
-	for _, p := range pauses {
-		pauseFor(tx, now, p)
+	for _, h := range o.Good {
+		hosts[hostRowOf(o.ID, h)].answeredWell(tx, now)
+	}
+	if err := pauseAll(tx, now, o.Pauses); err != nil {
+		return false, err
 	}
 	readyWhen(tx, name)
 	tx.Changed(change)
 	return false, nil
-}
-
-// pauseFor agrees a pause, unless a longer one is in force.
-func pauseFor(tx Tx, now Time, p Pause) {
-	if p.For <= 0 {
-		return
-	}
-	tx.Exec(`insert into pause (scope, until, why, step) values (?1, ?2, ?3, ?4)
-		on conflict (scope) do update set until = excluded.until, why = excluded.why, step = excluded.step
-		where pause.until <= excluded.until`, p.Scope, int64(now.Add(p.For)), p.Why, int64(p.Step))
 }
 
 // Restore implements [Store].

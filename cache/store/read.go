@@ -40,7 +40,7 @@ func (d *Database) records(ctx context.Context, sql string, lists [][]any) ([]Re
 func (d *Database) Pauses(ctx context.Context) ([]Pause, error) {
 	return read(ctx, d, func(tx Tx) (pauses []Pause, err error) {
 		now := tx.Now()
-		err = tx.Query(`select scope, until, why, step from pause where until > ?1 order by scope`, one(int64(now)),
+		err = tx.Query(`select scope, until, why, step from pause where until > ?1 and scope not like 'limited %' order by scope`, one(int64(now)),
 			func(_ int, row Row) error {
 				var p Pause
 				var until int64

@@ -118,7 +118,7 @@ func nameOf(row string) string {
 func (f *feedRow) record(now Time) Record {
 	return Record{
 		ID: f.id, URL: f.url, Token: f.token, In: f.next.Sub(now), Hold: f.hold,
-		Polled: f.last.ago(now), Asked: f.asked.ago(now),
+		Polled: f.last.ago(now), Asked: f.asked.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
 		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Established: f.established,
 		Facts: f.facts, Memo: f.memo,
 	}
@@ -162,6 +162,7 @@ type hostRow struct {
 	ready        Time
 	turn         int64      // the class of feeds that is polled next, if one is due
 	served       [2]Owner   // whose feed was polled last, by class
+	good         Time       // it last answered well; [Never]: never, or it has answered 429 since
 	pauses       [2]pauseOf // of the host and of its domain
 }
 
@@ -170,7 +171,7 @@ type pauseOf struct {
 	why   string
 }
 
-const hostColumns = `h.name, h.domain, h.free, h.ready, h.turn, h.served, h.other, p.until, p.why, q.until, q.why from host h
+const hostColumns = `h.name, h.domain, h.free, h.ready, h.turn, h.served, h.other, h.good, p.until, p.why, q.until, q.why from host h
 	left join pause p on p.scope = 'host ' || h.name`
 
 const (
@@ -184,12 +185,14 @@ func scanHost(row Row) (h hostRow, err error) {
 	var (
 		free   int64
 		ready  sql.NullInt64
+		good   sql.NullInt64
 		served [2]int64
 		until  [2]sql.NullInt64
 		why    [2]sql.NullString
 	)
-	err = row.Scan(&h.name, &h.domain, &free, &ready, &h.turn, &served[0], &served[1], &until[0], &why[0], &until[1], &why[1])
+	err = row.Scan(&h.name, &h.domain, &free, &ready, &h.turn, &served[0], &served[1], &good, &until[0], &why[0], &until[1], &why[1])
 	h.free, h.ready, h.served = Time(free), moment(ready, End), [2]Owner{Owner(served[0]), Owner(served[1])}
+	h.good = moment(good, Never)
 	for i := range h.pauses {
 		h.pauses[i] = pauseOf{moment(until[i], Never), why[i].String}
 	}
@@ -206,7 +209,10 @@ func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Denial, u
 	if free > until {
 		denied, until = DeniedBusy, free
 	}
-	for _, p := range h.pauses {
+	for i, p := range h.pauses {
+		if i == 1 && h.good.Add(exemption) > now {
+			break
+		}
 		if p.until > now {
 			if until < p.until || why == "" {
 				why = p.why

@@ -80,7 +80,7 @@ type Store interface {
 	// Commit stores the outcome of a claimed poll in one atomic step: schedule, facts,
 	// memo, body and pauses. It fails with [ErrFenced] where the token is not the
 	// record's any more. It is durable when it returns only if it brings a body or a
-	// pause: any other outcome of the last second a crash may lose, as its claim
+	// pause, or puts the next poll off for much longer than its claim: any other outcome of the last second a crash may lose, as its claim
 	// already keeps the feed from being polled too early. An outcome that has the feed
 	// polled about when its claim did, and no later, may be lost for some minutes.
 	Commit(ctx context.Context, o Outcome) error
@@ -211,15 +211,18 @@ type Record struct {
 	Token Token // of the last grant; 0: never granted
 	// In is the time to the next poll: 0 or less where it is due, [Ended] where
 	// automatic polling has ended.
-	In      time.Duration
-	Hold    time.Duration // what ClaimDue moves the next poll by
-	Polled  time.Duration // since the last grant; negative: never granted
-	Asked   time.Duration // since a reader asked last, on any node; negative: never
-	Version uint64        // of the body; 0: none
-	State   State
-	Facts   []byte // small, and changes with each poll
-	Memo    []byte // changes seldom
-	Host    Host   // as of the last claim or commit
+	In     time.Duration
+	Hold   time.Duration // what ClaimDue moves the next poll by
+	Polled time.Duration // since the last grant; negative: never granted
+	Asked  time.Duration // since a reader asked last, on any node; negative: never
+	// NotBefore is how long the origin still asks not to be polled, whatever In is; 0: it
+	// does not.
+	NotBefore time.Duration
+	Version   uint64 // of the body; 0: none
+	State     State
+	Facts     []byte // small, and changes with each poll
+	Memo      []byte // changes seldom
+	Host      Host   // as of the last claim or commit
 
 	Configured  bool
 	Established bool // configured, listed, or read on three of the last 30 days
@@ -280,8 +283,9 @@ type Outcome struct {
 	ID    ID
 	Token Token // of the lease
 	// In is the time to the next poll; [Ended]: there will be none.
-	In   time.Duration
-	Hold time.Duration // of the next claim by ClaimDue
+	In      time.Duration
+	Hold    time.Duration // of the next claim by ClaimDue
+	Claimed time.Duration // the Hold of the lease; 0: not said
 	// Returned says that nothing was sent. The token is spent all the same.
 	Returned bool
 	State    State
@@ -292,7 +296,8 @@ type Outcome struct {
 	// Withdraw drops the stored body, and with it the version.
 	Withdraw bool
 	Host     Host
-	Pauses   []Pause // that were agreed with hosts during the poll
+	Pauses   []Pause // that hosts asked for in the poll
+	Good     []Host  // that answered well in it: pauses of their domains do not hold for them for two days
 	// NotBefore is how long the origin asks not to be polled. It counts even if the feed is
 	// forgotten. 0: the origin does not ask for that.
 	NotBefore time.Duration

@@ -128,7 +128,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	key := a.settings.store.Key()
 	e, _, err := engines.LoadOrNew(key, func() (caddy.Destructor, error) {
-		return newEngine(Parts{Origin: upstream.New(upstream.WithClock(time.Now, cache.Suspended))}), nil
+		return newEngine(Parts{Origin: upstream.New()}), nil
 	})
 	if err != nil {
 		return fmt.Errorf("making the engine: %w", err)

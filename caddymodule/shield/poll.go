@@ -51,7 +51,7 @@ func (s *Shield) OriginOf(k poller.ShieldKey) cache.Origin {
 func (s *Shield) Rules() policy.Rules { return s.rules }
 
 // Acquire implements [cache.Origin]: a block of handlers may be asked at any time.
-func (o *feedOrigin) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return o, nil }
+func (o *feedOrigin) Acquire(context.Context, feedurl.URL) (policy.Slot, error) { return o, nil }
 
 // Release implements [policy.Slot].
 func (o *feedOrigin) Release() {}
@@ -59,14 +59,8 @@ func (o *feedOrigin) Release() {}
 // Host implements [cache.Origin].
 func (o *feedOrigin) Host(feedurl.URL) policy.Host { return policy.Host{} }
 
-// Held implements [cache.Origin].
-func (o *feedOrigin) Held(feedurl.URL) *policy.Held { return nil }
-
 // Busy implements [cache.Origin].
 func (o *feedOrigin) Busy() []string { return nil }
-
-// Hold implements [cache.Origin].
-func (o *feedOrigin) Hold([]policy.Pause) {}
 
 // Poll implements [policy.Slot].
 func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {

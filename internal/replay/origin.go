@@ -31,7 +31,7 @@ type origin struct {
 }
 
 // Acquire implements [cache.Origin]. The origin may be polled at any time.
-func (o *origin) Acquire(context.Context, feedurl.URL, bool) (policy.Slot, error) { return o, nil }
+func (o *origin) Acquire(context.Context, feedurl.URL) (policy.Slot, error) { return o, nil }
 
 // Release implements [policy.Slot].
 func (o *origin) Release() {}
@@ -39,14 +39,8 @@ func (o *origin) Release() {}
 // Host implements [cache.Origin]. The model has no spacing and no cool-downs.
 func (o *origin) Host(feedurl.URL) policy.Host { return policy.Host{} }
 
-// Held implements [cache.Origin].
-func (o *origin) Held(feedurl.URL) *policy.Held { return nil }
-
 // Busy implements [cache.Origin].
 func (o *origin) Busy() []string { return nil }
-
-// Hold implements [cache.Origin]. There is nothing to restore.
-func (o *origin) Hold([]policy.Pause) {}
 
 // Poll implements [policy.Slot].
 func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {

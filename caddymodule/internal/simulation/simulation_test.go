@@ -139,7 +139,7 @@ func (sim *simulation) start() {
 	// the network in memory.
 	tls := &tls.Config{RootCAs: sim.roots, Time: time.Now} // not the machine's clock
 	release, err := poller.Adopt(sim.dir, poller.Parts{
-		Origin: upstream.New(upstream.WithDial(sim.net.Dial), upstream.WithTLS(tls), upstream.WithClock(sim.clock.now, sim.clock.suspended)),
+		Origin: upstream.New(upstream.WithDial(sim.net.Dial), upstream.WithTLS(tls), upstream.WithClock(sim.clock.now)),
 		Open: func(_ context.Context, log *zap.Logger) (store.Store, error) {
 			return sqlite.Open(sim.dir, sqlite.Options{Log: log, Clocks: sim.clock.moment})
 		},

@@ -1,0 +1,198 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// offerPatience is how long a poll that another claim was granted waits for that one's lease.
+const offerPatience = time.Second
+
+// claimed is the right to make a poll, which the store has durably granted.
+type claimed struct {
+	lease *store.Lease
+	slot  policy.Slot
+	free  func() // the place among the polls in flight
+}
+
+func (c *claimed) release() {
+	c.slot.Release()
+	c.free()
+}
+
+// claim gets the right to make a poll, unless the poll brings its lease. It returns nil if the
+// poll must not be made. The order in which feeds of a host are polled is the store's: a poll
+// asks again when its host is free, or is granted by the background's claim. It takes its place
+// among those in flight before it asks, as a poll that is claimed starts at once, and gives it
+// back while it waits.
+func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules policy.Rules) *claimed {
+	c, host := f.cache, origin.Host(f.key.url)
+	limit := int64(maxWaiting)
+	if !f.known() {
+		limit /= newPart
+	}
+	defer c.waiting.Add(-1)
+	if c.waiting.Add(1) > limit {
+		f.cancelPoll(life, e, retry, policy.HintPolls)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(life, maxQueued)
+	defer cancel()
+	defer f.endQueue(e.poll)
+	for {
+		if e.lease != nil {
+			granted, again := f.useLease(ctx, origin, e)
+			if !again {
+				return granted
+			}
+			e.lease = nil
+		}
+		granted := f.enter(ctx, origin, e)
+		if granted == nil {
+			return nil
+		}
+		if e.lease, e.leased = f.takeOffer(e.poll); e.lease != nil {
+			granted.release()
+			continue
+		}
+		var wait time.Duration
+		if granted.lease, wait = f.askStore(life, e, host, rules); granted.lease != nil {
+			return granted
+		}
+		granted.release()
+		if wait <= 0 {
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-e.poll.offered:
+		case <-ctx.Done():
+			f.deferPoll(retry, policy.HintHostSlot)
+			return nil
+		}
+		e.lease, e.leased = f.takeOffer(e.poll)
+	}
+}
+
+// offer gives a lease to the feed's poll if that waits for its claim. It reports whether it does.
+func (f *Feed) offer(p *inFlight, lease *store.Lease, leased time.Duration) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.queueEnded || p.lease != nil {
+		return false
+	}
+	p.lease, p.leased = lease, leased
+	f.cache.wake(p.offered)
+	return true
+}
+
+// takeOffer returns the lease that was offered to the poll; nil: none was.
+func (f *Feed) takeOffer(p *inFlight) (*store.Lease, time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	lease := p.lease
+	p.lease = nil
+	return lease, p.leased
+}
+
+// endQueue returns the lease that was offered to a poll that does not wait any more.
+func (f *Feed) endQueue(p *inFlight) {
+	f.mu.Lock()
+	p.queueEnded = true
+	f.mu.Unlock()
+	if lease, _ := f.takeOffer(p); lease != nil {
+		f.cache.returnLease(lease, time.Second)
+	}
+}
+
+// useLease takes a place for a poll that has been claimed already. It reports whether the poll
+// has to be claimed again: another node may have the lease by now.
+func (f *Feed) useLease(ctx context.Context, origin Origin, e pollRequest) (granted *claimed, again bool) {
+	c := f.cache
+	c.checkClock()
+	ctx, cancel := context.WithTimeout(ctx, grace-(c.elapsed()-e.leased))
+	defer cancel()
+	if granted = f.enter(ctx, origin, e); granted == nil {
+		return nil, false
+	}
+	granted.lease = e.lease
+	if c.checkClock(); c.elapsed()-e.leased > grace {
+		granted.release()
+		c.returnLease(e.lease, 0)
+		return nil, true
+	}
+	return granted, false
+}
+
+// enter takes a place among the requests in flight of the feed's host, and among the polls in
+// flight. If ctx ends before, it ends the poll and returns nil.
+func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) *claimed {
+	slot, err := origin.Acquire(ctx, f.key.url)
+	if err != nil {
+		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintHostSlot)
+		return nil
+	}
+	free, err := f.cache.polls.Load().acquire(ctx, !f.known())
+	if err != nil {
+		slot.Release()
+		f.cancelPoll(context.WithoutCancel(ctx), e, retry, policy.HintPolls)
+		return nil
+	}
+	return &claimed{slot: slot, free: free}
+}
+
+// askStore asks the store for the poll. If the host is busy, it returns when to ask again. The
+// store moves the next poll into the future before this one is sent, so that a crash costs a
+// delay and never a second poll.
+func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, rules policy.Rules) (_ *store.Lease, wait time.Duration) {
+	c := f.cache
+	if !c.mayClaim() {
+		f.deferForStore()
+		return nil, 0
+	}
+	claim := store.Claim{
+		ID: f.id, URL: f.key.text, Hold: f.state.Load().leaseTime(rules), Floor: e.floor,
+		Configured: f.configured(), By: f.asker(), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
+	}
+	asked, answered := c.elapsed(), c.claiming()
+	leases, err := c.store.Claim(ctx, []store.Claim{claim})
+	answered()
+	if err != nil {
+		if ctx.Err() == nil { // otherwise the cache is closing
+			c.claimFailed(err)
+		}
+		f.deferForStore()
+		return nil, 0
+	}
+	c.storeAnswered()
+	lease := &leases[0]
+	switch {
+	case lease.Denied == "":
+		if c.checkClock(); c.elapsed()-asked <= grace {
+			return lease, 0
+		}
+		c.returnLease(lease, 0) // another node may have the lease by now: claim again
+		return nil, time.Millisecond
+	case lease.Denied == store.DeniedBusy, lease.Denied == store.DeniedPaused && lease.Wait <= maxPaused:
+		return nil, max(lease.Wait, time.Millisecond)
+	}
+	if lease.Denied == store.DeniedNotDue && 0 <= lease.Polled && lease.Polled < offerPatience && await(ctx, e.poll.offered, offerPatience) {
+		c.wake(e.poll.offered)
+		return nil, time.Second // the background's claim has just been granted the poll
+	}
+	f.adopt(lease.Record) // another node may have polled the feed
+	if lease.Denied == store.DeniedPaused {
+		f.deferPoll(lease.Wait, lease.Why)
+	}
+	return nil, 0
+}
+
+// known reports whether the feed's polls do not count as those of feeds that readers may have
+// invented.
+func (f *Feed) known() bool { return f.state.Load().version != 0 || f.configured() }

@@ -1,0 +1,163 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/upstream"
+)
+
+// Two hosts of a domain that answer 429 again as soon as they are asked again do not keep a
+// third one, which answers well, from being polled.
+func TestSiblingsCannotFreezeAHost(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		const victim = "https://victim.example.com/feed"
+		g := newWebGateway(t, dir, func(url string) response {
+			if url == victim {
+				return given(rss(2, ""), "Cache-Control", "max-age=3600", "ETag", `"1"`)
+			}
+			return response{429, "", []string{"Retry-After", "3600"}}
+		}).open()
+		defer g.close()
+		for minute := range 24 * 60 {
+			if minute == 0 {
+				g.get(victim)
+			}
+			var crowd sync.WaitGroup
+			for host := range 3 {
+				crowd.Go(func() { g.get(fmt.Sprintf("https://a%d.example.com/%d", host, minute)) })
+			}
+			crowd.Wait()
+			g.get(victim)
+			time.Sleep(time.Minute)
+		}
+		if n := len(g.web.requested(victim)); n < 20 {
+			t.Errorf("the feed was polled %d times in a day, want once an hour", n)
+		}
+	})
+}
+
+// Two hosts of a domain that answer 429 pause the whole domain, for an hour at most.
+func TestSiblingsPause(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newWebGateway(t, dir, func(url string) response {
+			if strings.HasPrefix(url, "https://c.") {
+				return given(rss(2, ""))
+			}
+			return response{429, "", []string{"Retry-After", "36000"}}
+		}).open()
+		defer func() { g.close() }()
+		g.get("https://a.example.com/")
+		g.get("https://a.example.com/other")
+		wantBody(t, g.get("https://c.example.com/1"), 200, "Entry 2")
+		g.get("https://b.other.test/")
+		g.get("https://a.other.test/")
+		g.restart()
+		if w := g.get("https://c.other.test/"); w.Code != 503 {
+			t.Errorf("got %d while the domain is paused", w.Code)
+		}
+		f, err := g.Status(t.Context(), "https://c.other.test/")
+		if err != nil || f.Winner != "domain-cooldown" {
+			t.Errorf("it waits for %q, %v", f.Winner, err)
+		}
+		time.Sleep(time.Hour + time.Minute)
+		wantBody(t, g.get("https://c.other.test/"), 200, "Entry 2")
+	})
+}
+
+// A 429 without a time pauses the host for an hour, and each further one twice as long, up to
+// a day. A good answer ends that.
+func TestBare429sDouble(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		good := false
+		g := newWebGateway(t, dir, func(string) response {
+			if good {
+				return given(rss(2, ""))
+			}
+			return response{429, "", nil}
+		}).open()
+		defer g.close()
+		n := 0
+		pause := func() time.Duration {
+			n++
+			g.get(fmt.Sprintf("https://origin.test/%d", n))
+			for _, p := range must(g.store.Pauses(t.Context())) {
+				return p.For
+			}
+			return 0
+		}
+		for _, hours := range []time.Duration{1, 2, 4, 8, 16, 24, 24, 0, 1} {
+			good = hours == 0
+			if got := pause(); got != hours*time.Hour {
+				t.Errorf("pause of %v, want %d hours", got, hours)
+			}
+			time.Sleep(hours*time.Hour + time.Minute)
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// A host has one spacing, whatever its feeds' ports and credentials are, and however slowly
+// they are asked for.
+func TestSpacingOfAHost(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		var all []time.Time
+		g := newWebGateway(t, dir, func(url string) response {
+			all = append(all, time.Now())
+			if strings.HasSuffix(url, "/moved") {
+				return redirect(302, "https://origin.test/there")
+			}
+			return given(rss(2, ""))
+		})
+		g.client.Apply(upstream.Settings{Hosts: []upstream.HostRule{{Pattern: "origin.test", Spacing: 20 * time.Second, Concurrency: 3}}})
+		g.open()
+		defer g.close()
+		var crowd sync.WaitGroup
+		for _, url := range []string{feedURL, "https://alice:secret@origin.test/feed.xml", "https://origin.test:8443/feed.xml", "https://origin.test/moved"} {
+			crowd.Go(func() { g.get(url) })
+		}
+		crowd.Wait()
+		time.Sleep(3 * time.Minute)
+		for i := 1; i < len(all); i++ {
+			if gap := all[i].Sub(all[i-1]); gap < 20*time.Second {
+				t.Errorf("request %d came %v after the one before", i, gap)
+			}
+		}
+		if len(all) != 5 {
+			t.Errorf("%d requests, want 5", len(all))
+		}
+	})
+}
+
+// Feeds that wait for their host take no place among the polls in flight.
+func TestWaitingPollsLeaveRoom(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newWebGateway(t, dir, func(string) response { return given(rss(2, "")) })
+		g.settings.Polls = 2
+		g.client.Apply(upstream.Settings{Hosts: []upstream.HostRule{{Pattern: "slow.test", Spacing: time.Minute}}})
+		g.open()
+		defer g.close()
+		for i := range 20 {
+			go g.get(fmt.Sprintf("https://slow.test/%d", i))
+		}
+		time.Sleep(time.Second)
+		began := time.Now()
+		wantBody(t, g.get(feedURL), 200, "Entry 2")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("a feed of another host was served after %v", took)
+		}
+		time.Sleep(10 * time.Minute)
+	})
+}

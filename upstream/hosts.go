@@ -1,0 +1,227 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// The pacing of a host without a rule.
+const (
+	defaultSpacing     = 2 * time.Second
+	defaultConcurrency = 1
+	// domainConcurrency is how many requests to one registrable domain may be in flight,
+	// unless the rules of its hosts allow more.
+	domainConcurrency = 2
+)
+
+// hosts counts the requests in flight to each host. It does not decide when a host may be
+// polled: the store does, with each claim. But a slow connection may delay a request after
+// its claim, so requests to a host also leave at least its spacing apart.
+type hosts struct {
+	mu      sync.Mutex // guards all below; it is not held while a request waits
+	rules   feedurl.HostTable[HostRule]
+	known   map[string]*host
+	domains map[domainName]*domain
+	sweepAt int // number of known hosts at which idle ones are dropped
+}
+
+// host is a host, or one of its ports if these are paced separately.
+type host struct {
+	name     string
+	spacing  time.Duration
+	limit    int
+	places   *semaphore.Weighted
+	domain   *domain   // nil: it has none
+	users    int       // slots that are held or waited for
+	inFlight int       // slots that are held
+	next     time.Time // no request leaves before
+}
+
+// domain is the hosts of one registrable domain that have the same limit.
+type domain struct {
+	places *semaphore.Weighted
+	hosts  int
+}
+
+type domainName struct {
+	name  string
+	limit int
+}
+
+// nameOf returns the name that a URL's host is paced by. All ports of a name in the public
+// DNS count as one host. The ports of an IP literal or of a name of a private network
+// are different hosts.
+func nameOf(u feedurl.URL) string {
+	if u.IsPrivate() {
+		return u.Address()
+	}
+	return u.Name()
+}
+
+func tableOf(rules []HostRule) (table feedurl.HostTable[HostRule]) {
+	for _, r := range rules {
+		_ = table.Add(r.Pattern, r) // invalid and duplicate patterns are errors of the configuration
+	}
+	return table
+}
+
+// Pace returns how polls of a host are paced. An empty host stands for hosts without a
+// rule of their own.
+func (s *Settings) Pace(host string) (spacing time.Duration, concurrency int) {
+	rules := tableOf(s.Hosts)
+	if host == "" {
+		host = "host.invalid" // RFC 2606: only a rule for all hosts covers it
+	}
+	return pace(&rules, host)
+}
+
+// pace returns the pacing of a host. Each value comes from the most specific rule that sets
+// it.
+func pace(rules *feedurl.HostTable[HostRule], host string) (spacing time.Duration, concurrency int) {
+	spacing, concurrency = defaultSpacing, defaultConcurrency
+	for _, r := range rules.Covering(host) {
+		if r.Spacing != 0 {
+			spacing = max(r.Spacing, 0)
+		}
+		if r.Concurrency > 0 {
+			concurrency = r.Concurrency
+		}
+	}
+	return spacing, concurrency
+}
+
+// apply changes the rules. A host that is in use keeps those that it has.
+func (h *hosts) apply(rules []HostRule, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rules = tableOf(rules)
+	h.sweep(now)
+}
+
+// whom returns the host of a URL.
+func (h *hosts) whom(u feedurl.URL) policy.Host {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	spacing, _ := pace(&h.rules, u.Name())
+	return policy.Host{Name: nameOf(u), Domain: u.Domain(), Spacing: spacing}
+}
+
+// busy returns the names of the hosts that have as many requests in flight as they may.
+func (h *hosts) busy() (names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, known := range h.known {
+		if known.inFlight >= known.limit {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// enter waits for the right to have a request to a URL's host in flight, first come, first
+// served.
+func (h *hosts) enter(ctx context.Context, u feedurl.URL, now time.Time) (*host, error) {
+	to := h.use(u, now)
+	if err := to.places.Acquire(ctx, 1); err != nil {
+		h.drop(to)
+		return nil, context.Cause(ctx)
+	}
+	if to.domain != nil {
+		if err := to.domain.places.Acquire(ctx, 1); err != nil {
+			to.places.Release(1)
+			h.drop(to)
+			return nil, context.Cause(ctx)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	to.inFlight++
+	return to, nil
+}
+
+// leave ends what enter has begun.
+func (h *hosts) leave(from *host) {
+	h.mu.Lock()
+	from.inFlight--
+	h.mu.Unlock()
+	if from.domain != nil {
+		from.domain.places.Release(1)
+	}
+	from.places.Release(1)
+	h.drop(from)
+}
+
+// gap returns how long a request to a host must still wait, and reserves that moment.
+func (h *hosts) gap(to *host, now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := now
+	if to.next.After(now) {
+		at = to.next
+	}
+	to.next = at.Add(to.spacing)
+	return at.Sub(now)
+}
+
+// use returns the state of a URL's host, which stays until drop is called.
+func (h *hosts) use(u feedurl.URL, now time.Time) *host {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := nameOf(u)
+	known := h.known[name]
+	if known == nil {
+		if len(h.known) >= h.sweepAt {
+			h.sweep(now)
+			h.sweepAt = max(64, 2*len(h.known))
+		}
+		known = &host{name: name}
+		known.spacing, known.limit = pace(&h.rules, u.Name())
+		known.places = semaphore.NewWeighted(int64(known.limit))
+		if u.Domain() != "" {
+			known.domain = h.domainOf(domainName{u.Domain(), max(domainConcurrency, known.limit)})
+		}
+		h.known[name] = known
+	}
+	known.users++
+	return known
+}
+
+func (h *hosts) domainOf(name domainName) *domain {
+	d := h.domains[name]
+	if d == nil {
+		d = &domain{places: semaphore.NewWeighted(int64(name.limit))}
+		h.domains[name] = d
+	}
+	d.hosts++
+	return d
+}
+
+func (h *hosts) drop(from *host) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	from.users--
+}
+
+// sweep drops idle hosts, because a gateway may be open to any URL.
+func (h *hosts) sweep(now time.Time) {
+	for name, known := range h.known {
+		if known.users > 0 || known.next.After(now) {
+			continue
+		}
+		delete(h.known, name)
+		if known.domain != nil {
+			known.domain.hosts--
+		}
+	}
+	maps.DeleteFunc(h.domains, func(_ domainName, d *domain) bool { return d.hosts == 0 })
+}

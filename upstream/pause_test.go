@@ -1,0 +1,124 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+// calm has no gaps.
+var calm = Settings{Hosts: unpaced}
+
+func TestCooldown(t *testing.T) {
+	synctestStart := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of every bubble
+	date := func(d time.Duration, format string) string {
+		return synctestStart.Add(d).Format(format)
+	}
+	const imf, rfc850, asctime = "Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC
+	const week, bare = 7 * 24 * time.Hour, -1
+	for _, tt := range []struct {
+		name   string
+		status int
+		fields []string
+		want   time.Duration
+	}{
+		{"429 with 1", 429, []string{"Retry-After: 1"}, time.Second},
+		{"429 with 60", 429, []string{"Retry-After: 60"}, time.Minute},
+		{"429 with 3600", 429, []string{"Retry-After: 3600"}, time.Hour},
+		{"429 with 86400", 429, []string{"Retry-After: 86400"}, 24 * time.Hour},
+		{"429 with far too much", 429, []string{"Retry-After: 99999999999999999999"}, week},
+		{"429 with two lines", 429, []string{"Retry-After: 60", "Retry-After: 120"}, 2 * time.Minute},
+		{"429 with a date", 429, []string{"Retry-After: " + date(time.Hour, imf)}, time.Hour},
+		{"429 with an RFC 850 date", 429, []string{"Retry-After: " + date(time.Hour, rfc850)}, time.Hour},
+		{"429 with an asctime date", 429, []string{"Retry-After: " + date(time.Hour, asctime)}, time.Hour},
+		{"429 by a clock 3 h ahead", 429, []string{"Date: " + date(3*time.Hour, imf), "Retry-After: " + date(4*time.Hour, imf)}, time.Hour},
+		{"bare 429", 429, nil, bare},
+		{"429 with 0", 429, []string{"Retry-After: 0"}, bare},
+		{"429 with -5", 429, []string{"Retry-After: -5"}, bare},
+		{"429 with words", 429, []string{"Retry-After: abc"}, bare},
+		{"429 with nothing", 429, []string{"Retry-After:"}, bare},
+		{"429 with a past date", 429, []string{"Retry-After: " + date(-time.Hour, imf)}, bare},
+		{"429 with a reset", 429, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 120"}, 2 * time.Minute},
+		{"429 with both", 429, []string{"Retry-After: 60", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 120"}, time.Minute},
+		{"503", 503, []string{"Retry-After: 600"}, 10 * time.Minute},
+		{"bare 503", 503, nil, 0},
+		{"502", 502, []string{"Retry-After: 600"}, 10 * time.Minute},
+		{"500", 500, []string{"Retry-After: 600"}, 10 * time.Minute},
+		{"403", 403, []string{"Retry-After: 600"}, 10 * time.Minute},
+		{"bare 403", 403, nil, 0},
+		{"404", 404, []string{"Retry-After: 600"}, 10 * time.Minute},
+		{"200", 200, []string{"Retry-After: 600"}, 0},
+		{"304", 304, []string{"Retry-After: 600"}, 0},
+		{"limit exhausted with 200", 200, []string{`RateLimit: "default";r=0;t=90`}, 90 * time.Second},
+		{"limit exhausted with 304", 304, []string{"X-RateLimit-Remaining: 0.0", "X-RateLimit-Reset: 90"}, 90 * time.Second},
+		{"limit exhausted with 403", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 90"}, 90 * time.Second},
+		{"limit not exhausted", 200, []string{`RateLimit: "default";r=1;t=90`}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say("example.com:80", answerText(tt.status, "", tt.fields...))
+				c := n.client(t, calm)
+				a := c.Poll(t.Context(), ask("http://example.com/a"))
+				var want []policy.Pause
+				if tt.want != 0 {
+					want = []policy.Pause{{Scope: "host example.com", For: max(0, tt.want), Why: policy.HintHostCooldown, Limited: tt.status == 429, Domain: "example.com"}}
+				}
+				if !slices.Equal(a.Pauses, want) {
+					t.Errorf("pauses: %+v, want %+v", a.Pauses, want)
+				}
+				if good := tt.status < 400; good != (len(a.Good) == 1) {
+					t.Errorf("answered well: %+v", a.Good)
+				}
+				switch got := a.NotBefore.Sub(a.At); {
+				case tt.want <= 0 && !a.NotBefore.IsZero(), tt.want > 0 && (got != tt.want || a.Holder != policy.HintHostCooldown):
+					t.Errorf("not before %v (%q), want %v", got, a.Holder, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// On IP literals and private names a pause is the URL's own.
+func TestCooldownOfPrivateHosts(t *testing.T) {
+	for _, host := range []string{"192.0.2.1", "[2001:db8::1]", "localhost", "bridge", "rss.local", "rss.home.arpa", "nas.lan"} {
+		t.Run(host, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n memnet
+				n.say(host+":80", answerText(429, "", "Retry-After: 600"))
+				c := n.client(t, calm)
+				a := c.Poll(t.Context(), ask("http://"+host+"/a"))
+				if a.Holder != policy.HintURLCooldown || time.Until(a.NotBefore) != 10*time.Minute {
+					t.Errorf("held until %v (%q)", a.NotBefore, a.Holder)
+				}
+				if len(a.Pauses) != 0 {
+					t.Errorf("pauses: %+v", a.Pauses)
+				}
+			})
+		})
+	}
+}
+
+// A public name at a private address counts as a private host.
+func TestCooldownOfPrivateAddresses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n memnet
+		n.say("rss.example.com:80", answerText(429, "", "Retry-After: 3600"))
+		settings := Settings{Hosts: unpaced, Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+		c := n.guardedClient(t, settings, map[string]string{"rss.example.com": "10.0.0.5"})
+		a := c.Poll(t.Context(), ask("http://rss.example.com/a"))
+		if a.Holder != policy.HintURLCooldown || time.Until(a.NotBefore) != time.Hour {
+			t.Errorf("held until %v (%q)", a.NotBefore, a.Holder)
+		}
+		if len(a.Pauses) != 0 {
+			t.Errorf("pauses: %+v", a.Pauses)
+		}
+	})
+}
