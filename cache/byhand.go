@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -134,24 +133,4 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 	c.settings.Load().recorded.Store(false)
 	c.wake(c.changed)
 	return nil
-}
-
-// Drop forgets all feeds whose keys begin with a prefix, because their origin is another one
-// now. Those in memory are forgotten at once, those in the store soon.
-func (c *Cache) Drop(prefix string) {
-	var ids []store.ID
-	c.table.feeds.Range(func(key, f any) bool {
-		if strings.HasPrefix(key.(string), prefix) {
-			ids = append(ids, f.(*Feed).id)
-		}
-		return true
-	})
-	c.forgotten(ids)
-	c.background(func() {
-		for _, key := range c.Keys(c.open, prefix) {
-			if err := c.Forget(c.open, key); err != nil && !errors.Is(err, ErrUnknownFeed) && c.open.Err() == nil {
-				c.log().Warn("feed of an earlier origin could not be forgotten", urlField(key), errField(err))
-			}
-		}
-	})
 }

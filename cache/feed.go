@@ -6,6 +6,7 @@ package cache
 import (
 	"context"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -63,6 +64,15 @@ func (f *Feed) Key() string { return f.key.text }
 // Due reports whether a request now causes a poll.
 func (f *Feed) Due() bool { return f.state.Load().dueAt(f.cache.elapsed()) }
 
+// PollIfDue starts the feed's poll if it is due, and does not wait for it.
+func (f *Feed) PollIfDue() {
+	f = f.use()
+	defer f.leave()
+	if s := f.state.Load(); s.dueAt(f.cache.elapsed()) {
+		f.start(f.requestFor(s))
+	}
+}
+
 // Served reports whether there is a version to serve.
 func (f *Feed) Served() bool { return f.state.Load().version != 0 }
 
@@ -75,11 +85,11 @@ func (f *Feed) New() bool {
 // Hints are what the feed's document says.
 func (f *Feed) Hints() *policy.Hints { return &f.state.Load().feed.History.Hints }
 
-// Vary returns the request header fields, in lower case, on which the responses of a
-// shielded feed's origin depend, and a secret key for hashing their values.
-func (f *Feed) Vary() (fields []string, key []byte) {
-	m := &f.state.Load().feed
-	return m.Version.Vary, m.VaryKey
+// Fields returns the request header fields, in lower case, on which the responses of a shielded
+// feed's origin depend, and the header fields of its last response. Both are read only.
+func (f *Feed) Fields() (vary []string, header http.Header) {
+	v := &f.state.Load().feed.Version
+	return v.Vary, v.Header
 }
 
 // rules returns the operator's rules for this feed.

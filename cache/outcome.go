@@ -4,7 +4,6 @@
 package cache
 
 import (
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"strings"
@@ -70,8 +69,7 @@ func (s *state) learn(own Key, v classified) {
 		m.Version = v.version
 		m.Version.Number = number
 	}
-	if v.document != nil && !own.shielded() {
-		// A shielded feed has no title: in a variant it may repeat what its reader has sent.
+	if v.document != nil {
 		m.Version.Title = v.document.Title
 	}
 	if tag := originTag(a); v.sameBytes && tag != m.Validators.ETag {
@@ -86,10 +84,6 @@ func (s *state) learn(own Key, v classified) {
 		s.learnValidators(v)
 		if own.shielded() {
 			m.Version.Update(a.Status, a.Header)
-			if len(m.Version.Vary) > 0 && m.VaryKey == nil {
-				m.VaryKey = make([]byte, 32)
-				_, _ = rand.Read(m.VaryKey) // it never fails
-			}
 		}
 	} else if m.Suspect > 0 {
 		m.Suspect += s.gap

@@ -105,10 +105,6 @@ type feedState struct {
 	Probes uint `json:"probes,omitempty"`
 
 	Version storedVersion `json:"version,omitzero"`
-	// VaryKey is a secret of this feed: hashes of readers' fields that [version.Version].Vary
-	// names are made with it. It stays as long as the record, so variants outlive a
-	// restart, and all nodes have the same.
-	VaryKey []byte `json:"vary_key,omitempty"`
 	// Past are the versions before it that readers may still hold, the newest first.
 	Past []past `json:"past,omitempty"`
 

@@ -17,8 +17,8 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// accept has the feed types first: otherwise some origins respond with HTML.
-const accept = "application/atom+xml, application/rss+xml, application/feed+json, " +
+// Accept is sent in each poll. It has the feed types first: otherwise some origins respond with HTML.
+const Accept = "application/atom+xml, application/rss+xml, application/feed+json, " +
 	"application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, */*;q=0.1"
 
 // acceptEncoding is the same in each poll: origins that compress have a different ETag
@@ -41,7 +41,7 @@ func newRequest(ctx context.Context, t feedurl.URL, agent string, user *url.User
 		ProtoMinor: 1,
 		Header: http.Header{
 			"User-Agent":      {agent},
-			"Accept":          {accept},
+			"Accept":          {Accept},
 			"Accept-Encoding": {acceptEncoding},
 		},
 	}).WithContext(ctx)

@@ -29,7 +29,7 @@ func TestRequestIsExact(t *testing.T) {
 		want := "GET /feed.xml HTTP/1.1\r\n" +
 			"Host: example.com\r\n" +
 			"User-Agent: Pollard/1.2 (+https://example.org/about; 7 subscribers)\r\n" +
-			"Accept: " + accept + "\r\n" +
+			"Accept: " + Accept + "\r\n" +
 			"Accept-Encoding: gzip, br, zstd\r\n" +
 			"\r\n"
 		if got := n.requests(); len(got) != 1 || got[0].head != want {

@@ -4,9 +4,7 @@
 package gateway
 
 import (
-	"cmp"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -28,14 +26,7 @@ func init() {
 
 // parseGateway parses the directive feed_gateway, with its matcher.
 func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
-	site, err := config.SiteOf(h)
-	if err != nil {
-		return nil, h.Errf("feed_gateway: %v", err)
-	}
 	h.Next() // directive name
-	if directive, line := site.Before(h, "feed_gateway", h.Line()); directive != "" {
-		return nil, h.Errf("feed_gateway: it gets no request, because the %s at line %d answers all of them: put the gateway into a handle block", directive, line)
-	}
 	matchers, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, err
@@ -46,11 +37,6 @@ func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	}
 	if err := g.checkReach(config.Paths(matchers)); err != nil {
 		return nil, h.Errf("feed_gateway: %v", err)
-	}
-	for _, f := range g.Feeds {
-		if g.leadsBack(f.URL, site.Addresses) {
-			return nil, h.Errf("feed %s: %s is a feed of this gateway, which would poll itself", f.Path, feedurl.Redact(f.URL))
-		}
 	}
 	return h.NewRoute(matchers, g), nil
 }
@@ -74,43 +60,6 @@ func (g *Gateway) checkReach(paths caddyhttp.MatchPath) error {
 		return fmt.Errorf("feeds by URL are at /https://host/path, which the matcher %s does not match: put the gateway, without a matcher, into handle_path %s", paths[0], paths[0])
 	}
 	return nil
-}
-
-// leadsBack reports whether the gateway itself answers a URL, at one of the addresses of its site.
-func (g *Gateway) leadsBack(raw string, addresses []string) bool {
-	u, err := feedurl.Parse(raw)
-	if err != nil {
-		return false // it is reported elsewhere, or has placeholders
-	}
-	path, err := url.PathUnescape(u.Path())
-	if err != nil {
-		return false
-	}
-	answers := slices.ContainsFunc(g.Feeds, func(f Feed) bool { own, err := f.path(); return err == nil && own == path })
-	if _, byURL := parseByURL(u.RequestURL(), nil); !answers && !byURL {
-		return false
-	}
-	return slices.ContainsFunc(addresses, func(text string) bool {
-		a, err := httpcaddyfile.ParseAddress(text)
-		if err != nil {
-			return false
-		}
-		port := cmp.Or(a.Port, map[string]string{"http": "80"}[a.Scheme], "443")
-		if a.Host == "" || a.Host == "*" { // any name of this machine
-			return loopback(u.Name()) && port == u.Port()
-		}
-		host, err := feedurl.ParseHost(a.Host)
-		return err == nil && host == u.Name() && (port == u.Port() || a.Port == "" && a.Scheme == "")
-	})
-}
-
-// loopback reports whether a host is a loopback name or address.
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && address.IsLoopback()
 }
 
 // UnmarshalCaddyfile parses the directive feed_gateway. Syntax:

@@ -277,7 +277,7 @@ func (e *EngineSource) key(ctx context.Context, c *cache.Cache, which Which) (st
 			return "", err
 		}
 		k, ok := poller.ParseShieldKey(string(f.URL))
-		if ok && k.URL() == u.String() && (found == "" || k.Variant == "") {
+		if ok && k.URL() == u.String() {
 			found = string(f.URL)
 		}
 	}

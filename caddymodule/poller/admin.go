@@ -133,9 +133,8 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 	return writeFeed(w, r, e, c, key)
 }
 
-// shieldedKeys returns the keys of a shielded feed and its variants, given the URL that
-// readers use, with either scheme. The feed without a variant and with the requested
-// scheme comes first. The search reads all records, possibly a million, so it is skipped
+// shieldedKeys returns the keys of a shielded feed, given the URL that readers use, with either
+// scheme. The feed with the requested scheme comes first. The search reads all records, possibly a million, so it is skipped
 // if the configuration has no shields.
 func shieldedKeys(ctx context.Context, e *Engine, c *cache.Cache, feed string) []string {
 	if !e.Shielding() {
@@ -154,9 +153,6 @@ func shieldedKeys(ctx context.Context, e *Engine, c *cache.Cache, feed string) [
 		}
 		same = append(same, text)
 		if known.String() != feed {
-			rank[text] += 2
-		}
-		if k.Variant != "" {
 			rank[text]++
 		}
 	}
@@ -181,8 +177,7 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 		o.Feed = feed
 		if !c.Knows(r.Context(), feed) {
 			if keys := shieldedKeys(r.Context(), e, c, feed); len(keys) > 0 {
-				k, _ := ParseShieldKey(keys[0])
-				o.Feed = k.Plain().String()
+				o.Feed = keys[0]
 			}
 		}
 	}

@@ -96,7 +96,7 @@ type App struct {
 	hosts      feedurl.HostTable[*hostRules] // for the feeds of a host
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
 	redirects  []func(u feedurl.URL) error   // by gateway
-	shields    map[string]shield             // of the configuration, by name
+	shields    map[string][]Shield           // of the configuration, by identity
 	kept       map[string]any                // by its handlers over reloads, by name
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
@@ -115,7 +115,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Logger()
-	a.feeds, a.shields, a.kept = make(map[string]policy.Rules), make(map[string]shield), make(map[string]any)
+	a.feeds, a.shields, a.kept = make(map[string]policy.Rules), make(map[string][]Shield), make(map[string]any)
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 // Resolve returns the app of a JSON configuration, which may be empty, with rules and
 // settings but without an engine.
 func Resolve(config json.RawMessage) (*App, error) {
-	a := &App{feeds: make(map[string]policy.Rules), shields: make(map[string]shield)}
+	a := &App{feeds: make(map[string]policy.Rules), shields: make(map[string][]Shield)}
 	if len(config) > 0 {
 		if err := caddy.StrictUnmarshalJSON(config, a); err != nil {
 			return nil, err

@@ -39,7 +39,7 @@ type Engine struct {
 	counters  *counters  // the statistics of readers and polls
 	announcer *announcer // of events
 
-	shields atomic.Pointer[map[string]shield] // of the configuration in force, by name
+	shields atomic.Pointer[map[string][]Shield] // of the configuration in force, by identity
 	log     atomic.Pointer[zap.Logger]
 	where   atomic.Pointer[string]         // the store, as it is shown
 	kept    atomic.Pointer[map[string]any] // what its handlers keep over reloads, by name
@@ -54,8 +54,6 @@ type Engine struct {
 	owners []owner // configurations that have started and not stopped, the newest last
 	last   uint64  // generation
 	memory int64   // bytes; the cache was opened with it
-
-	origins map[string][]byte // configuration of the origins of shields, by name
 }
 
 // owner is a configuration that uses the engine. Its settings are kept in case a newer
@@ -69,8 +67,8 @@ type owner struct {
 // settings are a configuration's settings of the engine.
 type settings struct {
 	cache   cache.Settings
-	shields map[string]shield // by name
-	kept    map[string]any    // by handlers, by name
+	shields map[string][]Shield // by identity
+	kept    map[string]any      // by handlers, by name
 	origin  upstream.Settings
 	memory  int64
 	store   Store
@@ -88,7 +86,6 @@ func newEngine(parts Parts) *Engine {
 		ready:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
 	}
-	e.origins = make(map[string][]byte)
 	e.metrics = newMetrics(e.totals)
 	e.counters = newCounters(&e.log)
 	return e
@@ -191,7 +188,7 @@ func (e *Engine) open(s settings) error {
 func (e *Engine) apply(s settings) {
 	e.origin.Apply(s.origin)
 	e.kept.Store(&s.kept)
-	e.useShields(e.cache.Load(), s.shields)
+	e.shields.Store(&s.shields)
 	e.log.Store(s.log)
 	e.cache.Load().Apply(s.cache)
 }

@@ -3,108 +3,92 @@
 
 package poller
 
-import (
-	"net/url"
-	"strings"
-)
+import "strings"
 
-// ShieldKey identifies a stored response of a shield.
+// ShieldKey identifies a stored response of a shield. A poll is built from the key and the
+// configuration, and from nothing else.
 type ShieldKey struct {
-	// Shield is the name of the shield. Two shields may have different origins for one URL.
+	// Shield is the identity of the shield, a word: a hash of its origin block.
 	Shield string
-	// Scheme and Host are those of the site's configured address. Host includes its port.
+	// Scheme and Host are those of the request. Host is normalized, and has a port unless that is
+	// the default of the scheme.
 	Scheme, Host string
-	// Path is the escaped path that readers request.
-	Path string
-	// Target is the path as rewritten by handlers before the shield, such as handle_path.
-	// It is empty if they do not change the path.
-	Target string
-	// Query is the query without ignored parameters and without the question mark.
-	Query string
-	// Variant is a hash of the request header fields that the response depends on (Vary).
-	// It is empty if the request has none of them.
-	Variant string
+	// Path and Query are the escaped path and the kept query as they reach the shield.
+	Path, Query string
+	// Sent is the path and the kept query as the reader sent them, if a handler before the
+	// shield has changed them.
+	Sent string
 }
 
 // The text of a key is
 //
-//	shield:<name> <scheme>://<host><path>[?<query>][ target:<path>][ variant:<hash>]
+//	shield:<identity> <scheme>://<host><path>[?<query>][ sent:<path>[?<query>]]
 //
-// The name is escaped, and URLs contain no space. The URL of a feed that is not of a
-// shield never begins with "shield:".
+// Identities and URLs contain no space. The URL of a feed that is not of a shield never begins
+// with "shield:".
 const (
 	// ShieldCommon is the prefix of all keys of shields.
-	ShieldCommon  = "shield:"
-	targetPrefix  = "target:"
-	variantPrefix = "variant:"
+	ShieldCommon = "shield:"
+	sentPrefix   = " sent:"
 )
 
 // ShieldPrefix returns the prefix of all keys of a shield.
-func ShieldPrefix(shield string) string { return ShieldCommon + url.QueryEscape(shield) + " " }
+func ShieldPrefix(shield string) string { return ShieldCommon + shield + " " }
 
 // String returns the text of the key. [ParseShieldKey] reads it.
 func (k ShieldKey) String() string {
 	var b strings.Builder
-	b.Grow(len(ShieldCommon) + len(k.Shield) + len(k.Scheme) + len(k.Host) + len(k.Path) + len(k.Target) + len(k.Query) + len(k.Variant) + 48)
+	b.Grow(len(ShieldCommon) + len(k.Shield) + len(k.Scheme) + len(k.Host) + len(k.Path) + len(k.Query) + len(k.Sent) + 16)
 	b.WriteString(ShieldCommon)
-	b.WriteString(url.QueryEscape(k.Shield))
+	b.WriteString(k.Shield)
 	b.WriteByte(' ')
-	b.WriteString(k.URL())
-	if k.Target != "" {
-		b.WriteString(" " + targetPrefix)
-		b.WriteString(k.Target)
+	b.WriteString(k.Scheme)
+	b.WriteString("://")
+	b.WriteString(k.Host)
+	b.WriteString(k.Path)
+	if k.Query != "" {
+		b.WriteByte('?')
+		b.WriteString(k.Query)
 	}
-	if k.Variant != "" {
-		b.WriteString(" " + variantPrefix)
-		b.WriteString(k.Variant)
+	if k.Sent != "" {
+		b.WriteString(sentPrefix)
+		b.WriteString(k.Sent)
 	}
 	return b.String()
 }
 
-// URL returns the URL that readers request.
-func (k ShieldKey) URL() string {
+// Target returns the path and query as they reach the shield.
+func (k ShieldKey) Target() string {
 	if k.Query == "" {
-		return k.Scheme + "://" + k.Host + k.Path
+		return k.Path
 	}
-	return k.Scheme + "://" + k.Host + k.Path + "?" + k.Query
+	return k.Path + "?" + k.Query
 }
 
-// Plain returns the key without its variant.
-func (k ShieldKey) Plain() ShieldKey {
-	k.Variant = ""
-	return k
+// URL returns the URL that readers request.
+func (k ShieldKey) URL() string {
+	if k.Sent != "" {
+		return k.Scheme + "://" + k.Host + k.Sent
+	}
+	return k.Scheme + "://" + k.Host + k.Target()
 }
 
 // ParseShieldKey parses the text of a key.
 func ParseShieldKey(text string) (k ShieldKey, ok bool) {
-	text, ok = strings.CutPrefix(text, ShieldCommon)
-	fields := strings.Split(text, " ")
-	if !ok || len(fields) < 2 {
+	rest, ok := strings.CutPrefix(text, ShieldCommon)
+	if !ok {
 		return ShieldKey{}, false
 	}
-	name, err := url.QueryUnescape(fields[0])
-	if err != nil {
-		return ShieldKey{}, false
-	}
-	k.Shield = name
-	scheme, rest, ok := strings.Cut(fields[1], "://")
+	k.Shield, rest, _ = strings.Cut(rest, " ")
+	rest, k.Sent, _ = strings.Cut(rest, sentPrefix)
+	k.Scheme, rest, ok = strings.Cut(rest, "://")
 	slash := strings.IndexByte(rest, '/')
-	if !ok || slash < 0 {
+	if !ok || slash < 0 || k.Shield == "" || strings.Contains(k.Scheme+rest+k.Sent, " ") {
 		return ShieldKey{}, false
 	}
-	k.Scheme, k.Host = scheme, rest[:slash]
+	k.Host = rest[:slash]
 	k.Path, k.Query, _ = strings.Cut(rest[slash:], "?")
-	for _, field := range fields[2:] {
-		switch {
-		case strings.HasPrefix(field, targetPrefix):
-			k.Target = field[len(targetPrefix):]
-		case strings.HasPrefix(field, variantPrefix):
-			k.Variant = field[len(variantPrefix):]
-		default:
-			return ShieldKey{}, false
-		}
-	}
-	return k, k.String() == ShieldCommon+text
+	return k, k.String() == text
 }
 
 // ReadersURL returns the URL that readers request for a key of the engine. A key that is

@@ -4,13 +4,8 @@
 package poller
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/policy"
@@ -18,48 +13,16 @@ import (
 
 // Shield is a handler in front of its own origin.
 type Shield interface {
-	// OriginOf returns the origin at which the feed of a key is polled, or nil if the
-	// feed cannot be polled.
+	// OriginOf returns the origin at which the feed of a key is polled.
 	OriginOf(k ShieldKey) cache.Origin
 	// Rules returns the operator's rules for its feeds.
 	Rules() policy.Rules
 }
 
-// ShieldConfig is the configuration of a shield, as JSON.
-type ShieldConfig struct {
-	All    []byte // all of it; shields with the same are one
-	Origin []byte // the part that configures the origin
-}
-
-// shield is a shield of a configuration.
-type shield struct {
-	Shield
-	config ShieldConfig
-}
-
-// AddShield registers a shield by its name, which is part of the keys of its feeds. It
-// returns an error if another shield has the name. The same configuration may be
-// added twice, because Caddy may put a site with several addresses on several servers.
-func (a *App) AddShield(name string, config ShieldConfig, s Shield) error {
-	if other, known := a.shields[name]; known && !bytes.Equal(other.config.All, config.All) {
-		return fmt.Errorf("feed_shield: two shields have the name %q: give one of them a name of its own, such as name blog", name)
-	}
-	a.shields[name] = shield{s, config}
-	return nil
-}
-
-// useShields puts the shields of a configuration in force. If the origin of a shield has
-// changed, its stored feeds are dropped.
-func (e *Engine) useShields(c *cache.Cache, shields map[string]shield) {
-	e.shields.Store(&shields)
-	for name, s := range shields {
-		before, known := e.origins[name]
-		e.origins[name] = s.config.Origin
-		if !known || bytes.Equal(before, s.config.Origin) {
-			continue
-		}
-		c.Drop(ShieldPrefix(name))
-	}
+// AddShield registers a shield by its identity, which is part of the keys of its feeds. Shields
+// with one identity have the same origin block, and share their feeds.
+func (a *App) AddShield(identity string, s Shield) {
+	a.shields[identity] = append(a.shields[identity], s)
 }
 
 // Shielding reports whether the configuration in force has shields.
@@ -68,40 +31,50 @@ func (e *Engine) Shielding() bool {
 	return shields != nil && len(*shields) > 0
 }
 
-// shieldOf returns the shield of a key in the configuration in force.
-func (e *Engine) shieldOf(key string) (s Shield, k ShieldKey, ok bool) {
+// shieldsOf returns the shields of a key in the configuration in force.
+func (e *Engine) shieldsOf(key string) ([]Shield, ShieldKey) {
 	shields := e.shields.Load()
-	if k, ok = ParseShieldKey(key); !ok || shields == nil {
-		return nil, k, false
+	k, ok := ParseShieldKey(key)
+	if !ok || shields == nil {
+		return nil, k
 	}
-	s, ok = (*shields)[k.Shield]
-	return s, k, ok
+	return (*shields)[k.Shield], k
 }
 
-// originOf returns the origin at which a shielded feed is polled, or nil if it cannot
-// be polled.
+// originOf returns the origin at which a shielded feed is polled, or nil if its shield is not
+// configured.
 func (e *Engine) originOf(key string) cache.Origin {
-	s, k, ok := e.shieldOf(key)
-	if !ok {
+	shields, k := e.shieldsOf(key)
+	if len(shields) == 0 {
 		return nil
 	}
-	return s.OriginOf(k)
+	return shields[0].OriginOf(k)
 }
 
-// rulesOf returns a function for the rules of feeds: those of their shield, or of the app.
+// rulesOf returns a function for the rules of feeds: those of the app, or the stricter ones of
+// their shields.
 func (e *Engine) rulesOf(app func(key cache.Key) policy.Rules) func(key cache.Key) policy.Rules {
 	return func(key cache.Key) policy.Rules {
-		if s, _, ok := e.shieldOf(key.String()); ok {
-			return s.Rules()
+		if key.URL().String() != "" {
+			return app(key)
 		}
-		return app(key)
+		shields, _ := e.shieldsOf(key.String())
+		if len(shields) == 0 {
+			return app(key)
+		}
+		rules := shields[0].Rules()
+		for _, s := range shields[1:] {
+			rules = rules.Stricter(s.Rules())
+		}
+		return rules
 	}
 }
 
-// errNoShield reports that the shield of a feed is not configured or has no origin for it.
-var errNoShield = errors.New("no shield of this name is configured")
+// errNoShield reports that the shield of a feed is not in force yet.
+var errNoShield = errors.New("the shield is not in force yet")
 
-// Feed returns the feed of a shield's key, ready to be polled.
+// Feed returns the feed of a shield's key, ready to be polled. It fails while a reload has not put
+// the shield in force.
 func (e *Engine) Feed(ctx context.Context, key string) (*cache.Feed, error) {
 	c, err := e.Opened(ctx)
 	if err != nil {
@@ -112,23 +85,6 @@ func (e *Engine) Feed(ctx context.Context, key string) (*cache.Feed, error) {
 		return nil, errNoShield
 	}
 	return feed, err
-}
-
-// Evict forgets a feed in the background, to make room for another one.
-func (e *Engine) Evict(key string) {
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		c := e.cache.Load()
-		if c == nil {
-			return
-		}
-		if err := e.Forget(ctx, c, key); err != nil && !errors.Is(err, cache.ErrUnknownFeed) {
-			if log := e.log.Load(); log != nil {
-				log.Warn("feed that has to make room cannot be forgotten", zap.Error(err))
-			}
-		}
-	}()
 }
 
 // Keep returns the value that the handler of a name keeps over reloads: the one of the

@@ -36,8 +36,5 @@ func Told(f status.Feed) status.Feed {
 const maxReaders = 20
 
 func (e *Engine) readersOf(ctx context.Context, key string) []status.Reader {
-	if k, ok := ParseShieldKey(key); ok {
-		key = k.Plain().String() // readers see all variants as one feed
-	}
 	return e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, About: e.About}).Readers
 }

@@ -4,7 +4,6 @@
 package shield
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -24,9 +23,6 @@ func init() {
 func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // directive name
 	s := new(Shield)
-	if err := s.identify(h); err != nil {
-		return nil, err
-	}
 	matchers, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, err
@@ -51,8 +47,7 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 //		}
 //		<policy lines>
 //		query ignore | keep <parameter>...
-//		name <text>
-//		host <name>
+//		vary ignore <field>...
 //		status <path>
 //		defend [{
 //			max_rate            <requests> <duration>
@@ -80,8 +75,9 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return nil
 		}},
 		"query":   {Read: s.readQuery},
-		"name":    {Read: config.TextLine(&s.Name, "a text that no other shield has")},
-		"host":    {Read: config.TextLine(&s.Host, "the host of the site, such as blog.example.com")},
+		"vary":    {Read: s.readVary},
+		"name":    {Removed: "a shield is known by its origin block. Delete the line"},
+		"host":    {Removed: "polls are for the host that readers use. Delete the line; if the site must answer for one host alone, write that as its address"},
 		"rfc9111": {Removed: "a shield stores feeds only. Delete the line; for other content, put an HTTP cache such as Varnish in front of the site"},
 		"status":  {Read: config.TextLine(&s.Status, "the path of the pages for people, such as /feed/status")},
 		"defend": {Read: func(d *caddyfile.Dispenser) error {
@@ -118,6 +114,20 @@ func (s *Shield) readQuery(d *caddyfile.Dispenser) error {
 	return nil
 }
 
+func (s *Shield) readVary(d *caddyfile.Dispenser) error {
+	args, err := config.SomeArgs(d, 2, -1, "ignore and names of header fields, such as ignore User-Agent")
+	if err != nil {
+		return err
+	}
+	if args[0] != "ignore" {
+		return d.Errf("vary: %q is not known: expected ignore and names of header fields", args[0])
+	}
+	if s.Vary.Ignore = args[1:]; checkVaryIgnore(s.Vary.Ignore) != nil {
+		return d.Err(checkVaryIgnore(s.Vary.Ignore).Error())
+	}
+	return nil
+}
+
 // finish parses the tokens that need an HTTP site.
 func (s *Shield) finish(h httpcaddyfile.Helper) error {
 	if s.originLines != nil {
@@ -126,6 +136,9 @@ func (s *Shield) finish(h httpcaddyfile.Helper) error {
 			return err
 		}
 		s.Origin, _ = routes.(*caddyhttp.Subroute)
+		if _, err := s.block(); err != nil {
+			return h.WrapErr(err)
+		}
 	}
 	if s.Defend != nil {
 		if err := s.Defend.finish(h); err != nil {
@@ -135,46 +148,6 @@ func (s *Shield) finish(h httpcaddyfile.Helper) error {
 	if err := s.check(); err != nil {
 		return h.WrapErr(err)
 	}
-	return s.claimName(h)
-}
-
-// identify records the addresses of the site, and derives a name from the first one and the
-// matcher.
-func (s *Shield) identify(h httpcaddyfile.Helper) error {
-	site, err := config.SiteOf(h)
-	if err != nil {
-		return h.Errf("feed_shield: %v", err)
-	}
-	if directive, line := site.Before(h, "feed_shield", h.Line()); directive != "" {
-		return h.Errf("feed_shield: it gets no request, because the %s at line %d answers all of them: put the shield into a handle block", directive, line)
-	}
-	sites := site.Addresses
-	s.Sites, s.line = sites, h.File()+":"+strconv.Itoa(h.Line())
-	matcher := ""
-	if h.NextArg() {
-		matcher = " " + h.Val()
-	}
-	h.Reset()
-	h.Next()
-	if len(sites) > 0 {
-		s.derived = sites[0] + matcher
-	}
-	return nil
-}
-
-// claimName gives the shield its name, which no other shield may have.
-func (s *Shield) claimName(h httpcaddyfile.Helper) error {
-	if s.Name == "" {
-		s.Name = s.derived
-	}
-	if s.Name == "" {
-		return h.Err("feed_shield: a shield in a named route needs a line such as name blog")
-	}
-	key := "pollard.feed_shield " + s.Name
-	if other, taken := h.State[key].(string); taken {
-		return h.Errf("feed_shield: the one at %s has the name %q as well: give one of them another name, such as name blog", other, s.Name)
-	}
-	h.State[key] = s.line
 	return nil
 }
 

@@ -140,7 +140,7 @@ func feedType(contentType string) bool {
 type detectingBody struct {
 	io.ReadCloser
 	compressed bool   // its bytes show nothing
-	entry      *entry // of the feed, or nil
+	entry      *entry // of the feed
 	prefix     []byte
 	done       bool
 	err        error // of all further reads
@@ -179,10 +179,9 @@ func (b *detectingBody) Close() error {
 
 func (b *detectingBody) end(d detection) {
 	b.done, b.prefix = true, nil
-	switch {
-	case d == notFeed:
+	if d == notFeed {
 		b.err = errNotFeed
-	case b.entry != nil:
+	} else {
 		b.entry.looksLikeFeed.Store(true)
 	}
 }

@@ -74,7 +74,7 @@ func TestDetectingBodyFailsForGood(t *testing.T) {
 	page := "<!DOCTYPE html><p>" + stage.Sample
 	for name, body := range map[string]io.Reader{"at once": strings.NewReader(page), "in bytes": iotest.OneByteReader(strings.NewReader(page))} {
 		t.Run(name, func(t *testing.T) {
-			s := &detectingBody{ReadCloser: io.NopCloser(body)}
+			s := &detectingBody{ReadCloser: io.NopCloser(body), entry: new(entry)}
 			var got strings.Builder
 			for range 100 {
 				_, err := io.Copy(&got, s)
@@ -87,7 +87,7 @@ func TestDetectingBodyFailsForGood(t *testing.T) {
 			}
 		})
 	}
-	s := &detectingBody{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(stage.Sample)))}
+	s := &detectingBody{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(stage.Sample))), entry: new(entry)}
 	if got, err := io.ReadAll(s); err != nil || string(got) != stage.Sample {
 		t.Errorf("a feed came out as %q, %v", got, err)
 	}

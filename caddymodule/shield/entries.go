@@ -4,8 +4,6 @@
 package shield
 
 import (
-	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,10 +12,8 @@ import (
 )
 
 const (
-	// maxEntries is how many keys, variants included, one shield has in memory.
+	// maxEntries is how many keys one shield has in memory.
 	maxEntries = 1000
-	// maxVariants is how many variants one feed has, in memory and in the store.
-	maxVariants = 16
 	// bypassFor is how long requests for a key go straight to the origin after a poll has
 	// shown that its response cannot be shared.
 	bypassFor = 10 * time.Minute
@@ -29,6 +25,8 @@ const (
 type entries struct {
 	byKey *lru.TwoQueueCache[string, *entry]
 	mu    sync.Mutex // held while an entry is added
+
+	passed passed // requests for feeds that went to the origin
 }
 
 func newEntries() any {
@@ -41,12 +39,7 @@ func newEntries() any {
 
 // entry is what a shield knows of one key.
 type entry struct {
-	key      string
-	fields   http.Header // what requests for this variant send; read only
-	variants []*entry    // of this feed; guarded by entries.mu
-
 	requested   atomic.Int64 // the last request, in Unix seconds
-	again       atomic.Bool  // there was more than one request
 	feed        atomic.Bool  // a response was a feed
 	bypassUntil atomic.Int64 // in Unix milliseconds
 
@@ -68,59 +61,22 @@ func (s *entries) request(key string, now time.Time) *entry {
 	if e == nil {
 		return nil
 	}
-	if last := e.requested.Swap(now.Unix()); last != now.Unix() || !e.again.Load() {
-		e.again.Store(true)
+	if last := e.requested.Swap(now.Unix()); last != now.Unix() {
 		s.byKey.Get(key)
 	}
 	return e
 }
 
 // add returns the entry of a key, and makes one if there is none.
-func (s *entries) add(key string, now time.Time) *entry {
+func (s *entries) add(key string) *entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.get(key); e != nil {
 		return e
 	}
-	e := &entry{key: key}
-	e.requested.Store(now.Unix())
+	e := new(entry)
 	s.byKey.Add(key, e)
 	return e
-}
-
-// addVariant returns the entry of a variant of a feed, and makes one if there is none. If the
-// feed has too many variants, one that was requested once, or longest ago, makes room: evicted
-// is its key.
-func (s *entries) addVariant(feed *entry, key string, fields http.Header, now time.Time) (e *entry, evicted string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.get(key); e != nil {
-		return e, ""
-	}
-	feed.variants = slices.DeleteFunc(feed.variants, func(e *entry) bool { return e.key == key })
-	if len(feed.variants) >= maxVariants {
-		victim := slices.MinFunc(feed.variants, (*entry).compareUse)
-		feed.variants = slices.DeleteFunc(feed.variants, func(e *entry) bool { return e == victim })
-		s.byKey.Remove(victim.key)
-		evicted = victim.key
-	}
-	e = &entry{key: key, fields: fields}
-	e.requested.Store(now.Unix())
-	feed.variants = append(feed.variants, e)
-	s.byKey.Add(key, e)
-	return e, evicted
-}
-
-// compareUse orders entries by their use: those that were requested once come first, then
-// those that were requested longest ago.
-func (e *entry) compareUse(other *entry) int {
-	if again := e.again.Load(); again != other.again.Load() {
-		if again {
-			return 1
-		}
-		return -1
-	}
-	return int(e.requested.Load() - other.requested.Load())
 }
 
 // bypasses reports whether requests go straight to the origin.

@@ -4,16 +4,15 @@
 package shield
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 // speaker is an origin with feeds that contain the argument of the backend directive, and that may be
@@ -29,20 +28,75 @@ func from(address, target string, header ...string) *http.Request {
 	return r
 }
 
-// A change elsewhere in the configuration does not change which shield a feed belongs to.
-func TestShieldsAreKnownByName(t *testing.T) {
-	inner := "@internal remote_ip 192.168.0.0/16\nhandle @internal {\n" + shieldOf("internal", "name internal") + "}\n"
-	site := func(routes string) string {
-		return blog + " {\nbind void/site\n" + routes + "handle {\n" + shieldOf("public") + "}\n}\n"
+// Feeds belong to an origin block. A change elsewhere keeps them, also over a restart. A changed
+// block begins with nothing, and its validators are not the ones of the block before.
+func TestShieldsAreKnownByTheirBlocks(t *testing.T) {
+	t.Setenv("POLLARD_TEST_BACKEND", "one")
+	speaks := func(w http.ResponseWriter, r *http.Request) error {
+		if r.Header.Get("If-None-Match") != "" {
+			return stage.Plain(304, "")(w, r) // whoever asks
+		}
+		return stage.Feed(stage.FeedNamed("I say "+stage.Said(r)+"."), "Cache-Control", "max-age=600", "ETag", `"1"`)(w, r)
 	}
-	stage.Run(t, site(inner), speaker, func(s *stage.Stage) {
+	inner := "@internal remote_ip 192.168.0.0/16\nhandle @internal {\n" + shieldOf("internal") + "}\n"
+	site := func(routes, says string, lines ...string) string {
+		return blog + " {\nbind void/site\n" + routes + "handle {\n" + shieldOf(says, lines...) + "}\n}\n"
+	}
+	stage.Run(t, site(inner, "public"), speaks, func(s *stage.Stage) {
 		stage.WantBody(t, "inside", s.Send(from(stage.Home, blog+"/feed")), 200, "I say internal.")
 		stage.WantBody(t, "outside", s.Get(blog+"/feed"), 200, "I say public.")
-		s.Load(site(""))
-		stage.WantBody(t, "with the first block removed", s.Get(blog+"/feed"), 200, "I say public.")
-		s.Load("http://first.test {\nbind void/site\n" + shieldOf("first") + "}\n" + site(inner))
-		stage.WantBody(t, "with a site in front", s.Get(blog+"/feed"), 200, "I say public.")
-		stage.WantBody(t, "inside", s.Send(from(stage.Home, blog+"/feed")), 200, "I say internal.")
+		s.Expect(2, "two blocks")
+		for name, sites := range map[string]string{
+			"without the first block": site("", "public"),
+			"a site in front":         "http://first.test {\nbind void/site\n" + shieldOf("first") + "}\n" + site(inner, "public"),
+			"another matcher":         strings.Replace(site("", "public"), "feed_shield", "feed_shield /feed*", 1),
+			"other lines":             site("", "public", "query ignore", "status /feed/status"),
+		} {
+			s.Load(sites)
+			stage.WantBody(t, name, s.Get(blog+"/feed"), 200, "I say public.")
+		}
+		s.Expect(0, "changes elsewhere")
+		restart := func(sites string) {
+			time.Sleep(20 * time.Minute)
+			s.Stop()
+			s.Load(sites)
+		}
+		for i, change := range []struct{ name, sites, want string }{
+			{"another argument", site("", "other"), "I say other."},
+			{"what is ignored", site("", "other", "vary ignore Accept"), "I say other."},
+			{"the environment", site("", "{env.POLLARD_TEST_BACKEND}"), "I say one."},
+			{"a placeholder", site("", "{time.now.unix_ms}"), "I say "},
+		} {
+			restart(change.sites)
+			stage.WantBody(t, change.name, s.Get(blog+"/feed"), 200, change.want)
+			if poll := s.Expect(1, change.name)[0]; poll.Header["If-None-Match"] != nil {
+				t.Errorf("%s: validators of another block were sent", change.name)
+			}
+			if i == 2 {
+				t.Setenv("POLLARD_TEST_BACKEND", "two")
+				restart(change.sites)
+				stage.WantBody(t, "another environment", s.Get(blog+"/feed"), 200, "I say two.")
+				s.Expect(1, "another environment")
+				continue
+			}
+			s.Stop()
+			s.Load(change.sites)
+			s.Get(blog + "/feed")
+			s.Expect(0, change.name+", started again")
+		}
+	})
+}
+
+// Shields with one block have one poll, and the stricter of their rules.
+func TestShieldsOfOneBlock(t *testing.T) {
+	sites := blog + " {\nbind void/site\nhandle /a/* {\n" + shieldOf("x", "min_interval 1m", "jitter 0") + "}\nhandle {\n" + shieldOf("x", "min_interval 5m", "jitter 0") + "}\n}\n"
+	stage.Run(t, sites, stage.Feed(stage.Sample), func(s *stage.Stage) {
+		for _, path := range []string{"/a/feed", "/feed"} {
+			if w := s.Get(blog + path); w.Header().Get("Cache-Control") != "max-age=300" {
+				t.Errorf("%s: %v", path, w.Header())
+			}
+		}
+		s.Expect(2, "two feeds")
 	})
 }
 
@@ -75,24 +129,6 @@ func TestForgetShieldedFeed(t *testing.T) {
 	})
 }
 
-// A site for any host shares nothing: the Host of a request would decide what others get. A port in
-// Host that the site does not have is ignored.
-func TestShieldAndHost(t *testing.T) {
-	site := func(address string) string {
-		return address + " {\nbind void/site\n" + shieldOf("{hostport}") + "}\n"
-	}
-	stage.Run(t, site(":80"), speaker, func(s *stage.Stage) {
-		stage.WantBody(t, "evil", s.Get("/feed", "Host", "evil.test"), 200, "I say evil.test.")
-		stage.WantBody(t, "good", s.Get("/feed", "Host", "good.test"), 200, "I say good.test.")
-		stage.WantBody(t, "good", s.Get("/feed", "Host", "good.test"), 200, "I say good.test.")
-		s.Expect(3, "three readers")
-		s.Load(site(blog))
-		s.Get("/feed", "Host", "blog.test:666")
-		stage.WantBody(t, "after a foreign port", s.Get("/feed", "Host", "blog.test"), 200, "I say blog.test.")
-		s.Expect(1, "two readers")
-	})
-}
-
 // Sites on two ports of one host are two sites, whatever port a request names.
 func TestShieldsOnTwoPorts(t *testing.T) {
 	site := func(port, says string) string {
@@ -110,29 +146,5 @@ func TestShieldsOnTwoPorts(t *testing.T) {
 				stage.WantBody(t, says, w, 200, "I say "+says+".")
 			}
 		}
-	})
-}
-
-// Values of readers' fields are in no key and on no page. A request with a field that may be a
-// credential passes through.
-func TestVariantsHideValues(t *testing.T) {
-	const value = "s3cret-of-alice-0001"
-	stage.Run(t, stage.ShieldedSite(blog, ""), echo("X-Plan, X-Api-Key"), func(s *stage.Stage) {
-		s.Get(blog+"/feed", "X-Plan", value)
-		s.Get(blog+"/feed", "X-Plan", value)
-		s.Expect(2, "the plain feed and a variant")
-		_, c := poller.Running()
-		for _, key := range c.Keys(context.Background(), "") {
-			if strings.Contains(key, value) {
-				t.Errorf("there is a key %q", key)
-			}
-		}
-		if _, text := stage.Call(t, "GET", "/pollard/feeds"); strings.Contains(text, value) {
-			t.Errorf("the admin API tells it: %s", text)
-		}
-		for range 2 {
-			stage.WantBody(t, "a credential", s.Get(blog+"/feed", "X-Api-Key", value), 200, value)
-		}
-		s.Expect(2, "two requests with a credential")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -18,8 +19,8 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// origin is the origin block of a shield. It serves requests of readers, which it gets
-// unchanged, and polls.
+// origin is the origin block of a shield. It serves requests of readers and polls. For both it
+// starts with the same variables, so what it lacks fails for all of them.
 type origin struct {
 	handlers *caddyhttp.Subroute
 	server   *caddyhttp.Server // that the block belongs to, or nil
@@ -42,9 +43,48 @@ func newOrigin(handlers *caddyhttp.Subroute, server *caddyhttp.Server, log *zap.
 	return o
 }
 
-// serve answers a reader's request. If the block does not answer it, next does.
+// noRoot is the variable root that a block starts with: a directory that does not exist. Without
+// it, file_server would serve the working directory.
+const noRoot = "/nonexistent/no-root-in-origin"
+
+// serve answers a reader's request. If the block does not answer it, next does, with the request as
+// it came.
 func (o *origin) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	return o.handlers.ServeHTTP(w, r, next)
+	outer, _ := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if outer == nil {
+		outer = caddy.NewEmptyReplacer()
+	}
+	inner := caddy.NewReplacer()
+	inner.Map(func(key string) (any, bool) {
+		if key == "http.request.uuid" { // one identifier for one request
+			return outer.Get(key)
+		}
+		return nil, false
+	})
+	// A shallow copy, as the server adds trailers to the maps of r.
+	in := r.WithContext(r.Context())
+	in.Header = r.Header.Clone()
+	target := *r.URL
+	in.URL = &target
+	in = caddyhttp.PrepareRequest(in, inner, w, o.server)
+	ctx := in.Context()
+	for _, name := range []string{caddyhttp.ClientIPVarKey, caddyhttp.TrustedProxyVarKey} {
+		if value := caddyhttp.GetVar(r.Context(), name); value != nil {
+			caddyhttp.SetVar(ctx, name, value)
+		}
+	}
+	caddyhttp.SetVar(ctx, "root", noRoot)
+	for _, key := range []caddy.CtxKey{caddyhttp.OriginalRequestCtxKey, caddyhttp.ExtraLogFieldsCtxKey} {
+		if value := r.Context().Value(key); value != nil {
+			ctx = context.WithValue(ctx, key, value)
+		}
+	}
+	*in = *in.WithContext(ctx) // the replacer has this pointer
+	err := o.handlers.ServeHTTP(w, in, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+		return next.ServeHTTP(w, r)
+	}))
+	outer.Map(inner.Get) // logs show placeholders such as {http.reverse_proxy.upstream.latency}
+	return err
 }
 
 // pollContextKey marks the context of polls.
@@ -74,29 +114,30 @@ func (o *origin) poll(r *http.Request, k poller.ShieldKey) (*http.Response, erro
 	return resp, err
 }
 
-// prepare returns the request that Caddy's handlers get. It starts without variables and
-// placeholders.
+// prepare returns the request that Caddy's handlers get.
 func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWriter, k poller.ShieldKey) *http.Request {
-	asked := targetOf(k.Path, k.Query)
+	target := urlOf(k.Target())
 	in := &http.Request{
-		Method: r.Method, URL: asked, RequestURI: asked.RequestURI(), Host: k.Host, Header: r.Header.Clone(), Body: http.NoBody,
+		Method: r.Method, URL: target, RequestURI: k.Target(), Host: k.Host, Header: r.Header.Clone(), Body: http.NoBody,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, RemoteAddr: pollAddress,
 	}
 	if k.Scheme == "https" { // by TLS handlers recognise it
-		in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true}
+		in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, ServerName: (&url.URL{Host: k.Host}).Hostname()}
 	}
 	ctx = context.WithValue(ctx, pollContextKey{}, true)
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, o.local) // placeholders need it
-	in = in.WithContext(ctx)
-	in = caddyhttp.PrepareRequest(in, caddy.NewReplacer(), w, o.server)
-	if k.Target != "" {
-		in.URL = targetOf(k.Target, k.Query)
+	if k.Sent != "" {                                               // as it was before handlers rewrote it
+		in.URL, in.RequestURI = urlOf(k.Sent), k.Sent
 	}
+	in = caddyhttp.PrepareRequest(in.WithContext(ctx), caddy.NewReplacer(), w, o.server)
+	in.URL, in.RequestURI = target, target.RequestURI()
+	caddyhttp.SetVar(in.Context(), "root", noRoot)
 	return in
 }
 
-// targetOf returns the URL of a request as a server has it: without scheme and host.
-func targetOf(path, query string) *url.URL {
+// urlOf returns the URL of a request as a server has it: without scheme and host.
+func urlOf(target string) *url.URL {
+	path, query, _ := strings.Cut(target, "?")
 	u := &url.URL{Path: path, RawPath: path, RawQuery: query}
 	if plain, err := url.PathUnescape(path); err == nil {
 		u.Path = plain

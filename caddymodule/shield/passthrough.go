@@ -26,7 +26,7 @@ func (s *Shield) pass(w http.ResponseWriter, r *http.Request, next caddyhttp.Han
 func (s *Shield) passAndDetect(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key string) error {
 	return s.pass(newDetectingWriter(w, func() {
 		now := time.Now()
-		if e := s.entries.add(key, now); !e.bypasses(now) {
+		if e := s.entries.add(key); !e.bypasses(now) {
 			e.feed.Store(true)
 		}
 	}), r, next)

@@ -34,17 +34,12 @@ func newClient(settings upstream.Settings) *upstream.Client {
 type feedOrigin struct {
 	shield *Shield
 	key    poller.ShieldKey
-	entry  *entry // of the key, or nil
+	entry  *entry // of the key
 }
 
-// OriginOf returns the origin of a key's feed. It is nil for a variant whose header fields are
-// not in memory: the next reader of the variant sends them.
+// OriginOf returns the origin of a key's feed.
 func (s *Shield) OriginOf(k poller.ShieldKey) cache.Origin {
-	e := s.entries.get(k.String())
-	if k.Variant != "" && e == nil {
-		return nil
-	}
-	return &feedOrigin{s, k, e}
+	return &feedOrigin{s, k, s.entries.add(k.String())}
 }
 
 // Rules returns the operator's rules for the feeds of the shield.
@@ -72,10 +67,8 @@ func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	if ask.Validators.URL == key {
 		ask.Validators.URL = ask.URL.String()
 	}
-	if o.entry != nil {
-		o.entry.looksLikeFeed.Store(false)
-		o.entry.bypassed.Store(false)
-	}
+	o.entry.looksLikeFeed.Store(false)
+	o.entry.bypassed.Store(false)
 	a := o.shield.client.Poll(context.WithValue(ctx, originContextKey{}, o), ask)
 	switch {
 	case errors.Is(a.Err, errNotShared):
@@ -92,17 +85,13 @@ func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 }
 
 // record records whether a poll has brought a feed that may be shared. If it has not, the
-// requests that follow go to the origin, and the store forgets the key.
+// requests that follow go to the origin.
 func (o *feedOrigin) record(a policy.Answer) {
 	e := o.entry
-	if e == nil {
-		return
-	}
 	clientError := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 	switch {
 	case a.Failure == policy.FailureNotShared, (a.Failure == policy.FailureNotFeed || clientError) && !e.feed.Load():
 		e.bypass(time.Now())
-		o.shield.engine.Evict(e.key)
 	case a.Failure == policy.FailureNone:
 		e.feed.Store(true)
 	}
@@ -123,11 +112,6 @@ type roundTripper struct{}
 // that is not a feed as soon as its first bytes show that.
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	o := r.Context().Value(originContextKey{}).(*feedOrigin)
-	if o.entry != nil {
-		for name, values := range o.entry.fields {
-			r.Header[name] = values
-		}
-	}
 	resp, err := o.shield.origin.poll(r, o.key)
 	if failed, ok := errors.AsType[caddyhttp.HandlerError](err); ok && failed.StatusCode != 0 {
 		// Caddy would answer with this status.
@@ -139,6 +123,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.shield.ignoreVary(resp.Header)
 	if err := checkShareable(resp); err != nil {
 		drain(resp.Body)
 		return nil, err

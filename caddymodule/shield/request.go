@@ -9,11 +9,18 @@ import (
 	"strings"
 )
 
-// cannotShare reports whether a request cannot be answered with a shared response: it may
-// change something, carries credentials or a body, or takes over the connection.
-func cannotShare(r *http.Request) bool {
-	return r.Method != http.MethodGet && r.Method != http.MethodHead ||
-		r.Header["Authorization"] != nil || r.Header["Upgrade"] != nil || r.ContentLength != 0
+// unshareable returns why a request cannot be answered with a shared response whatever the origin
+// says: a method that may change something, credentials, or a body. It returns "" if it can.
+func unshareable(r *http.Request) string {
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return "method"
+	case r.Header["Authorization"] != nil:
+		return "Authorization"
+	case r.ContentLength != 0:
+		return "body"
+	}
+	return ""
 }
 
 // likely reports whether a request seems to be for a feed. Others go straight to the origin;

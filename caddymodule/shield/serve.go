@@ -12,7 +12,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
@@ -30,36 +29,45 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if s.serveStatus(w, r) {
 		return nil
 	}
-	if cannotShare(r) {
-		return s.pass(w, r, next)
-	}
 	key, ok := s.keyOf(r)
 	if !ok {
 		return s.pass(w, r, next)
 	}
-	return s.serveFeed(w, r, next, key)
+	text := key.String()
+	if reason := unshareable(r); reason != "" {
+		if e := s.entries.get(text); e != nil && e.feed.Load() {
+			s.entries.passed.add(reason)
+		}
+		return s.pass(w, r, next)
+	}
+	return s.serveFeed(w, r, next, text)
 }
 
 // serveFeed answers with the feed of a key, or lets the origin answer.
-func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key poller.ShieldKey) error {
+func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key string) error {
 	c, err := s.engine.Opened(r.Context())
 	if err != nil {
 		return s.pass(w, r, next) // a site without a shield is better than none
 	}
-	text := key.String()
-	if !s.mayPoll(c, r, text) {
-		return s.passAndDetect(w, r, next, text)
+	if !s.mayPoll(c, r, key) {
+		return s.passAndDetect(w, r, next, key)
 	}
-	feed, waited, err := s.feed(c, key, text, r)
+	feed, waited, err := s.await(key, r)
 	if left := r.Context().Err(); err != nil && left != nil {
 		s.engine.ShieldRequests().Count(poller.ResultUnavailable, 0)
 		return caddyhttp.Error(statusClientClosed, left)
 	}
 	if err != nil {
-		return s.passAndDetect(w, r, next, text)
+		return s.passAndDetect(w, r, next, key)
 	}
-	feed.Ask(store.OwnerOf(store.KindShield, key.Shield))
-	return s.answer(w, r, next, feed, waited, text)
+	feed.Ask(s.owner)
+	vary, stored := feed.Fields()
+	if field := differs(r, vary, stored); field != "" {
+		s.entries.passed.add(field)
+		feed.PollIfDue() // the site may vary by other fields by now
+		return s.pass(w, r, next)
+	}
+	return s.answer(w, r, next, feed, waited, key)
 }
 
 // mayPoll reports whether a request may cause a poll: it seems to be for a feed. For anything
@@ -80,42 +88,11 @@ func (s *Shield) mayPoll(c *cache.Cache, r *http.Request, key string) bool {
 	return c.Knows(r.Context(), key) // may read the store
 }
 
-// feed returns the feed that a request is for: a variant of it if the origin's responses vary.
-func (s *Shield) feed(c *cache.Cache, key poller.ShieldKey, text string, r *http.Request) (*cache.Feed, cache.Waited, error) {
-	now := time.Now()
-	plain := s.entries.add(text, now)
-	feed, waited, err := s.await(text, plain, r)
-	if err != nil {
-		return nil, waited, err
-	}
-	fields, secret := feed.Vary()
-	if len(fields) == 0 {
-		return feed, waited, nil
-	}
-	variant, sent, err := variantOf(fields, secret, r.Header)
-	if err != nil || variant == "" {
-		return feed, waited, err
-	}
-	key.Variant = variant
-	of := key.String()
-	now = time.Now()
-	e := s.entries.request(of, now)
-	if e == nil {
-		var evicted string
-		if e, evicted = s.entries.addVariant(plain, of, sent, now); evicted != "" {
-			s.engine.Evict(evicted)
-		}
-	}
-	if e.bypasses(now) {
-		return nil, waited, errNoVersion
-	}
-	return s.await(of, e, r)
-}
-
 // await returns the feed of a key when it has a version. All readers of a slow origin wait for
 // one poll. If the response may not be a feed and does not begin soon, one of them goes to the
 // origin instead.
-func (s *Shield) await(key string, e *entry, r *http.Request) (*cache.Feed, cache.Waited, error) {
+func (s *Shield) await(key string, r *http.Request) (*cache.Feed, cache.Waited, error) {
+	e := s.entries.add(key)
 	feed, err := s.engine.Feed(r.Context(), key)
 	if err != nil {
 		return nil, cache.Waited{}, err

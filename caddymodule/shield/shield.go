@@ -11,10 +11,8 @@
 package shield
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -22,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -36,22 +35,39 @@ func init() {
 // Shield serves a site's own feeds from a cache, so that the site makes each feed once
 // per interval and not once per request. The site is the `origin`: a block of handlers.
 // Pollard polls it, at most once per interval and feed, conditionally if it gives an ETag
-// or Last-Modified.
+// or Last-Modified. What readers get is what the site made, byte for byte.
 //
-// Requests that cannot share a response reach the origin unchanged: methods other than
-// GET and HEAD, and requests with credentials. Responses that are not feeds, that are
-// `private` or `no-store`, and redirects pass through unchanged too. Once a feed is
-// stored, readers see no errors of the origin. A `private` response, a redirect, 401 or
-// 410 removes the stored feed.
+// A stored feed answers all requests that RFC 9111 section 4.1 lets it answer: requests that
+// send the fields which the site's `Vary` names as a poll sends them. Others reach the
+// origin unchanged: requests with `Authorization`, with a body or with a method other than
+// GET and HEAD, requests that differ in a field of `Vary`, and requests with `Origin` if the
+// stored feed has no `Access-Control-Allow-Origin`. Responses that are not feeds, that are
+// `private` or `no-store` or have `Vary: *`, and redirects pass through unchanged too. Once a
+// feed is stored, readers see no errors of the origin. A `private` response, a redirect, 401
+// or 410 removes the stored feed.
 //
-// A poll carries no cookies, no credentials and nothing that handlers before the shield
-// have set, and comes from the address `0.0.0.0`. So decide who may read a feed before
-// the shield, with `basic_auth` or `respond @outside 403`. Write what the origin needs,
-// such as `root`, into its block.
+// A poll has the scheme, the host, the path and the query of its readers, and nothing else of
+// them: no cookie, no credentials, no address (it comes from `0.0.0.0`). The block starts
+// without variables, captures and the root of the site, for polls and for readers: write what it
+// needs, such as `root`, into it. Named routes (`invoke`) cannot be in it. Decide who may read a
+// feed before the shield, with `basic_auth` or `respond @outside 403`; but a site behind
+// `basic_auth` gains nothing from a shield, as each request has `Authorization`.
+//
+// A changed block is another origin: its feeds are fetched again.
+//
+//	{
+//		"handler": "feed_shield",
+//		"origin": {"routes": [{"handle": [{"handler": "reverse_proxy", "upstreams": [{"dial": "localhost:8081"}]}]}]},
+//		"min_interval": "2m",
+//		"query": {"keep": ["page"]},
+//		"vary": {"ignore": ["User-Agent"]},
+//		"status": "/feed/status"
+//	}
 type Shield struct {
 	// The handlers that make the feeds, such as `reverse_proxy`, `php_fastcgi` or
-	// `file_server`. Requests that they do not answer go to the handlers after the shield,
-	// and are not shared. Required.
+	// `file_server`. Requests that they do not answer go to the handlers after the shield, as
+	// they came, and are not shared. Two shields with the same block share its feeds, and the
+	// stricter rule of each line applies. Required.
 	Origin *caddyhttp.Subroute `json:"origin,omitempty"`
 
 	// How often the origin is polled. The rules of the app `pollard` do not apply here,
@@ -76,20 +92,11 @@ type Shield struct {
 	// reach the site. Default: the whole query.
 	Query *Query `json:"query,omitempty"`
 
-	// The name under which the shield stores its feeds. It should stay the same when the
-	// configuration changes, and no two shields may have the same. The Caddyfile derives it
-	// from the site's address and the matcher. Default: the first of `sites`.
-	Name string `json:"name,omitempty"`
-
-	// The addresses of the site, as in a Caddyfile: `blog.example.com`, `*.example.com`,
-	// `http://blog.example.com:8080`. Polls are for one of these hosts. A request for another
-	// host is not shared, so a site for any host (`:8080`) needs `host`. The Caddyfile fills
-	// them in.
-	Sites []string `json:"sites,omitempty"`
-
-	// The host of polls, whatever host readers use. Default: the one of `sites` that a request
-	// is for.
-	Host string `json:"host,omitempty"`
+	// The header fields that do not keep a response from being shared, although the origin says
+	// that it varies by them (`Vary`). All readers get what a poll gets, which has Pollard's
+	// `User-Agent`, an `Accept` for feeds and no other field. `*` and `Authorization` cannot
+	// be ignored. Default: none.
+	Vary Vary `json:"vary,omitzero"`
 
 	// The requests to refuse. Default: none.
 	Defend *Defend `json:"defend,omitempty"`
@@ -102,19 +109,16 @@ type Shield struct {
 	Status string `json:"status,omitempty"`
 
 	originLines caddyfile.Segment // of the Caddyfile
-	derived     string            // name that the Caddyfile derives
-	line        string            // file and line of the directive
 
-	log       *zap.Logger
-	engine    *poller.Engine
-	name      string // resolved
-	host      string // of Host, resolved
-	addresses []address
-	rules     policy.Rules
-	client    *upstream.Client
-	origin    *origin
-	entries   *entries
-	pages     *pages.Pages // nil without status
+	log      *zap.Logger
+	engine   *poller.Engine
+	identity string // of the origin block
+	owner    store.Owner
+	rules    policy.Rules
+	client   *upstream.Client
+	origin   *origin
+	entries  *entries
+	pages    *pages.Pages // nil without status
 }
 
 // CaddyModule returns the Caddy module information.
@@ -135,12 +139,10 @@ func DefaultRules() policy.Rules {
 // Provision resolves the configuration, and registers the shield with the app.
 func (s *Shield) Provision(ctx caddy.Context) error {
 	s.log = ctx.Logger()
-	var written poller.ShieldConfig // before the modules in it are loaded
-	var err error
-	if written.All, err = json.Marshal(s); err != nil {
+	if err := s.check(); err != nil {
 		return err
 	}
-	if written.Origin, err = json.Marshal(s.Origin); err != nil {
+	if err := s.identify(); err != nil { // before the modules in the block are loaded
 		return err
 	}
 	loaded, err := ctx.App("pollard")
@@ -148,12 +150,6 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("getting the pollard app: %w", err)
 	}
 	app := loaded.(*poller.App)
-	if err := s.check(); err != nil {
-		return err
-	}
-	if err := s.resolveSite(caddy.NewReplacer()); err != nil {
-		return err
-	}
 	if s.rules, err = s.Policy.Over(DefaultRules()); err != nil {
 		return err
 	}
@@ -169,12 +165,24 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	s.origin = newOrigin(s.Origin, server, s.log)
 	s.client = newClient(app.Upstream())
 	s.engine = app.Engine()
-	s.entries = app.Keep("feed_shield "+s.name, newEntries).(*entries)
-	if s.Host == "" && len(s.addresses) == 0 {
-		s.log.Warn("nothing is shared, because the site is for any host: add a line such as host blog.example.com to feed_shield", zap.String("shield", s.name))
-	}
+	s.entries = app.Keep("feed_shield "+s.identity, newEntries).(*entries)
 	s.makePages(ctx, app)
-	return app.AddShield(s.name, written, s)
+	app.AddShield(s.identity, s)
+	return nil
+}
+
+// identify computes the identity of the shield, and warns of what its origin block lacks.
+func (s *Shield) identify() error {
+	block, err := s.block()
+	if err != nil {
+		return err
+	}
+	for _, warning := range inspect(block).warnings() {
+		s.log.Warn(warning)
+	}
+	s.identity, err = identityOf(block, s.Vary.Ignore)
+	s.owner = store.OwnerOf(store.KindShield, s.identity)
+	return err
 }
 
 // Validate reports invalid settings.
@@ -197,10 +205,8 @@ func (s *Shield) check() error {
 	if _, err := s.Policy.Over(DefaultRules()); err != nil {
 		return err
 	}
-	if s.Host != "" && !strings.Contains(s.Host, "{") { // placeholders are replaced later
-		if _, err := parseHost(s.Host); err != nil {
-			return err
-		}
+	if err := checkVaryIgnore(s.Vary.Ignore); err != nil {
+		return err
 	}
 	if err := s.checkStatus(); err != nil {
 		return err

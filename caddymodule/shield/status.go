@@ -21,7 +21,7 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 		return
 	}
 	s.pages = &pages.Pages{
-		Source:  pages.NewSource(s.engine, s.name, true, app.Upstream(), s.rules),
+		Source:  pages.NewSource(s.engine, s.identity, true, app.Upstream(), s.rules),
 		Version: poller.Version(),
 		Log:     slog.New(ctx.Slogger().Handler()),
 	}

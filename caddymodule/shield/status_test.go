@@ -12,7 +12,7 @@ import (
 
 // The pages of a shield are below its status path, and are not public.
 func TestStatus(t *testing.T) {
-	site := stage.ShieldedSite("http://blog.example", "{\nstatus /feed/status\n}") + stage.ShieldedSite("http://other.example", "")
+	site := stage.ShieldedSite("http://blog.example", "{\nstatus /feed/status\n}") + "http://other.example {\nbind void/site\n" + shieldOf("other") + "}\n"
 	stage.Run(t, site, stage.Feed(stage.FeedNamed("one")), func(s *stage.Stage) {
 		for _, host := range []string{"blog.example", "other.example"} {
 			stage.WantBody(t, host, s.Get("http://"+host+"/feed.xml"), 200, "one")

@@ -1,0 +1,26 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import "testing"
+
+func TestNearest(t *testing.T) {
+	names := []string{"allow", "clients", "deny", "feed", "max_interval", "min_interval"}
+	for wrong, want := range map[string]string{
+		"fed": "feed", "feeds": "feed", "alow": "allow", "alolw": "allow", "client": "clients", "min_intervall": "min_interval",
+		"interval": "", "cache": "", "x": "", "": "",
+	} {
+		if got := nearest(wrong, names); got != want {
+			t.Errorf("%s: %q, want %q", wrong, got, want)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{"64MiB": 64 << 20, "1GB": 1e9, "512KiB": 512 << 10, "64": 0, "0": 0, "lots": 0, "-1MiB": 0} {
+		if got, err := ParseSize(text); got != want || (err == nil) != (want > 0) {
+			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
+		}
+	}
+}
