@@ -70,21 +70,21 @@ func writeReaders(out io.Writer, report status.ReaderReport) error {
 		return err
 	}
 	t := newTable(out, column{"SCORE", 5, false}, column{"REQUESTS", 9, true}, column{"BYTES", 8, true},
-		column{"CONDITIONAL", 11, true}, column{"EVERY", 5, true}, column{"READER", 24, false}, column{title: "WHY"})
+		column{"CONDITIONAL", 11, true}, column{"REFUSED", 7, true}, column{"EVERY", 5, true}, column{"READER", 24, false}, column{title: "WHY"})
 	for _, row := range report.Families {
 		every := "-"
 		if row.MedianGap > 0 {
 			every = status.Brief(time.Duration(row.MedianGap))
 		}
 		t.row(row.Score, humanize.Comma(row.Requests), humanize.IBytes(uint64(max(row.Bytes, 0))),
-			fmt.Sprintf("%.0f %%", 100*row.ShareConditional), every,
+			fmt.Sprintf("%.0f %%", 100*row.ShareConditional), humanize.Comma(row.Answers.Refusals()), every,
 			cut(cmp.Or(plain(row.Family), "(no name)"), 24), plain(strings.Join(row.Reasons, "; ")))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
 	total := report.Total
-	_, err := fmt.Fprintf(out, "\n%s, %s sent, %.0f %% conditional.\n",
-		status.Count(total.Requests, "request"), humanize.IBytes(uint64(max(total.Bytes, 0))), 100*total.ShareConditional)
+	_, err := fmt.Fprintf(out, "\n%s, %s sent, %.0f %% conditional, %s refused.\n",
+		status.Count(total.Requests, "request"), humanize.IBytes(uint64(max(total.Bytes, 0))), 100*total.ShareConditional, humanize.Comma(total.Answers.Refusals()))
 	return err
 }

@@ -105,7 +105,11 @@ func (e *EngineSource) Summary(ctx context.Context) (status.Summary, error) {
 		return status.Summary{}, err
 	}
 	all := c.Summary(ctx)
-	return status.Summary{Feeds: n.feeds, Overdue: n.overdue, Offline: all.Offline, StoreAway: all.StoreAway}, nil
+	shown := status.Summary{Feeds: n.feeds, Overdue: n.overdue, Offline: all.Offline, StoreAway: all.StoreAway}
+	if e.shield != "" {
+		shown.Proxies = e.engine.Limiter.Proxies()
+	}
+	return shown, nil
 }
 
 func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (*counts, error) {
@@ -305,26 +309,7 @@ func (e *EngineSource) Readers(ctx context.Context, limit int) (status.Readers, 
 		return status.Readers{}, err
 	}
 	report := e.engine.Readers(ctx, readers.ReportOptions{Of: shown, About: e.engine.About})
-	r := status.Readers{
-		Since: report.Total.First, Readers: int64(len(report.Readers)),
-		Requests: report.Total.Requests, Bytes: report.Total.Bytes, Hours: report.Hours,
-	}
-	for i := range report.Readers {
-		row := &report.Readers[i]
-		if row.Score == "-" {
-			continue
-		}
-		r.Judged++
-		if row.Methods.Get > 0 && row.ShareConditional == 0 {
-			r.Unconditional++
-			r.UnconditionalBytes += row.Bytes
-		}
-	}
-	families := report.Families
-	r.ByRequests = slices.Clone(families[:min(len(families), limit)])
-	slices.SortStableFunc(families, func(a, b status.Reader) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	r.ByBytes = families[:min(len(families), limit)]
-	return r, nil
+	return report.Summary(limit), nil
 }
 
 // keys returns a function that reports whether the feed of a key is shown.

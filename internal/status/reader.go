@@ -4,6 +4,8 @@
 package status
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -76,6 +78,9 @@ type Answers struct {
 	Failed      int64 `json:"failed"`       // 5xx
 }
 
+// Refusals counts the requests that a shield refused by its rules.
+func (a Answers) Refusals() int64 { return a.Limited + a.Refused }
+
 // Conditions are conditional requests, by header field and by the state of the validators.
 type Conditions struct {
 	IfNoneMatch     int64 `json:"if_none_match"`
@@ -105,6 +110,7 @@ type Readers struct {
 	Readers  int64     `json:"readers"`
 	Requests int64     `json:"requests"`
 	Bytes    int64     `json:"bytes"`
+	Refused  int64     `json:"refused"` // requests, by the rules of defend
 
 	Judged int64 `json:"judged"` // those with enough requests for a score
 	// Of them, those that never send a conditional request.
@@ -116,11 +122,42 @@ type Readers struct {
 	ByBytes    []Reader  `json:"by_bytes"`
 }
 
+// Summary summarizes a report, with at most limit families by requests and by bytes.
+func (r *ReaderReport) Summary(limit int) Readers {
+	s := Readers{
+		Since: r.Total.First, Readers: int64(len(r.Readers)), Requests: r.Total.Requests, Bytes: r.Total.Bytes,
+		Refused: r.Total.Answers.Refusals(), Hours: r.Hours,
+	}
+	for i := range r.Readers {
+		reader := &r.Readers[i]
+		if reader.Score == "-" {
+			continue
+		}
+		s.Judged++
+		if reader.Methods.Get > 0 && reader.ShareConditional == 0 {
+			s.Unconditional++
+			s.UnconditionalBytes += reader.Bytes
+		}
+	}
+	byBytes := slices.Clone(r.Families)
+	slices.SortStableFunc(byBytes, func(a, b Reader) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	s.ByRequests, s.ByBytes = r.Families[:min(len(r.Families), limit)], byBytes[:min(len(byBytes), limit)]
+	return s
+}
+
 // Sentence describes the readers.
 func (r Readers) Sentence() string {
 	if r.Requests == 0 {
 		return "No reader has asked for a feed yet."
 	}
+	if r.Refused > 0 {
+		return r.conditions() + " " + Count(r.Refused, "request") + Plural(r.Refused, " was", " were") + " refused."
+	}
+	return r.conditions()
+}
+
+// conditions describes the readers and their conditional requests.
+func (r Readers) conditions() string {
 	text := Count(r.Readers, "reader") + ", " + Count(r.Requests, "request") + ", " + Size(r.Bytes) + "."
 	switch {
 	case r.Unconditional > 0:

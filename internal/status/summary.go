@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -21,6 +22,10 @@ type Summary struct {
 	Offline   bool            `json:"offline"`          // no host can be reached
 	StoreAway bool            `json:"store_away"`       // the store refuses writes, so nothing is polled
 	Outage    string          `json:"outage,omitempty"` // the store's error
+
+	// Proxies are addresses that send X-Forwarded-For for several clients, of a shield with
+	// defend. Caddy's trusted_proxies does not name them.
+	Proxies []netip.Addr `json:"untrusted_proxies,omitempty"`
 }
 
 // Sentence describes the feeds: "214 feeds. 2 are failing, 3 are waiting as asked, 209
