@@ -139,6 +139,9 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if err := g.resolveFeeds(app, repl); err != nil {
 		return err
 	}
+	if g.access.clients.any && !g.access.hasAllow && g.access.list == nil {
+		g.log.Warn("clients any: everyone on the internet can fetch any public URL through this gateway; name the hosts that it may fetch from in `allow`")
+	}
 	g.makePages(ctx, app)
 	return nil
 }

@@ -7,20 +7,49 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/internal/status"
 )
+
+const (
+	maxUpload = 4 << 20 // bytes of a list: some 20,000 feeds
+	// uploadTime is how long a client may take to send a list, and uploadWait how long it waits for
+	// others.
+	uploadTime = 10 * time.Second
+	uploadWait = 10 * time.Second
+)
+
+// uploads holds a value for each list that is being sent or rewritten: memory for two is enough.
+var uploads = make(chan struct{}, 2)
 
 // rewriteOPML answers a subscription list with the same list through the gateway. Nothing
 // of it is kept.
 func (p *Pages) rewriteOPML(v *visit) error {
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, opml.MaxSize)
+	wait := time.NewTimer(uploadWait)
+	defer wait.Stop()
+	select {
+	case uploads <- struct{}{}:
+		defer func() { <-uploads }()
+	case <-wait.C:
+		v.w.Header().Set("Retry-After", "10")
+		return &problem{http.StatusServiceUnavailable, "Other lists are being rewritten.", "Try again in some seconds."}
+	case <-v.r.Context().Done():
+		return v.r.Context().Err()
+	}
+	sending := http.NewResponseController(v.w)
+	_ = sending.SetReadDeadline(time.Now().Add(uploadTime)) // all of Caddy's servers can
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxUpload)
 	list, err := uploaded(v.r, "opml")
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &problem{http.StatusRequestEntityTooLarge, "This list is too large.", "Expected at most 16 MiB."}
+		return &problem{http.StatusRequestEntityTooLarge, "This list is too large.", "Expected at most 4 MiB."}
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &problem{http.StatusRequestTimeout, "The list has not arrived within ten seconds.", "Try again over a faster connection."}
+	}
+	_ = sending.SetReadDeadline(time.Time{})
 	if err != nil || len(list) == 0 {
 		return &problem{http.StatusBadRequest, "There is no subscription list in this form.", "Choose the OPML file that your feed reader has exported."}
 	}
@@ -33,7 +62,7 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	h := v.w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Content-Disposition", `attachment; filename="pollard.opml"`)
-	v.send(http.StatusOK, "text/x-opml; charset=utf-8", rewritten)
+	v.send(http.StatusOK, "text/x-opml", rewritten) // it says itself in which encoding it is
 	return nil
 }
 

@@ -95,7 +95,7 @@ func TestServe(t *testing.T) {
 		{"opml that is none", false, "POST", "opml", upload("<html>"), 400, "The document is not OPML."},
 		{"opml without a file", false, "POST", "opml", upload(""), 400, "no subscription list"},
 		{"opml that is no form", false, "POST", "opml", form("opml=x"), 400, "no subscription list"},
-		{"opml that is too large", false, "POST", "opml", upload(strings.Repeat("x", 17<<20)), 413, "16 MiB"},
+		{"opml that is too large", false, "POST", "opml", upload(strings.Repeat("x", 5<<20)), 413, "4 MiB"},
 		{"another page", false, "GET", "nothing", nil, 404, "There is no such page."},
 		{"a template is no page", false, "GET", "layout.html", nil, 404, "There is no such page."},
 		{"out of the directory", false, "GET", "../pages.go", nil, 404, "There is no such page."},

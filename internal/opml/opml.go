@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// MaxSize is the largest document accepted, in bytes.
+// MaxSize is the largest document accepted and returned, in bytes.
 const MaxSize = 16 << 20
 
 // URLs returns the feed URLs in the order of the document, without white space
@@ -54,6 +54,9 @@ func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, ch
 		}
 		b.Write(doc.text[copied:o.start])
 		b.WriteString(doc.value(o, changedURL))
+		if b.Len()+len(doc.text)-o.end > MaxSize {
+			return nil, 0, fmt.Errorf("the rewritten list would be larger than %d MiB", MaxSize>>20)
+		}
 		copied = o.end
 		changed++
 	}

@@ -219,3 +219,13 @@ func FuzzRewrite(f *testing.F) {
 		}
 	})
 }
+
+// A list grows with the address of a gateway only up to a bound.
+func TestRewrittenListIsBounded(t *testing.T) {
+	list := []byte("<opml><body>" + strings.Repeat(`<outline xmlUrl="http://a/"/>`, 100_000) + "</body></opml>")
+	prefix := "http://" + strings.Repeat("x", 240) + "/"
+	_, _, err := Rewrite(list, func(url string) (string, error) { return prefix + url, nil })
+	if err == nil || !strings.Contains(err.Error(), "larger than 16 MiB") {
+		t.Error(err)
+	}
+}
