@@ -90,6 +90,7 @@ type Cache struct {
 	polls     atomic.Pointer[pollLimit]
 	waiting   atomic.Int64        // polls that are not claimed yet
 	bodies    *semaphore.Weighted // bytes of large bodies that polls have in hand
+	readers   readersLimit        // bytes of versions that are being sent
 	documents *semaphore.Weighted // bytes of documents that are parsed or compressed
 	written   atomic.Int64        // bytes of bodies, since the store was held to its budget
 	shields   atomic.Bool         // shielded feeds have been requested

@@ -35,11 +35,7 @@ func (f *Feed) complete(ctx context.Context, s *state, v classified, lease *stor
 	}
 	f.publish(&next)
 	if v.body != nil {
-		if size, ok := c.memory.tryReserve(len(v.body.Data)); ok {
-			stored := &next.feed.Version
-			c.memory.add(f.id, stored.Represent(stored.stored(), v.body.Data), size).release()
-		}
-		f.lastFull.Store(&next)
+		c.memory.add(f.id, &next, next.feed.Version.stored(), v.body.Data)
 	}
 	f.report(s, &next, v)
 }

@@ -26,7 +26,6 @@ type Feed struct {
 	key         Key
 	state       atomic.Pointer[state]
 	timedFields atomic.Pointer[timedFields]
-	lastFull    atomic.Pointer[state]     // the last one whose body was in memory; nil: none
 	asked       atomic.Int64              // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
 	touched     atomic.Int64              // asked, as the store has it
 	askers      [4]atomic.Int64           // the owners that asked, as store.Owner; 0: none, or the store has it
@@ -183,8 +182,8 @@ func (f *Feed) setState(old, next *state) bool {
 	if f.resident.Load() {
 		f.cache.table.size.Add(next.size - old.size)
 	}
-	if next.version == 0 {
-		f.lastFull.Store(nil) // it was withdrawn or forgotten, so older versions are not served either
+	if next.version == 0 && !next.trimmed() && (old.version != 0 || old.trimmed()) {
+		f.cache.memory.drop(f.id) // it was withdrawn or forgotten, so older versions are not served either
 	}
 	if f.stateSet != nil {
 		close(f.stateSet)

@@ -5,6 +5,10 @@ package cache
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +19,7 @@ import (
 //
 //	polls   in flight, and of these the ones of feeds without a version   [pollLimit]
 //	bytes   of large bodies that polls have in hand                       [Cache.bodies]
-//	        of large representations in memory or being sent              [memory]
+//	        of versions that are being sent and are not in memory         [readersLimit]
 //	        of documents that are being parsed or compressed              [Cache.documents]
 const (
 	// maxWaiting is how many polls may wait for their host's slot, or to be in flight, at once.
@@ -77,6 +81,71 @@ func (p *pollLimit) acquire(ctx context.Context, ofNew bool) (release func(), er
 // free returns how many polls may start at once.
 func (p *pollLimit) free() int { return max(0, p.limit-int(p.inFlight.Load())) }
 
+const (
+	// smallPart is how many bytes of a response are not counted: what the kernel takes for a
+	// reader who does not.
+	smallPart = 64 << 10
+	// readersSize is how many bytes may be in hand for readers: parts of versions that are not in
+	// memory, one for each response.
+	readersSize = 32 << 20
+	// crowdedRetry is the Retry-After of errCrowded.
+	crowdedRetry = 10 * time.Second
+)
+
+// errCrowded reports that too many large feeds are on their way to readers.
+var errCrowded = errors.New("many large feeds are being read: try again in a moment")
+
+// readersLimit limits the bytes that are in hand for readers. The networks that have some in
+// hand share [readersSize] equally. A network that has none gets one response all the same, up
+// to twice the size, so that others cannot keep it out.
+type readersLimit struct {
+	mu       sync.Mutex // guards all
+	total    int64
+	networks map[netip.Prefix]int64
+}
+
+// take returns what gives the bytes back, or nil if the network may not have so many. With
+// force, it may always.
+func (l *readersLimit) take(network netip.Prefix, bytes int64, force bool) (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	used := l.networks[network]
+	most, limit := int64(readersSize), int64(readersSize)
+	if used == 0 {
+		most *= 2
+	} else {
+		limit /= int64(len(l.networks))
+	}
+	if !force && (l.total+bytes > most || used+bytes > limit) {
+		return nil
+	}
+	if l.networks == nil {
+		l.networks = make(map[netip.Prefix]int64)
+	}
+	l.total += bytes
+	l.networks[network] += bytes
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.total -= bytes
+		if l.networks[network] -= bytes; l.networks[network] == 0 {
+			delete(l.networks, network)
+		}
+	}
+}
+
+// network returns the network of a request's client that one party is likely to have: the /24
+// of an IPv4 address, the /48 of an IPv6 address (RFC 6177). All clients whose address is not
+// known are one.
+func (c *Cache) network(r *http.Request) netip.Prefix {
+	address, bits := c.settings.Load().Client(r), 48
+	if address.Is4() {
+		bits = 24
+	}
+	network, _ := address.Prefix(bits) // zero without an address
+	return network
+}
+
 // body is the large body that a poll has in hand.
 type body struct {
 	of       *semaphore.Weighted
@@ -95,6 +164,18 @@ func (b *body) reserve(ctx context.Context, size int64) error {
 	}
 	b.reserved = reservation{b.of, size}
 	return nil
+}
+
+// reservation is a number of bytes of a [semaphore.Weighted].
+type reservation struct {
+	of    *semaphore.Weighted
+	bytes int64
+}
+
+func (r reservation) release() {
+	if r.bytes > 0 {
+		r.of.Release(r.bytes)
+	}
 }
 
 // startWork waits until a document of so many bytes may be parsed or compressed. The caller

@@ -19,11 +19,6 @@ func sampleState() *state {
 	return s
 }
 
-// put takes a representation into memory that nothing but the cache holds.
-func put(m *memory, id store.ID, s *state, c version.Coding, body []byte) {
-	m.add(id, s.feed.Version.Represent(c, body), reservation{}).release()
-}
-
 func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	m, err := newMemory(1 << 20)
 	if err != nil {
@@ -31,8 +26,7 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	}
 	defer m.close()
 	s := sampleState()
-	put(m, store.ID{7}, s, version.Gzip, []byte(strings.Repeat("a feed ", 100)))
-	m.cache.Wait()
+	m.add(store.ID{7}, s, version.Gzip, []byte(strings.Repeat("a feed ", 100)))
 	for name, c := range map[string]struct {
 		id     store.ID
 		change func(*state)
@@ -68,9 +62,8 @@ func TestMemoryHoldsPresentVersions(t *testing.T) {
 		s := sampleState()
 		s.feed.Version.Tag = strconv.Itoa(n)
 		for i := range feeds {
-			put(m, store.ID{byte(i)}, s, version.Brotli, body)
+			m.add(store.ID{byte(i)}, s, version.Brotli, body)
 		}
-		m.cache.Wait()
 		for i := range feeds {
 			for range 3 { // so that each version is well known when the next one comes
 				if m.get(store.ID{byte(i)}, s, version.Brotli) == nil {
@@ -78,61 +71,6 @@ func TestMemoryHoldsPresentVersions(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// What is too large for the budget is held once while it is being sent, and not at all
-// afterwards.
-func TestMemoryHoldsWhatIsInUseOnce(t *testing.T) {
-	m, err := newMemory(1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.close()
-	s := sampleState()
-	r := m.add(store.ID{7}, s.feed.Version.Represent(version.Gzip, make([]byte, 1<<20)), reservation{})
-	m.cache.Wait()
-	if got := m.get(store.ID{7}, s, version.Gzip); got != r {
-		t.Errorf("got %p, want what is in use", got)
-	}
-	r.release()
-	if got := m.get(store.ID{7}, s, version.Gzip); got != r {
-		t.Errorf("got %p, want what is still in use", got)
-	}
-	r.release()
-	r.release()
-	if m.get(store.ID{7}, s, version.Gzip) != nil {
-		t.Error("it is still held")
-	}
-}
-
-// What is being sent counts until it is sent, also if memory has dropped it.
-func TestMemoryBoundsWhatIsBeingSent(t *testing.T) {
-	m, err := newMemory(1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.close()
-	s := sampleState()
-	var sent []*representation
-	for i := range byte(100) {
-		size, ok := m.tryReserve(1 << 20)
-		if !ok {
-			break
-		}
-		sent = append(sent, m.add(store.ID{i}, s.feed.Version.Represent(version.Gzip, make([]byte, 1<<20)), size))
-	}
-	m.cache.Wait()
-	if n := len(sent); n != besideMemory>>20 {
-		t.Errorf("%d MiB are being sent, want %d", n, besideMemory>>20)
-	}
-	for _, r := range sent {
-		r.release()
-	}
-	if size, ok := m.tryReserve(besideMemory); !ok {
-		t.Error("what was sent still counts")
-	} else {
-		size.release()
 	}
 }
 
@@ -153,7 +91,7 @@ func TestMemoryIsClosedUnderItsReaders(t *testing.T) {
 					case <-stop:
 						return
 					default:
-						put(m, store.ID{key}, s, version.Gzip, []byte("a feed"))
+						m.add(store.ID{key}, s, version.Gzip, []byte("a feed"))
 						m.get(store.ID{key}, s, version.Gzip)
 					}
 				}

@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,190 +14,247 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/httpfield"
-	"github.com/feedpollard/pollard/policy"
 )
+
+// sending is a representation on its way to a reader.
+type sending struct {
+	*version.Representation
+	stream  *stream // reads what the representation does not have; nil: it has all
+	release func()  // of bytes in hand; nil: none were taken
+}
+
+func (s sending) done() {
+	if s.release != nil {
+		s.release()
+	}
+}
 
 // representation returns the version in the coding that a request prefers, from
 // memory or else from the store. Brotli is made on the first request for it, and
-// sent from the second one on: no reader waits for compression. The caller has to release it.
-func (f *Feed) representation(ctx context.Context, s *state, lines []string) (*representation, error) {
-	preference, v := version.PreferenceOf(lines), &s.feed.Version
+// sent from the second one on: no reader waits for compression. The caller ends it by done.
+func (f *Feed) representation(r *http.Request, s *state) (sending, error) {
+	preference, v := version.PreferenceOf(r.Header["Accept-Encoding"]), &s.feed.Version
 	var brotli *representation
 	coding := preference.Best(func(c version.Coding) bool {
 		switch c {
 		case version.Brotli:
 			brotli = f.cache.memory.get(f.id, s, version.Brotli)
-			return brotli != nil && brotli.Body != nil
+			return brotli != nil && brotli.Parts != nil
 		case version.Gzip:
 			return v.Gzipped()
 		}
 		return true
 	})
 	if coding == version.Brotli {
-		return brotli, nil
+		return sending{Representation: brotli.Representation}, nil
 	}
 	if preference[version.Brotli] >= preference[coding] && brotli == nil && v.Gzipped() {
 		f.cache.makeBrotli(f, s)
 	}
-	brotli.release()
-	if r := f.cache.memory.get(f.id, s, coding); r != nil {
-		return r, nil
+	if out, ok := f.fromMemory(s, coding, v.Length > store.PartSize); ok {
+		return out, nil
 	}
-	r, err := f.cache.read(ctx, f, s, coding)
-	if err != nil {
+	out, err := f.fromStore(r, s, coding)
+	if err != nil && !errors.Is(err, errCrowded) {
 		// While the store is away, what is in memory is good enough.
-		if r = f.inMemory(s, preference); r != nil {
-			err = nil
+		for c, weight := range preference {
+			if instead, ok := f.fromMemory(s, version.Coding(c), true); ok && weight > 0 {
+				return instead, nil
+			}
 		}
 	}
-	return r, err
+	return out, err
 }
 
-// inMemory returns the version in any acceptable coding that is in memory; nil if there is none.
-func (f *Feed) inMemory(s *state, preference version.Preference) *representation {
-	for c, weight := range preference {
-		if weight == 0 {
-			continue
-		}
-		r := f.cache.memory.get(f.id, s, version.Coding(c))
-		if r != nil && r.Body != nil {
-			return r
-		}
-		r.release()
+// fromMemory returns the version of a state in a coding, if memory has it or, with decode, has
+// what it can be decoded from while it is sent.
+func (f *Feed) fromMemory(s *state, coding version.Coding, decode bool) (sending, bool) {
+	rep := f.cache.memory.get(f.id, s, coding)
+	if rep != nil && len(rep.Parts) == 1 {
+		return sending{Representation: rep.Representation}, true
 	}
-	return nil
+	if rep == nil && decode && coding == version.Identity {
+		rep = f.cache.memory.get(f.id, s, s.feed.Version.stored())
+	}
+	if rep == nil || rep.Parts == nil {
+		return sending{}, false
+	}
+	return f.streamed(s, coding, opened{rep: rep}), true
+}
+
+// fromStore reads the version of a state from the store. What memory does not have counts as
+// bytes in hand of the reader's network.
+func (f *Feed) fromStore(r *http.Request, s *state, coding version.Coding) (sending, error) {
+	got, err := f.cache.read(r.Context(), f, s, coding)
+	if err != nil {
+		return sending{}, err
+	}
+	var out sending
+	if got.rep != nil && got.rep.Coding == coding && len(got.rep.Parts) == 1 {
+		out.Representation = got.rep.Representation
+	} else {
+		out = f.streamed(s, coding, got)
+	}
+	if size := min(out.Size, store.PartSize); size > smallPart {
+		if out.release = f.cache.readers.take(f.cache.network(r), size, false); out.release == nil {
+			return sending{}, errCrowded
+		}
+	}
+	return out, nil
 }
 
 // replace reads a version that another node has committed into memory, if readers here were
-// given the one before: they do not wait for the store then. Large versions are left to the next
-// reader, as they may have to wait.
+// given the one before: they do not wait for the store then.
 func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 	m := f.timedFields.Load()
 	if m == nil || old.version == 0 || m.state.version != old.version || next.version == 0 ||
-		next.feed.Version.Tag == old.feed.Version.Tag || next.feed.Version.Length > policy.SmallBody {
+		next.feed.Version.Tag == old.feed.Version.Tag {
 		return
 	}
-	if r, err := c.read(ctx, f, next, next.feed.Version.stored()); err == nil {
-		r.release()
-		f.lastFull.Store(next)
-	}
+	_, _ = c.read(ctx, f, next, next.feed.Version.stored()) // the next reader tries again
 }
 
-// earlier returns the last version whose body was in memory, with its state, if it is not the
-// current one and the body is still there. While the store is away it is better than an error.
-func (f *Feed) earlier(ctx context.Context, s *state, lines []string) (*state, *representation) {
-	last := f.lastFull.Load()
-	if last == nil || last.feed.Version.Tag == s.feed.Version.Tag {
-		return nil, nil
+// earlier returns the last version that memory has, with its state, if it is not the current
+// one. While the store is away it is better than an error.
+func (f *Feed) earlier(r *http.Request, s *state) (last *state, out sending) {
+	for c, weight := range version.PreferenceOf(r.Header["Accept-Encoding"]) {
+		for _, from := range []version.Coding{version.Coding(c), version.Gzip} {
+			rep := f.cache.memory.last(f.id, from)
+			if rep == nil || weight == 0 || rep.Tag == s.feed.Version.Tag || last != nil && last.version >= rep.state.version {
+				continue
+			}
+			if found, ok := f.fromMemory(rep.state, version.Coding(c), true); ok {
+				last, out = rep.state, found
+			}
+		}
 	}
-	if stored := f.cache.memory.get(f.id, last, last.feed.Version.stored()); stored != nil {
-		defer stored.release()
-		r, _ := f.representation(ctx, last, lines) // of which any other is made
-		return last, r
-	}
-	return last, f.inMemory(last, version.PreferenceOf(lines))
+	return last, out
 }
 
 // errOtherVersion says that the store has a newer version than the state.
 var errOtherVersion = errors.New("the store has another version")
 
-// read gets a representation from the store, once for all who want it at one time. The caller
-// has to release it.
-func (c *Cache) read(ctx context.Context, f *Feed, s *state, coding version.Coding) (*representation, error) {
+// opened is what was read of a version: a representation, in the coding that was asked for or
+// in that of the store, or if memory has no room for it, the body in the store.
+type opened struct {
+	rep  *representation
+	body *store.StoredBody
+}
+
+// read gets a representation from the store, once for all who want it at one time.
+func (c *Cache) read(ctx context.Context, f *Feed, s *state, coding version.Coding) (opened, error) {
 	// All that the result depends on: who joins a read gets it without a look.
 	key := string(f.id[:]) + s.feed.Version.Tag + " " + strconv.FormatUint(s.version, 10) + " " + coding.String()
-	for {
-		var own *representation // set if the read is this call's
-		done := c.reads.DoChan(key, func() (any, error) {
-			var err error
-			if own = c.memory.get(f.id, s, coding); own == nil { // it may just have come
-				own, err = c.readStored(f, s, coding)
-			}
-			return own, err
-		})
-		select {
-		case got := <-done:
-			r, _ := got.Val.(*representation)
-			// Otherwise its last holder has released it meanwhile: read it again.
-			if got.Err != nil || own != nil || r.hold() {
-				return r, got.Err
-			}
-		case <-ctx.Done():
-			go func() { <-done; own.release() }()
-			return nil, ctx.Err()
+	done := c.reads.DoChan(key, func() (any, error) {
+		if rep := c.memory.get(f.id, s, coding); rep != nil { // it may just have come
+			return opened{rep: rep}, nil
 		}
+		return c.readStored(f, s, coding)
+	})
+	select {
+	case got := <-done:
+		return got.Val.(opened), got.Err
+	case <-ctx.Done():
+		return opened{}, ctx.Err()
 	}
 }
 
-// readStored reads a version from the store, in a coding.
-func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (*representation, error) {
+// readStored reads a version from the store, and takes what fits into memory.
+func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (opened, error) {
 	v := &s.feed.Version
-	reserved, err := c.memory.reserve(c.life, v.Length)
-	if err != nil {
-		return nil, err
+	rep := c.memory.get(f.id, s, v.stored())
+	var data []byte
+	if rep == nil {
+		body, err := f.openBody(c.life, s)
+		if err != nil || body.Parts() > 1 && (!c.memory.fits(body.Size) || !c.bodies.TryAcquire(body.Size)) {
+			return opened{body: body}, err
+		}
+		data, err = body.Data(c.life)
+		if body.Parts() > 1 {
+			c.bodies.Release(body.Size)
+		}
+		if err != nil {
+			return opened{}, err
+		}
+	} else if len(rep.Parts) == 1 {
+		data = rep.Parts[0]
 	}
-	b, err := c.stored(f, s)
-	if err != nil {
-		reserved.release()
-		return nil, err
-	}
-	data := b.Data
-	if stored := version.CodingOf(b.Coding); stored != coding {
-		if data, err = version.Unpack(stored, data, v.Length); err != nil {
-			reserved.release()
-			return nil, fmt.Errorf("%w: %w", store.ErrNoBody, err)
+	var content []byte
+	if decode := coding != v.stored() && v.Length <= store.PartSize; decode {
+		var err error
+		if content, err = version.Unpack(v.stored(), data, v.Length); err != nil {
+			return opened{}, fmt.Errorf("%w: %w", store.ErrNoBody, err)
 		}
 	}
-	return c.memory.add(f.id, v.Represent(coding, data), reserved), nil
+	switch {
+	case content != nil:
+		rep = c.memory.add(f.id, s, coding, content)
+	case rep == nil:
+		rep = c.memory.add(f.id, s, v.stored(), data)
+	}
+	return opened{rep: rep}, nil
 }
 
-// stored is a version's body as it is stored: from memory, or else from the store.
-func (c *Cache) stored(f *Feed, s *state) (store.Body, error) {
+// content returns the whole content of a state's version.
+func (f *Feed) content(ctx context.Context, s *state) ([]byte, error) {
 	v := &s.feed.Version
-	if r := c.memory.get(f.id, s, v.stored()); r != nil {
-		defer r.release()
-		return store.Body{Version: s.version, Coding: v.Coding, Data: r.Body}, nil
+	got, err := f.cache.read(ctx, f, s, v.stored())
+	if err != nil {
+		return nil, err
 	}
-	b, err := store.ReadBody(c.life, c.store, f.id, s.version)
+	var data []byte
+	if got.rep != nil {
+		data = bytes.Join(got.rep.Parts, nil)
+	} else if data, err = got.body.Data(ctx); err != nil {
+		return nil, err
+	}
+	return version.Unpack(v.stored(), data, v.Length)
+}
+
+// openBody opens the body of a state's version in the store.
+func (f *Feed) openBody(ctx context.Context, s *state) (*store.StoredBody, error) {
+	v := &s.feed.Version
+	b, err := f.cache.store.Body(ctx, f.id, s.version)
 	switch {
 	case err != nil:
 	case b.Version != s.version:
 		err = errOtherVersion
 	case b.Coding != v.Coding:
 		err = fmt.Errorf("%w: it is stored as %s, and described as %s", store.ErrNoBody, b.Coding, v.Coding)
+	case !v.Gzipped() && b.Size != int64(v.Length):
+		err = fmt.Errorf("%w: it has %d bytes, and is described with %d", store.ErrNoBody, b.Size, v.Length)
 	}
 	return b, err
 }
 
 // makeBrotli encodes a version as Brotli in the background, into memory. If that is not
-// smaller than gzip, what goes into memory has no body.
+// smaller than gzip, what goes into memory has no parts. Versions whose gzip form has several
+// parts are left out.
 func (c *Cache) makeBrotli(f *Feed, s *state) {
 	gz := c.memory.get(f.id, s, version.Gzip)
-	if gz == nil {
-		return // it is not asked for often enough
+	if gz == nil || len(gz.Parts) > 1 {
+		return // it is not asked for often enough, or too large
 	}
 	key := memoryKey(f.id, version.Brotli) + s.version
 	if _, making := c.making.LoadOrStore(key, struct{}{}); making {
-		gz.release()
 		return
 	}
 	if !c.background(func() {
 		defer c.making.Delete(key)
-		defer gz.release()
-		c.encodeBrotli(f.id, &s.feed.Version.Version, gz.Body)
+		c.encodeBrotli(f.id, s, gz.Parts[0])
 	}) {
 		c.making.Delete(key)
-		gz.release()
 	}
 }
 
-func (c *Cache) encodeBrotli(id store.ID, v *version.Version, gz []byte) {
-	work, err := c.startWork(c.open, v.Length)
+func (c *Cache) encodeBrotli(id store.ID, s *state, gz []byte) {
+	length := s.feed.Version.Length
+	work, err := c.startWork(c.open, length)
 	if err != nil {
 		return // the cache is closing
 	}
 	defer work.release()
-	content, err := version.Unpack(version.Gzip, gz, v.Length)
+	content, err := version.Unpack(version.Gzip, gz, length)
 	if err != nil {
 		return
 	}
@@ -207,9 +265,7 @@ func (c *Cache) encodeBrotli(id store.ID, v *version.Version, gz []byte) {
 	if len(b) >= len(gz) {
 		b = nil
 	}
-	if reserved, ok := c.memory.tryReserve(len(b)); ok {
-		c.memory.add(id, v.Represent(version.Brotli, b), reserved).release()
-	}
+	c.memory.add(id, s, version.Brotli, b)
 }
 
 // Standing is how the validators of a request compare with a feed's versions.

@@ -22,8 +22,6 @@ const (
 	// host's slot, and coldPatience for all of the poll, unless that may take longer.
 	queuePatience = 15 * time.Second
 	coldPatience  = time.Minute
-	// crowdedRetry is the Retry-After of errCrowded.
-	crowdedRetry = 10 * time.Second
 )
 
 // Sent is what a reader was sent.
@@ -87,13 +85,13 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 		f.writeNotModified(w, r, s, how, now)
 		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, nil
 	}
-	rep, err := f.representation(r.Context(), s, r.Header["Accept-Encoding"])
+	rep, err := f.representation(r, s)
 	if err != nil {
 		if s, rep, err = f.readAgain(r, s, err); err != nil {
 			return Sent{}, err
 		}
 		if s.response.NotModified(r.Header) { // it may be another version
-			rep.release()
+			rep.done()
 			f.writeNotModified(w, r, s, how, now)
 			return Sent{Status: http.StatusNotModified, Forward: how.Forward}, nil
 		}
@@ -151,14 +149,17 @@ func (f *Feed) requestFor(s *state) pollRequest {
 
 // readAgain gets the representation of a version that could not be read the first
 // time: the store may have a newer one by now.
-func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, *representation, error) {
+func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, sending, error) {
 	ctx := r.Context()
+	if errors.Is(cause, errCrowded) {
+		return nil, sending{}, f.storeError(cause)
+	}
 	if errors.Is(cause, errOtherVersion) || errors.Is(cause, store.ErrNoBody) {
 		if err := f.reload(ctx); err != nil {
-			return nil, nil, f.storeError(err)
+			return nil, sending{}, f.storeError(err)
 		}
 		if next := f.state.Load(); next.version != 0 {
-			rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
+			rep, err := f.representation(r, next)
 			if err == nil {
 				return next, rep, nil
 			}
@@ -166,10 +167,10 @@ func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, *repre
 		}
 	}
 	if !errors.Is(cause, store.ErrNoBody) {
-		if before, rep := f.earlier(ctx, s, r.Header["Accept-Encoding"]); rep != nil {
+		if before, rep := f.earlier(r, s); before != nil {
 			return before, rep, nil
 		}
-		return nil, nil, f.storeError(cause)
+		return nil, sending{}, f.storeError(cause)
 	}
 	f.bodyLost(s.version, cause)
 	next, now := f.state.Load(), f.cache.elapsed()
@@ -179,12 +180,12 @@ func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, *repre
 	if next.version == 0 {
 		var p *inFlight
 		if next, p = f.latest(); next.version == 0 {
-			return nil, nil, f.unavailable(next, p)
+			return nil, sending{}, f.unavailable(next, p)
 		}
 	}
-	rep, err := f.representation(ctx, next, r.Header["Accept-Encoding"])
+	rep, err := f.representation(r, next)
 	if err != nil {
-		return nil, nil, f.storeError(err)
+		return nil, sending{}, f.storeError(err)
 	}
 	return next, rep, nil
 }
@@ -224,14 +225,15 @@ func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state
 	s.response.WriteNotModified(w, r.Header)
 }
 
-// write sends a representation and releases it. It returns the number of bytes.
-func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep *representation, how version.CacheStatus, now time.Duration) int64 {
-	defer rep.release()
-	if f.lastFull.Load() != s {
-		f.lastFull.Store(s)
-	}
+// write sends a representation. It returns the number of bytes of the body.
+func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep sending, how version.CacheStatus, now time.Duration) int64 {
+	defer rep.done()
 	f.headers(w.Header(), s, how, now)
-	return s.response.Write(w, r, rep.Representation)
+	n := s.response.Write(w, r, rep.Representation)
+	if rep.stream != nil && r.Method != http.MethodHead {
+		n = rep.stream.send(w, r)
+	}
+	return n
 }
 
 // statusAfterPoll describes a response that waited for a poll.

@@ -4,6 +4,8 @@
 package cache
 
 import (
+	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +52,9 @@ type Settings struct {
 	Disk int64
 	// Subscribers returns how many readers a feed has; 0: it is unknown. Nil: it always is.
 	Subscribers func(key string) int
+	// Client returns the address that a request comes from, invalid if it is not known: what is
+	// in hand for readers is shared between their networks. Nil: it is not known of any.
+	Client func(*http.Request) netip.Addr
 	// Observe is called after each poll, without locks held. Nil: nothing is called.
 	Observe func(Poll)
 	// Forgotten is called with the keys of feeds that have been forgotten. Nil: nothing is called.
@@ -82,6 +87,9 @@ func (s Settings) filled() *Settings {
 	}
 	if s.Subscribers == nil {
 		s.Subscribers = func(string) int { return 0 }
+	}
+	if s.Client == nil {
+		s.Client = func(*http.Request) netip.Addr { return netip.Addr{} }
 	}
 	if s.Observe == nil {
 		s.Observe = func(Poll) {}

@@ -4,14 +4,18 @@
 package cache_test
 
 import (
-	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -29,23 +33,29 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Readers that take their time share one copy of a large version that does not fit into memory.
-func TestSlowReadersShareACopy(t *testing.T) {
-	const size, readers = 6 << 20, 30
+// Readers who take their time hold a part each of large versions that do not fit into memory,
+// whether it has to be decoded for them or not. If these are too many, the others get a 503.
+func TestSlowReadersHoldAPartEach(t *testing.T) {
+	const size, feeds, readers, bound = 9 << 20, 4, 240, 80 << 20
+	bodies := make(map[string]string)
 	r := rand.New(rand.NewPCG(1, 2))
-	var doc bytes.Buffer
-	doc.WriteString(`<rss version="2.0"><channel><title>`)
-	for range size {
-		doc.WriteByte("abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[r.IntN(64)])
+	for n := range feeds {
+		var doc strings.Builder
+		fmt.Fprintf(&doc, `<rss version="2.0"><channel><title>%d `, n)
+		for range size {
+			doc.WriteByte("abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-_"[r.IntN(64)])
+		}
+		doc.WriteString(`</title><item><guid>1</guid></item></channel></rss>`)
+		bodies[fmt.Sprintf("https://origin%d.test/", n)] = doc.String()
 	}
-	doc.WriteString(`</title><item><guid>1</guid></item></channel></rss>`)
-	body := doc.String()
-	g := newGateway(t, t.TempDir(), func(policy.Ask) policy.Answer { return ok(body) })
+	g := newGateway(t, t.TempDir(), func(ask policy.Ask) policy.Answer { return ok(bodies[ask.URL.String()]) })
 	g.budget = 1 << 20
 	g.open()
 	defer g.close()
-	if c := g.get(feedURL).Code; c != 200 {
-		t.Fatal(c)
+	for url, body := range bodies {
+		if w := g.get(url); w.Code != 200 || w.Body.String() != body {
+			t.Fatalf("got %d, %d bytes", w.Code, w.Body.Len())
+		}
 	}
 	heap := func() int64 {
 		runtime.GC()
@@ -56,25 +66,116 @@ func TestSlowReadersShareACopy(t *testing.T) {
 	}
 	before, free := heap(), make(chan struct{})
 	var all sync.WaitGroup
-	for range readers {
+	sent, refused := 0, 0
+	for n := range readers {
 		w := &slowWriter{httptest.NewRecorder(), make(chan struct{}), free, sync.Once{}}
+		failed := make(chan error, 1)
 		all.Go(func() {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
-			f, err := g.Feed(r.Context(), feedURL)
+			if n%2 == 0 {
+				r.Header.Set("Accept-Encoding", "gzip")
+			}
+			f, err := g.Feed(r.Context(), fmt.Sprintf("https://origin%d.test/", n%feeds))
 			if err == nil {
 				f.Ask(0)
 				_, err = f.Serve(w, r)
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			failed <- err
 		})
-		<-w.stuck
-		heap() // as happens often while a slow reader reads
+		select {
+		case <-w.stuck:
+			sent++
+		case err := <-failed:
+			if u, ok := err.(*cache.Unavailable); !ok || u.Status != 503 || u.RetryAfter == 0 {
+				t.Fatal(err)
+			}
+			refused++
+		}
 	}
-	if grown := heap() - before; grown > 3*size {
-		t.Errorf("%d slow readers of one feed of %d MiB hold %d MiB; the budget of memory is 1 MiB", readers, size>>20, grown>>20)
+	if grown := heap() - before; grown > bound || sent < 100 {
+		t.Errorf("%d slow readers hold %d MiB, and %d were refused", sent, grown>>20, refused)
 	}
 	close(free)
 	all.Wait()
+	for url, body := range bodies {
+		if w := g.get(url); w.Code != 200 || w.Body.String() != body {
+			t.Errorf("afterwards: got %d, %d bytes", w.Code, w.Body.Len())
+		}
+	}
+}
+
+// cutter is a reader during whose first part something happens.
+type cutter struct {
+	*httptest.ResponseRecorder
+	once sync.Once
+	do   func()
+}
+
+func (w *cutter) Write(b []byte) (int, error) {
+	w.once.Do(w.do)
+	return w.ResponseRecorder.Write(b)
+}
+
+// A body that is lost while it is sent ends the response as broken, whatever its coding, and the
+// next poll fetches it again. One that is replaced is sent to its end.
+func TestBodyThatGoesWhileItIsSent(t *testing.T) {
+	noise := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{1}).Read(noise) //nolint:errcheck // it never fails
+	for _, accept := range []string{"gzip", ""} {
+		bubble(t, func(t *testing.T, dir string) {
+			entries := 1
+			g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+				if !ask.Validators.Empty() {
+					return unchanged()
+				}
+				return ok(rss(entries, fmt.Sprintf("%x", noise)), "ETag", `"v"`)
+			})
+			g.budget = 1000
+			g.open()
+			defer g.close()
+			want := g.get(feedURL, "Accept-Encoding", accept)
+			get := func(do func()) (w *cutter, broken any) {
+				r := httptest.NewRequest(http.MethodGet, "/", nil)
+				r.Header.Set("Accept-Encoding", accept)
+				w = &cutter{ResponseRecorder: httptest.NewRecorder(), do: do}
+				f, err := g.Feed(r.Context(), feedURL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { broken = recover() }()
+				_, err = f.Serve(w, r)
+				return w, err
+			}
+			w, broken := get(func() {
+				time.Sleep(time.Second)
+				id := idOf(t, g.store)
+				leases, err := g.store.Claim(t.Context(), []store.Claim{{ID: id, URL: feedURL, Hold: time.Hour, Floor: time.Nanosecond}})
+				if err != nil || leases[0].Denied != "" {
+					t.Fatal(leases[0].Denied, err)
+				}
+				same, err := store.ReadBody(t.Context(), g.store, id, 1)
+				if same.Version = 2; err == nil {
+					err = g.store.Commit(t.Context(), store.Outcome{ID: id, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, Body: &same})
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			})
+			if broken != nil || w.Body.String() != want.Body.String() {
+				t.Errorf("%q: replaced while it was sent: %d of %d bytes, %v", accept, w.Body.Len(), want.Body.Len(), broken)
+			}
+			w, broken = get(func() {
+				if ids, err := g.store.Trim(t.Context(), 0); err != nil || len(ids) != 1 {
+					t.Fatal(ids, err)
+				}
+			})
+			if broken != http.ErrAbortHandler || w.Body.Len() >= want.Body.Len() {
+				t.Errorf("%q: lost while it was sent: %d of %d bytes, %v", accept, w.Body.Len(), want.Body.Len(), broken)
+			}
+			time.Sleep(25 * time.Hour)
+			if w := g.get(feedURL, "Accept-Encoding", accept); w.Body.String() != want.Body.String() {
+				t.Errorf("%q: afterwards %d bytes", accept, w.Body.Len())
+			}
+		})
+	}
 }

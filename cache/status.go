@@ -80,15 +80,14 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 	if s.version == 0 || s.feed.Version.Length > most {
 		return told, nil, nil
 	}
-	r, err := f.representation(ctx, s, nil)
+	content, err := f.content(ctx, s)
 	switch {
 	case errors.Is(err, store.ErrNoBody), errors.Is(err, errOtherVersion):
 		return told, nil, nil
 	case err != nil:
 		return told, nil, fmt.Errorf("reading the version of a feed: %w", err)
 	}
-	defer r.release()
-	return told, r.Body, nil
+	return told, content, nil
 }
 
 // statusOf returns the status of a feed from its record, or from memory if it is there.

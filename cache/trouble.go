@@ -278,8 +278,5 @@ func (c *Cache) preloadFeed(ctx context.Context, f *Feed) {
 	if s.version == 0 {
 		return
 	}
-	if r, err := c.read(ctx, f, s, s.feed.Version.stored()); err == nil {
-		r.release()
-		f.lastFull.CompareAndSwap(nil, s)
-	}
+	_, _ = c.read(ctx, f, s, s.feed.Version.stored()) // readers try again
 }

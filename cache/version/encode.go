@@ -90,20 +90,34 @@ func Unpack(c Coding, data []byte, length int) ([]byte, error) {
 		}
 		return data, nil
 	}
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("decoding gzip: %w", err)
+	content := bytes.NewBuffer(make([]byte, 0, length))
+	if _, err := Decode(content, bytes.NewReader(data), length); err != nil {
+		return nil, err
 	}
-	content := make([]byte, length)
-	if _, err := io.ReadFull(r, content); err != nil {
-		return nil, fmt.Errorf("decoding gzip: %w", err)
+	return content.Bytes(), nil
+}
+
+// Decode writes the content of gzip data, part by part as it is read. It fails if the content
+// does not have length bytes or is damaged, and has then written length bytes at most.
+func Decode(w io.Writer, data io.Reader, length int) (written int64, err error) {
+	r, err := gzip.NewReader(data)
+	if err != nil {
+		return 0, fmt.Errorf("decoding gzip: %w", err)
+	}
+	// Without the methods by which io.Copy would take larger or more buffers.
+	written, err = io.CopyN(struct{ io.Writer }{w}, struct{ io.Reader }{r}, int64(length))
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return written, fmt.Errorf("decoding gzip: %w", err)
 	}
 	// The checksum is compared at the end only.
 	switch n, err := r.Read(make([]byte, 1)); {
 	case n > 0:
-		return nil, fmt.Errorf("decoding gzip: it has more than %d bytes", length)
+		return written, fmt.Errorf("decoding gzip: it has more than %d bytes", length)
 	case err != io.EOF:
-		return nil, fmt.Errorf("decoding gzip: %w", err)
+		return written, fmt.Errorf("decoding gzip: %w", err)
 	}
-	return content, nil
+	return written, nil
 }

@@ -26,13 +26,25 @@ var (
 type Representation struct {
 	Tag    string // of the version
 	Coding Coding
-	Body   []byte
+	Size   int64    // in bytes
+	Parts  [][]byte // of the content; none: the caller of [Response.Write] writes it
 	length []string
 }
 
-// Represent returns the representation of the version in a coding.
-func (v *Version) Represent(c Coding, body []byte) *Representation {
-	return &Representation{Tag: v.Tag, Coding: c, Body: body, length: []string{strconv.Itoa(len(body))}}
+// Represent returns the representation of the version in a coding, with all of its content.
+func (v *Version) Represent(c Coding, parts ...[]byte) *Representation {
+	var size int64
+	for _, part := range parts {
+		size += int64(len(part))
+	}
+	r := v.Describe(c, size)
+	r.Parts = parts
+	return r
+}
+
+// Describe returns a representation of so many bytes, without them.
+func (v *Version) Describe(c Coding, size int64) *Representation {
+	return &Representation{Tag: v.Tag, Coding: c, Size: size, length: []string{strconv.FormatInt(size, 10)}}
 }
 
 // Response answers requests with a version. It is immutable, and has its header values
@@ -134,8 +146,14 @@ func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Repr
 	if request.Method == http.MethodHead {
 		return 0
 	}
-	n, _ := w.Write(rep.Body) // the reader may have left
-	return int64(n)
+	var sent int64
+	for _, part := range rep.Parts {
+		n, err := w.Write(part)
+		if sent += int64(n); err != nil {
+			break // the reader has left
+		}
+	}
+	return sent
 }
 
 // unchangedDate reports whether a request that gets a 200 because of its If-None-Match has an
