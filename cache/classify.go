@@ -4,12 +4,12 @@
 package cache
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -33,8 +33,9 @@ type storedVersion struct {
 	Number      uint64             `json:"number"`
 	Format      string             `json:"format"`          // rss, atom or json
 	Title       string             `json:"title,omitempty"` // of the feed, one short line
-	Hash        uint64             `json:"hash"`            // xxhash of the origin's bytes
+	Sum         policy.Fingerprint `json:"sum"`             // half the SHA-256 of the origin's bytes
 	Size        int                `json:"size"`            // of them
+	Base        string             `json:"base,omitempty"`  // URL that relative links were resolved against; empty: there were none
 	Fingerprint policy.Fingerprint `json:"meaning"`
 	Entries     int                `json:"entries"`
 	Lenient     bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
@@ -75,9 +76,8 @@ func (f *Feed) classify(s *state, a policy.Answer) classified {
 	case a.Status == http.StatusNotModified:
 		return classified{answer: a, result: status.ResultUnchanged}
 	}
-	now, known := f.cache.now(), s.feed.Version
-	hash := xxhash.Sum64(a.Body)
-	if s.version != 0 && hash == known.Hash && len(a.Body) == known.Size {
+	now, known, sum := f.cache.now(), s.feed.Version, sumOf(a.Body)
+	if s.version != 0 && sum == known.Sum && known.servedAs(a) {
 		return classified{answer: a, result: status.ResultUnchanged, sameBytes: true}
 	}
 	work, err := f.cache.startWork(f.cache.life, len(a.Body))
@@ -97,31 +97,49 @@ func (f *Feed) classify(s *state, a policy.Answer) classified {
 		}
 		return classified{answer: a, result: status.ResultFailed, site: f.feedsOn(s, a, err)}
 	}
-	if s.version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format {
+	if s.version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format && known.servedAs(a) {
 		return classified{answer: a, result: status.ResultUnchanged, document: d}
 	}
-	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(s, a, d, hash, now)}
-	if v.body, err = v.version.pack(f.served(a)); err != nil {
+	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(s, a, d, sum, now)}
+	content, report := f.served(a)
+	if report.Rewritten > 0 {
+		v.version.Base = a.URL
+	}
+	if v.body, err = v.version.pack(content); err == nil && s.version != 0 && v.version.Tag == known.Tag {
+		v.version.Identify([]byte(v.version.ContentType), content) // readers that have it get the new content type
+	}
+	if err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("encoding the new version: %w", err)
 		return classified{answer: a, result: status.ResultFailed}
 	}
 	return v
 }
 
+func sumOf(body []byte) policy.Fingerprint {
+	sum := sha256.Sum256(body)
+	return policy.Fingerprint(sum[:len(policy.Fingerprint{})])
+}
+
+// servedAs reports whether the document of an answer would be served as the version is, if it is
+// the same: with its content type, and with links resolved against its base. The fingerprint
+// covers what the document says of its encoding.
+func (v *storedVersion) servedAs(a policy.Answer) bool {
+	return version.ContentType(a.Header.Get("Content-Type"), v.Format) == v.ContentType && (v.Base == "" || v.Base == a.URL)
+}
+
 // served returns the document that readers get. Readers of a shield get it from the
 // address that it was written for, so it is left alone. A gateway serves it from another
 // one: its relative links are made absolute, and what names the feed's own address or a
 // push service is removed, as a reader that followed it would leave the gateway.
-func (f *Feed) served(a policy.Answer) []byte {
-	body := a.Body
+func (f *Feed) served(a policy.Answer) (body []byte, report links.Report) {
+	body = a.Body
 	if !f.key.shielded() {
-		var report links.Report
 		body, report = links.Served(a.Body, a.Header.Get("Content-Type"), a.URL)
 		if report.Problem != "" {
 			f.cache.log().Debug("links were left as they are", urlField(f.key.text), zap.String("problem", report.Problem))
 		}
 	}
-	return body
+	return body, report
 }
 
 // pack makes the body of the version, as it is stored, of the document that readers get.
@@ -154,10 +172,10 @@ func suspect(s *state, d *policy.Document) error {
 	return nil
 }
 
-func storedVersionOf(s *state, a policy.Answer, d *policy.Document, hash uint64, now time.Time) storedVersion {
+func storedVersionOf(s *state, a policy.Answer, d *policy.Document, sum policy.Fingerprint, now time.Time) storedVersion {
 	known := s.feed.Version
 	tag := originTag(a)
-	if tag == s.feed.Validators.ETag && hash != known.Hash {
+	if tag == s.feed.Validators.ETag && sum != known.Sum {
 		tag = "" // the origin gives it to different bytes: a reader that sends it may have the old ones
 	}
 	return storedVersion{
@@ -167,7 +185,7 @@ func storedVersionOf(s *state, a policy.Answer, d *policy.Document, hash uint64,
 			ContentType:  version.ContentType(a.Header.Get("Content-Type"), d.Format),
 		},
 		Format:      d.Format,
-		Hash:        hash,
+		Sum:         sum,
 		Fingerprint: d.Fingerprint,
 		Entries:     d.Rhythm.Entries,
 		Size:        len(a.Body),

@@ -137,7 +137,8 @@ type gateway struct {
 	budget   int64                         // of memory; 0: 1 MiB
 	wrap     func(store.Store) store.Store // what stands between cache and store; nil: nothing
 
-	by store.Owner // that asks
+	by   store.Owner // that asks
+	sent int         // readers that were sent to another feed
 
 	memory *sqlite.Store // the store of gateways without a directory
 	store  store.Store

@@ -14,8 +14,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -275,8 +273,11 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	if err != nil {
 		return fmt.Errorf("its body: %w", err)
 	}
-	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(st, a, d, xxhash.Sum64(a.Body), at)}
-	body, _ := links.Served(a.Body, l.ContentType, l.URL)
+	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(st, a, d, sumOf(a.Body), at)}
+	body, report := links.Served(a.Body, l.ContentType, l.URL)
+	if report.Rewritten > 0 {
+		v.version.Base = l.URL
+	}
 	if v.body, err = v.version.pack(body); err != nil {
 		return err
 	}

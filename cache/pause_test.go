@@ -161,3 +161,37 @@ func TestWaitingPollsLeaveRoom(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 	})
 }
+
+// What an origin asks for with Retry-After counts whatever other hint wins, with a 200 as well,
+// after its version is lost and after a restart.
+func TestNotBeforeOutlivesEverything(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		var hours strings.Builder
+		for h := range 23 {
+			fmt.Fprintf(&hours, "<hour>%d</hour>", h)
+		}
+		doc := strings.Replace(rss(3, ""), "<item>", "<skipHours>"+hours.String()+"</skipHours><item>", 1)
+		g := newWebGateway(t, dir, func(string) response { return given(doc, "Retry-After", "259200") }).open()
+		defer func() { g.close() }()
+		began := time.Now()
+		g.get(feedURL)
+		if f, err := g.Status(t.Context(), feedURL); err != nil || f.Winner != "skip-hours" {
+			t.Fatalf("it waits for %s, %v", f.Winner, err)
+		}
+		for name, lose := range map[string]func() error{
+			"body":   func() error { _, err := g.store.Trim(t.Context(), 0); return err },
+			"memory": func() error { g.restart(); return nil },
+		} {
+			if err := lose(); err != nil {
+				t.Fatal(err)
+			}
+			for range 4 {
+				time.Sleep(4 * time.Hour)
+				g.get(feedURL)
+			}
+			if _, err := g.Refresh(t.Context(), feedURL); err == nil || g.origin.polls() != 1 {
+				t.Errorf("%d polls %v after Retry-After: 3 days, without its %s", g.origin.polls(), time.Since(began), name)
+			}
+		}
+	})
+}

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// adoptAfter is how long a permanent redirect must have held before its feed
-	// becomes an alias of the feed that it leads to. Broken sites redirect everything
-	// for a day.
+	// adoptAfter is how long a redirect must have held before it changes what readers of its
+	// feed get. Broken sites redirect everything for a day.
 	adoptAfter = 7 * 24 * time.Hour
 	// aliasInterval is how often the URL of an alias is asked whether it still redirects.
 	aliasInterval = 30 * 24 * time.Hour
 )
 
-// seenRedirect is a permanent redirect and for how long it has been seen without a break, as
-// of the last poll.
+// seenRedirect is a redirect and for how long it has been seen without a break, as of the last
+// poll.
 type seenRedirect struct {
-	To  string        `json:"to"`
-	For time.Duration `json:"for"`
+	To        string        `json:"to"`
+	For       time.Duration `json:"for"`
+	Temporary bool          `json:"temporary,omitempty"`
 }
 
 // redirected says that a poll has come to a URL that must not be asked now: it was
@@ -72,42 +72,44 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	}
 }
 
-// learnRedirects remembers permanent redirects. Only the leading permanent part of a chain
-// counts; a temporary redirect is never remembered (RFC 9110 section 15.4).
+// learnRedirects remembers redirects. Of a chain, only the leading permanent part counts, or the
+// feed with polls of its own at which it ends. A redirect changes what readers get after it has
+// held for adoptAfter, whatever is known of its target: until then they get the feed's last
+// version. A permanent one makes the feed an alias then. A temporary one is not remembered as
+// the feed's address (RFC 9110 section 15.4), but its readers are sent on.
 func (s *state) learnRedirects(own string, v classified) {
 	m, a := &s.feed, v.answer
 	if m.Moved.To != "" {
 		m.Moved.For += s.gap
 	}
 	to, whole := permanently(a.Moves)
-	var r *redirected
+	temporary := false
 	s.last.RedirectTo = ""
+	var r *redirected
 	switch {
 	case errors.As(a.Err, &r):
-		if r.taken && (r.served || s.version == 0) {
-			s.last.RedirectTo = r.to // its version is newer, or the only one
-		}
 		switch {
 		case !r.taken && !(whole && r.served):
 			return // it is unknown where the redirect ends
 		case !whole:
-			to = ""
+			to, temporary = r.to, true
 		}
 	case !v.good():
 		return // a failure proves nothing about where the feed has moved
 	}
+	if temporary || to == "" || to == own {
+		m.Alias = ""
+	}
 	switch {
-	case to == "" || to == own:
-		m.Moved, m.Alias = seenRedirect{}, ""
-	case to == m.Alias:
+	case to == "" || to == own || to == m.Alias:
 		m.Moved = seenRedirect{}
-	case r != nil && (s.version == 0 || r.taken && r.served):
-		// The target is known to be a feed, or this feed has no version to lose.
+	case to != m.Moved.To || temporary != m.Moved.Temporary:
+		m.Moved = seenRedirect{To: to, Temporary: temporary}
+	case m.Moved.For >= adoptAfter && !temporary:
 		m.Alias, m.Moved = to, seenRedirect{}
-	case to != m.Moved.To:
-		m.Moved = seenRedirect{To: to}
-	case m.Moved.For >= adoptAfter:
-		m.Alias, m.Moved = to, seenRedirect{}
+	}
+	if r != nil && m.Alias == "" && (s.version == 0 || temporary && m.Moved.For >= adoptAfter) {
+		s.last.RedirectTo = r.to
 	}
 }
 

@@ -54,6 +54,10 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 	if u, ok := err.(*cache.Unavailable); ok && u.Alias {
 		_, err = f.Resolve(g.t.Context()).Serve(w, r)
 	}
+	if u, ok := err.(*cache.Unavailable); ok && !u.Alias && u.RedirectTo != "" {
+		g.sent++
+		return g.feed(u.RedirectTo)
+	}
 	if err != nil {
 		u := err.(*cache.Unavailable)
 		w.Header().Set("Location", u.RedirectTo)
@@ -211,7 +215,7 @@ func TestFeedsThatConvergeOnAURL(t *testing.T) {
 	})
 }
 
-// A feed that moves to another that is known becomes its alias: one is polled.
+// A feed that moves to another that is known becomes its alias after seven days.
 func TestPermanentRedirectToAKnownFeed(t *testing.T) {
 	for name, order := range map[string][]string{"redirect first": {feedURL, movedURL}, "target first": {movedURL, feedURL}} {
 		t.Run(name, func(t *testing.T) {
@@ -224,6 +228,7 @@ func TestPermanentRedirectToAKnownFeed(t *testing.T) {
 					return redirect(301, movedURL)
 				}).open()
 				defer g.close()
+				began := time.Now()
 				for range 24 * 10 {
 					for _, url := range order {
 						wantBody(t, g.feed(url), 200, "Entry 2")
@@ -231,8 +236,9 @@ func TestPermanentRedirectToAKnownFeed(t *testing.T) {
 					}
 					time.Sleep(40 * time.Minute)
 				}
-				if polls := g.asked(feedURL); len(polls) > 2 {
-					t.Errorf("the old URL was polled %d times, want it to be an alias after two at most", len(polls))
+				polls := g.asked(feedURL)
+				if held := polls[len(polls)-1].Sub(began); held < 7*24*time.Hour || held > 8*24*time.Hour {
+					t.Errorf("the old URL was polled for %v, want seven days", held)
 				}
 				n = 3
 				time.Sleep(2 * time.Hour)
@@ -251,7 +257,7 @@ func TestPermanentRedirectToAFeedThatIsPolledAsOften(t *testing.T) {
 		earliest, last time.Duration
 	}{
 		"with a version": {feedURL, 7 * 24 * time.Hour, 8 * 24 * time.Hour},
-		"without one":    {movedURL, 0, 3 * time.Hour},
+		"without one":    {movedURL, 7 * 24 * time.Hour, 8 * 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, dir string) {
@@ -311,18 +317,62 @@ func TestAdoptionDoesNotGoBackToAnOlderVersion(t *testing.T) {
 	})
 }
 
-// A feed that redirects for the time being to one with polls of its own sends its
-// readers there: that one's interval is its own, and so is its content.
+// A feed without a version that redirects for the time being to one with polls of its own
+// sends its readers there: that one's interval is its own, and so is its content.
 func TestTemporaryRedirectToAKnownFeed(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newWebGateway(t, dir, moving(302)).open()
 		defer g.close()
 		wantBody(t, g.feed(movedURL), 200, "Entry 2")
 		time.Sleep(10 * time.Minute)
-		if w := g.feed(feedURL); w.Code != http.StatusFound || w.Header().Get("Location") != movedURL {
-			t.Errorf("got %d to %q", w.Code, w.Header().Get("Location"))
+		if wantBody(t, g.feed(feedURL), 200, "Entry 2"); g.sent != 1 {
+			t.Errorf("readers were sent on %d times", g.sent)
 		}
 	})
+}
+
+// One poll that is redirected to a known feed, whose owner may be somebody else, changes nothing.
+// If a temporary redirect lasts for a week, readers are sent on.
+func TestRedirectChangesNothingForAWeek(t *testing.T) {
+	for _, status := range []int{301, 302} {
+		bubble(t, func(t *testing.T, dir string) {
+			const other = "https://other.test/feed.xml"
+			moved := false
+			g := newWebGateway(t, dir, func(url string) response {
+				switch {
+				case url == other:
+					return given(strings.ReplaceAll(rss(2, ""), "Entry", "Other"), "ETag", `"o"`)
+				case moved:
+					return redirect(status, other)
+				}
+				return given(rss(5, ""), "ETag", `"a"`)
+			}).open()
+			defer g.close()
+			wantBody(t, g.feed(feedURL), 200, "Entry 5")
+			wantBody(t, g.feed(other), 200, "Other 2")
+			time.Sleep(26 * time.Hour)
+			moved = true
+			wantBody(t, g.feed(feedURL), 200, "Entry 5")
+			moved = false
+			for range 10 {
+				time.Sleep(25 * time.Hour)
+				wantBody(t, g.feed(feedURL), 200, "Entry 5")
+			}
+			if polls := g.asked(feedURL); len(polls) != 12 {
+				t.Errorf("%d: %d polls in 12 days", status, len(polls))
+			}
+			moved = true
+			for day := range 10 {
+				time.Sleep(25 * time.Hour)
+				w := g.feed(feedURL)
+				if day < 7 {
+					wantBody(t, w, 200, "Entry 5")
+				} else if day > 7 {
+					wantBody(t, w, 200, "Other 2")
+				}
+			}
+		})
+	}
 }
 
 // Whoever redirects to a feed decides nothing about it: not when it is polled, not
@@ -453,6 +503,9 @@ func TestCircleOfAliases(t *testing.T) {
 		next[urls[len(urls)-1]] = urls[0]
 		for range 9 { // and the last one of the first
 			time.Sleep(25 * time.Hour)
+			for _, url := range urls {
+				g.feed(url)
+			}
 			wantBody(t, g.feed(urls[len(urls)-2]), 200, "Entry 2")
 		}
 		for _, url := range urls[:len(urls)-1] {

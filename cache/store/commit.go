@@ -29,7 +29,7 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	// The claim keeps the feed from being polled too early if this is lost, unless the origin
 	// has asked for more than the claim holds for.
 	soon := o.NotBefore == 0 && (o.Claimed == 0 || o.In <= o.Claimed+longestJitter)
-	work := Work{Shares: true, Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0 && soon}
+	work := Work{Shares: len(hostsOf(o)) == 1, Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0 && soon}
 	fenced, err := write(ctx, d, work, func(tx Tx) (bool, error) { return commit(tx, o, stored) })
 	if err != nil {
 		return err
@@ -40,9 +40,9 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	return nil
 }
 
-func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
-	name := hostRowOf(o.ID, o.Host)
-	domains := map[string]string{name: o.Host.Domain}
+// hostsOf returns the names of the rows of hosts that an outcome changes, with their domains.
+func hostsOf(o Outcome) map[string]string {
+	domains := map[string]string{hostRowOf(o.ID, o.Host): o.Host.Domain}
 	for _, h := range o.Good {
 		domains[hostRowOf(o.ID, h)] = h.Domain
 	}
@@ -51,7 +51,12 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 			domains[host] = p.Domain
 		}
 	}
-	hosts, err := lockHosts(tx, domains)
+	return domains
+}
+
+func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
+	name := hostRowOf(o.ID, o.Host)
+	hosts, err := lockHosts(tx, hostsOf(o))
 	if err != nil {
 		return false, err
 	}

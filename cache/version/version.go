@@ -48,10 +48,14 @@ type Version struct {
 	Vary   []string    `json:"vary,omitempty"`
 }
 
-// Identify sets Tag and Length to those of a content.
-func (v *Version) Identify(content []byte) {
-	sum := sha256.Sum256(content)
-	v.Tag, v.Length = hex.EncodeToString(sum[:10]), len(content)
+// Identify sets Tag and Length to those of a content, which is the last part. Parts before it
+// make another tag of the same content.
+func (v *Version) Identify(parts ...[]byte) {
+	h, content := sha256.New(), parts[len(parts)-1]
+	for _, part := range parts {
+		h.Write(part)
+	}
+	v.Tag, v.Length = hex.EncodeToString(h.Sum(nil)[:10]), len(content)
 }
 
 // ETag returns the entity tag of the version in a coding. RFC 9110 section 8.8.3.3:

@@ -92,6 +92,18 @@ func kill(t *testing.T, h Harness) {
 	again()
 	wantPauses(t, s, o.Pauses)
 
+	// What puts the next poll off further than the claim did, or is the origin's wish.
+	for n, o := range []store.Outcome{
+		{In: 7 * 24 * time.Hour, Claimed: time.Hour}, {In: time.Minute, NotBefore: 24 * time.Hour}, {In: store.Ended, Claimed: time.Hour},
+	} {
+		o.ID, o.Token = idOf(10+n), grant(t, s, claim(10+n))
+		commit(t, s, o)
+		again()
+		if r := lookup(t, s, 10+n); r.In < o.In-time.Minute || r.NotBefore < o.NotBefore-time.Minute {
+			t.Errorf("outcome %d after a kill: next poll in %v, not before %v", n, r.In, r.NotBefore)
+		}
+	}
+
 	hop := store.Hop{ID: idOf(5), Floor: time.Hour, Host: host("five")}
 	if p, err := s.Hop(t.Context(), hop); err != nil || p.Denied != "" {
 		t.Fatalf("Hop = %+v, %v", p, err)
