@@ -22,6 +22,9 @@ type Database struct {
 	idle  time.Duration
 	knows bool // idle has been read
 	count counted
+
+	from              Time      // no host is ready before
+	looked, lookedAll time.Time // when that was found out, and among all hosts
 }
 
 // Driver is what differs between databases.
@@ -81,7 +84,7 @@ type Tx interface {
 type Row interface{ Scan(into ...any) error }
 
 // NewDatabase returns the store in a database that has the tables of [Schema].
-func NewDatabase(driver Driver) *Database { return &Database{driver: driver} }
+func NewDatabase(driver Driver) *Database { return &Database{driver: driver, from: Never} }
 
 // Watch implements [Store].
 func (d *Database) Watch(ctx context.Context, see func(Change) error) error {

@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -177,8 +178,9 @@ const hostColumns = `h.name, h.domain, h.free, h.ready, h.turn, h.served, h.othe
 const (
 	hostByName = `select ` + hostColumns + ` left join pause q on ?2 <> '' and q.scope = 'domain ' || ?2 where h.name = ?1`
 	lockHost   = `select name from host where name = ?1`
-	hostsReady = `select name, domain from host where ready <= ?1 order by ready limit ?2 for update skip locked`
-	hostsCalm  = `select name, domain from host where calm <= ?1 order by calm limit ?2 for update skip locked`
+	hostsReady = `select name, domain from host where ready <= ?1 and ready >= ?3 order by ready limit ?2 for update skip locked`
+	hostsCalm  = `select name, domain from host where calm <= ?1 and calm >= ?3 order by calm limit ?2 for update skip locked`
+	firstReady = `select ready from host where ready >= ?1 order by ready limit 1`
 )
 
 func scanHost(row Row) (h hostRow, err error) {
@@ -299,20 +301,21 @@ func sortedIDs(ids []ID) []ID {
 
 func idArgument(id ID) []any { return []any{id[:]} }
 
-const (
-	firstEstablished = `(select case when f.due > host.free then f.due else host.free end
-		from feed f where f.host = host.name and f.class = 0 and f.due is not null order by f.due limit 1)`
-	firstOther = `(select case when f.due > host.free then f.due else host.free end
-		from feed f where f.host = host.name and f.class = 1 and f.due is not null order by f.due limit 1)`
-	setReady = `update host set calm = ` + firstEstablished + `, ready = ` + firstOther + ` where name = ?1`
-)
+// readyFrom is when a host can be polled for its first feed of a class. That is never
+// before the moment at which it is set, so claims do not have to look at what is left of
+// older values: see [Database.oldest].
+const readyFrom = `(select case when f.due > host.free and f.due > ?2 then f.due when host.free > ?2 then host.free else cast(?2 as bigint) end
+		from feed f where f.host = host.name and f.class = %d and f.due is not null order by f.due limit 1) as at limit 1`
+
+var setReady = fmt.Sprintf(`update host set (calm, ready) = (
+	select established.at, case when established.at is null or other.at < established.at then other.at else established.at end
+	from (select `+readyFrom+`) established, (select `+readyFrom+`) other) where name = ?1`, 0, 1)
 
 // readyWhen sets when hosts can be polled next, by their rows and their first feed. It is
 // called by each transaction that lets a feed be due earlier, and the host is locked.
 func readyWhen(tx Tx, hosts ...string) {
 	for _, name := range hosts {
-		tx.Exec(setReady, name)
-		tx.Exec(`update host set ready = calm where name = ?1 and (ready is null or ready > calm)`, name)
+		tx.Exec(setReady, name, int64(tx.Now()))
 	}
 }
 

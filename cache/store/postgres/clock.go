@@ -121,8 +121,8 @@ func (d *database) readTime(ctx context.Context, conn *pgx.Conn) (r reading, ask
 }
 
 // resumeClock makes sure that the time was written recently. If it was not, there was no
-// node, and the server's clock is believed. If there is one, that clock was set, and the
-// other node corrects it.
+// node, and the server's clock is believed. If there is one, which began earlier, that clock
+// was set, and the other node corrects it.
 func (d *database) resumeClock(ctx context.Context, conn *pgx.Conn) error {
 	for deadline := time.Now().Add(tickEvery + 2*time.Second); ; time.Sleep(time.Second) {
 		r, asked, err := d.readTime(ctx, conn)
@@ -135,9 +135,9 @@ func (d *database) resumeClock(ctx context.Context, conn *pgx.Conn) error {
 			return nil
 		}
 		var others bool
-		err = conn.QueryRow(ctx, `select exists (select from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()
-			and usename = current_user and application_name = current_setting('application_name')
-			and backend_start < clock_timestamp() - $1::interval)`, tickEvery+2*time.Second).Scan(&others)
+		err = conn.QueryRow(ctx, `select exists (select from pg_stat_activity a join pg_stat_activity own
+			on own.pid = pg_backend_pid() and a.backend_start < own.backend_start and a.datname = own.datname
+			and a.usename = own.usename and a.application_name = own.application_name)`).Scan(&others)
 		if err != nil {
 			return err
 		}

@@ -151,3 +151,42 @@ func TestLostDatabase(t *testing.T) {
 	s = begin()
 	grant(t, s, claim(1))
 }
+
+// TestClockOfServer sets the clock of the server by hours. Neither a node that was there nor
+// one that starts finds anything due.
+func TestClockOfServer(t *testing.T) {
+	for _, by := range []string{"3 hours", "-3 hours"} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel() // a node that starts waits for the other one to correct the time
+			url := server(t).Database(t)
+			one := open(t, url)
+			commit(t, one, outcome(grant(t, one, configured(1)), 1)) // for two hours
+			grant(t, one, configured(2))
+			// As if it had been set: it shows so much more than when the time was written.
+			if _, err := connect(t, url).Exec(t.Context(), `update pollard.server set wall = wall - $1::text::interval`, by); err != nil {
+				t.Fatal(err)
+			}
+			for n, s := range []store.Store{one, open(t, url), one} {
+				leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
+				if err != nil || len(leases) > 0 {
+					t.Errorf("node %d: ClaimDue = %+v, %v", n, leases, err)
+				}
+				if l := ask(t, s, configured(2)); l.Denied != store.DeniedNotDue || l.Wait < 59*time.Minute || l.Wait > time.Hour+time.Minute {
+					t.Errorf("node %d: %+v", n, l)
+				}
+			}
+		})
+	}
+}
+
+// TestAwayForDays finds the time when no node ran.
+func TestAwayForDays(t *testing.T) {
+	url := server(t).Database(t)
+	s := open(t, url)
+	commit(t, s, outcome(grant(t, s, configured(1)), 1))
+	s.Close()
+	if _, err := connect(t, url).Exec(t.Context(), `update pollard.server set wall = wall - interval '3 hours'`); err != nil {
+		t.Fatal(err)
+	}
+	grant(t, open(t, url), configured(1))
+}

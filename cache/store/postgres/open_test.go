@@ -19,9 +19,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
@@ -191,4 +193,26 @@ func TestNewerTables(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "upgrade this node") {
 		t.Errorf("Open: %v", err)
 	}
+}
+
+// TestPlanted has other schemas with functions and tables of the names that are used here,
+// and a role that looks into them first.
+func TestPlanted(t *testing.T) {
+	url := server(t).Database(t)
+	_, err := connect(t, url).Exec(t.Context(), `
+		create function public.clock_timestamp() returns timestamptz language sql as $f$ select now() + interval '1 year' $f$;
+		create function public.nextval(text) returns bigint language sql as 'select 1';
+		create table public.feed (id bytea);
+		create table public.server (scale bigint);
+		do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$`,
+		pgx.QueryExecModeSimpleProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, url)
+	commit(t, s, outcome(grant(t, s, claim(1)), 1))
+	if l := ask(t, s, claim(1)); l.Denied != store.DeniedNotDue || l.Wait < time.Hour {
+		t.Errorf("a second claim: %+v", l)
+	}
+	grant(t, s, claim(2))
 }

@@ -1,0 +1,91 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
+)
+
+// TestClaimsReadFewRows polls feeds of many hosts while one host that is paused has as many
+// feeds that are due, and a program keeps a transaction open. No statement reads all feeds,
+// hosts or changes, nor what is left of rows that were replaced.
+func TestClaimsReadFewRows(t *testing.T) {
+	const (
+		hosts  = 1000
+		rounds = 3
+	)
+	url := server(t).Database(t)
+	s := open(t, url)
+	var saved []store.Saved
+	for n := range 2 * hosts {
+		id, url := feed(n)
+		host := store.Host{Name: fmt.Sprint("host", n), Spacing: time.Second}
+		if n >= hosts {
+			host.Name = "paused"
+		}
+		saved = append(saved, store.Saved{Record: store.Record{ID: id, URL: url, Configured: true, State: store.StateCold, Hold: time.Hour, Host: host, Polled: -1, Asked: -1}})
+	}
+	if err := s.Restore(t.Context(), saved); err != nil {
+		t.Fatal(err)
+	}
+	c := configured(hosts)
+	c.Host = store.Host{Name: "paused"}
+	o := outcome(grant(t, s, c), 0)
+	o.Pauses = []store.Pause{{Scope: "host paused", For: 100 * time.Hour}}
+	commit(t, s, o)
+
+	foreign, err := connect(t, server(t).URL("postgres")).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Rollback(t.Context())
+	if _, err := foreign.Exec(t.Context(), `select pg_current_xact_id()`); err != nil {
+		t.Fatal(err)
+	}
+	mine, err := connect(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Rollback(t.Context())
+	if _, err := mine.Exec(t.Context(), `set transaction isolation level repeatable read; select from pollard.feed limit 1`); err != nil {
+		t.Fatal(err)
+	}
+
+	watch(t, s)
+	for range rounds {
+		before, polls := rowsRead(t, url), 0
+		for {
+			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range leases {
+				commit(t, s, outcome(l, 0))
+			}
+			if polls += len(leases); len(leases) == 0 {
+				break
+			}
+		}
+		time.Sleep(1100 * time.Millisecond) // sessions report what they read once a second
+		if n := (rowsRead(t, url) - before) / int64(max(1, polls)); polls < hosts || n > 250 {
+			t.Errorf("%d polls read %d rows and entries of indexes each", polls, n)
+		}
+		sleep(t, url, 3*time.Hour)
+	}
+}
+
+// rowsRead returns how many rows and entries of indexes were read so far.
+func rowsRead(t *testing.T, url string) (n int64) {
+	t.Helper()
+	err := connect(t, url).QueryRow(t.Context(), `select (select sum(seq_tup_read + idx_tup_fetch) from pg_stat_user_tables)::bigint
+		+ (select sum(idx_tup_read) from pg_stat_user_indexes)::bigint`).Scan(&n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
