@@ -32,6 +32,8 @@ type Feed struct {
 	missing     atomic.Uint64             // the version whose body cannot be read; 0: none
 	marks       atomic.Pointer[[]markDay] // of readers that asked since the last poll; nil: none
 
+	pinged atomic.Bool // a ping waits for MinInterval
+
 	users    atomic.Int64 // requests that use it: it stays in the table for as long
 	resident atomic.Bool  // it is in the table, whose size counts it; changed under mu
 

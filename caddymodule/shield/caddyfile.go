@@ -33,8 +33,12 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	if err := s.finish(h); err != nil {
 		return nil, err
 	}
-	if page := strings.TrimRight(s.Status, "/") + "/feeds"; s.Status != "" && !config.Admits(config.Paths(matchers), page) {
-		return nil, h.Errf("status: the shield gets no request for %s, because its matcher does not match it: write @feeds path /feed.xml %s*, and feed_shield @feeds", page, s.Status)
+	for _, line := range []struct{ name, path, asked, pattern string }{
+		{"status", s.Status, strings.TrimRight(s.Status, "/") + "/feeds", s.Status + "*"}, {"ping", s.Ping, s.Ping, s.Ping},
+	} {
+		if line.path != "" && !config.Admits(config.Paths(matchers), line.asked) {
+			return nil, h.Errf("%s: the shield gets no request for %s, because its matcher does not match it: write @feeds path /feed.xml %s, and feed_shield @feeds", line.name, line.asked, line.pattern)
+		}
 	}
 	return h.NewRoute(matchers, s), nil
 }
@@ -48,6 +52,7 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 //		<policy lines>
 //		query ignore | keep <parameter>...
 //		vary ignore <field>...
+//		ping <path>
 //		status <path>
 //		defend [{
 //			max_rate            <requests> <duration>
@@ -79,6 +84,7 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"name":    {Removed: "a shield is known by its origin block. Delete the line"},
 		"host":    {Removed: "polls are for the host that readers use. Delete the line; if the site must answer for one host alone, write that as its address"},
 		"rfc9111": {Removed: "a shield stores feeds only. Delete the line; for other content, put an HTTP cache such as Varnish in front of the site"},
+		"ping":    {Read: config.TextLine(&s.Ping, "the path for publish pings, such as /feed/ping")},
 		"status":  {Read: config.TextLine(&s.Status, "the path of the pages for people, such as /feed/status")},
 		"defend": {Read: func(d *caddyfile.Dispenser) error {
 			if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {

@@ -26,7 +26,8 @@ type entries struct {
 	byKey *lru.TwoQueueCache[string, *entry]
 	mu    sync.Mutex // held while an entry is added
 
-	passed passed // requests for feeds that went to the origin
+	passed passed     // requests for feeds that went to the origin
+	pinged keysByPage // for publish pings
 }
 
 func newEntries() any {

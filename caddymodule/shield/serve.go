@@ -26,7 +26,7 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if isPoll(r) { // of a shield around this one
 		return s.origin.serve(w, r, next)
 	}
-	if s.serveStatus(w, r) {
+	if s.serveStatus(w, r) || s.servePing(w, r) {
 		return nil
 	}
 	key, ok := s.keyOf(r)

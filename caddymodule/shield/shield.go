@@ -13,6 +13,7 @@ package shield
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -83,8 +84,8 @@ type Shield struct {
 	// While a feed has no stored version, its readers wait for the first poll, at most for
 	// `timeout`. If the poll takes longer, the origin answers them directly.
 	//
-	// `POST /pollard/refresh?url=` at Caddy's admin endpoint, for example from a
-	// publish hook, makes the next request poll the feed at once, whatever these say.
+	// `ping`, and `POST /pollard/refresh?url=` at Caddy's admin endpoint, show a new entry at once,
+	// whatever these say.
 	config.Policy
 
 	// The part of a request's query that belongs to the feed's URL: `ignore` for none of
@@ -97,6 +98,14 @@ type Shield struct {
 	// `User-Agent`, an `Accept` for feeds and no other field. `*` and `Authorization` cannot
 	// be ignored. Default: none.
 	Vary Vary `json:"vary,omitzero"`
+
+	// The path for publish pings, such as `/feed/ping`: forms with `hub.mode=publish` and
+	// `hub.url=<address of a feed>`, as publishers send them to WebSub hubs. The next reader of the
+	// feed gets what the site has then, at once if `min_interval` has passed since the last
+	// poll, and right after it otherwise. Any client may send one; it costs the site at
+	// most one poll per `min_interval`, and only if a reader asks. The shield's matcher must match
+	// the path. Default: no pings.
+	Ping string `json:"ping,omitempty"`
 
 	// The requests to refuse. Default: none.
 	Defend *Defend `json:"defend,omitempty"`
@@ -208,8 +217,11 @@ func (s *Shield) check() error {
 	if err := checkVaryIgnore(s.Vary.Ignore); err != nil {
 		return err
 	}
-	if err := s.checkStatus(); err != nil {
+	if err := errors.Join(checkPath("status", s.Status), checkPath("ping", s.Ping)); err != nil {
 		return err
+	}
+	if home := strings.TrimRight(s.Status, "/"); s.Ping != "" && s.Status != "" && (s.Ping == home || strings.HasPrefix(s.Ping, home+"/")) {
+		return fmt.Errorf("ping: %s is below status, which has the pages: expected another path", s.Ping)
 	}
 	return s.Query.check()
 }

@@ -4,7 +4,7 @@
 package shield
 
 import (
-	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -27,14 +27,12 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 	}
 }
 
-func (s *Shield) checkStatus() error {
-	switch {
-	case s.Status == "":
+// checkPath returns an error if the path of a line is set and cannot be one.
+func checkPath(line, path string) error {
+	if path == "" || strings.HasPrefix(path, "/") && strings.Trim(path, "/") != "" && !strings.ContainsAny(path, "?#*%{ ") {
 		return nil
-	case !strings.HasPrefix(s.Status, "/") || strings.Trim(s.Status, "/") == "" || strings.ContainsAny(s.Status, "?#*%{ "):
-		return errors.New("status: expected a path such as /feed/status, without query, star and escapes")
 	}
-	return nil
+	return fmt.Errorf("%s: expected a path such as /feed/%s, without query, star and escapes", line, line)
 }
 
 // serveStatus serves a page. It reports false if the request is for something else.

@@ -53,7 +53,7 @@ func TestStatus(t *testing.T) {
 
 func TestInvalidStatus(t *testing.T) {
 	for _, path := range []string{"status", "/", "/a?b", "/a*", "/a b"} {
-		if err := (&Shield{Status: path}).checkStatus(); err == nil {
+		if err := checkPath("status", path); err == nil {
 			t.Errorf("%q is accepted", path)
 		}
 	}

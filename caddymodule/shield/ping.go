@@ -1,0 +1,148 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package shield
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/feedurl"
+)
+
+const (
+	// maxPing is the size of the largest publish ping, in bytes, and maxPingURLs how many URLs it may
+	// name. WordPress sends some dozens.
+	maxPing     = 64 << 10
+	maxPingURLs = 256
+	// rereadKeys is how often the store is searched for the keys of feeds, which reads all records. The
+	// search takes a small part of the time, however many feeds there are.
+	rereadKeys      = time.Minute
+	rereadKeysShare = 20
+)
+
+// servePing answers a publish ping, as publishers send them to WebSub hubs: a form with
+// hub.mode=publish and URLs as hub.url or hub.topic. It reports false if the request is for something
+// else.
+func (s *Shield) servePing(w http.ResponseWriter, r *http.Request) bool {
+	if s.Ping == "" || r.URL.Path != s.Ping {
+		return false
+	}
+	if refusal := s.ping(w, r); refusal != nil {
+		refusal.Write(w, r)
+	} else {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return true
+}
+
+func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
+	refuse := func(status int, reason string) *poller.Refusal {
+		return &poller.Refusal{Status: status, Reason: reason}
+	}
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	switch {
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return refuse(http.StatusMethodNotAllowed, "a publish ping is a POST with hub.mode=publish and hub.url=<address of the feed>")
+	case r.Header["Origin"] != nil:
+		return refuse(http.StatusForbidden, "publish pings come from servers, not from web pages")
+	case media != "application/x-www-form-urlencoded":
+		return refuse(http.StatusUnsupportedMediaType, "a publish ping is a form: expected Content-Type application/x-www-form-urlencoded")
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxPing)
+	if err := r.ParseForm(); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("a publish ping has at most %d bytes", maxPing))
+		}
+		return refuse(http.StatusBadRequest, "the form cannot be read")
+	}
+	urls := append(r.PostForm["hub.url"], r.PostForm["hub.topic"]...)
+	switch mode := r.PostForm.Get("hub.mode"); {
+	case mode == "subscribe", mode == "unsubscribe":
+		return refuse(http.StatusNotImplemented, "this is not a hub: it takes publish pings, not subscriptions")
+	case mode != "publish":
+		return refuse(http.StatusBadRequest, "expected hub.mode=publish")
+	case len(urls) == 0:
+		return refuse(http.StatusBadRequest, "expected hub.url or hub.topic, the address of a feed")
+	case len(urls) > maxPingURLs:
+		return refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("a publish ping names at most %d feeds", maxPingURLs))
+	}
+	c, err := s.engine.Opened(r.Context())
+	if err != nil {
+		return poller.RefusalOf(err)
+	}
+	known := false
+	for _, key := range s.entries.pinged.of(r.Context(), c, s, urls) {
+		switch err := c.Ping(r.Context(), key); {
+		case err == nil:
+			known = true
+		case !errors.Is(err, cache.ErrUnknownFeed):
+			return &poller.Refusal{Status: http.StatusServiceUnavailable, Reason: "the store cannot be written", RetryAfter: time.Minute}
+		}
+	}
+	if !known {
+		return refuse(http.StatusNotFound, "no reader has asked for a feed at this address")
+	}
+	return nil
+}
+
+// pageOf returns the URL of a feed without scheme and query: pings name feeds by it.
+func pageOf(raw string) string {
+	u, err := feedurl.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	return u.HostPort() + u.Path()
+}
+
+// keysByPage are the keys of a shield's feeds by [pageOf]. Its size is that of the feeds that the store
+// has, which forgets those without readers.
+type keysByPage struct {
+	mu     sync.Mutex
+	keys   map[string][]string
+	reread time.Time
+}
+
+// of returns the keys of the feeds that URLs name.
+func (p *keysByPage) of(ctx context.Context, c *cache.Cache, s *Shield, urls []string) (keys []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if began := time.Now(); p.keys == nil || began.After(p.reread) {
+		p.keys = make(map[string][]string)
+		for _, key := range c.Keys(context.WithoutCancel(ctx), poller.ShieldPrefix(s.identity)) {
+			page := pageOf(poller.ReadersURL(key))
+			p.keys[page] = append(p.keys[page], key)
+		}
+		p.reread = time.Now().Add(max(rereadKeys, rereadKeysShare*time.Since(began)))
+	}
+	seen := make(map[string]bool)
+	add := func(key string) {
+		if !seen[key] {
+			seen[key] = true
+			keys = append(keys, key)
+		}
+	}
+	wanted := make(map[string]bool)
+	for _, u := range urls {
+		if page := pageOf(u); page != "" {
+			wanted[page] = true
+			for _, key := range p.keys[page] {
+				add(key)
+			}
+		}
+	}
+	for _, key := range s.entries.byKey.Keys() { // the latest
+		if e := s.entries.get(key); e != nil && e.feed.Load() && wanted[pageOf(poller.ReadersURL(key))] {
+			add(key)
+		}
+	}
+	return keys
+}
