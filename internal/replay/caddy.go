@@ -4,6 +4,7 @@
 package replay
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strings"
@@ -25,47 +26,43 @@ type caddyEntry struct {
 }
 
 // parseCaddy reads a line of Caddy's access log in JSON.
-func parseCaddy(text []byte, l *Line) error {
+func parseCaddy(text []byte) (l Line, err error) {
 	var e caddyEntry
 	if json.Unmarshal(text, &e) != nil {
-		return errMalformed
+		return l, errMalformed
 	}
 	if e.Request == nil || e.Status == nil {
-		return errOther
+		return l, errOther
 	}
 	at, ok := caddyTime(e.Time)
 	if !ok || e.Request.Method == "" || *e.Status < 0 || *e.Status > 999 || e.Size < 0 {
-		return errMalformed
+		return l, errMalformed
 	}
-	header := func(name string) []byte { // the first value of a field
+	header := func(name string) string { // the first value of a field
 		values, _ := e.Request.Headers[name].([]any)
 		if len(values) == 0 {
-			return nil
+			return ""
 		}
 		value, _ := values[0].(string)
 		return printable(value)
 	}
-	*l = Line{
+	return Line{
 		Time: at, Status: *e.Status, Bytes: e.Size, Known: true,
-		Remote: printable(e.Request.ClientIP), Method: printable(e.Request.Method), Target: printable(e.Request.URI),
+		Remote: printable(cmp.Or(e.Request.ClientIP, e.Request.RemoteIP)), Method: printable(e.Request.Method), Target: printable(e.Request.URI),
 		UserAgent: header("User-Agent"), Referer: header("Referer"), AcceptEncoding: header("Accept-Encoding"),
 		IfNoneMatch: header("If-None-Match"), IfModifiedSince: header("If-Modified-Since"),
 		Accept: header("Accept"), FetchMode: header("Sec-Fetch-Mode"),
-	}
-	if len(l.Remote) == 0 {
-		l.Remote = printable(e.Request.RemoteIP)
-	}
-	return nil
+	}, nil
 }
 
 // printable returns a text with spaces in place of control characters.
-func printable(text string) []byte {
-	return []byte(strings.Map(func(r rune) rune {
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return ' '
 		}
 		return r
-	}, text))
+	}, text)
 }
 
 // caddyTimes are the text formats of times that Caddy's log encoder can be configured to

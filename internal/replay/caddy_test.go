@@ -50,8 +50,8 @@ func TestParseCaddy(t *testing.T) {
 			if !json.Valid([]byte(tt.line)) {
 				t.Fatal("the case is no JSON")
 			}
-			var l Line
-			if err := parse([]byte(tt.line), &l); err != nil {
+			l, err := parse([]byte(tt.line))
+			if err != nil {
 				t.Fatal(err)
 			}
 			if got := flatten(&l); got != tt.want {
@@ -65,15 +65,15 @@ func TestParseCaddy(t *testing.T) {
 }
 
 func TestParseCaddyHeaders(t *testing.T) {
-	var l Line
-	if err := parse([]byte(caddyLine), &l); err != nil {
+	l, err := parse([]byte(caddyLine))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for name, field := range map[string][2]string{
-		"Accept-Encoding": {string(l.AcceptEncoding), "gzip, br"}, // the first line of a field
-		"If-None-Match":   {string(l.IfNoneMatch), `"abc"`},       // of the request, not of the response
-		"Accept":          {string(l.Accept), "*/*"},
-		"Referer":         {string(l.Referer), ""},
+		"Accept-Encoding": {l.AcceptEncoding, "gzip, br"}, // the first line of a field
+		"If-None-Match":   {l.IfNoneMatch, `"abc"`},       // of the request, not of the response
+		"Accept":          {l.Accept, "*/*"},
+		"Referer":         {l.Referer, ""},
 	} {
 		if field[0] != field[1] {
 			t.Errorf("%s: got %q, want %q", name, field[0], field[1])
@@ -104,8 +104,8 @@ func TestOtherJSONLines(t *testing.T) {
 		{`{"a":` + strings.Repeat("[", 100_000), errMalformed},
 	}
 	for _, tt := range tests {
-		var l Line
-		if err := parse([]byte(tt.line), &l); !errors.Is(err, tt.want) {
+		_, err := parse([]byte(tt.line))
+		if !errors.Is(err, tt.want) {
 			t.Errorf("%.80s: %v, want %v", tt.line, err, tt.want)
 		}
 	}
@@ -119,8 +119,8 @@ func FuzzParseCaddy(f *testing.F) {
 		if len(text) == 0 || text[0] != '{' {
 			return
 		}
-		var l Line
-		if parse(text, &l) != nil {
+		l, err := parse(text)
+		if err != nil {
 			return
 		}
 		if l.Status < 0 || l.Status > 999 || l.Bytes < 0 || l.Time.Year() < 1970 || l.Time.After(time.Unix(latest, 0)) {

@@ -4,31 +4,30 @@
 package replay
 
 import (
-	"bytes"
 	"errors"
+	"strings"
 	"time"
 )
 
-// Line is one request of an access log. Its texts may be parts of the log's buffer, and
-// are valid as long as that is.
+// Line is one request of an access log.
 type Line struct {
 	Time      time.Time
-	Remote    []byte // the reader's address, or its name if the log has names
-	Method    []byte
-	Target    []byte // as in the request line: usually a path and a query
+	Remote    string // the reader's address, or its name if the log has names
+	Method    string
+	Target    string // as in the request line: usually a path and a query
 	Status    int
 	Bytes     int64 // sent, as logged
-	UserAgent []byte
-	Referer   []byte
+	UserAgent string
+	Referer   string
 
 	// Known reports whether the log has request headers. If so, the fields below are as
 	// sent. The combined format does not have them.
 	Known           bool
-	AcceptEncoding  []byte
-	IfNoneMatch     []byte
-	IfModifiedSince []byte
-	Accept          []byte
-	FetchMode       []byte // Sec-Fetch-Mode, which browsers send
+	AcceptEncoding  string
+	IfNoneMatch     string
+	IfModifiedSince string
+	Accept          string
+	FetchMode       string // Sec-Fetch-Mode, which browsers send
 }
 
 var (
@@ -40,19 +39,16 @@ var (
 )
 
 // parse reads a line of either format, which has no line end.
-func parse(text []byte, l *Line) error {
-	*l = Line{}
-	text = bytes.TrimSuffix(text, []byte{'\r'})
-	var err error
+func parse(text []byte) (l Line, err error) {
 	if len(text) > 0 && text[0] == '{' {
-		err = parseCaddy(text, l)
+		l, err = parseCaddy(text)
 	} else {
-		err = parseCombined(text, l)
+		l, err = parseCombined(text)
 	}
 	if at := l.Time.Unix(); err == nil && (at < 0 || at > latest) {
 		err = errMalformed
 	}
-	return err
+	return l, err
 }
 
 // latest is the year 2200 in Unix seconds. Unix nanoseconds overflow in 2262.
@@ -60,22 +56,25 @@ const latest = 7258118400
 
 // path returns the target without its query, and without scheme and host if the target
 // is in absolute form (RFC 9112 section 3.2.2).
-func (l *Line) path() []byte {
+func (l *Line) path() string {
 	path := l.Target
-	if len(path) > 0 && path[0] != '/' {
-		if i := bytes.Index(path, []byte("://")); i > 0 {
-			path = path[i+3:]
-			if i = bytes.IndexByte(path, '/'); i < 0 {
-				return []byte("/")
+	if !strings.HasPrefix(path, "/") {
+		if _, rest, ok := strings.Cut(path, "://"); ok {
+			slash := strings.IndexByte(rest, '/')
+			if slash < 0 {
+				return "/"
 			}
-			path = path[i:]
+			path = rest[slash:]
 		}
 	}
-	if i := bytes.IndexAny(path, "?#"); i >= 0 {
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
 		path = path[:i]
 	}
 	return path
 }
 
 // asks reports whether a gateway would answer the request itself.
-func (l *Line) asks() bool { return string(l.Method) == "GET" || string(l.Method) == "HEAD" }
+func (l *Line) asks() bool { return l.Method == "GET" || l.Method == "HEAD" }
+
+// bodiless reports whether the logged answer had no body.
+func (l *Line) bodiless() bool { return l.Status == 304 || l.Method == "HEAD" }

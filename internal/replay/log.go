@@ -17,8 +17,8 @@ const (
 	// longestLine is the longest line that is parsed, in bytes. Longer ones count as
 	// malformed.
 	longestLine = 256 << 10
-	// opening is how much of a log is read to find the path of the feed, in bytes.
-	opening = 4 << 20
+	// openingSize is how much of a log is read to find the path of the feed, in bytes.
+	openingSize = 4 << 20
 )
 
 // accessLog reads a log line by line. Its memory does not depend on the log's length.
@@ -62,7 +62,7 @@ func openLog(r io.Reader) (*accessLog, error) {
 
 // head returns the beginning of the log without consuming it.
 func (l *accessLog) head() ([]byte, error) {
-	head, err := io.ReadAll(io.LimitReader(l.lines, opening))
+	head, err := io.ReadAll(io.LimitReader(l.lines, openingSize))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (l *accessLog) head() ([]byte, error) {
 	return head, nil
 }
 
-// next returns the next line without its line end. It returns nil without an error for a
+// next returns the next line without its line end. It is valid until the next call. next returns nil without an error for a
 // line that is too long, skips empty lines, and returns [io.EOF] at the end.
 func (l *accessLog) next() ([]byte, error) {
 	line, err := l.lines.ReadSlice('\n')
@@ -79,7 +79,7 @@ func (l *accessLog) next() ([]byte, error) {
 	}
 	switch {
 	case err == nil:
-		return line[:len(line)-1], nil
+		return bytes.TrimRight(line, "\r\n"), nil
 	case errors.Is(err, bufio.ErrBufferFull):
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = l.lines.ReadSlice('\n')

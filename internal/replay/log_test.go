@@ -95,7 +95,7 @@ func TestBrokenLogs(t *testing.T) {
 	}
 }
 
-func TestSurvey(t *testing.T) {
+func TestOpening(t *testing.T) {
 	line := func(method, path, status, bytes string) string {
 		return `192.0.2.1 - - [24/Mar/2024:06:26:07 +0000] "` + method + " " + path + ` HTTP/1.1" ` + status + " " + bytes + " \"-\" \"R\"\n"
 	}
@@ -121,7 +121,7 @@ func TestSurvey(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := survey([]byte(tt.head), tt.given)
+			got := readOpening([]byte(tt.head), tt.given)
 			if got.path != tt.path || got.headers != tt.headers {
 				t.Errorf("got %+v, want path %q, headers %v", got, tt.path, tt.headers)
 			}
@@ -130,7 +130,7 @@ func TestSurvey(t *testing.T) {
 }
 
 // Who has to choose a path is shown the likeliest.
-func TestSurveySuggests(t *testing.T) {
+func TestOpeningSuggests(t *testing.T) {
 	var log strings.Builder
 	for i := range 20 {
 		for range i + 1 {
@@ -169,43 +169,5 @@ func TestJoin(t *testing.T) {
 	}
 	if got := strings.Join(days, " "); got != "01 02 03 04" {
 		t.Errorf("got days %s", got)
-	}
-}
-
-// Lines come out of batches as they went in, whatever their lengths: also those that fill
-// a batch alone, and those with escapes.
-func TestReadAhead(t *testing.T) {
-	var log strings.Builder
-	var want []string
-	for i := range 2000 {
-		agent := fmt.Sprintf("Reader%d %s", i, strings.Repeat("x", i*i%1500))
-		if i%97 == 0 {
-			agent = fmt.Sprintf("Reader%d %s", i, strings.Repeat("y", longestLine-500-i%7))
-		}
-		want = append(want, agent+"\"")
-		fmt.Fprintf(&log, `{"ts":%d,"request":{"method":"GET","uri":"/feed.xml","headers":{"User-Agent":["%s\""]}},"status":200,"size":1}`+"\n", monday.Unix()+int64(i), agent)
-	}
-	l, err := openLog(iotest.HalfReader(strings.NewReader(log.String())))
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := make(chan struct{})
-	defer close(stop)
-	full, free := readAhead(l, stop)
-	n := 0
-	for b := range full {
-		for i := range b.lines {
-			if got := &b.lines[i]; got.err != nil || n >= len(want) || string(got.UserAgent) != want[n] || got.Time.Unix() != monday.Unix()+int64(n) {
-				t.Fatalf("line %d: %v %.40q", n, got.err, got.UserAgent)
-			}
-			n++
-		}
-		if b.err != nil && !errors.Is(b.err, io.EOF) {
-			t.Error(b.err)
-		}
-		free <- b
-	}
-	if n != len(want) {
-		t.Errorf("%d lines, want %d", n, len(want))
 	}
 }

@@ -40,9 +40,8 @@ func Join(logs ...io.Reader) (io.Reader, error) {
 
 // firstTime returns the time of the first request in head, or the zero time.
 func firstTime(head []byte) time.Time {
-	var l Line
 	for text := range bytes.Lines(head) {
-		if parse(bytes.TrimSuffix(text, []byte{'\n'}), &l) == nil {
+		if l, err := parse(bytes.TrimRight(text, "\r\n")); err == nil {
 			return l.Time
 		}
 	}

@@ -5,11 +5,10 @@
 // reports which requests the origin would have received with Pollard in front of it.
 //
 // Lines are read one by one (log.go), in the combined format (combined.go) or in Caddy's
-// JSON (caddy.go), while earlier lines are replayed (ahead.go). Each line becomes a
-// request of a reader (visitor.go). The combined format lacks most header fields, so they
-// are inferred from the answer. A [cache.Cache] over a store in memory answers the
-// request and polls a model of the origin (origin.go, feed.go), at the time of the log.
-// The results are counted (tally.go) and reported (report.go, text.go).
+// JSON (caddy.go). Each line becomes a request of a reader (reader.go). The combined
+// format lacks most header fields, so they are inferred from the answer. A [cache.Cache]
+// over a store in memory answers the request and polls a model of the origin (origin.go,
+// feed.go), at the time of the log (gateway.go). The result is a [Report].
 //
 // Memory does not depend on the length of the log. A replay does not simulate how
 // readers would react to different answers: their requests are those of the log.
@@ -71,63 +70,60 @@ func Run(ctx context.Context, log io.Reader, o Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the log: %w", err)
 	}
-	found := survey(head, o.Path)
+	found := readOpening(head, o.Path)
 	if found.path == "" {
 		return nil, found.nothing()
 	}
-	s, err := newStage(o, found)
+	s, err := newGateway(o, found)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.play(ctx, lines); err != nil {
+	if err := s.replayAll(ctx, lines); err != nil {
 		return nil, err
 	}
-	if s.tally.requests == 0 {
+	if s.report.Requests == 0 {
 		return nil, found.nothing()
 	}
-	return s.report(), nil
+	return s.finish(), nil
 }
 
-// play replays all lines of a log.
-func (s *stage) play(ctx context.Context, log *accessLog) error {
+// progressEvery is how many lines are replayed between two calls of Progress.
+const progressEvery = 1000
+
+// replayAll replays all lines of a log.
+func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
 	began := time.Now()
-	stop := make(chan struct{})
-	full, free := readAhead(log, stop)
-	defer func() {
-		close(stop)
-		for range full { // until it has ended
+	progress := func(done bool) {
+		if s.options.Progress != nil {
+			s.options.Progress(Progress{Taken: log.taken.n, Lines: s.report.Lines, Elapsed: time.Since(began), Done: done})
 		}
-	}()
-	for b := range full {
-		for i := range b.lines {
-			s.tally.lines++
-			switch l := &b.lines[i]; {
-			case l.err == nil:
-				if err := s.replay(ctx, &l.Line); err != nil {
-					return fmt.Errorf("replaying line %d: %w", s.tally.lines, err)
-				}
-			case errors.Is(l.err, errOther):
-				s.tally.others++
-			default:
-				s.tally.malformed++
+	}
+	for {
+		text, err := log.next()
+		if errors.Is(err, io.EOF) {
+			progress(true)
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the log after %d lines: %w", s.report.Lines, err)
+		}
+		if s.report.Lines++; s.report.Lines%progressEvery == 0 {
+			progress(false)
+			if err := ctx.Err(); err != nil {
+				return err
 			}
 		}
-		done := errors.Is(b.err, io.EOF)
-		if b.err != nil && !done {
-			return fmt.Errorf("reading the log after %d lines: %w", s.tally.lines, b.err)
+		l, err := parse(text)
+		switch {
+		case err == nil:
+			if err := s.replay(ctx, &l); err != nil {
+				return fmt.Errorf("replaying line %d: %w", s.report.Lines, err)
+			}
+		case errors.Is(err, errOther):
+			s.report.OtherLines++
+		default:
+			s.report.Malformed++
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		s.tell(Progress{Taken: b.taken, Lines: s.tally.lines, Elapsed: time.Since(began), Done: done})
-		free <- b
-	}
-	return nil
-}
-
-func (s *stage) tell(p Progress) {
-	if s.options.Progress != nil {
-		s.options.Progress(p)
 	}
 }

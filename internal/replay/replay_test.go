@@ -346,7 +346,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a long log")
 	}
-	f := &flood{n: 6*maxVisitors + 2000, weighs: [2]int{3*maxVisitors + 1000, 6*maxVisitors + 1000}}
+	f := &flood{n: 2*maxReaders + 42000, weighs: [2]int{maxReaders + 20000, 2*maxReaders + 40000}}
 	var told []Progress
 	o := options(t)
 	o.Progress = func(p Progress) { told = append(told, p) }
@@ -432,7 +432,7 @@ func BenchmarkParse(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			text, before := []byte(strings.TrimSuffix(line, "\n")), cpuTime(b)
 			for b.Loop() {
-				if err := parse(text, new(Line)); err != nil {
+				if _, err := parse(text); err != nil {
 					b.Fatal(err)
 				}
 			}

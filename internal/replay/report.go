@@ -5,7 +5,6 @@ package replay
 
 import (
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/readers"
@@ -80,34 +79,26 @@ type Reader struct {
 	Refused          int64    `json:"refused"` // 4xx
 }
 
-// report returns the results so far.
-func (s *stage) report() *Report {
-	t, o := &s.tally, s.origin
+// finish completes the report with what the origin has counted, and with the readers.
+func (s *gateway) finish() *Report {
+	o, r := s.origin, &s.report
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	d := o.feed.document
-	r := &Report{
-		Path: s.found.path, From: t.first, To: t.last,
-		Feed: Feed{
-			Format: d.Format, Version: d.Version, Entries: d.Rhythm.Entries, Hints: d.Hints,
-			Bytes: int64(len(o.feed.first)), Compressed: s.sizes.packed, ChangeEvery: o.feed.every,
-			Unchanging: t.unchanging,
-		},
-		Requests: t.requests, Bytes: t.bytes, BytesOfHeaders: s.found.headers,
-		Logged: t.statuses.byName(), RequestsInSkipHours: t.skipped,
-		OriginRequests: o.polls, OriginBytes: o.bytes, OriginNotModified: o.notModified, OriginRequestsInSkipHours: o.inSkipHours,
-		Served: t.served.byName(), ServedBytes: t.servedBytes, HandshakeBytes: t.handshakes, PassedThrough: t.passed,
-		Lines: t.lines, Malformed: t.malformed, OtherLines: t.others, OtherPaths: t.elsewhere, OutOfOrder: t.disorder,
+	r.Feed = Feed{
+		Format: d.Format, Version: d.Version, Entries: d.Rhythm.Entries, Hints: d.Hints,
+		Bytes: int64(len(o.feed.first)), Compressed: s.sizes.packed, ChangeEvery: o.feed.every, Unchanging: r.Feed.Unchanging,
 	}
 	if every := o.feed.every; every > 0 {
-		r.Feed.Changes = int64(t.last.Sub(o.feed.begin) / every)
+		r.Feed.Changes = int64(r.To.Sub(o.feed.begin) / every)
 	}
-	r.Readers = s.readers(o.feed.every)
+	r.OriginRequests, r.OriginBytes, r.OriginNotModified, r.OriginRequestsInSkipHours = o.polls, o.bytes, o.notModified, o.inSkipHours
+	r.Readers = s.readersOfLog(o.feed.every)
 	return r
 }
 
-// readers returns the readers of the log with the results of the replay.
-func (s *stage) readers(every time.Duration) []Reader {
+// readersOfLog returns the readers of the log with the results of the replay.
+func (s *gateway) readersOfLog(every time.Duration) []Reader {
 	about := func(string) readers.About { return readers.About{Changes: every} }
 	list := []Reader{}
 	for _, row := range s.statistics.Report(readers.ReportOptions{About: about}).Families {
@@ -116,7 +107,7 @@ func (s *stage) readers(every time.Duration) []Reader {
 			ShareConditional: round(row.ShareConditional), ShareCompressed: round(row.ShareCompressed),
 			MedianGap: int64(time.Duration(row.MedianGap).Seconds()), Networks: row.Networks, Score: row.Score, Reasons: row.Reasons,
 		}
-		if g := s.visitors.families[row.Family]; g != nil {
+		if g := s.readers.families[row.Family]; g != nil {
 			reader.ServedBytes, reader.Refused = g.bytes, g.refused
 		}
 		list = append(list, reader)
@@ -126,13 +117,3 @@ func (s *stage) readers(every time.Duration) []Reader {
 
 // round rounds a share to four digits.
 func round(share float64) float64 { return math.Round(share*1e4) / 1e4 }
-
-func (s *statuses) byName() map[string]int64 {
-	byName := make(map[string]int64)
-	for status, n := range s {
-		if n > 0 {
-			byName[strconv.Itoa(status)] = n
-		}
-	}
-	return byName
-}

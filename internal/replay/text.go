@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 func (r *Report) WriteText(out io.Writer) error {
 	var b strings.Builder
 	r.writeSubject(&b)
-	r.writeFigures(&b)
+	r.writeComparison(&b)
 	r.writeNotes(&b)
 	r.writeReaders(&b)
 	_, err := io.WriteString(out, b.String())
@@ -34,23 +36,19 @@ func (r *Report) WriteText(out io.Writer) error {
 // writeSubject writes which feed and which time were replayed.
 func (r *Report) writeSubject(b *strings.Builder) {
 	const minute = "2006-01-02 15:04"
-	path := r.Path
-	if len(path) > 40 {
-		path = path[:37] + "..."
-	}
-	fmt.Fprintf(b, "%s requests for %s from %s to %s GMT (%s)\n", count(r.Requests), oneLine(path),
-		r.From.UTC().Format(minute), r.To.UTC().Format(minute), length(r.To.Sub(r.From)))
+	fmt.Fprintf(b, "%s requests for %s from %s to %s GMT (%s)\n", count(r.Requests), feedurl.Short(r.Path, 40),
+		r.From.UTC().Format(minute), r.To.UTC().Format(minute), status.Length(r.To.Sub(r.From)))
 	name := map[string]string{"rss": "RSS", "atom": "Atom", "json": "JSON Feed"}[r.Feed.Format]
 	changes := "it never changes"
 	if r.Feed.ChangeEvery > 0 {
-		changes = "it changes every " + length(r.Feed.ChangeEvery)
+		changes = "it changes every " + status.Length(r.Feed.ChangeEvery)
 	}
 	fmt.Fprintf(b, "The feed: %s, %s entries, %s, with gzip %s; %s\n",
-		strings.TrimSpace(name+" "+r.Feed.Version), count(int64(r.Feed.Entries)), size(r.Feed.Bytes), size(r.Feed.Compressed), changes)
+		strings.TrimSpace(name+" "+r.Feed.Version), count(int64(r.Feed.Entries)), status.Size(r.Feed.Bytes), status.Size(r.Feed.Compressed), changes)
 }
 
-// writeFigures compares the log with the replay.
-func (r *Report) writeFigures(b *strings.Builder) {
+// writeComparison compares the log with the replay.
+func (r *Report) writeComparison(b *strings.Builder) {
 	row := func(what string, before, after string, change string) {
 		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("  %-36s%14s%16s%12s", what, before, after, change), " "))
 	}
@@ -60,7 +58,7 @@ func (r *Report) writeFigures(b *strings.Builder) {
 	row("requests", count(r.Requests), count(r.OriginRequests), change(r.Requests, r.OriginRequests))
 	row("requests in the feed's skip hours", count(r.RequestsInSkipHours), count(r.OriginRequestsInSkipHours), "")
 	row("304 Not Modified", count(r.Logged["304"]), count(r.OriginNotModified), "")
-	row("bytes", size(r.Bytes), size(r.OriginBytes), change(r.Bytes, r.OriginBytes))
+	row("bytes", status.Size(r.Bytes), status.Size(r.OriginBytes), change(r.Bytes, r.OriginBytes))
 	fmt.Fprintf(b, "Readers\n")
 	for _, s := range []struct{ status, what string }{
 		{"200", "200 OK"}, {"304", "304 Not Modified"}, {"403", "403 Forbidden"}, {"406", "406 Not Acceptable"}, {"429", "429 Too Many Requests"},
@@ -72,10 +70,10 @@ func (r *Report) writeFigures(b *strings.Builder) {
 	if before, after := others(r.Logged), others(r.Served); before+after > 0 {
 		row("other answers", count(before), count(after), "")
 	}
-	row("bytes", size(r.Bytes), size(r.ServedBytes), change(r.Bytes, r.ServedBytes))
+	row("bytes", status.Size(r.Bytes), status.Size(r.ServedBytes), change(r.Bytes, r.ServedBytes))
 	if r.HandshakeBytes > 0 {
 		total := r.ServedBytes + r.HandshakeBytes
-		row("bytes with TLS handshakes (estimate)", size(r.Bytes), size(total), change(r.Bytes, total))
+		row("bytes with TLS handshakes (estimate)", status.Size(r.Bytes), status.Size(total), change(r.Bytes, total))
 	}
 }
 
@@ -109,12 +107,12 @@ func (r *Report) writeNotes(b *strings.Builder) {
 		fmt.Fprint(b, "The feed has no place for a new entry that could be found, so it did not change.\n")
 	}
 	note(r.Malformed, "line is malformed.", "lines are malformed.")
-	note(r.OtherLines, "line is no request.", "lines are no requests.")
+	note(r.OtherLines, "line is not a request.", "lines are not requests.")
 	note(r.OtherPaths, "request is for another path.", "requests are for other paths.")
 	note(r.OutOfOrder, "request is older than the one before it, and was taken to be as new.",
 		"requests are older than the ones before them, and were taken to be as new.")
-	note(r.PassedThrough, "request is a redirect or no GET or HEAD, and stays what it was.",
-		"requests are redirects or no GET or HEAD, and stay what they were.")
+	note(r.PassedThrough, "request is a redirect, or not a GET or HEAD, and stays what it was.",
+		"requests are redirects, or not GET or HEAD, and stay what they were.")
 }
 
 // writeReaders lists the readers with the most requests. Scores and reasons describe the
@@ -128,11 +126,11 @@ func (r *Report) writeReaders(b *strings.Builder) {
 	for _, reader := range r.Readers[:min(len(r.Readers), tableRows)] {
 		gap := "-"
 		if reader.MedianGap > 0 {
-			gap = length(time.Duration(reader.MedianGap) * time.Second)
+			gap = status.Brief(time.Duration(reader.MedianGap) * time.Second)
 		}
-		name := clip(oneLine(reader.Family), 34)
+		name := feedurl.Short(reader.Family, 33)
 		name += strings.Repeat(" ", 34-utf8.RuneCountInString(name))
-		fmt.Fprintf(b, format, name, count(reader.Requests), size(reader.Bytes), size(reader.ServedBytes),
+		fmt.Fprintf(b, format, name, count(reader.Requests), status.Size(reader.Bytes), status.Size(reader.ServedBytes),
 			fmt.Sprintf("%.0f %%", 100*reader.ShareConditional), gap, count(reader.Refused), reader.Score)
 		if reader.Score != "-" {
 			writeWrapped(b, "    ", strings.Join(reader.Reasons, "; "))
@@ -150,8 +148,8 @@ func (r *Report) writeReaders(b *strings.Builder) {
 // writeWrapped writes a text in lines of at most width columns, each after an indent.
 func writeWrapped(b *strings.Builder, indent, text string) {
 	column := 0
-	for _, word := range strings.Fields(oneLine(text)) {
-		word = clip(word, width-len(indent))
+	for _, word := range strings.Fields(text) {
+		word = feedurl.Short(word, width-len(indent)-1)
 		n := utf8.RuneCountInString(word)
 		switch {
 		case column == 0:
@@ -172,8 +170,6 @@ func writeWrapped(b *strings.Builder, indent, text string) {
 
 func count(n int64) string { return humanize.Comma(n) }
 
-func size(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
-
 // change returns the change from before to after in per cent. Small remainders get more
 // digits.
 func change(before, after int64) string {
@@ -188,40 +184,4 @@ func change(before, after int64) string {
 		return fmt.Sprintf("%+.2f %%", share)
 	}
 	return fmt.Sprintf("%+.3f %%", share)
-}
-
-// length returns a duration in the largest unit of which it has at least two.
-func length(d time.Duration) string {
-	switch {
-	case d >= 48*time.Hour:
-		return trim(d.Hours()/24) + " d"
-	case d >= 2*time.Hour:
-		return trim(d.Hours()) + " h"
-	case d >= 2*time.Minute:
-		return trim(d.Minutes()) + " min"
-	}
-	return trim(d.Seconds()) + " s"
-}
-
-// trim formats a number with one digit after the point, unless that is 0.
-func trim(n float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0") }
-
-// oneLine replaces control characters in a text from a log, which may be shown on a
-// terminal.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == utf8.RuneError || 0x7f <= r && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
-}
-
-// clip shortens a text to at most most characters.
-func clip(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	runes := []rune(text)
-	return strings.TrimRight(string(runes[:most-3]), " ") + "..."
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
-// prospect is the result of a survey of the beginning of a log.
-type prospect struct {
+// opening is what the beginning of a log says.
+type opening struct {
 	path    string      // of the feed; empty if the log has no requests or the path is not clear
 	likely  []candidate // the likeliest paths, best first
 	headers bool        // whether logged bytes include header fields
@@ -39,17 +39,17 @@ const (
 	clearly = 3
 )
 
-// survey reads the beginning of a log. If no path is given, it chooses the path that is
+// readOpening reads the beginning of a log. If no path is given, it chooses the path that is
 // clearly the feed's by its name and by the User-Agents that request it. The number of
 // requests is not enough: on most sites the home page and its images have more.
-func survey(head []byte, given string) prospect {
-	s := prospect{path: given}
+func readOpening(head []byte, given string) opening {
+	s := opening{path: given}
 	all := make(map[string]*candidate)
-	var l Line
-	var bare, dressed int // answers without a body, by whether bytes were logged for them
+	var bare, sized int // answers without a body, by whether bytes were logged for them
 	for text := range bytes.Lines(head) {
 		s.lines++
-		if parse(bytes.TrimSuffix(text, []byte{'\n'}), &l) != nil {
+		l, err := parse(bytes.TrimRight(text, "\r\n"))
+		if err != nil {
 			continue
 		}
 		s.sound++
@@ -57,32 +57,32 @@ func survey(head []byte, given string) prospect {
 		case l.Known: // Caddy logs bodies only
 			bare++
 		case l.bodiless() && l.Bytes > 0:
-			dressed++
+			sized++
 		case l.bodiless():
 			bare++
 		}
 		if !l.asks() {
 			continue
 		}
-		c := all[string(l.path())]
+		c := all[l.path()]
 		if c == nil {
-			c = &candidate{path: string(l.path())}
+			c = &candidate{path: l.path()}
 			all[c.path] = c
 		}
 		c.asked++
-		if callsItselfReader(string(l.UserAgent)) {
+		if callsItselfReader(l.UserAgent) {
 			c.readers++
 		}
 	}
 	s.rank(slices.Collect(maps.Values(all)))
 	// Apache's %b and nginx's $body_bytes_sent count bodies, %O and $bytes_sent whole
 	// responses. The bytes of an answer without a body show which of them the log has.
-	s.headers = dressed >= bare
+	s.headers = sized >= bare
 	return s
 }
 
 // rank sorts the candidates, and sets the path if one of them is clearly the likeliest.
-func (s *prospect) rank(all []*candidate) {
+func (s *opening) rank(all []*candidate) {
 	slices.SortFunc(all, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.path, b.path))
 	})
@@ -143,13 +143,8 @@ func callsItselfReader(text string) bool {
 	})
 }
 
-// bodiless reports whether the logged answer had no body.
-func (l *Line) bodiless() bool {
-	return l.Status == 304 || string(l.Method) == "HEAD"
-}
-
 // nothing returns an error that says why there is nothing to replay.
-func (s prospect) nothing() error {
+func (s opening) nothing() error {
 	switch {
 	case s.lines == 0:
 		return fmt.Errorf("%w: the log is empty", ErrNoRequests)
@@ -164,7 +159,7 @@ func (s prospect) nothing() error {
 }
 
 // suggestions lists the likeliest paths.
-func (s prospect) suggestions() string {
+func (s opening) suggestions() string {
 	if len(s.likely) == 0 {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,39 +22,41 @@ import (
 	"github.com/feedpollard/pollard/policy/document"
 )
 
-// stage is a gateway and the model of its origin, to which a log is replayed.
-type stage struct {
+// gateway is a gateway and the model of its origin, to which a log is replayed.
+type gateway struct {
 	options    Options
-	found      prospect
+	found      opening
 	clock      atomic.Int64 // the virtual time, in Unix nanoseconds; it never goes back
 	origin     *origin      // nil before the first request
 	sizes      sizes
 	engine     *cache.Cache
 	feed       *cache.Feed
 	ended      chan struct{}    // receives a value for each poll that has ended
+	polls      int64            // that have ended
 	limiter    *readers.Limiter // nil: no request is refused
 	statistics *readers.Statistics
 
-	newest   visitor // has the validators of the version that was served last
-	visitors visitors
-	request  *http.Request
-	sink     sink
-	tally    tally
+	newest  reader // has the validators of the version that was served last
+	readers memory
+	request *http.Request
+	answer  recorder
+	report  Report
 }
 
 // feedName is the name of the feed in the statistics.
 const feedName = "replay"
 
-// newStage returns a stage whose engine is not open yet: open needs the time of the first
+// newGateway returns a gateway whose engine is not open yet: open needs the time of the first
 // request.
-func newStage(o Options, found prospect) (*stage, error) {
+func newGateway(o Options, found opening) (*gateway, error) {
 	if err := o.Rules.Validate(); err != nil {
 		return nil, err
 	}
 	if _, err := document.Read(o.Feed, o.Header.Get("Content-Type"), time.Now()); err != nil {
 		return nil, fmt.Errorf("reading the feed: %w", err)
 	}
-	s := &stage{options: o, found: found, ended: make(chan struct{}, 64)}
+	s := &gateway{options: o, found: found, ended: make(chan struct{}, 64), readers: newMemory(), answer: recorder{header: make(http.Header)}}
+	s.report = Report{Path: found.path, BytesOfHeaders: found.headers, Logged: map[string]int64{}, Served: map[string]int64{}}
 	if o.Defence != nil {
 		s.limiter = readers.NewLimiter(0)
 	}
@@ -63,21 +66,20 @@ func newStage(o Options, found prospect) (*stage, error) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "replay.invalid",
 		URL: &url.URL{Path: found.path}, RequestURI: found.path, Header: make(http.Header),
 	}
-	s.sink.header = make(http.Header)
 	return s, nil
 }
 
-func (s *stage) now() time.Time { return time.Unix(0, s.clock.Load()).UTC() }
+func (s *gateway) now() time.Time { return time.Unix(0, s.clock.Load()).UTC() }
 
 // open starts the engine at the time of the first request and polls the feed. If that is
 // in the feed's skip hours, the first poll is made in the last second before them.
-func (s *stage) open(ctx context.Context, begin time.Time) error {
+func (s *gateway) open(ctx context.Context, begin time.Time) error {
 	f, err := newFeed(s.options, begin)
 	if err != nil {
 		return err
 	}
 	if f.every > 0 && !f.changes() {
-		f.every, s.tally.unchanging = 0, true
+		f.every, s.report.Feed.Unchanging = 0, true
 	}
 	s.origin = &origin{now: s.now, feed: f, skipHours: readers.HoursOf(f.document.Hints.SkipHours)}
 	s.sizes = sizesOf(f.current)
@@ -102,7 +104,7 @@ func (s *stage) open(ctx context.Context, begin time.Time) error {
 	if err := s.serve(ctx); err != nil {
 		return fmt.Errorf("filling the cache: %w", err)
 	}
-	s.newest.etag, s.newest.modified = s.sink.header["Etag"], s.sink.header["Last-Modified"]
+	s.newest.etag, s.newest.modified = s.answer.header["Etag"], s.answer.header["Last-Modified"]
 	return nil
 }
 
@@ -117,37 +119,37 @@ func awake(h policy.Hints, t time.Time) time.Time {
 	return t
 }
 
-func (s *stage) close() {
+func (s *gateway) close() {
 	if s.engine != nil {
 		_ = s.engine.Close() // the store in memory does not fail
 	}
 }
 
-// serve answers the request into the sink. If that has started a poll, serve waits for
+// serve answers the request into the recorder. If that has started a poll, serve waits for
 // its end, so that the clock does not advance during the poll.
-func (s *stage) serve(ctx context.Context) error {
-	s.sink.reset()
+func (s *gateway) serve(ctx context.Context) error {
+	s.answer.reset()
 	s.feed.Ask(0)
-	_, err := s.feed.Serve(&s.sink, s.request)
-	for s.origin.begun() > s.tally.polls {
+	_, err := s.feed.Serve(&s.answer, s.request)
+	for s.origin.begun() > s.polls {
 		select {
 		case <-s.ended:
-			s.tally.polls++
+			s.polls++
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	if u, ok := errors.AsType[*cache.Unavailable](err); ok {
-		s.sink.refuse(s.request.Method, u.Status, u.Reason, int64((u.RetryAfter+time.Second-1)/time.Second))
+		s.answer.refuse(s.request.Method, u.Status, u.Reason, int64((u.RetryAfter+time.Second-1)/time.Second))
 		return nil
 	}
 	return err
 }
 
 // replay replays one line.
-func (s *stage) replay(ctx context.Context, l *Line) error {
-	if string(l.path()) != s.found.path {
-		s.tally.elsewhere++
+func (s *gateway) replay(ctx context.Context, l *Line) error {
+	if l.path() != s.found.path {
+		s.report.OtherPaths++
 		return nil
 	}
 	if s.origin == nil {
@@ -160,25 +162,25 @@ func (s *stage) replay(ctx context.Context, l *Line) error {
 	} else {
 		// Servers write a line when the answer ends, with the time when it began. Joined
 		// logs may also overlap.
-		s.tally.disorder++
+		s.report.OutOfOrder++
 	}
 	now := s.now()
-	skipped := s.origin.skipHours.Contains(now)
-	s.tally.logged(l, now, skipped)
+	s.countLogged(l, now)
 	if !l.asks() || redirected(l.Status) {
-		s.tally.pass(l)
+		s.report.PassedThrough++
+		s.countServed(l.Status, l.Bytes)
 		return nil
 	}
-	v := s.visitors.of(l)
+	v := s.readers.reader(l)
 	if v.etag == nil {
 		// A new reader whose request is conditional already has the feed.
 		v.etag, v.modified = s.newest.etag, s.newest.modified
 	}
-	s.request.Header = v.dress(l, s.sizes)
-	if len(l.Referer) > 0 {
+	s.request.Header = v.header(l, s.sizes)
+	if l.Referer != "" {
 		s.request.Header["Referer"] = []string{s.refererOf(l)}
 	}
-	s.request.Method = method(l.Method)
+	s.request.Method = l.Method
 	s.request.RemoteAddr = v.address
 	r := readers.FromHTTP(s.request, feedName, v.client, now)
 	r.SkipHours = s.origin.skipHours
@@ -195,22 +197,22 @@ func (s *stage) replay(ctx context.Context, l *Line) error {
 			return err
 		}
 		if s.limiter != nil {
-			r.Status = s.sink.status
+			r.Status = s.answer.status
 			s.limiter.Answered(defence, r)
 		}
 	}
-	if s.sink.status == http.StatusOK {
-		v.etag, v.modified = s.sink.header["Etag"], s.sink.header["Last-Modified"]
+	if s.answer.status == http.StatusOK {
+		v.etag, v.modified = s.answer.header["Etag"], s.answer.header["Last-Modified"]
 		s.newest.etag, s.newest.modified = v.etag, v.modified
 	}
-	s.note(l, v, &r)
+	s.record(l, v, &r)
 	return nil
 }
 
 // refererOf returns the Referer of a request, at the host of the replay if it is the feed
 // itself: a log does not have the host of its server.
-func (s *stage) refererOf(l *Line) string {
-	referer := string(l.Referer)
+func (s *gateway) refererOf(l *Line) string {
+	referer := l.Referer
 	if u, err := url.Parse(referer); err == nil && strings.TrimRight(u.Path, "/") == strings.TrimRight(s.found.path, "/") {
 		return "https://" + s.request.Host + s.found.path
 	}
@@ -219,7 +221,7 @@ func (s *stage) refererOf(l *Line) string {
 
 // validators compares the request's validators with those that the replay has served.
 // Validators taken from the log are not compared, because the log's origin made them.
-func (s *stage) validators(l *Line) readers.Validators {
+func (s *gateway) validators(l *Line) readers.Validators {
 	if l.Known && l.Status != http.StatusNotModified {
 		return readers.ValidatorsNone
 	}
@@ -235,7 +237,7 @@ func (s *stage) validators(l *Line) readers.Validators {
 }
 
 // refused applies the defence, as a shield does before it serves.
-func (s *stage) refused(d readers.Defence, r *readers.Request) bool {
+func (s *gateway) refused(d readers.Defence, r *readers.Request) bool {
 	if s.limiter == nil {
 		return false
 	}
@@ -247,36 +249,70 @@ func (s *stage) refused(d readers.Defence, r *readers.Request) bool {
 	if verdict.Status == http.StatusTooManyRequests {
 		wait = verdict.RetryAfter(r.Time)
 	}
-	s.sink.refuse(r.Method, verdict.Status, verdict.Reason, wait)
+	s.answer.refuse(r.Method, verdict.Status, verdict.Reason, wait)
 	return true
 }
 
-// note counts the result of a line. The statistics record the answer of the log, because
-// scores describe the log.
-func (s *stage) note(l *Line, v *visitor, r *readers.Request) {
-	sent := s.sink.body
-	if s.found.headers {
-		sent += s.sink.head()
+// countLogged counts a request of the log.
+func (s *gateway) countLogged(l *Line, now time.Time) {
+	if s.report.Requests == 0 {
+		s.report.From = now
 	}
-	s.tally.answered(s.sink.status, sent)
-	s.tally.handshake(l, s)
-	if v.given != nil {
-		v.given.bytes += sent
-		if s.sink.status/100 == 4 {
-			v.given.refused++
+	s.report.To = now
+	s.report.Requests++
+	s.report.Bytes += l.Bytes
+	s.report.Logged[strconv.Itoa(l.Status)]++
+	if s.origin.skipHours.Contains(now) {
+		s.report.RequestsInSkipHours++
+	}
+}
+
+// countServed counts an answer in the replay.
+func (s *gateway) countServed(status int, bytes int64) {
+	s.report.Served[strconv.Itoa(status)]++
+	s.report.ServedBytes += bytes
+}
+
+// record counts the result of a line. The statistics record the answer of the log, because
+// scores describe the log.
+func (s *gateway) record(l *Line, v *reader, r *readers.Request) {
+	sent := s.answer.body
+	if s.found.headers {
+		sent += s.answer.size()
+	}
+	s.countServed(s.answer.status, sent)
+	s.report.HandshakeBytes += s.handshake(l)
+	if v.got != nil {
+		v.got.bytes += sent
+		if s.answer.status/100 == 4 {
+			v.got.refused++
 		}
 	}
 	r.Status, r.Bytes = l.Status, l.Bytes
 	s.statistics.Record(*r)
 }
 
+const (
+	usualHead = 400  // bytes of status line and header fields
+	leastTLS  = 2000 // bytes of a TLS handshake with a certificate (RFC 8446): from about leastTLS to mostTLS
+	mostTLS   = 8000
+)
+
+// handshake estimates the bytes of a TLS handshake in a line, if the server counts them.
+// A gateway does not save them, and the bytes of the replay do not include them. Only
+// answers whose size is known well enough are considered.
+func (s *gateway) handshake(l *Line) int64 {
+	surplus := l.Bytes - usualHead
+	if l.Status == http.StatusOK && !l.bodiless() {
+		surplus -= s.sizes.packed
+	}
+	known := l.bodiless() || l.Status/100 == 4 || l.Status == http.StatusOK && l.Bytes < s.sizes.plainFrom
+	if !s.found.headers || l.Known || !known || surplus < leastTLS || surplus > mostTLS {
+		return 0
+	}
+	return surplus
+}
+
 // redirected reports whether the line was answered by a redirect, which a gateway would
 // not change.
 func redirected(status int) bool { return status/100 == 3 && status != http.StatusNotModified }
-
-func method(logged []byte) string {
-	if string(logged) == http.MethodHead {
-		return http.MethodHead
-	}
-	return http.MethodGet
-}
