@@ -53,7 +53,7 @@ var (
 // A Store is the durable record of feeds and of the hosts that they come from. It
 // owns the schedule: what is due is decided by the store's clock, and only
 // durations cross this interface, always counted from the moment at which the store
-// answers. Its methods may be called concurrently, by several nodes where the store
+// answers. Its methods may be called concurrently, by several nodes if the store
 // is shared.
 //
 // A grant is durable when Claim, ClaimDue or Hop returns: whatever crashes, no other
@@ -78,7 +78,7 @@ type Store interface {
 	Hop(ctx context.Context, hop Hop) (Passage, error)
 
 	// Commit stores the outcome of a claimed poll in one atomic step: schedule, facts,
-	// memo, body and pauses. It fails with [ErrFenced] where the token is not the
+	// memo, body and pauses. It fails with [ErrFenced] if the token is not the
 	// record's any more. It is durable when it returns only if it brings a body or a
 	// pause, or puts the next poll off for much longer than its claim: any other outcome of the last second a crash may lose, as its claim
 	// already keeps the feed from being polled too early. An outcome that has the feed
@@ -101,7 +101,7 @@ type Store interface {
 	Touch(ctx context.Context, asked map[ID]Asked) error
 
 	// Forget removes the record and body of one feed. It fails with [ErrNoRecord]
-	// where there is none. A poll under way is fenced off.
+	// if there is none. A poll under way is fenced off.
 	Forget(ctx context.Context, id ID) error
 
 	// Sweep removes the records that are not wanted any more, with their bodies, a few
@@ -114,7 +114,7 @@ type Store interface {
 	// a version, due no earlier than they were. It returns like Sweep.
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
-	// Restore writes records as they are given, for an import. Where there is a record
+	// Restore writes records as they are given, for an import. If there is a record
 	// already, the later next poll counts and the rest is replaced.
 	Restore(ctx context.Context, saved []Saved) error
 
@@ -138,7 +138,7 @@ type Store interface {
 	Close() error
 }
 
-// pages yields all records of a store in the order of their IDs, so many at a time. It
+// Pages yields all records of a store in the order of their IDs, size at a time. It
 // ends with the first error.
 func Pages(ctx context.Context, s Store, size int) iter.Seq2[[]Record, error] {
 	return func(yield func([]Record, error) bool) {
@@ -160,7 +160,7 @@ type Claim struct {
 	// Hold is how far the next poll moves if no commit follows. It covers the length
 	// of the poll and the interval in force, back-off included.
 	Hold time.Duration
-	// Floor, where it is above 0, asks for a poll by hand: one that is granted before
+	// Floor, if it is above 0, asks for a poll by hand: one that is granted before
 	// the feed is due, if the last grant is at least so long ago.
 	Floor time.Duration
 	// Configured marks the feed as one that the operator has written down: it is
@@ -199,7 +199,7 @@ const (
 type Lease struct {
 	Record
 	Denied Denial        // empty: granted
-	Wait   time.Duration // where it is denied, when it may be granted: a claim before that is in vain
+	Wait   time.Duration // of a denial: when the claim may be granted; before that it is denied again
 	Why    string        // of a pause: which, as it was committed
 }
 
@@ -209,7 +209,7 @@ type Record struct {
 	ID    ID
 	URL   string
 	Token Token // of the last grant; 0: never granted
-	// In is the time to the next poll: 0 or less where it is due, [Ended] where
+	// In is the time to the next poll: 0 or less if it is due, [Ended] if
 	// automatic polling has ended.
 	In     time.Duration
 	Hold   time.Duration // what ClaimDue moves the next poll by
@@ -258,14 +258,14 @@ type Asked struct {
 }
 
 // Hop asks to follow a redirect to a URL. It takes the slot of its host as a claim
-// does. Where it is granted, the URL counts as asked at this moment.
+// does. If it is granted, the URL counts as asked at this moment.
 type Hop struct {
 	ID   ID // of the URL
 	From ID // the feed that is polled: the slot counts as its
 	// Floor is how long ago the URL must have been asked last, whether by its own
 	// polls or by other hops.
 	Floor time.Duration
-	// Yield denies the hop where the URL is a feed with a record of its own, unless
+	// Yield denies the hop if the URL is a feed with a record of its own, unless
 	// that has ended: its polls must not depend on the feeds that redirect to it. Otherwise
 	// the next poll of such a feed moves, so that it is Floor from now at least.
 	Yield bool

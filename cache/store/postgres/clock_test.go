@@ -19,7 +19,7 @@ type server struct {
 
 func (s *server) reading() reading { return reading{s.scale, s.wall, s.clock} }
 
-// clockNode is a node with a clock of its own, which nobody sets.
+// clockNode is a node with a clock of its own, which is not set.
 type clockNode struct {
 	databaseClock
 	elapsed time.Duration
@@ -45,9 +45,9 @@ func TestClock(t *testing.T) {
 		steps []step
 		lag   time.Duration // the time is late by as much at the end
 	}{
-		"nothing happens":            {steps: []step{{pass: 5 * time.Second}, {pass: 5 * time.Second, write: 1}, {pass: 3 * time.Second}}},
-		"set forward":                {steps: []step{{pass: 5 * time.Second, set: 3 * time.Hour}, {pass: 5 * time.Second, write: 2}, {pass: 9 * time.Second}}},
-		"set forward, nobody writes": {steps: []step{{pass: 5 * time.Second, set: 3 * time.Hour}, {pass: time.Minute}}},
+		"nothing happens":              {steps: []step{{pass: 5 * time.Second}, {pass: 5 * time.Second, write: 1}, {pass: 3 * time.Second}}},
+		"set forward":                  {steps: []step{{pass: 5 * time.Second, set: 3 * time.Hour}, {pass: 5 * time.Second, write: 2}, {pass: 9 * time.Second}}},
+		"set forward, and not written": {steps: []step{{pass: 5 * time.Second, set: 3 * time.Hour}, {pass: time.Minute}}},
 		"set back": {lag: 10 * time.Second,
 			steps: []step{{pass: 10 * time.Second, set: -3 * time.Hour}, {write: 1}, {pass: 9 * time.Second}}},
 		"set back by a moment": {lag: 50 * time.Millisecond,

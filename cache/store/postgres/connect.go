@@ -65,7 +65,7 @@ var settings = fmt.Sprintf(`
 	set idle_in_transaction_session_timeout = %[1]d;
 	select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`, callTimeout.Milliseconds())
 
-// place tells people where a database is.
+// place names a database for people: its hosts and its name.
 func place(c *pgx.ConnConfig) string {
 	var hosts []string
 	add := func(host string, port uint16) {

@@ -60,7 +60,7 @@ func TestFailover(t *testing.T) {
 	two := open(t, standby.URL("feeds1"))
 
 	// Every feed that may have been polled by the other server waits for its hold, whether
-	// its record is there or not, and whoever asks.
+	// its record is there or not, and however it is claimed.
 	if l := ask(t, two, configured(2)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 		t.Errorf("feed 2: %+v", l)
 	}
@@ -107,7 +107,7 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// TestLostDatabase tells a store that is new from one that has been made anew.
+// TestLostDatabase opens a database that was lost and created again.
 func TestLostDatabase(t *testing.T) {
 	c := server(t)
 	url := c.Database(t)

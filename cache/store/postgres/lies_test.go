@@ -24,7 +24,7 @@ const (
 	liesHold  = 400 * time.Millisecond
 )
 
-// reached is a database as two nodes reach it, each by a proxy, and what they were told.
+// reached is a database as two nodes reach it, each by a proxy, and what was acknowledged.
 type reached struct {
 	nodes   []store.Store
 	proxies []*postgrestest.Proxy
@@ -32,10 +32,10 @@ type reached struct {
 
 	versions atomic.Uint64 // the last
 
-	mu     sync.Mutex // guards what follows
-	told   map[store.ID]uint64
-	failed map[string]int // calls, by name
-	done   map[string]int
+	mu           sync.Mutex // guards what follows
+	acknowledged map[store.ID]uint64
+	failed       map[string]int // calls, by name
+	done         map[string]int
 }
 
 func reach(t *testing.T, database string) *reached {
@@ -44,7 +44,7 @@ func reach(t *testing.T, database string) *reached {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reached{told: map[store.ID]uint64{}, failed: map[string]int{}, done: map[string]int{}}
+	r := &reached{acknowledged: map[store.ID]uint64{}, failed: map[string]int{}, done: map[string]int{}}
 	for range 2 {
 		p := postgrestest.StartProxy(t, u.Host)
 		through := *u
@@ -60,7 +60,7 @@ func content(id store.ID, version uint64) string {
 	return strings.Repeat(fmt.Sprintf("%x/%d ", id, version), 200)
 }
 
-// check holds what a node was told of a feed: a whole version.
+// check expects a whole version.
 func (r *reached) check(t *testing.T, s store.Store, id store.ID, version uint64) error {
 	b, err := store.ReadBody(context.Background(), s, id, version)
 	if err == nil && string(b.Data) != content(id, b.Version) {
@@ -97,7 +97,7 @@ func (r *reached) act(t *testing.T, s store.Store, random *rand.Rand) {
 				err = nil
 			} else if err == nil {
 				r.mu.Lock()
-				r.told[l.ID] = max(r.told[l.ID], o.Body.Version)
+				r.acknowledged[l.ID] = max(r.acknowledged[l.ID], o.Body.Version)
 				r.mu.Unlock()
 			}
 			count("commit", err)
@@ -180,12 +180,12 @@ func TestLies(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Lookup of %s: %v", url, err)
 		}
-		var got store.Record // of a feed that nobody could claim
+		var got store.Record // of a feed that was never claimed
 		if len(records) > 0 {
 			got = records[0]
 		}
-		if got.Version < r.told[id] {
-			t.Errorf("%s has version %d; version %d was acknowledged", url, got.Version, r.told[id])
+		if got.Version < r.acknowledged[id] {
+			t.Errorf("%s has version %d; version %d was acknowledged", url, got.Version, r.acknowledged[id])
 		}
 		if got.Version == 0 {
 			continue
@@ -212,14 +212,14 @@ func TestUnknownOutcome(t *testing.T) {
 
 	// A connection's first call of a kind asks for more than that: it is made before.
 	grant(t, one, claim(3))
-	// The claim was granted to nobody: the feed waits for the length of its hold.
+	// The claim was granted, and its caller did not hear of it: the feed waits for its hold.
 	mute(func() error {
 		_, err := one.Claim(t.Context(), []store.Claim{claim(1)})
 		return err
 	})
 	for _, s := range r.nodes {
 		if l := ask(t, s, claim(1)); l.Denied != store.DeniedNotDue || l.Token == 0 {
-			t.Errorf("after a grant that nobody has heard of: %+v", l)
+			t.Errorf("after a grant whose answer was lost: %+v", l)
 		}
 	}
 

@@ -126,7 +126,7 @@ func (d *database) prepare(ctx context.Context, o Options) error {
 	return d.explain(ctx, d.recognize(ctx, conn, o))
 }
 
-// recognize tells a new database from one that replaces another which was lost.
+// recognize notices if the database replaces another one that was lost.
 func (d *database) recognize(ctx context.Context, conn *pgx.Conn, o Options) error {
 	if o.Used == nil || o.Use == nil {
 		return nil

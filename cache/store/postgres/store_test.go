@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "25"); err != nil {
 		panic(err)
 	}
-	// A server that writes late unless it is told otherwise: a crash of it shows what the store
+	// A server that writes late unless it is asked to write at once: a crash of it shows what the store
 	// has made durable. That the machine does not crash saves time.
 	shared, sharedErr = postgrestest.New("fsync = off", "synchronous_commit = off", "wal_writer_delay = 10s")
 	code := m.Run()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/feedpollard/pollard/cache/store"
 )
@@ -92,11 +91,11 @@ func (d *database) runJobs() {
 	}
 }
 
-// run runs jobs in one transaction. If the server undoes it, each has a transaction of its
-// own: the error of one must not be that of the others.
+// run runs jobs in one transaction. If it fails, each has a transaction of its own, unless
+// the server cannot be reached: the error of one must not be that of the others.
 func (d *database) run(batch []*job) {
-	err := d.transact(batch)
-	if _, undone := errors.AsType[*pgconn.PgError](err); undone && len(batch) > 1 {
+	reached, err := d.transact(batch)
+	if err != nil && reached && len(batch) > 1 {
 		for _, j := range batch {
 			d.run([]*job{j})
 		}
@@ -107,9 +106,11 @@ func (d *database) run(batch []*job) {
 	}
 }
 
-// transact runs jobs in one transaction, and again if it was undone for reasons that pass.
-func (d *database) transact(batch []*job) error {
-	return d.withConn(context.Background(), func(ctx context.Context, conn *pgx.Conn) (err error) {
+// transact runs jobs in one transaction, and again if it was undone for reasons that pass. It
+// reports whether the server was reached until the end.
+func (d *database) transact(batch []*job) (reached bool, err error) {
+	err = d.withConn(context.Background(), func(ctx context.Context, conn *pgx.Conn) (err error) {
+		defer func() { reached = !conn.IsClosed() }()
 		for range attempts {
 			tx := &transaction{d: d, conn: conn, ctx: ctx, shares: len(batch) > 1}
 			if err = tx.run(batch); err == nil {
@@ -136,6 +137,7 @@ func (d *database) transact(batch []*job) error {
 		}
 		return err
 	})
+	return reached, err
 }
 
 // Read implements [store.Driver].

@@ -74,7 +74,7 @@ func together(n int, do func(n int)) {
 	wg.Wait()
 }
 
-// handles opens two handles where the store is shared, and one where it is not.
+// handles opens two handles if the store is shared, and otherwise one.
 func handles(t *testing.T, h Harness) [2]store.Store {
 	one := h.open(t)
 	if !h.Shared {
@@ -162,7 +162,7 @@ func dueOnce(t *testing.T, h Harness) {
 			mu.Unlock()
 		}
 	})
-	// Whoever comes last finds nothing, but one that got nothing may have been a little early.
+	// The last call finds nothing, but one that got nothing may have been a little early.
 	if leases, _, err := s[0].ClaimDue(t.Context(), store.DueQuery{Limit: feeds}); err != nil {
 		t.Fatal(err)
 	} else {
@@ -221,7 +221,7 @@ func hops(t *testing.T, h Harness) {
 	c := claim(3)
 	c.Host = host("one")
 	deny(t, s, c, store.DeniedBusy, time.Minute)
-	// Whoever redirects to a feed does not keep its first poll off.
+	// A redirect to a feed does not keep its first poll off.
 	h.Sleep(time.Minute)
 	grant(t, s, claim(1))
 

@@ -376,8 +376,8 @@ func major(path string) int {
 	return n
 }
 
-// freePort returns a port that nobody listens on. Somebody may take it before the
-// server does, which then does not start.
+// freePort returns a port that is free. If another program takes it first, the server does
+// not start.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

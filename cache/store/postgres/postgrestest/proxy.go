@@ -15,7 +15,7 @@ import (
 type Fault struct {
 	Delay time.Duration // of what is sent, in each direction
 	Cut   bool          // connections are closed, and none are made
-	Hang  bool          // nothing goes through, and nobody is told
+	Hang  bool          // nothing goes through, and connections stay open
 	// Break closes a connection after so many bytes of the server's next answer, which
 	// may be in the middle of a row. 0: it does not.
 	Break int
@@ -85,7 +85,7 @@ func (p *Proxy) serve() {
 	}
 }
 
-// keep notes an open connection, or closes it where there is none to be.
+// keep records an open connection, or closes it if connections are cut.
 func (p *Proxy) keep(c net.Conn) (server string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
