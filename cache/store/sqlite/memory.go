@@ -19,7 +19,7 @@ func NewMemory(now func() time.Time) *Store {
 		now = time.Now
 	}
 	began := now()
-	d := &database{log: zap.NewNop(), scale: clock.New(func() Moment {
+	d := &database{log: zap.NewNop(), since: store.Never, scale: clock.New(func() Moment {
 		at := now()
 		return Moment{Wall: at, Since: at.Sub(began)}
 	})}
@@ -44,7 +44,7 @@ func (s *Store) Reopen() *Store {
 	s.database.mu.Lock()
 	defer s.database.mu.Unlock()
 	old := s.database
-	d := &database{log: old.log, scale: old.scale, writer: old.kept, kept: old.kept, token: old.token}
+	d := &database{log: old.log, scale: old.scale, since: old.since, writer: old.kept, kept: old.kept, token: old.token}
 	old.writer = nil
 	return d.inMemory()
 }

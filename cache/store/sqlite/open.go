@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -63,13 +64,14 @@ type Store struct {
 // [store.ErrLocked] if another process has it open. Files of other programs are left as
 // they are.
 //
-// All that a store holds can be fetched again. Therefore a file that is damaged is set
-// aside, renamed, and the store starts empty.
+// All that a store holds can be fetched again. Therefore a file whose records are damaged is
+// set aside, renamed, and the store starts empty. It then takes all feeds as polled at that
+// moment. Records are checked after a crash. Damage of a body costs that body only.
 func Open(dir string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: clock.New(o.Clocks)}
+	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: clock.New(o.Clocks), since: store.Never}
 	if err := d.open(); err != nil {
 		return nil, fmt.Errorf("store sqlite %s: %w", dir, err)
 	}
@@ -100,9 +102,11 @@ func (d *database) open() (err error) {
 		reason := err
 		var aside string
 		if aside, err = d.setAside(); err == nil {
-			d.log.Error("the file of the store is damaged and has been set aside: the store is empty, and each feed is polled when it is asked for",
+			d.log.Error("the file of the store is damaged and has been set aside: the store is empty, and no feed is polled before its min_interval has passed",
 				zap.String("file", aside), zap.Error(reason))
-			err = d.openFile()
+			if err = d.openFile(); err == nil {
+				err = d.forgetGrants()
+			}
 		}
 	}
 	if err != nil {
@@ -196,16 +200,19 @@ func (d *database) load() error {
 		if err := d.makeTables(); err != nil {
 			return d.explain(err)
 		}
-	} else if err := d.check(); err != nil {
-		return err
 	}
 	var last clock.Stamp
-	var token, scale, wall, since int64
-	err = d.writer.query(context.Background(), `select token, scale, wall, since, boot from process`, nil, func(r row) error {
-		return r.Scan(&token, &scale, &wall, &since, &last.Boot)
+	var token, scale, wall, since, open int64
+	err = d.writer.query(context.Background(), `select token, scale, wall, since, boot, open from process`, nil, func(r row) error {
+		return r.Scan(&token, &scale, &wall, &since, &last.Boot, &open)
 	})
 	if err != nil {
 		return err
+	}
+	if open != 0 && !fresh {
+		if err := d.check(); err != nil {
+			return err
+		}
 	}
 	if scale <= 0 {
 		return fmt.Errorf("%w: nothing says when it was written", errDamaged)
@@ -215,8 +222,20 @@ func (d *database) load() error {
 		d.scale.Resume(last)
 	}
 	d.token = store.Token(token)
-	return nil
+	return d.writer.query(context.Background(), `select cast(value as integer) from meta where key = 'lost'`, nil, func(r row) error {
+		return r.Scan((*int64)(&d.since))
+	})
 }
+
+// forgetGrants records that grants up to now are not known any more: a feed that is new to the
+// store may just have been polled.
+func (d *database) forgetGrants() error {
+	d.since = d.scale.Now()
+	return d.explain(d.writer.exec(`insert into meta (key, value) values ('lost', ?1)`, strconv.FormatInt(int64(d.since), 10)))
+}
+
+// schema returns the statements that make the tables, but for that of the process.
+func (d *database) schema() []string { return store.Schema("integer primary key", "blob") }
 
 // inspect reports whether the file is new, and fails if it is not ours.
 func (d *database) inspect() (fresh bool, err error) {
@@ -246,7 +265,7 @@ func (d *database) inspect() (fresh bool, err error) {
 
 // makeTables makes the tables of a new file in one transaction.
 func (d *database) makeTables() error {
-	statements := append([]string{"begin immediate"}, store.Schema("integer primary key", "blob")...)
+	statements := append([]string{"begin immediate"}, d.schema()...)
 	statements = append(statements, processTable, "insert into process default values",
 		fmt.Sprintf("pragma application_id = %d", application), fmt.Sprintf("pragma user_version = %d", store.SchemaVersion))
 	for _, s := range statements {

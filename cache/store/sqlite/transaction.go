@@ -5,6 +5,8 @@ package sqlite
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -31,8 +33,8 @@ func (d *database) do(c *connection, f func(store.Tx) error) ([]store.Change, er
 // Now implements [store.Tx]. A transaction waits for no lock.
 func (tx *transaction) Now() store.Time { return tx.now }
 
-// Since implements [store.Tx]. What was granted is never lost.
-func (tx *transaction) Since() store.Time { return store.Never }
+// Since implements [store.Tx]. What was granted is lost only with a file that was set aside.
+func (tx *transaction) Since() store.Time { return tx.d.since }
 
 // Tokens implements [store.Tx]. The last token is written with each transaction.
 func (tx *transaction) Tokens(n int) store.Token {
@@ -50,7 +52,7 @@ func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row
 		if tx.err != nil {
 			break
 		}
-		tx.err = tx.c.query(context.Background(), sql, args, func(r row) error { return scan(i, r) })
+		tx.err = inTable(sql, tx.c.query(context.Background(), sql, args, func(r row) error { return scan(i, r) }))
 	}
 	return tx.err
 }
@@ -60,12 +62,23 @@ func (tx *transaction) Exec(sql string, args ...any) {
 	if tx.err != nil {
 		return
 	}
-	tx.err = tx.c.exec(sql, args...)
-	if tx.err != nil && strings.HasPrefix(sql, "delete from body") && isDamage(tx.err) {
+	tx.err = inTable(sql, tx.c.exec(sql, args...))
+	if strings.HasPrefix(sql, "delete from body") && errors.Is(tx.err, errBodies) {
 		// The pages of that body stay where they are. Its feed goes on.
 		tx.d.log.Error("a stored body is damaged and cannot be removed", errorField(tx.err))
 		tx.err = nil
 	}
+}
+
+// errBodies reports damage that may be of bodies alone.
+var errBodies = errors.New("a stored body is damaged")
+
+// inTable says of damage that a statement has found whether it may be of bodies alone.
+func inTable(sql string, err error) error {
+	if isDamage(err) && (strings.Contains(sql, "from body") || strings.Contains(sql, "join body") || strings.Contains(sql, "into body")) {
+		return fmt.Errorf("%w: %w", errBodies, err)
+	}
+	return err
 }
 
 // Changed implements [store.Tx].

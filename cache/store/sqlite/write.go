@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,6 +48,7 @@ type database struct {
 	mu     sync.Mutex // guards all below; the writer holds it while it writes
 	writer *connection
 	token  store.Token // the last that was given
+	since  store.Time  // grants before that were lost with a damaged file; [store.Never]: none were
 	kept   *connection // of a database in memory, after Close too
 	unlock func() error
 }
@@ -120,6 +122,9 @@ func (d *database) runWriter() {
 // error of one must not be that of its neighbours.
 func (d *database) write(batch []*job) {
 	err := d.transact(batch)
+	if errors.Is(err, errBodies) && d.replaceBodies(err) == nil {
+		err = d.transact(batch)
+	}
 	if err != nil && len(batch) > 1 {
 		for _, j := range batch {
 			d.write([]*job{j})
@@ -159,6 +164,32 @@ func (d *database) transact(batch []*job) (err error) {
 		c.exec("rollback") //nolint:errcheck // there may be no transaction any more
 		return d.explain(err)
 	}
+	return nil
+}
+
+// replaceBodies replaces the table of bodies, as none can be added to it. All versions are
+// fetched again; the records of their feeds stay.
+func (d *database) replaceBodies(reason error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.writer == nil {
+		return d.errClosed()
+	}
+	old := fmt.Sprintf("damaged_%d", d.scale.Now())
+	statements := []string{"begin immediate", "alter table body rename to " + old}
+	for _, s := range d.schema() {
+		if strings.HasPrefix(strings.TrimSpace(s), "create table body ") {
+			statements = append(statements, s)
+		}
+	}
+	for _, s := range append(statements, "commit") {
+		if err := d.writer.exec(s); err != nil {
+			d.writer.exec("rollback") //nolint:errcheck // there may be no transaction any more
+			return d.explain(err)
+		}
+	}
+	d.log.Error("the table of bodies is damaged and has been replaced: each version is fetched again", zap.Error(reason))
+	_ = d.writer.exec("drop table " + old) // as much as can be: its pages are lost otherwise
 	return nil
 }
 
@@ -294,6 +325,9 @@ func (d *database) explain(err error) error {
 	case lib.SQLITE_BUSY:
 		return fmt.Errorf("store %s: %w: another program keeps it locked", d.path, err)
 	case lib.SQLITE_CORRUPT, lib.SQLITE_NOTADB:
+		if errors.Is(err, errBodies) {
+			return fmt.Errorf("store %s: %w", d.path, err)
+		}
 		d.condemn(err)
 		return fmt.Errorf("store %s: %w: it is damaged, and is set aside when Pollard is started again", d.path, err)
 	}
