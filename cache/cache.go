@@ -29,7 +29,7 @@
 //
 //	state       begins when                     polls                             readers get
 //	offline     every host fails to connect     are tried one at a time           what is stored
-//	store away  the store refuses writes        stop; a claim is tried each 5 s   what memory has
+//	store away  the store refuses writes        stop; a claim is tried each 10 s  what memory has
 //
 // It ends as soon as one host answers, or the store takes one write.
 //

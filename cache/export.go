@@ -20,7 +20,7 @@ import (
 // that what passes between export and import counts.
 type exported struct {
 	// URL is the feed's key.
-	URL string `json:"url"`
+	URL string `json:"url,omitempty"`
 	// NextPoll is when the feed is due, or "never".
 	NextPoll   string     `json:"next_poll,omitempty"`
 	LastPoll   *time.Time `json:"last_poll,omitempty"`
@@ -28,11 +28,15 @@ type exported struct {
 	Configured bool       `json:"configured,omitempty"`
 
 	// Of an export: what the engine has kept, and the version as it is stored.
-	State store.State     `json:"state,omitempty"`
-	Hold  float64         `json:"hold_seconds,omitempty"`
-	Space float64         `json:"spacing_seconds,omitempty"`
-	Facts json.RawMessage `json:"facts,omitempty"`
-	Memo  json.RawMessage `json:"memo,omitempty"`
+	State store.State `json:"state,omitempty"`
+	Hold  float64     `json:"hold_seconds,omitempty"`
+	Space float64     `json:"spacing_seconds,omitempty"`
+	// NotBefore is until when the origin asks not to be polled, and LastHop when a redirect
+	// was last followed to the URL.
+	NotBefore *time.Time      `json:"not_before,omitempty"`
+	LastHop   *time.Time      `json:"last_hop,omitempty"`
+	Facts     json.RawMessage `json:"facts,omitempty"`
+	Memo      json.RawMessage `json:"memo,omitempty"`
 
 	Version uint64 `json:"version,omitempty"`
 	Coding  string `json:"coding,omitempty"`
@@ -43,6 +47,17 @@ type exported struct {
 	LastModified string `json:"last_modified,omitempty"`
 	ContentType  string `json:"content_type,omitempty"`
 	Body         string `json:"body,omitempty"`
+
+	// Pause makes the line that of a host's pause instead of a feed.
+	Pause *exportedPause `json:"pause,omitempty"`
+}
+
+// exportedPause is the pause of a host or domain in an export.
+type exportedPause struct {
+	Scope string    `json:"scope"` // as [policy.Pause] has it
+	Until time.Time `json:"until"`
+	Why   string    `json:"why"`
+	Step  int       `json:"step,omitempty"`
 }
 
 // never is the next poll of a feed that is not polled any more.
@@ -54,26 +69,26 @@ const (
 	exportReads = 8
 )
 
-// Export writes all feeds of a store as lines of JSON, for [Import]. Records do not have
-// the pauses of hosts, so the next poll of a feed is written as the end of its host's
-// pause if that is later. tell is called from time to time with the number of feeds so far.
+// Export writes the pauses of hosts and all feeds of a store as lines of JSON, for [Import].
+// tell is called from time to time with the number of feeds so far.
 func Export(ctx context.Context, s store.Store, w io.Writer, tell func(feeds int64)) error {
 	pauses, err := s.Pauses(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the pauses of hosts: %w", err)
 	}
 	read := time.Now()
-	paused := make(map[string]time.Time, len(pauses))
-	for _, p := range pauses {
-		paused[p.Scope] = read.Add(p.For)
-	}
 	out, count := json.NewEncoder(w), int64(0)
 	out.SetEscapeHTML(false)
+	for _, p := range pauses {
+		if err := out.Encode(exported{Pause: &exportedPause{p.Scope, read.Add(p.For).UTC(), p.Why, p.Step}}); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+	}
 	for records, err := range store.Pages(ctx, s, exportPage) {
 		if err != nil {
 			return fmt.Errorf("reading feeds: %w", err)
 		}
-		lines, err := exportRecords(ctx, s, records, paused)
+		lines, err := exportRecords(ctx, s, records)
 		if err != nil {
 			return err
 		}
@@ -89,21 +104,21 @@ func Export(ctx context.Context, s store.Store, w io.Writer, tell func(feeds int
 }
 
 // exportRecords reads the bodies of records, several at a time.
-func exportRecords(ctx context.Context, s store.Store, records []store.Record, paused map[string]time.Time) ([]*exported, error) {
+func exportRecords(ctx context.Context, s store.Store, records []store.Record) ([]*exported, error) {
 	now := time.Now()
 	lines := make([]*exported, len(records))
 	var all errgroup.Group
 	all.SetLimit(exportReads)
 	for i, r := range records {
 		all.Go(func() (err error) {
-			lines[i], err = exportRecord(ctx, s, r, now, paused)
+			lines[i], err = exportRecord(ctx, s, r, now)
 			return err
 		})
 	}
 	return lines, all.Wait()
 }
 
-func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.Time, paused map[string]time.Time) (*exported, error) {
+func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.Time) (*exported, error) {
 	var body store.Body
 	for tries := 0; r.Version != 0; tries++ {
 		var err error
@@ -131,17 +146,14 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 	}
 	l := &exported{
 		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State, Hold: r.Hold.Seconds(), Space: r.Host.Spacing.Seconds(),
-		LastPoll: momentOf(now, r.Polled), LastReader: momentOf(now, r.Asked),
+		LastPoll: momentOf(now, r.Polled), LastReader: momentOf(now, r.Asked), LastHop: momentOf(now, r.Hopped),
 		Facts: r.Facts, Memo: r.Memo,
 	}
 	if r.In != store.Ended {
-		next := now.Add(r.In)
-		for _, scope := range []string{"host " + r.Host.Name, "domain " + r.Host.Domain} {
-			if until, ok := paused[scope]; ok && until.After(next) {
-				next = until
-			}
-		}
-		l.NextPoll = next.UTC().Format(time.RFC3339Nano)
+		l.NextPoll = now.Add(r.In).UTC().Format(time.RFC3339Nano)
+	}
+	if r.NotBefore > 0 {
+		l.NotBefore = momentOf(now.Add(r.NotBefore), 0)
 	}
 	if r.Version != 0 {
 		l.Version, l.Coding, l.Data = r.Version, body.Coding, body.Data

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -28,8 +29,8 @@ const (
 	// of bodies.
 	importBatch = 256
 	importBytes = 8 << 20
-	// maxLine is how long a line may be, in bytes. A body of 10 MiB as text fits.
-	maxLine = 64 << 20
+	// maxLine is how long a line may be, in bytes: base64 of the largest version.
+	maxLine = 512 << 20
 )
 
 // Importer takes feeds into a store.
@@ -130,7 +131,11 @@ func (i *Importer) flush(ctx context.Context) error {
 	if err := i.Store.Restore(ctx, i.batch); err != nil {
 		return fmt.Errorf("storing feeds, after %d of them: %w", i.done, err)
 	}
-	i.done += int64(len(i.batch))
+	for _, s := range i.batch {
+		if s.Pause == nil {
+			i.done++
+		}
+	}
 	i.batch, i.size = i.batch[:0], 0
 	i.Tell(i.done)
 	return nil
@@ -141,6 +146,9 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	var l exported
 	if err := json.Unmarshal(text, &l); err != nil {
 		return store.Saved{}, fmt.Errorf("no line of an export: %w", err)
+	}
+	if l.Pause != nil {
+		return i.readPause(l.Pause)
 	}
 	ours := len(l.Memo) > 0 || len(l.Facts) > 0
 	switch {
@@ -158,8 +166,11 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 		l.URL = key
 	}
 	s := store.Saved{Record: store.Record{
-		ID: IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Configured: l.Configured,
+		ID: IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hopped: i.ago(l.LastHop), Configured: l.Configured,
 	}}
+	if l.NotBefore != nil {
+		s.NotBefore = min(l.NotBefore.Sub(i.now), longest)
+	}
 	if !shielded(l.URL) {
 		s.Host = i.Host(ParseKey(l.URL).url)
 	}
@@ -173,6 +184,15 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 		err = i.readAnswer(ctx, &s, &l)
 	}
 	return s, err
+}
+
+// readPause reads the pause of a host.
+func (i *Importer) readPause(p *exportedPause) (store.Saved, error) {
+	if !strings.HasPrefix(p.Scope, policy.ScopeHost) && !strings.HasPrefix(p.Scope, policy.ScopeDomain) {
+		return store.Saved{}, fmt.Errorf("pause: scope %q is not known", feedurl.OneLine(p.Scope))
+	}
+	pause := store.Pause{Scope: p.Scope, For: p.Until.Sub(i.now), Why: p.Why, Step: max(0, p.Step)}
+	return store.Saved{Pause: &pause}, nil
 }
 
 // ago is how long ago a time is; negative: never.
@@ -216,7 +236,7 @@ func (i *Importer) readExported(s *store.Saved, l *exported) error {
 		return fmt.Errorf("spacing_seconds: %g is no length of a gap", l.Space)
 	}
 	switch s.State {
-	case store.StateCold, store.StateFresh, store.StateFailing, store.StateGone:
+	case store.StateCold, store.StateFresh, store.StateWaiting, store.StateFailing, store.StateGone:
 	default:
 		return fmt.Errorf("state: %q is not known", feedurl.OneLine(string(l.State)))
 	}

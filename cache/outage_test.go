@@ -165,7 +165,7 @@ func TestStoreAwayAndBack(t *testing.T) {
 				if n := g.origin.polls() - before; n != 0 {
 					t.Errorf("%d polls while the store was away", n)
 				}
-				if most := int(outage/callTimeout) + 3; db.asked() > most || db.asked() < int(outage/(15*time.Second)) {
+				if most := int(outage/callTimeout) + 3; db.asked() > most || db.asked() < int(outage/(20*time.Second)) {
 					t.Errorf("the store was asked for polls %d times in %v, want at most %d, and now and then", db.asked(), outage, most)
 				}
 				if s := g.Summary(t.Context()); !strings.Contains(s.Outage, "away") {

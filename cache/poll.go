@@ -79,7 +79,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	}
 	s = f.claimed(lease)
 	if s.unconditional = nil; e.floor == 0 { // polls by hand come in addition to the regular ones
-		s.unconditional = s.suspectNotModified(c.now())
+		s.unconditional = s.suspectNotModified()
 	}
 	e.poll.send()
 	large := &body{of: c.bodies}

@@ -50,7 +50,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	if limit == 0 {
 		return prefetchTick, true
 	}
-	if c.offline.is() {
+	if _, offline := c.offline.is(); offline {
 		limit, wait, more = 1, probeEvery, true
 	}
 	asked, answered := c.elapsed(), c.claiming()

@@ -126,7 +126,7 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 		return s, version.CacheStatus{}
 	}
 	var done bool
-	if s.version != 0 && f.cache.storeAway.claimsFail() {
+	if s.version != 0 && f.cache.storeAway.text() != "" {
 		// The poll finds out whether the store is back. Readers do not wait for that.
 	} else if s.version != 0 {
 		done = p.wait(ctx, patience, now)

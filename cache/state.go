@@ -100,9 +100,6 @@ type feedState struct {
 	// Muted is until when the ETag is left out of conditional requests: the origin
 	// does not know it.
 	Muted time.Time `json:"muted,omitzero"`
-	// Probes counts polls in a row that were unconditional because of doubtful 304s, and
-	// brought nothing new.
-	Probes uint `json:"probes,omitempty"`
 
 	Version storedVersion `json:"version,omitzero"`
 	// Past are the versions before it that readers may still hold, the newest first.

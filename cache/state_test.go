@@ -87,26 +87,3 @@ func FuzzWiden(f *testing.F) {
 		}
 	})
 }
-
-// However often a probe was for nothing, the next one comes after 64 days.
-func TestDoubt(t *testing.T) {
-	const day = 24 * time.Hour
-	for _, test := range []struct {
-		probes     uint
-		early, due time.Duration
-	}{
-		{0, 8*day - 1, 8 * day}, {1, 16*day - 1, 16 * day}, {2, 32*day - 1, 32 * day}, {3, 64*day - 1, 64 * day}, {1000, 64*day - 1, 64 * day},
-	} {
-		s := state{version: 1, gap: day}
-		s.feed.Probes, s.feed.Validators.ETag = test.probes, `"2026-03-02"`
-		if s.last.Confirmed = test.early - s.gap; s.suspectNotModified(time.Now()) != nil {
-			t.Errorf("%d probes: another one after %v", test.probes, test.early)
-		}
-		if s.last.Confirmed = test.due - s.gap; s.suspectNotModified(time.Now()) == nil {
-			t.Errorf("%d probes: none after %v", test.probes, test.due)
-		}
-		if s.version = 0; s.suspectNotModified(time.Now()) != nil {
-			t.Errorf("%d probes: one without a version", test.probes)
-		}
-	}
-}

@@ -234,13 +234,20 @@ const summaryPatience = 5 * time.Second
 func (c *Cache) Summary(ctx context.Context) status.Summary {
 	s := status.Summary{
 		Feeds: map[status.State]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.polls.Load().inFlight.Load()),
-		Offline: c.offline.is(), Outage: c.storeAway.text(),
+		Outage: c.storeAway.text(),
+	}
+	moment := func(since time.Duration) time.Time { return c.now().Add(since - c.elapsed()).UTC() }
+	if since, offline := c.offline.is(); offline {
+		s.Offline, s.OfflineSince = true, moment(since)
+	}
+	if s.Outage != "" {
+		s.StoreAwaySince = moment(time.Duration(c.storeAway.since.Load()))
 	}
 	ctx, cancel := context.WithTimeout(ctx, summaryPatience)
 	defer cancel()
 	totals, err := c.store.Totals(ctx)
 	if err != nil && s.Outage == "" {
-		s.Outage = oneLine(err)
+		s.Outage, s.StoreAwaySince = oneLine(err), c.now().UTC()
 	}
 	s.StoreAway, s.Outage = s.Outage != "", feedurl.RedactText(s.Outage)
 	for state, n := range totals.Feeds {

@@ -39,6 +39,7 @@ type offline struct {
 	on       bool                     // it is the state
 	answered map[string]time.Duration // when hosts answered last, some of them, as [Cache.elapsed] counts
 	failed   map[string]bool          // hosts that did not connect since the last answer
+	begun    time.Duration            // when the state began
 	failures int                      // since then, without those of hosts that are down for certain
 	since    time.Duration            // the first of them
 }
@@ -85,7 +86,9 @@ func (o *offline) fail(host string, a policy.Answer, now time.Duration) (begun b
 		}
 	}
 	begun = !o.on && (len(o.failed) >= offlineHosts || o.allFailed(now))
-	o.on = o.on || begun
+	if begun {
+		o.on, o.begun = true, now
+	}
 	return begun
 }
 
@@ -126,10 +129,11 @@ func (o *offline) wait(now time.Duration, chance float64) time.Duration {
 	return wait + time.Duration(float64(wait)*chance/2)
 }
 
-func (o *offline) is() bool {
+// is reports whether it is the state, and since when.
+func (o *offline) is() (since time.Duration, on bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.on
+	return o.begun, o.on
 }
 
 // noticeNetwork records what a poll says of the network.
@@ -150,11 +154,10 @@ func (c *Cache) noticeNetwork(f *Feed, s *state, host string, a policy.Answer) {
 }
 
 const (
-	// claimRetry is how often one claim is tried while the store refuses them.
-	claimRetry = 5 * time.Second
-	// storeRetry is how long a poll that was refused waits at least, and up to three
-	// times that: when the store is back, what readers ask for is polled within half
-	// a minute, and not all at once.
+	// storeRetry is how long claims stop after an error of the store. Then one of them finds
+	// out whether the store is back. A poll that was refused waits up to three times as long:
+	// when the store is back, what readers ask for is polled within half a minute, and not all
+	// at once.
 	storeRetry = 10 * time.Second
 	// storePatience is how long a claim may take before that counts as a refusal: a disk
 	// that hangs returns no error.
@@ -165,9 +168,9 @@ var errUnanswered = errors.New("the store has not answered a claim for 10 second
 
 // storeAway is the state in which the store refuses writes.
 type storeAway struct {
-	reason   atomic.Pointer[string] // nil: it is not away
-	refusals atomic.Int64           // of claims, since the store took a write
-	next     atomic.Int64           // when a claim may be tried, as [Cache.elapsed] counts
+	reason atomic.Pointer[string] // nil: it is not away
+	since  atomic.Int64           // when that began, as [Cache.elapsed] counts
+	next   atomic.Int64           // when a claim may be tried, as [Cache.elapsed] counts
 }
 
 // text returns why the store refuses writes; empty: it does not.
@@ -182,6 +185,7 @@ func (s *storeAway) text() string {
 func (c *Cache) storeFailed(err error) {
 	text := err.Error()
 	if c.storeAway.reason.Swap(&text) == nil {
+		c.storeAway.since.Store(int64(c.elapsed()))
 		c.log().Error("store refuses writes: polls stop until it takes them again, readers get what is stored", zap.Error(err))
 	}
 }
@@ -189,7 +193,6 @@ func (c *Cache) storeFailed(err error) {
 // storeAnswered records that the store has taken a write.
 func (c *Cache) storeAnswered() {
 	s := &c.storeAway
-	s.refusals.Store(0)
 	if s.reason.Load() != nil && s.reason.Swap(nil) != nil {
 		c.log().Info("store takes writes again, polls go on")
 	}
@@ -199,9 +202,10 @@ func (c *Cache) storeAnswered() {
 // several nodes do not have in common.
 func (c *Cache) claimFailed(err error) {
 	c.storeFailed(err)
-	wait := claimRetry + time.Duration(c.chance()*float64(claimRetry/2))
-	c.storeAway.next.Store(int64(c.elapsed() + wait))
-	c.storeAway.refusals.Add(1)
+	now := c.elapsed()
+	if next := c.storeAway.next.Load(); next <= int64(now) { // a claim that tries sets it itself
+		c.storeAway.next.CompareAndSwap(next, int64(now+storeRetry+time.Duration(c.chance()*float64(storeRetry/4))))
+	}
 }
 
 // claiming has a claim that takes too long count as refused. It is to be called before the
@@ -210,19 +214,15 @@ func (c *Cache) claiming() (answered func() bool) {
 	return time.AfterFunc(storePatience, func() { c.claimFailed(errUnanswered) }).Stop
 }
 
-// claimsFail reports whether the store refuses claims. A single refusal may be the fault of
-// what was claimed.
-func (s *storeAway) claimsFail() bool { return s.refusals.Load() >= 2 }
-
 // mayClaim reports whether the store is to be asked for a poll. While it refuses claims, one
 // at a time finds out whether it still does.
 func (c *Cache) mayClaim() bool {
 	s, now := &c.storeAway, c.elapsed()
-	if !s.claimsFail() {
+	if s.text() == "" {
 		return true
 	}
 	next := s.next.Load()
-	return int64(now) >= next && s.next.CompareAndSwap(next, int64(now+claimRetry))
+	return int64(now) >= next && s.next.CompareAndSwap(next, int64(now+storeRetry))
 }
 
 // unreadableInterval is the least time between two lines of the log about failed reads.

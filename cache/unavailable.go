@@ -15,7 +15,7 @@ import (
 
 // Unavailable reports that there is no version of a feed to serve.
 type Unavailable struct {
-	Status     int           // for the reader: 302, 403, 410, 502, 503 or 504
+	Status     int           // for the reader: 302, 403, 404, 410, 502, 503 or 504
 	Reason     string        // one line, for people
 	RetryAfter time.Duration // when to come back; 0: never mind
 	// RedirectTo is the feed that this one redirects to for the time being (302): its
@@ -118,12 +118,14 @@ func reasonFor(failure policy.Failure, text string) string {
 	return text
 }
 
-// statusCode is the status for a reader while a feed has no version. An origin's own
-// 404 or 403 is not passed on: readers unsubscribe on less.
+// statusCode is the status for a reader while a feed has no version. An origin's own 404 and
+// 410 are passed on: they are what a reader that asks for a wrong URL has to know.
 func statusCode(failure policy.Failure) int {
 	switch failure {
 	case policy.FailureGone:
 		return http.StatusGone
+	case policy.FailureNotFound:
+		return http.StatusNotFound
 	case policy.FailureAddress:
 		return http.StatusForbidden
 	case policy.FailureTimeout:

@@ -10,43 +10,32 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/httpfield"
-	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
-const (
-	// probeInterval is how long an origin must have answered 304 alone before a poll is
-	// unconditional because these may be wrong. It doubles with each that was for nothing.
-	probeInterval = 8 * 24 * time.Hour
-	// maxProbes is how often it doubles at most: to 64 days.
-	maxProbes = 3
-)
+// confirmedFor is how long an origin must have answered only 304 before one poll is
+// unconditional: some origins answer 304 although their feed has changed.
+const confirmedFor = 30 * 24 * time.Hour
 
 // suspectNotModified returns why the poll under way should be unconditional although there are
 // validators; nil: it should not.
-func (s *state) suspectNotModified(now time.Time) *policy.Term {
-	m := &s.feed
-	if s.version == 0 || s.last.Confirmed+s.gap < probeInterval<<min(m.Probes, maxProbes) {
+func (s *state) suspectNotModified() *policy.Term {
+	if s.version == 0 || s.last.Confirmed+s.gap < confirmedFor {
 		return nil
 	}
-	return policy.Stuck(m.Validators, m.History.Rhythm, m.Version.Since, now)
+	return &policy.Term{Hint: policy.HintStuck, Note: "only 304s for 30 days; polled without validators, in case they are wrong"}
 }
 
-// learnNotModified keeps account of 304s, and of unconditional polls that were made because of
-// them.
+// learnNotModified counts the time in which there were only 304s.
 func (s *state) learnNotModified(v classified) {
-	m, f := &s.feed, &s.last
 	switch {
 	case v.answer.Unsent():
 	case s.unconditional != nil:
-		f.Confirmed, m.Probes = 0, m.Probes+1 // also if it failed: there is no second try
-		if v.result == status.ResultNew {
-			m.Probes = 0
-		}
+		s.last.Confirmed = 0 // even if it failed: there is no second try
 	case v.good() && v.answer.Status == http.StatusNotModified:
-		f.Confirmed += s.gap
+		s.last.Confirmed += s.gap
 	case v.good():
-		f.Confirmed = 0
+		s.last.Confirmed = 0
 	}
 }
 

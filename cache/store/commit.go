@@ -124,6 +124,17 @@ func (d *Database) Restore(ctx context.Context, saved []Saved) error {
 }
 
 func restore(tx Tx, saved []Saved) error {
+	now := tx.Now()
+	var pauses []Pause
+	saved = slices.DeleteFunc(slices.Clone(saved), func(r Saved) bool {
+		if r.Pause != nil {
+			pauses = append(pauses, *r.Pause)
+		}
+		return r.Pause != nil
+	})
+	if err := pauseAll(tx, now, pauses); err != nil || len(saved) == 0 {
+		return err
+	}
 	ids := make([]ID, len(saved))
 	domains := make(map[string]string, len(saved))
 	for i, r := range saved {
@@ -140,7 +151,7 @@ func restore(tx Tx, saved []Saved) error {
 	if err := addFeeds(tx, feeds, ids); err != nil {
 		return err
 	}
-	now := tx.Now()
+	now = tx.Now()
 	for _, r := range saved {
 		f := feeds[r.ID]
 		if f.known && r.New {
@@ -153,6 +164,12 @@ func restore(tx Tx, saved []Saved) error {
 }
 
 func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
+	if r.NotBefore > 0 {
+		f.earliest = max(f.earliest, now.Add(r.NotBefore))
+	}
+	if r.Hopped > 0 {
+		f.hopped = max(f.hopped, before(now, r.Hopped))
+	}
 	next := max(now.Add(r.In), f.earliest)
 	if f.known {
 		next = max(next, f.next)
@@ -172,8 +189,8 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	f.judge(now)
 	f.save(tx)
 	tx.Exec(`update feed set asked = ?2, version = ?3, size = ?4, coding = ?5, body = ?6, facts = ?7, memo = ?8, changed = ?9, news = ?10, outcome = 0,
-		seen = 0 where n = ?1`, f.n, f.asked.column(), f.version, f.size, f.coding, f.body, bytesOrNull(r.Facts), bytesOrNull(r.Memo),
-		int64(now), number(f.version != 0))
+		seen = 0, hopped = ?11, earliest = ?12 where n = ?1`, f.n, f.asked.column(), f.version, f.size, f.coding, f.body, bytesOrNull(r.Facts), bytesOrNull(r.Memo),
+		int64(now), number(f.version != 0), f.hopped.column(), f.earliest.column())
 	tx.Changed(Change{ID: r.ID, Version: uint64(f.version)})
 }
 

@@ -119,7 +119,7 @@ func nameOf(row string) string {
 func (f *feedRow) record(now Time) Record {
 	return Record{
 		ID: f.id, URL: f.url, Token: f.token, In: f.next.Sub(now), Hold: f.hold,
-		Polled: f.last.ago(now), Asked: f.asked.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
+		Polled: f.last.ago(now), Asked: f.asked.ago(now), Hopped: f.hopped.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
 		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Established: f.established,
 		Facts: f.facts, Memo: f.memo,
 	}

@@ -215,6 +215,7 @@ type Record struct {
 	Hold   time.Duration // what ClaimDue moves the next poll by
 	Polled time.Duration // since the last grant; negative: never granted
 	Asked  time.Duration // since a reader asked last, on any node; negative: never
+	Hopped time.Duration // since a redirect was last followed to the URL; negative: never
 	// NotBefore is how long the origin still asks not to be polled, whatever In is; 0: it
 	// does not.
 	NotBefore time.Duration
@@ -316,6 +317,8 @@ type Saved struct {
 	Body *Body // nil: none
 	// New leaves a record alone that is there already.
 	New bool
+	// Pause is that of a host or domain, which is restored in place of a record. Nil: none.
+	Pause *Pause
 }
 
 // SweepQuery says which records are not wanted any more. A feed that no reader has asked

@@ -105,7 +105,8 @@ func (e *EngineSource) Summary(ctx context.Context) (status.Summary, error) {
 		return status.Summary{}, err
 	}
 	all := c.Summary(ctx)
-	shown := status.Summary{Feeds: n.feeds, Overdue: n.overdue, Offline: all.Offline, StoreAway: all.StoreAway}
+	shown := status.Summary{Feeds: n.feeds, Overdue: n.overdue, Offline: all.Offline, StoreAway: all.StoreAway,
+		OfflineSince: all.OfflineSince, StoreAwaySince: all.StoreAwaySince}
 	if e.shield != "" {
 		shown.Proxies = e.engine.Limiter.Proxies()
 	}

@@ -23,6 +23,9 @@ type Summary struct {
 	StoreAway bool            `json:"store_away"`       // the store refuses writes, so nothing is polled
 	Outage    string          `json:"outage,omitempty"` // the store's error
 
+	OfflineSince   time.Time `json:"offline_since,omitzero"`
+	StoreAwaySince time.Time `json:"store_away_since,omitzero"`
+
 	// Proxies are addresses that send X-Forwarded-For for several clients, of a shield with
 	// defend. Caddy's trusted_proxies does not name them.
 	Proxies []netip.Addr `json:"untrusted_proxies,omitempty"`
