@@ -28,7 +28,7 @@ func (o *explainOptions) explainKnown(ctx context.Context, argument string, out 
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	resp, err := i.look(ctx, "/pollard/feeds", argument)
+	resp, err := i.about(ctx, "/pollard/feeds", argument)
 	if _, wrong := errors.AsType[*usage](err); wrong || o.address != "" && err != nil && !isUnknown(err) {
 		return false, err
 	}

@@ -141,32 +141,17 @@ func (i *instance) refusal(resp *http.Response) error {
 	return &refused{resp.StatusCode, answer.Error}
 }
 
-// change sends a request that changes the feed with exactly this URL.
-func (i *instance) change(ctx context.Context, path, argument string) (*http.Response, error) {
-	u, err := feedArgument(argument)
-	if err != nil {
-		return nil, err
+// about sends a request about the feed with a name: its URL, its path at a gateway, or its
+// address there.
+func (i *instance) about(ctx context.Context, path, name string) (*http.Response, error) {
+	if !strings.HasPrefix(name, "/") {
+		u, err := feedArgument(name)
+		if err != nil {
+			return nil, err
+		}
+		name = u.String()
 	}
-	return i.do(ctx, path, u.String())
-}
-
-// look sends a request that reads about a feed. If the argument is its address at a
-// gateway, the instance may know the feed in it.
-func (i *instance) look(ctx context.Context, path, argument string) (*http.Response, error) {
-	u, err := feedArgument(argument)
-	if err != nil {
-		return nil, err
-	}
-	feed := u.String()
-	resp, err := i.do(ctx, path, feed)
-	inner, ok := innerURL(feed)
-	if !ok || !isUnknown(err) {
-		return resp, err
-	}
-	if other, err := i.do(ctx, path, inner); err == nil {
-		return other, nil
-	}
-	return nil, err
+	return i.do(ctx, path, name)
 }
 
 // isUnknown reports whether the instance does not know the feed.
@@ -190,16 +175,6 @@ func feedArgument(argument string) (feedurl.URL, error) {
 		return feedurl.URL{}, wrongUsage("%q is %v", argument, err)
 	}
 	return u, nil
-}
-
-// innerURL returns the URL in the address of a feed at a gateway.
-func innerURL(address string) (string, bool) {
-	for _, scheme := range []string{"/https://", "/http://"} {
-		if i := strings.Index(address, scheme); i > 0 {
-			return address[i+1:], true
-		}
-	}
-	return "", false
 }
 
 // decodeJSON reads the JSON document of a response.

@@ -25,7 +25,7 @@ import (
 
 // gatewayWith is anyGateway with a configured feed.
 func gatewayWith(feed string) string {
-	return strings.Replace(anyGateway, "feed_gateway {", "feed_gateway {\n\tallow 127.0.0.1\n\tfeed /configured.xml "+feed, 1)
+	return strings.Replace(anyGateway, "feed_gateway {", "feed_gateway {\n\ttoken operator s3same-0perator\n\tallow 127.0.0.1\n\tfeed /configured.xml "+feed, 1)
 }
 
 const anyGateway = `http://feeds.test {
@@ -265,7 +265,7 @@ func TestOneJSONForm(t *testing.T) {
 			t.Fatal(err, told)
 		}
 		listed, _, _ := runWithErrors(t, listCommand(), "", "--json", "--address", address)
-		page := s.Get("http://feeds.test/-/feeds?id="+f.ID, "Accept", "application/json").Body.String()
+		page := s.Get("http://feeds.test/~s3same-0perator/-/feeds?id="+f.ID, "Accept", "application/json").Body.String()
 		forms := []map[string]any{decodeFeed(t, shown), decodeFeed(t, page)}
 		for i, form := range forms {
 			if !reflect.DeepEqual(form, forms[0]) {
@@ -289,7 +289,7 @@ func TestOneJSONForm(t *testing.T) {
 		if err := json.Unmarshal([]byte(listed), &lists[0]); err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(s.Get("http://feeds.test/-/feeds", "Accept", "application/json").Body.Bytes(), &paged); err != nil {
+		if err := json.Unmarshal(s.Get("http://feeds.test/~s3same-0perator/-/feeds", "Accept", "application/json").Body.Bytes(), &paged); err != nil {
 			t.Fatal(err)
 		}
 		lists[1] = paged.Feeds
@@ -352,4 +352,53 @@ func TestURLsAreSentAsForms(t *testing.T) {
 	if !slices.Equal(requests, want) {
 		t.Errorf("got %q, want %q", requests, want)
 	}
+}
+
+// A feed is named by its URL, by its path at a gateway or by its address there, and never by a
+// URL that contains one of these.
+func TestNamesOfFeeds(t *testing.T) {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/rss+xml")
+		io.WriteString(w, stage.Sample)
+	}))
+	defer origin.Close()
+	site := func(host, lines string) string {
+		return "http://" + host + " {\nbind void/feeds\nfeed_gateway {\nclients any\nallow 127.0.0.1\n" + lines + "\n}\n}\n"
+	}
+	sites := site("one.test", "feed /a.xml "+origin.URL+"/a\nfeed /both.xml "+origin.URL+"/one") + site("two.test", "feed /both.xml "+origin.URL+"/two")
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8\nspacing 0", sites, func(s *stage.Stage, address string) {
+		for _, url := range []string{"http://one.test/a.xml", "http://one.test/both.xml", "http://two.test/both.xml", "http://one.test/" + origin.URL + "/by-url"} {
+			stage.WantBody(t, url, s.Get(url), http.StatusOK, "<rss")
+		}
+		for _, tt := range []struct {
+			name, want string
+			code       int
+		}{
+			{origin.URL + "/a", "http://one.test/a.xml\n" + origin.URL + "/a\n", 0},
+			{"/a.xml", origin.URL + "/a\n", 0},
+			{"http://one.test/a.xml", origin.URL + "/a\n", 0},
+			{"http://one.test/" + origin.URL + "/by-url", origin.URL + "/by-url\n", 0},
+			{"/both.xml", "is a name of several feeds: write the URL of one of them, " + origin.URL + "/one or " + origin.URL + "/two", 1},
+			{"http://two.test/both.xml", origin.URL + "/two\n", 0},
+			{"/none.xml", "no gateway has a feed at the path /none.xml", 1},
+			{"https://web.archive.example/" + origin.URL + "/a", "no such feed", 1},
+			{"http://two.test/a.xml", "no such feed", 1},
+		} {
+			for _, command := range []*cobra.Command{showCommand(), readersCommand(), refreshCommand(), forgetCommand()} {
+				if command.Name() != "show" && tt.code == 0 {
+					continue
+				}
+				out, told, code := runWithErrors(t, command, "", "--address", address, tt.name)
+				if code != tt.code || !strings.Contains(out+told, tt.want) {
+					t.Errorf("%s %s: exit code %d, %s%s, want %s", command.Name(), tt.name, code, out, told, tt.want)
+				}
+			}
+		}
+		if out, told, code := runWithErrors(t, forgetCommand(), "", "--address", address, "http://one.test/"+origin.URL+"/by-url"); code != 0 || !strings.Contains(out, "Forgotten") {
+			t.Errorf("forget: %d %s%s", code, out, told)
+		}
+		if out, _, code := runWithErrors(t, showCommand(), "", "--address", address, origin.URL+"/by-url"); code != 1 {
+			t.Errorf("a forgotten feed: %s", out)
+		}
+	})
 }

@@ -100,7 +100,7 @@ func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time, all bool, only 
 		}
 		count[f.State]++
 		t.row(plain(string(f.State)), status.Until(f.NextPoll, now), plain(f.Winner), plain(outcome(f)), status.Ago(f.VersionSince, now),
-			plain(f.URL.String()))
+			plain(strings.TrimSpace(f.Address+" "+f.URL.String())))
 	}
 	if _, err := dec.Token(); err != nil { // the end of the array: what broke off is not the whole
 		return fmt.Errorf("reading the list of feeds: %w", err)

@@ -47,7 +47,7 @@ func (o *asking) readers(ctx context.Context, feed []string, out io.Writer) erro
 	}
 	var resp *http.Response
 	if len(feed) > 0 {
-		resp, err = i.look(ctx, "/pollard/readers", feed[0])
+		resp, err = i.about(ctx, "/pollard/readers", feed[0])
 	} else {
 		resp, err = i.do(ctx, "/pollard/readers", "")
 	}

@@ -28,8 +28,8 @@ func showCommand() *cobra.Command {
 		Long: `Shows what the running instance knows about a feed: the time of the next poll and
 the reason, the result of the last poll, and the version that readers get.
 
-The feed is named by its own URL or by its address at the gateway
-(http://feeds.home.arpa/https://example.com/feed.xml). Nothing is polled.`,
+The feed is named by its own URL, by its path at a gateway (/rachel.xml), or by its
+address there (http://feeds.home.arpa/https://example.com/feed.xml). Nothing is polled.`,
 		Args: exactArgs(1, "the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return o.show(cmd.Context(), args[0], cmd.OutOrStdout())
@@ -76,7 +76,7 @@ func (o *asking) show(ctx context.Context, feed string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	resp, err := i.look(ctx, "/pollard/feeds", feed)
+	resp, err := i.about(ctx, "/pollard/feeds", feed)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (o *asking) refresh(ctx context.Context, feed string, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	resp, err := i.change(ctx, "/pollard/refresh", feed)
+	resp, err := i.about(ctx, "/pollard/refresh", feed)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (o *asking) forget(ctx context.Context, feed string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	resp, err := i.change(ctx, "/pollard/forget", feed)
+	resp, err := i.about(ctx, "/pollard/forget", feed)
 	if err != nil {
 		return err
 	}
@@ -127,6 +127,9 @@ func (o *asking) forget(ctx context.Context, feed string, out io.Writer) error {
 // writeFeed prints a feed for people: the reason first, then the facts.
 func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 	var b strings.Builder
+	if f.Address != "" {
+		fmt.Fprintf(&b, "%s\n", plain(f.Address))
+	}
 	fmt.Fprintf(&b, "%s\n", plain(f.URL.String()))
 	fmt.Fprintf(&b, "%s. %s\n\n", status.Capitalize(plain(string(f.State))), plain(f.Explain(now, time.Local).String()))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

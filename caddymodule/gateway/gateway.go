@@ -160,6 +160,7 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private = app.Engine(), app.NamesPrivate
 	g.newFeeds = app.Keep("feed_gateway new feeds", makeNewFeeds).(*newFeeds)
 	app.AddRedirectRule(g.access.checkURL)
+	app.AddNames(g)
 	g.paths, g.chosen, g.parsed = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds)), newParsedRequests()
 	for i := range g.Feeds {
 		f := &g.Feeds[i]

@@ -38,6 +38,9 @@ func init() {
 //	GET    /pollard/readers?url=  the readers of one feed
 //	GET    /pollard/stats         totals
 //
+// A feed is named by its own URL, by a path that a gateway has for it, or by its address at a
+// gateway whose site names that host.
+//
 // Caddy logs the URLs of these requests. A URL with credentials is better sent as the
 // field url of a form: by POST to /pollard/feeds, /pollard/refresh, /pollard/readers, or
 // /pollard/forget in place of DELETE.
@@ -79,30 +82,24 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) error {
 	}
 	e, c := Running()
 	if c == nil {
-		return apiError(http.StatusServiceUnavailable, errors.New("no feed poller is running: the configuration has neither a pollard app nor a feed_gateway"))
+		return apiError(http.StatusServiceUnavailable, errors.New("no feed poller is running: the configuration has neither a pollard app nor a feed_gateway nor a feed_shield"))
 	}
 	return serve(w, r, e, c)
 }
 
 func showFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	if !r.URL.Query().Has("url") {
-		return listFeeds(w, r, c)
+		return listFeeds(w, r, e, c)
 	}
 	return showFeed(w, r, e, c)
 }
 
 func showFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
-	url, err := feedParameter(r)
+	keys, err := feedParameter(r, e, c)
 	if err != nil {
 		return err
 	}
-	key := url
-	if !c.Knows(r.Context(), key) {
-		if keys := shieldedKeys(r.Context(), e, c, url); len(keys) > 0 {
-			key = keys[0]
-		}
-	}
-	return writeFeed(w, r, e, c, key)
+	return writeFeed(w, r, e, c, keys[0])
 }
 
 func writeFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache, key string) error {
@@ -114,23 +111,16 @@ func writeFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache
 }
 
 func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
-	key, err := feedParameter(r)
+	keys, err := feedParameter(r, e, c)
 	if err != nil {
 		return err
 	}
-	keys := shieldedKeys(r.Context(), e, c, key)
 	for _, key := range keys {
 		if _, err := c.Refresh(r.Context(), key); err != nil {
 			return apiErrorOf(w, err)
 		}
 	}
-	if _, err = c.Refresh(r.Context(), key); errors.Is(err, cache.ErrUnknownFeed) && len(keys) > 0 {
-		key, err = keys[0], nil
-	}
-	if err != nil {
-		return apiErrorOf(w, err)
-	}
-	return writeFeed(w, r, e, c, key)
+	return writeFeed(w, r, e, c, keys[0])
 }
 
 // shieldedKeys returns the keys of a shielded feed, given the URL that readers use, with either
@@ -170,21 +160,13 @@ func withoutScheme(url string) string {
 func showReaders(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	o := readers.ReportOptions{About: e.About}
 	if r.Method == http.MethodPost || r.URL.Query().Has("url") {
-		feed, err := feedParameter(r)
+		keys, err := feedParameter(r, e, c)
 		if err != nil {
 			return err
 		}
-		o.Feed = feed
-		if !c.Knows(r.Context(), feed) {
-			if keys := shieldedKeys(r.Context(), e, c, feed); len(keys) > 0 {
-				o.Feed = keys[0]
-			}
-		}
+		o.Feed = keys[0]
 	}
 	report := e.Readers(r.Context(), o)
-	if o.Feed != "" && len(report.Families) == 0 && !c.Knows(r.Context(), o.Feed) {
-		return apiErrorOf(w, fmt.Errorf("%w: %s", cache.ErrUnknownFeed, shownURL(o.Feed)))
-	}
 	for i := range report.Feeds {
 		report.Feeds[i].Feed = shownURL(report.Feeds[i].Feed).String()
 	}
@@ -192,13 +174,9 @@ func showReaders(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 }
 
 func forgetFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
-	feed, err := feedParameter(r)
+	keys, err := feedParameter(r, e, c)
 	if err != nil {
 		return err
-	}
-	keys := shieldedKeys(r.Context(), e, c, feed)
-	if c.Knows(r.Context(), feed) || len(keys) == 0 {
-		keys = append(keys, feed)
 	}
 	for _, key := range keys {
 		if err := e.Forget(r.Context(), c, key); err != nil {
@@ -223,18 +201,14 @@ func showStats(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache
 // maxForm is the largest form accepted, in bytes.
 const maxForm = 64 << 10
 
-// feedParameter returns the canonical URL in the parameter or form field url.
-func feedParameter(r *http.Request) (string, error) {
+// feedParameter returns the keys of the feed that the parameter or form field url names.
+func feedParameter(r *http.Request, e *Engine, c *cache.Cache) ([]string, error) {
 	r.Body = http.MaxBytesReader(nil, r.Body, maxForm)
-	raw := r.FormValue("url")
-	if raw == "" {
-		return "", apiError(http.StatusBadRequest, errors.New("the parameter url is missing: expected ?url=<escaped URL of a feed>"))
+	name := r.FormValue("url")
+	if name == "" {
+		return nil, apiError(http.StatusBadRequest, errors.New("the parameter url is missing: expected ?url=<escaped URL of a feed>"))
 	}
-	feed, err := feedurl.Canonical(raw)
-	if err != nil {
-		return "", apiError(http.StatusBadRequest, err)
-	}
-	return feed, nil
+	return e.keysOf(r.Context(), c, name)
 }
 
 // shownURL returns the URL that readers know for a key.

@@ -15,7 +15,7 @@ import (
 const listPage = 500
 
 // listFeeds writes feeds page by page, so that memory does not depend on their number.
-func listFeeds(w http.ResponseWriter, r *http.Request, c *cache.Cache) error {
+func listFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	list, after, more, err := c.Statuses(r.Context(), store.ID{}, listPage)
 	if err != nil {
 		return apiErrorOf(w, err)
@@ -24,7 +24,7 @@ func listFeeds(w http.ResponseWriter, r *http.Request, c *cache.Cache) error {
 	separator := "[\n\t"
 	for {
 		for _, feed := range list {
-			body, err := json.MarshalIndent(Told(feed), "\t", "\t")
+			body, err := json.MarshalIndent(e.told(feed), "\t", "\t")
 			if err != nil {
 				return apiErrorOf(w, err)
 			}

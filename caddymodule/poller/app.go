@@ -96,6 +96,7 @@ type App struct {
 	hosts      feedurl.HostTable[*hostRules] // for the feeds of a host
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
 	redirects  []func(u feedurl.URL) error   // by gateway
+	names      []Names                       // by gateway
 	shields    map[string][]Shield           // of the configuration, by identity
 	kept       map[string]any                // by its handlers over reloads, by name
 	engine     *Engine
@@ -233,7 +234,7 @@ func (a *App) Rules() policy.Rules { return a.rules }
 // Start takes over the engine of the previous configuration, or opens it.
 func (a *App) Start() error {
 	s := a.settings
-	s.shields, s.kept = a.shields, a.kept
+	s.shields, s.kept, s.names = a.shields, a.kept, a.names
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
 	for _, feed := range s.cache.Feeds {
 		if a.NamesPrivate(feedurl.MustParse(feed)) {

@@ -21,7 +21,13 @@ func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most in
 	}
 	f.Subscribers = int64(e.Subscribers(key))
 	f.Readers = e.readersOf(ctx, key)
-	return Told(f), body, nil
+	return e.told(f), body, nil
+}
+
+// told completes the status of a feed for the operator.
+func (e *Engine) told(f status.Feed) status.Feed {
+	f.Address = e.addressOf(string(f.URL))
+	return Told(f)
 }
 
 // Told completes the status of a feed from the cache with the URL that readers request

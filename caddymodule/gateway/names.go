@@ -1,0 +1,118 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/feedurl"
+)
+
+// Find implements [poller.Names].
+func (g *Gateway) Find(name string) string {
+	if strings.HasPrefix(name, "/") {
+		path, err := url.PathUnescape(name)
+		if err != nil {
+			return ""
+		}
+		return g.paths[path]
+	}
+	u, err := feedurl.Parse(name)
+	if err != nil || !g.isAt(u.Name()) {
+		return ""
+	}
+	requested := u.RequestURL()
+	if key := g.paths[requested.Path]; key != "" {
+		return key
+	}
+	by, ok := parseByURL(requested, nil)
+	if !ok {
+		return ""
+	}
+	key, err := feedurl.Canonical(by.target)
+	if err != nil {
+		return ""
+	}
+	return key
+}
+
+// Address implements [poller.Names]. If the site is for any host, it is the path alone.
+func (g *Gateway) Address(key string) string {
+	path := g.chosen[key]
+	if path == "" {
+		return ""
+	}
+	hosts := g.hosts()
+	if len(hosts) == 0 {
+		return path
+	}
+	scheme := "http"
+	if len(g.server.TLSConnPolicies) > 0 {
+		scheme = "https"
+	}
+	host := hosts[0]
+	for _, listen := range g.server.Listen {
+		if _, port, err := net.SplitHostPort(listen); err == nil && port != map[string]string{"http": "80", "https": "443"}[scheme] {
+			host = net.JoinHostPort(host, port)
+		}
+		break
+	}
+	return scheme + "://" + host + path
+}
+
+// isAt reports whether the gateway's site has a host: by its name or, if it is for any host, as a
+// name or address of this machine.
+func (g *Gateway) isAt(host string) bool {
+	if hosts := g.hosts(); len(hosts) > 0 {
+		return slices.Contains(hosts, host)
+	}
+	address, err := netip.ParseAddr(host)
+	if host == "localhost" || address.IsLoopback() {
+		return true
+	}
+	own, _ := net.InterfaceAddrs() // without them, only loopback counts
+	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap() == address
+	})
+}
+
+// hosts returns the names of the gateway's site, without wildcards. There are none if the site is
+// for any host.
+func (g *Gateway) hosts() (names []string) {
+	if g.server == nil {
+		return nil
+	}
+	for _, route := range g.server.Routes {
+		if !holds(route, g) {
+			continue
+		}
+		for _, set := range route.MatcherSets {
+			for _, matcher := range set {
+				if hosts, ok := matcher.(*caddyhttp.MatchHost); ok {
+					names = append(names, *hosts...)
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return strings.ContainsAny(name, "*{") })
+}
+
+// holds reports whether a handler is in a route.
+func holds(route caddyhttp.Route, handler caddyhttp.MiddlewareHandler) bool {
+	return slices.ContainsFunc(route.Handlers, func(h caddyhttp.MiddlewareHandler) bool {
+		inner, ok := h.(*caddyhttp.Subroute)
+		return h == handler || ok && slices.ContainsFunc(inner.Routes, func(r caddyhttp.Route) bool { return holds(r, handler) })
+	})
+}
+
+// Interface guard.
+var _ poller.Names = (*Gateway)(nil)

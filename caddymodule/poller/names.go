@@ -1,0 +1,85 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/feedurl"
+)
+
+// Names are the names that a handler has for feeds, besides their own URLs.
+type Names interface {
+	// Find returns the key of the feed at a path or an address of the handler, or "".
+	Find(name string) string
+	// Address returns the address that the operator has chosen for the feed of a key, or "".
+	Address(key string) string
+}
+
+// AddNames registers the names of a handler.
+func (a *App) AddNames(n Names) { a.names = append(a.names, n) }
+
+// addressOf returns the address that an operator has chosen for the feed of a key, or "".
+func (e *Engine) addressOf(key string) string {
+	if all := e.names.Load(); all != nil {
+		for _, n := range *all {
+			if address := n.Address(key); address != "" {
+				return address
+			}
+		}
+	}
+	return ""
+}
+
+// keysOf returns the keys of the feed with a name: its own URL, a path that a gateway has for
+// it, or its address at a gateway. A shielded feed may have several keys, of which the first
+// stands for all. Names of several feeds are an error, and so are unknown ones.
+func (e *Engine) keysOf(ctx context.Context, c *cache.Cache, name string) ([]string, error) {
+	var keys []string
+	if all := e.names.Load(); all != nil {
+		for _, n := range *all {
+			if key := n.Find(name); key != "" && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	if strings.HasPrefix(name, "/") {
+		if len(keys) == 0 {
+			return nil, apiError(http.StatusNotFound, fmt.Errorf("no gateway has a feed at the path %s", name))
+		}
+		return keys, candidates(name, keys)
+	}
+	feed, err := feedurl.Canonical(name)
+	if err != nil {
+		return nil, apiError(http.StatusBadRequest, err)
+	}
+	if c.Knows(ctx, feed) && !slices.Contains(keys, feed) {
+		keys = append(keys, feed)
+	}
+	if err := candidates(name, keys); err != nil {
+		return nil, err
+	}
+	if keys = append(keys, shieldedKeys(ctx, e, c, feed)...); len(keys) == 0 {
+		return nil, apiErrorOf(nil, fmt.Errorf("%w: %s", cache.ErrUnknownFeed, feedurl.Redact(feed)))
+	}
+	return keys, nil
+}
+
+// candidates returns an error that lists the feeds if there are several.
+func candidates(name string, keys []string) error {
+	if len(keys) < 2 {
+		return nil
+	}
+	shown := make([]string, 0, len(keys))
+	for _, key := range keys {
+		shown = append(shown, feedurl.Redact(key))
+	}
+	return apiError(http.StatusConflict, errors.New(feedurl.Redact(name)+" is a name of several feeds: write the URL of one of them, "+strings.Join(shown, " or ")))
+}
