@@ -6,7 +6,6 @@ package cache
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -178,10 +177,5 @@ func oneLine(err error) string {
 	if err == nil {
 		return ""
 	}
-	const most = 400 // bytes
-	text := feedurl.OneLine(err.Error())
-	if len(text) > most {
-		text = text[:most] + "..."
-	}
-	return strings.ToValidUTF8(text, "\uFFFD")
+	return feedurl.Short(err.Error(), 400)
 }

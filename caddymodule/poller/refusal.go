@@ -88,16 +88,4 @@ func (e *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 }
 
 // OneLine returns a text, which may come from an origin, as one line of limited length.
-func OneLine(text string) string {
-	const most = 500
-	line := make([]rune, 0, len(text))
-	for _, c := range text {
-		if c < ' ' || c == 0x7f {
-			c = ' '
-		}
-		if line = append(line, c); len(line) == most {
-			break
-		}
-	}
-	return string(line)
-}
+func OneLine(text string) string { return feedurl.Short(text, 500) }

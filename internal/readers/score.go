@@ -6,9 +6,10 @@ package readers
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // The scores are A (from 90 points), B (75), C (60), D (45), E (30) and F. A reader begins
@@ -74,7 +75,7 @@ func (c *conduct) score(about About, feed *counters) (grade string, reasons []st
 		}
 	}
 	if len(reasons) == 0 {
-		reasons = append(reasons, fmt.Sprintf("%s, %s of its requests conditional", c.asks(), percent(c.valid(), c.gets)))
+		reasons = append(reasons, fmt.Sprintf("%s, %s of its requests conditional", c.asks(), percentOf(c.valid(), c.gets)))
 	}
 	return letter(points), reasons
 }
@@ -95,7 +96,7 @@ func (c *conduct) pace(about About) finding {
 	}
 	reason := c.asks()
 	if about.Changes > 0 && c.feeds == 1 {
-		reason += "; the feed changes " + rhythm(about.Changes)
+		reason += "; the feed changes " + status.Frequency(about.Changes)
 	}
 	return finding{steps(float64(base)/float64(max(c.gap(), time.Second)), 1/0.9, 2, 4, 10), reason}
 }
@@ -113,14 +114,18 @@ func steps(value float64, thresholds ...float64) int {
 
 // asks describes a reader's pace.
 func (c *conduct) asks() string {
-	every := span(c.gap())
+	gap := max(c.gap(), time.Second)
+	if gap > 10*time.Minute {
+		gap = gap.Round(time.Minute) // it is an estimate
+	}
+	often := status.Frequency(gap)
 	switch n := c.networkSketch().count(); {
 	case c.judged == c.feeds:
-		return "asks every " + every
+		return "asks " + often
 	case c.main.together():
-		return fmt.Sprintf("asks every %s from each of %d networks", every, max(n, 2))
+		return fmt.Sprintf("asks %s from each of %d networks", often, max(n, 2))
 	}
-	return fmt.Sprintf("asks every %s, each of about %d readers", every, c.judged)
+	return fmt.Sprintf("asks %s, each of about %d readers", often, c.judged)
 }
 
 func (c *conduct) wholes() finding {
@@ -140,7 +145,7 @@ func (c *conduct) wholes() finding {
 	case share < 0.05:
 		return finding{cost, "hardly ever sends a conditional request"}
 	}
-	return finding{cost, fmt.Sprintf("only %s of its requests are conditional", percent(c.valid(), c.gets))}
+	return finding{cost, fmt.Sprintf("only %s of its requests are conditional", percentOf(c.valid(), c.gets))}
 }
 
 // valid returns the number of conditional GETs whose validators are not unknown.
@@ -154,7 +159,7 @@ func (c *conduct) compression(feed *counters) finding {
 		f.cost = 25
 	case share > 0.1:
 		f.cost = 10
-		f.reason += fmt.Sprintf(" in %s of its requests", percent(c.identity, c.gets))
+		f.reason += fmt.Sprintf(" in %s of its requests", percentOf(c.identity, c.gets))
 	}
 	if feed != nil && feed.packed.count > 0 && feed.plain.count > 0 {
 		plain := float64(feed.plain.bytes) / float64(feed.plain.count)
@@ -180,7 +185,7 @@ func (c *conduct) obedience() finding {
 
 func (c *conduct) validators(about About) finding {
 	if c.unknown >= 3 && 10*c.unknown > c.conditional {
-		return finding{15, fmt.Sprintf("invents validators: the feed never gave %s of them", percent(c.unknown, c.conditional))}
+		return finding{15, fmt.Sprintf("invents validators: the feed never gave %s of them", percentOf(c.unknown, c.conditional))}
 	}
 	// A new version makes the validators of all readers outdated once. So outdated ones
 	// count only if the feed changes much less often than the reader polls.
@@ -191,7 +196,7 @@ func (c *conduct) validators(about About) finding {
 }
 
 func (c *conduct) skipping() finding {
-	f := finding{0, fmt.Sprintf("asks in the hours that the feed rules out (%s of its requests)", percent(c.skipped, c.requests))}
+	f := finding{0, fmt.Sprintf("asks in the hours that the feed rules out (%s of its requests)", percentOf(c.skipped, c.requests))}
 	if c.skipped >= 3 && 10*c.skipped > c.requests {
 		f.cost = 10
 		if 2*c.valid() > c.gets {
@@ -222,6 +227,6 @@ func (c *conduct) methods() finding {
 	return finding{}
 }
 
-func percent(part, whole int64) string {
-	return fmt.Sprintf("%.0f %%", math.Round(100*float64(part)/float64(max(whole, 1))))
+func percentOf(part, whole int64) string {
+	return status.Percent(float64(part) / float64(max(whole, 1)))
 }

@@ -31,7 +31,7 @@ func visits(n int, every time.Duration, change func(i int, r *Request)) []Reques
 func whole(_ int, r *Request) { *r = poll(r.Time, r.UserAgent, r.Client.String()) }
 
 func TestScore(t *testing.T) {
-	const monthly = 30 * day
+	const monthly = 30 * 24 * time.Hour
 	for _, tc := range []struct {
 		name     string
 		requests []Request
@@ -39,12 +39,12 @@ func TestScore(t *testing.T) {
 		score    string
 		reasons  []string // each is in the reason at its place
 	}{
-		{"hourly, conditional", visits(100, time.Hour, nil), monthly, "A", []string{"asks every hour, 99 % of its requests conditional"}},
-		{"59 minutes, jitter", visits(100, 59*time.Minute, nil), monthly, "A", []string{"59 minutes"}},
-		{"half-hourly, conditional", visits(100, 31*time.Minute, nil), monthly, "A", []string{"asks every 31 minutes; the feed changes monthly"}},
-		{"every 4 minutes, conditional", visits(100, 4*time.Minute, nil), monthly, "C", []string{"asks every 4 minutes; the feed changes monthly"}},
+		{"hourly, conditional", visits(100, time.Hour, nil), monthly, "A", []string{"asks once an hour, 99 % of its requests conditional"}},
+		{"59 minutes, jitter", visits(100, 59*time.Minute, nil), monthly, "A", []string{"once an hour"}},
+		{"half-hourly, conditional", visits(100, 31*time.Minute, nil), monthly, "A", []string{"asks every 31 minutes; the feed changes once a month"}},
+		{"every 4 minutes, conditional", visits(100, 4*time.Minute, nil), monthly, "C", []string{"asks every 4 minutes; the feed changes once a month"}},
 		{"every 6 minutes, a feed that changes as often", visits(100, 6*time.Minute, nil), 6 * time.Minute, "A", nil},
-		{"every 4 minutes, never conditional", visits(1000, 4*time.Minute, whole), monthly, "F", []string{"asks every 4 minutes; the feed changes monthly", "never sends a conditional request"}},
+		{"every 4 minutes, never conditional", visits(1000, 4*time.Minute, whole), monthly, "F", []string{"asks every 4 minutes; the feed changes once a month", "never sends a conditional request"}},
 		{"hourly, never conditional", visits(100, time.Hour, whole), 0, "C", []string{"never sends a conditional request"}},
 		{"every 9 hours, never conditional", visits(30, 9*time.Hour, whole), 0, "B", []string{"never sends a conditional request"}},
 		{"once a day, never conditional", visits(30, 24*time.Hour, whole), 0, "A", nil},
@@ -203,23 +203,5 @@ func TestScoreOverFeeds(t *testing.T) {
 	row := l.Report(ReportOptions{}).Readers[0]
 	if row.Feeds != 20 || row.MedianGap != status.Seconds(time.Hour) || row.Score != "A" {
 		t.Errorf("%d feeds, every %v, %s %q", row.Feeds, time.Duration(row.MedianGap), row.Score, row.Reasons)
-	}
-}
-
-func TestWording(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "second", 4 * time.Second: "4 seconds", 4 * time.Minute: "4 minutes", time.Hour: "hour", 59*time.Minute + 50*time.Second: "hour",
-		61 * time.Minute: "61 minutes", 2 * time.Hour: "2 hours", day: "24 hours", 3 * day: "3 days",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
-	}
-	for d, want := range map[time.Duration]string{
-		time.Hour: "hourly", day: "daily", 7 * day: "weekly", 30 * day: "monthly", 365 * day: "yearly", 3 * day: "every 3 days", 5 * time.Minute: "every 5 minutes",
-	} {
-		if got := rhythm(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
 	}
 }

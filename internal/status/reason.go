@@ -145,7 +145,7 @@ func (w *reason) good() {
 }
 
 func (w *reason) say() {
-	t, every := w.won, frequency(seconded(w.won))
+	t, every := w.won, Frequency(seconded(w.won))
 	switch w.decision.Winner {
 	case policy.HintMaxAge, policy.HintSMaxAge:
 		w.good()
@@ -169,7 +169,7 @@ func (w *reason) say() {
 		w.nextPoll()
 	case policy.HintRhythm:
 		gap, _ := time.ParseDuration(t.Raw)
-		w.text("New entries come about %s, so the feed is polled %s.", frequency(gap), every)
+		w.text("New entries come about %s, so the feed is polled %s.", Frequency(gap), every)
 		w.nextPoll()
 	case policy.HintDefault:
 		w.text("Neither the site nor the feed says how often to poll; %s is this gateway's setting (default_interval).", every)
@@ -283,7 +283,7 @@ func (w *reason) longest() string {
 	if best.Seconds == 0 {
 		return ""
 	}
-	wish, args := hints[best.Hint].wish, []any{frequency(seconded(best)), best.Raw}
+	wish, args := hints[best.Hint].wish, []any{Frequency(seconded(best)), best.Raw}
 	return fmt.Sprintf(wish, args[:strings.Count(wish, "%s")]...)
 }
 

@@ -248,7 +248,7 @@ func TestLengthsInWords(t *testing.T) {
 		time.Minute: "once a minute", time.Hour: "once an hour", 61 * time.Minute: "once an hour", day: "once a day", 7 * day: "once a week",
 		31 * day: "once a month", 366 * day: "once a year", 84 * time.Hour: "every 3 days and 12 hours", 14 * time.Hour: "every 14 hours",
 	} {
-		if got := frequency(d); got != want {
+		if got := Frequency(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}

@@ -85,8 +85,9 @@ func Length(d time.Duration) string {
 	return "1 second"
 }
 
-// frequency writes how often something happens that happens once in d.
-func frequency(d time.Duration) string {
+// Frequency writes how often something happens that happens once in d: "once an hour",
+// "every 3 days".
+func Frequency(d time.Duration) string {
 	const day = 24 * time.Hour
 	for _, unit := range []struct {
 		name   string
