@@ -84,7 +84,9 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 	f := c.table.known(lease.URL)
 	if f == nil {
 		f = newFeed(c, lease.URL, &state{due: c.elapsed()})
-		f.claimed(lease)
+		s := f.read(lease.Record, f.state.Load())
+		s.due, s.granted = c.elapsed(), neverGranted // the grant before this one is not known
+		f.publish(s)
 		f = c.admit(f)
 	}
 	if p, joined := f.start(pollRequest{lease: lease, leased: leased}); p == nil || joined && !f.offer(p, lease, leased) {

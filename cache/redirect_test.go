@@ -566,3 +566,22 @@ func TestRedirectToWhatIsNoFeedKeepsTheVersion(t *testing.T) {
 		})
 	}
 }
+
+// Polls of feeds that are not in memory are evidence of a redirect as well.
+func TestRedirectOfAFeedThatIsNotInMemory(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newWebGateway(t, dir, moving(301))
+		g.settings.Feeds, g.settings.Prefetch = []string{feedURL}, true
+		g.open()
+		defer func() { g.close() }()
+		began := time.Now()
+		for time.Since(began) < 9*24*time.Hour {
+			g.restart() // nothing is in memory
+			time.Sleep(6 * time.Hour)
+		}
+		polls := g.asked(feedURL)
+		if held := polls[len(polls)-1].Sub(began); held < 7*24*time.Hour || held > 8*24*time.Hour {
+			t.Errorf("the old URL was polled for %v, want seven days", held)
+		}
+	})
+}
