@@ -93,6 +93,8 @@ type Cache struct {
 	readers   readersLimit        // bytes of versions that are being sent
 	documents *semaphore.Weighted // bytes of documents that are parsed or compressed
 	written   atomic.Int64        // bytes of bodies, since the store was held to its budget
+	over      atomic.Bool         // configured feeds take more than the disk budget, and the log says so
+	short     atomic.Bool         // the disk of the store is nearly full, and the log says so
 	shields   atomic.Bool         // shielded feeds have been requested
 	swept     time.Duration       // when they were swept last, as elapsed counts
 

@@ -34,8 +34,8 @@ func (c *claimed) release() {
 func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules policy.Rules) *claimed {
 	c, host := f.cache, origin.Host(f.key.url)
 	limit := int64(maxWaiting)
-	if !f.known() {
-		limit /= newPart
+	if !f.established() {
+		limit /= otherPart
 	}
 	defer c.waiting.Add(-1)
 	if c.waiting.Add(1) > limit {
@@ -138,7 +138,7 @@ func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) *claimed
 		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintHostSlot)
 		return nil
 	}
-	free, err := f.cache.polls.Load().acquire(ctx, !f.known())
+	free, err := f.cache.polls.Load().acquire(ctx, f.established())
 	if err != nil {
 		slot.Release()
 		f.cancelPoll(context.WithoutCancel(ctx), e, retry, policy.HintPolls)
@@ -193,6 +193,6 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 	return nil, 0
 }
 
-// known reports whether the feed's polls do not count as those of feeds that readers may have
-// invented.
-func (f *Feed) known() bool { return f.state.Load().version != 0 || f.configured() }
+// established reports whether the feed is configured, listed, or read on several days: readers
+// cannot have invented it a moment ago.
+func (f *Feed) established() bool { return f.state.Load().established || f.configured() }

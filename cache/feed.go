@@ -205,8 +205,13 @@ func (f *Feed) adopt(r store.Record) *state {
 func (f *Feed) read(r store.Record, old *state) *state {
 	now := f.cache.elapsed()
 	s := stateOf(r, now)
-	if s.version != 0 && s.version == f.missing.Load() || s.trimmed() {
+	switch {
+	case s.version != 0 && s.version == f.missing.Load():
 		f.dropVersion(s)
+	case s.trimmed() && old.version != 0 && old.version == s.feed.Version.Number:
+		if r := f.cache.memory.get(f.id, old, old.feed.Version.stored()); r != nil {
+			s.version, s.response = old.version, old.response // until memory drops it, too
+		}
 	}
 	if old.deferredUntil > max(now, s.due) && !s.ended {
 		s.due, s.deferredUntil = old.deferredUntil, old.deferredUntil
@@ -223,7 +228,8 @@ func (f *Feed) read(r store.Record, old *state) *state {
 }
 
 // trimmed reports whether the store has dropped the version's body to make room: the last poll
-// was good, and there is no version.
+// was good, and there is no version. The next poll stays when it was planned. It is
+// unconditional, as a 304 would confirm bytes that are gone.
 func (s *state) trimmed() bool {
 	return s.version == 0 && s.feed.Version.Tag != "" && s.last.Failure == policy.FailureNone
 }

@@ -31,12 +31,12 @@ const (
 	// forgetIdle is how long a feed with a version and without readers is kept, in units of
 	// [Settings.IdleAfter].
 	forgetIdle = 3
-	// forgetUnread is how long one without a version is kept, beyond the time for
-	// which its back-off has to be remembered.
-	forgetUnread = time.Hour
-	// maxUnread is how many feeds without a version are kept: a reader that invents URLs must
-	// not fill the store. Those that were asked for the longest ago are forgotten first.
-	maxUnread = 10_000
+	// forgetUnread is how long one is kept that never gave a version: a day, and by what a
+	// daily reader may be late.
+	forgetUnread = 30 * time.Hour
+	// trimEvery is how many bytes of bodies are stored, at most, before the store is held to its
+	// budget again.
+	trimEvery = 64 << 20
 )
 
 // housekeep does periodic work.
@@ -108,7 +108,7 @@ func (c *Cache) sweep(ctx context.Context) {
 		keep[IDOf(key)] = true
 	}
 	ids, err := c.store.Sweep(ctx, store.SweepQuery{
-		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread, MaxUnread: maxUnread,
+		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread,
 		Keep: func(id store.ID) bool { return keep[id] },
 	})
 	c.forgotten(ids)
@@ -126,7 +126,7 @@ func (c *Cache) sweep(ctx context.Context) {
 // bodyStored counts a body that was stored. A tenth of the budget may come before it is looked
 // at again, also between two sweeps.
 func (c *Cache) bodyStored(bytes int64) {
-	if c.written.Add(bytes) > c.settings.Load().Disk/10 {
+	if c.written.Add(bytes) > min(c.settings.Load().Disk/10, trimEvery) {
 		c.wake(c.full)
 	}
 }
@@ -141,6 +141,19 @@ func (c *Cache) trim(ctx context.Context) {
 	}
 	if len(trimmed) > 0 {
 		c.log().Info("stored versions were dropped to stay within the disk budget", zap.Int("feeds", len(trimmed)), zap.Int64("disk", disk))
+	}
+	totals, err := c.store.Totals(ctx)
+	if err != nil {
+		return
+	}
+	if over := totals.Operator - disk; over > 0 && !c.over.Swap(true) {
+		c.log().Warn("versions of configured feeds take more than the disk budget: they stay, and no others are stored",
+			zap.Int64("disk", disk), zap.Int64("over", over))
+	} else if over <= 0 {
+		c.over.Store(false)
+	}
+	if totals.Short != c.short.Swap(totals.Short) && totals.Short {
+		c.log().Warn("the disk of the store is nearly full: the store does not grow any more, and new versions take the place of others")
 	}
 }
 

@@ -17,17 +17,17 @@ import (
 
 // Polls and bytes are limited:
 //
-//	polls   in flight, and of these the ones of feeds without a version   [pollLimit]
+//	polls   in flight, and of these the ones of feeds that are not established   [pollLimit]
 //	bytes   of large bodies that polls have in hand                       [Cache.bodies]
 //	        of versions that are being sent and are not in memory         [readersLimit]
 //	        of documents that are being parsed or compressed              [Cache.documents]
 const (
 	// maxWaiting is how many polls may wait for their host's slot, or to be in flight, at once.
 	maxWaiting = 4096
-	// newPart is which part of that, and of the polls in flight, feeds may take that have no
-	// version and are not configured, as 1/n: readers can invent any number of URLs, and known
-	// feeds must be polled all the same.
-	newPart = 2
+	// otherPart is which part of that, and of the polls in flight, feeds may take that are not
+	// established, as 1/n: readers can invent any number of URLs, and the others must be polled
+	// all the same.
+	otherPart = 2
 	// bodiesSize is how many bytes of large bodies polls may have in hand: from the moment when
 	// [policy.SmallBody] of one have arrived until its outcome is committed.
 	bodiesSize = 12 << 20
@@ -43,43 +43,53 @@ const (
 // pollLimit limits the polls in flight. It does not change: with another limit comes another
 // one, for which those in flight do not count.
 type pollLimit struct {
-	limit    int
-	all      *semaphore.Weighted
-	new      *semaphore.Weighted // of feeds without a version that are not configured
-	inFlight atomic.Int64
+	limit, otherLimit       int
+	all, other              *semaphore.Weighted
+	inFlight, otherInFlight atomic.Int64 // other: of feeds that are not established
 }
 
 func newPollLimit(limit int) *pollLimit {
-	return &pollLimit{
-		limit: limit, all: semaphore.NewWeighted(int64(limit)), new: semaphore.NewWeighted(int64(max(1, limit/newPart))),
-	}
+	p := &pollLimit{limit: limit, otherLimit: max(1, limit/otherPart)}
+	p.all, p.other = semaphore.NewWeighted(int64(p.limit)), semaphore.NewWeighted(int64(p.otherLimit))
+	return p
 }
 
 // acquire waits until a poll may start, or for ctx to end; then it fails.
-func (p *pollLimit) acquire(ctx context.Context, ofNew bool) (release func(), err error) {
-	if ofNew {
-		if err := p.new.Acquire(ctx, 1); err != nil {
+func (p *pollLimit) acquire(ctx context.Context, established bool) (release func(), err error) {
+	if !established {
+		if err := p.other.Acquire(ctx, 1); err != nil {
 			return nil, err
 		}
 	}
 	if err := p.all.Acquire(ctx, 1); err != nil {
-		if ofNew {
-			p.new.Release(1)
+		if !established {
+			p.other.Release(1)
 		}
 		return nil, err
 	}
+	others := number(!established)
 	p.inFlight.Add(1)
+	p.otherInFlight.Add(others)
 	return func() {
 		p.inFlight.Add(-1)
+		p.otherInFlight.Add(-others)
 		p.all.Release(1)
-		if ofNew {
-			p.new.Release(1)
-		}
+		p.other.Release(others)
 	}, nil
 }
 
-// free returns how many polls may start at once.
-func (p *pollLimit) free() int { return max(0, p.limit-int(p.inFlight.Load())) }
+func number(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// free returns how many polls may start at once, and how many of feeds that are not established.
+func (p *pollLimit) free() (all, other int) {
+	all = max(0, p.limit-int(p.inFlight.Load()))
+	return all, min(all, p.otherLimit-int(p.otherInFlight.Load()))
+}
 
 const (
 	// smallPart is how many bytes of a response are not counted: what the kernel takes for a

@@ -429,6 +429,10 @@ func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
 				if err := other.Forget(t.Context(), feedURL); err != nil {
 					t.Fatal(err)
 				}
+				due := store.Record{ID: cache.IDOf(feedURL), URL: feedURL, Polled: -1, State: store.StateCold}
+				if err := shared.Restore(t.Context(), []store.Saved{{Record: due}}); err != nil {
+					t.Fatal(err)
+				}
 				entries = 3
 				wantBody(t, other.get(feedURL), 200, "Entry 3")
 				time.Sleep(6 * time.Second) // it tries again after 1, 3, 7 and 15 seconds

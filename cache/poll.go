@@ -108,13 +108,17 @@ func (f *Feed) panicked(a policy.Answer, p any) classified {
 // feed as due, so that they join the poll.
 func (f *Feed) claimed(lease *store.Lease) *state {
 	old := f.state.Load()
-	s := *f.read(lease.Record, old)
+	kept := f.read(lease.Record, old)
+	s := *kept
+	if lease.Version == 0 { // the store has no body that a 304 could confirm
+		s.version, s.response = 0, nil
+	}
 	if s.deferredUntil, s.gap = 0, s.last.Pause; old.known && old.granted != neverGranted {
 		s.gap = s.granted - old.granted // otherwise about as long ago as was planned
 	}
 	s.gap = min(s.gap, s.last.Pause+maxGap)
 	shown := s
-	shown.due = old.due
+	shown.due, shown.version, shown.response = old.due, kept.version, kept.response
 	f.publish(&shown)
 	return &s
 }

@@ -46,7 +46,11 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
 		overdue = totals.Overdue
 	}
-	limit := min(p.tick(c.elapsed(), overdue), c.polls.Load().free())
+	free, other := c.polls.Load().free()
+	limit := min(p.tick(c.elapsed(), overdue), free)
+	if other > 0 {
+		limit = min(limit, other)
+	}
 	if limit == 0 {
 		return prefetchTick, true
 	}
@@ -54,7 +58,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		limit, wait, more = 1, probeEvery, true
 	}
 	asked, answered := c.elapsed(), c.claiming()
-	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter})
+	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter, Established: other <= 0})
 	answered()
 	if err != nil {
 		if ctx.Err() == nil {

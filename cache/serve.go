@@ -137,11 +137,11 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 	return after, statusAfterPoll(s, after, joined, done)
 }
 
-// requestFor returns the poll that a reader causes. If the version was lost, it only waits for
+// requestFor returns the poll that a reader causes. If the version was damaged, it only waits for
 // MinInterval, and not for the time that was planned.
 func (f *Feed) requestFor(s *state) pollRequest {
 	var e pollRequest
-	if s.version == 0 && (f.missing.Load() != 0 || s.trimmed()) {
+	if s.version == 0 && f.missing.Load() != 0 {
 		e.floor = f.rules().MinInterval
 	}
 	return e
@@ -164,6 +164,8 @@ func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, sendin
 				return next, rep, nil
 			}
 			s, cause = next, err
+		} else if next.trimmed() {
+			return nil, sending{}, f.unavailable(next, f.underWay())
 		}
 	}
 	if !errors.Is(cause, store.ErrNoBody) {

@@ -20,10 +20,11 @@ import (
 
 // state is a snapshot of a feed. It is immutable: a change publishes a new one.
 type state struct {
-	known   bool // the store has a record
-	version uint64
-	due     time.Duration // when the next poll may be made, as [Cache.elapsed] counts; ended: never
-	ended   bool          // automatic polling has ended
+	known       bool // the store has a record
+	established bool // see [store.Record]
+	version     uint64
+	due         time.Duration // when the next poll may be made, as [Cache.elapsed] counts; ended: never
+	ended       bool          // automatic polling has ended
 
 	// notBefore is until when the origin asks not to be polled, whatever hint decides, as elapsed
 	// counts; 0: it does not.
@@ -178,7 +179,7 @@ func (s *state) encodeFeedState() ([]byte, error) {
 
 // stateOf is the inverse: the state that a record describes, seen at an elapsed time.
 func stateOf(r store.Record, now time.Duration) *state {
-	s := &state{known: true, version: r.Version, ended: r.In == store.Ended, granted: neverGranted}
+	s := &state{known: true, established: r.Established, version: r.Version, ended: r.In == store.Ended, granted: neverGranted}
 	if !s.ended {
 		s.due = now + r.In
 	}
@@ -192,7 +193,7 @@ func stateOf(r store.Record, now time.Duration) *state {
 	if err != nil {
 		// One damaged record must not take the schedule with it. Its version, of which
 		// nothing is known, has to be fetched again.
-		*s = state{known: true, due: s.due, ended: s.ended, granted: s.granted, notBefore: s.notBefore}
+		*s = state{known: true, established: s.established, due: s.due, ended: s.ended, granted: s.granted, notBefore: s.notBefore}
 		s.last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
 		s.feed.Version.Number = r.Version
 	}

@@ -262,7 +262,8 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 	first := totals.Feeds[store.StateCold] - totals.Unread // configured and never polled
 	move(status.StateUnread, first)
 	move(status.StateFresh, totals.Overdue-first)
-	s.Overdue, s.Disk = totals.Overdue, totals.Bytes
+	s.Overdue, s.Disk, s.DiskShort = totals.Overdue, totals.Used, totals.Short
+	s.DiskOver = max(0, totals.Operator-c.settings.Load().Disk)
 	return s
 }
 

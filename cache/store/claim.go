@@ -190,13 +190,10 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	}
 	h.start(tx, now, hop.Host.Spacing, class, owner)
 	floor := now.Add(hop.Floor)
-	switch {
-	case !f.known:
-		tx.Exec(`update feed set hopped = ?2, until = ?3 where n = ?1`, f.n, int64(now), int64(floor))
-	case f.next >= floor:
-		tx.Exec(`update feed set hopped = ?2, until = ?3 where n = ?1`, f.n, int64(now), int64(floor))
-	default:
-		tx.Exec(`update feed set hopped = ?2, until = ?3, next = ?3, due = case when due is null then null else cast(?3 as bigint) end,
+	tx.Exec(`update feed set hopped = ?2, until = case when until > ?3 then until else cast(?3 as bigint) end where n = ?1`,
+		f.n, int64(now), int64(floor))
+	if f.known && f.next < floor {
+		tx.Exec(`update feed set next = ?3, due = case when due is null then null else cast(?3 as bigint) end,
 			changed = ?2, news = 0, outcome = 0 where n = ?1`, f.n, int64(now), int64(floor))
 		tx.Changed(Change{ID: hop.ID})
 	}

@@ -225,9 +225,11 @@ func (d *Database) Touch(ctx context.Context, asked map[ID]Asked) error {
 func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 	hosts := make(map[string]string)
 	now := tx.Now()
+	var known []ID // a row that is added after they are locked is not locked
 	err := tx.Query(feedIfKnown, each(ids, idArgument), func(_ int, row Row) error {
 		f, err := scanFeed(row)
-		if f.touch(now, asked[f.id]) {
+		known = append(known, f.id)
+		if _, moved := f.touch(now, asked); moved {
 			hosts[f.row()] = f.host.Domain
 		}
 		return err
@@ -238,23 +240,23 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 	if _, err := lockHosts(tx, hosts); err != nil {
 		return err
 	}
-	feeds, err := lockFeeds(tx, ids)
+	feeds, err := lockFeeds(tx, known)
 	if err != nil {
 		return err
 	}
 	now = tx.Now()
-	for _, id := range ids {
+	for _, id := range known {
 		f := feeds[id]
 		if f == nil || !f.known {
 			continue
 		}
-		class, due := f.class(), f.place.column()
-		f.touch(now, asked[id])
+		class, place := f.class(), f.place.column()
+		due, _ := f.touch(now, asked)
 		if _, locked := hosts[f.row()]; locked {
-			class, due = f.class(), f.due()
+			class, place = f.class(), due
 		} // otherwise its next poll decides
 		tx.Exec(`update feed set asked = ?2, seen = ?3, askers = ?4, due = ?5, class = ?6, owner = ?7, days = ?8 where n = ?1`,
-			f.n, int64(f.asked), f.seen, bytesOrNull(encodeAskers(f.askers)), due, class, int64(f.owner), f.days)
+			f.n, f.asked.column(), f.seen, bytesOrNull(encodeAskers(f.askers)), place, class, int64(f.owner), f.days)
 	}
 	for name := range hosts {
 		readyWhen(tx, name)
@@ -262,15 +264,20 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 	return nil
 }
 
-// touch records that readers asked for the feed. It reports whether its place among the
-// feeds of its host is another one now.
-func (f *feedRow) touch(now Time, asked Asked) bool {
-	class, due := f.class(), f.place.column()
-	at := before(now, max(asked.Ago, 0))
-	for _, by := range asked.By {
-		f.askedBy(by, at.day())
+// touch records that readers asked for the feed, if they did, and judges it. It returns its
+// place among the feeds of its host, and whether that is another one now.
+func (f *feedRow) touch(now Time, all map[ID]Asked) (due any, moved bool) {
+	class, before := f.class(), f.place.column()
+	if a, ok := all[f.id]; ok {
+		asked := now.Add(-max(a.Ago, 0))
+		for _, by := range a.By {
+			f.askedBy(by, asked.day())
+		}
+		f.sawReader(asked)
+		due = f.due()
+	} else {
+		due = before
 	}
-	f.sawReader(at)
 	f.judge(now)
-	return f.class() != class || f.due() != due
+	return due, f.class() != class || due != before
 }

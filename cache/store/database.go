@@ -20,7 +20,8 @@ type Database struct {
 
 	mu    sync.Mutex // guards all below
 	idle  time.Duration
-	knows bool // idle has been read
+	knows bool  // idle has been read
+	short int64 // bytes that were in use when the file system became short of space; 0: it is not
 	count counted
 
 	from              Time      // no host is ready before
@@ -37,6 +38,9 @@ type Driver interface {
 	Read(ctx context.Context, do func(Tx) error) error
 	// Watch implements [Store.Watch].
 	Watch(ctx context.Context, see func(Change) error) error
+	// Space returns how many bytes the database uses, and whether its file system is so
+	// short of space that it must not grow.
+	Space(ctx context.Context) (used int64, short bool, err error)
 	// Tidy removes what the driver itself does not need any more.
 	Tidy(ctx context.Context) error
 	// IsDamage reports whether an error says that the database cannot read what it keeps.

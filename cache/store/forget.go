@@ -14,6 +14,10 @@ import (
 // that it is gone.
 const keepForgotten = 15 * time.Minute
 
+// keepStrangers is how long a feed that never gave a version is remembered after it was
+// forgotten.
+const keepStrangers = 24*time.Hour - time.Minute
+
 // candidate is a feed that may have to go, as it was when that was found out.
 type candidate struct {
 	id     ID
@@ -29,13 +33,19 @@ func (d *Database) Forget(ctx context.Context, id ID) error {
 	return err
 }
 
-// remove forgets feeds that no reader has asked for since.
+// remove forgets feeds that no reader has asked for since. Their last poll and the time before
+// which their origin does not want another one are remembered for as long as they count.
 func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []ID, err error) {
 	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
 		dropBody(tx, f.body)
-		until := now.Add(keepForgotten)
-		tx.Exec(`update feed set url = null, state = 'cold', configured = 0, token = 0, next = null, due = null, last = null,
-			until = case when until > ?2 then until else ?2 end, asked = null, version = 0, size = 0, body = 0,
+		until := max(f.earliest, f.last.Add(f.hold))
+		if f.version == 0 && !f.established {
+			until = min(until, now.Add(keepStrangers))
+		}
+		until = max(until, now.Add(keepForgotten))
+		tx.Exec(`update feed set url = null, state = 'cold', configured = 0, token = 0, next = null, due = null,
+			until = case when until > ?2 then until else cast(?2 as bigint) end, asked = null, version = 0, size = 0, body = 0,
+			class = 1, owner = 0, askers = null, seen = 0, days = 0,
 			changed = ?3, news = 0, outcome = 0, facts = null, memo = null where n = ?1`, f.n, int64(until), int64(now))
 		tx.Changed(Change{ID: f.id, Forgotten: true})
 	})
@@ -87,20 +97,25 @@ func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
 	if err := d.tidy(ctx); err != nil {
 		return nil, err
 	}
-	unwanted, err := d.unwanted(ctx, q)
+	unwanted, changed, err := d.unwanted(ctx, q)
 	if err != nil {
 		return nil, err
+	}
+	for ids := range slices.Chunk(changed, atOnce) {
+		err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error { return touch(tx, ids, nil) }})
+		if err != nil {
+			return nil, err
+		}
 	}
 	return d.remove(ctx, unwanted)
 }
 
-// unwanted finds what a sweep has to remove.
-func (d *Database) unwanted(ctx context.Context, q SweepQuery) ([]candidate, error) {
-	var gone, unread []candidate
+// unwanted finds what a sweep has to remove, and feeds that are established no more.
+func (d *Database) unwanted(ctx context.Context, q SweepQuery) (gone []candidate, changed []ID, err error) {
 	for last := int64(0); ; {
 		page, err := read(ctx, d, func(tx Tx) (page sweepPage, err error) {
 			page.now = tx.Now()
-			err = tx.Query(`select n, id, version, configured, next, hold, last, asked from feed
+			err = tx.Query(`select n, id, version, configured, next, earliest, last, asked, class, owner, askers, seen from feed
 				where n > ?1 and url is not null order by n limit 5000`, one(last), func(_ int, row Row) error {
 				f, err := scanSweepRow(row)
 				page.feeds = append(page.feeds, f)
@@ -109,25 +124,21 @@ func (d *Database) unwanted(ctx context.Context, q SweepQuery) ([]candidate, err
 			return page, err
 		})
 		if err != nil || len(page.feeds) == 0 {
-			if q.MaxUnread > 0 && len(unread) > q.MaxUnread {
-				slices.SortFunc(unread, longest)
-				gone = append(gone, unread[:len(unread)-q.MaxUnread]...)
-			}
-			return gone, err
+			return gone, changed, err
 		}
 		last = page.feeds[len(page.feeds)-1].n
 		for _, f := range page.feeds {
-			switch quiet := page.now.Sub(f.wanted()); {
-			case q.Keep != nil && q.Keep(f.id):
-			case f.version != 0:
-				if q.Idle > 0 && quiet >= q.Idle {
-					gone = append(gone, candidate{f.id, f.wanted()})
-				}
-			// Until then its failures have to be remembered, for the backoff.
-			case q.Unread > 0 && quiet >= q.Unread && page.now.Sub(f.next) > f.hold:
+			before := f.class()
+			f.judge(page.now)
+			kept := q.Idle
+			if f.version == 0 && !f.established && (f.next <= page.now || f.earliest > page.now) {
+				kept = q.Unread
+			}
+			switch {
+			case kept > 0 && page.now.Sub(f.wanted()) >= kept && (q.Keep == nil || !q.Keep(f.id)):
 				gone = append(gone, candidate{f.id, f.wanted()})
-			case !f.configured:
-				unread = append(unread, candidate{f.id, f.wanted()})
+			case f.class() != before:
+				changed = append(changed, f.id)
 			}
 		}
 	}
@@ -140,57 +151,14 @@ type sweepPage struct {
 }
 
 func scanSweepRow(row Row) (f feedRow, err error) {
-	var id []byte
-	var configured, hold int64
-	var next, last, asked sql.NullInt64
-	err = row.Scan(&f.n, &id, &f.version, &configured, &next, &hold, &last, &asked)
+	var id, askers []byte
+	var configured, class, owner int64
+	var next, earliest, last, asked sql.NullInt64
+	err = row.Scan(&f.n, &id, &f.version, &configured, &next, &earliest, &last, &asked, &class, &owner, &askers, &f.seen)
 	copy(f.id[:], id)
-	f.configured, f.hold = configured != 0, time.Duration(hold)
-	f.next, f.last, f.asked = moment(next, End), moment(last, Never), moment(asked, Never)
+	f.configured, f.established, f.owner, f.askers = configured != 0, class == 0, Owner(owner), decodeAskers(askers)
+	f.next, f.earliest, f.last, f.asked = moment(next, End), moment(earliest, Never), moment(last, Never), moment(asked, Never)
 	return f, err
-}
-
-// Trim implements [Store].
-func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err error) {
-	for {
-		excess, err := d.excess(ctx, budget)
-		if err != nil || len(excess) == 0 {
-			return trimmed, err
-		}
-		dropped, err := d.dropBodies(ctx, excess)
-		trimmed = append(trimmed, dropped...)
-		if err != nil || len(dropped) == 0 {
-			return trimmed, err
-		}
-	}
-}
-
-// excess finds feeds whose bodies have to go so that the others take at most budget bytes:
-// some of them, if there are many.
-func (d *Database) excess(ctx context.Context, budget int64) ([]candidate, error) {
-	const limit = 10_000
-	return read(ctx, d, func(tx Tx) (some []candidate, err error) {
-		var size int64
-		err = tx.Query(`select cast(coalesce(sum(size), 0) as bigint) from feed where size > 0`, one(), func(_ int, row Row) error {
-			return row.Scan(&size)
-		})
-		if err != nil || size <= budget {
-			return nil, err
-		}
-		err = tx.Query(`select id, size, case when asked is null then last else asked end as wanted from feed where size > 0
-			order by coalesce(case when asked is null then last else asked end, 0), id limit ?1`, one(limit), func(_ int, row Row) error {
-			var id []byte
-			var bytes int64
-			var wanted sql.NullInt64
-			err := row.Scan(&id, &bytes, &wanted)
-			if size > budget {
-				some = append(some, candidate{ID(id), moment(wanted, Never)})
-				size -= bytes
-			}
-			return err
-		})
-		return some, err
-	})
 }
 
 // tidy removes rows that are not needed any more.

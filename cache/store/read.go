@@ -89,9 +89,12 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	}
 	t, err := read(ctx, d, func(tx Tx) (Totals, error) {
 		t := Totals{Feeds: make(map[State]int64)}
-		err := tx.Query(countFeeds, one(int64(tx.Now())), t.add)
+		err := tx.Query(countFeeds, one(int64(tx.Now()), int64(KindOperator)<<kindShift), t.add)
 		return t, err
 	})
+	if err == nil {
+		t.Used, t.Short, err = d.driver.Space(ctx)
+	}
 	if err != nil {
 		return Totals{}, err
 	}
@@ -107,15 +110,17 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 }
 
 const countFeeds = `select state, count(*), sum(case when version = 0 and configured = 0 then 1 else 0 end),
-	cast(sum(size) as bigint), sum(case when next <= ?1 then 1 else 0 end) from feed where url is not null group by state`
+	cast(sum(size) as bigint), cast(sum(case when owner >= ?2 then size else 0 end) as bigint),
+	sum(case when next <= ?1 then 1 else 0 end) from feed where url is not null group by state`
 
 func (t *Totals) add(_ int, row Row) error {
 	var state string
-	var feeds, unread, size, overdue int64
-	err := row.Scan(&state, &feeds, &unread, &size, &overdue)
+	var feeds, unread, size, operator, overdue int64
+	err := row.Scan(&state, &feeds, &unread, &size, &operator, &overdue)
 	t.Feeds[State(state)] = feeds
 	t.Unread += unread
 	t.Bytes += size
+	t.Operator += operator
 	t.Overdue += overdue
 	return err
 }

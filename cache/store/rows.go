@@ -5,7 +5,6 @@ package store
 
 import (
 	"bytes"
-	"cmp"
 	"database/sql"
 	"encoding/hex"
 	"errors"
@@ -333,9 +332,4 @@ func bytesOrNull(b []byte) any {
 		return nil
 	}
 	return b
-}
-
-// longest orders feeds: those that were wanted the longest ago first.
-func longest(a, b candidate) int {
-	return cmp.Or(cmp.Compare(a.wanted, b.wanted), a.id.Compare(b.id))
 }

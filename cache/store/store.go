@@ -100,8 +100,9 @@ type Store interface {
 	// moment of all nodes counts. IDs that are not known are ignored.
 	Touch(ctx context.Context, asked map[ID]Asked) error
 
-	// Forget removes the record and body of one feed. It fails with [ErrNoRecord]
-	// if there is none. A poll under way is fenced off.
+	// Forget removes the record and body of one feed, or fails with [ErrNoRecord]. A poll
+	// under way is fenced off. The store remembers the last poll of the feed, and until when
+	// its origin does not want another one, for as long as they count.
 	Forget(ctx context.Context, id ID) error
 
 	// Sweep removes the records that are not wanted any more, with their bodies, a few
@@ -109,9 +110,11 @@ type Store interface {
 	// gone, also if it fails.
 	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
 
-	// Trim drops bodies until those that remain take at most budget bytes: those of
-	// feeds that were asked for the longest ago go first. Their records stay, without
-	// a version, due no earlier than they were. It returns like Sweep.
+	// Trim drops bodies until the store uses at most budget bytes, or only feeds of
+	// [Operator] have bodies: those of the feeds that have the least claim to the store (see
+	// [Owner]). Their records stay, without a version, due when they were. While the file
+	// system is short of space, the budget is what the store used when that was noticed. It
+	// returns like Sweep.
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
 	// Restore writes records as they are given, for an import. If there is a record
@@ -324,14 +327,11 @@ type Saved struct {
 // SweepQuery says which records are not wanted any more. A feed that no reader has asked
 // for yet counts as asked for when it was granted last; so it does for [Store.Trim].
 type SweepQuery struct {
-	// Idle is for how long no reader has asked for a feed that has a version.
+	// Idle is for how long no reader has asked for a feed.
 	Idle time.Duration
-	// Unread is for how long no reader has asked for a feed without a version that is due
-	// for longer than its last interval: so long its back-off must be remembered.
+	// Unread is the same for feeds that have no version and are not established, if they are
+	// due, or their origin asked not to be polled yet.
 	Unread time.Duration
-	// MaxUnread is how many records without a version, configured ones left out, may
-	// remain at all: those that were asked for the longest ago go first. 0: no bound.
-	MaxUnread int
 	// Keep says which records stay whatever holds of them. Nil: none.
 	Keep func(ID) bool
 }
@@ -353,4 +353,8 @@ type Totals struct {
 	Overdue int64 // of them, due at present
 	Unread  int64 // of them, without a version and not configured
 	Bytes   int64 // of bodies
+	// Operator are the bytes of bodies of feeds that are configured or listed.
+	Operator int64
+	Used     int64 // bytes that the store uses, as [Store.Trim] counts
+	Short    bool  // the file system is short of space
 }

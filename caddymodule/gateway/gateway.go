@@ -94,9 +94,8 @@ type Gateway struct {
 	access    *access
 	pages     *pages.Pages
 	source    *pages.EngineSource // of the pages
-	newFeeds  *newFeeds
-	paths     map[string]string // canonical URLs of configured feeds, by decoded path
-	chosen    map[string]string // the first of these paths of each feed, escaped, by its canonical URL
+	paths     map[string]string   // canonical URLs of configured feeds, by decoded path
+	chosen    map[string]string   // the first of these paths of each feed, escaped, by its canonical URL
 	parsed    parsedRequests
 }
 
@@ -158,7 +157,6 @@ func (g *Gateway) Validate() error {
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private = app.Engine(), app.NamesPrivate
-	g.newFeeds = app.Keep("feed_gateway new feeds", makeNewFeeds).(*newFeeds)
 	app.AddRedirectRule(g.access.checkURL)
 	app.AddNames(g)
 	g.paths, g.chosen, g.parsed = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds)), newParsedRequests()

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
@@ -21,7 +20,7 @@ func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, _ := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001")
 		start(t, a)
-		for i := range publicRate.burst {
+		for i := range 60 {
 			if w := ask(t, g, "GET", fmt.Sprintf("/https://site%d.example/feed", i), "203.0.113.5"); w.Code == http.StatusTooManyRequests {
 				t.Fatalf("feed %d: %d %s", i, w.Code, w.Body)
 			}
@@ -52,28 +51,4 @@ func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
 			t.Errorf("one more: %d", w.Code)
 		}
 	})
-}
-
-func TestNewFeedsTake(t *testing.T) {
-	n, now := makeNewFeeds().(*newFeeds), time.Unix(1e9, 0)
-	network := func(i int) store.Owner { return store.OwnerOf(store.KindPublic, strconv.Itoa(i)) }
-	for range publicRate.burst {
-		if wait := n.take(network(0), now); wait != 0 {
-			t.Fatalf("wait %v within the burst", wait)
-		}
-	}
-	for range 2 { // what is refused is not counted
-		if wait := n.take(network(0), now); wait != publicRate.interval {
-			t.Errorf("wait %v, want %v", wait, publicRate.interval)
-		}
-	}
-	if wait := n.take(network(0), now.Add(publicRate.interval)); wait != 0 {
-		t.Errorf("after the interval: wait %v", wait)
-	}
-	for i := range 2 * maxOwners {
-		n.take(network(i), now)
-	}
-	if n.limiters.Len() > maxOwners {
-		t.Errorf("%d owners have a limiter, want at most %d", n.limiters.Len(), maxOwners)
-	}
 }

@@ -35,6 +35,7 @@ type Engine struct {
 	origin    *upstream.Client
 	parts     Parts
 	Limiter   *readers.Limiter // for the defend lines of shields
+	NewFeeds  *NewFeeds
 	metrics   *metrics
 	counters  *counters  // the statistics of readers and polls
 	announcer *announcer // of events
@@ -84,6 +85,7 @@ func newEngine(parts Parts) *Engine {
 		origin:    parts.Origin,
 		parts:     parts,
 		Limiter:   readers.NewLimiter(0),
+		NewFeeds:  newNewFeeds(),
 		announcer: newAnnouncer(),
 		ready:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),

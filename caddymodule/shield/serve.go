@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
@@ -57,7 +58,10 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 		s.engine.ShieldRequests().Count(poller.ResultUnavailable, 0)
 		return caddyhttp.Error(statusClientClosed, left)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errTooManyNew):
+		return s.pass(w, r, next)
+	case err != nil:
 		return s.passAndDetect(w, r, next, key)
 	}
 	feed.Ask(s.owner)
@@ -97,6 +101,9 @@ func (s *Shield) await(key string, r *http.Request) (*cache.Feed, cache.Waited, 
 	if err != nil {
 		return nil, cache.Waited{}, err
 	}
+	if feed.New() && s.engine.NewFeeds.Take(ownerOf(r), time.Now()) > 0 {
+		return nil, cache.Waited{}, errTooManyNew
+	}
 	ctx := r.Context()
 	if !e.feed.Load() && !named(r) {
 		waiting, leave := context.WithCancel(ctx)
@@ -115,7 +122,20 @@ func (s *Shield) await(key string, r *http.Request) (*cache.Feed, cache.Waited, 
 	return feed, waited, nil
 }
 
-var errNoVersion = errors.New("the feed has no version")
+var (
+	errNoVersion  = errors.New("the feed has no version")
+	errTooManyNew = errors.New("the network has requested too many new feeds")
+)
+
+// ownerOf returns the owner whose new feeds a request counts among. They are the shield's
+// own after that.
+func ownerOf(r *http.Request) store.Owner {
+	from := poller.Client(r)
+	if poller.Private(from) {
+		return poller.AddressOf(from)
+	}
+	return poller.NetworkOf(from)
+}
 
 // answer serves a feed, unless the rules of defend refuse the request.
 func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited cache.Waited, key string) error {

@@ -17,7 +17,9 @@ type Summary struct {
 	Feeds     map[State]int64 `json:"feeds"`
 	Overdue   int64           `json:"overdue"`
 	Memory    int64           `json:"memory_bytes"`
-	Disk      int64           `json:"disk_bytes"`       // of bodies
+	Disk      int64           `json:"disk_bytes"`       // in use
+	DiskOver  int64           `json:"disk_over_bytes"`  // by which configured feeds exceed the budget
+	DiskShort bool            `json:"disk_short"`       // the disk is nearly full, so the store does not grow
 	Polls     int             `json:"polls"`            // in flight
 	Offline   bool            `json:"offline"`          // no host can be reached
 	StoreAway bool            `json:"store_away"`       // the store refuses writes, so nothing is polled

@@ -88,7 +88,7 @@ func TestRace(t *testing.T) {
 				}
 				return s.Touch(context.Background(), asked)
 			case 6:
-				_, err := s.Sweep(context.Background(), store.SweepQuery{Idle: time.Hour, MaxUnread: feeds})
+				_, err := s.Sweep(context.Background(), store.SweepQuery{Idle: time.Hour})
 				return err
 			case 7:
 				_, err := s.Trim(context.Background(), 100)

@@ -281,6 +281,31 @@ func (d *database) Tidy(ctx context.Context) error {
 	}
 }
 
+// Space implements [store.Driver]. Pages that are free do not count.
+func (d *database) Space(ctx context.Context) (used int64, short bool, err error) {
+	err = d.Read(ctx, func(tx store.Tx) error {
+		var n [3]int64
+		for i, text := range []string{"pragma page_count", "pragma freelist_count", "pragma page_size"} {
+			if err := tx.Query(text, [][]any{nil}, func(_ int, row store.Row) error { return row.Scan(&n[i]) }); err != nil {
+				return err
+			}
+		}
+		used = (n[0] - n[1]) * n[2]
+		return nil
+	})
+	if d.path != "" && err == nil {
+		free, all := diskSpace(d.dir())
+		short = free < leastFree || free < all/leastFreePart
+	}
+	return used, short, err
+}
+
+// The file does not grow if the disk has less space left: in bytes, and as 1/n of the disk.
+const (
+	leastFree     = 1 << 30
+	leastFreePart = 20
+)
+
 // outside runs f on the writer's connection, outside of a transaction.
 func (d *database) outside(ctx context.Context, f func(*connection) error) error {
 	if err := ctx.Err(); err != nil {

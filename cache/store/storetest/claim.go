@@ -258,6 +258,8 @@ func tokens(t *testing.T, h Harness) {
 			t.Fatal(err)
 		}
 		wantError(t, "Commit after Forget", s.Commit(t.Context(), outcome(1, token, text(1, "x"))), store.ErrFenced)
+		deny(t, s, claim(1), store.DeniedNotDue, time.Hour) // its last poll counts
+		h.Sleep(2 * time.Hour)
 		if n%3 == 2 {
 			s.Close()
 			s = h.open(t)

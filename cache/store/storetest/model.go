@@ -25,6 +25,7 @@ type model struct {
 	started  map[string]time.Duration // of hosts
 	pauses   map[string]paused
 	hops     map[store.ID]time.Duration
+	last     map[store.ID]lastPoll // of feeds that were forgotten
 	tokens   map[store.Token]bool
 	versions map[store.ID]uint64
 }
@@ -33,8 +34,12 @@ type model struct {
 type known struct {
 	store.Record
 	next, polled, asked time.Duration
+	touches             int
 	body                *store.Body
 }
+
+// lastPoll is what is remembered of a feed that was forgotten.
+type lastPoll struct{ polled, until time.Duration }
 
 type paused struct {
 	until time.Duration
@@ -74,6 +79,8 @@ func (m *model) lastAsked(id store.ID) time.Duration {
 	}
 	if f := m.feeds[id]; f != nil {
 		last = max(last, f.polled)
+	} else if l, was := m.last[id]; was {
+		last = max(last, l.polled)
 	}
 	return last
 }

@@ -50,7 +50,6 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"an old version is asked for":                oldVersion,
 		"a version is replaced while it is sent":     replacedWhileSent,
 		"records come in pages":                      pages,
-		"unread records are bounded":                 maxUnread,
 		"all that is unwanted is swept":              sweepMany,
 		"an import fences what is under way":         restore,
 		"what is there already is left alone":        restoreNew,

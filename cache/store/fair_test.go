@@ -1,0 +1,433 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
+)
+
+// world is a store, its clock, and what reads and polls its feeds.
+type world struct {
+	t   testing.TB
+	s   *sqlite.Store
+	now time.Time
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, now: time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)}
+	w.s = sqlite.NewMemory(func() time.Time { return w.now })
+	t.Cleanup(func() { w.s.Close() })
+	return w
+}
+
+// party is a reader or a group of them, with feeds of its own.
+type party struct {
+	owner  store.Owner
+	feeds  int
+	days   int  // between two reads of a feed
+	new    bool // other feeds each day
+	honest bool
+}
+
+func idOf(url string) store.ID {
+	sum := sha256.Sum256([]byte(url))
+	return store.ID(sum[:16])
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) record(url string) (r store.Record, known bool) {
+	records, err := w.s.Lookup(w.t.Context(), []store.ID{idOf(url)})
+	w.must(err)
+	if len(records) == 0 {
+		return r, false
+	}
+	return records[0], true
+}
+
+// claim asks for the poll of a feed.
+func (w *world) claim(url string, by store.Owner, host store.Host) store.Lease {
+	leases, err := w.s.Claim(w.t.Context(), []store.Claim{{
+		ID: idOf(url), URL: url, Hold: time.Hour, By: by, Configured: by == store.Operator, Host: host, Queue: true, Prefetch: true,
+	}})
+	w.must(err)
+	return leases[0]
+}
+
+// commit stores the outcome of a poll.
+func (w *world) commit(l store.Lease, in time.Duration, size int) {
+	o := store.Outcome{ID: l.ID, Token: l.Token, In: in, Hold: time.Hour, State: store.StateFresh, Host: l.Host}
+	if size > 0 {
+		o.Body = &store.Body{Version: l.Version + 1, Coding: "identity", Data: make([]byte, size)}
+	}
+	w.must(w.s.Commit(w.t.Context(), o))
+}
+
+func (w *world) touch(url string, by store.Owner) {
+	w.must(w.s.Touch(w.t.Context(), map[store.ID]store.Asked{idOf(url): {By: []store.Owner{by}}}))
+}
+
+// read asks for a feed as a reader of an owner. It reports whether the store had a version.
+func (w *world) read(url string, by store.Owner, size int) bool {
+	r, known := w.record(url)
+	served := known && r.Version != 0
+	if !known || r.In <= 0 && !served {
+		w.commit(w.claim(url, by, store.Host{}), time.Hour, size)
+	}
+	w.touch(url, by)
+	return served
+}
+
+func named(kind store.Kind, n int) store.Owner { return store.OwnerOf(kind, fmt.Sprint(n)) }
+
+// Whatever strangers do to a full disk for weeks, what the operator, tokens and shields read is
+// served from the store. Among strangers, what is read on several days is not displaced by what was
+// invented today.
+func TestStrangersDisplaceNoOne(t *testing.T) {
+	const size = 20_000
+	const disk = 60 * 22_000 // of which honest readers need two thirds
+	invented := store.OwnerOf(store.KindShield, "blog")
+	honest := map[string]party{
+		"operator":     {owner: store.Operator, feeds: 5, days: 1},
+		"token":        {owner: named(store.KindToken, 1), feeds: 10, days: 1},
+		"weekly token": {owner: named(store.KindToken, 2), feeds: 4, days: 7},
+		"shield":       {owner: invented, feeds: 15, days: 1},
+	}
+	public := party{owner: named(store.KindPublic, -1), feeds: 4, days: 1}
+	for name, attack := range map[string]struct {
+		parties  []party
+		withDays bool // the public reader keeps its feeds
+	}{
+		"10 networks with 6 new feeds a day":            {attackers(10, 6, true), true},
+		"20 networks with the same 6 feeds each day":    {attackers(20, 6, false), false},
+		"60 networks with the same 2 feeds each day":    {attackers(60, 2, false), false},
+		"30 invented addresses at the shield, each day": {[]party{{owner: invented, feeds: 30, new: true}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			random := rand.New(rand.NewPCG(1, 2))
+			missed, read := make(map[string]int), make(map[string]int)
+			const began = 9
+			for day := range 20 {
+				type ask struct {
+					of, url string
+					by      store.Owner
+				}
+				var asks []ask
+				parties := honest
+				for of, p := range parties {
+					for n := range p.feeds {
+						if (day+n)%p.days == 0 {
+							asks = append(asks, ask{of, fmt.Sprintf("https://%s.test/%d", of, n), p.owner})
+						}
+					}
+				}
+				for n := range public.feeds {
+					asks = append(asks, ask{"public", fmt.Sprintf("https://public.test/%d", n), public.owner})
+				}
+				if day >= began {
+					for i, p := range attack.parties {
+						for n := range p.feeds {
+							url := fmt.Sprintf("https://attack%d.test/%d", i, n)
+							if p.new {
+								url += fmt.Sprint("/", day)
+							}
+							asks = append(asks, ask{"", url, p.owner})
+						}
+					}
+				}
+				random.Shuffle(len(asks), func(i, j int) { asks[i], asks[j] = asks[j], asks[i] })
+				for i, a := range asks {
+					served := w.read(a.url, a.by, size)
+					if a.of != "" && day >= began {
+						if read[a.of]++; !served {
+							missed[a.of]++
+						}
+					}
+					if i%4 == 0 {
+						_, err := w.s.Trim(t.Context(), disk)
+						w.must(err)
+					}
+					w.now = w.now.Add(24 * time.Hour / time.Duration(len(asks)))
+				}
+				_, err := w.s.Sweep(t.Context(), store.SweepQuery{Idle: 90 * 24 * time.Hour, Unread: 24 * time.Hour})
+				w.must(err)
+			}
+			if !attack.withDays {
+				delete(missed, "public")
+			}
+			if len(missed) > 0 {
+				t.Errorf("not served from the store: %v of %v", missed, read)
+			}
+		})
+	}
+}
+
+func attackers(networks, feeds int, new bool) (all []party) {
+	for n := range networks {
+		all = append(all, party{owner: named(store.KindPublic, n), feeds: feeds, new: new})
+	}
+	return all
+}
+
+// Of random owners, feeds and budgets: feeds of public networks give way before those of named
+// owners, those before the operator's, and within a class the owner that loses a feed is not
+// below the fair share while another one that keeps such a feed is above it.
+func TestFairShares(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld(t)
+		type fed struct {
+			by          store.Owner
+			established bool
+			size        int64
+			kept        bool
+		}
+		feeds := make(map[string]*fed)
+		kinds := []store.Kind{store.KindPublic, store.KindPublic, store.KindToken, store.KindAddress, store.KindShield, store.KindOperator}
+		for n := range rapid.IntRange(1, 40).Draw(rt, "feeds") {
+			by := named(rapid.SampledFrom(kinds).Draw(rt, "kind"), rapid.IntRange(0, 2).Draw(rt, "owner"))
+			if by.Kind() == store.KindOperator {
+				by = store.Operator
+			}
+			f := &fed{by, by == store.Operator || rapid.Bool().Draw(rt, "established"), rapid.Int64Range(1, 8).Draw(rt, "size") * 40_000, false}
+			feeds[fmt.Sprintf("https://feed.test/%d", n)] = f
+		}
+		for range 3 {
+			for url, f := range feeds {
+				if _, known := w.record(url); !known {
+					w.commit(w.claim(url, f.by, store.Host{}), time.Hour, int(f.size))
+				}
+				if r, _ := w.record(url); f.established || r.Asked < 0 {
+					w.touch(url, f.by)
+				}
+			}
+			w.now = w.now.Add(24 * time.Hour)
+		}
+		totals, err := w.s.Totals(t.Context())
+		w.must(err)
+		budget := totals.Used * rapid.Int64Range(0, 110).Draw(rt, "percent") / 100
+		_, err = w.s.Trim(t.Context(), budget)
+		w.must(err)
+		after, err := w.s.Totals(t.Context())
+		w.must(err)
+
+		rank := func(o store.Owner) int {
+			switch o.Kind() {
+			case store.KindPublic:
+				return 0
+			case store.KindOperator:
+				return 2
+			}
+			return 1
+		}
+		kept := make(map[store.Owner]map[bool]int64)
+		left := make(map[int]int64) // bytes that could give way, by rank
+		for url, f := range feeds {
+			r, known := w.record(url)
+			if f.kept = known && r.Version != 0; !f.kept {
+				continue
+			}
+			if kept[f.by] == nil {
+				kept[f.by] = make(map[bool]int64)
+			}
+			kept[f.by][f.established] += f.size
+			left[rank(f.by)] += f.size
+		}
+		if after.Used > budget && left[0]+left[1] > 0 {
+			rt.Fatalf("%d bytes are used, and %d may", after.Used, budget)
+		}
+		const largest = 320_000
+		for url, f := range feeds {
+			if f.kept {
+				continue
+			}
+			for lower := range rank(f.by) {
+				if left[lower] > 0 {
+					rt.Fatalf("%s of rank %d gave way before others of rank %d", url, rank(f.by), lower)
+				}
+			}
+			if f.by == store.Operator {
+				rt.Fatalf("%s of the operator gave way", url)
+			}
+			for other, use := range kept {
+				if rank(other) == rank(f.by) && use[f.established] > kept[f.by][f.established]+f.size+largest {
+					rt.Fatalf("%s gave way, though its owner keeps %d bytes and another one %d", url, kept[f.by][f.established], use[f.established])
+				}
+			}
+		}
+	})
+}
+
+// Twenty networks ask for any number of new addresses of one host, each of which gives a feed. The
+// feeds of the operator and of a token are polled within seconds all the same, and a new
+// subscription of the token waits for one feed of each network at most.
+func TestSlotsOfOneHost(t *testing.T) {
+	const networks, spacing = 20, 2 * time.Second
+	w := newWorld(t)
+	host := store.Host{Name: "busy.test", Spacing: spacing}
+	token := named(store.KindToken, 1)
+	interval := func(by store.Owner) time.Duration {
+		if by == store.Operator {
+			return 10 * time.Minute
+		}
+		return time.Hour
+	}
+	owners := map[string]store.Owner{}
+	for i := range 25 {
+		by := token
+		if i < 5 {
+			by = store.Operator
+		}
+		owners[fmt.Sprintf("https://busy.test/%d", i)] = by
+	}
+	due := make(map[string]time.Time)
+	for day := range 3 {
+		for url, by := range owners {
+			l := w.claim(url, by, store.Host{})
+			l.Host = host
+			in := interval(by) / time.Duration(len(due)+1)
+			w.commit(l, in, 100)
+			w.touch(url, by)
+			if day == 2 {
+				due[url] = w.now.Add(in)
+			}
+		}
+		if day < 2 {
+			w.now = w.now.Add(24 * time.Hour)
+		}
+	}
+
+	type reader struct { // whose polls wait one behind the other
+		by    store.Owner
+		urls  []string
+		since []time.Time
+	}
+	readers := make([]*reader, networks+1)
+	for i := range readers {
+		readers[i] = &reader{by: named(store.KindPublic, i)}
+	}
+	readers[networks].by = token
+	began, asked := w.now, 0
+	longest := make(map[string]time.Duration)
+	granted := func(l store.Lease) {
+		by, known := owners[l.URL]
+		if known {
+			name := "token"
+			if by == store.Operator {
+				name = "operator"
+			}
+			longest[name] = max(longest[name], w.now.Sub(due[l.URL]))
+			due[l.URL] = w.now.Add(interval(by))
+			w.commit(l, interval(by), 0)
+			return
+		}
+		for _, r := range readers {
+			if len(r.urls) > 0 && r.urls[0] == l.URL {
+				if r.by == token {
+					longest["new"] = max(longest["new"], w.now.Sub(r.since[0]))
+				}
+				r.urls, r.since = r.urls[1:], r.since[1:]
+			}
+		}
+		w.commit(l, 20*time.Minute, 100)
+	}
+	for w.now.Sub(began) < 20*time.Minute {
+		for i, r := range readers {
+			n := 1 // every ten seconds
+			switch {
+			case i == networks:
+				n = 0
+				if asked%75 == 10 {
+					n = 1
+				}
+			case asked == 0:
+				n = 60
+			case asked%5 > 0:
+				n = 0
+			}
+			for range n {
+				r.urls = append(r.urls, fmt.Sprintf("https://busy.test/?s=%d-%d-%d", i, asked, len(r.urls)))
+				r.since = append(r.since, w.now)
+			}
+			if len(r.urls) > 0 {
+				if l := w.claim(r.urls[0], r.by, host); l.Denied == "" {
+					granted(l)
+				}
+			}
+		}
+		asked++
+		leases, _, err := w.s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
+		w.must(err)
+		for _, l := range leases {
+			granted(l)
+		}
+		w.now = w.now.Add(spacing)
+	}
+	for name, most := range map[string]time.Duration{"operator": 4 * spacing, "token": 4 * spacing, "new": (networks + 2) * 2 * spacing} {
+		if longest[name] > most || longest[name] == 0 && name == "new" {
+			t.Errorf("%s: a poll waited %v, want %v at most", name, longest[name], most)
+		}
+	}
+}
+
+// Forgetting a feed, by hand or because it never gave one, leaves its last poll and what its origin
+// asked for behind for as long as they count; and others' invented addresses forget nothing.
+func TestForgettingKeepsTheLastPoll(t *testing.T) {
+	w := newWorld(t)
+	const url = "https://one.test/"
+	by := named(store.KindPublic, 1)
+	l := w.claim(url, by, store.Host{})
+	w.must(w.s.Commit(t.Context(), store.Outcome{ID: l.ID, Token: l.Token, In: time.Hour, NotBefore: 20 * time.Hour, State: store.StateFresh,
+		Body: &store.Body{Version: 1, Coding: "identity", Data: []byte("x")}}))
+	const missing = "https://missing.test/"
+	l = w.claim(missing, by, store.Host{})
+	w.must(w.s.Commit(t.Context(), store.Outcome{ID: l.ID, Token: l.Token, In: 5 * 24 * time.Hour, Hold: 5 * 24 * time.Hour, State: store.StateCold}))
+	w.must(w.s.Forget(t.Context(), idOf(url)))
+	w.must(w.s.Forget(t.Context(), idOf(missing)))
+	for n := range 10_050 / 50 {
+		claims := make([]store.Claim, 50)
+		for i := range claims {
+			invented := fmt.Sprintf("https://invented.test/%d-%d", n, i)
+			claims[i] = store.Claim{ID: idOf(invented), URL: invented, Hold: time.Hour, By: by}
+		}
+		_, err := w.s.Claim(t.Context(), claims)
+		w.must(err)
+	}
+	sweep := func() {
+		t.Helper()
+		_, err := w.s.Sweep(t.Context(), store.SweepQuery{Idle: 90 * 24 * time.Hour, Unread: 24 * time.Hour})
+		w.must(err)
+	}
+	denied := func(url string, wait time.Duration) {
+		t.Helper()
+		if l := w.claim(url, by, store.Host{}); l.Denied != store.DeniedNotDue || l.Wait != wait {
+			t.Errorf("the claim of %s is denied %q for %v, want %v", url, l.Denied, l.Wait, wait)
+		}
+	}
+	sweep()
+	denied(missing, time.Hour) // as a new feed that was just polled
+	w.must(w.s.Forget(t.Context(), idOf(missing)))
+	w.now = w.now.Add(19 * time.Hour)
+	sweep()
+	denied(url, time.Hour)
+	w.now = w.now.Add(6 * time.Hour)
+	sweep()
+	if totals, err := w.s.Totals(t.Context()); err != nil || len(totals.Feeds) > 0 {
+		t.Errorf("after a day: %v, %v, want no feed", totals, err)
+	}
+}
