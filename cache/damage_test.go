@@ -362,3 +362,31 @@ func TestVersionGivesWay(t *testing.T) {
 		}
 	})
 }
+
+// However large what an origin sends beside the document, a record stays small, and the feed
+// is served.
+func TestRecordsAreBounded(t *testing.T) {
+	const long = 300 << 10
+	marks := strings.Repeat(`<atom:link xmlns:atom="http://www.w3.org/2005/Atom" rel="hub" href="https://hub.test/"/>`, 20_000)
+	for name, answer := range map[string]policy.Answer{
+		"an ETag":        ok(rss(2, ""), "ETag", `"`+strings.Repeat("\xe9", long)+`"`),
+		"a date":         ok(rss(2, ""), "Last-Modified", strings.Repeat("x", long)),
+		"a content type": ok(rss(2, ""), "Content-Type", "application/rss+xml; x="+strings.Repeat("x", long)),
+		"a freshness":    ok(rss(2, ""), "Cache-Control", strings.Repeat("max-age=x, ", long/10)),
+		"many hubs":      ok(strings.Replace(rss(2, ""), "<item>", marks+"<item>", 1)),
+		"a title":        ok(strings.Replace(rss(2, ""), "Test", strings.Repeat("Test ", long), 1)),
+	} {
+		bubble(t, func(t *testing.T, dir string) {
+			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer }).open()
+			defer g.close()
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+			records, err := g.store.Records(t.Context(), store.ID{}, 1)
+			if err != nil || len(records) != 1 {
+				t.Fatalf("%d records, %v", len(records), err)
+			}
+			if r := records[0]; r.Version == 0 || len(r.Memo)+len(r.Facts) > 128<<10 {
+				t.Errorf("%s: version %d, %d bytes of memo and %d of facts", name, r.Version, len(r.Memo), len(r.Facts))
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -154,18 +155,34 @@ func (s *state) decide(d policy.Decision) {
 	s.ended = d.Next.Equal(policy.Never)
 }
 
+// maxEncoded is the size, in bytes, up to which a pollState and a feedState are stored. Usual
+// ones have one or two thousand. An origin decides how long its header fields are.
+const maxEncoded = 64 << 10
+
+var errTooLarge = errors.New("what the store has to remember of the feed is too large")
+
 // encodePollState returns the pollState as it is stored.
 func (s *state) encodePollState() ([]byte, error) {
 	h := &s.feed.History
-	return json.Marshal(&storedPollState{s.last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+	b, err := json.Marshal(&storedPollState{s.last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+	if err == nil && len(b) > maxEncoded {
+		err = errTooLarge
+	}
+	return b, err
 }
 
 // encodeFeedState returns the feedState as it is stored, or nil if the stored one is the same.
+// If it is too large, it loses what the next poll can do without.
 func (s *state) encodeFeedState() ([]byte, error) {
-	m := s.feed
-	m.History.Failures, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0
-	m.convert(widen)
-	b, err := json.Marshal(&m)
+	b, err := s.feed.encode()
+	if err == nil && len(b) > maxEncoded {
+		m := &s.feed
+		m.Validators, m.Version.OriginTag, m.Version.Header = policy.Validators{}, "", nil
+		m.Considered, m.History.Malformed, m.Past = nil, nil, nil
+		if b, err = m.encode(); err == nil && len(b) > maxEncoded {
+			err = errTooLarge
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding the state of a feed: %w", err)
 	}
@@ -175,6 +192,12 @@ func (s *state) encodeFeedState() ([]byte, error) {
 	}
 	s.saved = hash
 	return b, nil
+}
+
+func (m feedState) encode() ([]byte, error) {
+	m.History.Failures, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0
+	m.convert(widen)
+	return json.Marshal(&m)
 }
 
 // stateOf is the inverse: the state that a record describes, seen at an elapsed time.
