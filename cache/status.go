@@ -146,6 +146,7 @@ func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
 		told.Version, told.VersionSince, told.ETag, told.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
 		told.Title, told.Entries, told.Size, told.Validators = v.Title, v.Entries, v.Size, m.Validators
 		told.Validators.URL = feedurl.Redact(m.Validators.URL)
+		told.Vary = v.Vary
 	}
 	return told
 }

@@ -24,6 +24,7 @@ type listContent struct {
 	Summary status.Summary
 	Query   Query
 	List    FeedList
+	Publisher
 }
 
 // stateCount is how many feeds are in a state.
@@ -98,14 +99,21 @@ func (p *Pages) feeds(v *visit) error {
 	if list.Feeds == nil {
 		list.Feeds = []status.Feed{}
 	}
+	var publisher Publisher
+	if p.Publisher != nil && q.Search == "" && q.State == "" && q.After == "" {
+		publisher = p.Publisher(v.r.Context())
+	}
 	if v.wantsJSON() {
-		return v.json(http.StatusOK, list)
+		return v.json(http.StatusOK, struct {
+			FeedList
+			Publisher
+		}{list, publisher})
 	}
 	summary, err := v.source.Summary(v.r.Context())
 	if err != nil {
 		return err
 	}
-	return p.render(v, http.StatusOK, "feeds", "Feeds", listContent{summary, q, list})
+	return p.render(v, http.StatusOK, "feeds", "Feeds", listContent{summary, q, list, publisher})
 }
 
 func readQuery(values url.Values) (Query, error) {

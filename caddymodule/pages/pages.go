@@ -16,6 +16,7 @@ package pages
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -35,6 +36,10 @@ type Pages struct {
 	// RewriteOPML rewrites subscription lists for the home page. Nil: the home page
 	// does not offer it.
 	RewriteOPML RewriteOPML
+
+	// Publisher describes what the publisher of a shield's feeds should know first. Nil: these are
+	// not the pages of a shield.
+	Publisher func(ctx context.Context) Publisher
 
 	// Version is that of the running program.
 	Version string

@@ -45,6 +45,15 @@ var ErrUnknown = errors.New("pages: unknown feed")
 // Which names a feed by its URL, or by its ID if the URL must not be shown.
 type Which struct{ URL, ID string }
 
+// Publisher is what the publisher of a shield's feeds should know first.
+type Publisher struct {
+	// Notices say what of the site keeps the shield from its work, and how to mend it.
+	Notices []string `json:"notices,omitempty"`
+	// Passed counts the requests for feeds that went to the site, by the header field that made them
+	// differ from a poll, or by method or body.
+	Passed map[string]int64 `json:"passed,omitempty"`
+}
+
 // Poller describes who polls, and how often.
 type Poller struct {
 	Contact     string // a URL or mail address; may be empty

@@ -4,15 +4,21 @@
 package shield
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
 )
 
 // makePages makes the pages for people, if the configuration has a path for them.
@@ -21,10 +27,51 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 		return
 	}
 	s.pages = &pages.Pages{
-		Source:  pages.NewSource(s.engine, s.identity, true, app.Upstream(), s.rules),
-		Version: poller.Version(),
-		Log:     slog.New(ctx.Slogger().Handler()),
+		Source:    pages.NewSource(s.engine, s.identity, true, app.Upstream(), s.rules),
+		Publisher: s.publisher,
+		Version:   poller.Version(),
+		Log:       slog.New(ctx.Slogger().Handler()),
 	}
+}
+
+// maxExamined is how many feeds the notices are made of, and lateFor from which lifetime on a notice
+// says that new posts show late.
+const (
+	maxExamined = 1000
+	lateFor     = 24 * time.Hour
+)
+
+// publisher returns what of the site keeps the shield from its work.
+func (s *Shield) publisher(ctx context.Context) pages.Publisher {
+	p := pages.Publisher{Passed: s.entries.passed.all()}
+	list, err := s.pages.Source.Feeds(ctx, pages.Query{Limit: maxExamined})
+	if err != nil {
+		return p // the page itself says so
+	}
+	late, lifetime, varies := int64(0), time.Duration(0), make(map[string]int64)
+	for _, f := range list.Feeds {
+		for _, t := range f.Considered {
+			fresh := time.Duration(t.Seconds) * time.Second
+			if (t.Hint == policy.HintSMaxAge || t.Hint == policy.HintMaxAge || t.Hint == policy.HintExpires) && fresh >= lateFor {
+				late, lifetime = late+1, max(lifetime, fresh)
+			}
+		}
+		for _, name := range f.Vary {
+			switch name {
+			case "user-agent", "accept", "accept-language":
+				varies[http.CanonicalHeaderKey(name)]++
+			}
+		}
+	}
+	if shows := min(lifetime, s.rules.MaxInterval); late > 0 && shows > time.Hour {
+		p.Notices = append(p.Notices, fmt.Sprintf("Your server says of %s that they are good for %s, so new posts show after %s. Take the feeds out of that rule of your server (expires, Cache-Control), or write max_interval 10m into feed_shield, or send a ping when you publish.",
+			status.Count(late, "feed"), status.Length(lifetime), status.Length(shows)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(varies)) {
+		p.Notices = append(p.Notices, fmt.Sprintf("Your site says of %s that they vary by %s, so nearly all readers are passed on to it. Take that out of Vary, or write vary ignore %s into feed_shield.",
+			status.Count(varies[name], "feed"), name, name))
+	}
+	return p
 }
 
 // checkPath returns an error if the path of a line is set and cannot be one.

@@ -58,3 +58,39 @@ func TestInvalidStatus(t *testing.T) {
 		}
 	}
 }
+
+// The status page says first what of the site keeps the shield from its work, and what was passed on.
+func TestStatusNotices(t *testing.T) {
+	for _, tt := range []struct {
+		name, lines string
+		header      []string
+		notice      string // empty: none
+		passed      string
+	}{
+		{"good for a month", "", []string{"Cache-Control", "max-age=2592000"}, "Your server says of 1 feed that they are good for 30 days, so new posts show after 24 hours.", ""},
+		{"mended", "max_interval 10m", []string{"Cache-Control", "max-age=2592000"}, "", ""},
+		{"by agent", "", []string{"Vary", "User-Agent"}, "Your site says of 1 feed that they vary by User-Agent", "2 because of User-Agent."},
+		{"by origin", "", []string{"Vary", "Origin"}, "", "1 because of Origin."},
+		{"ignored", "vary ignore User-Agent", []string{"Vary", "User-Agent"}, "", "1 because of Origin."},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			stage.Run(t, stage.ShieldedSite(blog, "{\nstatus /feed/status\n"+tt.lines+"\n}"), stage.Feed(stage.Sample, tt.header...), func(s *stage.Stage) {
+				s.Get(blog + "/feed")
+				if tt.passed != "" {
+					s.Get(blog+"/feed", "Origin", "https://other.test")
+				}
+				for _, accept := range []string{"text/html", "application/json"} {
+					r := stage.Request("GET", blog+"/feed/status/feeds", "Accept", accept)
+					r.RemoteAddr = stage.Home + ":1234"
+					page := s.Send(r).Body.String()
+					if tt.notice == "" && (strings.Contains(page, "Your s") || strings.Contains(page, `"notices"`)) || !strings.Contains(page, tt.notice) {
+						t.Errorf("%s: %s, want %q", accept, page, tt.notice)
+					}
+					if accept == "text/html" && !strings.Contains(page, tt.passed) || (tt.passed != "") != strings.Contains(page, map[string]string{"text/html": "Passed on", "application/json": `"passed"`}[accept]) {
+						t.Errorf("%s: %s, want %q", accept, page, tt.passed)
+					}
+				}
+			})
+		})
+	}
+}

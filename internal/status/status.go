@@ -49,6 +49,7 @@ type Feed struct {
 	Validated    time.Time         `json:"validated,omitzero"` // when the origin last confirmed the version
 	ETag         string            `json:"etag,omitempty"`     // of the identity representation, as readers see it
 	ContentType  string            `json:"content_type,omitempty"`
+	Vary         []string          `json:"vary,omitempty"` // request fields, in lower case, by which a shielded site says it varies the feed
 	Entries      int               `json:"entries,omitempty"`
 	Size         int               `json:"size,omitempty"`      // bytes, not compressed
 	Validators   policy.Validators `json:"validators,omitzero"` // from the origin, byte for byte
