@@ -120,7 +120,12 @@ func (n *node) store() string { return filepath.Join(n.dir, "store") }
 // templates are records of feeds of several kinds, with some polls behind them, as the
 // engine has made them.
 func (n *node) templates() ([]store.Saved, error) {
-	now := time.Now().Add(-10 * 24 * time.Hour)
+	const (
+		kinds = 40
+		polls = 9
+		apart = 26 * time.Hour
+	)
+	now := time.Now().Add(-kinds * polls * apart) // the clock of a store never goes back
 	clock := func() time.Time { return now }
 	db := sqlite.NewMemory(clock)
 	o := &fixed{size: n.body, answers: make(map[feedurl.URL]policy.Answer)}
@@ -129,21 +134,19 @@ func (n *node) templates() ([]store.Saved, error) {
 		return nil, err
 	}
 	defer c.Close()
-	const kinds = 40
 	for i := range kinds {
 		f, err := c.Feed(context.Background(), fmt.Sprintf("http://template-%d.example/weblog/feeds/index.xml", i))
 		if err != nil {
 			return nil, err
 		}
-		for range 9 {
+		for range polls {
 			w := httptest.NewRecorder()
 			f.Ask(0)
 			if _, err := f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
 				return nil, err
 			}
-			now = now.Add(26 * time.Hour)
+			now = now.Add(apart)
 		}
-		now = now.Add(-9 * 26 * time.Hour)
 	}
 	records, err := db.Records(context.Background(), store.ID{}, kinds)
 	if err != nil {
