@@ -167,11 +167,10 @@ func typeName(pkg string, t ast.Expr) string {
 	return ""
 }
 
-// field returns the field that a Caddyfile line sets: tokens for "token", and no_pages
-// for "pages".
+// field returns the field that a Caddyfile line sets, such as tokens for "token".
 func (m *module) field(word string) (field, bool) {
 	for _, f := range m.fields {
-		if f.name != "" && (f.name == word || f.name == word+"s" || f.name == "no_"+word) {
+		if f.name != "" && (f.name == word || f.name == word+"s") {
 			return f, true
 		}
 	}

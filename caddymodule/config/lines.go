@@ -123,8 +123,8 @@ func FlagLine(to *bool) func(*caddyfile.Dispenser) error {
 	}
 }
 
-// OffLine reads a line whose argument is off, which sets a flag.
-func OffLine(to *bool) func(*caddyfile.Dispenser) error {
+// OffLine reads a line whose argument is off. It sets a flag whose default is true.
+func OffLine(to **bool) func(*caddyfile.Dispenser) error {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		word, err := OneArg(d, "off")
@@ -134,7 +134,7 @@ func OffLine(to *bool) func(*caddyfile.Dispenser) error {
 		if word != "off" {
 			return d.Errf("%s: %q is not known: expected off", name, word)
 		}
-		*to = true
+		*to = new(false)
 		return nil
 	}
 }

@@ -49,7 +49,7 @@ func (g *Gateway) checkReach(paths caddyhttp.MatchPath) error {
 		}
 	}
 	below := func(pattern string) bool { // neither a URL nor a page begins with it
-		if !g.NoPages && strings.HasPrefix(pattern, pagesBelow) {
+		if g.hasPages() && strings.HasPrefix(pattern, pagesBelow) {
 			return false
 		}
 		segment, _, more := strings.Cut(strings.TrimPrefix(pattern, "/"), "/")
@@ -114,7 +114,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			g.Readers = true
 			return nil
 		}},
-		"pages":   {Read: config.OffLine(&g.NoPages)},
+		"pages":   {Read: config.OffLine(&g.Pages)},
 		"rewrite": {Removed: "a gateway always makes links absolute, and a shield never changes a byte. Delete the line"},
 	}.With(elsewhere).ReadBlock(d)
 }

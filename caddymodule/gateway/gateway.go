@@ -35,6 +35,14 @@ func init() {
 // Readers get an ETag, 304 and compression, and the last good version if the origin
 // fails. The app `pollard`, which all gateways share, decides when origins are polled.
 //
+// A gateway that serves one feed at a path of its own, and to the household any feed by URL:
+//
+//	{
+//		"handler": "feed_gateway",
+//		"feeds": [{"path": "/rachel.xml", "url": "https://rachelbythebay.com/w/atom.xml"}],
+//		"clients": ["private"]
+//	}
+//
 // Requests that are neither for a feed nor for a page of the gateway go to the next
 // handler. Handlers that decide who may read, such as `basic_auth` or `respond @outside
 // 403`, run before the gateway. So do `handle` and `route`: if one of them matches every
@@ -84,8 +92,8 @@ type Gateway struct {
 	// and `pollard feeds readers` show them. Default: `false`.
 	Readers bool `json:"readers,omitempty"`
 
-	// Whether the pages for people, at `/` and below `/-/`, are off. Default: `false`.
-	NoPages bool `json:"no_pages,omitempty"`
+	// Whether there are pages for people, at `/` and below `/-/`. Default: `true`.
+	Pages *bool `json:"pages,omitempty"`
 
 	log       *zap.Logger
 	engine    *poller.Engine

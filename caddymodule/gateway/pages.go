@@ -38,6 +38,8 @@ func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
 	}
 }
 
+func (g *Gateway) hasPages() bool { return g.Pages == nil || *g.Pages }
+
 // pageRequest is a request for a page.
 type pageRequest struct {
 	name string
@@ -48,7 +50,7 @@ type pageRequest struct {
 // parsePage finds the page that a request is for. It reports false for other requests; the
 // path of a configured feed is not a page.
 func (g *Gateway) parsePage(r *http.Request) (p pageRequest, ok bool) {
-	if g.NoPages {
+	if !g.hasPages() {
 		return p, false
 	}
 	rest := r.URL.Path
@@ -176,7 +178,7 @@ func foundOn(page *site.Page) []pages.Found {
 // It reports false for any other error.
 func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request, err error) bool {
 	u, ok := errors.AsType[*cache.Unavailable](err)
-	if !ok || u.Site == nil || g.NoPages || !req.byURL {
+	if !ok || u.Site == nil || !g.hasPages() || !req.byURL {
 		return false
 	}
 	found := pages.Site{URL: feedurl.Shown(req.by.target), Title: u.Site.Title, Feeds: foundOn(u.Site)}
