@@ -292,7 +292,11 @@ func markdown(comment string) string {
 	for line := range strings.Lines(comment) {
 		indented := strings.HasPrefix(line, "\t")
 		if indented != code && (indented || line != "\n") {
-			text.WriteString(map[bool]string{true: "```caddyfile\n", false: "```\n\n"}[indented])
+			begin := "```caddyfile\n"
+			if strings.HasPrefix(line, "\t{") {
+				begin = "```json\n"
+			}
+			text.WriteString(map[bool]string{true: begin, false: "```\n\n"}[indented])
 			code = indented
 		}
 		text.WriteString(strings.TrimPrefix(line, "\t"))
