@@ -128,11 +128,10 @@ func (sim *simulation) checkScore(s *feed, got *score) {
 }
 
 // checkAdoption checks that permanent redirects are adopted, and no others. It takes seven
-// days of evidence, which polls do not bring that end at a URL that is not due, so most of
-// the fortnight may pass. Time in which the machine was asleep or off does not count, so on
-// some seeds there is too little to adopt one.
+// days of evidence and the interval of a poll. Time in which the machine was asleep or off does
+// not count, so on some seeds there is too little to adopt one.
 func (sim *simulation) checkAdoption(last map[string]time.Time) {
-	latest, end := sim.epoch.Add(12*day+sim.lost), sim.clock.truth().Add(-day)
+	latest, end := sim.epoch.Add(9*day+sim.lost), sim.clock.truth().Add(-day)
 	for url, adopted := range map[string]bool{
 		"http://moved.test/feed": true, "http://permanent.test/feed": true, "http://www.one.test/feed": true,
 		"http://found.test/feed": false, "http://fiveday.test/feed": false, "http://portal.test/feed": false, "http://one.test/rss": false,

@@ -41,6 +41,7 @@ type originHost struct {
 	limited   time.Time // until when a 429 holds
 	limitedIn int64     // start of the gateway that got it
 	limitedAt time.Time
+	good      time.Time // when it answered well
 }
 
 // poll is a line of the origins' log.
@@ -158,6 +159,9 @@ func (o *origins) depart(c *call, a reply, aborted bool) {
 	m.inFlight--
 	res.inFlight--
 	res.lastEnd = now
+	if a.status < 400 {
+		m.good = now
+	}
 	if o.sim.ending.Load() || o.sim.life.Load() != c.life {
 		// The gateway may have been stopped before it could store the answer. Its claim holds
 		// nevertheless.
@@ -192,11 +196,13 @@ func (o *origins) depart(c *call, a reply, aborted bool) {
 	m.pause = later(m.pause, now.Add(a.pause))
 	if a.status == http.StatusTooManyRequests {
 		m.limited, m.limitedIn, m.limitedAt = later(m.limited, now.Add(a.pause)), c.life, now
+		m.good = time.Time{}
 		o.pauseSiblings(mustHost(c.url), now)
 	}
 }
 
-// pauseSiblings pauses a whole domain if two of its hosts have asked for it.
+// pauseSiblings pauses a whole domain if two of its hosts have asked for it, apart from hosts
+// that have answered well in the last two days.
 func (o *origins) pauseSiblings(host string, now time.Time) {
 	var until time.Time
 	count, domain := 0, domainOf(host)
@@ -208,7 +214,7 @@ func (o *origins) pauseSiblings(host string, now time.Time) {
 		}
 	}
 	for name, m := range o.hosts {
-		if domainOf(name) == domain && count >= 2 {
+		if domainOf(name) == domain && count >= 2 && now.Sub(m.good) > 2*day {
 			m.pause = later(m.pause, until)
 		}
 	}
