@@ -10,11 +10,14 @@ import (
 	"time"
 )
 
-// Owner is a party that feeds count for. 0 is none.
+// Owner is a party that feeds count for: the operator, a shield, a token, a private address or a
+// public network. What can run out is shared by owner. A record remembers the last four that asked for
+// its feed, with the day. The feed counts for the one of the highest class, and of several, when
+// its body may have to give way, for the one that uses the least. 0 is none.
 type Owner int64
 
-// Kind is what an owner is. Owners of a later kind give way after those of an earlier one,
-// except that shields, tokens and addresses are equal.
+// Kind is what an owner is. Public networks, all together, give way before addresses, tokens and
+// shields; the operator's feeds never give way.
 type Kind int
 
 // The kinds of owners.
