@@ -45,7 +45,7 @@ func TestShieldForgetsInventedURLs(t *testing.T) {
 // from it, and an evicted key keeps its feed in the store.
 func TestShieldMemoryIsBounded(t *testing.T) {
 	stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
-		const limit = 30
+		const limit = 20
 		app, err := caddy.ActiveContext().App("pollard")
 		if err != nil {
 			t.Fatal(err)
