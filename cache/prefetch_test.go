@@ -133,7 +133,7 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 		}
 		g.get(feedURL)
 		g.get("https://pinned.test/")
-		time.Sleep(30 * time.Hour)
+		time.Sleep(36 * time.Hour)
 		if got := g.accounts(); len(got) != 2 {
 			t.Errorf("%d feeds are known, want the good one and the pinned one", len(got))
 		}

@@ -177,7 +177,7 @@ func TestMetricsOfShield(t *testing.T) {
 		want         map[string]float64
 	}{
 		{"feeds", "{\ndefend {\nunconditional 4h\n}\n}", map[string]float64{
-			"miss": 1, "not_modified": 1, "refused": 1, "stale": 1, "hit": 1, "passed": 3,
+			"miss": 1, "not_modified": 1, "refused": 1, "stale": 1, "hit": 2, "passed": 3,
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -192,8 +192,9 @@ func TestMetricsOfShield(t *testing.T) {
 				}
 				get("/feed", "One/1.0")
 				get("/feed", "One/1.0", "If-None-Match", "*")
-				get("/feed", "Two/1.0")
-				get("/feed", "Two/1.0")
+				for range 3 { // the third one is too many
+					get("/feed", "Two/1.0")
+				}
 				get("/page", "Two/1.0")
 				get("/page", "Two/1.0")
 				s.Send(stage.Request("POST", "http://blog.test/comments"))
