@@ -22,10 +22,12 @@ type Database struct {
 	idle  time.Duration
 	knows bool  // idle has been read
 	short int64 // bytes that were in use when the file system became short of space; 0: it is not
-	count counted
 
 	from              Time      // no host is ready before
 	looked, lookedAll time.Time // when that was found out, and among all hosts
+
+	counting sync.Mutex // guards count; mu may be held while a write waits for the disk
+	count    counted
 }
 
 // Driver is what differs between databases.

@@ -81,8 +81,8 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 		share = 100
 		few   = 100_000
 	)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.counting.Lock()
+	defer d.counting.Unlock()
 	began := time.Now()
 	if began.Before(d.count.until) && ctx.Err() == nil {
 		return d.count.totals.clone(), nil
