@@ -75,7 +75,7 @@ type Cache struct {
 	origin   Origin
 	settings atomic.Pointer[Settings]
 	now      func() time.Time
-	clock    clock
+	clock    sinceStart
 	chance   func() float64
 
 	// Feeds and representations in memory.

@@ -6,12 +6,13 @@ package cache
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/clock"
 )
 
-// clock measures the time that feeds are scheduled by. Go's monotonic clock stands
-// still while a machine is suspended, which feeds must notice: what it misses is
-// added.
-type clock struct {
+// sinceStart measures the time that feeds are scheduled by. Package time may not count the
+// time in which the machine sleeps, which feeds must notice: what it misses is added.
+type sinceStart struct {
 	now       func() time.Time
 	suspended func() time.Duration
 	start     time.Time
@@ -19,21 +20,21 @@ type clock struct {
 	missed    atomic.Int64  // suspended since, as of the last look
 }
 
-func newClock(now func() time.Time, suspended func() time.Duration) clock {
+func newClock(now func() time.Time, suspended func() time.Duration) sinceStart {
 	if suspended == nil {
-		suspended = Suspended
+		suspended = clock.Suspended
 	}
-	return clock{now: now, suspended: suspended, start: now(), asleep: suspended()}
+	return sinceStart{now: now, suspended: suspended, start: now(), asleep: suspended()}
 }
 
-// elapsed is the time since the start.
-func (c *clock) elapsed() time.Duration {
+// elapsed returns the time since the start.
+func (c *sinceStart) elapsed() time.Duration {
 	return c.now().Sub(c.start) + time.Duration(c.missed.Load())
 }
 
 // look asks the system how long the machine has been suspended. It reports whether
 // that has grown by more than a moment.
-func (c *clock) look() bool {
+func (c *sinceStart) look() bool {
 	missed := int64(c.suspended() - c.asleep)
 	for {
 		before := c.missed.Load()

@@ -26,7 +26,7 @@ type Options struct {
 	// for a store that may be out of reach when they ask again.
 	Preload bool
 	// Suspended returns how long the machine has been suspended since some fixed moment: a
-	// monotonic clock may not count that time. Nil: [Suspended].
+	// monotonic clock may not count that time. Nil: what the system says.
 	Suspended func() time.Duration
 }
 

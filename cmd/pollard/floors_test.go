@@ -21,14 +21,14 @@ const module = "github.com/feedpollard/pollard/"
 // packages of lower floors, so those of one floor do not import each other. A new package
 // needs a place here.
 var floors = []string{
-	"internal/feedurl internal/httpfield internal/opml",
+	"internal/clock internal/feedurl internal/httpfield internal/opml",
 	"policy",
 	"policy/document/internal/namespace policy/document/site",
 	"policy/document/internal/markup",
 	"policy/document",
 	"policy/document/links",
 	"upstream internal/status cache/version cache/store",
-	"internal/check internal/readers cache/store/internal/clock",
+	"internal/check internal/readers",
 	"cache/store/sqlite cache/store/postgres",
 	"cache",
 	"internal/replay",

@@ -27,7 +27,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/internal/clock"
+	"github.com/feedpollard/pollard/internal/clock"
 )
 
 // callTimeout bounds each call, in the process and in the server.

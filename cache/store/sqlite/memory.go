@@ -9,7 +9,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/internal/clock"
 )
 
 // NewMemory returns an empty store in memory, for simulations and tests. It has no
@@ -19,7 +18,7 @@ func NewMemory(now func() time.Time) *Store {
 		now = time.Now
 	}
 	began := now()
-	d := &database{log: zap.NewNop(), since: store.Never, scale: clock.New(func() Moment {
+	d := &database{log: zap.NewNop(), since: store.Never, scale: newScale(func() Moment {
 		at := now()
 		return Moment{Wall: at, Since: at.Sub(began)}
 	})}

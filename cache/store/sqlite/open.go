@@ -27,7 +27,6 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/internal/clock"
 )
 
 const (
@@ -42,9 +41,6 @@ const (
 	// replaced by its successor.
 	lockWait = time.Second
 )
-
-// Moment is what the clocks of a machine show.
-type Moment = clock.Moment
 
 // Options are what Open can do without.
 type Options struct {
@@ -71,7 +67,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: clock.New(o.Clocks), since: store.Never}
+	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), since: store.Never}
 	if err := d.open(); err != nil {
 		return nil, fmt.Errorf("store sqlite %s: %w", dir, err)
 	}
@@ -201,7 +197,7 @@ func (d *database) load() error {
 			return d.explain(err)
 		}
 	}
-	var last clock.Stamp
+	var last stamp
 	var token, scale, wall, since, open int64
 	err = d.writer.query(context.Background(), `select token, scale, wall, since, boot, open from process`, nil, func(r row) error {
 		return r.Scan(&token, &scale, &wall, &since, &last.Boot, &open)
@@ -218,8 +214,8 @@ func (d *database) load() error {
 		return fmt.Errorf("%w: nothing says when it was written", errDamaged)
 	}
 	if !fresh {
-		last.Scale, last.Wall, last.Since = store.Time(scale), time.Unix(0, wall), time.Duration(since)
-		d.scale.Resume(last)
+		last.scale, last.Wall, last.Since = store.Time(scale), time.Unix(0, wall), time.Duration(since)
+		d.scale.resume(last)
 	}
 	d.token = store.Token(token)
 	return d.writer.query(context.Background(), `select cast(value as integer) from meta where key = 'lost'`, nil, func(r row) error {
@@ -230,7 +226,7 @@ func (d *database) load() error {
 // forgetGrants records that grants up to now are not known any more: a feed that is new to the
 // store may just have been polled.
 func (d *database) forgetGrants() error {
-	d.since = d.scale.Now()
+	d.since = d.scale.now()
 	return d.explain(d.writer.exec(`insert into meta (key, value) values ('lost', ?1)`, strconv.FormatInt(int64(d.since), 10)))
 }
 
@@ -357,7 +353,7 @@ func (d *database) setAside() (aside string, err error) {
 			return "", err
 		}
 	}
-	aside = d.path + ".aside-" + d.scale.Stamp().Wall.UTC().Format("20060102T150405Z")
+	aside = d.path + ".aside-" + d.scale.stamp().Wall.UTC().Format("20060102T150405Z")
 	for _, part := range []string{"", "-wal", "-shm"} {
 		if err := os.Rename(d.path+part, aside+part); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err

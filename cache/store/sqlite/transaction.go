@@ -23,7 +23,7 @@ type transaction struct {
 
 // do runs f, and returns the changes that it made.
 func (d *database) do(c *connection, f func(store.Tx) error) ([]store.Change, error) {
-	tx := &transaction{d: d, c: c, now: d.scale.Now()}
+	tx := &transaction{d: d, c: c, now: d.scale.now()}
 	if err := f(tx); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,6 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/internal/clock"
 )
 
 const (
@@ -32,7 +31,7 @@ const (
 type database struct {
 	path    string // of the file; empty: in memory
 	log     *zap.Logger
-	scale   *clock.Scale
+	scale   *scale
 	changes changes
 
 	jobs    chan *job
@@ -175,7 +174,7 @@ func (d *database) replaceBodies(reason error) error {
 	if d.writer == nil {
 		return d.errClosed()
 	}
-	old := fmt.Sprintf("damaged_%d", d.scale.Now())
+	old := fmt.Sprintf("damaged_%d", d.scale.now())
 	statements := []string{"begin immediate", "alter table body rename to " + old}
 	for _, s := range d.schema() {
 		if strings.HasPrefix(strings.TrimSpace(s), "create table body ") {
@@ -196,13 +195,13 @@ func (d *database) replaceBodies(reason error) error {
 // stamp writes the last token and the time. The time is written by each transaction, so
 // that the wall clock may be set between any two of them.
 func (d *database) stamp(c *connection, open bool) error {
-	at := d.scale.Stamp()
+	at := d.scale.stamp()
 	inUse := 0
 	if open {
 		inUse = 1
 	}
 	return c.exec(`update process set token = ?1, scale = ?2, wall = ?3, since = ?4, boot = ?5, open = ?6`,
-		int64(d.token), int64(at.Scale), at.Wall.UnixNano(), int64(at.Since), at.Boot, inUse)
+		int64(d.token), int64(at.scale), at.Wall.UnixNano(), int64(at.Since), at.Boot, inUse)
 }
 
 // Read implements [store.Driver]. A disk that hangs holds up none but those who can wait.

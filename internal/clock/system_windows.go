@@ -9,5 +9,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// System reads the clocks of this machine.
-func System() Moment { return Moment{Wall: time.Now(), Since: windows.DurationSinceBoot()} }
+func boot() string { return "" }
+
+func sinceBoot() time.Duration { return windows.DurationSinceBoot() }

@@ -1,0 +1,13 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux && !darwin && !windows
+
+package clock
+
+import "time"
+
+// boot names this process, as the time since the machine was booted is not known.
+func boot() string { return began.String() }
+
+func sinceBoot() time.Duration { return time.Since(began) }
