@@ -36,6 +36,7 @@ type storedVersion struct {
 	Sum         policy.Fingerprint `json:"sum"`             // half the SHA-256 of the origin's bytes
 	Size        int                `json:"size"`            // of them
 	Base        string             `json:"base,omitempty"`  // URL that relative links were resolved against; empty: there were none
+	From        string             `json:"from,omitempty"`  // URL that redirects led to; empty: the feed's own
 	Fingerprint policy.Fingerprint `json:"meaning"`
 	Entries     int                `json:"entries"`
 	Lenient     bool               `json:"lenient,omitempty"` // accepted by a lenient parse only

@@ -20,8 +20,19 @@ import (
 // recordsAtOnce is how many records are read at a time.
 const recordsAtOnce = 1000
 
-// Shown reports whether a feed is shown, by its key and by the marks of its readers.
-type Shown func(key string, marks []Mark) bool
+// Shown reports whether a feed is shown, by its key, the URL from which its version came (empty: its
+// own), and the marks of its readers.
+type Shown func(key, from string, marks []Mark) bool
+
+// Shows reports whether a feed is shown. One that is not known has no marks.
+func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
+	f, err := c.existing(ctx, key)
+	if err != nil {
+		return shown(key, "", nil)
+	}
+	s := f.state.Load()
+	return shown(key, s.feed.Version.From, namesOf(f.markDays(s)))
+}
 
 // Feeds returns all feeds that are shown, in the order of their IDs, with
 // ID, URL, Title, State, Configured, Failures and NextPoll alone: that takes so little time that a
@@ -35,7 +46,7 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 			}
 			now, wall := c.elapsed(), c.now()
 			for i := range records {
-				if r := &records[i]; shown(r.URL, c.marksOf(r)) && !yield(c.summarize(r, now, wall), nil) {
+				if r := &records[i]; c.shows(r, shown) && !yield(c.summarize(r, now, wall), nil) {
 					return
 				}
 			}
@@ -43,19 +54,20 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 	}
 }
 
-// marksOf returns the marks of a record, or of the feed in memory.
-func (c *Cache) marksOf(r *store.Record) []Mark {
+// shows is [Cache.Shows] for the feed of a record, which may be in memory too.
+func (c *Cache) shows(r *store.Record, shown Shown) bool {
 	if known := c.table.known(r.URL); known != nil {
-		return namesOf(known.markDays(known.state.Load()))
+		s := known.state.Load()
+		return shown(r.URL, s.feed.Version.From, namesOf(known.markDays(s)))
 	}
-	return namesOf(mergeMarks(marksIn(r.Memo), nil, c.day()))
+	return shown(r.URL, textIn(r.Memo, "from"), namesOf(mergeMarks(marksIn(r.Memo), nil, c.day())))
 }
 
 // summarize decodes as little as possible of a record: of a fresh one, no facts.
 func (c *Cache) summarize(r *store.Record, now time.Duration, wall time.Time) status.Feed {
 	told := status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
 	if r.Version != 0 {
-		told.Title = titleIn(r.Memo)
+		told.Title = textIn(r.Memo, "title")
 	}
 	in, ended := r.In, r.In == store.Ended
 	if known := c.table.known(r.URL); known != nil {
@@ -76,21 +88,20 @@ func (c *Cache) summarize(r *store.Record, now time.Duration, wall time.Time) st
 	return told
 }
 
-// titleIn finds the title in a memo without decoding all of it. In JSON a quotation mark
-// within a string is escaped, so this is the beginning of a member and never foreign text.
-func titleIn(memo []byte) (title string) {
-	from := bytes.Index(memo, []byte(`,"title":"`))
-	if from < 0 {
+// textIn finds a text of the version in a memo without decoding all of it. In JSON a quotation
+// mark within a string is escaped, so this is the beginning of a member and never foreign text.
+func textIn(memo []byte, member string) (value string) {
+	_, text, found := bytes.Cut(memo, []byte(`,"`+member+`":`))
+	if !found || len(text) == 0 || text[0] != '"' {
 		return ""
 	}
-	text := memo[from+len(`,"title":`):]
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
 			i++
 		case '"':
-			_ = json.Unmarshal(text[:i+1], &title) // a damaged title is left out
-			return title
+			_ = json.Unmarshal(text[:i+1], &value) // a damaged text is left out
+			return value
 		}
 	}
 	return ""

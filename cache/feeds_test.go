@@ -23,11 +23,11 @@ func TestTitleInAMemo(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := again.feed.Version.Title
-		if got := titleIn(stored); got != want {
+		if got := textIn(stored, "title"); got != want {
 			t.Errorf("%q, want %q, in %s", got, want, stored)
 		}
 		for cut := range stored {
-			titleIn(stored[:cut]) // does not panic
+			textIn(stored[:cut], "title") // does not panic
 		}
 	}
 }

@@ -5,7 +5,6 @@ package cache
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -83,16 +82,6 @@ func mergeMarks(a, b []markDay, today int64) (all []markDay) {
 	return all[:min(len(all), maxMarks)]
 }
 
-// Marks returns how the readers were admitted that asked for a feed in the last 30 days. There are
-// none if the feed is not known.
-func (c *Cache) Marks(ctx context.Context, key string) []Mark {
-	f, err := c.existing(ctx, key)
-	if err != nil {
-		return nil
-	}
-	return namesOf(f.markDays(f.state.Load()))
-}
-
 func namesOf(days []markDay) []Mark {
 	marks := make([]Mark, 0, len(days))
 	for _, m := range days {
@@ -101,7 +90,7 @@ func namesOf(days []markDay) []Mark {
 	return marks
 }
 
-// marksIn finds the marks in a memo without decoding all of it; see [titleIn].
+// marksIn finds the marks in a memo without decoding all of it; see [textIn].
 func marksIn(memo []byte) (days []markDay) {
 	_, list, found := bytes.Cut(memo, []byte(`"marks":[`))
 	if !found {

@@ -77,6 +77,9 @@ func (s *state) learn(own Key, v classified) {
 	f := &s.last
 	f.At, f.Status, f.Result, f.Failure, f.Error = a.At.Round(0).UTC(), a.Status, v.result, a.Failure, oneLine(a.Err)
 	if v.good() {
+		if m.Version.From = ""; len(a.Moves) > 0 && a.URL != own.text {
+			m.Version.From = a.URL
+		}
 		if m.Suspect = 0; !another {
 			f.Validated = f.At
 		}

@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -208,14 +207,8 @@ func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy
 		Timeout:     rules.Timeout,
 		MaxBody:     rules.MaxBody,
 		Subscribers: settings.Subscribers(f.key.text),
-		Allow: func(u feedurl.URL) error {
-			if f.configured() || f.key.shielded() {
-				return nil
-			}
-			return settings.Allow(f.key.url, u)
-		},
-		Hop:   f.hop,
-		Large: large.reserve,
+		Hop:         f.hop,
+		Large:       large.reserve,
 	})
 	a.At = c.now() // RFC 9111 section 4.2.3: response_time, by our clock
 	return a

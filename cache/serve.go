@@ -36,7 +36,24 @@ type Sent struct {
 // an [Unavailable] without having written anything. If the header of w has Cache-Control: private,
 // the response has that too.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(Waited{}, w, r)
+	return f.ServeIf(nil, w, r)
+}
+
+// ServeIf is [Feed.Serve], unless redirects have led to the version and may returns an error for
+// the URL from which it came. Nil: it may come from anywhere.
+func (f *Feed) ServeIf(may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
+	return f.serve(Waited{}, may, w, r)
+}
+
+// From returns the URL from which the feed's version came, if redirects have led there.
+func (f *Feed) From() string { return f.state.Load().feed.Version.From }
+
+// mayServe returns the error of may for the version.
+func (s *state) mayServe(may func(from string) error) error {
+	if from := s.feed.Version.From; from != "" && may != nil {
+		return may(from)
+	}
+	return nil
 }
 
 // errPrecondition refuses a request for another version than the current one.
@@ -59,10 +76,10 @@ func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
 
 // ServeAfter is [Feed.Serve] for a reader who has waited.
 func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(waited, w, r)
+	return f.serve(waited, nil, w, r)
 }
 
-func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
+func (f *Feed) serve(waited Waited, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	f = f.use()
 	defer f.leave()
 	now := f.cache.elapsed()
@@ -78,6 +95,9 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 			return Sent{}, f.unavailable(s, p)
 		}
 	}
+	if err := s.mayServe(may); err != nil {
+		return Sent{}, err
+	}
 	if s.response.PreconditionFailed(r.Header) {
 		return Sent{}, errPrecondition
 	}
@@ -90,7 +110,11 @@ func (f *Feed) serve(waited Waited, w http.ResponseWriter, r *http.Request) (Sen
 		if s, rep, err = f.readAgain(r, s, err); err != nil {
 			return Sent{}, err
 		}
-		if s.response.NotModified(r.Header) { // it may be another version
+		if err := s.mayServe(may); err != nil { // it may be another version
+			rep.done()
+			return Sent{}, err
+		}
+		if s.response.NotModified(r.Header) {
 			rep.done()
 			f.writeNotModified(w, r, s, how, now)
 			return Sent{Status: http.StatusNotModified, Forward: how.Forward}, nil

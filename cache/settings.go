@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -37,9 +36,6 @@ type Settings struct {
 	// Site returns the origin of a shielded feed; nil if its shield is not configured. Nil:
 	// there are no shields.
 	Site func(key string) Origin
-	// Allow returns why a redirect may not lead from one URL to another, for feeds that
-	// are not configured. Nil: it may lead anywhere.
-	Allow func(from, to feedurl.URL) error
 	// Feeds are the keys of configured feeds: they are never forgotten.
 	Feeds []string
 	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.
@@ -72,9 +68,6 @@ func (s Settings) filled() *Settings {
 	}
 	if s.Site == nil {
 		s.Site = func(string) Origin { return nil }
-	}
-	if s.Allow == nil {
-		s.Allow = func(feedurl.URL, feedurl.URL) error { return nil }
 	}
 	if s.IdleAfter <= 0 {
 		s.IdleAfter = 30 * 24 * time.Hour

@@ -132,9 +132,6 @@ type Ask struct {
 	MaxBody     int64         // bytes after decoding; 0: no limit
 	Subscribers int           // number of readers, for the User-Agent; 0: left out
 
-	// Allow returns an error if a redirect must not lead to a URL. The error ends the
-	// poll, and is in the answer's Err, with FailureAddress. Nil allows all URLs.
-	Allow func(u feedurl.URL) error
 	// Hop is called before a redirect to another URL is followed, after all checks of
 	// the URL and before the poll waits for the slot of its host. It may block. An error
 	// ends the poll, and is in the answer's Err, with FailureHeld. Nil allows all hops.

@@ -38,14 +38,7 @@ func (p *poll) follow(ctx context.Context) bool {
 		p.fail(policy.FailureRedirect, fmt.Errorf("redirect with status %d %w", status, err))
 		return false
 	}
-	// The operator's rules come first, then checks of the URL. Hop may claim the URL, so
-	// that it must not be called for one that is refused.
-	if p.ask.Allow != nil {
-		if err := p.ask.Allow(to); err != nil {
-			p.fail(policy.FailureAddress, err)
-			return false
-		}
-	}
+	// Hop may claim the URL, so that it must not be called for one that is refused.
 	if err := p.mayFollow(to); err != nil {
 		p.fail(policy.FailureRedirect, plain(fmt.Sprintf("redirect with status %d %v", status, err), errors.New(to.Redacted())))
 		return false

@@ -82,8 +82,8 @@ func (a *access) admit(by urlRequest, from client) *poller.Refusal {
 	return nil
 }
 
-// checkURL reports why a feed by URL may not be at u. It applies to the requested URL and to
-// the targets of redirects.
+// checkURL reports why a feed by URL may not be at u: the requested URL, or one that redirects
+// have led to.
 func (a *access) checkURL(u feedurl.URL) error {
 	host := u.Name()
 	if _, denied := a.deny.Find(host); denied {
@@ -105,6 +105,18 @@ func (a *access) checkURL(u feedurl.URL) error {
 		return errors.New("the gateway's `opml` does not list this feed")
 	}
 	return fmt.Errorf("the gateway's `opml` does not list this feed, and its `allow` lines do not cover %s", host)
+}
+
+// checkFrom reports why a version may not be served by URL because of the URL from which it came.
+func (a *access) checkFrom(from string) error {
+	u, err := feedurl.Parse(from)
+	if err == nil {
+		err = a.checkURL(u)
+	}
+	if err != nil {
+		return forbidden("the feed redirects to a URL that the gateway does not serve: %v", err)
+	}
+	return nil
 }
 
 func forbidden(format string, args ...any) *poller.Refusal {

@@ -58,13 +58,13 @@ type Gateway struct {
 	// relative to that file.
 	OPML string `json:"opml,omitempty"`
 
-	// The hosts whose feeds may be requested by URL, and to which such a feed may
-	// redirect: `example.com`, or `*.example.com` for all hosts below it. Placeholders are
-	// replaced. Default: any public host; with `opml`, only the feeds of that list.
+	// The hosts whose feeds may be requested by URL: `example.com`, or `*.example.com` for
+	// all hosts below it. If a feed redirects, the host that it leads to counts too.
+	// Placeholders are replaced. Default: any public host; with `opml`, only the feeds of that list.
 	Allow []string `json:"allow,omitempty"`
 
-	// The hosts whose feeds may not be requested by URL, and to which no feed may
-	// redirect. It overrides `allow` and `opml`. Placeholders are replaced.
+	// The hosts whose feeds may not be requested by URL, nor by the URL of a feed that
+	// redirects there. It overrides `allow` and `opml`. Placeholders are replaced.
 	Deny []string `json:"deny,omitempty"`
 
 	// The clients that may request feeds by URL: address ranges (CIDR), `private` for
@@ -100,6 +100,7 @@ type Gateway struct {
 	accessLog *zap.Logger
 	server    *caddyhttp.Server // that the gateway belongs to, or nil
 	access    *access
+	mayServe  func(from string) error // access.checkFrom
 	pages     *pages.Pages
 	source    *pages.EngineSource // of the pages
 	paths     map[string]string   // canonical URLs of configured feeds, by decoded path
@@ -164,8 +165,7 @@ func (g *Gateway) Validate() error {
 }
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
-	g.engine, g.access.private = app.Engine(), app.NamesPrivate
-	app.AddRedirectRule(g.access.checkURL)
+	g.engine, g.access.private, g.mayServe = app.Engine(), app.NamesPrivate, g.access.checkFrom
 	app.AddNames(g)
 	g.paths, g.chosen, g.parsed = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds)), newParsedRequests()
 	for i := range g.Feeds {

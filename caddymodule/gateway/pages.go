@@ -140,7 +140,14 @@ func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) 
 	if err != nil {
 		return found, err
 	}
-	if _, served := feed.Await(r.Context()); served {
+	_, served := feed.Await(r.Context())
+	if from := feed.From(); served && from != "" {
+		if err := g.access.checkFrom(from); err != nil {
+			found.Problem = sentence(err.Error())
+			return found, nil
+		}
+	}
+	if served {
 		found.Feeds = []pages.Found{{URL: u.String()}}
 		return found, nil
 	}

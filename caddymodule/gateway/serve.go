@@ -65,7 +65,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 			w.Header()["Cache-Control"] = private
 		}
 		var sent cache.Sent
-		if sent, err = g.serve(w, r, feed, token); err == nil {
+		if sent, err = g.serve(w, r, feed, req, token); err == nil {
 			g.engine.GatewayRequests().Served(sent)
 			poller.Report(r, poller.ResultOf(sent), feed.Key(), "")
 			return nil
@@ -159,7 +159,7 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 }
 
 // serve serves a feed, and counts the request. Only with the line readers it is recorded who sent it.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, token string) (cache.Sent, error) {
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, req request, token string) (cache.Sent, error) {
 	address := poller.Client(r)
 	counter := g.engine.FeedCounter(feed.Key())
 	counter.CountReader(r.UserAgent(), address)
@@ -168,7 +168,11 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 		observed = g.engine.Observe(r, address, feed.Key(), feed)
 		observed.Token = token
 	}
-	sent, err := feed.Serve(w, r)
+	var mayServe func(from string) error // the version of a configured feed may come from anywhere
+	if req.byURL {
+		mayServe = g.mayServe
+	}
+	sent, err := feed.ServeIf(mayServe, w, r)
 	if err != nil {
 		return cache.Sent{}, err
 	}

@@ -429,40 +429,61 @@ func TestGatewayTellsHowToBeBelowAPath(t *testing.T) {
 	})
 }
 
-// Redirects obey allow, deny and opml.
+// Redirects obey allow, deny and opml of the gateway that serves the feed, and of no other: one poll
+// serves those that allow its last URL.
 func TestRedirectsObeyDenyAndAllow(t *testing.T) {
+	moved, polls := true, 0
 	web := func(r *http.Request) (int, string, http.Header) {
 		if r.URL.Path == "/moved" {
-			return 302, "", http.Header{"Location": {"https://other.example/feed"}}
+			if polls++; moved {
+				return 302, "", http.Header{"Location": {"https://other.example/feed"}}
+			}
 		}
 		return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}}
 	}
-	for _, tt := range []struct {
-		name, lines string
-		want        int
-	}{
-		{"any", "clients any", 200},
-		{"deny", "clients any\ndeny other.example", 403},
-		{"allow", "clients any\nallow one.example", 403},
-		{"allow both", "clients any\nallow one.example other.example", 200},
-		{"configured", "feed /moved.xml https://one.example/moved\ndeny other.example", 200},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
-				if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nfeed_gateway {\n"+tt.lines+"\n}\n}\n"); err != nil {
-					t.Fatal(err)
-				}
-				target := "/https://one.example/moved"
-				if tt.name == "configured" {
-					target = "/moved.xml"
-				}
-				w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
-				if w.Code != tt.want {
-					t.Errorf("%d %s, want %d", w.Code, w.Body, tt.want)
-				}
-			})
-		})
+	var sites strings.Builder
+	gateway := func(name, lines string) {
+		fmt.Fprintf(&sites, "handle_path /%s/* {\nfeed_gateway {\n%s\n}\n}\n", name, lines)
 	}
+	list := filepath.Join(t.TempDir(), "subs.opml")
+	stage.WriteFile(t, list, `<opml><body><outline xmlUrl="https://one.example/moved"/></body></opml>`)
+	gateway("any", "clients any")
+	gateway("deny", "deny other.example")
+	gateway("allow", "allow one.example")
+	gateway("both", "allow one.example other.example")
+	gateway("opml", "opml "+list)
+	gateway("path", "feed /moved.xml https://one.example/moved\ndeny other.example")
+	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+		if err := o.LoadSites("", "spacing 0", "http://feeds.home.arpa {\nbind void/feeds\n"+sites.String()+"}\n"); err != nil {
+			t.Fatal(err)
+		}
+		check := func(refused int) {
+			t.Helper()
+			for _, tt := range []struct {
+				target string
+				want   int
+			}{
+				{"deny/https://one.example/moved", refused}, {"any/https://one.example/moved", 200}, {"allow/https://one.example/moved", refused},
+				{"both/https://one.example/moved", 200}, {"opml/https://one.example/moved", refused}, {"path/https://one.example/moved", refused}, {"path/moved.xml", 200},
+			} {
+				w := stage.Get(t, "http://feeds.home.arpa/"+tt.target, stage.Home)
+				if w.Code != tt.want || w.Code == 403 && !strings.Contains(w.Body.String(), "redirects") {
+					t.Errorf("%s: %d %s, want %d", tt.target, w.Code, w.Body, tt.want)
+				}
+				page, _, _ := strings.Cut(tt.target, "/")
+				if w := stage.Get(t, "http://feeds.home.arpa/"+page+"/-/feeds?q=example", stage.Home); page != "any" && page != "path" && strings.Contains(w.Body.String(), "one.example/moved") != (tt.want == 200) {
+					t.Errorf("%s: the list does not agree with %d", page, tt.want)
+				}
+			}
+		}
+		check(403)
+		if polls != 1 {
+			t.Errorf("%d polls", polls)
+		}
+		moved = false
+		time.Sleep(25 * time.Hour) // it is due; the bytes are the same
+		check(200)
+	})
 }
 
 // A configured feed at a private address is polled, but cannot be requested by URL.

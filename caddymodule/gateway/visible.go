@@ -43,7 +43,7 @@ func (c *clientRanges) markOf() cache.Mark {
 func (g *Gateway) viewer(mark cache.Mark, site string) pages.Viewer {
 	return pages.Viewer{
 		Name:       strconv.FormatUint(uint64(mark), 16),
-		Shown:      func(key string, marks []cache.Mark) bool { return g.visible(mark, key, marks) },
+		Shown:      func(key, from string, marks []cache.Mark) bool { return g.visible(mark, key, from, marks) },
 		MayRequest: func(u feedurl.URL) bool { return g.access.checkURL(u) == nil },
 		Address: func(key string) string {
 			if path := g.chosen[key]; path != "" {
@@ -54,11 +54,11 @@ func (g *Gateway) viewer(mark cache.Mark, site string) pages.Viewer {
 	}
 }
 
-// visible reports whether a client with a mark is shown a feed that readers with some marks have
-// asked for: if the gateway would serve it to that client now, at a path or by URL, and either
+// visible reports whether a client with a mark is shown a feed whose version came from a URL, and
+// that readers with some marks have asked for: if the gateway would serve it to that client now, at a path or by URL, and either
 // the configuration names the feed, or a client with the same mark has asked for it. All lists,
 // counts and sums of a gateway consist of such feeds.
-func (g *Gateway) visible(mark cache.Mark, key string, marks []cache.Mark) bool {
+func (g *Gateway) visible(mark cache.Mark, key, from string, marks []cache.Mark) bool {
 	switch {
 	case mark == 0 || !strings.HasPrefix(key, "http"): // any client, or the feed of a shield
 		return false
@@ -68,5 +68,5 @@ func (g *Gateway) visible(mark cache.Mark, key string, marks []cache.Mark) bool 
 		return false
 	}
 	u, err := feedurl.Parse(key)
-	return err == nil && g.access.checkURL(u) == nil
+	return err == nil && g.access.checkURL(u) == nil && (from == "" || g.access.checkFrom(from) == nil)
 }

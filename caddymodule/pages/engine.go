@@ -86,7 +86,7 @@ func NewSource(e *poller.Engine, shield string, readers bool, u upstream.Setting
 			MinInterval: rules.MinInterval, MaxInterval: rules.MaxInterval,
 			Spacing: spacing, Concurrency: concurrency,
 		}},
-		Viewer{Shown: func(key string, _ []cache.Mark) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
+		Viewer{Shown: func(key, _ string, _ []cache.Mark) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
 	}
 }
 
@@ -260,7 +260,7 @@ func (e *EngineSource) key(ctx context.Context, c *cache.Cache, which Which) (st
 			return "", ErrUnknown
 		}
 		key, err := c.KeyOf(ctx, id)
-		if err == nil && !e.viewer.Shown(key, c.Marks(ctx, key)) {
+		if err == nil && !c.Shows(ctx, key, e.viewer.Shown) {
 			err = ErrUnknown
 		}
 		return key, unknown(err)
@@ -270,7 +270,7 @@ func (e *EngineSource) key(ctx context.Context, c *cache.Cache, which Which) (st
 		return "", ErrUnknown
 	}
 	if key := u.String(); e.shield == "" {
-		if !e.viewer.Shown(key, c.Marks(ctx, key)) {
+		if !c.Shows(ctx, key, e.viewer.Shown) {
 			return "", ErrUnknown
 		}
 		return key, nil
@@ -316,7 +316,7 @@ func (e *EngineSource) Readers(ctx context.Context, limit int) (status.Readers, 
 // keys returns a function that reports whether the feed of a key is shown.
 func (e *EngineSource) keys(ctx context.Context) (func(key string) bool, error) {
 	if e.shield != "" {
-		return func(key string) bool { return e.viewer.Shown(key, nil) }, nil // readers see variants as one feed
+		return func(key string) bool { return e.viewer.Shown(key, "", nil) }, nil // readers see variants as one feed
 	}
 	c, err := e.engine.Opened(ctx)
 	if err != nil {

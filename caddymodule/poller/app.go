@@ -5,7 +5,7 @@
 // a Caddy process.
 //
 // The app parses the configuration (app.go, caddyfile.go), resolves the rules of each
-// feed (rules.go) and where redirects may lead (reach.go), and passes them to an engine
+// feed (rules.go), and passes them to an engine
 // that outlives reloads (engine.go). The engine counts requests and polls (requests.go,
 // metrics.go, timedstore.go), emits events (events.go) and counts readers (readers.go).
 // The admin API (admin.go) and the stores (store.go) are here too.
@@ -95,7 +95,6 @@ type App struct {
 	rules      policy.Rules                  // for all feeds
 	hosts      feedurl.HostTable[*hostRules] // for the feeds of a host
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
-	redirects  []func(u feedurl.URL) error   // by gateway
 	names      []Names                       // by gateway
 	shields    map[string][]Shield           // of the configuration, by identity
 	kept       map[string]any                // by its handlers over reloads, by name
@@ -215,7 +214,6 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 			IdleAfter: time.Duration(a.IdleAfter),
 			Polls:     a.Polls,
 			Disk:      a.Disk,
-			Allow:     a.allow,
 			Log:       a.log,
 		},
 	}

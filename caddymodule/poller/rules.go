@@ -137,3 +137,17 @@ func (a *App) rulesForHost(feed feedurl.URL) policy.Rules {
 	}
 	return a.rules
 }
+
+// NamesPrivate reports whether a handler's configuration names this feed at a host that
+// is not public: an address, or a name that the public DNS does not have. Such a feed may
+// be polled without private_upstreams, because only the operator can name it. A public
+// name with a private address does not count: its owner may have changed the address.
+func (a *App) NamesPrivate(u feedurl.URL) bool {
+	if _, named := a.feeds[u.String()]; !named {
+		return false
+	}
+	if ip := u.Addr(); ip.IsValid() {
+		return !ip.IsGlobalUnicast() || ip.IsPrivate()
+	}
+	return u.IsPrivate()
+}
