@@ -64,7 +64,7 @@ type counters struct {
 func newCounters(log *atomic.Pointer[zap.Logger]) *counters {
 	t := newTraffic()
 	return &counters{
-		feeds: readers.NewFeeds(t.countAnswers), readers: readers.NewStatistics(readers.Options{}), traffic: t,
+		feeds: readers.NewFeeds(t.countAnswers), readers: readers.NewStatistics(readers.Options{Period: readers.Period}), traffic: t,
 		log: log, stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
@@ -133,7 +133,7 @@ func (c *counters) load(ctx context.Context, now time.Time) {
 
 // resume adds the counters that an earlier process of this node saved.
 func (c *counters) resume(saved *savedCounters, now time.Time) {
-	c.readers.Resume(now, saved.Readers, saved.Previous)
+	c.readers.Resume(saved.Readers)
 	c.feeds.MergeSketches(saved.Sketches, now)
 	c.traffic.resume(saved.Traffic)
 }
@@ -199,19 +199,17 @@ func (c *counters) forget(feed string) {
 type savedCounters struct {
 	Saved    time.Time            `json:"saved"`
 	Sketches []readers.FeedSketch `json:"sketches,omitempty"` // of the readers of feeds
-	Readers  *readers.Snapshot    `json:"readers,omitempty"`
-	Previous *readers.Snapshot    `json:"previous,omitempty"` // of the period before
+	Readers  readers.Snapshot     `json:"readers"`
 	Traffic  []savedTraffic       `json:"traffic,omitempty"`
 }
 
 // countersVersion is the first byte of saved counters. JSON, compressed by gzip, follows.
-const countersVersion = 2
+const countersVersion = 3
 
 // encode returns the counters of this node, in at most [store.MaxCounters] bytes.
 func (c *counters) encode(now time.Time) ([]byte, error) {
 	for limit := maxSaved; ; limit /= 2 {
-		saved := savedCounters{Saved: now, Sketches: c.feeds.Sketches(now, limit)}
-		saved.Readers, saved.Previous = c.readers.Snapshots(now, limit)
+		saved := savedCounters{Saved: now, Sketches: c.feeds.Sketches(now, limit), Readers: c.readers.Snapshot(now, limit)}
 		c.feeds.Take(c.traffic.countAnswers)
 		saved.Traffic = c.traffic.saved(limit)
 		data, err := saved.encode()
@@ -251,17 +249,14 @@ func decodeCounters(data []byte) (*savedCounters, error) {
 	if err := json.Unmarshal(text, saved); err != nil {
 		return nil, err
 	}
-	return saved, errors.Join(saved.Readers.Check(), saved.Previous.Check(), readers.CheckSketches(saved.Sketches))
+	return saved, nil
 }
 
 // Readers returns the statistics of readers on all nodes.
 func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) status.ReaderReport {
+	o.Now = time.Now()
 	for _, saved := range e.counters.merged(ctx) {
-		for _, snapshot := range [...]*readers.Snapshot{saved.Readers, saved.Previous} {
-			if snapshot.Recent(time.Now()) {
-				o.Others = append(o.Others, snapshot)
-			}
-		}
+		o.Others = append(o.Others, saved.Readers)
 	}
 	return e.counters.readers.Report(o)
 }

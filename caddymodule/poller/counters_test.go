@@ -216,15 +216,12 @@ func TestForeignCounters(t *testing.T) {
 		return data.Bytes()
 	}
 	for name, data := range map[string][]byte{
-		"another version":     {countersVersion + 1, 'x'},
-		"no gzip":             {countersVersion, 'x'},
-		"cut off":             compressed(`{}`)[:12],
-		"no JSON":             compressed(`<`),
-		"another form":        compressed(`{"traffic":7}`),
-		"negative counts":     compressed(`{"readers":{"period":1,"readers":[{"times":[0,0,0],"sums":[-1]}]}}`),
-		"more than 64 MiB":    compressed(`"` + strings.Repeat("x", maxDecoded) + `"`),
-		"too many gaps":       compressed(`{"previous":{"feeds":[{"gaps":[` + strings.Repeat("1,", 100) + `1]}]}}`),
-		"a sketch of no size": compressed(`{"sketches":[{"feed":"x","registers":"AAAA"}]}`),
+		"another version":  {countersVersion + 1, 'x'},
+		"no gzip":          {countersVersion, 'x'},
+		"cut off":          compressed(`{}`)[:12],
+		"no JSON":          compressed(`<`),
+		"another form":     compressed(`{"traffic":7}`),
+		"more than 64 MiB": compressed(`"` + strings.Repeat("x", maxDecoded) + `"`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -281,7 +278,7 @@ func TestCountersOfStoppedNodes(t *testing.T) {
 	})
 }
 
-// Counters that are too much for a store are saved in part: the sums stay.
+// Counters that are too much for a store are saved in part: the latest ones.
 func TestSavedCountersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newCounting()
@@ -306,8 +303,8 @@ func TestSavedCountersAreBounded(t *testing.T) {
 			t.Fatalf("%d bytes are saved, %v", n, err)
 		}
 		e = startNode(t, s, "one")
-		if n := e.Readers(t.Context(), readers.ReportOptions{}).Total.Requests; n != requests {
-			t.Errorf("%d requests after a restart, want %d", n, requests)
+		if r := e.Readers(t.Context(), readers.ReportOptions{}); len(r.Feeds) < 500 || len(r.Readers) < 500 {
+			t.Errorf("%d feeds and %d readers after a restart", len(r.Feeds), len(r.Readers))
 		}
 		e.counters.close()
 	})

@@ -4,7 +4,13 @@
 package readers
 
 import (
+	"cmp"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 )
@@ -31,11 +37,28 @@ const (
 	KindService Kind = "service" // any other: usually the machines of one operator
 )
 
-// nameless stands for a missing User-Agent, as in access logs.
-const nameless = "-"
+const (
+	// nameless stands for a missing User-Agent, as in access logs.
+	nameless = "-"
+	// maxAgent is how much of a User-Agent is read, in bytes.
+	maxAgent = 256
+	// maxName is the longest family and feed ID kept, in bytes.
+	maxName = 64
+	// maxSubscribers is the largest number accepted, about that of all people.
+	maxSubscribers = 10_000_000_000
+)
 
-// maxName is the longest family and feed ID kept, in bytes.
-const maxName = 64
+var (
+	// declared matches numbers of subscribers, as "12 subscribers", "12 readers",
+	// "12 users" or "subscribers=12".
+	declared = regexp.MustCompile(`(?i)(?:^|[ ;,(:=+-])(\d+) +(?:feed )?(?:subscriber|readers|users)|subscribers *[:=] *(\d+)`)
+	// feedID matches the aggregator's ID of the feed, as "feed-id=5", "feed-id:5" or "id=5".
+	feedID = regexp.MustCompile(`(?i)(?:^|[ ;,(])(?:feed[-_]?)?id *[:=] *([\w.-]{1,64})`)
+	// compatible matches the name that robots and readers write after "compatible;".
+	compatible = regexp.MustCompile(`(?i)[(;] *compatible *;([^()]*)`)
+	// version matches a version number, like 2.1, v3 or 1.0-beta.
+	version = regexp.MustCompile(`^[vV/]*\d[\d.,;\-_abcehlprt]*$`)
+)
 
 // ParseAgent parses a User-Agent. It accepts any text: if it finds no product's name, the
 // text is the family.
@@ -44,11 +67,12 @@ func ParseAgent(text string) Agent {
 	if text == "" || text == nameless {
 		return Agent{UserAgent: nameless, Family: nameless, Kind: KindNone}
 	}
-	a := Agent{UserAgent: text, FeedID: feedID(text), Subscribers: subscribers(text)}
-	outside, comments := split(text)
-	var brand bool
-	a.Family, brand = family(outside, comments)
-	a.Kind = kind(text, a.Family, brand)
+	a := Agent{UserAgent: text, Subscribers: subscribers(text)}
+	if id := feedID.FindStringSubmatch(text); id != nil {
+		a.FeedID = id[1]
+	}
+	family, browser := family(text)
+	a.Family, a.Kind = cmp.Or(family, shortName(text)), kind(text, family, browser)
 	return a
 }
 
@@ -64,27 +88,226 @@ func printable(text string) string {
 	return strings.Clone(strings.TrimSpace(clean))
 }
 
-// kind classifies a User-Agent with its family; brand says that the family is a browser.
-func kind(text, family string, brand bool) Kind {
+// subscribers returns the number of subscribers that a User-Agent declares, or 0.
+func subscribers(text string) int64 {
+	for _, found := range declared.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.ParseInt(cmp.Or(found[1], found[2]), 10, 64); err == nil && n <= maxSubscribers {
+			return n
+		}
+	}
+	return 0
+}
+
+// kind classifies a User-Agent with its family.
+func kind(text, family string, browser bool) Kind {
 	lower := strings.ToLower(text)
+	contains := func(words []string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(lower, word) })
+	}
 	switch {
-	case family == nameless:
-		return KindNone
-	case libraries[strings.ToLower(family)]:
+	case slices.Contains(libraries, strings.ToLower(family)):
 		return KindLibrary
-	case brand && strings.HasPrefix(text, "Mozilla/5.0 (") && containsAny(lower, browserPlatforms) && !containsAny(lower, readerWords):
+	case browser && strings.HasPrefix(text, "Mozilla/5.0 (") && contains(browserPlatforms) && !contains(readerWords):
 		return KindBrowser
-	case containsAny(lower, platforms):
+	case contains(platforms):
 		return KindDevice
 	}
 	return KindService
 }
 
-func containsAny(text string, words []string) bool {
-	for _, word := range words {
-		if strings.Contains(text, word) {
-			return true
+// libraries are HTTP libraries' default names, in lower case.
+var libraries = strings.Fields(`aiohttp apache-httpclient axios curl dalvik dart faraday go-http-client got guzzlehttp httpie java
+	java-http-client ktor-client libcurl libwww-perl lwp node node-fetch node.js okhttp php postmanruntime python python-httpx
+	python-requests python-urllib python-urllib3 reqwest rest-client ruby undici universalfeedparser ureq wget`)
+
+// browserPlatforms are the platforms of browsers, in lower case, as the first comment of
+// a User-Agent begins.
+var browserPlatforms = []string{"(windows nt", "(macintosh", "(x11;", "(iphone", "(ipad", "(linux; android", "(android"}
+
+// readerWords occur in the User-Agents of programs that imitate a browser, in lower case.
+var readerWords = strings.Fields("feed rss podcast reader bot crawl spider fetch http: https: compatible subscriber headless")
+
+// platforms are operating systems and devices, in lower case.
+var platforms = []string{
+	"darwin", "cfnetwork", "iphone", "ipad", " ios", "(ios", "android", "macintosh", "mac os", "macos",
+	"windows", "x11", "linux", "freebsd", "watchos",
+}
+
+// browsers are the tokens and names of browsers. Those that also send another one's token
+// come first.
+var browsers = [...][2]string{
+	{"Edg", "Edge"}, {"EdgA", "Edge"}, {"EdgiOS", "Edge"}, {"Edge", "Edge"},
+	{"OPR", "Opera"}, {"Vivaldi", "Vivaldi"}, {"YaBrowser", "Yandex Browser"},
+	{"SamsungBrowser", "Samsung Internet"}, {"FxiOS", "Firefox"}, {"CriOS", "Chrome"},
+	{"Firefox", "Firefox"}, {"Chrome", "Chrome"}, {"Safari", "Safari"},
+}
+
+// engines are words that browsers have in common. They do not name a program.
+var engines = strings.Fields("Mozilla AppleWebKit Gecko like KHTML, Version Mobile Ubuntu Chromium")
+
+// family returns the name of the program of a User-Agent, or "" if it has none. browser
+// reports that it is a browser's.
+func family(text string) (name string, browser bool) {
+	outside, comments := split(text)
+	words := strings.Fields(outside)
+	switch {
+	case strings.HasPrefix(text, "Mozilla/"):
+		return mozilla(text, words, comments)
+	case strings.Contains(outside, "; Inoreader/"):
+		return "Inoreader", false // it sends another reader's name before its own
+	case len(words) > 1 && strings.HasPrefix(words[0], "Python/"):
+		words = words[1:] // "Python/3.9 aiohttp/3.8" names its language first
+	}
+	return firstName(words, comments), false
+}
+
+// mozilla returns the name of a browser, or of a program that imitates one.
+func mozilla(text string, words, comments []string) (name string, browser bool) {
+	if found := compatible.FindStringSubmatch(text); found != nil {
+		if name := firstName(nil, strings.Split(found[1], ";")); name != "" {
+			return name, false
 		}
 	}
-	return false
+	versions := map[string]string{} // of products
+	for i, word := range words {
+		product, number, _ := strings.Cut(word, "/")
+		versions[product] = number
+		if strings.Trim(product, "-") == "" || slices.Contains(engines, product) || version.MatchString(word) ||
+			slices.ContainsFunc(browsers[:], func(b [2]string) bool { return b[0] == product }) {
+			continue
+		}
+		if name := ownName(words[i:]); name != "" {
+			return name, false
+		}
+	}
+	for _, b := range browsers {
+		if number, ok := versions[b[0]]; ok {
+			// A browser always has a version; a copy of its User-Agent may not.
+			return b[1], number != "" && '0' <= number[0] && number[0] <= '9'
+		}
+	}
+	return cmp.Or(firstName(nil, comments), "Mozilla"), false
 }
+
+// split separates the products of a User-Agent from its comments (RFC 9110 section
+// 10.1.5). It returns the outermost comments, without their parentheses.
+func split(text string) (outside string, comments []string) {
+	var b strings.Builder
+	depth, from := 0, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(':
+			if depth++; depth == 1 {
+				b.WriteString(text[from:i] + " ")
+				from = i + 1
+			}
+		case ')':
+			if depth--; depth == 0 {
+				comments = append(comments, text[from:i])
+				from = i + 1
+			}
+			depth = max(depth, 0)
+		}
+	}
+	if depth > 0 {
+		return b.String(), append(comments, text[from:])
+	}
+	return b.String() + text[from:], comments
+}
+
+// firstName returns the name at the beginning of a list of words, or else the first one
+// in comments.
+func firstName(words, comments []string) string {
+	name := ownName(words)
+	for _, comment := range comments {
+		name = cmp.Or(name, ownName(strings.Fields(comment)))
+	}
+	return name
+}
+
+// ownName returns the name at the beginning of a list of words: all words up to a
+// version, a URL or a number of subscribers. A URL at the beginning names its host.
+func ownName(words []string) string {
+	var name []string
+	for i, word := range words {
+		if site, ok := site(word); ok {
+			if len(name) == 0 {
+				return shortName(site)
+			}
+			break
+		}
+		if counts := i+1 < len(words) && subscribers(word+" "+words[i+1]) > 0; counts || feedID.MatchString(word) {
+			break
+		}
+		if version.MatchString(word) {
+			if len(name) > 0 {
+				break
+			}
+			continue
+		}
+		head, _, versioned := strings.Cut(word, "/")
+		bare := strings.Trim(head, ",;:[]|\"'+-")
+		if bare != "" {
+			name = append(name, bare)
+		}
+		if len(name) > 0 && (versioned || bare == "" || strings.HasSuffix(head, ";") || strings.HasSuffix(head, ",")) {
+			break
+		}
+	}
+	joined := strings.Join(name, " ")
+	// Apps on Apple's systems write spaces in their names as %20.
+	if plain, err := url.PathUnescape(joined); err == nil {
+		joined = printable(plain)
+	}
+	return shortName(joined)
+}
+
+// site returns the host of a word that is a URL.
+func site(word string) (string, bool) {
+	scheme, rest, ok := strings.Cut(strings.TrimLeft(word, "+<"), "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return strings.TrimRight(host, ">;,)"), ok && len(scheme) <= len("https")
+}
+
+// shortName shortens a name to at most maxName bytes of whole characters.
+func shortName(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(name[:maxName], ""))
+}
+
+// maxAgents is the size of the cache of parsed User-Agents. An aggregator that declares
+// its subscribers has a new User-Agent with each new number.
+const maxAgents = 4096
+
+// agents caches parsed User-Agents, without a lock. The hash of a User-Agent selects its
+// place in the cache; a User-Agent with the same place replaces it.
+type agents struct {
+	seed   seed
+	places *[maxAgents]atomic.Pointer[agent]
+}
+
+// agent is a parsed User-Agent with its keys.
+type agent struct {
+	*Agent
+	key            uint64 // of the User-Agent
+	family, feedID uint64
+}
+
+func newAgents(s seed) agents { return agents{s, new([maxAgents]atomic.Pointer[agent])} }
+
+func (a agents) find(userAgent string) agent {
+	userAgent = shortened(userAgent)
+	key := a.seed.text(userAgent)
+	place := &a.places[key%maxAgents]
+	if known := place.Load(); known != nil && known.key == key {
+		return *known
+	}
+	read := ParseAgent(userAgent)
+	found := &agent{&read, key, a.seed.text(read.Family), a.seed.text(read.FeedID)}
+	place.Store(found)
+	return *found
+}
+
+func shortened(text string) string { return text[:min(len(text), maxAgent)] }

@@ -80,7 +80,6 @@ func TestParseAgent(t *testing.T) {
 		{"Mozilla/5.0 (compatible; Miniflux/2.0.50; +https://miniflux.app)", "Miniflux", KindService, "", 0},
 		{"Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm) Chrome/116.0.1938.76 Safari/537.36", "bingbot", KindService, "", 0},
 		{"Mozilla/5.0 (Linux; Android 13) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/ Safari/537.36", "Chrome", KindDevice, "", 0},
-		{"Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1)", "Internet Explorer", KindDevice, "", 0},
 		{"Mozilla/4.0 (Windows NT 10.0; Win64; x64) Chrome/99.0 Safari/537.36", "Chrome", KindDevice, "", 0},
 		{"Mozilla/5.0 (Windows NT 10.0; +https://example.org/about) Chrome/99.0 Safari/537.36", "Chrome", KindDevice, "", 0},
 		{"Mozilla/5.0", "Mozilla", KindService, "", 0},

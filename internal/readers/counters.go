@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // onePoll is the time in which requests count as one poll, because some readers send a
@@ -14,46 +16,33 @@ import (
 // asks every second has many polls and not one.
 const onePoll = 5 * time.Second
 
-// counters are the statistics of some requests: those of one reader or family for one
-// feed, or all for one feed.
-type counters struct {
-	key     uint64 // in its table
-	feed    string
-	feedKey uint64
-	agent   agent        // of the latest request
-	network netip.Prefix // of a reader; the latest one in a family's
-	token   string
+// Counters are the statistics of one reader or family for one feed, or of all requests
+// for a feed, in one period. The shares, estimates and the median of Counts are computed
+// by a report.
+type Counters struct {
+	status.Counts
+	Period      int64        `json:"period"` // counted from 1970
+	Feed        string       `json:"feed"`
+	UserAgent   string       `json:"user_agent,omitempty"` // of the latest request, as are the next three
+	Network     netip.Prefix `json:"network,omitzero"`
+	Token       string       `json:"token,omitempty"`
+	Subscribers int64        `json:"subscribers,omitempty"` // the latest declared number
+	Poll        time.Time    `json:"poll"`                  // start of the latest poll
 
-	began, last, poll int64 // first and latest request, start of the latest poll; Unix nanoseconds
+	Conditional int64      `json:"conditional"` // GETs with validators
+	Whole       int64      `json:"whole"`       // GETs without validators, or with unknown ones
+	Identity    int64      `json:"identity"`    // GETs that accept no compression
+	Hours       [24]int64  `json:"hours"`       // requests by hour of day, GMT
+	Gaps        gaps       `json:"gaps"`
+	Clients     fewClients `json:"clients"` // a sketch of User-Agents at full addresses
+	Nets        fewClients `json:"nets"`    // a sketch of networks
 
-	requests, bytes                             int64
-	gets, heads                                 int64 // requests by method; the rest have others
-	full, notModified, limited, refused, failed int64 // answers: 200, 304, 429, other 4xx, 5xx
-	byETag, byDate                              int64 // requests with If-None-Match, If-Modified-Since
-	conditional                                 int64 // GETs with either
-	whole                                       int64 // GETs without either, or with unknown validators
-	current, earlier, unknown                   int64 // requests by the state of their validators
-	identity                                    int64 // GETs that accept no compression
-	packed, plain                               size  // full answers, compressed and not
-	early                                       int64 // requests before the wait of a 429 was over
-	skipped                                     int64 // requests in the feed's skip hours
-	referers                                    int64
-	polls                                       int64
-	hours                                       [24]uint32 // requests by hour of day, GMT
-	gaps                                        gaps
-	identities, networks                        [identityWords]uint32 // sketches of 64 registers: standard error 13 %
-	subscribers                                 int64                 // the latest declared number
+	agent        agent  // of UserAgent
+	key, feedKey uint64 // in its list, in all periods
 }
 
-const identityWords = 16
-
-func (c *counters) identitySketch() sketch { return c.identities[:] }
-func (c *counters) networkSketch() sketch  { return c.networks[:] }
-
-// size is a number of answers and the sum of their bytes.
-type size struct{ count, bytes int64 }
-
-func (s *size) add(bytes int64) { s.count++; s.bytes += bytes }
+// fewClients is a sketch with 64 registers: its standard error is 13 %.
+type fewClients [16]uint32
 
 // requester is the client of a request.
 type requester struct {
@@ -61,141 +50,150 @@ type requester struct {
 	identity uint64 // hash of User-Agent, full address and token
 	network  netip.Prefix
 	token    string
-	hour     int // of the day, GMT
 }
 
 // count counts a request.
-func (c *counters) count(r *Request, who *requester) {
-	c.agent, c.network, c.token = who.agent, who.network, who.token
-	if who.agent.Subscribers > 0 {
-		c.subscribers = who.agent.Subscribers
+func (c *Counters) count(r *Request, by *requester) {
+	c.agent, c.UserAgent, c.Network, c.Token = by.agent, by.agent.UserAgent, by.network, by.token
+	if by.agent.Subscribers > 0 {
+		c.Subscribers = by.agent.Subscribers
 	}
-	c.identitySketch().add(who.identity)
-	c.networkSketch().add(networkHash(who.network))
-	c.countTime(r.Time.UnixNano())
-	c.requests++
-	c.bytes += r.Bytes
-	c.hours[who.hour]++
-	if r.Referer {
-		c.referers++
-	}
+	sketch(c.Clients[:]).add(by.identity)
+	sketch(c.Nets[:]).add(networkHash(by.network))
+	c.countTime(r.Time)
+	c.Requests++
+	c.Bytes += r.Bytes
+	c.Hours[r.Time.UTC().Hour()]++
 	if r.Early {
-		c.early++
+		c.Early++
 	}
 	if r.SkipHours.Contains(r.Time) {
-		c.skipped++
+		c.InSkipHours++
 	}
 	c.countConditions(r)
 	c.countAnswer(r)
 }
 
 // countTime counts the poll that a request belongs to.
-func (c *counters) countTime(at int64) {
-	gap := time.Duration(at - c.poll)
-	if c.requests == 0 {
-		c.began, c.last = at, at
+func (c *Counters) countTime(at time.Time) {
+	gap := at.Sub(c.Poll)
+	if c.Requests == 0 {
+		c.First, c.Last = at, at
 	}
 	switch {
-	case c.poll == 0:
-		c.poll = at
-		c.polls++
+	case c.Poll.IsZero():
+		c.Poll = at
+		c.Polls++
 	case gap >= onePoll:
-		c.polls++
-		c.poll = at
-		c.gaps.add(gap)
+		c.Poll = at
+		c.Polls++
+		c.Gaps.add(gap)
 	case gap < -time.Hour: // the clock was set back: the gap is not known
-		c.polls++
-		c.poll = at
+		c.Poll = at
+		c.Polls++
 	}
-	c.began, c.last = min(c.began, at), max(c.last, at)
+	if at.Before(c.First) {
+		c.First = at
+	}
+	if at.After(c.Last) {
+		c.Last = at
+	}
 }
 
 // countConditions counts the method and the conditions of a request.
-func (c *counters) countConditions(r *Request) {
+func (c *Counters) countConditions(r *Request) {
 	if r.IfNoneMatch != "" {
-		c.byETag++
+		c.Conditions.IfNoneMatch++
 	}
 	if r.IfModifiedSince != "" {
-		c.byDate++
+		c.Conditions.IfModifiedSince++
 	}
 	switch r.Validators {
 	case ValidatorsCurrent:
-		c.current++
+		c.Conditions.Current++
 	case ValidatorsEarlier:
-		c.earlier++
+		c.Conditions.Earlier++
 	case ValidatorsUnknown:
-		c.unknown++
+		c.Conditions.Unknown++
 	}
 	switch r.Method {
 	case http.MethodHead:
-		c.heads++
+		c.Methods.Head++
 	case http.MethodGet:
-		c.gets++
+		c.Methods.Get++
 		if r.Conditional() {
-			c.conditional++
+			c.Conditional++
 		}
 		if r.whole() {
-			c.whole++
+			c.Whole++
 		}
 		if !r.Compressible {
-			c.identity++
+			c.Identity++
 		}
+	default:
+		c.Methods.Other++
 	}
 }
 
 // countAnswer counts the answer to a request.
-func (c *counters) countAnswer(r *Request) {
+func (c *Counters) countAnswer(r *Request) {
 	switch {
 	case r.Status == http.StatusOK:
-		c.full++
-		if r.Method == http.MethodGet {
-			if r.Compressible {
-				c.packed.add(r.Bytes)
-			} else {
-				c.plain.add(r.Bytes)
-			}
-		}
+		c.Answers.Full++
 	case r.Status == http.StatusNotModified:
-		c.notModified++
+		c.Answers.NotModified++
 	case r.Status == http.StatusTooManyRequests:
-		c.limited++
+		c.Answers.Limited++
 	case r.Status >= 500:
-		c.failed++
+		c.Answers.Failed++
 	case r.Status >= 400:
-		c.refused++
+		c.Answers.Refused++
 	}
 }
 
 // merge adds other counters. The names are those of the counters with the later request.
-func (c *counters) merge(o *counters) {
-	if c.requests == 0 || o.began < c.began {
-		c.began = o.began
+func (c *Counters) merge(o *Counters) {
+	if c.Requests == 0 || o.First.Before(c.First) {
+		c.First = o.First
 	}
-	if c.requests == 0 || o.last >= c.last {
-		c.agent, c.network, c.token, c.last, c.poll = o.agent, o.network, o.token, o.last, o.poll
-		c.key, c.feed, c.feedKey = o.key, o.feed, o.feedKey
-		if o.subscribers > 0 {
-			c.subscribers = o.subscribers
+	if c.Requests == 0 || !o.Last.Before(c.Last) {
+		c.agent, c.UserAgent, c.Network, c.Token, c.Last, c.Poll = o.agent, o.UserAgent, o.Network, o.Token, o.Last, o.Poll
+		c.key, c.Feed, c.feedKey = o.key, o.Feed, o.feedKey
+		if o.Subscribers > 0 {
+			c.Subscribers = o.Subscribers
 		}
 	}
 	from := o.sums()
 	for i, sum := range c.sums() {
 		*sum += *from[i]
 	}
-	for i, n := range o.hours {
-		c.hours[i] += n
+	for i, n := range o.Hours {
+		c.Hours[i] += n
 	}
-	c.gaps.merge(&o.gaps)
-	c.identitySketch().merge(o.identitySketch())
-	c.networkSketch().merge(o.networkSketch())
+	c.Gaps.merge(&o.Gaps)
+	sketch(c.Clients[:]).merge(o.Clients[:])
+	sketch(c.Nets[:]).merge(o.Nets[:])
 }
 
-// sums are the numbers that add up. Their order is saved: new ones are appended.
-func (c *counters) sums() []*int64 {
+// sums are the numbers that add up.
+func (c *Counters) sums() []*int64 {
 	return []*int64{
-		&c.requests, &c.bytes, &c.gets, &c.heads, &c.full, &c.notModified, &c.limited, &c.refused, &c.failed,
-		&c.byETag, &c.byDate, &c.conditional, &c.whole, &c.current, &c.earlier, &c.unknown, &c.identity,
-		&c.early, &c.skipped, &c.referers, &c.polls,
-		&c.packed.count, &c.packed.bytes, &c.plain.count, &c.plain.bytes,
+		&c.Requests, &c.Bytes, &c.Polls, &c.Methods.Get, &c.Methods.Head, &c.Methods.Other,
+		&c.Answers.Full, &c.Answers.NotModified, &c.Answers.Limited, &c.Answers.Refused, &c.Answers.Failed,
+		&c.Conditions.IfNoneMatch, &c.Conditions.IfModifiedSince, &c.Conditions.Current, &c.Conditions.Earlier, &c.Conditions.Unknown,
+		&c.Early, &c.InSkipHours, &c.Conditional, &c.Whole, &c.Identity,
 	}
 }
+
+// counts returns the counters with the shares, the estimates and the median.
+func (c *Counters) counts() status.Counts {
+	n := c.Counts
+	n.MedianGap = status.Seconds(time.Duration(c.Gaps.median()) * time.Second)
+	n.Addresses, n.Networks = sketch(c.Clients[:]).count(), sketch(c.Nets[:]).count()
+	n.ShareConditional, n.ShareCompressed = share(c.Conditional, c.Methods.Get), share(c.Methods.Get-c.Identity, c.Methods.Get)
+	n.First, n.Last = n.First.UTC(), n.Last.UTC()
+	return n
+}
+
+// share returns part/whole, or 0 if whole is 0.
+func share(part, whole int64) float64 { return float64(part) / float64(max(whole, 1)) }

@@ -5,6 +5,7 @@ package readers
 
 import (
 	"cmp"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -25,8 +26,6 @@ const (
 	maxFeeds = 1 << 16
 	// candidates is how many feeds are compared to find one to evict.
 	candidates = 16
-	// maxAgent is how much of a User-Agent is read, in bytes.
-	maxAgent = 256
 )
 
 // Feeds counts the readers of each feed and the answers to them. It keeps neither names
@@ -70,13 +69,16 @@ func (f *Feeds) Feed(feed string) *FeedCounter {
 	return c.(*FeedCounter)
 }
 
-// Subscribers estimates how many readers asked for a feed in the last week or two.
+// Subscribers estimates how many readers asked for a feed in the last week or two. It also
+// begins a new week if one is due, so that [FeedCounter.CountReader] does not need a clock.
 func (f *Feeds) Subscribers(feed string, now time.Time) int {
-	c, ok := f.counters.Load(feed)
+	known, ok := f.counters.Load(feed)
 	if !ok {
 		return 0
 	}
-	return c.(*FeedCounter).subscribers(now)
+	c := known.(*FeedCounter)
+	c.turn(weekOf(now))
+	return int(c.both().count())
 }
 
 // Forget drops the counter of a feed.
@@ -91,7 +93,7 @@ func (f *Feeds) Forget(feed string) {
 
 // evict compares some counters and drops the one with the fewest readers.
 func (f *Feeds) evict() {
-	victim, fewest, compared := "", weekWords*4+1, 0
+	victim, fewest, compared := "", weekWords+1, 0
 	f.counters.Range(func(feed, c any) bool {
 		if n := c.(*FeedCounter).used(); n < fewest {
 			victim, fewest = feed.(string), n
@@ -125,7 +127,7 @@ type FeedCounter struct {
 // digits of the User-Agent are ignored, so that a new version is not a new reader. For a
 // known reader it costs a hash and an atomic load.
 func (c *FeedCounter) CountReader(userAgent string, client netip.Addr) {
-	sketch(c.sketches[c.current.Load()&1][:]).add(readerHash(userAgent, client))
+	c.ago(0).add(readerHash(userAgent, client))
 }
 
 // CountAnswer counts a request that was answered with the feed or a 304.
@@ -156,14 +158,17 @@ func readerHash(userAgent string, client netip.Addr) uint64 {
 	return xxhash.Sum64(text[:n])
 }
 
-// subscribers estimates the readers of both weeks. It also begins a new week if one is
-// due, so that CountReader does not need a clock.
-func (c *FeedCounter) subscribers(now time.Time) int {
-	c.turn(weekOf(now))
+// ago returns the sketch of this week (0) or the last one (1).
+func (c *FeedCounter) ago(weeks uint32) sketch {
+	return c.sketches[(c.current.Load()+weeks)&1][:]
+}
+
+// both returns the sketch of both weeks.
+func (c *FeedCounter) both() sketch {
 	both := make(sketch, weekWords)
 	both.merge(c.sketches[0][:])
 	both.merge(c.sketches[1][:])
-	return int(both.count())
+	return both
 }
 
 func weekOf(now time.Time) int64 { return now.Unix() / int64(week/time.Second) }
@@ -174,18 +179,17 @@ func (c *FeedCounter) turn(to int64) {
 	if from >= to || !c.week.CompareAndSwap(from, to) || from == 0 {
 		return
 	}
-	next := (c.current.Load() + 1) & 1
-	sketch(c.sketches[next][:]).clear()
-	c.current.Store(next)
+	c.ago(1).clear()
+	c.current.Add(1)
 	if to > from+1 {
-		sketch(c.sketches[1-next][:]).clear()
+		c.ago(1).clear()
 	}
 }
 
-// used returns the number of registers that are set. It grows with the readers.
+// used returns the number of words that are set. It grows with the readers.
 func (c *FeedCounter) used() (n int) {
-	for i := range weekWords * 4 {
-		if sketch(c.sketches[0][:]).register(i) > 0 || sketch(c.sketches[1][:]).register(i) > 0 {
+	for i := range weekWords {
+		if atomic.LoadUint32(&c.sketches[0][i])|atomic.LoadUint32(&c.sketches[1][i]) != 0 {
 			n++
 		}
 	}
@@ -200,25 +204,19 @@ type FeedSketch struct {
 }
 
 // Sketches returns the sketches of up to limit feeds, those with the most readers.
-func (f *Feeds) Sketches(now time.Time, limit int) []FeedSketch {
-	type used struct {
-		feed    string
-		counter *FeedCounter
-		readers int
-	}
-	var all []used
+func (f *Feeds) Sketches(now time.Time, limit int) (saved []FeedSketch) {
+	readers := make(map[string]int)
 	f.counters.Range(func(feed, c any) bool {
 		c.(*FeedCounter).turn(weekOf(now))
-		all = append(all, used{feed.(string), c.(*FeedCounter), c.(*FeedCounter).used()})
+		readers[feed.(string)] = c.(*FeedCounter).used()
 		return true
 	})
-	slices.SortFunc(all, func(a, b used) int { return cmp.Compare(b.readers, a.readers) })
-	var saved []FeedSketch
-	for _, u := range all[:min(len(all), limit)] {
-		current, week := u.counter.current.Load()&1, u.counter.week.Load()
-		for i, index := range [...]uint32{current, 1 - current} {
-			if registers := sketch(u.counter.sketches[index][:]).bytes(); registers != nil {
-				saved = append(saved, FeedSketch{u.feed, week - int64(i), registers})
+	feeds := slices.SortedFunc(maps.Keys(readers), func(a, b string) int { return cmp.Compare(readers[b], readers[a]) })
+	for _, feed := range feeds[:min(len(feeds), limit)] {
+		c := f.Feed(feed)
+		for age := range uint32(2) {
+			if registers := c.ago(age).bytes(); registers != nil {
+				saved = append(saved, FeedSketch{feed, c.week.Load() - int64(age), registers})
 			}
 		}
 	}
@@ -226,26 +224,14 @@ func (f *Feeds) Sketches(now time.Time, limit int) []FeedSketch {
 }
 
 // MergeSketches adds the readers that another process, or an earlier one, has counted in
-// this week and the last one. The sketches must have passed [CheckSketches].
+// this week and the last one.
 func (f *Feeds) MergeSketches(saved []FeedSketch, now time.Time) {
 	this := weekOf(now)
 	for _, s := range saved {
-		age := this - s.Week
-		if age < 0 || age > 1 || s.Feed == "" {
-			continue
-		}
-		c := f.Feed(s.Feed)
-		c.turn(this)
-		_ = sketch(c.sketches[(c.current.Load()+uint32(age))&1][:]).mergeBytes(s.Registers)
-	}
-}
-
-// CheckSketches returns an error if a sketch is damaged.
-func CheckSketches(saved []FeedSketch) error {
-	for _, s := range saved {
-		if err := make(sketch, weekWords).mergeBytes(s.Registers); err != nil {
-			return err
+		if age := this - s.Week; age == 0 || age == 1 {
+			c := f.Feed(s.Feed)
+			c.turn(this)
+			c.ago(uint32(age)).mergeBytes(s.Registers)
 		}
 	}
-	return nil
 }

@@ -6,8 +6,6 @@ package readers
 import (
 	"sort"
 	"time"
-
-	"github.com/feedpollard/pollard/internal/status"
 )
 
 // gapBounds are the bounds of the histogram of gaps between polls, in seconds. Bucket i
@@ -24,79 +22,57 @@ var gapBounds = [...]int64{
 
 // gaps is a histogram of the time between polls.
 type gaps struct {
-	counts    [len(gapBounds) + 1]uint32
-	total     int64
-	low, high int64 // the shortest and the longest, in seconds
+	Counts [len(gapBounds) + 1]uint32 `json:"counts"`
+	Low    int64                      `json:"low"` // the shortest and the longest, in seconds
+	High   int64                      `json:"high"`
+}
+
+func (g *gaps) total() (n int64) {
+	for _, count := range g.Counts {
+		n += int64(count)
+	}
+	return n
 }
 
 func (g *gaps) add(gap time.Duration) {
 	seconds := int64(gap / time.Second)
-	g.counts[sort.Search(len(gapBounds), func(i int) bool { return seconds < gapBounds[i] })]++
-	if g.total == 0 || seconds < g.low {
-		g.low = seconds
-	}
-	g.high = max(g.high, seconds)
-	g.total++
+	one := gaps{Low: seconds, High: seconds}
+	one.Counts[sort.Search(len(gapBounds), func(i int) bool { return seconds < gapBounds[i] })]++
+	g.merge(&one)
 }
 
 func (g *gaps) merge(o *gaps) {
-	if o.total == 0 {
+	switch {
+	case o.High == 0:
 		return
+	case g.High == 0:
+		g.Low = o.Low
 	}
-	if g.total == 0 || o.low < g.low {
-		g.low = o.low
-	}
-	g.high = max(g.high, o.high)
-	g.total += o.total
-	for i, n := range o.counts {
-		g.counts[i] += n
+	g.Low, g.High = min(g.Low, o.Low), max(g.High, o.High)
+	for i, n := range o.Counts {
+		g.Counts[i] += n
 	}
 }
 
 // median estimates the median gap in seconds, as if the gaps of a bucket were spread
 // evenly over it. It returns 0 if no gap was counted.
 func (g *gaps) median() int64 {
-	below := int64(0)
-	for i, n := range g.counts {
-		if n == 0 || 2*(below+int64(n)) < g.total {
+	below, total := int64(0), g.total()
+	for i, n := range g.Counts {
+		if n == 0 || 2*(below+int64(n)) < total {
 			below += int64(n)
 			continue
 		}
-		from, to := g.bucket(i)
-		within := (float64(g.total)/2 - float64(below)) / float64(n)
-		return min(max(from+int64(within*float64(to-from)), g.low), g.high)
-	}
-	return 0
-}
-
-// bucket returns the range of a bucket in seconds, limited to the shortest and the
-// longest gap.
-func (g *gaps) bucket(i int) (from, to int64) {
-	to = g.high
-	if i > 0 {
-		from = gapBounds[i-1]
-	}
-	if i < len(gapBounds) {
-		to = gapBounds[i]
-	}
-	return max(from, g.low), min(to, max(g.high, from))
-}
-
-// list returns the histogram without its empty buckets, shortest gaps first.
-func (g *gaps) list() []status.Gap {
-	list := []status.Gap{}
-	for i, n := range g.counts {
-		if n == 0 {
-			continue
-		}
-		gap := status.Gap{Count: int64(n)}
+		// The bucket's range, limited to the shortest and the longest gap.
+		from, to := g.Low, g.High
 		if i > 0 {
-			gap.From = gapBounds[i-1]
+			from = max(from, gapBounds[i-1])
 		}
 		if i < len(gapBounds) {
-			gap.Below = gapBounds[i]
+			to = min(to, gapBounds[i])
 		}
-		list = append(list, gap)
+		within := (float64(total)/2 - float64(below)) / float64(n)
+		return min(max(from+int64(within*float64(to-from)), g.Low), g.High)
 	}
-	return list
+	return 0
 }

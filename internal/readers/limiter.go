@@ -31,9 +31,9 @@ type Limiter struct {
 	seed seed
 
 	mu      sync.Mutex // guards all below
-	readers *lru[state]
-	persons *lru[recent] // the whole feeds that persons got, by feed and address
-	proxies *lru[proxy]  // by address
+	readers lru[state]
+	persons lru[recent] // the whole feeds that persons got, by feed and address
+	proxies lru[proxy]  // by address
 }
 
 // proxy is an address that sends X-Forwarded-For and is not trusted.
@@ -50,7 +50,7 @@ func NewLimiter(readers int) *Limiter {
 	}
 	return &Limiter{
 		seed:    newSeed(0),
-		readers: newLRU[state](readers, nil), persons: newLRU[recent](max(readers/4, 1), nil), proxies: newLRU[proxy](maxProxies, nil),
+		readers: newLRU[state](readers, nil), persons: newLRU[recent](readers/4, nil), proxies: newLRU[proxy](maxProxies, nil),
 	}
 }
 
@@ -135,5 +135,3 @@ func (l *Limiter) Proxies() (addresses []netip.Addr) {
 	}
 	return addresses
 }
-
-func shortened(text string) string { return text[:min(len(text), maxAgent)] }

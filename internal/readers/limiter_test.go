@@ -43,7 +43,6 @@ func anyRequest(t *rapid.T, at time.Time) Request {
 	r.Method = rapid.SampledFrom([]string{"GET", "GET", "HEAD"}).Draw(t, "method")
 	r.Validators = Validators(rapid.IntRange(0, 3).Draw(t, "validators"))
 	r.Compressible = rapid.Bool().Draw(t, "compressible")
-	r.Referer = rapid.Bool().Draw(t, "referer")
 	r.SkipHours = HoursOf(rapid.SliceOfN(rapid.IntRange(0, 23), 0, 6).Draw(t, "hours"))
 	return r
 }

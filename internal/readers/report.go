@@ -15,44 +15,42 @@ import (
 type ReportOptions struct {
 	Feed  string                  // only this feed; empty: all
 	Of    func(feed string) bool  // only feeds for which it returns true; nil: all
+	Now   time.Time               // without the periods before the last one; zero: all periods
 	Limit int                     // rows per list; 0: all
 	About func(feed string) About // describes a feed for scores; may be nil
-	// Others are the counts of other nodes.
-	Others []*Snapshot
+	// Others are the counters of other nodes.
+	Others []Snapshot
+}
+
+// About describes a feed for scoring its readers.
+type About struct {
+	Changes time.Duration // the usual time between two changes; 0: not known
 }
 
 // Report returns a report of the requests that were counted.
 func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
-	if o.About == nil {
-		o.About = func(string) About { return About{} }
+	all, forgotten := s.merged(o)
+	declared := declaredSubscribers(all[ofReaders])
+	r := status.ReaderReport{Capacity: s.limit, Forgotten: forgotten, Feeds: []status.FeedReaders{}}
+	var total Counters
+	for i := range all[ofFeeds] {
+		c := &all[ofFeeds][i]
+		total.merge(c)
+		r.Feeds = append(r.Feeds, status.FeedReaders{Feed: c.Feed, Subscribers: declared[[2]uint64{c.feedKey}], Counts: c.counts()})
 	}
-	all, forgotten := s.all(o)
-	feeds := map[uint64]*counters{}
-	var total counters
-	for i := range all.feeds {
-		feeds[all.feeds[i].feedKey] = &all.feeds[i]
-		total.merge(&all.feeds[i])
-	}
-	if o.Feed == "" && o.Of == nil && all.rest.requests > 0 {
-		total.merge(&all.rest)
-	}
-	declared := declaredSubscribers(all.readers)
-	r := status.ReaderReport{Total: total.counts(), Capacity: s.limit, Forgotten: forgotten, Feeds: []status.FeedReaders{}}
-	for hour, count := range total.hours {
-		r.Hours[hour] = int64(count)
-	}
-	for i := range all.feeds {
-		c := &all.feeds[i]
-		r.Feeds = append(r.Feeds, status.FeedReaders{Feed: c.feed, Subscribers: declared.feed(c.feedKey), Counts: c.counts()})
-	}
+	r.Total, r.Hours = total.counts(), total.Hours
 	slices.SortFunc(r.Feeds, func(a, b status.FeedReaders) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Feed, b.Feed))
 	})
-	r.Readers = rows(all.readers, feeds, o, func(c *counters) rowKey {
-		return rowKey{c.agent.Family, c.agent.FeedID, c.token, c.networkText()}
+	r.Readers = rows(all[ofReaders], o.About, func(c *Counters) rowKey {
+		network := ""
+		if c.Network.IsValid() {
+			network = c.Network.String()
+		}
+		return rowKey{c.agent.Family, c.agent.FeedID, c.Token, network}
 	})
-	r.Families = rows(all.families, feeds, o, func(c *counters) rowKey {
-		c.subscribers = declared.family(c)
+	r.Families = rows(all[ofFamilies], o.About, func(c *Counters) rowKey {
+		c.Subscribers = declared[[2]uint64{c.feedKey, c.agent.family}]
 		return rowKey{family: c.agent.Family}
 	})
 	if o.Limit > 0 {
@@ -63,73 +61,66 @@ func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
 	return r
 }
 
-// all returns copies of the counters for a report, and how many readers were forgotten.
-func (s *Statistics) all(o ReportOptions) (all lists, forgotten int64) {
+// merged returns copies of the counters for a report, merged by key, and how many
+// readers were forgotten.
+func (s *Statistics) merged(o ReportOptions) (all Snapshot, forgotten int64) {
 	s.lock()
-	own := lists{copies(s.tables.feeds), copies(s.tables.families), copies(s.tables.readers), s.evicted}
+	own := s.snapshot(s.limit)
 	forgotten = s.forgotten
-	parts := []lists{own}
-	if s.previous != nil {
-		parts = append(parts, s.read(s.previous))
-	}
 	s.mu.Unlock()
-	for _, snapshot := range o.Others {
-		parts = append(parts, s.read(snapshot))
+	oldest := int64(0)
+	if !o.Now.IsZero() {
+		oldest = s.period(o.Now) - 1
 	}
-	key := s.seed.text(o.Feed)
-	wanted := func(c *counters) bool {
-		return c.requests > 0 && (o.Feed == "" || c.feedKey == key) && (o.Of == nil || o.Of(c.feed))
-	}
-	for _, part := range parts {
-		if part.rest.requests > 0 {
-			all.rest.merge(&part.rest)
+	for i := range all {
+		places := make(map[uint64]int)
+		for _, snapshot := range append([]Snapshot{own}, o.Others...) {
+			for _, c := range snapshot[i] {
+				if c.Period < oldest || o.Feed != "" && c.Feed != o.Feed[:min(len(o.Feed), maxFeedName)] || o.Of != nil && !o.Of(c.Feed) {
+					continue
+				}
+				s.identify(&c, i)
+				if place, ok := places[c.key]; ok {
+					all[i][place].merge(&c)
+					continue
+				}
+				places[c.key] = len(all[i])
+				all[i] = append(all[i], c)
+			}
 		}
 	}
-	all.feeds = merged(parts, wanted, func(l *lists) []counters { return l.feeds })
-	all.families = merged(parts, wanted, func(l *lists) []counters { return l.families })
-	all.readers = merged(parts, wanted, func(l *lists) []counters { return l.readers })
 	return all, forgotten
 }
 
-func copies(t *lru[counters]) []counters {
-	list := make([]counters, 0, t.Len())
-	for _, c := range t.Values() {
-		list = append(list, *c)
-	}
-	return list
-}
-
-// merged merges one list of several parts by key.
-func merged(parts []lists, wanted func(*counters) bool, list func(*lists) []counters) []counters {
-	var all []counters
-	places := make(map[uint64]int)
-	for i := range parts {
-		from := list(&parts[i])
-		for j := range from {
-			c := &from[j]
-			if !wanted(c) {
-				continue
-			}
-			if place, ok := places[c.key]; ok {
-				all[place].merge(c)
-				continue
-			}
-			places[c.key] = len(all)
-			all = append(all, *c)
+// declaredSubscribers returns the numbers of subscribers that aggregators declare, by
+// feed, and by feed and family: the sums of the latest number for each feed ID. The
+// number of addresses does not matter.
+func declaredSubscribers(readers []Counters) map[[2]uint64]int64 {
+	latest := map[[3]uint64]*Counters{}
+	for i := range readers {
+		c := &readers[i]
+		key := [...]uint64{c.feedKey, c.agent.family, c.agent.feedID}
+		if o := latest[key]; c.Subscribers > 0 && (o == nil || cmp.Or(c.Last.Compare(o.Last), cmp.Compare(c.Subscribers, o.Subscribers)) > 0) {
+			latest[key] = c
 		}
 	}
-	return all
+	sums := map[[2]uint64]int64{}
+	for key, c := range latest {
+		sums[[2]uint64{key[0], key[1]}] += c.Subscribers
+		sums[[2]uint64{key[0]}] += c.Subscribers
+	}
+	return sums
 }
 
 // rowKey is what the counters of a row have in common.
 type rowKey struct{ family, feedID, token, network string }
 
 // rows groups counters of several feeds, scores the groups, and sorts them.
-func rows(list []counters, feeds map[uint64]*counters, o ReportOptions, key func(*counters) rowKey) []status.Reader {
+func rows(list []Counters, about func(feed string) About, key func(*Counters) rowKey) []status.Reader {
 	groups := map[rowKey]*conduct{}
 	// The order is fixed, so that two reports of the same counters are equal.
-	slices.SortFunc(list, func(a, b counters) int {
-		return cmp.Or(cmp.Compare(a.feed, b.feed), cmp.Compare(a.last, b.last), cmp.Compare(a.requests, b.requests))
+	slices.SortFunc(list, func(a, b Counters) int {
+		return cmp.Or(cmp.Compare(a.Feed, b.Feed), a.Last.Compare(b.Last), cmp.Compare(a.Requests, b.Requests))
 	})
 	for i := range list {
 		k := key(&list[i])
@@ -141,11 +132,15 @@ func rows(list []counters, feeds map[uint64]*counters, o ReportOptions, key func
 	rows := make([]status.Reader, 0, len(groups))
 	for k, c := range groups {
 		row := status.Reader{
-			UserAgent: c.agent.UserAgent, Family: k.family, Kind: string(c.agent.Kind),
+			UserAgent: c.UserAgent, Family: k.family, Kind: string(c.agent.Kind),
 			Network: k.network, FeedID: k.feedID, Token: k.token, Feeds: c.feeds,
-			Subscribers: c.subscribers, Judged: c.judged, Counts: c.counts(),
+			Subscribers: c.Subscribers, Judged: c.judged, Counts: c.counts(),
 		}
-		row.Score, row.Reasons = c.score(o.About(c.main.feed), feeds[c.main.feedKey])
+		var feed About
+		if about != nil {
+			feed = about(c.main.Feed)
+		}
+		row.Score, row.Reasons = c.score(feed)
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b status.Reader) int {
@@ -153,31 +148,4 @@ func rows(list []counters, feeds map[uint64]*counters, o ReportOptions, key func
 			cmp.Compare(a.Network, b.Network), cmp.Compare(a.FeedID, b.FeedID), cmp.Compare(a.Token, b.Token))
 	})
 	return rows
-}
-
-func (c *counters) networkText() string {
-	if !c.network.IsValid() {
-		return ""
-	}
-	return c.network.String()
-}
-
-func (c *counters) counts() status.Counts {
-	n := status.Counts{
-		Requests: c.requests, Bytes: c.bytes, Polls: c.polls,
-		MedianGap: status.Seconds(time.Duration(c.gaps.median()) * time.Second), Gaps: c.gaps.list(),
-		Addresses: c.identitySketch().count(), Networks: c.networkSketch().count(),
-		Methods:    status.Methods{Get: c.gets, Head: c.heads, Other: c.requests - c.gets - c.heads},
-		Answers:    status.Answers{Full: c.full, NotModified: c.notModified, Limited: c.limited, Refused: c.refused, Failed: c.failed},
-		Conditions: status.Conditions{IfNoneMatch: c.byETag, IfModifiedSince: c.byDate, Current: c.current, Earlier: c.earlier, Unknown: c.unknown},
-		Early:      c.early, InSkipHours: c.skipped, Referers: c.referers,
-	}
-	if c.gets > 0 {
-		n.ShareConditional = float64(c.conditional) / float64(c.gets)
-		n.ShareCompressed = 1 - float64(c.identity)/float64(c.gets)
-	}
-	if c.requests > 0 {
-		n.First, n.Last = time.Unix(0, c.began).UTC(), time.Unix(0, c.last).UTC()
-	}
-	return n
 }

@@ -30,7 +30,6 @@ type Request struct {
 	IfModifiedSince string
 	Validators      Validators
 
-	Referer      bool   // whether the request has a Referer
 	Compressible bool   // a coding that saves bytes is acceptable: gzip, br or zstd
 	Person       bool   // a browser's navigation, or a link on another page
 	Forwarded    string // X-Forwarded-For, if a proxy that is not trusted sent it
@@ -72,7 +71,6 @@ func FromHTTP(r *http.Request, feed string, client netip.Addr, at time.Time) Req
 		UserAgent:       first(r.Header["User-Agent"]),
 		IfNoneMatch:     first(r.Header["If-None-Match"]),
 		IfModifiedSince: first(r.Header["If-Modified-Since"]),
-		Referer:         first(r.Header["Referer"]) != "",
 		Compressible:    compressible(r.Header["Accept-Encoding"]),
 		Person:          navigates(r.Header) || linked(r),
 	}

@@ -24,12 +24,10 @@ import (
 //	compression not accepted in more than 10 % of requests 10, 50 % 25
 //	429         at least three requests before the wait was over: for 10 % of all 429
 //	            10, for half of them 25
-//	validators  at least three unknown ones, in more than 10 % of conditional requests
-//	            15; outdated ones in most conditional requests 10
+//	validators  at least three unknown ones, in more than 10 % of conditional requests 15
 //	skip hours  at least three requests and more than 10 % of all: 10, or 5 if most
 //	            GETs are conditional
 //	name        no User-Agent 10, that of a library 5
-//	methods     more than a quarter HEAD 5; more than 10 % neither GET nor HEAD 10
 //
 // Publishers ask for an hour between conditional polls and a day between unconditional
 // ones (rachelbythebay.com/w/feed). Occasional unconditional requests, as AntennaPod
@@ -49,25 +47,82 @@ const (
 	reasonsMax = 3
 )
 
+// conduct is the basis of a score: the requests of a reader or family for one or more
+// feeds, and how many readers they are taken to come from.
+type conduct struct {
+	Counters
+	feeds    int64
+	judged   int64         // readers, summed over feeds
+	exposure time.Duration // the time between first and last request, summed over these readers
+	main     *Counters     // of the feed with the most polls
+}
+
+func (c *conduct) add(o *Counters) {
+	n := o.judgedAs()
+	c.feeds++
+	c.judged += n
+	c.exposure += time.Duration(n) * o.Last.Sub(o.First)
+	if c.main == nil || o.Polls > c.main.Polls || o.Polls == c.main.Polls && o.Feed < c.main.Feed {
+		c.main = o
+	}
+	c.merge(o)
+}
+
+// judgedAs returns how many readers the requests are taken to come from. Usually each
+// User-Agent at each full address is a reader, so that people who share an address or
+// a provider are not scored as one fast reader. The addresses of one network count as
+// one reader if they seem to be the machines of one operator.
+func (c *Counters) judgedAs() int64 {
+	n := sketch(c.Clients[:]).count()
+	if c.together() {
+		n = min(n, sketch(c.Nets[:]).count())
+	}
+	n += n / 4 // twice the standard error of the estimate, in favour of the reader
+	return max(1, min(n, c.Polls))
+}
+
+// together reports whether the requests seem to come from one operator's machines: the
+// User-Agent declares subscribers, or it names neither a person's system nor a common
+// library and hardly any request is conditional.
+func (c *Counters) together() bool {
+	hosted := c.agent.Kind == KindService || c.agent.Kind == KindNone
+	return c.Subscribers > 0 || hosted && c.Methods.Get > 0 && c.Conditional*8 < c.Methods.Get
+}
+
+// repeats returns the number of polls without the first one of each reader.
+func (c *conduct) repeats() int64 { return c.Polls - c.judged }
+
+// gap returns the time between two polls of a reader: the median for one reader, the
+// average for several, whose polls are mixed.
+func (c *conduct) gap() time.Duration {
+	if c.judged == c.feeds {
+		return max(time.Duration(c.Gaps.median())*time.Second, time.Second)
+	}
+	return max(c.every(c.repeats()), time.Second)
+}
+
+// every returns the average time between events of a reader.
+func (c *conduct) every(events int64) time.Duration {
+	return c.exposure / time.Duration(max(events, 1))
+}
+
+// valid returns the number of conditional GETs whose validators are not unknown.
+func (c *conduct) valid() int64 { return c.Methods.Get - c.Whole }
+
 // finding is one reason for which a reader loses points.
 type finding struct {
 	cost   int
 	reason string
 }
 
-// score returns the grade of c and the reasons. feed has the counters of all readers of
-// the feed that c polls most.
-func (c *conduct) score(about About, feed *counters) (grade string, reasons []string) {
-	if c.polls < minPolls || c.repeats() < minRepeats {
+// score returns the grade of c and the reasons that matter most.
+func (c *conduct) score(about About) (grade string, reasons []string) {
+	if c.Polls < minPolls || c.repeats() < minRepeats {
 		return unscored, []string{"too few requests"}
 	}
-	points := 100
-	findings := []finding{
-		c.pace(about), c.wholes(), c.compression(feed), c.obedience(), c.validators(about),
-		c.skipping(), c.name(), c.methods(),
-	}
+	findings := append([]finding{c.pace(about), c.wholes()}, c.habits()...)
 	slices.SortStableFunc(findings, func(a, b finding) int { return cmp.Compare(b.cost, a.cost) })
-	reasons = []string{}
+	points := 100
 	for _, f := range findings {
 		points -= f.cost
 		if f.cost > 0 && len(reasons) < reasonsMax {
@@ -75,18 +130,14 @@ func (c *conduct) score(about About, feed *counters) (grade string, reasons []st
 		}
 	}
 	if len(reasons) == 0 {
-		reasons = append(reasons, fmt.Sprintf("%s, %s of its requests conditional", c.asks(), percentOf(c.valid(), c.gets)))
+		reasons = append(reasons, fmt.Sprintf("%s, %s of its requests conditional", c.asks(), status.Percent(share(c.valid(), c.Methods.Get))))
 	}
-	return letter(points), reasons
-}
-
-func letter(points int) string {
 	for i, least := range [...]int{90, 75, 60, 45, 30} {
 		if points >= least {
-			return string(rune('A' + i))
+			return string(rune('A' + i)), reasons
 		}
 	}
-	return "F"
+	return "F", reasons
 }
 
 func (c *conduct) pace(about About) finding {
@@ -98,12 +149,11 @@ func (c *conduct) pace(about About) finding {
 	if about.Changes > 0 && c.feeds == 1 {
 		reason += "; the feed changes " + status.Frequency(about.Changes)
 	}
-	return finding{steps(float64(base)/float64(max(c.gap(), time.Second)), 1/0.9, 2, 4, 10), reason}
+	return finding{steps(float64(base)/float64(c.gap()), 1/0.9, 2, 4, 10), reason}
 }
 
 // steps returns 10 points for each threshold that a value exceeds.
-func steps(value float64, thresholds ...float64) int {
-	cost := 0
+func steps(value float64, thresholds ...float64) (cost int) {
 	for _, t := range thresholds {
 		if value > t {
 			cost += 10
@@ -114,23 +164,23 @@ func steps(value float64, thresholds ...float64) int {
 
 // asks describes a reader's pace.
 func (c *conduct) asks() string {
-	gap := max(c.gap(), time.Second)
+	gap := c.gap()
 	if gap > 10*time.Minute {
 		gap = gap.Round(time.Minute) // it is an estimate
 	}
 	often := status.Frequency(gap)
-	switch n := c.networkSketch().count(); {
+	switch {
 	case c.judged == c.feeds:
 		return "asks " + often
 	case c.main.together():
-		return fmt.Sprintf("asks %s from each of %d networks", often, max(n, 2))
+		return fmt.Sprintf("asks %s from each of %d networks", often, max(sketch(c.Nets[:]).count(), 2))
 	}
 	return fmt.Sprintf("asks %s, each of about %d readers", often, c.judged)
 }
 
 func (c *conduct) wholes() finding {
-	again := max(c.whole-c.judged, 0)
-	cost := steps(float64(again)/float64(c.repeats()), 0.25, 0.5, 0.95-1e-9)
+	again := max(c.Whole-c.judged, 0)
+	cost := steps(share(again, c.repeats()), 0.25, 0.5, 0.95-1e-9)
 	switch every := c.every(again); {
 	case every >= wholeGap:
 		cost = 0
@@ -139,94 +189,39 @@ func (c *conduct) wholes() finding {
 	case every < 2*time.Hour:
 		cost += cost / 3
 	}
-	switch share := float64(c.valid()) / float64(max(c.gets, 1)); {
-	case c.valid() == 0:
+	switch valid := share(c.valid(), c.Methods.Get); {
+	case valid == 0:
 		return finding{cost, "never sends a conditional request"}
-	case share < 0.05:
+	case valid < 0.05:
 		return finding{cost, "hardly ever sends a conditional request"}
+	default:
+		return finding{cost, fmt.Sprintf("only %s of its requests are conditional", status.Percent(valid))}
 	}
-	return finding{cost, fmt.Sprintf("only %s of its requests are conditional", percentOf(c.valid(), c.gets))}
 }
 
-// valid returns the number of conditional GETs whose validators are not unknown.
-func (c *conduct) valid() int64 { return c.gets - c.whole }
-
-func (c *conduct) compression(feed *counters) finding {
-	share := float64(c.identity) / float64(max(c.gets, 1))
-	f := finding{0, "refuses compression"}
-	switch {
-	case share > 0.5:
-		f.cost = 25
-	case share > 0.1:
-		f.cost = 10
-		f.reason += fmt.Sprintf(" in %s of its requests", percentOf(c.identity, c.gets))
-	}
-	if feed != nil && feed.packed.count > 0 && feed.plain.count > 0 {
-		plain := float64(feed.plain.bytes) / float64(feed.plain.count)
-		packed := float64(feed.packed.bytes) / float64(feed.packed.count)
-		if times := plain / max(packed, 1); times >= 1.5 {
-			f.reason += fmt.Sprintf(": %.0f times the bytes", times)
+// habits returns the findings that do not depend on time.
+func (c *conduct) habits() (f []finding) {
+	add := func(found bool, cost int, reason string, values ...any) {
+		if found {
+			f = append(f, finding{cost, fmt.Sprintf(reason, values...)})
 		}
 	}
+	plain := share(c.Identity, c.Methods.Get)
+	add(plain > 0.5, 25, "refuses compression")
+	add(plain > 0.1 && plain <= 0.5, 10, "refuses compression in %s of its requests", status.Percent(plain))
+	early := 10
+	if 2*c.Early >= c.Answers.Limited {
+		early = 25
+	}
+	add(c.Early >= 3 && 10*c.Early >= c.Answers.Limited, early, "ignores 429: asked %d times before the wait was over", c.Early)
+	unknown := share(c.Conditions.Unknown, c.Conditional)
+	add(c.Conditions.Unknown >= 3 && unknown > 0.1, 15, "invents validators: the feed never gave %s of them", status.Percent(unknown))
+	skip, cost := share(c.InSkipHours, c.Requests), 10
+	if 2*c.valid() > c.Methods.Get {
+		cost = 5
+	}
+	add(c.InSkipHours >= 3 && skip > 0.1, cost, "asks in the hours that the feed rules out (%s of its requests)", status.Percent(skip))
+	add(c.agent.Kind == KindNone, 10, "does not say who it is")
+	add(c.agent.Kind == KindLibrary, 5, "gives only the name of its HTTP library")
 	return f
-}
-
-func (c *conduct) obedience() finding {
-	f := finding{0, fmt.Sprintf("ignores 429: asked %d times before the wait was over", c.early)}
-	switch {
-	case c.early < 3:
-	case 2*c.early >= c.limited:
-		f.cost = 25
-	case 10*c.early >= c.limited:
-		f.cost = 10
-	}
-	return f
-}
-
-func (c *conduct) validators(about About) finding {
-	if c.unknown >= 3 && 10*c.unknown > c.conditional {
-		return finding{15, fmt.Sprintf("invents validators: the feed never gave %s of them", percentOf(c.unknown, c.conditional))}
-	}
-	// A new version makes the validators of all readers outdated once. So outdated ones
-	// count only if the feed changes much less often than the reader polls.
-	if c.earlier >= 5 && 2*c.earlier > c.conditional && about.Changes > 4*c.gap() {
-		return finding{10, "goes on sending validators of an old version"}
-	}
-	return finding{}
-}
-
-func (c *conduct) skipping() finding {
-	f := finding{0, fmt.Sprintf("asks in the hours that the feed rules out (%s of its requests)", percentOf(c.skipped, c.requests))}
-	if c.skipped >= 3 && 10*c.skipped > c.requests {
-		f.cost = 10
-		if 2*c.valid() > c.gets {
-			f.cost = 5
-		}
-	}
-	return f
-}
-
-func (c *conduct) name() finding {
-	switch c.agent.Kind {
-	case KindNone:
-		return finding{10, "does not say who it is"}
-	case KindLibrary:
-		return finding{5, "gives only the name of its HTTP library"}
-	}
-	return finding{}
-}
-
-func (c *conduct) methods() finding {
-	others := c.requests - c.gets - c.heads
-	switch {
-	case 10*others > c.requests:
-		return finding{10, "sends requests other than GET and HEAD"}
-	case 4*c.heads > c.requests && c.gets > 0:
-		return finding{5, "sends a HEAD before it asks for the feed"}
-	}
-	return finding{}
-}
-
-func percentOf(part, whole int64) string {
-	return status.Percent(float64(part) / float64(max(whole, 1)))
 }

@@ -70,23 +70,13 @@ func TestScore(t *testing.T) {
 			}
 		}), 0, "A", nil},
 		{"invents validators", visits(100, 3*time.Hour, func(_ int, r *Request) { r.Validators = ValidatorsUnknown }), 0, "D", []string{"never sends a conditional request", "invents validators"}},
-		{"outdated validators", visits(100, 3*time.Hour, func(_ int, r *Request) { r.Validators = ValidatorsEarlier }), monthly, "A", []string{"goes on sending validators of an old version"}},
-		{"new versions all the time", visits(100, 3*time.Hour, func(_ int, r *Request) { r.Validators = ValidatorsEarlier }), 3 * time.Hour, "A", []string{"asks every 3 hours"}},
 		{"skip hours", visits(100, 6*time.Hour, func(_ int, r *Request) { r.SkipHours = HoursOf([]int{0, 6, 12}) }), 0, "A", []string{"asks in the hours that the feed rules out (75 % of its requests)"}},
-		{"skip hours, conditional, a library", visits(100, 6*time.Hour, func(_ int, r *Request) {
-			r.SkipHours, r.UserAgent = HoursOf([]int{0, 6, 12}), "okhttp/4"
-		}), 0, "A", []string{"rules out", "HTTP library"}},
 		{"skip hours, daily, a library", visits(100, 24*time.Hour, func(i int, r *Request) {
 			whole(i, r)
 			r.SkipHours, r.UserAgent = HoursOf([]int{0}), "okhttp/4"
 		}), 0, "B", []string{"rules out", "HTTP library"}},
 		{"no name", visits(100, 6*time.Hour, func(_ int, r *Request) { r.UserAgent = "" }), 0, "A", []string{"does not say who it is"}},
 		{"a library", visits(100, 6*time.Hour, func(_ int, r *Request) { r.UserAgent = "Go-http-client/1.1" }), 0, "A", []string{"gives only the name of its HTTP library"}},
-		{"strange methods", visits(100, 6*time.Hour, func(i int, r *Request) {
-			if i%2 == 0 {
-				r.Method = "POST"
-			}
-		}), 0, "A", []string{"requests other than GET and HEAD"}},
 		{"few requests", visits(9, time.Minute, whole), 0, "-", []string{"too few requests"}},
 		{"many requests, few polls", visits(100, 0, whole), 0, "-", []string{"too few requests"}},
 	} {
@@ -107,21 +97,6 @@ func TestScore(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestCompressionIsComparedWithOthers(t *testing.T) {
-	l := NewStatistics(Options{})
-	for _, r := range visits(20, 2*time.Hour, whole) {
-		l.Record(r)
-		r.UserAgent, r.Compressible, r.Bytes = "Plain/1", false, 81_000
-		l.Record(r)
-	}
-	for _, row := range l.Report(ReportOptions{}).Families {
-		has := strings.Contains(strings.Join(row.Reasons, "; "), "refuses compression: 8 times the bytes")
-		if has != (row.Family == "Plain") {
-			t.Errorf("%s: %q", row.Family, row.Reasons)
-		}
 	}
 }
 

@@ -4,7 +4,6 @@
 package readers
 
 import (
-	"errors"
 	"math"
 	"math/bits"
 	"sync/atomic"
@@ -23,17 +22,11 @@ func (s sketch) registers() int { return 4 * len(s) }
 
 func (s sketch) register(i int) uint8 { return uint8(atomic.LoadUint32(&s[i/4]) >> (i % 4 * 8)) }
 
-// raise makes a register at least rank. It reports whether the register was lower.
-func (s sketch) raise(i int, rank uint8) bool {
+// raise makes a register at least rank.
+func (s sketch) raise(i int, rank uint8) {
 	word, shift := &s[i/4], i%4*8
-	for {
-		old := atomic.LoadUint32(word)
-		if uint8(old>>shift) >= rank {
-			return false
-		}
-		if atomic.CompareAndSwapUint32(word, old, old&^(0xff<<shift)|uint32(rank)<<shift) {
-			return true
-		}
+	for old := atomic.LoadUint32(word); uint8(old>>shift) < rank; old = atomic.LoadUint32(word) {
+		atomic.CompareAndSwapUint32(word, old, old&^(0xff<<shift)|uint32(rank)<<shift)
 	}
 }
 
@@ -67,15 +60,6 @@ func (s sketch) count() int64 {
 	return int64(math.Round(estimate))
 }
 
-func (s sketch) empty() bool {
-	for i := range s {
-		if atomic.LoadUint32(&s[i]) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 func (s sketch) clear() {
 	for i := range s {
 		atomic.StoreUint32(&s[i], 0)
@@ -84,28 +68,22 @@ func (s sketch) clear() {
 
 // bytes returns the registers, or nil if all are 0.
 func (s sketch) bytes() []byte {
-	if s.empty() {
-		return nil
-	}
-	all := make([]byte, s.registers())
+	all, sum := make([]byte, s.registers()), 0
 	for i := range all {
 		all[i] = s.register(i)
+		sum += int(all[i])
+	}
+	if sum == 0 {
+		return nil
 	}
 	return all
 }
 
-var errSketch = errors.New("damaged sketch")
-
-// mergeBytes merges registers that bytes returned. It returns an error if they are damaged.
-func (s sketch) mergeBytes(registers []byte) error {
-	if len(registers) != 0 && len(registers) != s.registers() {
-		return errSketch
-	}
-	for i, rank := range registers {
-		if rank > 64 {
-			return errSketch
+// mergeBytes merges registers that bytes returned. It ignores those of another size.
+func (s sketch) mergeBytes(registers []byte) {
+	if len(registers) == s.registers() {
+		for i, rank := range registers {
+			s.raise(i, rank)
 		}
-		s.raise(i, rank)
 	}
-	return nil
 }

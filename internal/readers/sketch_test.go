@@ -13,7 +13,7 @@ func TestSketch(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 10, 60, 180, 1000, 50_000} {
 		worst, sum := 0.0, 0.0
 		for trial := range uint64(40) {
-			a, b := make(sketch, identityWords), make(sketch, identityWords)
+			a, b := make(sketch, 16), make(sketch, 16)
 			rnd := rand.New(rand.NewPCG(trial, 7))
 			for i := range n {
 				h := rnd.Uint64()

@@ -4,98 +4,115 @@
 package readers
 
 import (
+	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // Options bound [Statistics]. The zero value has the defaults.
 type Options struct {
 	// Readers bounds the readers that are remembered. A reader of two feeds counts twice.
-	// Each needs about 1 KiB. Default: 8192.
+	// Each needs about 1 KiB. Default: 8192. Feeds are bounded to an eighth of it.
 	Readers int
-	// Feeds bounds the feeds that are remembered. Default: an eighth of Readers.
-	Feeds int
+	// Period is the time in which requests are counted together. Zero: all are.
+	Period time.Duration
 	// Seed keys the hashes. With the same seed, two runs over a log have the same result
 	// even if readers are evicted. Default: random.
 	Seed uint64
 }
 
 const (
+	// Period is how long requests of a running instance are counted together. Reports
+	// cover this period and the last one, so that older requests of a reader do not
+	// affect its score. Periods are the same on all nodes.
+	Period = 28 * 24 * time.Hour
+
 	defaultReaders = 8192
-	// maxFeedName is how much of a feed's name is kept, in bytes. Feeds are distinguished
-	// by a hash of the whole name.
+	// maxFeedName is how much of a feed's name is kept, in bytes.
 	maxFeedName = 2048
+	// maxWaiting bounds the requests that wait to be counted, at about 350 bytes each.
+	maxWaiting = 256
 )
 
-// Statistics count requests for each reader of each feed, for each User-Agent family of
-// each feed, and for each feed. A reader is a family in a network (IPv4 /24, IPv6 /48)
+// Statistics count requests for each feed, for each User-Agent family of each feed, and
+// for each reader of each feed. A reader is a family in a network (IPv4 /24, IPv6 /48)
 // with a feed ID and a token.
 //
-// Their memory is bounded: the least recently seen reader is evicted first, and the
-// totals still include it. Full addresses are not kept: sketches of their hashes estimate
-// their number.
+// Their memory is bounded: the least recently seen counters are evicted. Full addresses
+// are not kept: sketches of their hashes estimate their number.
 //
 // Statistics use the times of requests. They are safe for concurrent use.
 type Statistics struct {
 	seed    seed
 	agents  agents
 	limit   int
-	waiting chan entry // requests that found the lock taken
+	length  time.Duration // of a period
+	waiting chan entry    // requests that found the lock taken
 
 	mu        sync.Mutex // guards all below
-	tables    tables
-	evicted   counters  // of feeds that were evicted
-	forgotten int64     // readers that were evicted
-	period    int64     // the current period; 0: not known
-	previous  *Snapshot // of the period before
+	lists     [3]lru[Counters]
+	forgotten int64 // readers that were evicted
 }
 
-// tables are the counters by key.
-type tables struct {
-	feeds, families, readers *lru[counters]
-}
-
-// maxWaiting bounds the requests that wait to be counted, at about 350 bytes each.
-const maxWaiting = 256
+// The lists of [Statistics] and of a [Snapshot].
+const (
+	ofFeeds = iota
+	ofFamilies
+	ofReaders
+)
 
 // NewStatistics returns statistics without any requests.
 func NewStatistics(o Options) *Statistics {
 	if o.Readers <= 0 {
 		o.Readers = defaultReaders
 	}
-	if o.Feeds <= 0 {
-		o.Feeds = max(o.Readers/8, 1)
-	}
-	s := &Statistics{seed: newSeed(o.Seed), limit: o.Readers, waiting: make(chan entry, maxWaiting)}
+	s := &Statistics{seed: newSeed(o.Seed), limit: o.Readers, length: o.Period, waiting: make(chan entry, maxWaiting)}
 	s.agents = newAgents(s.seed)
-	s.tables = tables{
-		feeds:    newLRU(o.Feeds, func(c *counters) { s.evicted.merge(c) }),
-		families: newLRU[counters](max(o.Readers/4, 1), nil),
-		readers:  newLRU(o.Readers, func(*counters) { s.forgotten++ }),
+	s.lists = [...]lru[Counters]{
+		ofFeeds: newLRU[Counters](o.Readers/8, nil), ofFamilies: newLRU[Counters](o.Readers/4, nil),
+		ofReaders: newLRU(o.Readers, func(uint64, *Counters) { s.forgotten++ }),
 	}
 	return s
+}
+
+// lru holds values by hash, and evicts the least recently used ones.
+type lru[V any] struct {
+	*simplelru.LRU[uint64, *V]
+}
+
+func newLRU[V any](capacity int, evicted func(uint64, *V)) lru[V] {
+	values, err := simplelru.NewLRU(max(capacity, 1), evicted)
+	if err != nil {
+		panic(err) // only for a capacity below 1
+	}
+	return lru[V]{values}
+}
+
+// find returns the value of a key, and adds a zero value if the key is new.
+func (l lru[V]) find(key uint64) (value *V, fresh bool) {
+	if value, ok := l.Get(key); ok {
+		return value, false
+	}
+	value = new(V)
+	l.Add(key, value)
+	return value, true
 }
 
 // entry is a request that is to be counted.
 type entry struct {
 	Request
-	who requester
-}
-
-// keys are the keys of the counters of a request.
-type keys struct{ feed, family, reader uint64 }
-
-func (s *Statistics) keys(feed uint64, who *requester) keys {
-	family := join(feed, who.agent.family)
-	network := s.seed.address(who.network.Addr())
-	return keys{feed, family, join(join(family, network), join(who.agent.feedID, s.seed.text(who.token)))}
+	by requester
 }
 
 // Record counts a request that has been answered. For a known reader it does not
 // allocate. If the lock is taken, the request is queued and a later call counts it, so
 // that the handler does not wait.
 func (s *Statistics) Record(r Request) {
-	e := entry{r, s.requester(&r)}
+	r.Feed = r.Feed[:min(len(r.Feed), maxFeedName)]
+	e := entry{r, requester{agent: s.agents.find(r.UserAgent), network: network(r.Client), token: r.Token, identity: identity(&r)}}
 	if !s.mu.TryLock() {
 		select {
 		case s.waiting <- e:
@@ -121,49 +138,108 @@ func (s *Statistics) countWaiting(n int) {
 	}
 }
 
-func (s *Statistics) count(e *entry) {
-	k := s.keys(s.seed.text(e.Feed), &e.who)
-	feed, fresh := s.tables.feeds.find(k.feed)
-	if fresh {
-		feed.key, feed.feedKey, feed.feed = k.feed, k.feed, strings.Clone(e.Feed[:min(len(e.Feed), maxFeedName)])
-	}
-	feed.count(&e.Request, &e.who)
-	family, fresh := s.tables.families.find(k.family)
-	if fresh {
-		family.key, family.feedKey, family.feed = k.family, k.feed, feed.feed
-	}
-	family.count(&e.Request, &e.who)
-	reader, fresh := s.tables.readers.find(k.reader)
-	if fresh {
-		reader.key, reader.feedKey, reader.feed = k.reader, k.feed, feed.feed
-	}
-	reader.count(&e.Request, &e.who)
-}
-
-func (s *Statistics) requester(r *Request) requester {
-	return requester{
-		agent: s.agents.find(r.UserAgent), network: network(r.Client), token: r.Token,
-		identity: identity(r), hour: r.Time.UTC().Hour(),
-	}
-}
-
 // lock locks the counters and counts all queued requests.
 func (s *Statistics) lock() {
 	s.mu.Lock()
 	s.countWaiting(maxWaiting)
 }
 
+func (s *Statistics) count(e *entry) {
+	period, keys, feed := s.period(e.Time), s.keys(e.Feed, &e.by), ""
+	for i, key := range keys {
+		c, fresh := s.lists[i].find(join(key, uint64(period)))
+		if fresh {
+			if feed == "" {
+				feed = strings.Clone(e.Feed)
+			}
+			c.Period, c.Feed, c.key, c.feedKey = period, feed, key, keys[ofFeeds]
+		}
+		feed = c.Feed
+		c.count(&e.Request, &e.by)
+	}
+}
+
+// period returns the period of a time, counted from 1970.
+func (s *Statistics) period(at time.Time) int64 {
+	if s.length <= 0 {
+		return 0
+	}
+	return at.Unix() / int64(s.length/time.Second)
+}
+
+// keys returns the keys of a request in each list, which are the same in all periods.
+func (s *Statistics) keys(feed string, by *requester) (keys [3]uint64) {
+	keys[ofFeeds] = s.seed.text(feed)
+	keys[ofFamilies] = join(keys[ofFeeds], by.agent.family)
+	keys[ofReaders] = join(join(keys[ofFamilies], s.seed.address(by.network.Addr())), join(by.agent.feedID, s.seed.text(by.token)))
+	return keys
+}
+
 // Forget drops the counters of a feed and its readers.
 func (s *Statistics) Forget(feed string) {
+	key := s.seed.text(feed[:min(len(feed), maxFeedName)])
+	s.drop(func(c *Counters) bool { return c.feedKey == key })
+}
+
+// drop removes counters.
+func (s *Statistics) drop(unwanted func(*Counters) bool) {
 	s.lock()
 	defer s.mu.Unlock()
-	key := s.seed.text(feed)
-	for _, t := range [...]*lru[counters]{s.tables.feeds, s.tables.families, s.tables.readers} {
-		for _, c := range t.Values() {
-			if c.feedKey == key {
-				t.Remove(c.key)
+	for _, list := range s.lists {
+		for _, key := range list.Keys() {
+			if c, _ := list.Peek(key); unwanted(c) {
+				list.Remove(key)
 			}
 		}
 	}
-	s.previous.forget(feed)
+}
+
+// Snapshot has the counters of [Statistics] in the form in which they are saved and
+// merged with those of other nodes: of feeds, of families and of readers, the most
+// recently used ones last.
+type Snapshot [3][]Counters
+
+// Snapshot drops the counters of periods before the last one, and returns the limit most
+// recent ones of each list.
+func (s *Statistics) Snapshot(now time.Time, limit int) (saved Snapshot) {
+	s.drop(func(c *Counters) bool { return c.Period < s.period(now)-1 })
+	s.lock()
+	defer s.mu.Unlock()
+	return s.snapshot(limit)
+}
+
+func (s *Statistics) snapshot(limit int) (saved Snapshot) {
+	for i, list := range s.lists {
+		values := list.Values()
+		for _, c := range values[max(0, len(values)-limit):] {
+			saved[i] = append(saved[i], *c)
+		}
+	}
+	return saved
+}
+
+// Resume adds the counters that an earlier process has saved. The gaps of a reader then
+// continue from its last poll.
+func (s *Statistics) Resume(saved Snapshot) {
+	s.lock()
+	defer s.mu.Unlock()
+	for i, list := range saved {
+		list = slices.Clone(list)
+		slices.SortStableFunc(list, func(a, b Counters) int { return a.Last.Compare(b.Last) })
+		for j := range list {
+			s.identify(&list[j], i)
+			if c, fresh := s.lists[i].find(join(list[j].key, uint64(list[j].Period))); fresh {
+				*c = list[j]
+			} else {
+				c.merge(&list[j])
+			}
+		}
+	}
+}
+
+// identify sets what is not saved of counters in a list.
+func (s *Statistics) identify(c *Counters, list int) {
+	c.agent = s.agents.find(c.UserAgent)
+	keys := s.keys(c.Feed, &requester{agent: c.agent, network: c.Network, token: c.Token})
+	c.key, c.feedKey = keys[list], keys[ofFeeds]
 }

@@ -42,24 +42,15 @@ type Counts struct {
 	ShareConditional float64    `json:"share_conditional"`  // 0 to 1, of GETs
 	ShareCompressed  float64    `json:"share_compressed"`   // 0 to 1, of GETs: those that accept compression
 	MedianGap        Seconds    `json:"median_gap_seconds"` // between polls; an estimate; 0 after only one poll
-	Gaps             []Gap      `json:"gaps"`
-	Addresses        int64      `json:"addresses"` // estimate of different User-Agents at different addresses
-	Networks         int64      `json:"networks"`  // estimate
+	Addresses        int64      `json:"addresses"`          // estimate of different User-Agents at different addresses
+	Networks         int64      `json:"networks"`           // estimate
 	Methods          Methods    `json:"methods"`
 	Answers          Answers    `json:"answers"`
 	Conditions       Conditions `json:"conditions"`
 	Early            int64      `json:"early"`         // requests before the wait of a 429 was over
 	InSkipHours      int64      `json:"in_skip_hours"` // requests
-	Referers         int64      `json:"referers"`
 	First            time.Time  `json:"first,omitzero"`
 	Last             time.Time  `json:"last,omitzero"`
-}
-
-// Gap is one bucket of a histogram of the time between polls.
-type Gap struct {
-	From  int64 `json:"from_seconds"`
-	Below int64 `json:"below_seconds,omitempty"` // 0: no upper bound
-	Count int64 `json:"count"`
 }
 
 // Methods are requests by method.
@@ -101,7 +92,7 @@ type ReaderReport struct {
 	Hours [24]int64 `json:"hours"` // requests by hour of day, GMT
 
 	Capacity  int   `json:"capacity"`  // the most readers of feeds that are remembered
-	Forgotten int64 `json:"forgotten"` // evicted readers; their requests remain in the totals
+	Forgotten int64 `json:"forgotten"` // evicted readers
 }
 
 // Readers is a summary of a [ReaderReport].
