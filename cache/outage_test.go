@@ -180,7 +180,8 @@ func TestStoreAwayAndBack(t *testing.T) {
 				if len(times) != feeds {
 					t.Fatalf("%d polls in the minute after the store was back, want one of each of the %d feeds", len(times), feeds)
 				}
-				if first := times[0].Sub(back); first > 15*time.Second {
+				// The claim that was under way fails, and the next one comes within 12.5 seconds.
+				if first := times[0].Sub(back); first > callTimeout+15*time.Second {
 					t.Errorf("the first poll came %v after the store was back", first)
 				}
 				if last := times[len(times)-1].Sub(back); last > 50*time.Second {

@@ -133,6 +133,7 @@ func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules p
 		// It is not this host alone: when the network is back all go on soon.
 		wait = rest
 		s.override(c, wait, policy.HintOffline)
+		s.feed.History.Unsent = 1 // nor does the feed's own wait grow, which counts again after a restart
 	}
 	if rest := planned - c.elapsed(); rest > 0 {
 		// However often a person tries, the feed's own next try comes no later.
