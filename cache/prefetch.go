@@ -39,20 +39,26 @@ func (c *Cache) prefetch(ctx context.Context) {
 // claimDue claims feeds that are due and starts their polls. It returns when to look
 // again, and whether that holds even if something changes before.
 func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more bool) {
-	if !c.mayClaim() {
-		return time.Second, true
-	}
-	var overdue int64
-	if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
-		overdue = totals.Overdue
-	}
-	free, other := c.polls.Load().free()
-	limit := min(p.tick(c.elapsed(), overdue), free)
+	limit, other := c.polls.Load().free()
 	if other > 0 {
 		limit = min(limit, other)
 	}
 	if limit == 0 {
 		return prefetchTick, true
+	}
+	if !c.mayClaim() {
+		return time.Second, true
+	}
+	if c.storeAway.text() != "" {
+		limit = min(limit, minRate) // this claim finds out whether it still is
+	} else {
+		var overdue int64
+		if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
+			overdue = totals.Overdue
+		}
+		if limit = min(limit, p.tick(c.elapsed(), overdue)); limit == 0 {
+			return prefetchTick, true
+		}
 	}
 	if _, offline := c.offline.is(); offline {
 		limit, wait, more = 1, probeEvery, true
@@ -67,7 +73,9 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		return time.Second, true
 	}
 	if len(leases) > 0 {
-		c.storeAnswered() // if nothing is due, nothing was written
+		c.storeAnswered()
+	} else { // nothing was written: the next claim finds out
+		c.storeAway.next.Store(int64(c.elapsed()))
 	}
 	p.claimed += int64(len(leases))
 	c.checkClock() // the store has
