@@ -72,7 +72,7 @@ func (s scriptSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	answer := o.answer
 	o.mu.Unlock()
 	a := answer(ask)
-	if a.Asked.IsZero() && a.Failure != policy.FailureNotStarted && a.Failure != policy.FailureDNS && a.Failure != policy.FailureConnect {
+	if a.Asked.IsZero() && a.Failure != policy.FailureNotStarted && a.Failure != policy.FailureDNS && a.Failure != policy.FailureConnect && a.Failure != policy.FailureProxy {
 		a.Asked = time.Now()
 	}
 	if a.URL == "" {

@@ -24,6 +24,7 @@ var (
 	noRoute    = unsent(policy.FailureConnect, &net.OpError{Op: "dial", Err: syscall.ENETUNREACH})
 	noName     = unsent(policy.FailureDNS, &net.DNSError{Err: "no such host", IsNotFound: true})
 	refused    = unsent(policy.FailureConnect, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
+	noProxy    = unsent(policy.FailureProxy, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})
 )
 
 // A network that is away is recognized with a feed or two as well as with many, and when
@@ -46,6 +47,7 @@ func TestNetworkAwayWithFewHosts(t *testing.T) {
 		"one, without a resolver":       {feeds: 1, away: map[string]policy.Answer{"": noResolver}, offline: true},
 		"one, without a route":          {feeds: 1, away: map[string]policy.Answer{"": noRoute}, offline: true},
 		"one, from the start":           {feeds: 1, away: map[string]policy.Answer{"": noRoute}, fresh: true, offline: true},
+		"one, behind a dead proxy":      {feeds: 1, away: map[string]policy.Answer{"": noProxy}, offline: true},
 		"two":                           {feeds: 2, away: map[string]policy.Answer{"": noRoute}, offline: true},
 		"many, whatever is said":        {feeds: 3, away: map[string]policy.Answer{"": noName}, offline: true},
 		"one that refuses":              {feeds: 1, away: map[string]policy.Answer{"": refused}},

@@ -95,6 +95,9 @@ func (o *offline) fail(host string, a policy.Answer, now time.Duration) (begun b
 // hostDown reports whether it is certain that the host and not the network is away: its name
 // does not exist, or it has refused the connection.
 func hostDown(a policy.Answer) bool {
+	if a.Failure == policy.FailureProxy {
+		return false
+	}
 	if e, ok := errors.AsType[*net.DNSError](a.Err); ok {
 		return e.IsNotFound
 	}

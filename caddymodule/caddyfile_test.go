@@ -69,7 +69,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		caddyfile string
 		want      string
 	}{
-		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of concurrency, contact, default_interval, disk, host, idle_after, jitter, max_body, max_interval, memory, min_interval, polls, prefetch, private_upstreams, spacing, store, timeout, unvalidated_interval, user_agent, at Caddyfile:3`},
+		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of concurrency, contact, default_interval, disk, host, idle_after, jitter, max_body, max_interval, memory, min_interval, polls, prefetch, private_upstreams, proxy, spacing, store, timeout, unvalidated_interval, user_agent, at Caddyfile:3`},
 		{"app: arguments", "{\n\tpollard now\n}\n", `pollard: unexpected "now": it takes no argument, at Caddyfile:2`},
 		{"app: twice", "{\n\tpollard {\n\t}\n\tpollard {\n\t}\n}\n", "pollard is configured already: write one block with all lines, at Caddyfile:4"},
 		{"a line twice", app("min_interval 1h\nmin_interval 2h"), "min_interval is given twice in one block, at Caddyfile:4"},
@@ -103,9 +103,11 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"host: pattern", app("host https://example.com {\n}"), `host: "https://example.com" is no host pattern: there is a slash in it: expected a host such as example.com, *.example.com for all hosts below it, or *, at Caddyfile:3`},
 		{"host: twice", app("host example.com {\nspacing 1s\n}\nhost Example.COM {\n}"), "host Example.COM is given twice, at Caddyfile:6"},
 		{"host: no lines", app("host example.com"), "host example.com has no lines, so it changes nothing: write some into its block, such as host example.com { spacing 1m }, at Caddyfile:3"},
-		{"host: unknown line", app("host example.com {\nmemory 1MiB\n}"), `unrecognized subdirective "memory": expected one of concurrency, default_interval, jitter, max_body, max_interval, min_interval, spacing, timeout, unvalidated_interval, at Caddyfile:4`},
+		{"host: unknown line", app("host example.com {\nmemory 1MiB\n}"), `unrecognized subdirective "memory": expected one of concurrency, default_interval, jitter, max_body, max_interval, min_interval, proxy, spacing, timeout, unvalidated_interval, at Caddyfile:4`},
 		{"host: concurrency", app("host example.com {\nconcurrency 0\n}"), `concurrency: "0" is not a number of 1 or more, at Caddyfile:4`},
 		{"host: spacing", app("host example.com {\nspacing -2s\n}"), `spacing: "-2s" is not a positive duration`},
+		{"proxy: scheme", app("proxy socks4://u:secret@127.0.0.1"), `proxy: a proxy cannot have the scheme "socks4": expected http, https, socks5 or socks5h and a host, as in socks5h://127.0.0.1:9050, or off, at Caddyfile:3`},
+		{"host: proxy", app("host *.onion {\nproxy 127.0.0.1:9050\n}"), "proxy: it is not the URL of a proxy: expected http, https, socks5 or socks5h and a host, as in socks5h://127.0.0.1:9050, or off, at Caddyfile:4"},
 		{"host: intervals crossed", app("host example.com {\nmin_interval 2h\nmax_interval 1h\n}"), "host example.com: min_interval 2h is greater than max_interval 1h, at Caddyfile:6"},
 
 		{"gateway: unknown line", gateway("feeds /a https://example.com/"), `unrecognized subdirective "feeds": did you mean feed? Expected one of allow, clients, cors, deny, feed, opml, pages, readers, token, at Caddyfile:3`},

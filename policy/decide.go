@@ -270,7 +270,7 @@ func doubled(length time.Duration, times int, limit time.Duration) time.Duration
 // passing reports whether a failure may be over within minutes.
 func (a Answer) passing() bool {
 	switch a.Failure {
-	case FailureDNS, FailureConnect, FailureTimeout, FailureTruncated:
+	case FailureDNS, FailureConnect, FailureProxy, FailureTimeout, FailureTruncated:
 		return true
 	case FailureStatus:
 		return a.Status >= 500

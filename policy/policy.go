@@ -184,7 +184,7 @@ func (a Answer) Unsent() bool {
 		return false
 	}
 	switch a.Failure {
-	case FailureNotStarted, FailureDNS, FailureConnect, FailureTimeout, FailureAddress:
+	case FailureNotStarted, FailureDNS, FailureConnect, FailureProxy, FailureTimeout, FailureAddress:
 		return true
 	}
 	return false
@@ -207,6 +207,7 @@ const (
 	FailureHeld        Failure = "held"         // a redirect led to a host that must not be polled now
 	FailureDNS         Failure = "dns"          // the host has no address, or the lookup took too long
 	FailureConnect     Failure = "connect"      // refused, unreachable; with a request sent: closed without an answer
+	FailureProxy       Failure = "proxy"        // the operator's proxy is away, or refuses to work
 	FailureTLS         Failure = "tls"          // no acceptable certificate
 	FailureTimeout     Failure = "timeout"      // no complete answer in time
 	FailureAddress     Failure = "address"      // a private or otherwise forbidden address

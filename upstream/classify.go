@@ -27,6 +27,9 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 	late := cause == errTimeout || isTimeout(err)
 	address, refused := errors.AsType[*AddressError](err)
 	_, unknown := errors.AsType[*net.DNSError](err)
+	if proxy, ok := errors.AsType[*proxyError](err); ok {
+		return proxy.classify()
+	}
 	switch {
 	case refused:
 		// What a name of the local network stands for is not the readers' business.
@@ -78,6 +81,7 @@ func isBrokenOff(err error) bool {
 func reason(err error) string {
 	for _, known := range []func(error) (error, bool){
 		func(err error) (error, bool) { return as[syscall.Errno](err) },
+		func(err error) (error, bool) { return as[proxyStatus](err) },
 		func(err error) (error, bool) { return as[tls.AlertError](err) },
 		func(err error) (error, bool) { return as[tls.RecordHeaderError](err) },
 		func(err error) (error, bool) { return as[x509.HostnameError](err) },

@@ -22,6 +22,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -64,7 +65,7 @@ type Settings struct {
 	Hosts []HostRule
 }
 
-// HostRule paces the hosts that its pattern matches (see [feedurl.ParsePattern]). If several
+// HostRule says how to reach the hosts that its pattern matches (see [feedurl.ParsePattern]). If several
 // rules match, each field comes from the most specific rule that sets it.
 type HostRule struct {
 	Pattern string
@@ -74,6 +75,9 @@ type HostRule struct {
 	// Concurrency is how many polls may be in flight. Zero: not set by this rule.
 	// Default: 1.
 	Concurrency int
+	// Proxy is the proxy for the requests (see [ParseProxy]). Nil: not set by this rule;
+	// without a host: none. Default: none.
+	Proxy *url.URL
 }
 
 // Client makes polls. Its methods may be called concurrently.
@@ -83,7 +87,9 @@ type Client struct {
 	dial      dialFunc          // replaces the guarded dialer; nil: it does not
 	settings  atomic.Pointer[Settings]
 	now       func() time.Time
+	lookup    func(ctx context.Context, name string) ([]netip.Addr, error)
 	hosts     hosts
+	proxies   proxies
 	unpaced   bool // set before the first use
 
 	closing context.Context
@@ -130,10 +136,12 @@ func WithTLS(config *tls.Config) Option {
 
 // New returns a client with default pacing and without a contact.
 func New(options ...Option) *Client {
-	c := &Client{now: time.Now}
+	c := &Client{now: time.Now, lookup: lookupPublic}
 	c.hosts.known, c.hosts.domains = make(map[string]*host), make(map[domainName]*domain)
 	c.transport = &http.Transport{
-		Proxy:                  nil, // a proxy from the environment would bypass the guard
+		Proxy:                  guardedProxy, // not one of the environment, which would bypass the guard
+		OnProxyConnectResponse: proxyConnected,
+		ProxyConnectHeader:     http.Header{"User-Agent": {""}}, // Go's own is left out
 		DialContext:            c.dialGuarded,
 		DisableCompression:     true, // decoding under a cap is done here
 		ForceAttemptHTTP2:      true,
@@ -159,6 +167,7 @@ func (c *Client) Apply(s Settings) {
 	s.Private = slices.Clone(s.Private)
 	c.settings.Store(&s)
 	c.hosts.apply(s.Hosts, c.now())
+	c.proxies.forget()
 }
 
 // fieldText removes characters that header fields must not contain: each request would

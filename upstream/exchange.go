@@ -48,16 +48,20 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 	}
 	ctx := context.WithValue(r.Context(), guardKey{}, x.guard)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		DNSStart:          func(httptrace.DNSStartInfo) { x.enter(phaseLookup) },
-		DNSDone:           func(httptrace.DNSDoneInfo) { x.enter(phaseConnecting) },
-		TLSHandshakeStart: func() { x.enter(phaseHandshake) },
+		DNSStart: func(httptrace.DNSStartInfo) { x.enter(phaseLookup) },
+		DNSDone:  func(httptrace.DNSDoneInfo) { x.enter(phaseConnecting) },
+		TLSHandshakeStart: func() {
+			if x.guard.tunnel {
+				x.enter(phaseHandshake)
+			}
+		},
 		TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
-			if err == nil {
+			if err == nil && x.guard.tunnel {
 				x.enter(phaseWaiting)
 			}
 		},
 	})
-	conn, err := x.client.transport.NewClientConn(ctx, t.Scheme(), t.Address())
+	conn, err := x.connect(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +75,35 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = &lastBody{resp.Body, conn}
+	if x.guard.proxy != nil && !x.guard.tunnel {
+		if err := proxyResponse(resp); err != nil {
+			resp.Body.Close()
+			x.client.proxies.tried(x.guard.proxy, err, x.client.now())
+			return nil, err
+		}
+	}
 	return resp, nil
+}
+
+// connect opens the connection, through the proxy of the request if it has one.
+func (x *exchange) connect(ctx context.Context, t feedurl.URL) (*http.ClientConn, error) {
+	c, proxy := x.client, x.guard.proxy
+	if proxy != nil {
+		if err := c.checkProxied(ctx, x.guard, t); err != nil {
+			return nil, err
+		}
+		if err := c.proxies.try(proxy, c.now()); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := c.transport.NewClientConn(ctx, t.Scheme(), t.Address())
+	if proxy != nil {
+		if phase(x.phase.Load()) != phaseHandshake {
+			err = proxyFailure(ctx, err)
+		}
+		c.proxies.tried(proxy, err, c.now())
+	}
+	return conn, err
 }
 
 func (x *exchange) depart() error {

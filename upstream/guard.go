@@ -7,9 +7,12 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -92,10 +95,13 @@ func embedded(a netip.Addr) (netip.Addr, bool) {
 // guard checks the addresses of one hop.
 type guard struct {
 	private []netip.Prefix
-	own     bool   // the URL is in the configuration
-	moved   bool   // the hop is a redirect from a public address
-	off     bool   // nothing is dialled here
-	dialed  dialed // the kind of address of the connection
+	own     bool     // the URL is in the configuration
+	moved   bool     // the hop is a redirect from a public address
+	off     bool     // nothing is dialled here
+	proxy   *url.URL // of the request; nil: none
+	named   bool     // the proxy's rule names the host
+	tunnel  bool     // a TLS handshake would be the origin's
+	dialed  dialed   // the kind of address of the connection
 }
 
 // check returns an error if the hop must not reach an address. The address is the one
@@ -116,7 +122,10 @@ func (g *guard) check(a netip.Addr, port uint16) error {
 
 func (c *Client) guardOf(u feedurl.URL, moved bool) *guard {
 	s := c.settings.Load()
-	return &guard{private: s.Private, own: s.Own != nil && s.Own(u), moved: moved, off: c.rounds != nil || c.dial != nil}
+	g := &guard{private: s.Private, own: s.Own != nil && s.Own(u), moved: moved, off: c.rounds != nil || c.dial != nil}
+	g.proxy, g.named = c.hosts.proxyOf(u.Name())
+	g.tunnel = g.proxy == nil || strings.HasPrefix(g.proxy.Scheme, "socks")
+	return g
 }
 
 // checkHost returns an error if the host of a URL is an address that must not be reached.
@@ -176,6 +185,9 @@ func (c *Client) dialGuarded(ctx context.Context, network, address string) (net.
 	if !ok {
 		return nil, fmt.Errorf("dialling %s: no guard", address)
 	}
+	if g.proxy != nil { // the operator names it, wherever it is
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
 	dialer := net.Dialer{ControlContext: g.control}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
@@ -183,6 +195,14 @@ func (c *Client) dialGuarded(ctx context.Context, network, address string) (net.
 	}
 	g.connected(conn.RemoteAddr().String())
 	return conn, nil
+}
+
+// guardedProxy returns the proxy of a hop for the transport.
+func guardedProxy(r *http.Request) (*url.URL, error) {
+	if g, ok := r.Context().Value(guardKey{}).(*guard); ok {
+		return g.proxy, nil
+	}
+	return nil, nil
 }
 
 // connected records the address of the connection.

@@ -110,9 +110,12 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 
 	x.send = func() error { return p.send(ctx) }
 	r, conditional := newRequest(ctx, t, p.settings.Agent(p.ask.Subscribers), p.user, p.ask.Validators)
-	begun := p.client.now()
+	begun, asked := p.client.now(), p.answer.Asked
 	resp, err := x.do(r, t)
 	if err != nil {
+		if _, ok := errors.AsType[*proxyError](err); ok {
+			p.answer.Asked = asked // the proxy has kept the request
+		}
 		p.failed(ctx, phase(x.phase.Load()), err)
 		if p.answer.Asked.IsZero() && reached(p.answer.Failure) {
 			p.answer.Asked = begun

@@ -79,6 +79,12 @@ type App struct {
 	// The most polls of a host at the same time. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
 
+	// The proxy for polls: an `http`, `https`, `socks5` or `socks5h` URL, in which
+	// placeholders are replaced. It may be at a private address, but feeds may not: names
+	// are looked up here too, and a host with an unknown name needs a `proxy` of its own.
+	// `HTTP_PROXY` and the like in the environment are ignored. Default: none.
+	Proxy string `json:"proxy,omitempty"`
+
 	// The most polls at the same time. Default: 128.
 	Polls int `json:"polls,omitempty"`
 
@@ -181,6 +187,9 @@ func (a *App) check() error {
 	if err := checkContact(a.Contact); err != nil {
 		return fmt.Errorf("contact: %w", err)
 	}
+	if err := checkProxy(a.Proxy); err != nil {
+		return fmt.Errorf("proxy: %w", err)
+	}
 	return a.resolveRules()
 }
 
@@ -203,7 +212,10 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	if origin.Private, err = config.ParseCIDRs(ranges); err != nil {
 		return fmt.Errorf("private_upstreams: %w", err)
 	}
-	origin.Hosts, origin.Own = a.hostRules(), a.NamesPrivate
+	if origin.Hosts, err = a.hostRules(repl); err != nil {
+		return err
+	}
+	origin.Own = a.NamesPrivate
 	a.settings = settings{
 		origin: origin,
 		memory: a.Memory,

@@ -48,11 +48,13 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		concurrency <number>
 //		polls <number>
 //		disk <size>
+//		proxy <url> | off
 //		<policy lines>
 //		host <pattern> {
 //			<policy lines>
 //			spacing <duration> | 0
 //			concurrency <number>
+//			proxy <url> | off
 //		}
 //	}
 //
@@ -78,6 +80,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"concurrency": {Read: config.ParsedLine(&a.Concurrency, config.Replaced(parseCount), "a number from 1")},
 		"polls":       {Read: config.ParsedLine(&a.Polls, config.Replaced(parseCount), "a number from 1")},
 		"disk":        {Read: config.SizeLine(&a.Disk)},
+		"proxy":       {Read: config.ParsedLine(&a.Proxy, asProxy, proxyExpected)},
 		"idle_after":  {Read: config.DurationLine(&a.IdleAfter)},
 		"prefetch":    {Read: config.FlagLine(&a.Prefetch)},
 		"readers":     {Removed: "reader statistics are off unless `readers` is written in a feed_gateway: remove the line"},
@@ -110,6 +113,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 func asContact(text string) (string, error) { return text, checkContact(text) }
+
+const proxyExpected = "the URL of a proxy such as socks5h://127.0.0.1:9050, or off"
+
+func asProxy(text string) (string, error) { return text, checkProxy(text) }
 
 // readStore reads the line store. The store's module reads what follows its name.
 func (a *App) readStore(d *caddyfile.Dispenser) error {
@@ -153,6 +160,7 @@ func (a *App) readHost(d *caddyfile.Dispenser) error {
 	err = h.Policy.Lines().With(config.Lines{
 		"spacing":     {Read: spacingLine(&h.Spacing)},
 		"concurrency": {Read: config.ParsedLine(&h.Concurrency, config.Replaced(parseCount), "a number from 1")},
+		"proxy":       {Read: config.ParsedLine(&h.Proxy, asProxy, proxyExpected)},
 	}).ReadBlock(d)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ package poller
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -30,6 +31,11 @@ type Host struct {
 
 	// The most polls of the host at the same time. Default: 1.
 	Concurrency int `json:"concurrency,omitempty"`
+
+	// The proxy for requests to the host, as the app's own `proxy` for all hosts, or `off`
+	// for none. Hosts that the pattern names need not be known outside of the proxy:
+	// `host *.onion { proxy socks5h://127.0.0.1:9050 }`.
+	Proxy string `json:"proxy,omitempty"`
 }
 
 func (h *Host) check() error {
@@ -45,6 +51,9 @@ func (h *Host) check() error {
 	if h.Concurrency < 0 {
 		return fmt.Errorf("host %s: concurrency: %d is negative", h.Pattern, h.Concurrency)
 	}
+	if err := checkProxy(h.Proxy); err != nil {
+		return fmt.Errorf("host %s: proxy: %w", h.Pattern, err)
+	}
 	return nil
 }
 
@@ -54,11 +63,30 @@ type hostRules struct {
 	rules policy.Rules
 }
 
-// hostRules returns the pace of hosts. The app's own lines are a rule for *, which a host
+// checkProxy returns an error if a text is not a proxy. Placeholders are replaced later.
+func checkProxy(text string) error {
+	if text == "" || config.HasPlaceholder(text) {
+		return nil
+	}
+	_, err := upstream.ParseProxy(text)
+	return err
+}
+
+// hostRules returns how hosts are reached. The app's own lines are a rule for *, which a host
 // * overrides.
-func (a *App) hostRules() []upstream.HostRule {
-	rule := func(pattern string, spacing *caddy.Duration, concurrency int) upstream.HostRule {
+func (a *App) hostRules(repl *caddy.Replacer) ([]upstream.HostRule, error) {
+	var failed error
+	rule := func(pattern string, spacing *caddy.Duration, concurrency int, proxy string) upstream.HostRule {
 		r := upstream.HostRule{Pattern: pattern, Concurrency: concurrency}
+		if proxy != "" {
+			text, err := repl.ReplaceOrErr(proxy, true, true)
+			if err == nil {
+				r.Proxy, err = upstream.ParseProxy(strings.TrimSpace(text)) // a file ends with a line break
+			}
+			if err != nil {
+				failed = fmt.Errorf("proxy of host %s: %w", pattern, err)
+			}
+		}
 		if spacing != nil {
 			if r.Spacing = time.Duration(*spacing); r.Spacing == 0 {
 				r.Spacing = -1 // no spacing; 0 means unset
@@ -66,17 +94,18 @@ func (a *App) hostRules() []upstream.HostRule {
 		}
 		return r
 	}
-	all := rule("*", a.Spacing, a.Concurrency)
+	all := rule("*", a.Spacing, a.Concurrency, a.Proxy)
 	var rules []upstream.HostRule
 	for _, h := range a.Hosts {
-		own := rule(h.Pattern, h.Spacing, h.Concurrency)
+		own := rule(h.Pattern, h.Spacing, h.Concurrency, h.Proxy)
 		if h.Pattern != "*" {
 			rules = append(rules, own)
 			continue
 		}
 		all.Spacing, all.Concurrency = cmp.Or(own.Spacing, all.Spacing), cmp.Or(own.Concurrency, all.Concurrency)
+		all.Proxy = cmp.Or(own.Proxy, all.Proxy)
 	}
-	return append(rules, all)
+	return append(rules, all), failed
 }
 
 // resolveRules computes the rules for all feeds and for those of hosts.

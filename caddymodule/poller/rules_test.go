@@ -5,6 +5,7 @@ package poller
 
 import (
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -128,6 +130,9 @@ func TestJSONThatCannotBeMeant(t *testing.T) {
 		{`{"hosts": [{"pattern": ""}]}`, "it names no host"},
 		{`{"hosts": [{"pattern": "a.example", "concurrency": -1}]}`, "host a.example: concurrency: -1 is negative"},
 		{`{"hosts": [{"pattern": "a.example", "spacing": "-1s"}]}`, "host a.example: spacing: -1s is negative"},
+		{`{"proxy": "ftp://u:secret@a.example"}`, `pollard: proxy: a proxy cannot have the scheme "ftp"`},
+		{`{"hosts": [{"pattern": "a.example", "proxy": "a.example:80"}]}`, `host a.example: proxy: a proxy cannot have the scheme "a.example"`},
+		{`{"hosts": [{"pattern": "a.example", "proxy": "{env.POLLARD_NO_SUCH_PROXY}"}]}`, "proxy of host a.example: "},
 		{`{"hosts": [{"pattern": "a.example", "max_interval": "10m"}]}`, "host a.example: max_interval 10m is less than the min_interval 1h"},
 	}
 	for _, tt := range tests {
@@ -148,5 +153,28 @@ func TestPacingOfAllHosts(t *testing.T) {
 	want := []upstream.HostRule{{Pattern: "a.example", Spacing: 5 * time.Second}, {Pattern: "*", Spacing: -1, Concurrency: 3}}
 	if got := a.Upstream().Hosts; !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The proxy of the configuration is what polls go through, with its placeholders replaced.
+func TestProxyOfTheConfiguration(t *testing.T) {
+	origin := origintest.New(origintest.OK(origintest.Feed(1, ""))).Start(t)
+	proxy := &origintest.Proxy{To: origin.Listener.Addr().String(), User: url.UserPassword("u", "p")}
+	t.Setenv("POLLARD_TEST_PROXY", "http://u:p@"+proxy.Start(t))
+	a, err := Resolve([]byte(`{"proxy": "{env.POLLARD_TEST_PROXY}", "hosts": [{"pattern": "*.example", "proxy": "{env.POLLARD_TEST_PROXY}"}, {"pattern": "off.example", "proxy": "off"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := upstream.New()
+	defer client.Close()
+	client.Apply(a.Upstream())
+	for _, feed := range []string{"http://8.8.8.8/feed", "http://a.example/feed", "http://off.example/feed"} {
+		answer := client.Poll(t.Context(), policy.Ask{URL: feedurl.MustParse(feed), Timeout: time.Minute, MaxBody: 1 << 20})
+		if good := answer.Failure == ""; good != (feed != "http://off.example/feed") {
+			t.Errorf("%s: failure %q: %v", feed, answer.Failure, answer.Err)
+		}
+	}
+	if len(proxy.Asked()) != 2 {
+		t.Errorf("the proxy got %v, want two requests", proxy.Asked())
 	}
 }

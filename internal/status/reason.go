@@ -240,7 +240,7 @@ func (w *reason) sayOutside() {
 		w.text("The site says that the feed is gone for good (410). It is not polled any more; `pollard feeds refresh` tries again.")
 		w.sayServed()
 	case policy.HintOffline:
-		w.text("No site can be reached from here right now. Polls go on when the network is back.")
+		w.text("No site can be reached from here right now%s. Polls go on when the network is back.", bracketed(w.cause()))
 		w.sayServed()
 	case policy.HintStore:
 		w.text("The record of polls cannot be written%s, so nothing is polled.", bracketed(w.facts.Error))

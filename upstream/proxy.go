@@ -1,0 +1,214 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// proxyRetry is how long a proxy that failed is left alone. Then one poll tries it for all.
+const proxyRetry = time.Minute
+
+// ParseProxy parses the URL of a proxy for a [HostRule], or "off" for none. Its errors do
+// not quote the text, which may have a password.
+func ParseProxy(text string) (*url.URL, error) {
+	const expected = "expected http, https, socks5 or socks5h and a host, as in socks5h://127.0.0.1:9050, or off"
+	if text == "off" {
+		return new(url.URL), nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" {
+		return nil, errors.New("it is not the URL of a proxy: " + expected)
+	}
+	switch u.Scheme {
+	case "http", "https", "socks5", "socks5h":
+	default:
+		return nil, fmt.Errorf("a proxy cannot have the scheme %q: %s", u.Scheme, expected)
+	}
+	if u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the URL of a proxy has a host, maybe a port, a user and a password, and nothing else: " + expected)
+	}
+	return u, nil
+}
+
+// proxyOf returns the proxy for requests to a host, nil if there is none, and whether its
+// rule names the host or a domain that it belongs to.
+func (h *hosts) proxyOf(name string) (proxy *url.URL, named bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, r := range h.rules.Covering(name) {
+		if r.Proxy != nil {
+			proxy, named = r.Proxy, r.Pattern != "*"
+		}
+	}
+	if proxy == nil || proxy.Host == "" {
+		return nil, false
+	}
+	return proxy, named
+}
+
+// checkProxied checks the addresses of a name that a proxy connects to: the proxy may be
+// able to reach private ones. It returns an error if any of them is forbidden. If the name
+// cannot be looked up here, only a rule that names the host allows the request.
+func (c *Client) checkProxied(ctx context.Context, g *guard, t feedurl.URL) error {
+	if g.off {
+		return nil
+	}
+	addresses := []netip.Addr{t.Addr()}
+	if !t.Addr().IsValid() {
+		var err error
+		switch addresses, err = c.lookup(ctx, t.Name()); {
+		case err != nil && (!g.named || ctx.Err() != nil):
+			return err
+		case err != nil:
+			addresses = nil
+		}
+	}
+	port, err := strconv.ParseUint(t.Port(), 10, 16)
+	if err != nil {
+		return fmt.Errorf("reading the port: %w", err)
+	}
+	if len(addresses) == 0 && badPort(uint16(port)) {
+		return &AddressError{t.HostPort(), "at a port of another protocol than HTTP"}
+	}
+	g.dialed = dialedPublic
+	for _, a := range addresses {
+		if err := g.check(a, uint16(port)); err != nil {
+			return err
+		}
+		if _, kind := destination(a); kind != "" {
+			g.dialed = dialedPrivate
+		}
+	}
+	return nil
+}
+
+// lookupPublic looks a name up. RFC 7686 section 2: the names of onion services are not for
+// the DNS.
+func lookupPublic(ctx context.Context, name string) ([]netip.Addr, error) {
+	if strings.HasSuffix(name, ".onion") {
+		return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+}
+
+// proxyStatus is the status of a proxy's own response.
+type proxyStatus int
+
+func (s proxyStatus) Error() string {
+	return fmt.Sprintf("status %d %s", int(s), http.StatusText(int(s)))
+}
+
+// proxyError says that nothing came through a proxy.
+type proxyError struct {
+	away bool // it is the proxy that failed, and not the connection from there
+	err  error
+}
+
+func (e *proxyError) Error() string { return "proxy: " + e.err.Error() }
+func (e *proxyError) Unwrap() error { return e.err }
+
+// classify is [classify] for the errors of a proxy.
+func (e *proxyError) classify() (policy.Failure, error) {
+	if e.away {
+		return policy.FailureProxy, plain("the proxy failed"+reason(e.err), e.err)
+	}
+	text := reason(e.err)
+	if isTimeout(e.err) {
+		text = ": no answer in time"
+	}
+	return policy.FailureConnect, plain("the proxy could not connect"+text, e.err)
+}
+
+// proxyConnected is called with the response to CONNECT.
+func proxyConnected(ctx context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+	if g, ok := ctx.Value(guardKey{}).(*guard); ok && resp.StatusCode == http.StatusOK {
+		g.tunnel = true
+		return nil
+	}
+	return proxyStatus(resp.StatusCode)
+}
+
+// proxyFailure returns the error of connecting through a proxy as a [proxyError].
+func proxyFailure(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err == nil || cause != nil && cause != errTimeout {
+		return err
+	}
+	operation, ok := errors.AsType[*net.OpError](err)
+	status, _ := errors.AsType[proxyStatus](err)
+	away := ok && operation.Op == "proxyconnect" || status == http.StatusProxyAuthRequired
+	return &proxyError{away, err}
+}
+
+// proxyResponse returns an error if a response is that of the proxy and not of the origin.
+// They can be told apart only by what proxies add: RFC 9209 section 2.1.1, and Squid's field.
+func proxyResponse(resp *http.Response) error {
+	failed := resp.Header.Get("X-Squid-Error") != "" || strings.Contains(resp.Header.Get("Proxy-Status"), "error=")
+	switch {
+	case resp.StatusCode == http.StatusProxyAuthRequired:
+		return &proxyError{true, proxyStatus(resp.StatusCode)}
+	case resp.StatusCode >= http.StatusInternalServerError && failed:
+		return &proxyError{false, proxyStatus(resp.StatusCode)}
+	}
+	return nil
+}
+
+// proxies remembers which proxies have failed.
+type proxies struct {
+	mu   sync.Mutex // guards away
+	away map[string]awayProxy
+}
+
+type awayProxy struct {
+	until time.Time
+	err   error
+}
+
+// try returns the error of a proxy that has failed less than proxyRetry ago.
+func (p *proxies) try(proxy *url.URL, now time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, ok := p.away[proxy.String()]
+	if ok && now.Before(known.until) {
+		return known.err
+	}
+	if ok {
+		p.away[proxy.String()] = awayProxy{now.Add(proxyRetry), known.err}
+	}
+	return nil
+}
+
+// tried records how a proxy was.
+func (p *proxies) tried(proxy *url.URL, err error, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e, ok := errors.AsType[*proxyError](err); !ok || !e.away {
+		delete(p.away, proxy.String())
+		return
+	}
+	if p.away == nil {
+		p.away = make(map[string]awayProxy)
+	}
+	p.away[proxy.String()] = awayProxy{now.Add(proxyRetry), err}
+}
+
+// forget has all proxies tried again: their settings may have changed.
+func (p *proxies) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.away)
+}
