@@ -1,23 +1,20 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hitpath measures what a hit costs: the CPU time that a server needs for a
-// request that it answers from memory, side by side with other servers on the same
-// machine.
+// Command hitpath measures the CPU time that a server needs for a request that it answers
+// from memory, side by side with other servers on the same machine.
 //
 //	go build -o pollard ./cmd/pollard
 //	go run ./bench/hitpath -pollard ./pollard
 //
-// All servers give the same document. Caddy's own respond, which is the least that a
-// Caddy module can do, runs in the same binary with the same header fields; nginx and Varnish take part where they
-// are installed. The answers of each are verified before anything is timed. Then they
-// are loaded in turn, a short time each and in another order in every round, so that
-// whatever else the machine does touches all of them. The figure is CPU time of the
-// server's processes (/proc/<pid>/stat) divided by the requests that were answered, the
-// median of all rounds. Ratios are medians of the ratios of one and the same round: they
-// can be trusted on a machine that is not idle, the absolute figures cannot.
+// All servers give the same document. Caddy's own respond runs in the same binary with the
+// same header fields; nginx and Varnish take part if they are installed. The answers of each
+// are verified first. Then the servers are loaded in turn, in another order in every round,
+// so that other work of the machine affects all of them. A result is the median over all
+// rounds of CPU time (/proc/<pid>/stat) by request. Ratios are medians of the ratios of one
+// round, so they can be trusted on a machine that does other work too.
 //
-// It needs Linux. The load comes from wrk where that is installed.
+// It needs Linux and wrk.
 package main
 
 import (
@@ -27,7 +24,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/bench/internal/rig"
@@ -38,17 +34,15 @@ func main() {
 	rounds := flag.Int("rounds", 9, "`number` of rounds")
 	length := flag.Duration("for", time.Second, "`time` of load for each server and kind of request, in each round")
 	connections := flag.Int("connections", 16, "`number` of connections, all kept alive")
-	only := flag.String("only", "", "comma-separated `names` of servers to measure, as the report has them; respond is always among them")
-	profiles := flag.String("profiles", "", "`directory` for CPU profiles of Pollard, one for each kind of request")
 	against := flag.String("against", "", "another `binary` to measure beside it, for an experiment")
 	flag.Parse()
-	if err := run(*pollard, *against, *rounds, *length, *connections, *only, *profiles); err != nil {
+	if err := run(*pollard, *against, *rounds, *length, *connections); err != nil {
 		fmt.Fprintln(os.Stderr, "hitpath:", err)
 		os.Exit(1)
 	}
 }
 
-func run(pollard, against string, rounds int, length time.Duration, connections int, only, profiles string) error {
+func run(pollard, against string, rounds int, length time.Duration, connections int) error {
 	pollard, err := filepath.Abs(pollard)
 	if err != nil {
 		return err
@@ -89,7 +83,6 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 			}
 		}
 	}
-	targets = selected(targets, only)
 	for _, t := range targets {
 		for _, k := range kinds {
 			if err := t.verify(k, doc); err != nil {
@@ -99,7 +92,7 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 	}
 	asked := origin.requests.Load()
 
-	load := rig.NewLoad(connections, length)
+	load := rig.Load{Connections: connections, Length: length}
 	figures := newFigures(targets)
 	for round := range rounds {
 		for _, k := range kinds {
@@ -117,9 +110,6 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 		return fmt.Errorf("the origin was asked %d times while hits were measured", n)
 	}
 	figures.print(os.Stdout, doc, load)
-	if profiles != "" {
-		return profile(targets, load, profiles)
-	}
 	return nil
 }
 
@@ -138,20 +128,6 @@ func fieldsOf(t *target, d *document) (map[string]http.Header, error) {
 		fields[k.name] = h
 	}
 	return fields, nil
-}
-
-// selected leaves the targets that only names, and respond.
-func selected(targets []*target, only string) []*target {
-	if only == "" {
-		return targets
-	}
-	var left []*target
-	for _, t := range targets {
-		if t.name == baseline || strings.Contains(","+only+",", ","+strings.TrimSuffix(t.name, " (against)")+",") {
-			left = append(left, t)
-		}
-	}
-	return left
 }
 
 // measure loads a target for a moment, and returns its CPU time per request.

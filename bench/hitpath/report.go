@@ -6,9 +6,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -42,8 +40,8 @@ func median[T ~float64 | ~int64](values []T) T {
 
 // print writes the figures as Markdown.
 func (f *figures) print(w io.Writer, d *document, l rig.Load) {
-	fmt.Fprintf(w, "%s, %d CPUs, %s; load by %s over %d connections; %d bytes, %d as gzip; medians of %d rounds of %s each.\n\n",
-		processor(), runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly), l.Generator(), l.Connections,
+	fmt.Fprintf(w, "%s, %d CPUs, %s; load by wrk over %d connections; %d bytes, %d as gzip; medians of %d rounds of %s each.\n\n",
+		processor(), runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly), l.Connections,
 		len(d.identity), len(d.gzip), len(f.cpu[f.targets[0]][kinds[0].name]), l.Length)
 	f.table(w, "CPU us per request (fields of the answer)", func(t *target, k kind) string {
 		return fmt.Sprintf("%.1f (%d)", float64(median(f.cpu[t][k.name]))/1e3, len(t.fields[k.name]))
@@ -92,47 +90,4 @@ func processor() string {
 		}
 	}
 	return runtime.GOARCH
-}
-
-// profile writes CPU profiles of what has an endpoint for them.
-func profile(targets []*target, l rig.Load, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	for _, t := range targets {
-		for _, k := range kinds {
-			if t.admin == "" {
-				continue
-			}
-			done := make(chan error, 1)
-			go func() {
-				name := strings.NewReplacer(" ", "-", ",", "").Replace(t.name + " " + k.name)
-				done <- download(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=5", t.admin), filepath.Join(dir, name+".pprof"))
-			}()
-			l.Length = 6 * time.Second
-			if _, err := l.Run(t.url(k), t.header(k)); err != nil {
-				return err
-			}
-			if err := <-done; err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func download(url, path string) error {
-	resp, err := http.Get(url)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(f, resp.Body); err != nil {
-		return err
-	}
-	return f.Close()
 }

@@ -136,7 +136,7 @@ http://%[5]s {
 		return nil, err
 	}
 	at := func(name, url string) *target {
-		return &target{name: name + suffix, process: p, admin: addrs[0], urls: map[string]string{"": url}}
+		return &target{name: name + suffix, process: p, urls: map[string]string{"": url}}
 	}
 	targets := []*target{
 		at("gateway by path", "http://"+addrs[1]+"/feed.xml"),

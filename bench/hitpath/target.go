@@ -13,7 +13,7 @@ import (
 	"github.com/feedpollard/pollard/bench/internal/rig"
 )
 
-// kind is one of the requests that are measured.
+// kind is a kind of request that is measured.
 type kind struct {
 	name   string
 	status int
@@ -35,7 +35,6 @@ type target struct {
 	process *rig.Process
 	urls    map[string]string // by kind; that of "" is for all others
 	plain   bool              // its gzip is text of the same length
-	admin   string            // where it gives profiles; empty: nowhere
 
 	etag, lastModified string // of its gzip answer
 	fields             map[string]http.Header

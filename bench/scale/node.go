@@ -185,7 +185,7 @@ func fetch(url string) (a answer, err error) {
 // compareHits compares the CPU time of a hit with that at the smallest store, in turns.
 func compareHits(nodes []*node) error {
 	header := http.Header{"User-Agent": {"FreshRSS/1.24.1"}, "Accept-Encoding": {"gzip"}, "If-Modified-Since": {time.Now().UTC().Format(http.TimeFormat)}}
-	load := rig.NewLoad(16, time.Second)
+	load := rig.Load{Connections: 16, Length: time.Second}
 	cost := make([][]float64, len(nodes))
 	for range nodes[0].rounds {
 		for i, n := range nodes {
