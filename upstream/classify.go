@@ -49,7 +49,7 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 	case unknown:
 		return policy.FailureDNS, plain("looking up the address"+reason(err), err)
 	case at == phaseHandshake || isTLS(err):
-		return policy.FailureTLS, plain("TLS"+reason(err), err)
+		return policy.FailureTLS, plain("the TLS handshake failed"+reason(err), err)
 	case at == phaseConnecting || at == phaseLookup:
 		return policy.FailureConnect, plain("connecting"+reason(err), err)
 	case isBrokenOff(err):
