@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"time"
@@ -60,7 +61,13 @@ func (b newBody) storePart(tx Tx, part int) {
 		data = []byte{}
 	}
 	tx.Exec(`insert into body (id, part, sum, data) values (?1, ?2, ?3, ?4)`,
-		int64(b.id), int64(part), int64(crc32.Checksum(data, castagnoli)), data)
+		int64(b.id), int64(part), sumOfPart(int64(b.id), int64(part), data), data)
+}
+
+// sumOfPart returns the sum by which damage of a part is noticed, or another part in its place.
+func sumOfPart(id, part int64, data []byte) int64 {
+	place := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(id)), uint64(part))
+	return int64(crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, data))
 }
 
 // storeParts stores the parts of a large body, each in a transaction of its own, so that
@@ -209,7 +216,7 @@ const (
 	// A part is not read if it is larger than any that was written, as damage may have it.
 	partColumns = `b.sum, case when length(b.data) <= 262144 then b.data end`
 
-	bodyOfFeed = `select f.version, f.size, f.coding, f.body, ` + partColumns + ` from feed f
+	bodyOfFeed = `select ` + feedColumns + `, ` + partColumns + ` from feed f
 		left join body b on b.id = f.body and b.part = 0 where f.id = ?1`
 	bodyNamed  = `select version, body from feed where id = ?1`
 	partOfBody = `select ` + partColumns + ` from body b where b.id = ?1 and b.part = ?2`
@@ -243,18 +250,19 @@ func (d *Database) hasRecord(ctx context.Context, id ID) bool {
 }
 
 func (d *Database) scanBody(row Row) (*StoredBody, error) {
-	var version, id int64
 	var sum sql.NullInt64
 	b := new(StoredBody)
-	if err := row.Scan(&version, &b.Size, &b.Coding, &id, &sum, &b.first); err != nil {
+	f, err := scanFeed(row, &sum, &b.first)
+	if err != nil {
 		return nil, err
 	}
-	if id == 0 {
+	if f.damaged || f.body == 0 {
 		return nil, ErrNoBody
 	}
-	b.Version = uint64(version)
+	id := f.body
+	b.Version, b.Size, b.Coding = uint64(f.version), f.size, f.coding
 	b.more = func(ctx context.Context, part int64) ([]byte, error) { return d.part(ctx, b, id, part) }
-	return b, b.check(0, sum.Int64, b.first)
+	return b, b.check(id, 0, sum.Int64, b.first)
 }
 
 // part reads a part of the body with an ID.
@@ -267,7 +275,7 @@ func (d *Database) part(ctx context.Context, b *StoredBody, id, part int64) ([]b
 				return err
 			}
 			found = true
-			return b.check(part, sum, data)
+			return b.check(id, part, sum, data)
 		})
 		if err == nil && !found {
 			err = fmt.Errorf("%w: part %d is not there", ErrNoBody, part)
@@ -281,11 +289,11 @@ func (d *Database) part(ctx context.Context, b *StoredBody, id, part int64) ([]b
 }
 
 // check fails with [ErrNoBody] if data is not the part that was stored.
-func (b *StoredBody) check(part, sum int64, data []byte) error {
+func (b *StoredBody) check(id, part, sum int64, data []byte) error {
 	switch want := min(PartSize, b.Size-part*PartSize); {
 	case int64(len(data)) != want:
 		return fmt.Errorf("%w: part %d has %d bytes, not %d", ErrNoBody, part, len(data), want)
-	case sum != int64(crc32.Checksum(data, castagnoli)):
+	case sum != sumOfPart(id, part, data):
 		return fmt.Errorf("%w: the sum of part %d is wrong", ErrNoBody, part)
 	}
 	return nil

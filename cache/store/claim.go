@@ -111,7 +111,7 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 		f.place, changed = now-ahead, true
 	}
 	if changed {
-		f.save(tx)
+		f.save(tx, f.due(), nil, nil)
 	}
 	return lease, changed, nil
 }
@@ -119,10 +119,11 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 // begin makes a row a feed that has no version. What was remembered of an earlier one with
 // its URL counts.
 func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
-	*f = feedRow{
-		n: f.n, id: f.id, known: true, url: url, next: max(now, f.earliest), place: End, hold: hold, last: f.last, hopped: f.hopped,
-		asked: Never, earliest: f.earliest, state: StateCold,
-	}
+	known := *f
+	*f = newFeed(f.id)
+	f.n, f.known, f.url, f.hold = known.n, true, url, hold
+	f.last, f.hopped, f.earliest = known.last, known.hopped, known.earliest
+	f.next = max(now, f.earliest)
 	if f.last != Never {
 		f.next = max(f.next, f.last.Add(hold))
 	}
@@ -144,15 +145,6 @@ func (f *feedRow) presume(since Time, hold time.Duration) (presumed bool) {
 func (f *feedRow) grant(now Time, token Token, hold time.Duration) {
 	f.token, f.last, f.hold, f.next, f.place = token, now, hold, now.Add(hold), End
 	f.judge(now)
-}
-
-// save writes what claims change of a feed.
-func (f *feedRow) save(tx Tx) {
-	tx.Exec(`update feed set url = ?2, host = ?3, domain = ?4, spacing = ?5, configured = ?6, state = ?7,
-		token = ?8, last = ?9, hold = ?10, next = ?11, due = ?12, class = ?13, owner = ?14, askers = ?15, days = ?16 where n = ?1`,
-		f.n, f.url, f.row(), f.host.Domain, int64(f.host.Spacing), number(f.configured), string(f.state),
-		int64(f.token), f.last.column(), int64(f.hold), f.next.column(), f.due(),
-		f.class(), int64(f.owner), bytesOrNull(encodeAskers(f.askers)), f.days)
 }
 
 // Hop implements [Store].
@@ -190,13 +182,16 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	}
 	h.start(tx, now, hop.Host.Spacing, class, owner)
 	floor := now.Add(hop.Floor)
-	tx.Exec(`update feed set hopped = ?2, until = case when until > ?3 then until else cast(?3 as bigint) end where n = ?1`,
-		f.n, int64(now), int64(floor))
+	f.hopped, f.until = now, max(f.until, floor)
+	place := f.place.column()
 	if f.known && f.next < floor {
-		tx.Exec(`update feed set next = ?3, due = case when due is null then null else cast(?3 as bigint) end,
-			changed = ?2, news = 0, outcome = 0 where n = ?1`, f.n, int64(now), int64(floor))
+		f.next, f.changed, f.news, f.outcome = floor, now, 0, 0
+		if place != nil {
+			place = int64(floor)
+		}
 		tx.Changed(Change{ID: hop.ID})
 	}
+	f.save(tx, place, nil, nil)
 	return Passage{}, nil
 }
 

@@ -85,12 +85,14 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 		f.replaceBody(tx, body)
 		change.Version = uint64(f.version)
 	}
-	tx.Exec(`update feed set state = ?2, next = ?3, due = ?4, hold = ?5, host = ?6, domain = ?7, spacing = ?8,
-		version = ?9, size = ?10, coding = ?11, body = ?12, changed = ?13, news = ?14, outcome = token,
-		facts = coalesce(?15, facts), memo = coalesce(?16, memo), class = ?17, owner = ?18, days = ?19, earliest = ?20 where n = ?1`,
-		f.n, string(f.state), f.next.column(), f.due(), int64(f.hold), name, f.host.Domain, int64(f.host.Spacing),
-		f.version, f.size, f.coding, f.body, int64(now), number(change.Version != 0),
-		bytesOrNull(o.Facts), bytesOrNull(o.Memo), f.class(), int64(f.owner), f.days, f.earliest.column())
+	f.changed, f.news, f.outcome = now, number(change.Version != 0), o.Token
+	if o.Facts != nil {
+		f.facts = o.Facts
+	}
+	if o.Memo != nil {
+		f.memo = o.Memo
+	}
+	f.save(tx, f.due(), o.Facts, o.Memo)
 	for _, h := range o.Good {
 		hosts[hostRowOf(o.ID, h)].answeredWell(tx, now)
 	}
@@ -164,16 +166,16 @@ func restore(tx Tx, saved []Saved) error {
 }
 
 func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
+	if !f.known { // what was remembered of it counts
+		f.begin(now, tx.Since(), r.URL, r.Hold)
+	}
 	if r.NotBefore > 0 {
 		f.earliest = max(f.earliest, now.Add(r.NotBefore))
 	}
 	if r.Hopped > 0 {
 		f.hopped = max(f.hopped, before(now, r.Hopped))
 	}
-	next := max(now.Add(r.In), f.earliest)
-	if f.known {
-		next = max(next, f.next)
-	}
+	f.next = max(now.Add(r.In), f.earliest, f.next)
 	body := newBody{}
 	if r.Body != nil {
 		body = storeBody(tx, r.Body)
@@ -183,14 +185,12 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	if r.Polled >= 0 {
 		f.token = tx.Tokens(1) // so that no lease from before fits
 	}
-	f.known, f.url, f.next, f.hold, f.state, f.configured, f.host = true, r.URL, next, r.Hold, r.State, r.Configured, r.Host
-	f.last, f.asked, f.place = before(now, r.Polled), before(now, r.Asked), End
+	f.url, f.hold, f.state, f.configured, f.host, f.facts, f.memo = r.URL, r.Hold, r.State, r.Configured, r.Host, r.Facts, r.Memo
+	f.last, f.asked, f.place = max(f.last, before(now, r.Polled)), before(now, r.Asked), End
 	f.askers, f.seen = nil, 0
+	f.changed, f.news, f.outcome = now, number(f.version != 0), 0
 	f.judge(now)
-	f.save(tx)
-	tx.Exec(`update feed set asked = ?2, version = ?3, size = ?4, coding = ?5, body = ?6, facts = ?7, memo = ?8, changed = ?9, news = ?10, outcome = 0,
-		seen = 0, hopped = ?11, earliest = ?12 where n = ?1`, f.n, f.asked.column(), f.version, f.size, f.coding, f.body, bytesOrNull(r.Facts), bytesOrNull(r.Memo),
-		int64(now), number(f.version != 0), f.hopped.column(), f.earliest.column())
+	f.save(tx, f.due(), append([]byte{}, f.facts...), append([]byte{}, f.memo...))
 	tx.Changed(Change{ID: r.ID, Version: uint64(f.version)})
 }
 
@@ -228,6 +228,9 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 	var known []ID // a row that is added after they are locked is not locked
 	err := tx.Query(feedIfKnown, each(ids, idArgument), func(_ int, row Row) error {
 		f, err := scanFeed(row)
+		if err != nil || f.damaged {
+			return err
+		}
 		known = append(known, f.id)
 		if _, moved := f.touch(now, asked); moved {
 			hosts[f.row()] = f.host.Domain
@@ -250,13 +253,13 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 		if f == nil || !f.known {
 			continue
 		}
-		class, place := f.class(), f.place.column()
+		established, place := f.established, f.place.column()
 		due, _ := f.touch(now, asked)
 		if _, locked := hosts[f.row()]; locked {
-			class, place = f.class(), due
+			established, place = f.established, due
 		} // otherwise its next poll decides
-		tx.Exec(`update feed set asked = ?2, seen = ?3, askers = ?4, due = ?5, class = ?6, owner = ?7, days = ?8 where n = ?1`,
-			f.n, f.asked.column(), f.seen, bytesOrNull(encodeAskers(f.askers)), place, class, int64(f.owner), f.days)
+		f.established = established
+		f.save(tx, place, nil, nil)
 	}
 	for name := range hosts {
 		readyWhen(tx, name)

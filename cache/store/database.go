@@ -5,8 +5,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // Database is a [Store] in the tables of an SQL database. The rules of claims are written
@@ -84,10 +87,15 @@ type Tx interface {
 	Exec(sql string, args ...any)
 	// Changed reports a change to those who watch, when the transaction is committed.
 	Changed(c Change)
+	// Log returns what damage is logged to.
+	Log() *zap.Logger
 }
 
-// Row is a row of a result.
+// Row is a row of a result. Scan fails with [ErrDamaged] if a column has a value of another kind.
 type Row interface{ Scan(into ...any) error }
+
+// ErrDamaged reports that a row is not as it was written.
+var ErrDamaged = errors.New("store: a row is damaged")
 
 // NewDatabase returns the store in a database that has the tables of [Schema].
 func NewDatabase(driver Driver) *Database { return &Database{driver: driver, from: Never} }

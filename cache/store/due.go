@@ -163,12 +163,13 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 				h.pauseUntil(tx, until)
 				continue
 			}
-			if !f.presume(tx.Since(), 0) || f.next <= now {
+			f.presume(tx.Since(), 0)
+			if f.waits() || f.next <= now { // its place alone may be wrong
 				f.grant(now, token, f.hold)
 				h.start(tx, now, f.host.Spacing, f.class(), f.owner)
 				leases = append(leases, Lease{Record: f.record(now)})
 			}
-			f.save(tx)
+			f.save(tx, f.due(), nil, nil)
 		}
 		readyWhen(tx, h.name)
 		token++
@@ -196,7 +197,9 @@ func pick(tx Tx, q DueQuery, open []*hostRow) (picked []*feedRow, slept bool, er
 		switch {
 		case f == nil:
 			continue
-		case f.waits() && f.place+ahead < now.Add(-maxWaiting):
+		case f.damaged: // it starts afresh when it is asked for
+			tx.Exec(`update feed set due = null where n = ?1`, f.n)
+		case f.waits() && (f.place+ahead < now.Add(-maxWaiting) || f.place+ahead > now):
 			f.place = End
 			tx.Exec(`update feed set due = ?2 where n = ?1`, f.n, f.due())
 		case !f.waits() && q.Idle != math.MaxInt64 && f.asked <= cut:

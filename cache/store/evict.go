@@ -203,7 +203,8 @@ func (d *Database) giveWay(ctx context.Context, victims []victim) ([]ID, error) 
 		}
 	}
 	_, err := d.forSome(ctx, other, func(tx Tx, _ Time, f *feedRow) {
-		tx.Exec(`update feed set owner = ?2 where n = ?1`, f.n, int64(owners[f.id]))
+		f.owner = owners[f.id]
+		f.save(tx, f.place.column(), nil, nil)
 	})
 	if err != nil {
 		return nil, err

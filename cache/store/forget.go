@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"time"
 )
@@ -42,11 +43,10 @@ func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []I
 		if f.version == 0 && !f.established {
 			until = min(until, now.Add(keepStrangers))
 		}
-		until = max(until, now.Add(keepForgotten))
-		tx.Exec(`update feed set url = null, state = 'cold', configured = 0, token = 0, next = null, due = null,
-			until = case when until > ?2 then until else cast(?2 as bigint) end, asked = null, version = 0, size = 0, body = 0,
-			class = 1, owner = 0, askers = null, seen = 0, days = 0,
-			changed = ?3, news = 0, outcome = 0, facts = null, memo = null where n = ?1`, f.n, int64(until), int64(now))
+		forgotten := newFeed(f.id)
+		forgotten.n, forgotten.last, forgotten.hold, forgotten.hopped, forgotten.earliest = f.n, f.last, f.hold, f.hopped, f.earliest
+		forgotten.until, forgotten.changed = max(f.until, until, now.Add(keepForgotten)), now
+		forgotten.save(tx, nil, []byte{}, []byte{})
 		tx.Changed(Change{ID: f.id, Forgotten: true})
 	})
 }
@@ -55,9 +55,12 @@ func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []I
 func (d *Database) dropBodies(ctx context.Context, candidates []candidate) (trimmed []ID, err error) {
 	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
 		f.replaceBody(tx, newBody{})
-		tx.Exec(`update feed set version = 0, size = 0, coding = '', body = 0,
-			due = case when due is null then null else cast(?2 as bigint) end, changed = ?3, news = 0, outcome = 0 where n = ?1`,
-			f.n, f.due(), int64(now))
+		f.changed, f.news, f.outcome = now, 0, 0
+		place := f.place.column()
+		if place != nil {
+			place = f.due()
+		}
+		f.save(tx, place, nil, nil)
 		tx.Changed(Change{ID: f.id})
 	})
 }
@@ -118,7 +121,9 @@ func (d *Database) unwanted(ctx context.Context, q SweepQuery) (gone []candidate
 			err = tx.Query(`select n, id, version, configured, next, earliest, last, asked, class, owner, askers, seen from feed
 				where n > ?1 and url is not null order by n limit 5000`, one(last), func(_ int, row Row) error {
 				f, err := scanSweepRow(row)
-				page.feeds = append(page.feeds, f)
+				if page.feeds = append(page.feeds, f); errors.Is(err, ErrDamaged) {
+					err = nil // it starts afresh when it is asked for
+				}
 				return err
 			})
 			return page, err

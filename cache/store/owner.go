@@ -143,12 +143,12 @@ func (f *feedRow) sawReader(at Time) {
 }
 
 // daysRead returns on how many of the last 30 days the feed was read.
-func (f *feedRow) daysRead(now Time) int {
+func (f *feedRow) daysRead(now Time) int64 {
 	if f.asked == Never {
 		return 0
 	}
 	since := min(max(0, now.day()-f.asked.day()), askedDays)
-	return bits.OnesCount64(uint64(f.seen) << since & (1<<askedDays - 1))
+	return int64(bits.OnesCount64(uint64(f.seen) << since & (1<<askedDays - 1)))
 }
 
 // judge decides whether the feed is established, and for which owner it takes its place among the

@@ -11,20 +11,32 @@ import (
 
 // Lookup implements [Store].
 func (d *Database) Lookup(ctx context.Context, ids []ID) ([]Record, error) {
-	return d.records(ctx, feedIfKnown, each(ids, idArgument))
+	records, _, err := d.records(ctx, feedIfKnown, each(ids, idArgument))
+	return records, err
 }
 
 // Records implements [Store].
-func (d *Database) Records(ctx context.Context, after ID, limit int) ([]Record, error) {
-	return d.records(ctx, feedsAfter, one(after[:], limit))
+func (d *Database) Records(ctx context.Context, after ID, limit int) (all []Record, err error) {
+	for skip, left := 0, limit; left > 0; left = limit - len(all) {
+		records, rows, err := d.records(ctx, feedsAfter, one(after[:], left, skip))
+		if all = append(all, records...); err != nil || rows < left {
+			return all, err
+		}
+		skip += rows
+	}
+	return all, nil
 }
 
-func (d *Database) records(ctx context.Context, sql string, lists [][]any) ([]Record, error) {
-	return read(ctx, d, func(tx Tx) ([]Record, error) {
+// records reads the records of rows that are not damaged, and returns how many rows there are.
+func (d *Database) records(ctx context.Context, sql string, lists [][]any) (records []Record, rows int, err error) {
+	records, err = read(ctx, d, func(tx Tx) ([]Record, error) {
 		var feeds []feedRow
+		rows = 0
 		err := tx.Query(sql, lists, func(_ int, row Row) error {
 			f, err := scanFeed(row)
-			feeds = append(feeds, f)
+			if rows++; !f.damaged {
+				feeds = append(feeds, f)
+			}
 			return err
 		})
 		now := tx.Now()
@@ -34,6 +46,7 @@ func (d *Database) records(ctx context.Context, sql string, lists [][]any) ([]Re
 		}
 		return records, err
 	})
+	return records, rows, err
 }
 
 // Pauses implements [Store].

@@ -6,6 +6,7 @@ package store
 import (
 	"bytes"
 	"database/sql"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"go.uber.org/zap"
 )
 
 // feedRow is a row of the table feed.
@@ -20,7 +24,8 @@ type feedRow struct {
 	n        int64 // 0: not stored yet
 	id       ID
 	url      string
-	known    bool // it has a URL; without one, only last, hopped and earliest are of use
+	known    bool // it has a URL; without one, only last, hopped, earliest and until are of use
+	damaged  bool // it is not as it was written: nothing but n may be of use
 	token    Token
 	next     Time
 	place    Time // among the feeds of its host; End: it has none
@@ -29,17 +34,21 @@ type feedRow struct {
 	hopped   Time
 	asked    Time
 	earliest Time // its origin asked not to be polled before
+	until    Time // it is deleted then if it has no URL
 
 	established bool
 	owner       Owner
 	askers      []asker
 	seen        int64
-	days        int
+	days        int64
 
 	version    int64
 	size       int64
 	coding     string
 	body       int64
+	changed    Time
+	news       int64
+	outcome    Token
 	state      State
 	configured bool
 	host       Host
@@ -48,44 +57,121 @@ type feedRow struct {
 }
 
 const (
-	feedColumns = `n, id, url, token, next, hold, last, hopped, asked, version, size, coding, body, state, configured, host, domain, spacing,
-		class, owner, askers, seen, due, earliest, facts, memo`
+	feedColumns = `f.n, f.id, f.url, f.host, f.domain, f.spacing, f.class, f.owner, f.askers, f.seen, f.days, f.state, f.configured, f.token,
+		f.next, f.due, f.hold, f.last, f.hopped, f.earliest, f.until, f.asked, f.version, f.size, f.coding, f.body, f.changed, f.news, f.outcome,
+		f.sum, f.facts, f.memo`
 
-	feedByID    = `select ` + feedColumns + ` from feed where id = ?1`
+	feedByID    = `select ` + feedColumns + ` from feed f where id = ?1`
 	lockFeed    = `select n from feed where id = ?1`
-	feedIfKnown = `select ` + feedColumns + ` from feed where id = ?1 and url is not null`
-	feedsAfter  = `select ` + feedColumns + ` from feed where id > ?1 and url is not null order by id limit ?2`
-	firstDue    = `select ` + feedColumns + ` from feed where host = ?1 and class = ?2 and due <= ?3 order by due limit 2 for update skip locked`
-	nextOwner   = `select ` + feedColumns + ` from feed where host = ?1 and class = ?2 and owner > ?3 and due is not null
+	feedIfKnown = `select ` + feedColumns + ` from feed f where id = ?1 and url is not null`
+	feedsAfter  = `select ` + feedColumns + ` from feed f where id > ?1 and url is not null order by id limit ?2 offset ?3`
+	firstDue    = `select ` + feedColumns + ` from feed f where host = ?1 and class = ?2 and due <= ?3 order by due limit 2 for update skip locked`
+	nextOwner   = `select ` + feedColumns + ` from feed f where host = ?1 and class = ?2 and owner > ?3 and due is not null
 		order by owner, due limit 1 for update skip locked`
 	hostIfAbsent = `insert into host (name, domain) values (?1, ?2) on conflict (name) do nothing`
-	feedIfAbsent = `insert into feed (id, until) values (?1, 0) on conflict (id) do nothing`
+	feedIfAbsent = `insert into feed (id, until, sum) values (?1, 0, ?2) on conflict (id) do nothing`
+
+	saveFeed = `update feed set url = ?2, host = ?3, domain = ?4, spacing = ?5, class = ?6, owner = ?7, askers = ?8, seen = ?9, days = ?10,
+		state = ?11, configured = ?12, token = ?13, next = ?14, due = ?15, hold = ?16, last = ?17, hopped = ?18, earliest = ?19, until = ?20,
+		asked = ?21, version = ?22, size = ?23, coding = ?24, body = ?25, changed = ?26, news = ?27, outcome = ?28, sum = ?29,
+		facts = coalesce(?30, facts), memo = coalesce(?31, memo) where n = ?1`
 )
 
-func scanFeed(row Row) (f feedRow, err error) {
+// scanFeed reads a row of [feedColumns], and of columns that follow.
+func scanFeed(row Row, more ...any) (f feedRow, err error) {
 	var (
-		id                               []byte
-		url                              sql.NullString
-		next, last, hopped, asked        sql.NullInt64
-		place, earliest                  sql.NullInt64
-		token, hold, configured, spacing int64
-		class, owner                     int64
-		state, host                      string
-		askers                           []byte
+		id, askers                            []byte
+		url                                   sql.NullString
+		host, state                           string
+		class, owner, configured, token, hold int64
+		spacing, changed, outcome, sum        int64
+		next, place, last, hopped             sql.NullInt64
+		earliest, until, asked                sql.NullInt64
 	)
-	err = row.Scan(&f.n, &id, &url, &token, &next, &hold, &last, &hopped, &asked, &f.version, &f.size, &f.coding, &f.body,
-		&state, &configured, &host, &f.host.Domain, &spacing,
-		&class, &owner, &askers, &f.seen, &place, &earliest, &f.facts, &f.memo)
+	err = row.Scan(append([]any{&f.n, &id, &url, &host, &f.host.Domain, &spacing, &class, &owner, &askers, &f.seen, &f.days, &state, &configured, &token,
+		&next, &place, &hold, &last, &hopped, &earliest, &until, &asked, &f.version, &f.size, &f.coding, &f.body, &changed, &f.news, &outcome,
+		&sum, &f.facts, &f.memo}, more...)...)
 	copy(f.id[:], id)
 	f.url, f.known = url.String, url.Valid
 	f.token, f.hold, f.state, f.configured = Token(token), time.Duration(hold), State(state), configured != 0
 	f.next, f.last, f.hopped, f.asked = moment(next, End), moment(last, Never), moment(hopped, Never), moment(asked, Never)
 	f.established, f.owner, f.askers = class == 0, Owner(owner), decodeAskers(askers)
-	f.place, f.earliest = moment(place, End), moment(earliest, Never)
+	f.place, f.earliest, f.until = moment(place, End), moment(earliest, Never), moment(until, Never)
+	f.changed, f.outcome = Time(changed), Token(outcome)
 	f.host.Name, f.host.Spacing = nameOf(host), time.Duration(spacing)
 	f.facts, f.memo = bytes.Clone(f.facts), bytes.Clone(f.memo)
+	if errors.Is(err, ErrDamaged) {
+		f.damaged, err = true, nil
+	}
+	f.damaged = f.damaged || sum != f.sum() || class != f.class() || configured != number(f.configured) || f.known && host != f.row()
 	return f, err
 }
+
+// newFeed returns the row of a feed of which nothing is known.
+func newFeed(id ID) feedRow {
+	return feedRow{id: id, next: End, place: End, last: Never, hopped: Never, asked: Never, earliest: Never, until: Never, state: StateCold}
+}
+
+// columns returns what a row has in the columns of [saveFeed], but for its place, which claims
+// find it by, its sum, facts and memo.
+func (f *feedRow) columns() (first, last []any) {
+	var url any
+	if f.known {
+		url = f.url
+	}
+	return []any{url, f.row(), f.host.Domain, int64(f.host.Spacing), f.class(), int64(f.owner), bytesOrNull(encodeAskers(f.askers)), f.seen, f.days,
+			string(f.state), number(f.configured), int64(f.token), f.next.column()},
+		[]any{int64(f.hold), f.last.column(), f.hopped.column(), f.earliest.column(), f.until.column(),
+			f.asked.column(), f.version, f.size, f.coding, f.body, int64(f.changed), f.news, int64(f.outcome)}
+}
+
+// sum returns the sum by which a row that is damaged is noticed. A damaged place is no harm:
+// a feed is polled only if it is due as well.
+func (f *feedRow) sum() int64 {
+	first, last := f.columns()
+	b := bytes.Clone(f.id[:])
+	for _, v := range slices.Concat(first, last, []any{f.facts, f.memo}) {
+		switch v := v.(type) {
+		case nil:
+			b = append(b, 0)
+		case int64:
+			b = binary.LittleEndian.AppendUint64(append(b, 1), uint64(v))
+		case string:
+			v = Text(v)
+			b = append(binary.AppendUvarint(append(b, 2), uint64(len(v))), v...)
+		case []byte:
+			b = append(binary.AppendUvarint(append(b, 3), uint64(len(v))), v...)
+		}
+	}
+	return int64(xxhash.Sum64(b))
+}
+
+// Text returns a string as each database can keep it: without zero bytes, and in UTF-8.
+func Text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// save writes the row, with its place among the feeds of its host. Facts and memo are written
+// if they are given, and must be those of the row.
+func (f *feedRow) save(tx Tx, place any, facts, memo []byte) {
+	first, last := f.columns()
+	tx.Exec(saveFeed, slices.Concat([]any{f.n}, first, []any{place}, last, []any{f.sum(), bytesOrNull(facts), bytesOrNull(memo)})...)
+}
+
+// restart makes a damaged row that of a feed that was polled at this moment and forgotten: of when
+// it was really polled, nothing is known. Feeds that were damaged together are not due together.
+func (f *feedRow) restart(tx Tx, id ID) {
+	now, n := tx.Now(), f.n
+	*f = newFeed(id)
+	f.n, f.last, f.until, f.changed = n, now.Add(time.Duration(id[0])*spread/256), now.Add(maxPause), now
+	tx.Exec(`update feed set id = ?2 where n = ?1`, n, id[:])
+	f.save(tx, nil, []byte{}, []byte{})
+	tx.Changed(Change{ID: id, Forgotten: true})
+	tx.Log().Error("the record of a feed is damaged: the feed starts afresh, after an interval", zap.String("id", hex.EncodeToString(id[:])))
+}
+
+// spread is the time in which feeds become due that were damaged together.
+const spread = 15 * time.Minute
 
 func moment(column sql.NullInt64, null Time) Time {
 	if !column.Valid {
@@ -257,18 +343,26 @@ func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
 	return nil, errors.New("rows of hosts disappear")
 }
 
-// lockFeeds locks the rows of feeds. Those that are missing are left out.
+// lockFeeds locks the rows of feeds. Those that are missing are left out, and those that are
+// damaged start afresh.
 func lockFeeds(tx Tx, ids []ID) (map[ID]*feedRow, error) {
 	rows := make(map[ID]*feedRow, len(ids))
 	ids = sortedIDs(ids)
 	for _, id := range ids {
 		tx.Lock(lockFeed, id[:])
 	}
-	err := tx.Query(feedByID, each(ids, idArgument), func(_ int, row Row) error {
+	var damaged []ID
+	err := tx.Query(feedByID, each(ids, idArgument), func(i int, row Row) error {
 		f, err := scanFeed(row)
-		rows[f.id] = &f
+		if f.id != ids[i] || f.damaged {
+			damaged = append(damaged, ids[i])
+		}
+		rows[ids[i]] = &f
 		return err
 	})
+	for _, id := range damaged {
+		rows[id].restart(tx, id)
+	}
 	return rows, err
 }
 
@@ -278,7 +372,9 @@ func addFeeds(tx Tx, rows map[ID]*feedRow, ids []ID) error {
 	for _, id := range sortedIDs(ids) {
 		if rows[id] == nil {
 			missing = append(missing, id)
-			tx.Exec(feedIfAbsent, id[:])
+			f := newFeed(id)
+			f.until = 0
+			tx.Exec(feedIfAbsent, id[:], f.sum())
 		}
 	}
 	if len(missing) == 0 {

@@ -20,8 +20,6 @@ func Schema(numbers, bytes string) []string {
 
 // Claims find feeds through their hosts, so one paused host with thousands of feeds that
 // are due costs a claim nothing. Therefore no index is on feed.next.
-//
-// The column good is not used yet.
 const schema = `
 create table host (
 	name   text primary key,           -- as policy.Host.Name; 'feed <id>' for one feed that is not paced
@@ -32,7 +30,7 @@ create table host (
 	turn   bigint not null default 0,  -- the class of feeds that is polled next, if one is due
 	served bigint not null default 0,  -- the owner of the established feed that was polled last
 	other  bigint not null default 0,  -- and of the other one
-	good   bigint                      -- it last answered well; null: never
+	good   bigint                      -- it last answered well; null: never, or it has answered 429 since
 );
 
 create index host_ready on host (ready) where ready is not null;
@@ -70,6 +68,7 @@ create table feed (
 	changed    bigint not null default 0,   -- the last commit, or another change that nodes must see
 	news       bigint not null default 0,   -- 1: that brought the version
 	outcome    bigint not null default 0,   -- the token of that commit; 0: it was no commit
+	sum        bigint not null,             -- XXH64 of all columns but n and due: a row with another one is damaged
 	facts      {bytes},
 	memo       {bytes}
 );
@@ -85,7 +84,7 @@ create index feed_until on feed (until) where url is null;
 create table body (
 	id   bigint not null,
 	part bigint not null,   -- from 0
-	sum  bigint not null,   -- CRC-32C of data
+	sum  bigint not null,   -- CRC-32C of id, part and data
 	data {bytes} not null,
 	primary key (id, part)
 );

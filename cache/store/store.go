@@ -118,7 +118,8 @@ type Store interface {
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
 	// Restore writes records as they are given, for an import. If there is a record
-	// already, the later next poll counts and the rest is replaced.
+	// already, the later last poll and the later next poll count, and the rest is replaced. What
+	// is remembered of a feed that was forgotten counts, too.
 	Restore(ctx context.Context, saved []Saved) error
 
 	// Pauses returns the pauses of hosts and domains that are in force.

@@ -118,7 +118,7 @@ func (h *hostRow) goesBefore(tx Tx, now Time, f *feedRow, prefetched bool) (bool
 		upTo = now
 	}
 	found, err := inTurn(tx, []*hostRow{h}, upTo, false)
-	if err != nil || found[0] == nil || found[0].id == f.id {
+	if err != nil || found[0] == nil || found[0].damaged || found[0].id == f.id {
 		return false, err
 	}
 	g := found[0]

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
@@ -69,6 +72,7 @@ func TestContract(t *testing.T) {
 		}
 		opened = nil
 		url := server(t).Database(t)
+		var conn *pgx.Conn
 		return storetest.Harness{
 			Open: func() store.Store {
 				s := open(t, url)
@@ -80,6 +84,14 @@ func TestContract(t *testing.T) {
 				s.Close()
 				server(t).Crash()
 				if err := server(t).Start(); err != nil {
+					t.Fatal(err)
+				}
+			},
+			Exec: func(sql string, args ...any) {
+				if conn == nil {
+					conn = connect(t, url)
+				}
+				if _, err := conn.Exec(t.Context(), strings.NewReplacer("?", "$", "feed", "pollard.feed").Replace(sql), args...); err != nil {
 					t.Fatal(err)
 				}
 			},

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // transaction implements [store.Tx]. Statements are sent with the next query, so that a
@@ -65,15 +64,10 @@ func (tx *transaction) queue(sql string, args ...any) *pgx.QueuedQuery {
 	}
 	for i, a := range args {
 		if s, ok := a.(string); ok {
-			args[i] = text(s)
+			args[i] = store.Text(s)
 		}
 	}
 	return tx.batch.Queue(strings.ReplaceAll(sql, "?", "$"), args...)
-}
-
-// text is a string as the database can keep it: without zero bytes, and in UTF-8.
-func text(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // send sends the statements and awaits their results.
@@ -155,14 +149,17 @@ func (tx *transaction) Changed(c store.Change) {
 	tx.changes = append(tx.changes, change{c, tx.now})
 }
 
-// repair removes memos that cannot be read from the rows of the last query. They are lost,
-// and their feeds are polled as if they were new. Those of other feeds must not be lost.
+// Log implements [store.Tx].
+func (tx *transaction) Log() *zap.Logger { return tx.d.log }
+
+// repair removes facts and memos that cannot be read from the rows of the last query, which
+// damages these rows as a wrong sum does. Those of other feeds must not be lost.
 func (tx *transaction) repair() error {
-	const memo = ", memo from"
-	if !strings.Contains(tx.sql, memo) {
+	const large = "f.facts, f.memo"
+	if !strings.Contains(tx.sql, large) {
 		return tx.err
 	}
-	sql := strings.Replace(strings.ReplaceAll(tx.sql, "?", "$"), memo, ", null::bytea from", 1)
+	sql := strings.Replace(strings.ReplaceAll(tx.sql, "?", "$"), large, "null::bytea, null::bytea", 1)
 	var rows []int64
 	for _, args := range tx.lists {
 		found, err := tx.conn.Query(tx.ctx, sql, args...)
@@ -181,16 +178,12 @@ func (tx *transaction) repair() error {
 		}
 	}
 	for _, n := range rows {
-		var url string
-		_, err := tx.conn.Exec(tx.ctx, `select memo from feed where n = $1`, n)
-		if !isDamage(err) {
+		if _, err := tx.conn.Exec(tx.ctx, `select facts, memo from feed where n = $1`, n); !isDamage(err) {
 			continue
 		}
-		if err := tx.conn.QueryRow(tx.ctx, `update feed set memo = null where n = $1 returning coalesce(url, '')`, n).Scan(&url); err != nil {
+		if _, err := tx.conn.Exec(tx.ctx, `update feed set facts = null, memo = null, sum = sum + 1 where n = $1`, n); err != nil {
 			return err
 		}
-		tx.d.log.Error("the memo of a feed is damaged in the database: it is polled as if it were new",
-			zap.String("url", feedurl.Redact(url)), zap.Error(tx.err))
 	}
 	return nil
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"modernc.org/sqlite"
+
+	"github.com/feedpollard/pollard/cache/store"
 )
 
 // connection is one connection to a database, with the statements that it has prepared.
@@ -152,7 +154,7 @@ func (r row) Scan(into ...any) error {
 			to.Valid, null = ok, true
 		}
 		if !ok && (r[i] != nil || !null) {
-			return fmt.Errorf("column %d is %T", i+1, r[i])
+			return fmt.Errorf("%w: column %d is %T", store.ErrDamaged, i+1, r[i])
 		}
 	}
 	return nil

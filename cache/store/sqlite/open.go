@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 	lib "modernc.org/sqlite/lib"
 
@@ -193,31 +194,13 @@ func (d *database) load() error {
 		return err
 	}
 	if fresh {
-		if err := d.makeTables(); err != nil {
-			return d.explain(err)
-		}
+		err = d.explain(d.makeTables())
+	} else {
+		err = d.resume()
 	}
-	var last stamp
-	var token, scale, wall, since, open int64
-	err = d.writer.query(context.Background(), `select token, scale, wall, since, boot, open from process`, nil, func(r row) error {
-		return r.Scan(&token, &scale, &wall, &since, &last.Boot, &open)
-	})
 	if err != nil {
 		return err
 	}
-	if open != 0 && !fresh {
-		if err := d.check(); err != nil {
-			return err
-		}
-	}
-	if scale <= 0 {
-		return fmt.Errorf("%w: nothing says when it was written", errDamaged)
-	}
-	if !fresh {
-		last.scale, last.Wall, last.Since = store.Time(scale), time.Unix(0, wall), time.Duration(since)
-		d.scale.resume(last)
-	}
-	d.token = store.Token(token)
 	return d.writer.query(context.Background(), `select cast(value as integer) from meta where key = 'lost'`, nil, func(r row) error {
 		return r.Scan((*int64)(&d.since))
 	})
@@ -227,7 +210,7 @@ func (d *database) load() error {
 // store may just have been polled.
 func (d *database) forgetGrants() error {
 	d.since = d.scale.now()
-	return d.explain(d.writer.exec(`insert into meta (key, value) values ('lost', ?1)`, strconv.FormatInt(int64(d.since), 10)))
+	return d.explain(d.writer.exec(`insert into meta (key, value) values ('lost', ?1) on conflict (key) do update set value = excluded.value`, strconv.FormatInt(int64(d.since), 10)))
 }
 
 // schema returns the statements that make the tables, but for that of the process.
@@ -282,8 +265,41 @@ const processTable = `create table process (
 	wall  bigint not null default 0,  -- and by the machine's
 	since bigint not null default 0,  -- the machine was booted
 	boot  text not null default '',   -- names that life of the machine
-	open  bigint not null default 1   -- 0: it has been closed
+	open  bigint not null default 1,  -- 0: it has been closed
+	sum   bigint not null default 0   -- XXH64 of all this: a wrong time would have all feeds polled at once
 )`
+
+// process is the row of that table.
+type process struct {
+	token store.Token
+	at    stamp
+	open  int64
+}
+
+func (p *process) sum() int64 {
+	return int64(xxhash.Sum64String(fmt.Sprint(p.token, p.at.scale, p.at.Wall.UnixNano(), p.at.Since, p.at.Boot, p.open)))
+}
+
+// resume goes on where the last process has ended.
+func (d *database) resume() error {
+	var last process
+	var token, wall, sum int64
+	err := d.writer.query(context.Background(), `select token, scale, wall, since, boot, open, sum from process`, nil, func(r row) error {
+		return r.Scan(&token, (*int64)(&last.at.scale), &wall, (*int64)(&last.at.Since), &last.at.Boot, &last.open, &sum)
+	})
+	last.token, last.at.Wall = store.Token(token), time.Unix(0, wall)
+	if err == nil && sum != last.sum() || errors.Is(err, store.ErrDamaged) {
+		err = fmt.Errorf("%w: when it was written is not known", errDamaged)
+	}
+	if err != nil {
+		return err
+	}
+	d.scale.resume(last.at)
+	if d.token = last.token; last.open != 0 {
+		return d.check()
+	}
+	return nil
+}
 
 // check looks for damage in the tables of records. That of bodies costs a body only.
 func (d *database) check() error {
@@ -296,7 +312,22 @@ func (d *database) check() error {
 			return fmt.Errorf("%w: table %s: %v", errDamaged, table, found)
 		}
 	}
-	return nil
+	// That does not look into indexes. A feed that is missing in one would be polled as a new one.
+	missing, err := d.writer.number(`select count(*) from feed f not indexed
+		where not exists (select 1 from feed i indexed by sqlite_autoindex_feed_1 where i.id = f.id and i.n = f.n)`)
+	if err != nil || missing == 0 {
+		return err
+	}
+	return d.reindex(fmt.Errorf("%d feeds are missing in an index", missing))
+}
+
+// reindex makes the indexes of feeds again. A feed that it does not find is not known any more.
+func (d *database) reindex(reason error) error {
+	d.log.Error("an index of the store is damaged and is made again: feeds that are due wait for an interval", zap.Error(reason))
+	if err := d.writer.exec("reindex feed"); err != nil {
+		return err
+	}
+	return d.forgetGrants()
 }
 
 // start starts the writer, and looks for damage among the bodies after a crash.

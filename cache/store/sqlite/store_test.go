@@ -17,9 +17,11 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		dir := directory(t)
 		var slept atomic.Int64
+		var s *Store
 		return storetest.Harness{
 			Open: func() store.Store {
-				s, err := Open(dir, Options{Clocks: func() Moment {
+				var err error
+				s, err = Open(dir, Options{Clocks: func() Moment {
 					awake := time.Duration(slept.Load())
 					return Moment{Wall: start.Add(awake), Since: awake, Boot: "this"}
 				}})
@@ -30,6 +32,9 @@ func TestContract(t *testing.T) {
 			},
 			Sleep: func(d time.Duration) { slept.Add(int64(d)) },
 			Kill:  func(s store.Store) { s.(*Store).kill() },
+			Exec: func(sql string, args ...any) {
+				mustDo(t, s.database.outside(t.Context(), func(c *connection) error { return c.exec(sql, args...) }))
+			},
 		}
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"github.com/feedpollard/pollard/cache/store"
 )
 
@@ -83,3 +85,6 @@ func inTable(sql string, err error) error {
 
 // Changed implements [store.Tx].
 func (tx *transaction) Changed(c store.Change) { tx.changes = append(tx.changes, c) }
+
+// Log implements [store.Tx].
+func (tx *transaction) Log() *zap.Logger { return tx.d.log }

@@ -121,7 +121,9 @@ func (d *database) runWriter() {
 // error of one must not be that of its neighbours.
 func (d *database) write(batch []*job) {
 	err := d.transact(batch)
-	if errors.Is(err, errBodies) && d.replaceBodies(err) == nil {
+	switch {
+	case errors.Is(err, errBodies) && d.replaceBodies(err) == nil,
+		fullCode(err) == lib.SQLITE_CORRUPT_INDEX && d.outside(context.Background(), func(*connection) error { return d.reindex(err) }) == nil:
 		err = d.transact(batch)
 	}
 	if err != nil && len(batch) > 1 {
@@ -195,13 +197,12 @@ func (d *database) replaceBodies(reason error) error {
 // stamp writes the last token and the time. The time is written by each transaction, so
 // that the wall clock may be set between any two of them.
 func (d *database) stamp(c *connection, open bool) error {
-	at := d.scale.stamp()
-	inUse := 0
+	p := process{at: d.scale.stamp(), token: d.token}
 	if open {
-		inUse = 1
+		p.open = 1
 	}
-	return c.exec(`update process set token = ?1, scale = ?2, wall = ?3, since = ?4, boot = ?5, open = ?6`,
-		int64(d.token), int64(at.scale), at.Wall.UnixNano(), int64(at.Since), at.Boot, inUse)
+	return c.exec(`update process set token = ?1, scale = ?2, wall = ?3, since = ?4, boot = ?5, open = ?6, sum = ?7`,
+		int64(p.token), int64(p.at.scale), p.at.Wall.UnixNano(), int64(p.at.Since), p.at.Boot, p.open, p.sum())
 }
 
 // Read implements [store.Driver]. A disk that hangs holds up none but those who can wait.
@@ -330,9 +331,12 @@ func isDamage(err error) bool {
 }
 
 // code returns the primary result code of an error of SQLite, 0 of others.
-func code(err error) int {
+func code(err error) int { return fullCode(err) & 0xff }
+
+// fullCode returns the extended result code.
+func fullCode(err error) int {
 	if failed, ok := errors.AsType[*sqlite.Error](err); ok {
-		return failed.Code() & 0xff
+		return failed.Code()
 	}
 	return 0
 }
@@ -341,6 +345,10 @@ func code(err error) int {
 func (d *database) explain(err error) error {
 	switch code(err) {
 	case 0:
+		if errors.Is(err, store.ErrDamaged) {
+			d.condemn(err)
+			return fmt.Errorf("store %s: %w, and is set aside when Pollard is started again", d.path, err)
+		}
 		return err
 	case lib.SQLITE_FULL:
 		return fmt.Errorf("writing %s: %w: polls stop until there is room", d.dir(), err)

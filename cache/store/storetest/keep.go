@@ -320,9 +320,15 @@ func sweepMany(t *testing.T, h Harness) {
 	}
 }
 
-// restoreNew holds a store to leaving alone what is there already.
+// restoreNew holds a store to leaving alone what is there already, and to what it remembers of a
+// feed that was forgotten.
 func restoreNew(t *testing.T, h Harness) {
 	s := h.open(t)
+	grant(t, s, claim(2))
+	wantError(t, "Forget", s.Forget(t.Context(), idOf(2)), nil)
+	again := store.Saved{New: true, Record: store.Record{ID: idOf(2), URL: claim(2).URL, Hold: time.Hour, Polled: -1, State: store.StateCold, Configured: true}}
+	wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{again}), nil)
+	deny(t, s, claim(2), store.DeniedNotDue, time.Hour)
 	c := claim(1)
 	saved := store.Saved{New: true, Record: store.Record{ID: c.ID, URL: c.URL, Polled: -1, State: store.StateCold, Configured: true}}
 	for range 2 {
@@ -359,7 +365,7 @@ func restore(t *testing.T, h Harness) {
 	}
 	got := lookup(t, s, 1)
 	want := saved.Record
-	want.In, want.Token = time.Hour, got.Token // the later poll counts
+	want.In, want.Polled, want.Token = time.Hour, 0, got.Token // the later polls count
 	if !sameRecord(got, want) {
 		t.Errorf("restored %+v, want %+v", got, want)
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package storetest is the contract of [cache.Store] as a test suite, so that
+// Package storetest is the contract of [store.Store] as a test suite, so that
 // every store is held to the same one.
 package storetest
 
@@ -25,6 +25,8 @@ type Harness struct {
 	Sleep func(time.Duration)
 	// Kill ends a handle as a crash of the process does. Nil: there is no such way.
 	Kill func(store.Store)
+	// Exec runs a statement in the database, behind the store's back. Nil: there is no such way.
+	Exec func(sql string, args ...any)
 	// Shared says that several handles, or nodes, may be open at once.
 	Shared bool
 }
@@ -44,6 +46,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"tokens are not used twice":                  tokens,
 		"what is committed is there after a restart": restart,
 		"what is acknowledged is there after a kill": kill,
+		"damage of a record costs an interval":       damagedRecords,
 		"bodies are kept whole":                      bodies,
 		"readers see whole versions":                 wholeVersions,
 		"what goes in and comes out is a copy":       copies,

@@ -422,7 +422,9 @@ func (m *model) restore(t *rapid.T) {
 		t.Fatalf("Restore: %v", err)
 	}
 	if old := m.feeds[id]; old != nil {
-		f.next = max(f.next, old.next)
+		f.next, f.polled = max(f.next, old.next), max(f.polled, old.polled)
+	} else if last, was := m.last[id]; was && last.polled != never {
+		f.next, f.polled = max(f.next, last.polled+f.Hold), max(f.polled, last.polled)
 	}
 	m.feeds[id] = f
 	// Whether the store gives it a token is its own affair.
