@@ -325,7 +325,7 @@ func (sim *simulation) checkStatus(s *feed, a status.Feed) {
 	overdue := min(now.Sub(next), now.Sub(sim.since))
 	sim.mu.Unlock()
 	most := 10 * time.Minute
-	if a.Winner == policy.HintOffline {
+	if a.Winner == policy.HintOffline || sim.net.Away.Load() {
 		most = 30 * time.Minute // hosts take turns, one poll at a time: the feeds of one host wait for each other
 	}
 	if sim.prefetch && overdue > most && a.State != "gone" {
