@@ -228,6 +228,19 @@ func (c *Cache) Changes(key string) time.Duration {
 	return 0
 }
 
+// Trouble is what keeps the poller from its work, as far as is known without asking the store.
+func (c *Cache) Trouble() status.Trouble {
+	t := status.Trouble{Outage: feedurl.RedactText(c.storeAway.text())}
+	moment := func(since time.Duration) time.Time { return c.now().Add(since - c.elapsed()).UTC() }
+	if since, offline := c.offline.is(); offline {
+		t.Offline, t.OfflineSince = true, moment(since)
+	}
+	if t.Outage != "" {
+		t.StoreAway, t.StoreAwaySince = true, moment(time.Duration(c.storeAway.since.Load()))
+	}
+	return t
+}
+
 // summaryPatience is how long a summary waits for the store.
 const summaryPatience = 5 * time.Second
 
@@ -235,22 +248,14 @@ const summaryPatience = 5 * time.Second
 func (c *Cache) Summary(ctx context.Context) status.Summary {
 	s := status.Summary{
 		Feeds: map[status.State]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.polls.Load().inFlight.Load()),
-		Outage: c.storeAway.text(),
-	}
-	moment := func(since time.Duration) time.Time { return c.now().Add(since - c.elapsed()).UTC() }
-	if since, offline := c.offline.is(); offline {
-		s.Offline, s.OfflineSince = true, moment(since)
-	}
-	if s.Outage != "" {
-		s.StoreAwaySince = moment(time.Duration(c.storeAway.since.Load()))
+		Trouble: c.Trouble(),
 	}
 	ctx, cancel := context.WithTimeout(ctx, summaryPatience)
 	defer cancel()
 	totals, err := c.store.Totals(ctx)
-	if err != nil && s.Outage == "" {
-		s.Outage, s.StoreAwaySince = oneLine(err), c.now().UTC()
+	if err != nil && !s.StoreAway {
+		s.StoreAway, s.Outage, s.StoreAwaySince = true, feedurl.RedactText(oneLine(err)), c.now().UTC()
 	}
-	s.StoreAway, s.Outage = s.Outage != "", feedurl.RedactText(s.Outage)
 	for state, n := range totals.Feeds {
 		s.Feeds[shownState(state, false, false, false)] += n
 	}

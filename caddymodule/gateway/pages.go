@@ -6,9 +6,11 @@ package gateway
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -19,6 +21,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/opml"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
 
@@ -88,6 +91,9 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyht
 	if !p.root && p.name == "" {
 		at.Home = at.Below // the front page is the site's
 	}
+	if p.name == "" && at.Listed() {
+		at.Chosen = g.chosenAt(siteAddress(r) + basePath(r))
+	}
 	g.pages.ServeHTTP(w, r, at, p.name)
 	return nil
 }
@@ -109,74 +115,128 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	return at
 }
 
+// chosenAt returns the addresses that the operator has chosen for feeds, at a site.
+func (g *Gateway) chosenAt(site string) []status.Feed {
+	list := make([]status.Feed, 0, len(g.paths))
+	for _, path := range slices.Sorted(maps.Keys(g.paths)) {
+		list = append(list, status.Feed{URL: feedurl.Shown(g.paths[path]), Address: site + path})
+	}
+	return list
+}
+
 // discover finds the feeds of a site, or the feed at an address. The address is polled like a
 // feed by URL, and no earlier.
 func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) {
-	if !strings.Contains(address, "://") {
-		address = "https://" + address
+	u, problem := g.sought(r, address)
+	if problem != "" {
+		return pages.Site{URL: feedurl.Shown(address), Problem: problem}, nil
 	}
-	found := pages.Site{URL: feedurl.Shown(address)}
-	u, err := feedurl.Parse(address)
-	if err != nil {
-		found.Problem = "This is not the address of a site."
-		return found, nil
-	}
-	found.URL = feedurl.Shown(u.String())
+	found := pages.Site{URL: feedurl.Shown(u.String())}
 	page, _ := g.parsePage(r)
-	from := g.clientOf(r)
-	if refusal := g.access.authorize(page.by, from, u); refusal != nil {
-		found.Problem = sentence(refusal.Reason)
-		return found, nil
-	}
-	if checkFeed(u) != nil {
-		found.Problem = "This is not the address of a feed."
-		return found, nil
-	}
-	feed, err := g.feedFor(r, page.by, from, u)
-	if refusal, ok := errors.AsType[*poller.Refusal](err); ok {
-		found.Problem = sentence(refusal.Reason)
-		return found, nil
-	}
-	if err != nil {
-		return found, err
-	}
-	_, served := feed.Await(r.Context())
-	if from := feed.From(); served && from != "" {
-		if err := g.access.checkFrom(from); err != nil {
-			found.Problem = sentence(err.Error())
-			return found, nil
+	err := error(nil)
+	if found.Title, found.Feeds, err = g.feedsAt(r, page.by, u); err != nil {
+		refusal := poller.RefusalOf(err)
+		if refusal.Status == http.StatusInternalServerError {
+			return found, err
 		}
+		found.Feeds, found.Problem = nil, sentence(refusal.Reason)
 	}
-	if served {
-		found.Feeds = []pages.Found{{URL: u.String()}}
-		return found, nil
-	}
-	why := feed.Unavailable()
-	switch {
-	case why == nil: // the first version came a moment ago
-		found.Feeds = []pages.Found{{URL: u.String()}}
-	case why.Site != nil:
-		found.Title, found.Feeds = why.Site.Title, foundOn(why.Site)
-	case why.RedirectTo != "":
-		found.Feeds = []pages.Found{{URL: why.RedirectTo}}
-	default:
-		found.Problem = sentence(why.Reason)
+	for i, f := range found.Feeds {
+		if path := g.chosen[f.URL]; path != "" {
+			found.Feeds[i].Address = siteAddress(r) + basePath(r) + path
+		}
 	}
 	return found, nil
 }
 
-func sentence(reason string) string {
-	reason = poller.OneLine(reason)
-	if reason == "" {
-		return ""
+// sought returns the URL that an address means which a person has typed or pasted: of a feed or
+// a site, with or without a scheme, or at this gateway. Otherwise it returns what is wrong.
+func (g *Gateway) sought(r *http.Request, address string) (u feedurl.URL, problem string) {
+	const noSite = "This is not the address of a site: write one such as https://blog.example/."
+	switch host, _, _ := strings.Cut(address, "/"); {
+	case host == "":
+		address = siteAddress(r) + basePath(r) + address // a path of this gateway
+	case looksLikeHost(host):
+		address = "https://" + address
 	}
-	return strings.ToUpper(reason[:1]) + reason[1:] + "."
+	const folded = 3 // addresses of this gateway, one in another
+	for range folded {
+		u, err := feedurl.Parse(address)
+		if err != nil {
+			return u, noSite
+		}
+		feed, own := g.own(r, u)
+		switch {
+		case !own:
+			return u, ""
+		case feed == "":
+			return u, "This is an address of this gateway itself: write that of the site or the feed."
+		}
+		address = feed
+	}
+	return u, noSite
 }
+
+// own returns the URL of the feed that an address of this gateway is for; it is empty for a page.
+// It reports false for other addresses.
+func (g *Gateway) own(r *http.Request, u feedurl.URL) (feed string, own bool) {
+	if host := u.HostPort(); !strings.EqualFold(host, r.Host) && !strings.EqualFold(host, r.Header.Get("X-Forwarded-Host")) {
+		return "", false
+	}
+	requested, base := u.RequestURL(), basePath(r)
+	if requested.Path, own = strings.CutPrefix(requested.Path, base); !own {
+		return "", false
+	}
+	requested.RawPath = strings.TrimPrefix(requested.RawPath, base)
+	if feed = g.paths[requested.Path]; feed != "" {
+		return feed, true
+	}
+	if by, ok := parseByURL(requested, nil); ok {
+		return by.target, true
+	}
+	_, own = g.parsePage(&http.Request{URL: requested})
+	return "", own
+}
+
+// feedsAt returns the feed at a URL or, if it is a web page, its title and the feeds that it names.
+func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title string, found []pages.Found, err error) {
+	from := g.clientOf(r)
+	if refusal := g.access.authorize(by, from, u); refusal != nil && g.chosen[u.String()] == "" {
+		return "", nil, refusal
+	}
+	if err := checkFeed(u); err != nil {
+		return "", nil, err
+	}
+	feed, err := g.feedFor(r, by, from, u)
+	if err != nil {
+		return "", nil, err
+	}
+	found = []pages.Found{{URL: u.String()}}
+	if _, served := feed.Await(r.Context()); served {
+		if from := feed.From(); from != "" {
+			err = g.access.checkFrom(from)
+		}
+		return "", found, err
+	}
+	switch why := feed.Unavailable(); {
+	case why == nil: // the first version came a moment ago
+		return "", found, nil
+	case why.Site != nil:
+		return why.Site.Title, foundOn(why.Site), nil
+	case why.RedirectTo != "":
+		return "", []pages.Found{{URL: why.RedirectTo}}, nil
+	default:
+		return "", nil, why
+	}
+}
+
+// sentence makes a sentence of a reason.
+func sentence(reason string) string { return status.Capitalize(poller.OneLine(reason)) + "." }
 
 func foundOn(page *site.Page) []pages.Found {
 	var found []pages.Found
 	for _, f := range page.Feeds {
-		found = append(found, pages.Found(f))
+		found = append(found, pages.Found{URL: f.URL, Title: f.Title, Type: f.Type})
 	}
 	return found
 }
@@ -192,6 +252,17 @@ func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request,
 	g.pages.ServeSite(w, r, g.placeOf(r, req.by), found)
 	g.engine.GatewayRequests().Count(poller.ResultMoved, 0)
 	poller.Report(r, poller.ResultMoved, req.feed(), "")
+	return true
+}
+
+// serveProblem answers a browser with a page in place of a line of text. It reports false for other
+// clients, and if the site has a page for errors.
+func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req request, e *poller.Refusal) bool {
+	if !g.hasPages() || !pages.Navigates(r) || !req.by.hasToken && e.Handled(r, g.server) {
+		return false
+	}
+	e.Header(w.Header())
+	g.pages.ServeProblem(w, r, g.placeOf(r, req.by), e.Status, sentence(e.Reason), req.by.target)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -42,6 +43,9 @@ func (o *web) RoundTrip(r *http.Request) (*http.Response, error) {
 		body, kind = homePage, "text/html"
 	case r.URL.Host == "empty.example":
 		body, kind = "<!doctype html><title>Nothing</title>", "text/html"
+	}
+	if r.URL.Host == "nope.invalid" {
+		return nil, &net.DNSError{Err: "no such host", Name: r.URL.Host, IsNotFound: true}
 	}
 	w := httptest.NewRecorder()
 	w.Header().Set("Content-Type", kind)
@@ -136,17 +140,6 @@ func TestSiteByURL(t *testing.T) {
 		if n := o.asked["https://site.example/"]; n != 1 {
 			t.Errorf("the site was asked %d times", n)
 		}
-		for find, want := range map[string]string{
-			"https://one.example/feed":         "http://feeds.home.arpa/https://one.example/feed",
-			"empty.example":                    "an HTML page",
-			"https://private.site.example/":    "deny",
-			"https://site.example/favicon.ico": "not the address of a feed",
-			"ftp://x/":                         "not the address of a site",
-		} {
-			if w := ask(t, g, "GET", "/?find="+url.QueryEscape(find), stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
-				t.Errorf("find %s: %d %s", find, w.Code, w.Body)
-			}
-		}
 		if w := ask(t, g, "GET", "/https://empty.example/", stage.Home); w.Code != 502 {
 			t.Errorf("a page without feeds: %d", w.Code)
 		}
@@ -158,6 +151,72 @@ func TestSiteByURL(t *testing.T) {
 		}
 		if len(o.asked) != polled {
 			t.Errorf("what never was a feed was polled: %v", o.asked)
+		}
+	})
+}
+
+// The finder takes what people paste: a site, a feed, an address of this gateway. It never polls
+// the gateway itself, and mistyped addresses are not counted as feeds.
+func TestFinder(t *testing.T) {
+	withPages(t, "feed /chosen.xml https://one.example/feed\ndeny private.site.example", func(t *testing.T, g *Gateway, o *web) {
+		const here = "http://feeds.home.arpa/"
+		for _, tt := range []struct{ find, want string }{
+			{"https://two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
+			{"https://one.example/feed", "<code data-copy>" + here + "chosen.xml</code>"},
+			{here + "chosen.xml", "<code data-copy>" + here + "chosen.xml</code>"},
+			{"/chosen.xml", "<code data-copy>" + here + "chosen.xml</code>"},
+			{here + "https://two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
+			{here + "?url=two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
+			{here + here + "/https://two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
+			{here, "an address of this gateway itself"},
+			{here + "-/feeds", "an address of this gateway itself"},
+			{"empty.example", "an HTML page"},
+			{"https://empty.example/2026/article", `<a href="/?find=https%3a%2f%2fempty.example%2f">Look for feeds at https://empty.example/`},
+			{"https://private.site.example/", "deny"},
+			{"https://site.example/favicon.ico", "not the address of a feed"},
+			{"https://nope.invalid/", "<bdi>nope.invalid: looking up the address"}, // in lower case
+			{"ftp://x/", "not the address of a site"},
+			{"mailto:x@y", "not the address of a site"},
+			{"@alice@mastodon.example", "not the address of a site"},
+			{"nothing", "not the address of a site"},
+		} {
+			if w := ask(t, g, "GET", "/?find="+url.QueryEscape(tt.find), stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), tt.want) {
+				t.Errorf("find %s: %d %s, want %s", tt.find, w.Code, w.Body, tt.want)
+			}
+		}
+		for polled := range o.asked {
+			if strings.HasPrefix(polled, here) {
+				t.Errorf("polled %s", polled)
+			}
+		}
+		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), ">2 are fresh</a>.</h1>") {
+			t.Errorf("%s", w.Body)
+		}
+	})
+}
+
+// Browsers get an error as a page, and readers as a line of text.
+func TestErrorsInBrowsers(t *testing.T) {
+	withPages(t, "token alice "+secret, func(t *testing.T, g *Gateway, _ *web) {
+		for _, tt := range []struct {
+			target, client string
+			status         int
+			want           string
+		}{
+			{"/nothing-here", stage.Home, 404, `<a href="/">To the home page`},
+			{"/https://empty.example/article", stage.Home, 502, `<a href="/?find=https%3a%2f%2fempty.example%2f">`},
+			{"/https://none.example/feed", stage.Abroad, 403, `<a href="/-/about">`},
+			{"/~" + secret + "/https://none.example/feed", stage.Abroad, 404, `<a href="/~` + secret + `/">To the home page`},
+		} {
+			w := ask(t, g, "GET", tt.target, tt.client, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || w.Header().Get("Cache-Control") != "no-store" {
+				t.Errorf("%s in a browser: %d %s, want %s", tt.target, w.Code, w.Body, tt.want)
+			}
+			for _, accept := range []string{"", "*/*", "application/rss+xml, application/xml;q=0.9, text/html;q=0.1"} {
+				if w := ask(t, g, "GET", tt.target, tt.client, "Accept", accept); w.Code != tt.status || strings.Count(w.Body.String(), "\n") != 1 {
+					t.Errorf("%s with Accept %q: %d %s", tt.target, accept, w.Code, w.Body)
+				}
+			}
 		}
 	})
 }
@@ -192,7 +251,7 @@ func TestWhatNeverWasAFeed(t *testing.T) {
 				t.Errorf("%s: %q, want %q", target, got, want)
 			}
 		}
-		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), "2 feeds. 1 is failing, 1 is fresh.") || !strings.Contains(w.Body.String(), "3 addresses</a> that never gave a feed") {
+		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), ">1 is failing</a>") || !strings.Contains(w.Body.String(), ">1 is fresh</a>") || !strings.Contains(w.Body.String(), "3 addresses</a> that never gave a feed") {
 			t.Errorf("%s", w.Body)
 		}
 		if got := c.Summary(t.Context()).Feeds; got["fresh"] != 1 || got["failing"] != 1 || got["unread"] != 3 {

@@ -151,6 +151,9 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 	if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
 		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(req.feed())))
 	}
+	if g.serveProblem(w, r, req, e) {
+		return nil
+	}
 	if req.by.hasToken {
 		e.Write(w, r) // Caddy would log an error with the request's URL, token included
 		return nil
@@ -205,7 +208,7 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error
 	if refusal := g.access.authorize(req.by, from, *u); refusal != nil {
 		return nil, "", refusal
 	}
-	if strings.EqualFold(u.HostPort(), r.Host) && g.answers(*u) {
+	if _, own := g.own(r, *u); own {
 		return nil, "", &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	if req.url == nil {
@@ -264,16 +267,6 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 // errOtherSite refuses a new feed to a request that a page of another site may have sent.
 var errOtherSite error = forbidden("a page of another site requested this feed, and only a reader or a person adds one: " +
 	"give the address to your reader, open it in a window of its own, or use an address with a `token`")
-
-// answers reports whether a URL with this gateway's host is one that it answers itself.
-func (g *Gateway) answers(u feedurl.URL) bool {
-	requested := u.RequestURL()
-	if g.paths[requested.Path] != "" {
-		return true
-	}
-	_, byURL := parseByURL(requested, nil)
-	return byURL
-}
 
 const noFeedHere = "no such path: no feed is configured here, and it is not of the form /https://host/path"
 

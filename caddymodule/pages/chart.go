@@ -16,9 +16,9 @@ import (
 // The pictures are SVG in the page. They are made of numbers and of words of ours
 // alone, which is why they may be template.HTML; the stylesheet colours them.
 
-// sparkline shows a feed's last polls as bars: a tall one brought a new version,
-// taller with its bytes; a dot found nothing new; a cross failed.
-func sparkline(polls []status.Poll) template.HTML {
+// bars shows a feed's last polls: a tall bar brought a new version, taller with its bytes; a dot
+// found nothing new; a cross failed.
+func bars(polls []status.Poll) template.HTML {
 	const step, height, places = 5, 20, 32
 	if len(polls) == 0 {
 		return ""

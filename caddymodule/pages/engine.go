@@ -104,13 +104,20 @@ func (e *EngineSource) Summary(ctx context.Context) (status.Summary, error) {
 	if err != nil {
 		return status.Summary{}, err
 	}
-	all := c.Summary(ctx)
-	shown := status.Summary{Feeds: n.feeds, Overdue: n.overdue, Offline: all.Offline, StoreAway: all.StoreAway,
-		OfflineSince: all.OfflineSince, StoreAwaySince: all.StoreAwaySince}
+	return status.Summary{Feeds: n.feeds, Overdue: n.overdue, Trouble: e.Trouble()}, nil
+}
+
+// Trouble implements [Source].
+func (e *EngineSource) Trouble() status.Trouble {
+	var shown status.Trouble
+	if _, c := poller.Running(); c != nil {
+		all := c.Trouble()
+		shown = status.Trouble{Offline: all.Offline, StoreAway: all.StoreAway, OfflineSince: all.OfflineSince, StoreAwaySince: all.StoreAwaySince}
+	}
 	if e.shield != "" {
 		shown.Proxies = e.engine.Limiter.Proxies()
 	}
-	return shown, nil
+	return shown
 }
 
 func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (*counts, error) {
@@ -136,14 +143,14 @@ func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (*counts, erro
 }
 
 // Feeds implements [Source].
-func (e *EngineSource) Feeds(ctx context.Context, q Query) (FeedList, error) {
+func (e *EngineSource) Feeds(ctx context.Context, q status.Query) (status.FeedList, error) {
 	c, err := e.engine.Opened(ctx)
 	if err != nil {
-		return FeedList{}, err
+		return status.FeedList{}, err
 	}
 	list, err := e.search(ctx, c, q)
 	if err != nil {
-		return FeedList{}, err
+		return status.FeedList{}, err
 	}
 	ids := make([]store.ID, 0, len(list.Feeds))
 	places := make(map[string]int, len(list.Feeds))
@@ -155,7 +162,7 @@ func (e *EngineSource) Feeds(ctx context.Context, q Query) (FeedList, error) {
 	}
 	feeds, err := c.StatusesOf(ctx, ids)
 	if err != nil {
-		return FeedList{}, err
+		return status.FeedList{}, err
 	}
 	for _, f := range feeds {
 		list.Feeds[places[f.ID]] = e.told(f)
@@ -192,14 +199,14 @@ func (e *EngineSource) reachable(raw string) string {
 	return raw
 }
 
-func (e *EngineSource) search(ctx context.Context, c *cache.Cache, q Query) (FeedList, error) {
+func (e *EngineSource) search(ctx context.Context, c *cache.Cache, q status.Query) (status.FeedList, error) {
 	select {
 	case e.searches <- struct{}{}:
 		defer func() { <-e.searches }()
 	case <-ctx.Done():
-		return FeedList{}, ctx.Err()
+		return status.FeedList{}, ctx.Err()
 	}
-	return Select(e.all(ctx, c), q)
+	return status.Select(e.all(ctx, c), q)
 }
 
 // all returns all feeds that are shown, as [cache.Cache.Feeds] has them.
@@ -304,13 +311,13 @@ func parseID(text string) (id store.ID, ok bool) {
 func (e *EngineSource) Poller() Poller { return e.poller }
 
 // Readers implements [Source]. They are grouped by User-Agent family.
-func (e *EngineSource) Readers(ctx context.Context, limit int) (status.Readers, error) {
+func (e *EngineSource) Readers(ctx context.Context) (status.Readers, error) {
 	shown, err := e.keys(ctx)
 	if err != nil {
 		return status.Readers{}, err
 	}
 	report := e.engine.Readers(ctx, readers.ReportOptions{Of: shown, About: e.engine.About})
-	return report.Summary(limit), nil
+	return report.Summary(), nil
 }
 
 // keys returns a function that reports whether the feed of a key is shown.

@@ -28,11 +28,11 @@ type fakeSource struct {
 	size int
 
 	account func(Which) (status.Feed, []byte, error)
-	list    func(Query) (FeedList, error)
+	list    func(status.Query) (status.FeedList, error)
 	who     func() (status.Readers, error)
 	poller  Poller
 	saved   func() (status.Savings, error)
-	away    bool
+	trouble status.Trouble
 
 	mu        sync.Mutex
 	refreshed []Which
@@ -54,8 +54,10 @@ func (s *fakeSource) Summary(context.Context) (status.Summary, error) {
 	for state := range counts {
 		counts[state] *= int64(max(s.size/1000, 1))
 	}
-	return status.Summary{Feeds: counts, StoreAway: s.away}, nil
+	return status.Summary{Feeds: counts, Trouble: s.Trouble()}, nil
 }
+
+func (s *fakeSource) Trouble() status.Trouble { return s.trouble }
 
 var fakeHosts = []string{"blog.example", "rachel.example", "www.planet.example", "podcast.example", "weekly.example.org", "xn--bcher-kva.example", "news.example.net"}
 
@@ -107,7 +109,7 @@ func (s *fakeSource) detailed(f status.Feed, i int) status.Feed {
 		f.VersionSince, f.Polls, d.Winner = time.Time{}, nil, policy.HintHostSlot
 	}
 	f.Winner = d.Winner
-	f.Reason = status.Explain(d, status.Facts{Now: s.now, Host: host(string(f.URL)), Status: f.LastStatus, Failures: f.Failures, Served: f.VersionSince, Spacing: 2 * time.Second})
+	f.Reason = status.Explain(d, status.Facts{Now: s.now, Host: fakeHosts[i%len(fakeHosts)], Status: f.LastStatus, Failures: f.Failures, Served: f.VersionSince, Spacing: 2 * time.Second})
 	return f
 }
 
@@ -121,11 +123,11 @@ func (s *fakeSource) scan() iter.Seq2[status.Feed, error] {
 	}
 }
 
-func (s *fakeSource) Feeds(_ context.Context, q Query) (FeedList, error) {
+func (s *fakeSource) Feeds(_ context.Context, q status.Query) (status.FeedList, error) {
 	if s.list != nil {
 		return s.list(q)
 	}
-	list, err := Select(s.scan(), q)
+	list, err := status.Select(s.scan(), q)
 	for i := range list.Feeds {
 		list.Feeds[i] = s.detailed(list.Feeds[i], i)
 	}
@@ -200,11 +202,11 @@ func fakeReaders() []status.Reader {
 	}
 }
 
-func (s *fakeSource) Readers(context.Context, int) (status.Readers, error) {
+func (s *fakeSource) Readers(context.Context) (status.Readers, error) {
 	if s.who != nil {
 		return s.who()
 	}
-	r := status.Readers{Since: s.now.Add(-30 * 24 * time.Hour), Readers: 41, Requests: 32782, Bytes: 867 << 20, Unconditional: 12, UnconditionalBytes: 813 << 20, ByRequests: fakeReaders(), ByBytes: fakeReaders()}
+	r := status.Readers{Since: s.now.Add(-30 * 24 * time.Hour), Readers: 41, Requests: 32782, Bytes: 867 << 20, Unconditional: 12, UnconditionalBytes: 813 << 20, Families: fakeReaders()}
 	for h := range r.Hours {
 		r.Hours[h] = int64(900 + 700*(h%12) - 31*h*(h%5))
 	}

@@ -72,7 +72,7 @@ func (p *Pages) feed(v *visit, which Which) error {
 
 func unknownFeed(err error) error {
 	if errors.Is(err, ErrUnknown) {
-		return &problem{http.StatusNotFound, "There is no record of this feed.", "A record begins when a reader first requests the feed here."}
+		return &problem{status: http.StatusNotFound, Text: "There is no record of this feed.", More: "A record begins when a reader first requests the feed here."}
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (p *Pages) refresh(v *visit) error {
 	const maxForm = 16 << 10
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
-		return &problem{http.StatusBadRequest, "This form cannot be read.", "Go to the page of the feed and try again."}
+		return &problem{status: http.StatusBadRequest, Text: "This form cannot be read.", More: "Go to the page of the feed and try again."}
 	}
 	which := Which{URL: v.r.PostForm.Get("url"), ID: v.r.PostForm.Get("id")}
 	result, err := v.source.Refresh(v.r.Context(), which)

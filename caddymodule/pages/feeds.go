@@ -4,9 +4,9 @@
 package pages
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,25 +22,9 @@ const (
 // listContent is what the list of feeds shows.
 type listContent struct {
 	Summary status.Summary
-	Query   Query
-	List    FeedList
+	Query   status.Query
+	List    status.FeedList
 	Publisher
-}
-
-// stateCount is how many feeds are in a state.
-type stateCount struct {
-	State status.State
-	Count int64
-}
-
-// States returns the states of feeds, with the number of feeds in each.
-func (c listContent) States() (list []stateCount) {
-	for _, state := range status.States {
-		if n := c.Summary.Feeds[state]; n > 0 {
-			list = append(list, stateCount{state, n})
-		}
-	}
-	return list
 }
 
 // Unread is how many addresses readers have asked for that never gave a feed.
@@ -56,17 +40,17 @@ func (c listContent) Partial() bool { return int64(len(c.List.Feeds)) < c.List.M
 func (c listContent) Rest() string {
 	q := c.Query
 	q.After = c.List.Next
-	return q.address()
+	return address(q)
 }
 
 // First is the address of the first part.
 func (c listContent) First() string {
 	q := c.Query
 	q.After = ""
-	return q.address()
+	return address(q)
 }
 
-func (q Query) address() string {
+func address(q status.Query) string {
 	values := url.Values{}
 	for name, value := range map[string]string{"q": q.Search, "state": string(q.State), "sort": string(q.Sort), "after": q.After} {
 		if value != "" {
@@ -90,14 +74,8 @@ func (p *Pages) feeds(v *visit) error {
 		return err
 	}
 	list, err := v.source.Feeds(v.r.Context(), q)
-	if errors.Is(err, ErrCursor) {
-		return &problem{http.StatusBadRequest, "This is not a place in the list.", "Begin with the first page."}
-	}
 	if err != nil {
 		return err
-	}
-	if list.Feeds == nil {
-		list.Feeds = []status.Feed{}
 	}
 	var publisher Publisher
 	if p.Publisher != nil && q.Search == "" && q.State == "" && q.After == "" {
@@ -105,7 +83,7 @@ func (p *Pages) feeds(v *visit) error {
 	}
 	if v.wantsJSON() {
 		return v.json(http.StatusOK, struct {
-			FeedList
+			status.FeedList
 			Publisher
 		}{list, publisher})
 	}
@@ -116,29 +94,24 @@ func (p *Pages) feeds(v *visit) error {
 	return p.render(v, http.StatusOK, "feeds", "Feeds", listContent{summary, q, list, publisher})
 }
 
-func readQuery(values url.Values) (Query, error) {
-	q := Query{
+func readQuery(values url.Values) (status.Query, error) {
+	q := status.Query{
 		Search: strings.TrimSpace(values.Get("q")), State: status.State(values.Get("state")),
-		Sort: Sort(values.Get("sort")), After: values.Get("after"), Limit: pageOfFeeds,
+		Sort: status.Sort(values.Get("sort")), After: values.Get("after"), Limit: pageOfFeeds,
 	}
 	if len(q.Search) > maxSearch {
-		return q, &problem{http.StatusBadRequest, "That search is too long.", "Search for a part of it."}
+		return q, &problem{status: http.StatusBadRequest, Text: "That search is too long.", More: "Search for a part of it."}
 	}
 	if q.State != "" && !q.State.Valid() {
-		return q, &problem{http.StatusBadRequest, "There is no such state of a feed.", ""}
+		return q, &problem{status: http.StatusBadRequest, Text: "There is no such state of a feed."}
 	}
-	switch q.Sort {
-	case "":
-	case SortNext:
-		q.Sort = ""
-	case SortName, SortFailures:
-	default:
-		return q, &problem{http.StatusBadRequest, "Feeds cannot be sorted that way.", "Expected next, name or failures."}
+	if q.Sort != "" && !slices.Contains(status.Sorts, q.Sort) {
+		return q, &problem{status: http.StatusBadRequest, Text: "Feeds cannot be sorted that way.", More: "Expected state, next, name or failures."}
 	}
 	if text := values.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxListed {
-			return q, &problem{http.StatusBadRequest, "That is not a number of feeds to list.", "Expected 1 to 1000."}
+			return q, &problem{status: http.StatusBadRequest, Text: "That is not a number of feeds to list.", More: "Expected 1 to 1000."}
 		}
 		q.Limit = n
 	}

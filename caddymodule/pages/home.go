@@ -14,8 +14,10 @@ import (
 // homeContent is what the home page shows.
 type homeContent struct {
 	Summary  status.Summary
-	Find     string // the address that was asked for
-	Site     *Site  // what was found there
+	Find     string        // the address that was asked for
+	Site     *Site         // what was found there
+	Chosen   []status.Feed // with an address that the operator has chosen, of which More are left out
+	More     int
 	CanFind  bool
 	CanOPML  bool
 	Bookmark string // address of a bookmarklet; empty: none
@@ -31,6 +33,9 @@ type homeRecord struct {
 // maxFind is the length of the longest address that is looked for, in bytes.
 const maxFind = feedurl.MaxLength
 
+// maxChosen is how many chosen addresses the home page lists.
+const maxChosen = 10
+
 // home is the page to begin with. With ?find= it looks for the feeds of a site. (The
 // parameter url is taken: that asks for a feed itself.)
 func (p *Pages) home(v *visit) error {
@@ -45,6 +50,10 @@ func (p *Pages) home(v *visit) error {
 	c := homeContent{
 		Summary: summary, Find: strings.TrimSpace(v.r.FormValue("find")),
 		CanFind: p.Discover != nil && v.at.Gateway != "", CanOPML: p.RewriteOPML != nil && v.at.Gateway != "",
+	}
+	if v.at.Listed() {
+		c.Chosen = v.at.Chosen[:min(len(v.at.Chosen), maxChosen)]
+		c.More = len(v.at.Chosen) - len(c.Chosen)
 	}
 	if c.CanFind && !v.at.Token {
 		c.Bookmark = bookmarklet(v.at.Gateway)

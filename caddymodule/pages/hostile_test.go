@@ -56,8 +56,8 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 	one.Versions, one.Readers = []status.Version{{Since: when, ETag: text}}, []status.Reader{reader}
 	body := []byte(`{"version":"https://jsonfeed.org/version/1.1","title":` + quote(text) + `,"home_page_url":` + quote(text) +
 		`,"items":[{"id":"1","title":` + quote(text) + `,"url":` + quote(text) + `},{"id":"2","title":"x","url":"javascript:alert(1)"},{"id":"3","title":"y","url":"https://x.example/` + "\\u0022 onclick=\\u0022zebra" + `"}]}`)
-	source.list = func(q Query) (FeedList, error) {
-		return FeedList{Feeds: []status.Feed{feed}, Matched: 2, Next: text}, nil
+	source.list = func(q status.Query) (status.FeedList, error) {
+		return status.FeedList{Feeds: []status.Feed{feed}, Matched: 2, Next: text}, nil
 	}
 	source.account = func(which Which) (status.Feed, []byte, error) {
 		if which.ID != "" { // without the title that the document has
@@ -66,7 +66,7 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 		return one, body, nil
 	}
 	source.who = func() (status.Readers, error) {
-		return status.Readers{Requests: 1, Readers: 1, ByBytes: []status.Reader{reader}, ByRequests: []status.Reader{reader}}, nil
+		return status.Readers{Requests: 1, Readers: 1, Families: []status.Reader{reader}}, nil
 	}
 	source.saved = func() (status.Savings, error) {
 		return status.Savings{Total: status.Traffic{Requests: 2}, Days: []status.DayTraffic{{Day: when}}, Origins: []status.OriginTraffic{{Origin: feedurl.Shown(text)}}}, nil
@@ -118,7 +118,7 @@ var (
 	elements = words(`html head meta title link script body a header svg path nav main footer h1 h2 p form label div input button section ul li bdi
 		code wbr small ol span b select option time dl dt dd table thead tbody tr th td g rect text details summary`)
 	attributes = words(`lang charset name content rel type href src defer class viewbox d aria-hidden aria-label aria-current action role for id inputmode autocomplete
-		autocapitalize spellcheck placeholder required value method enctype accept data-copy title datetime selected disabled scope data-label x y width height`)
+		autocapitalize spellcheck placeholder required value method enctype accept data-copy data-hour data-hours data-zone title datetime selected disabled scope data-label x y width height`)
 )
 
 func words(text string) map[string]bool {
@@ -178,9 +178,9 @@ func TestSecrets(t *testing.T) {
 	const secret = "hunter2"
 	address := feedurl.Shown("https://bob:" + secret + "@x.example/f?token=" + secret)
 	feed := status.Feed{ID: "0a1b", URL: address, State: status.StateFresh, NextPoll: time.Now().Add(time.Hour)}
-	source.list = func(q Query) (FeedList, error) {
-		return Select(func(yield func(status.Feed, error) bool) {
-			if other := (status.Feed{ID: "ff", URL: "https://z.example/"}); yield(feed, nil) {
+	source.list = func(q status.Query) (status.FeedList, error) {
+		return status.Select(func(yield func(status.Feed, error) bool) {
+			if other := (status.Feed{ID: "ff", URL: "https://z.example/", State: status.StateFresh}); yield(feed, nil) {
 				yield(other, nil)
 			}
 		}, q)

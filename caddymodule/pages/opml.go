@@ -35,7 +35,7 @@ func (p *Pages) rewriteOPML(v *visit) error {
 		defer func() { <-uploads }()
 	case <-wait.C:
 		v.w.Header().Set("Retry-After", "10")
-		return &problem{http.StatusServiceUnavailable, "Other lists are being rewritten.", "Try again in some seconds."}
+		return &problem{status: http.StatusServiceUnavailable, Text: "Other lists are being rewritten.", More: "Try again in some seconds."}
 	case <-v.r.Context().Done():
 		return v.r.Context().Err()
 	}
@@ -44,18 +44,18 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxUpload)
 	list, err := uploaded(v.r, "opml")
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &problem{http.StatusRequestEntityTooLarge, "This list is too large.", "Expected at most 4 MiB."}
+		return &problem{status: http.StatusRequestEntityTooLarge, Text: "This list is too large.", More: "Expected at most 4 MiB."}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return &problem{http.StatusRequestTimeout, "The list has not arrived within ten seconds.", "Try again over a faster connection."}
+		return &problem{status: http.StatusRequestTimeout, Text: "The list has not arrived within ten seconds.", More: "Try again over a faster connection."}
 	}
 	_ = sending.SetReadDeadline(time.Time{})
 	if err != nil || len(list) == 0 {
-		return &problem{http.StatusBadRequest, "There is no subscription list in this form.", "Choose the OPML file that your feed reader has exported."}
+		return &problem{status: http.StatusBadRequest, Text: "There is no subscription list in this form.", More: "Choose the OPML file that your feed reader has exported."}
 	}
 	rewritten, err := p.RewriteOPML(list, v.at.Gateway)
 	if err != nil {
-		return &problem{http.StatusBadRequest, "This is not a subscription list that can be read.", status.Capitalize(feedurl.Short(err.Error(), maxTitle)) + "."}
+		return &problem{status: http.StatusBadRequest, Text: "This is not a subscription list that can be read.", More: status.Capitalize(feedurl.Short(err.Error(), maxTitle)) + "."}
 	}
 	// A stranger may have written the list: it is saved, not shown, and if it is
 	// shown after all, nothing in it may be run.

@@ -22,6 +22,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // Pages serves the pages of one gateway or shield. It is safe for concurrent use,
@@ -75,6 +79,10 @@ type Place struct {
 
 	// Source is what the sender is shown. Nil: [Pages.Source].
 	Source Source
+
+	// Chosen are the addresses that the operator has chosen for feeds, with Address and URL only.
+	// The home page lists them.
+	Chosen []status.Feed
 
 	// Unlisted says that there are no lists of feeds, and no pages of them.
 	Unlisted bool
@@ -136,38 +144,43 @@ type visit struct {
 // ServeHTTP serves the page of a name: "" is the home page, the others are what
 // stands behind [Place.Below] in a path. "favicon.ico" may be served at the root too.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name string) {
+	v := p.visit(w, r, at, name)
+	if err := p.serve(v); err != nil {
+		p.refuse(v, err)
+	}
+}
+
+func (p *Pages) visit(w http.ResponseWriter, r *http.Request, at Place, name string) *visit {
 	v := &visit{w: w, r: r, at: at, name: name, source: at.Source}
 	if v.source == nil {
 		v.source = p.Source
 	}
 	v.setHeaders()
-	if err := p.serve(v); err != nil {
-		p.refuse(v, err)
-	}
+	return v
 }
 
 func (p *Pages) serve(v *visit) error {
 	to, ok := routes[v.name]
 	switch {
 	case !ok || v.name == pageOPML && (p.RewriteOPML == nil || v.at.Gateway == ""), v.name == pageReaders && !v.at.Readers:
-		return &problem{http.StatusNotFound, "There is no such page.", ""}
+		return &problem{status: http.StatusNotFound, Text: "There is no such page."}
 	case v.at.Member && v.at.Unlisted && to.listed:
-		return &problem{http.StatusForbidden, "This gateway serves any client, so it lists no feeds.",
-			"A `token` line in its configuration gives the holder of the token a list."}
+		return &problem{status: http.StatusForbidden, Text: "This gateway serves any client, so it lists no feeds.",
+			More: "A `token` line in its configuration gives the holder of the token a list."}
 	case !v.at.Member && !to.public:
-		return &problem{http.StatusForbidden, "This page is only for users of this gateway.",
-			"If you are one, use the address with your token in it. If Pollard polls your site, see the page below."}
+		return &problem{status: http.StatusForbidden, Text: "This page is only for users of this gateway.",
+			More: "If you are one, use the address with your token in it. If Pollard polls your site, see the page below."}
 	case v.r.Method != to.method && !(v.r.Method == http.MethodHead && to.method == http.MethodGet):
 		allow := to.method
 		if allow == http.MethodGet {
 			allow = "GET, HEAD"
 		}
 		v.w.Header().Set("Allow", allow)
-		return &problem{http.StatusMethodNotAllowed, "This page does not accept that method.", "Expected " + allow + "."}
+		return &problem{status: http.StatusMethodNotAllowed, Text: "This page does not accept that method.", More: "Expected " + allow + "."}
 	}
 	var protection http.CrossOriginProtection
 	if protection.Check(v.r) != nil {
-		return &problem{http.StatusForbidden, "This form was sent by another site.", "Nothing was done. Go to the page itself and try again."}
+		return &problem{status: http.StatusForbidden, Text: "This form was sent by another site.", More: "Nothing was done. Go to the page itself and try again."}
 	}
 	return to.serve(p, v)
 }
@@ -176,15 +189,27 @@ func (p *Pages) serve(v *visit) error {
 // that names the site's feeds at their addresses here, for people and for readers
 // that look for link elements.
 func (p *Pages) ServeSite(w http.ResponseWriter, r *http.Request, at Place, site Site) {
-	v := &visit{w: w, r: r, at: at, name: "site"}
-	v.setHeaders()
-	status := http.StatusOK
-	if len(site.Feeds) == 0 {
-		status = http.StatusNotFound
-	}
-	if err := p.render(v, status, "site", "Feeds of "+site.name(), site); err != nil {
+	v := p.visit(w, r, at, "site")
+	if err := p.render(v, http.StatusOK, "site", "Feeds of "+site.name(), site); err != nil {
 		p.refuse(v, err)
 	}
+}
+
+// Navigates reports whether a browser asks for a page to show in a window.
+func Navigates(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Accept"), "text/html") && isPage(r)
+}
+
+// ServeProblem answers a browser with an error page in place of a feed. The text says why. If site
+// is the URL of a page without a feed, the home page of its host is offered.
+func (p *Pages) ServeProblem(w http.ResponseWriter, r *http.Request, at Place, code int, text, site string) {
+	v := p.visit(w, r, at, "problem")
+	w.Header().Set("Cache-Control", "no-store") // the next response may be the feed
+	shown := &problem{status: code, Text: "This feed cannot be shown.", More: text, Site: Site{URL: feedurl.Shown(site)}}
+	if code == http.StatusNotFound || code == http.StatusBadRequest || code == http.StatusGone {
+		shown.Text = "There is no feed at this address."
+	}
+	p.refuse(v, shown)
 }
 
 // contentSecurityPolicy allows pages what they use. Styles, scripts and images are files of ours,
@@ -210,6 +235,7 @@ type problem struct {
 	status int
 	Text   string // a sentence
 	More   string // what to do, or nothing
+	Site   Site   // that has no feeds
 }
 
 // Error implements error.
@@ -219,7 +245,7 @@ func (p *Pages) refuse(v *visit, err error) {
 	shown, ok := errors.AsType[*problem](err)
 	if !ok {
 		// What failed may name files and hosts: it is for the log alone.
-		shown = &problem{http.StatusInternalServerError, "The record could not be read.", "Feeds are served all the same. See the log."}
+		shown = &problem{status: http.StatusInternalServerError, Text: "This page cannot be made now.", More: "Feeds are served all the same. The log says more."}
 		if p.Log != nil && v.r.Context().Err() == nil {
 			p.Log.Error("making a page", "page", v.name, "error", err)
 		}
@@ -234,11 +260,11 @@ func (p *Pages) refuse(v *visit, err error) {
 }
 
 // send writes a whole answer.
-func (v *visit) send(status int, contentType string, body []byte) {
+func (v *visit) send(code int, contentType string, body []byte) {
 	h := v.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	v.w.WriteHeader(status)
+	v.w.WriteHeader(code)
 	if v.r.Method != http.MethodHead {
 		_, _ = v.w.Write(body) // the client may be gone
 	}
@@ -246,14 +272,16 @@ func (v *visit) send(status int, contentType string, body []byte) {
 
 // render makes the whole page before the first byte of it is sent: what fails in
 // the middle becomes an error page, not half a page.
-func (p *Pages) render(v *visit, status int, name, title string, content any) error {
+func (p *Pages) render(v *visit, code int, name, title string, content any) error {
 	var body bytes.Buffer
-	err := templates[name].Execute(&body, page{
-		Place: v.at, Title: title, Section: v.name, Version: strings.TrimPrefix(p.Version, "v"), Content: content,
-	})
+	shown := page{Place: v.at, Title: title, Section: v.name, Version: strings.TrimPrefix(p.Version, "v"), Shield: p.Publisher != nil, Content: content}
+	if v.at.Member && v.source != nil {
+		shown.Notices = v.source.Trouble().Notices(time.Now(), time.UTC)
+	}
+	err := templates[name].Execute(&body, shown)
 	if err != nil {
 		return err
 	}
-	v.send(status, "text/html; charset=utf-8", body.Bytes())
+	v.send(code, "text/html; charset=utf-8", body.Bytes())
 	return nil
 }

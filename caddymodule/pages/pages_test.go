@@ -14,8 +14,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedpollard/pollard/policy/document/site"
 
@@ -80,7 +82,6 @@ func TestServe(t *testing.T) {
 		{"feeds, one state", false, "GET", "feeds?state=waiting", nil, 200, "11 feeds found"},
 		{"feeds, no such state", false, "GET", "feeds?state=happy", nil, 400, "no such state"},
 		{"feeds, no such order", false, "GET", "feeds?sort=colour", nil, 400, "next, name or failures"},
-		{"feeds, no such place", false, "GET", "feeds?after=nowhere", nil, 400, "not a place"},
 		{"feeds, too many", false, "GET", "feeds?limit=1001", nil, 400, "1 to 1000"},
 		{"feeds, a long search", false, "GET", "feeds?q=" + strings.Repeat("a", 201), nil, 400, "too long"},
 		{"feeds, none found", false, "GET", "feeds?q=nowhere", nil, 200, "No feed matches."},
@@ -173,7 +174,7 @@ func TestJSON(t *testing.T) {
 	}{
 		{"feeds", "feeds?limit=3&q=feed-1", "application/json", 200, "feeds"},
 		{"one feed", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", "application/json", 200, "considered"},
-		{"readers", "readers", "application/json", 200, "by_bytes"},
+		{"readers", "readers", "application/json", 200, "families"},
 		{"savings", "savings", "application/json, */*;q=0.1", 200, "days"},
 		{"preferred", "feeds", "text/html;q=0.5, application/json;q=0.9", 200, "feeds"},
 		{"unknown feed", "feeds?url=https://x.example/", "application/json", 404, "error"},
@@ -345,7 +346,7 @@ func TestFailingSource(t *testing.T) {
 	var logged bytes.Buffer
 	p.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	failed := errors.New("open /var/lib/pollard/feeds.db: no space left")
-	source.list = func(Query) (FeedList, error) { return FeedList{}, failed }
+	source.list = func(status.Query) (status.FeedList, error) { return status.FeedList{}, failed }
 	source.account = func(Which) (status.Feed, []byte, error) { return status.Feed{}, nil, failed }
 	source.who = func() (status.Readers, error) { return status.Readers{}, failed }
 	source.saved = func() (status.Savings, error) { return status.Savings{}, failed }
@@ -380,10 +381,6 @@ func TestServeSite(t *testing.T) {
 		t.Errorf("got %d with %+v", w.Code, found.Feeds)
 	}
 	w = httptest.NewRecorder()
-	p.ServeSite(w, httptest.NewRequest("GET", "/https://blog.example/", nil), at, Site{URL: "https://blog.example/"})
-	if w.Code != 404 {
-		t.Errorf("a site without feeds is answered with %d", w.Code)
-	}
 }
 
 func TestAssets(t *testing.T) {
@@ -436,8 +433,8 @@ func BenchmarkFeeds(b *testing.B) {
 			for i := range rows {
 				rows[i] = source.row(i)
 			}
-			source.list = func(q Query) (FeedList, error) {
-				list, err := Select(func(yield func(status.Feed, error) bool) {
+			source.list = func(q status.Query) (status.FeedList, error) {
+				list, err := status.Select(func(yield func(status.Feed, error) bool) {
 					for i := range rows {
 						if !yield(rows[i], nil) {
 							return
@@ -459,15 +456,59 @@ func BenchmarkFeeds(b *testing.B) {
 	}
 }
 
-// A store that cannot be written is shown first on the pages that list feeds.
+// Trouble heads every page, also one that cannot be made because of it. Strangers learn nothing of it.
 func TestTroubleIsShownFirst(t *testing.T) {
 	p, source, at := newPages(t, 3)
-	source.away = true
-	for _, target := range []string{"", "feeds"} {
+	source.trouble = status.Trouble{Offline: true, StoreAway: true, OfflineSince: time.Now().Add(-time.Hour)}
+	source.saved = func() (status.Savings, error) { return status.Savings{}, errors.New("no such table") }
+	for _, target := range []string{"", "feeds", "feeds?url=x", "readers", "savings", "about", "nothing"} {
 		body := ask(p, at, "GET", target).Body.String()
-		trouble, form := strings.Index(body, "The store cannot be reached, so nothing is polled"), strings.Index(body, "<form")
-		if trouble < 0 || trouble > form {
-			t.Errorf("%q: the outage is at %d, a form at %d", target, trouble, form)
+		store, offline, heading := strings.Index(body, "The store cannot be reached, so nothing is polled"), strings.Index(body, "No site can be reached since <time"), strings.Index(body, "<h1")
+		if store < 0 || offline < store || heading < offline {
+			t.Errorf("%q: the store is at %d, the network at %d, the heading at %d", target, store, offline, heading)
+		}
+	}
+	at.Member = false
+	if body := ask(p, at, "GET", "about").Body.String(); strings.Contains(body, "cannot be reached") {
+		t.Error("a stranger learns of the trouble")
+	}
+}
+
+// A browser gets a page in place of a line of text: with the reason, a way back, and the site's home
+// page if the URL was that of an article.
+func TestServeProblem(t *testing.T) {
+	p, _, at := newPages(t, 3)
+	for _, tt := range []struct{ url, home string }{{"https://blog.example/2026/article", "https://blog.example/"}, {"https://blog.example/", ""}, {"", ""}} {
+		w := httptest.NewRecorder()
+		p.ServeProblem(w, httptest.NewRequest("GET", "/", nil), at, 502, "It is <b>no feed</b>.", tt.url)
+		body := w.Body.String()
+		if w.Code != 502 || !strings.Contains(body, "It is &lt;b&gt;no feed&lt;/b&gt;.") || !strings.Contains(body, `<a href="/">To the home page`) || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %s", tt.url, w.Code, body)
+		}
+		if got := strings.Contains(body, `href="/?find=https%3a%2f%2fblog.example%2f"`); got != (tt.home != "") {
+			t.Errorf("%s: offers the home page: %v", tt.url, got)
+		}
+	}
+}
+
+// A headline's counts are links, and so is the order of a table.
+func TestLinks(t *testing.T) {
+	p, source, at := newPages(t, 1000)
+	for target, wants := range map[string][]string{
+		"feeds":                    {`<a href="/-/feeds?state=failing">31 are failing</a>`},
+		"":                         {`<a href="/-/feeds?state=failing">31 are failing</a>`, `<code data-copy>http://feeds.home.arpa/river.xml</code>`},
+		"readers":                  {`href="/-/readers?sort=requests#by"`, "<b>bytes</b>", `?sort=bytes&amp;all#by">All 15</a>`},
+		"readers?all&sort=refused": {`href="/-/readers?sort=requests&amp;all#by"`, "<b>refused requests</b>"},
+	} {
+		source.who = func() (status.Readers, error) {
+			return status.Readers{Requests: 1, Families: slices.Concat(fakeReaders(), fakeReaders(), fakeReaders())}, nil
+		}
+		at.Chosen = []status.Feed{{URL: "https://blog.example/feed", Address: "http://feeds.home.arpa/river.xml"}}
+		body := ask(p, at, "GET", target).Body.String()
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s has no %s", target, want)
+			}
 		}
 	}
 }

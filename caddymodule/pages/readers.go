@@ -4,17 +4,34 @@
 package pages
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
+	"slices"
 
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// maxReaders is how many readers a page names in each of its lists.
-const maxReaders = 50
-
 // readersContent is what the page of readers shows.
-type readersContent struct{ status.Readers }
+type readersContent struct {
+	status.Readers
+	Sort string // bytes, requests or refused
+	All  bool
+	Rows []status.Reader
+}
+
+// readerOrders are the orders of readers, the default first, with what they sort by.
+var readerOrders = []struct {
+	Name, Text string
+	by         func(status.Reader) int64
+}{
+	{"bytes", "bytes", func(r status.Reader) int64 { return r.Bytes }},
+	{"requests", "requests", func(r status.Reader) int64 { return r.Requests }},
+	{"refused", "refused requests", func(r status.Reader) int64 { return r.Answers.Refusals() }},
+}
+
+// Orders are the orders of readers.
+func (c readersContent) Orders() any { return readerOrders }
 
 // Chart shows the requests by hour of day.
 func (c readersContent) Chart() template.HTML {
@@ -29,24 +46,21 @@ func (c readersContent) Chart() template.HTML {
 	return chart("Requests by hour of day, GMT", columns)
 }
 
-// BytesShare is the share that a reader has in all bytes.
-func (c readersContent) BytesShare(r status.Reader) string {
-	if c.Bytes == 0 {
-		return ""
-	}
-	return status.Percent(float64(r.Bytes) / float64(c.Bytes))
-}
-
 func (p *Pages) readers(v *visit) error {
-	record, err := v.source.Readers(v.r.Context(), maxReaders)
+	record, err := v.source.Readers(v.r.Context())
 	if err != nil {
 		return err
 	}
-	if record.ByRequests == nil {
-		record.ByRequests = []status.Reader{}
+	c := readersContent{Sort: readerOrders[0].Name, All: v.r.URL.Query().Has("all")}
+	by := readerOrders[0].by
+	for _, order := range readerOrders {
+		if order.Name == v.r.URL.Query().Get("sort") {
+			c.Sort, by = order.Name, order.by
+		}
 	}
-	if record.ByBytes == nil {
-		record.ByBytes = []status.Reader{}
-	}
-	return p.answer(v, "readers", "Readers", record, readersContent{record})
+	families := append([]status.Reader{}, record.Families...)
+	slices.SortStableFunc(families, func(a, b status.Reader) int { return cmp.Compare(by(b), by(a)) })
+	record.Families = families[:min(len(families), maxRows)]
+	c.Readers, c.Rows = record, families[:min(len(families), v.rows())]
+	return p.answer(v, "readers", "Readers", record, c)
 }

@@ -10,11 +10,25 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// maxOrigins is how many origins a page of savings names.
-const maxOrigins = 100
+// A page names tenRows origins or readers, and on demand as many as maxRows.
+const (
+	tenRows = 10
+	maxRows = 500
+)
+
+// rows is how many rows a page is to show.
+func (v *visit) rows() int {
+	if v.r.URL.Query().Has("all") {
+		return maxRows
+	}
+	return tenRows
+}
 
 // savingsContent is what the page of savings shows.
-type savingsContent struct{ status.Savings }
+type savingsContent struct {
+	status.Savings
+	Rows []status.OriginTraffic
+}
 
 // Chart shows, day by day, the requests that origins were asked and those that they were spared.
 func (c savingsContent) Chart() template.HTML {
@@ -30,11 +44,11 @@ func (c savingsContent) Chart() template.HTML {
 		}
 		columns = append(columns, col)
 	}
-	return chart("Requests by day: polls of sites, and requests that they were spared", columns)
+	return chart("Requests by day: polls, and requests that were spared", columns)
 }
 
 func (p *Pages) savings(v *visit) error {
-	record, err := v.source.Savings(v.r.Context(), maxOrigins)
+	record, err := v.source.Savings(v.r.Context(), maxRows)
 	if err != nil {
 		return err
 	}
@@ -44,5 +58,5 @@ func (p *Pages) savings(v *visit) error {
 	if record.Origins == nil {
 		record.Origins = []status.OriginTraffic{}
 	}
-	return p.answer(v, "savings", "Savings", record, savingsContent{record})
+	return p.answer(v, "savings", "Savings", record, savingsContent{record, record.Origins[:min(len(record.Origins), v.rows())]})
 }

@@ -6,6 +6,7 @@ package pages
 import (
 	"context"
 	"errors"
+	"net/url"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -15,11 +16,14 @@ import (
 // Source is what pages show. Its methods may be called concurrently. Errors other than
 // those named here are logged, not shown.
 type Source interface {
-	// Summary describes all feeds. Each page asks for it, so it must be fast.
+	// Summary describes all feeds.
 	Summary(ctx context.Context) (status.Summary, error)
 
-	// Feeds lists feeds; see [Select].
-	Feeds(ctx context.Context, q Query) (FeedList, error)
+	// Trouble is what keeps the poller from its work. It does not wait for the store.
+	Trouble() status.Trouble
+
+	// Feeds lists feeds; see [status.Select].
+	Feeds(ctx context.Context, q status.Query) (status.FeedList, error)
 
 	// Feed returns the status of a feed and the body of its version, if that is small
 	// enough to be parsed, or [ErrUnknown].
@@ -29,8 +33,8 @@ type Source interface {
 	// result. It fails with [ErrUnknown] or [*cache.TooEarly].
 	Refresh(ctx context.Context, which Which) (status.Result, error)
 
-	// Readers returns at most limit readers by requests, and as many by bytes.
-	Readers(ctx context.Context, limit int) (status.Readers, error)
+	// Readers returns the families of readers.
+	Readers(ctx context.Context) (status.Readers, error)
 
 	// Savings returns the traffic that origins were spared, with at most limit origins.
 	Savings(ctx context.Context, limit int) (status.Savings, error)
@@ -79,9 +83,19 @@ func (s Site) name() string {
 	return s.URL.String()
 }
 
+// HomePage is the home page of the host of a site without feeds, or "" if the site is one.
+func (s Site) HomePage() string {
+	u, err := url.Parse(string(s.URL))
+	if err != nil || u.Host == "" || len(s.Feeds) > 0 || !s.URL.Open() || (u.Path == "" || u.Path == "/") && u.RawQuery == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host + "/"
+}
+
 // Found is a feed that a site names, or that was asked for itself.
 type Found struct {
-	URL   string `json:"url"` // canonical, and shown with credentials: the viewer has just typed them
-	Title string `json:"title,omitempty"`
-	Type  string `json:"type,omitempty"` // media type as the site names it: application/atom+xml
+	URL     string `json:"url"`               // canonical, and shown with credentials: the viewer has just typed them
+	Address string `json:"address,omitempty"` // at the gateway, if its operator has chosen one
+	Title   string `json:"title,omitempty"`
+	Type    string `json:"type,omitempty"` // media type as the site names it: application/atom+xml
 }

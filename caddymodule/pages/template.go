@@ -4,6 +4,7 @@
 package pages
 
 import (
+	"cmp"
 	"embed"
 	"encoding/hex"
 	"hash/fnv"
@@ -32,6 +33,8 @@ type page struct {
 	Title   string
 	Section string // the name of the page
 	Version string
+	Shield  bool            // the pages are those of a shield
+	Notices []status.Reason // trouble, which heads the page
 	Content any
 }
 
@@ -91,15 +94,18 @@ func (at Place) Address(u feedurl.Shown) string {
 	return at.Gateway + string(u)
 }
 
+// Found is the address of a feed that was found, through the gateway.
+func (at Place) Found(f Found) string { return cmp.Or(f.Address, at.Gateway+f.URL) }
+
 // templates by name, each within the layout.
 var templates = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
 		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Brief, "took": took,
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
-		"plural": status.Plural, "meaning": status.HintMeaning, "sparkline": sparkline, "splitURL": splitURL,
+		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "uptime": status.Uptime, "splitURL": splitURL,
 		"feedOf":      func(u string) status.Feed { return status.Feed{URL: feedurl.Shown(u)} },
-		"past":        func(t time.Time) bool { return time.Until(t) <= 0 },
+		"next":        func(f status.Feed) string { return f.Next(time.Now()) },
 		"int64":       func(n int) int64 { return int64(n) },
 		"seconds":     func(n int64) time.Duration { return time.Duration(n) * time.Second },
 		"duration":    func(s status.Seconds) time.Duration { return time.Duration(s) },

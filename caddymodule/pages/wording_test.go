@@ -11,13 +11,13 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// A sparkline is well-formed, within its picture, and says in words what it shows.
-func TestSparkline(t *testing.T) {
+// The bars are well-formed, stay within their picture, and say in words what they show.
+func TestBars(t *testing.T) {
 	var polls []status.Poll
 	for i := range 40 { // more than there is room for
 		polls = append(polls, status.Poll{Result: []status.Result{status.ResultNew, status.ResultUnchanged, status.ResultFailed, "later"}[i%4], Bytes: 1 << (i % 63)})
 	}
-	got := string(sparkline(polls))
+	got := string(bars(polls))
 	if !strings.Contains(got, "Last 32 polls: 8 new, 8 unchanged, 16 failed") {
 		t.Errorf("got %s", got)
 	}
@@ -30,7 +30,7 @@ func TestSparkline(t *testing.T) {
 	if len(got) > 1000 {
 		t.Errorf("it has %d bytes", len(got))
 	}
-	if got := sparkline(nil); got != "" {
+	if got := bars(nil); got != "" {
 		t.Errorf("of no polls: %s", got)
 	}
 }

@@ -41,21 +41,20 @@ func RefusalOf(err error) *Refusal {
 // Answer returns the refusal as an error if the site has handle_errors. Otherwise it
 // writes it as a line of text.
 func (e *Refusal) Answer(w http.ResponseWriter, r *http.Request, server *caddyhttp.Server) error {
-	err := caddyhttp.Error(e.Status, e)
-	if !handlesErrors(server, r, err) {
+	if !e.Handled(r, server) {
 		e.Write(w, r)
 		return nil
 	}
-	e.header(w.Header())
-	return err
+	e.Header(w.Header())
+	return caddyhttp.Error(e.Status, e)
 }
 
-// handlesErrors reports whether a server has a route for errors of a request.
-func handlesErrors(server *caddyhttp.Server, r *http.Request, err error) bool {
+// Handled reports whether a server has a route for the error.
+func (e *Refusal) Handled(r *http.Request, server *caddyhttp.Server) bool {
 	if server == nil || server.Errors == nil {
 		return false
 	}
-	failed := server.Errors.WithError(r, err)
+	failed := server.Errors.WithError(r, caddyhttp.Error(e.Status, e))
 	for _, route := range server.Errors.Routes {
 		if matches, err := route.MatcherSets.AnyMatchWithError(failed); err != nil || matches {
 			return true
@@ -64,9 +63,9 @@ func handlesErrors(server *caddyhttp.Server, r *http.Request, err error) bool {
 	return false
 }
 
-// header sets the header fields of a refusal. It must not be cached: the next response
+// Header sets the header fields of a refusal. It must not be cached: the next response
 // may be the feed.
-func (e *Refusal) header(h http.Header) {
+func (e *Refusal) Header(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
@@ -80,7 +79,7 @@ func (e *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	e.header(h)
+	e.Header(h)
 	w.WriteHeader(e.Status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write([]byte(body)) // the client may be gone

@@ -5,6 +5,7 @@ package poller
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -33,6 +34,7 @@ func (e *Engine) told(f status.Feed) status.Feed {
 // Told completes the status of a feed from the cache with the URL that readers request
 // and with the reason for its next poll.
 func Told(f status.Feed) status.Feed {
+	f.Shield = strings.HasPrefix(string(f.URL), ShieldCommon)
 	f.URL = shownURL(string(f.URL))
 	f.Reason = f.Explain(time.Now(), time.UTC)
 	return f

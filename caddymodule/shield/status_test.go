@@ -23,7 +23,8 @@ func TestStatus(t *testing.T) {
 			"/feed/status/feeds": "blog.example",
 			"/feed/status/feeds?url=http://blog.example/feed.xml": "/feed.xml",
 			"/feed/status/readers":                                "reader",
-			"/feed/status/about":                                  "User-Agent",
+			"/feed/status/about":                                  "expects of feed readers",
+			"/feed/status/savings":                                "Your site was spared",
 		} {
 			r := stage.Request("GET", "http://blog.example"+target)
 			r.RemoteAddr = stage.Home + ":1234"

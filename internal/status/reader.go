@@ -4,8 +4,6 @@
 package status
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -108,16 +106,15 @@ type Readers struct {
 	Unconditional      int64 `json:"unconditional"`
 	UnconditionalBytes int64 `json:"unconditional_bytes"`
 
-	Hours      [24]int64 `json:"hours"` // requests by hour of day, GMT
-	ByRequests []Reader  `json:"by_requests"`
-	ByBytes    []Reader  `json:"by_bytes"`
+	Hours    [24]int64 `json:"hours"`    // requests by hour of day, GMT
+	Families []Reader  `json:"families"` // most requests first
 }
 
-// Summary summarizes a report, with at most limit families by requests and by bytes.
-func (r *ReaderReport) Summary(limit int) Readers {
+// Summary summarizes a report.
+func (r *ReaderReport) Summary() Readers {
 	s := Readers{
 		Since: r.Total.First, Readers: int64(len(r.Readers)), Requests: r.Total.Requests, Bytes: r.Total.Bytes,
-		Refused: r.Total.Answers.Refusals(), Hours: r.Hours,
+		Refused: r.Total.Answers.Refusals(), Hours: r.Hours, Families: r.Families,
 	}
 	for i := range r.Readers {
 		reader := &r.Readers[i]
@@ -130,9 +127,6 @@ func (r *ReaderReport) Summary(limit int) Readers {
 			s.UnconditionalBytes += reader.Bytes
 		}
 	}
-	byBytes := slices.Clone(r.Families)
-	slices.SortStableFunc(byBytes, func(a, b Reader) int { return cmp.Compare(b.Bytes, a.Bytes) })
-	s.ByRequests, s.ByBytes = r.Families[:min(len(r.Families), limit)], byBytes[:min(len(byBytes), limit)]
 	return s
 }
 

@@ -29,6 +29,7 @@ type Facts struct {
 	Target   string         // where a redirect leads
 	Site     bool           // the last response was a web page that names feeds
 	NoFeed   bool           // the address never gave a feed, so only a request causes a poll
+	Shield   bool           // the text is for the publisher of the feed
 }
 
 // Reason says why the next poll is when it is: the cause with its raw value, the
@@ -68,7 +69,7 @@ func (f *Feed) Explain(now time.Time, in *time.Location) Reason {
 	}
 	facts := Facts{
 		Now: now, Location: in, Status: f.LastStatus, Error: f.LastError, Failures: f.Failures,
-		Served: f.VersionSince, Spacing: time.Duration(f.Spacing), Target: f.Alias.String(), Site: f.Site,
+		Served: f.VersionSince, Spacing: time.Duration(f.Spacing), Target: f.Alias.String(), Site: f.Site, Shield: f.Shield,
 		NoFeed: f.State == StateUnread && (f.Site || f.LastFailure == policy.FailureNotFound || f.LastFailure == policy.FailureNotFeed),
 	}
 	if u, err := feedurl.Parse(string(f.URL)); err == nil {
@@ -110,7 +111,21 @@ type reason struct {
 	parts    Reason
 }
 
+// toPublisher changes a text for the publisher of a shielded feed.
+var toPublisher = strings.NewReplacer("The site", "Your site", "the site", "your site", "This gateway", "This shield", "this gateway", "this shield")
+
+// whose returns a text about the feed's site, for the person who reads it.
+func (f *Feed) whose(text string) string {
+	if f.Shield {
+		return toPublisher.Replace(text)
+	}
+	return text
+}
+
 func (w *reason) text(format string, args ...any) {
+	if w.facts.Shield {
+		format = toPublisher.Replace(format)
+	}
 	w.parts = append(w.parts, Part{Text: fmt.Sprintf(format, args...)})
 }
 
@@ -194,7 +209,7 @@ func (w *reason) say() {
 		w.text("The site answered \"304 Not Modified\" to a request for the whole feed.")
 		w.nextPoll()
 	case policy.HintSkipHours:
-		w.text("The feed asks not to be polled %s GMT (skipHours).", hourRanges(t.Raw))
+		w.text("The feed asks %s GMT (skipHours).", hourRanges(t.Raw))
 		w.nextPoll()
 	case policy.HintSkipDays:
 		w.text("The feed asks not to be polled on %s, GMT (skipDays).", list(strings.Split(t.Raw, ",")))
@@ -237,7 +252,7 @@ func (w *reason) sayOutside() {
 		w.text("The feed cannot be polled yet%s.", bracketed(w.facts.Error))
 		w.next(" Next try: ")
 	case policy.HintGone:
-		w.text("The site says that the feed is gone for good (410). It is not polled any more; `pollard feeds refresh` tries again.")
+		w.text("The site says that the feed is gone for good (410). It is not polled any more, except by hand.")
 		w.sayServed()
 	case policy.HintOffline:
 		w.text("No site can be reached from here right now%s. Polls go on when the network is back.", bracketed(w.cause()))

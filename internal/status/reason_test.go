@@ -112,6 +112,10 @@ func TestExplain(t *testing.T) {
 			"The site answered \"304 Not Modified\" to a request for the whole feed. Next poll: tomorrow 12:00 UTC."},
 		{decided(good(), policy.Hints{SkipHours: []int{0, 1, 2, 12, 13, 22, 23}}, policy.Rhythm{}), known,
 			"The feed asks not to be polled between 12:00 and 14:00 and between 22:00 and 03:00 GMT (skipHours). Next poll: 14:00 UTC."},
+		{decided(good(), policy.Hints{SkipHours: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}}, policy.Rhythm{}), known,
+			"The feed asks to be polled only between 12:00 and 13:00 GMT (skipHours). Next poll: tomorrow 12:00 UTC."},
+		{won(policy.HintDefault, "", time.Hour), with(func(f *Facts) { f.Shield = true }),
+			"Neither your site nor the feed says how often to poll; once an hour is this shield's setting (default_interval). Next poll: 13:00 UTC."},
 		{decided(good(), policy.Hints{SkipDays: []string{"Wednesday", "Thursday"}}, policy.Rhythm{}), known,
 			"The feed asks not to be polled on Wednesday and Thursday, GMT (skipDays). Next poll: 6 March 00:00 UTC."},
 		{decided(failed(policy.FailureRateLimited, 429, "Retry-After", "86400"), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Status = 429 }),
@@ -147,7 +151,7 @@ func TestExplain(t *testing.T) {
 			"example.com could not be reached (looking up the address: no such host); nothing was sent. It may be tried again now."},
 		{won(policy.HintPause, "", time.Minute), known, "The feed cannot be polled yet. Next try: 12:01 UTC."},
 		{decided(failed(policy.FailureGone, 410), policy.Hints{}, policy.Rhythm{}), known,
-			"The site says that the feed is gone for good (410). It is not polled any more; `pollard feeds refresh` tries again. Readers keep getting the version of yesterday 09:12 UTC."},
+			"The site says that the feed is gone for good (410). It is not polled any more, except by hand. Readers keep getting the version of yesterday 09:12 UTC."},
 		{won(policy.HintOffline, "", time.Minute), known,
 			"No site can be reached from here right now. Polls go on when the network is back. Readers keep getting the version of yesterday 09:12 UTC."},
 		{won(policy.HintStore, "", time.Minute), with(func(f *Facts) { f.Error = "no space left on /var/lib" }),
@@ -193,7 +197,7 @@ func TestEveryWinnerHasASentence(t *testing.T) {
 			t.Fatal(err)
 		}
 		count++
-		if HintMeaning(hint) == "" {
+		if HintMeaning(hint) == "" || hints[hint].short == "" {
 			t.Errorf("%s has no meaning", spec.Names[0].Name)
 		}
 		for _, loser := range losers {

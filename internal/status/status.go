@@ -27,6 +27,7 @@ type Feed struct {
 	Title      string        `json:"title,omitempty"`   // from the document, on one short line
 	State      State         `json:"state"`
 	Configured bool          `json:"configured,omitempty"`
+	Shield     bool          `json:"shield,omitempty"` // it is served by a shield
 
 	NextPoll   time.Time     `json:"next_poll,omitzero"` // zero: never
 	Winner     string        `json:"winner,omitempty"`   // the hint that set NextPoll

@@ -6,24 +6,20 @@ package status
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
 )
 
-// Summary describes all feeds together.
-type Summary struct {
-	Feeds     map[State]int64 `json:"feeds"`
-	Overdue   int64           `json:"overdue"`
-	Memory    int64           `json:"memory_bytes"`
-	Disk      int64           `json:"disk_bytes"`       // in use
-	DiskOver  int64           `json:"disk_over_bytes"`  // by which configured feeds exceed the budget
-	DiskShort bool            `json:"disk_short"`       // the disk is nearly full, so the store does not grow
-	Polls     int             `json:"polls"`            // in flight
-	Offline   bool            `json:"offline"`          // no host can be reached
-	StoreAway bool            `json:"store_away"`       // the store refuses writes, so nothing is polled
-	Outage    string          `json:"outage,omitempty"` // the store's error
+// Trouble is what keeps the poller from its work.
+type Trouble struct {
+	Offline   bool   `json:"offline"`          // no host can be reached
+	StoreAway bool   `json:"store_away"`       // the store refuses writes, so nothing is polled
+	Outage    string `json:"outage,omitempty"` // the store's error
+	DiskOver  int64  `json:"disk_over_bytes"`  // by which configured feeds exceed the budget
+	DiskShort bool   `json:"disk_short"`       // the disk is nearly full, so the store does not grow
 
 	OfflineSince   time.Time `json:"offline_since,omitzero"`
 	StoreAwaySince time.Time `json:"store_away_since,omitzero"`
@@ -33,17 +29,58 @@ type Summary struct {
 	Proxies []netip.Addr `json:"untrusted_proxies,omitempty"`
 }
 
-// Sentence describes the feeds: "214 feeds. 2 are failing, 3 are waiting as asked, 209
-// are fresh." It leaves out unread addresses.
-func (s Summary) Sentence() string {
-	var total int64
-	var parts []string
+// Notices are sentences about the trouble, with times in a location. There are none if all is well.
+func (t Trouble) Notices(now time.Time, in *time.Location) (list []Reason) {
+	add := func(since time.Time, before, format string, args ...any) {
+		notice := Reason{{Text: before}, {Text: fmt.Sprintf(format, args...)}}
+		if !since.IsZero() {
+			notice = slices.Insert(notice, 1, Part{Text: " since "}, Part{Text: clock(since, now, in), At: since})
+		}
+		list = append(list, notice)
+	}
+	if t.StoreAway {
+		add(t.StoreAwaySince, "The store cannot be reached", "%s, so nothing is polled; readers get what is in memory. The log says more.", bracketed(t.Outage))
+	}
+	if t.Offline {
+		add(t.OfflineSince, "No site can be reached", "; readers get what is stored. Polls go on when the network is back.")
+	}
+	if t.DiskOver > 0 {
+		add(time.Time{}, "The configured feeds take ", "%s more than the line disk allows, so no other feed is stored.", Size(t.DiskOver))
+	}
+	if t.DiskShort {
+		add(time.Time{}, "The disk is nearly full", ", so the store does not grow.")
+	}
+	for _, proxy := range t.Proxies {
+		add(time.Time{}, proxy.String(), " sends the requests of many readers, and Caddy does not trust it as a proxy. If it is yours, write trusted_proxies static %s "+
+			"into the global option servers. Until then its readers share one address, and defend may refuse some of them.", proxy)
+	}
+	return list
+}
+
+// Summary describes all feeds together.
+type Summary struct {
+	Feeds   map[State]int64 `json:"feeds"`
+	Overdue int64           `json:"overdue"`
+	Memory  int64           `json:"memory_bytes"`
+	Disk    int64           `json:"disk_bytes"` // in use
+	Polls   int             `json:"polls"`      // in flight
+	Trouble
+}
+
+// StateCount is how many feeds are in a state.
+type StateCount struct {
+	State State
+	Count int64
+	Text  string // "2 are failing"
+}
+
+// States counts the feeds in each state that has any, without unread addresses.
+func (s Summary) States() (list []StateCount) {
 	for _, state := range States {
 		n := s.Feeds[state]
 		if n == 0 || state == StateUnread {
 			continue
 		}
-		total += n
 		text := fmt.Sprintf("%s %s %s", humanize.Comma(n), Plural(n, "is", "are"), state)
 		switch state {
 		case StateWaiting:
@@ -51,15 +88,35 @@ func (s Summary) Sentence() string {
 		case StateGone:
 			text += " for good"
 		}
-		parts = append(parts, text)
+		list = append(list, StateCount{state, n, text})
 	}
+	return list
+}
+
+// Total counts the feeds: "214 feeds".
+func (s Summary) Total() string {
+	var total int64
+	for _, in := range s.States() {
+		total += in.Count
+	}
+	return Count(total, "feed")
+}
+
+// Sentence describes the feeds: "214 feeds. 2 are failing, 3 are waiting as asked, 209
+// are fresh." It leaves out unread addresses.
+func (s Summary) Sentence() string {
+	states := s.States()
 	switch {
-	case total == 0:
+	case len(states) == 0:
 		return "No feeds yet."
-	case s.Feeds[StateFresh] == total:
-		return Count(total, "feed") + ", all fresh."
+	case len(states) == 1 && states[0].State == StateFresh:
+		return s.Total() + ", all fresh."
 	}
-	return Count(total, "feed") + ". " + strings.Join(parts, ", ") + "."
+	parts := make([]string, 0, len(states))
+	for _, in := range states {
+		parts = append(parts, in.Text)
+	}
+	return s.Total() + ". " + strings.Join(parts, ", ") + "."
 }
 
 // Headline says what happens next with a feed, at the time now. The state precedes it.
@@ -79,7 +136,25 @@ func (f *Feed) Headline(now time.Time) string {
 	case f.State == StateFailing:
 		return "The last poll failed. " + next
 	case f.State == StateWaiting:
-		return "The site has asked for fewer requests. " + next
+		return f.whose("The site has asked for fewer requests. ") + next
 	}
 	return next
+}
+
+// Uptime is the share of polls that were answered: "97 %". It is empty if none was sent.
+func Uptime(polls []Poll) string {
+	var sent, answered int
+	for _, p := range polls {
+		switch p.Result {
+		case ResultUnsent:
+		case ResultFailed, ResultGone:
+			sent++
+		default:
+			sent, answered = sent+1, answered+1
+		}
+	}
+	if sent == 0 {
+		return ""
+	}
+	return Percent(float64(answered) / float64(sent))
 }

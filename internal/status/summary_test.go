@@ -4,8 +4,12 @@
 package status
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/policy"
 )
 
 func TestSummarySentence(t *testing.T) {
@@ -27,6 +31,50 @@ func TestSummarySentence(t *testing.T) {
 	}
 }
 
+func TestNotices(t *testing.T) {
+	since := noon.Add(-2 * time.Hour)
+	for _, tt := range []struct {
+		trouble Trouble
+		want    []string
+	}{
+		{Trouble{}, nil},
+		{Trouble{Offline: true, OfflineSince: since}, []string{"No site can be reached since 10:00 UTC; readers get what is stored. Polls go on when the network is back."}},
+		{Trouble{StoreAway: true, StoreAwaySince: since, Outage: "disk I/O error", DiskShort: true}, []string{
+			"The store cannot be reached since 10:00 UTC (disk I/O error), so nothing is polled; readers get what is in memory. The log says more.",
+			"The disk is nearly full, so the store does not grow."}},
+		{Trouble{DiskOver: 3e9}, []string{"The configured feeds take 3.0 GB more than the line disk allows, so no other feed is stored."}},
+	} {
+		var got []string
+		for _, notice := range tt.trouble.Notices(noon, nil) {
+			got = append(got, notice.String())
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: got %q, want %q", tt.trouble, got, tt.want)
+		}
+	}
+}
+
+func TestNext(t *testing.T) {
+	soon := noon.Add(12 * time.Minute)
+	for _, tt := range []struct {
+		f    Feed
+		want string
+	}{
+		{Feed{State: StateFresh, NextPoll: soon, Winner: policy.HintMaxAge}, "in 12 min, max-age"},
+		{Feed{State: StateFresh, NextPoll: noon.Add(3 * time.Millisecond), Winner: policy.HintDefault}, "now, default_interval"},
+		{Feed{State: StateDue, NextPoll: noon, Winner: policy.HintMaxAge}, "now"},
+		{Feed{State: StateDue, NextPoll: soon}, "in 12 min"},
+		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 503}, "in 12 min, 3 failures (503)"},
+		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintOffline, Failures: 1, LastPoll: noon, LastFailure: policy.FailureDNS}, "in 12 min, no network (dns)"},
+		{Feed{State: StateWaiting, NextPoll: soon, Winner: policy.HintRetryAfter}, "in 12 min, Retry-After"},
+		{Feed{State: StateGone, Winner: policy.HintGone}, "It is not polled any more."},
+	} {
+		if got := tt.f.Next(noon); got != tt.want {
+			t.Errorf("%+v: got %q, want %q", tt.f, got, tt.want)
+		}
+	}
+}
+
 func TestHeadline(t *testing.T) {
 	soon := noon.Add(43*time.Minute + 10*time.Second)
 	for _, tt := range []struct {
@@ -37,6 +85,7 @@ func TestHeadline(t *testing.T) {
 		{Feed{State: StateFailing, Failures: 1, NextPoll: soon}, "The last poll failed. The next poll is in 43 min."},
 		{Feed{State: StateFailing, Failures: 3, NextPoll: soon}, "The last 3 polls failed. The next poll is in 43 min."},
 		{Feed{State: StateWaiting, NextPoll: soon}, "The site has asked for fewer requests. The next poll is in 43 min."},
+		{Feed{State: StateWaiting, Shield: true, NextPoll: soon}, "Your site has asked for fewer requests. The next poll is in 43 min."},
 		{Feed{State: StateUnread, NextPoll: soon}, "It never gave a feed."},
 		{Feed{State: StateFresh}, "No poll is planned."},
 		{Feed{State: StateGone}, "It is not polled any more."},
@@ -76,8 +125,11 @@ func TestSavingsSentence(t *testing.T) {
 		{Savings{Total: Traffic{Requests: 1204331 + 5, Polls: 5, Served: 96e9 + 3, Fetched: 3}, Days: make([]DayTraffic, 30)}, "Sites were spared 1,204,331 requests and 96 GB in 30 days."},
 		{Savings{Total: Traffic{Requests: 1, Polls: 4, Fetched: 9}, Days: make([]DayTraffic, 1)}, "Sites were spared 0 requests and 0 B in 1 day."},
 	} {
-		if got := tt.s.Sentence(); got != tt.want {
+		if got := tt.s.Sentence(false); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
+		}
+		if got, want := tt.s.Sentence(true), strings.Replace(tt.want, "Sites were", "Your site was", 1); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

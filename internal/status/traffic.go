@@ -49,11 +49,15 @@ type OriginTraffic struct {
 	Traffic
 }
 
-// Sentence describes what was spared.
-func (s Savings) Sentence() string {
+// Sentence describes what was spared: sites or, for the publisher of shielded feeds, their own.
+func (s Savings) Sentence(shield bool) string {
 	if s.Total.Requests == 0 {
 		return "No reader has asked for a feed yet."
 	}
-	return fmt.Sprintf("Sites were spared %s and %s in %s.",
+	spared := "Sites were spared"
+	if shield {
+		spared = "Your site was spared"
+	}
+	return fmt.Sprintf("%s %s and %s in %s.", spared,
 		Count(s.Total.Spared(), "request"), Size(s.Total.SparedBytes()), Count(int64(max(len(s.Days), 1)), "day"))
 }

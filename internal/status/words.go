@@ -100,29 +100,42 @@ func Frequency(d time.Duration) string {
 	return "every " + Length(d)
 }
 
-// hourRanges writes the raw value of skipHours, "0,1,2,22", as "between 22:00 and 03:00".
+// hourRanges writes the raw value of skipHours: "0,1,2,22" as "not to be polled between 22:00 and
+// 03:00". If most hours are skipped, it names the others: "to be polled only between ...".
 func hourRanges(raw string) string {
-	var skipped [24]bool
+	var named [24]bool
 	for text := range strings.SplitSeq(raw, ",") {
 		if hour, err := strconv.Atoi(text); err == nil && 0 <= hour && hour < 24 {
-			skipped[hour] = true
+			named[hour] = true
+		}
+	}
+	asks, skipped := "not to be polled ", 0
+	for _, skip := range named {
+		if skip {
+			skipped++
+		}
+	}
+	if skipped > 12 && skipped < 24 {
+		asks = "to be polled only "
+		for hour := range named {
+			named[hour] = !named[hour]
 		}
 	}
 	var ranges []string
-	for from := range skipped {
-		if !skipped[from] || skipped[(from+23)%24] {
+	for from := range named {
+		if !named[from] || named[(from+23)%24] {
 			continue
 		}
 		end := from
-		for skipped[end%24] {
+		for named[end%24] {
 			end++
 		}
 		ranges = append(ranges, fmt.Sprintf("between %02d:00 and %02d:00", from, end%24))
 	}
 	if len(ranges) == 0 {
-		return "at " + raw
+		return asks + "at " + raw
 	}
-	return list(ranges)
+	return asks + list(ranges)
 }
 
 // list joins words with commas and "and".
@@ -205,10 +218,10 @@ func Percent(share float64) string {
 	}
 }
 
-// Capitalize begins a text with a capital letter.
+// Capitalize begins a text with a capital letter, unless it begins with a host or a URL.
 func Capitalize(text string) string {
-	if text == "" {
-		return ""
+	if word, _, _ := strings.Cut(text, " "); strings.ContainsAny(word, ".:/") || text == "" {
+		return text
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
 }

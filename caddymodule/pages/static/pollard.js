@@ -1,6 +1,9 @@
-// Pages work without this script. It adds local times, buttons that copy an
-// address, and dropping of a subscription list.
+// Pages work without this script. It adds local times, filters without a button, buttons that
+// copy an address, and dropping of a subscription list.
 "use strict";
+
+document.documentElement.classList.add("script");
+for (const form of document.querySelectorAll("form.filter")) form.addEventListener("change", () => form.requestSubmit());
 
 const today = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const recent = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });
@@ -12,6 +15,13 @@ for (const time of document.querySelectorAll("time[datetime]")) {
 	const format = at.toDateString() === new Date().toDateString() ? today : Math.abs(at - Date.now()) < 6 * 864e5 ? recent : dated;
 	time.textContent = format.format(at);
 }
+
+// Hours of the day are GMT without this script.
+const hour = (text) => today.format(new Date(new Date().toISOString().slice(0, 11) + text + "Z"));
+for (const node of document.querySelectorAll("[data-hour]")) node.textContent = hour(node.textContent);
+for (const node of document.querySelectorAll("[data-hours] text:not(.side)")) node.textContent = hour(node.textContent);
+for (const node of document.querySelectorAll("[data-hours] title")) node.textContent = node.textContent.replace(/^(\S+) to (\S+) GMT/, (_, from, to) => hour(from) + " to " + hour(to));
+for (const node of document.querySelectorAll("[data-zone]")) node.textContent = "your time";
 
 const spoken = document.createElement("p");
 spoken.className = "vh";
