@@ -21,8 +21,7 @@ type CacheControl []Directive
 // Directive is one directive of a Cache-Control field.
 type Directive struct {
 	Name     string // lower case
-	Argument string // without quotes
-	Bare     bool   // no argument was given
+	Argument string // without quotes; empty if none was given
 }
 
 // ParseCacheControl reads the lines of a Cache-Control field (RFC 9111 section 5.2).
@@ -34,15 +33,11 @@ func ParseCacheControl(lines []string) CacheControl {
 		for line != "" {
 			var part string
 			part, line = cutDirective(line)
-			name, argument, found := strings.Cut(strings.Trim(part, " \t"), "=")
+			name, argument, _ := strings.Cut(strings.Trim(part, " \t"), "=")
 			if !httpguts.ValidHeaderFieldName(name) { // RFC 9110 section 5.6.2: a token
 				continue
 			}
-			directives = append(directives, Directive{
-				Name:     strings.ToLower(name),
-				Argument: unquote(argument),
-				Bare:     !found,
-			})
+			directives = append(directives, Directive{strings.ToLower(name), unquote(argument)})
 		}
 	}
 	return directives
@@ -90,30 +85,6 @@ func unquote(text string) string {
 // Has reports whether the directive is there, with or without an argument.
 func (c CacheControl) Has(name string) bool {
 	return slices.ContainsFunc(c, func(d Directive) bool { return d.Name == name })
-}
-
-// HasBare reports whether the directive is there without an argument: no-cache
-// and private apply to the whole answer then, not only to the fields they name
-// (RFC 9111 sections 5.2.2.4 and 5.2.2.7).
-func (c CacheControl) HasBare(name string) bool {
-	return slices.ContainsFunc(c, func(d Directive) bool { return d.Name == name && d.Bare })
-}
-
-// Fields lists the field names in the arguments of a directive such as
-// no-cache="set-cookie".
-func (c CacheControl) Fields(name string) []string {
-	var fields []string
-	for _, d := range c {
-		if d.Name != name || d.Bare {
-			continue
-		}
-		for field := range strings.SplitSeq(d.Argument, ",") {
-			if field = strings.TrimSpace(field); httpguts.ValidHeaderFieldName(field) {
-				fields = append(fields, field)
-			}
-		}
-	}
-	return fields
 }
 
 // Seconds returns the argument of a directive such as max-age, at most 2^31 s. If it is

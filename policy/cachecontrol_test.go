@@ -4,7 +4,6 @@
 package policy
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -56,11 +55,8 @@ func TestCacheControlSeconds(t *testing.T) {
 
 func TestCacheControlLookups(t *testing.T) {
 	c := ParseCacheControl([]string{`No-Cache="Set-Cookie, x-a", private`, `no-store`})
-	if !c.Has("no-cache") || c.HasBare("no-cache") || !c.HasBare("private") || c.Has("public") {
+	if !c.Has("no-cache") || !c.Has("private") || !c.Has("no-store") || c.Has("public") {
 		t.Errorf("%+v", c)
-	}
-	if fields := c.Fields("no-cache"); !slices.Equal(fields, []string{"Set-Cookie", "x-a"}) {
-		t.Errorf("no-cache names %q", fields)
 	}
 }
 
@@ -77,7 +73,6 @@ func FuzzCacheControl(f *testing.F) {
 			if length, ok := c.Seconds(d.Name); !ok || length < 0 || length > maxDelta {
 				t.Errorf("%s is %v, %v", d.Name, length, ok)
 			}
-			c.Fields(d.Name)
 		}
 		// A line can take nothing from the next one.
 		if second == "max-age=1" && !c.Has("max-age") {

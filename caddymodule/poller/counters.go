@@ -112,9 +112,11 @@ func (c *counters) load(ctx context.Context, now time.Time) {
 	}
 	c.others = make(map[string]*savedCounters)
 	for node, data := range all {
+		if node == c.node && c.loaded {
+			continue
+		}
 		saved, err := decodeCounters(data)
 		switch {
-		case node == c.node && c.loaded:
 		case node == c.node && err != nil:
 			c.log.Load().Error("the statistics that were saved cannot be read: they begin empty", zap.Error(err))
 		case err != nil:
@@ -222,8 +224,8 @@ func (c *counters) encode(now time.Time) ([]byte, error) {
 func (s *savedCounters) encode() ([]byte, error) {
 	var data bytes.Buffer
 	data.WriteByte(countersVersion)
-	w := gzip.NewWriter(&data)
-	if err := errors.Join(json.NewEncoder(w).Encode(s), w.Close()); err != nil {
+	w, err := gzip.NewWriterLevel(&data, gzip.BestSpeed) // it is written every 10 minutes
+	if err := errors.Join(err, json.NewEncoder(w).Encode(s), w.Close()); err != nil {
 		return nil, fmt.Errorf("encoding counters: %w", err)
 	}
 	return data.Bytes(), nil

@@ -152,7 +152,7 @@ func (m *fingerprinter) open(s *markup.Scanner, t xml.StartElement, space namesp
 		return cmp.Or(cmp.Compare(a.Name.Space, b.Name.Space), cmp.Compare(a.Name.Local, b.Name.Local))
 	})
 	for _, a := range m.sorted {
-		if markup.IsDeclaration(a.Name) || volatileAttribute(s.Names.Of(a.Name.Space), a.Name.Local) {
+		if markup.IsDeclaration(a.Name) || volatileAttribute(namespace.Of(a.Name.Space), a.Name.Local) {
 			continue
 		}
 		m.write(tokenString, a.Name.Space, a.Name.Local, a.Value)

@@ -137,7 +137,7 @@ func (x *xmlReader) failure(err error) error {
 
 func (x *xmlReader) start(t xml.StartElement) error {
 	var parent, f openElement
-	space := x.scanner.Names.Of(t.Name.Space)
+	space := namespace.Of(t.Name.Space)
 	if len(x.stack) == 0 {
 		r, err := x.identify(t)
 		if err != nil {
@@ -157,7 +157,7 @@ func (x *xmlReader) start(t xml.StartElement) error {
 // identify recognises a feed by its root element.
 func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 	x.root = t.Name
-	space := x.scanner.Names.Of(t.Name.Space)
+	space := namespace.Of(t.Name.Space)
 	name := strings.ToLower(t.Name.Local)
 	version := clip(strings.TrimSpace(attribute(t.Attr, "version")))
 	switch {
@@ -224,7 +224,7 @@ func (x *xmlReader) openEntry(t xml.StartElement) {
 	x.found = true
 	x.entry = entry{}
 	for _, a := range t.Attr {
-		if a.Name.Local == "about" && x.scanner.Names.Of(a.Name.Space) == namespace.RDF {
+		if a.Name.Local == "about" && namespace.Of(a.Name.Space) == namespace.RDF {
 			x.entry.identify(byAbout, []byte(a.Value))
 		}
 	}

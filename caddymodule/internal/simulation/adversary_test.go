@@ -125,7 +125,7 @@ func TestAdversary(t *testing.T) {
 		ctx, stop := context.WithCancel(context.Background())
 		var crowd sync.WaitGroup
 		crowd.Go(func() { sim.adversary(ctx, hostile) })
-		sim.live(len(habits), 5*day)
+		sim.live(len(habits), 3*day)
 		stop()
 		crowd.Wait()
 		sim.settle()

@@ -16,7 +16,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-var laptop = flag.Bool("laptop", false, "simulate whole fortnights on a machine that sleeps and whose clock is set")
+var laptop = flag.Bool("laptop", false, "simulate all feeds on a machine that sleeps and whose clock is set")
 
 // clock is the clock of the machine on which the gateway runs. Its monotonic part is the
 // bubble's, which stands still while the machine sleeps. The true time, which origins and
@@ -192,14 +192,14 @@ func TestLaptop(t *testing.T) {
 		sim.feeds = slices.DeleteFunc(sim.feeds, func(s *feed) bool { return s.dated })
 	}
 	if *laptop {
-		fortnights(t, disturbed)
+		simulateAll(t, disturbed)
 		return
 	}
 	for i := range *seeds {
 		resources := slices.Concat(hintedFeeds(), neighbours(), slices.DeleteFunc(brokenFeeds(), func(r *resource) bool { return r.noisy || r.ignoresETag || r.never304 }))
 		simulation := func(t *testing.T) {
 			simulate(t, *firstSeed+uint64(i), resources, func(sim *simulation) {
-				sim.live(6, 6*day)
+				sim.live(6, 4*day)
 				sim.settle()
 			}, disturbed)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation runs a whole Caddy in a [testing/synctest] bubble: a fortnight of
+// Package simulation runs a whole Caddy in a [testing/synctest] bubble: eleven days of
 // bad readers, bad publishers, reloads, restarts and clocks that jump takes half a minute,
 // is repeatable by its seed, and no test waits for real time.
 //
@@ -29,5 +29,5 @@
 //   - origin_test.go: checks each poll when it arrives: time, validators, header
 //   - readers_test.go: readers and their habits
 //   - answers_test.go: checks each answer to a reader
-//   - fortnight_test.go, adversary_test.go, away_test.go: the tests
+//   - onepoller_test.go, adversary_test.go, away_test.go: the tests
 package simulation

@@ -128,7 +128,7 @@ func failingWith(a reply, long, period time.Duration) func(*call) (reply, bool) 
 	return func(c *call) (reply, bool) {
 		// The first day and the last two are good, and each feed begins at another hour.
 		since := (c.age + time.Duration(len(c.url))*time.Hour) % period
-		return a, c.age > day && c.age < 12*day && since < long
+		return a, c.age > day && c.age < simulated-2*day && since < long
 	}
 }
 
@@ -171,5 +171,5 @@ func tooMany(c *call) (reply, bool) {
 		a.header = append(a.header, [2]string{"Retry-After", value})
 	}
 	a.set("Date", clock.Format(http.TimeFormat))
-	return a, c.n%2 == 1 && c.age < 12*day
+	return a, c.n%2 == 1 && c.age < simulated-2*day
 }

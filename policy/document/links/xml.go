@@ -228,7 +228,7 @@ func (x *xmlRewriter) values(t xml.StartElement, tag span) []piece {
 // baseOf returns the base URL within an element.
 func (x *xmlRewriter) baseOf(around *base, t xml.StartElement, values []piece) *base {
 	for i, a := range t.Attr {
-		if a.Name.Local != "base" || x.tokens.Names.Of(a.Name.Space) != namespace.XML {
+		if a.Name.Local != "base" || namespace.Of(a.Name.Space) != namespace.XML {
 			continue
 		}
 		key := nested{around, a.Value}
@@ -295,7 +295,7 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece,
 	}
 	for i, a := range t.Attr {
 		switch {
-		case a.Name.Local == "base" && x.tokens.Names.Of(a.Name.Space) == namespace.XML:
+		case a.Name.Local == "base" && namespace.Of(a.Name.Space) == namespace.XML:
 			x.url(values[i:i+1], e.around)
 		case a.Name.Space != "" || a.Name.Local == "xmlns":
 		case a.Name.Local == "rel":

@@ -46,8 +46,6 @@ const Space = " \t\r\n"
 
 // Scanner reads an XML document as tokens.
 type Scanner struct {
-	// Names remembers the vocabularies of this document's namespace names.
-	Names namespace.Names
 	// Root is the name of the root element, once it was read.
 	Root xml.Name
 
@@ -71,7 +69,7 @@ func NewScanner(text []byte, lenient bool) *Scanner {
 	decoder.Entity = xml.HTMLEntity
 	// A late declaration does not change that the text is UTF-8 by now.
 	decoder.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
-	return &Scanner{Names: namespace.Names{}, text: text, decoder: decoder}
+	return &Scanner{text: text, decoder: decoder}
 }
 
 // Next returns the next token, valid until the next call. Empty elements have an end
@@ -158,7 +156,7 @@ func (s *Scanner) declare(directive xml.Directive) {
 // all in [namespace.RSS] or [namespace.Atom]: RSS 2.0 has no namespace, and publishers
 // put it into various ones.
 func (s *Scanner) Vocabulary(name xml.Name) namespace.Vocabulary {
-	space := s.Names.Of(name.Space)
+	space := namespace.Of(name.Space)
 	switch root := strings.ToLower(s.Root.Local); {
 	case root == "feed" && (name.Space == s.Root.Space || space == namespace.Atom):
 		return namespace.Atom

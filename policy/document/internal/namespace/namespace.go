@@ -60,32 +60,15 @@ var vocabularies = map[string]Vocabulary{
 
 // Of finds the vocabulary of a namespace name. Publishers replace http by
 // https all over their sites, drop the last slash or sharp and change the case,
-// so none of these tells two vocabularies apart.
+// so none of these distinguishes two vocabularies.
 func Of(uri string) Vocabulary {
-	uri = strings.ToLower(strings.TrimSpace(uri))
-	if rest, ok := strings.CutPrefix(uri, "http://"); ok {
-		uri = rest
-	} else if rest, ok := strings.CutPrefix(uri, "https://"); ok {
-		uri = rest
+	if len(uri) > maxName {
+		return Foreign // a document may repeat a long name at each element
 	}
+	uri = strings.ToLower(strings.TrimSpace(uri))
+	uri = strings.TrimPrefix(strings.TrimPrefix(uri, "http://"), "https://")
 	return vocabularies[strings.TrimRight(uri, "/#")]
 }
 
-// Names remembers what [Of] says of the names in one document, of which there are few.
-type Names map[string]Vocabulary
-
-// maxNames bounds what is remembered, as a document may invent names.
-const maxNames = 256
-
-// Of is [Of].
-func (n Names) Of(uri string) Vocabulary {
-	v, known := n[uri]
-	if !known {
-		if len(n) >= maxNames {
-			clear(n)
-		}
-		v = Of(uri)
-		n[uri] = v
-	}
-	return v
-}
+// maxName is longer than the names of all vocabularies, in bytes.
+const maxName = 200
