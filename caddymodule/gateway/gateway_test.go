@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -115,8 +114,8 @@ func TestTargetIsWhatWasWritten(t *testing.T) {
 				if w := ask(t, g, "GET", "/"+target, stage.Abroad); w.Code != 200 {
 					t.Fatalf("got %d %s", w.Code, w.Body)
 				}
-				if got := o.Asked(); !slices.Equal(got, []string{target}) {
-					t.Errorf("the origin saw %q", got)
+				if got := o.Requests(); len(got) != 1 || got[0].URL != target {
+					t.Errorf("the origin got %+v", got)
 				}
 			})
 		})
@@ -132,11 +131,11 @@ func TestOriginLearnsOfSubscribers(t *testing.T) {
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.25")
 		time.Sleep(25 * time.Hour)
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.25")
-		if n := len(o.Asked()); n != 2 {
+		if n := len(o.Requests()); n != 2 {
 			t.Fatalf("%d polls, want 2", n)
 		}
 		for i, want := range []string{"1 subscriber", "2 subscribers"} {
-			if got := o.Agent(i); !strings.Contains(got, want) {
+			if got := o.Requests()[i].Header.Get("User-Agent"); !strings.Contains(got, want) {
 				t.Errorf("poll %d said %q, want %s", i, got, want)
 			}
 		}

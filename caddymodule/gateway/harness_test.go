@@ -6,6 +6,7 @@ package gateway
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -14,13 +15,22 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/upstream"
 )
 
 // gatewayOf returns a gateway with these Caddyfile lines, and an app that is not started.
-func gatewayOf(t testing.TB, block string) (*Gateway, *poller.App, *stage.Origin) {
+func gatewayOf(t testing.TB, block string) (*Gateway, *poller.App, *origintest.Origin) {
 	t.Helper()
-	o := new(stage.Origin)
+	o := &origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
+		switch {
+		case strings.HasPrefix(r.URL.Path, "/gone"):
+			return origintest.Status(http.StatusGone)
+		case strings.HasPrefix(r.URL.Path, "/page"):
+			return origintest.OK("<!DOCTYPE html><html><body>Hello</body></html>")
+		}
+		return origintest.OK(stage.Sample, "ETag", `"one"`)
+	}}
 	ctx, a := stage.Provision(t, upstream.New(upstream.WithTransport(o)), "")
 	return provisioned(t, ctx, block), a, o
 }

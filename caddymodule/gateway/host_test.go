@@ -89,7 +89,7 @@ func TestPagesOfOtherSitesAddNoFeeds(t *testing.T) {
 			"a script over http":    {false, []string{"Origin", "http://evil.example", "Accept", "*/*"}},
 			"a script of a sandbox": {false, []string{"Origin", "null"}},
 		} {
-			before := len(o.Asked())
+			before := len(o.Requests())
 			for target, want := range map[string]int{"/https://known.example/feed": 200, "/~" + secret + "/https://token-" + word(name) + ".example/feed": 200} {
 				if w := ask(t, g, "GET", target, stage.Home, tt.header...); w.Code != want {
 					t.Errorf("%s, %s: %d %s", name, target, w.Code, w.Body)
@@ -102,7 +102,7 @@ func TestPagesOfOtherSitesAddNoFeeds(t *testing.T) {
 			if tt.adds {
 				want = 3
 			}
-			if got := len(o.Asked()) - before; got != want {
+			if got := len(o.Requests()) - before; got != want {
 				t.Errorf("%s: %d new feeds, want %d", name, got, want)
 			}
 		}

@@ -6,9 +6,7 @@ package stage
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -27,10 +26,7 @@ func (w Web) RoundTrip(r *http.Request) (*http.Response, error) {
 	if header == nil {
 		header = http.Header{"Content-Type": {"application/rss+xml"}}
 	}
-	return &http.Response{
-		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: header, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
-	}, nil
+	return origintest.New(origintest.Answer{Status: status, Header: header, Body: body}).RoundTrip(r)
 }
 
 // Gateways are a whole Caddy with gateways whose origins the test answers for.

@@ -183,6 +183,12 @@ func (s *Stage) Expect(n int, why string) []Visit {
 	return calls
 }
 
+// Addresses of clients.
+const (
+	Home   = "192.168.1.7"
+	Abroad = "203.0.113.5"
+)
+
 // Request is a reader's request as net/http makes it of what comes over the network.
 func Request(method, target string, header ...string) *http.Request {
 	r := httptest.NewRequest(method, target, nil)
@@ -227,6 +233,10 @@ func (s *Stage) Get(target string, header ...string) *httptest.ResponseRecorder 
 	s.T.Helper()
 	return s.Send(Request("GET", target, header...))
 }
+
+// Sample is a feed with one entry.
+const Sample = `<?xml version="1.0"?><rss version="2.0"><channel><title>T</title><link>https://example.com/</link>` +
+	`<item><title>One</title><link>https://example.com/1</link></item></channel></rss>`
 
 // FeedNamed is a feed with a title.
 func FeedNamed(title string) string {
