@@ -106,23 +106,3 @@ func TestMalformedLines(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseCombined(f *testing.F) {
-	f.Add([]byte(`192.0.2.1 - - [24/Mar/2024:06:26:07 +0000] "GET /feed.xml HTTP/1.1" 200 11051 "-" "Reader/1.0"`))
-	f.Add([]byte(`example.com:443 192.0.2.1 - - [23/Mar/2024:23:59:60 -0700] "\"\\" 304 - "\\\"" "`))
-	f.Add([]byte(` [`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		l, err := parse(text)
-		if len(text) > 0 && text[0] == '{' || err != nil {
-			return
-		}
-		if len(l.Remote) == 0 || l.Status < 0 || l.Status > 999 || l.Bytes < 0 {
-			t.Errorf("%q became %+v", text, flatten(&l))
-		}
-		// What time.Parse reads in the same place is the same time.
-		if at, err := time.Parse(combinedTime, l.Time.Format(combinedTime)); err != nil || !at.Equal(l.Time) {
-			t.Errorf("%q: time %v, %v", text, l.Time, err)
-		}
-		l.path()
-	})
-}

@@ -70,26 +70,20 @@ func (l *accessLog) head() ([]byte, error) {
 	return head, nil
 }
 
-// next returns the next line without its line end. It is valid until the next call. next returns nil without an error for a
-// line that is too long, skips empty lines, and returns [io.EOF] at the end.
+// next returns the next line without its line end, valid until the next call. It returns
+// nil without an error for a line that is too long, skips empty lines, and returns
+// [io.EOF] at the end.
 func (l *accessLog) next() ([]byte, error) {
-	line, err := l.lines.ReadSlice('\n')
-	for err == nil && len(bytes.TrimRight(line, "\r\n")) == 0 {
-		line, err = l.lines.ReadSlice('\n')
-	}
-	switch {
-	case err == nil:
-		return bytes.TrimRight(line, "\r\n"), nil
-	case errors.Is(err, bufio.ErrBufferFull):
-		for errors.Is(err, bufio.ErrBufferFull) {
-			_, err = l.lines.ReadSlice('\n')
+	for {
+		line, long, err := l.lines.ReadLine()
+		for more := long; more && err == nil; {
+			_, more, err = l.lines.ReadLine()
 		}
-		if errors.Is(err, io.EOF) {
-			err = nil // the next call returns it
+		switch {
+		case long && (err == nil || errors.Is(err, io.EOF)):
+			return nil, nil
+		case err != nil || len(line) > 0:
+			return line, err
 		}
-		return nil, err
-	case errors.Is(err, io.EOF) && len(line) > 0:
-		return line, nil // a last line without an end
 	}
-	return nil, err
 }

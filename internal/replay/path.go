@@ -18,11 +18,11 @@ import (
 
 // opening is what the beginning of a log says.
 type opening struct {
-	path    string      // of the feed; empty if the log has no requests or the path is not clear
-	likely  []candidate // the likeliest paths, best first
-	headers bool        // whether logged bytes include header fields
-	lines   int         // read
-	sound   int         // lines that are requests
+	path    string       // of the feed; empty if the log has no requests or the path is not clear
+	likely  []*candidate // the likeliest paths, best first
+	headers bool         // whether logged bytes include header fields
+	lines   int          // read
+	sound   int          // lines that are requests
 }
 
 // candidate is a path that may be the feed's.
@@ -74,27 +74,17 @@ func readOpening(head []byte, given string) opening {
 			c.readers++
 		}
 	}
-	s.rank(slices.Collect(maps.Values(all)))
+	sorted := slices.SortedFunc(maps.Values(all), func(a, b *candidate) int {
+		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.path, b.path))
+	})
+	s.likely = sorted[:min(len(sorted), maxLikely)]
+	if n := len(sorted); s.path == "" && (n == 1 || n > 1 && sorted[0].score() > 0 && sorted[0].score() >= clearly*sorted[1].score()) {
+		s.path = sorted[0].path
+	}
 	// Apache's %b and nginx's $body_bytes_sent count bodies, %O and $bytes_sent whole
 	// responses. The bytes of an answer without a body show which of them the log has.
 	s.headers = sized >= bare
 	return s
-}
-
-// rank sorts the candidates, and sets the path if one of them is clearly the likeliest.
-func (s *opening) rank(all []*candidate) {
-	slices.SortFunc(all, func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.path, b.path))
-	})
-	for _, c := range all[:min(len(all), maxLikely)] {
-		s.likely = append(s.likely, *c)
-	}
-	if s.path != "" || len(all) == 0 {
-		return
-	}
-	if first := all[0]; len(all) == 1 || first.score() > 0 && first.score() >= clearly*all[1].score() {
-		s.path = first.path
-	}
 }
 
 // score rates a candidate by its requests, by those of feed readers, and by its name.

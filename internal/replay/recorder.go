@@ -4,7 +4,6 @@
 package replay
 
 import (
-	"fmt"
 	"net/http"
 	"strconv"
 )
@@ -48,12 +47,10 @@ func (w *recorder) refuse(method string, status int, reason string, wait int64) 
 	if method != http.MethodHead {
 		w.body = int64(len(reason) + 1)
 	}
-	for name, value := range map[string]string{
-		"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
-		"Content-Length": fmt.Sprint(len(reason) + 1),
-	} {
-		w.header.Set(name, value)
-	}
+	w.header.Set("Content-Type", "text/plain; charset=utf-8")
+	w.header.Set("Cache-Control", "no-store")
+	w.header.Set("X-Content-Type-Options", "nosniff")
+	w.header.Set("Content-Length", strconv.Itoa(len(reason)+1))
 	if wait > 0 {
 		w.header.Set("Retry-After", strconv.FormatInt(wait, 10))
 	}

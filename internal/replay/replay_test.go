@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -81,7 +80,7 @@ func hourly(days int, v visit) string {
 	return b.String()
 }
 
-var update = flag.Bool("update", false, "write the golden reports anew")
+var update = flag.Bool("update", false, "write the golden reports again")
 
 // The reports hold all but bytes that depend on compressors and header fields, and
 // the wording of reasons.
@@ -271,7 +270,7 @@ func TestNothingToReplay(t *testing.T) {
 		{"no log", "hello\n", nil, true},
 		{"another path", line, func(o *Options) { o.Path = "/feed" }, true},
 		{"no feed", line, func(o *Options) { o.Feed = []byte("<html></html>") }, false},
-		{"rules that cannot be meant", line, func(o *Options) { o.Rules.MinInterval = -1 }, false},
+		{"invalid rules", line, func(o *Options) { o.Rules.MinInterval = -1 }, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -340,8 +339,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// Many readers that never come again: whatever is remembered of them, there is a
-// bound to it. The heap is weighed at two places at which as much is remembered.
+// Memory for readers that never come again is bounded. The heap is weighed at two places at which as much is remembered.
 func TestMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a long log")
@@ -374,69 +372,5 @@ func TestReplayIsStopped(t *testing.T) {
 	f := &flood{n: 1 << 30}
 	if _, err := Run(ctx, f, o); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-func BenchmarkReplay(b *testing.B) {
-	o := options(b)
-	o.Defence = func(*http.Request) readers.Defence {
-		return readers.Defence{Unconditional: 4 * time.Hour, SkipHours: true, RequireCompression: true}
-	}
-	const lines = 100_000
-	for _, form := range []struct {
-		name string
-		line func(visit) string
-	}{{"combined", visit.String}, {"Caddy", visit.caddy}} {
-		b.Run(form.name, func(b *testing.B) {
-			var log strings.Builder
-			for i := range lines {
-				log.WriteString(form.line(visit{
-					at: monday.Add(time.Duration(i) * time.Second), ip: fmt.Sprintf("192.0.2.%d", i%200),
-					status: 200 + 104*(i%5/4), bytes: 3000, agent: fmt.Sprintf("Reader%d/1.0 (+https://example.com/)", i%90),
-				}))
-			}
-			text := log.String()
-			b.ReportAllocs()
-			before := cpuTime(b)
-			for b.Loop() {
-				run(b, text, o)
-			}
-			b.ReportMetric((cpuTime(b)-before).Seconds()*1e6/float64(b.N)/lines, "cpu-us/line")
-		})
-	}
-}
-
-// caddy is the visit as Caddy logs it, with as much around it as there usually is.
-func (v visit) caddy() string {
-	condition := ""
-	if v.status == 304 {
-		condition = `,"If-None-Match":["\"5f3a-1\""]`
-	}
-	return fmt.Sprintf(`{"level":"info","ts":%d.2571,"logger":"http.log.access.log0","msg":"handled request","request":{"remote_ip":"%s","remote_port":"41342","client_ip":"%[2]s","proto":"HTTP/2.0","method":"GET","host":"example.com","uri":"/podcast.rss","headers":{"User-Agent":["%s"],"Accept":["application/rss+xml, */*;q=0.1"],"Accept-Encoding":["gzip"]%s},"tls":{"resumed":false,"version":772,"cipher_suite":4865,"proto":"h2","server_name":"example.com","ech":false}},"bytes_read":0,"user_id":"","duration":0.000929675,"size":%d,"status":%d,"resp_headers":{"Server":["Caddy"],"Alt-Svc":["h3=\":443\"; ma=2592000"],"Etag":["\"5f3a-1\""],"Content-Type":["application/rss+xml"],"Last-Modified":["Sun, 24 Mar 2024 06:00:00 GMT"],"Content-Encoding":["gzip"],"Vary":["Accept-Encoding"]}}
-`, v.at.Unix(), v.ip, v.agent, condition, v.bytes, v.status)
-}
-
-// cpuTime is what the process has taken so far.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func BenchmarkParse(b *testing.B) {
-	v := visit{at: monday, ip: "192.0.2.1", status: 304, bytes: 3000, agent: "Reader/1.0 (+https://example.com/)"}
-	for name, line := range map[string]string{"combined": v.String(), "Caddy": v.caddy()} {
-		b.Run(name, func(b *testing.B) {
-			text, before := []byte(strings.TrimSuffix(line, "\n")), cpuTime(b)
-			for b.Loop() {
-				if _, err := parse(text); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
-		})
 	}
 }

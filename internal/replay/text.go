@@ -6,6 +6,8 @@ package replay
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -28,8 +30,10 @@ func (r *Report) WriteText(out io.Writer) error {
 	r.writeSubject(&b)
 	r.writeComparison(&b)
 	r.writeNotes(&b)
+	text := strings.TrimRight(b.String(), "\n") + "\n\n"
+	b.Reset()
 	r.writeReaders(&b)
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, text+b.String())
 	return err
 }
 
@@ -60,14 +64,14 @@ func (r *Report) writeComparison(b *strings.Builder) {
 	row("304 Not Modified", count(r.Logged["304"]), count(r.OriginNotModified), "")
 	row("bytes", status.Size(r.Bytes), status.Size(r.OriginBytes), change(r.Bytes, r.OriginBytes))
 	fmt.Fprintf(b, "Readers\n")
-	for _, s := range []struct{ status, what string }{
-		{"200", "200 OK"}, {"304", "304 Not Modified"}, {"403", "403 Forbidden"}, {"406", "406 Not Acceptable"}, {"429", "429 Too Many Requests"},
-	} {
-		if r.Logged[s.status]+r.Served[s.status] > 0 {
-			row(s.what, count(r.Logged[s.status]), count(r.Served[s.status]), "")
+	before, after := total(r.Logged), total(r.Served) // of the answers without a row
+	for _, code := range []int{200, 304, 403, 406, 429} {
+		logged, served := r.Logged[strconv.Itoa(code)], r.Served[strconv.Itoa(code)]
+		if before, after = before-logged, after-served; logged+served > 0 {
+			row(fmt.Sprint(code, " ", http.StatusText(code)), count(logged), count(served), "")
 		}
 	}
-	if before, after := others(r.Logged), others(r.Served); before+after > 0 {
+	if before+after > 0 {
 		row("other answers", count(before), count(after), "")
 	}
 	row("bytes", status.Size(r.Bytes), status.Size(r.ServedBytes), change(r.Bytes, r.ServedBytes))
@@ -77,26 +81,11 @@ func (r *Report) writeComparison(b *strings.Builder) {
 	}
 }
 
-// others counts the answers whose status does not have a row.
-func others(statuses map[string]int64) (n int64) {
-	for status, count := range statuses {
-		switch status {
-		case "200", "304", "403", "406", "429":
-		default:
-			n += count
-		}
-	}
-	return n
-}
-
 // writeNotes writes the limits of the comparison, and the lines that were not replayed.
 func (r *Report) writeNotes(b *strings.Builder) {
 	note := func(n int64, one, many string) {
-		switch {
-		case n == 1:
-			fmt.Fprintf(b, "1 %s\n", one)
-		case n > 1:
-			fmt.Fprintf(b, "%s %s\n", count(n), many)
+		if n > 0 {
+			fmt.Fprintln(b, count(n), status.Plural(n, one, many))
 		}
 	}
 	fmt.Fprintf(b, "\n")
@@ -119,9 +108,6 @@ func (r *Report) writeNotes(b *strings.Builder) {
 // log.
 func (r *Report) writeReaders(b *strings.Builder) {
 	const format = "%-34.34s %10s %10s %10s %6s %9s %9s %5s\n"
-	text := strings.TrimRight(b.String(), "\n") + "\n\n"
-	b.Reset()
-	b.WriteString(text)
 	fmt.Fprintf(b, format, "Reader", "requests", "bytes", "then", "cond.", "median", "refused", "score")
 	for _, reader := range r.Readers[:min(len(r.Readers), tableRows)] {
 		gap := "-"
@@ -169,6 +155,13 @@ func writeWrapped(b *strings.Builder, indent, text string) {
 }
 
 func count(n int64) string { return humanize.Comma(n) }
+
+func total(counts map[string]int64) (sum int64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
 
 // change returns the change from before to after in per cent. Small remainders get more
 // digits.

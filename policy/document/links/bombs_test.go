@@ -24,7 +24,7 @@ func numbered(format string, size int) string {
 // Documents made to exhaust whoever rewrites them cost memory in proportion to their size.
 func TestBombs(t *testing.T) {
 	repeat := func(unit string, size int) string { return strings.Repeat(unit, size/len(unit)+1) }
-	const size = 2 << 20
+	const size = 1 << 19
 	item := func(text string) string { return rssOpen + "<item>" + text + "</item>" + rssClose }
 	description := func(text string) string { return item("<description>" + text + "</description>") }
 	for name, body := range map[string]string{
