@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -20,11 +21,11 @@ import (
 // for each other.
 type Database struct {
 	driver Driver
+	short  atomic.Int64 // bytes that were in use when the file system became short of space; 0: it is not
 
 	mu    sync.Mutex // guards all below
 	idle  time.Duration
-	knows bool  // idle has been read
-	short int64 // bytes that were in use when the file system became short of space; 0: it is not
+	knows bool // idle has been read
 
 	from              Time      // no host is ready before
 	looked, lookedAll time.Time // when that was found out, and among all hosts
@@ -45,7 +46,7 @@ type Driver interface {
 	Watch(ctx context.Context, see func(Change) error) error
 	// Space returns how many bytes the database uses, and whether its file system is so
 	// short of space that it must not grow.
-	Space(ctx context.Context) (used int64, short bool, err error)
+	Space(tx Tx) (used int64, short bool, err error)
 	// Tidy removes what the driver itself does not need any more.
 	Tidy(ctx context.Context) error
 	// IsDamage reports whether an error says that the database cannot read what it keeps.

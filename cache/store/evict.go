@@ -70,7 +70,11 @@ func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err er
 		return nil, err
 	}
 	for {
-		used, left, err := d.space(ctx, budget)
+		var used, left int64
+		err := d.driver.Read(ctx, func(tx Tx) (err error) {
+			used, left, err = d.space(tx, budget)
+			return err
+		})
 		if err != nil || used <= left {
 			return trimmed, err
 		}
@@ -78,7 +82,7 @@ func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err er
 		if err != nil {
 			return trimmed, err
 		}
-		dropped, err := d.giveWay(ctx, victims)
+		dropped, err := d.giveWay(ctx, victims, budget)
 		trimmed = append(trimmed, dropped...)
 		if err != nil || len(dropped) == 0 {
 			return trimmed, err
@@ -88,22 +92,17 @@ func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err er
 
 // space returns how many bytes are in use, and how many may be: while the file system is short of
 // space, no more than when that was noticed.
-func (d *Database) space(ctx context.Context, budget int64) (used, left int64, err error) {
-	used, short, err := d.driver.Space(ctx)
+func (d *Database) space(tx Tx, budget int64) (used, left int64, err error) {
+	used, short, err := d.driver.Space(tx)
 	if err != nil {
 		return 0, 0, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case !short:
-		d.short = 0
-	case d.short == 0:
-		d.short = max(used, 1)
+	if !short {
+		d.short.Store(0)
+		return used, budget, nil
 	}
-	if d.short > 0 {
-		budget = min(budget, d.short)
-	}
+	d.short.CompareAndSwap(0, max(used, 1))
+	budget = min(budget, d.short.Load())
 	return used, budget, nil
 }
 
@@ -189,11 +188,11 @@ func feedsOf(tx Tx, o Owner, class int64, skip int) (feeds []feedRow, err error)
 }
 
 // giveWay drops the bodies of feeds, unless they were read since, and has those that count for
-// another owner do so. It returns the first.
-func (d *Database) giveWay(ctx context.Context, victims []victim) ([]ID, error) {
-	var gone []candidate
+// another owner do so. It returns the first. It stops when the store uses no more than it may:
+// another node may make room, too.
+func (d *Database) giveWay(ctx context.Context, victims []victim, budget int64) ([]ID, error) {
+	var gone, other []candidate
 	owners := make(map[ID]Owner)
-	var other []candidate
 	for _, v := range victims {
 		if c := (candidate{v.id, v.wanted()}); v.owner != v.feedRow.owner {
 			owners[v.id] = v.owner
@@ -202,12 +201,36 @@ func (d *Database) giveWay(ctx context.Context, victims []victim) ([]ID, error) 
 			gone = append(gone, c)
 		}
 	}
-	_, err := d.forSome(ctx, other, func(tx Tx, _ Time, f *feedRow) {
+	_, err := d.forSome(ctx, other, func(tx Tx, f *feedRow) bool {
 		f.owner = owners[f.id]
 		f.save(tx, f.place.column(), nil, nil)
+		return true
 	})
 	if err != nil {
 		return nil, err
 	}
-	return d.dropBodies(ctx, gone)
+	var in Tx // the transaction in which used and left were read
+	var used, left int64
+	return d.forSome(ctx, gone, func(tx Tx, f *feedRow) bool {
+		if in != tx {
+			in = tx
+			tx.Exec(`insert into meta (key, value) values ('trim', '') on conflict (key) do update set value = ''`) // one node at a time
+			if used, left, err = d.space(tx, budget); err != nil {
+				return false // and the transaction fails
+			}
+		}
+		if used <= left || f.size == 0 {
+			return false
+		}
+		used -= f.size
+		f.replaceBody(tx, newBody{})
+		f.changed, f.news, f.outcome = tx.Now(), 0, 0
+		place := f.place.column()
+		if place != nil {
+			place = f.due()
+		}
+		f.save(tx, place, nil, nil)
+		tx.Changed(Change{ID: f.id})
+		return true
+	})
 }

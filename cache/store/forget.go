@@ -37,7 +37,8 @@ func (d *Database) Forget(ctx context.Context, id ID) error {
 // remove forgets feeds that no reader has asked for since. Their last poll and the time before
 // which their origin does not want another one are remembered for as long as they count.
 func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []ID, err error) {
-	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
+	return d.forSome(ctx, candidates, func(tx Tx, f *feedRow) bool {
+		now := tx.Now()
 		dropBody(tx, f.body)
 		until := max(f.earliest, f.last.Add(f.hold))
 		if f.version == 0 && !f.established {
@@ -48,26 +49,13 @@ func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []I
 		forgotten.until, forgotten.changed = max(f.until, until, now.Add(keepForgotten)), now
 		forgotten.save(tx, nil, []byte{}, []byte{})
 		tx.Changed(Change{ID: f.id, Forgotten: true})
-	})
-}
-
-// dropBodies drops the bodies of feeds that no reader has asked for since.
-func (d *Database) dropBodies(ctx context.Context, candidates []candidate) (trimmed []ID, err error) {
-	return d.forSome(ctx, candidates, func(tx Tx, now Time, f *feedRow) {
-		f.replaceBody(tx, newBody{})
-		f.changed, f.news, f.outcome = now, 0, 0
-		place := f.place.column()
-		if place != nil {
-			place = f.due()
-		}
-		f.save(tx, place, nil, nil)
-		tx.Changed(Change{ID: f.id})
+		return true
 	})
 }
 
 // forSome does something with feeds that have not been wanted since, some in each
-// transaction. It returns their IDs.
-func (d *Database) forSome(ctx context.Context, candidates []candidate, do func(tx Tx, now Time, f *feedRow)) (done []ID, err error) {
+// transaction. It returns the IDs of those of which do reports true.
+func (d *Database) forSome(ctx context.Context, candidates []candidate, do func(tx Tx, f *feedRow) bool) (done []ID, err error) {
 	for some := range slices.Chunk(candidates, atOnce) {
 		ids, err := write(ctx, d, Work{}, func(tx Tx) (ids []ID, err error) {
 			all := make([]ID, len(some))
@@ -78,10 +66,8 @@ func (d *Database) forSome(ctx context.Context, candidates []candidate, do func(
 			if err != nil {
 				return nil, err
 			}
-			now := tx.Now()
 			for _, c := range some {
-				if f := feeds[c.id]; f != nil && f.known && f.wanted() <= c.wanted {
-					do(tx, now, f)
+				if f := feeds[c.id]; f != nil && f.known && f.wanted() <= c.wanted && do(tx, f) {
 					ids = append(ids, c.id)
 				}
 			}

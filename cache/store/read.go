@@ -103,11 +103,11 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	t, err := read(ctx, d, func(tx Tx) (Totals, error) {
 		t := Totals{Feeds: make(map[State]int64)}
 		err := tx.Query(countFeeds, one(int64(tx.Now()), int64(KindOperator)<<kindShift), t.add)
+		if err == nil {
+			t.Used, t.Short, err = d.driver.Space(tx)
+		}
 		return t, err
 	})
-	if err == nil {
-		t.Used, t.Short, err = d.driver.Space(ctx)
-	}
 	if err != nil {
 		return Totals{}, err
 	}

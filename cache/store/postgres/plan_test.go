@@ -56,9 +56,14 @@ func TestClaimsReadFewRows(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	watch(t, s)
+	watch(t, open(t, url))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for range rounds {
+		s := open(t, url)
 		before, polls := rowsRead(t, url), 0
+		written := rowsWritten(t, url)
 		for {
 			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
 			if err != nil {
@@ -71,7 +76,10 @@ func TestClaimsReadFewRows(t *testing.T) {
 				break
 			}
 		}
-		time.Sleep(1100 * time.Millisecond) // sessions report what they read once a second
+		if err := s.Close(); err != nil { // sessions report what they did when they end
+			t.Fatal(err)
+		}
+		eventually(t, "sessions have reported", func() bool { return rowsWritten(t, url) >= written+2*int64(polls) })
 		if n := (rowsRead(t, url) - before) / int64(max(1, polls)); polls < hosts || n > 250 {
 			t.Errorf("%d polls read %d rows and entries of indexes each", polls, n)
 		}
@@ -80,11 +88,21 @@ func TestClaimsReadFewRows(t *testing.T) {
 }
 
 // rowsRead returns how many rows and entries of indexes were read so far.
-func rowsRead(t *testing.T, url string) (n int64) {
+func rowsRead(t *testing.T, url string) int64 {
+	return statistic(t, url, `select (select sum(seq_tup_read + idx_tup_fetch) from pg_stat_user_tables)::bigint
+		+ (select sum(idx_tup_read) from pg_stat_user_indexes)::bigint`)
+}
+
+// rowsWritten returns how often rows of feeds were written so far: twice by each poll.
+func rowsWritten(t *testing.T, url string) int64 {
+	return statistic(t, url, `select n_tup_upd from pg_stat_user_tables where relname = 'feed'`)
+}
+
+func statistic(t *testing.T, url, query string) (n int64) {
 	t.Helper()
-	err := connect(t, url).QueryRow(t.Context(), `select (select sum(seq_tup_read + idx_tup_fetch) from pg_stat_user_tables)::bigint
-		+ (select sum(idx_tup_read) from pg_stat_user_indexes)::bigint`).Scan(&n)
-	if err != nil {
+	conn := connect(t, url)
+	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

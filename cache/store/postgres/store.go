@@ -178,14 +178,12 @@ const recordSize = 2 << 10
 
 // Space implements [store.Driver]. What deleted rows have left is not in use, and how much that is
 // the server does not say. Nor does it say how full its disk is.
-func (d *database) Space(ctx context.Context) (used int64, short bool, err error) {
-	err = d.Read(ctx, func(tx store.Tx) error {
-		return tx.Query(`select cast(coalesce(sum(size), 0) as bigint), count(*) from feed`, [][]any{nil}, func(_ int, row store.Row) error {
-			var records int64
-			err := row.Scan(&used, &records)
-			used += records * recordSize
-			return err
-		})
+func (d *database) Space(tx store.Tx) (used int64, short bool, err error) {
+	err = tx.Query(`select cast(coalesce(sum(size), 0) as bigint), count(*) from feed`, [][]any{nil}, func(_ int, row store.Row) error {
+		var records int64
+		err := row.Scan(&used, &records)
+		used += records * recordSize
+		return err
 	})
 	return used, false, err
 }

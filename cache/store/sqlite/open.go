@@ -49,6 +49,9 @@ type Options struct {
 	Log *zap.Logger
 	// Clocks reads the clocks of the machine. Nil: those of the system.
 	Clocks func() Moment
+	// Space returns the free space and the size of the file system that a directory is on, in
+	// bytes. Nil: as the system says.
+	Space func(dir string) (free, all uint64)
 }
 
 // Store is a [store.Store] in an SQLite database.
@@ -68,7 +71,10 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), since: store.Never}
+	if o.Space == nil {
+		o.Space = diskSpace
+	}
+	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: o.Space, since: store.Never}
 	if err := d.open(); err != nil {
 		return nil, fmt.Errorf("store sqlite %s: %w", dir, err)
 	}

@@ -235,6 +235,59 @@ func survive(t *testing.T, dir string, feeds int) (outcome string) {
 	return outcome
 }
 
+// TestShortOfSpace has the disk run low: until there is space again, the store takes no more than
+// when that was noticed, whatever its budget is. Feeds of the operator stay.
+func TestShortOfSpace(t *testing.T) {
+	const budget = 1 << 40
+	free, all := uint64(100<<30), uint64(1000<<30)
+	s, err := Open(directory(t), Options{Space: func(string) (uint64, uint64) { return free, all }})
+	mustDo(t, err)
+	defer s.Close()
+	feeds := 0
+	grow := func(by store.Owner) {
+		for range 20 {
+			feeds++
+			c := store.Claim{ID: numbered(feeds), URL: fmt.Sprint("https://example.com/", feeds), Hold: time.Hour, By: by, Configured: by == store.Operator}
+			leases, err := s.Claim(t.Context(), []store.Claim{c})
+			mustDo(t, err)
+			mustDo(t, s.Commit(t.Context(), store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, State: store.StateFresh,
+				Body: &store.Body{Version: 1, Coding: "identity", Data: make([]byte, 20_000)}}))
+		}
+	}
+	var before store.Totals
+	for _, step := range []struct {
+		name      string
+		by        store.Owner
+		free, all uint64
+		short     bool
+		trimmed   int // feeds, at least
+	}{
+		{"there is space", store.OwnerOf(store.KindToken, "a"), 100 << 30, 1000 << 30, false, 0},
+		{"less than a twentieth is free", 0, 49 << 30, 1000 << 30, true, 0},
+		{"it grows", store.OwnerOf(store.KindToken, "b"), 49 << 30, 1000 << 30, true, 15},
+		{"the operator's feeds grow", store.Operator, 49 << 30, 1000 << 30, true, 15},
+		{"there is space again", store.OwnerOf(store.KindToken, "c"), 51 << 30, 1000 << 30, false, 0},
+		{"less than 1 GiB is free", 0, 1<<30 - 1, 2 << 30, true, 0},
+		{"it grows again", store.OwnerOf(store.KindPublic, "d"), 1<<30 - 1, 2 << 30, true, 15},
+	} {
+		free, all = step.free, step.all
+		if step.by != 0 {
+			grow(step.by)
+		}
+		trimmed, err := s.Trim(t.Context(), budget)
+		mustDo(t, err)
+		totals, err := s.Totals(t.Context())
+		mustDo(t, err)
+		if totals.Short != step.short || len(trimmed) < step.trimmed || step.trimmed == 0 && len(trimmed) > 0 || step.trimmed > 0 && totals.Used > before.Used+64<<10 { // records stay
+			t.Errorf("%s: %d feeds gave way, %+v after %+v", step.name, len(trimmed), totals, before)
+		}
+		before = totals
+	}
+	if before.Operator != 20*20_000 {
+		t.Errorf("feeds of the operator gave way: %+v", before)
+	}
+}
+
 // TestPlans expects of each statement of a claim, a commit and a read that it finds its
 // rows by an index, however many there are.
 func TestPlans(t *testing.T) {

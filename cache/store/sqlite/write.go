@@ -32,6 +32,7 @@ type database struct {
 	path    string // of the file; empty: in memory
 	log     *zap.Logger
 	scale   *scale
+	space   func(dir string) (free, all uint64)
 	changes changes
 
 	jobs    chan *job
@@ -282,22 +283,18 @@ func (d *database) Tidy(ctx context.Context) error {
 }
 
 // Space implements [store.Driver]. Pages that are free do not count.
-func (d *database) Space(ctx context.Context) (used int64, short bool, err error) {
-	err = d.Read(ctx, func(tx store.Tx) error {
-		var n [3]int64
-		for i, text := range []string{"pragma page_count", "pragma freelist_count", "pragma page_size"} {
-			if err := tx.Query(text, [][]any{nil}, func(_ int, row store.Row) error { return row.Scan(&n[i]) }); err != nil {
-				return err
-			}
+func (d *database) Space(tx store.Tx) (used int64, short bool, err error) {
+	var n [3]int64
+	for i, text := range []string{"pragma page_count", "pragma freelist_count", "pragma page_size"} {
+		if err := tx.Query(text, [][]any{nil}, func(_ int, row store.Row) error { return row.Scan(&n[i]) }); err != nil {
+			return 0, false, err
 		}
-		used = (n[0] - n[1]) * n[2]
-		return nil
-	})
-	if d.path != "" && err == nil {
-		free, all := diskSpace(d.dir())
+	}
+	if d.path != "" {
+		free, all := d.space(d.dir())
 		short = free < leastFree || free < all/leastFreePart
 	}
-	return used, short, err
+	return (n[0] - n[1]) * n[2], short, nil
 }
 
 // The file does not grow if the disk has less space left: in bytes, and as 1/n of the disk.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -172,6 +173,32 @@ func dueOnce(t *testing.T, h Harness) {
 	}
 	if len(granted) != feeds || slices.Max(slices.Collect(maps.Values(granted))) != 1 {
 		t.Errorf("grants are %v, want one of each of %d", granted, feeds)
+	}
+}
+
+// trimTogether has two nodes make room at the same moment. They drop no more than one would.
+func trimTogether(t *testing.T, h Harness) {
+	const feeds, size = 60, 50_000
+	s := handles(t, h)
+	for n := range feeds {
+		c := claim(n)
+		c.By = store.OwnerOf(store.KindPublic, fmt.Sprint(n%7))
+		commit(t, s[0], outcome(n, grant(t, s[0], c), text(1, strings.Repeat("x", size))))
+	}
+	for part := int64(4); part > 1; part-- {
+		before, err := s[0].Totals(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		budget := before.Used - before.Bytes/part
+		together(6, func(n int) {
+			if _, err := s[n%2].Trim(t.Context(), budget); err != nil {
+				t.Error(err)
+			}
+		})
+		if after, err := s[1].Totals(t.Context()); err != nil || after.Used > budget || after.Used < budget-3*size {
+			t.Errorf("%d bytes are used, %v, want %d", after.Used, err, budget)
+		}
 	}
 }
 

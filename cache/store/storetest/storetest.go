@@ -56,6 +56,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"all that is unwanted is swept":              sweepMany,
 		"an import fences what is under way":         restore,
 		"what is there already is left alone":        restoreNew,
+		"two nodes make room at once":                trimTogether,
 		"changes are watched":                        watch,
 		"nodes see each other":                       nodes,
 		"counters are kept by node":                  countersOfNodes,
