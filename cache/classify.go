@@ -73,6 +73,9 @@ func (f *Feed) classify(s *state, a policy.Answer) classified {
 	case a.Unsent():
 		return classified{answer: a, result: status.ResultUnsent}
 	case a.Failure != policy.FailureNone:
+		if err := document.Challenge(a.Status, a.Header, nil); err != nil {
+			a.Failure, a.Err = policy.FailureChallenge, err
+		}
 		return classified{answer: a, result: status.ResultFailed}
 	case a.Status == http.StatusNotModified:
 		return classified{answer: a, result: status.ResultUnchanged}
@@ -95,6 +98,8 @@ func (f *Feed) classify(s *state, a policy.Answer) classified {
 		a.Failure, a.Err = policy.FailureNotFeed, err
 		if errors.Is(err, errSuspect) {
 			a.Failure = policy.FailureSuspect
+		} else if challenge := document.Challenge(a.Status, a.Header, a.Body); challenge != nil {
+			a.Failure, a.Err = policy.FailureChallenge, challenge
 		}
 		return classified{answer: a, result: status.ResultFailed, site: f.feedsOn(s, a, err)}
 	}

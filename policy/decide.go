@@ -77,6 +77,9 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 	d.leaveWindows(h.Hints)
 	planned := d.next
 	d.hold(a)
+	if d.base > 0 && !r.OwnSite {
+		d.window(h.Rhythm)
+	}
 	if d.next.After(planned) && h.Hints.windows().blocked(d.next) {
 		d.leaveWindows(h.Hints) // the hold ends within a window
 	}
@@ -323,6 +326,20 @@ func (d *builder) hold(a Answer) {
 	switch a.Holder {
 	case HintHostCooldown, HintURLCooldown, HintRedirectCooldown:
 		d.asked = later(d.asked, a.NotBefore)
+	}
+}
+
+// windowDated is how many dated entries a feed must have to judge how fast they come.
+const windowDated = 5
+
+// window records that entries may come and go between two polls, if those of the document
+// cover less time than the interval.
+func (d *builder) window(r Rhythm) {
+	if interval := d.next.Sub(d.at); r.Dated >= windowDated && r.Median > 0 && r.Median < interval/time.Duration(r.Entries) {
+		d.add(Term{
+			Hint: HintWindow, Raw: fmt.Sprintf("%d entries", r.Entries), Seconds: seconds(r.Median * time.Duration(r.Entries)),
+			Note: "entries may come and go between two polls",
+		})
 	}
 }
 

@@ -222,6 +222,7 @@ const (
 	FailureProtocol    Failure = "protocol"     // not HTTP, or an impossible status
 	FailureStatus      Failure = "status"       // any other status: 206, 204, 4xx, 5xx
 	FailureRateLimited Failure = "rate-limited" // 429
+	FailureChallenge   Failure = "challenge"    // a check for browsers in place of the feed, by Cloudflare, Anubis and the like
 	FailureForbidden   Failure = "forbidden"    // 401, 402, 403, 407, 451
 	FailureNotFound    Failure = "not-found"    // 404
 	FailureGone        Failure = "gone"         // 410: automatic polling ends
@@ -287,6 +288,7 @@ type Freshness struct {
 type Rhythm struct {
 	Entries int           `json:"entries,omitempty"`
 	Newest  time.Time     `json:"newest,omitzero"`
+	Dated   int           `json:"dated,omitempty"`  // how many entries the median is of
 	Median  time.Duration `json:"median,omitempty"` // gap between neighbouring entries; 0: not known
 }
 

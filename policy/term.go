@@ -40,6 +40,7 @@ const (
 	HintInterval     = "interval"      // the feed's interval before it failed
 	HintStuck        = "stuck-304"     // 304s may be wrong: the poll was unconditional
 	HintJitter       = "jitter"        // a random part that is added to the interval
+	HintWindow       = "window"        // the entries cover less time than the interval
 )
 
 // Other causes of a delay, which are not part of a decision.

@@ -131,6 +131,9 @@ func classifyStatus(status int) (policy.Failure, error) {
 	if status < 200 {
 		failure = policy.FailureProtocol // RFC 9110 section 15.2: an interim answer is no answer
 	}
+	if status == http.StatusUnauthorized {
+		return failure, errors.New("status 401 Unauthorized: the site asks for a name and a password, written into the feed's URL as in https://name:password@example.com/feed.xml")
+	}
 	if text := http.StatusText(status); text != "" {
 		return failure, fmt.Errorf("status %d %s", status, text)
 	}

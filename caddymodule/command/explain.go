@@ -191,7 +191,7 @@ func (x subject) explain() (explanation, policy.Decision) {
 
 // sentence says why the next poll would be when it is.
 func (x subject) sentence(d policy.Decision, history policy.History) string {
-	f := status.Facts{Now: x.answer.At, Status: x.answer.Status, Failures: history.Failures}
+	f := status.Facts{Now: x.answer.At, Status: x.answer.Status, Failure: x.answer.Failure, Failures: history.Failures}
 	if x.answer.Err != nil {
 		f.Error = x.answer.Err.Error()
 	}
@@ -282,6 +282,10 @@ func (x *subject) judge(body []byte) {
 		body = x.answer.Body // decoded
 	}
 	d, err := document.Read(body, x.answer.Header.Get("Content-Type"), x.answer.At)
+	if challenge := document.Challenge(x.answer.Status, x.answer.Header, body); err != nil && challenge != nil {
+		x.answer.Failure, x.answer.Err, x.problem = policy.FailureChallenge, challenge, challenge.Error()
+		return
+	}
 	if err == nil {
 		x.document = d
 		return

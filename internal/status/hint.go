@@ -55,6 +55,7 @@ var hints = map[string]hint{
 	policy.HintGone:             {short: "410", meaning: "the site says that the feed is gone"},
 	policy.HintStore:            {short: "no store", meaning: "polls cannot be recorded"},
 	policy.HintOffline:          {short: "no network", meaning: "no site can be reached"},
+	policy.HintWindow:           {short: "few entries", meaning: "the time that the feed's entries cover"},
 	policy.HintPolls:            {short: "polls", meaning: "the limit of polls in flight is reached"},
 }
 

@@ -22,6 +22,7 @@ type Facts struct {
 	Location *time.Location // of times in the text; nil: UTC
 	Host     string         // the feed's
 	Status   int            // of the last response; 0: there was none
+	Failure  policy.Failure // of the last poll
 	Error    string         // of the last poll, or of the store
 	Failures int            // failed polls in a row
 	Served   time.Time      // since when readers get their version; zero: there is none
@@ -68,7 +69,7 @@ func (f *Feed) Explain(now time.Time, in *time.Location) Reason {
 		return nil
 	}
 	facts := Facts{
-		Now: now, Location: in, Status: f.LastStatus, Error: f.LastError, Failures: f.Failures,
+		Now: now, Location: in, Status: f.LastStatus, Failure: f.LastFailure, Error: f.LastError, Failures: f.Failures,
 		Served: f.VersionSince, Spacing: time.Duration(f.Spacing), Target: f.Alias.String(), Site: f.Site, Shield: f.Shield,
 		NoFeed: f.State == StateUnread && (f.Site || f.LastFailure == policy.FailureNotFound || f.LastFailure == policy.FailureNotFeed),
 	}
@@ -99,6 +100,7 @@ func Explain(d policy.Decision, f Facts) Reason {
 	}
 	w.host = cmp.Or(f.Host, "the site")
 	w.say()
+	w.sayWindow()
 	return w.parts
 }
 
@@ -287,6 +289,30 @@ func (w *reason) sayBound(at, every, setting string) {
 	w.nextPoll()
 }
 
+// settings are the settings that set an interval, by hint.
+var settings = map[string]string{
+	policy.HintDefault: "default_interval", policy.HintFloor: "min_interval", policy.HintUnvalidated: "unvalidated_interval", policy.HintCap: "max_interval",
+}
+
+// sayWindow adds that entries may be missed, and what would change that.
+func (w *reason) sayWindow() {
+	i := slices.IndexFunc(w.decision.Considered, func(t policy.Term) bool { return t.Hint == policy.HintWindow })
+	if i < 0 {
+		return
+	}
+	t, remedy := w.decision.Considered[i], ""
+	switch setting, wish := settings[w.decision.Winner], hints[w.decision.Winner].wish; {
+	case setting != "":
+		remedy = "a smaller " + setting + " would"
+	case wish != "", w.decision.Winner == policy.HintSkipHours, w.decision.Winner == policy.HintSkipDays:
+		remedy = "only the site can"
+	default:
+		return // it is not an interval, but a pause
+	}
+	w.text(" Its %s cover about %s, less than the %s between two polls, so some could be missed: %s change that.",
+		t.Raw, Length(seconded(t)), Length(w.decision.Interval), remedy)
+}
+
 // longest returns what the longest of the overruled hints asks for, or "".
 func (w *reason) longest() string {
 	var best policy.Term
@@ -308,8 +334,15 @@ func (w *reason) sayBackOff() {
 		return
 	}
 	cause := cmp.Or(w.cause(), w.won.Raw)
-	if w.facts.Status >= 300 {
+	because := bracketed(cause)
+	switch {
+	case w.facts.Failure == policy.FailureChallenge:
+		because = ": " + cause + ". By a contact in the configuration it can see who polls"
+	case w.facts.Status == http.StatusUnauthorized && cause != w.won.Raw:
+		because = ": " + cause
+	case w.facts.Status >= 300:
 		cause = statusText(w.facts.Status)
+		because = bracketed(cause)
 	}
 	if w.facts.Site {
 		w.text("This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names.")
@@ -322,9 +355,9 @@ func (w *reason) sayBackOff() {
 		return
 	}
 	if w.facts.Failures > 1 {
-		w.text("The last %d polls failed%s.", w.facts.Failures, bracketed(cause))
+		w.text("The last %d polls failed%s.", w.facts.Failures, because)
 	} else {
-		w.text("The last poll failed%s.", bracketed(cause))
+		w.text("The last poll failed%s.", because)
 	}
 	w.sayRetry()
 	w.sayServed()

@@ -104,8 +104,22 @@ func TestExplain(t *testing.T) {
 		{decided(good(), policy.Hints{TTL: ptr(43200)}, policy.Rhythm{}), known,
 			"The feed asks for a poll once a month (ttl 43200); this gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
 		{won(policy.HintCap, "", day), known, "This gateway polls at least once a day (max_interval). Next poll: tomorrow 12:00 UTC."},
+		{decided(good("Cache-Control", "max-age=21600"), policy.Hints{}, policy.Rhythm{Entries: 10, Dated: 10, Median: 30 * time.Minute}), known,
+			"The site says that its answer is good until 18:00 UTC. A smaller max-age would bring the next poll forward (Cache-Control: max-age=21600). " +
+				"Its 10 entries cover about 5 hours, less than the 6 hours between two polls, so some could be missed: only the site can change that."},
+		{decided(good(), policy.Hints{}, policy.Rhythm{Entries: 10, Dated: 10, Median: 5 * time.Minute}), known,
+			"By the times of its entries the feed would be polled every 25 seconds; this gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC. " +
+				"Its 10 entries cover about 50 minutes, less than the 60 minutes between two polls, so some could be missed: a smaller min_interval would change that."},
+		{decided(good(), policy.Hints{}, policy.Rhythm{Entries: 4, Dated: 4, Median: 5 * time.Minute}), known,
+			"By the times of its entries the feed would be polled every 25 seconds; this gateway polls at most once an hour (min_interval). Next poll: 13:00 UTC."},
+		{decided(good("Retry-After", "36000"), policy.Hints{}, policy.Rhythm{Entries: 10, Dated: 10, Median: 5 * time.Minute}), known,
+			"The site answered nothing and asked to be left alone for 10 hours (Retry-After: 36000). Next poll: 22:00 UTC."},
 		{decided(failed(policy.FailureNotFound, 404), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Failures, f.Status = 3, 404 }),
 			"The last 3 polls failed (404 Not Found). Next try: tomorrow 04:00 UTC, then less often. Readers keep getting the version of yesterday 09:12 UTC."},
+		{decided(failed(policy.FailureChallenge, 403), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Status: 403, Failures: 2, Failure: policy.FailureChallenge, Error: "the site sends a check (X): ask it"},
+			"The last 2 polls failed: the site sends a check (X): ask it. By a contact in the configuration it can see who polls. Next try: tomorrow 04:00 UTC, then less often."},
+		{decided(failed(policy.FailureForbidden, 401), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Host: "example.com", Status: 401, Failures: 1, Error: "example.com: status 401 Unauthorized: a password"},
+			"The last poll failed: status 401 Unauthorized: a password. Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureTimeout, 0), policy.Hints{}, policy.Rhythm{}), Facts{Now: noon, Failures: 1, Error: "no complete answer within 30s"},
 			"The last poll failed (no complete answer within 30s). Next try: tomorrow 04:00 UTC, then less often."},
 		{decided(failed(policy.FailureUnasked, 304), policy.Hints{}, policy.Rhythm{}), known,
@@ -181,7 +195,7 @@ func TestExplain(t *testing.T) {
 
 // Every token that can win has a sentence of its own.
 func TestEveryWinnerHasASentence(t *testing.T) {
-	losers := []string{policy.HintCacheControl, policy.HintInterval, policy.HintStuck, policy.HintJitter}
+	losers := []string{policy.HintCacheControl, policy.HintInterval, policy.HintStuck, policy.HintJitter, policy.HintWindow}
 	count := 0
 	file, err := parser.ParseFile(token.NewFileSet(), "../../policy/term.go", nil, 0)
 	if err != nil {

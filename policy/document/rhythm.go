@@ -121,7 +121,7 @@ func rhythm(entries []entry, now time.Time) policy.Rhythm {
 	if newest != 0 {
 		r.Newest = time.Unix(newest, 0).UTC()
 	}
-	r.Median = medianGap(times)
+	r.Dated, r.Median = len(times), medianGap(times)
 	return r
 }
 
