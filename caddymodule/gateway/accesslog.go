@@ -18,10 +18,24 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// tokenInURI matches the token in the URL of a request.
-var tokenInURI = regexp.MustCompile(`/(~|%7[Ee])[^/?]+`)
+// tokenInURI matches all that may be a token in the URL of a request: what follows a tilde,
+// wherever it stands and however it is escaped.
+var tokenInURI = regexp.MustCompile(`(~|%(25)*7[Ee])[^/?]+`)
 
-func withoutToken(uri string) string { return tokenInURI.ReplaceAllString(uri, "/~***") }
+func withoutToken(uri string) string { return tokenInURI.ReplaceAllString(uri, "~***") }
+
+// mayHaveToken reports whether a request may have a token in its URL.
+func (g *Gateway) mayHaveToken(r *http.Request) bool {
+	return g.access.tokens != nil && tokenInURI.MatchString(sentURI(r))
+}
+
+// sentURI returns the target of a request as it was sent.
+func sentURI(r *http.Request) string {
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		return original.RequestURI
+	}
+	return r.RequestURI
+}
 
 // headerWithoutToken returns a copy of a header in which no URL of the gateway has a token.
 func headerWithoutToken(h http.Header) http.Header {
@@ -45,10 +59,7 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 	caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, true)
 	sent, began := caddyhttp.NewResponseRecorder(w, nil, nil), time.Now()
 	logged := r.Clone(r.Context())
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		logged.RequestURI = original.RequestURI
-	}
-	logged.RequestURI, logged.Header = withoutToken(logged.RequestURI), headerWithoutToken(r.Header)
+	logged.RequestURI, logged.Header = withoutToken(sentURI(r)), headerWithoutToken(r.Header)
 	return sent, func() {
 		credentials := g.server.Logs.ShouldLogCredentials
 		user := ""

@@ -38,6 +38,7 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	if original != nil {
 		path = originalPath(path, original.EscapedPath())
 	}
+	path = "/" + strings.TrimLeft(path, "/") // of a base URL that ends in a slash
 	if rest, found := cutTilde(path); found {
 		token, tail, _ := strings.Cut(rest, "/")
 		plain, err := url.PathUnescape(token)
@@ -47,7 +48,7 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 		by.token, by.hasToken = plain, true
 		path = "/" + tail
 	}
-	rest := strings.TrimLeft(path, "/") // of a base URL that ends in a slash
+	rest := strings.TrimLeft(path, "/")
 	if rest == "" {
 		by.target, ok = urlParameter(u.RawQuery)
 		return by, ok

@@ -82,11 +82,6 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyht
 			return err
 		}
 	}
-	if p.by.hasToken {
-		var done func()
-		w, done = g.hideToken(w, r)
-		defer done()
-	}
 	at := g.placeOf(r, p.by)
 	if !p.root && p.name == "" {
 		at.Home = at.Below // the front page is the site's

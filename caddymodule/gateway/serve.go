@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -31,6 +32,11 @@ var (
 // ServeHTTP serves the feed that a request is for, by path or by URL. Other requests go to the
 // next handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if g.mayHaveToken(r) {
+		var done func()
+		w, done = g.hideToken(w, r)
+		defer done()
+	}
 	if page, ok := g.parsePage(r); ok {
 		return g.servePage(w, r, next, page)
 	}
@@ -42,11 +48,6 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h := w.Header()
 		h["Access-Control-Allow-Origin"] = anyOrigin
 		h["Access-Control-Expose-Headers"] = exposedHeaders
-	}
-	if req.by.hasToken {
-		var done func()
-		w, done = g.hideToken(w, r)
-		defer done()
 	}
 	if req.configured == "" && !req.byURL {
 		return g.refuse(w, r, errNoSuchPath, req)
@@ -115,8 +116,12 @@ func (g *Gateway) parse(r *http.Request) (q request) {
 		return request{by: p.by, byURL: true, url: &p.url}
 	}
 	q.by, q.byURL = parseByURL(r.URL, original)
-	if !q.byURL && g.access.tokens == nil {
+	switch {
+	case q.byURL:
+	case g.access.tokens == nil:
 		return request{} // without tokens, /~user/ may be a home page
+	case strings.HasPrefix(path.Clean("/"+r.URL.Path), "/~"):
+		q.by.hasToken = true // in an odd spelling, such as /./~token
 	}
 	return q
 }
@@ -141,7 +146,11 @@ func answeredBy(next caddyhttp.Handler, w http.ResponseWriter, r *http.Request) 
 func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req request) error {
 	e := poller.RefusalOf(err)
 	result := g.engine.GatewayRequests().Refused(e.Status)
-	poller.Report(r, result, req.feed(), e.Reason)
+	feed, hidden := req.feed(), g.mayHaveToken(r)
+	if hidden {
+		feed = withoutToken(feed)
+	}
+	poller.Report(r, result, feed, e.Reason)
 	if req.forGateway() {
 		w.Header()["Referrer-Policy"] = noReferrer
 	}
@@ -149,12 +158,12 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 		return caddyhttp.Error(e.Status, err)
 	}
 	if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
-		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(req.feed())))
+		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(feed)))
 	}
 	if g.serveProblem(w, r, req, e) {
 		return nil
 	}
-	if req.by.hasToken {
+	if hidden || req.by.hasToken {
 		e.Write(w, r) // Caddy would log an error with the request's URL, token included
 		return nil
 	}
@@ -164,8 +173,6 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 // serve serves a feed, and counts the request. Only with the line readers it is recorded who sent it.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, req request, token string) (cache.Sent, error) {
 	address := poller.Client(r)
-	counter := g.engine.FeedCounter(feed.Key())
-	counter.CountReader(r.UserAgent(), address)
 	var observed readers.Request
 	if g.Readers {
 		observed = g.engine.Observe(r, address, feed.Key(), feed)
@@ -179,6 +186,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 	if err != nil {
 		return cache.Sent{}, err
 	}
+	counter := g.engine.FeedCounter(feed.Key())
+	counter.CountReader(r.UserAgent(), address)
 	counter.CountAnswer(sent.Bytes)
 	if g.Readers {
 		observed.Status, observed.Bytes = sent.Status, sent.Bytes

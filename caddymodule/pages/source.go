@@ -6,6 +6,7 @@ package pages
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -56,6 +57,8 @@ type Publisher struct {
 	// Passed counts the requests for feeds that went to the site, by the header field that made them
 	// differ from a poll, or by method or body.
 	Passed map[string]int64 `json:"passed,omitempty"`
+	// Proxies are those of [status.Trouble].
+	Proxies []netip.Addr `json:"untrusted_proxies,omitempty"`
 }
 
 // Poller describes who polls, and how often.

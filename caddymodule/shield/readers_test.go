@@ -42,6 +42,7 @@ func TestStatusShowsRefusals(t *testing.T) {
 		}
 		for target, want := range map[string]string{
 			"":         "trusted_proxies static 203.0.113.80",
+			" json":    `"untrusted_proxies": [`,
 			"/readers": "6 requests were refused.", "/readers json": `"refused": 6`,
 		} {
 			path, json := strings.CutSuffix(target, " json")
