@@ -141,7 +141,7 @@ func TestHintsThatSayNothing(t *testing.T) {
 	}
 }
 
-// Rule 2: the rhythm, and the default, only where there is no explicit hint.
+// Rule 2: the rhythm, and the default, only without an explicit hint.
 func TestRhythmAndDefault(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -76,7 +76,7 @@ func untilExpires(lines []string, date string, at time.Time) time.Duration {
 // its Date, but if the origin's clock is slow, that makes each response look old, and a
 // fresh feed would be polled at the floor.
 func age(header http.Header) time.Duration {
-	// RFC 9111 section 5.1: the first member of a list counts, and is ignored where it is invalid.
+	// RFC 9111 section 5.1: the first member of a list counts, and is ignored if it is invalid.
 	first, _, _ := strings.Cut(header.Get("Age"), ",")
 	seconds, _ := deltaSeconds(strings.Trim(first, " \t"))
 	return seconds

@@ -133,7 +133,7 @@ func TestLearnFreshnessFrom200(t *testing.T) {
 	}
 }
 
-// A poll of which nothing was sent teaches nothing, and is no failure.
+// A poll that sent nothing changes no hints, and is not a failure.
 func TestLearnUnsent(t *testing.T) {
 	before := History{Failures: 2, Unheeded: 1, Validated: true, Answered: true, Interval: time.Hour}
 	for _, failure := range []Failure{FailureNotStarted, FailureDNS, FailureConnect, FailureTimeout, FailureAddress} {

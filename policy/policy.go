@@ -36,7 +36,7 @@ type Rules struct {
 	// Jitter is the largest fraction added to an interval, upward only; 0 adds nothing.
 	Jitter float64
 	// OwnSite says that the origin is a site of this process. Only HTTP freshness, Retry-After and
-	// rate limits decide when it is polled; what its documents ask for is for readers, see
+	// rate limits decide when it is polled; the hints of its documents are for readers, see
 	// [History.ReadersUntil]. After failures it is polled every 10 minutes at least, unless
 	// MinInterval is longer.
 	OwnSite bool

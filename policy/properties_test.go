@@ -141,7 +141,7 @@ func TestNeverBeforeHolds(t *testing.T) {
 	})
 }
 
-// A decision's next poll is in no skipped hour, and in a skipped day only where a
+// A decision's next poll is in no skipped hour, and in a skipped day only if a
 // run of days is longer than two.
 func TestNeverInSkipWindows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -226,7 +226,7 @@ func TestBackOffGrows(t *testing.T) {
 	})
 }
 
-// Weird numbers reach no arithmetic: not even rules that nobody validated panic.
+// Extreme numbers do not panic, even in rules that were not validated.
 func TestDecideWithAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)

@@ -51,7 +51,7 @@ func TestSkipWindows(t *testing.T) {
 	}
 }
 
-// Whoever is later than planned asks again.
+// A poll that is later than planned is checked again.
 func TestOutOfSkip(t *testing.T) {
 	saturday := time.Date(2026, time.March, 7, 9, 0, 0, 0, time.UTC)
 	weekend := Hints{SkipDays: []string{"Saturday", "Sunday"}}

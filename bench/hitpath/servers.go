@@ -36,8 +36,7 @@ func (s setup) file(name, content string) (string, error) {
 
 // startCaddy starts Caddy with a response in its configuration for each kind, with the
 // header fields that a gateway sends. Each is a site of its own, as a Caddyfile makes them
-// (http://127.0.0.1:8080 { respond ... }), so that no matcher but that of the host has to
-// tell them apart.
+// (http://127.0.0.1:8080 { respond ... }), so that only the matcher of the host is needed.
 func startCaddy(s setup) ([]*target, error) {
 	type object = map[string]any
 	t := &target{name: baseline, plain: true, urls: make(map[string]string)}

@@ -5,11 +5,10 @@
 // [Report] of what costs bytes or confuses readers, each finding with its evidence
 // and a remedy.
 //
-// It asks for the feed, asks whether it has changed, and asks without compression;
-// from the answers it tells whether validators are honoured (RFC 9110 section 13),
-// whether compression breaks them, which hints are malformed, and what hourly polling
-// costs. What readers make of the document is judged by package gofeed, which is what
-// many of them parse with.
+// It requests the feed, requests it conditionally, and requests it without compression.
+// The answers show whether validators are honoured (RFC 9110 section 13), whether
+// compression breaks them, which hints are malformed, and the cost of hourly polls. Package
+// gofeed, which many readers use, parses the document.
 //
 // It does not send requests itself, and it does not validate documents against
 // their formats.
@@ -65,7 +64,7 @@ type Report struct {
 	Next     time.Duration `json:"-"` // until a gateway with default rules polls again
 	Seconds  int64         `json:"next_poll_seconds,omitempty"`
 	Reason   string        `json:"reason,omitempty"`  // of Next, as a sentence
-	Problem  string        `json:"problem,omitempty"` // why there is no feed to examine
+	Problem  string        `json:"problem,omitempty"` // why the feed cannot be examined
 }
 
 // Poll is one poll of an examination.

@@ -21,15 +21,15 @@ const (
 type Cost struct {
 	Polls       int64 `json:"polls"`
 	Changes     int64 `json:"changes"`             // by the rhythm of the entries
-	Full        int64 `json:"bytes_per_200"`       // with compression where there is one
-	NotModified int64 `json:"bytes_per_304"`       // estimated where none came
+	Full        int64 `json:"bytes_per_200"`       // with compression if it is supported
+	NotModified int64 `json:"bytes_per_304"`       // estimated if none came
 	Estimated   bool  `json:"estimated,omitempty"` // no 304 came
 	With304     int64 `json:"bytes_with_304"`
 	Without304  int64 `json:"bytes_without_304"`
 	Plain       int64 `json:"bytes_without_304_and_compression"`
 }
 
-// cost adds up. The answer is a 304, where one came.
+// cost adds up the bytes. notModified is a 304 if there was one.
 func (x *examination) cost(notModified policy.Answer) *Cost {
 	c := &Cost{Polls: pollsPerMonth, Changes: assumedChanges}
 	if median := x.document.Rhythm.Median; median > 0 {

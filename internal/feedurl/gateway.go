@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// Gateway turns the URLs of feeds into the addresses under which a gateway serves
-// them by URL, and back.
+// Gateway converts the URLs of feeds to their addresses at a gateway, and back.
 type Gateway struct {
 	root   string // canonical, with a slash at its end
-	prefix string // what stands before a feed's URL: the root, and /~<secret>/ where there is one
+	prefix string // before a feed's URL: the root, and /~<secret>/ if there is a secret
 }
 
 // ParseGateway reads the URL of a gateway: the site's, or the path in it below which
-// the gateway is. With a secret, addresses carry it, as in /~<secret>/https://...
+// the gateway is. If there is a secret, addresses contain it, as in /~<secret>/https://...
 func ParseGateway(base, secret string) (Gateway, error) {
 	u, err := Parse(base)
 	if err != nil {
@@ -36,7 +35,7 @@ func ParseGateway(base, secret string) (Gateway, error) {
 }
 
 // Address returns the address of a feed at the gateway. An address of this gateway
-// stays as it is.
+// is returned unchanged.
 func (g Gateway) Address(feed string) (string, error) {
 	if g.root == "" {
 		return "", errors.New("no gateway")
@@ -57,8 +56,8 @@ func (g Gateway) Address(feed string) (string, error) {
 	return g.prefix + u.String(), nil
 }
 
-// Feed returns the URL that an address of the gateway asks for, with any secret or
-// none. It reports false for other URLs, and for the gateway's own paths.
+// Feed returns the feed's URL in an address of the gateway, with any secret or none. It
+// returns false for other URLs, and for the gateway's own paths.
 func (g Gateway) Feed(address string) (string, bool) {
 	rest, ok := g.cut(address)
 	if !ok {
@@ -80,7 +79,7 @@ func (g Gateway) Feed(address string) (string, bool) {
 	return feed, true
 }
 
-// cut returns what an address has behind the gateway's root.
+// cut returns the part of an address after the gateway's root.
 func (g Gateway) cut(address string) (rest string, ok bool) {
 	address = strings.TrimSpace(address)
 	if rest, ok = cutPrefixFold(address, g.root); ok {
@@ -93,8 +92,8 @@ func (g Gateway) cut(address string) (rest string, ok bool) {
 	return strings.CutPrefix(u.String(), g.root)
 }
 
-// unfolded is the URL at the end of a path, also where something folded its slashes.
-// host.name/path, which a gateway understands as well, may be a path of its own.
+// unfolded returns the URL at the end of a path, even if a client has folded its slashes.
+// It does not accept host.name/path, which may be another path of the site.
 func unfolded(path string) string {
 	path = strings.TrimLeft(path, "/")
 	for _, scheme := range []string{"https", "http"} {

@@ -14,8 +14,8 @@ import (
 )
 
 // ParseHost returns a host, with or without the brackets of an IPv6 address, in the
-// form of [URL.Name]: what a connection would be made to. Otherwise "Example.COM.",
-// or the same in other letters of Unicode, would slip by a rule for example.com.
+// form of [URL.Name], so that a rule for example.com also applies to "Example.COM.",
+// or the same in other letters of Unicode.
 func ParseHost(host string) (string, error) {
 	if strings.Contains(host, "%") {
 		plain, err := url.PathUnescape(host) // RFC 3986 section 3.2.2
@@ -84,8 +84,8 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// Domain is the registrable domain of the host: the name itself where it is a
-// public suffix, and empty where the host is private (see [URL.IsPrivate]).
+// Domain returns the registrable domain of the host: the name itself if it is a public
+// suffix, and "" if the host is private (see [URL.IsPrivate]).
 func (u URL) Domain() string {
 	if u.IsPrivate() {
 		return ""
@@ -101,8 +101,8 @@ func (u URL) Domain() string {
 // RFC 6762 (local, and the rest in its appendix G), RFC 8375 (home.arpa).
 var privateDomains = []string{"localhost", "local", "home.arpa", "internal", "intranet", "private", "corp", "home", "lan"}
 
-// IsPrivate reports whether the host is an IP address, or a name that the public
-// DNS does not have: no registrable domain stands for who runs it.
+// IsPrivate reports whether the host is an IP address, or a name outside of the public
+// DNS.
 func (u URL) IsPrivate() bool {
 	if u.addr.IsValid() || !strings.Contains(u.name, ".") {
 		return true

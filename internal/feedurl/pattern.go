@@ -44,17 +44,15 @@ func ParsePattern(pattern string) (string, error) {
 	return "*." + host, nil
 }
 
-// HostTable keeps what is said of hosts by patterns, and finds it again by host. A
-// table that is not being added to may be read concurrently.
+// HostTable maps patterns of hosts to values. It is safe for concurrent reads.
 type HostTable[T any] struct {
 	entries map[string]T // by pattern in normal form
 }
 
-// ErrDuplicate reports that a pattern is in a table already, maybe in another spelling.
+// ErrDuplicate reports that a pattern is already in a table, maybe in another spelling.
 var ErrDuplicate = errors.New("pattern is given twice")
 
-// Add enters a pattern. It fails where the pattern is not valid, or with
-// [ErrDuplicate].
+// Add adds a pattern. It returns an error if the pattern is invalid, or [ErrDuplicate].
 func (t *HostTable[T]) Add(pattern string, value T) error {
 	normal, err := ParsePattern(pattern)
 	if err != nil {
@@ -70,8 +68,8 @@ func (t *HostTable[T]) Add(pattern string, value T) error {
 	return nil
 }
 
-// Find returns what the most specific pattern says that covers a host, as
-// [URL.Name] has it: the host itself, or else the longest *.domain, or else *.
+// Find returns the value of the most specific pattern that covers a host in the form of
+// [URL.Name]: the host itself, or else the longest *.domain, or else *.
 func (t *HostTable[T]) Find(host string) (value T, found bool) {
 	for pattern := host; ; pattern = wider(pattern) {
 		if value, found = t.entries[pattern]; found || pattern == "*" {
@@ -80,8 +78,8 @@ func (t *HostTable[T]) Find(host string) (value T, found bool) {
 	}
 }
 
-// Covering returns what is said by all patterns that cover a host or pattern in
-// normal form, the widest first and its own last.
+// Covering returns the values of all patterns that cover a host or pattern in normal
+// form, the widest first and its own last.
 func (t *HostTable[T]) Covering(normal string) []T {
 	var values []T
 	for pattern := normal; ; pattern = wider(pattern) {

@@ -10,30 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// hidden stands for what was left out of a URL.
+// hidden replaces removed parts of a URL.
 const hidden = "***"
 
 var (
 	// secretNames are the names of parameters that carry credentials.
 	secretNames = regexp.MustCompile(`(?i)token|secret|passw|pwd|session|credential|bearer|jwt|signature|` +
 		`(key|auth|sig|hash|code|access)$|^(auth[_-].*|sid|pass|pw|t|k|u|uid|user|login|email|hmac|otp|pin)$`)
-	// secretValue is what generated credentials look like: long, without spaces or dots of a host name.
+	// secretValue matches generated credentials: long, without spaces or dots of a host name.
 	secretValue = regexp.MustCompile(`^[A-Za-z0-9_\-+/=~]{16,}$`)
-	// secretRun is what they look like in a path, which has words, dates and
-	// identifiers in it as well: one long run, or a UUID (RFC 9562).
+	// secretRun matches them in a path, which also has words, dates and identifiers: one
+	// long run, or a UUID (RFC 9562).
 	secretRun = regexp.MustCompile(`[A-Za-z0-9]{16,}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`)
 	digit     = regexp.MustCompile(`[0-9]`)
 	letter    = regexp.MustCompile(`[A-Za-z]`)
 )
 
-// Redact returns a URL, canonical or not, in the form in which it may be logged and
-// shown: without credentials, and without the parameters and parts of the path that
-// are or look like credentials. Every URL that leaves the program other than in a
-// request goes through it.
+// Redact returns a URL, canonical or not, for logs and pages: without credentials, and
+// without the parameters and parts of the path that look like credentials. Every URL that
+// leaves the program other than in a request goes through it.
 func Redact(raw string) string { return redact(raw, maxNested) }
 
 // maxNested is how many URLs within URLs are shown. Each doubles the escapes of those
-// within it, so that a chain of them would grow far beyond what it was.
+// within it, so the result would grow without bound.
 const maxNested = 2
 
 func redact(raw string, nested int) string {
@@ -51,7 +50,7 @@ func redact(raw string, nested int) string {
 			rest += "/" + redactPath(path)
 		}
 	} else if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		rest = hidden + redactPath(rest[i:]) // no URL: what is before an @ is nobody's business
+		rest = hidden + redactPath(rest[i:]) // not a URL: the text before an @ may be a password
 	} else {
 		rest = redactPath(rest)
 	}
@@ -109,8 +108,8 @@ func looksSecret(value string) bool {
 	return secretValue.MatchString(value) && digit.MatchString(value) && letter.MatchString(value)
 }
 
-// Short makes of a foreign text one line of so many characters, and an ellipsis where it
-// is cut.
+// Short converts a foreign text to one line of at most so many characters, and an ellipsis
+// if it is cut.
 func Short(s string, most int) string {
 	s = strings.Join(strings.Fields(OneLine(s)), " ")
 	if utf8.RuneCountInString(s) > most {

@@ -4,13 +4,12 @@
 // Package feedurl reads, compares and shows the URLs of feeds.
 //
 // [Parse] brings every spelling that sends the same request (RFC 3986 section 6,
-// RFC 5891) to one canonical text, which is the feed's key. What an origin may tell
-// apart (escapes, the order of parameters, an empty query) stays byte for byte.
-// [Redact] is the form of a URL that may be logged and shown; a [HostTable] finds
-// what an operator has said of a URL's host. A [Gateway] knows the address under
-// which a gateway serves a feed by its URL.
+// RFC 5891) to one canonical text, which is the feed's key. Differences that may matter
+// to an origin (escapes, the order of parameters, an empty query) stay byte for byte.
+// [Redact] returns a URL for logs and pages. A [HostTable] maps patterns of hosts to
+// values. A [Gateway] converts between URLs and addresses at a gateway.
 //
-// It resolves no names and knows nothing of which addresses may be reached.
+// It does not resolve names, and does not decide which addresses may be reached.
 package feedurl
 
 import (
@@ -24,30 +23,30 @@ import (
 )
 
 // ErrInvalid reports that a text is not the URL of a feed. The error that wraps it
-// says why, and quotes nothing of the text.
+// says why, and does not quote the text.
 var ErrInvalid = errors.New("not a feed URL")
 
 // MaxLength is the longest canonical URL, in bytes.
 const MaxLength = 4096
 
 // URL is the canonical URL of a feed. Two of them are equal (==) exactly if their
-// texts are. The zero value is no URL.
+// texts are. The zero URL is invalid.
 type URL struct {
 	text   string
 	scheme string     // http or https
 	user   string     // escaped, without the @; empty: none
 	name   string     // host name in lower case as A-labels, or IP address without brackets
-	addr   netip.Addr // the name where it is an IP address
+	addr   netip.Addr // of a name that is an IP address
 	port   string     // decimal
 	path   string     // as sent, beginning with a slash
 	query  string     // as sent, with its question mark; empty: none
 }
 
-// Parse reads a URL as a person or an origin has written it. Besides http and https
-// URLs it takes what copying and pasting makes of them: white space around them,
-// %20 behind a path, slashes before them, and the pseudo scheme feed:.
+// Parse reads a URL as a person or an origin has written it. It accepts http and https
+// URLs with white space around them, %20 after a path, slashes before them, or the pseudo
+// scheme feed:.
 func Parse(raw string) (URL, error) {
-	if len(raw) > 4*MaxLength { // no need to look at it: escaping makes nothing shorter, and white space has its limits
+	if len(raw) > 4*MaxLength { // escaping makes nothing shorter
 		return URL{}, invalid("it is longer than %d bytes", MaxLength)
 	}
 	raw, _, _ = strings.Cut(raw, "#")
@@ -84,8 +83,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...)
 }
 
-// trim drops what copying and pasting leaves around a URL. An escaped space at the
-// end of a query is left alone: a parameter may end in one.
+// trim removes white space and slashes that were pasted with a URL. An escaped space at
+// the end of a query stays: a parameter may end in one.
 func trim(raw string) string {
 	raw = strings.TrimSpace(raw)
 	for !strings.Contains(raw, "?") && strings.HasSuffix(raw, "%20") {
@@ -133,7 +132,7 @@ func (u *URL) setAuthority(authority string) error {
 			return err
 		}
 	}
-	// What is behind the last colon is the port, unless it is within an IPv6 address.
+	// The port is after the last colon, unless that is within an IPv6 address.
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		if err := u.setPort(host[i+1:]); err != nil {
 			return err
@@ -153,7 +152,7 @@ func (u *URL) setAuthority(authority string) error {
 	return nil
 }
 
-// setUser keeps credentials in one spelling: who sends the same is the same.
+// setUser sets the credentials, in one spelling.
 func (u *URL) setUser(raw string) error {
 	if strings.Trim(raw, ":") == "" {
 		return nil
@@ -172,7 +171,8 @@ func (u *URL) setUser(raw string) error {
 	return nil
 }
 
-// userText is the one spelling of credentials: an empty password is sent as none is.
+// userText returns credentials in one spelling: an empty password is sent like a missing
+// one.
 func userText(user *url.Userinfo) string {
 	if password, _ := user.Password(); password == "" {
 		return url.User(user.Username()).String()
@@ -203,9 +203,8 @@ func (u *URL) defaultPort() string {
 	return "80"
 }
 
-// setTarget takes path and query over as written, but for what a request cannot
-// have in it: characters outside of ASCII become escapes as RFC 3987 section 3.1
-// has it, a space becomes one, control characters are refused.
+// setTarget sets path and query as written, but characters outside of ASCII (RFC 3987
+// section 3.1) and spaces are escaped, and control characters are refused.
 func (u *URL) setTarget(raw string) error {
 	var b strings.Builder
 	if !strings.HasPrefix(raw, "/") {
@@ -225,8 +224,8 @@ func (u *URL) setTarget(raw string) error {
 	if i := strings.IndexByte(u.path, '?'); i >= 0 {
 		u.path, u.query = u.path[:i], u.path[i:]
 	}
-	// A path that begins with two slashes cannot be handed to net/http as it is
-	// (see RequestURL): what net/url would escape has to be escaped.
+	// A path that begins with two slashes cannot be passed to net/http as it is (see
+	// RequestURL), so it is escaped as net/url would.
 	if strings.HasPrefix(u.path, "//") && u.plainRequestURL().EscapedPath() != u.path {
 		u.path = escapeIllegal(u.path)
 	}
@@ -263,34 +262,34 @@ func (u *URL) setText() {
 	u.text = u.scheme + "://" + user + u.HostPort() + u.path + u.query
 }
 
-// Canonical returns the canonical text of a URL: what its feed is known by.
+// Canonical returns the canonical text of a URL, which is its feed's key.
 func Canonical(raw string) (string, error) {
 	u, err := Parse(raw)
 	return u.String(), err
 }
 
-// String is the canonical text: the key of the feed. It has the credentials in it,
-// so it is neither logged nor shown; see [URL.Redacted].
+// String returns the canonical text, which is the feed's key. It contains credentials, so
+// it must not be logged or shown; see [URL.Redacted].
 func (u URL) String() string { return u.text }
 
-// Redacted is the URL as it may be logged and shown; see [Redact].
+// Redacted returns the URL for logs and pages; see [Redact].
 func (u URL) Redacted() string { return Redact(u.text) }
 
-// Scheme is http or https.
+// Scheme returns http or https.
 func (u URL) Scheme() string { return u.scheme }
 
-// Name is the host alone: a name in lower case as A-labels without a trailing dot,
+// Name returns the host without port: a name in lower case as A-labels without a trailing dot,
 // or an IP address without brackets.
 func (u URL) Name() string { return u.name }
 
-// Addr is the host where it is an IP address, and the zero Addr where it is a name.
+// Addr returns the host if it is an IP address, and the zero Addr if it is a name.
 func (u URL) Addr() netip.Addr { return u.addr }
 
-// Port is the port in decimal, the scheme's own where none was written.
+// Port returns the port in decimal. Default: that of the scheme.
 func (u URL) Port() string { return u.port }
 
-// HostPort is the host as the Host field has it (RFC 9110 section 7.2): with a port
-// unless that is the scheme's own.
+// HostPort returns the host for the Host field (RFC 9110 section 7.2): with a port unless
+// that is the scheme's default.
 func (u URL) HostPort() string {
 	switch {
 	case u.port != u.defaultPort():
@@ -301,26 +300,26 @@ func (u URL) HostPort() string {
 	return u.name
 }
 
-// Address is what is dialled.
+// Address returns host and port, for a dialer.
 func (u URL) Address() string { return net.JoinHostPort(u.name, u.port) }
 
-// Origin is scheme, host and port (RFC 6454): what credentials are bound to.
+// Origin returns scheme, host and port (RFC 6454), to which credentials are bound.
 func (u URL) Origin() string { return u.scheme + "://" + u.HostPort() }
 
-// Path is the path as sent.
+// Path returns the path as sent.
 func (u URL) Path() string { return u.path }
 
-// Query is the query as sent with its question mark, or empty where there is none.
+// Query returns the query as sent with its question mark, or "".
 func (u URL) Query() string { return u.query }
 
-// User is the credentials in the URL; nil: there are none.
+// User returns the credentials in the URL, or nil.
 func (u URL) User() *url.Userinfo {
 	if u.user == "" {
 		return nil
 	}
 	parsed, err := url.Parse("http://" + u.user + "@host/")
 	if err != nil {
-		return nil // it came out of an url.Userinfo
+		return nil // never: it was encoded by url.Userinfo
 	}
 	return parsed.User
 }
@@ -335,12 +334,12 @@ func (u URL) WithUser(user *url.Userinfo) URL {
 	return u
 }
 
-// RequestURL is the URL, without credentials, in the form in which net/http sends
-// path and query as they are.
+// RequestURL returns the URL, without credentials, in the form in which net/http sends
+// path and query unchanged.
 func (u URL) RequestURL() *url.URL {
 	r := u.plainRequestURL()
 	// Opaque is sent as it is, unless it begins with two slashes: then net/url takes
-	// it for an authority. Parse has seen to it that such a path needs no help.
+	// it for an authority. Parse has escaped such a path.
 	if r.EscapedPath() != u.path && !strings.HasPrefix(u.path, "//") {
 		r.Opaque = u.path
 	}

@@ -5,16 +5,16 @@ package httpfield
 
 import "strings"
 
-// Weights reads an Accept-Encoding field (RFC 9110 section 12.5.3): what it gives
-// each of the codings, in thousandths; 0 excludes one. Identity is acceptable
-// unless it is excluded, with the least weight where it is not named. What cannot
-// be read as a weight counts as 1000, as though it were not there.
+// Weights reads the weights of codings in an Accept-Encoding field (RFC 9110 section
+// 12.5.3), in thousandths; 0 excludes a coding. Identity is acceptable unless it is
+// excluded, with the least weight if it is not named. Malformed weights are ignored, so
+// the coding has 1000.
 func Weights(lines []string, codings []string, weights []int) {
 	const unnamed = -1
 	for i := range weights {
 		weights[i] = unnamed
 	}
-	others := unnamed // what "*" gives
+	others := unnamed // the weight of "*"
 	for _, line := range lines {
 		for len(line) > 0 {
 			var item string

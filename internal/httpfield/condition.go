@@ -4,20 +4,20 @@
 package httpfield
 
 // NotModified evaluates the conditions of a GET or HEAD (RFC 9110 section 13.2.2)
-// in the lines of its If-None-Match and If-Modified-Since: where there is the
-// first, the second does not count. Named reports whether a tag is the current
-// representation's, by weak comparison; unmodified, whether it has not changed
-// since a date.
+// in the lines of its If-None-Match and If-Modified-Since. The second is ignored if the
+// first is present. The function named reports whether a tag is the current
+// representation's, by weak comparison; unmodified, whether it has not changed since a
+// date.
 func NotModified(ifNoneMatch, ifModifiedSince []string, named func(Tag) bool, unmodified func(date string) bool) bool {
 	if len(ifNoneMatch) > 0 {
 		return HasTag(ifNoneMatch, named)
 	}
-	// RFC 9110 section 13.1.3: a field that is no single date is ignored.
+	// RFC 9110 section 13.1.3: a field that is not one date is ignored.
 	return len(ifModifiedSince) == 1 && unmodified(ifModifiedSince[0])
 }
 
-// HasTag reports whether the lines of If-None-Match have "*", or a tag that is
-// named (RFC 9110 section 13.1.2).
+// HasTag reports whether the lines of If-None-Match contain "*", or a tag for which named
+// returns true (RFC 9110 section 13.1.2).
 func HasTag(lines []string, named func(Tag) bool) bool {
 	for _, list := range lines {
 		for list != "" {

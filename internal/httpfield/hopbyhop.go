@@ -19,8 +19,8 @@ var hopByHop = []string{
 	"Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
 }
 
-// RemoveHopByHop leaves the end-to-end fields of a message, and TE: trailers,
-// which a next hop may use: trailers are end-to-end.
+// RemoveHopByHop removes the fields of one connection. It keeps TE: trailers, because
+// trailers are end-to-end.
 func RemoveHopByHop(header http.Header) {
 	trailers := httpguts.HeaderValuesContainsToken(header["Te"], "trailers")
 	for _, line := range header["Connection"] {

@@ -5,8 +5,8 @@ package httpfield
 
 import "strings"
 
-// SplitList splits a list at the commas outside of quoted strings, and drops the
-// space around its members and empty members (RFC 9110 section 5.6.1.2).
+// SplitList splits a list at the commas outside of quoted strings. It removes the space
+// around members, and empty members (RFC 9110 section 5.6.1.2).
 func SplitList(text string) []string {
 	var members []string
 	for text != "" {
@@ -18,8 +18,8 @@ func SplitList(text string) []string {
 	return members
 }
 
-// cutMember takes the first member off a list. A quoted string without an end
-// goes on to the end of the list.
+// cutMember cuts off the first member of a list. A quoted string without an end extends
+// to the end of the list.
 func cutMember(list string) (member, rest string) {
 	end, quoted := 0, false
 	for ; end < len(list); end++ {

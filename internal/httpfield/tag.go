@@ -5,9 +5,9 @@ package httpfield
 
 import "strings"
 
-// Tag is an entity tag (RFC 9110 section 8.8.3). The zero Tag is none.
+// Tag is an entity tag (RFC 9110 section 8.8.3). The zero Tag means that there is none.
 type Tag struct {
-	Opaque string // without the quotes; empty: no tag, nothing that it says could tell two versions apart
+	Opaque string // without the quotes; empty: no tag
 	Weak   bool
 	Any    bool // the "*" of a condition, which matches any current representation
 }
@@ -18,9 +18,9 @@ func ParseTag(text string) Tag {
 	return tag
 }
 
-// CutTag takes the first entity tag off a list such as If-None-Match; where the
-// rest is empty it was the last one. A lower-case w/ and tags without quotes,
-// which some origins send and readers repeat, are tolerated.
+// CutTag cuts off the first entity tag of a list such as If-None-Match. If the rest is
+// empty, it was the last one. CutTag accepts a lower-case w/ and tags without quotes,
+// which some origins send and readers repeat.
 func CutTag(list string) (tag Tag, rest string) {
 	list = strings.TrimLeft(list, " \t,")
 	if len(list) > 2 && list[0]|0x20 == 'w' && list[1] == '/' {
@@ -33,7 +33,7 @@ func CutTag(list string) (tag Tag, rest string) {
 		if rest == "" || strings.IndexByte(" \t,", rest[0]) >= 0 {
 			return tag, rest
 		}
-		// Such as "a"-gzip, which is not the same as "a": taken as it stands.
+		// Such as "a"-gzip, which differs from "a".
 	}
 	bare, rest, _ := strings.Cut(list, ",")
 	bare = strings.TrimRight(bare, " \t")
@@ -44,8 +44,8 @@ func CutTag(list string) (tag Tag, rest string) {
 	return tag, rest
 }
 
-// Equal is the weak comparison of RFC 9110 section 8.8.3.2: the same opaque text.
+// Equal compares weakly (RFC 9110 section 8.8.3.2): only the opaque text counts.
 func (t Tag) Equal(u Tag) bool { return t.Opaque == u.Opaque && t.Opaque != "" }
 
-// EqualStrong is the strong comparison: in addition, neither tag is weak.
+// EqualStrong compares strongly: in addition, neither tag may be weak.
 func (t Tag) EqualStrong(u Tag) bool { return t.Equal(u) && !t.Weak && !u.Weak }

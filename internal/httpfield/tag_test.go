@@ -43,7 +43,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// The table of RFC 9110 section 8.8.3.2, and what is no tag.
+// The table of RFC 9110 section 8.8.3.2, and malformed tags.
 func TestComparison(t *testing.T) {
 	for _, c := range []struct {
 		one, other   string

@@ -12,9 +12,8 @@ import (
 )
 
 // Vary reads the request fields that a response depends on (RFC 9110 section
-// 12.5.5): their canonical names, sorted, each once. Where any is true it depends
-// on more than names can tell, and no other request has the same answer: there is
-// a "*" anywhere, or a member that is no field name.
+// 12.5.5): their canonical names, sorted, each once. If any is true, no other request may
+// get the same response, because there is a "*" or a member that is not a field name.
 func Vary(response http.Header) (names []string, any bool) {
 	for _, line := range response["Vary"] {
 		for member := range strings.SplitSeq(line, ",") {

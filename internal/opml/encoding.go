@@ -16,12 +16,12 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// document is a document whose markup can be found byte by byte: in its own
-// encoding where that is a superset of ASCII, and otherwise in UTF-8.
+// document is a document whose markup can be found byte by byte: in its own encoding if
+// that is a superset of ASCII, and otherwise in UTF-8.
 type document struct {
 	text []byte
-	// whole is the encoding that the text was brought to UTF-8 from. Nil: the text is
-	// the document as it is.
+	// whole is the encoding from which the text was converted to UTF-8. Nil: the text was
+	// not converted.
 	whole encoding.Encoding
 	// values is the encoding of attribute values. Nil: UTF-8.
 	values encoding.Encoding
@@ -29,8 +29,8 @@ type document struct {
 	unicode bool
 }
 
-// decode makes the markup readable. A document that is not UTF-16 says what it is
-// in its XML declaration, see setCharset.
+// decode converts UTF-16 and ISO-2022-JP. Other documents have their encoding in the XML
+// declaration, see setCharset.
 func decode(in []byte) (*document, error) {
 	switch {
 	case bytes.HasPrefix(in, []byte("\xff\xfe")), bytes.HasPrefix(in, []byte("<\x00")):
@@ -43,7 +43,7 @@ func decode(in []byte) (*document, error) {
 	return &document{text: in, unicode: true}, nil
 }
 
-// transcode brings a document to UTF-8 where that can be undone without loss.
+// transcode converts a document to UTF-8 if that can be undone without loss.
 func transcode(in []byte, from encoding.Encoding) (*document, error) {
 	text, err := from.NewDecoder().Bytes(in)
 	if err != nil {
@@ -55,14 +55,13 @@ func transcode(in []byte, from encoding.Encoding) (*document, error) {
 	return &document{text: text, whole: from, unicode: from != japanese.ISO2022JP}, nil
 }
 
-// setCharset takes over the encoding of the XML declaration. It is called for every
-// one but UTF-8.
+// setCharset sets the encoding of the XML declaration. The XML decoder calls it for all
+// encodings but UTF-8.
 func (d *document) setCharset(label string) {
 	if d.whole != nil {
 		return
 	}
-	// One that is unknown, and the UTF-16 of programs that meant their strings and
-	// not their file, are taken for UTF-8.
+	// An unknown encoding, and UTF-16 in a document that is not UTF-16, are taken for UTF-8.
 	e, name := charset.Lookup(label)
 	if e == nil || name == "utf-8" || name == "replacement" || strings.HasPrefix(name, "utf-16") {
 		return

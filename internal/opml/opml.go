@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package opml reads and changes the feed URLs of subscription lists: OPML 1.0 and
-// 2.0 (opml.org/spec2.opml), and what feed readers export under that name.
+// 2.0 (opml.org/spec2.opml), and the variants that feed readers export.
 //
 // [URLs] lists them. [Rewrite] replaces them and nothing else: every byte outside of
 // a changed xmlUrl value stays as it is, in the document's own encoding, so folders,
@@ -34,9 +34,9 @@ func URLs(in []byte) ([]string, error) {
 	return urls, nil
 }
 
-// Rewrite returns the document with each feed URL replaced by what change makes of
-// it, and the number of outlines changed. A URL for which change returns the same
-// text stays byte for byte. The first error of change ends the rewriting.
+// Rewrite returns the document with each feed URL replaced by the result of change, and
+// the number of outlines changed. A URL for which change returns the same text stays byte
+// for byte. The first error of change ends the rewriting.
 func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, changed int, err error) {
 	doc, outlines, err := read(in)
 	if err != nil {
@@ -68,9 +68,9 @@ func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, ch
 	return out, changed, err
 }
 
-// value is the attribute value for an outline's new URL. What the two URLs have in
-// common at their end keeps its spelling (&amp; or &#38;), so that rewriting back
-// gives the document that there was.
+// value returns the attribute value for an outline's new URL. The part that both URLs
+// have in common at their end keeps its spelling (&amp; or &#38;), so that rewriting back
+// restores the document.
 func (d *document) value(o outline, url string) string {
 	written := string(bytes.Trim(d.text[o.start:o.end], space))
 	if plain, err := d.unescape([]byte(written)); err != nil || plain != o.url {
@@ -87,8 +87,8 @@ func (d *document) value(o outline, url string) string {
 	return d.escape(url)
 }
 
-// escape makes an attribute value of a text. Characters outside of ASCII become
-// references where the document's encoding may not have them.
+// escape converts a text to an attribute value. Characters outside of ASCII become
+// references if the document's encoding may not have them.
 func (d *document) escape(s string) string {
 	var b strings.Builder
 	for _, r := range s {

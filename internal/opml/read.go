@@ -74,10 +74,9 @@ func read(in []byte) (*document, []outline, error) {
 	}
 }
 
-// masked is a copy of a text for the XML decoder, of the same length: characters
-// outside of ASCII, control characters and references, which it would decode or
-// refuse, are letters there. All encodings in which the text may be have ASCII's <,
-// > and quotes for nothing else.
+// masked returns a copy of a text for the XML decoder, of the same length: letters replace
+// characters outside of ASCII, control characters and references, which the decoder would
+// decode or refuse. In all possible encodings the bytes <, > and quotes are markup.
 func masked(text []byte) []byte {
 	mask := bytes.Clone(text)
 	for i, c := range mask {
@@ -91,8 +90,8 @@ func masked(text []byte) []byte {
 	return mask
 }
 
-// outline reads the tag of an outline element at text[start:end]. It reports false
-// where the element subscribes to nothing.
+// outline reads the tag of an outline element at text[start:end]. It returns false if the
+// element has no feed URL.
 func (d *document) outline(start, end int) (o outline, ok bool) {
 	tag := d.text[start:end]
 	for at := 0; ; {
@@ -112,9 +111,8 @@ func (d *document) outline(start, end int) (o outline, ok bool) {
 	}
 }
 
-// scraped reports whether an outline's type says that its URL is a page or a
-// document of which the reader makes a feed by itself (FreshRSS's HTML+XPath,
-// XML+XPath and JSON+DotNotation).
+// scraped reports whether an outline's URL is a page or document from which the reader
+// makes a feed itself (FreshRSS's HTML+XPath, XML+XPath and JSON+DotNotation).
 func scraped(outlineType string) bool {
 	outlineType = strings.ToLower(outlineType)
 	return strings.Contains(outlineType, "xpath") || strings.Contains(outlineType, "dotnotation")
@@ -141,7 +139,7 @@ func nextAttribute(tag []byte, at int) (a attribute, next int, ok bool) {
 			at++
 		}
 		if at == len(tag) || tag[at] != '"' && tag[at] != '\'' {
-			continue // a bare word, which no URL is
+			continue // a bare word is never a URL
 		}
 		length := bytes.IndexByte(tag[at+1:], tag[at])
 		if length < 0 {

@@ -71,7 +71,7 @@ func (r *Reader) Get(address string) (Response, error) {
 	return got, nil
 }
 
-// Last returns the last 200 of a URL: what the reader shows.
+// Last returns the last 200 of a URL, which the reader shows.
 func (r *Reader) Last(address string) (Response, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

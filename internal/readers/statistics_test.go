@@ -168,7 +168,7 @@ func TestReportOrder(t *testing.T) {
 	}
 }
 
-// Whoever reads the JSON may rely on lists being lists.
+// Lists in the JSON are never null.
 func TestEmptyReportHasNoNull(t *testing.T) {
 	l := NewStatistics(Options{})
 	check := func() {

@@ -186,7 +186,7 @@ func (s *gateway) replay(ctx context.Context, l *Line) error {
 	r.SkipHours = s.origin.skipHours
 	r.Validators = s.validators(l)
 	if !l.Known {
-		r.Person = r.Person || v.browser // the log does not have the fields that tell
+		r.Person = r.Person || v.browser // the log does not have the fields that persons are recognized by
 	}
 	var defence readers.Defence
 	if s.limiter != nil {

@@ -43,7 +43,7 @@ func TestParseDate(t *testing.T) {
 		{"2024-01-29", "2024-01-29T00:00:00Z"},
 		{"2024-01", "2024-01-01T00:00:00Z"},
 
-		// Ambiguous or rare notations, and what is no date.
+		// Ambiguous or rare notations, and texts that are not dates.
 		{"02/03/2024", ""}, {"29.01.2024 13:51", ""}, {"1706536313", ""}, {"2024", ""}, {"Mon, 29 Jan 2024 1:51 PM", ""},
 		{"", ""}, {" ", ""}, {",", ""}, {"soon", ""}, {"null", ""}, {"12", ""}, {"-", ""}, {"Jan", ""}, {"GMT", ""}, {"+", ""}, {"2024-", ""},
 		{"2024..", ""}, {"1999...", ""}, {"2024-13-01", ""}, {"2024-02-30", ""}, {"2024-01-29T25:00:00Z", ""},
@@ -62,7 +62,7 @@ func TestParseDate(t *testing.T) {
 	}
 }
 
-// The zone of the machine is no part of a date, whatever its abbreviations mean there.
+// The zone of the machine does not matter, whatever its abbreviations mean there.
 func TestParseDateInAnotherZone(t *testing.T) {
 	local := time.Local
 	t.Cleanup(func() { time.Local = local })

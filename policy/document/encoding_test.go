@@ -70,7 +70,7 @@ func TestToUTF8(t *testing.T) {
 }
 
 // FuzzTranscoded reads a document in UTF-8 and in UTF-16 and UTF-32 with a mark. Its
-// encoding is no part of what it says.
+// encoding does not change its meaning.
 func FuzzTranscoded(f *testing.F) {
 	for _, sample := range []string{rssSample, rdfSample, atomSample, jsonSample, rssOpen + "<ttl>60</ttl><item><title>\u00e9\U0001f600</title></item>" + rssClose} {
 		f.Add(sample)

@@ -93,7 +93,7 @@ const (
 	tokenDirective
 	tokenString   // an attribute, or a member of a JSON object that is a string
 	tokenJSON     // a member that is something else
-	tokenElement  // an element of a JSON array that is no object
+	tokenElement  // an element of a JSON array that is not an object
 	tokenEntry    // the place of an entry
 	tokenList     // hashes in their own order
 	tokenEncoding // of the document, as [declared] returns it

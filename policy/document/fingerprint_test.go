@@ -138,7 +138,7 @@ func TestFingerprintOfAtom(t *testing.T) {
 	}
 }
 
-// A count of comments that grows is no change, and a link that appears is one.
+// A greater count of comments is not a change; a new link is.
 func TestFingerprintOfThreads(t *testing.T) {
 	links := []string{"", `<link rel="replies" href="x" xmlns:t="http://purl.org/syndication/thread/1.0" t:count="3"/>`}
 	links = append(links, strings.Replace(links[1], `"3"`, `"4" t:updated="2024-01-30T00:00:00Z"`, 1))

@@ -26,7 +26,7 @@ type Process struct {
 // architectures that matter here.
 const tick = 10 * time.Millisecond
 
-// Start runs a server on the first core, where there is more than one: the load is on
+// Start runs a server on the first core if there is more than one: the load is on
 // the others.
 func Start(log, name string, args ...string) (*Process, error) {
 	if pinned() {

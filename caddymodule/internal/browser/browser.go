@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Open starts a browser that has nothing but loopback, and skips the test where none is
+// Open starts a browser that has nothing but loopback, and skips the test if none is
 // installed. The context is that of its window.
 func Open(t *testing.T) context.Context {
 	t.Helper()

@@ -14,8 +14,8 @@
 //   - No sleeps for "long enough". [testing/synctest.Wait] returns when all goroutines
 //     wait: after [caddy.Load] the servers of the old configuration are gone then.
 //   - Caddy is one per process, so bubbles run one after another. At the end of a bubble
-//     stop Caddy, close the origins, and let a minute pass: what Caddy does in the
-//     background ends.
+//     stop Caddy, close the origins, and let a minute pass, in which
+//     its background work ends.
 //   - Turn off what leaves the bubble: `admin off`, `persist_config off`, `auto_https off`,
 //     and `output discard` for the log. Use a store on a real disk; it does not wait.
 //   - The module takes what a test has to replace from one place ([poller.Adopt]): the
@@ -23,9 +23,9 @@
 //
 // The files, in the order to read them:
 //
-//   - simulation_test.go: the bubble; starts, stops, reloads; what the gateway explains
+//   - simulation_test.go: the bubble; starts, stops, reloads; the explanations of the gateway
 //   - clock_test.go: a machine that sleeps and whose clock is set
-//   - habits_test.go: what an origin can do; feeds_test.go and moves_test.go: origins that do it
+//   - habits_test.go: what origins can do; feeds_test.go and moves_test.go: origins that do it
 //   - origin_test.go: checks each poll when it arrives: time, validators, header
 //   - readers_test.go: readers and their habits
 //   - answers_test.go: checks each answer to a reader

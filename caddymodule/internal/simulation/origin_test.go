@@ -255,7 +255,7 @@ func (o *origins) checkTime(res *resource, m *originHost, now time.Time, life in
 	if now.Before(allowed) {
 		o.sim.violation("%s was polled %v too early, at %v", res.url, allowed.Sub(now), now)
 	}
-	// The gateway tells the hour by the machine's clock.
+	// The gateway reads the hour from the machine's clock.
 	if res.known && !res.byHand && res.skips(now.Add(o.sim.clock.off())) && !o.sim.justStepped(now) {
 		o.sim.violation("%s was polled in a time that it skips, at %v", res.url, now)
 	}

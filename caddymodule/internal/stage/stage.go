@@ -60,7 +60,7 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 	return answer(w, r.WithContext(context.WithValue(r.Context(), saidKey{}, said)))
 }
 
-// saidKey is where an answer finds what the configuration has the backend say.
+// saidKey is the context key of the text that the configuration gives the backend.
 type saidKey struct{}
 
 // Visit is a request as the backend got it.

@@ -21,7 +21,7 @@ func numbered(format string, size int) string {
 	return b.String()
 }
 
-// Documents made to exhaust whoever rewrites them cost memory in proportion to their size.
+// Hostile documents cost memory in proportion to their size.
 func TestBombs(t *testing.T) {
 	repeat := func(unit string, size int) string { return strings.Repeat(unit, size/len(unit)+1) }
 	const size = 1 << 19

@@ -154,8 +154,8 @@ func (t *text) unescape(raw []byte, in syntax) (length int) {
 	return 1
 }
 
-// entityName is the name of the entity that is referred to at the start of raw, empty if
-// there is no reference (XML 1.0 section 4.1).
+// entityName returns the name in an entity reference at the start of raw, or "" (XML 1.0
+// section 4.1).
 func entityName(raw []byte) string {
 	const longest = 100
 	raw = raw[1:min(len(raw), longest)]
