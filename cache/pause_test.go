@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -191,6 +194,58 @@ func TestNotBeforeOutlivesEverything(t *testing.T) {
 			}
 			if _, err := g.Refresh(t.Context(), feedURL); err == nil || g.origin.polls() != 1 {
 				t.Errorf("%d polls %v after Retry-After: 3 days, without its %s", g.origin.polls(), time.Since(began), name)
+			}
+		}
+	})
+}
+
+// Redirects of strangers to a host take each second of its slots at most while its established
+// feeds are due, and keep its spacing.
+func TestRedirectsToABusyHost(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		const spacing, interval = 2 * time.Second, 2 * time.Minute
+		var busy []time.Time
+		polled, longest, strangers := map[string]time.Time{}, time.Duration(0), 0
+		g := newWebGateway(t, dir, nil)
+		g.web.answer = func(url string) response {
+			stranger, isStranger := strings.CutPrefix(url, "https://stranger")
+			if isStranger {
+				return redirect(302, "https://busy.test/?s="+stranger)
+			}
+			now := time.Now()
+			busy = append(busy, now)
+			if strings.Contains(url, "?s=") {
+				strangers++
+			} else if last := polled[url]; !last.IsZero() {
+				longest = max(longest, now.Sub(last))
+			}
+			polled[url] = now
+			return given(rss(2, ""), "Cache-Control", "max-age=120")
+		}
+		rules := policy.DefaultRules()
+		rules.MinInterval, rules.Jitter = interval, 0
+		g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+		g.settings.Prefetch, g.settings.Feeds = true, []string{"https://busy.test/1", "https://busy.test/2", "https://busy.test/3"}
+		g.open()
+		defer g.close()
+		for n := range 24 {
+			for i := range 20 {
+				g.by = store.OwnerOf(store.KindPublic, fmt.Sprint(i))
+				go g.get(fmt.Sprintf("https://stranger%d.test/%d", i, n))
+			}
+			time.Sleep(10 * time.Second)
+		}
+		g.web.mu.Lock()
+		for _, url := range g.settings.Feeds {
+			longest = max(longest, time.Since(polled[url]))
+		}
+		g.web.mu.Unlock()
+		if longest > interval+10*spacing || strangers < 50 {
+			t.Errorf("a feed of the host was not polled for %v, and %d redirects were followed", longest, strangers)
+		}
+		for i := 1; i < len(busy); i++ {
+			if gap := busy[i].Sub(busy[i-1]); gap < spacing {
+				t.Errorf("request %d came %v after the one before", i, gap)
 			}
 		}
 	})

@@ -53,7 +53,7 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	to := u.String()
 	for {
 		p, err := f.cache.store.Hop(ctx, store.Hop{
-			ID: IDOf(to), Floor: f.rules().MinInterval, Yield: !f.configured(), Host: host,
+			ID: IDOf(to), From: f.id, Prefetch: f.cache.settings.Load().Prefetch, Floor: f.rules().MinInterval, Yield: !f.configured(), Host: host,
 		})
 		switch {
 		case err != nil:

@@ -180,6 +180,15 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	if denied != "" {
 		return Passage{Denied: denied, Wait: until.Sub(now)}, nil
 	}
+	if class == 1 && h.turn == 0 {
+		upTo := Time(0)
+		if hop.Prefetch {
+			upTo = now
+		}
+		if first, err := inTurn(tx, []*hostRow{h}, upTo, true); err != nil || first[0] != nil {
+			return Passage{Denied: DeniedBusy, Wait: max(hop.Host.Spacing, time.Second)}, err
+		}
+	}
 	h.start(tx, now, hop.Host.Spacing, class, owner)
 	floor := now.Add(hop.Floor)
 	f.hopped, f.until = now, max(f.until, floor)

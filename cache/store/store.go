@@ -265,8 +265,13 @@ type Asked struct {
 // Hop asks to follow a redirect to a URL. It takes the slot of its host as a claim
 // does. If it is granted, the URL counts as asked at this moment.
 type Hop struct {
-	ID   ID // of the URL
-	From ID // the feed that is polled: the slot counts as its
+	ID ID // of the URL
+	// From is the feed that is polled: the slot counts as its. If it is not established, the
+	// hop is denied as busy while it is the turn of an established feed of the host. It waits for
+	// no other feed, as it holds its place among the polls in flight meanwhile.
+	From ID
+	// Prefetch is that of [Claim].
+	Prefetch bool
 	// Floor is how long ago the URL must have been asked last, whether by its own
 	// polls or by other hops.
 	Floor time.Duration
