@@ -56,14 +56,17 @@ func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
 	})
 }
 
-// Invented URLs that are slow to answer take up half of the polls in flight at most: a feed that was
-// read on three days is polled beside them.
+// Invented URLs that are slow to answer, with large bodies, take up half of the polls in flight and of
+// the bytes in hand at most: a feed that was read on three days is polled beside them.
 func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
-			if ask.URL.String() != feedURL {
+			began := time.Now()
+			if err := ask.Large(t.Context(), 0); ask.URL.String() != feedURL {
 				time.Sleep(time.Minute)
 				return failed(0, policy.FailureTimeout)
+			} else if err != nil || time.Since(began) > 0 {
+				t.Errorf("its body had to wait for %v, %v", time.Since(began), err)
 			}
 			return ok(rss(2, ""), "ETag", `"v"`)
 		})

@@ -87,16 +87,13 @@ type Cache struct {
 	changes changes            // of feeds in the store, that memory does not know yet
 
 	// Limits.
-	polls     atomic.Pointer[pollLimit]
-	waiting   atomic.Int64        // polls that are not claimed yet
-	bodies    *semaphore.Weighted // bytes of large bodies that polls have in hand
-	readers   readersLimit        // bytes of versions that are being sent
-	documents *semaphore.Weighted // bytes of documents that are parsed or compressed
-	written   atomic.Int64        // bytes of bodies, since the store was held to its budget
-	over      atomic.Bool         // configured feeds take more than the disk budget, and the log says so
-	short     atomic.Bool         // the disk of the store is nearly full, and the log says so
-	shields   atomic.Bool         // shielded feeds have been requested
-	swept     time.Duration       // when they were swept last, as elapsed counts
+	polls   atomic.Pointer[pollLimits]
+	inHand  inHand
+	written atomic.Int64  // bytes of bodies, since the store was held to its budget
+	over    atomic.Bool   // configured feeds take more than the disk budget, and the log says so
+	short   atomic.Bool   // the disk of the store is nearly full, and the log says so
+	shields atomic.Bool   // shielded feeds have been requested
+	swept   time.Duration // when they were swept last, as elapsed counts
 
 	// Trouble.
 	offline    offline
@@ -131,7 +128,7 @@ func New(o Options) (*Cache, error) {
 	c := &Cache{
 		store: o.Store, origin: o.Origin, now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
 		memory: memory, changes: newChanges(),
-		bodies: semaphore.NewWeighted(bodiesSize), documents: semaphore.NewWeighted(documentsSize),
+		inHand:     inHand{arriving: newLimit(arrivingSize), parsing: semaphore.NewWeighted(parsingSize)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval},
 		changed:    make(chan struct{}, 1), crowded: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}

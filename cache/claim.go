@@ -33,15 +33,12 @@ func (c *claimed) release() {
 // back while it waits.
 func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules policy.Rules) *claimed {
 	c, host := f.cache, origin.Host(f.key.url)
-	limit := int64(maxWaiting)
-	if !f.established() {
-		limit /= otherPart
-	}
-	defer c.waiting.Add(-1)
-	if c.waiting.Add(1) > limit {
+	waits := c.polls.Load().waiting.try(1, f.established())
+	if waits == nil {
 		f.cancelPoll(life, e, retry, policy.HintPolls)
 		return nil
 	}
+	defer waits()
 	ctx, cancel := context.WithTimeout(life, maxQueued)
 	defer cancel()
 	defer f.endQueue(e.poll)
@@ -107,7 +104,7 @@ func (f *Feed) endQueue(p *inFlight) {
 	p.queueEnded = true
 	f.mu.Unlock()
 	if lease, _ := f.takeOffer(p); lease != nil {
-		f.cache.returnLease(lease, time.Second)
+		f.cache.returnLease(lease)
 	}
 }
 
@@ -124,7 +121,7 @@ func (f *Feed) useLease(ctx context.Context, origin Origin, e pollRequest) (gran
 	granted.lease = e.lease
 	if c.checkClock(); c.elapsed()-e.leased > grace {
 		granted.release()
-		c.returnLease(e.lease, 0)
+		c.returnLease(e.lease)
 		return nil, true
 	}
 	return granted, false
@@ -138,7 +135,7 @@ func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) *claimed
 		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintHostSlot)
 		return nil
 	}
-	free, err := f.cache.polls.Load().acquire(ctx, f.established())
+	free, err := f.cache.polls.Load().inFlight.acquire(ctx, 1, f.established())
 	if err != nil {
 		slot.Release()
 		f.cancelPoll(context.WithoutCancel(ctx), e, retry, policy.HintPolls)
@@ -177,7 +174,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		if c.checkClock(); c.elapsed()-asked <= grace {
 			return lease, 0
 		}
-		c.returnLease(lease, 0) // another node may have the lease by now: claim again
+		c.returnLease(lease) // another node may have the lease by now: claim again
 		return nil, time.Millisecond
 	case lease.Denied == store.DeniedBusy, lease.Denied == store.DeniedPaused && lease.Wait <= maxPaused:
 		return nil, max(lease.Wait, time.Millisecond)

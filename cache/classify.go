@@ -84,12 +84,12 @@ func (f *Feed) classify(s *state, a policy.Answer) classified {
 	if s.version != 0 && sum == known.Sum && known.servedAs(a) {
 		return classified{answer: a, result: status.ResultUnchanged, sameBytes: true}
 	}
-	work, err := f.cache.startWork(f.cache.life, len(a.Body))
+	parsed, err := f.cache.inHand.parse(f.cache.life, len(a.Body))
 	if err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("waiting to read the document: %w", err)
 		return classified{answer: a, result: status.ResultFailed}
 	}
-	defer work.release()
+	defer parsed()
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
 	if err == nil {
 		err = suspect(s, d)

@@ -15,80 +15,109 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Polls and bytes are limited:
+// Two things are limited: polls, and bytes in hand. Readers can invent any number of URLs, so feeds
+// that are not established take half of what polls may take at most.
 //
-//	polls   in flight, and of these the ones of feeds that are not established   [pollLimit]
-//	bytes   of large bodies that polls have in hand                       [Cache.bodies]
-//	        of versions that are being sent and are not in memory         [readersLimit]
-//	        of documents that are being parsed or compressed              [Cache.documents]
+//	polls  that wait for their claim, and those in flight       [pollLimits]
+//	bytes  that arrive from origins, of large bodies            [inHand.arriving]
+//	       of documents that are being parsed or compressed     [inHand.parsing]
+//	       of versions that are being sent and not in memory    [inHand.sending]
+//
+// Each stage of the bytes has a budget of its own, so that a slow origin, a hostile document and a
+// slow reader do not hold up each other.
 const (
-	// maxWaiting is how many polls may wait for their host's slot, or to be in flight, at once.
-	maxWaiting = 4096
-	// otherPart is which part of that, and of the polls in flight, feeds may take that are not
-	// established, as 1/n: readers can invent any number of URLs, and the others must be polled
-	// all the same.
-	otherPart = 2
-	// bodiesSize is how many bytes of large bodies polls may have in hand: from the moment when
+	// waitingPolls is how many polls may wait, for each one that may be in flight.
+	waitingPolls = 32
+	// arrivingSize is how many bytes of large bodies polls may have in hand: from the moment when
 	// [policy.SmallBody] of one have arrived until its outcome is committed.
-	bodiesSize = 12 << 20
+	arrivingSize = 24 << 20
 	// bodyPatience is how long a poll may wait for that: its origin waits as well.
 	bodyPatience = 2 * time.Minute
-	// documentsSize is how many bytes of documents are parsed or compressed at once, or a single
+	// parsingSize is how many bytes of documents are parsed or compressed at once, or a single
 	// one that is larger: a hostile one takes a hundred times its size of memory for a moment.
-	documentsSize = 1 << 20
+	parsingSize = 1 << 20
 	// quickDocument is up to how many bytes a document never waits for that.
 	quickDocument = 64 << 10
 )
 
-// pollLimit limits the polls in flight. It does not change: with another limit comes another
-// one, for which those in flight do not count.
-type pollLimit struct {
-	limit, otherLimit       int
-	all, other              *semaphore.Weighted
-	inFlight, otherInFlight atomic.Int64 // other: of feeds that are not established
+// pollLimits limit polls while they wait for their claim, and while they are in flight. With another
+// number in flight comes another limit, for which those in flight do not count.
+type pollLimits struct{ waiting, inFlight *limit }
+
+func newPollLimits(inFlight int) *pollLimits {
+	return &pollLimits{newLimit(int64(inFlight) * waitingPolls), newLimit(int64(inFlight))}
 }
 
-func newPollLimit(limit int) *pollLimit {
-	p := &pollLimit{limit: limit, otherLimit: max(1, limit/otherPart)}
-	p.all, p.other = semaphore.NewWeighted(int64(p.limit)), semaphore.NewWeighted(int64(p.otherLimit))
-	return p
+// inHand are the bytes in hand.
+type inHand struct {
+	arriving *limit
+	parsing  *semaphore.Weighted
+	sending  readersLimit
 }
 
-// acquire waits until a poll may start, or for ctx to end; then it fails.
-func (p *pollLimit) acquire(ctx context.Context, established bool) (release func(), err error) {
+// limit is a number of polls or bytes, of which feeds that are not established take half.
+type limit struct {
+	size, otherSize int64
+	all, other      *semaphore.Weighted
+	used, otherUsed atomic.Int64
+}
+
+func newLimit(size int64) *limit {
+	l := &limit{size: size, otherSize: max(1, size/2)}
+	l.all, l.other = semaphore.NewWeighted(l.size), semaphore.NewWeighted(l.otherSize)
+	return l
+}
+
+// acquire waits until a feed may have n, at most half of all, or for ctx to end; then it fails.
+func (l *limit) acquire(ctx context.Context, n int64, established bool) (release func(), err error) {
+	n = min(n, l.otherSize)
 	if !established {
-		if err := p.other.Acquire(ctx, 1); err != nil {
+		if err := l.other.Acquire(ctx, n); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.all.Acquire(ctx, 1); err != nil {
+	if err := l.all.Acquire(ctx, n); err != nil {
 		if !established {
-			p.other.Release(1)
+			l.other.Release(n)
 		}
 		return nil, err
 	}
-	others := number(!established)
-	p.inFlight.Add(1)
-	p.otherInFlight.Add(others)
-	return func() {
-		p.inFlight.Add(-1)
-		p.otherInFlight.Add(-others)
-		p.all.Release(1)
-		p.other.Release(others)
-	}, nil
+	return l.taken(n, established), nil
 }
 
-func number(b bool) int64 {
-	if b {
-		return 1
+// try is acquire without waiting. It returns nil if the feed may not have n now.
+func (l *limit) try(n int64, established bool) (release func()) {
+	if !established && !l.other.TryAcquire(n) {
+		return nil
 	}
-	return 0
+	if !l.all.TryAcquire(n) {
+		if !established {
+			l.other.Release(n)
+		}
+		return nil
+	}
+	return l.taken(n, established)
 }
 
-// free returns how many polls may start at once, and how many of feeds that are not established.
-func (p *pollLimit) free() (all, other int) {
-	all = max(0, p.limit-int(p.inFlight.Load()))
-	return all, min(all, p.otherLimit-int(p.otherInFlight.Load()))
+func (l *limit) taken(n int64, established bool) (release func()) {
+	others := n
+	if established {
+		others = 0
+	}
+	l.used.Add(n)
+	l.otherUsed.Add(others)
+	return func() {
+		l.used.Add(-n)
+		l.otherUsed.Add(-others)
+		l.all.Release(n)
+		l.other.Release(others)
+	}
+}
+
+// free returns how much may be taken at once, and how much for feeds that are not established.
+func (l *limit) free() (all, other int) {
+	all = max(0, int(l.size-l.used.Load()))
+	return all, min(all, int(l.otherSize-l.otherUsed.Load()))
 }
 
 const (
@@ -156,47 +185,35 @@ func (c *Cache) network(r *http.Request) netip.Prefix {
 	return network
 }
 
-// body is the large body that a poll has in hand.
-type body struct {
-	of       *semaphore.Weighted
-	reserved reservation
-}
+// largeBody is the large body that a poll has in hand; the zero largeBody is none.
+type largeBody struct{ release func() }
 
 // reserve waits until the poll may have a body of so many bytes in hand; 0: of any size.
-func (b *body) reserve(ctx context.Context, size int64) error {
-	if size <= 0 || size > bodiesSize {
-		size = bodiesSize
-	}
+func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, bodyPatience)
 	defer cancel()
-	if err := b.of.Acquire(ctx, size); err != nil {
-		return err
+	if size <= 0 {
+		size = arrivingSize
 	}
-	b.reserved = reservation{b.of, size}
-	return nil
+	b.release, err = f.cache.inHand.arriving.acquire(ctx, size, f.established())
+	return err
 }
 
-// reservation is a number of bytes of a [semaphore.Weighted].
-type reservation struct {
-	of    *semaphore.Weighted
-	bytes int64
-}
-
-func (r reservation) release() {
-	if r.bytes > 0 {
-		r.of.Release(r.bytes)
+func (b *largeBody) done() {
+	if b.release != nil {
+		b.release()
 	}
 }
 
-// startWork waits until a document of so many bytes may be parsed or compressed. The caller
-// has to release what it returns.
-func (c *Cache) startWork(ctx context.Context, length int) (reservation, error) {
+// parse waits until a document of so many bytes may be parsed or compressed. The caller calls
+// what it returns afterwards.
+func (h *inHand) parse(ctx context.Context, length int) (done func(), err error) {
 	if length <= quickDocument {
-		return reservation{}, nil
+		return func() {}, nil
 	}
-	size := min(int64(length), documentsSize)
-	if err := c.documents.Acquire(ctx, size); err != nil {
-		return reservation{}, err
+	size := int64(min(length, parsingSize))
+	if err := h.parsing.Acquire(ctx, size); err != nil {
+		return nil, err
 	}
-	return reservation{c.documents, size}, nil
+	return func() { h.parsing.Release(size) }, nil
 }

@@ -145,7 +145,6 @@ func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules p
 
 // override replaces what was decided by something outside of the decision.
 func (s *state) override(c *Cache, wait time.Duration, why string) {
-	wait = max(wait, time.Second)
 	d := s.decision()
 	if d.At.IsZero() {
 		d.At = c.now().Round(0).UTC()

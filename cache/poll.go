@@ -81,9 +81,9 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 		s.unconditional = s.suspectNotModified()
 	}
 	e.poll.send()
-	large := &body{of: c.bodies}
-	defer func() { large.reserved.release() }()
-	v := f.fetch(ctx, claim.slot, s, rules, large)
+	var large largeBody
+	defer large.done()
+	v := f.fetch(ctx, claim.slot, s, rules, &large)
 	f.complete(ctx, s, v, lease, planned, origin.Host(f.key.url), rules)
 }
 
@@ -124,7 +124,7 @@ func (f *Feed) claimed(lease *store.Lease) *state {
 
 // fetch makes the request and classifies the answer. A panic is a failure like any other: a
 // poll that was claimed has an outcome, whatever the origin sends.
-func (f *Feed) fetch(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *body) (v classified) {
+func (f *Feed) fetch(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *largeBody) (v classified) {
 	a := policy.Answer{Asked: f.cache.now(), URL: f.key.text}
 	defer func() {
 		if p := recover(); p != nil {
@@ -197,7 +197,7 @@ func (f *Feed) deferForStore() {
 }
 
 // ask makes the request.
-func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *body) policy.Answer {
+func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *largeBody) policy.Answer {
 	c := f.cache
 	settings := c.settings.Load()
 	a := slot.Poll(ctx, policy.Ask{
@@ -208,7 +208,7 @@ func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy
 		MaxBody:     rules.MaxBody,
 		Subscribers: settings.Subscribers(f.key.text),
 		Hop:         f.hop,
-		Large:       large.reserve,
+		Large:       func(ctx context.Context, size int64) error { return large.reserve(ctx, f, size) },
 	})
 	a.At = c.now() // RFC 9111 section 4.2.3: response_time, by our clock
 	return a

@@ -39,7 +39,7 @@ func (c *Cache) prefetch(ctx context.Context) {
 // claimDue claims feeds that are due and starts their polls. It returns when to look
 // again, and whether that holds even if something changes before.
 func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more bool) {
-	limit, other := c.polls.Load().free()
+	limit, other := c.polls.Load().inFlight.free()
 	if other > 0 {
 		limit = min(limit, other)
 	}
@@ -102,15 +102,15 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 		f = c.admit(f)
 	}
 	if p, joined := f.start(pollRequest{lease: lease, leased: leased}); p == nil || joined && !f.offer(p, lease, leased) {
-		c.returnLease(lease, time.Second) // the cache is closing, or a poll has just been made
+		c.returnLease(lease) // the cache is closing, or a poll has just been made
 	}
 }
 
-// returnLease returns a claim that is not used. The feed is due again in so long.
-func (c *Cache) returnLease(lease *store.Lease, in time.Duration) {
+// returnLease returns a claim that is not used: the feed is still due.
+func (c *Cache) returnLease(lease *store.Lease) {
 	s := stateOf(lease.Record, c.elapsed())
 	o := store.Outcome{
-		ID: lease.ID, Token: lease.Token, In: in, Hold: lease.Hold, Returned: true, State: s.stored(c.isConfigured(lease.URL)), Host: lease.Host,
+		ID: lease.ID, Token: lease.Token, Hold: lease.Hold, Returned: true, State: s.stored(c.isConfigured(lease.URL)), Host: lease.Host,
 	}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
 		c.log().Warn("claim could not be returned", urlField(lease.URL), errField(err))

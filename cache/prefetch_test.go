@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -112,6 +114,44 @@ func TestCoolDownOutlivesARestart(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if g.get("https://origin.test/other"); g.origin.polls() != 1 {
 			t.Errorf("%d polls, want none of a paused host", g.origin.polls())
+		}
+	})
+}
+
+// closing is a store that has granted due polls when the cache closes.
+type closing struct {
+	store.Store
+	close func()
+}
+
+func (s closing) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
+	leases, wait, err := s.Store.ClaimDue(ctx, q)
+	if len(leases) > 0 {
+		go s.close()
+		time.Sleep(time.Millisecond)
+	}
+	return leases, wait, err
+}
+
+// The time that is shown is that of the next poll: neither a lease that is not used nor the last
+// moment of a pause of the host puts it off.
+func TestTimeThatIsShown(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
+		g.wrap = func(s store.Store) store.Store { return closing{s, func() { _ = g.Cache.Close() }} }
+		g.open()
+		time.Sleep(500 * time.Millisecond)
+		if r := must(g.store.Records(t.Context(), store.ID{}, 1)); len(r) != 1 || r[0].In > 0 || g.origin.polls() > 0 {
+			t.Errorf("%d polls, %+v, want the feed still due", g.origin.polls(), r)
+		}
+		g.wrap, g.settings.Prefetch = nil, false
+		g.open()
+		defer g.close()
+		g.pause(time.Hour)
+		time.Sleep(time.Hour - 300*time.Millisecond)
+		if f := must(g.Status(t.Context(), feedURL)); time.Until(f.NextPoll) != 300*time.Millisecond {
+			t.Errorf("the next poll is shown in %v, want 300ms", time.Until(f.NextPoll))
 		}
 	})
 }

@@ -96,7 +96,7 @@ func (f *Feed) fromStore(r *http.Request, s *state, coding version.Coding) (send
 		out = f.streamed(s, coding, got)
 	}
 	if size := min(out.Size, store.PartSize); size > smallPart {
-		if out.release = f.cache.readers.take(f.cache.network(r), size, false); out.release == nil {
+		if out.release = f.cache.inHand.sending.take(f.cache.network(r), size, false); out.release == nil {
 			return sending{}, errCrowded
 		}
 	}
@@ -166,14 +166,20 @@ func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (opened, er
 	var data []byte
 	if rep == nil {
 		body, err := f.openBody(c.life, s)
-		if err != nil || body.Parts() > 1 && (!c.memory.fits(body.Size) || !c.bodies.TryAcquire(body.Size)) {
-			return opened{body: body}, err
-		}
-		data, err = body.Data(c.life)
-		if body.Parts() > 1 {
-			c.bodies.Release(body.Size)
-		}
 		if err != nil {
+			return opened{}, err
+		}
+		if body.Parts() > 1 {
+			if !c.memory.fits(body.Size) {
+				return opened{body: body}, nil
+			}
+			done := c.inHand.arriving.try(body.Size, f.established())
+			if done == nil {
+				return opened{body: body}, nil
+			}
+			defer done()
+		}
+		if data, err = body.Data(c.life); err != nil {
 			return opened{}, err
 		}
 	} else if len(rep.Parts) == 1 {
@@ -249,11 +255,11 @@ func (c *Cache) makeBrotli(f *Feed, s *state) {
 
 func (c *Cache) encodeBrotli(id store.ID, s *state, gz []byte) {
 	length := s.feed.Version.Length
-	work, err := c.startWork(c.open, length)
+	done, err := c.inHand.parse(c.open, length)
 	if err != nil {
 		return // the cache is closing
 	}
-	defer work.release()
+	defer done()
 	content, err := version.Unpack(version.Gzip, gz, length)
 	if err != nil {
 		return

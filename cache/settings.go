@@ -112,7 +112,7 @@ func (c *Cache) Apply(s Settings) {
 // resize puts the limit of polls in flight in force.
 func (c *Cache) resize() {
 	limit := c.settings.Load().Polls
-	if p := c.polls.Load(); p == nil || p.limit != limit {
-		c.polls.Store(newPollLimit(limit))
+	if p := c.polls.Load(); p == nil || p.inFlight.size != int64(limit) {
+		c.polls.Store(newPollLimits(limit))
 	}
 }

@@ -56,7 +56,7 @@ func (t *stream) part(r *http.Request, n int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.body, t.held = body, f.cache.readers.take(f.cache.network(r), store.PartSize, true)
+		t.body, t.held = body, f.cache.inHand.sending.take(f.cache.network(r), store.PartSize, true)
 	}
 	return t.body.Part(r.Context(), n)
 }
