@@ -20,7 +20,7 @@ func (f *Feed) complete(ctx context.Context, s *state, v classified, lease *stor
 	c := f.cache
 	c.noticeNetwork(f, s, host.Name, v.answer)
 	next, o := f.outcomeOf(s, &v, planned, rules)
-	o.Host, next.feed.Marks = host, f.markDays(&next)
+	o.Host, next.feed.Groups = host, f.groupDays(&next)
 	if next.feed.Alias != "" && !o.Returned {
 		if err := c.createTarget(ctx, f, next.feed.Alias, o.In); err != nil {
 			next.feed.Alias = s.feed.Alias // the next poll finds out again

@@ -26,11 +26,11 @@ type Feed struct {
 	key         Key
 	state       atomic.Pointer[state]
 	timedFields atomic.Pointer[timedFields]
-	asked       atomic.Int64              // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
-	touched     atomic.Int64              // asked, as the store has it
-	askers      [4]atomic.Int64           // the owners that asked, as store.Owner; 0: none, or the store has it
-	missing     atomic.Uint64             // the version whose body cannot be read; 0: none
-	marks       atomic.Pointer[[]markDay] // of readers that asked since the last poll; nil: none
+	asked       atomic.Int64               // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
+	touched     atomic.Int64               // asked, as the store has it
+	askers      [4]atomic.Int64            // the owners that asked, as store.Owner; 0: none, or the store has it
+	missing     atomic.Uint64              // the version whose body cannot be read; 0: none
+	groups      atomic.Pointer[[]groupDay] // that asked; nil: none
 
 	pinged atomic.Bool // a ping waits for MinInterval
 

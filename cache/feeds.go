@@ -21,17 +21,17 @@ import (
 const recordsAtOnce = 1000
 
 // Shown reports whether a feed is shown, by its key, the URL from which its version came (empty: its
-// own), and the marks of its readers.
-type Shown func(key, from string, marks []Mark) bool
+// own), and the groups that asked for it.
+type Shown func(key, from string, groups []Group) bool
 
-// Shows reports whether a feed is shown. One that is not known has no marks.
+// Shows reports whether a feed is shown. One that is not known has no groups.
 func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 	f, err := c.existing(ctx, key)
 	if err != nil {
 		return shown(key, "", nil)
 	}
 	s := f.state.Load()
-	return shown(key, s.feed.Version.From, namesOf(f.markDays(s)))
+	return shown(key, s.feed.Version.From, groupsOf(f.groupDays(s)))
 }
 
 // Feeds returns all feeds that are shown, in the order of their IDs, with
@@ -58,9 +58,9 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 func (c *Cache) shows(r *store.Record, shown Shown) bool {
 	if known := c.table.known(r.URL); known != nil {
 		s := known.state.Load()
-		return shown(r.URL, s.feed.Version.From, namesOf(known.markDays(s)))
+		return shown(r.URL, s.feed.Version.From, groupsOf(known.groupDays(s)))
 	}
-	return shown(r.URL, textIn(r.Memo, "from"), namesOf(mergeMarks(marksIn(r.Memo), nil, c.day())))
+	return shown(r.URL, textIn(r.Memo, "from"), groupsOf(mergeGroups(groupsIn(r.Memo), nil, c.day())))
 }
 
 // summarize decodes as little as possible of a record: of a fresh one, no facts.

@@ -81,8 +81,9 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
 		second, by := f.asked.Load(), f.askedBy()
-		if (second != f.touched.Load() || len(by) > 0) && f.state.Load().known {
-			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by}, second
+		groups := f.addGroups()
+		if (second != f.touched.Load() || len(by) > 0 || groups != nil) && f.state.Load().known {
+			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, Memo: groups}, second
 		}
 		return true
 	})
@@ -96,6 +97,9 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	for f, second := range seconds {
 		f.touched.Store(second)
 		f.stored(asked[f.id].By)
+		if asked[f.id].Memo != nil {
+			f.groupsStored()
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
 // ServeIf is [Feed.Serve], unless redirects have led to the version and may returns an error for
 // the URL from which it came. Nil: it may come from anywhere.
 func (f *Feed) ServeIf(may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(Waited{}, may, w, r)
+	return f.serve(version.CacheStatus{}, may, w, r)
 }
 
 // From returns the URL from which the feed's version came, if redirects have led there.
@@ -59,31 +59,28 @@ func (s *state) mayServe(may func(from string) error) error {
 // errPrecondition refuses a request for another version than the current one.
 var errPrecondition = &Unavailable{Status: http.StatusPreconditionFailed, Reason: "the feed has another version: the request's If-Match or If-Unmodified-Since does not hold"}
 
-// Waited is a poll that a reader has waited for already.
-type Waited struct{ how version.CacheStatus }
-
-// Await waits for the first poll of a feed if it is due, and reports whether there is a version
-// then.
-func (f *Feed) Await(ctx context.Context) (waited Waited, some bool) {
+// Await waits for the first poll of a feed if it is due. It returns how the poll is described to the
+// reader, for [Feed.ServeAfter], and whether there is a version then.
+func (f *Feed) Await(ctx context.Context) (how version.CacheStatus, some bool) {
 	f = f.use()
 	defer f.leave()
 	s, now := f.state.Load(), f.cache.elapsed()
 	if s.version == 0 && f.worthWaiting(s, now) {
-		s, waited.how = f.refreshed(ctx, s, now)
+		s, how = f.refreshed(ctx, s, now)
 	}
-	return waited, s.version != 0
+	return how, s.version != 0
 }
 
-// ServeAfter is [Feed.Serve] for a reader who has waited.
-func (f *Feed) ServeAfter(waited Waited, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(waited, nil, w, r)
+// ServeAfter is [Feed.Serve] for a reader who has waited for a poll by [Feed.Await].
+func (f *Feed) ServeAfter(how version.CacheStatus, w http.ResponseWriter, r *http.Request) (Sent, error) {
+	return f.serve(how, nil, w, r)
 }
 
-func (f *Feed) serve(waited Waited, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
+func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	f = f.use()
 	defer f.leave()
 	now := f.cache.elapsed()
-	s, how := f.state.Load(), waited.how
+	s := f.state.Load()
 	if f.worthWaiting(s, now) {
 		s, how = f.refreshed(r.Context(), s, now)
 		now = f.cache.elapsed()

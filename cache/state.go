@@ -90,8 +90,8 @@ type storedPollState struct {
 
 // feedState is what seldom changes (store.Record.Memo).
 type feedState struct {
-	// Marks are how its readers were admitted.
-	Marks []markDay `json:"marks,omitempty"`
+	// Groups are those that asked for it.
+	Groups []groupDay `json:"marks,omitempty"`
 	// Alias is the URL of the feed that this one has become by an adopted permanent
 	// redirect; empty: it is itself.
 	Alias string `json:"alias,omitempty"`

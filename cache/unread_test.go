@@ -50,7 +50,7 @@ func TestUnreadIsNotFailing(t *testing.T) {
 			for _, a := range g.accounts() {
 				told[string(a.URL)] = a.State
 			}
-			for seen, err := range g.Feeds(t.Context(), func(string, string, []cache.Mark) bool { return true }) {
+			for seen, err := range g.Feeds(t.Context(), func(string, string, []cache.Group) bool { return true }) {
 				if err != nil {
 					t.Fatal(err)
 				}

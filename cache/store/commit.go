@@ -259,7 +259,13 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 			established, place = f.established, due
 		} // otherwise its next poll decides
 		f.established = established
-		f.save(tx, place, nil, nil)
+		var memo []byte
+		if change := asked[id].Memo; change != nil {
+			if memo = change(f.memo); memo != nil {
+				f.memo = memo
+			}
+		}
+		f.save(tx, place, nil, memo)
 	}
 	for name := range hosts {
 		readyWhen(tx, name)

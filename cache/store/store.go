@@ -260,6 +260,9 @@ type DueQuery struct {
 type Asked struct {
 	Ago time.Duration // since the last reader
 	By  []Owner       // that have asked since the last Touch
+	// Memo returns another memo for the record's, or nil to leave it. It may be called several
+	// times. Nil: the memo stays.
+	Memo func(memo []byte) []byte
 }
 
 // Hop asks to follow a redirect to a URL. It takes the slot of its host as a claim

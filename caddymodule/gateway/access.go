@@ -36,8 +36,8 @@ type access struct {
 
 // token is a secret, by its hash.
 type token struct {
-	sum  [sha256.Size]byte
-	mark cache.Mark
+	sum   [sha256.Size]byte
+	group cache.Group
 }
 
 // client is who sends a request.
@@ -147,7 +147,7 @@ type clientRanges struct {
 	any     bool
 	private bool
 	ranges  []netip.Prefix
-	mark    cache.Mark
+	group   cache.Group
 }
 
 // check reports why a client is not admitted.
@@ -186,7 +186,7 @@ func parseClients(words []string) (c clientRanges, err error) {
 	if c.any && len(words) > 1 {
 		return c, fmt.Errorf("%q includes all others: write it alone", "any")
 	}
-	c.mark = c.markOf()
+	c.group = c.groupOf()
 	return c, nil
 }
 
@@ -236,7 +236,7 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 		if a.tokens == nil {
 			a.tokens = make(map[string]token)
 		}
-		a.tokens[name] = token{sha256.Sum256([]byte(secret)), cache.MarkOf("token " + secret)}
+		a.tokens[name] = token{sha256.Sum256([]byte(secret)), cache.GroupOf("token " + secret)}
 	}
 	if g.OPML == "" {
 		return a, nil

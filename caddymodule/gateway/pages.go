@@ -104,8 +104,8 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 		Token: by.hasToken, Member: g.access.admit(by, g.clientOf(r)) == nil, Readers: g.Readers,
 	}
 	if at.Member {
-		mark := g.access.mark(by)
-		at.Source, at.Unlisted = g.source.For(g.viewer(mark, siteAddress(r)+basePath(r))), mark == 0
+		group := g.access.group(by)
+		at.Source, at.Unlisted = g.source.For(g.viewer(group, siteAddress(r)+basePath(r))), group == 0
 	}
 	return at
 }

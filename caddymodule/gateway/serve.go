@@ -266,8 +266,8 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 	}
 	if asks {
 		feed.Ask(owner)
-		if mark := g.access.mark(by); mark != 0 {
-			feed.AskedAs(mark)
+		if group := g.access.group(by); group != 0 {
+			feed.AskedBy(group)
 		}
 	}
 	return feed, nil

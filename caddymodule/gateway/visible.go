@@ -13,21 +13,21 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
-// mark returns how a request was admitted, as feeds remember it: by a token, or by the words of
-// the line clients. Gateways with the same words have the same mark. It is 0 if the gateway
-// admits any client: these have nothing in common.
-func (a *access) mark(by urlRequest) cache.Mark {
+// group returns the group of the readers of a request: those with its token, or those that the words of
+// the line clients admit. Gateways with the same words have the same group. It is 0 if the gateway
+// admits any client: those have nothing in common.
+func (a *access) group(by urlRequest) cache.Group {
 	switch {
 	case by.hasToken:
-		return a.tokens[a.tokenName(by.token)].mark
+		return a.tokens[a.tokenName(by.token)].group
 	case a.clients.any:
 		return 0
 	}
-	return a.clients.mark
+	return a.clients.group
 }
 
-// markOf returns the mark of ranges, whatever the order in which they are written.
-func (c *clientRanges) markOf() cache.Mark {
+// groupOf returns the group of ranges, whatever the order in which they are written.
+func (c *clientRanges) groupOf() cache.Group {
 	words := make([]string, 0, len(c.ranges)+1)
 	for _, p := range c.ranges {
 		words = append(words, p.Masked().String())
@@ -36,14 +36,14 @@ func (c *clientRanges) markOf() cache.Mark {
 		words = append(words, "private")
 	}
 	slices.Sort(words)
-	return cache.MarkOf("clients " + strings.Join(slices.Compact(words), " "))
+	return cache.GroupOf("clients " + strings.Join(slices.Compact(words), " "))
 }
 
-// viewer returns what a client with a mark is shown. site is the address of the gateway.
-func (g *Gateway) viewer(mark cache.Mark, site string) pages.Viewer {
+// viewer returns what a client of a group is shown. site is the address of the gateway.
+func (g *Gateway) viewer(group cache.Group, site string) pages.Viewer {
 	return pages.Viewer{
-		Name:       strconv.FormatUint(uint64(mark), 16),
-		Shown:      func(key, from string, marks []cache.Mark) bool { return g.visible(mark, key, from, marks) },
+		Name:       strconv.FormatUint(uint64(group), 16),
+		Shown:      func(key, from string, groups []cache.Group) bool { return g.visible(group, key, from, groups) },
 		MayRequest: func(u feedurl.URL) bool { return g.access.checkURL(u) == nil },
 		Address: func(key string) string {
 			if path := g.chosen[key]; path != "" {
@@ -54,17 +54,17 @@ func (g *Gateway) viewer(mark cache.Mark, site string) pages.Viewer {
 	}
 }
 
-// visible reports whether a client with a mark is shown a feed whose version came from a URL, and
-// that readers with some marks have asked for: if the gateway would serve it to that client now, at a path or by URL, and either
-// the configuration names the feed, or a client with the same mark has asked for it. All lists,
+// visible reports whether a client of a group is shown a feed whose version came from a URL, and
+// that readers of some groups have asked for: if the gateway would serve it to that client now, at a path or by URL, and either
+// the configuration names the feed, or a client of the group has asked for it. All lists,
 // counts and sums of a gateway consist of such feeds.
-func (g *Gateway) visible(mark cache.Mark, key, from string, marks []cache.Mark) bool {
+func (g *Gateway) visible(group cache.Group, key, from string, groups []cache.Group) bool {
 	switch {
-	case mark == 0 || !strings.HasPrefix(key, "http"): // any client, or the feed of a shield
+	case group == 0 || !strings.HasPrefix(key, "http"): // any client, or the feed of a shield
 		return false
 	case g.chosen[key] != "":
 		return true
-	case !slices.Contains(marks, mark) && !g.access.list.has(key):
+	case !slices.Contains(groups, group) && !g.access.list.has(key):
 		return false
 	}
 	u, err := feedurl.Parse(key)

@@ -86,7 +86,7 @@ func NewSource(e *poller.Engine, shield string, readers bool, u upstream.Setting
 			MinInterval: rules.MinInterval, MaxInterval: rules.MaxInterval,
 			Spacing: spacing, Concurrency: concurrency,
 		}},
-		Viewer{Shown: func(key, _ string, _ []cache.Mark) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
+		Viewer{Shown: func(key, _ string, _ []cache.Group) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
 	}
 }
 

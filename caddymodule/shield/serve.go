@@ -13,6 +13,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
@@ -95,14 +96,14 @@ func (s *Shield) mayPoll(c *cache.Cache, r *http.Request, key string) bool {
 // await returns the feed of a key when it has a version. All readers of a slow origin wait for
 // one poll. If the response may not be a feed and does not begin soon, one of them goes to the
 // origin instead.
-func (s *Shield) await(key string, r *http.Request) (*cache.Feed, cache.Waited, error) {
+func (s *Shield) await(key string, r *http.Request) (*cache.Feed, version.CacheStatus, error) {
 	e := s.entries.add(key)
 	feed, err := s.engine.Feed(r.Context(), key)
 	if err != nil {
-		return nil, cache.Waited{}, err
+		return nil, version.CacheStatus{}, err
 	}
 	if feed.New() && s.engine.NewFeeds.Take(ownerOf(r), time.Now()) > 0 {
-		return nil, cache.Waited{}, errTooManyNew
+		return nil, version.CacheStatus{}, errTooManyNew
 	}
 	ctx := r.Context()
 	if !e.feed.Load() && !named(r) {
@@ -138,7 +139,7 @@ func ownerOf(r *http.Request) store.Owner {
 }
 
 // answer serves a feed, unless the rules of defend refuse the request.
-func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited cache.Waited, key string) error {
+func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, feed *cache.Feed, waited version.CacheStatus, key string) error {
 	observed := s.engine.Observe(r, poller.Client(r), key, feed)
 	if s.Defend != nil {
 		if refusal := s.Defend.refuse(s.engine.Limiter, r, &observed); refusal != nil {

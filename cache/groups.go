@@ -1,0 +1,151 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Group names the readers that are admitted in one way, such as by a token of a gateway. A feed
+// remembers for 30 days which groups asked for it, whichever handler served them.
+type Group uint64
+
+// GroupOf returns the group of a text, which cannot be read from it.
+func GroupOf(text string) Group {
+	sum := sha256.Sum256([]byte(text))
+	return Group(binary.BigEndian.Uint64(sum[:]))
+}
+
+const (
+	groupDays = 30 // for how many days a group counts
+	maxGroups = 16 // of a feed; the one that asked the longest ago is forgotten first
+	// groupLate is how many days the store may be late about a group that it knows.
+	groupLate = 7
+)
+
+// groupDay is a group, and the last day on which its readers asked.
+type groupDay struct {
+	Group Group `json:"m"`
+	Day   int64 `json:"d"` // counted from 1970
+}
+
+func (c *Cache) day() int64 { return c.now().Unix() / int64(24*time.Hour/time.Second) }
+
+// AskedBy records that a reader of a group asks for the feed. The store learns of a group that is
+// new to it within a minute, of others with the outcome of the next poll.
+func (f *Feed) AskedBy(g Group) {
+	f = f.use()
+	defer f.leave()
+	asked := groupDay{g, f.cache.day()}
+	for {
+		pending := f.groups.Load()
+		if pending != nil && slices.Contains(*pending, asked) {
+			return
+		}
+		next := []groupDay{asked}
+		if pending != nil {
+			next = mergeGroups(*pending, next, asked.Day)
+		}
+		if f.groups.CompareAndSwap(pending, &next) {
+			return
+		}
+	}
+}
+
+// groupDays returns the groups of the feed: those of its state, and those that have asked since.
+func (f *Feed) groupDays(s *state) []groupDay {
+	var pending []groupDay
+	if p := f.groups.Load(); p != nil {
+		pending = *p
+	}
+	return mergeGroups(s.feed.Groups, pending, f.cache.day())
+}
+
+// mergeGroups returns the groups of two lists that count on a day.
+func mergeGroups(a, b []groupDay, today int64) (all []groupDay) {
+	for _, g := range slices.Concat(a, b) {
+		if today-g.Day >= groupDays {
+			continue
+		}
+		if i := indexOf(all, g.Group); i >= 0 {
+			all[i].Day = max(all[i].Day, g.Day)
+			continue
+		}
+		all = append(all, g)
+	}
+	slices.SortStableFunc(all, func(a, b groupDay) int { return int(b.Day - a.Day) })
+	return all[:min(len(all), maxGroups)]
+}
+
+func indexOf(days []groupDay, g Group) int {
+	return slices.IndexFunc(days, func(d groupDay) bool { return d.Group == g })
+}
+
+// Groups returns the groups that asked for a feed in the last 30 days. There are none if the feed
+// is not known.
+func (c *Cache) Groups(ctx context.Context, key string) []Group {
+	f, err := c.existing(ctx, key)
+	if err != nil {
+		return nil
+	}
+	return groupsOf(f.groupDays(f.state.Load()))
+}
+
+func groupsOf(days []groupDay) []Group {
+	groups := make([]Group, 0, len(days))
+	for _, d := range days {
+		groups = append(groups, d.Group)
+	}
+	return groups
+}
+
+// groupsIn finds the groups in a memo without decoding all of it; see [titleIn].
+func groupsIn(memo []byte) (days []groupDay) {
+	_, list, found := bytes.Cut(memo, []byte(`"marks":[`))
+	if !found {
+		return nil
+	}
+	list, _, _ = bytes.Cut(list, []byte(`]`)) // it holds numbers alone
+	_ = json.Unmarshal(slices.Concat([]byte(`[`), list, []byte(`]`)), &days)
+	return days
+}
+
+// addGroups returns what adds the groups to the feed's memo that the store does not know; nil if
+// it knows them.
+func (f *Feed) addGroups() (add func(memo []byte) []byte) {
+	s := f.state.Load()
+	days := f.groupDays(s)
+	if !slices.ContainsFunc(days, func(d groupDay) bool {
+		i := indexOf(s.feed.Groups, d.Group)
+		return i < 0 || d.Day-s.feed.Groups[i].Day > groupLate
+	}) {
+		return nil
+	}
+	return func(memo []byte) []byte {
+		var m feedState
+		if json.Unmarshal(memo, &m) != nil {
+			return nil // there is none yet, or it is damaged: the next poll replaces it
+		}
+		m.convert(narrow)
+		m.Groups = mergeGroups(m.Groups, days, f.cache.day())
+		memo, _ = m.encode() // nil if it fails: the memo stays
+		return memo
+	}
+}
+
+// groupsStored says that the store has learnt of the groups.
+func (f *Feed) groupsStored() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.state.Load()
+	next := *old
+	next.feed.Groups = f.groupDays(old)
+	f.setState(old, &next)
+}
