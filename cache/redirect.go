@@ -150,7 +150,8 @@ func (c *Cache) createTarget(ctx context.Context, alias *Feed, key string, in ti
 const maxAliases = 4
 
 // Resolve returns the feed that answers for this one: itself, unless it has become
-// an alias of another. Whether a reader may have that one is the caller's to judge.
+// an alias of another. Whether a reader may have that one is the caller's to judge; the
+// reader asks for both (see [Feed.Ask]).
 func (f *Feed) Resolve(ctx context.Context) *Feed {
 	for range maxAliases {
 		next := f.target(ctx)
@@ -172,8 +173,6 @@ func (f *Feed) target(ctx context.Context) *Feed {
 	if err != nil {
 		return f
 	}
-	now := f.cache.elapsed()
-	f.touch(now)
 	t := target.state.Load()
 	if t.feed.History.Failures >= 3 || t.ended {
 		// A feed that fails at its new address is asked for at its own again.
@@ -185,8 +184,7 @@ func (f *Feed) target(ctx context.Context) *Feed {
 	// later than that one's own polls, which the redirect has put off.
 	newer := s.last.Failure == policy.FailureNone && s.granted > t.granted
 	if s.version != 0 && (t.version == 0 || newer) {
-		target.touch(now)
-		if t.dueAt(now) {
+		if t.dueAt(f.cache.elapsed()) {
 			target.start(pollRequest{})
 		}
 		return f

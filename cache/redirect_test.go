@@ -47,6 +47,7 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 	if err != nil {
 		g.t.Fatal(err)
 	}
+	f.Ask(g.by)
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/feed", nil)
 	f = f.Resolve(g.t.Context())
 	f.Ask(g.by)

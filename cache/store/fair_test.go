@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 )
@@ -183,94 +181,6 @@ func attackers(networks, feeds int, new bool) (all []party) {
 		all = append(all, party{owner: named(store.KindPublic, n), feeds: feeds, new: new})
 	}
 	return all
-}
-
-// Of random owners, feeds and budgets: feeds of public networks give way before those of named
-// owners, those before the operator's, and within a class the owner that loses a feed is not
-// below the fair share while another one that keeps such a feed is above it.
-func TestFairShares(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
-		type fed struct {
-			by          store.Owner
-			established bool
-			size        int64
-			kept        bool
-		}
-		feeds := make(map[string]*fed)
-		kinds := []store.Kind{store.KindPublic, store.KindPublic, store.KindToken, store.KindAddress, store.KindShield, store.KindOperator}
-		for n := range rapid.IntRange(1, 40).Draw(rt, "feeds") {
-			by := named(rapid.SampledFrom(kinds).Draw(rt, "kind"), rapid.IntRange(0, 2).Draw(rt, "owner"))
-			if by.Kind() == store.KindOperator {
-				by = store.Operator
-			}
-			f := &fed{by, by == store.Operator || rapid.Bool().Draw(rt, "established"), rapid.Int64Range(1, 8).Draw(rt, "size") * 40_000, false}
-			feeds[fmt.Sprintf("https://feed.test/%d", n)] = f
-		}
-		for range 3 {
-			for url, f := range feeds {
-				if _, known := w.record(url); !known {
-					w.commit(w.claim(url, f.by, store.Host{}), time.Hour, int(f.size))
-				}
-				if r, _ := w.record(url); f.established || r.Asked < 0 {
-					w.touch(url, f.by)
-				}
-			}
-			w.now = w.now.Add(24 * time.Hour)
-		}
-		totals, err := w.s.Totals(t.Context())
-		w.must(err)
-		budget := totals.Used * rapid.Int64Range(0, 110).Draw(rt, "percent") / 100
-		_, err = w.s.Trim(t.Context(), budget)
-		w.must(err)
-		after, err := w.s.Totals(t.Context())
-		w.must(err)
-
-		rank := func(o store.Owner) int {
-			switch o.Kind() {
-			case store.KindPublic:
-				return 0
-			case store.KindOperator:
-				return 2
-			}
-			return 1
-		}
-		kept := make(map[store.Owner]map[bool]int64)
-		left := make(map[int]int64) // bytes that could give way, by rank
-		for url, f := range feeds {
-			r, known := w.record(url)
-			if f.kept = known && r.Version != 0; !f.kept {
-				continue
-			}
-			if kept[f.by] == nil {
-				kept[f.by] = make(map[bool]int64)
-			}
-			kept[f.by][f.established] += f.size
-			left[rank(f.by)] += f.size
-		}
-		if after.Used > budget && left[0]+left[1] > 0 {
-			rt.Fatalf("%d bytes are used, and %d may", after.Used, budget)
-		}
-		const largest = 320_000
-		for url, f := range feeds {
-			if f.kept {
-				continue
-			}
-			for lower := range rank(f.by) {
-				if left[lower] > 0 {
-					rt.Fatalf("%s of rank %d gave way before others of rank %d", url, rank(f.by), lower)
-				}
-			}
-			if f.by == store.Operator {
-				rt.Fatalf("%s of the operator gave way", url)
-			}
-			for other, use := range kept {
-				if rank(other) == rank(f.by) && use[f.established] > kept[f.by][f.established]+f.size+largest {
-					rt.Fatalf("%s gave way, though its owner keeps %d bytes and another one %d", url, kept[f.by][f.established], use[f.established])
-				}
-			}
-		}
-	})
 }
 
 // Twenty networks ask for any number of new addresses of one host, each of which gives a feed. The

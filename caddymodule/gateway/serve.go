@@ -199,8 +199,9 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 // find returns the feed that a request is for, and the name of its token or "".
 func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error) {
 	if req.configured != "" {
-		feed, err := g.feed(r.Context(), req.configured)
+		requested, feed, err := g.feed(r.Context(), req.configured)
 		if err == nil && !ofOtherSite(r) {
+			requested.Ask(store.Operator)
 			feed.Ask(store.Operator)
 		}
 		return feed, "", err
@@ -242,7 +243,7 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error
 // feedFor returns the feed at a URL that the client may request. A feed that is not known yet is
 // added, if this request may add one.
 func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl.URL) (*cache.Feed, error) {
-	feed, err := g.feed(r.Context(), u.String())
+	requested, feed, err := g.feed(r.Context(), u.String())
 	if err != nil {
 		return nil, err
 	}
@@ -265,6 +266,7 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 		}
 	}
 	if asks {
+		requested.Ask(owner)
 		feed.Ask(owner)
 		if group := g.access.group(by); group != 0 {
 			feed.AskedBy(group)
@@ -295,16 +297,15 @@ func noSuchPath(path string) error {
 }
 
 // feed returns a feed. It waits for an engine that is starting.
-func (g *Gateway) feed(ctx context.Context, canonical string) (*cache.Feed, error) {
+func (g *Gateway) feed(ctx context.Context, canonical string) (requested, feed *cache.Feed, err error) {
 	c, err := g.engine.Opened(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	feed, err := c.Feed(ctx, canonical)
-	if err != nil {
-		return nil, err
+	if requested, err = c.Feed(ctx, canonical); err != nil {
+		return nil, nil, err
 	}
-	return feed.Resolve(ctx), nil
+	return requested, requested.Resolve(ctx), nil
 }
 
 // answerMethod answers methods other than GET and HEAD.
