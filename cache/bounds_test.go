@@ -46,7 +46,7 @@ func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
 		g.open()
 		g.pause(100 * time.Hour)
 		defer g.close()
-		for i := range 3000 {
+		for i := range 900 {
 			g.get(fmt.Sprintf("https://origin.test/%d", i))
 		}
 		time.Sleep(2 * time.Minute)
@@ -91,6 +91,9 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 	})
 }
 
+// page is not a feed.
+const page = "<html>"
+
 // crowd is readers who ask for new feeds at one time, and how those are answered.
 type crowd struct {
 	feeds  int
@@ -111,7 +114,7 @@ func drawCrowd(t *rapid.T) crowd {
 // Whatever strangers ask for, the polls in flight, the bodies that are stored and what
 // is held in memory stay within their bounds, and the operator's feed is polled in time.
 func TestBoundsHold(t *testing.T) {
-	setFlag(t, "rapid.checks", strconv.Itoa(max(*lives, 5)))
+	setFlag(t, "rapid.checks", strconv.Itoa(max(*lives, 2)))
 	setFlag(t, "rapid.nofailfile", "true") // a seed is enough
 	rapid.Check(t, func(rt *rapid.T) {
 		polls := rapid.IntRange(1, 6).Draw(rt, "polls")

@@ -34,6 +34,9 @@ const (
 
 func feedsOf(n int) []string { return clusterFeeds[:n] }
 
+// forEver is longer than any life.
+const forEver = 100 * 365 * 24 * time.Hour
+
 // habit is how an origin answers.
 type habit struct {
 	name    string

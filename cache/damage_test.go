@@ -367,13 +367,13 @@ func TestVersionGivesWay(t *testing.T) {
 // is served.
 func TestRecordsAreBounded(t *testing.T) {
 	const long = 300 << 10
-	marks := strings.Repeat(`<atom:link xmlns:atom="http://www.w3.org/2005/Atom" rel="hub" href="https://hub.test/"/>`, 20_000)
+	hubs := strings.Repeat(`<atom:link xmlns:atom="http://www.w3.org/2005/Atom" rel="hub" href="https://hub.test/"/>`, 20_000)
 	for name, answer := range map[string]policy.Answer{
 		"an ETag":        ok(rss(2, ""), "ETag", `"`+strings.Repeat("\xe9", long)+`"`),
 		"a date":         ok(rss(2, ""), "Last-Modified", strings.Repeat("x", long)),
 		"a content type": ok(rss(2, ""), "Content-Type", "application/rss+xml; x="+strings.Repeat("x", long)),
 		"a freshness":    ok(rss(2, ""), "Cache-Control", strings.Repeat("max-age=x, ", long/10)),
-		"many hubs":      ok(strings.Replace(rss(2, ""), "<item>", marks+"<item>", 1)),
+		"many hubs":      ok(strings.Replace(rss(2, ""), "<item>", hubs+"<item>", 1)),
 		"a title":        ok(strings.Replace(rss(2, ""), "Test", strings.Repeat("Test ", long), 1)),
 	} {
 		bubble(t, func(t *testing.T, dir string) {
@@ -386,6 +386,12 @@ func TestRecordsAreBounded(t *testing.T) {
 			}
 			if r := records[0]; r.Version == 0 || len(r.Memo)+len(r.Facts) > 128<<10 {
 				t.Errorf("%s: version %d, %d bytes of memo and %d of facts", name, r.Version, len(r.Memo), len(r.Facts))
+			}
+			time.Sleep(25 * time.Hour)
+			answer = policy.Answer{Status: 502, Failure: policy.FailureStatus, Err: errors.New("it said:\r\n" + strings.Repeat("x", long) + "\xff")}
+			g.get(feedURL)
+			if e := must(g.Status(t.Context(), feedURL)).LastError; e == "" || len(e) > 500 || strings.ContainsAny(e, "\r\n") {
+				t.Errorf("an error of %d bytes: %.100q", len(e), e)
 			}
 		})
 	}

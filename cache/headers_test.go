@@ -4,9 +4,7 @@
 package cache_test
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -123,26 +121,4 @@ func TestOriginTagThatReadersMaySend(t *testing.T) {
 			})
 		})
 	}
-}
-
-// What an origin sends is bounded before it is remembered.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		long := strings.Repeat("x", 100_000)
-		a := ok(rss(2, ""), "ETag", `"`+long+`"`, "Last-Modified", long)
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return a }).open()
-		defer func() { g.close() }()
-		g.get(feedURL)
-		time.Sleep(25 * time.Hour)
-		a = policy.Answer{Status: http.StatusBadGateway, Failure: policy.FailureStatus, Err: errors.New("it said:\r\n" + long + "\xff")}
-		g.get(feedURL)
-		g.restart()
-		account, err := g.Status(t.Context(), feedURL)
-		if err != nil || !g.origin.last().Validators.Empty() {
-			t.Errorf("%v; validators of %d bytes were sent", err, len(g.origin.last().Validators.ETag))
-		}
-		if e := account.LastError; len(e) > 500 || strings.ContainsAny(e, "\r\n") {
-			t.Errorf("an error of %d bytes: %.100q", len(e), e)
-		}
-	})
 }

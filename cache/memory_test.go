@@ -76,7 +76,7 @@ func TestMemoryHoldsPresentVersions(t *testing.T) {
 
 // Closing the memory must not crash readers that still request feeds.
 func TestMemoryIsClosedUnderItsReaders(t *testing.T) {
-	for range 20 {
+	for range 5 {
 		m, err := newMemory(1 << 20)
 		if err != nil {
 			t.Fatal(err)

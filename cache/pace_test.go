@@ -24,59 +24,38 @@ func paced(p *pace, from, length, grant time.Duration, overdue *float64, rate fl
 	return lastMinute
 }
 
-func TestPaceKeepsUp(t *testing.T) {
-	for _, rate := range []float64{1, 12, 300, 2000} {
+// Feeds are polled as they come due, a backlog is worked off in some minutes beside them, also if the
+// store takes as long to grant polls as prefetching waits in between, and a store that was stuck is
+// followed by no burst.
+func TestPace(t *testing.T) {
+	for _, tt := range []struct {
+		rate    float64       // of feeds that come due, in a second
+		before  time.Duration // the backlog
+		backlog float64
+		after   time.Duration
+		grant   time.Duration
+		most    float64 // that are overdue at the end
+		polls   float64 // in the last minute, at most
+	}{
+		{rate: 1, after: 20 * time.Minute, most: 5 + minRate, polls: 61},
+		{rate: 12, after: 20 * time.Minute, most: 60 + minRate, polls: 728},
+		{rate: 300, after: 20 * time.Minute, most: 1500 + minRate, polls: 18_181},
+		{rate: 2000, after: 20 * time.Minute, most: 10_000 + minRate, polls: 121_201},
+		{rate: 1, backlog: 120_000, after: time.Minute, most: 80_000, polls: 60 * 1010},
+		{rate: 1, before: 10 * time.Minute, backlog: 120_000, after: time.Minute, most: 80_000, polls: 60 * 1010},
+		{rate: 1, backlog: 120_000, after: 21 * time.Minute, most: 10, polls: 61},
+		{rate: 300, backlog: 14_000, after: 7 * time.Minute, grant: 45 * time.Millisecond, most: 4000, polls: 60 * 400},
+		{rate: 300, backlog: 14_000, after: 7 * time.Minute, grant: 200 * time.Millisecond, most: 4000, polls: 60 * 400},
+	} {
 		var p pace
 		var overdue float64
-		polls := paced(&p, time.Hour, 20*time.Minute, 0, &overdue, rate)
-		if want := rate * 60; float64(polls) < want*0.99-1 || float64(polls) > want*1.01+1 {
-			t.Errorf("%v feeds a second: got %d polls in a minute, want %v", rate, polls, want)
-		}
-		if overdue > 5*rate+minRate {
-			t.Errorf("%v feeds a second: %v are overdue after twenty minutes", rate, overdue)
-		}
-	}
-}
-
-// Feeds that are due all at once are worked off in some minutes, and never at more than
-// the rate of a backlog.
-func TestPaceOfABacklog(t *testing.T) {
-	for _, before := range []time.Duration{0, 10 * time.Minute} {
-		var p pace
-		var overdue float64
-		paced(&p, time.Hour, before, 0, &overdue, 1)
-		overdue += 120_000
-		first := paced(&p, time.Hour+before, time.Minute, 0, &overdue, 1)
-		if first > 60*1010 || first < 40_000 {
-			t.Errorf("after %s: got %d polls in the first minute of a backlog of 120000", before, first)
-		}
-		paced(&p, time.Hour+before+time.Minute, 20*time.Minute, 0, &overdue, 1)
-		if overdue > 10 {
-			t.Errorf("after %s: %v are overdue at the end", before, overdue)
+		paced(&p, time.Hour, tt.before, tt.grant, &overdue, tt.rate)
+		overdue += tt.backlog
+		polls := float64(paced(&p, time.Hour+tt.before, tt.after, tt.grant, &overdue, tt.rate))
+		if overdue > tt.most || polls > tt.polls || polls < tt.rate*60*0.99-1 {
+			t.Errorf("%+v: %v are overdue at the end, %v polls in the last minute", tt, overdue, polls)
 		}
 	}
-}
-
-// A backlog shrinks while other feeds go on coming due, also where the store takes as
-// long to grant polls as the prefetching waits in between.
-func TestPaceOfABacklogUnderLoad(t *testing.T) {
-	for _, grant := range []time.Duration{0, 45 * time.Millisecond, 200 * time.Millisecond} {
-		const rate = 300
-		var p pace
-		overdue := 14_000.0
-		paced(&p, time.Hour, 2*time.Minute, grant, &overdue, rate)
-		polls := paced(&p, time.Hour+2*time.Minute, 5*time.Minute, grant, &overdue, rate)
-		if overdue > 4000 {
-			t.Errorf("grants take %v: %.0f are overdue after seven minutes", grant, overdue)
-		}
-		if polls > 60*400 {
-			t.Errorf("grants take %v: %d polls in the last minute", grant, polls)
-		}
-	}
-}
-
-// A store that was stuck is followed by no burst.
-func TestPaceAfterAStuckStore(t *testing.T) {
 	var p pace
 	var overdue float64
 	paced(&p, time.Hour, 10*time.Minute, 0, &overdue, 100)

@@ -113,7 +113,7 @@ func TestPollThatEndsAsPatienceDoes(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g, turns := openInTurns(t, dir)
 		defer g.close()
-		for i := range 300 {
+		for i := range 40 {
 			go func() {
 				time.Sleep(15 * time.Second)
 				turns <- struct{}{}

@@ -25,7 +25,7 @@ func TestReadersOfAFeedThatLeftMemoryJoinItsPoll(t *testing.T) {
 			}
 		},
 		"crowded out": func(g *gateway) {
-			for i := range 5000 {
+			for i := range 900 {
 				if _, err := g.Feed(g.t.Context(), fmt.Sprintf("https://other.test/%d", i)); err != nil {
 					g.t.Fatal(err)
 				}
