@@ -15,7 +15,7 @@ import (
 // polled meanwhile. What it brings then changes nothing: no reader gets an older version
 // again, and no poll is sooner than the later answers have asked for.
 func TestLateOutcomeChangesNothing(t *testing.T) {
-	setFlag(t, "rapid.checks", "10")
+	setFlag(t, "rapid.checks", "3")
 	setFlag(t, "rapid.seed", "7")
 	setFlag(t, "rapid.nofailfile", "true")
 	rapid.Check(t, func(rt *rapid.T) {

@@ -69,13 +69,13 @@ func TestReadersDoNotPollWhatIsGone(t *testing.T) {
 					}
 					return failed(410, policy.FailureGone)
 				})
-				g.settings.Prefetch, g.settings.IdleAfter = true, 5*24*time.Hour
+				g.settings.Prefetch, g.settings.IdleAfter = true, 24*time.Hour
 				g.open()
 				defer func() { g.close() }()
 				want := map[int]int{0: 410, 1: 200}[versions]
 				g.get(feedURL)
 				time.Sleep(25 * time.Hour)
-				for range 4 * 25 { // days, beyond all that is forgotten when nobody asks
+				for range 4 * 5 { // days, beyond all that is forgotten without readers
 					if w := g.get(feedURL); w.Code != want {
 						t.Fatalf("got %d, want %d", w.Code, want)
 					}

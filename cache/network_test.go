@@ -75,21 +75,21 @@ func TestNetworkAwayWithFewHosts(t *testing.T) {
 				}
 				g.origin.answers(away)
 				sent := g.origin.polls()
-				for range 10 * 60 {
+				for range 5 * 60 {
 					time.Sleep(time.Minute)
 					if offline := g.Summary(t.Context()).Offline; offline && !test.offline {
 						t.Fatal("the network is said to be away")
 					}
 				}
 				if offline := g.Summary(t.Context()).Offline; offline != test.offline {
-					t.Fatalf("after ten hours, offline is %v", offline)
+					t.Fatalf("after five hours, offline is %v", offline)
 				}
 				tries := float64(g.origin.polls()-sent) / float64(test.feeds)
-				if least := 60.0; test.offline && tries < least {
-					t.Errorf("%v polls of each were tried within ten hours, want %v", tries, least)
+				if least := 30.0; test.offline && tries < least {
+					t.Errorf("%v polls of each were tried within five hours, want %v", tries, least)
 				}
-				if most := 30.0; !test.offline && tries > most {
-					t.Errorf("%v polls of each were tried within ten hours, want at most %v", tries, most)
+				if most := 25.0; !test.offline && tries > most {
+					t.Errorf("%v polls of each were tried within five hours, want at most %v", tries, most)
 				}
 				if !test.offline {
 					return
