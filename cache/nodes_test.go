@@ -429,7 +429,7 @@ func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
 				if err := other.Forget(t.Context(), feedURL); err != nil {
 					t.Fatal(err)
 				}
-				due := store.Record{ID: cache.IDOf(feedURL), URL: feedURL, Polled: -1, State: store.StateCold}
+				due := store.Record{ID: cache.IDOf(feedURL), URL: feedURL, Polled: -1, State: store.StateCold, Facts: []byte(`{"at":"2026-03-02T10:00:00Z"}`)}
 				if err := shared.Restore(t.Context(), []store.Saved{{Record: due}}); err != nil {
 					t.Fatal(err)
 				}

@@ -63,8 +63,9 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	if _, offline := c.offline.is(); offline {
 		limit, wait, more = 1, probeEvery, true
 	}
+	busy := c.origin.Busy()
 	asked, answered := c.elapsed(), c.claiming()
-	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: c.origin.Busy(), Idle: c.settings.Load().IdleAfter, Established: other <= 0})
+	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: busy, Idle: c.settings.Load().IdleAfter, Established: other <= 0})
 	answered()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -87,6 +88,9 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		return wait, true
 	case len(leases) == limit:
 		return prefetchTick, true
+	}
+	if len(busy) > 0 {
+		next = min(next, time.Second) // nothing announces that they are free again
 	}
 	return next, false
 }
