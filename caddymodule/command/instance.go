@@ -51,7 +51,8 @@ type instance struct {
 
 // instance prepares to ask the running instance, without connecting to it.
 func (a *asking) instance() (*instance, error) {
-	address, err := caddycmd.DetermineAdminAPIAddress(a.address, nil, "", "")
+	given := strings.TrimSuffix(strings.TrimPrefix(a.address, "http://"), "/")
+	address, err := caddycmd.DetermineAdminAPIAddress(given, nil, "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"io"
 	"reflect"
 	"slices"
@@ -64,7 +65,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			code int
 			want []string // in what is printed, or told where the code is not 0
 		}{
-			{"list", listCommand, nil, exitDone, []string{"fresh    in 2 h     max-age        200       just now", feed, "1 feed, all fresh."}},
+			{"list", listCommand, nil, exitDone, []string{"fresh    in 2 h     max-age           200       just now  ", feed, "1 feed, all fresh."}},
 			{"show", showCommand, []string{feed}, exitDone, []string{feed, "Fresh. The site says that its answer is good until", "200, new", "the 1st", "* max-age"}},
 			{"show by the gateway's address", showCommand, []string{"http://feeds.test/~secret/" + feed}, exitDone, []string{feed + "\nFresh."}},
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
@@ -80,6 +81,9 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"readers of two", readersCommand, []string{feed, feed}, exitUsage, []string{"pollard: expected at most"}},
 			{"list a state", listCommand, []string{"--state", "fresh"}, exitDone, []string{"1 feed, all fresh."}},
 			{"list another state", listCommand, []string{"--state", "failing"}, exitDone, []string{"No feeds"}},
+			{"list by name", listCommand, []string{"--sort", "name"}, exitDone, []string{"1 feed, all fresh."}},
+			{"list in no order", listCommand, []string{"--sort", "colour"}, exitUsage, []string{"--sort \"colour\": expected one of state, next, name, failures"}},
+			{"list at a URL", listCommand, []string{"--address", "http://" + address + "/"}, exitDone, []string{"1 feed, all fresh."}},
 			{"list no state", listCommand, []string{"--state", "cold"}, exitUsage, []string{"--state \"cold\": expected one of failing, gone, waiting, due, fresh, unread"}},
 			{"forget", forgetCommand, []string{feed}, exitDone, []string{"Forgotten.\n"}},
 			{"list nothing", listCommand, nil, exitDone, []string{"No feeds"}},
@@ -136,6 +140,37 @@ func TestABare429Waits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The list is sorted like the pages', says first if no site can be reached, and names shielded feeds
+// by their URLs.
+func TestListIsSorted(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/pollard/stats" {
+			io.WriteString(w, `{"offline":true,"store_away":false}`)
+			return
+		}
+		io.WriteString(w, `[{"id":"1","url":"https://b.example/","state":"fresh","next_poll":"2026-11-21T08:00:00Z","title":"A title that is far too long for a column"},
+			{"id":"2","url":"https://c.example/","state":"fresh","next_poll":"2026-11-21T07:00:00Z","shield":true},
+			{"id":"3","url":"https://d.example/","state":"waiting"},{"id":"4","url":"https://a.example/","state":"failing","failures":2,"winner":"back-off"}]`)
+	}))
+	defer server.Close()
+	for flag, want := range map[string][]string{
+		"":                {"No site can be reached;", "failing", "2 failures", "https://a.example/", "waiting", "https://d.example/", "fresh", "https://c.example/ (shield)", "A title that is", "https://b.example/", "4 feeds. 1 is failing, "},
+		"--sort=name":     {"https://a.example/", "https://b.example/", "https://c.example/", "https://d.example/"},
+		"--sort=next":     {"https://c.example/", "https://b.example/", "https://d.example/"},
+		"--state=waiting": {"https://d.example/", "1 feed. 1 is waiting as asked."},
+	} {
+		out, told, code := runWithErrors(t, listCommand(), "", "--address", server.URL, cmp.Or(flag, "--sort=state"))
+		rest := out
+		for _, text := range want {
+			at := strings.Index(rest, text)
+			if at < 0 || code != 0 {
+				t.Fatalf("%s: %q is not in its place in\n%s%s", flag, text, out, told)
+			}
+			rest = rest[at:]
+		}
+	}
 }
 
 // What never gave a feed is counted below the list, and in it where that is asked for.

@@ -9,7 +9,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
+	"iter"
+	"math"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,34 +24,49 @@ import (
 
 func listCommand() *cobra.Command {
 	var o asking
-	var all bool
-	var state string
+	q := status.Query{Limit: math.MaxInt - 1} // all
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Lists the feeds of the running instance",
-		Long: `Lists the feeds of the running instance: their state, the time of the next poll and
-the hint that decided it, the result of the last poll, and the age of the version
-that readers get.
+		Long: `Lists the feeds of the running instance, those that need attention first: their state,
+the time of the next poll and what decided it, the result of the last poll, and the age
+of the version that readers get. If no site or not the store can be reached, it says so.
 
 URLs are shown without credentials. Lines are cut to the width of the terminal.
 Unread addresses (a home page, an icon) never gave a feed. They are only counted, unless
---all or --state unread is given. --json prints all of them, as the admin API does.`,
+--all or --state unread is given. --json prints all feeds unsorted, as the admin API does.`,
 		Args: exactArgs(0, "flags only"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			if s := status.State(state); s != "" && !s.Valid() {
-				return wrongUsage("--state %q: expected one of %s", state, strings.Join(stateNames(), ", "))
+			if q.State != "" && !q.State.Valid() {
+				return wrongUsage("--state %q: expected one of %s", q.State, strings.Join(names(status.States), ", "))
 			}
-			return o.list(cmd.Context(), cmd.OutOrStdout(), time.Now(), all, status.State(state))
+			if q.Sort != "" && !slices.Contains(status.Sorts, q.Sort) {
+				return wrongUsage("--sort %q: expected one of %s", q.Sort, strings.Join(names(status.Sorts), ", "))
+			}
+			return o.list(cmd.Context(), cmd.OutOrStdout(), time.Now(), q)
 		}),
 	}
 	o.addFlags(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "list unread addresses too")
-	cmd.Flags().StringVar(&state, "state", "", "list the feeds in this state: "+strings.Join(stateNames(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	cmd.Flags().BoolVar(&q.Unread, "all", false, "list unread addresses too")
+	choice(cmd, (*string)(&q.State), "state", "list the feeds in this state", names(status.States))
+	choice(cmd, (*string)(&q.Sort), "sort", "the order", names(status.Sorts))
 	return cmd
 }
 
-func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, all bool, only status.State) error {
+// choice adds a flag with its values.
+func choice(cmd *cobra.Command, value *string, name, usage string, values []string) {
+	cmd.Flags().StringVar(value, name, "", usage+": "+strings.Join(values, ", "))
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+}
+
+func names[T ~string](values []T) (texts []string) {
+	for _, v := range values {
+		texts = append(texts, string(v))
+	}
+	return texts
+}
+
+func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, q status.Query) error {
 	i, err := o.instance()
 	if err != nil {
 		return err
@@ -61,74 +79,81 @@ func (o *asking) list(ctx context.Context, out io.Writer, now time.Time, all boo
 		return copyJSON(out, resp)
 	}
 	defer resp.Body.Close()
-	return writeFeeds(out, json.NewDecoder(resp.Body), now, all, only)
-}
-
-func stateNames() []string {
-	names := make([]string, 0, len(status.States))
-	for _, s := range status.States {
-		names = append(names, string(s))
+	var sums status.Summary
+	if stats, err := i.do(ctx, "/pollard/stats", ""); err == nil {
+		_ = decodeJSON(stats, &sums) // the list is useful without it
 	}
-	return names
+	for _, notice := range sums.Notices(now, time.Local) {
+		if _, err := fmt.Fprintf(out, "%s\n\n", plain(notice.String())); err != nil {
+			return err
+		}
+	}
+	return writeFeeds(out, resp, now, q)
 }
 
-// writeFeeds prints the feeds of a JSON array as they arrive. Unread addresses are
-// counted, and printed if all is true. If only is not empty, only feeds in that state are
-// printed.
-func writeFeeds(out io.Writer, dec *json.Decoder, now time.Time, all bool, only status.State) error {
-	if _, err := dec.Token(); err != nil {
-		return fmt.Errorf("reading the list of feeds: %w", err)
+// listed decodes a JSON array of feeds, keeps what is listed of each, and counts unread addresses.
+func listed(resp *http.Response, unread *int64) iter.Seq2[status.Feed, error] {
+	return func(yield func(status.Feed, error) bool) {
+		dec := json.NewDecoder(resp.Body)
+		_, err := dec.Token()
+		for err == nil && dec.More() {
+			var f status.Feed
+			if err = dec.Decode(&f); err != nil {
+				break
+			}
+			if f.State == status.StateUnread {
+				*unread++
+			}
+			f.Considered, f.Polls, f.Reason = nil, nil, nil
+			if !yield(f, nil) {
+				return
+			}
+		}
+		if err == nil {
+			_, err = dec.Token() // the end of the array: without it, the list is not the whole
+		}
+		if err != nil {
+			yield(status.Feed{}, fmt.Errorf("reading the list of feeds: %w", err))
+		}
+	}
+}
+
+// writeFeeds prints the feeds in a response that a query asks for.
+func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Query) error {
+	var unread int64
+	list, err := status.Select(listed(resp, &unread), q)
+	if err != nil {
+		return err
 	}
 	count := map[status.State]int64{}
-	var t *table
-	var unread int64
-	for dec.More() {
-		var f status.Feed
-		if err := dec.Decode(&f); err != nil {
-			return fmt.Errorf("reading the list of feeds: %w", err)
-		}
-		if only != "" && f.State != only {
-			continue
-		}
-		if !all && only == "" && f.State == status.StateUnread {
-			unread++
-			continue
-		}
-		if t == nil {
-			t = newTable(out, column{"STATE", 7, false}, column{"NEXT POLL", 9, false}, column{"WHY", 13, false},
-				column{"LAST", 8, false}, column{"CHANGED", 8, false}, column{title: "FEED"})
-		}
-		count[f.State]++
-		t.row(plain(string(f.State)), status.Until(f.NextPoll, now), plain(f.Winner), plain(outcome(f)), status.Ago(f.VersionSince, now),
-			plain(strings.TrimSpace(f.Address+" "+f.URL.String())))
-	}
-	if _, err := dec.Token(); err != nil { // the end of the array: what broke off is not the whole
-		return fmt.Errorf("reading the list of feeds: %w", err)
-	}
 	end := "No feeds: no reader has asked for one yet.\n"
-	if t != nil {
+	if unread > 0 || q.State != "" {
+		end = "No feeds.\n"
+	}
+	if len(list.Feeds) > 0 {
+		t := newTable(out, column{"STATE", 7, false}, column{"NEXT POLL", 9, false}, column{"WHY", 16, false},
+			column{"LAST", 8, false}, column{"CHANGED", 8, false}, column{"TITLE", titleWidth, false}, column{title: "FEED"})
+		for _, f := range list.Feeds {
+			count[f.State]++
+			name := strings.TrimSpace(f.Address + " " + f.URL.String())
+			if f.Shield {
+				name += " (shield)"
+			}
+			t.row(plain(string(f.State)), status.Until(f.NextPoll, now), plain(f.Why()), plain(cmp.Or(f.Outcome(), "-")), status.Ago(f.VersionSince, now),
+				cut(plain(f.Title), titleWidth), plain(name))
+		}
 		if err := t.flush(); err != nil {
 			return err
 		}
 		end = fmt.Sprintf("\n%s\n", status.Summary{Feeds: count}.Sentence())
-	} else if unread > 0 {
-		end = "No feeds.\n"
 	}
-	if unread > 0 {
+	if unread > 0 && !q.Unread && q.State == "" {
 		end += fmt.Sprintf("%s never gave a feed: --all lists %s.\n",
 			humanize.Comma(unread)+" "+status.Plural(unread, "address", "addresses"), status.Plural(unread, "it", "them"))
 	}
-	_, err := io.WriteString(out, end)
+	_, err = io.WriteString(out, end)
 	return err
 }
 
-// outcome is the result of the last poll, in one word.
-func outcome(f status.Feed) string {
-	switch {
-	case f.LastPoll.IsZero():
-		return "-"
-	case f.LastStatus != 0:
-		return strconv.Itoa(f.LastStatus)
-	}
-	return cmp.Or(string(f.LastFailure), string(f.LastResult), "-")
-}
+// titleWidth is how much of a title is listed.
+const titleWidth = 24

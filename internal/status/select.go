@@ -27,8 +27,8 @@ var Sorts = []Sort{SortState, SortNext, SortName, SortFailures}
 // Query asks for a part of the list of feeds.
 type Query struct {
 	Search string // part of the URL, title or address, in any case; empty: all
-	State  State  // empty: all but [StateUnread], which a search finds too
-	Chosen bool   // only feeds with an address that an operator has chosen
+	State  State  // empty: all but [StateUnread], unless Unread or Search is set
+	Unread bool   // unread addresses too
 	Sort   Sort   // empty: SortState
 	After  string // [FeedList.Next] of the part before this one; empty: from the beginning
 	Limit  int    // feeds in this part; 0: 50
@@ -87,10 +87,10 @@ type candidate struct {
 
 func (q *Query) matches(f *Feed) bool {
 	switch {
-	case q.State != "" && f.State != q.State, q.Chosen && f.Address == "":
+	case q.State != "" && f.State != q.State:
 		return false
 	case q.Search == "":
-		return q.State != "" || f.State != StateUnread
+		return q.Unread || q.State != "" || f.State != StateUnread
 	}
 	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), q.Search) }
 	// What is hidden in a URL cannot be searched for either. Redacting is slow, so it
