@@ -133,7 +133,7 @@ func (e explanation) writeConsidered(b *strings.Builder) {
 		if t.Raw != "" {
 			remarks = join("; ", remarks, fmt.Sprintf("given: %s", plain(t.Raw)))
 		}
-		fmt.Fprintf(table, "%s %s\t%s\t%s\n", mark, t.Hint, length, join("; ", remarks, t.Note))
+		fmt.Fprintf(table, "%s %s\t%s\t%s\n", mark, status.HintShort(t.Hint), length, join("; ", remarks, t.Note))
 	}
 	table.Flush() // a Builder cannot fail
 }

@@ -76,7 +76,7 @@ func writeReaders(out io.Writer, report status.ReaderReport) error {
 		if row.MedianGap > 0 {
 			every = status.Brief(time.Duration(row.MedianGap))
 		}
-		t.row(row.Score, humanize.Comma(row.Requests), humanize.IBytes(uint64(max(row.Bytes, 0))),
+		t.row(row.Score, humanize.Comma(row.Requests), status.Size(row.Bytes),
 			fmt.Sprintf("%.0f %%", 100*row.ShareConditional), humanize.Comma(row.Answers.Refusals()), every,
 			cut(cmp.Or(plain(row.Family), "(no name)"), 24), plain(strings.Join(row.Reasons, "; ")))
 	}
@@ -85,6 +85,6 @@ func writeReaders(out io.Writer, report status.ReaderReport) error {
 	}
 	total := report.Total
 	_, err := fmt.Fprintf(out, "\n%s, %s sent, %.0f %% conditional, %s refused.\n",
-		status.Count(total.Requests, "request"), humanize.IBytes(uint64(max(total.Bytes, 0))), 100*total.ShareConditional, humanize.Comma(total.Answers.Refusals()))
+		status.Count(total.Requests, "request"), status.Size(total.Bytes), 100*total.ShareConditional, humanize.Comma(total.Answers.Refusals()))
 	return err
 }

@@ -150,12 +150,15 @@ func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 	}
 	if f.Version > 0 {
 		fact("version", "the %s, since %s (%s), %s, %s, %s", humanize.Ordinal(int(f.Version)),
-			local(f.VersionSince), status.Ago(f.VersionSince, now), entries(f.Entries), humanize.IBytes(uint64(max(f.Size, 0))), f.ContentType)
+			local(f.VersionSince), status.Ago(f.VersionSince, now), entries(f.Entries), status.Size(int64(f.Size)), f.ContentType)
 	}
 	if v := f.Validators; !v.Empty() {
 		fact("validators", "%s", strings.TrimSpace(v.ETag+" "+v.LastModified))
 	}
 	fact("last asked", "%s", status.Ago(f.LastAsked, now))
+	if up := status.Uptime(f.Polls); up != "" {
+		fact("answered", "%s of the last %s", up, status.Count(int64(len(f.Polls)), "poll"))
+	}
 	w.Flush() // a Builder cannot fail
 	writePolls(&b, f.Polls, now)
 	e := explanation{Hints: f.Hints, Decision: decisionSummary{Considered: f.Considered}}
@@ -185,7 +188,7 @@ func writePolls(b *strings.Builder, polls []status.Poll, now time.Time) {
 			code = strconv.Itoa(p.Status)
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\t%v\n", p.At.In(time.Local).Format(time.DateTime), status.Ago(p.At, now),
-			code, plain(string(p.Result)), humanize.IBytes(uint64(max(p.Bytes, 0))), time.Duration(p.Took))
+			code, plain(string(p.Result)), status.Size(p.Bytes), time.Duration(p.Took))
 	}
 	w.Flush() // a Builder cannot fail
 }

@@ -37,8 +37,9 @@ Failing. The last 2 polls failed (404 Not Found). Next try: 10:00, then less oft
 
 next poll   2026-11-21 10:00:00 UTC (in 2 h)
 last poll   2026-11-21 06:00:00 UTC (2 h ago): 404, failed: status 404�[31m
-version     the 3rd, since 2026-11-20 06:00:00 UTC (26 h ago), 20 entries, 2.0 KiB, application/rss+xml
+version     the 3rd, since 2026-11-20 06:00:00 UTC (26 h ago), 20 entries, 2.0 kB, application/rss+xml
 last asked  never
+answered    0 % of the last 2 polls
 
 The last polls:
   2026-11-21 06:00:00  2 h ago  404  failed  10 B  30ms
@@ -48,7 +49,7 @@ The document says:
   ttl  120  minutes for which a copy is good
 
 Considered (* shaped the result):
-* back-off  4h  a pause that doubles with each failure
+* failures  4h  a pause that doubles with each failure
 `
 	// Where the local zone is UTC, times of sentences say so.
 	if got := strings.NewReplacer("10:00 UTC,", "10:00,", "06:00 UTC.", "06:00.").Replace(b.String()); got != want {

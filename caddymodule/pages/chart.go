@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -18,8 +19,27 @@ import (
 
 // bars shows a feed's last polls: a tall bar brought a new version, taller with its bytes; a dot
 // found nothing new; a cross failed.
-func bars(polls []status.Poll) template.HTML {
-	const step, height, places = 5, 20, 32
+func bars(polls []status.Poll) template.HTML { return picture(polls, 20, "") }
+
+// timeline shows the last polls like bars, with the times of the first and the last one.
+func timeline(polls []status.Poll) template.HTML {
+	if len(polls) == 0 {
+		return ""
+	}
+	polls, now := polls[max(len(polls)-places, 0):], time.Now()
+	// The first time is below its bar or, if there is room, to the left of it.
+	first := fmt.Sprintf(`<text x="%d" y="26">`, (places-len(polls))*step)
+	if len(polls) < places/2 {
+		first = fmt.Sprintf(`<text x="%d" y="18" text-anchor="end">`, (places-len(polls))*step-2)
+	}
+	return picture(polls, 28, first+status.Ago(polls[0].At, now)+`</text><text x="160" y="26" text-anchor="end">`+status.Ago(polls[len(polls)-1].At, now)+"</text>")
+}
+
+// Pictures of polls have a number of places for bars, a step apart.
+const places, step = 32, 5
+
+func picture(polls []status.Poll, height int, axis string) template.HTML {
+	const base = 20
 	if len(polls) == 0 {
 		return ""
 	}
@@ -37,25 +57,25 @@ func bars(polls []status.Poll) template.HTML {
 		switch p.Result {
 		case status.ResultNew:
 			counts[0]++
-			h := 8 + int((height-10)*p.Bytes/largest)
-			fmt.Fprintf(&fresh, "M%d %dh3v%dh-3z", x, height-h, h)
+			h := 8 + int((base-10)*p.Bytes/largest)
+			fmt.Fprintf(&fresh, "M%d %dh3v%dh-3z", x, base-h, h)
 		case status.ResultUnchanged, status.ResultMoved:
 			counts[1]++
-			fmt.Fprintf(&same, "M%d %dh3v3h-3z", x, height-3)
+			fmt.Fprintf(&same, "M%d %dh3v3h-3z", x, base-3)
 		default:
 			counts[2]++
-			fmt.Fprintf(&failed, "M%d %dl4 4m0-4l-4 4", x, height-9)
+			fmt.Fprintf(&failed, "M%d %dl4 4m0-4l-4 4", x, base-9)
 		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="polls" viewBox="0 0 %d %d" role="img" aria-label="Last %s: %d new, %d unchanged, %d failed">`,
 		places*step, height, status.Count(int64(len(polls)), "poll"), counts[0], counts[1], counts[2])
-	for _, bars := range []struct{ class, path string }{{"grid", fmt.Sprintf("M0 %d.5h%d", height-1, places*step)}, {"new", fresh.String()}, {"same", same.String()}, {"failed", failed.String()}} {
+	for _, bars := range []struct{ class, path string }{{"grid", fmt.Sprintf("M0 %d.5h%d", base-1, places*step)}, {"new", fresh.String()}, {"same", same.String()}, {"failed", failed.String()}} {
 		if bars.path != "" {
 			b.WriteString(`<path class="` + bars.class + `" d="` + bars.path + `"/>`)
 		}
 	}
-	b.WriteString("</svg>")
+	b.WriteString(axis + "</svg>")
 	return template.HTML(b.String())
 }
 

@@ -118,7 +118,7 @@ var (
 	elements = words(`html head meta title link script body a header svg path nav main footer h1 h2 p form label div input button section ul li bdi
 		code wbr small ol span b select option time dl dt dd table thead tbody tr th td g rect text details summary`)
 	attributes = words(`lang charset name content rel type href src defer class viewbox d aria-hidden aria-label aria-current action role for id inputmode autocomplete
-		autocapitalize spellcheck placeholder required value method enctype accept data-copy data-hour data-hours data-zone title datetime selected disabled scope data-label x y width height`)
+		autocapitalize spellcheck placeholder required value method enctype accept data-copy data-hour data-hours data-zone title datetime selected disabled scope data-label text-anchor x y width height`)
 )
 
 func words(text string) map[string]bool {

@@ -103,7 +103,7 @@ var templates = func() map[string]*template.Template {
 		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Brief, "took": took,
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
-		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "uptime": status.Uptime, "splitURL": splitURL,
+		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "timeline": timeline, "uptime": status.Uptime, "splitURL": splitURL,
 		"feedOf":      func(u string) status.Feed { return status.Feed{URL: feedurl.Shown(u)} },
 		"next":        func(f status.Feed) string { return f.Next(time.Now()) },
 		"int64":       func(n int) int64 { return int64(n) },
