@@ -140,9 +140,6 @@ func New(o Options) (*Cache, error) {
 	c.background(func() { c.housekeep(c.open) })
 	c.background(func() { c.watch(c.open) })
 	c.background(func() { c.readChanges(c.open) })
-	if o.Preload {
-		c.background(func() { c.preload(c.open) })
-	}
 	return c, nil
 }
 

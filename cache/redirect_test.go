@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -68,76 +69,89 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 	return w
 }
 
+// A permanent redirect that has held for seven days makes a feed an alias, whatever is known of its
+// target: then the old URL is not polled any more.
 func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
-	for status, adopted := range map[int]bool{301: true, 308: true, 302: false, 303: false, 307: false} {
-		bubble(t, func(t *testing.T, dir string) {
-			g := newWebGateway(t, dir, moving(status)).open()
-			defer func() { g.close() }()
-			began := time.Now()
-			for time.Since(began) < 10*24*time.Hour {
-				wantBody(t, g.feed(feedURL), 200, "Entry 2")
-				time.Sleep(25 * time.Hour)
+	const day = 24 * time.Hour
+	read := func(g *gateway, url string, wait time.Duration) {
+		wantBody(t, g.feed(url), 200, "Entry 2")
+		time.Sleep(wait)
+	}
+	daily := func(days int) func(g *gateway) {
+		return func(g *gateway) {
+			for range days {
+				read(g, feedURL, 25*time.Hour)
 			}
-			g.restart()
-			wantBody(t, g.feed(feedURL), 200, "Entry 2")
-			at := g.asked(movedURL)
-			if (len(at) > 0) != adopted {
-				t.Fatalf("%d: the target was asked for itself %d times", status, len(at))
+		}
+	}
+	both := func(first, second string) func(g *gateway) {
+		return func(g *gateway) {
+			for range 10 * 12 {
+				read(g, first, 10*time.Minute)
+				read(g, second, 110*time.Minute)
 			}
-			if !adopted {
-				return
+		}
+	}
+	for name, c := range map[string]struct {
+		status   int // 0: 301
+		feeds    []string
+		broken   time.Duration // when one poll finds no redirect; 0: never
+		life     func(g *gateway)
+		earliest time.Duration // of the adoption; 0: there is none
+	}{
+		"301":                  {status: 301, life: daily(10), earliest: 7 * day},
+		"302":                  {status: 302, life: daily(10)},
+		"303":                  {status: 303, life: daily(10)},
+		"307":                  {status: 307, life: daily(10)},
+		"308":                  {status: 308, life: daily(10), earliest: 7 * day},
+		"interrupted":          {broken: 5 * 25 * time.Hour, life: daily(12)},
+		"target known before":  {life: both(movedURL, feedURL), earliest: 7 * day},
+		"target known later":   {life: both(feedURL, movedURL), earliest: 7 * day},
+		"both are configured":  {feeds: []string{feedURL, movedURL}, life: both(movedURL, feedURL), earliest: 7 * day},
+		"both, with a version": {feeds: []string{feedURL, movedURL}, life: func(g *gateway) {
+			read(g, feedURL, 2*time.Hour)
+			both(movedURL, feedURL)(g)
+		}, earliest: 7 * day},
+		"seen now and then": {life: func(g *gateway) {
+			for range 3 { // which says little of the days between
+				read(g, feedURL, 10*day)
 			}
-			if at[0].Sub(began) < 7*24*time.Hour {
-				t.Errorf("%d adopted after %v", status, at[0].Sub(began))
+			daily(6)(g)
+		}, earliest: 30 * day},
+		"not in memory": {feeds: []string{feedURL}, life: func(g *gateway) {
+			for range 9 * 4 {
+				g.restart()
+				time.Sleep(6 * time.Hour)
 			}
-			if home := g.asked(feedURL); !home[len(home)-1].Before(at[0]) {
-				t.Errorf("%d: the old URL is still polled, at %v", status, home[len(home)-1])
-			}
+		}, earliest: 7 * day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, dir string) {
+				entries, began := 2, time.Time{}
+				g := newWebGateway(t, dir, func(url string) response {
+					if since := time.Since(began); url == movedURL || c.broken > 0 && since >= c.broken && since < c.broken+day {
+						return given(rss(entries, ""), "Cache-Control", "max-age=3600")
+					}
+					return redirect(cmp.Or(c.status, 301), movedURL)
+				})
+				g.settings.Feeds, g.settings.Prefetch = c.feeds, name == "not in memory"
+				g.open()
+				defer func() { g.close() }()
+				began = time.Now()
+				c.life(g)
+				last := g.asked(feedURL)
+				held, lasted := last[len(last)-1].Sub(began), time.Since(began)
+				if c.earliest == 0 && held < lasted-2*day || c.earliest > 0 && (held < c.earliest || held > c.earliest+5*day) {
+					t.Errorf("the old URL was polled for %v", held)
+				}
+				if entries = 3; c.earliest > 0 {
+					time.Sleep(2 * time.Hour)
+					wantBody(t, g.feed(movedURL), 200, "Entry 3")
+					wantBody(t, g.feed(feedURL), 200, "Entry 3")
+				}
+			})
 		})
 	}
-}
-
-func TestInterruptedRedirectStartsAnew(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		day := 0
-		moved := moving(301)
-		g := newWebGateway(t, dir, func(url string) response {
-			if day == 5 {
-				return given(rss(2, ""))
-			}
-			return moved(url)
-		}).open()
-		defer g.close()
-		for day = range 12 {
-			g.feed(feedURL)
-			time.Sleep(25 * time.Hour)
-		}
-		if len(g.asked(movedURL)) > 0 {
-			t.Error("adopted a redirect that has not held for seven days")
-		}
-	})
-}
-
-// What two polls have seen says little of the weeks between them.
-func TestRedirectIsNotAdoptedWhileNobodyLooks(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newWebGateway(t, dir, moving(301)).open()
-		defer g.close()
-		for range 5 {
-			g.feed(feedURL)
-			time.Sleep(30 * 24 * time.Hour)
-		}
-		if len(g.asked(movedURL)) > 0 {
-			t.Error("adopted a redirect that was seen five times")
-		}
-		for range 5 {
-			g.feed(feedURL)
-			time.Sleep(25 * time.Hour)
-		}
-		if len(g.asked(movedURL)) == 0 {
-			t.Error("not adopted")
-		}
-	})
 }
 
 func TestFeedThatFailsAtItsNewAddressGoesHome(t *testing.T) {
@@ -214,74 +228,6 @@ func TestFeedsThatConvergeOnAURL(t *testing.T) {
 			t.Errorf("%d of 5 feeds ever got an answer", len(served))
 		}
 	})
-}
-
-// A feed that moves to another that is known becomes its alias after seven days.
-func TestPermanentRedirectToAKnownFeed(t *testing.T) {
-	for name, order := range map[string][]string{"redirect first": {feedURL, movedURL}, "target first": {movedURL, feedURL}} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				n := 2
-				g := newWebGateway(t, dir, func(url string) response {
-					if url == movedURL {
-						return given(rss(n, ""), "Cache-Control", "max-age=3600")
-					}
-					return redirect(301, movedURL)
-				}).open()
-				defer g.close()
-				began := time.Now()
-				for range 24 * 10 {
-					for _, url := range order {
-						wantBody(t, g.feed(url), 200, "Entry 2")
-						time.Sleep(10 * time.Minute)
-					}
-					time.Sleep(40 * time.Minute)
-				}
-				polls := g.asked(feedURL)
-				if held := polls[len(polls)-1].Sub(began); held < 7*24*time.Hour || held > 8*24*time.Hour {
-					t.Errorf("the old URL was polled for %v, want seven days", held)
-				}
-				n = 3
-				time.Sleep(2 * time.Hour)
-				wantBody(t, g.feed(movedURL), 200, "Entry 3")
-				wantBody(t, g.feed(feedURL), 200, "Entry 3")
-			})
-		})
-	}
-}
-
-// The operator has written down both addresses of a feed. That its new one has just been
-// asked, each time that the old one redirects there, does not keep the old one for ever.
-func TestPermanentRedirectToAFeedThatIsPolledAsOften(t *testing.T) {
-	for name, c := range map[string]struct {
-		first          string
-		earliest, last time.Duration
-	}{
-		"with a version": {feedURL, 7 * 24 * time.Hour, 8 * 24 * time.Hour},
-		"without one":    {movedURL, 7 * 24 * time.Hour, 8 * 24 * time.Hour},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newWebGateway(t, dir, moving(301))
-				g.settings.Feeds = []string{feedURL, movedURL}
-				g.open()
-				defer g.close()
-				began := time.Now()
-				wantBody(t, g.feed(c.first), 200, "Entry 2")
-				time.Sleep(2 * time.Hour)
-				for time.Since(began) < 10*24*time.Hour {
-					wantBody(t, g.feed(movedURL), 200, "Entry 2")
-					time.Sleep(10 * time.Minute)
-					wantBody(t, g.feed(feedURL), 200, "Entry 2")
-					time.Sleep(55 * time.Minute)
-				}
-				polls := g.asked(feedURL)
-				if held := polls[len(polls)-1].Sub(began); held < c.earliest || held > c.last {
-					t.Errorf("the old URL was polled for %v, want between %v and %v", held, c.earliest, c.last)
-				}
-			})
-		})
-	}
 }
 
 // A feed that becomes another's alias has been polled after that one: what readers have
@@ -566,23 +512,4 @@ func TestRedirectToWhatIsNoFeedKeepsTheVersion(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Polls of feeds that are not in memory are evidence of a redirect as well.
-func TestRedirectOfAFeedThatIsNotInMemory(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newWebGateway(t, dir, moving(301))
-		g.settings.Feeds, g.settings.Prefetch = []string{feedURL}, true
-		g.open()
-		defer func() { g.close() }()
-		began := time.Now()
-		for time.Since(began) < 9*24*time.Hour {
-			g.restart() // nothing is in memory
-			time.Sleep(6 * time.Hour)
-		}
-		polls := g.asked(feedURL)
-		if held := polls[len(polls)-1].Sub(began); held < 7*24*time.Hour || held > 8*24*time.Hour {
-			t.Errorf("the old URL was polled for %v, want seven days", held)
-		}
-	})
 }

@@ -21,9 +21,6 @@ type Options struct {
 	Origin Origin
 	Memory int64            // budget of what is held in memory, in bytes; 0: 64 MiB
 	Now    func() time.Time // nil: time.Now
-	// Preload reads into memory, at the start, what readers have asked for in the last day:
-	// for a store that may be out of reach when they ask again.
-	Preload bool
 	// Suspended returns how long the machine has been suspended since some fixed moment: a
 	// monotonic clock may not count that time. Nil: what the system says.
 	Suspended func() time.Duration

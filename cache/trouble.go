@@ -4,7 +4,6 @@
 package cache
 
 import (
-	"context"
 	"errors"
 	"net"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -235,51 +233,4 @@ const unreadableInterval = 10 * time.Second
 // reader finds that out, so not every failure is logged.
 func (c *Cache) logUnreadable(message, key string, err error) {
 	c.unreadable.Do(func() { c.log().Error(message, urlField(key), errField(err)) })
-}
-
-const (
-	// preloadAsked is how long ago readers asked, at most, for what is preloaded.
-	preloadAsked = 24 * time.Hour
-	// preloadPart is which part of memory that may take, as 1/n: what readers ask for now
-	// needs room beside it.
-	preloadPart = 2
-	// preloadRecord is how many bytes of memory one record is looked at for: a store of
-	// a million feeds, of which few are asked for, is not read to its end.
-	preloadRecord = 4096
-	// preloadBatch is how many records are read at a time.
-	preloadBatch = 200
-)
-
-// preload reads into memory what readers have asked for in the last day, so that a process
-// that has just started can answer them if the store goes away. It ends if records cannot be
-// read: the store is away already.
-func (c *Cache) preload(ctx context.Context) {
-	left := c.memory.budget / preloadRecord
-	for records := range store.Pages(ctx, c.store, preloadBatch) {
-		for _, r := range records {
-			if r.Version == 0 || r.Asked < 0 || r.Asked > preloadAsked {
-				continue
-			}
-			if c.memory.used() > c.memory.budget/preloadPart || c.table.size.Load() > c.statesBudget()/preloadPart {
-				return
-			}
-			f, err := c.Feed(ctx, r.URL)
-			if err != nil || ctx.Err() != nil {
-				return
-			}
-			c.preloadFeed(ctx, f)
-		}
-		if left -= preloadBatch; left <= 0 {
-			return
-		}
-	}
-}
-
-// preloadFeed reads the stored form of a feed's version into memory.
-func (c *Cache) preloadFeed(ctx context.Context, f *Feed) {
-	s := f.state.Load()
-	if s.version == 0 {
-		return
-	}
-	_, _ = c.read(ctx, f, s, s.feed.Version.stored()) // readers try again
 }

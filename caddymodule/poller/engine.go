@@ -170,7 +170,7 @@ func (e *Engine) open(s settings) error {
 	}
 	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
 	c, err := cache.New(cache.Options{
-		Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory, Preload: s.store.Remote(),
+		Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory,
 		Now: e.parts.Now, Suspended: e.parts.Suspended,
 	})
 	if err != nil {

@@ -106,7 +106,6 @@ type memory struct{}
 
 func (memory) Key() string    { return "memory" }
 func (memory) String() string { return "memory" }
-func (memory) Remote() bool   { return false }
 func (memory) Open(context.Context, *zap.Logger) (store.Store, error) {
 	return sqlite.NewMemory(time.Now), nil
 }

@@ -78,9 +78,6 @@ func (p *Postgres) open(ctx context.Context, log *zap.Logger, file string) (stor
 	return postgres.Open(ctx, postgres.Options{URL: p.resolved, Log: log, Used: known.used, Use: known.use})
 }
 
-// Remote implements [poller.Store].
-func (p *Postgres) Remote() bool { return true }
-
 // Interface guards.
 var (
 	_ caddy.Provisioner     = (*Postgres)(nil)

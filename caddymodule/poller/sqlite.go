@@ -93,9 +93,6 @@ func (s *SQLite) Open(_ context.Context, log *zap.Logger) (store.Store, error) {
 	return sqlite.Open(s.resolved, sqlite.Options{Log: log})
 }
 
-// Remote implements [poller.Store].
-func (s *SQLite) Remote() bool { return false }
-
 // Interface guards.
 var (
 	_ caddy.Provisioner     = (*SQLite)(nil)

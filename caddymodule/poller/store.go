@@ -24,8 +24,6 @@ type Store interface {
 	String() string
 	// Open opens the store.
 	Open(ctx context.Context, log *zap.Logger) (store.Store, error)
-	// Remote reports whether the store may be out of reach while the process runs.
-	Remote() bool
 }
 
 // loadStore loads the configured store, or SQLite.
