@@ -145,10 +145,6 @@ func (r *public) happen(d deed) {
 		}
 	case "stop":
 		m.change(true, cut)
-	case "stall":
-		m.mu.Lock()
-		m.stall = true
-		m.mu.Unlock()
 	case "continue":
 		m.change(false, cut)
 	case "cut":

@@ -43,7 +43,6 @@ type link struct {
 	thaw   chan struct{} // closed when its process goes on; nil: it is not stopped
 	thawed time.Time     // when it went on last
 	cut    bool          // the store is out of reach
-	stall  bool          // the process is to be stopped with the next answer in its hands
 }
 
 var (
@@ -99,20 +98,6 @@ func (l *link) change(stopped, cut bool) {
 		close(l.thaw)
 		l.thaw, l.thawed = nil, time.Now()
 	}
-}
-
-// stalls stops the process where it is to be stopped with an answer in its hands, and
-// reports that.
-func (l *link) stalls() bool {
-	l.mu.Lock()
-	stall := l.stall
-	l.stall = false
-	l.mu.Unlock()
-	if stall {
-		_, cut := l.condition()
-		l.change(true, cut)
-	}
-	return stall
 }
 
 func (l *link) condition() (stopped, cut bool) {
@@ -222,7 +207,7 @@ func (m *member) RoundTrip(r *http.Request) (*http.Response, error) {
 		err = r.Context().Err()
 	}
 	_, cut := m.condition()
-	m.origins.depart(c, err == nil, err == nil && !cut && !m.stalls())
+	m.origins.depart(c, err == nil, err == nil && !cut)
 	if err != nil {
 		return nil, err
 	}

@@ -71,6 +71,51 @@ func TestSiblingsPause(t *testing.T) {
 		}
 		time.Sleep(time.Hour + time.Minute)
 		wantBody(t, g.get("https://c.other.test/"), 200, "Entry 2")
+
+		// A good answer exempts a host for two days.
+		time.Sleep(49 * time.Hour)
+		g.get("https://a.other.test/2")
+		g.get("https://b.other.test/2")
+		wantBody(t, g.get("https://c.other.test/"), 200, "Entry 2")
+		if f := must(g.Status(t.Context(), "https://c.other.test/")); f.Winner != "domain-cooldown" || len(g.web.requested("https://c.other.test/")) != 1 {
+			t.Errorf("two days after its good answer it was polled %d times, and waits for %q", len(g.web.requested("https://c.other.test/")), f.Winner)
+		}
+	})
+}
+
+// 429s that were in flight together count once, and after the pause the host is polled with its
+// spacing again, not all at once.
+func TestHostAfterAPause(t *testing.T) {
+	bubble(t, func(t *testing.T, dir string) {
+		const spacing = 2 * time.Second
+		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			time.Sleep(10 * time.Second)
+			a := failed(429, policy.FailureRateLimited)
+			a.Pauses = []policy.Pause{{Scope: "host origin.test", Why: policy.HintHostCooldown, Limited: true}}
+			return a
+		})
+		g.origin.spacing = spacing
+		g.open()
+		defer g.close()
+		for round := range 3 {
+			var crowd sync.WaitGroup
+			for i := range 5 {
+				crowd.Go(func() { g.get(fmt.Sprintf("https://origin.test/%d/%d", round, i)) })
+			}
+			crowd.Wait()
+			if p, want := must(g.store.Pauses(t.Context())), time.Hour<<round; len(p) != 1 || p[0].For > want || p[0].For < want-30*time.Second {
+				t.Errorf("pauses after round %d: %+v, want one of %v", round, p, want)
+			}
+			time.Sleep(time.Hour << round)
+		}
+		for i, at := range g.origin.times() {
+			if i > 0 && at.Sub(g.origin.times()[i-1]) < spacing {
+				t.Errorf("request %d came %v after the one before", i, at.Sub(g.origin.times()[i-1]))
+			}
+		}
+		if n := g.origin.polls(); n != 15 {
+			t.Errorf("%d requests, want 15", n)
+		}
 	})
 }
 

@@ -99,15 +99,15 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 		life     func(g *gateway)
 		earliest time.Duration // of the adoption; 0: there is none
 	}{
-		"301":                  {status: 301, life: daily(10), earliest: 7 * day},
-		"302":                  {status: 302, life: daily(10)},
-		"303":                  {status: 303, life: daily(10)},
-		"307":                  {status: 307, life: daily(10)},
-		"308":                  {status: 308, life: daily(10), earliest: 7 * day},
-		"interrupted":          {broken: 5 * 25 * time.Hour, life: daily(12)},
-		"target known before":  {life: both(movedURL, feedURL), earliest: 7 * day},
-		"target known later":   {life: both(feedURL, movedURL), earliest: 7 * day},
-		"both are configured":  {feeds: []string{feedURL, movedURL}, life: both(movedURL, feedURL), earliest: 7 * day},
+		"301":                 {status: 301, life: daily(10), earliest: 7 * day},
+		"302":                 {status: 302, life: daily(10)},
+		"303":                 {status: 303, life: daily(10)},
+		"307":                 {status: 307, life: daily(10)},
+		"308":                 {status: 308, life: daily(10), earliest: 7 * day},
+		"interrupted":         {broken: 5 * 25 * time.Hour, life: daily(12)},
+		"target known before": {life: both(movedURL, feedURL), earliest: 7 * day},
+		"target known later":  {life: both(feedURL, movedURL), earliest: 7 * day},
+		"both are configured": {feeds: []string{feedURL, movedURL}, life: both(movedURL, feedURL), earliest: 7 * day},
 		"both, with a version": {feeds: []string{feedURL, movedURL}, life: func(g *gateway) {
 			read(g, feedURL, 2*time.Hour)
 			both(movedURL, feedURL)(g)
