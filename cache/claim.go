@@ -14,16 +14,16 @@ import (
 // offerPatience is how long a poll that another claim was granted waits for that one's lease.
 const offerPatience = time.Second
 
-// claimed is the right to make a poll, which the store has durably granted.
-type claimed struct {
+// grant is the right to make a poll, which the store has durably given.
+type grant struct {
 	lease *store.Lease
 	slot  policy.Slot
 	free  func() // the place among the polls in flight
 }
 
-func (c *claimed) release() {
-	c.slot.Release()
-	c.free()
+func (g *grant) release() {
+	g.slot.Release()
+	g.free()
 }
 
 // claim gets the right to make a poll, unless the poll brings its lease. It returns nil if the
@@ -31,7 +31,7 @@ func (c *claimed) release() {
 // asks again when its host is free, or is granted by the background's claim. It takes its place
 // among those in flight before it asks, as a poll that is claimed starts at once, and gives it
 // back while it waits.
-func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules policy.Rules) *claimed {
+func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules policy.Rules) *grant {
 	c, host := f.cache, origin.Host(f.key.url)
 	waits := c.polls.Load().waiting.try(1, f.established())
 	if waits == nil {
@@ -110,7 +110,7 @@ func (f *Feed) endQueue(p *inFlight) {
 
 // useLease takes a place for a poll that has been claimed already. It reports whether the poll
 // has to be claimed again: another node may have the lease by now.
-func (f *Feed) useLease(ctx context.Context, origin Origin, e pollRequest) (granted *claimed, again bool) {
+func (f *Feed) useLease(ctx context.Context, origin Origin, e pollRequest) (granted *grant, again bool) {
 	c := f.cache
 	c.checkClock()
 	ctx, cancel := context.WithTimeout(ctx, grace-(c.elapsed()-e.leased))
@@ -129,7 +129,7 @@ func (f *Feed) useLease(ctx context.Context, origin Origin, e pollRequest) (gran
 
 // enter takes a place among the requests in flight of the feed's host, and among the polls in
 // flight. If ctx ends before, it ends the poll and returns nil.
-func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) *claimed {
+func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) *grant {
 	slot, err := origin.Acquire(ctx, f.key.url)
 	if err != nil {
 		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintHostSlot)
@@ -141,7 +141,7 @@ func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) *claimed
 		f.cancelPoll(context.WithoutCancel(ctx), e, retry, policy.HintPolls)
 		return nil
 	}
-	return &claimed{slot: slot, free: free}
+	return &grant{slot: slot, free: free}
 }
 
 // askStore asks the store for the poll. If the host is busy, it returns when to ask again. The

@@ -26,8 +26,6 @@ const (
 	// rereadRetryMost the longest pause between two such attempts.
 	rereadRetry     = time.Second
 	rereadRetryMost = 10 * time.Second
-	// failuresInRow is after how many records in a row that cannot be read no more are tried.
-	failuresInRow = 3
 )
 
 // changes are the feeds in memory that the store has changed, or may have: their records
@@ -102,7 +100,7 @@ func (c *Cache) readLater(feeds ...*Feed) {
 	c.wake(c.changes.bell)
 }
 
-// readChanges reads what has changed. Records that cannot be read do not hold up others.
+// readChanges reads what has changed.
 func (c *Cache) readChanges(ctx context.Context) {
 	var (
 		failed []*Feed
@@ -130,18 +128,9 @@ func (c *Cache) readChanges(ctx context.Context) {
 
 // reread brings feeds up to date with the store, and returns those that could not be.
 func (c *Cache) reread(ctx context.Context, feeds []*Feed) (failed []*Feed) {
-	inRow := 0
 	for batch := range slices.Chunk(feeds, readBatchSize) {
-		if inRow < failuresInRow && c.readBatch(ctx, batch) == nil {
-			continue
-		}
-		for _, f := range batch { // one of them may be damaged
-			if inRow < failuresInRow && c.readBatch(ctx, []*Feed{f}) == nil {
-				inRow = 0
-				continue
-			}
-			inRow++
-			failed = append(failed, f)
+		if len(failed) > 0 || c.readBatch(ctx, batch) != nil {
+			failed = append(failed, batch...)
 		}
 	}
 	return failed

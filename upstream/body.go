@@ -85,6 +85,9 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 // errNoRoom: the gateway has no memory for the body, which is larger than usual feeds.
 var errNoRoom = errors.New("the gateway had no room for so large a body in time")
 
+// maxGrown is up to how many bytes a buffer grows at once.
+const maxGrown = 16 << 20
+
 // decodeAll reads a whole body of a size that is likely to be the largest that it can
 // have; 0: not known.
 func decodeAll(r io.Reader, codings []string, limit, size int64, room func() error) ([]byte, error) {
@@ -103,33 +106,11 @@ func decodeAll(r io.Reader, codings []string, limit, size int64, room func() err
 	if err := room(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoRoom, err)
 	}
-	body := small.Bytes()
-	for {
-		if len(body) == cap(body) {
-			body = larger(body, int(size)+1) // the last byte is for the end to be seen
-		}
-		n, err := d.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		switch {
-		case err == io.EOF:
-			return body, nil
-		case err != nil:
-			return nil, err
-		}
+	// As much as was asked for, at once: a buffer that doubled would leave as much behind as it holds.
+	whole := bytes.NewBuffer(make([]byte, 0, min(size, maxGrown)+bytes.MinRead))
+	whole.Write(small.Bytes())
+	if _, err := whole.ReadFrom(d); err != nil {
+		return nil, err
 	}
-}
-
-// larger makes room behind what a buffer has. One that doubled each time would leave as
-// much behind as it holds: it grows once to what is usual, and then to all that was
-// asked for.
-func larger(b []byte, size int) []byte {
-	const usual = 4 * policy.SmallBody
-	next := 2 * len(b)
-	if size > len(b) {
-		next = size
-	}
-	if len(b) < usual {
-		next = min(next, usual)
-	}
-	return append(make([]byte, 0, next), b...)
+	return whole.Bytes(), nil
 }
