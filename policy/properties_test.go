@@ -114,91 +114,37 @@ func drawSituation(t *rapid.T) situation {
 	return situation{drawRules(t), h.Learn(a, nil, false), a, rapid.Float64Range(0, 1).Draw(t, "chance")}
 }
 
-// The floor holds for every poll that was sent, whatever anybody says.
-func TestNeverBeforeTheFloor(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSituation(t)
-		if d := s.decide(); d.Next.Before(s.answer.At.Add(s.rules.MinInterval)) {
-			t.Fatalf("next at %v, %v after the poll", d.Next, d.Interval)
-		}
-	})
-}
-
-func TestNeverBeforeHolds(t *testing.T) {
+// These hold for every poll that was sent, whatever origins say.
+func TestDecisionsKeepPromises(t *testing.T) {
+	permitted := []string{HintRetryAfter, HintRateLimit, HintHostCooldown, HintSkipHours, HintSkipDays, HintComplete, HintFloor}
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSituation(t)
 		d := s.decide()
-		retry := RetryAfter(s.answer.Header, s.answer.At).Until
-		if d.Next.Before(retry) {
-			t.Fatalf("next at %v, Retry-After is until %v", d.Next, retry)
+		hold, limit := RetryAfter(s.answer.Header, s.answer.At).Until, RateLimit(s.answer.Header, s.answer.At).Until
+		if hold.IsZero() {
+			hold = limit
 		}
-		if limit := RateLimit(s.answer.Header, s.answer.At).Until; retry.IsZero() && d.Next.Before(limit) {
-			t.Fatalf("next at %v, the rate limit is reset at %v", d.Next, limit)
+		if floor := s.answer.At.Add(s.rules.MinInterval); d.Next.Before(floor) || d.Next.Before(hold) || d.Next.Before(s.answer.NotBefore) {
+			t.Fatalf("next at %v, before the floor %v, Retry-After or rate limit %v, or the host's pause %v", d.Next, floor, hold, s.answer.NotBefore)
 		}
-		if d.Next.Before(s.answer.NotBefore) {
-			t.Fatalf("next at %v, the host is held until %v", d.Next, s.answer.NotBefore)
-		}
-	})
-}
-
-// A decision's next poll is in no skipped hour, and in a skipped day only if a
-// run of days is longer than two.
-func TestNeverInSkipWindows(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSituation(t)
-		d := s.decide()
 		hours, days := s.history.Hints.SkipHours, s.history.Hints.SkipDays
-		if len(hours) < 24 && slices.Contains(hours, d.Next.UTC().Hour()) {
-			t.Fatalf("next at %v in skipped hours %v", d.Next, hours)
-		}
-		long := true
+		long := true // a run of more than two days is left after 48 hours
 		for back := range 3 {
 			long = long && slices.Contains(days, d.Next.UTC().AddDate(0, 0, -back).Weekday().String())
 		}
-		if len(days) < 7 && !long && slices.Contains(days, d.Next.UTC().Weekday().String()) {
-			t.Fatalf("next at %v in skipped days %v", d.Next, days)
+		if len(hours) < 24 && slices.Contains(hours, d.Next.UTC().Hour()) || len(days) < 7 && !long && slices.Contains(days, d.Next.UTC().Weekday().String()) {
+			t.Fatalf("next at %v in skipped hours %v or days %v", d.Next, hours, days)
 		}
-	})
-}
-
-// Only what the operator has allowed exceeds max_interval.
-func TestCapIsExceededOnlyByPermission(t *testing.T) {
-	permitted := []string{
-		HintRetryAfter, HintRateLimit, HintHostCooldown, HintSkipHours, HintSkipDays, HintComplete, HintFloor,
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSituation(t)
-		d := s.decide()
-		if d.Interval <= s.rules.MaxInterval || slices.Contains(permitted, d.Winner) || s.history.Hints.Complete {
-			return
+		// Only what the operator has allowed exceeds max_interval.
+		if most := max(s.rules.MaxInterval, s.rules.MinInterval); d.Interval > most && !slices.Contains(permitted, d.Winner) && !s.history.Hints.Complete {
+			t.Fatalf("%s makes it %v of at most %v", d.Winner, d.Interval, most)
 		}
-		if s.rules.MinInterval < s.rules.MaxInterval || d.Interval > s.rules.MinInterval {
-			t.Fatalf("%s makes it %v of at most %v", d.Winner, d.Interval, s.rules.MaxInterval)
+		if !d.Next.Equal(d.At.Add(d.Interval)) || !slices.ContainsFunc(d.Considered, func(t Term) bool { return t.Hint == d.Winner && t.Used }) {
+			t.Fatalf("the interval or the winner does not fit: %+v", d)
 		}
-	})
-}
-
-func TestDecisionsAreConsistent(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSituation(t)
-		d := s.decide()
 		if again := s.decide(); !reflect.DeepEqual(d, again) {
 			t.Fatalf("the same situation gave\n%+v and\n%+v", d, again)
 		}
-		if !d.Next.Equal(d.At.Add(d.Interval)) {
-			t.Fatalf("the interval %v does not lead from %v to %v", d.Interval, d.At, d.Next)
-		}
-		if i := slices.IndexFunc(d.Considered, func(t Term) bool { return t.Hint == d.Winner && t.Used }); i < 0 {
-			t.Fatalf("the winner %q is not among the used: %+v", d.Winner, d.Considered)
-		}
-	})
-}
-
-// More chance never makes a poll earlier.
-func TestJitterIsUpwardOnly(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := drawSituation(t)
-		d := s.decide()
 		s.chance = 0
 		if least := s.decide(); d.Next.Before(least.Next) {
 			t.Fatalf("with jitter %v, without %v", d.Next, least.Next)
