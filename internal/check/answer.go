@@ -27,7 +27,7 @@ const (
 	compressible = 1400 // bytes: less fits into one packet anyway
 )
 
-// judgeAnswer looks at how the feed was sent.
+// judgeAnswer judges how the feed was sent.
 func (x *examination) judgeAnswer() {
 	x.judgeRedirects()
 	x.judgeType()
@@ -68,11 +68,11 @@ func (x *examination) judgeRedirects() {
 		permanent = permanent && (m.Status == http.StatusMovedPermanently || m.Status == http.StatusPermanentRedirect)
 	}
 	evidence := strings.Join(way, ", then ") + "."
+	id := "redirected-for-now"
 	if permanent {
-		x.find("redirected", evidence, plural(len(moves), "more request", "more requests"))
-		return
+		id = "redirected"
 	}
-	x.find("redirected-for-now", evidence, plural(len(moves), "more request", "more requests"))
+	x.find(id, evidence, plural(len(moves), "more request", "more requests"))
 }
 
 // feedTypes are the media types of feeds, by format.
@@ -93,7 +93,7 @@ func (x *examination) judgeType() {
 		x.find("type-syntax", "Content-Type: "+written, types[0])
 	case slices.Contains(types, media):
 		x.good("Its Content-Type is %s.", media)
-	case media == "text/html" || media == "application/octet-stream" || media == "text/plain":
+	case slices.Contains([]string{"text/html", "application/octet-stream", "text/plain"}, media):
 		x.find("wrong-type", "Content-Type: "+written, types[0])
 	default:
 		x.find("other-type", "Content-Type: "+written, types[0])
@@ -128,7 +128,7 @@ func (x *examination) judgeCompression(plain policy.Answer) {
 	}
 }
 
-// encoding is the content coding of an answer; empty: none.
+// encoding returns the content coding of an answer, or "".
 func encoding(a policy.Answer) string {
 	coding := strings.ToLower(strings.TrimSpace(a.Header.Get("Content-Encoding")))
 	if coding == "identity" {
@@ -137,7 +137,7 @@ func encoding(a policy.Answer) string {
 	return coding
 }
 
-// gzipped is the length of bytes with gzip.
+// gzipped returns the size of a body with gzip.
 func gzipped(body []byte) int64 {
 	var n counter
 	w := gzip.NewWriter(&n)

@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	x.judgeAnswer()
 	x.judgeHints()
-	x.judgeDocument(ctx)
+	x.judgeDocument()
 	x.examineValidators(ctx)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -5,22 +5,20 @@ package check
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/mmcdole/gofeed"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 const (
 	large       = 512 << 10 // bytes of a document
 	many        = 100       // entries
-	parseLimit  = 10 * time.Second
-	titleLength = 200 // characters
+	titleLength = 200       // characters
 )
 
-// Parsed is what a parser of many readers makes of the document.
+// Parsed is the document as a parser of many readers reads it.
 type Parsed struct {
 	Title     string `json:"title,omitempty"`
 	Entries   int    `json:"entries"`
@@ -32,15 +30,15 @@ type Parsed struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// judgeDocument looks at what readers make of the document.
-func (x *examination) judgeDocument(ctx context.Context) {
+// judgeDocument judges the document, and how readers parse it.
+func (x *examination) judgeDocument() {
 	if x.document.Lenient {
 		x.find("not-well-formed", "Only a lenient parse accepts it; strict readers show an error, or lose entries.")
 	}
 	if n := len(x.first.Body); n > large || x.document.Rhythm.Entries > many {
 		x.find("large", fmt.Sprintf("%s, %s.", size(n), plural(x.document.Rhythm.Entries, "entry", "entries")))
 	}
-	p := parse(ctx, x.first.Body)
+	p := parse(x.first.Body)
 	x.report.Readers = p
 	if p.Error != "" {
 		x.find("unparsable", p.Error)
@@ -50,58 +48,35 @@ func (x *examination) judgeDocument(ctx context.Context) {
 }
 
 func (x *examination) judgeEntries(p *Parsed) {
-	of := func(n int) string { return fmt.Sprintf("%d of %s.", n, plural(p.Entries, "entry", "entries")) }
-	if p.Duplicate > 0 {
-		x.find("duplicate-ids", of(p.Duplicate))
-	}
-	if p.NoID > 0 {
-		x.find("no-ids", of(p.NoID))
-	}
-	if p.NoDate > 0 {
-		x.find("no-dates", of(p.NoDate))
-	}
-	if p.NoLink > 0 {
-		x.find("no-links", of(p.NoLink))
+	for _, problem := range []struct {
+		id string
+		n  int
+	}{{"duplicate-ids", p.Duplicate}, {"no-ids", p.NoID}, {"no-dates", p.NoDate}, {"no-links", p.NoLink}} {
+		if problem.n > 0 {
+			x.find(problem.id, fmt.Sprintf("%d of %s.", problem.n, plural(p.Entries, "entry", "entries")))
+		}
 	}
 	if p.Entries > 0 && p.Duplicate+p.NoID+p.NoDate+p.NoLink == 0 {
 		x.good("Each of its %s has an ID of its own, a link and a date.", plural(p.Entries, "entry", "entries"))
 	}
 }
 
-var errTooLong = errors.New("it takes too long")
-
-// parse parses a document that was read within limits before. A parse that takes too
-// long is left behind.
-func parse(ctx context.Context, body []byte) *Parsed {
-	ctx, cancel := context.WithTimeoutCause(ctx, parseLimit, errTooLong)
-	defer cancel()
-	parsed := make(chan *Parsed, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				parsed <- &Parsed{Error: fmt.Sprintf("it panics: %v", p)}
-			}
-		}()
-		feed, err := gofeed.NewParser().Parse(bytes.NewReader(body))
-		if err != nil {
-			parsed <- &Parsed{Error: err.Error()}
-			return
+// parse parses a document that package document has read within limits.
+func parse(body []byte) (p *Parsed) {
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			p = &Parsed{Error: fmt.Sprintf("it panics: %v", panicked)}
 		}
-		parsed <- count(feed)
 	}()
-	select {
-	case p := <-parsed:
-		return p
-	case <-ctx.Done():
-		return &Parsed{Error: context.Cause(ctx).Error()}
+	feed, err := gofeed.NewParser().Parse(bytes.NewReader(body))
+	if err != nil {
+		return &Parsed{Error: err.Error()}
 	}
+	return count(feed)
 }
 
 func count(feed *gofeed.Feed) *Parsed {
-	p := &Parsed{Title: feed.Title, Entries: len(feed.Items)}
-	if title := []rune(p.Title); len(title) > titleLength {
-		p.Title = string(title[:titleLength]) + "…"
-	}
+	p := &Parsed{Title: feedurl.Short(feed.Title, titleLength), Entries: len(feed.Items)}
 	known := map[string]bool{}
 	for _, item := range feed.Items {
 		switch {

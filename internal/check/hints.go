@@ -13,7 +13,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// judgeHints looks at what header and document say about polling.
+// judgeHints judges the hints of header and document.
 func (x *examination) judgeHints() {
 	h := policy.History{}.Learn(x.first, x.document, false)
 	d := policy.Decide(x.Rules, h, x.first, x.first.At, 0)
@@ -44,7 +44,7 @@ func (x *examination) judgeHints() {
 	}
 }
 
-// cacheFields are the fields that could have said how often to ask.
+// cacheFields returns the fields that could have a hint.
 func (x *examination) cacheFields() string {
 	var fields []string
 	for _, name := range []string{"Cache-Control", "Expires", "Pragma"} {
@@ -84,8 +84,7 @@ func (x *examination) judgeCacheControl() {
 	}
 }
 
-// judgeSelf compares the address that the feed gives as its own with the one that
-// answered.
+// judgeSelf compares the feed's own address with the URL that answered.
 func (x *examination) judgeSelf(self string) {
 	own, err := feedurl.Parse(self)
 	answered, err2 := feedurl.Parse(x.first.URL)

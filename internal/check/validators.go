@@ -17,8 +17,8 @@ import (
 	"github.com/feedpollard/pollard/policy/document"
 )
 
-// examineValidators asks whether the feed has changed since the first answer, which
-// was a moment ago, and says what each of the answers costs.
+// examineValidators requests the feed conditionally, a moment after the first answer, and
+// computes the cost of the answers.
 func (x *examination) examineValidators(ctx context.Context) {
 	v := validatorsOf(x.first)
 	if v.Empty() {
@@ -30,18 +30,18 @@ func (x *examination) examineValidators(ctx context.Context) {
 	}
 	x.judgeSyntax(v)
 	again := x.poll(ctx, "asking whether it has changed", v, true)
-	if again.Status == http.StatusNotModified {
+	unchanged := again.Status == http.StatusNotModified
+	if unchanged {
 		x.good("A conditional request for the current feed is answered with 304 (Not Modified).")
 		if v.ETag != "" && v.LastModified != "" {
 			x.judgeDate(x.poll(ctx, "asking whether it has changed, by date alone", policy.Validators{URL: v.URL, LastModified: v.LastModified}, true))
 		}
-		plain := x.poll(ctx, "asking without compression", policy.Validators{}, false)
-		x.judgeCompression(plain)
+	}
+	plain := x.poll(ctx, "asking without compression", policy.Validators{}, false)
+	if x.judgeCompression(plain); unchanged {
 		x.report.Cost = x.cost(again)
 		return
 	}
-	plain := x.poll(ctx, "asking without compression", policy.Validators{}, false)
-	x.judgeCompression(plain)
 	var plainAgain policy.Answer
 	if w := validatorsOf(plain); !w.Empty() && encoding(x.first) != "" {
 		plainAgain = x.poll(ctx, "asking whether it has changed, without compression", w, false)
@@ -57,7 +57,7 @@ func validatorsOf(a policy.Answer) policy.Validators {
 	return policy.Validators{URL: a.URL, ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
 }
 
-// judgeSyntax looks at how validators are written.
+// judgeSyntax judges the syntax of validators.
 func (x *examination) judgeSyntax(v policy.Validators) {
 	opaque := strings.TrimPrefix(v.ETag, "W/")
 	if v.ETag != "" && (len(opaque) < 2 || opaque[0] != '"' || strings.IndexByte(opaque[1:], '"') != len(opaque)-2) {
@@ -75,7 +75,7 @@ func (x *examination) judgeSyntax(v policy.Validators) {
 	}
 }
 
-// judgeDate looks at the answer to If-Modified-Since alone.
+// judgeDate judges the answer to If-Modified-Since alone.
 func (x *examination) judgeDate(a policy.Answer) {
 	if a.Status == http.StatusOK {
 		x.find("date-ignored", fmt.Sprintf("With If-Modified-Since and without If-None-Match, the answer was 200 with %s.", size(a.Wire)))
@@ -105,23 +105,23 @@ func (x *examination) judgeWhole(v policy.Validators, again, plain, plainAgain p
 	}
 }
 
-// judgeVolatile looks at a feed that was another one a moment later.
+// judgeVolatile judges a feed that differed a moment later.
 func (x *examination) judgeVolatile(v policy.Validators, again, plain policy.Answer, waited time.Duration) {
-	at := differs(x.first.Body, again.Body)
 	d, err := document.Read(again.Body, again.Header.Get("Content-Type"), again.At)
+	id := "volatile-entries"
 	switch {
 	case err != nil:
 		x.find("unstable", fmt.Sprintf("%v later: %v.", waited, err))
+		return
 	case d.Fingerprint == x.document.Fingerprint:
-		x.find("volatile-document", fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at))
+		id = "volatile-document"
 	case plain.Failure == policy.FailureNone && bytes.Equal(plain.Body, again.Body):
-		x.find("changed-meanwhile", fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at))
-	default:
-		x.find("volatile-entries", fmt.Sprintf("%v apart, the documents differ first at: %s", waited, at))
+		id = "changed-meanwhile"
 	}
+	x.find(id, fmt.Sprintf("%v apart, the documents differ first at: %s", waited, differs(x.first.Body, again.Body)))
 }
 
-// differs is the place where two documents begin to differ, in a few words of the second.
+// differs returns the text around the first difference, from the second document.
 func differs(a, b []byte) string {
 	const before, after = 30, 60
 	i := 0
@@ -131,12 +131,12 @@ func differs(a, b []byte) string {
 	return fmt.Sprintf("%q", strings.ToValidUTF8(string(b[max(0, i-before):min(len(b), i+after)]), "\uFFFD"))
 }
 
-// conditions are the fields in which validators are sent back.
+// conditions returns the fields that send validators back.
 func conditions(v policy.Validators) string {
 	return joined(v, "If-None-Match: ", "If-Modified-Since: ")
 }
 
-// written are the fields in which validators come.
+// written returns the fields of validators.
 func written(v policy.Validators) string { return joined(v, "ETag: ", "Last-Modified: ") }
 
 func joined(v policy.Validators, tag, date string) string {
@@ -150,7 +150,7 @@ func joined(v policy.Validators, tag, date string) string {
 	return cmp.Or(strings.Join(fields, ", "), "no validators")
 }
 
-// outcome is what an answer came to.
+// outcome describes an answer.
 func outcome(a policy.Answer) string {
 	switch {
 	case a.Err != nil:

@@ -344,7 +344,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads a long log")
 	}
-	f := &flood{n: 2*maxReaders + 42000, weighs: [2]int{maxReaders + 20000, 2*maxReaders + 40000}}
+	f := &flood{n: maxReaders + 52000, weighs: [2]int{maxReaders + 20000, maxReaders + 50000}}
 	var told []Progress
 	o := options(t)
 	o.Progress = func(p Progress) { told = append(told, p) }
