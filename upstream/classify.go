@@ -48,6 +48,8 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 		return policy.FailureTimeout, fmt.Errorf("broken off: %w", cause)
 	case unknown:
 		return policy.FailureDNS, plain("looking up the address"+reason(err), err)
+	case isPlain(err):
+		return policy.FailureTLS, plain("the server does not speak TLS on this port: try http://", err)
 	case at == phaseHandshake || isTLS(err):
 		return policy.FailureTLS, plain("the TLS handshake failed"+reason(err), err)
 	case at == phaseConnecting || at == phaseLookup:
@@ -65,8 +67,13 @@ func isTimeout(err error) bool {
 
 func isTLS(err error) bool {
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
+	return verification
+}
+
+// isPlain reports whether a server has answered without TLS.
+func isPlain(err error) bool {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
-	return verification || record
+	return record
 }
 
 func isBrokenOff(err error) bool {

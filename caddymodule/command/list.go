@@ -132,7 +132,7 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 	}
 	if len(list.Feeds) > 0 {
 		t := newTable(out, column{"STATE", 7, false}, column{"NEXT POLL", 9, false}, column{"WHY", 16, false},
-			column{"LAST", 8, false}, column{"CHANGED", 8, false}, column{"TITLE", titleWidth, false}, column{title: "FEED"})
+			column{"LAST", 8, false}, column{"CHANGED", 11, false}, column{"TITLE", titleWidth, false}, column{title: "FEED"})
 		for _, f := range list.Feeds {
 			count[f.State]++
 			name := strings.TrimSpace(f.Address + " " + f.URL.String())

@@ -233,6 +233,9 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 		if err := checkSecret(secret); err != nil {
 			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
+		if other := a.tokenName(secret); other != "" {
+			return nil, fmt.Errorf("the tokens %s and %s have the same secret: give each person another one", min(name, other), max(name, other))
+		}
 		if a.tokens == nil {
 			a.tokens = make(map[string]token)
 		}

@@ -202,8 +202,11 @@ func (f *Feed) path() (string, error) {
 		return "", fmt.Errorf("feed %s: the path must begin with a slash: expected feed <path> <url>", f.Path)
 	}
 	path, err := url.PathUnescape(f.Path)
-	if err != nil || strings.ContainsAny(f.Path, "?#*") {
-		return "", fmt.Errorf("feed %s: expected a path without query, fragment or star", f.Path)
+	if err != nil || strings.ContainsAny(f.Path, "?#*{") {
+		return "", fmt.Errorf("feed %s: expected a path without query, fragment, star or placeholder", f.Path)
+	}
+	if strings.HasPrefix(path, pagesBelow) {
+		return "", fmt.Errorf("feed %s: paths below /-/ are pages of the gateway: choose another one", f.Path)
 	}
 	return path, nil
 }

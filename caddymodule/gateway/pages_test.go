@@ -70,7 +70,7 @@ func withPages(t *testing.T, lines string, run func(t *testing.T, g *Gateway, o 
 
 func TestPagesAndWhoMaySeeThem(t *testing.T) {
 	const alice = "/~" + secret
-	withPages(t, "readers\nfeed /one.xml https://one.example/feed\nfeed /-/about https://about.example/feed\ntoken alice "+secret, func(t *testing.T, g *Gateway, _ *web) {
+	withPages(t, "readers\nfeed /one.xml https://one.example/feed\ntoken alice "+secret, func(t *testing.T, g *Gateway, _ *web) {
 		ask(t, g, "GET", "/one.xml", stage.Abroad)
 		for _, tt := range []struct {
 			name, target, client string
@@ -89,7 +89,6 @@ func TestPagesAndWhoMaySeeThem(t *testing.T) {
 			{"an unknown feed", "/-/feeds?url=https://none.example/feed", stage.Home, 404, "no record"},
 			{"readers", "/-/readers", stage.Home, 200, "reader"},
 			{"savings", "/-/savings", stage.Home, 200, "Savings"},
-			{"a feed's own path goes first", "/-/about", stage.Abroad, 200, "<rss"},
 			{"style", "/-/pollard.css", stage.Abroad, 200, "color-scheme"},
 			{"icon", "/favicon.ico", stage.Abroad, 200, ""},
 			{"no page", "/-/nothing", stage.Home, 404, "no such path"},

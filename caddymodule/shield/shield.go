@@ -197,15 +197,7 @@ func (s *Shield) identify() error {
 // Validate reports invalid settings.
 func (s *Shield) Validate() error { return s.check() }
 
-// errNoOrigin says what is missing, with an example.
-//
-//lint:ignore ST1005 it ends with lines of a Caddyfile
-var errNoOrigin = errors.New(`feed_shield needs an origin: put the handlers of the site into a block of it, such as
-
-	origin {
-		reverse_proxy localhost:8080
-	}
-`)
+var errNoOrigin = errors.New("feed_shield needs an origin: put the handlers of the site into a block of it, such as origin { reverse_proxy localhost:8080 }, on three lines")
 
 func (s *Shield) check() error {
 	if s.Origin == nil || len(s.Origin.Routes) == 0 {
