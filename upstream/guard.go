@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -178,15 +177,14 @@ type guardKey struct{}
 // dialGuarded connects for the transport. The guard comes in the context, as it
 // differs from hop to hop.
 func (c *Client) dialGuarded(ctx context.Context, network, address string) (net.Conn, error) {
-	if c.dial != nil {
-		return c.dial(ctx, network, address)
-	}
 	g, ok := ctx.Value(guardKey{}).(*guard)
-	if !ok {
+	switch {
+	case ok && g.proxy != nil:
+		return c.dialProxy(ctx, g.proxy, network, address)
+	case c.dial != nil:
+		return c.dial(ctx, network, address)
+	case !ok:
 		return nil, fmt.Errorf("dialling %s: no guard", address)
-	}
-	if g.proxy != nil { // the operator names it, wherever it is
-		return new(net.Dialer).DialContext(ctx, network, address)
 	}
 	dialer := net.Dialer{ControlContext: g.control}
 	conn, err := dialer.DialContext(ctx, network, address)
@@ -195,14 +193,6 @@ func (c *Client) dialGuarded(ctx context.Context, network, address string) (net.
 	}
 	g.connected(conn.RemoteAddr().String())
 	return conn, nil
-}
-
-// guardedProxy returns the proxy of a hop for the transport.
-func guardedProxy(r *http.Request) (*url.URL, error) {
-	if g, ok := r.Context().Value(guardKey{}).(*guard); ok {
-		return g.proxy, nil
-	}
-	return nil, nil
 }
 
 // connected records the address of the connection.

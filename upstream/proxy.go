@@ -4,7 +4,9 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -132,6 +134,41 @@ func (e *proxyError) classify() (policy.Failure, error) {
 		text = ": no answer in time"
 	}
 	return policy.FailureConnect, plain("the proxy could not connect"+text, e.err)
+}
+
+// guardedProxy returns the proxy of a hop for the transport. One behind TLS is an HTTP proxy to
+// which [Client.dialProxy] connects: the transport would offer it HTTP/2, and then speak HTTP/1.1.
+func guardedProxy(r *http.Request) (*url.URL, error) {
+	g, ok := r.Context().Value(guardKey{}).(*guard)
+	if !ok {
+		return nil, nil
+	}
+	if g.proxy == nil || g.proxy.Scheme != "https" {
+		return g.proxy, nil
+	}
+	plain := *g.proxy
+	plain.Scheme, plain.Host = "http", net.JoinHostPort(plain.Hostname(), cmp.Or(plain.Port(), "443"))
+	return &plain, nil
+}
+
+// dialProxy connects to a proxy. The operator names it, so it may be at any address.
+func (c *Client) dialProxy(ctx context.Context, proxy *url.URL, network, address string) (net.Conn, error) {
+	dial := c.dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, network, address)
+	if err != nil || proxy.Scheme != "https" {
+		return conn, err
+	}
+	config := c.transport.TLSClientConfig.Clone()
+	config.NextProtos, config.ServerName = nil, proxy.Hostname()
+	secured := tls.Client(conn, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return secured, nil
 }
 
 // proxyConnected is called with the response to CONNECT.

@@ -92,7 +92,7 @@ func TestProxySchemes(t *testing.T) {
 		} {
 			proxy := &origintest.Proxy{To: target.to, User: url.UserPassword("u", "p")}
 			if scheme == "https" {
-				proxy.TLS = &tls.Config{Certificates: secure.TLS.Certificates}
+				proxy.TLS = &tls.Config{Certificates: secure.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
 			}
 			address := proxy.Start(t)
 			c := proxied(t, map[string]string{"example.com": scheme + "://u:p@" + address, "*.test": scheme + "://u:p@" + address}, WithTLS(&tls.Config{RootCAs: trusted}))

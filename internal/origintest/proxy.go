@@ -18,16 +18,15 @@ import (
 )
 
 // Proxy is an HTTP proxy (CONNECT and absolute URLs) and a SOCKS5 proxy (RFC 1928) on one
-// port. Whatever host it is asked for, it connects to the same address. Its fields are set
+// port. It connects to the same address, whatever host a client asks for. Its fields are set
 // before Start.
 type Proxy struct {
 	To   string        // host:port that it connects to; empty: it cannot reach anything
 	User *url.Userinfo // that clients must send; nil: none
 	TLS  *tls.Config   // of its connections with clients; nil: they are not encrypted
 
-	mu     sync.Mutex // guards what follows
-	asked  []ProxyRequest
-	opened int
+	mu    sync.Mutex // guards asked
+	asked []ProxyRequest
 }
 
 // Start serves the proxy at an address of this machine, which it returns, until the end of
@@ -48,9 +47,6 @@ func (p *Proxy) Start(t testing.TB) (address string) {
 			if err != nil {
 				return
 			}
-			p.mu.Lock()
-			p.opened++
-			p.mu.Unlock()
 			go p.serve(conn)
 		}
 	}()
@@ -68,13 +64,6 @@ func (p *Proxy) Asked() []ProxyRequest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.asked)
-}
-
-// Opened returns how many connections were made to the proxy.
-func (p *Proxy) Opened() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.opened
 }
 
 func (p *Proxy) record(header http.Header, format string, args ...any) {
