@@ -23,14 +23,11 @@ type Database struct {
 	driver Driver
 	short  atomic.Int64 // bytes that were in use when the file system became short of space; 0: it is not
 
-	mu    sync.Mutex // guards all below
-	idle  time.Duration
-	knows bool // idle has been read
+	mu                sync.Mutex // guards all below
+	from              Time       // no host is ready before
+	looked, lookedAll time.Time  // when that was found out, and among all hosts
 
-	from              Time      // no host is ready before
-	looked, lookedAll time.Time // when that was found out, and among all hosts
-
-	counting sync.Mutex // guards count; mu may be held while a write waits for the disk
+	counting sync.Mutex // guards count
 	count    counted
 }
 

@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -20,9 +19,6 @@ const maxWait = time.Minute
 func (d *Database) ClaimDue(ctx context.Context, q DueQuery) ([]Lease, time.Duration, error) {
 	if q.Idle <= 0 {
 		q.Idle = math.MaxInt64
-	}
-	if err := d.wake(ctx, q.Idle); err != nil {
-		return nil, 0, err
 	}
 	q.Limit = min(q.Limit, atOnce)
 	from, err := d.oldest(ctx)
@@ -185,6 +181,10 @@ func (h *hostRow) pauseUntil(tx Tx, until Time) {
 // maxWaiting is for how long a feed keeps its place for which a reader waits.
 const maxWaiting = 5 * time.Minute
 
+// sleep is for how long feeds are left alone that no reader asks for: then it is looked at them
+// again, as the operator may have changed for how long they are polled.
+const sleep = 24 * time.Hour
+
 // pick finds the feed of each host whose turn it is. Feeds that no reader has asked for in
 // q.Idle are put to sleep; then slept is true, and their host has none.
 func pick(tx Tx, q DueQuery, open []*hostRow) (picked []*feedRow, slept bool, err error) {
@@ -203,9 +203,9 @@ func pick(tx Tx, q DueQuery, open []*hostRow) (picked []*feedRow, slept bool, er
 			f.place = End
 			tx.Exec(`update feed set due = ?2 where n = ?1`, f.n, f.due())
 		case !f.waits() && q.Idle != math.MaxInt64 && f.asked <= cut:
-			tx.Exec(`update feed set due = null where n in (select n from feed
+			tx.Exec(`update feed set due = ?5 where n in (select n from feed
 				where host = ?1 and class = ?2 and due > 0 and due <= ?3 and (asked is null or asked <= ?4) order by due limit 500 for update skip locked)`,
-				open[i].name, f.class(), int64(now), int64(cut))
+				open[i].name, f.class(), int64(now), int64(cut), int64(now.Add(sleep)))
 		default:
 			continue
 		}
@@ -233,98 +233,4 @@ func nextReady(tx Tx, q DueQuery, from Time) (time.Duration, error) {
 			return err
 		})
 	return max(time.Millisecond, min(maxWait, next.Sub(tx.Now()))), err
-}
-
-// keyIdle is the key in meta of the longest idle time that feeds were put to sleep by.
-const keyIdle = "idle"
-
-// wake lets feeds be polled again that sleep and are not idle by a longer idle time.
-func (d *Database) wake(ctx context.Context, idle time.Duration) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.knows && d.idle == idle {
-		return nil
-	}
-	if !d.knows {
-		d.idle = math.MaxInt64
-		err := d.driver.Read(ctx, func(tx Tx) error {
-			return tx.Query(`select value from meta where key = ?1`, one(keyIdle), func(_ int, row Row) error {
-				var value string
-				if err := row.Scan(&value); err != nil {
-					return err
-				}
-				n, err := strconv.ParseInt(value, 10, 64)
-				if err == nil {
-					d.idle = time.Duration(n)
-				}
-				return nil
-			})
-		})
-		if err != nil {
-			return err
-		}
-		d.knows = true
-	}
-	if d.idle == idle {
-		return nil
-	}
-	if d.idle < idle {
-		if err := d.wakeAll(ctx, idle); err != nil {
-			return err
-		}
-	}
-	err := d.driver.Write(ctx, Work{Do: func(tx Tx) error {
-		tx.Exec(`insert into meta (key, value) values (?1, ?2) on conflict (key) do update set value = excluded.value`,
-			keyIdle, strconv.FormatInt(int64(idle), 10))
-		return nil
-	}})
-	if err == nil {
-		d.idle = idle
-	}
-	return err
-}
-
-const sleeps = `due is null and next is not null and url is not null and (version <> 0 or configured <> 0)`
-
-func (d *Database) wakeAll(ctx context.Context, idle time.Duration) error {
-	for last := int64(0); ; {
-		var hosts map[string]string
-		var rows []int64
-		found := 0
-		err := d.driver.Read(ctx, func(tx Tx) error {
-			hosts, rows, found = make(map[string]string), nil, 0
-			now := tx.Now()
-			return tx.Query(`select n, host, domain, asked from feed where n > ?1 and `+sleeps+` order by n limit ?2`,
-				one(last, atOnce), func(_ int, row Row) error {
-					var n int64
-					var host, domain string
-					var asked sql.NullInt64
-					err := row.Scan(&n, &host, &domain, &asked)
-					if found++; now.Sub(moment(asked, Never)) < idle || idle == math.MaxInt64 {
-						hosts[host] = domain
-						rows = append(rows, n)
-					}
-					last = max(last, n)
-					return err
-				})
-		})
-		if err != nil || found == 0 {
-			return err
-		}
-		err = d.driver.Write(ctx, Work{Do: func(tx Tx) error {
-			if _, err := lockHosts(tx, hosts); err != nil {
-				return err
-			}
-			for _, n := range rows {
-				tx.Exec(`update feed set due = next where n = ?1 and `+sleeps, n)
-			}
-			for name := range hosts {
-				readyWhen(tx, name)
-			}
-			return nil
-		}})
-		if err != nil {
-			return err
-		}
-	}
 }

@@ -54,7 +54,7 @@ create table feed (
 	token      bigint not null default 0,   -- of the last claim
 	next       bigint,                      -- the next poll; null: none
 	due        bigint,                      -- its place among the feeds of its host: next, long before if a reader
-	                                        -- waits; null: neither the background polls it, nor does a reader wait
+	                                        -- waits, and a day later if none has asked; null: it has none
 	hold       bigint not null default 0,
 	last       bigint,                      -- the last claim; null: never
 	hopped     bigint,                      -- a redirect to the URL was followed last; null: never

@@ -69,9 +69,9 @@ type Store interface {
 
 	// ClaimDue grants up to q.Limit feeds that are due, the hosts that have waited the longest first, at
 	// most one of a host and none of a host that has to be left alone. Feeds that
-	// no reader has asked for in q.Idle are left out, whether configured or not; so are
-	// those without a version, unless they are configured. wait is when to ask again,
-	// if fewer than q.Limit were granted.
+	// no reader has asked for in q.Idle are left out, whether configured or not, for a day or until
+	// a reader asks; so are those without a version, unless they are configured. wait is when to
+	// ask again, if fewer than q.Limit were granted.
 	ClaimDue(ctx context.Context, q DueQuery) (leases []Lease, wait time.Duration, err error)
 
 	// Hop asks for the right to follow a redirect of a claimed poll to another URL.

@@ -17,40 +17,6 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// restart keeps in mind what a new handle has to know: records, bodies, hosts and pauses.
-func restart(t *testing.T, h Harness) {
-	s := h.open(t)
-	commitBody(t, s, 1, text(7, "content"))
-	c := claim(2)
-	c.Host, c.Configured = host("one"), true
-	o := outcome(2, grant(t, s, c), nil)
-	o.Host, o.State = host("two"), store.StateFailing
-	o.Pauses = []store.Pause{{Scope: "host three", For: time.Hour, Why: "asked", Step: 3}}
-	commit(t, s, o)
-	touch(t, s, 1, 10*time.Minute)
-	before := []store.Record{lookup(t, s, 1), lookup(t, s, 2)}
-	s.Close()
-
-	s = h.open(t)
-	for i, want := range before {
-		if got := lookup(t, s, i+1); !sameRecord(got, want) {
-			t.Errorf("feed %d is %+v, was %+v", i+1, got, want)
-		}
-	}
-	wantBody(t, s, 1, text(7, "content"))
-	wantPauses(t, s, []store.Pause{{Scope: "host three", For: time.Hour, Why: "asked", Step: 3}})
-	c = claim(3)
-	c.Host = host("one")
-	deny(t, s, c, store.DeniedBusy, time.Minute)
-	c.Host = host("two")
-	grant(t, s, c)
-	c = claim(4)
-	c.Host = host("three")
-	if lease := ask(t, s, c); lease.Denied != store.DeniedPaused || lease.Why != "asked" {
-		t.Errorf("the claim of a paused host got %+v", lease)
-	}
-}
-
 // kill ends the store after each kind of call that has to be durable.
 func kill(t *testing.T, h Harness) {
 	if h.Kill == nil {
@@ -216,23 +182,6 @@ func copies(t *testing.T, h Harness) {
 	}
 }
 
-// oldVersion expects of a version that has been followed by another the new one,
-// or none.
-func oldVersion(t *testing.T, h Harness) {
-	s := h.open(t)
-	commitBody(t, s, 1, text(1, "old"))
-	h.Sleep(3 * time.Hour)
-	commitBody(t, s, 1, text(2, "new"))
-	if body, err := store.ReadBody(t.Context(), s, idOf(1), 1); err == nil {
-		if !sameBody(body, *text(2, "new")) {
-			t.Errorf("for an old version came version %d, %q", body.Version, body.Data)
-		}
-	} else {
-		wantError(t, "Body of an old version", err, store.ErrNoBody)
-	}
-	wantBody(t, s, 1, text(2, "new"))
-}
-
 // replacedWhileSent reads a body part by part while others follow. Its parts can be read for
 // a minute, and what is read later is damaged in no way that goes unnoticed.
 func replacedWhileSent(t *testing.T, h Harness) {
@@ -255,47 +204,6 @@ func replacedWhileSent(t *testing.T, h Harness) {
 		}
 	}
 	wantBody(t, s, 1, text(5, strings.Repeat("new", store.PartSize)))
-}
-
-func pages(t *testing.T, h Harness) {
-	s := h.open(t)
-	const feeds = 25
-	for n := range feeds {
-		grant(t, s, claim(n))
-	}
-	var after store.ID
-	seen := 0
-	for {
-		page, err := s.Records(t.Context(), after, 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range page {
-			if bytes.Compare(r.ID[:], after[:]) <= 0 {
-				t.Fatalf("%x comes after %x", r.ID, after)
-			}
-			if !sameRecord(r, mustLookup(t, s, r.ID)) {
-				t.Errorf("Records has %+v, Lookup %+v", r, mustLookup(t, s, r.ID))
-			}
-			after = r.ID
-		}
-		seen += len(page)
-		if len(page) < 10 {
-			break
-		}
-	}
-	if seen != feeds {
-		t.Errorf("%d records, want %d", seen, feeds)
-	}
-}
-
-func mustLookup(t *testing.T, s store.Store, id store.ID) store.Record {
-	t.Helper()
-	records, err := s.Lookup(t.Context(), []store.ID{id})
-	if err != nil || len(records) != 1 {
-		t.Fatalf("Lookup = %v, %v", records, err)
-	}
-	return records[0]
 }
 
 // sweepMany holds a store to sweeping all that it has to, however it divides them.
@@ -346,35 +254,6 @@ func restoreNew(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	wantBody(t, s, 1, text(1, "content"))
-}
-
-// restore imports a feed over one that is being polled.
-func restore(t *testing.T, h Harness) {
-	s := h.open(t)
-	token := grant(t, s, claim(1))
-	saved := store.Saved{
-		Record: store.Record{
-			ID: idOf(1), URL: "https://example.com/imported", Token: token, In: time.Minute, Hold: 5 * time.Hour,
-			Polled: 3 * time.Hour, Asked: 2 * time.Hour, Version: 9, State: store.StateFresh,
-			Facts: []byte("facts"), Memo: []byte("memo"), Host: host("one"), Configured: true,
-		},
-		Body: text(9, "imported"),
-	}
-	if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
-		t.Fatal(err)
-	}
-	got := lookup(t, s, 1)
-	want := saved.Record
-	want.In, want.Polled, want.Token = time.Hour, 0, got.Token // the later polls count
-	if !sameRecord(got, want) {
-		t.Errorf("restored %+v, want %+v", got, want)
-	}
-	wantBody(t, s, 1, saved.Body)
-	wantError(t, "Commit", s.Commit(t.Context(), outcome(1, token, nil)), store.ErrFenced)
-	h.Sleep(2 * time.Hour)
-	if next := grant(t, s, claim(1)); next == token {
-		t.Errorf("token %d came again", token)
-	}
 }
 
 // sameRecord compares records; durations are near each other.

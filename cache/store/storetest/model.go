@@ -30,11 +30,12 @@ type model struct {
 	versions map[store.ID]uint64
 }
 
-// known is a feed, with moments where a record has durations.
+// known is a feed, with moments in place of durations.
 type known struct {
 	store.Record
 	next, polled, asked time.Duration
 	touches             int
+	sleeps              time.Duration // it may be left alone until then
 	body                *store.Body
 }
 
@@ -109,7 +110,7 @@ func (m *model) in(at time.Duration) time.Duration {
 	return at - m.now
 }
 
-// record is the feed as the store should tell it.
+// record is the feed as the store should return it.
 func (m *model) record(f *known) store.Record {
 	r := f.Record
 	r.In, r.Polled, r.Asked = m.in(f.next), m.ago(f.polled), m.ago(f.asked)
@@ -129,12 +130,16 @@ func (m *model) same(t *rapid.T, got store.Record, f *known) {
 	}
 }
 
-// sleeps tells whether nobody wants a feed.
-func (m *model) sleeps(f *known, idle time.Duration) bool {
-	return f.Version == 0 && !f.Configured || idle > 0 && m.now-f.asked >= idle
+// unwanted reports whether no reader wants a feed.
+func (m *model) unwanted(f *known, idle time.Duration) bool {
+	if idle > 0 && m.now-f.asked >= idle {
+		f.sleeps = m.now + 24*time.Hour
+		return true
+	}
+	return f.Version == 0 && !f.Configured
 }
 
-// wanted is when somebody had to do with a feed last.
+// wanted is when a reader asked for a feed last, or else when it was polled.
 func wanted(f *known) time.Duration {
 	if f.asked != never {
 		return f.asked

@@ -108,6 +108,9 @@ func (m *model) claim(t *rapid.T) {
 		if leases[i].Denied != want || want != "" && !near(leases[i].Wait, m.in(until)) {
 			t.Fatalf("claim %d is denied %q for %v, want %q for %v", i, leases[i].Denied, leases[i].Wait, want, m.in(until))
 		}
+		if (leases[i].Why != "") != (want == store.DeniedPaused) {
+			t.Fatalf("claim %d is denied %q because of %q", i, want, leases[i].Why)
+		}
 		if want == "" {
 			f.Hold = c.Hold
 			m.granted(t, f, leases[i])
@@ -127,14 +130,14 @@ func (m *model) claimDue(t *rapid.T) {
 	var ready []*known // that may be granted, the longest overdue first
 	soonest := time.Duration(1 << 60)
 	for _, f := range m.feeds {
-		if m.sleeps(f, q.Idle) || f.Host.Name != "" && slices.Contains(q.Except, f.Host.Name) {
+		if m.unwanted(f, q.Idle) || f.Host.Name != "" && slices.Contains(q.Except, f.Host.Name) {
 			continue
 		}
 		_, until := m.deny(f.Host)
-		if at := max(until, f.next); at > m.now {
-			soonest = min(soonest, at)
-		} else {
+		if at := max(until, f.next); at <= m.now {
 			ready = append(ready, f)
+		} else if f.sleeps <= m.now {
+			soonest = min(soonest, at)
 		}
 	}
 	leases, wait, err := m.s.ClaimDue(t.Context(), q)
@@ -154,6 +157,9 @@ func (m *model) claimDue(t *rapid.T) {
 	}
 	// Of those that were left, none is longer overdue than its rival that was granted.
 	for _, f := range ready {
+		if f.sleeps > m.now {
+			continue
+		}
 		if f.Host.Name != "" && asked[f.Host.Name] {
 			soonest = min(soonest, m.now+f.Host.Spacing)
 			for _, l := range leases {
@@ -300,7 +306,7 @@ func (m *model) touch(t *rapid.T) {
 	}
 	for id, a := range asked {
 		if f := m.feeds[id]; f != nil {
-			f.asked = max(f.asked, m.now-a.Ago)
+			f.asked, f.sleeps = max(f.asked, m.now-a.Ago), 0
 			f.touches++
 		}
 	}
