@@ -59,12 +59,12 @@ func main() {
 	flag.IntVar(&o.rate, "rate", 0, "feeds that come due in a `second`; 0: all are due at once")
 	flag.Float64Var(&o.fresh, "new", 0.09, "`share` of polls that bring a new version of 50 KB")
 	flag.StringVar(&o.postgres, "postgres", "", "`URL` of an empty PostgreSQL database on this machine, to measure polls with it as the store")
-	flag.BoolVar(&o.keep, "keep", false, "leave the stores where they are")
+	flag.BoolVar(&o.keep, "keep", false, "keep the stores")
 	flag.Parse()
 	for _, n := range strings.Split(feeds, ",") {
 		count, err := strconv.Atoi(n)
 		if err != nil || count < 1 {
-			fmt.Fprintf(os.Stderr, "scale: %q is no number of feeds\n", n)
+			fmt.Fprintf(os.Stderr, "scale: %q is not a number of feeds\n", n)
 			os.Exit(2)
 		}
 		o.feeds = append(o.feeds, count)

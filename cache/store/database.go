@@ -15,7 +15,7 @@ import (
 
 // Database is a [Store] in the tables of an SQL database. The rules of claims are written
 // here once. They read and lock rows, decide in Go, and write what has changed, each in
-// one transaction. What differs between databases is their [Driver].
+// one transaction. Each database has its own [Driver].
 //
 // A transaction locks hosts by name before feeds by ID, so that two of them do not wait
 // for each other.
@@ -31,7 +31,7 @@ type Database struct {
 	count    counted
 }
 
-// Driver is what differs between databases.
+// Driver is the part of a store that each database has its own of.
 type Driver interface {
 	// Write runs work in one transaction and returns when it is durable. It may run
 	// work.Do more than once. If it fails, nothing was written, unless it is not known
@@ -83,7 +83,7 @@ type Tx interface {
 	Query(sql string, lists [][]any, scan func(i int, row Row) error) error
 	// Exec runs a statement that returns nothing. It may do so later, in order.
 	Exec(sql string, args ...any)
-	// Changed reports a change to those who watch, when the transaction is committed.
+	// Changed reports a change to calls of Watch, when the transaction is committed.
 	Changed(c Change)
 	// Log returns what damage is logged to.
 	Log() *zap.Logger

@@ -109,8 +109,8 @@ func (d *Database) space(tx Tx, budget int64) (used, left int64, err error) {
 // atOnceVictims is how many feeds of an owner are looked at in one go.
 const atOnceVictims = 200
 
-// victims finds feeds whose bodies take some bytes together, and have to give way. It returns
-// fewer if there are no others.
+// victims finds feeds whose bodies take some bytes together, and have to give way. If there
+// are not so many, it returns all of them.
 func (d *Database) victims(ctx context.Context, budget, bytes int64) ([]victim, error) {
 	return read(ctx, d, func(tx Tx) (victims []victim, err error) {
 		use := make(uses)

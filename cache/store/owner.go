@@ -11,7 +11,7 @@ import (
 )
 
 // Owner is a party that feeds count for: the operator, a shield, a token, a private address or a
-// public network. What can run out is shared by owner. A record remembers the last four that asked for
+// public network. Space and polls are shared by owner. A record remembers the last four that asked for
 // its feed, with the day. The feed counts for the one of the highest class, and of several, when
 // its body may have to give way, for the one that uses the least. 0 is none.
 type Owner int64

@@ -125,8 +125,8 @@ func (f *feedRow) columns() (first, last []any) {
 			f.asked.column(), f.version, f.size, f.coding, f.body, int64(f.changed), f.news, int64(f.outcome)}
 }
 
-// sum returns the sum by which a row that is damaged is noticed. A damaged place is no harm:
-// a feed is polled only if it is due as well.
+// sum returns the sum by which a row that is damaged is noticed. Its place does not count, as a
+// feed is polled only if it is due as well.
 func (f *feedRow) sum() int64 {
 	first, last := f.columns()
 	b := bytes.Clone(f.id[:])

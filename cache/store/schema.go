@@ -10,7 +10,7 @@ const SchemaVersion = 1
 
 // Schema returns the statements that make the tables. Numbers and bytes are the
 // database's types for a key that numbers rows and for bytes. docs/store.md explains the
-// tables to people who read them with other programs.
+// tables for other programs that read them.
 //
 // All times are nanoseconds by the clock of the database: see [Time].
 func Schema(numbers, bytes string) []string {

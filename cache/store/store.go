@@ -1,7 +1,21 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package store is the contract of the durable record of feeds.
+// Package store is the contract of the durable record of feeds, and the rules that its
+// implementations in SQL share.
+//
+// A feed is one origin URL and all that is known about it. Its record is what the store keeps of
+// it, but for the body of its version. A version is one content of a feed, and its body is
+// that content.
+//
+// A claim asks for the right to poll a feed. A lease answers it. If the claim is granted, the
+// lease has a token, which is never given again. An outcome is what the poll changes. To commit it
+// ends the lease.
+//
+// A host is the server that a poll asks. It is left alone for its spacing after each poll, and
+// for the pauses that it asked for.
+//
+// An owner is a party that feeds count for. Owners share the host's polls and the store's space.
 package store
 
 import (
@@ -50,139 +64,32 @@ var (
 	ErrLocked = errors.New("store: in use by another process")
 )
 
-// A Store is the durable record of feeds and of the hosts that they come from. It
-// owns the schedule: what is due is decided by the store's clock, and only
-// durations cross this interface, always counted from the moment at which the store
-// answers. Its methods may be called concurrently, by several nodes if the store
-// is shared.
-//
-// A grant is durable when Claim, ClaimDue or Hop returns: whatever crashes, no other
-// claim of the feed is granted before its Hold has passed.
-type Store interface {
-	// Claim asks for the right to poll named feeds. The leases are in the order of the
-	// claims; each brings the record as it stands after the call, whether it was
-	// granted or not. A feed that is not known gets a record, which is due at once,
-	// even if a redirect has just been followed to its URL: a redirect decides nothing
-	// about its target.
-	// An error means that nothing was granted: no poll may be made.
-	Claim(ctx context.Context, claims []Claim) ([]Lease, error)
-
-	// ClaimDue grants up to q.Limit feeds that are due, the hosts that have waited the longest first, at
-	// most one of a host and none of a host that has to be left alone. Feeds that
-	// no reader has asked for in q.Idle are left out, whether configured or not, for a day or until
-	// a reader asks; so are those without a version, unless they are configured. wait is when to
-	// ask again, if fewer than q.Limit were granted.
-	ClaimDue(ctx context.Context, q DueQuery) (leases []Lease, wait time.Duration, err error)
-
-	// Hop asks for the right to follow a redirect of a claimed poll to another URL.
-	Hop(ctx context.Context, hop Hop) (Passage, error)
-
-	// Commit stores the outcome of a claimed poll in one atomic step: schedule, facts,
-	// memo, body and pauses. It fails with [ErrFenced] if the token is not the
-	// record's any more. It is durable when it returns only if it brings a body or a
-	// pause, or puts the next poll off for much longer than its claim: any other outcome of the last second a crash may lose, as its claim
-	// already keeps the feed from being polled too early. An outcome that has the feed
-	// polled about when its claim did, and no later, may be lost for some minutes.
-	Commit(ctx context.Context, o Outcome) error
-
-	// Lookup reads the records of feeds. Those that are not known are left out.
-	Lookup(ctx context.Context, ids []ID) ([]Record, error)
-
-	// Body opens the body of a version, or fails with [ErrNoBody]. If another version has
-	// followed, that one may come instead.
-	Body(ctx context.Context, id ID, version uint64) (*StoredBody, error)
-
-	// Records reads up to limit records in the order of their IDs, from the first
-	// behind after. Fewer than limit means that there are no more.
-	Records(ctx context.Context, after ID, limit int) ([]Record, error)
-
-	// Touch records when readers asked for feeds last, and which owners did. The latest
-	// moment of all nodes counts. IDs that are not known are ignored.
-	Touch(ctx context.Context, asked map[ID]Asked) error
-
-	// Forget removes the record and body of one feed, or fails with [ErrNoRecord]. A poll
-	// under way is fenced off. The store remembers the last poll of the feed, and until when
-	// its origin does not want another one, for as long as they count.
-	Forget(ctx context.Context, id ID) error
-
-	// Sweep removes the records that are not wanted any more, with their bodies, a few
-	// at a time, so that no other call waits long. It returns the IDs of those that are
-	// gone, also if it fails.
-	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
-
-	// Trim drops bodies until the store uses at most budget bytes, or only feeds of
-	// [Operator] have bodies: those of the feeds that have the least claim to the store (see
-	// [Owner]). Their records stay, without a version, due when they were. While the file
-	// system is short of space, the budget is what the store used when that was noticed. It
-	// returns like Sweep.
-	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
-
-	// Restore writes records as they are given, for an import. If there is a record
-	// already, the later last poll and the later next poll count, and the rest is replaced. What
-	// is remembered of a feed that was forgotten counts, too.
-	Restore(ctx context.Context, saved []Saved) error
-
-	// Pauses returns the pauses of hosts and domains that are in force.
-	Pauses(ctx context.Context) ([]Pause, error)
-
-	// Watch calls see for each change, those of this node included, until ctx ends or see
-	// fails. The first is Lost: what has changed before is not known.
-	Watch(ctx context.Context, see func(Change) error) error
-
-	// Totals returns figures that the store keeps up to date; it counts nothing.
-	Totals(ctx context.Context) (Totals, error)
-
-	// SaveCounters replaces the statistics of a node. The store does not read them.
-	// Empty data removes them. More than [MaxCounters] bytes are an error.
-	SaveCounters(ctx context.Context, node string, data []byte) error
-
-	// Counters returns the statistics that each node saved last.
-	Counters(ctx context.Context) (map[string][]byte, error)
-
-	Close() error
-}
-
-// Pages yields all records of a store in the order of their IDs, size at a time. It
-// ends with the first error.
-func Pages(ctx context.Context, s Store, size int) iter.Seq2[[]Record, error] {
-	return func(yield func([]Record, error) bool) {
-		var after ID
-		for {
-			records, err := s.Records(ctx, after, size)
-			if !yield(records, err) || err != nil || len(records) < size {
-				return
-			}
-			after = records[len(records)-1].ID
-		}
-	}
-}
-
 // Claim asks for the next poll of a feed.
 type Claim struct {
 	ID  ID
 	URL string // the feed's key, kept in the record
-	// Hold is how far the next poll moves if no commit follows. It covers the length
-	// of the poll and the interval in force, back-off included.
+	// Hold is the time to the next poll if no commit follows. It covers the length of the poll
+	// and the interval in force, with its backoff.
 	Hold time.Duration
-	// Floor, if it is above 0, asks for a poll by hand: one that is granted before
-	// the feed is due, if the last grant is at least so long ago.
+	// Floor, if above 0, asks for a poll by hand: it is granted before the feed is due if the
+	// last grant is so long ago.
 	Floor time.Duration
-	// Configured marks the feed as one that the operator has written down: it is
-	// claimed by ClaimDue though it has no version.
+	// Configured says that the operator has configured the feed: ClaimDue grants it though it
+	// has no version.
 	Configured bool
-	// By is the owner for whom the poll is made; 0: it was not asked for.
+	// By is the owner that has asked for the feed; 0: none has.
 	By Owner
-	// Queue has the claim wait for its turn among the feeds of its host: if it is denied as
-	// busy, the feed takes its place, and ClaimDue may grant it for the next minutes. Without
-	// it, the claim is granted as soon as the host is free.
+	// Queue has the claim wait for its turn among the feeds of its host. If it is denied as
+	// busy, ClaimDue may grant it in the next minutes. Without Queue, the claim is granted as
+	// soon as the host is free.
 	Queue bool
-	// Prefetch says that feeds that are due are claimed by ClaimDue: they have their turn, too.
+	// Prefetch says that ClaimDue is called, so that all feeds that are due have their turn.
 	Prefetch bool
-	// Host is whom the poll will ask. A claim is denied while the host has to be left alone.
+	// Host is the host that the poll asks. A claim is denied while it has to be left alone.
 	Host Host
 }
 
-// Host is whom a poll asks, and Pause a time in which it is left alone.
+// Host is a host that polls ask, and Pause a time in which it is left alone.
 type (
 	Host  = policy.Host
 	Pause = policy.Pause
@@ -256,7 +163,7 @@ type DueQuery struct {
 	Established bool
 }
 
-// Asked is who asked for a feed, and when.
+// Asked is when readers asked for a feed, and of which owners they are.
 type Asked struct {
 	Ago time.Duration // since the last reader
 	By  []Owner       // that have asked since the last Touch
@@ -265,8 +172,8 @@ type Asked struct {
 	Memo func(memo []byte) []byte
 }
 
-// Hop asks to follow a redirect to a URL. It takes the slot of its host as a claim
-// does. If it is granted, the URL counts as asked at this moment.
+// Hop asks to follow a redirect to a URL. If it is granted, the host and the URL count as asked
+// at this moment.
 type Hop struct {
 	ID ID // of the URL
 	// From is the feed that is polled: the slot counts as its. If it is not established, the
@@ -275,12 +182,11 @@ type Hop struct {
 	From ID
 	// Prefetch is that of [Claim].
 	Prefetch bool
-	// Floor is how long ago the URL must have been asked last, whether by its own
-	// polls or by other hops.
+	// Floor is how long ago the last poll of the URL, or the last hop to it, must be.
 	Floor time.Duration
-	// Yield denies the hop if the URL is a feed with a record of its own, unless
-	// that has ended: its polls must not depend on the feeds that redirect to it. Otherwise
-	// the next poll of such a feed moves, so that it is Floor from now at least.
+	// Yield denies the hop if the URL is a feed whose polling has not ended: feeds that
+	// redirect to it must not decide when it is polled. Without Yield, its next poll is at least
+	// Floor from now.
 	Yield bool
 	Host  Host
 }
@@ -356,7 +262,7 @@ type Change struct {
 	Lost bool
 }
 
-// Totals are figures of a store.
+// Totals are sums over all feeds.
 type Totals struct {
 	Feeds   map[State]int64
 	Overdue int64 // of them, due at present
@@ -366,4 +272,106 @@ type Totals struct {
 	Operator int64
 	Used     int64 // bytes that the store uses, as [Store.Trim] counts
 	Short    bool  // the file system is short of space
+}
+
+// Store is the durable record of feeds and of their hosts. Its methods may be called
+// concurrently, and by several nodes if the store is shared.
+//
+// The store's clock decides which feeds are due. Only durations cross this interface. They
+// count from the moment at which the store answers.
+//
+// A grant is durable when Claim, ClaimDue or Hop returns: after a crash, no other claim of the
+// feed is granted before its Hold has passed. If a record is damaged, its feed starts afresh as
+// one that was polled when that was noticed and then forgotten.
+type Store interface {
+	// Claim asks for the right to poll feeds. The leases are in the order of the claims. Each
+	// has the record as it is after the call, granted or not. A feed that is not known gets a
+	// record and is due at once, even if a redirect has just been followed to its URL. After
+	// an error no poll may be made.
+	Claim(ctx context.Context, claims []Claim) ([]Lease, error)
+
+	// ClaimDue grants up to q.Limit feeds that are due: at most one of each host, and the
+	// hosts first that have waited the longest. It leaves out feeds that no reader has asked for
+	// in q.Idle, for a day or until a reader asks, and feeds that have no version and are
+	// not configured. If it grants fewer than q.Limit, wait is when to ask again.
+	ClaimDue(ctx context.Context, q DueQuery) (leases []Lease, wait time.Duration, err error)
+
+	// Hop asks for the right to follow a redirect of a claimed poll to another URL.
+	Hop(ctx context.Context, hop Hop) (Passage, error)
+
+	// Commit stores the outcome of a poll in one atomic step. It fails with [ErrFenced] if the
+	// token is not the record's any more. The outcome is durable when Commit returns if it has a
+	// body or a pause, or puts the next poll off for much longer than the claim did. A
+	// crash may lose others, as the claim keeps the feed from being polled too early.
+	Commit(ctx context.Context, o Outcome) error
+
+	// Lookup reads the records of feeds. Those that are not known are left out.
+	Lookup(ctx context.Context, ids []ID) ([]Record, error)
+
+	// Body opens the body of a version, or of one that has followed. It fails with [ErrNoBody]
+	// if there is none.
+	Body(ctx context.Context, id ID, version uint64) (*StoredBody, error)
+
+	// Records reads up to limit records in the order of their IDs, beginning after an ID. If
+	// it returns fewer than limit, these are the last.
+	Records(ctx context.Context, after ID, limit int) ([]Record, error)
+
+	// Touch records when readers last asked for feeds, and which owners did. Of several nodes
+	// the latest moment counts. IDs that are not known are ignored.
+	Touch(ctx context.Context, asked map[ID]Asked) error
+
+	// Forget removes the record and body of a feed, or fails with [ErrNoRecord]. The outcome
+	// of a poll under way cannot be committed. The store remembers the last poll of the feed, and
+	// until when its origin does not want another one, for as long as they count.
+	Forget(ctx context.Context, id ID) error
+
+	// Sweep removes the records that are not wanted any more, with their bodies. It does so in
+	// small steps, so that no other call waits long, and returns the IDs of those that are gone,
+	// also if it fails.
+	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
+
+	// Trim drops bodies, in the order that [Owner] describes, until the store uses at most
+	// budget bytes or only feeds of [Operator] have bodies. The records stay, without a version,
+	// and are due when they were. While the file system is short of space, the budget is what
+	// the store used when that was noticed. It returns as Sweep does.
+	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
+
+	// Restore writes records as they are given, for an import. If there is a record already, it
+	// is replaced, but the later last poll and the later next poll count. What is remembered
+	// of a feed that was forgotten counts, too.
+	Restore(ctx context.Context, saved []Saved) error
+
+	// Pauses returns the pauses of hosts and domains that are in force.
+	Pauses(ctx context.Context) ([]Pause, error)
+
+	// Watch calls see for each change of any node until ctx ends or see fails. The first is
+	// Lost, as earlier changes are not known.
+	Watch(ctx context.Context, see func(Change) error) error
+
+	// Totals returns sums over all feeds. They may be some minutes old.
+	Totals(ctx context.Context) (Totals, error)
+
+	// SaveCounters replaces the statistics of a node. The store does not read them.
+	// Empty data removes them. More than [MaxCounters] bytes are an error.
+	SaveCounters(ctx context.Context, node string, data []byte) error
+
+	// Counters returns the statistics that each node saved last.
+	Counters(ctx context.Context) (map[string][]byte, error)
+
+	Close() error
+}
+
+// Pages yields all records of a store in the order of their IDs, size at a time. It
+// ends with the first error.
+func Pages(ctx context.Context, s Store, size int) iter.Seq2[[]Record, error] {
+	return func(yield func([]Record, error) bool) {
+		var after ID
+		for {
+			records, err := s.Records(ctx, after, size)
+			if !yield(records, err) || err != nil || len(records) < size {
+				return
+			}
+			after = records[len(records)-1].ID
+		}
+	}
 }

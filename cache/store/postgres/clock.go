@@ -62,7 +62,7 @@ func (c *databaseClock) compare(r reading, asked time.Duration) (now store.Time,
 	shown := r.scale.Add(max(0, r.clock.Sub(r.wall)))
 	limit := r.scale.Add(maxUnwritten)
 	if c.read {
-		// What another node has written is believed.
+		// The time that another node has written is believed.
 		limit = max(r.scale, c.last.Add(max(0, c.sinceBoot()-c.at)))
 	}
 	now = min(shown, limit)

@@ -60,7 +60,7 @@ const (
 	// that are left when it ends are not used.
 	tokensAtOnce = 1000
 
-	// eraShift is where the era begins in a token.
+	// eraShift is the number of bits below the era in a token.
 	eraShift = 40
 )
 

@@ -73,7 +73,7 @@ func TestFailover(t *testing.T) {
 			t.Errorf("feed %d: %+v", n, l)
 		}
 	}
-	// What the other server granted is void here, and its tokens do not come again.
+	// The other server's grants are void here, and its tokens do not come again.
 	for _, l := range []store.Lease{lost, fresh} {
 		if err := two.Commit(t.Context(), outcome(l, 1)); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("Commit of a lost lease: %v", err)

@@ -69,7 +69,7 @@ func (r *reached) check(t *testing.T, s store.Store, id store.ID, version uint64
 	return err
 }
 
-// act makes one call. None outlasts the patience of its caller, who then does not know
+// act makes one call. None outlasts the patience of its caller, which then does not know
 // what has become of it.
 func (r *reached) act(t *testing.T, s store.Store, random *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond+rand.N(900*time.Millisecond))

@@ -214,7 +214,7 @@ func sameTotals(t *testing.T, url string, s store.Store) {
 }
 
 // TestWatchConcurrentCommits has a transaction end long after it began, and after others
-// that began later. Those who watch see what it changed.
+// that began later. Watch reports its changes.
 func TestWatchConcurrentCommits(t *testing.T) {
 	const feeds, rounds = 16, 30
 	url := server(t).Database(t)

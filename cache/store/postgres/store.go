@@ -152,7 +152,7 @@ func (d *database) recognize(ctx context.Context, conn *pgx.Conn, o Options) err
 	return o.Use(d.place, id)
 }
 
-// Place returns where the database of a URL is, without credentials. It connects to nothing.
+// Place returns the address and name of the database of a URL, without credentials.
 func Place(url string) (string, error) {
 	cfg, err := configure(url)
 	if err != nil {
@@ -176,8 +176,8 @@ func (d *database) errClosed() error {
 // recordSize is roughly what a record takes with its part of the indexes, in bytes.
 const recordSize = 2 << 10
 
-// Space implements [store.Driver]. What deleted rows have left is not in use, and how much that is
-// the server does not say. Nor does it say how full its disk is.
+// Space implements [store.Driver]. The server does not say how much space
+// deleted rows have left, nor how full its disk is.
 func (d *database) Space(tx store.Tx) (used int64, short bool, err error) {
 	err = tx.Query(`select cast(coalesce(sum(size), 0) as bigint), count(*) from feed`, [][]any{nil}, func(_ int, row store.Row) error {
 		var records int64

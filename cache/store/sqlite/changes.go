@@ -12,7 +12,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// kept is how many changes are kept for those who have not seen them yet.
+// kept is how many changes are kept for calls that have not seen them yet.
 const kept = 4096
 
 // changes are the last changes that this process made. The zero value is ready.

@@ -36,7 +36,7 @@ func (f *fake) moment() Moment {
 	return Moment{Wall: time.Unix(0, int64(f.wall)), Since: f.since, Boot: fmt.Sprint("boot ", f.boots)}
 }
 
-// machine is a store on a machine whose clock is set by somebody.
+// machine is a store on a machine whose clock is set.
 type machine struct {
 	*fake
 	t   *testing.T

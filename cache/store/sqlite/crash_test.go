@@ -113,7 +113,7 @@ func poll(t *testing.T, s *Store, n, times int) error {
 
 		o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: 1000 * time.Hour, Hold: c.Hold, State: store.StateFresh}
 		pause := uint64(0)
-		switch polls % 4 { // not by the token: where feeds take turns, all of one are alike
+		switch polls % 4 { // not by the token: if feeds take turns, all of one are alike
 		case 0, 2:
 			version = token
 			o.Body = crashBody(n, version)

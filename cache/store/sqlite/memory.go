@@ -24,7 +24,7 @@ func NewMemory(now func() time.Time) *Store {
 	})}
 	c, err := connect("")
 	if err != nil {
-		panic(err) // there is no memory for it
+		panic(err) // memory is exhausted
 	}
 	if d.writer, d.kept = c, c; d.makeTables() != nil {
 		panic("sqlite: the tables cannot be made")

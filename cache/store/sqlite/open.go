@@ -286,7 +286,7 @@ func (p *process) sum() int64 {
 	return int64(xxhash.Sum64String(fmt.Sprint(p.token, p.at.scale, p.at.Wall.UnixNano(), p.at.Since, p.at.Boot, p.open)))
 }
 
-// resume goes on where the last process has ended.
+// resume continues what the last process left.
 func (d *database) resume() error {
 	var last process
 	var token, wall, sum int64
@@ -349,7 +349,7 @@ func (d *database) start() {
 	go d.runWriter()
 }
 
-// checkBodies says if bodies are damaged. What can be read of them is served.
+// checkBodies logs damage of bodies. Those that can be read are served.
 func (d *database) checkBodies(ctx context.Context) {
 	c, err := connect(d.path, "busy_timeout = 5000", "query_only = 1")
 	if err != nil {

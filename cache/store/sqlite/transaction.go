@@ -35,7 +35,7 @@ func (d *database) do(c *connection, f func(store.Tx) error) ([]store.Change, er
 // Now implements [store.Tx]. A transaction waits for no lock.
 func (tx *transaction) Now() store.Time { return tx.now }
 
-// Since implements [store.Tx]. What was granted is lost only with a file that was set aside.
+// Since implements [store.Tx]. Grants are lost only with a damaged file or index.
 func (tx *transaction) Since() store.Time { return tx.d.since }
 
 // Tokens implements [store.Tx]. The last token is written with each transaction.
@@ -66,7 +66,7 @@ func (tx *transaction) Exec(sql string, args ...any) {
 	}
 	tx.err = inTable(sql, tx.c.exec(sql, args...))
 	if strings.HasPrefix(sql, "delete from body") && errors.Is(tx.err, errBodies) {
-		// The pages of that body stay where they are. Its feed goes on.
+		// The pages of that body are lost. Its feed goes on.
 		tx.d.log.Error("a stored body is damaged and cannot be removed", errorField(tx.err))
 		tx.err = nil
 	}

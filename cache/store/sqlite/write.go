@@ -91,7 +91,7 @@ func (d *database) Write(ctx context.Context, work store.Work) error {
 	}
 }
 
-// runWriter makes all changes of a file. What has come while it wrote shares the next
+// runWriter makes all changes of a file. Calls that come while it writes share the next
 // transaction.
 func (d *database) runWriter() {
 	defer close(d.written)
@@ -206,7 +206,7 @@ func (d *database) stamp(c *connection, open bool) error {
 		int64(p.token), int64(p.at.scale), p.at.Wall.UnixNano(), int64(p.at.Since), p.at.Boot, p.open, p.sum())
 }
 
-// Read implements [store.Driver]. A disk that hangs holds up none but those who can wait.
+// Read implements [store.Driver]. If a disk hangs, callers wait no longer than their ctx.
 func (d *database) Read(ctx context.Context, do func(store.Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -278,7 +278,7 @@ func (d *database) Tidy(ctx context.Context) error {
 		if err != nil || enough {
 			return err
 		}
-		time.Sleep(100 * time.Millisecond) // for those who wait for the writer
+		time.Sleep(100 * time.Millisecond) // for calls that wait for the writer
 	}
 }
 
@@ -338,7 +338,7 @@ func fullCode(err error) int {
 	return 0
 }
 
-// explain says where an error of SQLite occurred, and what to do.
+// explain adds to an error of SQLite the file and the remedy.
 func (d *database) explain(err error) error {
 	switch code(err) {
 	case 0:

@@ -58,7 +58,7 @@ func kill(t *testing.T, h Harness) {
 	again()
 	wantPauses(t, s, o.Pauses)
 
-	// What puts the next poll off further than the claim did, or is the origin's wish.
+	// Outcomes that put the next poll off further than the claim did, or that the origin asked for.
 	for n, o := range []store.Outcome{
 		{In: 7 * 24 * time.Hour, Claimed: time.Hour}, {In: time.Minute, NotBefore: 24 * time.Hour}, {In: store.Ended, Claimed: time.Hour},
 	} {

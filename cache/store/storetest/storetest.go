@@ -23,9 +23,9 @@ type Harness struct {
 	// Sleep moves the store's clock on. It may be off by what the test takes itself,
 	// but not by more than slack.
 	Sleep func(time.Duration)
-	// Kill ends a handle as a crash of the process does. Nil: there is no such way.
+	// Kill ends a handle as a crash of the process does. Nil: it cannot.
 	Kill func(store.Store)
-	// Exec runs a statement in the database, behind the store's back. Nil: there is no such way.
+	// Exec runs a statement in the database without the store. Nil: it cannot.
 	Exec func(sql string, args ...any)
 	// Shared says that several handles, or nodes, may be open at once.
 	Shared bool

@@ -358,7 +358,7 @@ func (m *model) sweep(t *rapid.T) {
 		if !unread && quiet >= q.Idle || unread && quiet >= q.Unread {
 			want[id] = true
 		}
-		if f.touches >= 3 { // it may be established: that depends on where its days begin
+		if f.touches >= 3 { // it may be established: that depends on when its days begin
 			may[id] = want[id] || quiet >= q.Idle
 			delete(want, id)
 		}

@@ -20,7 +20,7 @@ type follower struct {
 	done chan error
 }
 
-// follow begins to watch. What is committed after that is seen.
+// follow begins to watch. It sees all that is committed after that.
 func follow(t *testing.T, s store.Store) *follower {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -34,7 +34,7 @@ var ErrMissing = errors.New("no PostgreSQL server is installed: neither in PATH 
 
 // Cluster is a running server.
 type Cluster struct {
-	dir  string // holds data and log, and is where the socket is
+	dir  string // of the data, the log and the socket
 	bin  string
 	port int
 

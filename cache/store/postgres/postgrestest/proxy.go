@@ -51,7 +51,7 @@ func StartProxy(t testing.TB, server string) *Proxy {
 	return p
 }
 
-// Address is where the proxy listens.
+// Address is the address that the proxy listens on.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
 // Set changes what happens from now on.
