@@ -9,7 +9,7 @@
 // It fills an SQLite store for each number of feeds, with records that the engine itself
 // has made of feeds of several kinds, and then measures with the real binary:
 //
-//   - from the start of the process to the first answer, and the memory after that;
+//   - from the start of the process to the first answer, also after a kill, and the memory after that;
 //   - the CPU time of a hit, in turns with the smallest of the stores;
 //   - a scrape of the metrics, and GET /pollard/feeds;
 //   - memory after many different feeds were read;

@@ -159,8 +159,8 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 				h.pauseUntil(tx, until)
 				continue
 			}
-			f.presume(tx.Since(), 0)
-			if f.waits() || f.next <= now { // its place alone may be wrong
+			presumed := f.presume(tx.Since(), 0)
+			if f.next <= now || f.waits() && !presumed { // its place alone may be damaged
 				f.grant(now, token, f.hold)
 				h.start(tx, now, f.host.Spacing, f.class(), f.owner)
 				leases = append(leases, Lease{Record: f.record(now)})

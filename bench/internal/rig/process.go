@@ -51,11 +51,14 @@ func StartAnywhere(log, name string, args ...string) (*Process, error) {
 }
 
 // Stop ends the server, and waits for its end.
-func (p *Process) Stop() {
+func (p *Process) Stop() { p.End(syscall.SIGTERM) }
+
+// End sends the server a signal, and waits for its end.
+func (p *Process) End(signal syscall.Signal) {
 	if p.cmd.ProcessState != nil {
 		return // it serves several targets
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(signal)
 	_ = p.cmd.Wait()
 	_ = p.output.Close()
 }

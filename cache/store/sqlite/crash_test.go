@@ -4,15 +4,12 @@
 package sqlite
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -39,42 +36,12 @@ func child(t *testing.T, dir string) *exec.Cmd {
 
 const crashFeeds = 8
 
-// crashID gives feeds one directory of bodies, which they make at the same time.
-func crashID(n int) store.ID {
-	id := numbered(n)
-	id[0], id[1] = 7, byte(n)
-	return id
-}
-
 // acknowledged is what a child said it has stored of a feed.
 type acknowledged struct {
 	granted uint64 // highest number of a poll granted
 	version uint64 // of the last commit with a body
 	paused  uint64 // number of the poll that agreed the last pause
 }
-
-// TestKill kills a process in the midst of claims and commits, many times on one
-// store, and expects everything durable that it acknowledged.
-func TestKill(t *testing.T) {
-	if dir := os.Getenv(childDirectory); dir != "" {
-		work(t, dir, math.MaxInt)
-		return
-	}
-	const rounds = 15
-	dir := directory(t)
-	random := rand.New(rand.NewPCG(2026, 11))
-	acks := make([]acknowledged, crashFeeds)
-	for round := range rounds {
-		count := 1 + random.IntN(200)
-		killWhen(t, child(t, dir), acks, func(seen int) bool {
-			// The first one lives until there is something to lose of each feed.
-			return seen >= count && (round > 0 || !slices.ContainsFunc(acks, acknowledged.incomplete))
-		})
-		verify(t, dir, acks)
-	}
-}
-
-func (a acknowledged) incomplete() bool { return a.granted == 0 || a.version == 0 || a.paused == 0 }
 
 // work is the child: each feed is polled so many times by a goroutine of its own.
 func work(t *testing.T, dir string, times int) {
@@ -95,13 +62,8 @@ func work(t *testing.T, dir string, times int) {
 
 // poll claims and commits a feed and says so, one line each.
 func poll(t *testing.T, s *Store, n, times int) error {
-	c := store.Claim{ID: crashID(n), URL: "https://example.com/", Floor: time.Nanosecond}
+	c := store.Claim{ID: numbered(n), URL: "https://example.com/", Floor: time.Nanosecond}
 	version := uint64(0)
-	if records, err := s.Lookup(t.Context(), []store.ID{c.ID}); err != nil {
-		return err
-	} else if len(records) > 0 {
-		version = records[0].Version
-	}
 	for polls := range times {
 		c.Hold = 1000 * time.Hour
 		leases, err := s.Claim(t.Context(), []store.Claim{c})
@@ -137,36 +99,6 @@ func crashBody(n int, version uint64) *store.Body {
 	content := make([]byte, random.Uint64()%60_000)
 	random.Read(content)
 	return &store.Body{Version: version, Coding: "gzip", Data: content}
-}
-
-// killWhen runs the child until enough acknowledgements have come, kills it
-// (kill -9) and notes all that it said.
-func killWhen(t *testing.T, c *exec.Cmd, acks []acknowledged, enough func(seen int) bool) {
-	t.Helper()
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var said bytes.Buffer
-	seen, killed := 0, false
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if !note(acks, lines.Text()) {
-			said.WriteString(lines.Text() + "\n")
-			continue
-		}
-		if seen++; !killed && enough(seen) {
-			killed = true
-			if err := c.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := c.Wait(); err == nil || !killed {
-		t.Fatalf("the child ended by itself after %d acknowledgements: %v\n%s", seen, err, said.String())
-	}
 }
 
 // note notes an acknowledgement, if the line is one.
@@ -221,7 +153,7 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 
 // verifyFeed compares a feed, of which there must be no less than was acknowledged.
 func verifyFeed(t *testing.T, s *Store, n int, a acknowledged) error {
-	records, err := s.Lookup(t.Context(), []store.ID{crashID(n)})
+	records, err := s.Lookup(t.Context(), []store.ID{numbered(n)})
 	if err != nil || len(records) == 0 && a.granted == 0 {
 		return err
 	}

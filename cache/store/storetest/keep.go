@@ -256,16 +256,6 @@ func restoreNew(t *testing.T, h Harness) {
 	wantBody(t, s, 1, text(1, "content"))
 }
 
-// sameRecord compares records; durations are near each other.
-func sameRecord(a, b store.Record) bool {
-	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && near(a.In, b.In) && a.Hold == b.Hold &&
-		nearAgo(a.Polled, b.Polled) && nearAgo(a.Asked, b.Asked) && a.Version == b.Version && a.State == b.State &&
-		bytes.Equal(a.Facts, b.Facts) && bytes.Equal(a.Memo, b.Memo) && a.Host == b.Host && a.Configured == b.Configured
-}
-
-// nearAgo compares times since something; those that are negative are never.
-func nearAgo(a, b time.Duration) bool { return a < 0 && b < 0 || a >= 0 && b >= 0 && near(a, b) }
-
 func wantPauses(t *testing.T, s store.Store, want []store.Pause) {
 	t.Helper()
 	got, err := s.Pauses(t.Context())

@@ -47,7 +47,7 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 
 // steps draws a multiple of unit.
 func steps(t *rapid.T, name string) time.Duration {
-	return unit * time.Duration(rapid.SampledFrom([]int{0, 1, 2, 3, 10, 120, 3000}).Draw(t, name))
+	return unit * time.Duration(rapid.SampledFrom([]int{0, 1, 2, 3, 10, 20, 500}).Draw(t, name))
 }
 
 // length draws a time that no number of steps ends at.
@@ -79,7 +79,7 @@ func (m *model) claim(t *rapid.T) {
 		claims[i] = store.Claim{
 			ID: id, URL: url, Hold: length(t, "hold"), Host: m.host(t),
 			Configured: rapid.Bool().Draw(t, "configured"),
-			Floor:      rapid.SampledFrom([]time.Duration{0, 0, unit / 3, hopFloor}).Draw(t, "floor"),
+			Floor:      rapid.SampledFrom([]time.Duration{0, 0, hopFloor, hopFloor + 2*unit}).Draw(t, "floor"),
 		}
 	}
 	leases, err := m.s.Claim(t.Context(), claims)
@@ -105,7 +105,7 @@ func (m *model) claim(t *rapid.T) {
 		if due > m.now {
 			want, until = store.DeniedNotDue, max(due, until)
 		}
-		if leases[i].Denied != want || want != "" && !near(leases[i].Wait, m.in(until)) {
+		if leases[i].Denied != want || want != "" && !m.near(leases[i].Wait, m.in(until)) {
 			t.Fatalf("claim %d is denied %q for %v, want %q for %v", i, leases[i].Denied, leases[i].Wait, want, m.in(until))
 		}
 		if (leases[i].Why != "") != (want == store.DeniedPaused) {
@@ -163,11 +163,11 @@ func (m *model) claimDue(t *rapid.T) {
 		if f.Host.Name != "" && asked[f.Host.Name] {
 			soonest = min(soonest, m.now+f.Host.Spacing)
 			for _, l := range leases {
-				if rival := m.feeds[l.ID]; rival.Host.Name == f.Host.Name && samePlace(rival, f) && f.next+slack < rival.next {
+				if rival := m.feeds[l.ID]; rival.Host.Name == f.Host.Name && samePlace(rival, f) && f.next+walkSlack < rival.next {
 					t.Fatalf("granted %+v before %+v", rival, f)
 				}
 			}
-		} else if len(leases) < q.Limit || f.next+slack < before && !m.delayed() {
+		} else if len(leases) < q.Limit || f.next+walkSlack < before && !m.delayed() {
 			t.Fatalf("did not grant %+v", f)
 		}
 	}
@@ -180,7 +180,7 @@ func (m *model) claimDue(t *rapid.T) {
 		soonest = min(soonest, f.next)
 		m.same(t, l.Record, f)
 	}
-	if len(leases) < q.Limit && (wait <= 0 || wait > soonest-m.now+slack) {
+	if len(leases) < q.Limit && (wait <= 0 || wait > soonest-m.now+walkSlack) {
 		t.Fatalf("to wait %v, but something is due in %v", wait, soonest-m.now)
 	}
 }
@@ -204,7 +204,7 @@ func (m *model) hop(t *rapid.T) {
 		want = store.DeniedTaken
 	}
 	got, err := m.s.Hop(t.Context(), h)
-	if err != nil || got.Denied != want || want != "" && !taken && !near(got.Wait, until-m.now) {
+	if err != nil || got.Denied != want || want != "" && !taken && !m.near(got.Wait, until-m.now) {
 		t.Fatalf("Hop = %+v, %v, want %q for %v", got, err, want, until-m.now)
 	}
 	if want != "" {
