@@ -8,14 +8,15 @@ import (
 	"compress/gzip"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
-// document is the feed that all servers give.
+// document is the feed that all servers serve.
 type document struct {
 	identity, gzip []byte
 	etag           string
@@ -25,7 +26,7 @@ type document struct {
 // documentSize is that of a feed with the full text of some twenty entries, in bytes.
 const documentSize = 80_000
 
-// newDocument makes a feed that compresses as feeds do, to a third, which is what plain text does.
+// newDocument makes a feed that gzip compresses to a third, like most feeds.
 func newDocument() *document {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := make([]string, 2500)
@@ -63,34 +64,15 @@ func newDocument() *document {
 	return d
 }
 
-// origin is what the caches get the document from.
-type origin struct {
-	net.Listener
-	requests atomic.Int64
-}
-
-func startOrigin(d *document) (*origin, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	o := &origin{Listener: l}
-	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:errcheck // ends with the listener
-		o.requests.Add(1)
-		h := w.Header()
-		h.Set("Content-Type", "application/rss+xml")
-		h.Set("Cache-Control", "max-age=86400")
-		h.Set("Vary", "Accept-Encoding")
-		h.Set("Last-Modified", d.lastModified)
-		h.Set("ETag", d.etag)
-		body := d.identity
+// startOrigin serves the document to the caches.
+func startOrigin(d *document) (*origintest.Origin, *httptest.Server) {
+	o := &origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
+		fields := []string{"Cache-Control", "max-age=86400", "Vary", "Accept-Encoding", "Last-Modified", d.lastModified}
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			h.Set("ETag", strings.TrimSuffix(d.etag, `"`)+`-packed"`)
-			h.Set("Content-Encoding", "gzip")
-			body = d.gzip
+			packed := append(fields, "ETag", strings.TrimSuffix(d.etag, `"`)+`-packed"`, "Content-Encoding", "gzip")
+			return origintest.OK(string(d.gzip), packed...)
 		}
-		h.Set("Content-Length", fmt.Sprint(len(body)))
-		_, _ = w.Write(body)
-	}))
-	return o, nil
+		return origintest.OK(string(d.identity), append(fields, "ETag", d.etag)...)
+	}}
+	return o, httptest.NewServer(o)
 }

@@ -58,11 +58,8 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 	}
 	defer os.RemoveAll(dir)
 	doc := newDocument()
-	origin, err := startOrigin(doc)
-	if err != nil {
-		return err
-	}
-	defer origin.Close()
+	origin, server := startOrigin(doc)
+	defer server.Close()
 
 	var targets []*target
 	defer func() {
@@ -70,7 +67,7 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 			t.process.Stop()
 		}
 	}()
-	s := setup{dir: dir, pollard: pollard, against: against, doc: doc, origin: origin.Addr().String()}
+	s := setup{dir: dir, pollard: pollard, against: against, doc: doc, origin: server.Listener.Addr().String()}
 	for _, start := range []func(setup) ([]*target, error){startPollard, startCaddy, startAgainst, startNginx, startVarnish} {
 		started, err := start(s)
 		targets = append(targets, started...)
@@ -90,7 +87,7 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 			}
 		}
 	}
-	asked := origin.requests.Load()
+	asked := len(origin.Requests())
 
 	load := rig.Load{Connections: connections, Length: length}
 	figures := newFigures(targets)
@@ -106,7 +103,7 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 		}
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, rounds)
 	}
-	if n := origin.requests.Load() - asked; n > 0 {
+	if n := len(origin.Requests()) - asked; n > 0 {
 		return fmt.Errorf("the origin was asked %d times while hits were measured", n)
 	}
 	figures.print(os.Stdout, doc, load)

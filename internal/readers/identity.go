@@ -14,13 +14,7 @@ import (
 // and clients cannot choose values that collide.
 type seed uint64
 
-// newSeed returns want, or a random seed if want is 0.
-func newSeed(want uint64) seed {
-	for want == 0 {
-		want = rand.Uint64()
-	}
-	return seed(want)
-}
+func newSeed() seed { return seed(rand.Uint64()) }
 
 func (s seed) text(text string) uint64 {
 	var d xxhash.Digest

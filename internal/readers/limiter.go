@@ -49,7 +49,7 @@ func NewLimiter(readers int) *Limiter {
 		readers = defaultClients
 	}
 	return &Limiter{
-		seed:    newSeed(0),
+		seed:    newSeed(),
 		readers: newLRU[state](readers, nil), persons: newLRU[recent](readers/4, nil), proxies: newLRU[proxy](maxProxies, nil),
 	}
 }

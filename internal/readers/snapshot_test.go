@@ -59,7 +59,7 @@ func randomly(r *rand.Rand, at time.Time) Request {
 func TestResume(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		whole, part := NewStatistics(Options{Seed: 7}), NewStatistics(Options{Seed: 8})
+		whole, part := NewStatistics(Options{}), NewStatistics(Options{})
 		at := start()
 		for range 500 {
 			at = at.Add(time.Duration(6+r.IntN(3000)) * time.Second)
@@ -68,7 +68,7 @@ func TestResume(t *testing.T) {
 			part.Record(q)
 			if r.IntN(40) == 0 {
 				before := saved(t, part, start(), 1000)
-				part = NewStatistics(Options{Seed: seed})
+				part = NewStatistics(Options{})
 				part.Resume(before)
 			}
 		}

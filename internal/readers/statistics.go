@@ -19,9 +19,6 @@ type Options struct {
 	Readers int
 	// Period is the time in which requests are counted together. Zero: all are.
 	Period time.Duration
-	// Seed keys the hashes. With the same seed, two runs over a log have the same result
-	// even if readers are evicted. Default: random.
-	Seed uint64
 }
 
 const (
@@ -69,7 +66,7 @@ func NewStatistics(o Options) *Statistics {
 	if o.Readers <= 0 {
 		o.Readers = defaultReaders
 	}
-	s := &Statistics{seed: newSeed(o.Seed), limit: o.Readers, length: o.Period, waiting: make(chan entry, maxWaiting)}
+	s := &Statistics{seed: newSeed(), limit: o.Readers, length: o.Period, waiting: make(chan entry, maxWaiting)}
 	s.agents = newAgents(s.seed)
 	s.lists = [...]lru[Counters]{
 		ofFeeds: newLRU[Counters](o.Readers/8, nil), ofFamilies: newLRU[Counters](o.Readers/4, nil),

@@ -60,8 +60,7 @@ func newGateway(o Options, found opening) (*gateway, error) {
 	if o.Defence != nil {
 		s.limiter = readers.NewLimiter(0)
 	}
-	// The seed is fixed, so that two replays of a log have the same result.
-	s.statistics = readers.NewStatistics(readers.Options{Seed: 1})
+	s.statistics = readers.NewStatistics(readers.Options{})
 	s.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "replay.invalid",
 		URL: &url.URL{Path: found.path}, RequestURI: found.path, Header: make(http.Header),

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -21,21 +20,11 @@ import (
 
 func init() {
 	caddy.RegisterModule(failing{})
+	// Listeners on void get no connections. Unlike sockets they let the clock of a bubble go on.
 	caddy.RegisterNetwork("void", func(context.Context, string, string, string, uint, net.ListenConfig) (any, error) {
-		return &void{done: make(chan struct{})}, nil
+		return new(Network).Listen("void"), nil
 	})
 }
-
-// void is a listener without connections. Unlike a socket it lets the clock of a bubble go
-// on while a server waits for it.
-type void struct {
-	once sync.Once
-	done chan struct{}
-}
-
-func (v *void) Accept() (net.Conn, error) { <-v.done; return nil, net.ErrClosed }
-func (v *void) Close() error              { v.once.Do(func() { close(v.done) }); return nil }
-func (v *void) Addr() net.Addr            { return &net.UnixAddr{Name: "void", Net: "void"} }
 
 // failing is an app that does not start.
 type failing struct{}
