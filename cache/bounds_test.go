@@ -18,8 +18,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// What a feed takes of the memory's budget is given back once when it is forgotten: a
-// budget that seemed to grow would be kept by nobody.
+// A feed that is forgotten gives back once the memory that it took of the budget.
 func TestForgottenFeedsGiveTheirMemoryBack(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) }).open()
@@ -195,7 +194,7 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 		s := g.Summary(t.Context())
 		mu.Lock()
 		judge(s.Disk <= disk+disk/10+int64(polls)*largest, "%d bytes of bodies, with a budget of %d", s.Disk, disk)
-		// What states take is left by representations when the next ones come. Those of
+		// Representations leave the room that states take when the next ones come. Those of
 		// feeds that were polled in this minute are there beside them.
 		judge(s.Memory <= budget*3/2+int64(polls)*4000, "%d bytes in memory, with a budget of %d", s.Memory, budget)
 		mu.Unlock()
@@ -210,6 +209,6 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 	}
 	judge(time.Since(last) <= 2*time.Hour, "the operator's feed has not been polled for %v", time.Since(last))
 	g.close()
-	time.Sleep(time.Minute) // an origin here does not hear that nobody waits for it any more
+	time.Sleep(time.Minute) // an origin here does not hear that a poll was cancelled
 	return violations
 }

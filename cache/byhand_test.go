@@ -157,8 +157,8 @@ func TestRefreshRevivesWhatWasGone(t *testing.T) {
 	})
 }
 
-// What reached nobody may be tried again by hand at any time, and trying puts off
-// nothing. What was sent counts.
+// A poll of which nothing was sent may be tried again by hand at any time, and trying puts off
+// nothing. Requests that were sent count.
 func TestRefreshAfterNothingWasSent(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		good := ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000")

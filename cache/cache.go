@@ -17,11 +17,16 @@
 //	publish to readers here, and report   feed.go, report.go; other nodes: nodes.go
 //
 // Without readers, due feeds are polled in the background if the operator wants it
-// (prefetch.go). Feeds without readers are forgotten after a while (housekeeping.go).
+// (prefetch.go). Feeds without readers are forgotten after a while, and stored versions give way
+// if the disk is full (housekeeping.go).
 //
-// The store owns the schedule. Memory is a view of it: the feeds that readers use, and the
-// representations that are sent often, within one budget. Several nodes may share a store.
-// limits.go says what else is limited.
+// The store owns the schedule: when a feed is due, and whose turn it is at a host. Memory is a view
+// of the store (state.go): the feeds that readers use, and the representations that are sent often,
+// within one budget. Several nodes may share a store. Polls and bytes in hand are limited
+// (limits.go).
+//
+// The status of feeds is in status.go and feeds.go; polls by hand and publish pings are in byhand.go
+// and ping.go.
 //
 // # Trouble
 //
@@ -87,13 +92,15 @@ type Cache struct {
 	changes changes            // of feeds in the store, that memory does not know yet
 
 	// Limits.
-	polls   atomic.Pointer[pollLimits]
-	inHand  inHand
+	polls  atomic.Pointer[pollLimits]
+	inHand inHand
+
+	// Housekeeping.
 	written atomic.Int64  // bytes of bodies, since the store was held to its budget
 	over    atomic.Bool   // configured feeds take more than the disk budget, and the log says so
 	short   atomic.Bool   // the disk of the store is nearly full, and the log says so
 	shields atomic.Bool   // shielded feeds have been requested
-	swept   time.Duration // when they were swept last, as elapsed counts
+	swept   time.Duration // when those were swept last, as elapsed counts
 
 	// Trouble.
 	offline    offline

@@ -215,8 +215,8 @@ func (r *public) read(m *member, url string) {
 		r.origins.mu.Lock()
 		given := r.origins.sites[url].versions[version]
 		r.origins.mu.Unlock()
-		judge(given, "I2: version %d, which nobody has given", version)
-		// What one node has got, the others have shortly after.
+		judge(given, "I2: version %d, which no origin has given", version)
+		// A version of one node is on the others shortly after.
 		if !cut && !m.stoppedSince(began.Add(-2*time.Second)) && began.Sub(r.at[url]) > 2*time.Second {
 			judge(version >= r.served[url], "I2: version %d after version %d", version, r.served[url])
 		}
@@ -257,7 +257,7 @@ func (r *public) settle() {
 		}
 		s := r.origins.sites[url]
 		if s.ended && s.led {
-			continue // it was asked on somebody else's behalf
+			continue // it was asked because of a redirect to it
 		}
 		r.origins.judge(ended[url] || time.Since(s.takenAt) < 5*time.Hour, "%s was not polled for %v", url, time.Since(s.takenAt))
 		r.origins.judge(r.served[url] >= s.taken, "I2: %s: readers have version %d, origins gave %d", url, r.served[url], s.taken)

@@ -136,7 +136,7 @@ type site struct {
 	byHand   time.Time // the same, where a person wants it
 	insisted bool
 	ended    bool                // it does not want to be asked any more
-	led      bool                // somebody redirects to it
+	led      bool                // another feed redirects to it
 	given    []policy.Validators // all that were ever given
 	versions map[int]bool        // all that were ever given
 	taken    int                 // the newest that has been taken
@@ -147,7 +147,7 @@ type site struct {
 type server struct {
 	last  time.Time // request
 	by    *link     // that sent it
-	pause time.Time // nobody may ask before
+	pause time.Time // no request may come before
 }
 
 // origins are all that a cluster polls. They judge each request when it arrives, and

@@ -192,7 +192,7 @@ func (s linked) Watch(ctx context.Context, see func(store.Change) error) error {
 	})
 }
 
-// RoundTrip sends a request. What has been sent counts, whatever becomes of the answer.
+// RoundTrip sends a request. It counts, whatever becomes of the answer.
 func (m *member) RoundTrip(r *http.Request) (*http.Response, error) {
 	c := m.origins.arrive(m, r)
 	if c.delay > 0 {

@@ -91,13 +91,13 @@ func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
 				defer func() { g.close() }()
 				g.get(feedURL)
 				g.restart()     // nothing is in memory
-				synctest.Wait() // nobody reads it
+				synctest.Wait() // no goroutine reads it
 				db.body = func(b *store.Body) error { damage(b); return nil }
 				w := g.get(feedURL)
 				if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "lost") {
 					t.Errorf("got %d: %s", w.Code, w.Body)
 				}
-				synctest.Wait() // nobody reads it
+				synctest.Wait() // no goroutine reads it
 				db.body = nil   // what is written from now on is whole
 				time.Sleep(25 * time.Hour)
 				wantBody(t, g.get(feedURL), 200, "Entry 2")
@@ -119,7 +119,7 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 		defer func() { g.close() }()
 		g.get(feedURL)
 		g.restart()
-		synctest.Wait() // nobody reads it
+		synctest.Wait() // no goroutine reads it
 		db.body = func(*store.Body) error { return errors.New("input/output error") }
 		if f, _ := g.Feed(t.Context(), feedURL); f != nil {
 			_, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
@@ -127,7 +127,7 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 				t.Errorf("got %+v", err)
 			}
 		}
-		synctest.Wait() // nobody reads it
+		synctest.Wait() // no goroutine reads it
 		db.body = nil
 		wantBody(t, g.get(feedURL), 200, "Entry 2")
 		if n := g.origin.polls(); n != 1 {
@@ -137,7 +137,7 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 }
 
 // A reader may be so slow that two versions are committed while it reads the one
-// between them. That is no reason to drop the newest.
+// between them. The newest is not dropped because of that.
 func TestSlowReadDropsNoVersion(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, nil)
@@ -160,7 +160,7 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		}
 		g.get(feedURL)
 		reads := 0
-		synctest.Wait() // nobody reads it
+		synctest.Wait() // no goroutine reads it
 		db.body = func(b *store.Body) error {
 			if reads++; reads == 1 {
 				poll()
@@ -171,7 +171,7 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 			}
 			return nil
 		}
-		runtime.GC() // nor what nobody holds
+		runtime.GC() // nor anything unused
 		runtime.GC()
 		wantBody(t, g.get(feedURL), 200, "Entry 3")
 		wantBody(t, g.get(feedURL), 200, "Entry 3")
@@ -229,7 +229,7 @@ type panicking struct {
 
 func (s *panicking) Commit(ctx context.Context, o store.Outcome) error {
 	if s.next.Swap(false) {
-		panic("an outcome that nobody expected")
+		panic("an outcome that was not expected")
 	}
 	return s.Store.Commit(ctx, o)
 }
@@ -239,7 +239,7 @@ func (s *panicking) Commit(ctx context.Context, o store.Outcome) error {
 func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 	for name, breakDown := range map[string]func(g *gateway, db *panicking){
 		"by the answer": func(g *gateway, _ *panicking) {
-			g.origin.answers(func(policy.Ask) policy.Answer { panic("a document that nobody expected") })
+			g.origin.answers(func(policy.Ask) policy.Answer { panic("a document that was not expected") })
 		},
 		"by the store": func(_ *gateway, db *panicking) { db.next.Store(true) },
 	} {
@@ -271,7 +271,7 @@ func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 	}
 }
 
-// What a lost outcome asked for is heeded as long as anybody remembers it.
+// The pause that a lost outcome asked for is kept as long as the process remembers it.
 func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, faithful)
@@ -308,7 +308,7 @@ func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
 // awkward is an error that cannot even be printed.
 type awkward struct{}
 
-func (awkward) Error() string { panic("nobody has thought of this") }
+func (awkward) Error() string { panic("unexpected") }
 
 // A panic behind the reading of a document is an outcome as well.
 func TestPanicInADecisionIsAFailure(t *testing.T) {

@@ -43,8 +43,8 @@ func later(t *testing.T, by *gateway) {
 	time.Sleep(10 * time.Second)
 }
 
-// What a node has polled itself is served while the store is away, though nobody has
-// asked for it here, and another node has a newer one.
+// A version that a node has polled itself is served while the store is away, although it has had
+// no readers here, and another node has a newer one.
 func TestPolledVersionWhileTheStoreIsAway(t *testing.T) {
 	for name, asked := range map[string]bool{"asked for before": true, "never asked for": false} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestVersionThatComesBackIsInMemory(t *testing.T) {
 	})
 }
 
-// What a publisher has withdrawn is no version to go back to.
+// A version that its publisher has withdrawn is not served again.
 func TestWithdrawnVersionWhileTheStoreIsAway(t *testing.T) {
 	entries, private := 1, false
 	site := func() policy.Answer {

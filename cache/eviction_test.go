@@ -111,7 +111,7 @@ func answersOf(t *testing.T, asks []ask, budget int64) (seen []string) {
 	return seen
 }
 
-// A budget that cannot be meant keeps nobody from being served.
+// Readers are served whatever the budget is.
 func TestAbsurdBudgets(t *testing.T) {
 	for _, budget := range []int64{1, math.MaxInt64} {
 		bubble(t, func(t *testing.T, dir string) {

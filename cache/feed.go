@@ -228,7 +228,7 @@ func (f *Feed) read(r store.Record, old *state) *state {
 }
 
 // trimmed reports whether the store has dropped the version's body to make room: the last poll
-// was good, and there is no version. The next poll stays when it was planned. It is
+// was good, and the version is 0. The next poll stays when it was planned. It is
 // unconditional, as a 304 would confirm bytes that are gone.
 func (s *state) trimmed() bool {
 	return s.version == 0 && s.feed.Version.Tag != "" && s.last.Failure == policy.FailureNone

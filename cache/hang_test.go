@@ -50,7 +50,7 @@ func (s *hanging) Commit(ctx context.Context, o store.Outcome) error {
 	return err
 }
 
-// What need not be durable waits for the disk as well, behind what must, but can be given up.
+// queue waits for the disk as sync does, but can be given up.
 func (s *hanging) queue(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Until(time.Unix(0, s.until.Load())))
 	defer cancel()
@@ -76,7 +76,8 @@ func (s *hanging) Totals(ctx context.Context) (store.Totals, error) {
 }
 
 // However long a disk hangs, readers are served from memory, no poll is sent that may
-// have been granted anew meanwhile, and what waits is bounded. The operator is told.
+// have been granted again meanwhile, and the number of goroutines that wait is bounded. The
+// operator sees it.
 func TestDiskThatHangs(t *testing.T) {
 	for outage, prefetch := range map[time.Duration]bool{2 * time.Minute: true, 3 * time.Hour: false} {
 		t.Run(fmt.Sprintf("%v, prefetch %v", outage, prefetch), func(t *testing.T) {

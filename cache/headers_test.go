@@ -40,7 +40,7 @@ func TestContentTypeThatReadersGet(t *testing.T) {
 	}
 }
 
-// Age and max-age are told by one clock, and Cache-Status by its grammar (RFC 9211,
+// Age and max-age come from one clock, and Cache-Status by its grammar (RFC 9211,
 // RFC 8941), in whatever state a feed is.
 func TestFreshnessThatReadersAreTold(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {

@@ -156,7 +156,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 		return store.Saved{}, errors.New(`it names no feed: expected {"url": "https://..."}`)
 	case ours && shielded(l.URL):
 		if !i.Shielded(l.URL) {
-			return store.Saved{}, errors.New("its url is no URL")
+			return store.Saved{}, errors.New("its url is not a URL")
 		}
 	default:
 		key, err := feedurl.Canonical(l.URL)
@@ -217,7 +217,7 @@ func (i *Importer) in(text string) (time.Duration, error) {
 	}
 	next, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return 0, fmt.Errorf("next_poll: %q is no time: expected one such as 2026-11-21T08:00:00Z, or never", feedurl.OneLine(text))
+		return 0, fmt.Errorf("next_poll: %q is not a time: expected one such as 2026-11-21T08:00:00Z, or never", feedurl.OneLine(text))
 	}
 	in := next.Sub(i.now)
 	if in > longest {
@@ -230,10 +230,10 @@ func (i *Importer) in(text string) (time.Duration, error) {
 func (i *Importer) readExported(s *store.Saved, l *exported) error {
 	s.Hold, s.State, s.Facts, s.Memo = seconds(l.Hold), l.State, l.Facts, l.Memo
 	if s.Hold < 0 || s.Hold > longest {
-		return fmt.Errorf("hold_seconds: %g is no length of an interval", l.Hold)
+		return fmt.Errorf("hold_seconds: %g is not the length of an interval", l.Hold)
 	}
 	if s.Host.Spacing = seconds(l.Space); s.Host.Spacing < 0 || s.Host.Spacing > longest {
-		return fmt.Errorf("spacing_seconds: %g is no length of a gap", l.Space)
+		return fmt.Errorf("spacing_seconds: %g is not the length of a gap", l.Space)
 	}
 	switch s.State {
 	case store.StateCold, store.StateFresh, store.StateWaiting, store.StateFailing, store.StateGone:

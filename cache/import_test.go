@@ -86,7 +86,7 @@ func TestImportedAnswerIsServed(t *testing.T) {
 	})
 }
 
-// FuzzImport imports lines that may come from anywhere. What was accepted can be
+// FuzzImport imports lines that may come from anywhere. Lines that were accepted can be
 // exported, imported again without a refusal, and is the same then.
 func FuzzImport(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbf" + `{"url":"https://Example.com","next_poll":"2000-01-02T00:00:00Z","last_reader":"1999-12-31T00:00:00Z"}`))

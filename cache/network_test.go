@@ -18,7 +18,7 @@ func unsent(failure policy.Failure, err error) policy.Answer {
 	return policy.Answer{Failure: failure, Err: fmt.Errorf("looking up the address: %w", err)}
 }
 
-// What the system says where there is no network, or where somebody says no.
+// Errors of the system without a network, and of hosts that refuse.
 var (
 	noResolver = unsent(policy.FailureDNS, &net.DNSError{Err: "i/o timeout", IsTimeout: true})
 	noRoute    = unsent(policy.FailureConnect, &net.OpError{Op: "dial", Err: syscall.ENETUNREACH})

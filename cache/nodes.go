@@ -228,7 +228,7 @@ func (f *Feed) replaceState(ctx context.Context, old *state, record *store.Recor
 }
 
 // polledByOtherNode reports whether another node makes the first poll of a feed, judging by
-// its record: the poll has been granted, and there is no outcome.
+// its record: the poll has been granted, and has no outcome yet.
 func (f *Feed) polledByOtherNode(s *state) bool {
 	return s.version == 0 && s.known && s.last.At.IsZero() && s.last.Winner == "" && f.cache.elapsed() < f.unanswered(s) && f.underWay() == nil
 }

@@ -100,8 +100,8 @@ func TestVersionOfAnotherNodeIsNotMissed(t *testing.T) {
 	}
 }
 
-// Whoever asks one node for a feed that nobody has yet, while another node polls it,
-// waits for what that brings as if it were this node's own poll.
+// A reader of a feed without a version waits for the poll of another node as for one of the node
+// that it asks.
 func TestFirstPollOfAnotherNodeIsAwaited(t *testing.T) {
 	for name, answer := range map[string]func() policy.Answer{
 		"a version": func() policy.Answer { return ok(rss(1, "")) },
@@ -241,8 +241,9 @@ func (s *deafened) Watch(ctx context.Context, see func(store.Change) error) erro
 	return s.Store.Watch(ctx, see)
 }
 
-// A node learns what has changed before it could watch the store. A feed that is forgotten and comes back begins to count its versions anew. A node that
-// sees only what has become of it tells nothing of the one before.
+// A node learns what has changed before it could watch the store. A feed that is forgotten and comes
+// back begins to count its versions again, and a node that has seen only the end of that serves nothing
+// of the one before.
 func TestForgottenAndBackUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(epoch))
@@ -310,8 +311,7 @@ func TestForgottenAndBackUnread(t *testing.T) {
 	})
 }
 
-// What has changed while the store could be heard and not read, a node learns when it can
-// be read again, and not with the next change or poll.
+// A node learns of changes that it could not read as soon as the store can be read again, and not with the next change or poll.
 func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 	const deafness = 3 * time.Hour
 	for name, deaf := range map[string]time.Duration{"a change": 0, "all changes of hours": deafness} {
@@ -416,7 +416,7 @@ func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
 				entries = 3
 				wantBody(t, other.get(feedURL), 200, "Entry 3")
 				time.Sleep(6 * time.Second) // it tries again after 1, 3, 7 and 15 seconds
-				for range 15 {              // which is told by the state alone, and not by a body that does not fit it
+				for range 15 {              // by the state alone, and not by a body that does not fit it
 					wantBody(t, late.get(feedURL, "If-None-Match", first.Header().Get("Etag")), 200, "Entry 3")
 					time.Sleep(time.Minute)
 				}

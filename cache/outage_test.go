@@ -123,7 +123,7 @@ func (s *distant) Totals(ctx context.Context) (store.Totals, error) {
 }
 
 // While the store is away readers get what is in memory, and wait for nothing; when it
-// is back that is noticed within seconds, and there is no burst.
+// is back that is noticed within seconds, without a burst.
 func TestStoreAwayAndBack(t *testing.T) {
 	for _, prefetch := range []bool{false, true} {
 		t.Run(fmt.Sprintf("prefetch %v", prefetch), func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestOtherCodingsWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// What another node has committed is in memory before readers ask for it; where it
+// A version that another node has committed is in memory before readers ask for it. If it
 // cannot be read, they go on getting the version before it.
 func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestVersionOfAnotherNodeWhileTheStoreIsAway(t *testing.T) {
 		if w = other.get(feedURL, "If-None-Match", third.Header().Get("Etag")); w.Code != http.StatusNotModified || w.Header().Get("Etag") != third.Header().Get("Etag") {
 			t.Errorf("a reader who has it gets %d with ETag %s", w.Code, w.Header().Get("Etag"))
 		}
-		// Whoever has the newest one already, from the other node, is told so without its body.
+		// A reader that has the newest one from the other node gets a 304 without its body.
 		if w = other.get(feedURL, "If-None-Match", one.get(feedURL).Header().Get("Etag")); w.Code != http.StatusNotModified {
 			t.Errorf("a reader who has the newest gets %d", w.Code)
 		}
@@ -316,7 +316,7 @@ func TestAnswerThatComesWhileTheStoreIsAway(t *testing.T) {
 			wantBody(t, g.get(feedURL), 200, "Entry 1")
 			time.Sleep(2 * time.Hour)
 			entries++
-			wantBody(t, g.get(feedURL), 200, "Entry 1") // nobody waits for it
+			wantBody(t, g.get(feedURL), 200, "Entry 1") // readers do not wait for it
 			time.Sleep(10 * time.Minute)
 			want := map[bool]string{true: "Entry 2", false: "Entry 1"}[kept]
 			wantBody(t, g.get(feedURL), 200, want)

@@ -210,7 +210,7 @@ func TestWaitingPollsLeaveRoom(t *testing.T) {
 	})
 }
 
-// What an origin asks for with Retry-After counts whatever other hint wins, with a 200 as well,
+// Retry-After counts whatever other hint wins, with a 200 as well,
 // after its version is lost and after a restart.
 func TestNotBeforeOutlivesEverything(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {

@@ -62,7 +62,7 @@ func (f *Feed) ping(ctx context.Context, began time.Duration) (wait time.Duratio
 	if wait := floor - (now - s.granted); wait > 0 {
 		return wait, nil
 	}
-	// A claim that is returned at once tells all nodes.
+	// All nodes see a claim that is returned at once.
 	leases, err := c.store.Claim(ctx, []store.Claim{{
 		ID: f.id, URL: f.key.text, Hold: s.leaseTime(f.rules()), Floor: max(floor, time.Nanosecond), Configured: f.configured(),
 	}})

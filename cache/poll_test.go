@@ -355,7 +355,7 @@ func TestClockSetBackNeitherFreezesNorHurries(t *testing.T) {
 	})
 }
 
-// failing is a store that refuses writes while it is told to.
+// failing is a store that refuses writes at times.
 type failing struct {
 	store.Store
 

@@ -18,7 +18,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-func TestPrefetchPollsConfiguredFeedsUntilNobodyAsks(t *testing.T) {
+func TestPrefetchPollsConfiguredFeedsUntilTheyAreIdle(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=86400") })
 		g.settings.Prefetch = true
@@ -169,7 +169,7 @@ func TestPrefetchOfShortIntervals(t *testing.T) {
 }
 
 // The URL of a feed that has never answered may be no more than a mistake.
-func TestPrefetchGivesUpWhatNobodyAsksForAgain(t *testing.T) {
+func TestPrefetchGivesUpFeedsWithoutReaders(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		const configured = "https://pinned.test/"
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) })

@@ -47,8 +47,8 @@ func openInTurns(t *testing.T, dir string) (g *gateway, turns chan<- struct{}) {
 	return g, origin.turns
 }
 
-// serveOrWait asks for a feed: nil where it is served, errQueued where the reader is told
-// that it waits for its turn.
+// serveOrWait asks for a feed. It returns nil if that is served, and errQueued if it waits for its
+// turn.
 func (g *gateway) serveOrWait(url string) error {
 	f, err := g.Feed(g.t.Context(), url)
 	if err == nil {
@@ -62,8 +62,8 @@ func (g *gateway) serveOrWait(url string) error {
 
 var errQueued = errors.New("it waits for its turn")
 
-// Of many feeds of one host nobody is told that anything has failed: they wait for
-// their turn, and those whose turn comes while somebody waits are served.
+// Many feeds of one host wait for their turn, which is not a failure, and are served if it comes
+// while a reader waits.
 func TestFeedsOfOneHostWaitForTheirTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g, turns := openInTurns(t, dir)

@@ -32,7 +32,7 @@ type seenRedirect struct {
 }
 
 // redirected says that a poll has come to a URL that must not be asked now: it was
-// asked a short time ago, or is a feed with polls of its own. What that one has is
+// asked a short time ago, or is a feed with polls of its own. Its versions are
 // not this feed's: nothing passes between feeds because of what an origin answers.
 type redirected struct {
 	to     string

@@ -197,7 +197,7 @@ func TestValidatorsAreBoundToTheURLThatGaveThem(t *testing.T) {
 	})
 }
 
-// Feeds that redirect to a URL of nobody share its interval.
+// Feeds that redirect to one URL share its interval.
 func TestFeedsThatConvergeOnAURL(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newWebGateway(t, dir, func(url string) response {
@@ -278,7 +278,7 @@ func TestTemporaryRedirectToAKnownFeed(t *testing.T) {
 	})
 }
 
-// One poll that is redirected to a known feed, whose owner may be somebody else, changes nothing.
+// One poll that is redirected to a known feed, which may belong to another site, changes nothing.
 // If a temporary redirect lasts for a week, readers are sent on.
 func TestRedirectChangesNothingForAWeek(t *testing.T) {
 	for _, status := range []int{301, 302} {
@@ -322,8 +322,8 @@ func TestRedirectChangesNothingForAWeek(t *testing.T) {
 	}
 }
 
-// Whoever redirects to a feed decides nothing about it: not when it is polled, not
-// what its readers get, also if it copies it first.
+// A site that redirects to a feed decides nothing about it: neither when it is polled nor what its
+// readers get, also if it copies it first.
 func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
 	const evil = "https://evil.test/x"
 	for name, configured := range map[string]bool{"configured": true, "asked for": false} {
@@ -397,8 +397,8 @@ func TestFeedsThatRedirectToEachOtherFailAndDoNotHang(t *testing.T) {
 	}
 }
 
-// An adopted redirect leads to a feed that nobody has asked for yet. When that is
-// polled for the first reader who does is not for the redirect to say.
+// An adopted redirect leads to a feed without readers. It does not put off the poll for the first
+// of them.
 func TestAdoptedRedirectDoesNotFreezeWhatItLeadsTo(t *testing.T) {
 	const evil = "https://evil.test/x"
 	bubble(t, func(t *testing.T, dir string) {
@@ -477,7 +477,7 @@ func TestCircleOfAliases(t *testing.T) {
 }
 
 // A feed that was good keeps its version while it redirects to nowhere: to a URL that
-// somebody has asked for and that is no feed, or in a circle.
+// a reader has asked for and that is not a feed, or in a circle.
 func TestRedirectToWhatIsNoFeedKeepsTheVersion(t *testing.T) {
 	const other = "https://other.test/"
 	for name, back := range map[string]response{

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a publisher repairs reaches readers although no entry has changed.
+// Repairs of a publisher reach readers although no entry has changed.
 func TestRepairsReachReaders(t *testing.T) {
 	const relative = `<?xml version="1.0" encoding="ISO-8859-1"?><rss version="2.0"><channel><title>T</title><item><title>1</title><link>/1</link></item></channel></rss>`
 	given := func(body, contentType string) response {

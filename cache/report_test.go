@@ -21,7 +21,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// observer keeps the polls that it is told of.
+// observer keeps the polls that are reported.
 type observer struct {
 	mu    sync.Mutex
 	polls []cache.Poll
@@ -40,7 +40,7 @@ func (o *observer) last(t *testing.T) cache.Poll {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.polls) == 0 {
-		t.Fatal("nothing was told")
+		t.Fatal("nothing was reported")
 	}
 	return o.polls[len(o.polls)-1]
 }
@@ -80,7 +80,7 @@ func TestObservedPolls(t *testing.T) {
 	})
 }
 
-// The log has what an error leaves out, for nobody else tells it.
+// The log has the details that an error leaves out.
 func TestLogTellsMore(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		core, lines := zapobserver.New(zap.InfoLevel)
@@ -99,7 +99,7 @@ func TestLogTellsMore(t *testing.T) {
 	})
 }
 
-// An adopted redirect is told, together with what the poll brought.
+// An adopted redirect is reported, together with the version of the poll.
 func TestObservedMoves(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		told, entries := new(observer), 2
@@ -137,7 +137,7 @@ func (d *delayed) Commit(ctx context.Context, o store.Outcome) error {
 	return d.Store.Commit(ctx, o)
 }
 
-// A poll whose outcome comes too late was sent all the same. It is told as one that has
+// A poll whose outcome comes too late was sent all the same. It is reported as one that has
 // failed, once, and what others have committed meanwhile is what readers get.
 func TestObservedPollsThatCameTooLate(t *testing.T) {
 	for name, late := range map[string]struct {
@@ -190,7 +190,7 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 				time.Sleep(26 * time.Hour)
 				got := told.last(t)
 				if n := len(told.polls); n != 2 || got.Result != late.want || got.Wire != 200 || got.Recovered != 0 || got.Updated || got.MovedTo != "" {
-					t.Errorf("%d polls are told, the last as %+v", n, got)
+					t.Errorf("%d polls are reported, the last as %+v", n, got)
 				}
 				if sent := late.want != status.ResultUnsent; sent != (got.Failure == policy.FailureStore) || sent != (got.Took == time.Second) {
 					t.Errorf("told as %+v", got)
@@ -208,7 +208,7 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 	}
 }
 
-// What was sent says what the reader has waited for.
+// Sent says which poll the reader has waited for.
 func TestSentTellsOfPolls(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) }).open()

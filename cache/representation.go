@@ -82,7 +82,7 @@ func (f *Feed) fromMemory(s *state, coding version.Coding, decode bool) (sending
 	return f.streamed(s, coding, opened{rep: rep}), true
 }
 
-// fromStore reads the version of a state from the store. What memory does not have counts as
+// fromStore reads the version of a state from the store. Parts that memory does not have count as
 // bytes in hand of the reader's network.
 func (f *Feed) fromStore(r *http.Request, s *state, coding version.Coding) (sending, error) {
 	got, err := f.cache.read(r.Context(), f, s, coding)

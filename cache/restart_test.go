@@ -61,7 +61,7 @@ func TestGoneFeedStaysGoneAfterARestart(t *testing.T) {
 	})
 }
 
-// What puts a poll off from Friday to Saturday does not know of skipDays.
+// A poll that is put off from Friday to Saturday keeps out of skipDays all the same.
 func TestPollPutOffIntoASkippedDay(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		body := `<rss version="2.0"><channel><title>T</title><skipDays><day>Saturday</day></skipDays><item><title>1</title></item></channel></rss>`
@@ -89,8 +89,7 @@ func TestPollPutOffIntoASkippedDay(t *testing.T) {
 	})
 }
 
-// What puts a poll off says so in the record of its decision, with what the feed
-// has written.
+// The record of a decision says what put a poll off, in the words of the feed.
 func TestPostponementKeepsTheRawHint(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		body := `<rss version="2.0"><channel><title>T</title><skipHours><hour>13</hour><hour>14</hour></skipHours><item><title>1</title></item></channel></rss>`
@@ -135,8 +134,8 @@ func TestFeedWhoseFirstOutcomeWasLostIsNotForgotten(t *testing.T) {
 	})
 }
 
-// What ClaimDue moves the schedule by covers the plan in force, also that of a feed
-// which backs off and whose poll crashes.
+// ClaimDue moves the next poll by the plan in force, also of a feed that backs off and whose poll
+// crashes.
 func TestCrashOfAPrefetchedPollKeepsTheBackOff(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })

@@ -16,12 +16,12 @@ import (
 
 // A feed may leave memory between the moment at which a reader has found it and that
 // reader's poll: by a question whether it is known, or because many others crowd it
-// out. Whoever comes then joins the poll all the same.
+// out. Readers who come then join the poll all the same.
 func TestReadersOfAFeedThatLeftMemoryJoinItsPoll(t *testing.T) {
 	for name, leave := range map[string]func(g *gateway){
 		"asked whether it is known": func(g *gateway) {
 			if g.Knows(g.t.Context(), feedURL) {
-				g.t.Fatal("a feed is known that nobody has polled")
+				g.t.Fatal("a feed is known that was never polled")
 			}
 		},
 		"crowded out": func(g *gateway) {

@@ -31,7 +31,7 @@ func (s *state) learnNotModified(v classified) {
 	switch {
 	case v.answer.Unsent():
 	case s.unconditional != nil:
-		s.last.Confirmed = 0 // even if it failed: there is no second try
+		s.last.Confirmed = 0 // even if it failed: it is not tried twice
 	case v.good() && v.answer.Status == http.StatusNotModified:
 		s.last.Confirmed += s.gap
 	case v.good():

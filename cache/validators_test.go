@@ -91,7 +91,7 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 	}
 }
 
-// What such a 304 asks of whoever polls is heeded all the same.
+// A pause that such a 304 asks for is kept all the same.
 func TestNotModifiedOfAnotherResponseAsksForAPause(t *testing.T) {
 	for name, fields := range map[string]http.Header{
 		policy.HintRetryAfter: {"Etag": {`"b"`}, "Retry-After": {"30000"}},

@@ -56,7 +56,7 @@ func readBody(resp *http.Response, maxBody int64, room func(size int64) error) (
 	}
 	body, err = decodeAll(arriving, list, maxBody, size, func() error { return room(size) })
 	if err == nil {
-		// What a decoder did not need still has to arrive: only its end shows that the
+		// Bytes that a decoder did not need still have to arrive: only its end shows that the
 		// message is complete (RFC 9112 section 8).
 		_, err = io.Copy(io.Discard, arriving)
 	}

@@ -20,8 +20,8 @@ import (
 
 // classify makes a failure of an error that left no usable answer, with a text of
 // one line for readers: what was wrong, without anything that the origin said or
-// that they need not know of the machine. The phase is that of the hop; asked tells
-// whether any request of the poll has left.
+// that they need not know of the machine. The phase is that of the hop; asked is true
+// if any request of the poll has left.
 func classify(ctx context.Context, at phase, asked bool, err error) (policy.Failure, error) {
 	cause := context.Cause(ctx)
 	late := cause == errTimeout || isTimeout(err)
@@ -32,7 +32,7 @@ func classify(ctx context.Context, at phase, asked bool, err error) (policy.Fail
 	}
 	switch {
 	case refused:
-		// What a name of the local network stands for is not the readers' business.
+		// Readers do not learn the address of a name of the local network.
 		return policy.FailureAddress, plain("its address is "+address.Reason, address)
 	case errors.Is(err, errLate):
 		return policy.FailureNotStarted, errLate
@@ -107,7 +107,7 @@ func reason(err error) string {
 
 func as[E error](err error) (error, bool) { return errors.AsType[E](err) }
 
-// plain tells an error in other words, and goes on wrapping it.
+// plain wraps an error with another text.
 func plain(text string, err error) error { return &plainError{text, err} }
 
 type plainError struct {
@@ -136,7 +136,7 @@ func classifyStatus(status int) (policy.Failure, error) {
 		failure = policy.FailureForbidden
 	}
 	if status < 200 {
-		failure = policy.FailureProtocol // RFC 9110 section 15.2: an interim answer is no answer
+		failure = policy.FailureProtocol // RFC 9110 section 15.2: an interim answer is not an answer
 	}
 	if status == http.StatusUnauthorized {
 		return failure, errors.New("status 401 Unauthorized: the site asks for a name and a password, written into the feed's URL as in https://name:password@example.com/feed.xml")

@@ -136,8 +136,8 @@ func TestTLSFailures(t *testing.T) {
 	}
 }
 
-// Readers learn which host it is and what happened. What an origin says, and where
-// things are on this machine, is for the log.
+// Readers learn which host it is and what happened. The texts of an origin, and where
+// things are on this machine, are for the log.
 func TestErrorsKeepSecrets(t *testing.T) {
 	const secret = "hunter2"
 	dialling := func(err error) func(context.Context, string, string) (net.Conn, error) {

@@ -56,7 +56,7 @@ func codings(header http.Header) ([]string, error) {
 
 // decode undoes codings while the body is read. No layer yields more than limit
 // bytes (0: no limit), so that a small body can neither fill the memory nor keep
-// the processor busy. What it returns must be closed.
+// the processor busy. The caller closes the result.
 func decode(body io.Reader, codings []string, limit int64) (io.ReadCloser, error) {
 	d := &decoded{}
 	r := bufio.NewReader(body)
@@ -157,8 +157,8 @@ func plainText(r *bufio.Reader) bool {
 	return len(head) > 0 && (head[0] == '<' || head[0] == '{')
 }
 
-// members reads the members of a gzip file (RFC 1952 section 2.2). What follows the
-// last one is padding: its checksum has shown that the document is complete.
+// members reads the members of a gzip file (RFC 1952 section 2.2). Bytes after the
+// last one are padding: its checksum has shown that the document is complete.
 type members struct {
 	r *bufio.Reader
 	z *gzip.Reader

@@ -356,7 +356,7 @@ func TestTransportThatCutsBodies(t *testing.T) {
 	})
 }
 
-// Without pacing, neither other polls of a host nor what they were told hold one back.
+// Without pacing, neither other polls of a host nor their answers hold one back.
 func TestWithoutPacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

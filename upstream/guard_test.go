@@ -105,8 +105,8 @@ func TestGuardPrivateUpstreams(t *testing.T) {
 	}
 }
 
-// What the operator has written down may be reached wherever it is, and nothing that
-// a public address redirects to.
+// A feed that is configured may be reached wherever it is, unless a public address redirects
+// there.
 func TestGuardOwn(t *testing.T) {
 	c := New()
 	defer c.Close()
@@ -162,7 +162,7 @@ func TestGuardNotations(t *testing.T) {
 	} {
 		raw := "http://" + host + ":" + port + "/"
 		if _, err := feedurl.Parse(raw); err != nil {
-			continue // it is no URL of a feed
+			continue // it is not a URL of a feed
 		}
 		a := c.Poll(t.Context(), ask(raw))
 		if a.Failure != policy.FailureAddress && a.Failure != policy.FailureNotStarted {
@@ -260,7 +260,7 @@ func TestGuardOnEachHop(t *testing.T) {
 	}
 }
 
-// FuzzGuard judges addresses. What Go itself takes for private is never public, however
+// FuzzGuard judges addresses. Addresses that Go takes for private are never public, however
 // it is wrapped.
 func FuzzGuard(f *testing.F) {
 	for _, s := range []string{"127.0.0.1", "::1", "::ffff:10.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2001::1", "fe80::1", "8.8.8.8", "2606:4700::1111", "64:ff9b::808:808", "100.64.0.1"} {

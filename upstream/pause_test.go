@@ -86,14 +86,17 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// On IP literals and private names a pause is the URL's own.
+// On IP literals, private names and names of private addresses a pause is the URL's own.
 func TestCooldownOfPrivateHosts(t *testing.T) {
-	for _, host := range []string{"192.0.2.1", "[2001:db8::1]", "localhost", "bridge", "rss.local", "rss.home.arpa", "nas.lan"} {
+	for _, host := range []string{"192.0.2.1", "[2001:db8::1]", "localhost", "bridge", "rss.local", "rss.home.arpa", "nas.lan", "rss.example.com"} {
 		t.Run(host, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var n memnet
 				n.say(host+":80", answerText(429, "", "Retry-After: 600"))
 				c := n.client(t, calm)
+				if host == "rss.example.com" {
+					c = n.guardedClient(t, Settings{Hosts: unpaced, Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}, map[string]string{host: "10.0.0.5"})
+				}
 				a := c.Poll(t.Context(), ask("http://"+host+"/a"))
 				if a.Holder != policy.HintURLCooldown || time.Until(a.NotBefore) != 10*time.Minute {
 					t.Errorf("held until %v (%q)", a.NotBefore, a.Holder)
@@ -104,21 +107,4 @@ func TestCooldownOfPrivateHosts(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A public name at a private address counts as a private host.
-func TestCooldownOfPrivateAddresses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n memnet
-		n.say("rss.example.com:80", answerText(429, "", "Retry-After: 3600"))
-		settings := Settings{Hosts: unpaced, Private: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-		c := n.guardedClient(t, settings, map[string]string{"rss.example.com": "10.0.0.5"})
-		a := c.Poll(t.Context(), ask("http://rss.example.com/a"))
-		if a.Holder != policy.HintURLCooldown || time.Until(a.NotBefore) != time.Hour {
-			t.Errorf("held until %v (%q)", a.NotBefore, a.Holder)
-		}
-		if len(a.Pauses) != 0 {
-			t.Errorf("pauses: %+v", a.Pauses)
-		}
-	})
 }

@@ -84,7 +84,7 @@ func (p *poll) resolve(location string) (feedurl.URL, error) {
 	base.User, base.Host = nil, from.HostPort()
 	ref, err := url.Parse(location)
 	if err != nil {
-		return feedurl.URL{}, errors.New("to something that is no URL")
+		return feedurl.URL{}, errors.New("to something that is not a URL")
 	}
 	u := base.ResolveReference(ref)
 	// Credentials come from the operator, never from an origin.

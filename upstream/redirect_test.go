@@ -42,8 +42,8 @@ func TestLocation(t *testing.T) {
 		{"empty", "http://example.com/a", "", "", "without a Location"},
 		{"fragment of itself", "http://example.com/a", "#b", "", "goes round in circles"},
 		{"itself", "http://example.com/a", "http://EXAMPLE.com:80/a#x", "", "goes round in circles"},
-		{"bad escape", "http://example.com/a", "/%zz", "", "to something that is no URL"},
-		{"bad host", "http://example.com/a", "http://exa mple/", "", "to something that is no URL"},
+		{"bad escape", "http://example.com/a", "/%zz", "", "to something that is not a URL"},
+		{"bad host", "http://example.com/a", "http://exa mple/", "", "to something that is not a URL"},
 		{"no host", "http://example.com/a", "http:///b", "", "leads astray"},
 		{"no path either", "http://example.com/a", "http:b", "", "leads astray"},
 		{"other scheme", "http://example.com/a", "ftp://example.com/b", "", "leads astray"},
@@ -239,7 +239,7 @@ func TestRefusalsComeBeforeHop(t *testing.T) {
 	}
 }
 
-// The first URL's host is an address that is forbidden: the poll says so, and nobody waits.
+// The first URL's host is an address that is forbidden: the poll says so at once.
 func TestForbiddenLiteralIsRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New()

@@ -106,7 +106,7 @@ func (v *Version) PreconditionFailed(request http.Header) bool {
 	if len(dates) != 1 {
 		return false
 	}
-	since, err := http.ParseTime(dates[0]) // section 13.1.4: a field that is no single date is ignored
+	since, err := http.ParseTime(dates[0]) // section 13.1.4: a field that is not a single date is ignored
 	return err == nil && v.LastModified.After(since)
 }
 
