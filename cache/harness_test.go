@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -31,15 +31,7 @@ const feedURL = "https://origin.test/feed.xml"
 var epoch = time.Date(2026, time.March, 2, 10, 0, 0, 0, time.UTC)
 
 // rss is a document with entries 1 to n. The noise is what changes for nothing.
-func rss(n int, noise string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Test</title><link>https://origin.test/</link><lastBuildDate>%s</lastBuildDate>`, noise)
-	for i := n; i > 0; i-- {
-		fmt.Fprintf(&b, `<item><title>Entry %d</title><guid>https://origin.test/%d</guid><description>%s</description></item>`, i, i, strings.Repeat("some words ", 20))
-	}
-	b.WriteString(`</channel></rss>`)
-	return b.String()
-}
+func rss(n int, noise string) string { return origintest.Feed(n, noise) }
 
 // script is an origin that answers polls by a function, and keeps a log.
 type script struct {
@@ -131,8 +123,8 @@ type gateway struct {
 	t        *testing.T
 	dir      string
 	origin   *script
-	client   *upstream.Client // polls in place of the script, which keeps the log; nil: none
-	web      *web             // that it polls
+	client   *upstream.Client   // polls in place of the script, which keeps the log; nil: none
+	web      *origintest.Origin // that it polls
 	settings cache.Settings
 	budget   int64                         // of memory; 0: 1 MiB
 	wrap     func(store.Store) store.Store // what stands between cache and store; nil: nothing
@@ -160,7 +152,12 @@ func newGateway(t *testing.T, dir string, answer func(policy.Ask) policy.Answer)
 func newWebGateway(t *testing.T, dir string, answer func(url string) response) *gateway {
 	t.Helper()
 	g := newGateway(t, dir, nil)
-	g.web = &web{answer: answer}
+	var mu sync.Mutex // held while an answer is made
+	g.web = &origintest.Origin{Answer: func(r *http.Request) response {
+		mu.Lock()
+		defer mu.Unlock()
+		return answer(r.URL.String())
+	}}
 	g.client = upstream.New(upstream.WithTransport(g.web))
 	return g
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -111,7 +112,7 @@ func TestExportCarriesPauses(t *testing.T) {
 		g := newWebGateway(t, dir, func(url string) response {
 			switch {
 			case strings.HasPrefix(url, "https://limited.test/"):
-				return response{429, "", nil}
+				return origintest.Status(429)
 			case url == feedURL:
 				return given(rss(2, ""), "Retry-After", "259200")
 			}

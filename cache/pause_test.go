@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
@@ -25,7 +26,7 @@ func TestSiblingsCannotFreezeAHost(t *testing.T) {
 			if url == victim {
 				return given(rss(2, ""), "Cache-Control", "max-age=3600", "ETag", `"1"`)
 			}
-			return response{429, "", []string{"Retry-After", "3600"}}
+			return origintest.Status(429, "Retry-After", "3600")
 		}).open()
 		defer g.close()
 		for minute := range 6 * 60 {
@@ -40,7 +41,7 @@ func TestSiblingsCannotFreezeAHost(t *testing.T) {
 			g.get(victim)
 			time.Sleep(time.Minute)
 		}
-		if n := len(g.web.requested(victim)); n < 6 {
+		if n := len(g.requested(victim)); n < 6 {
 			t.Errorf("the feed was polled %d times in six hours, want once an hour", n)
 		}
 	})
@@ -53,7 +54,7 @@ func TestSiblingsPause(t *testing.T) {
 			if strings.HasPrefix(url, "https://c.") {
 				return given(rss(2, ""))
 			}
-			return response{429, "", []string{"Retry-After", "36000"}}
+			return origintest.Status(429, "Retry-After", "36000")
 		}).open()
 		defer func() { g.close() }()
 		g.get("https://a.example.com/")
@@ -77,8 +78,8 @@ func TestSiblingsPause(t *testing.T) {
 		g.get("https://a.other.test/2")
 		g.get("https://b.other.test/2")
 		wantBody(t, g.get("https://c.other.test/"), 200, "Entry 2")
-		if f := must(g.Status(t.Context(), "https://c.other.test/")); f.Winner != "domain-cooldown" || len(g.web.requested("https://c.other.test/")) != 1 {
-			t.Errorf("two days after its good answer it was polled %d times, and waits for %q", len(g.web.requested("https://c.other.test/")), f.Winner)
+		if f := must(g.Status(t.Context(), "https://c.other.test/")); f.Winner != "domain-cooldown" || len(g.requested("https://c.other.test/")) != 1 {
+			t.Errorf("two days after its good answer it was polled %d times, and waits for %q", len(g.requested("https://c.other.test/")), f.Winner)
 		}
 	})
 }
@@ -128,7 +129,7 @@ func TestBare429sDouble(t *testing.T) {
 			if good {
 				return given(rss(2, ""))
 			}
-			return response{429, "", nil}
+			return origintest.Status(429)
 		}).open()
 		defer g.close()
 		n := 0
@@ -251,8 +252,10 @@ func TestRedirectsToABusyHost(t *testing.T) {
 		const spacing, interval = 2 * time.Second, 2 * time.Minute
 		var busy []time.Time
 		polled, longest, strangers := map[string]time.Time{}, time.Duration(0), 0
-		g := newWebGateway(t, dir, nil)
-		g.web.answer = func(url string) response {
+		var mu sync.Mutex // guards them
+		g := newWebGateway(t, dir, func(url string) response {
+			mu.Lock()
+			defer mu.Unlock()
 			stranger, isStranger := strings.CutPrefix(url, "https://stranger")
 			if isStranger {
 				return redirect(302, "https://busy.test/?s="+stranger)
@@ -266,7 +269,7 @@ func TestRedirectsToABusyHost(t *testing.T) {
 			}
 			polled[url] = now
 			return given(rss(2, ""), "Cache-Control", "max-age=120")
-		}
+		})
 		rules := policy.DefaultRules()
 		rules.MinInterval, rules.Jitter = interval, 0
 		g.settings.Rules = func(cache.Key) policy.Rules { return rules }
@@ -280,11 +283,11 @@ func TestRedirectsToABusyHost(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 		}
-		g.web.mu.Lock()
+		mu.Lock()
 		for _, url := range g.settings.Feeds {
 			longest = max(longest, time.Since(polled[url]))
 		}
-		g.web.mu.Unlock()
+		mu.Unlock()
 		if longest > interval+10*spacing || strangers < 50 {
 			t.Errorf("a feed of the host was not polled for %v, and %d redirects were followed", longest, strangers)
 		}

@@ -163,7 +163,7 @@ func TestFeedThatFailsAtItsNewAddressGoesHome(t *testing.T) {
 			case !dead:
 				return moved(url)
 			case url == movedURL:
-				return response{status: 404}
+				return response{Status: 404}
 			}
 			return given(rss(3, ""))
 		}).open()
@@ -218,7 +218,7 @@ func TestFeedsThatConvergeOnAURL(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 		}
-		hits := g.web.requested(movedURL)
+		hits := g.requested(movedURL)
 		for i := 1; i < len(hits); i++ {
 			if gap := hits[i].Sub(hits[i-1]); gap < time.Hour {
 				t.Fatalf("the shared URL was asked twice within %v", gap)

@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // Repairs of a publisher reach readers although no entry has changed.
 func TestRepairsReachReaders(t *testing.T) {
 	const relative = `<?xml version="1.0" encoding="ISO-8859-1"?><rss version="2.0"><channel><title>T</title><item><title>1</title><link>/1</link></item></channel></rss>`
 	given := func(body, contentType string) response {
-		return response{200, body, []string{"Content-Type", contentType, "Cache-Control", "max-age=3600"}}
+		return origintest.OK(body, "Content-Type", contentType, "Cache-Control", "max-age=3600")
 	}
 	for name, c := range map[string]struct {
 		before, after func(url string) response
