@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// FuzzValues reads an argument as each kind of value. What is accepted is in its range,
+// FuzzValues reads an argument as each kind of value. An accepted value is in its range,
 // and is read again from its own form.
 func FuzzValues(f *testing.F) {
 	for _, s := range []string{"10%", "0", "1e2%", "NaN%", "-0%", "64MiB", "1.5 GB", "18EB", "1d12h", "1e9h", "10.0.0.0/8", "::ffff:10.0.0.1", "fe80::1%eth0", "private_ranges", "{env.X}"} {

@@ -115,7 +115,7 @@ func TestPagesOfOtherSitesAddNoFeeds(t *testing.T) {
 
 func word(text string) string { return strings.ReplaceAll(strings.ToLower(text), " ", "-") }
 
-// What a gateway answers by URL depends on who asks; only its own answers may be read by scripts
+// Answers by URL depend on the client; only its own answers may be read by scripts
 // of other sites; and a request may ask for one version alone.
 func TestHeadersByURL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

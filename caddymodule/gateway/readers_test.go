@@ -16,7 +16,7 @@ import (
 )
 
 // With the line readers there are statistics of readers, by the name of their token and
-// not by the secret. Without it nothing is kept of them, and there is no page of them.
+// not by the secret. Without it there are none, and they have no page.
 // Answers and subscribers are counted either way.
 func TestGatewayRecordsReaders(t *testing.T) {
 	for _, line := range []string{"readers", ""} {
@@ -98,7 +98,7 @@ func TestReadersAreForgottenWithTheFeed(t *testing.T) {
 			t.Fatal(err)
 		}
 		want("forgotten by hand", some, none, none)
-		time.Sleep(4 * 24 * time.Hour) // nobody asks for what was no feed
+		time.Sleep(4 * 24 * time.Hour) // the address that was not a feed has no readers
 		want("days later", some, none, none)
 	})
 }

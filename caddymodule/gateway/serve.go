@@ -25,7 +25,7 @@ import (
 var (
 	anyOrigin      = []string{"*"}
 	exposedHeaders = []string{"Age, Cache-Status, ETag, Retry-After"}
-	private        = []string{"private"}     // the answer depends on who asks
+	private        = []string{"private"}     // the answer depends on the client
 	noReferrer     = []string{"no-referrer"} // the URL of a feed may contain a token
 )
 

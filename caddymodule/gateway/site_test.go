@@ -228,6 +228,18 @@ func TestRefusalsTellNoSecrets(t *testing.T) {
 	})
 }
 
+// A gateway through which everyone can fetch everything is warned of at its start.
+func TestOpenGatewayIsWarnedOf(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "warnings.log")
+	site := "handle /a/* {\nfeed_gateway {\nclients any\n}\n}\nhandle /b/* {\nfeed_gateway {\nclients any\nallow one.example\n}\n}\nfeed_gateway\n"
+	onSite(t, "log warnings {\noutput file "+log+" {\nroll_disabled\n}\nlevel WARN\n}", site, func(t *testing.T, _ *stage.Gateways) {
+		text, err := os.ReadFile(log)
+		if n := strings.Count(string(text), "name the hosts that it may fetch from in `allow`"); err != nil || n != 1 {
+			t.Errorf("%d warnings, want 1: %v %s", n, err, text)
+		}
+	})
+}
+
 // The access log has the result of each request, without tokens and credentials.
 func TestAccessLog(t *testing.T) {
 	const token = "s3cret-of-alice-0001"

@@ -73,6 +73,7 @@ func TestAdmin(t *testing.T) {
 			{"refresh nothing", "POST", "/pollard/refresh", 400, "the parameter url is missing"},
 			{"refresh by GET", "GET", "/pollard/refresh" + query("https://one.example/feed"), 405, "method"},
 			{"refresh an unknown feed", "POST", "/pollard/refresh" + query("https://three.example/"), 404, "no such feed"},
+			{"forget a URL that has another in it", "DELETE", "/pollard/feeds" + query("https://archive.example/2020/https://two.example/feed?key=1"), 404, "no such feed"},
 			{"forget", "DELETE", "/pollard/feeds" + query("https://two.example/feed?key=1"), 204, ""},
 			{"forget again", "DELETE", "/pollard/feeds" + query("https://two.example/feed?key=1"), 404, "no such feed"},
 			{"stats", "GET", "/pollard/stats", 200, `"memory_bytes"`},
@@ -91,7 +92,7 @@ func TestAdmin(t *testing.T) {
 	})
 }
 
-// What a configuration keeps out of itself by a placeholder does not come out here.
+// The API does not show what a configuration hides by a placeholder.
 func TestAdminTellsNoCredentials(t *testing.T) {
 	t.Setenv("POLLARD_TEST_FEED", "https://bob:sesame@one.example/feed.xml?key=topsecretkey123456")
 	stage.RunGateways(t, func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }, func(t *testing.T, o *stage.Gateways) {

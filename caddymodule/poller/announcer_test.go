@@ -37,7 +37,7 @@ func TestEventsOfPoll(t *testing.T) {
 	}
 }
 
-// What comes too fast for handlers is dropped; polls do not wait.
+// Events that come too fast for handlers are dropped; polls do not wait.
 func TestTooManyEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnnouncer()

@@ -204,7 +204,7 @@ func TestStoreOfCountersIsAway(t *testing.T) {
 	})
 }
 
-// What cannot be read is logged and left out. What a node cannot read of its own is
+// Counters that cannot be read are logged and left out. If they are the node's own, they are
 // replaced.
 func TestForeignCounters(t *testing.T) {
 	compressed := func(text string) []byte {

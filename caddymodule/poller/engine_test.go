@@ -23,8 +23,8 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// withInterval are settings that can be told apart by how long readers are told
-// to keep a feed.
+// withInterval are settings that can be told apart by the max-age that
+// readers get.
 func withInterval(d time.Duration) settings {
 	rules := policy.DefaultRules()
 	rules.MinInterval, rules.DefaultInterval, rules.MaxInterval, rules.Jitter = d, d, d, 0

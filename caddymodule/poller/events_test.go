@@ -256,7 +256,7 @@ func runningCache(t *testing.T) *cache.Cache {
 	return c
 }
 
-// What readers ask for sets off no alarm before it has turned out to be a feed.
+// Addresses that readers ask for set off no alarm before they have turned out to be feeds.
 func TestEventsOfReadersWishes(t *testing.T) {
 	status := new(atomic.Int64)
 	answer := func(*http.Request) (int, string, http.Header) { return int(status.Load()), stage.Sample, nil }
@@ -286,7 +286,7 @@ func TestEventsOfReadersWishes(t *testing.T) {
 	})
 }
 
-// A shield's feeds are told of by the URL that readers know, and its site's pages not
+// Events name a shield's feeds by the URL that readers know, and its site's pages not
 // at all.
 func TestEventsOfShield(t *testing.T) {
 	sites := strings.Replace(stage.ShieldedSite("http://blog.test", ""), "feed_shield", "rewrite /old /feed.xml\n\tfeed_shield", 1)

@@ -32,7 +32,7 @@ func init() {
 }
 
 // keeper is a handler that keeps a number over reloads: of how many keepers had to begin
-// anew before it did.
+// again before it did.
 type keeper struct {
 	Name  string `json:"name,omitempty"`
 	Fails string `json:"fails,omitempty"`
@@ -62,7 +62,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, _ *http.Request, _ caddyhttp.H
 
 var begun int // keepers of the running test
 
-// What handlers keep outlives reloads. A configuration that comes to nothing, or is gone,
+// Values that handlers keep outlive reloads. A configuration that comes to nothing, or is gone,
 // leaves nothing of it.
 func TestWhatHandlersKeep(t *testing.T) {
 	begun = 0

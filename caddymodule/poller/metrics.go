@@ -120,12 +120,11 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(into)
 	}
-	gateway, shield := m.gateway.sum(), m.shield.sum()
 	for r, name := range results {
-		into <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(gateway.results[r]), "gateway", name)
-		into <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(shield.results[r]), "shield", name)
+		into <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(m.gateway.results[r].Load()), "gateway", name)
+		into <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(m.shield.results[r].Load()), "shield", name)
 	}
-	into <- prometheus.MustNewConstMetric(servedBytesDesc, prometheus.CounterValue, float64(gateway.bytes+shield.bytes))
+	into <- prometheus.MustNewConstMetric(servedBytesDesc, prometheus.CounterValue, float64(m.gateway.bytes.Load()+m.shield.bytes.Load()))
 	totals, open := m.totals()
 	if !open {
 		return

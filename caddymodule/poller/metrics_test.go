@@ -63,7 +63,7 @@ func wantFigures(t *testing.T, what string, want map[string]float64) {
 	}
 }
 
-// What a gateway counts, from what readers and origins have seen, and over a reload.
+// A gateway counts what readers and origins have seen, also over a reload.
 func TestMetricsOfGateway(t *testing.T) {
 	var (
 		mu   sync.Mutex
@@ -155,7 +155,7 @@ func TestMetricsOfGateway(t *testing.T) {
 		check("after a reload", 0)
 		time.Sleep(3 * time.Hour)
 		wantFigures(t, "three hours later", map[string]float64{
-			// What was no feed is kept for as long as its back-off has to be remembered.
+			// An address that was not a feed is kept as long as its back-off has to be remembered.
 			"pollard_feeds{due}": 2, "pollard_feeds{gone}": 1, "pollard_feeds{unread}": 1,
 		})
 		get("/one.xml", 200)
@@ -163,7 +163,7 @@ func TestMetricsOfGateway(t *testing.T) {
 	})
 }
 
-// What a shield counts: what it serves, what it refuses and what it lets through.
+// A shield counts what it serves, what it refuses and what it lets through.
 // Its own polls are no requests of readers.
 func TestMetricsOfShield(t *testing.T) {
 	site := func(w http.ResponseWriter, r *http.Request) error {

@@ -19,7 +19,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 )
 
-// A database has one key, whoever signs in and however; and provisioning asks nobody.
+// A database has one key for all users and passwords, and provisioning does not connect.
 func TestPostgresKey(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("s%2Fcret\n"), 0o600); err != nil {
@@ -67,7 +67,7 @@ func openPostgres(url, notes string) (store.Store, error) {
 	return p.open(context.Background(), zap.NewNop(), notes)
 }
 
-// What keeps a node from starting is said in one line, with a remedy.
+// An error that keeps a node from starting is one line, with a remedy.
 func TestPostgresThatCannotBeUsed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")
@@ -106,7 +106,7 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// A database that was lost and made anew is recognized by what the node has noted.
+// A database that was lost and made again is recognized by what the node has recorded.
 func TestPostgresMadeAnew(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a server")

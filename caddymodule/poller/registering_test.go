@@ -32,7 +32,7 @@ func TestRegisteringTwice(t *testing.T) {
 	for _, family := range families {
 		names[family.GetName()] = true
 	}
-	// Of an engine that is not open, there are no gauges to tell.
+	// An engine that is not open has no gauges.
 	want := []string{
 		"pollard_origin_bytes_total", "pollard_poll_duration_seconds", "pollard_polls_total",
 		"pollard_requests_total", "pollard_served_bytes_total",

@@ -4,7 +4,6 @@
 package poller
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"sync/atomic"
 
@@ -55,26 +54,17 @@ func ResultOf(sent cache.Sent) Result {
 // String returns the result's name in metrics and logs.
 func (r Result) String() string { return results[r] }
 
-// Requests counts the requests of one kind of handler. The counts are spread over
-// several lanes, and each request uses a random one, so that cores do not contend for
-// one cache line.
+// Requests counts the requests of one kind of handler.
 type Requests struct {
-	lanes [16]lane
-}
-
-// lane fills two cache lines, because processors fetch them in pairs.
-type lane struct {
 	results [len(results)]atomic.Uint64
 	bytes   atomic.Uint64
-	_       [128 - 8*(len(results)+1)]byte
 }
 
 // Count counts a request, and the bytes of body that were sent for it.
 func (q *Requests) Count(r Result, bytes int64) {
-	l := &q.lanes[rand.Uint32()%uint32(len(q.lanes))]
-	l.results[r].Add(1)
+	q.results[r].Add(1)
 	if bytes > 0 {
-		l.bytes.Add(uint64(bytes))
+		q.bytes.Add(uint64(bytes))
 	}
 }
 
@@ -89,21 +79,4 @@ func (q *Requests) Refused(status int) Result {
 	}
 	q.Count(result, 0)
 	return result
-}
-
-// sums are the counts of all lanes.
-type sums struct {
-	results [len(results)]uint64
-	bytes   uint64
-}
-
-func (q *Requests) sum() (total sums) {
-	for i := range q.lanes {
-		l := &q.lanes[i]
-		for r := range l.results {
-			total.results[r] += l.results[r].Load()
-		}
-		total.bytes += l.bytes.Load()
-	}
-	return total
 }

@@ -144,7 +144,7 @@ func TestJSONThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// What is said of all hosts holds for each of them, unless more is said.
+// Lines for all hosts hold for each of them, unless it has its own.
 func TestPacingOfAllHosts(t *testing.T) {
 	a, err := Resolve([]byte(`{"spacing": 0, "concurrency": 2, "hosts": [{"pattern": "a.example", "spacing": "5s"}, {"pattern": "*", "concurrency": 3}]}`))
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 // prefixSize is how many bytes of a body decide whether it is a feed.
 const prefixSize = 1024
 
-// detect classifies a body by its first bytes; complete means that there are no more. A feed is
+// detect classifies a body by its first bytes; complete means that these are all. A feed is
 // XML with one of a few root elements, or JSON with one of a few members near its beginning. A
 // wrong result costs time only: package document reads what is stored.
 func detect(prefix []byte, complete bool) detection {

@@ -11,7 +11,7 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// HTTP freshness decides when the origin is asked. What a feed asks for is told to its readers.
+// HTTP freshness decides when the origin is asked. Readers get what the feed asks for as max-age.
 func TestShieldFreshness(t *testing.T) {
 	const nights = "<skipHours><hour>0</hour><hour>1</hour><hour>2</hour><hour>3</hour><hour>4</hour>" +
 		"<hour>5</hour><hour>6</hour><hour>7</hour><hour>8</hour><hour>9</hour></skipHours>" // bubbles begin at midnight

@@ -34,7 +34,7 @@ func TestShieldsAreKnownByTheirBlocks(t *testing.T) {
 	t.Setenv("POLLARD_TEST_BACKEND", "one")
 	speaks := func(w http.ResponseWriter, r *http.Request) error {
 		if r.Header.Get("If-None-Match") != "" {
-			return stage.Plain(304, "")(w, r) // whoever asks
+			return stage.Plain(304, "")(w, r) // to every client
 		}
 		return stage.Feed(stage.FeedNamed("I say "+stage.Said(r)+"."), "Cache-Control", "max-age=600", "ETag", `"1"`)(w, r)
 	}

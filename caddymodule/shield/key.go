@@ -20,7 +20,7 @@ import (
 // maxKey is the longest key, in bytes. Requests with longer ones are not shared.
 const maxKey = 4096
 
-// keyOf returns the key of a request. What it normalizes, the poll of the key has normalized too. It
+// keyOf returns the key of a request. The poll of the key has the same normal form. It
 // reports false if the request cannot be shared: its Host is not a host, or the key is too long.
 func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
 	k := poller.ShieldKey{Shield: s.identity, Scheme: scheme(r)}

@@ -18,8 +18,8 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
-// The block starts with the same variables for polls and for readers' own requests. What it does not
-// answer goes on as it came.
+// The block starts with the same variables for polls and for readers' own requests. Requests that
+// it does not answer go on as they came.
 func TestOriginIsOneWorld(t *testing.T) {
 	const said = `"{vars.tenant}|{kind}|{vars.root}|{client_ip}|{uri}|{http.request.orig_uri}|{header.X-Set}"`
 	site := blog + ` {

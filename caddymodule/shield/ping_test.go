@@ -118,7 +118,7 @@ func TestPingWaitsForTheOrigin(t *testing.T) {
 	}
 }
 
-// What is not a publish ping is refused, and costs the origin nothing.
+// Other requests than publish pings are refused, and cost the origin nothing.
 func TestPingRefused(t *testing.T) {
 	stage.Run(t, pinged(""), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		s.Get(blog + "/feed/")

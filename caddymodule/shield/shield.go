@@ -36,7 +36,7 @@ func init() {
 // Shield serves a site's own feeds from a cache, so that the site makes each feed once
 // per interval and not once per request. The site is the `origin`: a block of handlers.
 // Pollard polls it, at most once per interval and feed, conditionally if it gives an ETag
-// or Last-Modified. What readers get is what the site made, byte for byte.
+// or Last-Modified. Readers get what the site made, byte for byte.
 //
 // A stored feed answers all requests that RFC 9111 section 4.1 lets it answer: requests that
 // send the fields which the site's `Vary` names as a poll sends them. Others reach the
@@ -76,8 +76,8 @@ type Shield struct {
 	//
 	// - `min_interval` and `default_interval` are `1m`;
 	// - of the hints only HTTP freshness counts (`s-maxage`, `max-age`, `Expires`), up to
-	//   `max_interval`, which is `24h`. What the feed itself asks for (`ttl`, `skipHours`, ...)
-	//   is told to readers by `max-age`, and does not hold back a new entry;
+	//   `max_interval`, which is `24h`. the feed's own hints (`ttl`, `skipHours`, ...)
+	//   become the `max-age` of readers, and do not hold back a new entry;
 	//   `unvalidated_interval` has no effect;
 	// - after failures the pause grows to ten minutes; `Retry-After` counts.
 	//

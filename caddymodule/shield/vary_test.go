@@ -120,7 +120,7 @@ func TestShieldNoticesThatVaryHasGone(t *testing.T) {
 	})
 }
 
-// What has a field that the origin counts on never reaches another reader, and a private response is
+// A response to a field that the origin counts on never reaches another reader, and a private response is
 // never shared, whatever is ignored.
 func TestShieldIgnoresNoPrivateAnswer(t *testing.T) {
 	for _, header := range [][]string{{"Cache-Control", "private"}, {"Cache-Control", "no-store"}, {"Vary", "*"}} {

@@ -52,6 +52,7 @@ type child struct {
 type setup struct {
 	app     string // lines of the app pollard, besides the store
 	site    string // the site's
+	anyHost bool   // the site is for any host
 	servers string // of the global option servers
 	env     []string
 }
@@ -78,6 +79,10 @@ func start(t *testing.T, s setup) *child {
 	t.Helper()
 	dir := t.TempDir()
 	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t), env: s.env}
+	site := c.address
+	if s.anyHost {
+		site = site[strings.LastIndexByte(site, ':'):]
+	}
 	write(t, c.file, fmt.Sprintf(`{
 	admin %s
 	persist_config off
@@ -99,7 +104,7 @@ func start(t *testing.T, s setup) *child {
 http://%s {
 	%s
 }
-`, c.admin, s.servers, c.log, c.dir, s.app, c.address, s.site))
+`, c.admin, s.servers, c.log, c.dir, s.app, site, s.site))
 	c.start()
 	t.Cleanup(c.kill)
 	return c
@@ -168,7 +173,10 @@ func (c *child) askOnce(method, path string, header ...string) (answered, error)
 		return answered{}, err
 	}
 	path, query, _ := strings.Cut(path, "?")
-	r.URL.Opaque, r.URL.RawQuery = "//"+c.address+path, query // as it is written
+	r.URL.Opaque, r.URL.RawQuery = path, query // as it is written
+	if strings.HasPrefix(path, "//") {
+		r.URL.Opaque = "//" + c.address + path // which would be the host
+	}
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {
 			r.Host = header[i+1]

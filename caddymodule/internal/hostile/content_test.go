@@ -158,7 +158,7 @@ func TestNothingIsExecuted(t *testing.T) {
 	would, served := open(origin.URL+"/frames?"+origin.URL), 0
 	for i, a := range list {
 		if a.runs && !would[fmt.Sprint(i)] {
-			t.Errorf("%s does not run where it should: this browser proves nothing", a.name)
+			t.Errorf("%s does not run from its origin: this browser proves nothing", a.name)
 		}
 		if c.get(fmt.Sprintf("/%s/%d.xml", origin.URL, i)).Status == http.StatusOK {
 			served++

@@ -130,7 +130,7 @@ func TestHostileDiskThatHangs(t *testing.T) {
 		}
 	}
 	for i := range known {
-		// What had been claimed before may be polled, once.
+		// A feed that had been claimed before may be polled, once.
 		if n := times(path(i)) - then[i]; n > 1 {
 			t.Errorf("%s was polled %d times while no claim could be written", path(i), n)
 		}

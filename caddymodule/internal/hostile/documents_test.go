@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf16"
 )
 
 // document is what an origin gives in place of a feed.
@@ -48,28 +47,13 @@ func bombs() (list []document) {
 	} {
 		for j, what := range []struct{ name, body string }{
 			{"nested elements", repeat("<x>", deep) + repeat("</x>", deep)},
-			{"nested elements without end", repeat("<x>", deep)},
-			{"nested extensions", repeat("<media:x>", deep) + repeat("</media:x>", deep)},
-			{"nested namespaces", numbered(`<x xmlns:n%d="urn:%[1]d">`, 3000) + repeat("</x>", 3000)},
 			{"namespaces on an element", "<x" + numbered(` xmlns:n%d="urn:%[1]d"`, 5000) + "/>"},
 			{"attributes", "<x" + numbered(` a%d=""`, many) + "/>"},
-			{"one attribute, many times", "<x" + repeat(` a=""`, many) + "/>"},
 			{"an attribute of 4 MB", `<x a="` + repeat("a", 4<<20) + `"/>`},
-			{"an attribute of references", `<x a="` + repeat("&amp;", many) + `"/>`},
 			{"a name of 4 MB", "<" + repeat("a", 4<<20) + "/>"},
-			{"a prefix of 1 MB", "<" + repeat("a", 1<<20) + ":b/>"},
 			{"empty elements", repeat("<x/>", 2*many)},
-			{"CDATA sections", repeat("<![CDATA[x]]>", many)},
-			{"comments", repeat("<!--x-->", many)},
-			{"processing instructions", repeat("<?x y?>", many)},
 			{"ampersands", repeat("&", 1<<20)},
-			{"references", repeat("&#60;", many)},
-			{"unknown entities", repeat("&x;", many)},
-			{"brackets", repeat("]]>", many)},
-			{"white space", repeat(" \n", 2<<20)},
 			{"text of 4 MB", repeat("text ", 800_000)},
-			{"less-than signs", repeat("< ", many)},
-			{"ends of nothing", repeat("</x>", many)},
 		} {
 			if !*campaign && (i+j)%7 != 0 {
 				continue // each of them in one place, and in a campaign in all places
@@ -86,46 +70,19 @@ func bombs() (list []document) {
 		laughs += fmt.Sprintf(`<!ENTITY l%d "%s">`, i+1, repeat(fmt.Sprintf("&l%d;", i), 10))
 	}
 	add("10^20 laughs", dtd(laughs, "&l20;"))
-	add("10^20 laughs in an attribute", dtd(laughs, `<x a="&l20;"/>`))
-	add("quadratic entities", dtd(`<!ENTITY a "`+repeat("a", 100_000)+`">`, repeat("&a;", 50_000)))
-	add("an entity of itself", dtd(`<!ENTITY a "&a;">`, "&a;"))
-	add("entities of each other", dtd(`<!ENTITY a "&b;"><!ENTITY b "&a;">`, "&a;"))
 	for _, system := range []string{"file:///etc/hostname", "/etc/hostname", "http://127.0.0.1/hunter2", "ftp://127.0.0.1/", "expect://id", "php://filter/read=convert.base64-encode/resource=/etc/passwd", "jar:file:///a!/b", "data:text/plain,hunter2", "\\\\127.0.0.1\\share", "file:///dev/zero", "file:///dev/random"} {
 		add("an entity from "+system, dtd(`<!ENTITY a SYSTEM "`+system+`">`, "&a;"))
 	}
-	add("a parameter entity", dtd(`<!ENTITY % a SYSTEM "file:///etc/hostname"><!ENTITY % b "<!ENTITY c '%a;'>">%b;`, "&c;"))
-	add("a DTD from elsewhere", `<!DOCTYPE rss SYSTEM "http://127.0.0.1/hunter2.dtd">`+feed)
-	add("a public DTD", `<!DOCTYPE rss PUBLIC "-//Netscape Communications//DTD RSS 0.91//EN" "http://127.0.0.1/rss-0.91.dtd">`+feed)
 	add("100,000 entities", dtd(numbered(`<!ENTITY a%d "b">`, many), "&a99999;"))
-	add("a DTD without end", "<!DOCTYPE rss ["+repeat("<!ELEMENT a ANY>", many)+feed)
-	add("nested DTDs", "<!DOCTYPE rss ["+repeat("[", deep)+feed)
 	add("XInclude", rssOpen+`<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="file:///etc/hostname" parse="text"/>`+rssClose)
-	add("XInclude in a circle", rssOpen+`<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href=""/>`+rssClose)
-	add("a schema from elsewhere", rssOpen+`<x xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="urn:x http://127.0.0.1/hunter2.xsd"/>`+rssClose)
-	add("xml:base of a file", strings.Replace(atomOpen, "<feed", `<feed xml:base="file:///etc/"`, 1)+`<link href="hostname"/>`+atomClose)
-	add("xml:base, nested 200 times", atomOpen+numbered(`<x xml:base="a%d/">`, 200)+`<link href="b"/>`+repeat("</x>", 200)+atomClose)
 	add("xml:base of 1 MB", strings.Replace(atomOpen, "<feed", `<feed xml:base="http://x.test/`+repeat("a", 1<<20)+`/"`, 1)+repeat(`<link href="b"/>`, 1000)+atomClose)
 	add("200,000 items", rssOpen+repeat("<item><guid>1</guid></item>", 2*many)+rssClose)
-	add("200,000 entries", atomOpen+repeat("<entry><id>1</id></entry>", 2*many)+atomClose)
-	add("items in items", rssOpen+repeat("<item>", 100)+repeat("</item>", 100)+rssClose)
-	add("channels", `<rss version="2.0">`+repeat("<channel/>", many)+"</rss>")
-	add("feeds in feeds", repeat(atomOpen, 100)+repeat("</feed>", 100))
 	add("50,000 hubs", rssOpen+numbered(`<atom:link rel="hub" href="https://h%d.test/"/>`, many/2)+rssClose)
-	add("50,000 selves", rssOpen+numbered(`<atom:link rel="self" href="https://h%d.test/"/>`, many/2)+rssClose)
 	add("50,000 links to be made absolute", rssOpen+repeat(`<item><link>a</link><enclosure url="b"/></item>`, many/2)+rssClose)
 	add("100,000 images in a description", rssOpen+"<item><description>"+repeat(`&lt;img src="a"&gt;`, many)+"</description></item>"+rssClose)
-	add("deep HTML in a description", rssOpen+"<item><description>"+repeat("&lt;div&gt;", many)+"</description></item>"+rssClose)
 	add("an attribute of HTML without end", rssOpen+"<item><description>&lt;a href=\""+repeat("x", 4<<20)+"</description></item>"+rssClose)
 	add("a srcset of 100,000", rssOpen+`<item><description>&lt;img srcset="`+repeat("a 1x, ", many)+`"&gt;</description></item>`+rssClose)
-	add("100,000 hours", rssOpen+"<skipHours>"+repeat("<hour>3</hour>", many)+"</skipHours>"+rssClose)
 	add("a guid of 4 MB", rssOpen+"<item><guid>"+repeat("g", 4<<20)+"</guid></item>"+rssClose)
-	add("a comment of 5 MB before the root", "<!--"+repeat("x", 5<<20)+"-->"+feed)
-	add("5 MB of blank lines before the root", repeat("\n", 5<<20)+feed)
-	add("5 MB of text before the root", repeat("x ", 5<<19)+feed)
-	add("5 MB of text behind the root", feed+repeat("x ", 5<<19))
-	add("a thousand roots", repeat(feed, 1000))
-	add("a thousand XML declarations", repeat(`<?xml version="1.0"?>`, 1000)+feed)
-	add("a stylesheet of 1 MB", `<?xml-stylesheet href="`+repeat("a", 1<<20)+`"?>`+feed)
 	add("10 MiB, and a byte", feed+repeat("\n", 10<<20-len(feed)+1))
 	add("10 MiB, exactly", strings.Replace(feed, "Good", repeat("G", 10<<20-len(feed)+4), 1))
 	for _, what := range []struct{ name, body string }{
@@ -138,61 +95,6 @@ func bombs() (list []document) {
 		{"50,000 hubs", jsonOpen + `"hubs":[` + repeat(`{"type":"WebSub","url":"https://x.test/"},`, many/2) + `{}],` + jsonClose}, {"50,000 attachments", jsonOpen + `"items":[{"id":"1","attachments":[` + repeat(`{"url":"a"},`, many/2) + `{}]}]}`}, {"white space", repeat(" ", 5<<20) + jsonOpen + jsonClose},
 	} {
 		list = append(list, document{"JSON: " + what.name, what.body, "application/feed+json"})
-	}
-	return list
-}
-
-// encodings lie about what the bytes of a document are.
-func encodings() (list []document) {
-	text := strings.Replace(feed, "Good", "Gööd €", 1)
-	utf16Of := func(s string, big bool) string {
-		var b strings.Builder
-		for _, u := range utf16.Encode([]rune(s)) {
-			if big {
-				b.WriteString(string([]byte{byte(u >> 8), byte(u)}))
-			} else {
-				b.WriteString(string([]byte{byte(u), byte(u >> 8)}))
-			}
-		}
-		return b.String()
-	}
-	utf32Of := func(s string, big bool) string {
-		var b strings.Builder
-		for _, r := range s {
-			bytes := []byte{byte(r), byte(r >> 8), byte(r >> 16), 0}
-			if big {
-				bytes = []byte{0, byte(r >> 16), byte(r >> 8), byte(r)}
-			}
-			b.Write(bytes)
-		}
-		return b.String()
-	}
-	bytesOf := []struct{ name, body string }{
-		{"UTF-8", text}, {"UTF-8 with a mark", "\xef\xbb\xbf" + text}, {"UTF-8 with two marks", "\xef\xbb\xbf\xef\xbb\xbf" + text},
-		{"UTF-16LE", "\xff\xfe" + utf16Of(text, false)}, {"UTF-16BE", "\xfe\xff" + utf16Of(text, true)}, {"UTF-16LE without a mark", utf16Of(text, false)}, {"UTF-16BE without a mark", utf16Of(text, true)},
-		{"UTF-16LE cut in a character", ("\xff\xfe" + utf16Of(text, false))[:101]}, {"UTF-16LE with half a pair", "\xff\xfe" + utf16Of(text[:60], false) + "\x00\xd8" + utf16Of(text[60:], false)}, {"UTF-16 marks crossed", "\xfe\xff" + utf16Of(text, false)},
-		{"UTF-32LE", "\xff\xfe\x00\x00" + utf32Of(text, false)}, {"UTF-32BE", "\x00\x00\xfe\xff" + utf32Of(text, true)}, {"UTF-32 out of range", "\xff\xfe\x00\x00" + utf32Of(text[:60], false) + "\xff\xff\xff\xff" + utf32Of(text[60:], false)},
-		{"Latin-1", strings.NewReplacer("ö", "\xf6", "€", "\x80").Replace(text)}, {"UTF-7", strings.NewReplacer("<", "+ADw-", ">", "+AD4-").Replace(text)}, {"EBCDIC", "\x4c\x6f\xa7\x94\x93\x40"},
-	}
-	for _, b := range bytesOf {
-		for _, label := range []string{"", "utf-8", "utf-16", "utf-32", "iso-8859-1", "utf-7", "x-user-defined", "shift_jis", "iso-2022-jp", "hz-gb-2312"} {
-			media := "application/rss+xml"
-			if label != "" {
-				media += "; charset=" + label
-			}
-			list = append(list, document{fmt.Sprintf("%s labelled %q", b.name, label), b.body, media})
-		}
-	}
-	for _, declared := range []string{"utf-16", "utf-32", "utf-7", "ucs-4", "ebcdic-cp-us", "iso-2022-kr", "", "UTF-8 ", "x" + repeat("x", 1000), "\xff", "utf-8\" x=\""} {
-		list = append(list, document{name: fmt.Sprintf("declared as %.20q", declared), body: `<?xml version="1.0" encoding="` + declared + `"?>` + text})
-	}
-	for name, harm := range map[string]string{
-		"an overlong NUL": "\xc0\x80", "an overlong less-than": "\xc0\xbc", "a surrogate": "\xed\xa0\x80", "above Unicode": "\xf5\x80\x80\x80", "a lone continuation": "\x80", "a lead without the rest": "\xe2\x82", "0xff": "\xff",
-		"NUL": "\x00", "a thousand NULs": repeat("\x00", 1000), "ESC": "\x1b[2J", "BEL": "\x07", "DEL": "\x7f", "U+FFFE": "\ufffe", "U+FFFF": "\uffff", "a mark": "\ufeff", "right to left": "\u202egpj.exe", "line separators": "\u2028\u2029", "NEL": "\u0085",
-		"a reference to NUL": "&#0;", "a reference to a surrogate": "&#xD800;", "a reference above Unicode": "&#x110000;", "a reference of 1,000 digits": "&#" + repeat("9", 1000) + ";", "a negative reference": "&#-1;", "a reference without an end": "&#65", "the end of CDATA": "]]>", "half a tag": "<", "half a comment": "<!--", "half a CDATA": "<![CDATA[",
-	} {
-		list = append(list, document{name: name + " in a title", body: strings.Replace(feed, "Good", "a"+harm+"b", 1)}, document{name: name + " in an attribute", body: rssOpen + `<atom:link rel="self" href="http://x.test/a` + harm + `b"/>` + rssClose},
-			document{name: name + " in a name", body: strings.ReplaceAll(feed, "guid", "gu"+harm+"id")}, document{name: name + " before the root", body: harm + feed}, document{name: name + " in JSON", body: jsonOpen + `"x":"a` + harm + `b",` + jsonClose, media: "application/feed+json"})
 	}
 	return list
 }
@@ -246,7 +148,7 @@ func lies() (list []document) {
 // and with good ones that would cost much. Each is a feed to its readers, or a failure.
 func TestHostileDocuments(t *testing.T) {
 	t.Parallel()
-	a, bombsAtOnce := newAuthority(t), 8
+	bombsAtOnce := 8
 	if *campaign {
 		bombsAtOnce = 16
 	}
@@ -256,7 +158,7 @@ func TestHostileDocuments(t *testing.T) {
 		name      string
 		documents []document
 		atOnce    int
-	}{{"bombs", bombs(), bombsAtOnce}, {"encodings", encodings(), 64}, {"lies", lies(), 64}} {
+	}{{"bombs", bombs(), bombsAtOnce}, {"lies", lies(), 64}} {
 		all.Go(func() {
 			t.Run(front.name, func(t *testing.T) {
 				var attacks []attack
@@ -267,7 +169,7 @@ func TestHostileDocuments(t *testing.T) {
 					raw := strings.Replace(ok("ETag: \"2\"\r\n", d.body), "application/rss+xml", d.media, 1)
 					attacks = append(attacks, attack{name: d.name, send: says(raw), any: true, heavy: len(raw) > 1<<20})
 				}
-				attackByOrigins(t, a, attacks, front.atOnce)
+				attackByOrigins(t, attacks, front.atOnce)
 			})
 		})
 	}

@@ -75,7 +75,7 @@ func sizeOf(t *testing.T, dir string) (size int64) {
 // A process that is asked to end does so, even while polls hang.
 func TestHostileEnd(t *testing.T) {
 	t.Parallel()
-	o := newHostileOrigin(t, []attack{{name: "hangs", send: hangs("")}}, nil)
+	o := newHostileOrigin(t, []attack{{name: "hangs", send: hangs("")}})
 	c := start(t, setup{app: impatient, site: gatewayByURL})
 	const readers = 100
 	for i := range readers {

@@ -5,11 +5,9 @@ package hostile
 
 import (
 	"bufio"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,9 +32,6 @@ type attack struct {
 	heavy bool
 	// hops is how many more requests one poll may make.
 	hops int
-	// raw is the attack in place of send, for what happens before there is a request: it has
-	// a port of its own, over TLS. It calls again for each further request that it gets.
-	raw func(conn net.Conn, again func())
 }
 
 // visit is a connection that an origin was asked over.
@@ -122,22 +117,16 @@ func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 type hostileOrigin struct {
 	net.Listener
 	attacks []attack
-	ports   map[*attack]net.Listener // of raw attacks
 
 	mu     sync.Mutex // guards what follows
 	asked  map[string]int
 	turned map[string]bool
 }
 
-func newHostileOrigin(t *testing.T, attacks []attack, good *tls.Config) *hostileOrigin {
+func newHostileOrigin(t *testing.T, attacks []attack) *hostileOrigin {
 	t.Helper()
-	o := &hostileOrigin{attacks: attacks, ports: make(map[*attack]net.Listener), asked: make(map[string]int), turned: make(map[string]bool)}
+	o := &hostileOrigin{attacks: attacks, asked: make(map[string]int), turned: make(map[string]bool)}
 	o.Listener = listen(t, o.serve)
-	for i := range attacks {
-		if attacks[i].raw != nil {
-			o.ports[&attacks[i]] = listen(t, func(conn net.Conn) { o.serveRaw(i, conn, good) })
-		}
-	}
 	return o
 }
 
@@ -181,21 +170,6 @@ func (o *hostileOrigin) serve(conn net.Conn) {
 	fmt.Fprint(conn, ok("ETag: \"1\"\r\n", feed))
 }
 
-// serveRaw attacks a connection if the path that the test requests now is hostile. The path
-// of the connection's request is not known yet.
-func (o *hostileOrigin) serveRaw(i int, conn net.Conn, good *tls.Config) {
-	path := fmt.Sprintf("/warm/%d", i)
-	if cold := fmt.Sprintf("/cold/%d", i); o.isTurned(cold) {
-		path = cold
-	}
-	o.attacked(path)
-	if o.isTurned(path) {
-		o.attacks[i].raw(conn, func() { o.attacked(path) })
-		return
-	}
-	serveTLS(good, says(ok("ETag: \"1\"\r\n", feed)))(conn, nil)
-}
-
 // attacked counts a request, and reports whether the answer is the attack.
 func (o *hostileOrigin) attacked(path string) bool {
 	o.mu.Lock()
@@ -204,18 +178,12 @@ func (o *hostileOrigin) attacked(path string) bool {
 	return strings.HasPrefix(path, "/cold/") || o.turned[path]
 }
 
-// turn makes a path hostile, or no longer so.
-func (o *hostileOrigin) turn(path string, hostile bool) (requests int) {
+// turn makes a path hostile, and returns how many requests it has had.
+func (o *hostileOrigin) turn(path string) (requests int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.turned[path] = hostile
+	o.turned[path] = true
 	return o.asked[path]
-}
-
-func (o *hostileOrigin) isTurned(path string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.turned[path]
 }
 
 func (o *hostileOrigin) requests(path string) int {
@@ -240,12 +208,8 @@ func (o *hostileOrigin) address(a *attack) string {
 	if a.slow {
 		ip = "127.0.0.2"
 	}
-	l, scheme := o.Listener, "http://"
-	if raw := o.ports[a]; raw != nil {
-		l, scheme = raw, "https://"
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return scheme + net.JoinHostPort(ip, port)
+	_, port, _ := net.SplitHostPort(o.Addr().String())
+	return "http://" + net.JoinHostPort(ip, port)
 }
 
 // impatient are rules by which polls of slow attacks end soon, and others have time.
@@ -272,27 +236,16 @@ const impatient = `
 // and the origin gets one request for each poll.
 func TestHostileOrigins(t *testing.T) {
 	t.Parallel()
-	a := newAuthority(t)
-	var all sync.WaitGroup // most of the time they wait
-	for _, front := range []struct {
-		name    string
-		attacks []attack
-	}{
-		{"stalls", stalls()}, {"endless", endlessAnswers()}, {"framing", framing()}, {"codings", codings()},
-		{"headers", headers()}, {"statuses", statuses()}, {"redirects", redirects()},
-		{"handshakes", handshakes(a)}, {"HTTP2", frameAttacksOver(a)},
-	} {
-		all.Go(func() { t.Run(front.name, func(t *testing.T) { attackByOrigins(t, a, front.attacks, 64) }) })
-	}
-	all.Wait()
+	attackByOrigins(t, slices.Concat(stalls(), endlessAnswers(), framing(), codings(), headers(), statuses(), redirects()), 64)
 }
 
 // attackByOrigins makes attacks on cold feeds, one after the other, and on warm ones, so
 // many at once.
-func attackByOrigins(t *testing.T, a *authority, attacks []attack, atOnce int) {
+func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
+	t.Helper()
 	distinct(t, attacks)
-	o := newHostileOrigin(t, attacks, &tls.Config{Certificates: a.good()})
-	c := start(t, setup{app: impatient, site: gatewayByURL, env: []string{"SSL_CERT_FILE=" + a.file, "SSL_CERT_DIR=" + filepath.Dir(a.file)}})
+	o := newHostileOrigin(t, attacks)
+	c := start(t, setup{app: impatient, site: gatewayByURL})
 	if a := c.get("/-/about"); a.Status != 200 { // the first request takes more
 		t.Fatal(a)
 	}
@@ -348,10 +301,6 @@ func distinct(t *testing.T, attacks []attack) {
 // cold asks for a feed that was never good.
 func (o *hostileOrigin) cold(c *child, i int) {
 	a, path := &o.attacks[i], fmt.Sprintf("/cold/%d", i)
-	if a.raw != nil {
-		o.turn(path, true)
-		defer o.turn(path, false)
-	}
 	var got answered
 	tries := 0
 	for ; tries == 0 || o.requests(path) == 0 && tries < 60; tries++ {
@@ -385,7 +334,7 @@ func (o *hostileOrigin) warm(c *child, i int) {
 		c.t.Errorf("%s, before the attack: %v", a.name, first)
 		return
 	}
-	before := o.turn(path, true)
+	before := o.turn(path)
 	for range 200 { // until it has been polled again
 		got := c.get(feedAt(o.address(a) + path))
 		if got.Status != 200 || got.Body != feed && got.Body != a.gives && !a.any {
