@@ -103,7 +103,6 @@ type App struct {
 	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
 	names      []Names                       // by gateway
 	shields    map[string][]Shield           // of the configuration, by identity
-	kept       map[string]any                // by its handlers over reloads, by name
 	engine     *Engine
 	key        string // of the engine in the pool; "": the app holds none
 	generation uint64 // of the engine; 0: the app has not taken it over
@@ -121,7 +120,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Logger()
-	a.feeds, a.shields, a.kept = make(map[string]policy.Rules), make(map[string][]Shield), make(map[string]any)
+	a.feeds, a.shields = make(map[string]policy.Rules), make(map[string][]Shield)
 	if err := a.check(); err != nil {
 		return err
 	}
@@ -244,7 +243,7 @@ func (a *App) Rules() policy.Rules { return a.rules }
 // Start takes over the engine of the previous configuration, or opens it.
 func (a *App) Start() error {
 	s := a.settings
-	s.shields, s.kept, s.names = a.shields, a.kept, a.names
+	s.shields, s.names = a.shields, a.names
 	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
 	for _, feed := range s.cache.Feeds {
 		if a.NamesPrivate(feedurl.MustParse(feed)) {

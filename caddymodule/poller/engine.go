@@ -42,9 +42,8 @@ type Engine struct {
 
 	shields atomic.Pointer[map[string][]Shield] // of the configuration in force, by identity
 	log     atomic.Pointer[zap.Logger]
-	where   atomic.Pointer[string]         // the store, as it is shown
-	kept    atomic.Pointer[map[string]any] // what its handlers keep over reloads, by name
-	names   atomic.Pointer[[]Names]        // of its handlers
+	where   atomic.Pointer[string]  // the store, as it is shown
+	names   atomic.Pointer[[]Names] // of its handlers
 
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
 	ready chan struct{}               // closed when cache is set for the first time
@@ -71,7 +70,6 @@ type settings struct {
 	cache   cache.Settings
 	shields map[string][]Shield // by identity
 	names   []Names
-	kept    map[string]any // by handlers, by name
 	origin  upstream.Settings
 	memory  int64
 	store   Store
@@ -192,7 +190,6 @@ func (e *Engine) open(s settings) error {
 
 func (e *Engine) apply(s settings) {
 	e.origin.Apply(s.origin)
-	e.kept.Store(&s.kept)
 	e.names.Store(&s.names)
 	e.shields.Store(&s.shields)
 	e.log.Store(s.log)

@@ -86,25 +86,3 @@ func (e *Engine) Feed(ctx context.Context, key string) (*cache.Feed, error) {
 	}
 	return feed, err
 }
-
-// Keep returns the value that the handler of a name keeps over reloads: the one of the
-// configuration in force, or else the result of make. Other configurations do not see a
-// new value before the app starts.
-func (a *App) Keep(name string, make func() any) any {
-	kept, known := a.kept[name]
-	if !known {
-		if kept, known = a.engine.keeps(name); !known {
-			kept = make()
-		}
-		a.kept[name] = kept
-	}
-	return kept
-}
-
-// keeps returns the value that a handler of the configuration in force keeps.
-func (e *Engine) keeps(name string) (kept any, known bool) {
-	if all := e.kept.Load(); all != nil {
-		kept, known = (*all)[name]
-	}
-	return kept, known
-}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
@@ -19,7 +20,10 @@ const (
 	bypassFor = 10 * time.Minute
 )
 
-// entries is the memory of the keys that readers request. It lives as long as the engine.
+// memories are the entries of this process by the identity of their shields, which outlive reloads.
+var memories = caddy.NewUsagePool()
+
+// entries is the memory of the keys that readers request.
 // It is a 2Q cache: keys requested once make room first, so invented URLs do not evict keys
 // that readers use. An evicted key keeps its feed in the store.
 type entries struct {
@@ -30,13 +34,13 @@ type entries struct {
 	pinged keysByPage // for publish pings
 }
 
-func newEntries() any {
+func newEntries() (caddy.Destructor, error) {
 	byKey, err := lru.New2Q[string, *entry](maxEntries)
-	if err != nil {
-		panic(err) // the size is not positive
-	}
-	return &entries{byKey: byKey}
+	return &entries{byKey: byKey}, err
 }
+
+// Destruct implements [caddy.Destructor].
+func (*entries) Destruct() error { return nil }
 
 // entry is what a shield knows of one key.
 type entry struct {

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
@@ -46,13 +45,9 @@ func TestShieldForgetsInventedURLs(t *testing.T) {
 func TestShieldMemoryIsBounded(t *testing.T) {
 	stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		const limit = 20
-		app, err := caddy.ActiveContext().App("pollard")
-		if err != nil {
-			t.Fatal(err)
-		}
 		s.Get(blog + "/feed")
-		k, _ := poller.ParseShieldKey(feedKey("/feed"))
-		memory := app.(*poller.App).Keep("feed_shield "+k.Shield, nil).(*entries)
+		memory := memoryOf(t)
+		var err error
 		if memory.byKey, err = lru.New2Q[string, *entry](limit); err != nil {
 			t.Fatal(err)
 		}
@@ -75,6 +70,10 @@ func TestShieldMemoryIsBounded(t *testing.T) {
 		}
 		s.Get(blog + "/feed")
 		s.Expect(0, "feeds that are stored")
+		s.Load(stage.ShieldedSite(blog, "{\nstatus /feed/status\n}"))
+		if memoryOf(t) != memory {
+			t.Error("a reload loses the memory")
+		}
 		synctest.Wait()
 		_, c := poller.Running()
 		if n := len(c.Keys(context.Background(), poller.ShieldCommon)); n != 2*limit+1 {

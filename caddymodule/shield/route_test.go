@@ -267,6 +267,7 @@ func TestShieldWithoutEngine(t *testing.T) {
 	if err := s.Provision(ctx); err != nil {
 		t.Fatal(err)
 	}
+	defer s.Cleanup()
 	stage.Set(t, stage.Plain(200, "alive"))
 	r := stage.Request("GET", blog+"/feed")
 	gone, leave := context.WithCancel(r.Context())

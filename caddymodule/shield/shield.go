@@ -174,7 +174,11 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	s.origin = newOrigin(s.Origin, server, s.log)
 	s.client = newClient(app.Upstream())
 	s.engine = app.Engine()
-	s.entries = app.Keep("feed_shield "+s.identity, newEntries).(*entries)
+	kept, _, err := memories.LoadOrNew(s.identity, newEntries)
+	if err != nil {
+		return err
+	}
+	s.entries = kept.(*entries)
 	s.makePages(ctx, app)
 	app.AddShield(s.identity, s)
 	return nil
@@ -191,6 +195,15 @@ func (s *Shield) identify() error {
 	}
 	s.identity, err = identityOf(block, s.Vary.Ignore)
 	s.owner = store.OwnerOf(store.KindShield, s.identity)
+	return err
+}
+
+// Cleanup drops the reference to the memory that Provision took, if it got that far.
+func (s *Shield) Cleanup() error {
+	if s.entries == nil {
+		return nil
+	}
+	_, err := memories.Delete(s.identity)
 	return err
 }
 
@@ -221,6 +234,7 @@ func (s *Shield) check() error {
 // Interface guards.
 var (
 	_ caddy.Provisioner           = (*Shield)(nil)
+	_ caddy.CleanerUpper          = (*Shield)(nil)
 	_ caddy.Validator             = (*Shield)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Shield)(nil)
 	_ poller.Shield               = (*Shield)(nil)

@@ -11,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -75,7 +72,7 @@ func TestShieldVary(t *testing.T) {
 						t.Errorf("round %d: the origin saw %v, the reader %v", round, own.Header, w.Header())
 					}
 				}
-				counted := passedBy(t)
+				counted := memoryOf(t).passed.all()
 				delete(counted, "User-Agent")
 				want := map[string]int64{tt.differs: 2}
 				if tt.differs == "" || tt.differs == "User-Agent" {
@@ -89,15 +86,17 @@ func TestShieldVary(t *testing.T) {
 	}
 }
 
-// passedBy returns what the shield of blog has counted.
-func passedBy(t *testing.T) map[string]int64 {
+// memoryOf returns the memory of the only shield.
+func memoryOf(t *testing.T) (memory *entries) {
 	t.Helper()
-	app, err := caddy.ActiveContext().App("pollard")
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, _ := poller.ParseShieldKey(feedKey("/feed"))
-	return app.(*poller.App).Keep("feed_shield "+k.Shield, newEntries).(*entries).passed.all()
+	memories.Range(func(_, kept any) bool {
+		if memory != nil {
+			t.Fatal("there are several shields")
+		}
+		memory = kept.(*entries)
+		return true
+	})
+	return memory
 }
 
 // A site that varies by the agent no more is shielded again soon, although all its readers were passed on.
