@@ -142,7 +142,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.engine.metrics.register(ctx.GetMetricsRegistry()); err != nil {
 		return err
 	}
-	return connect(ctx, a.log, a.engine.announcer)
+	return connect(ctx, a.log, a.engine.events)
 }
 
 // Resolve returns the app of a JSON configuration, which may be empty, with rules and

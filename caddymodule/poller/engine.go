@@ -32,13 +32,13 @@ const opening = 10 * time.Second
 
 // Engine is a store, the poller and the cache that joins them.
 type Engine struct {
-	origin    *upstream.Client
-	parts     Parts
-	Limiter   *readers.Limiter // for the defend lines of shields
-	NewFeeds  *NewFeeds
-	metrics   *metrics
-	counters  *counters  // the statistics of readers and polls
-	announcer *announcer // of events
+	origin   *upstream.Client
+	parts    Parts
+	Limiter  *readers.Limiter // for the defend lines of shields
+	NewFeeds *NewFeeds
+	metrics  *metrics
+	counters *counters // the statistics of readers and polls
+	events   *eventQueue
 
 	shields atomic.Pointer[map[string][]Shield] // of the configuration in force, by identity
 	log     atomic.Pointer[zap.Logger]
@@ -80,13 +80,13 @@ type settings struct {
 // validate` calls it while a server runs.
 func newEngine(parts Parts) *Engine {
 	e := &Engine{
-		origin:    parts.Origin,
-		parts:     parts,
-		Limiter:   readers.NewLimiter(0),
-		NewFeeds:  newNewFeeds(),
-		announcer: newAnnouncer(),
-		ready:     make(chan struct{}),
-		turn:      make(chan struct{}, 1),
+		origin:   parts.Origin,
+		parts:    parts,
+		Limiter:  readers.NewLimiter(0),
+		NewFeeds: newNewFeeds(),
+		events:   newEventQueue(),
+		ready:    make(chan struct{}),
+		turn:     make(chan struct{}, 1),
 	}
 	e.metrics = newMetrics(e.totals)
 	e.counters = newCounters(&e.log)
@@ -119,7 +119,7 @@ func (e *Engine) totals() (status.Summary, bool) {
 // polled records a poll in metrics, events and statistics.
 func (e *Engine) polled(p cache.Poll) {
 	e.metrics.polled(p)
-	e.announcer.polled(p)
+	e.events.polled(p)
 	e.counters.traffic.countPoll(&p)
 }
 
@@ -177,7 +177,7 @@ func (e *Engine) open(s settings) error {
 	e.store, e.memory = store, s.memory
 	where := s.store.String()
 	e.where.Store(&where)
-	go e.announcer.run()
+	go e.events.run()
 	e.log.Store(s.log)
 	e.counters.open(context.Background(), store, e.parts.node()) // before the first reader
 	c.Apply(s.cache)
@@ -226,7 +226,7 @@ func (e *Engine) release(generation uint64) {
 func (e *Engine) Destruct() error {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
-	close(e.announcer.done)
+	close(e.events.done)
 	if e.store == nil {
 		e.origin.Close()
 		return nil

@@ -96,143 +96,143 @@ func eventData(name string, p *cache.Poll) map[string]any {
 	return data
 }
 
-// announcer passes the events of polls to the configuration in force. Handlers of events
+// eventQueue passes the events of polls to the configuration in force. Handlers of events
 // may be slow (a command, an HTTP request), and polls must not wait for them. So events
 // are queued, and one goroutine delivers them in order.
-type announcer struct {
+type eventQueue struct {
 	queue   chan *cache.Poll
 	dropped atomic.Int64 // polls that found the queue full
 	changed chan struct{}
 	done    chan struct{} // closed when the engine ends
 
-	mu      sync.Mutex // guards outlets
-	outlets []*outlet  // of the configurations that run, the newest last
+	mu       sync.Mutex // guards emitters
+	emitters []*emitter // of the configurations that run, the newest last
 }
 
 // maxQueued bounds the polls that wait for slow handlers of events.
 const maxQueued = 1000
 
-func newAnnouncer() *announcer {
-	return &announcer{
+func newEventQueue() *eventQueue {
+	return &eventQueue{
 		queue:   make(chan *cache.Poll, maxQueued),
 		changed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 }
 
 // polled queues a poll if it has events. It never blocks.
-func (a *announcer) polled(p cache.Poll) {
+func (q *eventQueue) polled(p cache.Poll) {
 	if len(eventsOf(&p)) == 0 {
 		return
 	}
 	select {
-	case a.queue <- &p:
+	case q.queue <- &p:
 	default:
-		a.dropped.Add(1)
+		q.dropped.Add(1)
 	}
 }
 
 // run delivers until the engine ends.
-func (a *announcer) run() {
+func (q *eventQueue) run() {
 	for {
 		select {
-		case <-a.done:
+		case <-q.done:
 			return
-		case p := <-a.queue:
-			o := a.outlet()
-			if o == nil {
+		case p := <-q.queue:
+			e := q.emitter()
+			if e == nil {
 				return
 			}
-			if n := a.dropped.Swap(0); n > 0 {
-				o.log.Warn("events were dropped, as their handlers are slow", zap.Int64("polls", n))
+			if n := q.dropped.Swap(0); n > 0 {
+				e.log.Warn("events were dropped, as their handlers are slow", zap.Int64("polls", n))
 			}
-			o.tell(p)
+			e.emit(p)
 		}
 	}
 }
 
-// outlet waits for the outlet of the configuration in force and returns it, or nil when
+// emitter waits for the emitter of the configuration in force and returns it, or nil when
 // the engine ends.
-func (a *announcer) outlet() *outlet {
+func (q *eventQueue) emitter() *emitter {
 	for {
-		a.mu.Lock()
-		a.prune()
-		n := len(a.outlets)
-		var o *outlet
+		q.mu.Lock()
+		q.prune()
+		n := len(q.emitters)
+		var e *emitter
 		if n > 0 {
-			o = a.outlets[n-1]
+			e = q.emitters[n-1]
 		}
-		a.mu.Unlock()
-		if o != nil {
-			return o
+		q.mu.Unlock()
+		if e != nil {
+			return e
 		}
 		select {
-		case <-a.changed:
-		case <-a.done:
+		case <-q.changed:
+		case <-q.done:
 			return nil
 		}
 	}
 }
 
-// open makes an outlet the one in force. If its configuration ends first, the one
+// open makes an emitter the one in force. If its configuration ends first, the one
 // before it is in force again.
-func (a *announcer) open(o *outlet) {
-	a.mu.Lock()
-	a.prune()
-	a.outlets = append(a.outlets, o)
-	a.mu.Unlock()
+func (q *eventQueue) open(e *emitter) {
+	q.mu.Lock()
+	q.prune()
+	q.emitters = append(q.emitters, e)
+	q.mu.Unlock()
 	select {
-	case a.changed <- struct{}{}:
+	case q.changed <- struct{}{}:
 	default:
 	}
 }
 
-// prune drops the outlets of configurations that have ended. Caddy does not deliver
+// prune drops the emitters of configurations that have ended. Caddy does not deliver
 // events to a cancelled context.
-func (a *announcer) prune() {
-	a.outlets = slices.DeleteFunc(a.outlets, func(o *outlet) bool { return o.ctx.Err() != nil })
+func (q *eventQueue) prune() {
+	q.emitters = slices.DeleteFunc(q.emitters, func(e *emitter) bool { return e.ctx.Err() != nil })
 }
 
-// outlet is the events app of one configuration.
-type outlet struct {
-	ctx       caddy.Context
-	log       *zap.Logger
-	events    *caddyevents.App
-	announcer *announcer
+// emitter is the events app of one configuration.
+type emitter struct {
+	ctx    caddy.Context
+	log    *zap.Logger
+	events *caddyevents.App
+	queue  *eventQueue
 }
 
 // connect sends an engine's events to the events app of a configuration once that has
 // started. Before, the events app adds subscriptions without a lock, so that emitting
 // an event would be a data race. Caddy starts apps in any order.
-func connect(ctx caddy.Context, log *zap.Logger, a *announcer) error {
+func connect(ctx caddy.Context, log *zap.Logger, q *eventQueue) error {
 	app, err := ctx.App("events")
 	if err != nil {
 		return err
 	}
 	events := app.(*caddyevents.App)
-	return events.On("started", &outlet{ctx, log, events, a})
+	return events.On("started", &emitter{ctx, log, events, q})
 }
 
-// Handle opens the outlet when Caddy itself says that all apps have started.
-func (o *outlet) Handle(_ context.Context, e caddy.Event) error {
-	if e.Origin() == nil {
-		o.announcer.open(o)
+// Handle opens the emitter when Caddy itself says that all apps have started.
+func (e *emitter) Handle(_ context.Context, event caddy.Event) error {
+	if event.Origin() == nil {
+		e.queue.open(e)
 	}
 	return nil
 }
 
-// tell emits the events of a poll. It recovers from panics of handlers.
-func (o *outlet) tell(p *cache.Poll) {
+// emit emits the events of a poll. It recovers from panics of handlers.
+func (e *emitter) emit(p *cache.Poll) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
-			o.log.Error("handler of an event panicked", zap.Any("panic", panicked), zap.ByteString("stack", debug.Stack()))
+			e.log.Error("handler of an event panicked", zap.Any("panic", panicked), zap.ByteString("stack", debug.Stack()))
 		}
 	}()
 	for _, name := range eventsOf(p) {
-		if o.events.ShouldEmit(name) {
-			o.events.Emit(o.ctx, name, eventData(name, p))
+		if e.events.ShouldEmit(name) {
+			e.events.Emit(e.ctx, name, eventData(name, p))
 		}
 	}
 }
 
 // Interface guards.
-var _ caddyevents.Handler = (*outlet)(nil)
+var _ caddyevents.Handler = (*emitter)(nil)

@@ -74,7 +74,7 @@ func (r *recorder) Handle(ctx context.Context, e caddy.Event) error {
 	return nil
 }
 
-// records are what handlers have been told since somebody asked.
+// records are the events that handlers have got since [recorded] was called last.
 var records struct {
 	mu    sync.Mutex
 	lines []string
@@ -92,7 +92,7 @@ func recorded(t *testing.T) ([]string, map[string]any) {
 	return lines, data
 }
 
-// wantEvents fails unless handlers were told this since the last time.
+// wantEvents fails unless handlers have got these events since the last time.
 func wantEvents(t *testing.T, what string, want ...string) map[string]any {
 	t.Helper()
 	lines, data := recorded(t)

@@ -40,7 +40,7 @@ func TestEventsOfPoll(t *testing.T) {
 // Events that come too fast for handlers are dropped; polls do not wait.
 func TestTooManyEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAnnouncer()
+		a := newEventQueue()
 		for range maxQueued + 3 {
 			a.polled(cache.Poll{URL: "https://one.example/feed", Updated: true})
 		}
