@@ -4,11 +4,16 @@
 package gateway
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/opml"
 )
 
 // checkInterval is the least time between two checks whether a subscription list has changed.
@@ -94,10 +99,39 @@ func (s *subscriptions) read(info os.FileInfo) error {
 	if skipped > 0 {
 		s.log.Warn("skipped outlines without a URL that can be polled", zap.String("opml", s.path), zap.Int("outlines", skipped))
 	}
-	listed := make(map[string]bool, len(feeds))
-	for _, feed := range feeds {
-		listed[feed] = true
-	}
-	s.feeds.Store(&listed)
+	s.feeds.Store(&feeds)
 	return nil
+}
+
+const maxOPMLFeeds = 100_000
+
+// readOPMLFile returns the canonical URLs of the feeds of a subscription list, and the number of
+// outlines that were skipped because their URL cannot be polled.
+func readOPMLFile(path string) (feeds map[string]bool, skipped int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err // names the path already
+	}
+	defer f.Close()
+	list, err := io.ReadAll(io.LimitReader(f, opml.MaxSize+1))
+	var urls []string
+	if err == nil {
+		urls, err = opml.URLs(list)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	feeds = make(map[string]bool)
+	for _, raw := range urls {
+		feed, err := feedurl.Parse(raw)
+		if err != nil {
+			skipped++
+			continue
+		}
+		feeds[feed.String()] = true
+	}
+	if len(feeds) > maxOPMLFeeds {
+		return nil, 0, fmt.Errorf("reading %s: it lists more than %d feeds", path, maxOPMLFeeds)
+	}
+	return feeds, skipped, nil
 }

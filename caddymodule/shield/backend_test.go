@@ -5,10 +5,6 @@ package shield
 
 import (
 	"context"
-
-	_ "github.com/feedpollard/pollard/caddymodule/gateway"
-
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -18,8 +14,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -149,71 +143,6 @@ func TestShieldBeforeFastCGI(t *testing.T) {
 		}
 		if strings.Contains(fmt.Sprint(env), stage.Abroad) {
 			t.Errorf("the script was told the reader's address: %v", env)
-		}
-	})
-}
-
-// A gateway can serve the feeds of a site to which it is rewritten.
-func TestShieldByGateway(t *testing.T) {
-	var polls atomic.Int64
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/feed/" {
-			polls.Add(1)
-		}
-		_, _ = io.WriteString(w, stage.FeedNamed("at "+r.URL.Path))
-	}))
-	defer backend.Close()
-	site := "{\n\tadmin off\n\tpersist_config off\n\tauto_https off\n\tlog {\n\t\toutput discard\n\t}\n\tpollard {\n\t\tstore sqlite %s\n\t\tprivate_upstreams 127.0.0.0/8\n\t\thost 127.0.0.1 {\n\t\t\tmin_interval 1m\n\t\t\tspacing 0\n\t\t}\n\t}\n}\n" +
-		blog + " {\n\tbind void/site\n\trewrite /feed/ /shielded.xml\n\thandle /shielded.xml {\n\t\tfeed_gateway {\n\t\t\tfeed /shielded.xml %s/feed/\n\t\t}\n\t}\n\treverse_proxy %s\n}\n"
-	config, err := stage.Adapt(t, fmt.Sprintf(site, t.TempDir(), backend.URL, strings.TrimPrefix(backend.URL, "http://")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := caddy.Load(config, true); err != nil {
-		t.Fatal(err)
-	}
-	defer caddy.Stop()
-	s := &stage.Stage{T: t}
-	for range 5 {
-		stage.WantBody(t, "a reader", s.Get(blog+"/feed/"), 200, "at /feed/")
-	}
-	stage.WantBody(t, "another page", s.Get(blog+"/about"), 200, "at /about")
-	if n := polls.Load(); n != 1 {
-		t.Errorf("%d polls", n)
-	}
-}
-
-// A response that passes through streams over a real connection.
-func TestShieldStreamsOverTheNetwork(t *testing.T) {
-	release := make(chan struct{})
-	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "data: 1\n")
-		w.(http.Flusher).Flush()
-		<-release
-		_, _ = io.WriteString(w, "data: 2\n")
-	}))
-	defer backend.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	site := "http://" + address + " {\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n}\n}\n"
-	stage.RunOnLoopback(t, site, func(*stage.Stage) {
-		resp, err := http.Get("http://" + address + "/events")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		body := bufio.NewReader(resp.Body)
-		if line, err := body.ReadString('\n'); err != nil || line != "data: 1\n" {
-			t.Errorf("%q, %v", line, err)
-		}
-		close(release)
-		if line, err := body.ReadString('\n'); err != nil || line != "data: 2\n" {
-			t.Errorf("%q, %v", line, err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,7 +32,7 @@ func shieldOf(says string, lines ...string) string {
 // The origin block gets a poll as rewritten by the handlers before it, and nothing else that they
 // have set.
 func TestShieldInRoutes(t *testing.T) {
-	for _, tt := range []struct {
+	tests := []struct {
 		name, site, target string
 		said               string // by the backend, of the poll
 	}{
@@ -55,19 +56,22 @@ func TestShieldInRoutes(t *testing.T) {
 		{"encode", "encode\n" + shieldOf("hello"), "/feed", "hello"},
 		{"query keep", shieldOf("{uri}", "query keep a c"), "/feed?c=3&utm=1&a=1&b=2", "/feed?c=3&a=1"},
 		{"query ignore", shieldOf("{uri}", "query ignore"), "/feed?utm=1", "/feed"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			stage.Run(t, blog+" {\nbind void/site\n"+tt.site+"\n}\n", stage.Feed(stage.FeedNamed("good")), func(s *stage.Stage) {
-				for range 2 {
-					w := s.Get(blog+tt.target, "X-Forwarded-For", "198.51.100.9", "X-Tenant", "evil")
-					stage.WantBody(t, "a reader", w, 200, "good")
-				}
-				if poll := s.Expect(1, "two readers")[0]; poll.Said != tt.said {
-					t.Errorf("the poll was %q, want %q", poll.Said, tt.said)
-				}
-			})
-		})
 	}
+	host, sites := func(i int) string { return fmt.Sprintf("blog%d.test", i) }, ""
+	for i, tt := range tests {
+		sites += strings.ReplaceAll(blog+" {\nbind void/site\n"+tt.site+"\n}\n", "blog.test", host(i))
+	}
+	stage.Run(t, sites, stage.Feed(stage.FeedNamed("good")), func(s *stage.Stage) {
+		for i, tt := range tests {
+			for range 2 {
+				w := s.Get("http://"+host(i)+tt.target, "X-Forwarded-For", "198.51.100.9", "X-Tenant", "evil")
+				stage.WantBody(t, tt.name, w, 200, "good")
+			}
+			if poll := s.Expect(1, tt.name)[0]; poll.Said != strings.ReplaceAll(tt.said, "blog.test", host(i)) {
+				t.Errorf("%s: the poll was %q, want %q", tt.name, poll.Said, tt.said)
+			}
+		}
+	})
 }
 
 // Sites, and shields of one site, do not share feeds.

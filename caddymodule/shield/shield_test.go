@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -120,7 +121,7 @@ func TestShieldPollOutlivesItsReader(t *testing.T) {
 // Requests and responses that cannot be shared pass through unchanged. They cost the site one poll per
 // interval at most.
 func TestShieldStandsAside(t *testing.T) {
-	for _, tt := range []struct {
+	tests := []struct {
 		name    string
 		request *http.Request
 		answer  stage.Answer
@@ -147,42 +148,51 @@ func TestShieldStandsAside(t *testing.T) {
 		{"empty", stage.Request("GET", blog+"/feed"), stage.Plain(200, ""), 1},
 		{"condition", stage.Request("GET", blog+"/feed", "If-None-Match", `"x"`), stage.Plain(404, "no"), 1},
 		{"HEAD of a page", stage.Request("HEAD", blog+"/feed"), stage.Plain(200, "", "Content-Type", "text/html"), 1},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			stage.Run(t, stage.ShieldedSite(blog, "")+"http://bare.test {\nbind void/site\nbackend\n}\n", tt.answer, func(s *stage.Stage) {
-				bare := tt.request.Clone(tt.request.Context())
-				bare.Host = "bare.test"
-				want := s.Send(bare)
-				asked := s.Expect(1, "without a shield")[0]
-				for i := range 3 {
-					got := s.Send(tt.request.Clone(tt.request.Context()))
-					if got.Code != want.Code || got.Body.String() != want.Body.String() || fmt.Sprint(got.Header()) != fmt.Sprint(want.Header()) {
-						t.Errorf("with the shield\n%d %v %q\nwithout\n%d %v %q", got.Code, got.Header(), got.Body, want.Code, want.Header(), want.Body)
-					}
-					synctest.Wait()
-					calls := s.Calls()
-					if i > 0 {
-						tt.probes = 0
-					}
-					if len(calls) != 1+tt.probes {
-						t.Fatalf("request %d: the origin had %d requests, want %d", i, len(calls), 1+tt.probes)
-					}
-					own := calls[len(calls)-1]
-					own.Host = asked.Host
-					if fmt.Sprint(own.Method, own.URL, own.Header, own.RemoteAddr, own.Host) != fmt.Sprint(asked.Method, asked.URL, asked.Header, asked.RemoteAddr, asked.Host) {
-						t.Errorf("the origin saw\n%v %v\nwithout the shield\n%v %v", own.Method, own.Header, asked.Method, asked.Header)
-					}
-				}
-				// With Vary: Cookie, the response to a poll is for all readers without cookies.
-				_, c := poller.Running()
-				for state, n := range c.Summary(context.Background()).Feeds {
-					if n > 0 && state != status.StateUnread && tt.name != "cookie that matters" {
-						t.Errorf("something was stored: %d feeds are %s", n, state)
-					}
-				}
-			})
-		})
 	}
+	var of, last int // the running test, and the last one
+	answer := func(w http.ResponseWriter, r *http.Request) error { return tests[of].answer(w, r) }
+	stage.Run(t, ":80 {\nbind void/site\n"+shieldOf("")+"}\nhttp://bare.test {\nbind void/site\nbackend\n}\n", answer, func(s *stage.Stage) {
+		for of = range tests {
+			tt := tests[of]
+			send := func(host string) *httptest.ResponseRecorder {
+				r := tt.request.Clone(tt.request.Context())
+				r.Host = host
+				return s.Send(r)
+			}
+			want := send("bare.test")
+			asked := s.Expect(1, "without a shield")[0]
+			for i := range 3 {
+				got := send(fmt.Sprintf("blog%d.test", of))
+				if got.Code != want.Code || got.Body.String() != want.Body.String() || fmt.Sprint(got.Header()) != fmt.Sprint(want.Header()) {
+					t.Errorf("%s: with the shield\n%d %v %q\nwithout\n%d %v %q", tt.name, got.Code, got.Header(), got.Body, want.Code, want.Header(), want.Body)
+				}
+				synctest.Wait()
+				calls := s.Calls()
+				if i > 0 {
+					tt.probes = 0
+				}
+				if len(calls) != 1+tt.probes {
+					t.Fatalf("%s: request %d: the origin had %d requests, want %d", tt.name, i, len(calls), 1+tt.probes)
+				}
+				own := calls[len(calls)-1]
+				if fmt.Sprint(own.Method, own.URL, own.Header, own.RemoteAddr) != fmt.Sprint(asked.Method, asked.URL, asked.Header, asked.RemoteAddr) || own.Host != fmt.Sprintf("blog%d.test", of) {
+					t.Errorf("%s: the origin saw\n%v %v\nwithout the shield\n%v %v", tt.name, own.Method, own.Header, asked.Method, asked.Header)
+				}
+			}
+			// With Vary: Cookie, the response to a poll is for all readers without cookies.
+			_, c := poller.Running()
+			stored := 0
+			for state, n := range c.Summary(context.Background()).Feeds {
+				if state != status.StateUnread {
+					stored += int(n)
+				}
+			}
+			if (stored > last) != (tt.name == "cookie that matters") {
+				t.Errorf("%s: %d feeds are stored, and %d before", tt.name, stored, last)
+			}
+			last = stored
+		}
+	})
 }
 
 // A feed that may no longer be shared is no longer served, also after a restart. It is served again when
