@@ -40,6 +40,10 @@ func serve(t *testing.T, p *Pages, at Place) *httptest.Server {
 		if rest, ok := strings.CutPrefix(path, "/~secret/"); ok {
 			at.Home, at.Below, at.Gateway, at.Token, path = "/~secret/", "/~secret/-/", at.Gateway+"~secret/", true, "/"+rest
 		}
+		if strings.HasPrefix(path, "/https://none.example/") {
+			p.ServeProblem(w, r, at, 502, "The URL gives an HTML page, not a feed.", path[1:])
+			return
+		}
 		if strings.HasPrefix(path, "/https://") {
 			p.ServeSite(w, r, at, Site{URL: "https://blog.example/", Title: "Notes from the river", Feeds: []Found{{URL: "https://blog.example/posts/feed-0.xml", Title: "All posts", Type: "application/atom+xml"}}})
 			return
@@ -73,7 +77,7 @@ func openTab(t *testing.T) *tab {
 		case *runtime.EventExceptionThrown:
 			b.errors = append(b.errors, e.ExceptionDetails.Text)
 		case *log.EventEntryAdded:
-			if e.Entry.Level == log.EntryLevelError && !strings.HasSuffix(e.Entry.URL, "/-/nothing") {
+			if e.Entry.Level == log.EntryLevelError && !strings.HasSuffix(e.Entry.URL, "/-/nothing") && !strings.Contains(e.Entry.URL, "none.example") {
 				b.errors = append(b.errors, e.Entry.Text)
 			}
 		}
@@ -162,7 +166,10 @@ func TestInBrowser(t *testing.T) {
 	t.Run("search among 10,000", func(t *testing.T) {
 		b.open(t, server.URL+"/-/feeds")
 		b.do(t, chromedp.SendKeys(chromedp.CSS("#q"), "feed-7777."))
-		b.follow(t, chromedp.Click(chromedp.CSS(".filter button")))
+		if get(t, b, chromedp.Evaluate[bool](`document.querySelector(".filter button").offsetParent !== null`)) {
+			t.Error("with script, filters need no button")
+		}
+		b.follow(t, chromedp.Evaluate[chromedp.Void](`document.querySelector("#sort").dispatchEvent(new Event("change", { bubbles: true }))`))
 		urls := get(t, b, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".feeds li a")].map(a => a.title)`))
 		if len(urls) != 1 || urls[0] != string(source.row(7777).URL) {
 			t.Errorf("found %q", urls)
@@ -178,6 +185,9 @@ func TestInBrowser(t *testing.T) {
 		script(true)
 		defer script(false)
 		b.open(t, server.URL+"/-/feeds?q=feed-7777.")
+		if !get(t, b, chromedp.Evaluate[bool](`document.querySelector(".filter button").offsetParent !== null`)) {
+			t.Error("without script, filters have no button")
+		}
 		b.follow(t, chromedp.Click(chromedp.CSS(".feeds li a")))
 		b.follow(t, chromedp.Click(chromedp.CSS(`nav a[href$="readers"]`)))
 		if got := get(t, b, chromedp.Text(chromedp.CSS("h1"))); !strings.HasPrefix(got, "41 readers") {
@@ -259,7 +269,7 @@ func TestInBrowser(t *testing.T) {
 var everyPage = []struct{ name, path string }{
 	{"home", "/"}, {"found", "/?find=https://blog.example/"}, {"feeds", "/-/feeds"}, {"failing", "/-/feeds?state=failing&sort=failures"},
 	{"feed", "/-/feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"}, {"readers", "/-/readers"}, {"savings", "/-/savings"},
-	{"about", "/-/about"}, {"site", "/https://blog.example/"}, {"problem", "/-/nothing"},
+	{"about", "/-/about"}, {"site", "/https://blog.example/"}, {"problem", "/-/nothing"}, {"error", "/https://none.example/article"},
 }
 
 // axeVersion is pinned: another one may find more, and that is for a person to look at.
