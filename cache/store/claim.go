@@ -185,7 +185,7 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 		if hop.Prefetch {
 			upTo = now
 		}
-		if first, err := inTurn(tx, []*hostRow{h}, upTo, true); err != nil || first[0] != nil {
+		if first, err := inTurn(tx, []*hostRow{h}, upTo, true); err != nil || first[0] != nil && !first[0].damaged {
 			return Passage{Denied: DeniedBusy, Wait: max(hop.Host.Spacing, time.Second)}, err
 		}
 	}

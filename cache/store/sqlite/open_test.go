@@ -185,6 +185,12 @@ func survive(t *testing.T, dir string, feeds int) (outcome string) {
 	outcome = "unharmed"
 	if lines.FilterMessageSnippet("set aside").Len() > 0 {
 		outcome = "set aside"
+		// It may have had this feed, whose last poll it does not know any more.
+		mustDo(t, s.Restore(t.Context(), []store.Saved{{New: true, Record: store.Record{
+			ID: numbered(7000), URL: "https://example.com/configured", Hold: time.Hour, Polled: -1, Configured: true, State: store.StateCold}}}))
+		if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10}); err == nil && len(leases) > 0 {
+			t.Errorf("polled at once after the file was set aside: %+v", leases)
+		}
 	}
 	for n := range feeds {
 		id := numbered(n)
