@@ -22,13 +22,13 @@ func TestNetworkAway(t *testing.T) {
 			t.Fatalf("the simulation is wrong: %d requests without a network", n)
 		}
 		sim.comeBack("at the start")
-		sim.live(len(habits), 10*time.Hour)
+		sim.live(len(habits), 6*time.Hour)
 		asked := make(map[string]int)
 		for _, s := range sim.feeds {
 			asked[s.url] = s.asked
 		}
 		sim.net.Away.Store(true)
-		sim.live(len(habits), 30*time.Hour)
+		sim.live(len(habits), 20*time.Hour)
 		for _, s := range sim.feeds {
 			if s.asked > asked[s.url]+1 { // one may have been under way
 				t.Fatal("the simulation is wrong")
