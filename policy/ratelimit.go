@@ -13,9 +13,8 @@ import (
 )
 
 // RateLimit reads when an exhausted rate limit is reset, from the header of a response
-// with any status that was received at the time at. It reads the fields RateLimit and
-// RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers, versions 07 to 10, and the
-// older pairs RateLimit-Remaining/-Reset (versions 00 to 06) and X-RateLimit-Remaining/
+// with any status that was received at the time at. It reads the field RateLimit of
+// draft-ietf-httpapi-ratelimit-headers, versions 07 to 10, and the older pairs RateLimit-Remaining/-Reset (versions 00 to 06) and X-RateLimit-Remaining/
 // -Reset. If several limits are exhausted, the latest reset counts, at most 7 days
 // ahead. A limit that is not exhausted causes no pause.
 func RateLimit(header http.Header, at time.Time) Hold {
@@ -32,135 +31,61 @@ func RateLimit(header http.Header, at time.Time) Hold {
 	return worst
 }
 
-// quotaHold reads the structured field RateLimit. If a quota has no reset, its policy's
-// window is the longest possible one. A field that is malformed in any part is ignored
-// as a whole, as the draft says.
+// quotaHold reads the structured field RateLimit. A field that is malformed in any part is
+// ignored as a whole, as the draft says.
 func quotaHold(header http.Header, at time.Time) Hold {
 	lines := header.Values("RateLimit")
 	if len(lines) == 0 {
 		return Hold{}
 	}
-	hold := Hold{Raw: clip(strings.Join(lines, ", "))}
-	quotas, ok := readQuotas(lines)
-	if !ok {
-		hold.Note = "malformed: ignored"
-		return hold
+	hold := Hold{Raw: clip(strings.Join(lines, ", ")), Note: "malformed: ignored"}
+	if exhausted, reset, ok := readQuotas(lines); ok {
+		hold.Until, hold.Note = resetHold(exhausted, reset, at)
 	}
-	windows := policyWindows(header.Values("RateLimit-Policy"))
-	longest, exhausted := time.Duration(-1), false
-	for _, q := range quotas {
-		if q.remaining > 0 {
-			continue
-		}
-		exhausted = true
-		wait, known := q.reset, q.timed
-		if !known {
-			wait, known = windows[q.name]
-		}
-		if known {
-			longest = max(longest, wait)
-		}
-	}
-	hold.Until, hold.Note = resetHold(exhausted, longest, at)
 	return hold
 }
 
-// quota is one quota of a RateLimit field.
-type quota struct {
-	name      string // of its policy; empty in draft 07
-	remaining float64
-	reset     time.Duration
-	timed     bool // it has a reset
-}
-
-// readQuotas reads a RateLimit field: "name";r=0;t=60 (drafts 08 to 10), or
-// limit=100, remaining=0, reset=60 (draft 07). If any part is malformed, ok is false.
-func readQuotas(lines []string) (quotas []quota, ok bool) {
+// readQuotas reads a RateLimit field: "name";r=0;t=60 (drafts 08 to 10), or limit=100,
+// remaining=0, reset=60 (draft 07). It reports whether a quota is exhausted, and the longest
+// reset of those that are, which is negative if none has one. If any part is malformed, ok
+// is false.
+func readQuotas(lines []string) (exhausted bool, longest time.Duration, ok bool) {
+	longest = -1
+	read := func(value func(name string) any, remaining, reset string) bool {
+		left, ok := number(value(remaining))
+		wait := -1.0
+		if given := value(reset); ok && given != nil {
+			wait, ok = number(given)
+			ok = ok && wait >= 0
+		}
+		if ok && left <= 0 {
+			exhausted = true
+			if wait >= 0 {
+				longest = max(longest, roundUp(wait))
+			}
+		}
+		return ok
+	}
 	if dictionary, err := httpsfv.UnmarshalDictionary(lines); err == nil {
-		if _, ok := dictionary.Get("remaining"); ok {
-			q, ok := readQuota("", func(name string) any {
+		if _, found := dictionary.Get("remaining"); found {
+			ok = read(func(name string) any {
 				member, _ := dictionary.Get(name)
 				item, _ := member.(httpsfv.Item)
 				return item.Value
 			}, "remaining", "reset")
-			return []quota{q}, ok
+			return exhausted, longest, ok
 		}
 	}
 	list, err := httpsfv.UnmarshalList(lines)
-	if err != nil {
-		return nil, false
-	}
+	ok = err == nil && len(list) > 0
 	for _, member := range list {
-		name, parameters, ok := namedItem(member)
-		if !ok {
-			return nil, false
-		}
-		q, ok := readQuota(name, func(name string) any {
-			value, _ := parameters.Get(name)
+		item, isItem := member.(httpsfv.Item)
+		ok = ok && isItem && read(func(name string) any {
+			value, _ := item.Params.Get(name)
 			return value
 		}, "r", "t")
-		if !ok {
-			return nil, false
-		}
-		quotas = append(quotas, q)
 	}
-	return quotas, len(quotas) > 0
-}
-
-// readQuota reads one quota. The function value returns a parameter, nil if it is absent.
-func readQuota(policy string, value func(name string) any, remaining, reset string) (q quota, ok bool) {
-	q.name = policy
-	if q.remaining, ok = number(value(remaining)); !ok {
-		return q, false
-	}
-	if given := value(reset); given != nil {
-		seconds, ok := number(given)
-		if !ok || seconds < 0 {
-			return q, false
-		}
-		q.reset, q.timed = roundUp(seconds), true
-	}
-	return q, true
-}
-
-// policyWindows reads the longest window of each policy in a RateLimit-Policy field. It
-// returns nil if the field is malformed.
-func policyWindows(lines []string) map[string]time.Duration {
-	list, err := httpsfv.UnmarshalList(lines)
-	if err != nil {
-		return nil
-	}
-	windows := make(map[string]time.Duration)
-	for _, member := range list {
-		name, parameters, ok := namedItem(member)
-		if !ok {
-			return nil
-		}
-		value, _ := parameters.Get("w")
-		if w, ok := number(value); ok && w >= 0 {
-			windows[name] = max(windows[name], roundUp(w))
-		}
-	}
-	return windows
-}
-
-// namedItem returns the name and the parameters of a member of either field. The name is
-// a string. Some servers send a token, and policies up to draft 07 start with the quota,
-// a number: they have no name.
-func namedItem(member httpsfv.Member) (name string, parameters *httpsfv.Params, ok bool) {
-	item, ok := member.(httpsfv.Item)
-	if !ok {
-		return "", nil, false
-	}
-	switch value := item.Value.(type) {
-	case string:
-		return value, item.Params, true
-	case httpsfv.Token:
-		return string(value), item.Params, true
-	case int64:
-		return "", item.Params, true
-	}
-	return "", nil, false
+	return exhausted, longest, ok
 }
 
 // number reads a numeric value of a structured field.
