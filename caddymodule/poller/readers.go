@@ -35,7 +35,7 @@ func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *c
 	case cache.Unknown:
 		note.Validators = readers.ValidatorsUnknown
 	}
-	note.SkipHours = readers.HoursOf(feed.Hints().SkipHours)
+	note.SkipHours = feed.Hints().SkipHours
 	return note
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/httpfield"
+	"github.com/feedpollard/pollard/policy"
 )
 
 // Request is one request of a reader, for [Limiter.Judge] before it is answered, and for
@@ -40,6 +41,15 @@ type Request struct {
 	Bytes  int64 // sent
 	Early  bool  // the Early of its [Verdict]
 }
+
+// Hours are hours of the day, GMT, in which a feed should not be requested.
+type Hours []int
+
+// Contains reports whether a time is in one of the hours.
+func (h Hours) Contains(t time.Time) bool { return h.After(t).After(t) }
+
+// After returns the first time from t on that is in none of the hours.
+func (h Hours) After(t time.Time) time.Time { return policy.Hints{SkipHours: h}.OutOfSkip(t, t, 0) }
 
 // Validators is the state of a request's validators, compared with those of the feed.
 type Validators uint8

@@ -70,10 +70,10 @@ func TestScore(t *testing.T) {
 			}
 		}), 0, "A", nil},
 		{"invents validators", visits(100, 3*time.Hour, func(_ int, r *Request) { r.Validators = ValidatorsUnknown }), 0, "D", []string{"never sends a conditional request", "invents validators"}},
-		{"skip hours", visits(100, 6*time.Hour, func(_ int, r *Request) { r.SkipHours = HoursOf([]int{0, 6, 12}) }), 0, "A", []string{"asks in the hours that the feed rules out (75 % of its requests)"}},
+		{"skip hours", visits(100, 6*time.Hour, func(_ int, r *Request) { r.SkipHours = Hours{0, 6, 12} }), 0, "A", []string{"asks in the hours that the feed rules out (75 % of its requests)"}},
 		{"skip hours, daily, a library", visits(100, 24*time.Hour, func(i int, r *Request) {
 			whole(i, r)
-			r.SkipHours, r.UserAgent = HoursOf([]int{0}), "okhttp/4"
+			r.SkipHours, r.UserAgent = Hours{0}, "okhttp/4"
 		}), 0, "B", []string{"rules out", "HTTP library"}},
 		{"no name", visits(100, 6*time.Hour, func(_ int, r *Request) { r.UserAgent = "" }), 0, "A", []string{"does not say who it is"}},
 		{"a library", visits(100, 6*time.Hour, func(_ int, r *Request) { r.UserAgent = "Go-http-client/1.1" }), 0, "A", []string{"gives only the name of its HTTP library"}},

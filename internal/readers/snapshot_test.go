@@ -45,7 +45,7 @@ func randomly(r *rand.Rand, at time.Time) Request {
 	q.Bytes = r.Int64N(100_000)
 	q.Compressible = r.IntN(2) == 0
 	q.Status = []int{200, 200, 304, 429, 404, 503}[r.IntN(6)]
-	q.SkipHours = HoursOf([]int{3, 4})
+	q.SkipHours = Hours{3, 4}
 	if r.IntN(3) == 0 {
 		q.IfNoneMatch, q.Validators = `"x"`, Validators(r.IntN(4))
 	}

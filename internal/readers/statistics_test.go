@@ -40,7 +40,7 @@ func TestStatisticsCounts(t *testing.T) {
 	second := conditional(poll(at.Add(time.Hour), "A/1 (5 subscribers; feed-id=7)", "192.0.2.200"))
 	second.IfModifiedSince = "then"
 	limited := poll(at.Add(2*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
-	limited.Status, limited.Bytes, limited.Early, limited.SkipHours = 429, 100, true, HoursOf([]int{2})
+	limited.Status, limited.Bytes, limited.Early, limited.SkipHours = 429, 100, true, Hours{2}
 	plain := poll(at.Add(3*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
 	plain.Compressible, plain.Status, plain.Validators, plain.IfNoneMatch = false, 406, ValidatorsUnknown, "x"
 	failed := poll(at.Add(4*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")

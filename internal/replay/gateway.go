@@ -80,7 +80,7 @@ func (s *gateway) open(ctx context.Context, begin time.Time) error {
 	if f.every > 0 && !f.changes() {
 		f.every, s.report.Feed.Unchanging = 0, true
 	}
-	s.origin = &origin{now: s.now, feed: f, skipHours: readers.HoursOf(f.document.Hints.SkipHours)}
+	s.origin = &origin{now: s.now, feed: f, skipHours: f.document.Hints.SkipHours}
 	s.sizes = sizesOf(f.current)
 	start := awake(f.document.Hints, begin)
 	s.clock.Store(start.UnixNano())
