@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -162,8 +161,11 @@ func must[T any](v T, err error) T {
 // they are asked for.
 func TestSpacingOfAHost(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
+		var mu sync.Mutex // guards all
 		var all []time.Time
 		g := newWebGateway(t, dir, func(url string) response {
+			mu.Lock()
+			defer mu.Unlock()
 			all = append(all, time.Now())
 			if strings.HasSuffix(url, "/moved") {
 				return redirect(302, "https://origin.test/there")
@@ -179,6 +181,8 @@ func TestSpacingOfAHost(t *testing.T) {
 		}
 		crowd.Wait()
 		time.Sleep(3 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		for i := 1; i < len(all); i++ {
 			if gap := all[i].Sub(all[i-1]); gap < 20*time.Second {
 				t.Errorf("request %d came %v after the one before", i, gap)
@@ -278,16 +282,15 @@ func TestRedirectsToABusyHost(t *testing.T) {
 		defer g.close()
 		for n := range 24 {
 			for i := range 20 {
-				g.by = store.OwnerOf(store.KindPublic, fmt.Sprint(i))
 				go g.get(fmt.Sprintf("https://stranger%d.test/%d", i, n))
 			}
 			time.Sleep(10 * time.Second)
 		}
 		mu.Lock()
+		defer mu.Unlock()
 		for _, url := range g.settings.Feeds {
 			longest = max(longest, time.Since(polled[url]))
 		}
-		mu.Unlock()
 		if longest > interval+10*spacing || strangers < 50 {
 			t.Errorf("a feed of the host was not polled for %v, and %d redirects were followed", longest, strangers)
 		}
