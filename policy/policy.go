@@ -278,7 +278,7 @@ type History struct {
 
 // Freshness is the freshness lifetime that an origin's headers gave (RFC 9111 section 4.2).
 type Freshness struct {
-	Source   string        `json:"source,omitempty"` // s-maxage, max-age or expires; empty: there is no lifetime
+	Source   string        `json:"source,omitempty"` // s-maxage, max-age or expires; empty: none
 	Raw      string        `json:"raw,omitempty"`    // the field
 	Lifetime time.Duration `json:"lifetime,omitempty"`
 	Age      time.Duration `json:"age,omitempty"` // when the response was received
