@@ -33,7 +33,7 @@ func explainArgs(t *testing.T, stdin string, args ...string) (out string, code i
 	return runCommand(t, explainCommand(), stdin, args...)
 }
 
-// Whatever runs on the machine of the tests, it is no instance for them.
+// An instance on the machine of the tests must not answer them.
 func TestMain(m *testing.M) {
 	caddy.DefaultAdminListen = "unix//nonexistent/admin.sock"
 	os.Exit(m.Run())

@@ -109,7 +109,7 @@ func (e explanation) hintFacts() (facts []fact) {
 		add("new-feed-url", h.NewFeedURL, "the feed is moving there")
 	}
 	for _, hub := range h.Hubs {
-		add("hub", hub, "tells of new entries by itself (WebSub)")
+		add("hub", hub, "announces new entries by itself (WebSub)")
 	}
 	return facts
 }

@@ -92,7 +92,7 @@ func exactArgs(n int, expected string) cobra.PositionalArgs {
 
 func usageError(cmd *cobra.Command, err error) error { return exit(cmd, exitUsage, err) }
 
-// exit tells of an error in one line on the standard error, and returns the error
+// exit reports an error in one line on the standard error, and returns the error
 // that makes Caddy's main function end with the code. Only Caddy's own wrapper can
 // make one for codes above 1.
 func exit(cmd *cobra.Command, code int, err error) error {

@@ -20,7 +20,7 @@ func (p Poller) ContactLink() string {
 	return ""
 }
 
-// about tells publishers who polls them. Anyone may see it, so it says nothing about any
+// about describes the poller for publishers. Anyone may see it, so it says nothing about any
 // feed or host.
 func (p *Pages) about(v *visit) error {
 	return p.render(v, http.StatusOK, "about", "About", v.source.Poller())

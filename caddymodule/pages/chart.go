@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -109,7 +111,7 @@ func chart(label string, columns []column) template.HTML {
 		most = max(most, c.lower+c.rest)
 	}
 	most = roundUp(most)
-	step := min(float64(width-left)/float64(len(columns)), widest) // the first days of a gateway are no broad blocks
+	step := min(float64(width-left)/float64(len(columns)), widest) // so that the first days of a gateway are not broad blocks
 	thick := max(step*0.72, 1)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, template.HTMLEscapeString(label))
@@ -142,3 +144,9 @@ func chart(label string, columns []column) template.HTML {
 }
 
 func coordinate(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+
+// short writes a number for the side of a chart: "25k".
+func short(n int64) string {
+	value, unit := humanize.ComputeSI(float64(n))
+	return humanize.Ftoa(value) + unit
+}

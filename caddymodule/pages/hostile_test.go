@@ -113,7 +113,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// elements and attributes of ours. What else is in a page has come in from outside.
+// elements and attributes of ours. Any other in a page has come in from outside.
 var (
 	elements = words(`html head meta title link script body a header svg path nav main footer h1 h2 p form label div input button section ul li bdi
 		code wbr small ol span b select option time dl dt dd table thead tbody tr th td g rect text details summary`)
@@ -172,7 +172,7 @@ func checkMarkup(t *testing.T, target, text string, w *httptest.ResponseRecorder
 	}
 }
 
-// What a URL hides is in no page, no link and no record.
+// Hidden parts of a URL are not in pages, links and records.
 func TestSecrets(t *testing.T) {
 	p, source, at := newPages(t, 3)
 	const secret = "hunter2"

@@ -84,7 +84,7 @@ type Place struct {
 	// The home page lists them.
 	Chosen []status.Feed
 
-	// Unlisted says that there are no lists of feeds, and no pages of them.
+	// Unlisted says that lists of feeds and pages of feeds are not served.
 	Unlisted bool
 
 	// Readers says that there are statistics of readers, and a page that shows them.
@@ -185,7 +185,7 @@ func (p *Pages) serve(v *visit) error {
 	return to.serve(p, v)
 }
 
-// ServeSite answers a request by URL for a page that is no feed: a page of ours
+// ServeSite answers a request by URL for a web page: a page of ours
 // that names the site's feeds at their addresses here, for people and for readers
 // that look for link elements.
 func (p *Pages) ServeSite(w http.ResponseWriter, r *http.Request, at Place, site Site) {
@@ -244,7 +244,7 @@ func (e *problem) Error() string { return e.Text }
 func (p *Pages) refuse(v *visit, err error) {
 	shown, ok := errors.AsType[*problem](err)
 	if !ok {
-		// What failed may name files and hosts: it is for the log alone.
+		// The error may name files and hosts: it is for the log alone.
 		shown = &problem{status: http.StatusInternalServerError, Text: "This page cannot be made now.", More: "Feeds are served all the same. The log says more."}
 		if p.Log != nil && v.r.Context().Err() == nil {
 			p.Log.Error("making a page", "page", v.name, "error", err)

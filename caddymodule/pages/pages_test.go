@@ -340,7 +340,7 @@ func TestShield(t *testing.T) {
 	}
 }
 
-// What fails in the source is logged, not shown.
+// Errors of the source are logged, not shown.
 func TestFailingSource(t *testing.T) {
 	p, source, at := newPages(t, 10)
 	var logged bytes.Buffer
@@ -415,44 +415,6 @@ func TestWeight(t *testing.T) {
 	}
 	if feeds >= 80_000 {
 		t.Errorf("a page of feeds has %d bytes", feeds)
-	}
-}
-
-func BenchmarkFeeds(b *testing.B) {
-	for _, bb := range []struct {
-		name   string
-		size   int
-		target string
-	}{
-		{"10k", 10_000, "feeds"}, {"10k, by name", 10_000, "feeds?sort=name"}, {"10k, search", 10_000, "feeds?q=feed-77"},
-		{"1M", 1_000_000, "feeds"}, {"1M, search", 1_000_000, "feeds?q=feed-777777."},
-	} {
-		b.Run(bb.name, func(b *testing.B) {
-			p, source, at := newPages(b, bb.size)
-			rows := make([]status.Feed, bb.size)
-			for i := range rows {
-				rows[i] = source.row(i)
-			}
-			source.list = func(q status.Query) (status.FeedList, error) {
-				list, err := status.Select(func(yield func(status.Feed, error) bool) {
-					for i := range rows {
-						if !yield(rows[i], nil) {
-							return
-						}
-					}
-				}, q)
-				for i := range list.Feeds {
-					list.Feeds[i] = source.detailed(list.Feeds[i], i)
-				}
-				return list, err
-			}
-			b.ReportAllocs()
-			var bytes int
-			for b.Loop() {
-				bytes = ask(p, at, "GET", bb.target).Body.Len()
-			}
-			b.ReportMetric(float64(bytes), "bytes/page")
-		})
 	}
 }
 

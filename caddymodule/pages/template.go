@@ -49,7 +49,7 @@ func (at Place) Link(name string) string {
 // shownURL is a URL in two parts.
 type shownURL struct{ Host, Rest string }
 
-// splitURL parts the host of a URL, which tells feeds from each other at a glance,
+// splitURL parts the host of a URL, which distinguishes feeds at a glance,
 // from what follows.
 func splitURL(u feedurl.Shown) shownURL {
 	shown := u.String()
@@ -100,11 +100,10 @@ func (at Place) Found(f Found) string { return cmp.Or(f.Address, at.Gateway+f.UR
 // templates by name, each within the layout.
 var templates = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Brief, "took": took,
+		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Brief, "took": func(s status.Seconds) string { return status.Brief(time.Duration(s)) },
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
 		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "timeline": timeline, "uptime": status.Uptime, "splitURL": splitURL,
-		"feedOf":      func(u string) status.Feed { return status.Feed{URL: feedurl.Shown(u)} },
 		"next":        func(f status.Feed) string { return f.Next(time.Now()) },
 		"int64":       func(n int) int64 { return int64(n) },
 		"seconds":     func(n int64) time.Duration { return time.Duration(n) * time.Second },

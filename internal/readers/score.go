@@ -175,7 +175,8 @@ func (c *conduct) asks() string {
 	case c.main.together():
 		return fmt.Sprintf("asks %s from each of %d networks", often, max(sketch(c.Nets[:]).count(), 2))
 	}
-	return fmt.Sprintf("asks %s, each of about %d readers", often, c.judged)
+	// judged counts a reader once for each of its feeds.
+	return fmt.Sprintf("asks %s, each of about %d readers", often, max(2, (c.judged+c.feeds/2)/max(c.feeds, 1)))
 }
 
 func (c *conduct) wholes() finding {

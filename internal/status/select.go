@@ -93,8 +93,8 @@ func (q *Query) matches(f *Feed) bool {
 		return q.Unread || q.State != "" || f.State != StateUnread
 	}
 	contains := func(s string) bool { return strings.Contains(strings.ToLower(s), q.Search) }
-	// What is hidden in a URL cannot be searched for either. Redacting is slow, so it
-	// is left to the few that match at all.
+	// Hidden parts of a URL cannot be searched for either. Redacting is slow, so only
+	// the few that match at all are redacted.
 	return contains(string(f.URL)) && contains(f.URL.String()) || contains(f.Title) || contains(f.Address)
 }
 
