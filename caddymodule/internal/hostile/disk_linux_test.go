@@ -72,7 +72,7 @@ func hangDisk(t *testing.T, c *child) (free func()) {
 // bounded, and all goes on when the disk does.
 func TestHostileDiskThatHangs(t *testing.T) {
 	t.Parallel()
-	const known, unknown = 40, 300
+	const known, unknown = 20, 100
 	var version atomic.Int64
 	origin := &origintest.Origin{Answer: func(*http.Request) origintest.Answer { // each poll has a body to write
 		return origintest.OK(strings.Replace(feed, "Good", fmt.Sprint("Entry ", version.Add(1)), 1))
