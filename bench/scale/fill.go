@@ -107,7 +107,7 @@ func (n *node) record(i int, template *store.Saved) store.Saved {
 	case i < hot || n.polls == 0:
 		s.In = 24*time.Hour + time.Duration(rand.Int64N(int64(24*time.Hour)))
 	case n.rate > 0:
-		s.In = time.Duration(i) * time.Second / time.Duration(n.rate)
+		s.In = time.Duration(i-hot) * time.Second / time.Duration(n.rate)
 	default:
 		s.In = time.Duration(rand.Int64N(int64(time.Second))) - time.Second
 	}
