@@ -4,10 +4,8 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,108 +18,77 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-func showCommand() *cobra.Command {
+// feedCommand returns a command about one feed.
+func feedCommand(use, short, long string, do func(o *asking, i *instance, cmd *cobra.Command, feed string) error) *cobra.Command {
 	var o asking
 	cmd := &cobra.Command{
-		Use:   "show <URL>",
-		Short: "Shows what the running instance knows about a feed, and why it waits",
-		Long: `Shows what the running instance knows about a feed: the time of the next poll and
+		Use: use + " <URL>", Short: short, Long: long,
+		Args: exactArgs(1, "the URL of one feed"),
+		RunE: run(func(cmd *cobra.Command, args []string) error {
+			i, err := o.instance()
+			if err != nil {
+				return err
+			}
+			return do(&o, i, cmd, args[0])
+		}),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+func showCommand() *cobra.Command {
+	return feedCommand("show", "Shows what the running instance knows about a feed, and why it waits",
+		`Shows what the running instance knows about a feed: the time of the next poll and
 the reason, the result of the last poll, and the version that readers get.
 
 The feed is named by its own URL, by its path at a gateway (/rachel.xml), or by its
 address there (http://feeds.home.arpa/https://example.com/feed.xml). Nothing is polled.`,
-		Args: exactArgs(1, "the URL of one feed"),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
-			return o.show(cmd.Context(), args[0], cmd.OutOrStdout())
-		}),
-	}
-	o.addFlags(cmd)
-	return cmd
+		func(o *asking, i *instance, cmd *cobra.Command, feed string) error {
+			return o.print(i, cmd, "/pollard/feeds", feed)
+		})
 }
 
 func refreshCommand() *cobra.Command {
-	var o asking
-	cmd := &cobra.Command{
-		Use:   "refresh <URL>",
-		Short: "Polls a feed of the running instance now",
-		Long: `Polls a feed of the running instance now, if min_interval and its origin allow it,
+	return feedCommand("refresh", "Polls a feed of the running instance now",
+		`Polls a feed of the running instance now, if min_interval and its origin allow it,
 and shows the result. A feed of a shield is polled at its next request.`,
-		Args: exactArgs(1, "the URL of one feed"),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
-			return o.refresh(cmd.Context(), args[0], cmd.OutOrStdout())
-		}),
-	}
-	o.addFlags(cmd)
-	return cmd
+		func(o *asking, i *instance, cmd *cobra.Command, feed string) error {
+			return o.print(i, cmd, "/pollard/refresh", feed)
+		})
 }
 
 func forgetCommand() *cobra.Command {
-	var o asking
-	cmd := &cobra.Command{
-		Use:   "forget <URL>",
-		Short: "Removes a feed from the running instance",
-		Long: `Removes a feed from the running instance, with its versions, validators and schedule.
+	return feedCommand("forget", "Removes a feed from the running instance",
+		`Removes a feed from the running instance, with its versions, validators and schedule.
 The next request for it starts a new feed.`,
-		Args: exactArgs(1, "the URL of one feed"),
-		RunE: run(func(cmd *cobra.Command, args []string) error {
-			return o.forget(cmd.Context(), args[0], cmd.OutOrStdout())
-		}),
-	}
-	o.addFlags(cmd)
-	return cmd
+		func(o *asking, i *instance, cmd *cobra.Command, feed string) error {
+			resp, err := i.about(cmd.Context(), "/pollard/forget", feed)
+			if err != nil {
+				return err
+			}
+			resp.Body.Close()
+			if o.json {
+				return writeJSON(cmd.OutOrStdout(), map[string]bool{"forgotten": true})
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "Forgotten.")
+			return err
+		})
 }
 
-func (o *asking) show(ctx context.Context, feed string, out io.Writer) error {
-	i, err := o.instance()
+// print sends a request about a feed, and prints the feed in the response.
+func (o *asking) print(i *instance, cmd *cobra.Command, path, feed string) error {
+	resp, err := i.about(cmd.Context(), path, feed)
 	if err != nil {
 		return err
 	}
-	resp, err := i.about(ctx, "/pollard/feeds", feed)
-	if err != nil {
-		return err
-	}
-	return o.print(resp, out)
-}
-
-func (o *asking) refresh(ctx context.Context, feed string, out io.Writer) error {
-	i, err := o.instance()
-	if err != nil {
-		return err
-	}
-	resp, err := i.about(ctx, "/pollard/refresh", feed)
-	if err != nil {
-		return err
-	}
-	return o.print(resp, out)
-}
-
-// print prints the feed in a response.
-func (o *asking) print(resp *http.Response, out io.Writer) error {
 	if o.json {
-		return copyJSON(out, resp)
+		return copyJSON(cmd.OutOrStdout(), resp)
 	}
 	var f status.Feed
 	if err := decodeJSON(resp, &f); err != nil {
 		return err
 	}
-	return writeFeed(out, f, time.Now())
-}
-
-func (o *asking) forget(ctx context.Context, feed string, out io.Writer) error {
-	i, err := o.instance()
-	if err != nil {
-		return err
-	}
-	resp, err := i.about(ctx, "/pollard/forget", feed)
-	if err != nil {
-		return err
-	}
-	resp.Body.Close()
-	if o.json {
-		return writeJSON(out, map[string]bool{"forgotten": true})
-	}
-	_, err = fmt.Fprintln(out, "Forgotten.")
-	return err
+	return writeFeed(cmd.OutOrStdout(), f, time.Now())
 }
 
 // writeFeed prints a feed for people: the reason first, then the facts.
