@@ -183,7 +183,7 @@ func TestListLeavesOutWhatIsNoFeed(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	defer origin.Close()
-	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", gatewayWith(origin.URL+"/feed.xml"), func(s *stage.Stage, address string) {
+	stage.RunInstance(t, "private_upstreams 127.0.0.0/8\nspacing 0", gatewayWith(origin.URL+"/feed.xml"), func(s *stage.Stage, address string) {
 		list := func(flags ...string) string {
 			out, told, _ := runWithErrors(t, listCommand(), "", append([]string{"--address", address}, flags...)...)
 			return out + told
