@@ -76,7 +76,7 @@ type Shield struct {
 	//
 	// - `min_interval` and `default_interval` are `1m`;
 	// - of the hints only HTTP freshness counts (`s-maxage`, `max-age`, `Expires`), up to
-	//   `max_interval`, which is `24h`. the feed's own hints (`ttl`, `skipHours`, ...)
+	//   `max_interval`, which is `24h`. The feed's own hints (`ttl`, `skipHours`, ...)
 	//   become the `max-age` of readers, and do not hold back a new entry;
 	//   `unvalidated_interval` has no effect;
 	// - after failures the pause grows to ten minutes; `Retry-After` counts.
