@@ -93,7 +93,7 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 // page is not a feed.
 const page = "<html>"
 
-// crowd is readers who ask for new feeds at one time, and how those are answered.
+// crowd is readers of new feeds at one time, and their answers.
 type crowd struct {
 	feeds  int
 	answer string

@@ -108,7 +108,7 @@ func lead(c *cluster, deeds []deed) []string {
 type public struct {
 	*cluster
 	mu     sync.Mutex           // guards what follows
-	served map[string]int       // the newest version of a feed that anybody has got
+	served map[string]int       // the newest version of a feed that a reader has got
 	at     map[string]time.Time // and when
 }
 

@@ -259,7 +259,7 @@ func (o *origins) depart(c *visit, arrived, committed bool) {
 		return
 	}
 	if c.good && arrived && !c.cut {
-		// Where it was not committed it is of no use, but that is not known here for sure.
+		// If it was not committed it is of no use, but that is not known here for sure.
 		given := policy.Validators{ETag: c.header.Get("ETag"), LastModified: c.header.Get("Last-Modified")}
 		if !slices.Contains(s.given, given) {
 			s.given = append(s.given, given)

@@ -70,8 +70,8 @@ const (
 )
 
 // Export writes the pauses of hosts and all feeds of a store as lines of JSON, for [Import].
-// tell is called from time to time with the number of feeds so far.
-func Export(ctx context.Context, s store.Store, w io.Writer, tell func(feeds int64)) error {
+// report is called from time to time with the number of feeds so far.
+func Export(ctx context.Context, s store.Store, w io.Writer, report func(feeds int64)) error {
 	pauses, err := s.Pauses(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the pauses of hosts: %w", err)
@@ -98,7 +98,7 @@ func Export(ctx context.Context, s store.Store, w io.Writer, tell func(feeds int
 			}
 		}
 		count += int64(len(lines))
-		tell(count)
+		report(count)
 	}
 	return nil
 }

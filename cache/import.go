@@ -42,8 +42,8 @@ type Importer struct {
 	Shielded func(key string) bool
 	// Refused is called with the number of each invalid line.
 	Refused func(number int64, err error)
-	// Tell is called from time to time with the number of feeds so far.
-	Tell func(feeds int64)
+	// Report is called from time to time with the number of feeds so far.
+	Report func(feeds int64)
 
 	now   time.Time
 	batch []store.Saved
@@ -137,7 +137,7 @@ func (i *Importer) flush(ctx context.Context) error {
 		}
 	}
 	i.batch, i.size = i.batch[:0], 0
-	i.Tell(i.done)
+	i.Report(i.done)
 	return nil
 }
 

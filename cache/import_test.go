@@ -38,7 +38,7 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 				t.Errorf("not one line: %q", err)
 			}
 		},
-		Tell: func(int64) {},
+		Report: func(int64) {},
 	}
 	feeds, err := i.Import(t.Context(), bytes.NewReader(lines))
 	if err != nil {
@@ -60,7 +60,7 @@ func TestImportedAnswerIsServed(t *testing.T) {
 		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return unchanged() }).open()
 		defer func() { g.close() }()
 		i := &cache.Importer{
-			Store: g.store, Host: g.origin.Host, Tell: func(int64) {},
+			Store: g.store, Host: g.origin.Host, Report: func(int64) {},
 			Refused: func(_ int64, err error) { t.Error(err) },
 		}
 		line := `{"url":"` + feedURL + `","next_poll":"` + time.Now().Add(time.Hour).Format(time.RFC3339) + `","etag":"\"one\"","content_type":"text/xml","body":` +
@@ -136,7 +136,7 @@ func TestExportCarriesPauses(t *testing.T) {
 		other := sqlite.NewMemory(nil)
 		defer other.Close()
 		i := &cache.Importer{
-			Store: other, Host: g.client.Host, Tell: func(int64) {}, Shielded: func(string) bool { return false },
+			Store: other, Host: g.client.Host, Report: func(int64) {}, Shielded: func(string) bool { return false },
 			Refused: func(_ int64, err error) { t.Error(err) },
 		}
 		if n, err := i.Import(t.Context(), &out); err != nil || n != 5 {

@@ -48,7 +48,7 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	}
 }
 
-// However many versions feeds have had, the present ones are in memory where there is
+// However many versions feeds have had, the present ones are in memory if there is
 // room for them.
 func TestMemoryHoldsPresentVersions(t *testing.T) {
 	const feeds, versions = 200, 60

@@ -15,7 +15,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Validators are octets, and seldom UTF-8 where they are not ASCII.
+// Validators are octets, and seldom UTF-8 if they are not ASCII.
 func TestValidatorsOutliveARestartByteForByte(t *testing.T) {
 	const etag, date = "\"caf\xe9\"", "Mon, 02 M\xe4r 2026 10:00:00 GMT"
 	bubble(t, func(t *testing.T, dir string) {
@@ -221,7 +221,7 @@ func TestClockPutForwardWhileNothingRuns(t *testing.T) {
 	}
 }
 
-// A 304 needs no body, also where nothing is in memory.
+// A 304 needs no body, even if nothing is in memory.
 func TestNotModifiedReadsNoBody(t *testing.T) {
 	bubble(t, func(t *testing.T, dir string) {
 		db := new(distant)

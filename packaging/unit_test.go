@@ -42,7 +42,7 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// What goreleaser packs is what packaging/build packs, but for the binary, which
+// Goreleaser packs the files that packaging/build packs, but for the binary, which
 // goreleaser adds by itself.
 func TestReleasesInstallTheSame(t *testing.T) {
 	contents := func(path string) []string {

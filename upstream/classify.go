@@ -82,7 +82,7 @@ func isBrokenOff(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || operation
 }
 
-// reason is what may be told of an error, after a colon; empty where that is
+// reason returns what readers may know of an error, after a colon; empty if that is
 // nothing. A text that is not known to be harmless may quote an origin, name a file
 // or an address of this machine.
 func reason(err error) string {

@@ -37,7 +37,7 @@ func (r request) line() string { line, _, _ := strings.Cut(r.head, "\r\n"); retu
 
 func (r request) path() string { return strings.Fields(r.head)[1] }
 
-// field is a header field, byte for byte; ok is false where there is none.
+// field is a header field, byte for byte; ok is false if there is none.
 func (r request) field(name string) (value string, ok bool) {
 	for line := range strings.SplitSeq(r.head, "\r\n") {
 		if n, v, found := strings.Cut(line, ": "); found && strings.EqualFold(n, name) {

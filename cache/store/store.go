@@ -265,7 +265,7 @@ type Change struct {
 // Totals are sums over all feeds.
 type Totals struct {
 	Feeds   map[State]int64
-	Overdue int64 // of them, due at present
+	Overdue int64 // of them, due now
 	Unread  int64 // of them, without a version and not configured
 	Bytes   int64 // of bodies
 	// Operator are the bytes of bodies of feeds that are configured or listed.

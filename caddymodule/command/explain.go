@@ -146,7 +146,7 @@ func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, 
 	return nil
 }
 
-// appOrDefault is the app of a configuration file, or one of defaults where there is none.
+// appOrDefault is the app of a configuration file, or one of defaults if there is none.
 func appOrDefault(config string) (*poller.App, error) {
 	if config != "" {
 		return appOfConfig(config)
@@ -328,7 +328,7 @@ func parseHeader(fields []string) (http.Header, error) {
 }
 
 // isRemote reports whether an argument names a feed on the web and not a file: a URL,
-// or host.name/path where there is neither such a file nor such a folder.
+// or host.name/path if there is neither such a file nor such a folder.
 func isRemote(argument string) bool {
 	scheme, _, found := strings.Cut(argument, "://")
 	if found {

@@ -231,7 +231,7 @@ func TestExplainUsage(t *testing.T) {
 	}
 }
 
-// A configuration that cannot be provisioned is told of with what is missing.
+// The error of a configuration that cannot be provisioned names what is missing.
 func TestConfigurationWithoutEnvironment(t *testing.T) {
 	config := write(t, "Caddyfile", "http://feeds.test {\n\tfeed_gateway {\n\t\tfeed /b.xml {env.POLLARD_TEST_UNSET}\n\t}\n}\n")
 	_, err := loadConfiguration(config)

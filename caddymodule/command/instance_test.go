@@ -173,7 +173,7 @@ func TestListIsSorted(t *testing.T) {
 	}
 }
 
-// What never gave a feed is counted below the list, and in it where that is asked for.
+// Addresses that never gave a feed are counted below the list; with --all they are listed.
 func TestListLeavesOutWhatIsNoFeed(t *testing.T) {
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/feed.xml" {

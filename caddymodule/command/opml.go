@@ -81,7 +81,7 @@ func (o *opmlOptions) run(path string, stdin io.Reader, out, stderr io.Writer) e
 	return nil
 }
 
-// change returns the other address of a feed. It reports false where there is none.
+// change returns the other address of a feed. It reports false if there is none.
 func (o *opmlOptions) change(gateway feedurl.Gateway, url string) (string, bool) {
 	if o.direct {
 		return gateway.Feed(url)

@@ -179,7 +179,7 @@ func (j *joinedLogs) Close() error {
 	return errors.Join(errs...)
 }
 
-// openLog opens a log, and tells its size in bytes where it has one; 0: not known.
+// openLog opens a log. It returns its size in bytes; 0: not known.
 func openLog(path string, stdin io.Reader) (io.ReadCloser, int64, error) {
 	if path == "-" {
 		return io.NopCloser(stdin), 0, nil

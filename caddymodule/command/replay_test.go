@@ -17,7 +17,7 @@ import (
 )
 
 // hourlyLog is a log of two readers that ask for /feed.xml every hour of two days,
-// and of somebody who asks for something else.
+// and of a reader of something else.
 func hourlyLog() string {
 	var b strings.Builder
 	for hour := range 48 {

@@ -20,8 +20,8 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// tellEvery is how often a transfer says how far it is.
-const tellEvery = 5 * time.Second
+// reportEvery is how often a transfer says how far it is.
+const reportEvery = 5 * time.Second
 
 func exportCommand() *cobra.Command {
 	var where storeFlags
@@ -131,7 +131,7 @@ func exportFeeds(ctx context.Context, where storeFlags, out, stderr io.Writer) (
 	}
 	p := newTransfer(stderr, "exported", of)
 	w := bufio.NewWriterSize(out, 1<<16)
-	if err := errors.Join(cache.Export(ctx, db, w, p.tell), w.Flush()); err != nil {
+	if err := errors.Join(cache.Export(ctx, db, w, p.report), w.Flush()); err != nil {
 		return err
 	}
 	if p.feeds == 0 {
@@ -163,7 +163,7 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 	defer client.Close()
 	var refused int64
 	i := &cache.Importer{
-		Store: db, Host: client.Host, Shielded: func(key string) bool { _, ok := poller.ParseShieldKey(key); return ok }, Tell: p.tell,
+		Store: db, Host: client.Host, Shielded: func(key string) bool { _, ok := poller.ParseShieldKey(key); return ok }, Report: p.report,
 		Refused: func(number int64, err error) {
 			refused++
 			fmt.Fprintf(stderr, "line %d: %s\n", number, plain(err.Error()))
@@ -180,23 +180,23 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 	return done, nil
 }
 
-// transfer tells how far an export or import is.
+// transfer reports how far an export or import is.
 type transfer struct {
-	out         io.Writer
-	done, of    string
-	feeds       int64
-	began, told time.Time
+	out             io.Writer
+	done, of        string
+	feeds           int64
+	began, reported time.Time
 }
 
 func newTransfer(out io.Writer, done, of string) *transfer {
 	now := time.Now()
-	return &transfer{out: out, done: done, of: of, began: now, told: now}
+	return &transfer{out: out, done: done, of: of, began: now, reported: now}
 }
 
-func (p *transfer) tell(feeds int64) {
+func (p *transfer) report(feeds int64) {
 	p.feeds = feeds
-	if now := time.Now(); now.Sub(p.told) >= tellEvery {
-		p.told = now
+	if now := time.Now(); now.Sub(p.reported) >= reportEvery {
+		p.reported = now
 		fmt.Fprintf(p.out, "%s %d%s feeds\n", p.done, feeds, p.of)
 	}
 }

@@ -127,7 +127,7 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 		t.Skip("starts a server, and takes ten seconds of real time")
 	}
 	cluster := postgrestest.Start(t)
-	t.Setenv("XDG_DATA_HOME", t.TempDir()) // where it is noted which databases were used
+	t.Setenv("XDG_DATA_HOME", t.TempDir()) // in which the databases that were used are recorded
 	url, root := cluster.Database(t), t.TempDir()
 	w := &movedWeb{asked: make(map[string][]time.Time)}
 	openSQLite := func(name string) store.Store {

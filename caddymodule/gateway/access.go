@@ -53,7 +53,7 @@ func (g *Gateway) clientOf(r *http.Request) client {
 
 // authorize returns why a request may not have the feed of a URL, or nil if it may. The reason
 // names the line of the configuration that forbids it, but not the contents of that line: the
-// client may be anybody.
+// client may be anyone.
 func (a *access) authorize(by urlRequest, from client, u feedurl.URL) *poller.Refusal {
 	if refusal := a.admit(by, from); refusal != nil {
 		return refusal

@@ -29,7 +29,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "directory to write pictures of all pages to")
 
-// serve runs pages as a gateway mounts them: at the root and, for who holds the
+// serve runs pages as a gateway mounts them: at the root and, for a holder of the
 // token "secret", below /~secret/.
 func serve(t *testing.T, p *Pages, at Place) *httptest.Server {
 	t.Helper()

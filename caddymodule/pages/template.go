@@ -38,7 +38,7 @@ type page struct {
 	Content any
 }
 
-// Link is the address of a page by its name, with a query where it has one.
+// Link is the address of a page by its name, with a query if it has one.
 func (at Place) Link(name string) string {
 	if name == pageHome {
 		return at.Home

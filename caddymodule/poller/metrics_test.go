@@ -164,7 +164,7 @@ func TestMetricsOfGateway(t *testing.T) {
 }
 
 // A shield counts what it serves, what it refuses and what it lets through.
-// Its own polls are no requests of readers.
+// Its own polls do not count as requests of readers.
 func TestMetricsOfShield(t *testing.T) {
 	site := func(w http.ResponseWriter, r *http.Request) error {
 		if strings.HasPrefix(r.URL.Path, "/page") {

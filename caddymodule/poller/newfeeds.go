@@ -24,7 +24,7 @@ const (
 // it, and starts with a full burst again.
 const maxOwners = 10_000
 
-// NewFeeds limits how many feeds each owner adds: every new feed is a poll of somebody's server
+// NewFeeds limits how many feeds each owner adds: every new feed is a poll of another site's server
 // and a record in the store. It is safe for concurrent use.
 type NewFeeds struct {
 	limiters *lru.Cache[store.Owner, *rate.Limiter]

@@ -62,7 +62,7 @@ func manyMinded(w http.ResponseWriter, r *http.Request) error {
 	case "no-store":
 		h.Set("Cache-Control", "no-store")
 		text = body(whoseOf(r))
-	case "cookie": // another one for who has a cookie
+	case "cookie": // another one for readers with a cookie
 		h.Set("Vary", "Cookie")
 		h.Set("Cache-Control", "max-age=60")
 		text = body(cmp.Or(r.Header.Get("Cookie"), "all"))

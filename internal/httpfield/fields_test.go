@@ -44,7 +44,7 @@ func TestWeights(t *testing.T) {
 		`gzip, *;q=0.1`:                   {100, 1000, 100},
 		`identity;q=0, br;q=0.001`:        {1, 0, 0},
 		`br;q=1.000, gzip;q=0.999`:        {1000, 999, 1},
-		// What cannot be read is not there.
+		// Fields that cannot be read are left out.
 		`br;q=x, gzip;q=0.1234`:  {1000, 1000, 1},
 		`br;q=1.5, gzip;level=1`: {1000, 1000, 1},
 		`,;,;;q=0,br`:            {1000, 0, 1},

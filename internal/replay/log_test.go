@@ -129,7 +129,7 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// Who has to choose a path is shown the likeliest.
+// If a path has to be chosen, the likeliest are listed.
 func TestOpeningSuggests(t *testing.T) {
 	var log strings.Builder
 	for i := range 20 {

@@ -84,7 +84,7 @@ func TestBombs(t *testing.T) {
 			if !errors.Is(err, test.kind) {
 				t.Fatalf("got %+v, %v; want %v", doc, err, test.kind)
 			}
-			// What was allocated in all, not what was held: 256 bytes for each of
+			// All that was allocated, not what was held: 256 bytes for each of
 			// the document, and something for a start.
 			if allocated, limit := after.TotalAlloc-before.TotalAlloc, uint64(256*len(body)+10<<20); allocated > limit {
 				t.Errorf("%d bytes allocated for a document of %d", allocated, len(body))

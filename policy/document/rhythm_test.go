@@ -67,7 +67,7 @@ func TestRhythm(t *testing.T) {
 	}
 }
 
-// What an entry is known by: its id, else its link, else what RDF says it is about.
+// An entry is known by its id, else its link, else what RDF says it is about.
 func TestRhythmKnowsEntriesApart(t *testing.T) {
 	tests := []struct {
 		name, first, second string

@@ -21,7 +21,7 @@ import (
 var reorderings = flag.Int("powercuts", 1, "how many orders of unsynced writes to try at each power cut")
 
 // TestPowerCut records all that a process has the kernel do to a store, and cuts the
-// power behind each system call. What had been synced is there then. Of what had not, any
+// power behind each system call. All that had been synced is there then. Of the rest, any
 // part may be: none of it, all of it, or some writes and names and others not, a write
 // in whole or some of its sectors. Each time the store must open as it is, with all that
 // had been acknowledged.

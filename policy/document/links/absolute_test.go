@@ -151,7 +151,7 @@ func TestXMLBase(t *testing.T) {
 	}
 }
 
-// What is left is said.
+// The rest is reported.
 func TestAbsoluteReport(t *testing.T) {
 	item := func(text string) string { return rssOpen + "<item>" + text + "</item>" + rssClose }
 	tests := []struct {

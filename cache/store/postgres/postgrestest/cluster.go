@@ -158,7 +158,7 @@ func (c *Cluster) Start() error {
 	}
 	defer log.Close()
 	// The shell stops the server when this process ends, however that happens: it holds
-	// the other end of the pipe. What it reads is the signal to send.
+	// the other end of the pipe. It reads the signal to send.
 	c.server = c.command("/bin/sh", "-c", `"$@" & server=$!
 		read signal || signal=INT
 		kill -s "$signal" $server
@@ -222,7 +222,7 @@ func (c *Cluster) Remove() {
 	os.RemoveAll(c.dir)
 }
 
-// CatchUp waits until a standby knows all that this server does at present.
+// CatchUp waits until a standby knows all that this server knows now.
 func (c *Cluster) CatchUp(standby *Cluster) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What bounds the time is the number of tokens, not a clock: a reader stops at
+// The number of tokens bounds the time, not a clock: a reader stops at
 // a limit instead of going on to the end.
 func TestScannerStopsAtItsLimits(t *testing.T) {
 	tests := []struct {
