@@ -88,11 +88,12 @@ type counted struct {
 }
 
 // Totals implements [Store]. It counts, which takes a hundredth of the time at most: a
-// million feeds are counted every few minutes, and a hundred thousand each time.
+// million feeds are counted every few minutes, ten thousand every second or two, and a thousand
+// each time.
 func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	const (
 		share = 100
-		few   = 100_000
+		few   = 1_000
 	)
 	d.counting.Lock()
 	defer d.counting.Unlock()
