@@ -116,8 +116,8 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 	return lease, changed, nil
 }
 
-// begin makes a row a feed that has no version. What was remembered of an earlier one with
-// its URL counts.
+// begin makes a row a feed that has no version. It keeps the last poll and the pause of an
+// earlier one with its URL.
 func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
 	known := *f
 	*f = newFeed(f.id)

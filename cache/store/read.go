@@ -88,7 +88,7 @@ type counted struct {
 }
 
 // Totals implements [Store]. It counts, which takes a hundredth of the time at most: a
-// million feeds are counted every few minutes, ten thousand every second or two, and a thousand
+// million feeds are counted every few minutes, ten thousand every few seconds, and a thousand
 // each time.
 func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	const (

@@ -337,8 +337,8 @@ type Store interface {
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
 	// Restore writes records as they are given, for an import. If there is a record already, it
-	// is replaced, but the later last poll and the later next poll count. What is remembered
-	// of a feed that was forgotten counts, too.
+	// is replaced, but the later last poll and the later next poll count. A feed that was
+	// forgotten keeps its last poll and its pause, too.
 	Restore(ctx context.Context, saved []Saved) error
 
 	// Pauses returns the pauses of hosts and domains that are in force.

@@ -1,0 +1,165 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package storetest
+
+// Steps of a walk that keep feeds or drop them.
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/feedpollard/pollard/cache/store"
+)
+
+func (m *model) touch(t *rapid.T) {
+	asked := make(map[store.ID]store.Asked)
+	for range rapid.IntRange(0, 3).Draw(t, "feeds") {
+		id, _ := m.pick(t)
+		asked[id] = store.Asked{Ago: steps(t, "ago")}
+	}
+	if err := m.s.Touch(t.Context(), asked); err != nil {
+		t.Fatalf("Touch: %v", err)
+	}
+	for id, a := range asked {
+		if f := m.feeds[id]; f != nil {
+			f.asked, f.sleeps = max(f.asked, m.now-a.Ago), 0
+			f.touches++
+		}
+	}
+}
+
+func (m *model) forget(t *rapid.T) {
+	id, _ := m.pick(t)
+	want := error(nil)
+	if m.feeds[id] == nil {
+		want = store.ErrNoRecord
+	}
+	if err := m.s.Forget(t.Context(), id); !errors.Is(err, want) {
+		t.Fatalf("Forget: error %v, want %v", err, want)
+	}
+	if m.feeds[id] != nil {
+		m.forgotten(id)
+	}
+}
+
+// forgotten removes a feed, of which its last poll is remembered.
+func (m *model) forgotten(id store.ID) {
+	f := m.feeds[id]
+	delete(m.feeds, id)
+	until := m.now
+	if f.polled != never {
+		until = f.polled + f.Hold
+	}
+	if f.Version == 0 && !f.Configured && f.touches < 3 {
+		until = min(until, m.now+24*time.Hour-time.Minute)
+	}
+	m.last[id] = lastPoll{f.polled, max(until, m.now+15*time.Minute)}
+}
+
+func (m *model) sweep(t *rapid.T) {
+	q := store.SweepQuery{Idle: length(t, "idle"), Unread: length(t, "unread")}
+	kept := store.ID{}
+	if rapid.Bool().Draw(t, "keep one") {
+		kept, _ = m.pick(t)
+		q.Keep = func(id store.ID) bool { return id == kept }
+	}
+	want := make(map[store.ID]bool)
+	may := make(map[store.ID]bool)
+	for id, f := range m.feeds {
+		quiet := m.now - wanted(f)
+		unread := f.Version == 0 && !f.Configured && f.next <= m.now
+		if id == kept {
+			continue
+		}
+		if !unread && quiet >= q.Idle || unread && quiet >= q.Unread {
+			want[id] = true
+		}
+		if f.touches >= 3 { // it may be established: that depends on when its days begin
+			may[id] = want[id] || quiet >= q.Idle
+			delete(want, id)
+		}
+	}
+	for id, l := range m.last { // rows go before feeds do
+		if l.until < m.now {
+			delete(m.last, id)
+		}
+	}
+	got, err := m.s.Sweep(t.Context(), q)
+	if err != nil {
+		t.Fatalf("Sweep: %v", err)
+	}
+	for _, id := range got {
+		if !want[id] && !may[id] {
+			t.Fatalf("swept %x, want %x", got, slices.Collect(maps.Keys(want)))
+		}
+		delete(want, id)
+		m.forgotten(id)
+	}
+	if len(want) > 0 {
+		t.Fatalf("swept %x, but not %x", got, slices.Collect(maps.Keys(want)))
+	}
+}
+
+// trim leaves all bodies, or none but those of configured feeds.
+func (m *model) trim(t *rapid.T) {
+	budget := rapid.SampledFrom([]int64{1 << 40, 0}).Draw(t, "budget")
+	trimmed, err := m.s.Trim(t.Context(), budget)
+	if err != nil {
+		t.Fatalf("Trim: %v", err)
+	}
+	for _, id := range trimmed {
+		f := m.feeds[id]
+		if f == nil || f.body == nil || budget > 0 || f.Configured {
+			t.Fatalf("trimmed %x for %d", trimmed, budget)
+		}
+		f.Version, f.body = 0, nil
+	}
+	for id, f := range m.feeds {
+		if f.body != nil && budget == 0 && !f.Configured {
+			t.Fatalf("trimmed %x, but not %x", trimmed, id)
+		}
+	}
+}
+
+func (m *model) restore(t *rapid.T) {
+	id, url := m.pick(t)
+	f := &known{}
+	f.Record = store.Record{
+		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.host(t),
+		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
+		Facts: m.text(t, "facts"), Memo: m.text(t, "memo"), Configured: rapid.Bool().Draw(t, "configured"),
+	}
+	if rapid.IntRange(0, 3).Draw(t, "ended") == 0 {
+		f.In = store.Ended
+	}
+	f.next, f.polled, f.asked = m.now+f.In, m.now-f.Polled, m.now-f.Asked
+	if f.In == store.Ended {
+		f.next = store.Ended
+	}
+	if rapid.Bool().Draw(t, "with body") {
+		f.body = m.newBody(t, id)
+		f.Version, m.versions[id] = f.body.Version, f.body.Version
+	}
+	if err := m.s.Restore(t.Context(), []store.Saved{{Record: f.Record, Body: f.body}}); err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	if old := m.feeds[id]; old != nil {
+		f.next, f.polled = max(f.next, old.next), max(f.polled, old.polled)
+	} else if last, was := m.last[id]; was && last.polled != never {
+		f.next, f.polled = max(f.next, last.polled+f.Hold), max(f.polled, last.polled)
+	}
+	m.feeds[id] = f
+	// Whether the store gives it a token is its own affair.
+	records, err := m.s.Lookup(t.Context(), []store.ID{id})
+	if err != nil || len(records) != 1 || m.tokens[records[0].Token] {
+		t.Fatalf("restored %+v, %v", records, err)
+	}
+	if f.Token = records[0].Token; f.Token != 0 {
+		m.tokens[f.Token] = true
+	}
+}
