@@ -106,7 +106,6 @@ func (c *Cache) storeReaders(ctx context.Context) {
 // sweep forgets feeds without readers, and drops bodies beyond the budget.
 func (c *Cache) sweep(ctx context.Context) {
 	s := c.settings.Load()
-	s.recorded.Store(false) // another node may have forgotten configured feeds
 	keep := make(map[store.ID]bool, len(s.Feeds))
 	for _, key := range s.Feeds {
 		keep[IDOf(key)] = true

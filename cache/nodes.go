@@ -66,6 +66,9 @@ func (c *Cache) watch(ctx context.Context) {
 // noticeChange finds out which feeds in memory a change concerns. It reads nothing: if much
 // changes at a time, one read is for many feeds.
 func (c *Cache) noticeChange(change store.Change) {
+	if change.Forgotten || change.Lost {
+		c.settings.Load().recorded.Store(false) // it may be configured
+	}
 	if change.Lost {
 		c.table.feeds.Range(func(_, v any) bool {
 			c.readLater(v.(*Feed))

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -53,8 +54,10 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		limit = min(limit, minRate) // this claim finds out whether it still is
 	} else {
 		var overdue int64
-		if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
-			overdue = totals.Overdue
+		if p.more { // only a backlog needs to be counted
+			if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
+				overdue = totals.Overdue
+			}
 		}
 		if limit = min(limit, p.tick(c.elapsed(), overdue)); limit == 0 {
 			return prefetchTick, true
@@ -79,6 +82,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		c.storeAway.next.Store(int64(c.elapsed()))
 	}
 	p.claimed += int64(len(leases))
+	p.more = len(leases) == limit
 	c.checkClock() // the store has
 	for i := range leases {
 		c.pollLease(&leases[i], asked)
@@ -86,7 +90,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	switch {
 	case more:
 		return wait, true
-	case len(leases) == limit:
+	case p.more:
 		return prefetchTick, true
 	}
 	if len(busy) > 0 {
@@ -125,31 +129,43 @@ func (c *Cache) returnLease(lease *store.Lease) {
 // are due.
 func (c *Cache) recordConfigured(ctx context.Context) {
 	s := c.settings.Load()
-	if s.recorded.Load() {
+	if s.recorded.Swap(true) { // first, so that a feed that is forgotten meanwhile is noticed
 		return
+	}
+	if c.recordMissing(ctx, s) != nil {
+		s.recorded.Store(false)
+	}
+}
+
+func (c *Cache) recordMissing(ctx context.Context, s *Settings) error {
+	keys := make(map[store.ID]string, len(s.Feeds))
+	for _, key := range s.Feeds {
+		if !shielded(key) {
+			keys[IDOf(key)] = key
+		}
+	}
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(keys)), readBatchSize) {
+		records, err := c.store.Lookup(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			delete(keys, records[i].ID)
+		}
 	}
 	var missing []store.Saved
-	for _, key := range s.Feeds {
-		if shielded(key) {
-			continue
-		}
-		records, err := c.store.Lookup(ctx, []store.ID{IDOf(key)})
-		if err != nil {
-			return
-		}
-		if len(records) == 0 {
-			k := ParseKey(key)
-			hold := (&state{}).leaseTime(s.Rules(k))
-			missing = append(missing, store.Saved{New: true, Record: store.Record{
-				ID: IDOf(key), URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
-				State: store.StateCold, Configured: true, Host: c.origin.Host(k.url),
-			}})
-		}
+	for id, key := range keys {
+		k := ParseKey(key)
+		hold := (&state{}).leaseTime(s.Rules(k))
+		missing = append(missing, store.Saved{New: true, Record: store.Record{
+			ID: id, URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
+			State: store.StateCold, Configured: true, Host: c.origin.Host(k.url),
+		}})
 	}
-	if len(missing) > 0 && c.store.Restore(ctx, missing) != nil {
-		return
+	if len(missing) == 0 {
+		return nil
 	}
-	s.recorded.Store(true)
+	return c.store.Restore(ctx, missing)
 }
 
 // waitForChange waits until something has changed, but not for longer than d.
@@ -186,6 +202,7 @@ type pace struct {
 	began   time.Duration // of the window
 	overdue int64         // then
 	claimed int64         // since
+	more    bool          // the last claim got all that it asked for: there may be more
 	rates   []float64     // feeds that came due in a second, in the last windows
 	rest    float64       // of a poll, that the last tick has left
 	ticked  time.Duration // when that was
@@ -195,7 +212,7 @@ type pace struct {
 func (p *pace) tick(now time.Duration, overdue int64) int {
 	switch passed := now - p.began; {
 	case passed > 2*paceWindow: // the first one, or one after a rest
-		*p = pace{began: now, overdue: overdue, ticked: p.ticked}
+		*p = pace{began: now, overdue: overdue, more: p.more, ticked: p.ticked}
 	case passed >= paceWindow:
 		rate := float64(overdue-p.overdue+p.claimed) / passed.Seconds()
 		p.rates = append(p.rates, max(0, rate))

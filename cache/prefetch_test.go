@@ -141,6 +141,13 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 		if got := g.accounts(); len(got) != 2 {
 			t.Errorf("%d feeds are known, want the good one and the pinned one", len(got))
 		}
+		if err := g.store.Forget(t.Context(), cache.IDOf("https://pinned.test/")); err != nil { // as another node does
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Minute)
+		if !g.knows("https://pinned.test/") {
+			t.Error("the pinned feed stays forgotten")
+		}
 		time.Sleep(5 * 24 * time.Hour)
 		g.restart()
 		if got := g.accounts(); len(got) != 1 {
