@@ -81,7 +81,7 @@ func TestAbsolute(t *testing.T) {
 		{"json html", jsonItem(`"content_html": "<a href=\"«https://example.org»\/1\">\u003cimg src=\u0022«https://example.org/blog/»1.png\"> \\ <a href='«https://example.org»/2'>", "content_text": "<a href='/1'>"`)},
 		{"json that is no string", jsonItem(`"url": null, "image": ["/x"], "attachments": {"url": "/x"}`)},
 
-		{"kinds of references", item(`<link>«https:»//example.net/x</link><description><![CDATA[<a href=""><a href="http://x/"><a href="mailto:x"><a href="data:,x"><a href="urn:x"><a href="HTTP:x"><a href="tel:1"><a href="«https://example.org/blog/»1:2/"><a href="«https://example.org/blog/»a b"><a href=" «https://example.org»/1 ">]]></description>`)},
+		{"kinds of references", item(`<link>«https:»//example.net/x</link><description><![CDATA[<a href="«https://example.org/blog/feed.xml»"><a href=' «https://example.org/blog/feed.xml»'><a href><img src=""><a href="http://x/"><a href="mailto:x"><a href="data:,x"><a href="urn:x"><a href="HTTP:x"><a href="tel:1"><a href="«https://example.org/blog/»1:2/"><a href="«https://example.org/blog/»a b"><a href=" «https://example.org»/1 ">]]></description>`)},
 		{"bytes that are no ASCII", item("<link>«https://example.org»/caf\xe9</link><description>&lt;a href='«https://example.org/blog/»\xfc.html'&gt;</description>")},
 		{"a document type", `<!DOCTYPE rss [<!ENTITY a "<link>/x</link>">]>` + item(`<link>«https://example.org»/1</link>`)},
 		{"a byte order mark", "\ufeff<?xml version='1.0'?>\n" + item(`<link>«https://example.org»/1</link>`)},

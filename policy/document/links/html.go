@@ -103,7 +103,7 @@ const maxName = 16
 
 // attributeURLs finds the URLs in an attribute of HTML.
 func attributeURLs(text []byte, element string, a attribute) []span {
-	if a.value.start == a.value.end || a.name.end-a.name.start > maxName {
+	if a.value.end == 0 || a.name.end-a.name.start > maxName {
 		return nil
 	}
 	name := strings.ToLower(string(text[a.name.start:a.name.end]))
@@ -111,7 +111,7 @@ func attributeURLs(text []byte, element string, a attribute) []span {
 	case name == "srcset" || name == "imagesrcset":
 		return candidates(text, a.value)
 	case isURLAttribute(name, element):
-		if url := trimmed(text, a.value); url.end > url.start {
+		if url := trimmed(text, a.value); url.end > url.start || name == "href" && element == "a" {
 			return []span{url}
 		}
 	}

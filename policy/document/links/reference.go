@@ -131,8 +131,12 @@ func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
 }
 
 // resolveHTML is resolve for the value of an attribute in HTML, which may contain
-// character references. It is uncertain if they decide whether the value is relative.
+// character references. It is uncertain if they decide whether the value is relative. An
+// empty value is a link to the document itself.
 func (b *base) resolveHTML(value string) (prefix string, drop int, k kind) {
+	if value == "" && b != nil {
+		return b.path, 0, relative
+	}
 	start := len(value)
 	if i := strings.IndexAny(value, "/?#"); i >= 0 {
 		start = i
