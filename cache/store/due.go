@@ -217,12 +217,11 @@ func pick(tx Tx, q DueQuery, open []*hostRow) (picked []*feedRow, slept bool, er
 // nextReady returns when ClaimDue may find something. Hosts that are excepted do not
 // count: the node knows when it is done with them.
 func nextReady(tx Tx, q DueQuery, from Time) (time.Duration, error) {
-	next := End
-	statement := `select name, ready from host where ready >= ?2 order by ready limit ?1`
-	if q.Established {
-		statement = `select name, calm from host where calm >= ?2 order by calm limit ?1`
+	if q.Established { // no index has it, and other polls are in flight that will end
+		return time.Second, nil
 	}
-	err := tx.Query(statement, one(1+len(q.Except), int64(from)),
+	next := End
+	err := tx.Query(`select name, ready from host where ready >= ?2 order by ready limit ?1`, one(1+len(q.Except), int64(from)),
 		func(_ int, row Row) error {
 			var name string
 			var ready sql.NullInt64

@@ -54,6 +54,23 @@ type feedRow struct {
 	host       Host
 	facts      []byte
 	memo       []byte
+
+	stored indexed // when it was read
+}
+
+// indexed is what indexes have of a row of the table feed, but for its place.
+type indexed struct {
+	url   string
+	known bool
+	host  string
+	class int64
+	owner Owner
+	size  int64
+	until Time
+}
+
+func (f *feedRow) indexed() indexed {
+	return indexed{f.url, f.known, f.row(), f.class(), f.owner, f.size, f.until}
 }
 
 const (
@@ -66,15 +83,20 @@ const (
 	feedIfKnown = `select ` + feedColumns + ` from feed f where id = ?1 and url is not null`
 	feedsAfter  = `select ` + feedColumns + ` from feed f where id > ?1 and url is not null order by id limit ?2 offset ?3`
 	firstDue    = `select ` + feedColumns + ` from feed f where host = ?1 and class = ?2 and due <= ?3 order by due limit 2 for update skip locked`
-	nextOwner   = `select ` + feedColumns + ` from feed f where host = ?1 and class = ?2 and owner > ?3 and due is not null
-		order by owner, due limit 1 for update skip locked`
+	nextOwner   = `select ` + feedColumns + ` from feed f where host = ?1 and class = ?2 and due <= ?3 and owner = (
+			select coalesce(min(case when owner > ?4 then owner end), min(owner))
+			from (select owner from feed where host = ?1 and class = ?2 and due <= ?3 order by due limit 10000) longest)
+		order by due limit 1 for update skip locked`
 	hostIfAbsent = `insert into host (name, domain) values (?1, ?2) on conflict (name) do nothing`
 	feedIfAbsent = `insert into feed (id, until, sum) values (?1, 0, ?2) on conflict (id) do nothing`
 
-	saveFeed = `update feed set url = ?2, host = ?3, domain = ?4, spacing = ?5, class = ?6, owner = ?7, askers = ?8, seen = ?9, days = ?10,
-		state = ?11, configured = ?12, token = ?13, next = ?14, due = ?15, hold = ?16, last = ?17, hopped = ?18, earliest = ?19, until = ?20,
-		asked = ?21, version = ?22, size = ?23, coding = ?24, body = ?25, changed = ?26, news = ?27, outcome = ?28, sum = ?29,
-		facts = coalesce(?30, facts), memo = coalesce(?31, memo) where n = ?1`
+	// A statement that names a column of an index writes a page of that index, and few polls change
+	// what indexes have but for due.
+	savePoll = `update feed set due = ?2, sum = ?3, facts = coalesce(?4, facts), memo = coalesce(?5, memo), domain = ?6, spacing = ?7, askers = ?8,
+		seen = ?9, days = ?10, state = ?11, configured = ?12, token = ?13, next = ?14, hold = ?15, last = ?16, hopped = ?17, earliest = ?18,
+		asked = ?19, version = ?20, coding = ?21, body = ?22, changed = ?23, news = ?24, outcome = ?25`
+	saveRest = `, url = ?26, host = ?27, class = ?28, owner = ?29, size = ?30, until = ?31`
+	ofRow    = ` where n = ?1`
 )
 
 // scanFeed reads a row of [feedColumns], and of columns that follow.
@@ -104,6 +126,7 @@ func scanFeed(row Row, more ...any) (f feedRow, err error) {
 		f.damaged, err = true, nil
 	}
 	f.damaged = f.damaged || sum != f.sum() || class != f.class() || configured != number(f.configured) || f.known && host != f.row()
+	f.stored = f.indexed()
 	return f, err
 }
 
@@ -112,25 +135,24 @@ func newFeed(id ID) feedRow {
 	return feedRow{id: id, next: End, place: End, last: Never, hopped: Never, asked: Never, earliest: Never, until: Never, state: StateCold}
 }
 
-// columns returns what a row has in the columns of [saveFeed], but for its place, which claims
-// find it by, its sum, facts and memo.
-func (f *feedRow) columns() (first, last []any) {
+// columns returns what a row has in the columns of [savePoll] after its memo, and of [saveRest].
+func (f *feedRow) columns() (poll, rest []any) {
 	var url any
 	if f.known {
 		url = f.url
 	}
-	return []any{url, f.row(), f.host.Domain, int64(f.host.Spacing), f.class(), int64(f.owner), bytesOrNull(encodeAskers(f.askers)), f.seen, f.days,
-			string(f.state), number(f.configured), int64(f.token), f.next.column()},
-		[]any{int64(f.hold), f.last.column(), f.hopped.column(), f.earliest.column(), f.until.column(),
-			f.asked.column(), f.version, f.size, f.coding, f.body, int64(f.changed), f.news, int64(f.outcome)}
+	return []any{f.host.Domain, int64(f.host.Spacing), bytesOrNull(encodeAskers(f.askers)), f.seen, f.days, string(f.state),
+			number(f.configured), int64(f.token), f.next.column(), int64(f.hold), f.last.column(), f.hopped.column(), f.earliest.column(),
+			f.asked.column(), f.version, f.coding, f.body, int64(f.changed), f.news, int64(f.outcome)},
+		[]any{url, f.row(), f.class(), int64(f.owner), f.size, f.until.column()}
 }
 
 // sum returns the sum by which a row that is damaged is noticed. Its place does not count, as a
 // feed is polled only if it is due as well.
 func (f *feedRow) sum() int64 {
-	first, last := f.columns()
+	poll, rest := f.columns()
 	b := bytes.Clone(f.id[:])
-	for _, v := range slices.Concat(first, last, []any{f.facts, f.memo}) {
+	for _, v := range slices.Concat(poll, rest, []any{f.facts, f.memo}) {
 		switch v := v.(type) {
 		case nil:
 			b = append(b, 0)
@@ -154,8 +176,14 @@ func Text(s string) string {
 // save writes the row, with its place among the feeds of its host. Facts and memo are written
 // if they are given, and must be those of the row.
 func (f *feedRow) save(tx Tx, place any, facts, memo []byte) {
-	first, last := f.columns()
-	tx.Exec(saveFeed, slices.Concat([]any{f.n}, first, []any{place}, last, []any{f.sum(), bytesOrNull(facts), bytesOrNull(memo)})...)
+	poll, rest := f.columns()
+	args := slices.Concat([]any{f.n, place, f.sum(), bytesOrNull(facts), bytesOrNull(memo)}, poll)
+	if f.indexed() == f.stored {
+		tx.Exec(savePoll+ofRow, args...)
+		return
+	}
+	tx.Exec(savePoll+saveRest+ofRow, append(args, rest...)...)
+	f.stored = f.indexed()
 }
 
 // restart makes a damaged row that of a feed that was polled at this moment and forgotten: of when
@@ -264,7 +292,7 @@ const (
 	hostByName = `select ` + hostColumns + ` left join pause q on ?2 <> '' and q.scope = 'domain ' || ?2 where h.name = ?1`
 	lockHost   = `select name from host where name = ?1`
 	hostsReady = `select name, domain from host where ready <= ?1 and ready >= ?3 order by ready limit ?2 for update skip locked`
-	hostsCalm  = `select name, domain from host where calm <= ?1 and calm >= ?3 order by calm limit ?2 for update skip locked`
+	hostsCalm  = `select name, domain from host where ready <= ?1 and ready >= ?3 and calm <= ?1 order by ready limit ?2 for update skip locked`
 	firstReady = `select ready from host where ready >= ?1 order by ready limit 1`
 )
 

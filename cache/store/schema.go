@@ -20,6 +20,8 @@ func Schema(numbers, bytes string) []string {
 
 // Claims find feeds through their hosts, so one paused host with thousands of feeds that
 // are due costs a claim nothing. Therefore no index is on feed.next.
+//
+// Each claim and each commit writes a page of each index on ready and due. So there is one on each.
 const schema = `
 create table host (
 	name   text primary key,           -- as policy.Host.Name; 'feed <id>' for one feed that is not paced
@@ -33,9 +35,7 @@ create table host (
 	good   bigint                      -- it last answered well; null: never, or it has answered 429 since
 );
 
-create index host_ready on host (ready) where ready is not null;
-
-create index host_calm on host (calm) where calm is not null;
+create index host_ready on host (ready, calm) where ready is not null;
 
 create table feed (
 	n          {numbers},
@@ -73,9 +73,7 @@ create table feed (
 	memo       {bytes}
 );
 
-create index feed_due on feed (host, class, due) where due is not null;
-
-create index feed_turn on feed (host, class, owner, due) where due is not null;
+create index feed_due on feed (host, class, due, owner) where due is not null;
 
 create index feed_use on feed (owner, class, size) where size > 0;
 

@@ -3,24 +3,18 @@
 
 package store
 
+import "slices"
+
 // A host is polled for its feeds in turn: for one that is established, then for another one.
 // Within each of the two classes the owners take turns, and for an owner come first the feeds for
 // which a reader waits, then those that are due the longest.
-
-// maxOwners is how many owners one search looks at. If none of them has a feed that is due, the
-// one goes that is due the longest.
-const maxOwners = 64
 
 // search finds the feed of a host whose turn it is.
 type search struct {
 	host  *hostRow
 	class int64
-	first *feedRow // of the class, that is due the longest; nil: none is due
+	found *feedRow // nil: none is due
 	many  bool     // there are others
-	from  Owner    // the owners after it are next
-	again bool     // from the first owner on
-	left  int
-	found *feedRow
 }
 
 // inTurn finds the feed of each host whose turn it is, of those with a place up to a
@@ -40,26 +34,14 @@ func inTurn(tx Tx, hosts []*hostRow, upTo Time, established bool) ([]*feedRow, e
 		}
 		_, err = firstOf(tx, none, upTo)
 	}
-	if err != nil {
-		return nil, err
-	}
-	var open []*search
-	for _, s := range all {
-		if s.found = s.first; s.many {
-			s.from, s.left = s.host.served[s.class], maxOwners
-			open = append(open, s)
-		}
-	}
-	for len(open) > 0 {
-		if open, err = nextOwners(tx, open, upTo); err != nil {
-			return nil, err
-		}
+	if err == nil {
+		err = nextOwners(tx, all, upTo)
 	}
 	found := make([]*feedRow, len(all))
 	for i, s := range all {
 		found[i] = s.found
 	}
-	return found, nil
+	return found, err
 }
 
 // firstOf finds the feeds of some classes of hosts that are due the longest. It returns the
@@ -68,46 +50,34 @@ func firstOf(tx Tx, all []*search, upTo Time) (none []*search, err error) {
 	err = tx.Query(firstDue, each(all, func(s *search) []any { return []any{s.host.name, s.class, int64(upTo)} }),
 		func(i int, row Row) error {
 			f, err := scanFeed(row)
-			if all[i].first == nil {
-				all[i].first = &f
+			if all[i].found == nil {
+				all[i].found = &f
 			} else {
 				all[i].many = true
 			}
 			return err
 		})
 	for _, s := range all {
-		if s.first == nil {
+		if s.found == nil {
 			none = append(none, s)
 		}
 	}
 	return none, err
 }
 
-// nextOwners looks at the next owner of each search. It returns those that have to go on.
-func nextOwners(tx Tx, open []*search, upTo Time) (on []*search, err error) {
-	next := make([]*feedRow, len(open))
-	err = tx.Query(nextOwner, each(open, func(s *search) []any { return []any{s.host.name, s.class, int64(s.from)} }),
-		func(i int, row Row) error {
-			f, err := scanFeed(row)
-			next[i] = &f
-			return err
-		})
-	for i, s := range open {
-		s.left--
-		switch f := next[i]; {
-		case f == nil && s.again, s.left == 0:
-			continue
-		case f == nil:
-			s.from, s.again = -1, true
-		case f.place <= upTo:
-			s.found = f
-			continue
-		default:
-			s.from = f.owner
-		}
-		on = append(on, s)
+// nextOwners finds the feed of the owner whose turn it is, if a host has many that are due.
+func nextOwners(tx Tx, all []*search, upTo Time) error {
+	many := slices.DeleteFunc(slices.Clone(all), func(s *search) bool { return !s.many })
+	if len(many) == 0 {
+		return nil
 	}
-	return on, err
+	return tx.Query(nextOwner, each(many, func(s *search) []any {
+		return []any{s.host.name, s.class, int64(upTo), int64(s.host.served[s.class])}
+	}), func(i int, row Row) error {
+		f, err := scanFeed(row)
+		many[i].found = &f
+		return err
+	})
 }
 
 // goesBefore reports whether another feed of a host goes before one that is claimed. Unless

@@ -38,6 +38,10 @@ const (
 
 	readers = 4
 
+	// pageSize is that of a new file. A claim or a commit changes a few bytes of each of six pages, so
+	// small ones halve what is written; a record fits into one.
+	pageSize = 2048
+
 	// lockWait is how long Open waits for another process to let go: a process may be
 	// replaced by its successor.
 	lockWait = time.Second
@@ -167,8 +171,8 @@ func (d *database) openFile() (err error) {
 	if err := file.Close(); err != nil {
 		return err
 	}
-	d.writer, err = connect(d.path, "busy_timeout = 5000", "page_size = 4096", "auto_vacuum = incremental",
-		"journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 1000", "journal_size_limit = 67108864")
+	d.writer, err = connect(d.path, "busy_timeout = 5000", fmt.Sprint("page_size = ", pageSize), "auto_vacuum = incremental",
+		"journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 2000", "journal_size_limit = 67108864")
 	if err == nil {
 		err = d.load()
 	}
@@ -195,6 +199,7 @@ func (d *database) openFile() (err error) {
 
 // load reads what the last process left.
 func (d *database) load() error {
+	d.stamped = process{}
 	fresh, err := d.inspect()
 	if err != nil {
 		return err

@@ -45,12 +45,13 @@ type database struct {
 	closeOnce  sync.Once
 	closed     error
 
-	mu     sync.Mutex // guards all below; the writer holds it while it writes
-	writer *connection
-	token  store.Token // the last that was given
-	since  store.Time  // grants before that were lost with a damaged file; [store.Never]: none were
-	kept   *connection // of a database in memory, after Close too
-	unlock func() error
+	mu      sync.Mutex // guards all below; the writer holds it while it writes
+	writer  *connection
+	token   store.Token // the last that was given
+	stamped process     // what the table of that name has; zero: not known
+	since   store.Time  // grants before that were lost with a damaged file; [store.Never]: none were
+	kept    *connection // of a database in memory, after Close too
+	unlock  func() error
 }
 
 // job is a call that waits for the writer.
@@ -164,6 +165,7 @@ func (d *database) transact(batch []*job) (err error) {
 	}
 	if err != nil {
 		c.exec("rollback") //nolint:errcheck // there may be no transaction any more
+		d.stamped = process{}
 		return d.explain(err)
 	}
 	return nil
@@ -195,13 +197,19 @@ func (d *database) replaceBodies(reason error) error {
 	return nil
 }
 
-// stamp writes the last token and the time. The time is written by each transaction, so
-// that the wall clock may be set between any two of them.
+// stamp writes the last token and the time, so that the wall clock may be set between any two
+// transactions. What was written less than a minute ago will do if the clocks have advanced alike.
 func (d *database) stamp(c *connection, open bool) error {
 	p := process{at: d.scale.stamp(), token: d.token}
 	if open {
 		p.open = 1
 	}
+	last := d.stamped
+	since := p.at.Since - last.at.Since
+	if p.token == last.token && p.open == last.open && since < time.Minute && (p.at.Wall.Sub(last.at.Wall)-since).Abs() < time.Second {
+		return nil
+	}
+	d.stamped = p
 	return c.exec(`update process set token = ?1, scale = ?2, wall = ?3, since = ?4, boot = ?5, open = ?6, sum = ?7`,
 		int64(p.token), int64(p.at.scale), p.at.Wall.UnixNano(), int64(p.at.Since), p.at.Boot, p.open, p.sum())
 }
