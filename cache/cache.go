@@ -96,11 +96,10 @@ type Cache struct {
 	inHand inHand
 
 	// Housekeeping.
-	written atomic.Int64  // bytes of bodies, since the store was held to its budget
-	over    atomic.Bool   // configured feeds take more than the disk budget, and the log says so
-	short   atomic.Bool   // the disk of the store is nearly full, and the log says so
-	shields atomic.Bool   // shielded feeds have been requested
-	swept   time.Duration // when those were swept last, as elapsed counts
+	written atomic.Int64 // bytes of bodies, since the store was held to its budget
+	over    atomic.Bool  // configured feeds take more than the disk budget, and the log says so
+	short   atomic.Bool  // the disk of the store is nearly full, and the log says so
+	shields atomic.Bool  // shielded feeds have been requested
 
 	// Trouble.
 	offline    offline

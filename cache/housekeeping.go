@@ -20,12 +20,10 @@ const (
 	storeReadersEvery = time.Minute
 	// sweepEvery is how often feeds without readers are forgotten, and bodies beyond the budget
 	// dropped.
-	sweepEvery = 10 * time.Minute
+	sweepEvery = time.Hour
 	// forgetShielded is how long a shielded feed without readers is kept: its origin is near,
 	// and may have any number of URLs.
 	forgetShielded = 24 * time.Hour
-	// shieldSweepEvery is how often those are looked for, which takes a walk of all feeds.
-	shieldSweepEvery = time.Hour
 	// sweepBatch is how many feeds one transaction forgets.
 	sweepBatch = 500
 	// forgetIdle is how long a feed with a version and without readers is kept, in units of
@@ -41,9 +39,9 @@ const (
 
 // housekeep does periodic work.
 func (c *Cache) housekeep(ctx context.Context) {
-	look, note, sweep := time.NewTicker(lookEvery), time.NewTicker(storeReadersEvery), time.NewTicker(sweepEvery)
+	look, readers, sweep := time.NewTicker(lookEvery), time.NewTicker(storeReadersEvery), time.NewTicker(sweepEvery)
 	defer look.Stop()
-	defer note.Stop()
+	defer readers.Stop()
 	defer sweep.Stop()
 	for {
 		select {
@@ -54,7 +52,7 @@ func (c *Cache) housekeep(ctx context.Context) {
 			c.evict()
 		case <-c.full:
 			c.trim(ctx)
-		case <-note.C:
+		case <-readers.C:
 			c.storeReaders(ctx)
 			c.evict() // those whose polls were under way when it was crowded
 			c.memory.share(c.table.size.Load())
@@ -119,8 +117,7 @@ func (c *Cache) sweep(ctx context.Context) {
 		c.log().Error("feeds without readers could not be forgotten", errField(err))
 		return
 	}
-	if c.shields.Load() && c.elapsed()-c.swept >= shieldSweepEvery {
-		c.swept = c.elapsed()
+	if c.shields.Load() {
 		c.sweepShielded(ctx)
 	}
 	c.trim(ctx)
@@ -160,7 +157,7 @@ func (c *Cache) trim(ctx context.Context) {
 	}
 }
 
-// sweepShielded forgets shielded feeds without recent readers.
+// sweepShielded forgets shielded feeds without recent readers. It walks through all feeds.
 func (c *Cache) sweepShielded(ctx context.Context) {
 	for records, err := range store.Pages(ctx, c.store, sweepBatch) {
 		if err != nil || ctx.Err() != nil {

@@ -15,9 +15,14 @@ import (
 // probeEvery is how often one feed is tried while no host can be reached.
 const probeEvery = 15 * time.Second
 
-// dueSoon is how soon a feed may be due before the store is asked again what is: it does
-// not know beforehand what a poll will come to.
-const dueSoon = time.Minute
+const (
+	// dueSoon is how soon a feed may be due before the store is asked again what is: it does
+	// not know beforehand what a poll will come to.
+	dueSoon = time.Minute
+	// dueEvery is how often the store is asked what is due at the least: another node may have
+	// changed it.
+	dueEvery = 10 * time.Minute
+)
 
 // prefetch polls due feeds in the background.
 func (c *Cache) prefetch(ctx context.Context) {
@@ -25,14 +30,14 @@ func (c *Cache) prefetch(ctx context.Context) {
 	for ctx.Err() == nil {
 		c.recordConfigured(ctx)
 		if !c.settings.Load().Prefetch {
-			c.waitForChange(ctx, sweepEvery)
+			c.waitForChange(ctx, dueEvery)
 			continue
 		}
 		wait, more := c.claimDue(ctx, &p)
 		if more {
 			sleep(ctx, max(wait, prefetchTick))
 		} else {
-			c.waitForChange(ctx, min(max(wait, prefetchTick), sweepEvery))
+			c.waitForChange(ctx, min(max(wait, prefetchTick), dueEvery))
 		}
 	}
 }
@@ -54,7 +59,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		limit = min(limit, minRate) // this claim finds out whether it still is
 	} else {
 		var overdue int64
-		if p.more { // only a backlog needs to be counted
+		if p.behind { // it is counted only then, as that takes a walk of all feeds
 			if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
 				overdue = totals.Overdue
 			}
@@ -81,8 +86,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	} else { // nothing was written: the next claim finds out
 		c.storeAway.next.Store(int64(c.elapsed()))
 	}
-	p.claimed += int64(len(leases))
-	p.more = len(leases) == limit
+	p.behind = len(leases) == limit
 	c.checkClock() // the store has
 	for i := range leases {
 		c.pollLease(&leases[i], asked)
@@ -90,7 +94,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	switch {
 	case more:
 		return wait, true
-	case p.more:
+	case p.behind:
 		return prefetchTick, true
 	}
 	if len(busy) > 0 {
@@ -183,53 +187,25 @@ const (
 	// backlog is in what time feeds that are overdue are worked off, as far as the
 	// bound of polls in flight allows: after a restart no resolver or uplink sees a burst.
 	backlog = 2 * time.Minute
+	// minRate is the least rate of it, in polls a second.
+	minRate = 8
 	// longestTick bounds for how much time polls may start at once: what the store or the
 	// machine has held up is not made up for in a burst.
 	longestTick = 4 * prefetchTick
-	// minRate is the least rate of it, in polls a second.
-	minRate = 8
-	// paceWindow is over what time is counted how many feeds come due, and paceWindows
-	// how many of the last counts are kept. The least of them is the rate at which feeds
-	// come due all the time: what comes due in a heap, by an import or because the
-	// network is back, is worked off as a backlog.
-	paceWindow  = 15 * time.Second
-	paceWindows = 4
 )
 
-// pace decides how many polls may start with a tick: as many as feeds come due, and a
-// share of those that are overdue.
+// pace decides how many polls may start with a tick: a share of those that are overdue.
 type pace struct {
-	began   time.Duration // of the window
-	overdue int64         // then
-	claimed int64         // since
-	more    bool          // the last claim got all that it asked for: there may be more
-	rates   []float64     // feeds that came due in a second, in the last windows
-	rest    float64       // of a poll, that the last tick has left
-	ticked  time.Duration // when that was
+	behind bool          // the last claim has found as many as might start
+	rest   float64       // of a poll, that the last tick has left
+	ticked time.Duration // when that was
 }
 
 // tick returns how many polls may start now.
 func (p *pace) tick(now time.Duration, overdue int64) int {
-	switch passed := now - p.began; {
-	case passed > 2*paceWindow: // the first one, or one after a rest
-		*p = pace{began: now, overdue: overdue, more: p.more, ticked: p.ticked}
-	case passed >= paceWindow:
-		rate := float64(overdue-p.overdue+p.claimed) / passed.Seconds()
-		p.rates = append(p.rates, max(0, rate))
-		if len(p.rates) > paceWindows {
-			p.rates = p.rates[1:]
-		}
-		p.began, p.overdue, p.claimed = now, overdue, 0
-	}
-	usual := 0.0
-	if len(p.rates) == paceWindows {
-		usual = slices.Min(p.rates)
-	}
-	// Ticks come later than planned by the time that claims take, and earlier if something has
-	// changed.
 	passed := min(now-p.ticked, longestTick)
 	p.ticked = now
-	p.rest += max(minRate, usual+float64(overdue)/backlog.Seconds()) * passed.Seconds()
+	p.rest += max(minRate, float64(overdue)/backlog.Seconds()) * passed.Seconds()
 	n := int(p.rest)
 	p.rest -= float64(n)
 	return n

@@ -104,6 +104,7 @@ func (c *Cache) Apply(s Settings) {
 	c.settings.Store(s.filled())
 	c.resize()
 	c.wake(c.changed)
+	c.wake(c.full) // the budget may be smaller
 }
 
 // resize puts the limit of polls in flight in force.
