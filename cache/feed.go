@@ -184,9 +184,6 @@ func (f *Feed) setState(old, next *state) bool {
 	if f.resident.Load() {
 		f.cache.table.size.Add(next.size - old.size)
 	}
-	if next.version == 0 && !next.trimmed() && (old.version != 0 || old.trimmed()) {
-		f.cache.memory.drop(f.id) // it was withdrawn or forgotten, so older versions are not served either
-	}
 	if f.stateSet != nil {
 		close(f.stateSet)
 		f.stateSet = nil

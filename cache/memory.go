@@ -50,8 +50,7 @@ const (
 // representation is a version in one coding, in memory.
 type representation struct {
 	*version.Representation
-	id    store.ID
-	state *state // whose version it is
+	id store.ID
 }
 
 func newMemory(budget int64) (*memory, error) {
@@ -84,26 +83,17 @@ func (m *memory) open(key uint64) *paddedLock {
 	return lock
 }
 
-// last returns the representation of a feed's last version that was in memory in a coding;
-// nil if there is none.
-func (m *memory) last(id store.ID, c version.Coding) *representation {
+// get returns the representation of a state's version, or nil if it is not in memory. The tag
+// names the version by its content: a publisher who takes a change back gives the same bytes
+// as before, and a number may come again after a feed was forgotten.
+func (m *memory) get(id store.ID, s *state, c version.Coding) *representation {
 	key := memoryKey(id, c)
 	lock := m.open(key)
 	if lock == nil {
 		return nil
 	}
 	defer lock.RUnlock()
-	if r, ok := m.cache.Get(key); ok && r.id == id && r.Coding == c {
-		return r
-	}
-	return nil
-}
-
-// get returns the representation of a state's version, or nil if it is not in memory. The tag
-// names the version by its content: a publisher who takes a change back gives the same bytes
-// as before, and a number may come again after a feed was forgotten.
-func (m *memory) get(id store.ID, s *state, c version.Coding) *representation {
-	if r := m.last(id, c); r != nil && r.Tag == s.feed.Version.Tag {
+	if r, ok := m.cache.Get(key); ok && r.id == id && r.Coding == c && r.Tag == s.feed.Version.Tag {
 		return r
 	}
 	return nil
@@ -111,7 +101,7 @@ func (m *memory) get(id store.ID, s *state, c version.Coding) *representation {
 
 // add takes the body of a state's version into memory, in a coding. Memory may refuse it.
 func (m *memory) add(id store.ID, s *state, c version.Coding, body []byte) *representation {
-	r := &representation{Representation: s.feed.Version.Represent(c, inParts(body)...), id: id, state: s}
+	r := &representation{Representation: s.feed.Version.Represent(c, inParts(body)...), id: id}
 	key := memoryKey(id, c)
 	if lock := m.open(key); lock != nil {
 		defer lock.RUnlock()
@@ -130,17 +120,6 @@ func inParts(body []byte) (parts [][]byte) {
 		parts = append(parts, bytes.Clone(part))
 	}
 	return parts
-}
-
-// drop removes all versions of a feed.
-func (m *memory) drop(id store.ID) {
-	for c := version.Brotli; c <= version.Identity; c++ {
-		key := memoryKey(id, c)
-		if lock := m.open(key); lock != nil {
-			m.cache.Del(key)
-			lock.RUnlock()
-		}
-	}
 }
 
 // fits reports whether there is room for so many bytes without dropping anything.

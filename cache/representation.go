@@ -114,23 +114,6 @@ func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
 	_, _ = c.read(ctx, f, next, next.feed.Version.stored()) // the next reader tries again
 }
 
-// earlier returns the last version that memory has, with its state, if it is not the current
-// one. While the store is away it is better than an error.
-func (f *Feed) earlier(r *http.Request, s *state) (last *state, out sending) {
-	for c, weight := range version.PreferenceOf(r.Header["Accept-Encoding"]) {
-		for _, from := range []version.Coding{version.Coding(c), version.Gzip} {
-			rep := f.cache.memory.last(f.id, from)
-			if rep == nil || weight == 0 || rep.Tag == s.feed.Version.Tag || last != nil && last.version >= rep.state.version {
-				continue
-			}
-			if found, ok := f.fromMemory(rep.state, version.Coding(c), true); ok {
-				last, out = rep.state, found
-			}
-		}
-	}
-	return last, out
-}
-
 // errOtherVersion says that the store has a newer version than the state.
 var errOtherVersion = errors.New("the store has another version")
 

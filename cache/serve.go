@@ -190,9 +190,6 @@ func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, sendin
 		}
 	}
 	if !errors.Is(cause, store.ErrNoBody) {
-		if before, rep := f.earlier(r, s); before != nil {
-			return before, rep, nil
-		}
 		return nil, sending{}, f.storeError(cause)
 	}
 	f.bodyLost(s.version, cause)
