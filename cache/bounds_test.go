@@ -20,9 +20,8 @@ import (
 
 // A feed that is forgotten gives back once the memory that it took of the budget.
 func TestForgottenFeedsGiveTheirMemoryBack(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) }).open()
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) }).open()
 		before := g.Summary(t.Context()).Memory
 		for i := range 20 {
 			url := fmt.Sprintf("https://origin.test/%d", i)
@@ -40,11 +39,10 @@ func TestForgottenFeedsGiveTheirMemoryBack(t *testing.T) {
 
 // The URLs that a reader invents of a host that has asked for a pause leave memory.
 func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, nil)
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, nil)
 		g.open()
 		g.pause(100 * time.Hour)
-		defer g.close()
 		for i := range 900 {
 			g.get(fmt.Sprintf("https://origin.test/%d", i))
 		}
@@ -58,8 +56,8 @@ func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
 // Invented URLs that are slow to answer, with large bodies, take up half of the polls in flight and of
 // the bytes in hand at most: a feed that was read on three days is polled beside them.
 func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
 			began := time.Now()
 			if err := ask.Large(t.Context(), 0); ask.URL.String() != feedURL {
 				time.Sleep(time.Minute)
@@ -71,7 +69,6 @@ func TestInventedFeedsLeaveRoomForEstablishedOnes(t *testing.T) {
 		})
 		g.settings.Polls = 8
 		g.open()
-		defer g.close()
 		for range 4 { // what the last poll learnt counts
 			g.get(feedURL)
 			time.Sleep(25 * time.Hour)
@@ -142,7 +139,7 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 			violations = append(violations, fmt.Sprintf("%v: %s", now, fmt.Sprintf(format, args...)))
 		}
 	}
-	g := newGateway(t, "", func(ask policy.Ask) policy.Answer {
+	g := newGateway(t, func(ask policy.Ask) policy.Answer {
 		mu.Lock()
 		inFlight++
 		judge(inFlight <= polls, "%d polls in flight", inFlight)

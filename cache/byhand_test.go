@@ -10,10 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -40,9 +40,8 @@ func wantTooEarly(t *testing.T, err error, why string) {
 }
 
 func TestTwoRefreshesMakeOnePoll(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=20000") }).open()
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=20000") }).open()
 		g.get(feedURL)
 		time.Sleep(2 * time.Hour)
 		g.meanwhile(func() {
@@ -61,10 +60,9 @@ func TestTwoRefreshesMakeOnePoll(t *testing.T) {
 
 // A refresh that finds a poll under way does not take its postponement for its own.
 func TestRefreshInsistsAfterAPollThatKeepsOutOfSkipHours(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		body := strings.Replace(rss(2, ""), "<item>", "<skipHours><hour>12</hour></skipHours><item>", 1)
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(body, "ETag", `"v"`) }).open()
-		defer g.close()
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(body, "ETag", `"v"`) }).open()
 		g.get(feedURL)
 		time.Sleep(2*time.Hour + time.Minute) // 12:01, in the skipped hour
 		var wg sync.WaitGroup
@@ -93,10 +91,9 @@ func TestRefreshWaitsForWhatTheOriginAskedFor(t *testing.T) {
 		"and it was less than the feed's rest": "7200",
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				a := ok(skip, "ETag", `"v"`)
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return a }).open()
-				defer g.close()
+				g := newGateway(t, func(policy.Ask) policy.Answer { return a }).open()
 				g.get(feedURL)
 				time.Sleep(time.Hour + time.Minute)
 				a = failed(429, policy.FailureRateLimited)
@@ -119,9 +116,8 @@ func TestRefreshWaitsForWhatTheOriginAskedFor(t *testing.T) {
 }
 
 func TestRefreshThatCannotPollSaysWhy(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) }).open()
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) }).open()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
 		g.pause(time.Hour)
@@ -134,10 +130,9 @@ func TestRefreshThatCannotPollSaysWhy(t *testing.T) {
 }
 
 func TestRefreshRevivesWhatWasGone(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		a := failed(410, policy.FailureGone)
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return a }).open()
-		defer func() { g.close() }()
+		g := newGateway(t, func(policy.Ask) policy.Answer { return a }).open()
 		if w := g.get(feedURL); w.Code != http.StatusGone || w.Header().Get("Retry-After") != "" {
 			t.Errorf("got %d", w.Code)
 		}
@@ -160,10 +155,9 @@ func TestRefreshRevivesWhatWasGone(t *testing.T) {
 // A poll of which nothing was sent may be tried again by hand at any time, and trying puts off
 // nothing. Requests that were sent count.
 func TestRefreshAfterNothingWasSent(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		good := ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000")
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return refused }).open()
-		defer g.close()
+		g := newGateway(t, func(policy.Ask) policy.Answer { return refused }).open()
 		g.get(feedURL)
 		for range 8 {
 			time.Sleep(5 * time.Second)
@@ -197,30 +191,26 @@ func TestRefreshAfterNothingWasSent(t *testing.T) {
 
 // A poll by hand that could not be made must not bring the next one forward.
 func TestRefreshThatCannotPollBringsNothingForward(t *testing.T) {
-	for name, prevent := range map[string]func(*gateway, *failing){
-		"the host is paused": func(g *gateway, _ *failing) { g.pause(time.Minute) },
-		"nothing was sent": func(g *gateway, _ *failing) {
+	for name, prevent := range map[string]func(*gateway){
+		"the host is paused": func(g *gateway) { g.pause(time.Minute) },
+		"nothing was sent": func(g *gateway) {
 			g.origin.answers(func(policy.Ask) policy.Answer { return policy.Answer{Failure: policy.FailureNotStarted} })
 		},
-		"the store refuses": func(_ *gateway, s *failing) { s.refuse(errors.New("no space left on device"), nil) },
+		"the store refuses": func(g *gateway) { g.store.refuse(errors.New("no space left on device"), "Claim", "ClaimDue") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") })
-				var broken *failing
-				g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
-				g.open()
-				defer func() { g.close() }()
+			synctest.Test(t, func(t *testing.T) {
+				g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") }).open()
 				g.get(feedURL)
 				time.Sleep(2 * time.Hour)
 				good := g.origin.answer
-				prevent(g, broken)
+				prevent(g)
 				_, err := g.Refresh(t.Context(), feedURL)
 				if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
 					t.Errorf("got %v", err)
 				}
 				g.origin.answer = good
-				broken.refuse(nil, nil)
+				g.store.refuse(nil)
 				sent := g.origin.polls()
 				for hour := range 7 {
 					time.Sleep(time.Hour)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -19,9 +20,8 @@ func TestChallengeIsNamed(t *testing.T) {
 	cloudflare := policy.Answer{Failure: policy.FailureForbidden, Status: http.StatusForbidden, Header: http.Header{"Cf-Mitigated": {"challenge"}}}
 	for name, answer := range map[string]policy.Answer{"Anubis": anubis, "Cloudflare": cloudflare} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer }).open()
-				defer g.close()
+			synctest.Test(t, func(t *testing.T) {
+				g := newGateway(t, func(policy.Ask) policy.Answer { return answer }).open()
 				if w := g.get("https://example.com/feed"); w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "check for browsers ("+name+")") {
 					t.Errorf("the first reader got %d: %s", w.Code, w.Body)
 				}

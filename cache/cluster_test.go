@@ -113,83 +113,11 @@ func (l *link) stoppedSince(then time.Time) bool {
 	return l.thaw != nil || l.thawed.After(then)
 }
 
-// linked is the store as a node reaches it.
-type linked struct {
-	store.Store
-	*link
-}
-
-// call makes a call whose answer may not arrive.
-func call[T any](l *link, do func() (T, error)) (T, error) {
-	var none T
-	if err := l.reach(); err != nil {
-		return none, err
-	}
-	v, err := do()
-	if lost := l.reach(); lost != nil {
-		return none, lost
-	}
-	return v, err
-}
-
-func (s linked) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
-	return call(s.link, func() ([]store.Lease, error) { return s.Store.Claim(ctx, claims) })
-}
-
-func (s linked) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
-	var wait time.Duration
-	leases, err := call(s.link, func() (leases []store.Lease, err error) {
-		leases, wait, err = s.Store.ClaimDue(ctx, q)
-		return leases, err
-	})
-	return leases, wait, err
-}
-
-func (s linked) Hop(ctx context.Context, hop store.Hop) (store.Passage, error) {
-	return call(s.link, func() (store.Passage, error) { return s.Store.Hop(ctx, hop) })
-}
-
-func (s linked) Commit(ctx context.Context, o store.Outcome) error {
-	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Commit(ctx, o) })
-	return err
-}
-
-func (s linked) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
-	return call(s.link, func() ([]store.Record, error) { return s.Store.Lookup(ctx, ids) })
-}
-
-func (s linked) Body(ctx context.Context, id store.ID, version uint64) (*store.StoredBody, error) {
-	return call(s.link, func() (*store.StoredBody, error) { return s.Store.Body(ctx, id, version) })
-}
-
-func (s linked) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {
-	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Touch(ctx, asked) })
-	return err
-}
-
-func (s linked) Sweep(ctx context.Context, q store.SweepQuery) ([]store.ID, error) {
-	return call(s.link, func() ([]store.ID, error) { return s.Store.Sweep(ctx, q) })
-}
-
-func (s linked) Trim(ctx context.Context, budget int64) ([]store.ID, error) {
-	return call(s.link, func() ([]store.ID, error) { return s.Store.Trim(ctx, budget) })
-}
-
-func (s linked) Restore(ctx context.Context, saved []store.Saved) error {
-	_, err := call(s.link, func() (struct{}, error) { return struct{}{}, s.Store.Restore(ctx, saved) })
-	return err
-}
-
-func (s linked) Watch(ctx context.Context, see func(store.Change) error) error {
-	if err := s.reach(); err != nil {
-		return err
-	}
-	return s.Store.Watch(ctx, func(change store.Change) error {
-		if err := s.reach(); err != nil {
-			return err // it has not been seen
-		}
-		return see(change)
-	})
+// reached is the store as a node reaches it: the answer to a call may not arrive.
+func (l *link) reached(s store.Store) store.Store {
+	db := &hooked{Store: s}
+	db.hook(func(context.Context, string) error { return l.reach() }, func(string, any) error { return l.reach() })
+	return db
 }
 
 // RoundTrip sends a request. It counts, whatever becomes of the answer.
@@ -249,7 +177,7 @@ func (c *cluster) start(m *member) {
 	c.t.Helper()
 	m.link = newLink()
 	m.client = upstream.New(upstream.WithTransport(m))
-	m.gateway = node(c.t, linked{c.store, m.link}, m.client, c.settings(true))
+	m.gateway = node(c.t, m.link.reached(c.store), m.client, c.settings(true))
 }
 
 // settings are those of all nodes: some feeds are configured.

@@ -10,53 +10,15 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
-
-// tampered is a store that does not give what it was given.
-type tampered struct {
-	store.Store
-	record func(*store.Record)
-	body   func(*store.Body) error
-}
-
-func (s *tampered) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
-	records, err := s.Store.Lookup(ctx, ids)
-	for i := range records {
-		if s.record != nil {
-			s.record(&records[i])
-		}
-	}
-	return records, err
-}
-
-func (s *tampered) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
-	leases, err := s.Store.Claim(ctx, claims)
-	for i := range leases {
-		if s.record != nil {
-			s.record(&leases[i].Record)
-		}
-	}
-	return leases, err
-}
-
-func (s *tampered) Body(ctx context.Context, id store.ID, version uint64) (*store.StoredBody, error) {
-	b, err := store.ReadBody(ctx, s.Store, id, version)
-	if err == nil && s.body != nil {
-		err = s.body(&b)
-	}
-	return store.NewStoredBody(b), err
-}
 
 // faithful is an origin with two entries that knows its own ETag.
 func faithful(ask policy.Ask) policy.Answer {
@@ -83,22 +45,16 @@ func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
 		"another size":   func(b *store.Body) { b.Data = packed("another document") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newGateway(t, dir, faithful)
-				var db *tampered
-				g.wrap = func(s store.Store) store.Store { db = &tampered{Store: s}; return db }
-				g.open()
-				defer func() { g.close() }()
+			synctest.Test(t, func(t *testing.T) {
+				g := newGateway(t, faithful).open()
 				g.get(feedURL)
-				g.restart()     // nothing is in memory
-				synctest.Wait() // no goroutine reads it
-				db.body = func(b *store.Body) error { damage(b); return nil }
+				g.restart() // nothing is in memory
+				g.store.damage(nil, func(b *store.Body) error { damage(b); return nil })
 				w := g.get(feedURL)
 				if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "lost") {
 					t.Errorf("got %d: %s", w.Code, w.Body)
 				}
-				synctest.Wait() // no goroutine reads it
-				db.body = nil   // what is written from now on is whole
+				g.store.damage(nil, nil) // what is written from now on is whole
 				time.Sleep(25 * time.Hour)
 				wantBody(t, g.get(feedURL), 200, "Entry 2")
 				if n := g.origin.polls(); n != 2 || !g.origin.last().Validators.Empty() {
@@ -111,24 +67,18 @@ func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
 
 // A store that is out of order says nothing about the version that it has.
 func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, faithful)
-		var db *tampered
-		g.wrap = func(s store.Store) store.Store { db = &tampered{Store: s}; return db }
-		g.open()
-		defer func() { g.close() }()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, faithful).open()
 		g.get(feedURL)
 		g.restart()
-		synctest.Wait() // no goroutine reads it
-		db.body = func(*store.Body) error { return errors.New("input/output error") }
+		g.store.refuse(errors.New("input/output error"), "Body")
 		if f, _ := g.Feed(t.Context(), feedURL); f != nil {
 			_, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 			if u, ok := err.(*cache.Unavailable); !ok || u.Status != 503 || u.RetryAfter > 10*time.Minute {
 				t.Errorf("got %+v", err)
 			}
 		}
-		synctest.Wait() // no goroutine reads it
-		db.body = nil
+		g.store.refuse(nil)
 		wantBody(t, g.get(feedURL), 200, "Entry 2")
 		if n := g.origin.polls(); n != 1 {
 			t.Errorf("%d polls", n)
@@ -139,18 +89,11 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 // A reader may be so slow that two versions are committed while it reads the one
 // between them. The newest is not dropped because of that.
 func TestSlowReadDropsNoVersion(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, nil)
-		db := &tampered{Store: sqlite.NewMemory(nil)}
+	synctest.Test(t, func(t *testing.T) {
 		entries := 1
-		g.origin.answers(func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") })
-		var err error
-		// In so little memory nothing stays.
-		if g.Cache, err = cache.New(cache.Options{Store: db, Origin: g.origin, Memory: 500}); err != nil {
-			t.Fatal(err)
-		}
-		g.Apply(g.settings)
-		defer g.closeWith(db)
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") })
+		g.budget = 500 // in which nothing stays
+		g.open()
 		poll := func() {
 			time.Sleep(2 * time.Hour)
 			entries++
@@ -160,19 +103,14 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		}
 		g.get(feedURL)
 		reads := 0
-		synctest.Wait() // no goroutine reads it
-		db.body = func(b *store.Body) error {
+		g.store.damage(nil, func(b *store.Body) (err error) {
 			if reads++; reads == 1 {
 				poll()
-				newer, err := store.ReadBody(t.Context(), db.Store, idOf(t, db), 2)
+				*b, err = store.ReadBody(t.Context(), g.store.Store, cache.IDOf(feedURL), 2)
 				poll()
-				*b = newer
-				return err
 			}
-			return nil
-		}
-		runtime.GC() // nor anything unused
-		runtime.GC()
+			return err
+		})
 		wantBody(t, g.get(feedURL), 200, "Entry 3")
 		wantBody(t, g.get(feedURL), 200, "Entry 3")
 		if n := g.origin.polls(); n != 3 {
@@ -181,33 +119,17 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 	})
 }
 
-// idOf is the ID of the only feed in a store.
-func idOf(t *testing.T, db store.Store) (id store.ID) {
-	t.Helper()
-	records, err := db.Records(t.Context(), store.ID{}, 1)
-	if err != nil || len(records) != 1 {
-		t.Fatalf("%d records, %v", len(records), err)
-	}
-	return records[0].ID
-}
-
 func TestRecordThatMakesNoSenseKeepsItsSchedule(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		const other = "https://other.test/"
-		g := newGateway(t, dir, faithful)
-		var damaged atomic.Bool
-		g.wrap = func(s store.Store) store.Store {
-			return &tampered{Store: s, record: func(r *store.Record) {
-				if damaged.Load() && r.URL == feedURL {
-					r.Memo = []byte(`{"version":`)
-				}
-			}}
-		}
-		g.open()
-		defer func() { g.close() }()
+		g := newGateway(t, faithful).open()
 		g.get(feedURL)
 		g.get(other)
-		damaged.Store(true)
+		g.store.damage(func(r *store.Record) {
+			if r.URL == feedURL {
+				r.Memo = []byte(`{"version":`)
+			}
+		}, nil)
 		g.restart()
 		wantBody(t, g.get(other), 200, "Entry 2")
 		if w := g.get(feedURL); w.Code != 503 {
@@ -221,38 +143,29 @@ func TestRecordThatMakesNoSenseKeepsItsSchedule(t *testing.T) {
 	})
 }
 
-// panicking is a store one outcome of which ends in a panic.
-type panicking struct {
-	store.Store
-	next atomic.Bool
-}
-
-func (s *panicking) Commit(ctx context.Context, o store.Outcome) error {
-	if s.next.Swap(false) {
-		panic("an outcome that was not expected")
-	}
-	return s.Store.Commit(ctx, o)
-}
-
 // Whatever panics in a poll, an answer or what it is not to blame for: the process goes
 // on, readers have what they had, and no other poll is made before its time.
 func TestPanicInAPollCostsThePollOnly(t *testing.T) {
-	for name, breakDown := range map[string]func(g *gateway, db *panicking){
-		"by the answer": func(g *gateway, _ *panicking) {
+	for name, breakDown := range map[string]func(g *gateway){
+		"by the answer": func(g *gateway) {
 			g.origin.answers(func(policy.Ask) policy.Answer { panic("a document that was not expected") })
 		},
-		"by the store": func(_ *gateway, db *panicking) { db.next.Store(true) },
+		"by the store": func(g *gateway) {
+			g.store.hook(func(_ context.Context, call string) error {
+				if call == "Commit" {
+					g.store.hook(nil, nil)
+					panic("an outcome that was not expected")
+				}
+				return nil
+			}, nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newGateway(t, dir, faithful)
-				var db *panicking
-				g.wrap = func(s store.Store) store.Store { db = &panicking{Store: s}; return db }
-				g.open()
-				defer g.close()
+			synctest.Test(t, func(t *testing.T) {
+				g := newGateway(t, faithful).open()
 				g.get(feedURL)
 				time.Sleep(25 * time.Hour)
-				breakDown(g, db)
+				breakDown(g)
 				for range 30 {
 					wantBody(t, g.get(feedURL), 200, "Entry 2")
 					time.Sleep(time.Minute)
@@ -273,12 +186,8 @@ func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 
 // The pause that a lost outcome asked for is kept as long as the process remembers it.
 func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, faithful)
-		var broken *failing
-		g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
-		g.open()
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, faithful).open()
 		g.get(feedURL)
 		time.Sleep(2 * time.Hour)
 		g.origin.answers(func(policy.Ask) policy.Answer {
@@ -286,9 +195,9 @@ func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
 			a.Header = http.Header{"Retry-After": {"36000"}}
 			return a
 		})
-		broken.refuse(nil, errors.New("no space left on device"))
+		g.store.refuse(errors.New("no space left on device"), "Commit")
 		g.get(feedURL)
-		broken.refuse(nil, nil)
+		g.store.refuse(nil)
 		asked := time.Now()
 		for time.Since(asked) < 9*time.Hour+30*time.Minute {
 			wantBody(t, g.get(feedURL), 200, "Entry 2")
@@ -312,9 +221,8 @@ func (awkward) Error() string { panic("unexpected") }
 
 // A panic behind the reading of a document is an outcome as well.
 func TestPanicInADecisionIsAFailure(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, faithful).open()
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, faithful).open()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
 		g.origin.answers(func(policy.Ask) policy.Answer {
@@ -334,14 +242,13 @@ func TestPanicInADecisionIsAFailure(t *testing.T) {
 // A version that had to give way is served from memory until the next planned poll, which no
 // reader hastens. That poll is unconditional: a 304 would confirm bytes that are gone.
 func TestVersionGivesWay(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
 			if !ask.Validators.Empty() {
 				return unchanged()
 			}
 			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=80000")
 		}).open()
-		defer func() { g.close() }()
 		g.get(feedURL)
 		if ids, err := g.store.Trim(t.Context(), 0); err != nil || len(ids) != 1 {
 			t.Fatalf("trimmed %d feeds, %v", len(ids), err)
@@ -376,9 +283,8 @@ func TestRecordsAreBounded(t *testing.T) {
 		"many hubs":      ok(strings.Replace(rss(2, ""), "<item>", hubs+"<item>", 1)),
 		"a title":        ok(strings.Replace(rss(2, ""), "Test", strings.Repeat("Test ", long), 1)),
 	} {
-		bubble(t, func(t *testing.T, dir string) {
-			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer }).open()
-			defer g.close()
+		synctest.Test(t, func(t *testing.T) {
+			g := newGateway(t, func(policy.Ask) policy.Answer { return answer }).open()
 			wantBody(t, g.get(feedURL), 200, "Entry 2")
 			records, err := g.store.Records(t.Context(), store.ID{}, 1)
 			if err != nil || len(records) != 1 {

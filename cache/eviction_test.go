@@ -76,7 +76,7 @@ func answersOf(t *testing.T, asks []ask, budget int64) (seen []string) {
 	see := func(format string, args ...any) {
 		seen = append(seen, time.Now().Format("2006-01-02 15:04:05.000000 ")+fmt.Sprintf(format, args...))
 	}
-	g := newGateway(t, "", func(a policy.Ask) policy.Answer {
+	g := newGateway(t, func(a policy.Ask) policy.Answer {
 		n := versions[a.URL.String()]
 		see("%s is polled with %+v", a.URL, a.Validators)
 		tag := fmt.Sprintf(`"%d"`, n)
@@ -114,12 +114,11 @@ func answersOf(t *testing.T, asks []ask, budget int64) (seen []string) {
 // Readers are served whatever the budget is.
 func TestAbsurdBudgets(t *testing.T) {
 	for _, budget := range []int64{1, math.MaxInt64} {
-		bubble(t, func(t *testing.T, dir string) {
+		synctest.Test(t, func(t *testing.T) {
 			large := strings.Replace(rss(1, ""), "some words", strings.Repeat("some words", policy.SmallBody/10), 1)
-			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(large, "ETag", `"v"`) })
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(large, "ETag", `"v"`) })
 			g.budget = budget
 			g.open()
-			defer func() { g.close() }()
 			wantBody(t, g.get(feedURL), http.StatusOK, "Entry 1")
 			g.restart()
 			wantBody(t, g.get(feedURL), http.StatusOK, "Entry 1")

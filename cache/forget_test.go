@@ -4,37 +4,27 @@
 package cache_test
 
 import (
-	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
-
-// slow is a store that takes its time to forget.
-type slow struct{ store.Store }
-
-func (s slow) Forget(ctx context.Context, id store.ID) error {
-	time.Sleep(time.Second)
-	return s.Store.Forget(ctx, id)
-}
 
 // The record that is forgotten must not be that of a poll which began meanwhile:
 // the next reader would cause another one.
 func TestNoPollComesBetweenForgettingAndItsEnd(t *testing.T) {
 	for name, feeds := range map[string][]string{"configured": {feedURL}, "asked for": nil} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGateway(t, func(policy.Ask) policy.Answer {
 					time.Sleep(5 * time.Second)
 					return ok(rss(2, ""), "ETag", `"v"`)
 				})
-				g.wrap = func(s store.Store) store.Store { return slow{s} }
+				g.store.delay(time.Second, "Forget")
 				g.settings.Feeds = feeds
 				g.open()
-				defer g.close()
 				g.get(feedURL)
 				time.Sleep(25 * time.Hour)
 				var wg sync.WaitGroup
@@ -61,9 +51,9 @@ func TestNoPollComesBetweenForgettingAndItsEnd(t *testing.T) {
 func TestReadersDoNotPollWhatIsGone(t *testing.T) {
 	for name, versions := range map[string]int{"never read": 0, "with a version": 1} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				n := 0
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+				g := newGateway(t, func(policy.Ask) policy.Answer {
 					if n++; n <= versions {
 						return ok(rss(2, ""), "ETag", `"v"`)
 					}
@@ -71,7 +61,6 @@ func TestReadersDoNotPollWhatIsGone(t *testing.T) {
 				})
 				g.settings.Prefetch, g.settings.IdleAfter = true, 24*time.Hour
 				g.open()
-				defer func() { g.close() }()
 				want := map[int]int{0: 410, 1: 200}[versions]
 				g.get(feedURL)
 				time.Sleep(25 * time.Hour)

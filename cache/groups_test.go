@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -26,11 +27,10 @@ func TestGroupsOutliveMemory(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=80000") })
+			synctest.Test(t, func(t *testing.T) {
+				g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=80000") })
 				g.budget = 100 << 10
 				g.open()
-				defer func() { g.close() }()
 				ask := func(of cache.Group) {
 					must(g.Feed(t.Context(), feedURL)).AskedBy(of)
 					g.get(feedURL)

@@ -10,69 +10,34 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// hanging is a store on a disk that hangs until some moment: changes are decided on when
-// they are asked for, and answered when they are durable. No context ends that.
-type hanging struct {
-	store.Store
-	until atomic.Int64 // in nanoseconds since 1970
-}
-
-func (s *hanging) hang(d time.Duration) { s.until.Store(time.Now().Add(d).UnixNano()) }
-
-func (s *hanging) sync() { time.Sleep(time.Until(time.Unix(0, s.until.Load()))) }
-
-func (s *hanging) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
-	leases, err := s.Store.Claim(ctx, claims)
-	s.sync()
-	return leases, err
-}
-
-func (s *hanging) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
-	leases, wait, err := s.Store.ClaimDue(ctx, q)
-	s.sync()
-	return leases, wait, err
-}
-
-func (s *hanging) Commit(ctx context.Context, o store.Outcome) error {
-	err := s.Store.Commit(ctx, o)
-	s.sync()
-	return err
-}
-
-// queue waits for the disk as sync does, but can be given up.
-func (s *hanging) queue(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Until(time.Unix(0, s.until.Load())))
-	defer cancel()
-	<-ctx.Done()
-	if time.Now().UnixNano() < s.until.Load() {
-		return ctx.Err()
-	}
-	return nil
-}
-
-func (s *hanging) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {
-	if err := s.queue(ctx); err != nil {
-		return err
-	}
-	return s.Store.Touch(ctx, asked)
-}
-
-func (s *hanging) Totals(ctx context.Context) (store.Totals, error) {
-	if err := s.queue(ctx); err != nil {
-		return store.Totals{}, err
-	}
-	return s.Store.Totals(ctx)
+// hang has the disk of the store hang for a time: changes are decided on when they are asked for, and
+// answered when they are durable. No context ends that.
+func (s *hooked) hang(d time.Duration) {
+	until := time.Now().Add(d)
+	s.hook(func(ctx context.Context, call string) error {
+		if wait := time.Until(until); wait > 0 && (call == "Touch" || call == "Totals") { // which can be given up
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}, func(call string, _ any) error {
+		if call == "Claim" || call == "ClaimDue" || call == "Commit" {
+			time.Sleep(time.Until(until))
+		}
+		return nil
+	})
 }
 
 // However long a disk hangs, readers are served from memory, no poll is sent that may
@@ -83,13 +48,9 @@ func TestDiskThatHangs(t *testing.T) {
 		t.Run(fmt.Sprintf("%v, prefetch %v", outage, prefetch), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const feeds, floor = 60, 10 * time.Minute
-				g := newGateway(t, "", func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=600") })
-				rules := policy.DefaultRules()
-				rules.MinInterval, rules.Jitter = floor, 0
-				g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+				g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=600") })
+				g.often(floor)
 				g.settings.Prefetch = prefetch
-				var db *hanging
-				g.wrap = func(s store.Store) store.Store { db = &hanging{Store: s}; return db }
 				g.open()
 				url := func(i int) string { return fmt.Sprintf("https://host%d.test/feed", i) }
 				round := func() {
@@ -106,7 +67,7 @@ func TestDiskThatHangs(t *testing.T) {
 				round()
 				time.Sleep(floor - time.Minute)
 				before, routines := g.origin.polls(), runtime.NumGoroutine()
-				db.hang(outage)
+				g.store.hang(outage)
 				began := time.Now()
 				for time.Since(began) < outage-outage/10 {
 					round()
@@ -137,7 +98,7 @@ func TestDiskThatHangs(t *testing.T) {
 					t.Errorf("%d polls in the half hour after the disk was back", len(times)-before)
 				}
 
-				db.hang(time.Hour)
+				g.store.hang(time.Hour)
 				round() // with polls that are due
 				began = time.Now()
 				if err := g.Cache.Close(); err != nil {
@@ -150,6 +111,7 @@ func TestDiskThatHangs(t *testing.T) {
 				if err := g.store.Close(); err != nil {
 					t.Error(err)
 				}
+				g.Cache = nil // it is closed
 			})
 		})
 	}
@@ -166,7 +128,7 @@ func TestClaimThatIsAnsweredLateIsNotUsed(t *testing.T) {
 			origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=60") }}
 			settings := cache.Settings{Rules: func(cache.Key) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: prefetch}
 			shared := sqlite.NewMemory(nil)
-			late := &hanging{Store: shared}
+			late := &hooked{Store: shared}
 			a := node(t, late, origin, settings)
 			a.get(feedURL)
 			settings.Prefetch = false

@@ -6,11 +6,12 @@ package cache_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,41 +118,56 @@ func failed(status int, failure policy.Failure) policy.Answer {
 	return policy.Answer{Status: status, Failure: failure, Err: fmt.Errorf("origin.test answered %d", status)}
 }
 
-// gateway is a cache over a store, which can be restarted. With a directory the
-// store is a real one.
+// gateway is a cache over a store, which can be restarted. It is closed at the end of the test.
 type gateway struct {
 	t        *testing.T
-	dir      string
+	dir      string // of the store; empty: it is in memory
 	origin   *script
+	polled   cache.Origin       // in place of the script; nil: that
 	client   *upstream.Client   // polls in place of the script, which keeps the log; nil: none
 	web      *origintest.Origin // that it polls
 	settings cache.Settings
-	budget   int64                         // of memory; 0: 1 MiB
-	wrap     func(store.Store) store.Store // what stands between cache and store; nil: nothing
+	budget   int64 // of memory; 0: 1 MiB
+
+	now       func() time.Time     // nil: time.Now
+	suspended func() time.Duration // nil: the machine never sleeps
 
 	by   store.Owner // that asks
 	sent int         // readers that were sent to another feed
 
 	memory *sqlite.Store // the store of gateways without a directory
-	store  store.Store
+	store  hooked
 	*cache.Cache
 }
 
-// newGateway opens one inside of a bubble, at the epoch. The directory is made outside; it may be empty.
-func newGateway(t *testing.T, dir string, answer func(policy.Ask) policy.Answer) *gateway {
+// newGateway makes one inside of a bubble, at the epoch.
+func newGateway(t *testing.T, answer func(policy.Ask) policy.Answer) *gateway {
 	t.Helper()
 	time.Sleep(time.Until(epoch))
-	g := &gateway{t: t, dir: dir, origin: &script{answer: answer}, memory: sqlite.NewMemory(nil)}
+	g := &gateway{t: t, origin: &script{answer: answer}, memory: sqlite.NewMemory(nil)}
 	rules := policy.DefaultRules()
 	rules.Jitter = 0
-	g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+	g.rules(rules)
+	t.Cleanup(g.close)
 	return g
 }
 
-// newWebGateway opens one that polls a web by the real client.
-func newWebGateway(t *testing.T, dir string, answer func(url string) response) *gateway {
+// rules are those of all feeds from the next [cache.Cache.Apply] on.
+func (g *gateway) rules(rules policy.Rules) {
+	g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+}
+
+// often lets feeds be polled as often as that, without jitter.
+func (g *gateway) often(interval time.Duration) {
+	rules := policy.DefaultRules()
+	rules.MinInterval, rules.Jitter = interval, 0
+	g.rules(rules)
+}
+
+// newWebGateway makes one that polls a web by the real client.
+func newWebGateway(t *testing.T, answer func(url string) response) *gateway {
 	t.Helper()
-	g := newGateway(t, dir, nil)
+	g := newGateway(t, nil)
 	var mu sync.Mutex // held while an answer is made
 	g.web = &origintest.Origin{Answer: func(r *http.Request) response {
 		mu.Lock()
@@ -159,21 +175,21 @@ func newWebGateway(t *testing.T, dir string, answer func(url string) response) *
 		return answer(r.URL.String())
 	}}
 	g.client = upstream.New(upstream.WithTransport(g.web))
+	g.polled = logged{g.client, g.origin}
 	return g
 }
 
 func (g *gateway) open() *gateway {
 	g.t.Helper()
-	var origin cache.Origin = g.origin
-	if g.client != nil {
-		origin = logged{g.client, g.origin}
+	if g.polled == nil {
+		g.polled = g.origin
 	}
-	g.store = g.disk()
-	if g.wrap != nil {
-		g.store = g.wrap(g.store)
+	if g.suspended == nil {
+		g.suspended = awake
 	}
+	g.store.Store = g.disk()
 	var err error
-	g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin, Memory: cmp.Or(g.budget, 1<<20), Suspended: awake})
+	g.Cache, err = cache.New(cache.Options{Store: &g.store, Origin: g.polled, Memory: cmp.Or(g.budget, 1<<20), Now: g.now, Suspended: g.suspended})
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -215,14 +231,15 @@ func (g *gateway) disk() store.Store {
 	return store
 }
 
+// close closes the gateway, unless it is closed.
 func (g *gateway) close() {
-	g.t.Helper()
-	if err := g.Cache.Close(); err != nil {
+	if g.Cache == nil {
+		return
+	}
+	if err := errors.Join(g.Cache.Close(), g.store.Close()); err != nil {
 		g.t.Error(err)
 	}
-	if err := g.store.Close(); err != nil {
-		g.t.Error(err)
-	}
+	g.Cache = nil
 }
 
 func (g *gateway) restart() {
@@ -258,25 +275,6 @@ func (g *gateway) do(method, url string, headers ...string) *httptest.ResponseRe
 	return w
 }
 
-// reopenAt opens the gateway with another clock.
-func (g *gateway) reopenAt(now func() time.Time) store.Store {
-	g.t.Helper()
-	store := g.disk()
-	var err error
-	g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 1 << 20, Now: now})
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	g.Apply(g.settings)
-	return store
-}
-
-func (g *gateway) closeWith(store store.Store) {
-	g.t.Helper()
-	g.store = store
-	g.close()
-}
-
 // accounts are all feeds that are known.
 func (g *gateway) accounts() (all []status.Feed) {
 	g.t.Helper()
@@ -303,10 +301,16 @@ func (g *gateway) knows(url string) bool {
 	return false
 }
 
-func readAll(resp *http.Response) string {
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err.Error()
+func wantBody(t *testing.T, w *httptest.ResponseRecorder, code int, contains string) {
+	t.Helper()
+	if w.Code != code || !strings.Contains(w.Body.String(), contains) {
+		t.Fatalf("got %d %.200q, want %d with %q", w.Code, w.Body, code, contains)
 	}
-	return string(b)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

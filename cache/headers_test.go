@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/dunglas/httpsfv"
@@ -30,9 +31,8 @@ func TestContentTypeThatReadersGet(t *testing.T) {
 		"text/xml; x=" + strings.Repeat("a", 5000):        "application/rss+xml",
 		"text/html; charset=" + strings.Repeat("a", 5000): "application/rss+xml",
 	} {
-		bubble(t, func(t *testing.T, dir string) {
-			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Content-Type", given) }).open()
-			defer g.close()
+		synctest.Test(t, func(t *testing.T) {
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Content-Type", given) }).open()
 			if got := g.get(feedURL).Header().Get("Content-Type"); got != want {
 				t.Errorf("%.60q becomes %.60q, want %q", given, got, want)
 			}
@@ -43,11 +43,10 @@ func TestContentTypeThatReadersGet(t *testing.T) {
 // Age and max-age come from one clock, and Cache-Status by its grammar (RFC 9211,
 // RFC 8941), in whatever state a feed is.
 func TestFreshnessThatReadersAreTold(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		delay := time.Duration(0)
 		a := ok(rss(2, ""), "ETag", `"v"`)
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { time.Sleep(delay); return a }).open()
-		defer g.close()
+		g := newGateway(t, func(policy.Ask) policy.Answer { time.Sleep(delay); return a }).open()
 		check := func(state, control string, want ...string) {
 			t.Helper()
 			h := g.get(feedURL).Header()
@@ -103,13 +102,12 @@ func TestOriginTagThatReadersMaySend(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				n := -1
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+				g := newGateway(t, func(policy.Ask) policy.Answer {
 					n++
 					return ok(rss(test.entries[n], ""), "ETag", test.tags[n])
 				}).open()
-				defer g.close()
 				for range test.tags {
 					g.get(feedURL)
 					time.Sleep(25 * time.Hour)

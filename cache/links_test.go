@@ -23,9 +23,8 @@ const relative = `<rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><c
 // Relative links lead to the origin, and another address of the feed or a push service is in none of the
 // codings, before and after a restart.
 func TestLinksThatReadersGet(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(relative, "ETag", `"v"`) }).open()
-		defer func() { g.close() }()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(relative, "ETag", `"v"`) }).open()
 		seen := map[string]bool{}
 		for range 2 {
 			for _, accept := range []string{"identity", "gzip", "br, gzip;q=0.5", "br, gzip;q=0.5"} {
@@ -71,10 +70,9 @@ func TestLinksThatReadersGet(t *testing.T) {
 // An entity of the document's own DTD makes a link uncertain: it stays as it is, and the document
 // is not taken for a damaged one.
 func TestEntitiesOfADTD(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		body := relative
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(body) }).open()
-		defer g.close()
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(body) }).open()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
 		body = `<!DOCTYPE rss [<!ENTITY home "https://example.org/">]>` + strings.Replace(relative, "<item>", `<item><title>Two</title><link>&home;posts/2</link><enclosure url="&home;2.mp3" length="1" type="audio/mpeg"/></item><item>`, 1)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -56,20 +57,19 @@ func TestNetworkAwayWithFewHosts(t *testing.T) {
 		"one of two, for a slow other":  {feeds: 2, away: map[string]policy.Answer{"https://host0.test/feed": noRoute, "": ok(rss(2, ""), "Cache-Control", "max-age=36000")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				away := func(ask policy.Ask) policy.Answer {
 					if a, ok := test.away[ask.URL.String()]; ok {
 						return a
 					}
 					return test.away[""]
 				}
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return test.away[""] })
+				g := newGateway(t, func(policy.Ask) policy.Answer { return test.away[""] })
 				if !test.fresh {
 					g.origin.answers(func(policy.Ask) policy.Answer { return good })
 				}
 				g.settings.Prefetch, g.settings.Feeds = true, feeds(test.feeds)
 				g.open()
-				defer g.close()
 				if !test.fresh {
 					time.Sleep(30 * time.Minute) // all have a version
 				}

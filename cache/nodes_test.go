@@ -17,35 +17,9 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
-
-// late delays what a store answers.
-type late struct {
-	store.Store
-	claim, lookup time.Duration
-}
-
-func (s *late) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
-	leases, err := s.Store.Claim(ctx, claims)
-	time.Sleep(s.claim)
-	return leases, err
-}
-
-func (s *late) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
-	records, err := s.Store.Lookup(ctx, ids)
-	time.Sleep(s.lookup)
-	return records, err
-}
-
-// sharedStore is a store of several nodes. It is closed after them.
-func sharedStore(t *testing.T) store.Store {
-	db := sqlite.NewMemory(nil)
-	t.Cleanup(func() { db.Close() })
-	return db
-}
 
 // node is one of several gateways on a store. It is closed at the end of the test, at the
 // latest.
@@ -60,30 +34,48 @@ func node(t *testing.T, db store.Store, origin cache.Origin, settings cache.Sett
 	return &gateway{t: t, Cache: c}
 }
 
+// nodes are two gateways on a store, of which one has hooks, and the feed that they poll.
+type nodes struct {
+	one, other *gateway
+	shared     store.Store
+	db         *hooked // as the other node sees it
+	origin     *script
+	entries    atomic.Int64
+	takes      atomic.Int64 // nanoseconds, for a poll
+}
+
+// newNodes opens them, with an origin whose feed stays fresh for so long.
+func newNodes(t *testing.T, fresh time.Duration) *nodes {
+	t.Helper()
+	time.Sleep(time.Until(epoch))
+	n := new(nodes)
+	n.entries.Store(1)
+	n.origin = &script{answer: func(policy.Ask) policy.Answer {
+		time.Sleep(time.Duration(n.takes.Load()))
+		return ok(rss(int(n.entries.Load()), ""), "Cache-Control", fmt.Sprintf("max-age=%d", int(fresh.Seconds())))
+	}}
+	n.shared = sharedStore(t)
+	n.db = &hooked{Store: n.shared}
+	n.one, n.other = node(t, n.shared, n.origin, cache.Settings{}), node(t, n.db, n.origin, cache.Settings{})
+	return n
+}
+
 // Whatever a node is doing while another one commits a version, it serves that one
 // shortly after.
 func TestVersionOfAnotherNodeIsNotMissed(t *testing.T) {
-	for name, db := range map[string]late{
-		"while its claim is answered": {claim: 10 * time.Second},
-		"while it reads the record":   {lookup: 10 * time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, call := range []string{"Claim", "Lookup"} {
+		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(epoch))
-				entries := 1
-				origin := &script{answer: func(policy.Ask) policy.Answer {
-					time.Sleep(time.Second)
-					return ok(rss(entries, ""), "Cache-Control", "max-age=86400")
-				}}
-				shared := sharedStore(t)
-				db.Store = shared
-				slow, quick := node(t, &db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
-				if db.claim > 0 {
+				n := newNodes(t, 24*time.Hour)
+				n.takes.Store(int64(time.Second))
+				slow, quick := n.other, n.one
+				n.db.delay(10*time.Second, call)
+				if call == "Claim" {
 					slow.get(feedURL) // it is in memory there
 				}
 				first := quick.get(feedURL)
 				wantBody(t, first, 200, "Entry 1")
-				entries = 2
+				n.entries.Store(2)
 				time.Sleep(27 * time.Hour)
 				var both sync.WaitGroup
 				both.Go(func() { quick.get(feedURL) })
@@ -92,7 +84,7 @@ func TestVersionOfAnotherNodeIsNotMissed(t *testing.T) {
 				both.Wait()
 				time.Sleep(30 * time.Second)
 				wantBody(t, slow.get(feedURL, "If-None-Match", first.Header().Get("Etag")), 200, "Entry 2")
-				if n := origin.polls(); n != 2 {
+				if n := n.origin.polls(); n != 2 {
 					t.Errorf("%d polls", n)
 				}
 			})
@@ -228,19 +220,6 @@ func TestLapsedClaimIsNotUsed(t *testing.T) {
 	})
 }
 
-// deafened is a store whose changes cannot be followed at first.
-type deafened struct {
-	store.Store
-	until time.Time
-}
-
-func (s *deafened) Watch(ctx context.Context, see func(store.Change) error) error {
-	if time.Now().Before(s.until) {
-		return errors.New("not yet")
-	}
-	return s.Store.Watch(ctx, see)
-}
-
 // A node learns what has changed before it could watch the store. A feed that is forgotten and comes
 // back begins to count its versions again, and a node that has seen only the end of that serves nothing
 // of the one before.
@@ -250,7 +229,10 @@ func TestForgottenAndBackUnseen(t *testing.T) {
 		entries := 1
 		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
 		shared := sharedStore(t)
-		deaf, one := node(t, &deafened{shared, time.Now().Add(3 * time.Hour)}, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+		db := &hooked{Store: shared}
+		db.refuse(errors.New("not yet"), "Watch")
+		time.AfterFunc(3*time.Hour, func() { db.refuse(nil) })
+		deaf, one := node(t, db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
 		first := deaf.get(feedURL)
 		wantBody(t, first, 200, "Entry 1")
 		time.Sleep(2 * time.Hour)
@@ -273,44 +255,6 @@ func TestForgottenAndBackUnseen(t *testing.T) {
 	})
 }
 
-// blind is a store whose records cannot be read at times.
-type blind struct {
-	store.Store
-	is atomic.Bool
-}
-
-func (s *blind) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
-	if s.is.Load() {
-		return nil, errors.New("not now")
-	}
-	return s.Store.Lookup(ctx, ids)
-}
-
-// A node that hears that a feed was forgotten, and cannot see whether it has come back,
-// does not go on with what it had.
-func TestForgottenAndBackUnread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(epoch))
-		entries := 1
-		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-		shared := sharedStore(t)
-		db := &blind{Store: shared}
-		other, one := node(t, db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
-		wantBody(t, other.get(feedURL), 200, "Entry 1")
-		time.Sleep(2 * time.Hour)
-		db.is.Store(true)
-		if err := one.Forget(t.Context(), feedURL); err != nil {
-			t.Fatal(err)
-		}
-		entries = 2
-		time.Sleep(time.Second)
-		db.is.Store(false)
-		wantBody(t, one.get(feedURL), 200, "Entry 2")
-		time.Sleep(time.Minute)
-		wantBody(t, other.get(feedURL), 200, "Entry 2")
-	})
-}
-
 // A node learns of changes that it could not read as soon as the store can be read again, and not with the next change or poll.
 func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 	const deafness = 3 * time.Hour
@@ -321,8 +265,12 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 				entries := 1
 				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
 				shared := sharedStore(t)
-				db := &distant{Store: shared}
-				one, other := node(t, shared, origin, cache.Settings{}), node(t, &deafened{db, time.Now().Add(deaf)}, origin, cache.Settings{})
+				db := &hooked{Store: shared}
+				if deaf > 0 {
+					db.refuse(errors.New("not yet"), "Watch")
+					time.AfterFunc(deaf, func() { db.refuse(nil) })
+				}
+				one, other := node(t, shared, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
 				urls := []string{feedURL, "https://two.test/feed", "https://three.test/feed", "https://four.test/feed"}
 				for _, url := range urls {
 					wantBody(t, one.get(url), 200, "Entry 1")
@@ -331,7 +279,7 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				entries = 2
 				if deaf == 0 {
-					db.set(true)
+					db.setAway(true)
 				}
 				for _, url := range urls {
 					if _, err := one.Refresh(t.Context(), url); err != nil {
@@ -340,12 +288,12 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 				}
 				if deaf > 0 {
 					time.Sleep(59 * time.Minute)
-					db.set(true) // before it hears that much has changed
+					db.setAway(true) // before it hears that much has changed
 				}
 				time.Sleep(10 * time.Minute)
 				polls := origin.polls()
 				wantBody(t, other.get(feedURL), 200, "Entry 1")
-				db.set(false)
+				db.setAway(false)
 				time.Sleep(30 * time.Second)
 				for _, url := range urls {
 					wantBody(t, other.get(url), 200, "Entry 2")
@@ -362,19 +310,17 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 // other.
 func TestManyChangesAreReadTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(epoch))
 		const feeds, takes = 60, time.Second
-		entries := 1
-		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-		shared := sharedStore(t)
-		one, other := node(t, shared, origin, cache.Settings{}), node(t, &late{Store: shared, lookup: takes}, origin, cache.Settings{})
+		n := newNodes(t, 24*time.Hour)
+		one, other := n.one, n.other
+		n.db.delay(takes, "Lookup")
 		url := func(i int) string { return fmt.Sprintf("https://origin%d.test/feed", i) }
 		for i := range feeds {
 			wantBody(t, one.get(url(i)), 200, "Entry 1")
 			wantBody(t, other.get(url(i)), 200, "Entry 1")
 		}
 		time.Sleep(2 * time.Hour)
-		entries = 2
+		n.entries.Store(2)
 		for i := range feeds {
 			if _, err := one.Refresh(t.Context(), url(i)); err != nil {
 				t.Fatal(err)
@@ -393,27 +339,23 @@ func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
 	for name, back := range map[string]time.Duration{"with success": 6 * time.Second, "in vain": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(epoch))
-				entries := 1
-				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=3600") }}
-				shared := sharedStore(t)
-				db := &failing{Store: shared}
-				late, other := node(t, db, origin, cache.Settings{}), node(t, shared, origin, cache.Settings{})
+				n := newNodes(t, time.Hour)
+				late, other := n.other, n.one
 				first := late.get(feedURL)
 				wantBody(t, first, 200, "Entry 1")
 				time.Sleep(2 * time.Hour)
-				db.refuse(nil, errAway)
-				time.AfterFunc(back, func() { db.refuse(nil, nil) })
-				entries = 2
+				n.db.refuse(errAway, "Commit")
+				time.AfterFunc(back, func() { n.db.refuse(nil) })
+				n.entries.Store(2)
 				wantBody(t, late.get(feedURL), 200, "Entry 1")
 				if err := other.Forget(t.Context(), feedURL); err != nil {
 					t.Fatal(err)
 				}
 				due := store.Record{ID: cache.IDOf(feedURL), URL: feedURL, Polled: -1, State: store.StateCold, Facts: []byte(`{"at":"2026-03-02T10:00:00Z"}`)}
-				if err := shared.Restore(t.Context(), []store.Saved{{Record: due}}); err != nil {
+				if err := n.shared.Restore(t.Context(), []store.Saved{{Record: due}}); err != nil {
 					t.Fatal(err)
 				}
-				entries = 3
+				n.entries.Store(3)
 				wantBody(t, other.get(feedURL), 200, "Entry 3")
 				time.Sleep(6 * time.Second) // it tries again after 1, 3, 7 and 15 seconds
 				for range 15 {              // by the state alone, and not by a body that does not fit it

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -19,15 +20,14 @@ import (
 // Two hosts of a domain that answer 429 again as soon as they are asked again do not keep a
 // third one, which answers well, from being polled.
 func TestSiblingsCannotFreezeAHost(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		const victim = "https://victim.example.com/feed"
-		g := newWebGateway(t, dir, func(url string) response {
+		g := newWebGateway(t, func(url string) response {
 			if url == victim {
 				return given(rss(2, ""), "Cache-Control", "max-age=3600", "ETag", `"1"`)
 			}
 			return origintest.Status(429, "Retry-After", "3600")
 		}).open()
-		defer g.close()
 		for minute := range 6 * 60 {
 			if minute == 0 {
 				g.get(victim)
@@ -48,14 +48,13 @@ func TestSiblingsCannotFreezeAHost(t *testing.T) {
 
 // Two hosts of a domain that answer 429 pause the whole domain, for an hour at most.
 func TestSiblingsPause(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newWebGateway(t, dir, func(url string) response {
+	synctest.Test(t, func(t *testing.T) {
+		g := newWebGateway(t, func(url string) response {
 			if strings.HasPrefix(url, "https://c.") {
 				return given(rss(2, ""))
 			}
 			return origintest.Status(429, "Retry-After", "36000")
 		}).open()
-		defer func() { g.close() }()
 		g.get("https://a.example.com/")
 		g.get("https://a.example.com/other")
 		wantBody(t, g.get("https://c.example.com/1"), 200, "Entry 2")
@@ -86,9 +85,9 @@ func TestSiblingsPause(t *testing.T) {
 // 429s that were in flight together count once, and after the pause the host is polled with its
 // spacing again, not all at once.
 func TestHostAfterAPause(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		const spacing = 2 * time.Second
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+		g := newGateway(t, func(policy.Ask) policy.Answer {
 			time.Sleep(10 * time.Second)
 			a := failed(429, policy.FailureRateLimited)
 			a.Pauses = []policy.Pause{{Scope: "host origin.test", Why: policy.HintHostCooldown, Limited: true}}
@@ -96,7 +95,6 @@ func TestHostAfterAPause(t *testing.T) {
 		})
 		g.origin.spacing = spacing
 		g.open()
-		defer g.close()
 		for round := range 3 {
 			var crowd sync.WaitGroup
 			for i := range 5 {
@@ -122,15 +120,14 @@ func TestHostAfterAPause(t *testing.T) {
 // A 429 without a time pauses the host for an hour, and each further one twice as long, up to
 // a day. A good answer ends that.
 func TestBare429sDouble(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		good := false
-		g := newWebGateway(t, dir, func(string) response {
+		g := newWebGateway(t, func(string) response {
 			if good {
 				return given(rss(2, ""))
 			}
 			return origintest.Status(429)
 		}).open()
-		defer g.close()
 		n := 0
 		pause := func() time.Duration {
 			n++
@@ -150,20 +147,13 @@ func TestBare429sDouble(t *testing.T) {
 	})
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // A host has one spacing, whatever its feeds' ports and credentials are, and however slowly
 // they are asked for.
 func TestSpacingOfAHost(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex // guards all
 		var all []time.Time
-		g := newWebGateway(t, dir, func(url string) response {
+		g := newWebGateway(t, func(url string) response {
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, time.Now())
@@ -174,7 +164,6 @@ func TestSpacingOfAHost(t *testing.T) {
 		})
 		g.client.Apply(upstream.Settings{Hosts: []upstream.HostRule{{Pattern: "origin.test", Spacing: 20 * time.Second, Concurrency: 3}}})
 		g.open()
-		defer g.close()
 		var crowd sync.WaitGroup
 		for _, url := range []string{feedURL, "https://alice:secret@origin.test/feed.xml", "https://origin.test:8443/feed.xml", "https://origin.test/moved"} {
 			crowd.Go(func() { g.get(url) })
@@ -196,12 +185,11 @@ func TestSpacingOfAHost(t *testing.T) {
 
 // Feeds that wait for their host take no place among the polls in flight.
 func TestWaitingPollsLeaveRoom(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newWebGateway(t, dir, func(string) response { return given(rss(2, "")) })
+	synctest.Test(t, func(t *testing.T) {
+		g := newWebGateway(t, func(string) response { return given(rss(2, "")) })
 		g.settings.Polls = 2
 		g.client.Apply(upstream.Settings{Hosts: []upstream.HostRule{{Pattern: "slow.test", Spacing: time.Minute}}})
 		g.open()
-		defer g.close()
 		for i := range 20 {
 			go g.get(fmt.Sprintf("https://slow.test/%d", i))
 		}
@@ -218,14 +206,13 @@ func TestWaitingPollsLeaveRoom(t *testing.T) {
 // Retry-After counts whatever other hint wins, with a 200 as well,
 // after its version is lost and after a restart.
 func TestNotBeforeOutlivesEverything(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		var hours strings.Builder
 		for h := range 23 {
 			fmt.Fprintf(&hours, "<hour>%d</hour>", h)
 		}
 		doc := strings.Replace(rss(3, ""), "<item>", "<skipHours>"+hours.String()+"</skipHours><item>", 1)
-		g := newWebGateway(t, dir, func(string) response { return given(doc, "Retry-After", "259200") }).open()
-		defer func() { g.close() }()
+		g := newWebGateway(t, func(string) response { return given(doc, "Retry-After", "259200") }).open()
 		began := time.Now()
 		g.get(feedURL)
 		if f, err := g.Status(t.Context(), feedURL); err != nil || f.Winner != "skip-hours" {
@@ -252,12 +239,12 @@ func TestNotBeforeOutlivesEverything(t *testing.T) {
 // Redirects of strangers to a host take each second of its slots at most while its established
 // feeds are due, and keep its spacing.
 func TestRedirectsToABusyHost(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		const spacing, interval = 2 * time.Second, 2 * time.Minute
 		var busy []time.Time
 		polled, longest, strangers := map[string]time.Time{}, time.Duration(0), 0
 		var mu sync.Mutex // guards them
-		g := newWebGateway(t, dir, func(url string) response {
+		g := newWebGateway(t, func(url string) response {
 			mu.Lock()
 			defer mu.Unlock()
 			stranger, isStranger := strings.CutPrefix(url, "https://stranger")
@@ -279,7 +266,6 @@ func TestRedirectsToABusyHost(t *testing.T) {
 		g.settings.Rules = func(cache.Key) policy.Rules { return rules }
 		g.settings.Prefetch, g.settings.Feeds = true, []string{"https://busy.test/1", "https://busy.test/2", "https://busy.test/3"}
 		g.open()
-		defer g.close()
 		for n := range 24 {
 			for i := range 20 {
 				go g.get(fmt.Sprintf("https://stranger%d.test/%d", i, n))

@@ -4,12 +4,9 @@
 package cache_test
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,42 +14,15 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// bubble runs a test in fake time, on a store in memory.
-func bubble(t *testing.T, test func(t *testing.T, dir string)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, "") })
-}
-
-// bubbleOnDisk runs a test in fake time with a directory made outside of it.
-func bubbleOnDisk(t *testing.T, test func(t *testing.T, dir string)) {
-	t.Helper()
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) { test(t, dir) })
-}
-
-func wantBody(t *testing.T, w interface{ Result() *http.Response }, code int, contains string) {
-	t.Helper()
-	resp := w.Result()
-	body := new(strings.Builder)
-	if _, err := fmt.Fprint(body, readAll(resp)); err != nil {
-		t.Fatal(err)
-	}
-	if resp.StatusCode != code || !strings.Contains(body.String(), contains) {
-		t.Fatalf("got %d %.200q, want %d with %q", resp.StatusCode, body, code, contains)
-	}
-}
-
 func TestFirstPollIsSharedByAllWhoWait(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer {
 			time.Sleep(10 * time.Second)
 			return ok(rss(3, ""), "ETag", `"v1"`)
 		}).open()
-		defer g.close()
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() { wantBody(t, g.get(feedURL), 200, "Entry 3") })
@@ -65,9 +35,8 @@ func TestFirstPollIsSharedByAllWhoWait(t *testing.T) {
 }
 
 func TestPollsOncePerIntervalWhateverReadersSend(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(3, ""), "ETag", `"v1"`) }).open()
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(3, ""), "ETag", `"v1"`) }).open()
 		rude := [][]string{
 			{"Cache-Control", "no-cache"}, {"Pragma", "no-cache"}, {"Cache-Control", "max-age=0"},
 			{"If-Modified-Since", "Thu, 01 Jan 1970 00:00:00 GMT"}, {"Accept-Encoding", "identity;q=0"}, {},
@@ -107,14 +76,9 @@ func TestNothingReplacesTheLastGoodVersion(t *testing.T) {
 		"control sequence": ok("\x00\x01\x02"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := bubble
-			if name == "truncated" {
-				store = bubbleOnDisk // once, where the version has to come back from files
-			}
-			store(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				answer := ok(rss(2, ""), "ETag", `"good"`)
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer }).open()
-				defer g.close()
+				g := newGateway(t, func(policy.Ask) policy.Answer { return answer }).open()
 				good := g.get(feedURL)
 				answer = bad
 				for range 2 {
@@ -140,13 +104,12 @@ func TestNothingReplacesTheLastGoodVersion(t *testing.T) {
 }
 
 func TestVolatileFeedKeepsItsETag(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		polls := 0
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+		g := newGateway(t, func(policy.Ask) policy.Answer {
 			polls++
 			return ok(rss(4, fmt.Sprint("build ", polls)), "ETag", fmt.Sprintf(`"%d"`, polls))
 		}).open()
-		defer g.close()
 		first := g.get(feedURL)
 		for range 5 {
 			time.Sleep(2 * time.Hour)
@@ -179,10 +142,9 @@ func TestValidatorsAreOneSet(t *testing.T) {
 		{ok(rss(3, ""), "ETag", `"a"`, "Last-Modified", strings.Repeat("x", 3000)), policy.Validators{URL: feedURL, ETag: `"a"`}},
 		{ok(rss(4, "")), policy.Validators{}},
 	}
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		step := 0
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return steps[step].answer }).open()
-		defer func() { g.close() }()
+		g := newGateway(t, func(policy.Ask) policy.Answer { return steps[step].answer }).open()
 		for step = range steps {
 			g.get(feedURL)
 			time.Sleep(25 * time.Hour)
@@ -210,15 +172,14 @@ func TestValidatorsAreOneSet(t *testing.T) {
 
 func TestETagThatItsOriginDoesNotKnowIsLeftOut(t *testing.T) {
 	const lm = "Mon, 02 Mar 2026 09:00:00 GMT"
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		// Apache with mod_deflate: 200 to its own "-gzip" ETag, 304 to the date alone.
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
 			if ask.Validators.ETag == "" && ask.Validators.LastModified == lm {
 				return unchanged()
 			}
 			return ok(rss(2, ""), "ETag", `"x-gzip"`, "Last-Modified", lm)
 		}).open()
-		defer g.close()
 		for range 10 {
 			g.get(feedURL)
 			time.Sleep(25 * time.Hour)
@@ -236,14 +197,13 @@ func TestETagThatItsOriginDoesNotKnowIsLeftOut(t *testing.T) {
 }
 
 func TestSlowPollKeepsAReaderForSecondsOnly(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		delay := time.Duration(0)
 		version := 1
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+		g := newGateway(t, func(policy.Ask) policy.Answer {
 			time.Sleep(delay)
 			return ok(rss(version, ""))
 		}).open()
-		defer g.close()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
 		delay, version = 20*time.Second, 2
@@ -277,13 +237,12 @@ func TestLastModifiedGrowsWithEachVersion(t *testing.T) {
 		"unreadable": {"yesterday", "today"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				n := 0
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+				g := newGateway(t, func(policy.Ask) policy.Answer {
 					n++
 					return ok(rss(n, ""), "Last-Modified", dates[n-1])
 				}).open()
-				defer g.close()
 				first := g.get(feedURL).Header().Get("Last-Modified")
 				time.Sleep(25 * time.Hour)
 				w := g.get(feedURL, "If-Modified-Since", first)
@@ -298,51 +257,15 @@ func TestLastModifiedGrowsWithEachVersion(t *testing.T) {
 	}
 }
 
-func TestMissingBodyDropsTheValidators(t *testing.T) {
-	bubbleOnDisk(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
-			if !ask.Validators.Empty() {
-				return unchanged()
-			}
-			return ok(rss(2, ""), "ETag", `"v"`)
-		}).open()
-		g.get(feedURL)
-		g.close()
-		db, err := sql.Open("sqlite", filepath.Join(dir, "feeds.sqlite"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Exec(`delete from body`); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		g.open()
-		defer g.close()
-		if w := g.get(feedURL); w.Code != http.StatusServiceUnavailable {
-			t.Errorf("got %d before the next poll is due, want 503", w.Code)
-		}
-		if n := g.origin.polls(); n != 1 {
-			t.Errorf("%d polls: a lost body must not break the interval", n)
-		}
-		time.Sleep(time.Hour + time.Second)
-		wantBody(t, g.get(feedURL), 200, "Entry 2")
-	})
-}
-
 func TestClockSetBackNeitherFreezesNorHurries(t *testing.T) {
-	bubbleOnDisk(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
-		skew := 10 * 365 * 24 * time.Hour // the clock that wrote the store was far ahead
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
+		// The clock that wrote the store was far ahead.
+		g.now = func() time.Time { return time.Now().Add(10 * 365 * 24 * time.Hour).Round(0) }
 		g.open()
-		g.close()
-		ahead := func() time.Time { return time.Now().Add(skew).Round(0) }
-		store := g.reopenAt(ahead)
 		g.get(feedURL)
-		g.closeWith(store)
-		g.open()
-		defer g.close()
+		g.now = nil
+		g.restart()
 		g.get(feedURL)
 		if n := g.origin.polls(); n != 1 {
 			t.Fatalf("%d polls right after the clock was set back, want still 1", n)
@@ -355,57 +278,12 @@ func TestClockSetBackNeitherFreezesNorHurries(t *testing.T) {
 	})
 }
 
-// failing is a store that refuses writes at times.
-type failing struct {
-	store.Store
-
-	mu              sync.Mutex // guards what follows
-	reserve, commit error
-}
-
-// refuse sets how reservations and commits fail from now on; nil: they do not.
-func (s *failing) refuse(reserve, commit error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.reserve, s.commit = reserve, commit
-}
-
-func (s *failing) refusals() (reserve, commit error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reserve, s.commit
-}
-
-func (s *failing) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
-	if err, _ := s.refusals(); err != nil {
-		return nil, err
-	}
-	return s.Store.Claim(ctx, claims)
-}
-
-func (s *failing) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
-	if err, _ := s.refusals(); err != nil {
-		return nil, 0, err
-	}
-	return s.Store.ClaimDue(ctx, q)
-}
-
-func (s *failing) Commit(ctx context.Context, o store.Outcome) error {
-	if _, err := s.refusals(); err != nil {
-		return err
-	}
-	return s.Store.Commit(ctx, o)
-}
-
 func TestNoPollWithoutADurableReservation(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
-		var broken *failing
-		g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
 		g.open()
-		defer g.close()
 		g.get(feedURL)
-		broken.refuse(errors.New("no space left on device"), nil)
+		g.store.refuse(errors.New("no space left on device"), "Claim", "ClaimDue")
 		for range 100 {
 			time.Sleep(time.Hour)
 			wantBody(t, g.get(feedURL), 200, "Entry 2")
@@ -413,7 +291,7 @@ func TestNoPollWithoutADurableReservation(t *testing.T) {
 		if n := g.origin.polls(); n != 1 {
 			t.Errorf("%d polls, want 1: the store granted no other", n)
 		}
-		broken.refuse(nil, nil)
+		g.store.refuse(nil)
 		time.Sleep(2 * time.Minute)
 		g.get(feedURL)
 		if n := g.origin.polls(); n != 2 {
@@ -423,22 +301,20 @@ func TestNoPollWithoutADurableReservation(t *testing.T) {
 }
 
 func TestOutcomeThatCannotBeCommittedIsThrownAwayWhole(t *testing.T) {
-	bubbleOnDisk(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		version := 1
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+		g := newGateway(t, func(policy.Ask) policy.Answer {
 			return ok(rss(version, ""), "ETag", fmt.Sprintf(`"%d"`, version))
 		})
-		var broken *failing
-		g.wrap = func(s store.Store) store.Store { broken = &failing{Store: s}; return broken }
 		g.open()
 		g.get(feedURL)
-		broken.refuse(nil, errors.New("no space left on device"))
+		g.store.refuse(errors.New("no space left on device"), "Commit")
 		version = 2
 		time.Sleep(2 * time.Hour)
 		wantBody(t, g.get(feedURL), 200, "Entry 1")
 		g.close()
+		g.store.refuse(nil)
 		g.open() // as after a crash between the answer and its commit
-		defer g.close()
 		wantBody(t, g.get(feedURL), 200, "Entry 1")
 		if n := g.origin.polls(); n != 2 {
 			t.Fatalf("%d polls, want 2: the reservation stands", n)
@@ -452,10 +328,9 @@ func TestOutcomeThatCannotBeCommittedIsThrownAwayWhole(t *testing.T) {
 }
 
 func TestStandingOfValidators(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { n++; return ok(rss(n, ""), "ETag", fmt.Sprintf(`"%d"`, n)) }).open()
-		defer g.close()
+		g := newGateway(t, func(policy.Ask) policy.Answer { n++; return ok(rss(n, ""), "ETag", fmt.Sprintf(`"%d"`, n)) }).open()
 		first := g.get(feedURL).Header()
 		time.Sleep(25 * time.Hour)
 		second := g.get(feedURL).Header()
@@ -489,13 +364,12 @@ func TestStandingOfValidators(t *testing.T) {
 func TestRaisedFloorHoldsAtOnce(t *testing.T) {
 	for name, prefetch := range map[string]bool{"readers": false, "prefetch": true} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGateway(t, func(policy.Ask) policy.Answer {
 					return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3600")
 				})
 				g.settings.Prefetch = prefetch
 				g.open()
-				defer func() { g.close() }()
 				g.get(feedURL)
 				time.Sleep(30 * time.Minute)
 				rules := g.settings.Rules(cache.ParseKey(feedURL))

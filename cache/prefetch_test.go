@@ -4,7 +4,6 @@
 package cache_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -19,13 +18,12 @@ import (
 )
 
 func TestPrefetchPollsConfiguredFeedsUntilTheyAreIdle(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=86400") })
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=86400") })
 		g.settings.Prefetch = true
 		g.settings.IdleAfter = 3 * 24 * time.Hour
 		g.settings.Feeds = []string{feedURL}
 		g.open()
-		defer g.close()
 		time.Sleep(2*24*time.Hour + time.Hour)
 		if n := g.origin.polls(); n < 2 || n > 3 {
 			t.Fatalf("%d polls in two days of daily polling without a reader", n)
@@ -49,11 +47,10 @@ func TestPrefetchPollsConfiguredFeedsUntilTheyAreIdle(t *testing.T) {
 
 // Centuries, by which an operator means never, are longer than a duration can hold in threes.
 func TestWithoutPrefetchNothingIsPolled(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
 		g.settings.Feeds, g.settings.IdleAfter = []string{"https://pinned.test/"}, math.MaxUint64/3+1 // 195 years
 		g.open()
-		defer g.close()
 		g.get(feedURL)
 		time.Sleep(7 * 24 * time.Hour)
 		if n := g.origin.polls(); n != 1 || !g.knows(feedURL) {
@@ -63,14 +60,13 @@ func TestWithoutPrefetchNothingIsPolled(t *testing.T) {
 }
 
 func TestManyDueFeedsAreSpread(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
 		g.settings.Prefetch = true
 		for i := range 1000 {
 			g.settings.Feeds = append(g.settings.Feeds, fmt.Sprintf("https://host%d.test/feed", i))
 		}
 		g.open()
-		defer g.close()
 		time.Sleep(time.Minute)
 		if n := g.origin.polls(); n > 500 || n < 400 {
 			t.Errorf("%d polls in the first minute, want at most eight a second", n)
@@ -82,36 +78,27 @@ func TestManyDueFeedsAreSpread(t *testing.T) {
 	})
 }
 
-// closing is a store that has granted due polls when the cache closes.
-type closing struct {
-	store.Store
-	close func()
-}
-
-func (s closing) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
-	leases, wait, err := s.Store.ClaimDue(ctx, q)
-	if len(leases) > 0 {
-		go s.close()
-		time.Sleep(time.Millisecond)
-	}
-	return leases, wait, err
-}
-
 // The time that is shown is that of the next poll: neither a lease that is not used nor the last
 // moment of a pause of the host puts it off.
 func TestTimeThatIsShown(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
 		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
-		g.wrap = func(s store.Store) store.Store { return closing{s, func() { _ = g.Cache.Close() }} }
+		g.store.hook(nil, func(call string, result any) error {
+			if leases, ok := result.(*[]store.Lease); ok && len(*leases) > 0 {
+				go g.Cache.Close()
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		})
 		g.open()
 		time.Sleep(500 * time.Millisecond)
 		if r := must(g.store.Records(t.Context(), store.ID{}, 1)); len(r) != 1 || r[0].In > 0 || g.origin.polls() > 0 {
 			t.Errorf("%d polls, %+v, want the feed still due", g.origin.polls(), r)
 		}
-		g.wrap, g.settings.Prefetch = nil, false
+		g.store.hook(nil, nil)
+		g.settings.Prefetch = false
 		g.open()
-		defer g.close()
 		g.pause(time.Hour)
 		time.Sleep(time.Hour - 300*time.Millisecond)
 		if f := must(g.Status(t.Context(), feedURL)); time.Until(f.NextPoll) != 300*time.Millisecond {
@@ -121,8 +108,8 @@ func TestTimeThatIsShown(t *testing.T) {
 }
 
 func TestUnwantedFeedsAreForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
 			if ask.URL.String() == feedURL {
 				return ok(rss(2, ""))
 			}
@@ -131,7 +118,6 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 		g.settings.IdleAfter = 24 * time.Hour
 		g.settings.Feeds = []string{"https://pinned.test/"}
 		g.open()
-		defer func() { g.close() }()
 		for i := range 100 {
 			g.get(fmt.Sprintf("https://invented%d.test/", i))
 		}
@@ -158,8 +144,8 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 
 // A feed that is polled every few seconds does not wait for the next look at what is due.
 func TestPrefetchOfShortIntervals(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer {
 			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3")
 		})
 		rules := g.settings.Rules(cache.ParseKey(feedURL))
@@ -167,7 +153,6 @@ func TestPrefetchOfShortIntervals(t *testing.T) {
 		g.settings.Rules = func(cache.Key) policy.Rules { return rules }
 		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
 		g.open()
-		defer g.close()
 		time.Sleep(time.Minute)
 		if n := g.origin.polls(); n < 15 || n > 20 {
 			t.Errorf("%d polls within a minute, want about one every 3 s", n)
@@ -177,13 +162,12 @@ func TestPrefetchOfShortIntervals(t *testing.T) {
 
 // The URL of a feed that has never answered may be no more than a mistake.
 func TestPrefetchGivesUpFeedsWithoutReaders(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		const configured = "https://pinned.test/"
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) })
+		g := newGateway(t, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) })
 		g.settings.Prefetch = true
 		g.settings.Feeds = []string{configured}
 		g.open()
-		defer g.close()
 		time.Sleep(17 * time.Minute) // so that polls do not fall together with sweeps
 		g.get(feedURL)
 		time.Sleep(8 * 24 * time.Hour)
@@ -207,18 +191,17 @@ func TestPrefetchGivesUpFeedsWithoutReaders(t *testing.T) {
 
 // A clock that was years ahead for a moment does not keep feeds for years.
 func TestLastReaderIsNotInTheFuture(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		var skew atomic.Int64
 		skew.Store(int64(10 * 365 * 24 * time.Hour))
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
-		store := g.reopenAt(func() time.Time { return time.Now().Add(time.Duration(skew.Load())) })
-		g.get(feedURL)
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
+		g.now = func() time.Time { return time.Now().Add(time.Duration(skew.Load())) }
+		g.open().get(feedURL)
 		skew.Store(0)
 		g.get(feedURL)
 		if account, err := g.Status(t.Context(), feedURL); err != nil || account.LastAsked.After(time.Now()) {
 			t.Errorf("asked for at %v, %v", account.LastAsked, err)
 		}
-		g.closeWith(store)
 	})
 }
 
@@ -226,18 +209,13 @@ func TestLastReaderIsNotInTheFuture(t *testing.T) {
 // looked at its own: they are polled, and not put off once more.
 func TestFeedsAreDueWhenTheMachineWakesUp(t *testing.T) {
 	for awake := range 4 {
-		bubble(t, func(t *testing.T, dir string) {
-			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") })
+		synctest.Test(t, func(t *testing.T) {
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") })
 			g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
 			var slept atomic.Int64
-			asleep := func() time.Duration { return time.Duration(slept.Load()) }
-			store := sqlite.NewMemory(func() time.Time { return time.Now().Add(asleep()) })
-			var err error
-			if g.Cache, err = cache.New(cache.Options{Store: store, Origin: g.origin, Memory: 1 << 20, Suspended: asleep}); err != nil {
-				t.Fatal(err)
-			}
-			g.Apply(g.settings)
-			defer g.closeWith(store)
+			g.suspended = func() time.Duration { return time.Duration(slept.Load()) }
+			g.memory = sqlite.NewMemory(func() time.Time { return time.Now().Add(g.suspended()) })
+			g.open()
 			time.Sleep(time.Hour + 4*time.Duration(awake)*time.Second)
 			slept.Add(int64(12 * time.Hour))
 			g.Apply(g.settings) // the prefetching looks at once

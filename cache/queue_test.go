@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -34,17 +35,12 @@ func (o oneByOne) Acquire(ctx context.Context, url feedurl.URL) (policy.Slot, er
 }
 
 // openInTurns opens a gateway at such an origin.
-func openInTurns(t *testing.T, dir string) (g *gateway, turns chan<- struct{}) {
+func openInTurns(t *testing.T) (g *gateway, turns chan<- struct{}) {
 	t.Helper()
-	g = newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+	g = newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
 	origin := oneByOne{g.origin, make(chan struct{})}
-	g.store = g.disk()
-	var err error
-	if g.Cache, err = cache.New(cache.Options{Store: g.store, Origin: origin}); err != nil {
-		t.Fatal(err)
-	}
-	g.Apply(g.settings)
-	return g, origin.turns
+	g.polled = origin
+	return g.open(), origin.turns
 }
 
 // serveOrWait asks for a feed. It returns nil if that is served, and errQueued if it waits for its
@@ -65,9 +61,8 @@ var errQueued = errors.New("it waits for its turn")
 // Many feeds of one host wait for their turn, which is not a failure, and are served if it comes
 // while a reader waits.
 func TestFeedsOfOneHostWaitForTheirTurn(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g, turns := openInTurns(t, dir)
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g, turns := openInTurns(t)
 		stop := make(chan struct{})
 		defer close(stop)
 		go func() {
@@ -110,9 +105,8 @@ func TestFeedsOfOneHostWaitForTheirTurn(t *testing.T) {
 // Whose patience ends in the very moment in which the poll does gets the feed, or is
 // told to wait, but not that nothing has come of it.
 func TestPollThatEndsAsPatienceDoes(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g, turns := openInTurns(t, dir)
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g, turns := openInTurns(t)
 		for i := range 40 {
 			go func() {
 				time.Sleep(15 * time.Second)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -126,9 +127,9 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 		}, earliest: 7 * day},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				entries, began := 2, time.Time{}
-				g := newWebGateway(t, dir, func(url string) response {
+				g := newWebGateway(t, func(url string) response {
 					if since := time.Since(began); url == movedURL || c.broken > 0 && since >= c.broken && since < c.broken+day {
 						return given(rss(entries, ""), "Cache-Control", "max-age=3600")
 					}
@@ -136,7 +137,6 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 				})
 				g.settings.Feeds, g.settings.Prefetch = c.feeds, name == "not in memory"
 				g.open()
-				defer func() { g.close() }()
 				began = time.Now()
 				c.life(g)
 				last := g.asked(feedURL)
@@ -155,10 +155,10 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 }
 
 func TestFeedThatFailsAtItsNewAddressGoesHome(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		dead := false
 		moved := moving(301)
-		g := newWebGateway(t, dir, func(url string) response {
+		g := newWebGateway(t, func(url string) response {
 			switch {
 			case !dead:
 				return moved(url)
@@ -167,7 +167,6 @@ func TestFeedThatFailsAtItsNewAddressGoesHome(t *testing.T) {
 			}
 			return given(rss(3, ""))
 		}).open()
-		defer g.close()
 		for range 10 {
 			g.feed(feedURL)
 			time.Sleep(25 * time.Hour)
@@ -185,9 +184,8 @@ func TestFeedThatFailsAtItsNewAddressGoesHome(t *testing.T) {
 }
 
 func TestValidatorsAreBoundToTheURLThatGaveThem(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newWebGateway(t, dir, moving(302)).open()
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g := newWebGateway(t, moving(302)).open()
 		g.get(feedURL)
 		time.Sleep(25 * time.Hour)
 		g.get(feedURL)
@@ -199,14 +197,13 @@ func TestValidatorsAreBoundToTheURLThatGaveThem(t *testing.T) {
 
 // Feeds that redirect to one URL share its interval.
 func TestFeedsThatConvergeOnAURL(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newWebGateway(t, dir, func(url string) response {
+	synctest.Test(t, func(t *testing.T) {
+		g := newWebGateway(t, func(url string) response {
 			if url == movedURL {
 				return given(rss(2, ""), "ETag", `"v"`)
 			}
 			return redirect(302, movedURL)
 		}).open()
-		defer g.close()
 		served := map[string]bool{}
 		for range 24 * 10 {
 			for i := range 5 {
@@ -233,9 +230,9 @@ func TestFeedsThatConvergeOnAURL(t *testing.T) {
 // A feed that becomes another's alias has been polled after that one: what readers have
 // of it stays until the other has been polled as well.
 func TestAdoptionDoesNotGoBackToAnOlderVersion(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		entries := 1
-		g := newWebGateway(t, dir, func(url string) response {
+		g := newWebGateway(t, func(url string) response {
 			if url == movedURL {
 				return given(rss(entries, ""), "Cache-Control", "max-age=3600")
 			}
@@ -243,7 +240,6 @@ func TestAdoptionDoesNotGoBackToAnOlderVersion(t *testing.T) {
 		})
 		g.settings.Feeds = []string{feedURL} // its redirect is followed, though there is a feed at its end
 		g.open()
-		defer g.close()
 		wantBody(t, g.feed(movedURL), 200, "Entry 1")
 		for day := range 12 {
 			entries = 2 + day
@@ -267,9 +263,8 @@ func TestAdoptionDoesNotGoBackToAnOlderVersion(t *testing.T) {
 // A feed without a version that redirects for the time being to one with polls of its own
 // sends its readers there: that one's interval is its own, and so is its content.
 func TestTemporaryRedirectToAKnownFeed(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newWebGateway(t, dir, moving(302)).open()
-		defer g.close()
+	synctest.Test(t, func(t *testing.T) {
+		g := newWebGateway(t, moving(302)).open()
 		wantBody(t, g.feed(movedURL), 200, "Entry 2")
 		time.Sleep(10 * time.Minute)
 		if wantBody(t, g.feed(feedURL), 200, "Entry 2"); g.sent != 1 {
@@ -282,10 +277,10 @@ func TestTemporaryRedirectToAKnownFeed(t *testing.T) {
 // If a temporary redirect lasts for a week, readers are sent on.
 func TestRedirectChangesNothingForAWeek(t *testing.T) {
 	for _, status := range []int{301, 302} {
-		bubble(t, func(t *testing.T, dir string) {
+		synctest.Test(t, func(t *testing.T) {
 			const other = "https://other.test/feed.xml"
 			moved := false
-			g := newWebGateway(t, dir, func(url string) response {
+			g := newWebGateway(t, func(url string) response {
 				switch {
 				case url == other:
 					return given(strings.ReplaceAll(rss(2, ""), "Entry", "Other"), "ETag", `"o"`)
@@ -294,7 +289,6 @@ func TestRedirectChangesNothingForAWeek(t *testing.T) {
 				}
 				return given(rss(5, ""), "ETag", `"a"`)
 			}).open()
-			defer g.close()
 			wantBody(t, g.feed(feedURL), 200, "Entry 5")
 			wantBody(t, g.feed(other), 200, "Other 2")
 			time.Sleep(26 * time.Hour)
@@ -328,10 +322,10 @@ func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
 	const evil = "https://evil.test/x"
 	for name, configured := range map[string]bool{"configured": true, "asked for": false} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				var hijacked atomic.Bool
 				n := 1
-				g := newWebGateway(t, dir, func(url string) response {
+				g := newWebGateway(t, func(url string) response {
 					switch {
 					case url != evil:
 						n++
@@ -346,7 +340,6 @@ func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
 				}
 				g.settings.Prefetch = true
 				g.open()
-				defer func() { g.close() }()
 				g.feed(evil)
 				hijacked.Store(true)
 				time.Sleep(25 * time.Hour)
@@ -373,15 +366,14 @@ func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
 
 func TestFeedsThatRedirectToEachOtherFailAndDoNotHang(t *testing.T) {
 	for _, status := range []int{301, 302} {
-		bubble(t, func(t *testing.T, dir string) {
-			g := newWebGateway(t, dir, func(url string) response {
+		synctest.Test(t, func(t *testing.T) {
+			g := newWebGateway(t, func(url string) response {
 				to := movedURL
 				if url == movedURL {
 					to = feedURL
 				}
 				return redirect(status, to)
 			}).open()
-			defer g.close()
 			began := time.Now()
 			for range 5 {
 				for _, url := range []string{feedURL, movedURL} {
@@ -401,14 +393,13 @@ func TestFeedsThatRedirectToEachOtherFailAndDoNotHang(t *testing.T) {
 // of them.
 func TestAdoptedRedirectDoesNotFreezeWhatItLeadsTo(t *testing.T) {
 	const evil = "https://evil.test/x"
-	bubble(t, func(t *testing.T, dir string) {
-		g := newWebGateway(t, dir, func(url string) response {
+	synctest.Test(t, func(t *testing.T) {
+		g := newWebGateway(t, func(url string) response {
 			if url == evil {
 				return redirect(301, feedURL, "Retry-After", "604800")
 			}
 			return given(rss(2, ""), "Cache-Control", "max-age=3600")
 		}).open()
-		defer g.close()
 		var account status.Feed
 		for began := time.Now(); account.Alias != feedURL && time.Since(began) < 20*24*time.Hour; time.Sleep(time.Hour) {
 			g.feed(evil)
@@ -427,15 +418,14 @@ func TestAdoptedRedirectDoesNotFreezeWhatItLeadsTo(t *testing.T) {
 
 // Aliases that lead in a circle, or too far, are answered all the same.
 func TestCircleOfAliases(t *testing.T) {
-	bubble(t, func(t *testing.T, _ string) {
+	synctest.Test(t, func(t *testing.T) {
 		next := map[string]string{}
-		g := newWebGateway(t, "", func(url string) response {
+		g := newWebGateway(t, func(url string) response {
 			if to := next[url]; to != "" {
 				return redirect(301, to)
 			}
 			return given(rss(2, ""), "ETag", `"v"`)
 		}).open()
-		defer func() { g.close() }()
 		urls := make([]string, 6)
 		for i := range urls {
 			urls[i] = fmt.Sprintf("https://h%d.test/", i)
@@ -485,9 +475,9 @@ func TestRedirectToWhatIsNoFeedKeepsTheVersion(t *testing.T) {
 		"a circle": redirect(302, feedURL),
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				lost := false
-				g := newWebGateway(t, dir, func(url string) response {
+				g := newWebGateway(t, func(url string) response {
 					switch {
 					case lost && url == feedURL:
 						return redirect(302, other)
@@ -496,7 +486,6 @@ func TestRedirectToWhatIsNoFeedKeepsTheVersion(t *testing.T) {
 					}
 					return back
 				}).open()
-				defer g.close()
 				wantBody(t, g.feed(feedURL), 200, "Entry 2")
 				g.feed(other)
 				lost = true

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/origintest"
@@ -46,10 +47,9 @@ func TestRepairsReachReaders(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				answer := c.before
-				g := newWebGateway(t, dir, func(url string) response { return answer(url) }).open()
-				defer g.close()
+				g := newWebGateway(t, func(url string) response { return answer(url) }).open()
 				old := g.get(feedURL).Header().Get("ETag")
 				wantCode := func(want int) *httptest.ResponseRecorder {
 					t.Helper()

@@ -16,7 +16,6 @@ import (
 	zapobserver "go.uber.org/zap/zaptest/observer"
 
 	"github.com/feedpollard/pollard/cache"
-	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -46,13 +45,12 @@ func (o *observer) last(t *testing.T) cache.Poll {
 }
 
 func TestObservedPolls(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		var answer policy.Answer
 		told := new(observer)
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer })
+		g := newGateway(t, func(policy.Ask) policy.Answer { return answer })
 		g.settings.Observe, g.settings.Feeds = told.observe, []string{feedURL} // or it would be forgotten before it works
 		g.open()
-		defer func() { g.close() }()
 		for _, tt := range []struct {
 			name   string
 			answer policy.Answer
@@ -82,14 +80,13 @@ func TestObservedPolls(t *testing.T) {
 
 // The log has the details that an error leaves out.
 func TestLogTellsMore(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		core, lines := zapobserver.New(zap.InfoLevel)
 		answer := failed(0, policy.FailureInternal)
 		answer.Detail = "https://origin.test/: the gateway failed: panic: at the answer"
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer })
+		g := newGateway(t, func(policy.Ask) policy.Answer { return answer })
 		g.settings.Log, g.settings.Feeds = zap.New(core), []string{feedURL}
 		g.open()
-		defer func() { g.close() }()
 		g.get(feedURL)
 		synctest.Wait()
 		polled := lines.FilterMessage("polled").All()
@@ -101,9 +98,9 @@ func TestLogTellsMore(t *testing.T) {
 
 // An adopted redirect is reported, together with the version of the poll.
 func TestObservedMoves(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		told, entries := new(observer), 2
-		g := newWebGateway(t, dir, func(url string) response {
+		g := newWebGateway(t, func(url string) response {
 			if url == movedURL {
 				return given(rss(entries, ""))
 			}
@@ -111,7 +108,6 @@ func TestObservedMoves(t *testing.T) {
 		})
 		g.settings.Observe = told.observe
 		g.open()
-		defer func() { g.close() }()
 		for began := time.Now(); time.Since(began) < 7*24*time.Hour; time.Sleep(25 * time.Hour) {
 			g.get(feedURL)
 		}
@@ -121,20 +117,6 @@ func TestObservedMoves(t *testing.T) {
 			t.Errorf("adopted: %+v", p)
 		}
 	})
-}
-
-// delayed is a store to which an outcome comes late: something happens first, once.
-type delayed struct {
-	store.Store
-	first func()
-}
-
-func (d *delayed) Commit(ctx context.Context, o store.Outcome) error {
-	if first := d.first; first != nil {
-		d.first = nil
-		first()
-	}
-	return d.Store.Commit(ctx, o)
 }
 
 // A poll whose outcome comes too late was sent all the same. It is reported as one that has
@@ -151,10 +133,10 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 		"no document": {ok("<html>"), status.ResultFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				told, answer := new(observer), ok(rss(2, ""))
 				answer.Wire = 100
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+				g := newGateway(t, func(policy.Ask) policy.Answer {
 					a := answer
 					if a.Failure != policy.FailureDNS {
 						a.Asked = time.Now()
@@ -162,24 +144,23 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 					time.Sleep(time.Second)
 					return a
 				})
-				db := &delayed{}
-				g.wrap = func(s store.Store) store.Store { db.Store = s; return db }
 				g.settings.Observe = told.observe
 				g.open()
-				defer g.close()
 				g.get(feedURL)
 				time.Sleep(25 * time.Hour)
-				db.first = func() {
+				g.store.hook(func(_ context.Context, call string) error {
+					if call != "Commit" {
+						return nil
+					}
+					g.store.hook(nil, nil)
 					time.Sleep(25 * time.Hour) // the claim lapses
 					origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(4, "")) }}
 					settings := g.settings
 					settings.Observe = nil
-					other := node(t, db.Store, origin, settings)
+					other := node(t, g.store.Store, origin, settings)
 					wantBody(t, other.get(feedURL), 200, "Entry 4")
-					if err := other.Cache.Close(); err != nil {
-						t.Error(err)
-					}
-				}
+					return other.Cache.Close()
+				}, nil)
 				answer = late.answer
 				answer.Wire = 200
 				g.get(feedURL)
@@ -210,9 +191,8 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 
 // Sent says which poll the reader has waited for.
 func TestSentTellsOfPolls(t *testing.T) {
-	bubble(t, func(t *testing.T, dir string) {
-		g := newGateway(t, dir, func(policy.Ask) policy.Answer { return ok(rss(2, "")) }).open()
-		defer func() { g.close() }()
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) }).open()
 		f, err := g.Feed(t.Context(), feedURL)
 		if err != nil {
 			t.Fatal(err)

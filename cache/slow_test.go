@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -36,7 +37,7 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 // Readers who take their time hold a part each of large versions that do not fit into memory,
 // whether it has to be decoded for them or not. If these are too many, the others get a 503.
 func TestSlowReadersHoldAPartEach(t *testing.T) {
-	const size, feeds, readers, bound = 9 << 20, 4, 240, 80 << 20
+	const size, feeds, readers, bound = 4 << 20, 2, 160, 80 << 20
 	bodies := make(map[string]string)
 	r := rand.New(rand.NewPCG(1, 2))
 	for n := range feeds {
@@ -48,10 +49,9 @@ func TestSlowReadersHoldAPartEach(t *testing.T) {
 		doc.WriteString(`</title><item><guid>1</guid></item></channel></rss>`)
 		bodies[fmt.Sprintf("https://origin%d.test/", n)] = doc.String()
 	}
-	g := newGateway(t, t.TempDir(), func(ask policy.Ask) policy.Answer { return ok(bodies[ask.URL.String()]) })
-	g.budget = 1 << 20
+	g := newGateway(t, func(ask policy.Ask) policy.Answer { return ok(bodies[ask.URL.String()]) })
+	g.dir = t.TempDir()
 	g.open()
-	defer g.close()
 	for url, body := range bodies {
 		if w := g.get(url); w.Code != 200 || w.Body.String() != body {
 			t.Fatalf("got %d, %d bytes", w.Code, w.Body.Len())
@@ -122,9 +122,9 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 	noise := make([]byte, 1<<20)
 	rand.NewChaCha8([32]byte{1}).Read(noise) //nolint:errcheck // it never fails
 	for _, accept := range []string{"gzip", ""} {
-		bubble(t, func(t *testing.T, dir string) {
+		synctest.Test(t, func(t *testing.T) {
 			entries := 1
-			g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+			g := newGateway(t, func(ask policy.Ask) policy.Answer {
 				if !ask.Validators.Empty() {
 					return unchanged()
 				}
@@ -132,7 +132,6 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 			})
 			g.budget = 1000
 			g.open()
-			defer g.close()
 			want := g.get(feedURL, "Accept-Encoding", accept)
 			get := func(do func()) (w *cutter, broken any) {
 				r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -148,12 +147,12 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 			}
 			w, broken := get(func() {
 				time.Sleep(time.Second)
-				id := idOf(t, g.store)
+				id := cache.IDOf(feedURL)
 				leases, err := g.store.Claim(t.Context(), []store.Claim{{ID: id, URL: feedURL, Hold: time.Hour, Floor: time.Nanosecond}})
 				if err != nil || leases[0].Denied != "" {
 					t.Fatal(leases[0].Denied, err)
 				}
-				same, err := store.ReadBody(t.Context(), g.store, id, 1)
+				same, err := store.ReadBody(t.Context(), &g.store, id, 1)
 				if same.Version = 2; err == nil {
 					err = g.store.Commit(t.Context(), store.Outcome{ID: id, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, Body: &same})
 				}

@@ -6,6 +6,7 @@ package cache_test
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -15,16 +16,15 @@ import (
 // regular poll.
 func TestOnly304sForAMonth(t *testing.T) {
 	const gap = 25 * time.Hour // a little more than max-age
-	bubble(t, func(t *testing.T, dir string) {
+	synctest.Test(t, func(t *testing.T) {
 		body := rss(1, "")
-		g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
 			if ask.Validators.Empty() {
 				return ok(body, "ETag", `"same"`, "Cache-Control", "max-age=86400")
 			}
 			return unchanged()
 		})
 		g.open()
-		defer func() { g.close() }()
 		for day := range 62 {
 			g.get(feedURL)
 			switch day {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -34,12 +35,11 @@ func TestReadersOfAFeedThatLeftMemoryJoinItsPoll(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
-				g := newGateway(t, dir, func(policy.Ask) policy.Answer {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGateway(t, func(policy.Ask) policy.Answer {
 					time.Sleep(2 * time.Second)
 					return ok(rss(2, ""))
 				}).open()
-				defer g.close()
 				early, err := g.Feed(t.Context(), feedURL)
 				if err != nil {
 					t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 func TestUnreadIsNotFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var good bool
-		g := newGateway(t, "", func(ask policy.Ask) policy.Answer {
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
 			switch {
 			case strings.HasSuffix(ask.URL.String(), "/page"):
 				return failed(200, policy.FailureNotFeed)
@@ -34,7 +34,6 @@ func TestUnreadIsNotFailing(t *testing.T) {
 		const configured = "https://origin.test/configured"
 		g.settings.Feeds = []string{configured}
 		g.open()
-		defer g.close()
 		want := map[string]status.State{
 			"https://origin.test/parent": status.StateUnread, "https://origin.test/page": status.StateUnread,
 			"https://origin.test/error": status.StateUnread, "https://origin.test/feed": status.StateFailing, configured: status.StateFailing,

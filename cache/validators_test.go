@@ -6,6 +6,7 @@ package cache_test
 import (
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -47,20 +48,19 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 		{"none is stored, no date", "", lm, []string{"ETag", `"b"`}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, dir string) {
+			synctest.Test(t, func(t *testing.T) {
 				first := ok(rss(2, ""), "ETag", test.stored, "Last-Modified", test.modified, "Cache-Control", "max-age=7200")
 				then := unchanged()
 				then.Header = http.Header{"Cache-Control": {"max-age=36000"}}
 				for i := 0; i < len(test.told); i += 2 {
 					then.Header.Set(test.told[i], test.told[i+1])
 				}
-				g := newGateway(t, dir, func(ask policy.Ask) policy.Answer {
+				g := newGateway(t, func(ask policy.Ask) policy.Answer {
 					if ask.Validators.Empty() {
 						return first
 					}
 					return then
 				}).open()
-				defer func() { g.close() }()
 				g.get(feedURL)
 				time.Sleep(2 * time.Hour)
 				asked := time.Now()
@@ -97,10 +97,9 @@ func TestNotModifiedOfAnotherResponseAsksForAPause(t *testing.T) {
 		policy.HintRetryAfter: {"Etag": {`"b"`}, "Retry-After": {"30000"}},
 		policy.HintRateLimit:  {"Etag": {`"b"`}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"30000"}},
 	} {
-		bubble(t, func(t *testing.T, dir string) {
+		synctest.Test(t, func(t *testing.T) {
 			answer := ok(rss(2, ""), "ETag", `"a"`)
-			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer }).open()
-			defer g.close()
+			g := newGateway(t, func(policy.Ask) policy.Answer { return answer }).open()
 			g.get(feedURL)
 			answer = unchanged()
 			answer.Header = fields
@@ -121,12 +120,11 @@ func TestNotModifiedOfAnotherResponseAsksForAPause(t *testing.T) {
 func TestFieldsOfAnotherResponseAreNotServed(t *testing.T) {
 	const key = "shield/feed.xml"
 	for tag, want := range map[string]string{`"a"`: "new", `"b"`: "old"} {
-		bubble(t, func(t *testing.T, dir string) {
+		synctest.Test(t, func(t *testing.T) {
 			answer := ok(rss(2, ""), "ETag", `"a"`, "X-Site", "old")
-			g := newGateway(t, dir, func(policy.Ask) policy.Answer { return answer })
+			g := newGateway(t, func(policy.Ask) policy.Answer { return answer })
 			g.settings.Site = func(string) cache.Origin { return g.origin }
 			g.open()
-			defer g.close()
 			g.get(key)
 			answer = unchanged()
 			answer.Header = http.Header{"Etag": {tag}, "X-Site": {"new"}}
