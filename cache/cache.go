@@ -87,7 +87,6 @@ type Cache struct {
 	table   table
 	memory  *memory
 	reads   singleflight.Group // of representations from the store
-	making  sync.Map           // memory keys of representations that are being made
 	pauses  pauses             // of hosts
 	changes changes            // of feeds in the store, that memory does not know yet
 

@@ -111,9 +111,9 @@ func (m *memory) add(id store.ID, s *state, c version.Coding, body []byte) *repr
 	return r
 }
 
-// inParts returns a body in parts that can be freed one by one. Nil has none.
+// inParts returns a body in parts that can be freed one by one.
 func inParts(body []byte) (parts [][]byte) {
-	if body != nil && len(body) <= store.PartSize {
+	if len(body) <= store.PartSize {
 		return [][]byte{body}
 	}
 	for part := range slices.Chunk(body, store.PartSize) {

@@ -30,27 +30,10 @@ func (s sending) done() {
 }
 
 // representation returns the version in the coding that a request prefers, from
-// memory or else from the store. Brotli is made on the first request for it, and
-// sent from the second one on: no reader waits for compression. The caller ends it by done.
+// memory or else from the store. The caller ends it by done.
 func (f *Feed) representation(r *http.Request, s *state) (sending, error) {
 	preference, v := version.PreferenceOf(r.Header["Accept-Encoding"]), &s.feed.Version
-	var brotli *representation
-	coding := preference.Best(func(c version.Coding) bool {
-		switch c {
-		case version.Brotli:
-			brotli = f.cache.memory.get(f.id, s, version.Brotli)
-			return brotli != nil && brotli.Parts != nil
-		case version.Gzip:
-			return v.Gzipped()
-		}
-		return true
-	})
-	if coding == version.Brotli {
-		return sending{Representation: brotli.Representation}, nil
-	}
-	if preference[version.Brotli] >= preference[coding] && brotli == nil && v.Gzipped() {
-		f.cache.makeBrotli(f, s)
-	}
+	coding := preference.Best(v.Gzipped())
 	if out, ok := f.fromMemory(s, coding, v.Length > store.PartSize); ok {
 		return out, nil
 	}
@@ -76,7 +59,7 @@ func (f *Feed) fromMemory(s *state, coding version.Coding, decode bool) (sending
 	if rep == nil && decode && coding == version.Identity {
 		rep = f.cache.memory.get(f.id, s, s.feed.Version.stored())
 	}
-	if rep == nil || rep.Parts == nil {
+	if rep == nil {
 		return sending{}, false
 	}
 	return f.streamed(s, coding, opened{rep: rep}), true
@@ -214,47 +197,6 @@ func (f *Feed) openBody(ctx context.Context, s *state) (*store.StoredBody, error
 		err = fmt.Errorf("%w: it has %d bytes, and is described with %d", store.ErrNoBody, b.Size, v.Length)
 	}
 	return b, err
-}
-
-// makeBrotli encodes a version as Brotli in the background, into memory. If that is not
-// smaller than gzip, what goes into memory has no parts. Versions whose gzip form has several
-// parts are left out.
-func (c *Cache) makeBrotli(f *Feed, s *state) {
-	gz := c.memory.get(f.id, s, version.Gzip)
-	if gz == nil || len(gz.Parts) > 1 {
-		return // it is not asked for often enough, or too large
-	}
-	key := memoryKey(f.id, version.Brotli) + s.version
-	if _, making := c.making.LoadOrStore(key, struct{}{}); making {
-		return
-	}
-	if !c.background(func() {
-		defer c.making.Delete(key)
-		c.encodeBrotli(f.id, s, gz.Parts[0])
-	}) {
-		c.making.Delete(key)
-	}
-}
-
-func (c *Cache) encodeBrotli(id store.ID, s *state, gz []byte) {
-	length := s.feed.Version.Length
-	done, err := c.inHand.parse(c.open, length)
-	if err != nil {
-		return // the cache is closing
-	}
-	defer done()
-	content, err := version.Unpack(version.Gzip, gz, length)
-	if err != nil {
-		return
-	}
-	b, err := version.Encode(version.Brotli, content)
-	if err != nil {
-		return
-	}
-	if len(b) >= len(gz) {
-		b = nil
-	}
-	c.memory.add(id, s, version.Brotli, b)
 }
 
 // Standing is how the validators of a request compare with a feed's versions.

@@ -5,20 +5,19 @@ package version
 
 import "github.com/feedpollard/pollard/internal/httpfield"
 
-// Coding is a content coding (RFC 9110 section 8.4.1, RFC 7932).
+// Coding is a content coding (RFC 9110 section 8.4.1).
 type Coding int
 
-// The content codings, the smallest result first. Zstandard makes feeds no smaller than
-// gzip does.
+// The content codings, the smaller result first. Zstandard makes feeds no smaller than gzip does,
+// and Brotli a tenth, for which each version would be compressed and held twice.
 const (
-	Brotli Coding = iota
-	Gzip
+	Gzip Coding = iota
 	Identity
 
-	codings = 3
+	codings = 2
 )
 
-var names = [codings]string{"br", "gzip", "identity"}
+var names = [codings]string{"gzip", "identity"}
 
 // String returns the name of the coding in header fields.
 func (c Coding) String() string { return names[c] }
@@ -48,13 +47,10 @@ func PreferenceOf(lines []string) (p Preference) {
 	return p
 }
 
-// Best returns the available coding with the greatest weight, and the smallest of several.
-func (p Preference) Best(available func(c Coding) bool) Coding {
-	best, weight := Identity, 0
-	for c, w := range p {
-		if w > weight && available(Coding(c)) {
-			best, weight = Coding(c), w
-		}
+// Best returns the coding of a response: gzip, if there is that and it weighs no less than identity.
+func (p Preference) Best(gzip bool) Coding {
+	if gzip && p[Gzip] > 0 && p[Gzip] >= p[Identity] {
+		return Gzip
 	}
-	return best
+	return Identity
 }

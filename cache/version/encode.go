@@ -10,54 +10,31 @@ import (
 	"io"
 	"sync"
 
-	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 )
 
-// Levels: gzip 6 is the size that all readers get. Brotli 5 is a tenth smaller for three
-// times the CPU; higher levels cost far more than they save.
-const (
-	gzipLevel   = 6
-	brotliLevel = 5
-)
+// gzipLevel gives the size that all readers get. Higher levels cost far more than they save.
+const gzipLevel = 6
 
-var (
-	gzipEncoders = sync.Pool{New: func() any {
-		w, _ := gzip.NewWriterLevel(nil, gzipLevel) // the level is valid
-		return w
-	}}
-	brotliEncoders = sync.Pool{New: func() any { return brotli.NewWriterLevel(nil, brotliLevel) }}
-)
+var gzipEncoders = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzipLevel) // the level is valid
+	return w
+}}
 
 // Pack returns a content as it is stored: as gzip, unless that makes it no smaller.
 func Pack(content []byte) (c Coding, data []byte, err error) {
-	if data, err = Encode(Gzip, content); err != nil {
-		return Identity, nil, err
+	w := gzipEncoders.Get().(*gzip.Writer)
+	defer gzipEncoders.Put(w)
+	var p pieces
+	w.Reset(&p)
+	_, err = w.Write(content)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return Identity, nil, fmt.Errorf("encoding as gzip: %w", err)
 	}
-	if len(data) >= len(content) {
+	if data = bytes.Join(p, nil); len(data) >= len(content) {
 		return Identity, bytes.Clone(content), nil // the slice that it was read into may be larger
 	}
 	return Gzip, data, nil
-}
-
-// Encode encodes a content as gzip or Brotli.
-func Encode(c Coding, content []byte) ([]byte, error) {
-	encoders := &gzipEncoders
-	if c == Brotli {
-		encoders = &brotliEncoders
-	}
-	w := encoders.Get().(interface {
-		io.WriteCloser
-		Reset(io.Writer)
-	})
-	defer encoders.Put(w)
-	var p pieces
-	w.Reset(&p)
-	_, err := w.Write(content)
-	if err = errors.Join(err, w.Close()); err != nil {
-		return nil, fmt.Errorf("encoding as %s: %w", c, err)
-	}
-	return bytes.Join(p, nil), nil
 }
 
 // pieces collects what is written: a buffer that grows would leave twice as much behind

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/version"
@@ -15,10 +16,10 @@ import (
 // A version answers a request with its representation in gzip, and the next one, which has
 // the ETag of the first response, with a 304.
 func Example() {
-	content := []byte(`<rss version="2.0"><channel><title>News</title></channel></rss>`)
+	content := []byte(`<rss version="2.0"><channel><title>News</title>` + strings.Repeat("<item/>", 20) + `</channel></rss>`)
 	v := version.Version{ContentType: "application/rss+xml", LastModified: time.Date(2026, time.March, 2, 10, 0, 0, 0, time.UTC)}
 	v.Identify(content)
-	gz, err := version.Encode(version.Gzip, content)
+	coding, gz, err := version.Pack(content)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -32,7 +33,7 @@ func Example() {
 		if response.NotModified(r.Header) {
 			response.WriteNotModified(w, r.Header)
 		} else {
-			response.Write(w, r, v.Represent(version.Gzip, gz))
+			response.Write(w, r, v.Represent(coding, gz))
 		}
 		fmt.Println(w.Code, w.Header().Get("Content-Encoding"), w.Header().Get("Content-Type"))
 		return w.Header().Get("Etag")

@@ -13,7 +13,7 @@ import (
 // Header values that never change. All responses share them: a handler that changes a
 // response's header must replace values and not edit them, as net/http does.
 var (
-	encodings = [codings][]string{{Brotli.String()}, {Gzip.String()}, nil}
+	encodings = [codings][]string{{Gzip.String()}, nil}
 	nosniff   = []string{"nosniff"}
 	// The URL of a feed may hold a token: the sites that its links lead to must not get it.
 	noReferrer = []string{"no-referrer"}
@@ -105,23 +105,8 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header) 
 	h := w.Header()
 	maps.Copy(h, r.notModified)
 	h["Last-Modified"], h["Vary"] = r.lastModified, r.vary
-	h["Etag"] = r.etags[r.preferred(request)]
+	h["Etag"] = r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.Gzipped())] // that of a 200
 	w.WriteHeader(http.StatusNotModified)
-}
-
-// preferred returns the coding that a 200 would have. Whether there is a Brotli
-// representation is not known here: a reader that names it gets its tag back.
-func (r *Response) preferred(request http.Header) Coding {
-	return PreferenceOf(request["Accept-Encoding"]).Best(func(c Coding) bool {
-		switch c {
-		case Brotli:
-			tags := request["If-None-Match"]
-			return len(tags) == 1 && tags[0] == r.etags[Brotli][0]
-		case Gzip:
-			return r.version.Gzipped()
-		}
-		return true
-	})
 }
 
 // Write answers with a representation of the version. It returns the number of bytes sent;

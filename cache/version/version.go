@@ -64,7 +64,7 @@ func (v *Version) ETag(c Coding) string { return `"` + v.Tag + suffixes[c] + `"`
 
 // suffixes are what entity tags of the codings end in. They differ from those that Caddy's
 // encode handler strips from If-None-Match ("-gzip", "-zstd" and "-br").
-var suffixes = [codings]string{".br", ".gz", ""}
+var suffixes = [codings]string{".gz", ""}
 
 // Gzipped reports whether the content is stored as gzip, which is how all readers get it
 // that accept gzip.
@@ -76,7 +76,7 @@ func (v *Version) Gzipped() bool { return v.Coding == Gzip.String() }
 func (v *Version) Names(tag httpfield.Tag) bool {
 	if strings.HasPrefix(tag.Opaque, v.Tag) {
 		switch tag.Opaque[len(v.Tag):] {
-		// Ours, and what proxies on the way are known to make of them.
+		// Ours, those of earlier editions, and what proxies on the way are known to make of them.
 		case "", ".gz", ".zst", ".br", "-gzip", ".gz-gzip", "-br", "-zstd", "--gzip", ";gzip":
 			return true
 		}
