@@ -23,60 +23,41 @@ import (
 // script must never run. If it does, the browser logs it.
 const script = `console.log('executed')`
 
-// active is a document that is a feed and more.
-type active struct {
-	name, media, body string
-	// runs says that the script runs if the document comes from its origin, so that the
-	// browser proves something.
-	runs bool
-}
+// active is a document that is a feed and has script, which a browser runs if the document comes from
+// its origin.
+type active struct{ name, media, body string }
 
 const (
 	inHTML = `xmlns:h="http://www.w3.org/1999/xhtml"`
-	inSVG  = `xmlns:s="http://www.w3.org/2000/svg" xmlns:l="http://www.w3.org/1999/xlink"`
+	inSVG  = `xmlns:s="http://www.w3.org/2000/svg"`
 )
 
-// actives are feeds with script in all the ways in which a document can have some.
+// actives are feeds with script in all the ways in which a browser runs some.
 func actives() (list []active) {
-	medias := []string{"text/xml", "application/xhtml+xml", "image/svg+xml", "text/html", "application/rss+xml", ""}
-	if *campaign {
-		medias = append(medias, "application/xml", "application/atom+xml", "application/mathml+xml", "application/xslt+xml", "text/plain", "application/octet-stream", "multipart/x-mixed-replace; boundary=x")
+	add := func(media, name, body string) {
+		list = append(list, active{name + " as " + media, media, body})
 	}
-	for _, media := range medias {
-		xml := strings.HasSuffix(media, "/xml") || strings.HasPrefix(media, "application/xhtml") || strings.HasPrefix(media, "image/svg")
-		add := func(name, open, inside string, runs bool) {
-			list = append(list, active{name + " as " + media, media, strings.Replace(rssOpen, "<rss", "<rss "+open, 1) + inside + rssClose, runs})
-		}
-		add("script in XHTML", inHTML, `<h:script>`+script+`</h:script>`, xml)
-		add("script in SVG", inSVG, `<s:svg><s:script>`+script+`</s:script></s:svg>`, xml)
-		add("script in HTML", "", `<script>`+script+`</script>`, media == "text/html")
-		add("an event in XHTML", inHTML, `<h:img src="data:," onerror="`+script+`"/>`, xml)
-		add("an event in SVG", inSVG, `<s:svg onload="`+script+`"/>`, xml)
-		add("an event in HTML", "", `<img src="data:," onerror="`+script+`"/>`, media == "text/html")
-		add("a frame of script", inHTML, `<h:iframe src="javascript:`+script+`"/>`, xml)
-		add("a frame of its own document", inHTML, `<h:iframe srcdoc="&lt;script&gt;`+script+`&lt;/script&gt;"/>`, xml)
-		add("an object of data", inHTML, `<h:object data="data:text/html,&lt;script&gt;`+script+`&lt;/script&gt;"/>`, false)
-		add("a refresh", inHTML, `<h:meta http-equiv="refresh" content="0;url=javascript:`+script+`"/>`, false)
-		add("MathML", `xmlns:m="http://www.w3.org/1998/Math/MathML" `+inHTML, `<m:math><m:semantics><m:annotation-xml encoding="text/html"><h:script>`+script+`</h:script></m:annotation-xml></m:semantics></m:math>`, xml)
-		add("an animation", inSVG, `<s:svg><s:animate onbegin="`+script+`" attributeName="x" dur="1s"/></s:svg>`, false)
-		add("XBL and behaviours", inHTML, `<h:style>*{behavior:url(#x);-moz-binding:url(#x)}</h:style>`, false)
-		list = append(list,
-			active{"a stylesheet of data as " + media, media, `<?xml-stylesheet type="text/xsl" href="data:text/xml,` + url.PathEscape(transform) + `"?>` + feed, false},
-			active{"a stylesheet that is a feed as " + media, media, `<?xml-stylesheet type="text/xsl" href="simple.xsl"?>` + feed, false},
-			active{"a stylesheet within as " + media, media, `<?xml-stylesheet type="text/xsl" href="#x"?>` + strings.Replace(feed, "<item>", strings.Replace(transform, "<xsl:stylesheet", `<xsl:stylesheet id="x"`, 1)+"<item>", 1), false},
-			active{"attributes by a DTD as " + media, media, `<!DOCTYPE rss [<!ATTLIST title xmlns CDATA #FIXED "http://www.w3.org/1999/xhtml" onfocus CDATA #FIXED "` + script + `" autofocus CDATA #FIXED "" tabindex CDATA #FIXED "0">]>` + feed, false},
-			active{"JSON as " + media, media, jsonOpen + `"x":"<script>` + script + `</script>",` + jsonClose, media == "text/html"},
-			active{"a page as " + media, media, "<!DOCTYPE html><script>" + script + "</script>", media == "text/html"},
-			active{"UTF-7 as " + media, strings.TrimSuffix(media+"; charset=utf-7", "; "), strings.Replace(feed, "Good", "+ADw-script+AD4-"+script+"+ADw-/script+AD4-", 1), false},
-		)
+	within := func(open, inside string) string {
+		return strings.Replace(rssOpen, "<rss", "<rss "+open, 1) + inside + rssClose
 	}
+	for _, media := range []string{"text/xml", "application/xhtml+xml", "image/svg+xml", ""} {
+		add(media, "script in XHTML", within(inHTML, `<h:script>`+script+`</h:script>`))
+		add(media, "script in SVG", within(inSVG, `<s:svg><s:script>`+script+`</s:script></s:svg>`))
+		add(media, "an event in XHTML", within(inHTML, `<h:img src="data:," onerror="`+script+`"/>`))
+		add(media, "an event in SVG", within(inSVG, `<s:svg onload="`+script+`"/>`))
+		add(media, "a frame of script", within(inHTML, `<h:iframe src="javascript:`+script+`"/>`))
+		add(media, "a frame of its own document", within(inHTML, `<h:iframe srcdoc="&lt;script&gt;`+script+`&lt;/script&gt;"/>`))
+		add(media, "MathML", within(`xmlns:m="http://www.w3.org/1998/Math/MathML" `+inHTML, `<m:math><m:semantics><m:annotation-xml encoding="text/html"><h:script>`+script+`</h:script></m:annotation-xml></m:semantics></m:math>`))
+		add(media, "an object of data", within(inHTML, `<h:object data="data:text/html,&lt;script&gt;`+script+`&lt;/script&gt;"/>`))
+		add(media, "an animation", within(inSVG, `<s:svg><s:animate onbegin="`+script+`" attributeName="x" dur="1s"/></s:svg>`))
+	}
+	add("", "a page", "<!DOCTYPE html><script>"+script+"</script>")
+	add("text/html", "script", within("", `<script>`+script+`</script>`))
+	add("text/html", "an event", within("", `<img src="data:," onerror="`+script+`"/>`))
+	add("text/html", "JSON", jsonOpen+`"x":"<script>`+script+`</script>",`+jsonClose)
+	add("text/html", "a page", "<!DOCTYPE html><script>"+script+"</script>")
 	return list
 }
-
-const transform = `<xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform"><xsl:template match="/"><html xmlns="http://www.w3.org/1999/xhtml"><script>` + script + `</script></html></xsl:template></xsl:stylesheet>`
-
-// simple is a feed, and a stylesheet (XSLT 1.0 section 2.3).
-const simple = `<rss version="2.0" xsl:version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform" xmlns:h="http://www.w3.org/1999/xhtml"><channel><title>x</title><h:script>` + script + `</h:script><item><guid>1</guid></item></channel></rss>`
 
 // No script of a feed runs in the gateway's origin, neither as a page of its own nor in a
 // frame of another site.
@@ -87,26 +68,13 @@ func TestNothingIsExecuted(t *testing.T) {
 	}
 	ctx := browser.Open(t)
 	list := actives()
-	var gateway string
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var i int
-		switch {
-		case strings.HasSuffix(r.URL.Path, "simple.xsl"):
-			w.Header().Set("Content-Type", "text/xml")
-			fmt.Fprint(w, simple)
-			return
-		case r.URL.Path == "/frames": // all documents at an address, in frames
+		inside := map[string]string{"/frames": `<iframe src="%[1]s/%[2]d.xml"></iframe>`, "/objects": `<object data="%[1]s/%[2]d.xml"></object><embed src="%[1]s/%[2]d.xml">`}[r.URL.Path]
+		if inside != "" { // all documents at an address
 			w.Header().Set("Content-Type", "text/html")
 			for i := range list {
-				fmt.Fprintf(w, `<iframe src="%s/%d.xml"></iframe>`, r.URL.RawQuery, i)
-			}
-			return
-		case r.URL.Path == "/objects":
-			w.Header().Set("Content-Type", "text/html")
-			for i, a := range list {
-				if a.runs {
-					fmt.Fprintf(w, `<object data="%[1]s/%[2]d.xml"></object><embed src="%[1]s/%[2]d.xml">`, r.URL.RawQuery, i)
-				}
+				fmt.Fprintf(w, inside, r.URL.RawQuery, i)
 			}
 			return
 		}
@@ -122,7 +90,7 @@ func TestNothingIsExecuted(t *testing.T) {
 	}))
 	defer origin.Close()
 	c := start(t, setup{app: impatient, site: gatewayByURL})
-	gateway = "http://" + c.address + "/" + origin.URL
+	gateway := "http://" + c.address + "/" + origin.URL
 
 	var mu sync.Mutex // guards logged
 	var logged map[string]bool
@@ -156,23 +124,20 @@ func TestNothingIsExecuted(t *testing.T) {
 		return logged
 	}
 	would, served := open(origin.URL+"/frames?"+origin.URL), 0
-	for i, a := range list {
-		if a.runs && !would[fmt.Sprint(i)] {
-			t.Errorf("%s does not run from its origin: this browser proves nothing", a.name)
-		}
+	for i := range list {
 		if c.get(fmt.Sprintf("/%s/%d.xml", origin.URL, i)).Status == http.StatusOK {
 			served++
 		}
 	}
-	if len(would) < 20 || served < len(list)/2 {
-		t.Errorf("of %d documents %d run where they come from, and %d are served", len(list), len(would), served)
+	if len(would) < len(list)*2/3 || served < len(list)*2/3 {
+		t.Errorf("of %d documents %d run from their origin, and %d are served: this proves nothing", len(list), len(would), served)
 	}
 	for _, page := range []string{"/frames?", "/objects?"} {
 		for i := range open(origin.URL + page + gateway) {
 			t.Errorf("something runs in the gateway's origin, on %s: %s", page, i)
 		}
 	}
-	pages := []string{gateway + "/simple.xsl"}
+	var pages []string
 	for i, a := range list {
 		if a.media == "text/xml" || *campaign {
 			pages = append(pages, fmt.Sprintf("%s/%d.xml", gateway, i))
@@ -187,5 +152,5 @@ func TestNothingIsExecuted(t *testing.T) {
 			t.Errorf("%s is executed in the gateway's origin", page)
 		}
 	}
-	t.Logf("%d documents, of which this browser runs %d from their origin; %d are served; none runs, in frames, as objects, or as one of %d pages", len(list), len(would), served, len(pages))
+	t.Logf("%d documents, of which this browser runs %d from their origin; %d are served; none runs in frames, as an object, or as one of %d pages", len(list), len(would), served, len(pages))
 }

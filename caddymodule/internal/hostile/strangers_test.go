@@ -69,7 +69,7 @@ func TestHostilePagesOfOtherSites(t *testing.T) {
 	}
 	asked("a new feed", 1)
 
-	const uploads = 24
+	const uploads = 12
 	took.maxCPU = raced * 15 * time.Second // of all of them, two at a time
 	took.measure("uploads", func() {
 		outlines := `<opml version="2.0"><body>` + strings.Repeat(`<outline xmlUrl="http://a.test/"/>`, 110_000) + `</body></opml>`
