@@ -55,9 +55,13 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 	if !c.mayClaim() {
 		return time.Second, true
 	}
-	if c.storeAway.text() != "" {
+	_, offline := c.offline.is()
+	switch {
+	case offline:
+		limit, wait, more = 1, probeEvery, true
+	case c.storeAway.text() != "":
 		limit = min(limit, minRate) // this claim finds out whether it still is
-	} else {
+	default:
 		var overdue int64
 		if p.behind { // it is counted only then, as that takes a walk of all feeds
 			if totals, err := c.store.Totals(ctx); err == nil { // otherwise the claim fails as well
@@ -67,9 +71,6 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		if limit = min(limit, p.tick(c.elapsed(), overdue)); limit == 0 {
 			return prefetchTick, true
 		}
-	}
-	if _, offline := c.offline.is(); offline {
-		limit, wait, more = 1, probeEvery, true
 	}
 	busy := c.origin.Busy()
 	asked, answered := c.elapsed(), c.claiming()

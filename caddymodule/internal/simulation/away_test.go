@@ -28,13 +28,13 @@ func TestNetworkAway(t *testing.T) {
 			asked[s.url] = s.asked
 		}
 		sim.net.Away.Store(true)
-		sim.live(len(habits), 20*time.Hour)
+		sim.live(len(habits), 10*time.Hour)
 		for _, s := range sim.feeds {
 			if s.asked > asked[s.url]+1 { // one may have been under way
 				t.Fatal("the simulation is wrong")
 			}
 		}
-		sim.comeBack("after a day")
+		sim.comeBack("after ten hours")
 		sim.settle()
 	}, func(sim *simulation) {
 		sim.always = true
