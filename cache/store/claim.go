@@ -102,7 +102,7 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 	}
 	if lease.Denied = denied; denied == "" {
 		f.grant(now, token, c.Hold)
-		h.start(tx, now, c.Host.Spacing, f.class(), f.owner)
+		h.start(tx, now, c.Host, f.class(), f.owner)
 		changed = true
 	} else {
 		lease.Wait, lease.Why = until.Sub(now), why
@@ -122,7 +122,7 @@ func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
 	known := *f
 	*f = newFeed(f.id)
 	f.n, f.known, f.url, f.hold = known.n, true, url, hold
-	f.last, f.hopped, f.earliest = known.last, known.hopped, known.earliest
+	f.last, f.hopped, f.earliest, f.until = known.last, known.hopped, known.earliest, known.until
 	f.next = max(now, f.earliest)
 	if f.last != Never {
 		f.next = max(f.next, f.last.Add(hold))
@@ -189,7 +189,7 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 			return Passage{Denied: DeniedBusy, Wait: max(hop.Host.Spacing, time.Second)}, err
 		}
 	}
-	h.start(tx, now, hop.Host.Spacing, class, owner)
+	h.start(tx, now, hop.Host, class, owner)
 	floor := now.Add(hop.Floor)
 	f.hopped, f.until = now, max(f.until, floor)
 	place := f.place.column()

@@ -106,15 +106,15 @@ func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts
 	if q.Established {
 		statement = hostsCalm
 	}
-	var ready [][]any // names and domains
+	var ready []string
 	err = tx.Query(statement, one(int64(tx.Now()), all, int64(from)), func(_ int, row Row) error {
-		var name, domain string
-		err := row.Scan(&name, &domain)
+		var name string
+		err := row.Scan(&name)
 		seen++
 		switch {
 		case slices.Contains(except, name):
 		case len(ready) < limit:
-			ready = append(ready, []any{name, domain})
+			ready = append(ready, name)
 		default:
 			full = true
 		}
@@ -124,9 +124,9 @@ func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts
 		return nil, false, err
 	}
 	// Pauses are read after the hosts are locked: a poll of one may have agreed one just before.
-	err = tx.Query(hostByName, ready, func(_ int, row Row) error {
-		h, err := scanHost(row)
-		hosts = append(hosts, &h)
+	err = tx.Query(hostByName, each(ready, func(name string) []any { return []any{name, nil} }), func(i int, row Row) error {
+		h, err := scanHost(ready[i], row)
+		hosts = append(hosts, h)
 		return err
 	})
 	return hosts, full || seen == all, err
@@ -162,7 +162,7 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 			presumed := f.presume(tx.Since(), 0)
 			if f.next <= now || f.waits() && !presumed { // its place alone may be damaged
 				f.grant(now, token, f.hold)
-				h.start(tx, now, f.host.Spacing, f.class(), f.owner)
+				h.start(tx, now, f.host, f.class(), f.owner)
 				leases = append(leases, Lease{Record: f.record(now)})
 			}
 			f.save(tx, f.due(), nil, nil)

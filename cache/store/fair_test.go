@@ -329,10 +329,24 @@ func TestForgettingKeepsTheLastPoll(t *testing.T) {
 			t.Errorf("the claim of %s is denied %q for %v, want %v", url, l.Denied, l.Wait, wait)
 		}
 	}
+	// A redirect led to this URL. A reader asks for it while its host is busy.
+	hop := store.Hop{ID: idOf("https://target.test/"), Floor: 2 * time.Hour, Host: store.Host{Name: "target.test", Spacing: time.Minute}}
+	if p, err := w.s.Hop(t.Context(), hop); err != nil || p.Denied != "" {
+		t.Fatalf("Hop = %+v, %v", p, err)
+	}
+	if l := w.claim("https://target.test/", by, hop.Host); l.Denied != store.DeniedBusy {
+		t.Fatalf("Claim = %+v", l)
+	}
+	w.must(w.s.Forget(t.Context(), hop.ID))
 	sweep()
 	denied(missing, time.Hour) // as a new feed that was just polled
+	w.now = w.now.Add(time.Hour)
+	sweep()
+	if p, err := w.s.Hop(t.Context(), hop); err != nil || p.Denied != store.DeniedNotDue || p.Wait != time.Hour {
+		t.Errorf("Hop = %+v, %v, want it to be denied for another hour", p, err)
+	}
 	w.must(w.s.Forget(t.Context(), idOf(missing)))
-	w.now = w.now.Add(19 * time.Hour)
+	w.now = w.now.Add(18 * time.Hour)
 	sweep()
 	denied(url, time.Hour)
 	w.now = w.now.Add(6 * time.Hour)

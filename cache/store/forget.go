@@ -158,7 +158,7 @@ func (d *Database) tidy(ctx context.Context) error {
 		now := tx.Now()
 		day := int64(now.Add(-24 * time.Hour))
 		tx.Exec(`delete from feed where n in (select n from feed where url is null and until < ?1 for update skip locked)`, int64(now))
-		tx.Exec(`delete from pause where scope in (select scope from pause where until < ?1 for update skip locked)`, day)
+		tx.Exec(`delete from pause where scope in (select scope from pause where until < ?1 or until > ?2 for update skip locked)`, day, int64(now.Add(maxPause+odd)))
 		tx.Exec(`delete from host where name in (select name from host where ready is null and free < ?1 for update skip locked)`, int64(now.Add(-exemption)))
 		return deletePending(tx, atOnce)
 	}})

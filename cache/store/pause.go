@@ -6,6 +6,7 @@ package store
 import (
 	"cmp"
 	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,7 @@ const scopeLimited = "limited "
 
 // answeredWell records that the host has answered well.
 func (h *hostRow) answeredWell(tx Tx, now Time) {
-	if h.good.Add(time.Hour) < now { // not each poll writes it
+	if h.good.Add(time.Hour) < now || h.good > now.Add(odd) { // not each poll writes it
 		tx.Exec(`update host set good = ?2 where name = ?1`, h.name, int64(now))
 	}
 	if h.pauses[0].until != Never && h.pauses[0].until <= now {
@@ -73,13 +74,13 @@ func pauseFor(tx Tx, now Time, p Pause) {
 	}
 	tx.Exec(`insert into pause (scope, until, why, step) values (?1, ?2, ?3, ?4)
 		on conflict (scope) do update set until = excluded.until, why = excluded.why, step = excluded.step
-		where pause.until <= excluded.until`, p.Scope, int64(now.Add(min(p.For, maxPause))), p.Why, int64(p.Step))
+		where pause.until <= excluded.until or pause.until > ?5`, p.Scope, int64(now.Add(min(p.For, maxPause))), p.Why, int64(p.Step), int64(now.Add(maxPause+odd)))
 }
 
 // limit records the pause of a host that has answered 429, and that of its domain if
 // another host's 429 still counts.
 func limit(tx Tx, now Time, p Pause) error {
-	rows, err := pauseRows(tx, p.Scope, scopeLimited+p.Domain)
+	rows, err := pauseRows(tx, now, p.Scope, scopeLimited+p.Domain)
 	if err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func limit(tx Tx, now Time, p Pause) error {
 		if own.until.Add(remembered) < now {
 			own.step = 0
 		}
-		p.For = min(barePause<<min(own.step, 10), maxBarePause)
+		p.For = min(barePause<<min(max(0, own.step), 10), maxBarePause)
 		p.Step = own.step + 1
 	}
 	pauseFor(tx, now, p)
@@ -113,8 +114,8 @@ func limit(tx Tx, now Time, p Pause) error {
 	return nil
 }
 
-// pauseRows reads rows of the table pause. A missing one ended long ago.
-func pauseRows(tx Tx, scopes ...string) ([]pauseRow, error) {
+// pauseRows reads rows of the table pause. One that is missing or damaged ended long ago.
+func pauseRows(tx Tx, now Time, scopes ...string) ([]pauseRow, error) {
 	rows := make([]pauseRow, len(scopes))
 	for i := range rows {
 		rows[i].until = Never
@@ -123,7 +124,9 @@ func pauseRows(tx Tx, scopes ...string) ([]pauseRow, error) {
 		func(i int, row Row) error {
 			var until sql.NullInt64
 			err := row.Scan(&until, &rows[i].why, &rows[i].step)
-			rows[i].until = moment(until, Never)
+			if rows[i].until = moment(until, Never); errors.Is(err, ErrDamaged) || rows[i].until > now.Add(maxPause+odd) {
+				rows[i], err = pauseRow{until: Never}, nil
+			}
 			return err
 		})
 	return rows, err

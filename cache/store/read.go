@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 )
@@ -58,7 +59,9 @@ func (d *Database) Pauses(ctx context.Context) ([]Pause, error) {
 				var p Pause
 				var until int64
 				err := row.Scan(&p.Scope, &until, &p.Why, &p.Step)
-				p.For = Time(until).Sub(now)
+				if p.For = Time(until).Sub(now); errors.Is(err, ErrDamaged) || p.For > maxPause+odd {
+					return nil
+				}
 				pauses = append(pauses, p)
 				return err
 			})

@@ -269,7 +269,8 @@ func (f *feedRow) wanted() Time {
 	return f.asked
 }
 
-// hostRow is a row of the table host, with the pauses that hold for it.
+// hostRow is a row of the table host, with the pauses that hold for it. It has no sum: a moment
+// that it cannot have is ignored, so damage of it, or of a pause, is that of one spacing or pause.
 type hostRow struct {
 	name, domain string
 	free         Time
@@ -278,6 +279,7 @@ type hostRow struct {
 	served       [2]Owner   // whose feed was polled last, by class
 	good         Time       // it last answered well; [Never]: never, or it has answered 429 since
 	pauses       [2]pauseOf // of the host and of its domain
+	damaged      bool
 }
 
 type pauseOf struct {
@@ -289,14 +291,19 @@ const hostColumns = `h.name, h.domain, h.free, h.ready, h.turn, h.served, h.othe
 	left join pause p on p.scope = 'host ' || h.name`
 
 const (
-	hostByName = `select ` + hostColumns + ` left join pause q on ?2 <> '' and q.scope = 'domain ' || ?2 where h.name = ?1`
+	hostByName = `select ` + hostColumns + ` left join pause q on q.scope = 'domain ' || coalesce(?2, h.domain) where h.name = ?1`
 	lockHost   = `select name from host where name = ?1`
-	hostsReady = `select name, domain from host where ready <= ?1 and ready >= ?3 order by ready limit ?2 for update skip locked`
-	hostsCalm  = `select name, domain from host where ready <= ?1 and ready >= ?3 and calm <= ?1 order by ready limit ?2 for update skip locked`
+	hostsReady = `select name from host where ready <= ?1 and ready >= ?3 order by ready limit ?2 for update skip locked`
+	hostsCalm  = `select name from host where ready <= ?1 and ready >= ?3 and calm <= ?1 order by ready limit ?2 for update skip locked`
 	firstReady = `select ready from host where ready >= ?1 order by ready limit 1`
 )
 
-func scanHost(row Row) (h hostRow, err error) {
+// odd is how far ahead a moment may be of the latest that it can be: clocks may go back a little.
+const odd = time.Minute
+
+// scanHost reads the row of a host with a name. What cannot be read is as in a new one.
+func scanHost(name string, row Row) (h *hostRow, err error) {
+	h = new(hostRow)
 	var (
 		free   int64
 		ready  sql.NullInt64
@@ -306,6 +313,10 @@ func scanHost(row Row) (h hostRow, err error) {
 		why    [2]sql.NullString
 	)
 	err = row.Scan(&h.name, &h.domain, &free, &ready, &h.turn, &served[0], &served[1], &good, &until[0], &why[0], &until[1], &why[1])
+	if errors.Is(err, ErrDamaged) {
+		h.damaged, err = true, nil // what follows in the row is as in a new one
+	}
+	h.name, h.turn = name, h.turn&1
 	h.free, h.ready, h.served = Time(free), moment(ready, End), [2]Owner{Owner(served[0]), Owner(served[1])}
 	h.good = moment(good, Never)
 	for i := range h.pauses {
@@ -318,6 +329,9 @@ func scanHost(row Row) (h hostRow, err error) {
 func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Denial, until Time, why string) {
 	until = now
 	free := h.free
+	if free > now.Add(spacing+odd) { // or the spacing has been shortened
+		free = now
+	}
 	if nameOf(h.name) != "" && spacing > 0 {
 		free = max(free, since.Add(spacing))
 	}
@@ -325,10 +339,10 @@ func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Denial, u
 		denied, until = DeniedBusy, free
 	}
 	for i, p := range h.pauses {
-		if i == 1 && h.good.Add(exemption) > now {
+		if i == 1 && h.good.Add(exemption) > now && h.good <= now.Add(odd) {
 			break
 		}
-		if p.until > now {
+		if p.until > now && p.until <= now.Add(maxPause+odd) {
 			if until < p.until || why == "" {
 				why = p.why
 			}
@@ -340,10 +354,13 @@ func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Denial, u
 
 // start records a request to the host, for a feed of a class and owner. The next turn is the
 // other class's, and in this class the next owner's.
-func (h *hostRow) start(tx Tx, now Time, spacing time.Duration, class int64, owner Owner) {
-	h.free, h.turn, h.served[class] = now.Add(spacing), 1-class, owner
-	tx.Exec(`update host set free = ?2, turn = ?3, served = ?4, other = ?5 where name = ?1`,
-		h.name, int64(h.free), h.turn, int64(h.served[0]), int64(h.served[1]))
+func (h *hostRow) start(tx Tx, now Time, host Host, class int64, owner Owner) {
+	h.free, h.turn, h.served[class] = now.Add(host.Spacing), 1-class, owner
+	tx.Exec(`update host set domain = ?2, free = ?3, turn = ?4, served = ?5, other = ?6 where name = ?1`,
+		h.name, host.Domain, int64(h.free), h.turn, int64(h.served[0]), int64(h.served[1]))
+	if h.damaged {
+		tx.Exec(`update host set good = null where name = ?1`, h.name)
+	}
 }
 
 // lockHosts locks the rows of hosts, and adds those that are missing.
@@ -356,9 +373,8 @@ func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
 			tx.Lock(lockHost, name)
 		}
 		err := tx.Query(hostByName, each(names, func(name string) []any { return []any{name, domains[name]} }),
-			func(_ int, row Row) error {
-				h, err := scanHost(row)
-				rows[h.name] = &h
+			func(i int, row Row) (err error) {
+				rows[names[i]], err = scanHost(names[i], row)
 				return err
 			})
 		if err != nil {

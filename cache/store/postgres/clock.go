@@ -5,6 +5,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -47,7 +48,7 @@ type reading struct {
 	clock time.Time  // the server's clock now
 }
 
-const readClock = `select scale, wall, clock_timestamp() from server`
+var readClock = `select scale, wall, clock_timestamp() from server where ` + whole
 
 // now returns the time of a reading that this node asked for at a moment since boot.
 func (c *databaseClock) now(r reading, asked time.Duration) store.Time {
@@ -109,14 +110,23 @@ func (d *database) writeTime(ctx context.Context, conn *pgx.Conn) error {
 
 // setTime writes the time of a reading, unless another node has written it since.
 func setTime(ctx context.Context, conn *pgx.Conn, r reading, now store.Time) error {
-	_, err := conn.Exec(ctx, `update server set scale = $1, wall = $2 where scale = $3 and wall = $4`,
+	_, err := conn.Exec(ctx, `update server set scale = $1, wall = $2, sum = `+sumOfServer("era", "since", "$1::bigint", "$2::timestamptz")+`
+		where scale = $3 and wall = $4`,
 		int64(now), r.clock, int64(r.scale), r.wall)
 	return err
 }
 
 func (d *database) readTime(ctx context.Context, conn *pgx.Conn) (r reading, asked time.Duration, err error) {
-	asked = d.clock.sinceBoot()
-	err = conn.QueryRow(ctx, readClock).Scan(&r.scale, &r.wall, &r.clock)
+	for range 2 {
+		asked = d.clock.sinceBoot()
+		err = conn.QueryRow(ctx, readClock).Scan(&r.scale, &r.wall, &r.clock)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			break
+		}
+		if err := d.mendServer(ctx, conn); err != nil {
+			return r, asked, err
+		}
+	}
 	return r, asked, err
 }
 

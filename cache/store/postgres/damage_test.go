@@ -5,6 +5,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -84,5 +85,36 @@ func TestDamagedSum(t *testing.T) {
 	}
 	if _, err := store.ReadBody(t.Context(), s, o.ID, 1); !errors.Is(err, store.ErrNoBody) {
 		t.Errorf("Body: %v, want %v", err, store.ErrNoBody)
+	}
+}
+
+// TestDamagedServer flips a bit of the time, or of what else the table server has. No feed is due
+// before its time, all are after some hours, and no token comes again.
+func TestDamagedServer(t *testing.T) {
+	for column, bits := range map[string][]int{"scale": {33, 45, 58, 62}, "era": {0, 30, 62}, "since": {0, 50, 62}} {
+		for _, bit := range bits {
+			url := server(t).Database(t)
+			s := open(t, url)
+			first := grant(t, s, configured(1))
+			commit(t, s, outcome(first, 0)) // for two hours
+			sleep(t, url, time.Hour)
+			flip := fmt.Sprintf(`update pollard.server set %s = coalesce(%[1]s, 0) # (1::bigint << %d)`, column, bit)
+			if _, err := connect(t, url).Exec(t.Context(), flip); err != nil {
+				t.Fatal(err)
+			}
+			if bit%2 == 0 { // with a node that starts
+				s = open(t, url)
+			}
+			if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10}); err != nil || len(leases) > 0 {
+				t.Errorf("bit %d of %s: ClaimDue = %+v, %v", bit, column, leases, err)
+			}
+			if l := ask(t, s, configured(1)); l.Denied != store.DeniedNotDue || l.Wait > 3*time.Hour {
+				t.Errorf("bit %d of %s: %+v", bit, column, l)
+			}
+			sleep(t, url, 3*time.Hour)
+			if l := grant(t, s, configured(1)); l.Token == first.Token {
+				t.Errorf("token %d came again", l.Token)
+			}
+		}
 	}
 }

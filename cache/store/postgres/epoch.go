@@ -7,9 +7,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
 )
@@ -26,7 +28,15 @@ type epoch struct {
 	here  bool       // the server is the one of the epoch
 }
 
-const readEpoch = `select era, since, name = ` + serverName + ` from server`
+// sumOfServer returns the sum of a row of the table server that has these values.
+func sumOfServer(era, since, scale, wall string) string {
+	return fmt.Sprintf(`hashtextextended(concat_ws(' ', %s, %s, %s, date_part('epoch', %s)::bigint), 0)`, era, since, scale, wall)
+}
+
+// whole is the condition that the row of the table server is as it was written.
+var whole = `sum = ` + sumOfServer("era", "since", "scale", "wall")
+
+var readEpoch = `select era, since, name = ` + serverName + ` and ` + whole + ` from server`
 
 func (e *epoch) scan(row pgx.Row) error {
 	var since sql.NullInt64
@@ -49,9 +59,21 @@ func (d *database) presumeLost(ctx context.Context, conn *pgx.Conn, condition st
 		return err
 	}
 	since := d.clock.now(r, asked).Add(2 * time.Second)
-	_, err = conn.Exec(ctx, `update server set name = `+serverName+`, since = $1,
-		era = greatest(era + 1, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint)
-		where `+condition, int64(since))
+	const era = `greatest(era + 1, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint)`
+	_, err = conn.Exec(ctx, `update server set name = `+serverName+`, since = $1, era = `+era+`,
+		sum = `+sumOfServer(era, "$1::bigint", "scale", "wall")+` where `+condition, int64(since))
+	return err
+}
+
+// mendServer writes the row of the table server again if it is damaged: the time is that of the
+// server's clock, and claims up to now are presumed lost. The era is later than any before.
+func (d *database) mendServer(ctx context.Context, conn *pgx.Conn) error {
+	const era, scale = `(date_part('epoch', now()) / 600)::bigint`, `(date_part('epoch', now()) * 1e9)::bigint`
+	tag, err := conn.Exec(ctx, `update server set name = '', since = null, era = `+era+`, scale = `+scale+`, wall = now(),
+		sum = `+sumOfServer(era, "null", scale, "now()")+` where not (`+whole+`)`)
+	if err == nil && tag.RowsAffected() > 0 {
+		d.log.Error("the time in the database is damaged: feeds that are due wait for an interval", zap.String("store", d.place))
+	}
 	return err
 }
 

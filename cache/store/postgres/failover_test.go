@@ -163,9 +163,7 @@ func TestClockOfServer(t *testing.T) {
 			commit(t, one, outcome(grant(t, one, configured(1)), 1)) // for two hours
 			grant(t, one, configured(2))
 			// As if it had been set: it shows so much more than when the time was written.
-			if _, err := connect(t, url).Exec(t.Context(), `update pollard.server set wall = wall - $1::text::interval`, by); err != nil {
-				t.Fatal(err)
-			}
+			setServer(t, connect(t, url), `wall = wall - interval '`+by+`'`)
 			for n, s := range []store.Store{one, open(t, url), one} {
 				leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
 				if err != nil || len(leases) > 0 {
@@ -185,8 +183,6 @@ func TestAwayForDays(t *testing.T) {
 	s := open(t, url)
 	commit(t, s, outcome(grant(t, s, configured(1)), 1))
 	s.Close()
-	if _, err := connect(t, url).Exec(t.Context(), `update pollard.server set wall = wall - interval '3 hours'`); err != nil {
-		t.Fatal(err)
-	}
+	setServer(t, connect(t, url), `wall = wall - interval '3 hours'`)
 	grant(t, open(t, url), configured(1))
 }

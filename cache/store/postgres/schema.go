@@ -34,7 +34,8 @@ create table server (                -- one row
 	era   bigint not null default 1, -- the upper part of its tokens
 	since bigint,                    -- grants from before may be lost with another server; null: none
 	scale bigint not null,           -- the time by the clock of the tables
-	wall  timestamptz not null       -- and by that of the server, when these two were written
+	wall  timestamptz not null,      -- and by that of the server, when these two were written
+	sum   bigint not null            -- of era, since, scale and wall: a wrong time would have all feeds polled at once
 )`
 
 // makeTables makes the tables, unless they are there. If several nodes start at the same
@@ -58,7 +59,8 @@ func makeTables(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, `insert into server (name, scale, wall) values (`+serverName+`, $1, clock_timestamp())`, time.Now().UnixNano())
+		_, err = tx.Exec(ctx, `insert into server (name, scale, wall, sum) values (`+serverName+`, $1, now(), `+
+			sumOfServer("1", "null", "$1::bigint", "now()")+`)`, time.Now().UnixNano())
 		return err
 	})
 }

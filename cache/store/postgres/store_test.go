@@ -6,6 +6,7 @@ package postgres_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -91,8 +92,12 @@ func TestContract(t *testing.T) {
 			Exec: func(sql string, args ...any) {
 				if conn == nil {
 					conn = connect(t, url)
+					_, err := conn.Exec(t.Context(), `set search_path = pollard`)
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-				if _, err := conn.Exec(t.Context(), strings.NewReplacer("?", "$", "feed", "pollard.feed").Replace(sql), args...); err != nil {
+				if _, err := conn.Exec(t.Context(), strings.ReplaceAll(sql, "?", "$"), args...); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -106,8 +111,13 @@ func sleep(t testing.TB, url string, d time.Duration) {
 	t.Helper()
 	conn := connect(t, url)
 	defer conn.Close(t.Context())
-	_, err := conn.Exec(t.Context(), `update pollard.server set wall = clock_timestamp(),
-		scale = scale + $1 + (1e9 * extract(epoch from clock_timestamp() - wall))::bigint`, int64(d))
+	setServer(t, conn, `wall = clock_timestamp(), scale = scale + `+fmt.Sprint(int64(d))+` + (1e9 * extract(epoch from clock_timestamp() - wall))::bigint`)
+}
+
+// setServer changes the row of the table server, with its sum.
+func setServer(t testing.TB, conn *pgx.Conn, set string) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), `begin; update pollard.server set `+set+`; update pollard.server set sum = `+postgres.SumOfServer("era", "since", "scale", "wall")+`; commit`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -132,7 +133,13 @@ func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row
 		})
 	}
 	var r reading
-	tx.queue(readClock).QueryRow(func(row pgx.Row) error { return row.Scan(&r.scale, &r.wall, &r.clock) })
+	tx.queue(readClock).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&r.scale, &r.wall, &r.clock)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errEpoch // its time is damaged
+		}
+		return err
+	})
 	tx.sql, tx.lists = sql, lists
 	asked := tx.d.clock.sinceBoot()
 	if tx.send() == nil {

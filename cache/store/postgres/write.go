@@ -151,7 +151,11 @@ func (d *database) Read(ctx context.Context, do func(store.Tx) error) error {
 			if err = do(tx); err == nil {
 				err = tx.err
 			}
-			if !isDamage(err) || tx.repair() != nil {
+			if errors.Is(err, errEpoch) {
+				if _, _, failed := d.readTime(ctx, conn); failed != nil {
+					return err
+				}
+			} else if !isDamage(err) || tx.repair() != nil {
 				break
 			}
 		}

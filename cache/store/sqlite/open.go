@@ -323,13 +323,23 @@ func (d *database) check() error {
 			return fmt.Errorf("%w: table %s: %v", errDamaged, table, found)
 		}
 	}
-	// That does not look into indexes. A feed that is missing in one would be polled as a new one.
-	missing, err := d.writer.number(`select count(*) from feed f not indexed
-		where not exists (select 1 from feed i indexed by sqlite_autoindex_feed_1 where i.id = f.id and i.n = f.n)`)
-	if err != nil || missing == 0 {
+	// That does not look into indexes.
+	if err := missing(context.Background(), d.writer); errors.Is(err, errMissing) {
+		return d.reindex(err)
+	} else if err != nil {
 		return err
 	}
-	return d.reindex(fmt.Errorf("%d feeds are missing in an index", missing))
+	return nil
+}
+
+// errMissing reports that an index lacks feeds, which would be polled as new ones.
+var errMissing = errors.New("an index lacks feeds")
+
+// missing fails with [errMissing] if the index by ID lacks a feed.
+func missing(ctx context.Context, c *connection) error {
+	return c.query(ctx, `select f.n from feed f not indexed where not exists
+		(select 1 from feed i indexed by sqlite_autoindex_feed_1 where i.id = f.id and i.n = f.n) limit 1`, nil,
+		func(row) error { return errMissing })
 }
 
 // reindex makes the indexes of feeds again. A feed that it does not find is not known any more.
@@ -341,35 +351,42 @@ func (d *database) reindex(reason error) error {
 	return d.forgetGrants()
 }
 
-// start starts the writer, and looks for damage among the bodies after a crash.
+// start starts the writer, and looks for damage of what was not checked before.
 func (d *database) start() {
 	d.jobs = make(chan *job)
 	d.closing, d.written = make(chan struct{}), make(chan struct{})
 	var background context.Context
 	background, d.stop = context.WithCancel(context.Background())
 	crashed, err := d.writer.number("select open from process")
-	if err == nil && crashed != 0 {
-		d.background.Go(func() { d.checkBodies(background) })
-	}
+	d.background.Go(func() {
+		if err := d.look(background, err == nil && crashed != 0); err != nil && background.Err() == nil {
+			d.log.Error("the store is damaged: feeds whose body cannot be read are fetched again", zap.Error(err))
+		}
+	})
 	go d.runWriter()
 }
 
-// checkBodies logs damage of bodies. Those that can be read are served.
-func (d *database) checkBodies(ctx context.Context) {
+// look checks the bodies after a crash, of which those that can be read are served. After a clean
+// stop it checks the index of feeds: a few may be polled as new ones before it has found that they
+// are missing there, but to wait for that would take seconds with a million feeds.
+func (d *database) look(ctx context.Context, crashed bool) error {
 	c, err := connect(d.path, "busy_timeout = 5000", "query_only = 1")
 	if err != nil {
-		return
+		return err
 	}
 	defer c.close()
-	err = c.query(ctx, "pragma quick_check('body')", nil, func(r row) error {
+	if !crashed {
+		if err = missing(ctx, c); errors.Is(err, errMissing) {
+			return d.outside(ctx, func(*connection) error { return d.reindex(err) })
+		}
+		return err
+	}
+	return c.query(ctx, "pragma quick_check('body')", nil, func(r row) error {
 		if r[0] != "ok" {
-			return fmt.Errorf("%v", r[0])
+			return fmt.Errorf("table body: %v", r[0])
 		}
 		return nil
 	})
-	if err != nil && ctx.Err() == nil {
-		d.log.Error("stored bodies are damaged: feeds whose body cannot be read are fetched again", zap.Error(err))
-	}
 }
 
 func (d *database) damagedMark() string { return d.path + ".damaged" }

@@ -171,6 +171,41 @@ func pagesOf(t *testing.T, s *Store, names ...string) map[int]bool {
 	return pages
 }
 
+// TestDamagedIndex damages an ID in the index of feeds, after a clean stop. It is found, and no feed
+// is polled as a new one then.
+func TestDamagedIndex(t *testing.T) {
+	dir := directory(t)
+	const feeds = 400
+	storeOf(t, dir, feeds)
+	s := mustOpen(t, dir)
+	pages := pagesOf(t, s, "sqlite_autoindex_feed_1")
+	mustDo(t, s.Close())
+	file := filepath.Join(dir, fileName)
+	data, err := os.ReadFile(file)
+	mustDo(t, err)
+	id := numbered(feeds / 2)
+	for page := range pages {
+		if at := bytes.Index(data[(page-1)*pageSize:page*pageSize], id[:]); at >= 0 {
+			data[(page-1)*pageSize+at] ^= 0x80
+		}
+	}
+	mustDo(t, os.WriteFile(file, data, 0o600))
+	log, lines := observer.New(zap.ErrorLevel)
+	s, err = Open(dir, Options{Log: zap.New(log)})
+	mustDo(t, err)
+	defer s.Close()
+	s.database.background.Wait()
+	if lines.FilterMessageSnippet("an index of the store is damaged").Len() != 1 {
+		t.Errorf("logged %v", lines.All())
+	}
+	for n := range feeds + 1 {
+		id := numbered(n)
+		if l, err := s.Claim(t.Context(), []store.Claim{{ID: id, URL: "https://example.com/", Hold: time.Hour}}); err != nil || l[0].Denied != store.DeniedNotDue {
+			t.Errorf("feed %d: %+v, %v", n, l, err)
+		}
+	}
+}
+
 // survive opens a damaged store, works with it, and opens it again.
 func survive(t *testing.T, dir string, feeds int) (outcome string) {
 	t.Helper()

@@ -6,6 +6,7 @@ package storetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,4 +123,105 @@ func damagedRecords(t *testing.T, h Harness) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// damagedHosts flips bits of hosts and of their pauses, of each host one. Their feeds are polled all the
+// same, not before they are due, and then their spacing and pauses count again. A pause that may have
+// been meant is kept.
+func damagedHosts(t *testing.T, h Harness) {
+	if h.Exec == nil {
+		t.Skip("no way to damage this store")
+	}
+	s := h.open(t)
+	var damage []string
+	for bit := range 64 {
+		for _, column := range []string{"free", "ready", "calm", "turn", "served", "other", "good"} {
+			damage = append(damage, fmt.Sprintf(`update host set %s = (%[1]s | %[2]d) - (%[1]s & %[2]d) where 'host ' || name = ?1`, column, int64(1)<<bit))
+		}
+		damage = append(damage, fmt.Sprintf(`update pause set until = (until | %d) - (until & %[1]d) where scope = ?1`, int64(1)<<bit))
+		if bit != 63 { // the rest are too large for a number of pauses
+			damage = append(damage, fmt.Sprintf(`update pause set step = (step | %d) - (step & %[1]d) where scope = ?1`, int64(1)<<bit))
+		}
+	}
+	if h.Shared { // its statements take a hundred times as long, and each column keeps its type
+		for i := range damage {
+			if i%7 == 0 {
+				damage[i/7] = damage[i]
+			}
+		}
+		damage = damage[:len(damage)/7]
+	} else {
+		for _, column := range []string{"domain", "free", "turn", "served", "other", "good"} {
+			damage = append(damage, `update host set `+column+` = x'00' where 'host ' || name = ?1`)
+		}
+		for _, column := range []string{"until", "why", "step"} {
+			damage = append(damage, `update pause set `+column+` = x'00' where scope = ?1`)
+		}
+	}
+	damage = append(damage, `update host set domain = 'other' where 'host ' || name = ?1`)
+	poll := func(n int, pauses ...store.Pause) store.Outcome {
+		o := outcome(n, grant(t, s, claimOf(n, len(damage))), nil)
+		o.Host, o.In, o.Pauses = claimOf(n, len(damage)).Host, time.Hour, pauses
+		return o
+	}
+	pause := func(n int, limited bool) store.Pause {
+		c := claimOf(n, len(damage))
+		return store.Pause{Scope: "host " + c.Host.Name, Domain: c.Host.Domain, For: 30 * time.Minute, Why: "busy", Limited: limited}
+	}
+	for n := range damage {
+		o := poll(n, pause(n, false))
+		o.Good = []store.Host{o.Host}
+		commit(t, s, o)
+	}
+	for n, sql := range damage {
+		h.Exec(sql, "host "+claimOf(n, len(damage)).Host.Name)
+	}
+	if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 100}); err != nil || len(leases) > 0 {
+		t.Fatalf("ClaimDue = %+v, %v", leases, err)
+	}
+	if _, err := s.Sweep(t.Context(), store.SweepQuery{}); err != nil { // it removes pauses that are too long
+		t.Fatal(err)
+	}
+	h.Sleep(8 * 24 * time.Hour) // a pause is not longer than a week
+	polled := make(map[store.ID]bool)
+	for {
+		leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range leases {
+			polled[l.ID] = true
+		}
+		if len(leases) == 0 {
+			break
+		}
+	}
+	for n, sql := range damage {
+		if !polled[idOf(n)] {
+			// A host whose place in the order is damaged may have to wait for a reader.
+			if l := ask(t, s, claimOf(n, len(damage))); l.Denied != "" || !strings.Contains(sql, "set ready") {
+				t.Errorf("%s: not polled in a week: %+v", sql, l)
+			}
+		}
+		if l := ask(t, s, claimOf(n+len(damage), len(damage))); l.Denied != store.DeniedBusy || l.Wait > time.Minute {
+			t.Errorf("%s: another feed of the host is claimed: %+v", sql, l)
+		}
+	}
+	h.Sleep(time.Hour)
+	for n := range damage {
+		commit(t, s, poll(n+len(damage), pause(n, true)))
+	}
+	h.Sleep(10 * time.Minute)
+	for n, sql := range damage {
+		if l := ask(t, s, claimOf(n+2*len(damage), len(damage))); l.Denied != store.DeniedPaused || l.Wait > 30*time.Minute {
+			t.Errorf("%s: a pause does not count: %+v", sql, l)
+		}
+	}
+}
+
+// claimOf asks for the nth feed of some hosts.
+func claimOf(n, hosts int) store.Claim {
+	c := claim(n)
+	c.Configured, c.Host = true, host(fmt.Sprint(n%hosts))
+	return c
 }

@@ -25,7 +25,8 @@ type model struct {
 	started  map[string]time.Duration // of hosts
 	pauses   map[string]paused
 	hops     map[store.ID]time.Duration
-	last     map[store.ID]lastPoll // of feeds that were forgotten
+	last     map[store.ID]time.Duration // the last poll of feeds that were forgotten
+	until    map[store.ID]time.Duration // for so long are a feed's last poll and hop remembered if it is forgotten
 	tokens   map[store.Token]bool
 	versions map[store.ID]uint64
 }
@@ -39,9 +40,6 @@ type known struct {
 	body                *store.Body
 }
 
-// lastPoll is what is remembered of a feed that was forgotten.
-type lastPoll struct{ polled, until time.Duration }
-
 type paused struct {
 	until time.Duration
 	store.Pause
@@ -50,7 +48,7 @@ type paused struct {
 const (
 	unit       = 12 * time.Minute // of which a third is more than the clock may go on by itself in one walk
 	modelFeeds = 5
-	hopFloor   = unit / 3
+	hopFloor   = 2*unit + unit/3 // longer than the row of a feed that was forgotten stays in any case
 	never      = -time.Duration(1 << 60)
 )
 
@@ -81,7 +79,7 @@ func (m *model) lastAsked(id store.ID) time.Duration {
 	if f := m.feeds[id]; f != nil {
 		last = max(last, f.polled)
 	} else if l, was := m.last[id]; was {
-		last = max(last, l.polled)
+		last = max(last, l)
 	}
 	return last
 }

@@ -21,7 +21,7 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 		m := &model{
 			h: begin(t), feeds: make(map[store.ID]*known), started: make(map[string]time.Duration),
 			pauses: make(map[string]paused), hops: make(map[store.ID]time.Duration),
-			last:   make(map[store.ID]lastPoll),
+			last: make(map[store.ID]time.Duration), until: make(map[store.ID]time.Duration),
 			tokens: make(map[store.Token]bool), versions: make(map[store.ID]uint64),
 		}
 		m.s = m.h.Open()
@@ -90,8 +90,8 @@ func (m *model) claim(t *rapid.T) {
 		f := m.feeds[c.ID]
 		if f == nil {
 			f = &known{next: m.now, polled: never, asked: never}
-			if last, was := m.last[c.ID]; was && last.polled != never {
-				f.polled, f.next = last.polled, max(m.now, last.polled+c.Hold)
+			if last, was := m.last[c.ID]; was && last != never {
+				f.polled, f.next = last, max(m.now, last+c.Hold)
 			}
 			f.Record = store.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: store.StateCold}
 			m.feeds[c.ID] = f
@@ -211,9 +211,7 @@ func (m *model) hop(t *rapid.T) {
 		return
 	}
 	m.hops[id] = m.now
-	if l, was := m.last[id]; was && f == nil {
-		m.last[id] = lastPoll{l.polled, max(l.until, m.now+h.Floor)}
-	}
+	m.until[id] = max(m.until[id], m.now+h.Floor)
 	m.start(h.Host)
 	if f != nil {
 		f.next = max(f.next, m.now+h.Floor)

@@ -58,7 +58,7 @@ func (m *model) forgotten(id store.ID) {
 	if f.Version == 0 && !f.Configured && f.touches < 3 {
 		until = min(until, m.now+24*time.Hour-time.Minute)
 	}
-	m.last[id] = lastPoll{f.polled, max(until, m.now+15*time.Minute)}
+	m.last[id], m.until[id] = f.polled, max(m.until[id], until, m.now+15*time.Minute)
 }
 
 func (m *model) sweep(t *rapid.T) {
@@ -84,9 +84,11 @@ func (m *model) sweep(t *rapid.T) {
 			delete(want, id)
 		}
 	}
-	for id, l := range m.last { // rows go before feeds do
-		if l.until < m.now {
+	for id, until := range m.until { // rows go before feeds do
+		if m.feeds[id] == nil && until < m.now {
 			delete(m.last, id)
+			delete(m.hops, id)
+			delete(m.until, id)
 		}
 	}
 	got, err := m.s.Sweep(t.Context(), q)
@@ -150,8 +152,8 @@ func (m *model) restore(t *rapid.T) {
 	}
 	if old := m.feeds[id]; old != nil {
 		f.next, f.polled = max(f.next, old.next), max(f.polled, old.polled)
-	} else if last, was := m.last[id]; was && last.polled != never {
-		f.next, f.polled = max(f.next, last.polled+f.Hold), max(f.polled, last.polled)
+	} else if last, was := m.last[id]; was && last != never {
+		f.next, f.polled = max(f.next, last+f.Hold), max(f.polled, last)
 	}
 	m.feeds[id] = f
 	// Whether the store gives it a token is its own affair.

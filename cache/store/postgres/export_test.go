@@ -1,0 +1,7 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres
+
+// SumOfServer is for tests that change the time.
+var SumOfServer = sumOfServer
