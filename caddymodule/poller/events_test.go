@@ -290,7 +290,7 @@ func TestEventsOfReadersWishes(t *testing.T) {
 // at all.
 func TestEventsOfShield(t *testing.T) {
 	sites := strings.Replace(stage.ShieldedSite("http://blog.test", ""), "feed_shield", "rewrite /old /feed.xml\n\tfeed_shield", 1)
-	stage.RunWith(t, subscribed("s"), sites, stage.Plain(200, "<!DOCTYPE html><html></html>"), func(s *stage.Stage) {
+	stage.RunWith(t, subscribed("s"), "", sites, stage.Plain(200, "<!DOCTYPE html><html></html>"), func(s *stage.Stage) {
 		recorded(t)
 		s.Get("http://blog.test/page")
 		wantEvents(t, "a page")

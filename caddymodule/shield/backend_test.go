@@ -44,7 +44,7 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 	}))
 	defer backend.Close()
 	site := blog + " {\nbind void/site\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n}\n}\n"
-	stage.RunOnLoopback(t, site, func(s *stage.Stage) {
+	stage.RunInstance(t, "", site, func(s *stage.Stage, _ string) {
 		r := stage.Request("GET", "https://blog.test/feed?a=b", "Cookie", "secret", "X-Forwarded-For", "198.51.100.9", "X-Real-Ip", stage.Abroad)
 		stage.WantBody(t, "a reader", s.Send(r), 200, "proxied")
 		poll := requests.Load()
@@ -122,7 +122,7 @@ func TestShieldBeforeFastCGI(t *testing.T) {
 	root := t.TempDir()
 	stage.WriteFile(t, root+"/index.php", "<?php")
 	site := blog + " {\nbind void/site\nfeed_shield {\norigin {\nroot * " + root + "\nphp_fastcgi " + l.Addr().String() + "\n}\n}\n}\n"
-	stage.RunOnLoopback(t, site, func(s *stage.Stage) {
+	stage.RunInstance(t, "", site, func(s *stage.Stage, _ string) {
 		for _, target := range []string{"/feed/?a=b", "/comments/feed/"} {
 			for range 2 {
 				variables.Store(nil)

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
@@ -136,14 +134,10 @@ func TestShieldsOnTwoPorts(t *testing.T) {
 		return blog + ":" + port + " {\nbind void/site\n" + shieldOf(says) + "}\n"
 	}
 	stage.Run(t, site("8080", "public")+site("8084", "internal"), speaker, func(s *stage.Stage) {
-		app, err := caddy.ActiveContext().App("http")
-		if err != nil {
-			t.Fatal(err)
-		}
 		for range 2 {
 			for i, says := range []string{"public", "internal"} {
 				w := httptest.NewRecorder()
-				stage.Server(app, i).ServeHTTP(w, stage.Request("GET", "/feed", "Host", "blog.test"))
+				stage.Serve(t, i, w, stage.Request("GET", "/feed", "Host", "blog.test"))
 				stage.WantBody(t, says, w, 200, "I say "+says+".")
 			}
 		}

@@ -67,7 +67,7 @@ func TestNoFeedIsAskedForOnce(t *testing.T) {
 			stage.Run(t, stage.ShieldedSite(blog, ""), answer, func(s *stage.Stage) {
 				for i := range 3 {
 					first := &firstByte{ResponseRecorder: httptest.NewRecorder(), began: time.Now()}
-					s.SendTo(first, stage.Request("GET", fmt.Sprintf("%s/page?%d", blog, i)))
+					stage.Serve(t, 0, first, stage.Request("GET", fmt.Sprintf("%s/page?%d", blog, i)))
 					if first.after != 0 {
 						t.Errorf("the first byte came after %v", first.after)
 					}

@@ -14,7 +14,7 @@ import (
 
 // A shield keeps statistics of its readers, also of those that it refuses.
 func TestShieldRecordsReaders(t *testing.T) {
-	stage.RunApp(t, "", defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
+	stage.Run(t, defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		for i := range 4 {
 			if w := (visitor{header: []string{"User-Agent", "Rude/1.0"}}).ask(s, "GET"); (w.Code == 429) != (i > 1) {
 				t.Errorf("request %d got %d", i, w.Code)
@@ -34,7 +34,7 @@ func TestShieldRecordsReaders(t *testing.T) {
 // The pages show refusals, and which proxy Caddy should trust.
 func TestStatusShowsRefusals(t *testing.T) {
 	site := strings.Replace(defended("unconditional 4h"), "defend {", "status /feed/status\n\t\tdefend {", 1)
-	stage.RunApp(t, "", site, stage.Feed(stage.Sample), func(s *stage.Stage) {
+	stage.Run(t, site, stage.Feed(stage.Sample), func(s *stage.Stage) {
 		for i := range 6 {
 			for range 3 {
 				visitor{from: "203.0.113.80", header: []string{"User-Agent", "Rude/1.0"}}.ask(s, "GET", "X-Forwarded-For", fmt.Sprint("198.51.100.", i))

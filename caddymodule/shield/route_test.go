@@ -244,7 +244,7 @@ func TestShieldScheme(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			site := blog + " {\nbind void/site\n" + shieldOf(`"{scheme} {client_ip}"`) + "}\n"
-			stage.RunWith(t, tt.trusted, site, stage.Feed(stage.Sample), func(s *stage.Stage) {
+			stage.RunWith(t, tt.trusted, "", site, stage.Feed(stage.Sample), func(s *stage.Stage) {
 				r := stage.Request("GET", blog+"/feed", tt.header...)
 				if tt.tls {
 					r.TLS = &tls.ConnectionState{HandshakeComplete: true, ServerName: "blog.test"}

@@ -267,7 +267,7 @@ func TestShieldFollowsHeaders(t *testing.T) {
 
 // Feeds of a shield are polled in the background with prefetch.
 func TestShieldPrefetches(t *testing.T) {
-	stage.RunApp(t, "prefetch", stage.ShieldedSite(blog, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
+	stage.RunWith(t, "", "prefetch", stage.ShieldedSite(blog, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
 		s.Get(blog + "/feed")
 		s.Expect(1, "a reader")
 		time.Sleep(10*time.Minute + time.Second)

@@ -68,7 +68,7 @@ func TestVerbatimOverTheNetwork(t *testing.T) {
 	at := []string{loopback.FreeAddress(t), loopback.FreeAddress(t)}
 	sites := "http://" + at[0] + " {\n" + proxy + "}\n" +
 		"http://" + at[1] + " {\nfeed_shield {\norigin {\n" + proxy + "}\n}\n}\n"
-	stage.RunOnLoopback(t, sites, func(*stage.Stage) {
+	stage.RunInstance(t, "", sites, func(*stage.Stage, string) {
 		client := &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: time.Minute}
 		defer client.CloseIdleConnections()
 		describe := func(address, method, path, body string, header ...string) string {

@@ -5,6 +5,7 @@ package stage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard" // the directives of Caddyfiles
+
+	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 func init() {
@@ -35,23 +39,6 @@ func (failing) CaddyModule() caddy.ModuleInfo {
 func (failing) Start() error { return errors.New("failing as it should") }
 func (failing) Stop() error  { return nil }
 
-// Get sends a request to the server of the running configuration.
-func Get(t *testing.T, target, client string, header ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	app, err := caddy.ActiveContext().App("http")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequest("GET", target, nil)
-	r.RemoteAddr = net.JoinHostPort(client, "1234")
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	w := httptest.NewRecorder()
-	app.(*caddyhttp.App).Servers["srv0"].ServeHTTP(w, r)
-	return w
-}
-
 // Adapt makes JSON of a Caddyfile.
 func Adapt(t *testing.T, caddyfile string) ([]byte, error) {
 	t.Helper()
@@ -59,7 +46,89 @@ func Adapt(t *testing.T, caddyfile string) ([]byte, error) {
 	return config, err
 }
 
-// Server is a server of the app http, by its number.
-func Server(app any, number int) http.Handler {
-	return app.(*caddyhttp.App).Servers[fmt.Sprint("srv", number)]
+// caddyfile returns a Caddyfile with global options, lines of the app pollard, and sites.
+func caddyfile(dir, options, app, sites string) string {
+	return fmt.Sprintf(`{
+	admin off
+	persist_config off
+	auto_https off
+	log {
+		output discard
+	}
+	%s
+	pollard {
+		store sqlite %s
+		contact https://example.com/about
+		jitter 0
+		%s
+	}
+}
+%s`, options, dir, app, sites)
+}
+
+// stop stops Caddy.
+func stop(t *testing.T) {
+	t.Helper()
+	if err := caddy.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Serve has a server of the running configuration, by its number, serve a request.
+func Serve(t *testing.T, server int, w http.ResponseWriter, r *http.Request) {
+	t.Helper()
+	app, err := caddy.ActiveContext().App("http")
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.(*caddyhttp.App).Servers[fmt.Sprint("srv", server)].ServeHTTP(w, r)
+}
+
+// Get sends a request to the server of the running configuration.
+func Get(t *testing.T, target, client string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest("GET", target, nil)
+	r.RemoteAddr = net.JoinHostPort(client, "1234")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	Serve(t, 0, w, r)
+	return w
+}
+
+// Call sends a request to the admin routes and returns status and body; an error's
+// text is the body.
+func Call(t *testing.T, method, target string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequest(method, target, nil)
+	for _, route := range (poller.Admin{}).Routes() {
+		if route.Pattern != r.URL.Path {
+			continue
+		}
+		w := httptest.NewRecorder()
+		if err := route.Handler.ServeHTTP(w, r); err != nil {
+			api, ok := errors.AsType[caddy.APIError](err)
+			if !ok {
+				t.Fatalf("%s %s: %v is not an API error", method, target, err)
+			}
+			return api.HTTPStatus, api.Err.Error()
+		}
+		return w.Code, w.Body.String()
+	}
+	t.Fatalf("no route for %s", target)
+	return 0, ""
+}
+
+// ReportOfReaders returns what the admin API reports about readers. It is empty if the feed is not known.
+func ReportOfReaders(t *testing.T, query string) (report status.ReaderReport) {
+	t.Helper()
+	code, text := Call(t, "GET", "/pollard/readers"+query)
+	if code == 404 {
+		return report
+	}
+	if err := json.Unmarshal([]byte(text), &report); code != 200 || err != nil {
+		t.Fatalf("%d %v: %s", code, err, text)
+	}
+	return report
 }

@@ -5,6 +5,7 @@ package stage
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -21,6 +22,7 @@ import (
 // Web answers all polls of a gateway.
 type Web func(r *http.Request) (status int, body string, header http.Header)
 
+// RoundTrip implements [http.RoundTripper].
 func (w Web) RoundTrip(r *http.Request) (*http.Response, error) {
 	status, body, header := w(r)
 	if header == nil {
@@ -36,27 +38,30 @@ type Gateways struct {
 	Apps string // more of them, as members of a JSON object: `"failing":{},`
 }
 
+// adopt makes an engine that polls through the client, in a new directory.
+func adopt(t testing.TB, client *upstream.Client) (dir string, release func()) {
+	t.Helper()
+	dir = StoreDirectory(t)
+	done, err := poller.Adopt(dir, poller.Parts{Origin: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, func() {
+		if err := done(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // RunGateways runs a test in a bubble, with an engine that polls this web. Nothing is
 // loaded yet.
 func RunGateways(t *testing.T, w Web, run func(t *testing.T, o *Gateways)) {
 	t.Helper()
-	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		release, err := poller.Adopt(dir, poller.Parts{Origin: upstream.New(upstream.WithTransport(w))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := release(); err != nil {
-				t.Error(err)
-			}
-		}()
-		defer func() {
-			if err := caddy.Stop(); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(time.Minute) // Caddy's own background work notices late
-		}()
+		dir, release := adopt(t, upstream.New(upstream.WithTransport(w)))
+		defer release()
+		defer time.Sleep(time.Minute) // Caddy's own background work notices late
+		defer stop(t)
 		run(t, &Gateways{T: t, Dir: dir})
 	})
 }
@@ -81,21 +86,7 @@ func (o *Gateways) Load(options, app, feeds string) error {
 // LoadSites is like Load, with sites of any kind.
 func (o *Gateways) LoadSites(options, app, sites string) error {
 	o.T.Helper()
-	config, err := Adapt(o.T, fmt.Sprintf(`{
-	admin off
-	persist_config off
-	auto_https off
-	log {
-		output discard
-	}
-	%s
-	pollard {
-		store sqlite %s
-		jitter 0
-		%s
-	}
-}
-%s`, options, o.Dir, app, sites))
+	config, err := Adapt(o.T, caddyfile(o.Dir, options, app, sites))
 	if err != nil {
 		o.T.Fatal(err)
 	}
@@ -110,4 +101,32 @@ func (o *Gateways) MustLoad(options, app, feeds string) {
 	if err := o.Load(options, app, feeds); err != nil {
 		o.T.Fatal(err)
 	}
+}
+
+// Provision provisions an app without starting it, for a test of one handler. Its
+// engine, which ends with the test, polls through the client. There may be more
+// members of the app's JSON, each with a comma before it.
+func Provision(t testing.TB, client *upstream.Client, members string) (caddy.Context, *poller.App) {
+	t.Helper()
+	dir, release := adopt(t, client)
+	defer release() // the app holds on to it
+	ctx, err := caddy.ProvisionContext(&caddy.Config{
+		Admin:   &caddy.AdminConfig{Disabled: true},
+		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}}}},
+		AppsRaw: caddy.ModuleMap{"pollard": json.RawMessage(fmt.Sprintf(`{"store":{"engine":"sqlite","directory":%q},"jitter":0%s}`, dir, members))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := ctx.App("pollard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := app.(*poller.App)
+	t.Cleanup(func() {
+		if err := a.Cleanup(); err != nil {
+			t.Error(err)
+		}
+	})
+	return ctx, a
 }

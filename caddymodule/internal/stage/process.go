@@ -45,20 +45,15 @@ func beServer(file string) error {
 	if err != nil {
 		return err
 	}
-	if err := LoadCaddyfile(string(text)); err != nil {
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt(text, nil)
+	if err == nil {
+		err = caddy.Load(config, true)
+	}
+	if err != nil {
 		return err
 	}
 	caddy.TrapSignals()
 	select {}
-}
-
-// LoadCaddyfile loads a Caddyfile.
-func LoadCaddyfile(text string) error {
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
-	if err != nil {
-		return err
-	}
-	return caddy.Load(config, true)
 }
 
 // Process is a Caddy in a process of its own.

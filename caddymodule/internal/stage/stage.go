@@ -2,16 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stage runs a whole Caddy for tests: in a synctest bubble with an origin that the
-// test answers for ([Run], [RunGateways]), with real servers on loopback ([RunOnLoopback],
-// [RunInstance]), or in a process of its own ([StartProcess]). [Network] is a network in
-// memory for Caddy's own servers in a bubble.
+// test answers for ([Run], [RunGateways]), with real servers on loopback ([RunInstance]), or in a
+// process of its own ([StartProcess]). [Network] is a network in memory for Caddy's own servers
+// in a bubble.
 package stage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"fmt"
-	"maps"
+	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +27,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 func init() {
@@ -84,32 +87,21 @@ type Stage struct {
 	seen   []Visit
 }
 
+// Answer is what a backend does.
 type Answer = func(w http.ResponseWriter, r *http.Request) error
 
 // Run runs a test on a Caddy with these sites, in a bubble.
 func Run(t *testing.T, sites string, answer Answer, run func(s *Stage)) {
 	t.Helper()
-	RunWith(t, "", sites, answer, run)
+	RunWith(t, "", "", sites, answer, run)
 }
 
-// RunWith is like Run, with more global options.
-func RunWith(t *testing.T, options, sites string, answer Answer, run func(s *Stage)) {
+// RunWith is like Run, with more global options and lines of the app pollard.
+func RunWith(t *testing.T, options, app, sites string, answer Answer, run func(s *Stage)) {
 	t.Helper()
-	runStage(t, &Stage{options: options, answer: answer}, sites, run)
-}
-
-// RunApp is like Run, with more lines of the app pollard.
-func RunApp(t *testing.T, app, sites string, answer Answer, run func(s *Stage)) {
-	t.Helper()
-	runStage(t, &Stage{app: app, answer: answer}, sites, run)
-}
-
-func runStage(t *testing.T, s *Stage, sites string, run func(s *Stage)) {
-	t.Helper()
-	s.Dir = t.TempDir()
+	dir := StoreDirectory(t)
 	synctest.Test(t, func(t *testing.T) {
-		s.T, s.settle = t, synctest.Wait
-		staged.Store(s)
+		s := &Stage{T: t, Dir: dir, options: options, app: app, answer: answer, settle: synctest.Wait}
 		s.Load(sites)
 		defer time.Sleep(2 * time.Hour) // until handlers have noticed that their clients have left
 		defer s.Stop()
@@ -117,29 +109,44 @@ func runStage(t *testing.T, s *Stage, sites string, run func(s *Stage)) {
 	})
 }
 
+// RunInstance runs a test on a Caddy that reaches real servers, without a bubble. Its
+// admin endpoint is at the address.
+func RunInstance(t *testing.T, app, sites string, run func(s *Stage, address string)) {
+	t.Helper()
+	mux := http.NewServeMux()
+	for _, route := range (poller.Admin{}).Routes() {
+		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) { serveAdmin(w, r, route.Handler) })
+	}
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	s := &Stage{T: t, Dir: StoreDirectory(t), app: app, settle: func() {}}
+	s.Load(sites)
+	defer stop(t)
+	run(s, strings.TrimPrefix(server.URL, "http://"))
+}
+
+// serveAdmin serves a route as Caddy's admin endpoint does.
+func serveAdmin(w http.ResponseWriter, r *http.Request, h caddy.AdminHandler) {
+	if r.Header.Get("Origin") != "http://"+r.Host {
+		http.Error(w, "no such origin", http.StatusForbidden)
+		return
+	}
+	if err := h.ServeHTTP(w, r); err != nil {
+		e, _ := errors.AsType[caddy.APIError](err)
+		w.WriteHeader(cmp.Or(e.HTTPStatus, http.StatusInternalServerError))
+		_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+	}
+}
+
 // Load loads sites.
 func (s *Stage) Load(sites string) {
 	s.T.Helper()
-	config, err := Adapt(s.T, fmt.Sprintf(`{
-	admin off
-	persist_config off
-	auto_https off
-	log {
-		output discard
+	staged.Store(s)
+	config, err := Adapt(s.T, caddyfile(s.Dir, s.options, s.app, sites))
+	if err == nil {
+		err = caddy.Load(config, true)
 	}
-	pollard {
-		store sqlite %s
-		contact https://example.com/about
-		jitter 0
-		%s
-	}
-	%s
-}
-%s`, s.Dir, s.app, s.options, sites))
 	if err != nil {
-		s.T.Fatal(err)
-	}
-	if err := caddy.Load(config, true); err != nil {
 		s.T.Fatal(err)
 	}
 	s.settle()
@@ -148,10 +155,8 @@ func (s *Stage) Load(sites string) {
 // Stop stops Caddy.
 func (s *Stage) Stop() {
 	s.T.Helper()
-	if err := caddy.Stop(); err != nil {
-		s.T.Error(err)
-	}
-	synctest.Wait()
+	stop(s.T)
+	s.settle()
 }
 
 // Set has backends answer in a test that has no stage.
@@ -215,17 +220,8 @@ func Request(method, target string, header ...string) *http.Request {
 func (s *Stage) Send(r *http.Request) *httptest.ResponseRecorder {
 	s.T.Helper()
 	w := httptest.NewRecorder()
-	s.SendTo(w, r)
+	Serve(s.T, 0, w, r)
 	return w
-}
-
-func (s *Stage) SendTo(w http.ResponseWriter, r *http.Request) {
-	s.T.Helper()
-	app, err := caddy.ActiveContext().App("http")
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	app.(*caddyhttp.App).Servers["srv0"].ServeHTTP(w, r)
 }
 
 // Get asks for a feed, or for anything else.
@@ -246,11 +242,10 @@ func FeedNamed(title string) string {
 // Feed answers with a feed.
 func Feed(body string, header ...string) Answer {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		h := http.Header{"Content-Type": {"application/rss+xml"}}
+		w.Header().Set("Content-Type", "application/rss+xml")
 		for i := 0; i < len(header); i += 2 {
-			h.Set(header[i], header[i+1])
+			w.Header().Set(header[i], header[i+1])
 		}
-		maps.Copy(w.Header(), h)
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader([]byte(body)))
 		return nil
 	}
@@ -276,6 +271,7 @@ func ShieldedSite(address, shield string) string {
 	return address + " {\n\tbind void/site\n\tfeed_shield " + matcher + " {\n\t\torigin {\n\t\t\tbackend\n\t\t}\n" + lines + "\n\t}\n}\n"
 }
 
+// WantBody fails unless an answer has a status, and a body with this part.
 func WantBody(t *testing.T, what string, w *httptest.ResponseRecorder, status int, part string) {
 	t.Helper()
 	if w.Code != status || !strings.Contains(w.Body.String(), part) {
@@ -283,6 +279,7 @@ func WantBody(t *testing.T, what string, w *httptest.ResponseRecorder, status in
 	}
 }
 
+// WriteFile writes a file.
 func WriteFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -292,20 +289,6 @@ func WriteFile(t *testing.T, path, text string) {
 
 // Modtime is when what backends serve was written.
 var Modtime = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
-
-// RunOnLoopback runs a test on a Caddy that reaches real servers, without a bubble.
-func RunOnLoopback(t *testing.T, sites string, run func(s *Stage)) {
-	t.Helper()
-	s := &Stage{T: t, Dir: t.TempDir(), settle: func() {}}
-	staged.Store(s)
-	s.Load(sites)
-	defer func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	run(s)
-}
 
 // Said is what the configuration has the backend say to a request.
 func Said(r *http.Request) string {
