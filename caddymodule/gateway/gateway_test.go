@@ -11,18 +11,17 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 func TestGatewayAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, a, _ := gatewayOf(t, `
+	onGateway(t, `
 			feed /one.xml https://one.example/feed
 			feed /gone.xml https://gone.example/gone
 			feed /page.xml https://page.example/page
 			feed /ä%20b.xml https://umlaut.example/feed
 			token alice s3cret-of-alice-0001
-		`)
-		start(t, a)
+		`, func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		tests := []struct {
 			name   string
 			method string
@@ -82,9 +81,7 @@ func TestGatewayAnswers(t *testing.T) {
 }
 
 func TestGatewayCORS(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, a, _ := gatewayOf(t, "cors\nfeed /one.xml https://one.example/feed")
-		start(t, a)
+	onGateway(t, "cors\nfeed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		for _, target := range []string{"/one.xml", "/https:///nothing"} {
 			if got := ask(t, g, "GET", target, stage.Home).Header().Get("Access-Control-Allow-Origin"); got != "*" {
 				t.Errorf("%s: Access-Control-Allow-Origin: %q", target, got)
@@ -100,32 +97,8 @@ func TestGatewayCORS(t *testing.T) {
 	})
 }
 
-func TestTargetIsWhatWasWritten(t *testing.T) {
-	for _, target := range []string{
-		"https://a.example/Feed%2Fx?b=2&a=1&&c",
-		"https://a.example/feed?",
-		"https://a.example/a//b/../c?q=%7e+%20",
-		"http://a.example:8080/",
-	} {
-		t.Run(target, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g, a, o := gatewayOf(t, "clients any")
-				start(t, a)
-				if w := ask(t, g, "GET", "/"+target, stage.Abroad); w.Code != 200 {
-					t.Fatalf("got %d %s", w.Code, w.Body)
-				}
-				if got := o.Requests(); len(got) != 1 || got[0].URL != target {
-					t.Errorf("the origin got %+v", got)
-				}
-			})
-		})
-	}
-}
-
 func TestOriginLearnsOfSubscribers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, a, o := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any")
-		start(t, a)
+	onGateway(t, "feed /one.xml https://one.example/feed\nclients any", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.24")
 		ask(t, g, "GET", "/https://one.example/feed", stage.Abroad, "User-Agent", "NetNewsWire")
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.25")
@@ -171,4 +144,21 @@ func TestHandlerBeforeStartAndAfterEnd(t *testing.T) {
 			t.Errorf("after the end: %d %s", w.Code, w.Body)
 		}
 	})
+}
+
+// Elements that name the feed's own address or a hub are removed, at every address of the feed.
+func TestFeedNamesNoOtherAddress(t *testing.T) {
+	const document = `<rss version="2.0" xmlns:a="http://www.w3.org/2005/Atom"><channel><title>T</title>` +
+		`<a:link rel="self" href="https://one.example/feed"/><a:link rel="hub" href="https://hub.example/"/>` +
+		`<item><title>One</title><link>/posts/1</link></item></channel></rss>`
+	const want = `<rss version="2.0" xmlns:a="http://www.w3.org/2005/Atom"><channel><title>T</title>` +
+		`<item><title>One</title><link>https://one.example/posts/1</link></item></channel></rss>`
+	for _, target := range []string{"/one.xml?_=1", "/https://one.example/feed", "/https://one.example/feed?a=1&b=%20"} {
+		onGateway(t, "feed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, o *origintest.Origin) {
+			o.Answer = origintest.InOrder(origintest.OK(document))
+			if body := ask(t, g, "GET", target, stage.Home).Body.String(); body != want {
+				t.Errorf("%s: got %s", target, body)
+			}
+		})
+	}
 }

@@ -6,9 +6,9 @@ package gateway
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 func TestOwnHost(t *testing.T) {
@@ -35,7 +35,7 @@ func TestNamesOfStrangers(t *testing.T) {
 		"http://feeds.example.com, http://*.home.example.com {\nbind void/feeds\n" + gateway + "\n}\n" +
 		"http://own.example.org {\nbind void/feeds\nhandle {\n@inner host inner.example.org\nhandle @inner {\n" + gateway + "\n}\n}\n}\n" +
 		"http://any.example.org {\nbind void/other\nfeed_gateway {\nclients any\n}\n}\n"
-	onSites(t, "", sites, func(t *testing.T, _ *stage.Gateways) {
+	onSites(t, "", sites, func(t *testing.T) {
 		for _, tt := range []struct {
 			host, target string
 			want         int
@@ -66,9 +66,7 @@ func TestNamesOfStrangers(t *testing.T) {
 
 // A page of another site adds no feed: neither as an image nor by a script nor by prefetching.
 func TestPagesOfOtherSitesAddNoFeeds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, a, o := gatewayOf(t, "token alice "+secret)
-		start(t, a)
+	onGateway(t, "token alice "+secret, func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		if w := ask(t, g, "GET", "/https://known.example/feed", stage.Home); w.Code != 200 {
 			t.Fatal(w.Code)
 		}
@@ -118,9 +116,7 @@ func word(text string) string { return strings.ReplaceAll(strings.ToLower(text),
 // Answers by URL depend on the client; only its own answers may be read by scripts
 // of other sites; and a request may ask for one version alone.
 func TestHeadersByURL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, a, _ := gatewayOf(t, "cors\nfeed /one.xml https://one.example/feed")
-		start(t, a)
+	onGateway(t, "cors\nfeed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		for target, want := range map[string]string{"/one.xml": "max-age=", "/https://one.example/feed": "private, max-age="} {
 			w := ask(t, g, "GET", target, stage.Home)
 			if got := w.Header().Get("Cache-Control"); !strings.HasPrefix(got, want) {

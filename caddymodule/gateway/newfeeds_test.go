@@ -8,18 +8,16 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // A network that requests many new feeds uses up its own limit only. Existing feeds are still served to
 // it.
 func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, a, _ := gatewayOf(t, "feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001")
-		start(t, a)
+	onGateway(t, "feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		for i := range 60 {
 			if w := ask(t, g, "GET", fmt.Sprintf("/https://site%d.example/feed", i), "203.0.113.5"); w.Code == http.StatusTooManyRequests {
 				t.Fatalf("feed %d: %d %s", i, w.Code, w.Body)

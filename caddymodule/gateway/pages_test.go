@@ -7,70 +7,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
-	"github.com/feedpollard/pollard/upstream"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
-
-const secret = "s3cret-of-alice-0001"
-
-// homePage is a web page that links to two feeds.
-const homePage = `<!doctype html><title>A &amp; B</title><link rel=alternate type=application/atom+xml title=Posts href=/atom.xml>` +
-	`<link rel=alternate type=application/rss+xml href="https://user:secret@other.example/feed">`
-
-// web is several origins. It records the requests.
-type web struct{ asked map[string]int }
-
-func (o *web) RoundTrip(r *http.Request) (*http.Response, error) {
-	o.asked[r.URL.String()]++
-	body, kind := stage.Sample, "application/rss+xml"
-	switch {
-	case r.URL.Host == "one.example":
-		body = stage.FeedNamed("My weblog")
-	case strings.HasSuffix(r.URL.Host, "site.example"):
-		body, kind = homePage, "text/html"
-	case r.URL.Host == "empty.example":
-		body, kind = "<!doctype html><title>Nothing</title>", "text/html"
-	}
-	if r.URL.Host == "nope.invalid" {
-		return nil, &net.DNSError{Err: "no such host", Name: r.URL.Host, IsNotFound: true}
-	}
-	w := httptest.NewRecorder()
-	w.Header().Set("Content-Type", kind)
-	if r.URL.Host == "none.example" {
-		w.WriteHeader(http.StatusNotFound)
-	}
-	w.WriteString(body)
-	return w.Result(), nil
-}
-
-// withPages runs a test with a gateway of these lines.
-func withPages(t *testing.T, lines string, run func(t *testing.T, g *Gateway, o *web)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		o := &web{asked: make(map[string]int)}
-		ctx, a := stage.Provision(t, upstream.New(upstream.WithTransport(o)), "")
-		g := provisioned(t, ctx, lines)
-		start(t, a)
-		run(t, g, o)
-	})
-}
 
 func TestPagesAndWhoMaySeeThem(t *testing.T) {
 	const alice = "/~" + secret
-	withPages(t, "readers\nfeed /one.xml https://one.example/feed\ntoken alice "+secret, func(t *testing.T, g *Gateway, _ *web) {
+	onGateway(t, "readers\nfeed /one.xml https://one.example/feed\ntoken alice "+secret, func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		ask(t, g, "GET", "/one.xml", stage.Abroad)
 		for _, tt := range []struct {
 			name, target, client string
@@ -100,7 +51,7 @@ func TestPagesAndWhoMaySeeThem(t *testing.T) {
 			}
 		}
 	})
-	withPages(t, "pages off", func(t *testing.T, g *Gateway, _ *web) {
+	onGateway(t, "pages off", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		for _, target := range []string{"/", "/-/feeds", "/favicon.ico"} {
 			if w := ask(t, g, "GET", target, stage.Home); w.Code != 404 || !strings.Contains(w.Body.String(), "no such path") {
 				t.Errorf("without pages, %s: %d %s", target, w.Code, w.Body)
@@ -110,7 +61,7 @@ func TestPagesAndWhoMaySeeThem(t *testing.T) {
 			t.Errorf("a site without pages: %d %s", w.Code, w.Body)
 		}
 	})
-	withPages(t, "", func(t *testing.T, g *Gateway, _ *web) {
+	onGateway(t, "", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		if w := ask(t, g, "GET", "/-/about", stage.Abroad); w.Code != 200 || !strings.Contains(w.Body.String(), "User-Agent") {
 			t.Errorf("about from abroad: %d %s", w.Code, w.Body)
 		}
@@ -119,7 +70,7 @@ func TestPagesAndWhoMaySeeThem(t *testing.T) {
 
 // A reader that requests a site's address finds its feeds, at the cost of one poll.
 func TestSiteByURL(t *testing.T) {
-	withPages(t, "token alice "+secret+"\ndeny private.site.example", func(t *testing.T, g *Gateway, o *web) {
+	onGateway(t, "token alice "+secret+"\ndeny private.site.example", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		const target = "/~" + secret + "/https://site.example/"
 		for range 2 {
 			w := ask(t, g, "GET", target, stage.Abroad)
@@ -136,20 +87,20 @@ func TestSiteByURL(t *testing.T) {
 		if !strings.Contains(w.Body.String(), "http://feeds.home.arpa/https://site.example/atom.xml") {
 			t.Errorf("find: %d %s", w.Code, w.Body)
 		}
-		if n := o.asked["https://site.example/"]; n != 1 {
+		if n := len(o.For("https://site.example/")); n != 1 {
 			t.Errorf("the site was asked %d times", n)
 		}
 		if w := ask(t, g, "GET", "/https://empty.example/", stage.Home); w.Code != 502 {
 			t.Errorf("a page without feeds: %d", w.Code)
 		}
-		polled := len(o.asked)
+		polled := len(o.Requests())
 		for _, path := range []string{"favicon.ico", "a/picture.PNG", "robots.txt", "apple-touch-icon.png"} {
 			if w := ask(t, g, "GET", "/https://site.example/"+path, stage.Home); w.Code != 404 {
 				t.Errorf("%s: %d", path, w.Code)
 			}
 		}
-		if len(o.asked) != polled {
-			t.Errorf("what never was a feed was polled: %v", o.asked)
+		if len(o.Requests()) != polled {
+			t.Errorf("what never was a feed was polled: %v", o.Requests())
 		}
 	})
 }
@@ -157,7 +108,7 @@ func TestSiteByURL(t *testing.T) {
 // The finder takes what people paste: a site, a feed, an address of this gateway. It never polls
 // the gateway itself, and mistyped addresses are not counted as feeds.
 func TestFinder(t *testing.T) {
-	withPages(t, "feed /chosen.xml https://one.example/feed\ndeny private.site.example", func(t *testing.T, g *Gateway, o *web) {
+	onGateway(t, "feed /chosen.xml https://one.example/feed\ndeny private.site.example", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		const here = "http://feeds.home.arpa/"
 		for _, tt := range []struct{ find, want string }{
 			{"https://two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
@@ -183,9 +134,9 @@ func TestFinder(t *testing.T) {
 				t.Errorf("find %s: %d %s, want %s", tt.find, w.Code, w.Body, tt.want)
 			}
 		}
-		for polled := range o.asked {
-			if strings.HasPrefix(polled, here) {
-				t.Errorf("polled %s", polled)
+		for _, polled := range o.Requests() {
+			if strings.HasPrefix(polled.URL, here) {
+				t.Errorf("polled %s", polled.URL)
 			}
 		}
 		if w := ask(t, g, "GET", "/-/feeds", stage.Home); !strings.Contains(w.Body.String(), ">2 are fresh</a>.</h1>") {
@@ -196,7 +147,7 @@ func TestFinder(t *testing.T) {
 
 // Browsers get an error as a page, and readers as a line of text.
 func TestErrorsInBrowsers(t *testing.T) {
-	withPages(t, "token alice "+secret, func(t *testing.T, g *Gateway, _ *web) {
+	onGateway(t, "token alice "+secret, func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		for _, tt := range []struct {
 			target, client string
 			status         int
@@ -223,7 +174,7 @@ func TestErrorsInBrowsers(t *testing.T) {
 // Readers request icons and home pages. Addresses that never gave a feed are not among the feeds, and do
 // not count as failing.
 func TestWhatNeverWasAFeed(t *testing.T) {
-	withPages(t, "feed /late.xml https://none.example/feed", func(t *testing.T, g *Gateway, _ *web) {
+	onGateway(t, "feed /late.xml https://none.example/feed", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		for _, path := range []string{"/https://one.example/feed", "/https://site.example/", "/https://none.example/feeds", "/https://empty.example/", "/late.xml"} {
 			ask(t, g, "GET", path, stage.Home)
 		}
@@ -260,7 +211,7 @@ func TestWhatNeverWasAFeed(t *testing.T) {
 }
 
 func TestFeedsAsJSON(t *testing.T) {
-	withPages(t, "readers", func(t *testing.T, g *Gateway, _ *web) {
+	onGateway(t, "readers", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		ask(t, g, "GET", "/https://one.example/feed?token=abcdef0123456789", stage.Home, "User-Agent", "Reader/1.0")
 		w := ask(t, g, "GET", "/-/feeds", stage.Home, "Accept", "application/json")
 		var list struct {
@@ -304,26 +255,8 @@ func TestFeedsAsJSON(t *testing.T) {
 	})
 }
 
-// post sends a form from an address.
-func post(t *testing.T, g *Gateway, target, client, contentType, body string, header ...string) *httptest.ResponseRecorder {
-	t.Helper()
-	r := httptest.NewRequest("POST", target, strings.NewReader(body))
-	r.Host = "feeds.home.arpa"
-	r.Header.Set("Content-Type", contentType)
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	w := httptest.NewRecorder()
-	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, nil)
-	caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client)
-	if err := g.ServeHTTP(w, r, nil); err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
 func TestPollByHand(t *testing.T) {
-	withPages(t, "feed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, o *web) {
+	onGateway(t, "feed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		const form = "application/x-www-form-urlencoded"
 		send := func(client string, header ...string) *httptest.ResponseRecorder {
 			return post(t, g, "/-/refresh", client, form, "url=https%3A%2F%2Fone.example%2Ffeed", header...)
@@ -334,8 +267,8 @@ func TestPollByHand(t *testing.T) {
 		if w := send(stage.Abroad); w.Code != 403 {
 			t.Errorf("from abroad: %d", w.Code)
 		}
-		if len(o.asked) != 0 {
-			t.Errorf("polled all the same: %v", o.asked)
+		if len(o.Requests()) != 0 {
+			t.Errorf("polled all the same: %v", o.Requests())
 		}
 		for _, want := range []string{"polled=new", "polled=early"} {
 			if w := send(stage.Home); w.Code != 303 || !strings.Contains(w.Header().Get("Location"), want) {
@@ -349,7 +282,7 @@ func TestPollByHand(t *testing.T) {
 }
 
 func TestSubscriptionListThroughTheGateway(t *testing.T) {
-	withPages(t, "token alice "+secret, func(t *testing.T, g *Gateway, o *web) {
+	onGateway(t, "token alice "+secret, func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		var form bytes.Buffer
 		m := multipart.NewWriter(&form)
 		part, _ := m.CreateFormFile("opml", "my.opml")
@@ -357,7 +290,7 @@ func TestSubscriptionListThroughTheGateway(t *testing.T) {
 		m.Close()
 		w := post(t, g, "/~"+secret+"/-/opml", stage.Abroad, m.FormDataContentType(), form.String())
 		want := `xmlUrl="http://feeds.home.arpa/~` + secret + `/https://one.example/feed"/><outline xmlUrl="exec:x"/>`
-		if w.Code != 200 || !strings.Contains(w.Body.String(), want) || len(o.asked) != 0 {
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) || len(o.Requests()) != 0 {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	})
@@ -365,17 +298,14 @@ func TestSubscriptionListThroughTheGateway(t *testing.T) {
 
 // A site keeps its own front page and icon.
 func TestPagesOnASite(t *testing.T) {
-	withPages(t, "", func(t *testing.T, g *Gateway, _ *web) {
-		site := caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+	onGateway(t, "", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+		site := func(w http.ResponseWriter, _ *http.Request) error {
 			_, err := w.Write([]byte("the site's own"))
 			return err
-		})
+		}
 		for target, own := range map[string]bool{"/": true, "/favicon.ico": true, "/-/": false, "/-/favicon.ico": false} {
-			w := httptest.NewRecorder()
-			r := caddyhttp.PrepareRequest(httptest.NewRequest("GET", target, nil), caddy.NewReplacer(), w, nil)
-			caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, stage.Home)
-			if err := g.ServeHTTP(w, r, site); err != nil || strings.Contains(w.Body.String(), "the site's own") != own {
-				t.Errorf("%s: %v %.100s", target, err, w.Body)
+			if w := send(t, g, httptest.NewRequest("GET", target, nil), stage.Home, site); strings.Contains(w.Body.String(), "the site's own") != own {
+				t.Errorf("%s: %.100s", target, w.Body)
 			}
 		}
 	})

@@ -9,19 +9,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // After an import of many feeds of one host, those that wait for their first poll are empty at first.
 // Their titles contain no token.
 func TestFeedsThatWaitForTheirHostAreEmptyAtFirst(t *testing.T) {
 	const secret, feeds = "s3cret-of-alice-0001", 30
-	synctest.Test(t, func(t *testing.T) {
-		g, a, _ := gatewayOf(t, "token alice "+secret)
-		start(t, a)
+	onGateway(t, "token alice "+secret, func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		answers := make([]*httptest.ResponseRecorder, feeds)
 		target := func(i int) string { return fmt.Sprintf("/~%s/https://one.example/feed?n=%d", secret, i) }
 		var all sync.WaitGroup

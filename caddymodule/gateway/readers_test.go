@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -21,10 +21,8 @@ import (
 func TestGatewayRecordsReaders(t *testing.T) {
 	for _, line := range []string{"readers", ""} {
 		t.Run("line "+line, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g, a, _ := gatewayOf(t, line+
-					"\nfeed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002")
-				start(t, a)
+			onGateway(t, line+
+				"\nfeed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 				tag := ask(t, g, "GET", "/one.xml", stage.Home).Header().Get("Etag")
 				ask(t, g, "GET", "/one.xml", stage.Home, "If-None-Match", tag)
 				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://one.example/feed", stage.Abroad)
@@ -72,9 +70,7 @@ func TestGatewayRecordsReaders(t *testing.T) {
 // The statistics of a feed's readers are dropped with the feed: when it has no readers
 // any more, and when it is forgotten by hand. A feed that stays keeps its readers.
 func TestReadersAreForgottenWithTheFeed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, a, _ := gatewayOf(t, "readers\nfeed /one.xml https://one.example/feed\nclients any")
-		start(t, a)
+	onGateway(t, "readers\nfeed /one.xml https://one.example/feed\nclients any", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		const stays, invented, unwanted = "https://one.example/feed", "https://two.example/page", "https://three.example/feed"
 		known := func(feed string) string {
 			report := stage.ReportOfReaders(t, "?url="+feed)

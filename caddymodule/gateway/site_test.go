@@ -21,18 +21,18 @@ import (
 func feeds(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }
 
 // onSite runs a test with a Caddy that has a site at feeds.test.
-func onSite(t *testing.T, options, site string, run func(t *testing.T, o *stage.Gateways)) {
+func onSite(t *testing.T, options, site string, run func(t *testing.T)) {
 	t.Helper()
 	onSites(t, options, "http://feeds.test {\nbind void/feeds\n"+site+"\n}\n", run)
 }
 
-func onSites(t *testing.T, options, sites string, run func(t *testing.T, o *stage.Gateways)) {
+func onSites(t *testing.T, options, sites string, run func(t *testing.T)) {
 	t.Helper()
 	stage.RunGateways(t, feeds, func(t *testing.T, o *stage.Gateways) {
 		if err := o.LoadSites(options, "", sites); err != nil {
 			t.Fatal(err)
 		}
-		run(t, o)
+		run(t)
 	})
 }
 
@@ -60,7 +60,7 @@ func TestGatewayPassesOn(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n"+tt.after, func(t *testing.T, _ *stage.Gateways) {
+			onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n"+tt.after, func(t *testing.T) {
 				tt.want["/one.xml"] = "200 <?xml"
 				tt.want["/https://two.example/feed"] = "403 the gateway's `clients`"
 				for target, want := range tt.want {
@@ -80,7 +80,7 @@ func TestGatewayPassesOn(t *testing.T) {
 
 // Access rules of the site run before the gateway.
 func TestGatewayAfterRespond(t *testing.T) {
-	onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n@outside not remote_ip 192.168.0.0/16\nrespond @outside \"go away\" 403", func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n@outside not remote_ip 192.168.0.0/16\nrespond @outside \"go away\" 403", func(t *testing.T) {
 		for address, want := range map[string]int{stage.Home: 200, stage.Abroad: 403} {
 			if w := stage.Get(t, "http://feeds.test/one.xml", address); w.Code != want {
 				t.Errorf("%s: %d, want %d", address, w.Code, want)
@@ -96,7 +96,7 @@ func TestGatewayErrors(t *testing.T) {
 		return "http://" + host + " {\nbind void/feeds\nfeed_gateway {\nfeed /one.xml https://one.example/feed\n}\n" + more + "\n}\n"
 	}
 	sites := site("feeds.test", "handle_errors {\nheader X-Handled yes\nrespond \"{err.status_code}: {err.message}\"\n}") + site("plain.test", "")
-	onSites(t, "", sites, func(t *testing.T, _ *stage.Gateways) {
+	onSites(t, "", sites, func(t *testing.T) {
 		for _, tt := range []struct {
 			host, target string
 			status       int
@@ -138,7 +138,7 @@ func TestClientsPrivateBehindProxy(t *testing.T) {
 			if tt.clients != "" {
 				clients = "clients " + tt.clients
 			}
-			onSite(t, tt.options, "feed_gateway {\n"+clients+"\n}", func(t *testing.T, _ *stage.Gateways) {
+			onSite(t, tt.options, "feed_gateway {\n"+clients+"\n}", func(t *testing.T) {
 				w := stage.Get(t, "http://feeds.test/https://one.example/feed", stage.Home, tt.header...)
 				if served := w.Code == 200; served != (tt.want == "") || !served && (w.Code != 403 || !strings.Contains(w.Body.String(), tt.want)) {
 					t.Errorf("%d %s, want %q", w.Code, w.Body, tt.want)
@@ -159,7 +159,7 @@ func TestGatewayPlaceholders(t *testing.T) {
 	t.Setenv("POLLARD_TEST_INTERVAL", "3h")
 	site := "feed_gateway {\nopml {env.POLLARD_TEST_OPML}\nallow {env.POLLARD_TEST_ALLOWED}\ndeny {env.POLLARD_TEST_DENIED}\nclients {env.POLLARD_TEST_CLIENTS}\n" +
 		"feed /one.xml https://three.example/feed {\nmin_interval {env.POLLARD_TEST_INTERVAL}\nunvalidated_interval {env.POLLARD_TEST_INTERVAL}\n}\n}"
-	onSite(t, "", site, func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "", site, func(t *testing.T) {
 		for target, want := range map[string]int{
 			"/https://one.example/": 200, "/https://a.two.example/": 200, "/https://bad.two.example/": 403, "/https://three.example/": 403,
 			"/https://listed.example/feed": 200, "/https://listed.example/other": 403, "/one.xml": 200,
@@ -183,7 +183,7 @@ func TestSubscriptionsAreReadAgain(t *testing.T) {
 	}
 	outline := func(url string) string { return `<opml><body><outline xmlUrl="` + url + `"/></body></opml>` }
 	write(outline("https://one.example/feed"))
-	onSite(t, "", "feed_gateway {\nopml "+list+"\n}", func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "", "feed_gateway {\nopml "+list+"\n}", func(t *testing.T) {
 		status := func(host string) int {
 			return stage.Get(t, "http://feeds.test/https://"+host+".example/feed", stage.Home).Code
 		}
@@ -218,7 +218,7 @@ func TestSubscriptionsAreReadAgain(t *testing.T) {
 func TestRefusalsTellNoSecrets(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "alice.opml")
 	stage.WriteFile(t, list, `<opml><body></body></opml>`)
-	onSite(t, "", "feed_gateway {\nclients any\nopml "+list+"\nallow *.intra.example\ndeny *.ads.example\n}", func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "", "feed_gateway {\nclients any\nopml "+list+"\nallow *.intra.example\ndeny *.ads.example\n}", func(t *testing.T) {
 		for _, target := range []string{"/https://x.example/feed", "/https://a.ads.example/feed"} {
 			w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
 			if text := w.Body.String(); w.Code != 403 || strings.Contains(text, "alice") || strings.Contains(text, "*") || strings.Contains(text, "intra") {
@@ -232,7 +232,7 @@ func TestRefusalsTellNoSecrets(t *testing.T) {
 func TestOpenGatewayIsWarnedOf(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "warnings.log")
 	site := "handle /a/* {\nfeed_gateway {\nclients any\n}\n}\nhandle /b/* {\nfeed_gateway {\nclients any\nallow one.example\n}\n}\nfeed_gateway\n"
-	onSite(t, "log warnings {\noutput file "+log+" {\nroll_disabled\n}\nlevel WARN\n}", site, func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "log warnings {\noutput file "+log+" {\nroll_disabled\n}\nlevel WARN\n}", site, func(t *testing.T) {
 		text, err := os.ReadFile(log)
 		if n := strings.Count(string(text), "name the hosts that it may fetch from in `allow`"); err != nil || n != 1 {
 			t.Errorf("%d warnings, want 1: %v %s", n, err, text)
@@ -245,7 +245,7 @@ func TestAccessLog(t *testing.T) {
 	const token = "s3cret-of-alice-0001"
 	log := filepath.Join(t.TempDir(), "access.log")
 	site := "log {\noutput file " + log + " {\nroll_disabled\n}\nformat json\n}\nlog_append told {http.pollard.status}\nfeed_gateway {\ntoken alice " + token + "\nfeed /one.xml https://one.example/feed?key=verysecretkey123456\n}"
-	onSite(t, "", site, func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "", site, func(t *testing.T) {
 		for _, target := range []string{"/one.xml", "/one.xml", "/~" + token + "/https://two.example/feed", "/~" + token + "/https:///x", "/%7e" + token + "/https://two.example/feed", "/%7E" + token + "/-/about", "/https://three.example/"} {
 			stage.Get(t, "http://feeds.test"+target, stage.Abroad)
 		}
@@ -360,7 +360,7 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 
 // Without tokens, paths with a tilde belong to the site.
 func TestHomePagesOfASite(t *testing.T) {
-	onSite(t, "", "feed_gateway {\nfeed /~carol/feed.xml https://one.example/feed\n}\nfile_server {\nroot "+homePages(t)+"\n}", func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "", "feed_gateway {\nfeed /~carol/feed.xml https://one.example/feed\n}\nfile_server {\nroot "+homePages(t)+"\n}", func(t *testing.T) {
 		for target, want := range map[string]string{
 			"/~carol/": "200 carol's", "/%7Ecarol/": "200 carol's", "/~carol/favicon.ico": "200 icon", "/~carol/none": "404 ", "/~carol/feed.xml": "200 <?xml",
 			"/~carol/https://one.example/feed": "403 the token in this URL is not known",
@@ -386,7 +386,7 @@ func homePages(t *testing.T) (root string) {
 
 // A gateway does not poll itself.
 func TestGatewayIsNoOriginOfItsOwn(t *testing.T) {
-	onSite(t, "", "handle_path /by/* {\nfeed_gateway {\nclients any\n}\n}\nfeed_gateway {\nfeed /one.xml https://one.example/feed\nclients any\n}", func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "", "handle_path /by/* {\nfeed_gateway {\nclients any\n}\n}\nfeed_gateway {\nfeed /one.xml https://one.example/feed\nclients any\n}", func(t *testing.T) {
 		for target, want := range map[string]int{
 			"/http://feeds.test/one.xml": 400, "/http://feeds.test/https://one.example/feed": 400, "/http://FEEDS.test:80/one.xml": 400,
 			"/http://feeds.test/feed-of-the-site.xml": 200,
@@ -436,7 +436,7 @@ func TestGatewayBelowAPath(t *testing.T) {
 
 // If a gateway is below a path by its matcher, the error says what to write instead.
 func TestGatewayTellsHowToBeBelowAPath(t *testing.T) {
-	onSite(t, "", "feed_gateway /feeds/* {\nfeed /feeds/one.xml https://one.example/feed\n}", func(t *testing.T, _ *stage.Gateways) {
+	onSite(t, "", "feed_gateway /feeds/* {\nfeed /feeds/one.xml https://one.example/feed\n}", func(t *testing.T) {
 		for target, want := range map[string]string{
 			"/feeds/https://two.example/feed":            "below /feeds/, the gateway has to be in handle_path /feeds/*\n",
 			"/feeds/http:/two.example/feed":              "below /feeds/, the gateway has to be in handle_path /feeds/*\n",
@@ -518,7 +518,7 @@ func TestConfiguredPrivateFeed(t *testing.T) {
 		{"clients any", 403, 200},
 		{"clients any\nallow 10.9.9.9", 200, 200},
 	} {
-		onSite(t, "", "feed_gateway {\nfeed /payroll.xml "+url+"\n"+tt.lines+"\n}", func(t *testing.T, _ *stage.Gateways) {
+		onSite(t, "", "feed_gateway {\nfeed /payroll.xml "+url+"\n"+tt.lines+"\n}", func(t *testing.T) {
 			for range 2 {
 				if w := stage.Get(t, "http://feeds.test/payroll.xml", stage.Abroad); w.Code != tt.atPath {
 					t.Errorf("%s: at its path: %d %s", tt.lines, w.Code, w.Body)

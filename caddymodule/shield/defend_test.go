@@ -65,6 +65,7 @@ func TestDefend(t *testing.T) {
 		{"bare: two whole feeds in 4 hours, then the true wait, which asking again does not lengthen", "", rude, "", []step{
 			{0, nil, 200, ""}, {0, nil, 200, ""}, {time.Minute, nil, 429, "14340"}, {time.Hour, nil, 429, "10740"}, {time.Hour, nil, 429, "7140"},
 			{2*time.Hour - time.Minute - time.Second, nil, 429, "1"}, {time.Second, nil, 200, ""}, {0, nil, 200, ""}, {time.Second, nil, 429, "14399"},
+			{0, []string{"User-Agent", "Another/1.0"}, 200, ""}, {0, []string{"User-Agent", "Another/1.0"}, 200, ""}, {0, []string{"User-Agent", "Another/1.0"}, 429, "14400"},
 		}},
 		{"bare: a Referer that is the feed itself, as SimplePie sends it", "", rude, "", []step{
 			{0, nil, 200, ""}, {0, []string{"Referer", "https://blog.test/feed"}, 200, ""}, {0, []string{"Referer", "https://blog.test/feed/"}, 429, "14400"},
@@ -129,28 +130,6 @@ func TestDefend(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Readers behind one address are distinguished, and a reader is recognised.
-func TestDefendTellsReadersApart(t *testing.T) {
-	stage.Run(t, defended("unconditional 4h"), stage.Feed(stage.Sample), func(s *stage.Stage) {
-		for i := range 5 { // one household
-			v := visitor{header: []string{"User-Agent", fmt.Sprintf("Reader%d/1.0", i)}}
-			if w := v.ask(s, "GET"); w.Code != 200 {
-				t.Errorf("reader %d of a household got %d", i, w.Code)
-			}
-			v.ask(s, "GET")
-			if w := v.ask(s, "GET"); w.Code != 429 {
-				t.Errorf("reader %d of a household got %d the third time", i, w.Code)
-			}
-		}
-		for i := range 5 { // one reader that many use
-			v := visitor{from: fmt.Sprintf("198.51.%d.7", i), header: []string{"User-Agent", "FreshRSS/1.24.1 (Linux; https://freshrss.org)"}}
-			if w := v.ask(s, "GET"); w.Code != 200 {
-				t.Errorf("user %d of one reader got %d", i, w.Code)
-			}
-		}
-	})
 }
 
 // HEAD is answered and refused without a body. It does not count as a whole feed.

@@ -125,41 +125,25 @@ func TestOriginWarnings(t *testing.T) {
 	}
 }
 
-// originOfConfig returns the origin block of the first shield in a configuration.
+// originOfConfig returns the origin block of the only site in a configuration.
 func originOfConfig(t *testing.T, config []byte) *caddyhttp.Subroute {
 	t.Helper()
-	var value any
-	if err := json.Unmarshal(config, &value); err != nil {
-		t.Fatal(err)
-	}
-	var find func(value any) any
-	find = func(value any) any {
-		switch v := value.(type) {
-		case []any:
-			for _, item := range v {
-				if found := find(item); found != nil {
-					return found
-				}
-			}
-		case map[string]any:
-			if v["handler"] == "feed_shield" {
-				return v["origin"]
-			}
-			for _, item := range v {
-				if found := find(item); found != nil {
-					return found
-				}
+	type routes []struct {
+		Handle []struct {
+			Routes []struct {
+				Handle []struct{ Origin *caddyhttp.Subroute }
 			}
 		}
-		return nil
 	}
-	text, err := json.Marshal(find(value))
-	if err != nil {
+	var c struct {
+		Apps struct {
+			HTTP struct {
+				Servers struct{ Srv0 struct{ Routes routes } }
+			}
+		}
+	}
+	if err := json.Unmarshal(config, &c); err != nil {
 		t.Fatal(err)
 	}
-	block := new(caddyhttp.Subroute)
-	if err := json.Unmarshal(text, block); err != nil {
-		t.Fatal(err)
-	}
-	return block
+	return c.Apps.HTTP.Servers.Srv0.Routes[0].Handle[0].Routes[0].Handle[0].Origin
 }

@@ -80,8 +80,12 @@ func TestShieldOutage(t *testing.T) {
 				stage.WantBody(t, "at first", first, 200, "good")
 				s.Now(outage)
 				for end := time.Now().Add(3 * time.Hour); time.Now().Before(end); time.Sleep(3 * time.Minute) {
+					began := time.Now()
 					w := s.Get(blog + "/feed")
 					stage.WantBody(t, "during the outage", w, 200, "good")
+					if took := time.Since(began); took > 3*time.Second {
+						t.Errorf("a reader waited for %v", took)
+					}
 					if w.Header().Get("Etag") != first.Header().Get("Etag") {
 						t.Fatal("the ETag has changed")
 					}
@@ -100,24 +104,6 @@ func TestShieldOutage(t *testing.T) {
 			})
 		})
 	}
-}
-
-// If the backend hangs, a reader of a stored feed waits a few seconds at most.
-func TestShieldHangingBackend(t *testing.T) {
-	hang := func(_ http.ResponseWriter, r *http.Request) error {
-		<-r.Context().Done()
-		return r.Context().Err()
-	}
-	stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.FeedNamed("good")), func(s *stage.Stage) {
-		s.Get(blog + "/feed")
-		s.Now(hang)
-		time.Sleep(2 * time.Minute)
-		began := time.Now()
-		stage.WantBody(t, "during the outage", s.Get(blog+"/feed"), 200, "good")
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("a reader waited for %v", took)
-		}
-	})
 }
 
 // An interrupted poll leaves no goroutine: the bubble would fail.
@@ -189,31 +175,20 @@ func TestShieldReadsFeeds(t *testing.T) {
 	z := gzip.NewWriter(&zipped)
 	_, _ = z.Write([]byte(stage.FeedNamed("hidden")))
 	_ = z.Close()
-	for name, tt := range map[string]struct {
-		answer stage.Answer
-		kind   string
-	}{
-		"gzip":             {stage.Plain(200, zipped.String(), "Content-Encoding", "gzip", "Content-Type", "application/rss+xml", "ETag", `"a-gzip"`), "application/rss+xml"},
-		"text/html":        {stage.Plain(200, stage.FeedNamed("hidden"), "Content-Type", "text/html; charset=utf-8"), "application/rss+xml; charset=utf-8"},
-		"no type":          {stage.Plain(200, stage.FeedNamed("hidden")), "application/rss+xml"},
-		"bytes":            {stage.Plain(200, stage.FeedNamed("hidden"), "Content-Type", "application/octet-stream"), "application/rss+xml"},
-		"a comment before": {stage.Plain(200, "<!-- hello -->\n"+strings.TrimPrefix(stage.FeedNamed("hidden"), `<?xml version="1.0"?>`), "Content-Type", "text/xml"), "text/xml"},
-		"in pieces": {func(w http.ResponseWriter, _ *http.Request) error {
+	for name, answer := range map[string]stage.Answer{
+		"gzip":      stage.Plain(200, zipped.String(), "Content-Encoding", "gzip", "Content-Type", "application/rss+xml", "ETag", `"a-gzip"`),
+		"text/html": stage.Plain(200, stage.FeedNamed("hidden"), "Content-Type", "text/html"),
+		"no type":   stage.Plain(200, stage.FeedNamed("hidden")),
+		"in pieces": func(w http.ResponseWriter, _ *http.Request) error {
 			for _, c := range []byte(stage.FeedNamed("hidden")) {
 				_, _ = w.Write([]byte{c})
 			}
 			return nil
-		}, "application/rss+xml"},
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			stage.Run(t, stage.ShieldedSite(blog, ""), tt.answer, func(s *stage.Stage) {
-				w := s.Get(blog + "/feed")
-				stage.WantBody(t, "the feed", w, 200, "hidden")
-				if got := w.Header().Get("Content-Type"); got != tt.kind {
-					t.Errorf("its type is %q, want %q", got, tt.kind)
-				}
-				s.Expect(1, "the feed")
-			})
+		stage.Run(t, stage.ShieldedSite(blog, ""), answer, func(s *stage.Stage) {
+			stage.WantBody(t, name, s.Get(blog+"/feed"), 200, "hidden")
+			s.Expect(1, name)
 		})
 	}
 }

@@ -118,17 +118,3 @@ func TestShieldNoticesThatVaryHasGone(t *testing.T) {
 		s.Expect(0, "a reader after the mend")
 	})
 }
-
-// A response to a field that the origin counts on never reaches another reader, and a private response is
-// never shared, whatever is ignored.
-func TestShieldIgnoresNoPrivateAnswer(t *testing.T) {
-	for _, header := range [][]string{{"Cache-Control", "private"}, {"Cache-Control", "no-store"}, {"Vary", "*"}} {
-		answer := stage.Feed(stage.Sample, header...)
-		stage.Run(t, stage.ShieldedSite(blog, "{\nvary ignore Cookie\n}"), answer, func(s *stage.Stage) {
-			s.Get(blog+"/feed", "Cookie", "a=b")
-			s.Calls()
-			s.Get(blog + "/feed")
-			s.Expect(1, header[1])
-		})
-	}
-}
