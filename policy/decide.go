@@ -13,6 +13,7 @@ import (
 // Numbers that the operator does not set.
 const (
 	completeInterval = 7 * 24 * time.Hour // of a show that is complete: shows are revived
+	pushInterval     = 24 * time.Hour     // of a feed whose hub announces changes
 	unaskedInterval  = 24 * time.Hour     // between unconditional requests that are answered with 304
 	maxJitter        = 30 * time.Minute
 	unsentInterval   = time.Minute      // first retry of a poll that sent nothing
@@ -33,7 +34,8 @@ const (
 //     update frequency. The longest counts.
 //  2. Without such a hint: the posting rhythm, and without one the default.
 //  3. Clamp to [MinInterval, MaxInterval]; a feed with neither validators nor an
-//     explicit hint has UnvalidatedInterval as its floor, a complete show 7 days.
+//     explicit hint has UnvalidatedInterval as its floor, a complete show 7 days, and
+//     one whose hub announces changes 24 hours.
 //  4. Failures double the interval, from twice the feed's own up to MaxInterval. A
 //     feed that has never answered starts at MinInterval, and at least 5 minutes, if
 //     the failure may be temporary. A poll that sent nothing is not a failure: it is
@@ -68,7 +70,6 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 		d.retryUnsent(r, h, a)
 	case a.Failure == FailureNone, a.Failure == FailureHeld:
 		d.regular(r, h)
-		d.base = d.interval
 	default:
 		d.backOff(r, h, a)
 	}
@@ -77,7 +78,7 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 	d.leaveWindows(h.Hints)
 	planned := d.next
 	d.hold(a)
-	if d.base > 0 && !r.OwnSite {
+	if d.base > 0 && !r.OwnSite && h.Pushed == 0 {
 		d.window(h.Rhythm)
 	}
 	if d.next.After(planned) && h.Hints.windows().blocked(d.next) {
@@ -138,20 +139,23 @@ func (d *builder) regular(r Rules, h History) {
 			Note: "no more entries are expected",
 		})
 		d.floor(Term{Hint: HintFloor}, r.MinInterval)
+		d.base = d.interval
 		return
 	}
 	d.floor(Term{Hint: HintFloor}, r.MinInterval)
-	if explicit || r.OwnSite {
-		d.ceiling(r)
-		return
-	}
-	if !h.Validated {
+	switch {
+	case explicit || r.OwnSite:
+	case !h.Validated:
 		d.floor(Term{Hint: HintUnvalidated, Note: "neither validators nor an explicit hint"}, r.UnvalidatedInterval)
-	} else if h.Unheeded >= unheededLimit {
+	case h.Unheeded >= unheededLimit:
 		d.floor(Term{
 			Hint: HintUnvalidated,
 			Note: fmt.Sprintf("validators were not heeded %d times in a row", h.Unheeded),
 		}, r.UnvalidatedInterval)
+	}
+	d.base = min(d.interval, r.ceiling())
+	if h.Pushed > 0 {
+		d.floor(Term{Hint: HintPush, Note: "its hub announces changes"}, min(pushInterval, h.Pushed))
 	}
 	d.ceiling(r)
 }

@@ -173,6 +173,8 @@ type Answer struct {
 	NotBefore time.Time
 	Holder    string
 
+	Private bool // a host of this poll is at a private address
+
 	Pauses []Pause // that hosts asked for in this poll
 	Good   []Host  // that answered well in this poll
 }
@@ -274,6 +276,10 @@ type History struct {
 	Failures  int           `json:"failures,omitempty"`  // failed polls in a row
 	Unsent    int           `json:"unsent,omitempty"`    // polls in a row that sent nothing: they are not failures of the feed
 	Interval  time.Duration `json:"interval,omitempty"`  // of the last decision after a good answer, before jitter and skip windows
+
+	// Pushed is for how long a hub that is trusted announces changes, so that the feed need be polled
+	// only once a day; 0: none does.
+	Pushed time.Duration `json:"-"`
 }
 
 // Freshness is the freshness lifetime that an origin's headers gave (RFC 9111 section 4.2).

@@ -125,6 +125,7 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 	defer resp.Body.Close()
 	p.hear(resp, t.IsPrivate() || x.guard.dialed == dialedPrivate)
 	p.public = p.public || x.guard.dialed == dialedPublic
+	p.answer.Private = p.answer.Private || x.guard.dialed == dialedPrivate
 	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
 	if isRedirect(resp.StatusCode) {
 		return true

@@ -277,8 +277,8 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 // place among the feeds of its host, and whether that is another one now.
 func (f *feedRow) touch(now Time, all map[ID]Asked) (due any, moved bool) {
 	class, before := f.class(), f.place.column()
-	if a, ok := all[f.id]; ok {
-		asked := now.Add(-max(a.Ago, 0))
+	if a, ok := all[f.id]; ok && a.Ago >= 0 {
+		asked := now.Add(-a.Ago)
 		for _, by := range a.By {
 			f.askedBy(by, asked.day())
 		}

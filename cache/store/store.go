@@ -165,7 +165,7 @@ type DueQuery struct {
 
 // Asked is when readers asked for a feed, and of which owners they are.
 type Asked struct {
-	Ago time.Duration // since the last reader
+	Ago time.Duration // since the last reader; negative: none has asked
 	By  []Owner       // that have asked since the last Touch
 	// Memo returns another memo for the record's, or nil to leave it. It may be called several
 	// times. Nil: the memo stays.
@@ -350,6 +350,10 @@ type Store interface {
 
 	// Totals returns sums over all feeds. They may be some minutes old.
 	Totals(ctx context.Context) (Totals, error)
+
+	// Secret returns the random key of the store, which is the same for all nodes. The first call
+	// makes it. It is in no export.
+	Secret(ctx context.Context) ([]byte, error)
 
 	// SaveCounters replaces the statistics of a node. The store does not read them.
 	// Empty data removes them. More than [MaxCounters] bytes are an error.

@@ -11,16 +11,16 @@ func SplitList(text string) []string {
 	var members []string
 	for text != "" {
 		var member string
-		if member, text = cutMember(text); member != "" {
+		if member, text = cut(text, ','); member != "" {
 			members = append(members, member)
 		}
 	}
 	return members
 }
 
-// cutMember cuts off the first member of a list. A quoted string without an end extends
-// to the end of the list.
-func cutMember(list string) (member, rest string) {
+// cut cuts off the first member of a list with a separator. A quoted string without an end
+// extends to the end of the list.
+func cut(list string, separator byte) (member, rest string) {
 	end, quoted := 0, false
 	for ; end < len(list); end++ {
 		c := list[end]
@@ -31,7 +31,7 @@ func cutMember(list string) (member, rest string) {
 		case c == '"':
 			quoted = !quoted
 		}
-		if c == ',' && !quoted {
+		if c == separator && !quoted {
 			return strings.Trim(list[:end], " \t"), list[end+1:]
 		}
 	}

@@ -4,8 +4,12 @@
 package storetest
 
 import (
+	"bytes"
+	"errors"
 	"maps"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/feedpollard/pollard/cache/store"
 )
@@ -50,5 +54,30 @@ func wantCounters(t *testing.T, s store.Store, want map[string]string) {
 	}
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("Counters = %.200q, %v, want %.200q", got, err, want)
+	}
+}
+
+// oneSecret: all calls get the same key, at once and after a restart.
+func oneSecret(t *testing.T, h Harness) {
+	s := h.Open()
+	var all [8][]byte
+	var calls errgroup.Group
+	for i := range all {
+		calls.Go(func() (err error) {
+			all[i], err = s.Secret(t.Context())
+			return err
+		})
+	}
+	if err := errors.Join(calls.Wait(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	again, err := h.open(t).Secret(t.Context())
+	if err != nil || len(again) < 32 || bytes.Equal(again, make([]byte, len(again))) {
+		t.Errorf("Secret = %d bytes, %v", len(again), err)
+	}
+	for _, got := range all {
+		if !bytes.Equal(got, again) {
+			t.Errorf("Secret = %x and then %x", got, again)
+		}
 	}
 }

@@ -315,6 +315,7 @@ func calls(ctx context.Context, s store.Store) map[string]error {
 	_, errs["Trim"] = s.Trim(ctx, 0)
 	errs["Restore"] = s.Restore(ctx, []store.Saved{{Record: store.Record{ID: idOf(2)}}})
 	_, errs["Pauses"] = s.Pauses(ctx)
+	_, errs["Secret"] = s.Secret(ctx)
 	errs["Watch"] = s.Watch(ctx, func(store.Change) error { return nil })
 	_, errs["Totals"] = s.Totals(ctx)
 	errs["SaveCounters"] = s.SaveCounters(ctx, "node", []byte("data"))

@@ -51,6 +51,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"changes are watched":                        watch,
 		"nodes see each other":                       nodes,
 		"counters are kept by node":                  countersOfNodes,
+		"the store has one secret":                   oneSecret,
 		"nothing happens after cancellation":         cancelled,
 		"nothing happens after Close":                closed,
 	} {

@@ -21,12 +21,15 @@ func (m *model) touch(t *rapid.T) {
 	for range rapid.IntRange(0, 3).Draw(t, "feeds") {
 		id, _ := m.pick(t)
 		asked[id] = store.Asked{Ago: steps(t, "ago")}
+		if rapid.IntRange(0, 3).Draw(t, "by") == 0 {
+			asked[id] = store.Asked{Ago: -1} // no reader has asked
+		}
 	}
 	if err := m.s.Touch(t.Context(), asked); err != nil {
 		t.Fatalf("Touch: %v", err)
 	}
 	for id, a := range asked {
-		if f := m.feeds[id]; f != nil {
+		if f := m.feeds[id]; f != nil && a.Ago >= 0 {
 			f.asked, f.sleeps = max(f.asked, m.now-a.Ago), 0
 			f.touches++
 		}
