@@ -26,7 +26,7 @@
 // (limits.go).
 //
 // The status of feeds is in status.go and feeds.go; polls by hand and publish pings are in byhand.go
-// and ping.go.
+// and ping.go. Subscriptions at hubs are in websub.go, hub.go, callback.go and push.go.
 //
 // # Trouble
 //
@@ -99,6 +99,8 @@ type Cache struct {
 	over    atomic.Bool  // configured feeds take more than the disk budget, and the log says so
 	short   atomic.Bool  // the disk of the store is nearly full, and the log says so
 	shields atomic.Bool  // shielded feeds have been requested
+	key     atomic.Pointer[hubKey]
+	asking  atomic.Int64 // requests to hubs that wait or are in flight
 
 	// Trouble.
 	offline    offline

@@ -59,6 +59,7 @@ type classified struct {
 	document  *policy.Document // of a 200 that was parsed; nil if it did not have to be
 	version   storedVersion    // of a new one
 	body      *store.Body      // of a new one, which has no number yet
+	pushed    bool             // a push has caused the poll
 	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
 

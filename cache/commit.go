@@ -29,11 +29,15 @@ func (f *Feed) complete(ctx context.Context, s *state, v classified, lease *stor
 			next.override(c, aliasInterval, policy.HintMoved)
 		}
 	}
+	request := f.requestOf(&next, v)
 	if err := f.commit(ctx, s, &next, lease, o); err != nil {
 		f.commitFailed(ctx, s, &next, v, err)
 		return
 	}
 	f.publish(&next)
+	if request != nil {
+		c.askHub(f, *request, v.answer.Private)
+	}
 	if v.body != nil {
 		c.memory.add(f.id, &next, next.feed.Version.stored(), v.body.Data)
 	}

@@ -31,6 +31,7 @@ type Feed struct {
 	askers      [4]atomic.Int64            // the owners that asked, as store.Owner; 0: none, or the store has it
 	missing     atomic.Uint64              // the version whose body cannot be read; 0: none
 	groups      atomic.Pointer[[]groupDay] // that asked; nil: none
+	heard       atomic.Pointer[heardOfHub] // nil: nothing
 
 	pinged atomic.Bool // a ping waits for MinInterval
 
@@ -42,6 +43,8 @@ type Feed struct {
 	stateSet  chan struct{} // closed when another state is published; nil: nothing waits for that
 	token     store.Token   // of the last poll that this node has committed, or is committing; 0: none
 	announced bool          // the store has reported that commit
+	pushed    time.Duration // the last push, as [Cache.elapsed] counts
+	pushing   bool          // pushes are seen to
 
 	outdated atomic.Bool // the store has changed while a poll was under way
 }

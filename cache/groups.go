@@ -117,12 +117,12 @@ func groupsIn(memo []byte) (days []groupDay) {
 	return days
 }
 
-// addGroups returns what adds the groups to the feed's memo that the store does not know; nil if
-// it knows them.
-func (f *Feed) addGroups() (add func(memo []byte) []byte) {
+// addLearnt returns what adds to the feed's memo which groups asked and what its hub has said, if
+// the store does not know; nil: it does.
+func (f *Feed) addLearnt() (add func(memo []byte) []byte) {
 	s := f.state.Load()
-	days := f.groupDays(s)
-	if !slices.ContainsFunc(days, func(d groupDay) bool {
+	days, heard := f.groupDays(s), f.heard.Load()
+	if s.feed.Push.Heard.with(heard) == s.feed.Push.Heard && !slices.ContainsFunc(days, func(d groupDay) bool {
 		i := indexOf(s.feed.Groups, d.Group)
 		return i < 0 || d.Day-s.feed.Groups[i].Day > groupLate
 	}) {
@@ -135,17 +135,18 @@ func (f *Feed) addGroups() (add func(memo []byte) []byte) {
 		}
 		m.convert(narrow)
 		m.Groups = mergeGroups(m.Groups, days, f.cache.day())
+		m.Push.Heard = m.Push.Heard.with(heard)
 		memo, _ = m.encode() // nil if it fails: the memo stays
 		return memo
 	}
 }
 
-// groupsStored says that the store has learnt of the groups.
-func (f *Feed) groupsStored() {
+// learntStored says that the store has learnt of it.
+func (f *Feed) learntStored() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old := f.state.Load()
 	next := *old
-	next.feed.Groups = f.groupDays(old)
+	next.feed.Groups, next.feed.Push.Heard = f.groupDays(old), old.feed.Push.Heard.with(f.heard.Load())
 	f.setState(old, &next)
 }

@@ -79,9 +79,9 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
 		second, by := f.asked.Load(), f.askedBy()
-		groups := f.addGroups()
-		if (second != f.touched.Load() || len(by) > 0 || groups != nil) && f.state.Load().known {
-			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, Memo: groups}, second
+		learnt := f.addLearnt()
+		if (second != f.touched.Load() || len(by) > 0 || learnt != nil) && f.state.Load().known {
+			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, Memo: learnt}, second
 		}
 		return true
 	})
@@ -96,7 +96,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		f.touched.Store(second)
 		f.stored(asked[f.id].By)
 		if asked[f.id].Memo != nil {
-			f.groupsStored()
+			f.learntStored()
 		}
 	}
 }

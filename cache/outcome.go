@@ -28,6 +28,7 @@ func (f *Feed) outcomeOf(s *state, v *classified, planned time.Duration, rules p
 	}()
 	next = *s
 	next.learn(f.key, *v)
+	f.learnPush(s, &next, *v)
 	o = store.Outcome{Pauses: v.answer.Pauses, Good: v.answer.Good}
 	if v.answer.Unsent() {
 		o.In, o.Returned = next.unsent(f.cache, v.answer, planned, rules), true
@@ -170,7 +171,10 @@ func (s *state) override(c *Cache, wait time.Duration, why string) {
 // leaseTime returns how long a claim must last: the poll with all that it may wait for, and after
 // it the interval in force, back-off included.
 func (s *state) leaseTime(rules policy.Rules) time.Duration {
-	interval := max(rules.MinInterval, s.feed.History.Interval, min(s.last.Pause, max(rules.MaxInterval, rules.MinInterval)))
+	interval := max(rules.MinInterval, s.feed.History.Interval)
+	if s.last.Winner != policy.HintPush { // which is no wish of the origin
+		interval = max(interval, min(s.last.Pause, max(rules.MaxInterval, rules.MinInterval)))
+	}
 	return grace + rules.Timeout + policy.MaxHopWait + bodyPatience + interval
 }
 

@@ -41,6 +41,7 @@ const (
 type pollRequest struct {
 	poll   *inFlight
 	floor  time.Duration // above 0: by hand, and the last poll must be so long ago
+	pushed bool          // a push has caused it; floor is above 0
 	lease  *store.Lease  // it has been claimed already
 	leased time.Duration // when, as [Cache.elapsed] counts
 }
@@ -84,6 +85,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	var large largeBody
 	defer large.done()
 	v := f.fetch(ctx, claim.slot, s, rules, &large)
+	v.pushed = e.pushed
 	f.complete(ctx, s, v, lease, planned, origin.Host(f.key.url), rules)
 }
 

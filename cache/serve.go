@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/policy"
 )
 
 const (
@@ -328,6 +329,9 @@ func (f *Feed) maxAgeOfReaders(s *state, now time.Duration) int64 {
 // polls are rare, it is a minute.
 func (s *state) maxAge(now time.Duration) int64 {
 	left := s.due - now
+	if s.last.Winner == policy.HintPush { // a push brings the next poll forward
+		left = min(left, s.feed.History.Interval)
+	}
 	switch {
 	case s.ended: // a feed may come back by hand
 		return 24 * 60 * 60

@@ -4,14 +4,17 @@
 package cache
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -48,6 +51,12 @@ type Settings struct {
 	// Client returns the address that a request comes from, invalid if it is not known: what is
 	// in hand for readers is shared between their networks. Nil: it is not known of any.
 	Client func(*http.Request) netip.Addr
+	// WebSub is the URL below which hubs can reach the callbacks ([CallbackPath]). Empty: no hub is
+	// asked for anything.
+	WebSub string
+	// Post sends a form to a hub. It returns the status of the response, and until when the hub asks
+	// not to be asked. A private feed is one at a private address.
+	Post func(ctx context.Context, hub feedurl.URL, form url.Values, private bool) (status int, until time.Time, err error)
 	// Observe is called after each poll, without locks held. Nil: nothing is called.
 	Observe func(Poll)
 	// Forgotten is called with the keys of feeds that have been forgotten. Nil: nothing is called.

@@ -107,6 +107,9 @@ type feedState struct {
 	// Past are the versions before it that readers may still hold, the newest first.
 	Past []past `json:"past,omitempty"`
 
+	Linked hubTopic     `json:"linked,omitzero"` // by Link fields of the last 200
+	Push   subscription `json:"push,omitzero"`
+
 	History    policy.History `json:"history"`
 	Considered []policy.Term  `json:"considered,omitempty"` // of the last decision
 

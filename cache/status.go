@@ -142,6 +142,7 @@ func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
 			told.NextPoll = d // the same moment, as it was decided
 		}
 	}
+	told.Push = c.pushStatus(id, s)
 	if v := m.Version; s.version != 0 {
 		told.Version, told.VersionSince, told.ETag, told.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
 		told.Title, told.Entries, told.Size, told.Validators = v.Title, v.Entries, v.Size, m.Validators

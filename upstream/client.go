@@ -90,6 +90,7 @@ type Client struct {
 	lookup    func(ctx context.Context, name string) ([]netip.Addr, error)
 	hosts     hosts
 	proxies   proxies
+	hubs      hubs
 	unpaced   bool // set before the first use
 
 	closing context.Context

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -20,16 +22,20 @@ const (
 	// maxPostHops is how many redirects of a POST are followed.
 	maxPostHops = 3
 	postTimeout = 30 * time.Second
+	// hubPause is how long a hub is left alone that answers 429 without saying how long.
+	hubPause = time.Hour
 )
 
 var (
 	errPublic  = errors.New("a feed at a private address is not announced by a hub at a public one")
 	errNoTLS   = errors.New("a hub needs https, as it is given a secret")
 	errNoOther = errors.New("too many redirects")
+	errPaused  = errors.New("the hub has asked for a pause")
 )
 
 // Post sends a form to a hub, when its host may have another request in flight and its spacing has
-// passed. It returns the status of the response, and the end of the pause that the hub asks for.
+// passed. It returns the status of the response, and the end of the pause that the hub asks for,
+// in which this client sends it nothing else.
 // The hub of a private feed must be at a private address too, which Settings.Private has; only
 // such a hub may do without https. Hubs of other feeds must be at public addresses.
 func (c *Client) Post(ctx context.Context, hub feedurl.URL, form url.Values, private bool) (status int, until time.Time, err error) {
@@ -61,6 +67,9 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	defer c.leave(h)
 	if h != nil {
 		sleep(ctx, c.hosts.gap(h, c.now()))
+	}
+	if until := c.hubs.paused(nameOf(hub), c.now()); !until.IsZero() {
+		return 0, until, "", errPaused
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, postTimeout, errTimeout)
 	defer cancel()
@@ -99,6 +108,38 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
 		until = policy.RetryAfter(resp.Header, c.now()).Until
+		if until.IsZero() && resp.StatusCode == http.StatusTooManyRequests {
+			until = c.now().Add(hubPause)
+		}
+		c.hubs.pause(nameOf(hub), until, c.now())
 	}
 	return resp.StatusCode, until, location, nil
+}
+
+// hubs are the pauses that hubs have asked for.
+type hubs struct {
+	mu    sync.Mutex // guards until
+	until map[string]time.Time
+}
+
+// paused returns the end of a hub's pause; zero: it has none.
+func (h *hubs) paused(name string, now time.Time) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if until := h.until[name]; until.After(now) {
+		return until
+	}
+	return time.Time{}
+}
+
+func (h *hubs) pause(name string, until, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.until, func(_ string, until time.Time) bool { return !until.After(now) })
+	if until.After(now) {
+		if h.until == nil {
+			h.until = make(map[string]time.Time)
+		}
+		h.until[name] = until
+	}
 }

@@ -262,7 +262,8 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 		var memo []byte
 		if change := asked[id].Memo; change != nil {
 			if memo = change(f.memo); memo != nil {
-				f.memo = memo
+				f.memo, f.changed, f.news, f.outcome = memo, now, 0, 0
+				tx.Changed(Change{ID: id})
 			}
 		}
 		f.save(tx, place, nil, memo)

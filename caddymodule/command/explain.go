@@ -81,6 +81,7 @@ type explanation struct {
 	Decision decisionSummary `json:"decision"`
 	Moves    []policy.Move   `json:"redirects,omitempty"`
 	Problem  string          `json:"problem,omitempty"`
+	Push     *status.Push    `json:"push,omitempty"` // of a feed that an instance knows
 
 	sentence string // why the next poll is when it is
 }

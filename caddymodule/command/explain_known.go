@@ -57,7 +57,7 @@ func (o *explainOptions) explainKnown(ctx context.Context, argument string, out 
 // explanationOf returns the JSON form for a feed of an instance. The format comes from
 // the content type.
 func explanationOf(f status.Feed) explanation {
-	e := explanation{Hints: f.Hints, Decision: summarize(f.Decision())}
+	e := explanation{Hints: f.Hints, Decision: summarize(f.Decision()), Push: f.Push}
 	if f.Version == 0 {
 		e.Problem = f.LastError
 		return e

@@ -122,6 +122,9 @@ func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 	if v := f.Validators; !v.Empty() {
 		fact("validators", "%s", strings.TrimSpace(v.ETag+" "+v.LastModified))
 	}
+	if f.Push != nil {
+		fact("push", "%s: %s", f.Push.Hub, f.Push.Sentence(now))
+	}
 	fact("last asked", "%s", status.Ago(f.LastAsked, now))
 	if up := status.Uptime(f.Polls); up != "" {
 		fact("answered", "%s of the last %s", up, status.Count(int64(len(f.Polls)), "poll"))

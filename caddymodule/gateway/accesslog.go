@@ -15,14 +15,22 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
 // tokenInURI matches all that may be a token in the URL of a request: what follows a tilde,
-// wherever it stands and however it is escaped.
-var tokenInURI = regexp.MustCompile(`(~|%(25)*7[Ee])[^/?]+`)
+// wherever it stands and however it is escaped, or the path of callbacks.
+var tokenInURI = regexp.MustCompile(`(?:/-/websub/|~|%(?:25)*7[Ee])[^/?]+`)
 
-func withoutToken(uri string) string { return tokenInURI.ReplaceAllString(uri, "~***") }
+func withoutToken(uri string) string {
+	return tokenInURI.ReplaceAllStringFunc(uri, func(token string) string {
+		if strings.HasPrefix(token, cache.CallbackPath) {
+			return cache.CallbackPath + "***"
+		}
+		return "~***"
+	})
+}
 
 // mayHaveToken reports whether a request may have a token in its URL.
 func (g *Gateway) mayHaveToken(r *http.Request) bool {

@@ -32,6 +32,9 @@ var (
 // ServeHTTP serves the feed that a request is for, by path or by URL. Other requests go to the
 // next handler.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if g.serveHub(w, r) {
+		return nil
+	}
 	if g.mayHaveToken(r) {
 		var done func()
 		w, done = g.hideToken(w, r)

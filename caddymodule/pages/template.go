@@ -104,6 +104,7 @@ var templates = func() map[string]*template.Template {
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
 		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "timeline": timeline, "uptime": status.Uptime, "splitURL": splitURL,
+		"pushed":      func(p *status.Push) string { return p.Sentence(time.Now()) },
 		"next":        func(f status.Feed) string { return f.Next(time.Now()) },
 		"int64":       func(n int) int64 { return int64(n) },
 		"seconds":     func(n int64) time.Duration { return time.Duration(n) * time.Second },

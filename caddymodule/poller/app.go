@@ -13,6 +13,7 @@ package poller
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -84,6 +85,17 @@ type App struct {
 	// are looked up here too, and a host with an unknown name needs a `proxy` of its own.
 	// `HTTP_PROXY` and the like in the environment are ignored. Default: none.
 	Proxy string `json:"proxy,omitempty"`
+
+	// The URL at which hubs reach a gateway, such as `https://feeds.example.com`. With it,
+	// Pollard subscribes to the hubs that feeds name (WebSub), and a push by a hub causes a
+	// poll, so that readers get new entries within seconds. When pushes have brought changes,
+	// the feed is polled only once a day besides. What is pushed is never served. Every
+	// gateway answers at `/-/websub/`, before it looks at `clients` and tokens; handlers
+	// before it must let these requests through. Hubs are asked over https, through the
+	// `proxy` of their host. They do not learn of feeds with a secret in their URL. A feed at
+	// a private address needs a hub at a private address that `private_upstreams` covers,
+	// and only such a hub may be asked over http. Placeholders are replaced. Default: none.
+	WebSub string `json:"websub,omitempty"`
 
 	// The most polls at the same time. Default: 128.
 	Polls int `json:"polls,omitempty"`
@@ -189,6 +201,9 @@ func (a *App) check() error {
 	if err := checkProxy(a.Proxy); err != nil {
 		return fmt.Errorf("proxy: %w", err)
 	}
+	if _, err := parseWebSub(a.WebSub); err != nil {
+		return fmt.Errorf("websub: %w", err)
+	}
 	return a.resolveRules()
 }
 
@@ -214,6 +229,13 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	if origin.Hosts, err = a.hostRules(repl); err != nil {
 		return err
 	}
+	webSub, err := repl.ReplaceOrErr(a.WebSub, true, true)
+	if err == nil {
+		webSub, err = parseWebSub(webSub)
+	}
+	if err != nil {
+		return fmt.Errorf("websub: %w", err)
+	}
 	origin.Own = a.NamesPrivate
 	a.settings = settings{
 		origin: origin,
@@ -225,6 +247,7 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 			IdleAfter: time.Duration(a.IdleAfter),
 			Polls:     a.Polls,
 			Disk:      a.Disk,
+			WebSub:    webSub,
 			Log:       a.log,
 		},
 	}
@@ -272,6 +295,23 @@ func (a *App) Cleanup() error {
 	_, err := engines.Delete(a.key)
 	return err
 }
+
+// parseWebSub returns the URL below which callbacks are, without a slash at the end.
+func parseWebSub(base string) (string, error) {
+	if base == "" || config.HasPlaceholder(base) {
+		return base, nil
+	}
+	u, err := url.Parse(base)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", fmt.Errorf("%q is not the URL of a gateway: expected %s", feedurl.Redact(base), webSubExpected)
+	case strings.Contains(u.Path, "/~"):
+		return "", errors.New("the URL has a token, which hubs must not learn: write it without")
+	}
+	return strings.TrimRight(base, "/"), nil
+}
+
+const webSubExpected = "the URL at which hubs reach a gateway, such as https://feeds.example.com"
 
 // checkContact returns an error if a contact is neither a URL nor an e-mail address.
 func checkContact(contact string) error {

@@ -49,6 +49,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		polls <number>
 //		disk <size>
 //		proxy <url> | off
+//		websub <url>
 //		<policy lines>
 //		host <pattern> {
 //			<policy lines>
@@ -81,6 +82,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"polls":       {Read: config.ParsedLine(&a.Polls, config.Replaced(parseCount), "a number from 1")},
 		"disk":        {Read: config.SizeLine(&a.Disk)},
 		"proxy":       {Read: config.ParsedLine(&a.Proxy, asProxy, proxyExpected)},
+		"websub":      {Read: config.ParsedLine(&a.WebSub, asWebSub, webSubExpected)},
 		"idle_after":  {Read: config.DurationLine(&a.IdleAfter)},
 		"prefetch":    {Read: config.FlagLine(&a.Prefetch)},
 		"readers":     {Removed: "reader statistics are off unless `readers` is written in a feed_gateway: remove the line"},
@@ -117,6 +119,11 @@ func asContact(text string) (string, error) { return text, checkContact(text) }
 const proxyExpected = "the URL of a proxy such as socks5h://127.0.0.1:9050, or off"
 
 func asProxy(text string) (string, error) { return text, checkProxy(text) }
+
+func asWebSub(text string) (string, error) {
+	_, err := parseWebSub(text)
+	return text, err
+}
 
 // readStore reads the line store. The store's module reads what follows its name.
 func (a *App) readStore(d *caddyfile.Dispenser) error {

@@ -137,6 +137,7 @@ func (e *Engine) takeOver(s settings) (uint64, error) {
 	defer func() { <-e.turn }()
 	s.cache.Subscribers = e.Subscribers
 	s.cache.Client = Client
+	s.cache.Post = e.origin.Post
 	s.cache.Observe = e.polled
 	s.cache.Forgotten = e.forgotten
 	s.cache.Site, s.cache.Rules = e.originOf, e.rulesOf(s.cache.Rules)

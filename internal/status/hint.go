@@ -33,6 +33,7 @@ var hints = map[string]hint{
 	policy.HintComplete:         {short: "complete", meaning: "the feed is complete"},
 	policy.HintFloor:            {short: "min_interval", meaning: "never more often than this"},
 	policy.HintUnvalidated:      {short: "unvalidated_interval", meaning: "each poll is a full download"},
+	policy.HintPush:             {short: "push", meaning: "a hub announces changes"},
 	policy.HintCap:              {short: "max_interval", meaning: "hints cannot ask for more"},
 	policy.HintInterval:         {short: "interval", meaning: "the interval that failures double"},
 	policy.HintBackOff:          {short: "failures", meaning: "a pause that doubles with each failure"},

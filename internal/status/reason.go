@@ -203,6 +203,9 @@ func (w *reason) say() {
 			w.text("The site gives no way to ask whether the feed has changed, so each poll is a full download: %s (unvalidated_interval). An ETag or Last-Modified would allow more.", every)
 		}
 		w.nextPoll()
+	case policy.HintPush:
+		w.text("The feed's hub announces changes, and each push causes a poll; without pushes the feed is polled %s.", every)
+		w.nextPoll()
 	case policy.HintCap:
 		w.sayBound("least", every, "max_interval")
 	case policy.HintBackOff:

@@ -35,6 +35,7 @@ type Feed struct {
 	Considered []policy.Term `json:"considered"`         // all terms of the decision
 	Hints      policy.Hints  `json:"hints"`              // of the document
 	Spacing    Seconds       `json:"spacing_seconds,omitempty"`
+	Push       *Push         `json:"push,omitempty"` // nil: no hub was asked for pushes
 
 	LastPoll    time.Time      `json:"last_poll,omitzero"`    // its end
 	LastStatus  int            `json:"last_status,omitempty"` // 0: there was no response

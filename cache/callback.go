@@ -1,0 +1,210 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
+)
+
+const (
+	// A lease that a hub does not name is defaultLease, and none is longer than maxLease.
+	defaultLease = 24 * time.Hour
+	maxLease     = 14 * 24 * time.Hour
+	// maxChallenge is the longest challenge, in bytes.
+	maxChallenge = 1 << 10
+	// pushPatience is how long a hub may take to send a push.
+	pushPatience = 10 * time.Second
+)
+
+// ServeHub answers a request to the callback with a token: the question whether a request to a hub
+// was ours, or a push. If hubs are not asked for anything (any more), it reports false for tokens
+// that are not of this store, and has written nothing.
+func (c *Cache) ServeHub(w http.ResponseWriter, r *http.Request, token string) bool {
+	off := c.settings.Load().WebSub == ""
+	f, p, key, err := c.subscribed(r.Context(), token)
+	switch {
+	case err != nil:
+		refuseHub(w, http.StatusServiceUnavailable, "the store cannot be read")
+	case f == nil && off:
+		return false
+	case f == nil:
+		refuseHub(w, http.StatusNotFound, "no such subscription")
+	case off:
+		refuseHub(w, http.StatusGone, "subscriptions are off")
+	default:
+		f = f.use()
+		defer f.leave()
+		switch r.Method {
+		case http.MethodGet:
+			f.answerHub(w, r, p, key)
+		case http.MethodPost:
+			f.takePush(w, r, p, key)
+		default:
+			w.Header().Set("Allow", "GET, POST")
+			refuseHub(w, http.StatusMethodNotAllowed, "a callback takes GET and POST")
+		}
+	}
+	return true
+}
+
+func refuseHub(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w, reason, status)
+}
+
+// subscribed finds the feed and the subscription of a token. The feed is nil if there is none. The
+// record says it, as another node may have made the request.
+func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p subscription, key hubKey, err error) {
+	id, ok := idOfToken(token)
+	if !ok {
+		return nil, p, nil, nil
+	}
+	records, err := c.store.Lookup(ctx, []store.ID{id})
+	if err != nil || len(records) == 0 {
+		return nil, p, nil, err
+	}
+	s := stateOf(records[0], c.elapsed())
+	if s.feed.Push.Mode == "" {
+		return nil, p, nil, nil
+	}
+	if key, err = c.secret(ctx); err != nil {
+		return nil, p, nil, err
+	}
+	if !hmac.Equal([]byte(token), []byte(key.token(id, s.feed.Push.hubRequest))) {
+		return nil, p, nil, nil
+	}
+	if f, err = c.Feed(ctx, records[0].URL); err != nil {
+		return nil, p, nil, err
+	}
+	return f, c.subscription(id, s), key, nil
+}
+
+// answerHub answers whether a request to the hub was ours (W3C WebSub section 5.3), and takes denials
+// (section 5.2). Anybody may ask, so nothing of the question is in other answers than the right one.
+func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p subscription, key hubKey) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	one := func(name string) string {
+		if values := query[name]; len(values) == 1 {
+			return values[0]
+		}
+		return ""
+	}
+	now, mode, challenge := f.cache.now().Round(0).UTC(), one("hub.mode"), one("hub.challenge")
+	if now.Before(p.At) {
+		now = p.At // by the clock of another node
+	}
+	heard := heardOfHub{For: key.mark(f.id, p.hubRequest), Answered: now, Lease: now}
+	switch {
+	case err != nil, one("hub.topic") != p.Topic:
+	case mode == "denied" && p.Mode == modeSubscribe:
+		if !p.Heard.Wait.After(now) {
+			heard.Refused, heard.Wait, heard.Why = now, now.Add(deniedFor), "the hub has denied it"
+			if why := one("hub.reason"); why != "" {
+				heard.Why += ": " + feedurl.RedactText(feedurl.Short(why, 100))
+			}
+			f.logHub("hub has denied a subscription", p)
+			if f.hear(heard); p.live(now) {
+				f.pollPushed(heard) // what it has not announced any more
+			}
+		}
+		w.WriteHeader(http.StatusOK)
+		return
+	case mode == p.Mode && now.Sub(p.At) < confirmedWithin && challenge != "" && len(challenge) <= maxChallenge:
+		if p.Heard.Answered.Before(p.At) { // it may ask twice
+			if mode == modeSubscribe {
+				heard.Lease = now.Add(leaseOf(one("hub.lease_seconds")))
+			}
+			f.logHub("hub has confirmed a request", p)
+			f.hear(heard)
+		}
+		h := w.Header()
+		h.Set("Content-Type", "text/plain")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		io.WriteString(w, challenge) //nolint:errcheck // the hub may be gone
+		return
+	}
+	refuseHub(w, http.StatusNotFound, "there is no such request")
+}
+
+func (f *Feed) logHub(message string, p subscription) {
+	f.cache.log().Info(message, urlField(f.key.text), zap.String("hub", feedurl.Redact(p.Hub)), zap.String("mode", p.Mode))
+}
+
+// leaseOf reads hub.lease_seconds.
+func leaseOf(text string) time.Duration {
+	seconds, err := strconv.ParseUint(text, 10, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return maxLease
+	}
+	if err != nil || seconds == 0 {
+		return defaultLease
+	}
+	return time.Duration(min(seconds, uint64(maxLease/time.Second))) * time.Second
+}
+
+// takePush answers a push (W3C WebSub section 7). Its body is only read to check the signature. The
+// answer does not say whether that is right (section 7.1.1).
+func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p subscription, key hubKey) {
+	now := f.cache.now().Round(0).UTC()
+	if !p.live(now) {
+		refuseHub(w, http.StatusGone, "there is no subscription")
+		return
+	}
+	mac, want := signatureOf(r.Header["X-Hub-Signature"], key.secret(f.id, p.hubRequest))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(pushPatience)) // other servers have their own limits
+	_, err := io.Copy(mac, http.MaxBytesReader(w, r.Body, f.rules().MaxBody))
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case large:
+		refuseHub(w, http.StatusRequestEntityTooLarge, "the push is larger than max_body")
+		return
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		refuseHub(w, http.StatusRequestTimeout, "the push did not arrive in time")
+		return
+	case err != nil:
+		refuseHub(w, http.StatusBadRequest, "the push broke off")
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+	if want == nil || !hmac.Equal(mac.Sum(nil), want) {
+		f.cache.log().Debug("push without a valid signature", urlField(f.key.text))
+		return
+	}
+	f.pollPushed(heardOfHub{For: key.mark(f.id, p.hubRequest), Pushed: now})
+}
+
+// signatureOf reads an X-Hub-Signature field: the method and the sum in hexadecimal. The sum is nil
+// if there is not one field with a method that is known.
+func signatureOf(fields []string, secret string) (mac hash.Hash, want []byte) {
+	method, sum := "", ""
+	if len(fields) == 1 {
+		method, sum, _ = strings.Cut(fields[0], "=")
+	}
+	known := map[string]func() hash.Hash{"sha1": sha1.New, "sha256": sha256.New, "sha384": sha512.New384, "sha512": sha512.New}[method]
+	want, err := hex.DecodeString(sum)
+	if known == nil || err != nil || sum == "" {
+		return sha256.New(), nil
+	}
+	return hmac.New(known, []byte(secret)), want
+}

@@ -1,0 +1,338 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/origintest"
+	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// modes are the requests that a hub got, in a form for tests: "subscribe hub.test +1h0m0s".
+func (h *hubbed) modes() (list []string) {
+	for _, r := range h.Requests() {
+		u, _ := url.Parse(r.URL)
+		list = append(list, fmt.Sprintf("%s %s +%v", r.Form.Get("hub.mode"), u.Host, r.Time.Sub(epoch).Round(time.Hour)))
+	}
+	return list
+}
+
+func (h *hubbed) wantModes(want ...string) {
+	h.t.Helper()
+	if got := h.modes(); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		h.t.Fatalf("the hub was asked\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// read asks all nodes for the feed each half hour, in turn.
+func (h *hubbed) read(d time.Duration) {
+	h.t.Helper()
+	for end, n := time.Now().Add(d), 0; time.Now().Before(end); n++ {
+		h.nodes[n%len(h.nodes)].get(feedURL)
+		time.Sleep(min(30*time.Minute, time.Until(end)))
+	}
+	synctest.Wait()
+}
+
+// A lease is renewed at half of it, by one of the nodes, and stays when that fails.
+func TestLeaseIsRenewedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := withHub(t, 3, func(policy.Ask) policy.Answer { return ok(atom(1, epoch), "Cache-Control", "max-age=3600") })
+		h.read(4 * 24 * time.Hour)
+		h.wantModes("subscribe hub.test +0s")
+		h.read(5 * 24 * time.Hour)
+		h.wantModes("subscribe hub.test +0s", "subscribe hub.test +120h0m0s")
+		first, second := h.Requests()[0].Form, h.Requests()[1].Form
+		if first.Get("hub.secret") != second.Get("hub.secret") || first.Get("hub.callback") != second.Get("hub.callback") {
+			t.Error("the renewal has another secret or callback: pushes between the two would be lost")
+		}
+		h.Answer = func(origintest.HubRequest) origintest.Answer { return origintest.Status(500) }
+		h.read(2 * 24 * time.Hour) // a day of trying, and again each day
+		h.want("while the hub fails", status.PushActive, 2+5)
+		h.Answer = nil
+		h.read(24 * time.Hour)
+		h.want("when it works again", status.PushActive, 2+6)
+	})
+}
+
+// Requests that are not confirmed are repeated more and more seldom, the polls go on as before.
+func TestHubDoesNotConfirm(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer func(origintest.HubRequest) origintest.Answer
+		after  status.PushState // an hour later
+		want   []string
+	}{
+		{"202 and silence", func(origintest.HubRequest) origintest.Answer { return origintest.Status(202) }, status.PushUnreachable, []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s", "15h0m0s", "31h0m0s", "55h0m0s"}},
+		{"500", func(origintest.HubRequest) origintest.Answer { return origintest.Status(500) }, status.PushRefused, []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s", "15h0m0s", "31h0m0s", "55h0m0s"}},
+		{"no answer", func(origintest.HubRequest) origintest.Answer { return origintest.Fail(errors.New("no route")) }, status.PushRefused, []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s", "15h0m0s", "31h0m0s", "55h0m0s"}},
+		{"Retry-After", func(origintest.HubRequest) origintest.Answer { return origintest.Status(503, "Retry-After", "90000") }, status.PushRefused, []string{"0s", "25h0m0s", "50h0m0s"}},
+		{"302", func(origintest.HubRequest) origintest.Answer { return origintest.Redirect(302, "https://other.test/") }, status.PushRefused, []string{"0s", "1h0m0s", "3h0m0s", "7h0m0s", "15h0m0s", "31h0m0s", "55h0m0s"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := withHub(t, 2, func(policy.Ask) policy.Answer { return ok(atom(1, epoch), "Cache-Control", "max-age=3600") })
+				h.Answer = tt.answer
+				h.read(59 * time.Minute)
+				time.Sleep(2 * time.Minute)
+				if p := h.push(); p.State != tt.after || tt.after == status.PushUnreachable && !strings.Contains(p.Sentence(time.Now()), callbacks+"/-/websub/...") {
+					t.Errorf("an hour later: %+v", p)
+				}
+				h.read(60 * time.Hour)
+				var want []string
+				for _, at := range tt.want {
+					want = append(want, "subscribe hub.test +"+at)
+				}
+				h.wantModes(want...)
+				if n := h.origin.polls(); n < 58 {
+					t.Errorf("%d polls in 61 hours, want one an hour", n)
+				}
+			})
+		})
+	}
+}
+
+// A node that dies between the commit and the request costs an hour. Two others do not ask before.
+func TestNodeDiesBeforeItAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := withHub(t, 3, func(policy.Ask) policy.Answer { return ok(atom(1, epoch), "Cache-Control", "max-age=3600") })
+		dead := h.settings
+		dead.Post = func(ctx context.Context, _ feedurl.URL, _ url.Values, _ bool) (int, time.Time, error) {
+			<-ctx.Done()
+			return 0, time.Time{}, ctx.Err()
+		}
+		h.nodes[0].Apply(dead)
+		h.nodes[0].get(feedURL)
+		synctest.Wait()
+		if err := h.nodes[0].Cache.Close(); err != nil {
+			t.Fatal(err)
+		}
+		h.nodes = h.nodes[1:]
+		h.read(59 * time.Minute)
+		h.wantModes()
+		h.read(90 * time.Minute)
+		h.wantModes("subscribe hub.test +1h0m0s")
+		h.want("after that", status.PushActive, 1)
+	})
+}
+
+// What a hub says while another node polls the feed, and commits what it knew before, is not lost.
+func TestHubConfirmsDuringPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := false
+		h := withHub(t, 2, func(policy.Ask) policy.Answer {
+			if slow {
+				time.Sleep(20 * time.Second)
+			}
+			return ok(atom(1, epoch), "Cache-Control", "max-age=1800")
+		})
+		h.Answer = func(origintest.HubRequest) origintest.Answer { return origintest.Status(202) }
+		rules := policy.DefaultRules()
+		rules.MinInterval, rules.Jitter = 30*time.Minute, 0
+		h.apply(func(s *cache.Settings) { s.Rules = func(cache.Key) policy.Rules { return rules } })
+		h.get()
+		h.want("at first", status.PushAsked, 1)
+		slow = true
+		time.Sleep(40 * time.Minute)
+		go h.nodes[0].get(feedURL)
+		time.Sleep(10 * time.Second)
+		both := h.nodes
+		h.nodes = both[1:]
+		if w := h.Confirm(h.Last()); w.Code != 200 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		h.nodes = both
+		time.Sleep(2 * time.Minute)
+		if n := h.origin.polls(); n != 2 {
+			t.Errorf("%d polls", n)
+		}
+		h.want("after the poll", status.PushActive, 1)
+		h.read(4 * time.Hour)
+		h.want("later", status.PushActive, 1)
+	})
+}
+
+func TestDeniedSubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := withHub(t, 2, func(policy.Ask) policy.Answer { return ok(atom(1, epoch), "Cache-Control", "max-age=3600") })
+		h.get()
+		denial := url.Values{"hub.mode": {"denied"}, "hub.topic": {feedURL + "x"}, "hub.reason": {"not <b>you</b>"}}
+		if w := h.Ask(h.Last().Form.Get("hub.callback"), denial); w.Code != 404 {
+			t.Errorf("%d for another topic", w.Code)
+		}
+		h.want("before", status.PushActive, 1)
+		denial.Set("hub.topic", feedURL)
+		if w := h.Ask(h.Last().Form.Get("hub.callback"), denial); w.Code != 200 || w.Body.Len() > 0 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		h.get()
+		h.want("after", status.PushRefused, 1)
+		if w := h.Push(h.Last(), ""); w.Code != http.StatusGone {
+			t.Errorf("a push gets %d", w.Code)
+		}
+		h.read(7*24*time.Hour - time.Minute)
+		h.want("for a week", status.PushRefused, 1)
+		h.read(2 * time.Hour)
+		h.want("then", status.PushActive, 2)
+	})
+}
+
+// A hub that is not named any more is told so once, and so is the hub of a feed that is gone or
+// that has no readers.
+func TestUnsubscribing(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		then policy.Answer
+		want []string
+	}{
+		{"no hub", ok(rss(1, ""), "Cache-Control", "max-age=3600"), []string{"unsubscribe hub.test +1h0m0s"}},
+		{"another hub", ok(strings.ReplaceAll(atom(1, epoch), "https://hub.test/", "https://new.test/"), "Cache-Control", "max-age=3600"), []string{"unsubscribe hub.test +1h0m0s", "subscribe new.test +2h0m0s"}},
+		{"another topic", ok(strings.ReplaceAll(atom(1, epoch), `rel="self" href="`, `rel="self" href="https://new.test/?`), "Cache-Control", "max-age=3600"), []string{"unsubscribe hub.test +1h0m0s", "subscribe hub.test +2h0m0s"}},
+		{"gone", failed(410, policy.FailureGone), []string{"unsubscribe hub.test +1h0m0s"}},
+		{"failing", failed(503, policy.FailureStatus), nil},
+		{"unchanged", unchanged(), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer := ok(atom(1, epoch), "Cache-Control", "max-age=3600")
+				h := withHub(t, 2, func(policy.Ask) policy.Answer { return answer })
+				h.get()
+				answer = tt.then
+				first := h.Last()
+				time.Sleep(time.Hour)
+				h.read(3 * 24 * time.Hour)
+				h.wantModes(append([]string{"subscribe hub.test +0s"}, tt.want...)...)
+				if w := h.Push(first, ""); (w.Code == 202) != (tt.want == nil) {
+					t.Errorf("a push gets %d", w.Code)
+				}
+			})
+		})
+	}
+}
+
+// Pushes do not keep a feed in use that has no readers.
+func TestSubscriptionEndsWithoutReaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := withHub(t, 1, func(policy.Ask) policy.Answer { return ok(atom(1, epoch), "Cache-Control", "max-age=3600") })
+		h.apply(func(s *cache.Settings) { s.IdleAfter = 24 * time.Hour })
+		h.get()
+		for range 20 {
+			time.Sleep(12 * time.Hour)
+			h.Push(h.Requests()[0], "")
+		}
+		time.Sleep(time.Minute)
+		h.wantModes("subscribe hub.test +0s", "unsubscribe hub.test +24h0m0s")
+	})
+}
+
+// A push causes a poll at once, and many cause one more: at several nodes, and whatever dies.
+func TestManyPushes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := withHub(t, 3, func(policy.Ask) policy.Answer {
+			return ok(strings.Replace(atom(1, epoch), "<id>urn:feed", "<rights>"+time.Now().String()+"</rights><id>urn:feed", 1), "Cache-Control", "max-age=7200")
+		})
+		h.get()
+		for range 1000 { // in a minute
+			h.Push(h.Last(), "")
+			time.Sleep(60 * time.Millisecond)
+		}
+		if err := h.nodes[0].Cache.Close(); err != nil {
+			t.Fatal(err)
+		}
+		h.nodes = append(h.nodes[1:], node(t, h.db, h.origin, h.settings))
+		for range 100 {
+			h.Push(h.Last(), "")
+			time.Sleep(60 * time.Millisecond)
+		}
+		time.Sleep(time.Hour)
+		times := h.origin.times()
+		if len(times) != 3 || times[1].Sub(times[0]) > 10*time.Second || times[2].Sub(times[1]) < 5*time.Minute || times[2].Sub(times[1]) > 6*time.Minute {
+			t.Errorf("polls at %v", times)
+		}
+	})
+}
+
+// A push does not end what the origin has asked for, nor the back-off after failures.
+func TestPushDuringPause(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		answer policy.Answer
+		want   time.Duration // until the next poll
+	}{
+		{"max-age", ok(atom(1, epoch), "Cache-Control", "max-age=86400"), 10 * time.Minute},
+		{"skipHours", ok(strings.Replace(rss(1, ""), "<channel>", `<channel xmlns:atom="http://www.w3.org/2005/Atom"><atom:link rel="hub" href="https://hub.test/"/><atom:link rel="self" href="`+feedURL+`"/><skipHours><hour>10</hour></skipHours>`, 1)), 10 * time.Minute},
+		{"Retry-After", ok(atom(1, epoch), "Retry-After", "7200"), 2 * time.Hour},
+		{"back-off", failed(500, policy.FailureStatus), 2*time.Hour + 10*time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				answer := tt.answer
+				if answer.Status != 200 {
+					answer = ok(atom(1, epoch), "Cache-Control", "max-age=3600")
+				}
+				h := withHub(t, 1, func(policy.Ask) policy.Answer { return answer })
+				h.get()
+				if answer.Status != tt.answer.Status { // a push finds the failure
+					answer = tt.answer
+					time.Sleep(time.Until(epoch.Add(9*time.Minute + 58*time.Second)))
+					h.Push(h.Last(), "")
+					time.Sleep(2 * time.Second)
+				}
+				time.Sleep(time.Until(epoch.Add(10 * time.Minute)))
+				h.Push(h.Last(), "")
+				h.read(3 * time.Hour)
+				times := h.origin.times()
+				if tt.answer.Status != 200 {
+					times = times[1:]
+				}
+				if len(times) < 2 || times[1].Sub(epoch).Round(time.Minute) < tt.want || times[1].Sub(epoch) > tt.want+31*time.Minute {
+					t.Errorf("polls at %v, want the next after %v", times, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// A thousand feeds of one hub: one request per spacing, and its 429 stops all of them.
+func TestManyFeedsOfOneHub(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const feeds = 1000
+		h := withHub(t, 1, func(policy.Ask) policy.Answer {
+			return ok(rss(1, ""), "Link", `<https://hub.test/>; rel=hub, </feed>; rel=self`)
+		})
+		limited := false
+		h.Answer = func(r origintest.HubRequest) origintest.Answer {
+			if limited = limited || len(h.Requests()) > 300; limited {
+				return origintest.Status(429, "Retry-After", "3600")
+			}
+			h.Confirm(r)
+			return origintest.Status(202)
+		}
+		for n := range feeds {
+			h.nodes[0].get(fmt.Sprintf("https://origin.test/%d.xml", n))
+		}
+		time.Sleep(50 * time.Minute)
+		requests := h.Requests()
+		for i, r := range requests[1:] {
+			if gap := r.Time.Sub(requests[i].Time); gap < 2*time.Second {
+				t.Fatalf("request %d came %v after the one before", i+1, gap)
+			}
+		}
+		if len(requests) != 301 {
+			t.Errorf("%d requests, want none after the first 429", len(requests))
+		}
+	})
+}
