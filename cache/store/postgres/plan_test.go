@@ -5,6 +5,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,13 +66,19 @@ func TestClaimsReadFewRows(t *testing.T) {
 		before, polls := rowsRead(t, url), 0
 		written := rowsWritten(t, url)
 		for {
-			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
+			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 50})
 			if err != nil {
 				t.Fatal(err)
 			}
+			var commits sync.WaitGroup
 			for _, l := range leases {
-				commit(t, s, outcome(l, 0))
+				commits.Go(func() {
+					if err := s.Commit(t.Context(), outcome(l, 0)); err != nil {
+						t.Error(err)
+					}
+				})
 			}
+			commits.Wait()
 			if polls += len(leases); len(leases) == 0 {
 				break
 			}

@@ -42,7 +42,7 @@ func TestRace(t *testing.T) {
 		c.Host = store.Host{Name: fmt.Sprint("host", r.IntN(hosts)), Domain: "domain", Spacing: pace}
 		return c
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	var wg sync.WaitGroup
 	for n := range 12 {
@@ -216,7 +216,7 @@ func sameTotals(t *testing.T, url string, s store.Store) {
 // TestWatchConcurrentCommits has a transaction end long after it began, and after others
 // that began later. Watch reports its changes.
 func TestWatchConcurrentCommits(t *testing.T) {
-	const feeds, rounds = 16, 30
+	const feeds, rounds = 16, 8
 	url := server(t).Database(t)
 	writer := open(t, url)
 	slow := grant(t, writer, claim(1000))

@@ -117,11 +117,9 @@ func note(acks []acknowledged, line string) bool {
 // verify opens the store and compares it with what was acknowledged.
 func verify(t *testing.T, dir string, acks []acknowledged) {
 	t.Helper()
-	s, err := Open(dir, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := mustOpen(t, dir)
 	defer s.Close()
+	defer oneReader(s)()
 	pauses, err := s.Pauses(t.Context())
 	if err != nil {
 		t.Fatal(err)

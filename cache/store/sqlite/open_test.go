@@ -104,7 +104,7 @@ func TestOpenRefuses(t *testing.T) {
 // opens, perhaps empty, goes on working, and opens again. It grants no poll too early,
 // and serves no body that is not the feed's. Damage of bodies alone costs these.
 func TestDamagedPages(t *testing.T) {
-	const feeds, page = 60, pageSize
+	const feeds, page = 30, pageSize
 	dir := directory(t)
 	storeOf(t, dir, feeds)
 	crashed := mustOpen(t, dir)

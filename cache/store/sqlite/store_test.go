@@ -4,6 +4,7 @@
 package sqlite
 
 import (
+	"flag"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -13,7 +14,12 @@ import (
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
+// TestContract takes a third of the walks through the model: the rules are those of the store in memory.
 func TestContract(t *testing.T) {
+	checks := flag.Lookup("rapid.checks").Value
+	all := checks.String()
+	mustDo(t, checks.Set("30"))
+	defer checks.Set(all)
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		dir := directory(t)
 		var slept atomic.Int64
@@ -73,6 +79,20 @@ func directory(t testing.TB) string {
 		}
 	})
 	return dir
+}
+
+// oneReader leaves a store one connection for reading until the function that it returns is called:
+// each connection parses the schema and the statements.
+func oneReader(s *Store) (end func()) {
+	var spare []*connection
+	for range readers - 1 {
+		spare = append(spare, <-s.database.readers)
+	}
+	return func() {
+		for _, c := range spare {
+			s.database.readers <- c
+		}
+	}
 }
 
 // kill ends the store as a crash of the process does.
