@@ -126,8 +126,8 @@ func writeFeed(out io.Writer, f status.Feed, now time.Time) error {
 		fact("push", "%s: %s", f.Push.Hub, f.Push.Sentence(now))
 	}
 	fact("last asked", "%s", status.Ago(f.LastAsked, now))
-	if up := status.Uptime(f.Polls); up != "" {
-		fact("answered", "%s of the last %s", up, status.Count(int64(len(f.Polls)), "poll"))
+	if len(f.Polls) > 0 {
+		fact("answered", "%s of %s", status.Uptime(f.Polls), status.Last(f.Polls))
 	}
 	w.Flush() // a Builder cannot fail
 	writePolls(&b, f.Polls, now)

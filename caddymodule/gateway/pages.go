@@ -136,11 +136,6 @@ func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) 
 		}
 		found.Feeds, found.Problem = nil, sentence(refusal.Reason)
 	}
-	for i, f := range found.Feeds {
-		if path := g.chosen[f.URL]; path != "" {
-			found.Feeds[i].Address = siteAddress(r) + basePath(r) + path
-		}
-	}
 	return found, nil
 }
 
@@ -206,7 +201,7 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 	if err != nil {
 		return "", nil, err
 	}
-	found = []pages.Found{{URL: u.String()}}
+	found = g.found(r, site.Feed{URL: u.String()})
 	if _, served := feed.Await(r.Context()); served {
 		if from := feed.From(); from != "" {
 			err = g.access.checkFrom(from)
@@ -217,9 +212,9 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 	case why == nil: // the first version came a moment ago
 		return "", found, nil
 	case why.Site != nil:
-		return why.Site.Title, foundOn(why.Site), nil
+		return why.Site.Title, g.found(r, why.Site.Feeds...), nil
 	case why.RedirectTo != "":
-		return "", []pages.Found{{URL: why.RedirectTo}}, nil
+		return "", g.found(r, site.Feed{URL: why.RedirectTo}), nil
 	default:
 		return "", nil, why
 	}
@@ -228,12 +223,16 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 // sentence makes a sentence of a reason.
 func sentence(reason string) string { return status.Capitalize(poller.OneLine(reason)) + "." }
 
-func foundOn(page *site.Page) []pages.Found {
-	var found []pages.Found
-	for _, f := range page.Feeds {
-		found = append(found, pages.Found{URL: f.URL, Title: f.Title, Type: f.Type})
+// found returns feeds that a site names, with the addresses here that the operator has chosen.
+func (g *Gateway) found(r *http.Request, feeds ...site.Feed) (list []pages.Found) {
+	for _, f := range feeds {
+		found := pages.Found{URL: f.URL, Title: f.Title, Type: f.Type}
+		if path := g.chosen[f.URL]; path != "" {
+			found.Address = siteAddress(r) + basePath(r) + path
+		}
+		list = append(list, found)
 	}
-	return found
+	return list
 }
 
 // serveSite answers a request by URL for a web page with a page that lists the feeds found there.
@@ -243,7 +242,7 @@ func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request,
 	if !ok || u.Site == nil || !g.hasPages() || !req.byURL {
 		return false
 	}
-	found := pages.Site{URL: feedurl.Shown(req.by.target), Title: u.Site.Title, Feeds: foundOn(u.Site)}
+	found := pages.Site{URL: feedurl.Shown(req.by.target), Title: u.Site.Title, Feeds: g.found(r, u.Site.Feeds...)}
 	g.pages.ServeSite(w, r, g.placeOf(r, req.by), found)
 	g.engine.GatewayRequests().Count(poller.ResultMoved, 0)
 	poller.Report(r, poller.ResultMoved, req.feed(), "")

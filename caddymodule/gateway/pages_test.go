@@ -108,7 +108,7 @@ func TestSiteByURL(t *testing.T) {
 // The finder takes what people paste: a site, a feed, an address of this gateway. It never polls
 // the gateway itself, and mistyped addresses are not counted as feeds.
 func TestFinder(t *testing.T) {
-	onGateway(t, "feed /chosen.xml https://one.example/feed\ndeny private.site.example", func(t *testing.T, g *Gateway, o *origintest.Origin) {
+	onGateway(t, "feed /chosen.xml https://one.example/feed\nfeed /posts.xml https://site.example/atom.xml\ndeny private.site.example", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		const here = "http://feeds.home.arpa/"
 		for _, tt := range []struct{ find, want string }{
 			{"https://two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
@@ -118,6 +118,7 @@ func TestFinder(t *testing.T) {
 			{here + "https://two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
 			{here + "?url=two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
 			{here + here + "/https://two.example/feed", "<code data-copy>" + here + "https://two.example/feed</code>"},
+			{"site.example", "<code data-copy>" + here + "posts.xml</code>"},
 			{here, "an address of this gateway itself"},
 			{here + "-/feeds", "an address of this gateway itself"},
 			{"empty.example", "an HTML page"},
@@ -133,6 +134,9 @@ func TestFinder(t *testing.T) {
 			if w := ask(t, g, "GET", "/?find="+url.QueryEscape(tt.find), stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), tt.want) {
 				t.Errorf("find %s: %d %s, want %s", tt.find, w.Code, w.Body, tt.want)
 			}
+		}
+		if w := ask(t, g, "GET", "/https://site.example/", stage.Home); !strings.Contains(w.Body.String(), `title="Posts" href="`+here+`posts.xml"`) {
+			t.Errorf("readers do not find the chosen address: %s", w.Body)
 		}
 		for _, polled := range o.Requests() {
 			if strings.HasPrefix(polled.URL, here) {

@@ -29,12 +29,16 @@ func timeline(polls []status.Poll) template.HTML {
 		return ""
 	}
 	polls, now := polls[max(len(polls)-places, 0):], time.Now()
-	// The first time is below its bar or, if there is room, to the left of it.
-	first := fmt.Sprintf(`<text x="%d" y="26">`, (places-len(polls))*step)
-	if len(polls) < places/2 {
-		first = fmt.Sprintf(`<text x="%d" y="18" text-anchor="end">`, (places-len(polls))*step-2)
+	first, last := status.Ago(polls[0].At, now), status.Ago(polls[len(polls)-1].At, now)
+	axis := `<text x="160" y="26" text-anchor="end">` + last + "</text>"
+	switch begin := (places - len(polls)) * step; {
+	case first == last:
+	case len(polls) < places/2: // there is room to the left of the bar
+		axis += fmt.Sprintf(`<text x="%d" y="18" text-anchor="end">%s</text>`, begin-2, first)
+	default:
+		axis += fmt.Sprintf(`<text x="%d" y="26">%s</text>`, begin, first)
 	}
-	return picture(polls, 28, first+status.Ago(polls[0].At, now)+`</text><text x="160" y="26" text-anchor="end">`+status.Ago(polls[len(polls)-1].At, now)+"</text>")
+	return picture(polls, 28, axis)
 }
 
 // Pictures of polls have a number of places for bars, a step apart.
@@ -70,8 +74,8 @@ func picture(polls []status.Poll, height int, axis string) template.HTML {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="polls" viewBox="0 0 %d %d" role="img" aria-label="Last %s: %d new, %d unchanged, %d failed">`,
-		places*step, height, status.Count(int64(len(polls)), "poll"), counts[0], counts[1], counts[2])
+	fmt.Fprintf(&b, `<svg class="polls" viewBox="0 0 %d %d" role="img" aria-label="%s: %d new, %d unchanged, %d failed">`,
+		places*step, height, status.Capitalize(status.Last(polls)), counts[0], counts[1], counts[2])
 	for _, bars := range []struct{ class, path string }{{"grid", fmt.Sprintf("M0 %d.5h%d", base-1, places*step)}, {"new", fresh.String()}, {"same", same.String()}, {"failed", failed.String()}} {
 		if bars.path != "" {
 			b.WriteString(`<path class="` + bars.class + `" d="` + bars.path + `"/>`)

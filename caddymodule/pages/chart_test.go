@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -18,7 +19,7 @@ func TestBars(t *testing.T) {
 		polls = append(polls, status.Poll{Result: []status.Result{status.ResultNew, status.ResultUnchanged, status.ResultFailed, "later"}[i%4], Bytes: 1 << (i % 63)})
 	}
 	got := string(bars(polls))
-	if !strings.Contains(got, "Last 32 polls: 8 new, 8 unchanged, 16 failed") {
+	if !strings.Contains(got, "The last 32 polls: 8 new, 8 unchanged, 16 failed") {
 		t.Errorf("got %s", got)
 	}
 	if err := xml.Unmarshal([]byte(got), new(struct{})); err != nil {
@@ -32,6 +33,18 @@ func TestBars(t *testing.T) {
 	}
 	if got := bars(nil); got != "" {
 		t.Errorf("of no polls: %s", got)
+	}
+}
+
+// A timeline names the time of its last poll, and that of its first one if it is another.
+func TestTimeline(t *testing.T) {
+	now := time.Now()
+	polls := []status.Poll{{At: now.Add(-time.Hour)}, {At: now.Add(-time.Minute)}}
+	if got := string(timeline(polls)); !strings.Contains(got, ">1 h ago</text>") || !strings.Contains(got, ">60 s ago</text>") {
+		t.Errorf("of two polls: %s", got)
+	}
+	if got := string(timeline(polls[:1])); strings.Count(got, "1 h ago") != 1 || !strings.Contains(got, "The last poll: ") {
+		t.Errorf("of one poll: %s", got)
 	}
 }
 

@@ -141,7 +141,7 @@ func (f *Feed) Headline(now time.Time) string {
 	return next
 }
 
-// Uptime is the share of polls that were answered: "97 %". It is empty if none was sent.
+// Uptime is the share of polls that were answered: "97 %". It is "none" if none was sent.
 func Uptime(polls []Poll) string {
 	var sent, answered int
 	for _, p := range polls {
@@ -154,7 +154,15 @@ func Uptime(polls []Poll) string {
 		}
 	}
 	if sent == 0 {
-		return ""
+		return "none"
 	}
 	return Percent(float64(answered) / float64(sent))
+}
+
+// Last names polls by their number: "the last 32 polls".
+func Last(polls []Poll) string {
+	if len(polls) == 1 {
+		return "the last poll"
+	}
+	return "the last " + Count(int64(len(polls)), "poll")
 }
