@@ -98,7 +98,7 @@ func Explain(d policy.Decision, f Facts) Reason {
 	if i := slices.IndexFunc(d.Considered, func(t policy.Term) bool { return t.Hint == d.Winner && t.Used }); i >= 0 {
 		w.won = d.Considered[i]
 	}
-	w.host = cmp.Or(f.Host, "the site")
+	w.host = cmp.Or(f.Host, map[bool]string{false: "the site", true: "your site"}[f.Shield])
 	w.say()
 	w.sayWindow()
 	return w.parts
@@ -239,7 +239,7 @@ func (w *reason) say() {
 		w.text(" (spacing).")
 		w.nextPoll()
 	case policy.HintUnsent:
-		w.text("%s could not be reached%s; nothing was sent.", cmp.Or(w.facts.Host, "The site"), bracketed(cmp.Or(w.cause(), t.Raw)))
+		w.text("%s could not be reached%s; nothing was sent.", cmp.Or(w.facts.Host, Capitalize(w.host)), bracketed(cmp.Or(w.cause(), t.Raw)))
 		if w.due() {
 			w.sayRetry()
 		} else {
@@ -284,11 +284,12 @@ func (w *reason) sayOutside() {
 
 // sayBound names a setting, and the hint that it overrules.
 func (w *reason) sayBound(at, every, setting string) {
-	gateway := "This gateway"
-	if wish := w.longest(); wish != "" {
-		gateway = wish + "; this gateway"
+	gateway, args := "This gateway", []any(nil)
+	if best := w.longest(); best.Seconds > 0 {
+		wish := hints[best.Hint].wish
+		gateway, args = wish+"; this gateway", []any{Frequency(seconded(best)), best.Raw}[:strings.Count(wish, "%s")]
 	}
-	w.text("%s polls at %s %s (%s).", gateway, at, every, setting)
+	w.text(gateway+" polls at %s %s (%s).", append(args, at, every, setting)...)
 	w.nextPoll()
 }
 
@@ -312,23 +313,18 @@ func (w *reason) sayWindow() {
 	default:
 		return // it is not an interval, but a pause
 	}
-	w.text(" Its %s cover about %s, less than the %s between two polls, so some could be missed: %s change that.",
-		t.Raw, Length(seconded(t)), Length(w.decision.Interval), remedy)
+	w.text(" Its %s cover about %s, less than the %s between two polls, so some could be missed: "+remedy+" change that.",
+		t.Raw, Length(seconded(t)), Length(w.decision.Interval))
 }
 
-// longest returns what the longest of the overruled hints asks for, or "".
-func (w *reason) longest() string {
-	var best policy.Term
+// longest returns the longest of the overruled hints, or none.
+func (w *reason) longest() (best policy.Term) {
 	for _, t := range w.decision.Considered {
 		if hints[t.Hint].wish != "" && t.Seconds > best.Seconds {
 			best = t
 		}
 	}
-	if best.Seconds == 0 {
-		return ""
-	}
-	wish, args := hints[best.Hint].wish, []any{Frequency(seconded(best)), best.Raw}
-	return fmt.Sprintf(wish, args[:strings.Count(wish, "%s")]...)
+	return best
 }
 
 func (w *reason) sayBackOff() {

@@ -181,6 +181,11 @@ func TestExplain(t *testing.T) {
 			if got := Explain(test.decision, test.facts).String(); got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
+			f := test.facts
+			f.Shield = true
+			if got, want := Explain(test.decision, f).String(), toPublisher.Replace(test.want); f.Error == "" && got != want {
+				t.Errorf("of a shield: got  %s\nwant %s", got, want)
+			}
 			for _, part := range Explain(test.decision, test.facts) {
 				if part.Text == "" && part.At.IsZero() {
 					continue

@@ -4,7 +4,6 @@
 package status
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -58,6 +57,9 @@ func (s Savings) Sentence(shield bool) string {
 	if shield {
 		spared = "Your site was spared"
 	}
-	return fmt.Sprintf("%s %s and %s in %s.", spared,
-		Count(s.Total.Spared(), "request"), Size(s.Total.SparedBytes()), Count(int64(max(len(s.Days), 1)), "day"))
+	spared += " " + Count(s.Total.Spared(), "request")
+	if n := s.Total.SparedBytes(); n > 0 {
+		spared += " and " + Size(n)
+	}
+	return spared + " in " + Count(int64(max(len(s.Days), 1)), "day") + "."
 }
