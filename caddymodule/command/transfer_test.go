@@ -4,6 +4,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -73,8 +75,8 @@ func (w *movedWeb) polls() (n int) {
 	return n
 }
 
-// movedFloor is the least time between two polls of a feed.
-const movedFloor = 8 * time.Second
+// movedFloor is the time between two polls of a feed.
+const movedFloor = time.Hour
 
 // run opens an engine over a store for the length of a function.
 func (w *movedWeb) run(t *testing.T, store store.Store, prefetch bool, use func(get func(n int, header ...string) *httptest.ResponseRecorder)) {
@@ -124,7 +126,7 @@ func movedFeed(n int) string {
 // schedule: their origins notice nothing.
 func TestFeedsMoveBetweenStores(t *testing.T) {
 	if testing.Short() {
-		t.Skip("starts a server, and takes ten seconds of real time")
+		t.Skip("starts a server")
 	}
 	cluster := postgrestest.Start(t)
 	t.Setenv("XDG_DATA_HOME", t.TempDir()) // in which the databases that were used are recorded
@@ -186,28 +188,55 @@ func TestFeedsMoveBetweenStores(t *testing.T) {
 		sameFeed(t, line, strings.Split(second, "\n")[i])
 		sameFeed(t, line, strings.Split(third, "\n")[i])
 	}
-	w.run(t, openSQLite("second"), true, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
-		served(get)
-		for deadline := time.Now().Add(time.Minute); w.polls() < 2*movedFeeds+1; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("feeds that are due are not polled any more")
+	w.run(t, openSQLite("second"), true, served)
+	if n := w.polls(); n != movedFeeds+1 {
+		t.Errorf("%d polls of %d feeds", n, movedFeeds+1)
+	}
+}
+
+// Imported feeds are polled when they are due, not before, and with their validators.
+func TestImportedFeedsArePolledWhenDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &movedWeb{asked: make(map[string][]time.Time)}
+		from, to := sqlite.NewMemory(nil), sqlite.NewMemory(nil)
+		var lines bytes.Buffer
+		w.run(t, from, false, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
+			for n := range movedFeeds + 1 {
+				get(n)
 			}
+			time.Sleep(2 * time.Minute) // requests of readers are stored within a minute
+			if err := cache.Export(t.Context(), from, &lines, func(int64) {}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		i := &cache.Importer{
+			Store: to, Host: upstream.New().Host, Report: func(int64) {}, Shielded: func(string) bool { return false },
+			Refused: func(_ int64, err error) { t.Error(err) },
+		}
+		if _, err := i.Import(t.Context(), &lines); err != nil {
+			t.Fatal(err)
+		}
+		w.run(t, to, true, func(get func(n int, header ...string) *httptest.ResponseRecorder) {
+			get(0) // during the backoff of a feed that never answered
+			time.Sleep(movedFloor)
+		})
+		if n := len(w.asked[movedFeed(0)]); n != 1 {
+			t.Errorf("a feed that failed was polled %d times", n)
+		}
+		for n := 1; n <= movedFeeds; n++ {
+			asked := w.asked[movedFeed(n)]
+			gap := time.Duration(0)
+			if len(asked) > 1 {
+				gap = asked[1].Sub(asked[0])
+			}
+			if gap < movedFloor || gap > movedFloor+time.Minute {
+				t.Errorf("%s was polled again after %v", movedFeed(n), gap)
+			}
+		}
+		if w.tagged != movedFeeds {
+			t.Errorf("%d polls with validators, want one of each feed", w.tagged)
 		}
 	})
-	if w.tagged < movedFeeds {
-		t.Errorf("%d polls with validators, want one of each feed", w.tagged)
-	}
-	for url, asked := range w.asked {
-		floor := movedFloor
-		if url == movedFeed(0) {
-			floor = 4 * time.Minute // the back-off of a feed that never answered
-		}
-		for i := 1; i < len(asked); i++ {
-			if gap := asked[i].Sub(asked[i-1]); gap < floor {
-				t.Errorf("%s was polled again after %v", url, gap)
-			}
-		}
-	}
 }
 
 // Statistics are neither exported nor imported.
