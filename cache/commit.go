@@ -14,13 +14,10 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// complete makes an answer the feed's state: what was learnt, and the decision. Readers see
-// it after it was committed.
-func (f *Feed) complete(ctx context.Context, s *state, v classified, lease *store.Lease, planned time.Duration, host policy.Host, rules policy.Rules) {
+// complete commits an outcome, and publishes the state that it leads to. Readers see it after it was
+// committed.
+func (f *Feed) complete(ctx context.Context, s, next *state, v classified, lease *store.Lease, o store.Outcome) {
 	c := f.cache
-	c.noticeNetwork(f, s, host.Name, v.answer)
-	next, o := f.outcomeOf(s, &v, planned, rules)
-	o.Host, next.feed.Groups = host, f.groupDays(&next)
 	if next.feed.Alias != "" && !o.Returned {
 		if err := c.createTarget(ctx, f, next.feed.Alias, o.In); err != nil {
 			next.feed.Alias = s.feed.Alias // the next poll finds out again
@@ -29,19 +26,19 @@ func (f *Feed) complete(ctx context.Context, s *state, v classified, lease *stor
 			next.override(c, aliasInterval, policy.HintMoved)
 		}
 	}
-	request := f.requestOf(&next, v)
-	if err := f.commit(ctx, s, &next, lease, o); err != nil {
-		f.commitFailed(ctx, s, &next, v, err)
+	request := f.requestOf(next, v)
+	if err := f.commit(ctx, s, next, lease, o); err != nil {
+		f.commitFailed(ctx, s, next, v, err)
 		return
 	}
-	f.publish(&next)
+	f.publish(next)
 	if request != nil {
 		c.askHub(f, *request, v.answer.Private)
 	}
 	if v.body != nil {
-		c.memory.add(f.id, &next, next.feed.Version.stored(), v.body.Data)
+		c.memory.add(f.id, next, next.feed.Version.stored(), v.body.Data)
 	}
-	f.report(s, &next, v)
+	f.report(s, next, v)
 }
 
 // commit makes an outcome durable in one transaction: decision, validators and, if there is

@@ -39,7 +39,7 @@ type groupDay struct {
 func (c *Cache) day() int64 { return c.now().Unix() / int64(24*time.Hour/time.Second) }
 
 // AskedBy records that a reader of a group asks for the feed. The store learns of a group that is
-// new to it within a minute, of others with the outcome of the next poll.
+// new to it within a minute, of others within a week.
 func (f *Feed) AskedBy(g Group) {
 	f = f.use()
 	defer f.leave()

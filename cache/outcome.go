@@ -14,26 +14,16 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// outcomeOf makes a poll's outcome of its answer: what was learnt, and the decision. A
-// panic here is a failure of the poll as well, and nothing of its answer counts then.
-func (f *Feed) outcomeOf(s *state, v *classified, planned time.Duration, rules policy.Rules) (next state, o store.Outcome) {
-	defer func() {
-		if p := recover(); p != nil {
-			if v.answer.Failure == policy.FailureInternal {
-				panic(p) // it is not the answer
-			}
-			*v = f.panicked(policy.Answer{Asked: v.answer.Asked, URL: f.key.text, Pauses: v.answer.Pauses}, p)
-			next, o = f.outcomeOf(s, v, planned, rules)
-		}
-	}()
+// outcomeOf makes a poll's outcome of its answer: what was learnt, and the decision.
+func (f *Feed) outcomeOf(s *state, v classified, planned time.Duration, rules policy.Rules) (next state, o store.Outcome) {
 	next = *s
-	next.learn(f.key, *v)
-	f.learnPush(s, &next, *v)
+	next.learn(f.key, v)
+	f.learnPush(s, &next, v)
 	o = store.Outcome{Pauses: v.answer.Pauses, Good: v.answer.Good}
 	if v.answer.Unsent() {
 		o.In, o.Returned = next.unsent(f.cache, v.answer, planned, rules), true
 	} else {
-		o.In = next.plan(f.cache, *v, rules)
+		o.In = next.plan(f.cache, v, rules)
 	}
 	if next.notBefore > s.notBefore {
 		o.NotBefore = next.notBefore - f.cache.elapsed()

@@ -46,25 +46,12 @@ type pollRequest struct {
 	leased time.Duration // when, as [Cache.elapsed] counts
 }
 
-// run is the life of a poll: claim, ask, classify, decide, commit, publish. It makes at most one request to the feed's origin, redirects
-// included, and none unless the store has durably granted it.
+// run is the life of a poll: claim, ask, classify, decide, commit, publish. It makes at most one
+// request to the feed's origin, redirects included, and none unless the store has durably granted it.
 func (f *Feed) run(ctx context.Context, e pollRequest) {
-	c, origin, rules := f.cache, f.origin(), f.rules()
-	if origin == nil {
-		f.cancelPoll(ctx, e, time.Hour, policy.HintPause) // its shield is not configured any more
-		return
-	}
-	s := f.state.Load()
-	if wait := s.deferredUntil - c.elapsed(); e.lease != nil && wait > 0 {
-		f.cancelPoll(ctx, e, wait, s.last.Winner)
-		return
-	}
-	if until := f.skipped(s); until > 0 && e.floor == 0 && !rules.OwnSite {
-		f.cancelPoll(ctx, e, until, policy.HintSkipHours)
-		return
-	}
-	if until := f.raised(s, rules); until > 0 && e.floor == 0 {
-		f.cancelPoll(ctx, e, until, policy.HintFloor)
+	s, origin, rules := f.state.Load(), f.origin(), f.rules()
+	if wait, why := f.putOff(s, e, origin, rules); wait > 0 {
+		f.cancelPoll(ctx, e, wait, why)
 		return
 	}
 	claim := f.claim(ctx, origin, e, rules)
@@ -84,9 +71,26 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	e.poll.send()
 	var large largeBody
 	defer large.done()
-	v := f.fetch(ctx, claim.slot, s, rules, &large)
-	v.pushed = e.pushed
-	f.complete(ctx, s, v, lease, planned, origin.Host(f.key.url), rules)
+	v, next, o := f.attempt(ctx, claim.slot, s, e, planned, rules, &large)
+	o.Host = origin.Host(f.key.url)
+	f.complete(ctx, s, &next, v, lease, o)
+}
+
+// putOff returns how long a poll that has not been claimed must wait, and why; 0: it need not.
+func (f *Feed) putOff(s *state, e pollRequest, origin Origin, rules policy.Rules) (wait time.Duration, why string) {
+	if origin == nil {
+		return time.Hour, policy.HintPause // its shield is not configured any more
+	}
+	if wait = s.deferredUntil - f.cache.elapsed(); e.lease != nil && wait > 0 {
+		return wait, s.last.Winner
+	}
+	if e.floor > 0 {
+		return 0, ""
+	}
+	if wait = f.skipped(s); wait > 0 && !rules.OwnSite {
+		return wait, policy.HintSkipHours
+	}
+	return f.raised(s, rules), policy.HintFloor
 }
 
 // recoverPanic logs a panic that did not become a failure of the poll. The feed's claim
@@ -95,14 +99,6 @@ func (f *Feed) recoverPanic() {
 	if p := recover(); p != nil {
 		f.cache.log().Error("poll panicked, the feed waits until its claim expires", urlField(f.key.text), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 	}
-}
-
-// panicked returns the failure of a poll whose answer has caused a panic.
-func (f *Feed) panicked(a policy.Answer, p any) classified {
-	f.cache.log().Error("poll panicked", urlField(f.key.text), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-	a.At, a.Failure = f.cache.now(), policy.FailureInternal
-	a.Err = errors.New("the gateway cannot deal with the answer: see its log")
-	return classified{answer: a, result: status.ResultFailed}
 }
 
 // claimed returns the state of a feed whose poll has been granted. Readers still see the
@@ -124,17 +120,27 @@ func (f *Feed) claimed(lease *store.Lease) *state {
 	return &s
 }
 
-// fetch makes the request and classifies the answer. A panic is a failure like any other: a
-// poll that was claimed has an outcome, whatever the origin sends.
-func (f *Feed) fetch(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *largeBody) (v classified) {
+// attempt makes the request, classifies the answer, and makes an outcome of it. A panic is a failure
+// like any other, of which nothing else counts: a poll that was claimed has an outcome, whatever the
+// origin sends.
+func (f *Feed) attempt(ctx context.Context, slot policy.Slot, s *state, e pollRequest, planned time.Duration, rules policy.Rules, large *largeBody) (v classified, next state, o store.Outcome) {
 	a := policy.Answer{Asked: f.cache.now(), URL: f.key.text}
 	defer func() {
 		if p := recover(); p != nil {
-			v = f.panicked(a, p)
+			f.cache.log().Error("poll panicked", urlField(f.key.text), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			v = classified{pushed: e.pushed, result: status.ResultFailed, answer: policy.Answer{
+				Asked: a.Asked, At: f.cache.now(), URL: f.key.text, Pauses: a.Pauses, Failure: policy.FailureInternal,
+				Err: errors.New("the gateway cannot deal with the answer: see its log"),
+			}}
+			next, o = f.outcomeOf(s, v, planned, rules)
 		}
 	}()
 	a = f.ask(ctx, slot, s, rules, large)
-	return f.classify(s, a)
+	v = f.classify(s, a)
+	v.pushed = e.pushed
+	f.cache.noticeNetwork(f, s, v.answer)
+	next, o = f.outcomeOf(s, v, planned, rules)
+	return v, next, o
 }
 
 // skipped returns how long the feed asks not to be polled from now on. The decision kept the

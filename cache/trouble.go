@@ -138,9 +138,12 @@ func (o *offline) is() (since time.Duration, on bool) {
 }
 
 // noticeNetwork records what a poll says of the network.
-func (c *Cache) noticeNetwork(f *Feed, s *state, host string, a policy.Answer) {
+func (c *Cache) noticeNetwork(f *Feed, s *state, a policy.Answer) {
+	if f.key.shielded() {
+		return
+	}
+	host := c.origin.Host(f.key.url).Name
 	switch {
-	case f.key.shielded():
 	case !a.Unsent():
 		if a.Status != 0 && c.offline.answer(host, c.elapsed()) {
 			c.log().Info("the network is back, polls go on")
