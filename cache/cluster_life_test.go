@@ -55,7 +55,7 @@ func drawDeeds(t *rapid.T) []deed {
 func TestClusterLife(t *testing.T) {
 	checks, seed := *lives, "0"
 	if checks == 0 {
-		checks, seed = 3, "7"
+		checks, seed = 2, "7"
 	}
 	setFlag(t, "rapid.checks", strconv.Itoa(checks))
 	setFlag(t, "rapid.seed", seed)

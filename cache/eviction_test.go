@@ -50,7 +50,7 @@ func drawAsks(t *rapid.T) []ask {
 // and origins are asked the same at the same times. (Prefetching is left out, as it picks
 // its moments by chance.)
 func TestMemoryIsOnlyMemory(t *testing.T) {
-	setFlag(t, "rapid.checks", strconv.Itoa(max(*lives, 4)))
+	setFlag(t, "rapid.checks", strconv.Itoa(max(*lives, 3)))
 	setFlag(t, "rapid.nofailfile", "true") // a seed is enough
 	rapid.Check(t, func(rt *rapid.T) {
 		asks := drawAsks(rt)

@@ -64,7 +64,7 @@ func TestReadersDoNotPollWhatIsGone(t *testing.T) {
 				want := map[int]int{0: 410, 1: 200}[versions]
 				g.get(feedURL)
 				time.Sleep(25 * time.Hour)
-				for range 4 * 5 { // days, beyond all that is forgotten without readers
+				for range 4 * 4 { // days, beyond all that is forgotten without readers
 					if w := g.get(feedURL); w.Code != want {
 						t.Fatalf("got %d, want %d", w.Code, want)
 					}

@@ -15,31 +15,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-func TestContentTypeThatReadersGet(t *testing.T) {
-	for given, want := range map[string]string{
-		"application/rss+xml":                 "application/rss+xml",
-		"text/xml; charset=ISO-8859-1":        "text/xml; charset=ISO-8859-1",
-		"application/xml;charset=utf-8;x=y":   "application/xml;charset=utf-8;x=y",
-		"text/html":                           "application/rss+xml",
-		"text/html; charset=utf-8":            "application/rss+xml; charset=utf-8",
-		"image/svg+xml":                       "application/rss+xml",
-		"application/json":                    "application/rss+xml",
-		"":                                    "application/rss+xml",
-		"nonsense":                            "application/rss+xml",
-		"text/xml; charset=utf-8; x=\"\xe9\"": "application/rss+xml; charset=utf-8",
-		"text/xml; x=\"a\tb\"":                "application/rss+xml",
-		"text/xml; x=" + strings.Repeat("a", 5000):        "application/rss+xml",
-		"text/html; charset=" + strings.Repeat("a", 5000): "application/rss+xml",
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Content-Type", given) }).open()
-			if got := g.get(feedURL).Header().Get("Content-Type"); got != want {
-				t.Errorf("%.60q becomes %.60q, want %q", given, got, want)
-			}
-		})
-	}
-}
-
 // Age and max-age come from one clock, and Cache-Status by its grammar (RFC 9211,
 // RFC 8941), in whatever state a feed is.
 func TestFreshnessThatReadersAreTold(t *testing.T) {

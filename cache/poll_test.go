@@ -228,35 +228,6 @@ func TestSlowPollKeepsAReaderForSecondsOnly(t *testing.T) {
 	})
 }
 
-func TestLastModifiedGrowsWithEachVersion(t *testing.T) {
-	for name, dates := range map[string][]string{
-		"rollback":   {"Mon, 02 Mar 2026 09:00:00 GMT", "Sun, 01 Mar 2026 09:00:00 GMT"},
-		"constant":   {"Thu, 01 Jan 1970 00:00:00 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"},
-		"future":     {"Tue, 19 Jan 2038 03:14:07 GMT", "Tue, 19 Jan 2038 03:14:07 GMT"},
-		"none":       {"", ""},
-		"unreadable": {"yesterday", "today"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := 0
-				g := newGateway(t, func(policy.Ask) policy.Answer {
-					n++
-					return ok(rss(n, ""), "Last-Modified", dates[n-1])
-				}).open()
-				first := g.get(feedURL).Header().Get("Last-Modified")
-				time.Sleep(25 * time.Hour)
-				w := g.get(feedURL, "If-Modified-Since", first)
-				wantBody(t, w, 200, "Entry 2")
-				a, _ := http.ParseTime(first)
-				b, _ := http.ParseTime(w.Header().Get("Last-Modified"))
-				if !b.After(a) || b.After(time.Now()) {
-					t.Errorf("Last-Modified %v, then %v at %v", a, b, time.Now())
-				}
-			})
-		})
-	}
-}
-
 func TestClockSetBackNeitherFreezesNorHurries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,9 +86,9 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 	}
 	both := func(first, second string) func(g *gateway) {
 		return func(g *gateway) {
-			for range 10 * 12 {
+			for range 10 * 6 {
 				read(g, first, 10*time.Minute)
-				read(g, second, 110*time.Minute)
+				read(g, second, 230*time.Minute)
 			}
 		}
 	}
@@ -102,13 +101,10 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 	}{
 		"301":                 {status: 301, life: daily(10), earliest: 7 * day},
 		"302":                 {status: 302, life: daily(10)},
-		"303":                 {status: 303, life: daily(10)},
-		"307":                 {status: 307, life: daily(10)},
 		"308":                 {status: 308, life: daily(10), earliest: 7 * day},
 		"interrupted":         {broken: 5 * 25 * time.Hour, life: daily(12)},
 		"target known before": {life: both(movedURL, feedURL), earliest: 7 * day},
 		"target known later":  {life: both(feedURL, movedURL), earliest: 7 * day},
-		"both are configured": {feeds: []string{feedURL, movedURL}, life: both(movedURL, feedURL), earliest: 7 * day},
 		"both, with a version": {feeds: []string{feedURL, movedURL}, life: func(g *gateway) {
 			read(g, feedURL, 2*time.Hour)
 			both(movedURL, feedURL)(g)
@@ -312,54 +308,6 @@ func TestRedirectChangesNothingForAWeek(t *testing.T) {
 					wantBody(t, w, 200, "Other 2")
 				}
 			}
-		})
-	}
-}
-
-// A site that redirects to a feed decides nothing about it: neither when it is polled nor what its
-// readers get, also if it copies it first.
-func TestRedirectToAFeedOfSomebodyElse(t *testing.T) {
-	const evil = "https://evil.test/x"
-	for name, configured := range map[string]bool{"configured": true, "asked for": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var hijacked atomic.Bool
-				n := 1
-				g := newWebGateway(t, func(url string) response {
-					switch {
-					case url != evil:
-						n++
-						return given(rss(n, ""), "Cache-Control", "max-age=3600")
-					case !hijacked.Load():
-						return given(strings.Replace(rss(1, ""), "</channel>", `<link xmlns="http://www.w3.org/2005/Atom" rel="hub" href="https://evil.test/hub"/></channel>`, 1))
-					}
-					return redirect(302, feedURL, "Retry-After", "604800")
-				})
-				if configured {
-					g.settings.Feeds = []string{feedURL}
-				}
-				g.settings.Prefetch = true
-				g.open()
-				g.feed(evil)
-				hijacked.Store(true)
-				time.Sleep(25 * time.Hour)
-				g.feed(evil)
-				if w := g.feed(feedURL); w.Code != 200 || strings.Contains(w.Body.String(), "evil") {
-					t.Errorf("the first reader of the feed got %d %s", w.Code, w.Body)
-				}
-				g.restart()
-				polls := len(g.asked(feedURL))
-				for range 48 {
-					time.Sleep(time.Hour)
-					g.feed(evil)
-					if w := g.feed(feedURL); w.Code != 200 || strings.Contains(w.Body.String(), "evil") {
-						t.Fatalf("got %d %s", w.Code, w.Body)
-					}
-				}
-				if got := len(g.asked(feedURL)) - polls; got < 40 {
-					t.Errorf("%d polls in two days of hourly polling", got)
-				}
-			})
 		})
 	}
 }

@@ -4,8 +4,6 @@
 package cache
 
 import (
-	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -65,25 +63,3 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// FuzzWiden expects that header fields come back from JSON octet by octet.
-func FuzzWiden(f *testing.F) {
-	f.Add("plain")
-	f.Add("\"caf\xe9\"")
-	f.Add("caf\u00e9 \u2028\x7f")
-	f.Fuzz(func(t *testing.T, octets string) {
-		m := feedState{Validators: policy.Validators{ETag: octets}, Version: storedVersion{Version: version.Version{Header: http.Header{"X": {octets}}}}}
-		m.convert(widen)
-		text, err := json.Marshal(&m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var back feedState
-		if err := json.Unmarshal(text, &back); err != nil {
-			t.Fatal(err)
-		}
-		back.convert(narrow)
-		if back.Validators.ETag != octets || back.Version.Header["X"][0] != octets {
-			t.Errorf("%q came back as %q", octets, back.Validators.ETag)
-		}
-	})
-}

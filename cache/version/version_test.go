@@ -162,6 +162,45 @@ func TestDateIsLeftOutOfAResponseToItself(t *testing.T) {
 	}
 }
 
+func TestContentType(t *testing.T) {
+	for given, want := range map[string]string{
+		"application/rss+xml":                 "application/rss+xml",
+		"text/xml; charset=ISO-8859-1":        "text/xml; charset=ISO-8859-1",
+		"application/xml;charset=utf-8;x=y":   "application/xml;charset=utf-8;x=y",
+		"text/html":                           "application/rss+xml",
+		"text/html; charset=utf-8":            "application/rss+xml; charset=utf-8",
+		"image/svg+xml":                       "application/rss+xml",
+		"application/json":                    "application/rss+xml",
+		"":                                    "application/rss+xml",
+		"nonsense":                            "application/rss+xml",
+		"text/xml; charset=utf-8; x=\"\xe9\"": "application/rss+xml; charset=utf-8",
+		"text/xml; x=\"a\tb\"":                "application/rss+xml",
+		"text/xml; x=" + strings.Repeat("a", 5000):        "application/rss+xml",
+		"text/html; charset=" + strings.Repeat("a", 5000): "application/rss+xml",
+	} {
+		if got := version.ContentType(given, "rss"); got != want {
+			t.Errorf("%.60q becomes %.60q, want %q", given, got, want)
+		}
+	}
+}
+
+// A date that goes back, stays, lies ahead or cannot be read makes none that is not later.
+func TestLastModified(t *testing.T) {
+	before := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	for origin, want := range map[string]time.Time{
+		"Mon, 02 Mar 2026 09:30:00 GMT": before.Add(30 * time.Minute), "Sun, 01 Mar 2026 09:00:00 GMT": before.Add(time.Hour),
+		"Mon, 02 Mar 2026 09:00:00 GMT": before.Add(time.Hour), "Tue, 19 Jan 2038 03:14:07 GMT": before.Add(time.Hour),
+		"": before.Add(time.Hour), "yesterday": before.Add(time.Hour),
+	} {
+		if got := version.LastModified(before, origin, before.Add(time.Hour)); !got.Equal(want) {
+			t.Errorf("%q: %v, want %v", origin, got, want)
+		}
+	}
+	if got := version.LastModified(before, "", before); !got.Equal(before.Add(time.Second)) {
+		t.Errorf("within the second: %v", got)
+	}
+}
+
 func FuzzIfNoneMatch(f *testing.F) {
 	for _, s := range []string{`"0123456789abcdef"`, `W/"a", "b"`, `*`, `"`, `W/`, `w/"`, `,,"a`, `""`, "\x00", `"origin's, own"`} {
 		f.Add(s)

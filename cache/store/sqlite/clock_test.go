@@ -95,7 +95,8 @@ func onMachine(t *testing.T, do func(m *machine)) {
 	do(m)
 }
 
-// TestBootWithoutTime boots as a machine does that has no clock of its own.
+// TestBootWithoutTime boots as a machine does that has no clock of its own. Its clock is set while
+// a process runs, or while none does.
 func TestBootWithoutTime(t *testing.T) {
 	for _, graceful := range []bool{true, false} {
 		onMachine(t, func(m *machine) {
@@ -109,6 +110,9 @@ func TestBootWithoutTime(t *testing.T) {
 			m.set(time.Duration(start.UnixNano())) // the network told the time
 			m.pass(time.Minute)
 			m.restart(graceful, time.Minute)
+			m.s.kill()
+			m.set(year)
+			m.start()
 			if m.poll() {
 				t.Error("polled twice within minutes")
 			}
