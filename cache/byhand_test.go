@@ -90,27 +90,25 @@ func TestRefreshWaitsForWhatTheOriginAskedFor(t *testing.T) {
 		"and the same as a date in a 200":      "Mon, 02 Mar 2026 16:30:00 GMT",
 		"and it was less than the feed's rest": "7200",
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				a := ok(skip, "ETag", `"v"`)
-				g := newGateway(t, func(policy.Ask) policy.Answer { return a }).open()
-				g.get(feedURL)
-				time.Sleep(time.Hour + time.Minute)
-				a = failed(429, policy.FailureRateLimited)
-				a.Header = http.Header{"Retry-After": {pause}}
-				g.get(feedURL)
-				until := policy.RetryAfter(a.Header, time.Now()).Until
-				for time.Until(until) > 30*time.Minute {
-					_, err := g.Refresh(t.Context(), feedURL)
-					if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
-						t.Fatalf("%v before the end of Retry-After: %v", time.Until(until), err)
-					}
-					time.Sleep(20 * time.Minute)
+		bubble(t, name, func(t *testing.T) {
+			a := ok(skip, "ETag", `"v"`)
+			g := newGateway(t, func(policy.Ask) policy.Answer { return a }).open()
+			g.get(feedURL)
+			time.Sleep(time.Hour + time.Minute)
+			a = failed(429, policy.FailureRateLimited)
+			a.Header = http.Header{"Retry-After": {pause}}
+			g.get(feedURL)
+			until := policy.RetryAfter(a.Header, time.Now()).Until
+			for time.Until(until) > 30*time.Minute {
+				_, err := g.Refresh(t.Context(), feedURL)
+				if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
+					t.Fatalf("%v before the end of Retry-After: %v", time.Until(until), err)
 				}
-				if n := g.origin.polls(); n != 2 {
-					t.Errorf("%d polls", n)
-				}
-			})
+				time.Sleep(20 * time.Minute)
+			}
+			if n := g.origin.polls(); n != 2 {
+				t.Errorf("%d polls", n)
+			}
 		})
 	}
 }
@@ -198,35 +196,33 @@ func TestRefreshThatCannotPollBringsNothingForward(t *testing.T) {
 		},
 		"the store refuses": func(g *gateway) { g.store.refuse(errors.New("no space left on device"), "Claim", "ClaimDue") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") }).open()
-				g.get(feedURL)
-				time.Sleep(2 * time.Hour)
-				good := g.origin.answer
-				prevent(g)
-				_, err := g.Refresh(t.Context(), feedURL)
-				if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
-					t.Errorf("got %v", err)
-				}
-				g.origin.answer = good
-				g.store.refuse(nil)
-				sent := g.origin.polls()
-				for hour := range 7 {
-					time.Sleep(time.Hour)
-					g.get(feedURL)
-					if hour == 3 {
-						g.restart()
-					}
-				}
-				if n := g.origin.polls() - sent; n != 0 {
-					t.Errorf("%d polls within max-age", n)
-				}
+		bubble(t, name, func(t *testing.T) {
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") }).open()
+			g.get(feedURL)
+			time.Sleep(2 * time.Hour)
+			good := g.origin.answer
+			prevent(g)
+			_, err := g.Refresh(t.Context(), feedURL)
+			if _, ok := errors.AsType[*cache.TooEarly](err); !ok {
+				t.Errorf("got %v", err)
+			}
+			g.origin.answer = good
+			g.store.refuse(nil)
+			sent := g.origin.polls()
+			for hour := range 7 {
 				time.Sleep(time.Hour)
-				if g.get(feedURL); g.origin.polls() != sent+1 {
-					t.Errorf("%d polls after max-age", g.origin.polls()-sent)
+				g.get(feedURL)
+				if hour == 3 {
+					g.restart()
 				}
-			})
+			}
+			if n := g.origin.polls() - sent; n != 0 {
+				t.Errorf("%d polls within max-age", n)
+			}
+			time.Sleep(time.Hour)
+			if g.get(feedURL); g.origin.polls() != sent+1 {
+				t.Errorf("%d polls after max-age", g.origin.polls()-sent)
+			}
 		})
 	}
 }

@@ -16,17 +16,15 @@ import (
 )
 
 // The feeds of the origins, by number: three of one host, two of hosts of one domain,
-// one by itself, and one of an adversary.
+// and one by itself.
 var clusterFeeds = []string{
 	"https://many.test/0.xml", "https://many.test/1.xml", "https://many.test/2.xml",
 	"https://a.pair.test/3.xml", "https://b.pair.test/4.xml",
 	"https://single.test/5.xml",
-	"https://adversary.test/6.xml",
 }
 
 const (
 	configured = 3 // so many of them, the first
-	adversary  = 6
 	mostPolls  = 3 // in flight, of one node
 	floor      = time.Hour
 	spacing    = 2 * time.Second
@@ -39,13 +37,12 @@ const forEver = 100 * 365 * 24 * time.Hour
 
 // habit is how an origin answers.
 type habit struct {
-	name    string
-	fresh   time.Duration // what its good answers ask for
-	pause   time.Duration // what it asks for its whole host
-	delay   time.Duration
-	ended   bool // it does not want to be asked any more
-	hostile bool // only the adversary has it
-	answer  func(c *visit)
+	name   string
+	fresh  time.Duration // what its good answers ask for
+	pause  time.Duration // what it asks for its whole host
+	delay  time.Duration
+	ended  bool // it does not want to be asked any more
+	answer func(c *visit)
 }
 
 // habits of which the first is a good one.
@@ -65,13 +62,6 @@ var habits = []habit{
 	{name: "page", answer: func(c *visit) { c.body = "<!DOCTYPE html><title>Log in</title>" }},
 	{name: "empty", answer: func(c *visit) {}},
 	{name: "unasked 304", answer: func(c *visit) { c.status = 304 }},
-	{name: "redirect", hostile: true, answer: func(c *visit) { c.status = 302; c.header.Set("Location", clusterFeeds[0]) }},
-	{name: "pausing redirect", hostile: true, pause: 7 * 24 * time.Hour, answer: func(c *visit) {
-		c.status = 301
-		c.header.Set("Location", clusterFeeds[3])
-		c.header.Set("Retry-After", "604800")
-	}},
-	{name: "copy", hostile: true, answer: func(c *visit) { c.body = document(clusterFeeds[5], 1) }},
 }
 
 // document is a version of a feed.
@@ -136,7 +126,6 @@ type site struct {
 	byHand   time.Time // the same, where a person wants it
 	insisted bool
 	ended    bool                // it does not want to be asked any more
-	led      bool                // another feed redirects to it
 	given    []policy.Validators // all that were ever given
 	versions map[int]bool        // all that were ever given
 	taken    int                 // the newest that has been taken
@@ -211,7 +200,7 @@ func (o *origins) arrive(m *member, r *http.Request) *visit {
 		s.habit = &habits[0]
 	}
 	allowed := s.next
-	if s.insisted || s.ended && s.led { // a redirect may be followed to what is polled no more
+	if s.insisted {
 		allowed = s.byHand
 	}
 	if now.Before(allowed) {
@@ -239,9 +228,6 @@ func (o *origins) arrive(m *member, r *http.Request) *visit {
 	s.asked++
 	c.habit, c.delay = s.habit, s.habit.delay
 	c.habit.answer(c)
-	if led := o.sites[c.header.Get("Location")]; led != nil {
-		led.led = true
-	}
 	if c.good {
 		s.versions[c.version] = true
 	}

@@ -20,8 +20,7 @@ import (
 // cluster is some nodes over one store, in a bubble.
 type cluster struct {
 	t       *testing.T
-	dir     string // of the store; empty: it is in memory
-	store   store.Store
+	store   *sqlite.Store
 	members []*member
 	origins *origins
 }
@@ -142,34 +141,16 @@ func (m *member) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.response(r), nil
 }
 
-// newCluster opens a store and nodes over it. Without a directory the store is in memory.
-func newCluster(t *testing.T, dir string, nodes int) *cluster {
+// newCluster opens a store and nodes over it.
+func newCluster(t *testing.T, nodes int) *cluster {
 	t.Helper()
 	time.Sleep(time.Until(epoch))
-	c := &cluster{t: t, dir: dir, origins: newOrigins()}
-	c.openStore()
+	c := &cluster{t: t, origins: newOrigins(), store: sqlite.NewMemory(nil)}
 	for n := range nodes {
 		c.members = append(c.members, &member{origins: c.origins, number: n})
 		c.start(c.members[n])
 	}
 	return c
-}
-
-func (c *cluster) openStore() {
-	c.t.Helper()
-	if c.dir != "" {
-		s, err := sqlite.Open(c.dir, sqlite.Options{})
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		c.store = s
-		return
-	}
-	if before, ok := c.store.(*sqlite.Store); ok {
-		c.store = before.Reopen()
-	} else {
-		c.store = sqlite.NewMemory(nil)
-	}
 }
 
 // start begins a life of a node.
@@ -207,7 +188,7 @@ func (c *cluster) end(m *member, atOnce bool) {
 func (c *cluster) restart() {
 	c.t.Helper()
 	c.close()
-	c.openStore()
+	c.store = c.store.Reopen()
 	for _, m := range c.members {
 		c.start(m)
 	}

@@ -44,23 +44,21 @@ func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
 		"gzip cut off":   func(b *store.Body) { b.Data = b.Data[:len(b.Data)-9] },
 		"another size":   func(b *store.Body) { b.Data = packed("another document") },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newGateway(t, faithful).open()
-				g.get(feedURL)
-				g.restart() // nothing is in memory
-				g.store.damage(nil, func(b *store.Body) error { damage(b); return nil })
-				w := g.get(feedURL)
-				if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "lost") {
-					t.Errorf("got %d: %s", w.Code, w.Body)
-				}
-				g.store.damage(nil, nil) // what is written from now on is whole
-				time.Sleep(25 * time.Hour)
-				wantBody(t, g.get(feedURL), 200, "Entry 2")
-				if n := g.origin.polls(); n != 2 || !g.origin.last().Validators.Empty() {
-					t.Errorf("poll %d carried %+v", n, g.origin.last().Validators)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			g := newGateway(t, faithful).open()
+			g.get(feedURL)
+			g.restart() // nothing is in memory
+			g.store.damage(nil, func(b *store.Body) error { damage(b); return nil })
+			w := g.get(feedURL)
+			if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "lost") {
+				t.Errorf("got %d: %s", w.Code, w.Body)
+			}
+			g.store.damage(nil, nil) // what is written from now on is whole
+			time.Sleep(25 * time.Hour)
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+			if n := g.origin.polls(); n != 2 || !g.origin.last().Validators.Empty() {
+				t.Errorf("poll %d carried %+v", n, g.origin.last().Validators)
+			}
 		})
 	}
 }
@@ -150,6 +148,11 @@ func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 		"by the answer": func(g *gateway) {
 			g.origin.answers(func(policy.Ask) policy.Answer { panic("a document that was not expected") })
 		},
+		"by what it says": func(g *gateway) {
+			g.origin.answers(func(policy.Ask) policy.Answer {
+				return policy.Answer{Failure: policy.FailureStatus, Status: 500, Err: awkward{}}
+			})
+		},
 		"by the store": func(g *gateway) {
 			g.store.hook(func(_ context.Context, call string) error {
 				if call == "Commit" {
@@ -160,26 +163,24 @@ func TestPanicInAPollCostsThePollOnly(t *testing.T) {
 			}, nil)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newGateway(t, faithful).open()
-				g.get(feedURL)
-				time.Sleep(25 * time.Hour)
-				breakDown(g)
-				for range 30 {
-					wantBody(t, g.get(feedURL), 200, "Entry 2")
-					time.Sleep(time.Minute)
-				}
-				if n := g.origin.polls(); n != 2 {
-					t.Errorf("%d polls, want none again within the hour", n)
-				}
-				g.origin.answers(faithful)
-				time.Sleep(25 * time.Hour)
-				g.get(feedURL)
-				if account, err := g.Status(t.Context(), feedURL); err != nil || account.State != "fresh" || g.origin.polls() != 3 {
-					t.Errorf("%s, %v, %d polls", account.State, err, g.origin.polls())
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			g := newGateway(t, faithful).open()
+			g.get(feedURL)
+			time.Sleep(25 * time.Hour)
+			breakDown(g)
+			for range 30 {
+				wantBody(t, g.get(feedURL), 200, "Entry 2")
+				time.Sleep(time.Minute)
+			}
+			if n := g.origin.polls(); n != 2 {
+				t.Errorf("%d polls, want none again within the hour", n)
+			}
+			g.origin.answers(faithful)
+			time.Sleep(25 * time.Hour)
+			g.get(feedURL)
+			if account, err := g.Status(t.Context(), feedURL); err != nil || account.State != "fresh" || g.origin.polls() != 3 {
+				t.Errorf("%s, %v, %d polls", account.State, err, g.origin.polls())
+			}
 		})
 	}
 }
@@ -218,26 +219,6 @@ func TestPauseOfAnOutcomeThatCannotBeCommitted(t *testing.T) {
 type awkward struct{}
 
 func (awkward) Error() string { panic("unexpected") }
-
-// A panic behind the reading of a document is an outcome as well.
-func TestPanicInADecisionIsAFailure(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, faithful).open()
-		g.get(feedURL)
-		time.Sleep(25 * time.Hour)
-		g.origin.answers(func(policy.Ask) policy.Answer {
-			return policy.Answer{Failure: policy.FailureStatus, Status: 500, Err: awkward{}}
-		})
-		for range 5 {
-			wantBody(t, g.get(feedURL), 200, "Entry 2")
-			time.Sleep(10 * time.Minute)
-		}
-		a, err := g.Status(t.Context(), feedURL)
-		if err != nil || a.Failures != 1 || a.LastFailure != policy.FailureInternal || g.origin.polls() != 2 {
-			t.Errorf("%d polls, %d failures, the last %q (%v)", g.origin.polls(), a.Failures, a.LastFailure, err)
-		}
-	})
-}
 
 // A version that had to give way is served from memory until the next planned poll, which no
 // reader hastens. That poll is unconditional: a 304 would confirm bytes that are gone.

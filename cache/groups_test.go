@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -26,30 +25,28 @@ func TestGroupsOutliveMemory(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=80000") })
-				g.budget = 100 << 10
-				g.open()
-				ask := func(of cache.Group) {
-					must(g.Feed(t.Context(), feedURL)).AskedBy(of)
-					g.get(feedURL)
-				}
-				ask(1)
-				time.Sleep(time.Hour)
-				ask(2)
-				lose(g)
-				if groups := g.Groups(t.Context(), feedURL); !slices.Contains(groups, 1) || !slices.Contains(groups, 2) {
-					t.Errorf("groups %v have asked, want 1 and 2", groups)
-				}
-				if name != "a stop" {
-					return
-				}
-				time.Sleep(31 * 24 * time.Hour)
-				if groups := g.Groups(t.Context(), feedURL); len(groups) != 0 {
-					t.Errorf("after 31 days: groups %v", groups)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=80000") })
+			g.budget = 100 << 10
+			g.open()
+			ask := func(of cache.Group) {
+				must(g.Feed(t.Context(), feedURL)).AskedBy(of)
+				g.get(feedURL)
+			}
+			ask(1)
+			time.Sleep(time.Hour)
+			ask(2)
+			lose(g)
+			if groups := g.Groups(t.Context(), feedURL); !slices.Contains(groups, 1) || !slices.Contains(groups, 2) {
+				t.Errorf("groups %v have asked, want 1 and 2", groups)
+			}
+			if name != "a stop" {
+				return
+			}
+			time.Sleep(31 * 24 * time.Hour)
+			if groups := g.Groups(t.Context(), feedURL); len(groups) != 0 {
+				t.Errorf("after 31 days: groups %v", groups)
+			}
 		})
 	}
 }

@@ -45,74 +45,72 @@ func (s *hooked) hang(d time.Duration) {
 // operator sees it.
 func TestDiskThatHangs(t *testing.T) {
 	for outage, prefetch := range map[time.Duration]bool{2 * time.Minute: true, 3 * time.Hour: false} {
-		t.Run(fmt.Sprintf("%v, prefetch %v", outage, prefetch), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				const feeds, floor = 60, 10 * time.Minute
-				g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=600") })
-				g.often(floor)
-				g.settings.Prefetch = prefetch
-				g.open()
-				url := func(i int) string { return fmt.Sprintf("https://host%d.test/feed", i) }
-				round := func() {
-					for i := range feeds {
-						began := time.Now()
-						if w := g.get(url(i)); w.Code != http.StatusOK {
-							t.Fatalf("got %d %s", w.Code, w.Body)
-						}
-						if waited := time.Since(began); waited > 3*time.Second {
-							t.Errorf("a reader waited %v", waited)
-						}
+		bubble(t, fmt.Sprintf("%v, prefetch %v", outage, prefetch), func(t *testing.T) {
+			const feeds, floor = 60, 10 * time.Minute
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=600") })
+			g.often(floor)
+			g.settings.Prefetch = prefetch
+			g.open()
+			url := func(i int) string { return fmt.Sprintf("https://host%d.test/feed", i) }
+			round := func() {
+				for i := range feeds {
+					began := time.Now()
+					if w := g.get(url(i)); w.Code != http.StatusOK {
+						t.Fatalf("got %d %s", w.Code, w.Body)
+					}
+					if waited := time.Since(began); waited > 3*time.Second {
+						t.Errorf("a reader waited %v", waited)
 					}
 				}
+			}
+			round()
+			time.Sleep(floor - time.Minute)
+			before, routines := g.origin.polls(), runtime.NumGoroutine()
+			g.store.hang(outage)
+			began := time.Now()
+			for time.Since(began) < outage-outage/10 {
 				round()
-				time.Sleep(floor - time.Minute)
-				before, routines := g.origin.polls(), runtime.NumGoroutine()
-				g.store.hang(outage)
-				began := time.Now()
-				for time.Since(began) < outage-outage/10 {
-					round()
-					time.Sleep(outage / 15)
+				time.Sleep(outage / 15)
+			}
+			if n := g.origin.polls() - before; n != 0 {
+				t.Errorf("%d polls were sent while the disk hung", n)
+			}
+			if n := runtime.NumGoroutine() - routines; n > 200 {
+				t.Errorf("%d goroutines more wait for the disk", n)
+			}
+			if s := g.Summary(t.Context()); outage > floor && !strings.Contains(s.Outage, "not answered") {
+				t.Errorf("the summary says %q of the outage", s.Outage)
+			}
+			for range 10 {
+				time.Sleep(3 * time.Minute)
+				round()
+			}
+			last := make(map[string]time.Time)
+			times, asks := g.origin.times(), g.origin.asks
+			for i, at := range times {
+				if before, ok := last[asks[i].URL.String()]; ok && at.Sub(before) < floor {
+					t.Fatalf("%s was polled twice within %v, %v after the disk began to hang", asks[i].URL, at.Sub(before), at.Sub(began))
 				}
-				if n := g.origin.polls() - before; n != 0 {
-					t.Errorf("%d polls were sent while the disk hung", n)
-				}
-				if n := runtime.NumGoroutine() - routines; n > 200 {
-					t.Errorf("%d goroutines more wait for the disk", n)
-				}
-				if s := g.Summary(t.Context()); outage > floor && !strings.Contains(s.Outage, "not answered") {
-					t.Errorf("the summary says %q of the outage", s.Outage)
-				}
-				for range 10 {
-					time.Sleep(3 * time.Minute)
-					round()
-				}
-				last := make(map[string]time.Time)
-				times, asks := g.origin.times(), g.origin.asks
-				for i, at := range times {
-					if before, ok := last[asks[i].URL.String()]; ok && at.Sub(before) < floor {
-						t.Fatalf("%s was polled twice within %v, %v after the disk began to hang", asks[i].URL, at.Sub(before), at.Sub(began))
-					}
-					last[asks[i].URL.String()] = at
-				}
-				if len(times)-before < 2*feeds {
-					t.Errorf("%d polls in the half hour after the disk was back", len(times)-before)
-				}
+				last[asks[i].URL.String()] = at
+			}
+			if len(times)-before < 2*feeds {
+				t.Errorf("%d polls in the half hour after the disk was back", len(times)-before)
+			}
 
-				g.store.hang(time.Hour)
-				round() // with polls that are due
-				began = time.Now()
-				if err := g.Cache.Close(); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(began); took > 10*time.Second {
-					t.Errorf("the cache took %v to close", took)
-				}
-				time.Sleep(2 * time.Hour)
-				if err := g.store.Close(); err != nil {
-					t.Error(err)
-				}
-				g.Cache = nil // it is closed
-			})
+			g.store.hang(time.Hour)
+			round() // with polls that are due
+			began = time.Now()
+			if err := g.Cache.Close(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("the cache took %v to close", took)
+			}
+			time.Sleep(2 * time.Hour)
+			if err := g.store.Close(); err != nil {
+				t.Error(err)
+			}
+			g.Cache = nil // it is closed
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
@@ -138,6 +139,12 @@ type gateway struct {
 	memory *sqlite.Store // the store of gateways without a directory
 	store  hooked
 	*cache.Cache
+}
+
+// bubble is a subtest in fake time.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
 }
 
 // newGateway makes one inside of a bubble, at the epoch.

@@ -76,22 +76,20 @@ func TestOriginTagThatReadersMaySend(t *testing.T) {
 		"empty, which damaged ones look like": {[]string{`""`}, []int{1}, `""`, 200},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := -1
-				g := newGateway(t, func(policy.Ask) policy.Answer {
-					n++
-					return ok(rss(test.entries[n], ""), "ETag", test.tags[n])
-				}).open()
-				for range test.tags {
-					g.get(feedURL)
-					time.Sleep(25 * time.Hour)
-				}
-				n-- // the next poll brings the same again
-				if w := g.get(feedURL, "If-None-Match", test.sent); w.Code != test.want {
-					t.Errorf("got %d, want %d", w.Code, test.want)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			n := -1
+			g := newGateway(t, func(policy.Ask) policy.Answer {
+				n++
+				return ok(rss(test.entries[n], ""), "ETag", test.tags[n])
+			}).open()
+			for range test.tags {
+				g.get(feedURL)
+				time.Sleep(25 * time.Hour)
+			}
+			n-- // the next poll brings the same again
+			if w := g.get(feedURL, "If-None-Match", test.sent); w.Code != test.want {
+				t.Errorf("got %d, want %d", w.Code, test.want)
+			}
 		})
 	}
 }

@@ -26,16 +26,10 @@ type memory struct {
 	cache  *ristretto.Cache[uint64, *representation]
 	budget int64
 
-	// Ristretto must not be used once it is being closed, and readers go on asking.
-	// Only closing takes a lock for itself: nothing ever waits before that. They are
-	// several so that readers of different feeds share no cache line.
-	locks  [16]paddedLock
-	closed bool // guarded by all locks
-}
-
-type paddedLock struct {
-	sync.RWMutex
-	_ [40]byte
+	// Ristretto must not be used once it is being closed, and readers go on asking. Only closing
+	// takes the lock for itself: nothing ever waits before that.
+	mu     sync.RWMutex
+	closed bool
 }
 
 const (
@@ -73,27 +67,24 @@ func memoryKey(id store.ID, c version.Coding) uint64 {
 	return binary.LittleEndian.Uint64(id[:]) + uint64(c)*0x9e3779b97f4a7c15
 }
 
-// open returns a lock that keeps memory open; nil if it is closed. The caller unlocks it.
-func (m *memory) open(key uint64) *paddedLock {
-	lock := &m.locks[key%uint64(len(m.locks))]
-	if lock.RLock(); m.closed {
-		lock.RUnlock()
-		return nil
+// open keeps memory open until the caller unlocks it for reading. It reports false if it is closed.
+func (m *memory) open() bool {
+	m.mu.RLock()
+	if m.closed {
+		m.mu.RUnlock()
 	}
-	return lock
+	return !m.closed
 }
 
 // get returns the representation of a state's version, or nil if it is not in memory. The tag
 // names the version by its content: a publisher who takes a change back gives the same bytes
 // as before, and a number may come again after a feed was forgotten.
 func (m *memory) get(id store.ID, s *state, c version.Coding) *representation {
-	key := memoryKey(id, c)
-	lock := m.open(key)
-	if lock == nil {
+	if !m.open() {
 		return nil
 	}
-	defer lock.RUnlock()
-	if r, ok := m.cache.Get(key); ok && r.id == id && r.Coding == c && r.Tag == s.feed.Version.Tag {
+	defer m.mu.RUnlock()
+	if r, ok := m.cache.Get(memoryKey(id, c)); ok && r.id == id && r.Coding == c && r.Tag == s.feed.Version.Tag {
 		return r
 	}
 	return nil
@@ -102,10 +93,9 @@ func (m *memory) get(id store.ID, s *state, c version.Coding) *representation {
 // add takes the body of a state's version into memory, in a coding. Memory may refuse it.
 func (m *memory) add(id store.ID, s *state, c version.Coding, body []byte) *representation {
 	r := &representation{Representation: s.feed.Version.Represent(c, inParts(body)...), id: id}
-	key := memoryKey(id, c)
-	if lock := m.open(key); lock != nil {
-		defer lock.RUnlock()
-		m.cache.Set(key, r, overhead+int64(len(body)))
+	if m.open() {
+		defer m.mu.RUnlock()
+		m.cache.Set(memoryKey(id, c), r, overhead+int64(len(body)))
 		m.cache.Wait() // or the next reader might not find it
 	}
 	return r
@@ -127,8 +117,8 @@ func (m *memory) fits(bytes int64) bool { return overhead+bytes <= m.cache.Remai
 
 // share leaves a part of the budget to feeds' states.
 func (m *memory) share(states int64) {
-	if lock := m.open(0); lock != nil {
-		defer lock.RUnlock()
+	if m.open() {
+		defer m.mu.RUnlock()
 		m.cache.UpdateMaxCost(max(m.budget/4, (m.budget-states)*85/100))
 	}
 }
@@ -137,12 +127,8 @@ func (m *memory) share(states int64) {
 func (m *memory) used() int64 { return m.cache.MaxCost() - m.cache.RemainingCost() }
 
 func (m *memory) close() {
-	for i := range m.locks {
-		m.locks[i].Lock()
-	}
+	m.mu.Lock()
 	m.closed = true
-	for i := range m.locks {
-		m.locks[i].Unlock()
-	}
-	m.cache.Close() // outside of the locks: it waits for goroutines of its own
+	m.mu.Unlock()
+	m.cache.Close() // outside of the lock: it waits for goroutines of its own
 }

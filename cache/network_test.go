@@ -8,7 +8,6 @@ import (
 	"net"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -56,54 +55,52 @@ func TestNetworkAwayWithFewHosts(t *testing.T) {
 		"one of two":                    {feeds: 2, away: map[string]policy.Answer{"https://host0.test/feed": noRoute, "": good}},
 		"one of two, for a slow other":  {feeds: 2, away: map[string]policy.Answer{"https://host0.test/feed": noRoute, "": ok(rss(2, ""), "Cache-Control", "max-age=36000")}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				away := func(ask policy.Ask) policy.Answer {
-					if a, ok := test.away[ask.URL.String()]; ok {
-						return a
-					}
-					return test.away[""]
+		bubble(t, name, func(t *testing.T) {
+			away := func(ask policy.Ask) policy.Answer {
+				if a, ok := test.away[ask.URL.String()]; ok {
+					return a
 				}
-				g := newGateway(t, func(policy.Ask) policy.Answer { return test.away[""] })
-				if !test.fresh {
-					g.origin.answers(func(policy.Ask) policy.Answer { return good })
-				}
-				g.settings.Prefetch, g.settings.Feeds = true, feeds(test.feeds)
-				g.open()
-				if !test.fresh {
-					time.Sleep(30 * time.Minute) // all have a version
-				}
-				g.origin.answers(away)
-				sent := g.origin.polls()
-				for range 5 * 60 {
-					time.Sleep(time.Minute)
-					if offline := g.Summary(t.Context()).Offline; offline && !test.offline {
-						t.Fatal("the network is said to be away")
-					}
-				}
-				if offline := g.Summary(t.Context()).Offline; offline != test.offline {
-					t.Fatalf("after five hours, offline is %v", offline)
-				}
-				tries := float64(g.origin.polls()-sent) / float64(test.feeds)
-				if least := 30.0; test.offline && tries < least {
-					t.Errorf("%v polls of each were tried within five hours, want %v", tries, least)
-				}
-				if most := 25.0; !test.offline && tries > most {
-					t.Errorf("%v polls of each were tried within five hours, want at most %v", tries, most)
-				}
-				if !test.offline {
-					return
-				}
+				return test.away[""]
+			}
+			g := newGateway(t, func(policy.Ask) policy.Answer { return test.away[""] })
+			if !test.fresh {
 				g.origin.answers(func(policy.Ask) policy.Answer { return good })
-				sent = g.origin.polls()
-				time.Sleep(8 * time.Minute)
-				if n := g.origin.polls() - sent; n != test.feeds {
-					t.Errorf("%d polls in the eight minutes after the network was back, want one of each of %d feeds", n, test.feeds)
+			}
+			g.settings.Prefetch, g.settings.Feeds = true, feeds(test.feeds)
+			g.open()
+			if !test.fresh {
+				time.Sleep(30 * time.Minute) // all have a version
+			}
+			g.origin.answers(away)
+			sent := g.origin.polls()
+			for range 5 * 60 {
+				time.Sleep(time.Minute)
+				if offline := g.Summary(t.Context()).Offline; offline && !test.offline {
+					t.Fatal("the network is said to be away")
 				}
-				if g.Summary(t.Context()).Offline {
-					t.Error("the network is still said to be away")
-				}
-			})
+			}
+			if offline := g.Summary(t.Context()).Offline; offline != test.offline {
+				t.Fatalf("after five hours, offline is %v", offline)
+			}
+			tries := float64(g.origin.polls()-sent) / float64(test.feeds)
+			if least := 30.0; test.offline && tries < least {
+				t.Errorf("%v polls of each were tried within five hours, want %v", tries, least)
+			}
+			if most := 25.0; !test.offline && tries > most {
+				t.Errorf("%v polls of each were tried within five hours, want at most %v", tries, most)
+			}
+			if !test.offline {
+				return
+			}
+			g.origin.answers(func(policy.Ask) policy.Answer { return good })
+			sent = g.origin.polls()
+			time.Sleep(8 * time.Minute)
+			if n := g.origin.polls() - sent; n != test.feeds {
+				t.Errorf("%d polls in the eight minutes after the network was back, want one of each of %d feeds", n, test.feeds)
+			}
+			if g.Summary(t.Context()).Offline {
+				t.Error("the network is still said to be away")
+			}
 		})
 	}
 }

@@ -4,7 +4,6 @@
 package cache_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -64,30 +62,28 @@ func newNodes(t *testing.T, fresh time.Duration) *nodes {
 // shortly after.
 func TestVersionOfAnotherNodeIsNotMissed(t *testing.T) {
 	for _, call := range []string{"Claim", "Lookup"} {
-		t.Run(call, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNodes(t, 24*time.Hour)
-				n.takes.Store(int64(time.Second))
-				slow, quick := n.other, n.one
-				n.db.delay(10*time.Second, call)
-				if call == "Claim" {
-					slow.get(feedURL) // it is in memory there
-				}
-				first := quick.get(feedURL)
-				wantBody(t, first, 200, "Entry 1")
-				n.entries.Store(2)
-				time.Sleep(27 * time.Hour)
-				var both sync.WaitGroup
-				both.Go(func() { quick.get(feedURL) })
-				time.Sleep(100 * time.Millisecond)
-				both.Go(func() { slow.get(feedURL, "If-None-Match", first.Header().Get("Etag")) })
-				both.Wait()
-				time.Sleep(30 * time.Second)
-				wantBody(t, slow.get(feedURL, "If-None-Match", first.Header().Get("Etag")), 200, "Entry 2")
-				if n := n.origin.polls(); n != 2 {
-					t.Errorf("%d polls", n)
-				}
-			})
+		bubble(t, call, func(t *testing.T) {
+			n := newNodes(t, 24*time.Hour)
+			n.takes.Store(int64(time.Second))
+			slow, quick := n.other, n.one
+			n.db.delay(10*time.Second, call)
+			if call == "Claim" {
+				slow.get(feedURL) // it is in memory there
+			}
+			first := quick.get(feedURL)
+			wantBody(t, first, 200, "Entry 1")
+			n.entries.Store(2)
+			time.Sleep(27 * time.Hour)
+			var both sync.WaitGroup
+			both.Go(func() { quick.get(feedURL) })
+			time.Sleep(100 * time.Millisecond)
+			both.Go(func() { slow.get(feedURL, "If-None-Match", first.Header().Get("Etag")) })
+			both.Wait()
+			time.Sleep(30 * time.Second)
+			wantBody(t, slow.get(feedURL, "If-None-Match", first.Header().Get("Etag")), 200, "Entry 2")
+			if n := n.origin.polls(); n != 2 {
+				t.Errorf("%d polls", n)
+			}
 		})
 	}
 }
@@ -99,40 +95,38 @@ func TestFirstPollOfAnotherNodeIsAwaited(t *testing.T) {
 		"a version": func() policy.Answer { return ok(rss(1, "")) },
 		"a failure": func() policy.Answer { return failed(404, policy.FailureStatus) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(epoch))
-				origin := &script{answer: func(policy.Ask) policy.Answer {
-					time.Sleep(10 * time.Second)
-					return answer()
-				}}
-				db := sharedStore(t)
-				a, b := node(t, db, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
-				began := time.Now()
-				var readers sync.WaitGroup
-				answers := make([]*httptest.ResponseRecorder, 4)
-				for i, g := range []*gateway{a, b, b, b} {
-					readers.Go(func() {
-						time.Sleep(time.Duration(i/2) * 3 * time.Second) // the last two when that poll is on its way
-						answers[i] = g.get(feedURL)
-						if took := time.Since(began); took != 10*time.Second {
-							t.Errorf("reader %d was answered after %v", i, took)
-						}
-					})
-				}
-				readers.Wait()
-				for i, w := range answers {
-					if w.Code != answers[0].Code || w.Body.String() != answers[0].Body.String() {
-						t.Errorf("reader %d got %d %s, the first one %d %s", i, w.Code, w.Body, answers[0].Code, answers[0].Body)
+		bubble(t, name, func(t *testing.T) {
+			time.Sleep(time.Until(epoch))
+			origin := &script{answer: func(policy.Ask) policy.Answer {
+				time.Sleep(10 * time.Second)
+				return answer()
+			}}
+			db := sharedStore(t)
+			a, b := node(t, db, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
+			began := time.Now()
+			var readers sync.WaitGroup
+			answers := make([]*httptest.ResponseRecorder, 4)
+			for i, g := range []*gateway{a, b, b, b} {
+				readers.Go(func() {
+					time.Sleep(time.Duration(i/2) * 3 * time.Second) // the last two when that poll is on its way
+					answers[i] = g.get(feedURL)
+					if took := time.Since(began); took != 10*time.Second {
+						t.Errorf("reader %d was answered after %v", i, took)
 					}
+				})
+			}
+			readers.Wait()
+			for i, w := range answers {
+				if w.Code != answers[0].Code || w.Body.String() != answers[0].Body.String() {
+					t.Errorf("reader %d got %d %s, the first one %d %s", i, w.Code, w.Body, answers[0].Code, answers[0].Body)
 				}
-				if name == "a version" {
-					wantBody(t, answers[3], 200, "Entry 1")
-				}
-				if n := origin.polls(); n != 1 {
-					t.Errorf("%d polls", n)
-				}
-			})
+			}
+			if name == "a version" {
+				wantBody(t, answers[3], 200, "Entry 1")
+			}
+			if n := origin.polls(); n != 1 {
+				t.Errorf("%d polls", n)
+			}
 		})
 	}
 }
@@ -161,62 +155,6 @@ func TestFirstPollOfLostNodeIsNotAwaitedForEver(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		wantBody(t, b.get(feedURL), 200, "Entry 1")
-	})
-}
-
-// patient is an origin one slot of which a node gets late.
-type patient struct {
-	*script
-	delay atomic.Int64 // of the next slot, in nanoseconds
-	busy  atomic.Bool
-}
-
-func (o *patient) Acquire(ctx context.Context, url feedurl.URL) (policy.Slot, error) {
-	if delay := o.delay.Swap(0); delay > 0 {
-		o.busy.Store(true)
-		defer o.busy.Store(false)
-		time.Sleep(time.Duration(delay))
-	}
-	return o.script.Acquire(ctx, url)
-}
-
-func (o *patient) Busy() []string {
-	if o.busy.Load() {
-		return []string{"origin.test"}
-	}
-	return nil
-}
-
-// A claim that was made by ClaimDue may have lapsed by the time at which the host is
-// free, and another node may have polled.
-func TestLapsedClaimIsNotUsed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(epoch))
-		origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=60") }}
-		slow := &patient{script: origin}
-		rules := policy.DefaultRules()
-		rules.MinInterval, rules.Jitter = time.Minute, 0
-		settings := cache.Settings{Rules: func(cache.Key) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: true}
-		db := sharedStore(t)
-		node(t, db, slow, settings)
-		time.Sleep(10 * time.Second)
-		slow.delay.Store(int64(390 * time.Second)) // longer than a claim of this feed by 50 seconds
-		time.Sleep(2 * time.Minute)                // it has claimed the second poll
-		settings.Prefetch = false
-		b := node(t, db, origin, settings)
-		for range 100 {
-			time.Sleep(10 * time.Second)
-			b.get(feedURL)
-		}
-		times := origin.times()
-		for i := 1; i < len(times); i++ {
-			if gap := times[i].Sub(times[i-1]); gap < time.Minute {
-				t.Errorf("two polls within %v", gap)
-			}
-		}
-		if len(times) < 10 { // one a minute after the claim has lapsed
-			t.Errorf("%d polls in a quarter of an hour: %v", len(times), times)
-		}
 	})
 }
 
@@ -259,49 +197,47 @@ func TestForgottenAndBackUnseen(t *testing.T) {
 func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 	const deafness = 3 * time.Hour
 	for name, deaf := range map[string]time.Duration{"a change": 0, "all changes of hours": deafness} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(epoch))
-				entries := 1
-				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
-				shared := sharedStore(t)
-				db := &hooked{Store: shared}
-				if deaf > 0 {
-					db.refuse(errors.New("not yet"), "Watch")
-					time.AfterFunc(deaf, func() { db.refuse(nil) })
+		bubble(t, name, func(t *testing.T) {
+			time.Sleep(time.Until(epoch))
+			entries := 1
+			origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(entries, ""), "Cache-Control", "max-age=86400") }}
+			shared := sharedStore(t)
+			db := &hooked{Store: shared}
+			if deaf > 0 {
+				db.refuse(errors.New("not yet"), "Watch")
+				time.AfterFunc(deaf, func() { db.refuse(nil) })
+			}
+			one, other := node(t, shared, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
+			urls := []string{feedURL, "https://two.test/feed", "https://three.test/feed", "https://four.test/feed"}
+			for _, url := range urls {
+				wantBody(t, one.get(url), 200, "Entry 1")
+				wantBody(t, other.get(url), 200, "Entry 1")
+			}
+			time.Sleep(2 * time.Hour)
+			entries = 2
+			if deaf == 0 {
+				db.setAway(true)
+			}
+			for _, url := range urls {
+				if _, err := one.Refresh(t.Context(), url); err != nil {
+					t.Fatal(err)
 				}
-				one, other := node(t, shared, origin, cache.Settings{}), node(t, db, origin, cache.Settings{})
-				urls := []string{feedURL, "https://two.test/feed", "https://three.test/feed", "https://four.test/feed"}
-				for _, url := range urls {
-					wantBody(t, one.get(url), 200, "Entry 1")
-					wantBody(t, other.get(url), 200, "Entry 1")
-				}
-				time.Sleep(2 * time.Hour)
-				entries = 2
-				if deaf == 0 {
-					db.setAway(true)
-				}
-				for _, url := range urls {
-					if _, err := one.Refresh(t.Context(), url); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if deaf > 0 {
-					time.Sleep(59 * time.Minute)
-					db.setAway(true) // before it hears that much has changed
-				}
-				time.Sleep(10 * time.Minute)
-				polls := origin.polls()
-				wantBody(t, other.get(feedURL), 200, "Entry 1")
-				db.setAway(false)
-				time.Sleep(30 * time.Second)
-				for _, url := range urls {
-					wantBody(t, other.get(url), 200, "Entry 2")
-				}
-				if n := origin.polls() - polls; n > 0 {
-					t.Errorf("%d polls", n)
-				}
-			})
+			}
+			if deaf > 0 {
+				time.Sleep(59 * time.Minute)
+				db.setAway(true) // before it hears that much has changed
+			}
+			time.Sleep(10 * time.Minute)
+			polls := origin.polls()
+			wantBody(t, other.get(feedURL), 200, "Entry 1")
+			db.setAway(false)
+			time.Sleep(30 * time.Second)
+			for _, url := range urls {
+				wantBody(t, other.get(url), 200, "Entry 2")
+			}
+			if n := origin.polls() - polls; n > 0 {
+				t.Errorf("%d polls", n)
+			}
 		})
 	}
 }
@@ -337,32 +273,30 @@ func TestManyChangesAreReadTogether(t *testing.T) {
 // has committed meanwhile, and goes on with it when it has tried in vain.
 func TestVersionOfAnotherNodeWhileACommitIsTriedAgain(t *testing.T) {
 	for name, back := range map[string]time.Duration{"with success": 6 * time.Second, "in vain": 10 * time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNodes(t, time.Hour)
-				late, other := n.other, n.one
-				first := late.get(feedURL)
-				wantBody(t, first, 200, "Entry 1")
-				time.Sleep(2 * time.Hour)
-				n.db.refuse(errAway, "Commit")
-				time.AfterFunc(back, func() { n.db.refuse(nil) })
-				n.entries.Store(2)
-				wantBody(t, late.get(feedURL), 200, "Entry 1")
-				if err := other.Forget(t.Context(), feedURL); err != nil {
-					t.Fatal(err)
-				}
-				due := store.Record{ID: cache.IDOf(feedURL), URL: feedURL, Polled: -1, State: store.StateCold, Facts: []byte(`{"at":"2026-03-02T10:00:00Z"}`)}
-				if err := n.shared.Restore(t.Context(), []store.Saved{{Record: due}}); err != nil {
-					t.Fatal(err)
-				}
-				n.entries.Store(3)
-				wantBody(t, other.get(feedURL), 200, "Entry 3")
-				time.Sleep(6 * time.Second) // it tries again after 1, 3, 7 and 15 seconds
-				for range 15 {              // by the state alone, and not by a body that does not fit it
-					wantBody(t, late.get(feedURL, "If-None-Match", first.Header().Get("Etag")), 200, "Entry 3")
-					time.Sleep(time.Minute)
-				}
-			})
+		bubble(t, name, func(t *testing.T) {
+			n := newNodes(t, time.Hour)
+			late, other := n.other, n.one
+			first := late.get(feedURL)
+			wantBody(t, first, 200, "Entry 1")
+			time.Sleep(2 * time.Hour)
+			n.db.refuse(errAway, "Commit")
+			time.AfterFunc(back, func() { n.db.refuse(nil) })
+			n.entries.Store(2)
+			wantBody(t, late.get(feedURL), 200, "Entry 1")
+			if err := other.Forget(t.Context(), feedURL); err != nil {
+				t.Fatal(err)
+			}
+			due := store.Record{ID: cache.IDOf(feedURL), URL: feedURL, Polled: -1, State: store.StateCold, Facts: []byte(`{"at":"2026-03-02T10:00:00Z"}`)}
+			if err := n.shared.Restore(t.Context(), []store.Saved{{Record: due}}); err != nil {
+				t.Fatal(err)
+			}
+			n.entries.Store(3)
+			wantBody(t, other.get(feedURL), 200, "Entry 3")
+			time.Sleep(6 * time.Second) // it tries again after 1, 3, 7 and 15 seconds
+			for range 15 {              // by the state alone, and not by a body that does not fit it
+				wantBody(t, late.get(feedURL, "If-None-Match", first.Header().Get("Etag")), 200, "Entry 3")
+				time.Sleep(time.Minute)
+			}
 		})
 	}
 }

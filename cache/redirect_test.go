@@ -122,30 +122,28 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 			}
 		}, earliest: 7 * day},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				entries, began := 2, time.Time{}
-				g := newWebGateway(t, func(url string) response {
-					if since := time.Since(began); url == movedURL || c.broken > 0 && since >= c.broken && since < c.broken+day {
-						return given(rss(entries, ""), "Cache-Control", "max-age=3600")
-					}
-					return redirect(cmp.Or(c.status, 301), movedURL)
-				})
-				g.settings.Feeds, g.settings.Prefetch = c.feeds, name == "not in memory"
-				g.open()
-				began = time.Now()
-				c.life(g)
-				last := g.asked(feedURL)
-				held, lasted := last[len(last)-1].Sub(began), time.Since(began)
-				if c.earliest == 0 && held < lasted-2*day || c.earliest > 0 && (held < c.earliest || held > c.earliest+5*day) {
-					t.Errorf("the old URL was polled for %v", held)
+		bubble(t, name, func(t *testing.T) {
+			entries, began := 2, time.Time{}
+			g := newWebGateway(t, func(url string) response {
+				if since := time.Since(began); url == movedURL || c.broken > 0 && since >= c.broken && since < c.broken+day {
+					return given(rss(entries, ""), "Cache-Control", "max-age=3600")
 				}
-				if entries = 3; c.earliest > 0 {
-					time.Sleep(2 * time.Hour)
-					wantBody(t, g.feed(movedURL), 200, "Entry 3")
-					wantBody(t, g.feed(feedURL), 200, "Entry 3")
-				}
+				return redirect(cmp.Or(c.status, 301), movedURL)
 			})
+			g.settings.Feeds, g.settings.Prefetch = c.feeds, name == "not in memory"
+			g.open()
+			began = time.Now()
+			c.life(g)
+			last := g.asked(feedURL)
+			held, lasted := last[len(last)-1].Sub(began), time.Since(began)
+			if c.earliest == 0 && held < lasted-2*day || c.earliest > 0 && (held < c.earliest || held > c.earliest+5*day) {
+				t.Errorf("the old URL was polled for %v", held)
+			}
+			if entries = 3; c.earliest > 0 {
+				time.Sleep(2 * time.Hour)
+				wantBody(t, g.feed(movedURL), 200, "Entry 3")
+				wantBody(t, g.feed(feedURL), 200, "Entry 3")
+			}
 		})
 	}
 }
@@ -422,31 +420,29 @@ func TestRedirectToWhatIsNoFeedKeepsTheVersion(t *testing.T) {
 		"no feed":  given("<!DOCTYPE html><html><body>Log in</body></html>"),
 		"a circle": redirect(302, feedURL),
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				lost := false
-				g := newWebGateway(t, func(url string) response {
-					switch {
-					case lost && url == feedURL:
-						return redirect(302, other)
-					case url == feedURL || !lost && name == "a circle":
-						return given(rss(2, ""), "Cache-Control", "max-age=3600")
-					}
-					return back
-				}).open()
-				wantBody(t, g.feed(feedURL), 200, "Entry 2")
-				g.feed(other)
-				lost = true
-				for range 48 {
-					time.Sleep(time.Hour)
-					w := g.feed(feedURL)
-					if w.Code == http.StatusFound { // the circle is not known yet
-						w = g.feed(w.Header().Get("Location"))
-					}
-					wantBody(t, w, 200, "Entry 2")
-					g.feed(other)
+		bubble(t, name, func(t *testing.T) {
+			lost := false
+			g := newWebGateway(t, func(url string) response {
+				switch {
+				case lost && url == feedURL:
+					return redirect(302, other)
+				case url == feedURL || !lost && name == "a circle":
+					return given(rss(2, ""), "Cache-Control", "max-age=3600")
 				}
-			})
+				return back
+			}).open()
+			wantBody(t, g.feed(feedURL), 200, "Entry 2")
+			g.feed(other)
+			lost = true
+			for range 48 {
+				time.Sleep(time.Hour)
+				w := g.feed(feedURL)
+				if w.Code == http.StatusFound { // the circle is not known yet
+					w = g.feed(w.Header().Get("Location"))
+				}
+				wantBody(t, w, 200, "Entry 2")
+				g.feed(other)
+			}
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/origintest"
@@ -46,30 +45,28 @@ func TestRepairsReachReaders(t *testing.T) {
 			"<link>https://new.test/1</link>", "text/xml",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				answer := c.before
-				g := newWebGateway(t, func(url string) response { return answer(url) }).open()
-				old := g.get(feedURL).Header().Get("ETag")
-				wantCode := func(want int) *httptest.ResponseRecorder {
-					t.Helper()
-					time.Sleep(2 * time.Hour)
-					w := g.get(feedURL, "If-None-Match", old)
-					if w.Code != want {
-						t.Fatalf("got %d, want %d", w.Code, want)
-					}
-					old = w.Header().Get("ETag")
-					return w
+		bubble(t, name, func(t *testing.T) {
+			answer := c.before
+			g := newWebGateway(t, func(url string) response { return answer(url) }).open()
+			old := g.get(feedURL).Header().Get("ETag")
+			wantCode := func(want int) *httptest.ResponseRecorder {
+				t.Helper()
+				time.Sleep(2 * time.Hour)
+				w := g.get(feedURL, "If-None-Match", old)
+				if w.Code != want {
+					t.Fatalf("got %d, want %d", w.Code, want)
 				}
-				wantCode(304)
-				answer = c.after
-				w := wantCode(200)
-				wantBody(t, w, 200, c.body)
-				if got := w.Header().Get("Content-Type"); got != c.field {
-					t.Errorf("Content-Type: %s, want %s", got, c.field)
-				}
-				wantCode(304)
-			})
+				old = w.Header().Get("ETag")
+				return w
+			}
+			wantCode(304)
+			answer = c.after
+			w := wantCode(200)
+			wantBody(t, w, 200, c.body)
+			if got := w.Header().Get("Content-Type"); got != c.field {
+				t.Errorf("Content-Type: %s, want %s", got, c.field)
+			}
+			wantCode(304)
 		})
 	}
 }

@@ -132,59 +132,57 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 		"nothing":     {failed(0, policy.FailureDNS), status.ResultUnsent},
 		"no document": {ok("<html>"), status.ResultFailed},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				told, answer := new(observer), ok(rss(2, ""))
-				answer.Wire = 100
-				g := newGateway(t, func(policy.Ask) policy.Answer {
-					a := answer
-					if a.Failure != policy.FailureDNS {
-						a.Asked = time.Now()
-					}
-					time.Sleep(time.Second)
-					return a
-				})
-				g.settings.Observe = told.observe
-				g.open()
-				g.get(feedURL)
-				time.Sleep(25 * time.Hour)
-				g.store.hook(func(_ context.Context, call string) error {
-					if call != "Commit" {
-						return nil
-					}
-					g.store.hook(nil, nil)
-					time.Sleep(25 * time.Hour) // the claim lapses
-					origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(4, "")) }}
-					settings := g.settings
-					settings.Observe = nil
-					other := node(t, g.store.Store, origin, settings)
-					wantBody(t, other.get(feedURL), 200, "Entry 4")
-					return other.Cache.Close()
-				}, nil)
-				answer = late.answer
-				answer.Wire = 200
-				g.get(feedURL)
-				before, err := g.Status(t.Context(), feedURL)
-				if err != nil {
-					t.Fatal(err)
+		bubble(t, name, func(t *testing.T) {
+			told, answer := new(observer), ok(rss(2, ""))
+			answer.Wire = 100
+			g := newGateway(t, func(policy.Ask) policy.Answer {
+				a := answer
+				if a.Failure != policy.FailureDNS {
+					a.Asked = time.Now()
 				}
-				time.Sleep(26 * time.Hour)
-				got := told.last(t)
-				if n := len(told.polls); n != 2 || got.Result != late.want || got.Wire != 200 || got.Recovered != 0 || got.Updated || got.MovedTo != "" {
-					t.Errorf("%d polls are reported, the last as %+v", n, got)
-				}
-				if sent := late.want != status.ResultUnsent; sent != (got.Failure == policy.FailureStore) || sent != (got.Took == time.Second) {
-					t.Errorf("told as %+v", got)
-				}
-				wantBody(t, g.get(feedURL), 200, "Entry 4")
-				after, err := g.Status(t.Context(), feedURL)
-				if err != nil || after.LastResult != status.ResultNew || after.Failures != 0 || after.Version <= before.Version {
-					t.Errorf("after it: %+v, %v; before: %+v", after, err, before)
-				}
-				if n := g.origin.polls(); n != 2 {
-					t.Errorf("%d polls, want 2", n)
-				}
+				time.Sleep(time.Second)
+				return a
 			})
+			g.settings.Observe = told.observe
+			g.open()
+			g.get(feedURL)
+			time.Sleep(25 * time.Hour)
+			g.store.hook(func(_ context.Context, call string) error {
+				if call != "Commit" {
+					return nil
+				}
+				g.store.hook(nil, nil)
+				time.Sleep(25 * time.Hour) // the claim lapses
+				origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(4, "")) }}
+				settings := g.settings
+				settings.Observe = nil
+				other := node(t, g.store.Store, origin, settings)
+				wantBody(t, other.get(feedURL), 200, "Entry 4")
+				return other.Cache.Close()
+			}, nil)
+			answer = late.answer
+			answer.Wire = 200
+			g.get(feedURL)
+			before, err := g.Status(t.Context(), feedURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(26 * time.Hour)
+			got := told.last(t)
+			if n := len(told.polls); n != 2 || got.Result != late.want || got.Wire != 200 || got.Recovered != 0 || got.Updated || got.MovedTo != "" {
+				t.Errorf("%d polls are reported, the last as %+v", n, got)
+			}
+			if sent := late.want != status.ResultUnsent; sent != (got.Failure == policy.FailureStore) || sent != (got.Took == time.Second) {
+				t.Errorf("told as %+v", got)
+			}
+			wantBody(t, g.get(feedURL), 200, "Entry 4")
+			after, err := g.Status(t.Context(), feedURL)
+			if err != nil || after.LastResult != status.ResultNew || after.Failures != 0 || after.Version <= before.Version {
+				t.Errorf("after it: %+v, %v; before: %+v", after, err, before)
+			}
+			if n := g.origin.polls(); n != 2 {
+				t.Errorf("%d polls, want 2", n)
+			}
 		})
 	}
 }

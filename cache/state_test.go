@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -63,3 +64,47 @@ func FuzzState(f *testing.F) {
 	})
 }
 
+// A 304 whose strong ETag is not that of the stored response updates nothing of it (RFC
+// 9111 section 4.3.4).
+func TestNotModifiedOfAnotherResponse(t *testing.T) {
+	const lm, other = "Mon, 02 Mar 2026 09:00:00 GMT", "Sun, 01 Mar 2026 09:00:00 GMT"
+	for _, test := range []struct {
+		name, stored, modified string // the 200's ETag and Last-Modified
+		told                   []string
+		updates                bool
+	}{
+		{"no validator", `"a"`, lm, nil, true},
+		{"an empty one", `"a"`, lm, []string{"ETag", ""}, true},
+		{"the date alone, another", `"a"`, lm, []string{"Last-Modified", other}, true},
+		{"the same", `"a"`, lm, []string{"ETag", `"a"`}, true},
+		{"another", `"a"`, lm, []string{"ETag", `"b"`}, false},
+		{"another with the same date", `"a"`, lm, []string{"ETag", `"b"`, "Last-Modified", lm}, false},
+		{"a longer one", `"a"`, lm, []string{"ETag", `"ab"`}, false},
+		{"another that is weak", `"a"`, lm, []string{"ETag", `W/"b"`}, true},
+		{"the same made weak", `"a"`, lm, []string{"ETag", `W/"a"`}, true},
+		{"the same made strong", `W/"a"`, lm, []string{"ETag", `"a"`}, true},
+		{"another than a weak one", `W/"a"`, lm, []string{"ETag", `"b"`}, false},
+		{"of the plain body", `"a-gzip"`, lm, []string{"ETag", `"a"`}, true},
+		{"of the compressed body", `"a"`, lm, []string{"ETag", `"a-gzip"`}, true},
+		{"suffix behind the quotes", `"a"-gzip`, lm, []string{"ETag", `"a"`}, true},
+		{"two dashes", `"a--gzip"`, lm, []string{"ETag", `"a"`}, true},
+		{"semicolon", `"a;gzip"`, lm, []string{"ETag", `"a"`}, true},
+		{"another coding", `W/"a-br"`, lm, []string{"ETag", `"a-zstd"`}, true},
+		{"another and compressed", `"a-gzip"`, lm, []string{"ETag", `"b-gzip"`}, false},
+		{"letters that end like a coding", `"agzip"`, lm, []string{"ETag", `"a"`}, false},
+		{"without quotes", `"a"`, lm, []string{"ETag", `a`}, true},
+		{"another without quotes", `"a"`, lm, []string{"ETag", `b`}, false},
+		{"none is stored, the same date", "", lm, []string{"ETag", `"b"`, "Last-Modified", lm}, true},
+		{"none is stored, another date", "", lm, []string{"ETag", `"b"`, "Last-Modified", other}, false},
+		{"none is stored, no date", "", lm, []string{"ETag", `"b"`}, false},
+	} {
+		s := &state{feed: feedState{Validators: policy.Validators{ETag: test.stored, LastModified: test.modified}}}
+		a := policy.Answer{Status: http.StatusNotModified, Header: http.Header{}}
+		for i := 0; i < len(test.told); i += 2 {
+			a.Header.Set(test.told[i], test.told[i+1])
+		}
+		if another := s.ofAnother(a); another == test.updates {
+			t.Errorf("%s: it is of another response: %v", test.name, another)
+		}
+	}
+}

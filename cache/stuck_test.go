@@ -6,7 +6,6 @@ package cache_test
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -21,41 +20,39 @@ func TestOnly304sForAMonth(t *testing.T) {
 		days     int
 		want     []time.Duration // days of the unconditional polls
 	}{"read daily": {false, 62, []time.Duration{0, 29, 58}}, "in the background": {true, 31, []time.Duration{0, 29}}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				body := rss(1, "")
-				g := newGateway(t, func(ask policy.Ask) policy.Answer {
-					if ask.Validators.Empty() {
-						return ok(body, "ETag", `"same"`, "Cache-Control", "max-age=90000")
-					}
-					return unchanged()
-				})
-				g.settings.Prefetch, g.settings.Feeds, g.settings.IdleAfter = c.prefetch, []string{feedURL}, 100*24*time.Hour
-				g.rules(policy.Rules{MinInterval: time.Hour, DefaultInterval: time.Hour, MaxInterval: gap, Timeout: time.Minute, MaxBody: 1 << 20})
-				g.open()
-				for day := range c.days {
-					if !c.prefetch {
-						g.get(feedURL)
-					}
-					switch day {
-					case 10:
-						body = rss(2, "")
-					case 20:
-						g.restart()
-					}
-					time.Sleep(gap)
+		bubble(t, name, func(t *testing.T) {
+			body := rss(1, "")
+			g := newGateway(t, func(ask policy.Ask) policy.Answer {
+				if ask.Validators.Empty() {
+					return ok(body, "ETag", `"same"`, "Cache-Control", "max-age=90000")
 				}
-				wantBody(t, g.get(feedURL), 200, "Entry 2")
-				var unconditional []time.Duration
-				for i, ask := range g.origin.asks {
-					if ask.Validators.Empty() {
-						unconditional = append(unconditional, g.origin.at[i].Sub(g.origin.at[0]).Round(gap)/gap)
-					}
-				}
-				if !slices.Equal(unconditional, c.want) {
-					t.Errorf("unconditional polls after %d days", unconditional)
-				}
+				return unchanged()
 			})
+			g.settings.Prefetch, g.settings.Feeds, g.settings.IdleAfter = c.prefetch, []string{feedURL}, 100*24*time.Hour
+			g.rules(policy.Rules{MinInterval: time.Hour, DefaultInterval: time.Hour, MaxInterval: gap, Timeout: time.Minute, MaxBody: 1 << 20})
+			g.open()
+			for day := range c.days {
+				if !c.prefetch {
+					g.get(feedURL)
+				}
+				switch day {
+				case 10:
+					body = rss(2, "")
+				case 20:
+					g.restart()
+				}
+				time.Sleep(gap)
+			}
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+			var unconditional []time.Duration
+			for i, ask := range g.origin.asks {
+				if ask.Validators.Empty() {
+					unconditional = append(unconditional, g.origin.at[i].Sub(g.origin.at[0]).Round(gap)/gap)
+				}
+			}
+			if !slices.Equal(unconditional, c.want) {
+				t.Errorf("unconditional polls after %d days", unconditional)
+			}
 		})
 	}
 }

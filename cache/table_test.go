@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/feedpollard/pollard/policy"
@@ -34,34 +33,32 @@ func TestReadersOfAFeedThatLeftMemoryJoinItsPoll(t *testing.T) {
 			time.Sleep(time.Minute)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				g := newGateway(t, func(policy.Ask) policy.Answer {
-					time.Sleep(2 * time.Second)
-					return ok(rss(2, ""))
-				}).open()
-				early, err := g.Feed(t.Context(), feedURL)
-				if err != nil {
-					t.Fatal(err)
+		bubble(t, name, func(t *testing.T) {
+			g := newGateway(t, func(policy.Ask) policy.Answer {
+				time.Sleep(2 * time.Second)
+				return ok(rss(2, ""))
+			}).open()
+			early, err := g.Feed(t.Context(), feedURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave(g)
+			var readers sync.WaitGroup
+			readers.Go(func() {
+				w := httptest.NewRecorder()
+				if _, err := early.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
+					t.Error(err)
 				}
-				leave(g)
-				var readers sync.WaitGroup
-				readers.Go(func() {
-					w := httptest.NewRecorder()
-					if _, err := early.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
-						t.Error(err)
-					}
-					wantBody(t, w, 200, "Entry 2")
-				})
-				time.Sleep(time.Second) // the poll is under way
-				for range 10 {
-					readers.Go(func() { wantBody(t, g.get(feedURL), 200, "Entry 2") })
-				}
-				readers.Wait()
-				if n := g.origin.polls(); n != 1 {
-					t.Errorf("%d polls, want 1", n)
-				}
+				wantBody(t, w, 200, "Entry 2")
 			})
+			time.Sleep(time.Second) // the poll is under way
+			for range 10 {
+				readers.Go(func() { wantBody(t, g.get(feedURL), 200, "Entry 2") })
+			}
+			readers.Wait()
+			if n := g.origin.polls(); n != 1 {
+				t.Errorf("%d polls, want 1", n)
+			}
 		})
 	}
 }

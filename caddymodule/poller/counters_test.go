@@ -141,7 +141,7 @@ func TestCountersSurvive(t *testing.T) {
 // Nodes show what all of them have saved, and count each request once, however often
 // they are restarted.
 func TestNodesAreMerged(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newCounting()
 			r := rand.New(rand.NewPCG(seed, 3))

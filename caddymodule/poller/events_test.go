@@ -256,36 +256,6 @@ func runningCache(t *testing.T) *cache.Cache {
 	return c
 }
 
-// Addresses that readers ask for set off no alarm before they have turned out to be feeds.
-func TestEventsOfReadersWishes(t *testing.T) {
-	status := new(atomic.Int64)
-	answer := func(*http.Request) (int, string, http.Header) { return int(status.Load()), stage.Sample, nil }
-	stage.RunGateways(t, answer, func(t *testing.T, o *stage.Gateways) {
-		o.MustLoad(subscribed("x"), "max_interval 2h\nunvalidated_interval 1h", "")
-		recorded(t)
-		for _, step := range []struct {
-			status int64
-			want   []string
-		}{
-			{404, nil},
-			{410, []string{}},
-		} {
-			status.Store(step.status)
-			stage.Get(t, fmt.Sprintf("http://feeds.test/by-url/https://any.example/%d", step.status), stage.Home)
-			wantEvents(t, fmt.Sprint(step.status), step.want...)
-			time.Sleep(time.Minute)
-		}
-		status.Store(200)
-		time.Sleep(3 * time.Hour)
-		stage.Get(t, "http://feeds.test/by-url/https://any.example/404", stage.Home)
-		wantEvents(t, "a feed after all", "x pollard.updated https://any.example/404")
-		status.Store(500)
-		time.Sleep(3 * time.Hour)
-		stage.Get(t, "http://feeds.test/by-url/https://any.example/404", stage.Home)
-		wantEvents(t, "not any more", "x pollard.failed https://any.example/404")
-	})
-}
-
 // Events name a shield's feeds by the URL that readers know, and its site's pages not
 // at all.
 func TestEventsOfShield(t *testing.T) {

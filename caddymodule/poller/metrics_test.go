@@ -172,40 +172,29 @@ func TestMetricsOfShield(t *testing.T) {
 		}
 		return stage.Feed(stage.Sample, "Cache-Control", "max-age=60", "Etag", `"one"`)(w, r)
 	}
-	for _, tt := range []struct {
-		name, shield string
-		want         map[string]float64
-	}{
-		{"feeds", "{\ndefend {\nunconditional 4h\n}\n}", map[string]float64{
-			"miss": 1, "not_modified": 1, "refused": 1, "stale": 1, "hit": 2, "passed": 3,
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			stage.Run(t, stage.ShieldedSite("http://blog.test", tt.shield), site, func(s *stage.Stage) {
-				served := 0.0
-				get := func(path, agent string, header ...string) {
-					w := s.Get("http://blog.test"+path, append(header, "User-Agent", agent)...)
-					synctest.Wait() // for what is stored in the background
-					if w.Code == 200 && path == "/feed" {
-						served += float64(w.Body.Len())
-					}
-				}
-				get("/feed", "One/1.0")
-				get("/feed", "One/1.0", "If-None-Match", "*")
-				for range 3 { // the third one is too many
-					get("/feed", "Two/1.0")
-				}
-				get("/page", "Two/1.0")
-				get("/page", "Two/1.0")
-				s.Send(stage.Request("POST", "http://blog.test/comments"))
-				time.Sleep(2 * time.Minute)
-				get("/feed", "Three/1.0")
-				want := map[string]float64{"pollard_served_bytes_total": served}
-				for result, n := range tt.want {
-					want["pollard_requests_total{shield,"+result+"}"] = n
-				}
-				wantFigures(t, tt.name, want)
-			})
-		})
-	}
+	stage.Run(t, stage.ShieldedSite("http://blog.test", "{\ndefend {\nunconditional 4h\n}\n}"), site, func(s *stage.Stage) {
+		served := 0.0
+		get := func(path, agent string, header ...string) {
+			w := s.Get("http://blog.test"+path, append(header, "User-Agent", agent)...)
+			synctest.Wait() // for what is stored in the background
+			if w.Code == 200 && path == "/feed" {
+				served += float64(w.Body.Len())
+			}
+		}
+		get("/feed", "One/1.0")
+		get("/feed", "One/1.0", "If-None-Match", "*")
+		for range 3 { // the third one is too many
+			get("/feed", "Two/1.0")
+		}
+		get("/page", "Two/1.0")
+		get("/page", "Two/1.0")
+		s.Send(stage.Request("POST", "http://blog.test/comments"))
+		time.Sleep(2 * time.Minute)
+		get("/feed", "Three/1.0")
+		want := map[string]float64{"pollard_served_bytes_total": served}
+		for result, n := range map[string]float64{"miss": 1, "not_modified": 1, "refused": 1, "stale": 1, "hit": 2, "passed": 3} {
+			want["pollard_requests_total{shield,"+result+"}"] = n
+		}
+		wantFigures(t, "feeds", want)
+	})
 }
