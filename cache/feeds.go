@@ -65,27 +65,27 @@ func (c *Cache) shows(r *store.Record, shown Shown) bool {
 
 // summarize decodes as little as possible of a record: of a fresh one, no facts.
 func (c *Cache) summarize(r *store.Record, now time.Duration, wall time.Time) status.Feed {
-	told := status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
+	out := status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
 	if r.Version != 0 {
-		told.Title = textIn(r.Memo, "title")
+		out.Title = textIn(r.Memo, "title")
 	}
 	in, ended := r.In, r.In == store.Ended
 	if known := c.table.known(r.URL); known != nil {
 		s := known.state.Load()
 		in, ended = s.due-now, s.ended
-		told.State, told.Failures = s.shown(told.Configured, now), s.feed.History.Failures
+		out.State, out.Failures = s.shown(out.Configured, now), s.feed.History.Failures
 	} else {
 		if r.State != store.StateFresh {
 			var f struct{ Failures int }
 			_ = json.Unmarshal(r.Facts, &f) // damaged facts say nothing
-			told.Failures = f.Failures
+			out.Failures = f.Failures
 		}
-		told.State = shownState(r.State, told.Configured, !ended && in <= 0, told.Failures > 0)
+		out.State = shownState(r.State, out.Configured, !ended && in <= 0, out.Failures > 0)
 	}
 	if !ended {
-		told.NextPoll = wall.Add(in).UTC()
+		out.NextPoll = wall.Add(in).UTC()
 	}
-	return told
+	return out
 }
 
 // textIn finds a text of the version in a memo without decoding all of it. In JSON a quotation

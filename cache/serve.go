@@ -77,9 +77,25 @@ func (f *Feed) ServeAfter(how version.CacheStatus, w http.ResponseWriter, r *htt
 	return f.serve(how, nil, w, r)
 }
 
-func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
+func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (sent Sent, err error) {
 	f = f.use()
 	defer f.leave()
+	for again := false; ; again = true {
+		if sent, err = f.serveOnce(how, may, w, r); err == nil || again {
+			break
+		}
+		unread, ok := errors.AsType[*unreadError](err)
+		if !ok || !f.learnFrom(r.Context(), unread) {
+			break
+		}
+	}
+	if unread, ok := errors.AsType[*unreadError](err); ok {
+		err = f.storeError(unread.err)
+	}
+	return sent, err
+}
+
+func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	now := f.cache.elapsed()
 	s := f.state.Load()
 	if f.worthWaiting(s, now) {
@@ -100,26 +116,37 @@ func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w htt
 		return Sent{}, errPrecondition
 	}
 	if s.response.NotModified(r.Header) {
-		f.writeNotModified(w, r, s, how, now)
+		f.headers(w.Header(), s, how, now)
+		s.response.WriteNotModified(w, r.Header)
 		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, nil
 	}
 	rep, err := f.representation(r, s)
 	if err != nil {
-		if s, rep, err = f.readAgain(r, s, err); err != nil {
-			return Sent{}, err
-		}
-		if err := s.mayServe(may); err != nil { // it may be another version
-			rep.done()
-			return Sent{}, err
-		}
-		if s.response.NotModified(r.Header) {
-			rep.done()
-			f.writeNotModified(w, r, s, how, now)
-			return Sent{Status: http.StatusNotModified, Forward: how.Forward}, nil
-		}
+		return Sent{}, &unreadError{s.version, err}
 	}
 	n := f.write(w, r, s, rep, how, now)
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, nil
+}
+
+// unreadError says that a version could not be read.
+type unreadError struct {
+	version uint64
+	err     error
+}
+
+func (e *unreadError) Error() string { return e.err.Error() }
+
+// learnFrom reads the record of a feed whose version could not be read: the store may have another one
+// by now, or has lost the body. It reports whether the feed may be served now.
+func (f *Feed) learnFrom(ctx context.Context, unread *unreadError) bool {
+	lost := errors.Is(unread.err, store.ErrNoBody)
+	if !lost && !errors.Is(unread.err, errOtherVersion) || f.reload(ctx) != nil {
+		return false
+	}
+	if lost {
+		f.bodyLost(unread.version, unread.err)
+	}
+	return true
 }
 
 // worthWaiting reports whether a reader should wait for a poll: it is due, or there is nothing to
@@ -169,48 +196,6 @@ func (f *Feed) requestFor(s *state) pollRequest {
 	return e
 }
 
-// readAgain gets the representation of a version that could not be read the first
-// time: the store may have a newer one by now.
-func (f *Feed) readAgain(r *http.Request, s *state, cause error) (*state, sending, error) {
-	ctx := r.Context()
-	if errors.Is(cause, errCrowded) {
-		return nil, sending{}, f.storeError(cause)
-	}
-	if errors.Is(cause, errOtherVersion) || errors.Is(cause, store.ErrNoBody) {
-		if err := f.reload(ctx); err != nil {
-			return nil, sending{}, f.storeError(err)
-		}
-		if next := f.state.Load(); next.version != 0 {
-			rep, err := f.representation(r, next)
-			if err == nil {
-				return next, rep, nil
-			}
-			s, cause = next, err
-		} else if next.trimmed() {
-			return nil, sending{}, f.unavailable(next, f.underWay())
-		}
-	}
-	if !errors.Is(cause, store.ErrNoBody) {
-		return nil, sending{}, f.storeError(cause)
-	}
-	f.bodyLost(s.version, cause)
-	next, now := f.state.Load(), f.cache.elapsed()
-	if next.dueAt(now) {
-		next, _ = f.refreshed(ctx, next, now)
-	}
-	if next.version == 0 {
-		var p *inFlight
-		if next, p = f.latest(); next.version == 0 {
-			return nil, sending{}, f.unavailable(next, p)
-		}
-	}
-	rep, err := f.representation(r, next)
-	if err != nil {
-		return nil, sending{}, f.storeError(err)
-	}
-	return next, rep, nil
-}
-
 // storeError returns the error of a request that could not read from the store.
 func (f *Feed) storeError(err error) error {
 	if errors.Is(err, context.Canceled) {
@@ -238,12 +223,6 @@ func (f *Feed) bodyLost(version uint64, err error) {
 	if dropped {
 		f.cache.log().Error("stored body is lost, the next poll fetches it again", urlField(f.key.text), errField(err))
 	}
-}
-
-// writeNotModified answers that what the reader has is still good.
-func (f *Feed) writeNotModified(w http.ResponseWriter, r *http.Request, s *state, how version.CacheStatus, now time.Duration) {
-	f.headers(w.Header(), s, how, now)
-	s.response.WriteNotModified(w, r.Header)
 }
 
 // write sends a representation. It returns the number of bytes of the body.

@@ -67,27 +67,27 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 	if err != nil {
 		return status.Feed{}, nil, err
 	}
-	s, told := f.state.Load(), f.status()
+	s, out := f.state.Load(), f.status()
 	if early, ok := errors.AsType[*TooEarly](f.tooEarly(s, f.rules().MinInterval)); ok && !f.key.shielded() {
-		told.Refreshable = early.Until
+		out.Refreshable = early.Until
 	}
-	if told.Version != 0 {
-		told.Versions = append(told.Versions, status.Version{Since: told.VersionSince, ETag: told.ETag, Entries: told.Entries, Size: told.Size})
+	if out.Version != 0 {
+		out.Versions = append(out.Versions, status.Version{Since: out.VersionSince, ETag: out.ETag, Entries: out.Entries, Size: out.Size})
 	}
 	for _, p := range s.feed.Past {
-		told.Versions = append(told.Versions, status.Version{Since: p.LastModified, ETag: `"` + p.Tag + `"`})
+		out.Versions = append(out.Versions, status.Version{Since: p.LastModified, ETag: `"` + p.Tag + `"`})
 	}
 	if s.version == 0 || s.feed.Version.Length > most {
-		return told, nil, nil
+		return out, nil, nil
 	}
 	content, err := f.content(ctx, s)
 	switch {
 	case errors.Is(err, store.ErrNoBody), errors.Is(err, errOtherVersion):
-		return told, nil, nil
+		return out, nil, nil
 	case err != nil:
-		return told, nil, fmt.Errorf("reading the version of a feed: %w", err)
+		return out, nil, fmt.Errorf("reading the version of a feed: %w", err)
 	}
-	return told, content, nil
+	return out, content, nil
 }
 
 // statusOf returns the status of a feed from its record, or from memory if it is there.
@@ -95,20 +95,20 @@ func (c *Cache) statusOf(r store.Record, now time.Duration) status.Feed {
 	if f := c.table.known(r.URL); f != nil {
 		return f.status()
 	}
-	told := c.status(ParseKey(r.URL), stateOf(r, now), now)
+	out := c.status(ParseKey(r.URL), stateOf(r, now), now)
 	if r.Asked >= 0 {
-		told.LastAsked = c.now().Add(-r.Asked).UTC()
+		out.LastAsked = c.now().Add(-r.Asked).UTC()
 	}
-	return told
+	return out
 }
 
 func (f *Feed) status() status.Feed {
 	now := f.cache.elapsed()
-	told := f.cache.status(f.key, f.state.Load(), now)
+	out := f.cache.status(f.key, f.state.Load(), now)
 	if ago := f.sinceAsked(now); ago >= 0 {
-		told.LastAsked = f.cache.now().Add(-ago).UTC()
+		out.LastAsked = f.cache.now().Add(-ago).UTC()
 	}
-	return told
+	return out
 }
 
 func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
@@ -123,33 +123,33 @@ func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
 		}
 	}
 	m, f, id, decision := &s.feed, &s.last, IDOf(k.text), s.decision()
-	told := status.Feed{
+	out := status.Feed{
 		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.text), Alias: feedurl.Shown(m.Alias), State: state, Configured: configured,
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
 		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: feedurl.RedactText(f.Error),
 		Failures: m.History.Failures, Site: f.Site != nil && s.version == 0, Polls: f.Polls.all(),
 		Validated: f.Validated,
 	}
-	if told.Considered == nil {
-		told.Considered = []policy.Term{}
+	if out.Considered == nil {
+		out.Considered = []policy.Term{}
 	}
 	if !k.shielded() {
-		told.Spacing = status.Seconds(c.origin.Host(k.url).Spacing)
+		out.Spacing = status.Seconds(c.origin.Host(k.url).Spacing)
 	}
 	if !s.ended {
-		told.NextPoll = c.now().Add(s.due - now).UTC()
-		if d := decision.Next; d.Sub(told.NextPoll).Abs() < time.Second {
-			told.NextPoll = d // the same moment, as it was decided
+		out.NextPoll = c.now().Add(s.due - now).UTC()
+		if d := decision.Next; d.Sub(out.NextPoll).Abs() < time.Second {
+			out.NextPoll = d // the same moment, as it was decided
 		}
 	}
-	told.Push = c.pushStatus(id, s)
+	out.Push = c.pushStatus(id, s)
 	if v := m.Version; s.version != 0 {
-		told.Version, told.VersionSince, told.ETag, told.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
-		told.Title, told.Entries, told.Size, told.Validators = v.Title, v.Entries, v.Size, m.Validators
-		told.Validators.URL = feedurl.Redact(m.Validators.URL)
-		told.Vary = v.Vary
+		out.Version, out.VersionSince, out.ETag, out.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
+		out.Title, out.Entries, out.Size, out.Validators = v.Title, v.Entries, v.Size, m.Validators
+		out.Validators.URL = feedurl.Redact(m.Validators.URL)
+		out.Vary = v.Vary
 	}
-	return told
+	return out
 }
 
 // redacted returns hints without the credentials in their URLs.

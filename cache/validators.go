@@ -84,16 +84,16 @@ var codingSuffix = regexp.MustCompile(`[-;.:"]+(gzip|gz|deflate|br|zstd|zst)$`)
 // body. Tags that differ in weakness or by what a coding adds are the same here: many
 // servers compress a 200 and give it such a tag, but have no body to compress in a 304.
 func (s *state) ofAnother(a policy.Answer) bool {
-	told, own := httpfield.ParseTag(a.Header.Get("ETag")), httpfield.ParseTag(s.feed.Validators.ETag)
+	given, stored := httpfield.ParseTag(a.Header.Get("ETag")), httpfield.ParseTag(s.feed.Validators.ETag)
 	switch {
-	case a.Status != http.StatusNotModified || told.Weak || told.Opaque == "":
+	case a.Status != http.StatusNotModified || given.Weak || given.Opaque == "":
 		return false
-	case own.Opaque == "":
+	case stored.Opaque == "":
 		// Some servers leave out the ETag of a 200 that they transform. The date decides then.
 		return a.Header.Get("Last-Modified") != s.feed.Validators.LastModified
 	}
 	plain := func(t httpfield.Tag) string {
 		return strings.Trim(codingSuffix.ReplaceAllString(t.Opaque, ""), `"`)
 	}
-	return plain(told) != plain(own)
+	return plain(given) != plain(stored)
 }

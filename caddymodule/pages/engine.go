@@ -175,7 +175,7 @@ func (e *EngineSource) told(f status.Feed) status.Feed {
 	if e.viewer.Address != nil {
 		f.Address = e.viewer.Address(string(f.URL))
 	}
-	f = poller.Told(f)
+	f = poller.Complete(f)
 	f.Alias = feedurl.Shown(e.reachable(string(f.Alias)))
 	f.Validators.URL = e.reachable(f.Validators.URL)
 	if !e.readers {

@@ -24,7 +24,7 @@ func listFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache
 	separator := "[\n\t"
 	for {
 		for _, feed := range list {
-			body, err := json.MarshalIndent(e.told(feed), "\t", "\t")
+			body, err := json.MarshalIndent(e.complete(feed), "\t", "\t")
 			if err != nil {
 				return apiErrorOf(w, err)
 			}

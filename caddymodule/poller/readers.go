@@ -23,20 +23,20 @@ func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *c
 	if u := OriginalURL(r); u != nil {
 		asked.URL = u
 	}
-	note := readers.FromHTTP(&asked, key, client, time.Now())
+	request := readers.FromHTTP(&asked, key, client, time.Now())
 	if Forwarded(r) {
-		note.Forwarded = strings.Join(r.Header["X-Forwarded-For"], ",")
+		request.Forwarded = strings.Join(r.Header["X-Forwarded-For"], ",")
 	}
 	switch feed.Standing(r.Header) {
 	case cache.Current:
-		note.Validators = readers.ValidatorsCurrent
+		request.Validators = readers.ValidatorsCurrent
 	case cache.Earlier:
-		note.Validators = readers.ValidatorsEarlier
+		request.Validators = readers.ValidatorsEarlier
 	case cache.Unknown:
-		note.Validators = readers.ValidatorsUnknown
+		request.Validators = readers.ValidatorsUnknown
 	}
-	note.SkipHours = feed.Hints().SkipHours
-	return note
+	request.SkipHours = feed.Hints().SkipHours
+	return request
 }
 
 // About returns how often a feed changes, for scoring its readers.

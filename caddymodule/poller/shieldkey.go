@@ -37,24 +37,11 @@ func ShieldPrefix(shield string) string { return ShieldCommon + shield + " " }
 
 // String returns the text of the key. [ParseShieldKey] reads it.
 func (k ShieldKey) String() string {
-	var b strings.Builder
-	b.Grow(len(ShieldCommon) + len(k.Shield) + len(k.Scheme) + len(k.Host) + len(k.Path) + len(k.Query) + len(k.Sent) + 16)
-	b.WriteString(ShieldCommon)
-	b.WriteString(k.Shield)
-	b.WriteByte(' ')
-	b.WriteString(k.Scheme)
-	b.WriteString("://")
-	b.WriteString(k.Host)
-	b.WriteString(k.Path)
-	if k.Query != "" {
-		b.WriteByte('?')
-		b.WriteString(k.Query)
-	}
+	text := ShieldCommon + k.Shield + " " + k.Scheme + "://" + k.Host + k.Target()
 	if k.Sent != "" {
-		b.WriteString(sentPrefix)
-		b.WriteString(k.Sent)
+		text += sentPrefix + k.Sent
 	}
-	return b.String()
+	return text
 }
 
 // Target returns the path and query as they reach the shield.

@@ -22,18 +22,18 @@ func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most in
 	}
 	f.Subscribers = int64(e.Subscribers(key))
 	f.Readers = e.readersOf(ctx, key)
-	return e.told(f), body, nil
+	return e.complete(f), body, nil
 }
 
-// told completes the status of a feed for the operator.
-func (e *Engine) told(f status.Feed) status.Feed {
+// complete completes the status of a feed for the operator.
+func (e *Engine) complete(f status.Feed) status.Feed {
 	f.Address = e.addressOf(string(f.URL))
-	return Told(f)
+	return Complete(f)
 }
 
-// Told completes the status of a feed from the cache with the URL that readers request
+// Complete completes the status of a feed from the cache with the URL that readers request
 // and with the reason for its next poll.
-func Told(f status.Feed) status.Feed {
+func Complete(f status.Feed) status.Feed {
 	f.Shield = strings.HasPrefix(string(f.URL), ShieldCommon)
 	f.URL = shownURL(string(f.URL))
 	f.Reason = f.Explain(time.Now(), time.UTC)
