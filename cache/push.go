@@ -65,7 +65,7 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	defer f.mu.Unlock()
 	c, s := f.cache, f.state.Load()
 	history := &s.feed.History
-	if s.granted > f.pushed && history.Unsent == 0 || s.ended || s.feed.Alias != "" || history.Failures > 0 {
+	if s.granted >= f.pushed && history.Unsent == 0 || s.ended || s.feed.Alias != "" || history.Failures > 0 {
 		f.pushing = false
 		return 0, true
 	}

@@ -136,6 +136,7 @@ func TestHubOfFeed(t *testing.T) {
 		{"secret", feedURL + "?token=1", fmt.Sprintf(document, links), "", "", ""},
 		{"secret of the topic", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "/self", "/self?key=1")), "", "", ""},
 		{"credentials of the hub", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "//hub", "//me:pw@hub")), "", "", ""},
+		{"address of the hub as a number", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "//hub.test/", "//2130706433/")), "", "", ""},
 		{"another hub", feedURL, fmt.Sprintf(document, strings.ReplaceAll(links, "https://hub.test/", "ftp://hub.test/")), "", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -69,7 +69,10 @@ func TestCaddyfileErrors(t *testing.T) {
 		caddyfile string
 		want      string
 	}{
-		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of concurrency, contact, default_interval, disk, host, idle_after, jitter, max_body, max_interval, memory, min_interval, polls, prefetch, private_upstreams, proxy, spacing, store, timeout, unvalidated_interval, user_agent, at Caddyfile:3`},
+		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of concurrency, contact, default_interval, disk, host, idle_after, jitter, max_body, max_interval, memory, min_interval, polls, prefetch, private_upstreams, proxy, spacing, store, timeout, unvalidated_interval, user_agent, websub, at Caddyfile:3`},
+		{"websub", app("websub feeds.example.com"), `websub: "feeds.example.com" is not the URL of a gateway: expected the URL at which hubs reach a gateway, such as https://feeds.example.com, at Caddyfile:3`},
+		{"websub: a query", app("websub https://feeds.example.com/?a"), `websub: "https://feeds.example.com/?a" is not the URL of a gateway`},
+		{"websub: a token", app("websub https://feeds.example.com/~secret"), `websub: the URL has a token, which hubs must not learn: write it without, at Caddyfile:3`},
 		{"app: arguments", "{\n\tpollard now\n}\n", `pollard: unexpected "now": it takes no argument, at Caddyfile:2`},
 		{"app: twice", "{\n\tpollard {\n\t}\n\tpollard {\n\t}\n}\n", "pollard is configured already: write one block with all lines, at Caddyfile:4"},
 		{"a line twice", app("min_interval 1h\nmin_interval 2h"), "min_interval is given twice in one block, at Caddyfile:4"},
