@@ -105,7 +105,7 @@ func TestTrustInHub(t *testing.T) {
 		if _, why := h.next(); why != policy.HintPush || !h.push().Trusted {
 			t.Errorf("then: the next poll is set by %s, %+v", why, h.push())
 		}
-		h.want("all the time", status.PushActive, 3) // renewed by day 5 and day 10
+		h.want("all the time", status.PushActive, 2) // renewed on day 5
 
 		h.apply(func(s *cache.Settings) { s.WebSub = "" })
 		time.Sleep(25 * time.Hour)

@@ -40,7 +40,7 @@ func TestHubReachesGateway(t *testing.T) {
 			sent := stage.Request(r.Method, r.URL.String())
 			sent.Body = r.Body
 			maps.Copy(sent.Header, r.Header)
-			s.SendTo(w, sent)
+			stage.Serve(t, 0, w, sent)
 		})
 		log := filepath.Join(o.Dir, "access.log")
 		load := func(app string) {
@@ -48,7 +48,9 @@ func TestHubReachesGateway(t *testing.T) {
 			if err := o.LoadSites("", app, fmt.Sprintf(`http://feeds.test {
 	bind void/feeds
 	log {
-		output file %s
+		output file %s {
+			roll_disabled
+		}
 	}
 	feed_gateway {
 		clients 192.0.2.99
@@ -89,7 +91,7 @@ func TestHubReachesGateway(t *testing.T) {
 		}
 		token := callback[strings.LastIndexByte(callback, '/')+1:]
 		text, err := os.ReadFile(log)
-		if err != nil || strings.Contains(string(text), token) || strings.Count(string(text), "/-/websub/***") != 6 {
+		if err != nil || strings.Contains(string(text), token) || strings.Count(string(text), "/-/websub/***") != 7 {
 			t.Errorf("the access log: %v\n%s", err, text)
 		}
 	})
