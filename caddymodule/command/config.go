@@ -81,9 +81,12 @@ func adapted(file string) ([]byte, error) {
 	return text, nil
 }
 
-// appOfConfig is the app of a configuration file, with the rules of all feeds that are
-// named in it.
-func appOfConfig(file string) (*poller.App, error) {
+// appOrDefault returns the app of a configuration file, with the rules of all feeds that are
+// named in it, or one of defaults if there is no file.
+func appOrDefault(file string) (*poller.App, error) {
+	if file == "" {
+		return poller.Resolve(nil)
+	}
 	c, err := loadConfiguration(file)
 	if err != nil {
 		return nil, err

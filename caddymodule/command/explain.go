@@ -138,28 +138,18 @@ func (o *explainOptions) run(ctx context.Context, what string, stdin io.Reader, 
 		return err
 	}
 	e, d := x.explain()
-	if err := o.print(out, e, d); err != nil {
+	if o.json {
+		err = writeJSON(out, e)
+	} else {
+		err = e.writeText(out, d)
+	}
+	if err != nil {
 		return fmt.Errorf("writing the explanation: %w", err)
 	}
 	if e.Problem != "" {
 		return errors.New(e.Problem)
 	}
 	return nil
-}
-
-// appOrDefault is the app of a configuration file, or one of defaults if there is none.
-func appOrDefault(config string) (*poller.App, error) {
-	if config != "" {
-		return appOfConfig(config)
-	}
-	return poller.Resolve(nil)
-}
-
-func (o *explainOptions) print(out io.Writer, e explanation, d policy.Decision) error {
-	if !o.json {
-		return e.writeText(out, d)
-	}
-	return writeJSON(out, e)
 }
 
 // subject is an answer to be explained.
@@ -232,15 +222,9 @@ func askOrigin(ctx context.Context, app *poller.App, argument string) (subject, 
 // readAnswer makes the answer that a file and flags describe. The real client
 // classifies it, with the file in the place of the network.
 func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Reader, status int, header http.Header, now time.Time) (subject, error) {
-	var body []byte
-	var err error
-	if path == "-" {
-		body, err = io.ReadAll(stdin)
-	} else {
-		body, err = os.ReadFile(path)
-	}
+	body, err := readFileOr(path, stdin)
 	if err != nil {
-		return subject{}, err // names the path already
+		return subject{}, err
 	}
 	const nowhere, prefix = "http://file.invalid/", "file.invalid: "
 	ask := policy.Ask{URL: feedurl.MustParse(nowhere)}

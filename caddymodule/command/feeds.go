@@ -81,9 +81,12 @@ func wrongUsage(format string, args ...any) error {
 }
 
 // exactArgs is [cobra.ExactArgs] with the right exit code.
-func exactArgs(n int, expected string) cobra.PositionalArgs {
+func exactArgs(n int, expected string) cobra.PositionalArgs { return rangeArgs(n, n, expected) }
+
+// rangeArgs is [cobra.RangeArgs] with the right exit code.
+func rangeArgs(least, most int, expected string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == n {
+		if least <= len(args) && len(args) <= most {
 			return nil
 		}
 		return usageError(cmd, fmt.Errorf("expected %s, got %d arguments", expected, len(args)))

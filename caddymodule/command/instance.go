@@ -75,9 +75,6 @@ func (a *asking) instance() (*instance, error) {
 	return i, nil
 }
 
-// errNoInstance reports that nothing accepts connections at the address.
-var errNoInstance = errors.New("no running instance")
-
 // refused is an error that the instance answered with.
 type refused struct {
 	status  int
@@ -103,7 +100,7 @@ func (i *instance) do(ctx context.Context, path, feed string) (*http.Response, e
 	resp, err := i.client.Do(r)
 	if err != nil {
 		if opErr, ok := errors.AsType[*net.OpError](err); ok && opErr.Op == "dial" {
-			return nil, fmt.Errorf("%w at %s (%w): start one with `pollard run`, or give its admin endpoint with --address", errNoInstance, i.address, cause(opErr))
+			return nil, fmt.Errorf("no running instance at %s (%w): start one with `pollard run`, or give its admin endpoint with --address", i.address, cause(opErr))
 		}
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the URL in it says nothing new

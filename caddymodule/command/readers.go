@@ -26,12 +26,7 @@ func readersCommand() *cobra.Command {
 		Long: `Lists the readers of all feeds, or of one feed: requests and bytes, the share of
 conditional requests, the usual time between two requests, and a score from A to F
 with its reasons. Readers of the same kind are one line; --json lists each of them.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError(cmd, fmt.Errorf("expected at most the URL of one feed, got %d arguments", len(args)))
-			}
-			return nil
-		},
+		Args: rangeArgs(0, 1, "at most the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return o.readers(cmd.Context(), args, cmd.OutOrStdout())
 		}),

@@ -82,13 +82,13 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 	if err != nil {
 		return err
 	}
-	log, size, err := openLogs(o.logs, stdin)
+	log, size, done, err := openLogs(o.logs, stdin)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	if terminal := isTerminal(stderr); terminal || !o.json {
-		r.Progress = (&progress{out: stderr, size: size, terminal: terminal}).show
+	defer done()
+	if !o.json || isTerminal(stderr) {
+		r.Progress = (&progress{out: stderr, size: size}).show
 	}
 	report, err := replay.Run(ctx, log, r)
 	if err != nil {
@@ -141,88 +141,58 @@ func (o *replayOptions) resolve() (r replay.Options, err error) {
 	return r, err
 }
 
-// openLogs opens logs as one. The size in bytes of several is not known; 0.
-func openLogs(paths []string, stdin io.Reader) (io.ReadCloser, int64, error) {
-	if len(paths) == 1 {
-		return openLog(paths[0], stdin)
-	}
-	all := new(joinedLogs)
-	var readers []io.Reader
-	for _, path := range paths {
-		log, _, err := openLog(path, stdin)
-		if err != nil {
-			all.Close()
-			return nil, 0, err
+// openLogs opens logs as one, and returns a function that closes them. It returns the size in bytes
+// of a single file; 0: not known.
+func openLogs(paths []string, stdin io.Reader) (log io.Reader, size int64, done func(), err error) {
+	var logs []io.Reader
+	var files []*os.File
+	done = func() {
+		for _, f := range files {
+			f.Close() // it was only read
 		}
-		all.logs, readers = append(all.logs, log), append(readers, log)
 	}
-	var err error
-	if all.Reader, err = replay.Join(readers...); err != nil {
-		all.Close()
-		return nil, 0, fmt.Errorf("reading the logs: %w", err)
+	defer func() {
+		if err != nil {
+			done()
+		}
+	}()
+	for _, path := range paths {
+		if path == "-" {
+			logs = append(logs, stdin)
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, 0, done, err // names the path already
+		}
+		logs, files = append(logs, f), append(files, f)
+		switch info, err := f.Stat(); {
+		case err != nil:
+			return nil, 0, done, err
+		case info.IsDir():
+			return nil, 0, done, fmt.Errorf("%s is a folder: expected an access log", path)
+		case info.Mode().IsRegular():
+			size = info.Size()
+		}
 	}
-	return all, 0, nil
+	if len(logs) == 1 {
+		return logs[0], size, done, nil
+	}
+	if log, err = replay.Join(logs...); err != nil {
+		err = fmt.Errorf("reading the logs: %w", err)
+	}
+	return log, 0, done, err
 }
 
-// joinedLogs are several logs that are read as one.
-type joinedLogs struct {
-	io.Reader
-	logs []io.Closer
-}
-
-// Close closes all of them.
-func (j *joinedLogs) Close() error {
-	var errs []error
-	for _, log := range j.logs {
-		errs = append(errs, log.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// openLog opens a log. It returns its size in bytes; 0: not known.
-func openLog(path string, stdin io.Reader) (io.ReadCloser, int64, error) {
-	if path == "-" {
-		return io.NopCloser(stdin), 0, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err // names the path already
-	}
-	info, err := f.Stat()
-	if err == nil && info.IsDir() {
-		err = fmt.Errorf("%s is a folder: expected an access log", path)
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return f, 0, nil
-	}
-	return f, info.Size(), nil
-}
-
-// progress shows how far a replay has come: in place on a terminal, in lines of
-// their own elsewhere, where it takes long.
+// progress shows every five seconds how far a replay has come.
 type progress struct {
-	out      io.Writer
-	size     int64 // of the log, in bytes; 0: not known
-	terminal bool
-	shown    time.Duration // when it was shown last
+	out   io.Writer
+	size  int64 // of the log, in bytes; 0: not known
+	shown time.Duration
 }
 
 func (p *progress) show(at replay.Progress) {
-	pause := 10 * time.Second
-	if p.terminal {
-		pause = time.Second / 2
-	}
-	if at.Done {
-		if p.terminal && p.shown > 0 {
-			fmt.Fprint(p.out, "\r\x1b[K")
-		}
-		return
-	}
-	if at.Elapsed-p.shown < pause {
+	if at.Done || at.Elapsed-p.shown < reportEvery {
 		return
 	}
 	p.shown = at.Elapsed
@@ -230,11 +200,6 @@ func (p *progress) show(at replay.Progress) {
 	if p.size > 0 {
 		done += fmt.Sprintf(" of %s (%.0f %%)", humanize.IBytes(uint64(p.size)), 100*float64(at.Taken)/float64(p.size))
 	}
-	text := fmt.Sprintf("%s, %s lines, %s lines/s", done, humanize.Comma(at.Lines),
+	fmt.Fprintf(p.out, "%s, %s lines, %s lines/s\n", done, humanize.Comma(at.Lines),
 		humanize.Comma(int64(float64(at.Lines)/at.Elapsed.Seconds())))
-	if p.terminal {
-		fmt.Fprintf(p.out, "\r\x1b[K%s", text)
-		return
-	}
-	fmt.Fprintln(p.out, text)
 }

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,34 +83,24 @@ func storeConfigured(file string) (poller.Store, error) {
 			} `json:"pollard"`
 		} `json:"apps"`
 	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
-	}
-	raw := config.Apps.Pollard.Store
-	var engine struct {
+	err = json.Unmarshal(text, &config)
+	raw := cmp.Or(string(config.Apps.Pollard.Store), `{"engine":"sqlite"}`)
+	var named struct {
 		Engine string `json:"engine"`
 	}
-	if raw != nil {
-		if err := json.Unmarshal(raw, &engine); err != nil {
-			return nil, fmt.Errorf("reading %s: store: %w", file, err)
-		}
+	if err = errors.Join(err, json.Unmarshal([]byte(raw), &named)); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
-	var module interface {
-		poller.Store
-		caddy.Provisioner
+	info, err := caddy.GetModule("pollard.stores." + named.Engine)
+	if err != nil {
+		return nil, fmt.Errorf("%s: store: %w", file, err)
 	}
-	switch engine.Engine {
-	case "", "sqlite":
-		module = new(poller.SQLite)
-	case "postgres":
-		module = new(poller.Postgres)
-	default:
-		return nil, fmt.Errorf("%s has a store %q, which this command cannot open", file, engine.Engine)
+	module, ok := info.New().(storeModule)
+	if !ok {
+		return nil, fmt.Errorf("%s has a store %q, which this command cannot open", file, named.Engine)
 	}
-	if raw != nil {
-		if err := json.Unmarshal(raw, module); err != nil {
-			return nil, fmt.Errorf("reading %s: store: %w", file, err)
-		}
+	if err := json.Unmarshal([]byte(raw), module); err != nil {
+		return nil, fmt.Errorf("reading %s: store: %w", file, err)
 	}
 	s, err := provisioned(module)
 	if err != nil {
@@ -118,10 +109,13 @@ func storeConfigured(file string) (poller.Store, error) {
 	return s, nil
 }
 
-func provisioned(module interface {
+// storeModule is what each module of a store is.
+type storeModule interface {
 	poller.Store
 	caddy.Provisioner
-}) (poller.Store, error) {
+}
+
+func provisioned(module storeModule) (poller.Store, error) {
 	if err := module.Provision(caddy.Context{}); err != nil {
 		return nil, &usage{fmt.Errorf("store: %w", err)}
 	}

@@ -80,12 +80,7 @@ that uses an SQLite store has to be stopped. Files that root makes belong to the
 the directory.`,
 		Example: `  sudo pollard feeds import feeds.jsonl
   pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard' < feeds.jsonl`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError(cmd, fmt.Errorf("expected at most one file, got %d", len(args)))
-			}
-			return nil
-		},
+		Args: rangeArgs(0, 1, "at most one file"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			in := cmd.InOrStdin()
 			if len(args) == 1 && args[0] != "-" {

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -357,23 +358,19 @@ func (e *EngineSource) Savings(ctx context.Context, limit int) (status.Savings, 
 		return cmp.Or(cmp.Compare(b.Spared(), a.Spared()), cmp.Compare(a.Origin, b.Origin))
 	})
 	saved.Origins = saved.Origins[:min(len(saved.Origins), limit)]
-	var first, last time.Time
-	for date := range traffic.Days {
-		day, err := time.Parse(time.DateOnly, date)
-		if err != nil {
-			continue
-		}
-		if first.IsZero() || day.Before(first) {
-			first = day
-		}
-		if day.After(last) {
-			last = day
-		}
+	dates := slices.Sorted(maps.Keys(traffic.Days))
+	if len(dates) == 0 {
+		return saved, nil
+	}
+	first, err := time.Parse(time.DateOnly, dates[0])
+	last, err2 := time.Parse(time.DateOnly, dates[len(dates)-1])
+	if err := errors.Join(err, err2); err != nil {
+		return saved, err
 	}
 	if oldest := last.AddDate(0, 0, -maxDays); first.Before(oldest) {
 		first = oldest
 	}
-	for day := first; !last.IsZero() && !day.After(last); day = day.AddDate(0, 0, 1) {
+	for day := first; !day.After(last); day = day.AddDate(0, 0, 1) {
 		saved.Days = append(saved.Days, status.DayTraffic{Day: day, Traffic: traffic.Days[day.Format(time.DateOnly)]})
 	}
 	return saved, nil

@@ -5,10 +5,7 @@ package pages
 
 import (
 	"encoding/json"
-	"mime"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/feedpollard/pollard/internal/httpfield"
 )
@@ -23,26 +20,9 @@ func (v *visit) wantsJSON() bool {
 		return false
 	}
 	v.w.Header().Set("Vary", "Accept")
-	asJSON, asHTML := 0.0, 0.0
-	for _, line := range v.r.Header.Values("Accept") {
-		for _, member := range httpfield.SplitList(line) {
-			kind, params, err := mime.ParseMediaType(member)
-			if err != nil {
-				continue
-			}
-			weight, err := strconv.ParseFloat(params["q"], 64)
-			if err != nil {
-				weight = 1
-			}
-			switch strings.ToLower(kind) {
-			case "application/json":
-				asJSON = max(asJSON, weight)
-			case "text/html":
-				asHTML = max(asHTML, weight)
-			}
-		}
-	}
-	return asJSON > asHTML
+	var weights [2]int
+	httpfield.Weights(v.r.Header.Values("Accept"), []string{"application/json", "text/html"}, weights[:])
+	return weights[0] > weights[1]
 }
 
 func (v *visit) json(status int, value any) error {
