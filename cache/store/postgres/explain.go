@@ -19,23 +19,31 @@ const (
 	classData          = "22" // data exceptions, such as a text that does not fit its type
 	codeDeadlock       = "40P01"
 	codeSerialization  = "40001"
-	codeStandby        = "25006" // read_only_sql_transaction
-	codeRecovery       = "55000" // object_not_in_prerequisite_state
-	codeUser           = "28000" // invalid_authorization_specification
-	codePassword       = "28P01"
-	codeDatabase       = "3D000"
-	codePrivilege      = "42501"
-	codeConnections    = "53300"
-	codeDiskFull       = "53100"
-	codeCanceled       = "57014"
-	codeSetting        = "42704" // undefined_object
-	codeTable          = "42P01" // undefined_table
-	codeSchema         = "3F000" // invalid_schema_name
 	codeInternal       = "XX000" // also: a part of a large value is missing
 	codeDataCorrupted  = "XX001"
 	codeIndexCorrupted = "XX002"
-	codeFunction       = "42883" // undefined_function
 )
+
+const (
+	standby = "this is a standby; name the primary, or all hosts, in the store's URL"
+	changed = "the store's tables are gone or have been changed by another version; restart this node"
+)
+
+// remedies say what to do about an error of the server, by its code.
+var remedies = map[string]string{
+	"28P01": "correct the user or the password in the store's URL",
+	"28000": "permit this node in the server's pg_hba.conf", // invalid_authorization_specification
+	"3D000": "create it with createdb, owned by the user in the store's URL",
+	"42501": `let the user of the store's URL own the database, or "grant create on database ... to" it`,
+	"53300": "raise max_connections of the server, or add pool_max_conns to the store's URL",
+	"53100": "make room on the server's disk",
+	"25006": standby,                   // read_only_sql_transaction
+	"55000": standby,                   // object_not_in_prerequisite_state
+	"42704": "correct the store's URL", // undefined_object: a setting
+	"42P01": changed,                   // undefined_table
+	"3F000": changed,                   // undefined_schema
+	"42883": changed,                   // undefined_function
+}
 
 // explain turns an error into one line that says what to do. The caller's own
 // end of ctx is passed on as it is.
@@ -85,30 +93,13 @@ func (r refusal) Error() string { return string(r) }
 
 func explainServer(e *pgconn.PgError) string {
 	message := oneLine(errors.New(e.Message))
-	switch e.Code {
-	case codePassword:
-		return message + ": correct the user or the password in the store's URL"
-	case codeUser:
-		if strings.Contains(e.Message, "no encryption") {
-			return message + ": the server may insist on TLS: add sslmode=verify-full to the store's URL"
-		}
-		return message + ": permit this node in the server's pg_hba.conf"
-	case codeDatabase:
-		return message + ": create it with createdb, owned by the user in the store's URL"
-	case codePrivilege:
-		return message + `: let the user of the store's URL own the database, or "grant create on database ... to" it`
-	case codeConnections:
-		return message + ": raise max_connections of the server, or add pool_max_conns to the store's URL"
-	case codeDiskFull:
-		return message + ": make room on the server's disk"
-	case codeStandby, codeRecovery:
-		return message + ": this is a standby; name the primary, or all hosts, in the store's URL"
-	case codeCanceled:
+	switch remedy, known := remedies[e.Code]; {
+	case e.Code == "57014": // query_canceled
 		return fmt.Sprintf("the database did not finish within %s: it is overloaded, or another session holds locks", callTimeout)
-	case codeSetting:
-		return message + ": correct the store's URL"
-	case codeTable, codeSchema, codeFunction:
-		return message + ": the store's tables are gone or have been changed by another version; restart this node"
+	case strings.Contains(e.Message, "no encryption"):
+		return message + ": the server may insist on TLS: add sslmode=verify-full to the store's URL"
+	case known:
+		return message + ": " + remedy
 	}
 	return message + " (SQLSTATE " + e.Code + ")"
 }
@@ -127,7 +118,7 @@ func explainConnection(err error) string {
 	case strings.Contains(message, "server refused TLS connection"):
 		return message + ": turn on ssl in the server, or use sslmode=disable if the network between them is yours alone"
 	case strings.Contains(message, "read only connection"):
-		return message + ": this is a standby; name the primary, or all hosts, in the store's URL"
+		return message + ": " + standby
 	}
 	return message + ": see whether the database runs and can be reached from here"
 }

@@ -102,10 +102,11 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestDamagedPages damages each page of a store in several ways, after a crash. The store
 // opens, perhaps empty, goes on working, and opens again. It grants no poll too early,
-// and serves no body that is not the feed's. Damage of bodies alone costs these.
+// and serves no body that is not the feed's. Damage of bodies alone costs these. A short test damages
+// every eighth page.
 func TestDamagedPages(t *testing.T) {
 	const feeds, page = 30, pageSize
-	dir := directory(t)
+	dir, made := directory(t), time.Now()
 	storeOf(t, dir, feeds)
 	crashed := mustOpen(t, dir)
 	mustDo(t, crashed.SaveCounters(t.Context(), "a node", []byte("counters")))
@@ -123,7 +124,7 @@ func TestDamagedPages(t *testing.T) {
 			mustDo(t, os.Remove(f))
 		}
 		mustDo(t, os.WriteFile(file, bad, 0o600))
-		outcome := survive(t, dir, feeds)
+		outcome := survive(t, dir, feeds, made)
 		outcomes[name+": "+outcome]++
 		if bodies[at/page+1] && name != "cut off" && strings.Contains(outcome, "set aside") {
 			t.Errorf("damage of bodies alone: %s", outcome)
@@ -133,6 +134,9 @@ func TestDamagedPages(t *testing.T) {
 		}
 	}
 	for at := 0; at < len(good); at += page {
+		if testing.Short() && at/page%8 != 1 {
+			continue
+		}
 		bad := bytes.Clone(good)
 		for i := range page {
 			bad[at+i] = byte(random.Uint32()) * byte(at/page%2) // or zero
@@ -206,8 +210,8 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// survive opens a damaged store, works with it, and opens it again.
-func survive(t *testing.T, dir string, feeds int) (outcome string) {
+// survive opens a damaged store, which was made at a moment, works with it, and opens it again.
+func survive(t *testing.T, dir string, feeds int, made time.Time) (outcome string) {
 	t.Helper()
 	log, lines := observer.New(zap.ErrorLevel)
 	s, err := Open(dir, Options{Log: zap.New(log)})
@@ -233,7 +237,7 @@ func survive(t *testing.T, dir string, feeds int) (outcome string) {
 		if err != nil || len(records) == 0 {
 			continue
 		}
-		if in := records[0].In; in > time.Hour || in < 50*time.Minute {
+		if in := records[0].In; in > time.Hour || in < 59*time.Minute-time.Since(made) {
 			t.Errorf("feed %d is due in %v", n, in)
 		}
 		body, err := store.ReadBody(t.Context(), s, id, 1)
