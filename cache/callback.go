@@ -188,6 +188,7 @@ func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p subscription, 
 	}
 	w.WriteHeader(http.StatusAccepted)
 	if want == nil || !hmac.Equal(mac.Sum(nil), want) {
+		f.ignored.Add(1)
 		f.cache.log().Debug("push without a valid signature", urlField(f.key.text))
 		return
 	}

@@ -32,6 +32,7 @@ type Feed struct {
 	missing     atomic.Uint64              // the version whose body cannot be read; 0: none
 	groups      atomic.Pointer[[]groupDay] // that asked; nil: none
 	heard       atomic.Pointer[heardOfHub] // nil: nothing
+	ignored     atomic.Int64               // pushes without a valid signature
 
 	pinged atomic.Bool // a ping waits for MinInterval
 

@@ -156,6 +156,9 @@ func (c *Cache) pushStatus(id store.ID, s *state) *status.Push {
 	told := &status.Push{
 		Hub: feedurl.Shown(p.Hub), State: status.PushAsked, Asked: p.At, LastPush: p.Heard.Pushed, Trusted: p.trusted(now), Misses: p.Misses,
 	}
+	if f, ok := c.table.ids.Load(id); ok {
+		told.Ignored = f.(*Feed).ignored.Load()
+	}
 	if !p.Heard.Refused.Before(p.At) {
 		told.Error, told.Wait = p.Heard.Why, p.Heard.Wait
 	}

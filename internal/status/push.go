@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -19,6 +21,7 @@ type Push struct {
 	LastPush time.Time     `json:"last_push,omitzero"` // with a valid signature
 	Trusted  bool          `json:"trusted,omitempty"`  // the feed is polled once a day, as pushes have brought changes
 	Misses   int           `json:"misses,omitempty"`   // changes that the hub did not announce
+	Ignored  int64         `json:"ignored,omitempty"`  // pushes without a valid signature, since the feed is in memory
 	Error    string        `json:"error,omitempty"`    // of the last request
 	Wait     time.Time     `json:"wait,omitzero"`      // until when the hub is not asked again
 	Callback string        `json:"callback,omitempty"` // without what only the hub knows of it
@@ -63,6 +66,9 @@ func (p *Push) Sentence(now time.Time) string {
 	}
 	if p.Misses > 0 {
 		text += fmt.Sprintf(" It did not announce %s.", Count(int64(p.Misses), "change"))
+	}
+	if p.Ignored > 0 {
+		text += fmt.Sprintf(" %s %s without a valid signature.", humanize.Comma(p.Ignored), Plural(p.Ignored, "push came", "pushes came"))
 	}
 	return text
 }
