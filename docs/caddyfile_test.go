@@ -287,7 +287,7 @@ func (ms modules) writeStores(page *bytes.Buffer) {
 
 // markdown returns a doc comment as Markdown: its indented lines are a block of code.
 func markdown(comment string) string {
-	var text strings.Builder
+	var text bytes.Buffer
 	code := false
 	for line := range strings.Lines(comment) {
 		indented := strings.HasPrefix(line, "\t")
@@ -296,7 +296,11 @@ func markdown(comment string) string {
 			if strings.HasPrefix(line, "\t{") {
 				begin = "```json\n"
 			}
-			text.WriteString(map[bool]string{true: begin, false: "```\n\n"}[indented])
+			if !indented {
+				text.Truncate(text.Len() - len("\n")) // the empty line is behind the code
+				begin = "```\n\n"
+			}
+			text.WriteString(begin)
 			code = indented
 		}
 		text.WriteString(strings.TrimPrefix(line, "\t"))

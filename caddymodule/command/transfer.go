@@ -167,7 +167,7 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 	p.end("into " + module.String())
 	done = &imported{module.String(), p.feeds, refused}
 	if refused > 0 {
-		return done, fmt.Errorf("%d lines were not imported", refused)
+		return done, fmt.Errorf("%s not imported", status.Count(refused, "line"))
 	}
 	return done, nil
 }
@@ -194,5 +194,5 @@ func (p *transfer) report(feeds int64) {
 }
 
 func (p *transfer) end(where string) {
-	fmt.Fprintf(p.out, "%s %d feeds %s in %s\n", p.done, p.feeds, where, status.Brief(time.Since(p.began)))
+	fmt.Fprintf(p.out, "%s %s %s in %s\n", p.done, status.Count(p.feeds, "feed"), where, status.Brief(time.Since(p.began)))
 }

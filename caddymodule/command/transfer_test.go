@@ -389,7 +389,7 @@ func TestStoreOfAConfiguration(t *testing.T) {
 	}
 	configured := file("Caddyfile", fmt.Sprintf("{\n\tpollard {\n\t\tstore sqlite %q\n\t}\n}\n:8080 {\n\tfeed_gateway {\n\t\ttoken alice {env.NOT_HERE}\n\t}\n}\n", filepath.Join(dir, "mine")))
 	feed := `{"url": "https://feeds.test/1"}`
-	if _, said, code := runWithErrors(t, importCommand(), feed, "--config", configured); code != exitDone || !strings.Contains(said, "imported 1 feeds into sqlite "+filepath.Join(dir, "mine")) {
+	if _, said, code := runWithErrors(t, importCommand(), feed, "--config", configured); code != exitDone || !strings.Contains(said, "imported 1 feed into sqlite "+filepath.Join(dir, "mine")) {
 		t.Errorf("import by --config: exit code %d: %s", code, said)
 	}
 	installed(t, configured)
