@@ -33,54 +33,6 @@ func handles(t *testing.T, h Harness) [2]store.Store {
 	return [2]store.Store{one, h.open(t)}
 }
 
-func oneOfManyClaims(t *testing.T, h Harness) {
-	s := handles(t, h)
-	tokens := make(map[store.Token]bool)
-	for range 5 {
-		var mu sync.Mutex
-		granted := 0
-		together(16, func(n int) {
-			leases, err := s[n%2].Claim(t.Context(), []store.Claim{claim(1)})
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				t.Error(err)
-			} else if leases[0].Denied == "" {
-				granted++
-				tokens[leases[0].Token] = true
-			}
-		})
-		if granted != 1 {
-			t.Fatalf("%d of 16 claims were granted", granted)
-		}
-		h.Sleep(2 * time.Hour)
-	}
-	if len(tokens) != 5 {
-		t.Errorf("5 grants had %d tokens", len(tokens))
-	}
-}
-
-func oneOfManyHosts(t *testing.T, h Harness) {
-	s := handles(t, h)
-	var mu sync.Mutex
-	denials := make(map[store.Denial]int)
-	together(16, func(n int) {
-		c := claim(n)
-		c.Host = host("one")
-		leases, err := s[n%2].Claim(t.Context(), []store.Claim{c})
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		denials[leases[0].Denied]++
-	})
-	if want := map[store.Denial]int{"": 1, store.DeniedBusy: 15}; !maps.Equal(denials, want) {
-		t.Errorf("denials are %v, want %v", denials, want)
-	}
-}
-
 func dueOnce(t *testing.T, h Harness) {
 	s := handles(t, h)
 	const feeds = 40

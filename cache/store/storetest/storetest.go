@@ -35,8 +35,6 @@ type Harness struct {
 // is removed when t ends.
 func Run(t *testing.T, begin func(t *testing.T) Harness) {
 	for name, check := range map[string]func(t *testing.T, h Harness){
-		"one of many claims is granted":              oneOfManyClaims,
-		"one poll of a host is granted":              oneOfManyHosts,
 		"feeds that are due are granted once":        dueOnce,
 		"what is acknowledged is there after a kill": kill,
 		"damage of a record costs an interval":       damagedRecords,
@@ -49,7 +47,6 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"what is there already is left alone":        restoreNew,
 		"two nodes make room at once":                trimTogether,
 		"changes are watched":                        watch,
-		"nodes see each other":                       nodes,
 		"counters are kept by node":                  countersOfNodes,
 		"the store has one secret":                   oneSecret,
 		"nothing happens after cancellation":         cancelled,

@@ -222,28 +222,6 @@ func (c *Cluster) Remove() {
 	os.RemoveAll(c.dir)
 }
 
-// CatchUp waits until a standby knows all that this server knows now.
-func (c *Cluster) CatchUp(standby *Cluster) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var at string
-	if err := c.ask(ctx, &at, "select pg_current_wal_lsn()::text"); err != nil {
-		return err
-	}
-	for {
-		var there bool
-		err := standby.ask(ctx, &there, "select coalesce(pg_last_wal_replay_lsn() >= $1::text::pg_lsn, false)", at)
-		if there {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("standby does not catch up: %w", err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 // Promote makes a standby take over.
 func (c *Cluster) Promote() error {
 	return c.admin(context.Background(), "postgres", "select pg_promote()")
@@ -314,16 +292,6 @@ func (c *Cluster) Exec(t testing.TB, database, sql string, args ...any) {
 	if err := c.admin(ctx, database, sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
-}
-
-// ask runs a query of one value as the owner.
-func (c *Cluster) ask(ctx context.Context, into any, sql string, args ...any) error {
-	conn, err := c.connect(ctx, "postgres")
-	if err != nil {
-		return err
-	}
-	defer conn.Close(ctx)
-	return conn.QueryRow(ctx, sql, args...).Scan(into)
 }
 
 func (c *Cluster) connect(ctx context.Context, database string) (*pgx.Conn, error) {
