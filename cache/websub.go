@@ -216,12 +216,12 @@ func (f *Feed) learnPush(s, next *state, v classified) {
 // the state that the poll commits. The request is sent if that succeeds.
 func (f *Feed) requestOf(next *state, v classified) *hubRequest {
 	c := f.cache
-	base := c.settings.Load().WebSub
-	if base == "" || f.key.shielded() || !v.good() && !next.ended || c.asking.Load() >= maxAsking {
+	base, over := c.settings.Load().WebSub, next.ended || next.feed.Alias != ""
+	if base == "" || f.key.shielded() || !v.good() && !over || c.asking.Load() >= maxAsking {
 		return nil
 	}
 	var want hubTopic
-	if !next.ended && next.feed.Alias == "" && f.wanted() {
+	if !over && f.wanted() {
 		want = f.hubOf(next, v.answer.Private)
 	}
 	p, now := c.subscription(f.id, next), c.now().Round(0).UTC()

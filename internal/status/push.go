@@ -64,6 +64,9 @@ func (p *Push) Sentence(now time.Time) string {
 	default:
 		text += " The last came " + Ago(p.LastPush, now) + "."
 	}
+	if p.Error != "" {
+		text += " The last try to renew it failed" + bracketed(p.Error) + "."
+	}
 	if p.Misses > 0 {
 		text += fmt.Sprintf(" It did not announce %s.", Count(int64(p.Misses), "change"))
 	}
