@@ -5,8 +5,6 @@ package cache_test
 
 import (
 	"context"
-	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -185,25 +183,4 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Sent says which poll the reader has waited for.
-func TestSentTellsOfPolls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) }).open()
-		f, err := g.Feed(t.Context(), feedURL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, step := range []struct {
-			after   time.Duration
-			forward string
-		}{{0, "miss"}, {0, ""}, {25 * time.Hour, "stale"}, {0, ""}} {
-			time.Sleep(step.after)
-			sent, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
-			if err != nil || sent.Forward != step.forward {
-				t.Errorf("got %+v %v, want %q", sent, err, step.forward)
-			}
-		}
-	})
 }
