@@ -114,29 +114,25 @@ func exportRecords(ctx context.Context, s store.Store, records []store.Record) (
 
 func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.Time) (*exported, error) {
 	var body store.Body
-	for tries := 0; r.Version != 0; tries++ {
+	if r.Version != 0 {
 		var err error
 		body, err = store.ReadBody(ctx, s, r.ID, r.Version)
 		switch {
 		case errors.Is(err, store.ErrNoBody):
 			r.Version = 0 // it is fetched again
-			continue
 		case err != nil:
 			return nil, fmt.Errorf("reading a body: %w", err)
-		}
-		if body.Version == r.Version {
-			break
-		}
-		// A node has committed another version meanwhile: its record belongs to it.
-		records, err := s.Lookup(ctx, []store.ID{r.ID})
-		if err != nil {
-			return nil, fmt.Errorf("reading a feed again: %w", err)
-		}
-		if now = time.Now(); tries >= 5 || len(records) == 0 {
+		case body.Version != r.Version:
+			// A node has committed another version meanwhile: its record belongs to it.
+			records, err := s.Lookup(ctx, []store.ID{r.ID})
+			if err != nil {
+				return nil, fmt.Errorf("reading a feed again: %w", err)
+			}
+			if len(records) > 0 {
+				return exportRecord(ctx, s, records[0], time.Now())
+			}
 			r.Version = 0
-			continue
 		}
-		r = records[0]
 	}
 	l := &exported{
 		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State, Hold: r.Hold.Seconds(), Space: r.Host.Spacing.Seconds(),

@@ -27,9 +27,6 @@ func ParseKey(text string) Key {
 	return k
 }
 
-// URLKey returns the key of the feed at a URL.
-func URLKey(u feedurl.URL) Key { return Key{u.String(), u} }
-
 // String returns the text of the key.
 func (k Key) String() string { return k.text }
 

@@ -22,10 +22,8 @@ const (
 	// readsAtOnce is how many versions are read into memory at once: a store on another
 	// machine takes some milliseconds for each, and has few connections.
 	readsAtOnce = 4
-	// rereadRetry is when records that could not be read are read again, and
-	// rereadRetryMost the longest pause between two such attempts.
-	rereadRetry     = time.Second
-	rereadRetryMost = 10 * time.Second
+	// rereadRetry is when records that could not be read are read again.
+	rereadRetry = 2 * time.Second
 )
 
 // changes are the feeds in memory that the store has changed, or may have: their records
@@ -105,26 +103,15 @@ func (c *Cache) readLater(feeds ...*Feed) {
 
 // readChanges reads what has changed.
 func (c *Cache) readChanges(ctx context.Context) {
-	var (
-		failed []*Feed
-		retry  <-chan time.Time // nil: nothing has failed
-		pause  = rereadRetry
-	)
 	for {
 		select {
 		case <-c.changes.bell:
-		case <-retry:
-			c.readLater(failed...)
-			failed, retry, pause = nil, nil, min(2*pause, rereadRetryMost)
 		case <-ctx.Done():
 			return
 		}
-		failed = append(failed, c.reread(ctx, c.changes.take())...)
-		switch {
-		case len(failed) == 0:
-			pause = rereadRetry
-		case retry == nil:
-			retry = time.After(pause)
+		if failed := c.reread(ctx, c.changes.take()); len(failed) > 0 {
+			c.readLater(failed...)
+			sleep(ctx, rereadRetry)
 		}
 	}
 }
