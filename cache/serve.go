@@ -77,19 +77,16 @@ func (f *Feed) ServeAfter(how version.CacheStatus, w http.ResponseWriter, r *htt
 	return f.serve(how, nil, w, r)
 }
 
-func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (sent Sent, err error) {
+func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	f = f.use()
 	defer f.leave()
-	for again := false; ; again = true {
-		if sent, err = f.serveOnce(how, may, w, r); err == nil || again {
-			break
-		}
-		unread, ok := errors.AsType[*unreadError](err)
-		if !ok || !f.learnFrom(r.Context(), unread) {
-			break
-		}
+	sent, err := f.serveOnce(how, may, w, r)
+	unread, ok := errors.AsType[*unreadError](err)
+	if ok && f.learnFrom(r.Context(), unread) {
+		sent, err = f.serveOnce(how, may, w, r)
+		unread, ok = errors.AsType[*unreadError](err)
 	}
-	if unread, ok := errors.AsType[*unreadError](err); ok {
+	if ok {
 		err = f.storeError(unread.err)
 	}
 	return sent, err
