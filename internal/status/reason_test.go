@@ -129,8 +129,6 @@ func TestExplain(t *testing.T) {
 			"The feed asks not to be polled between 12:00 and 14:00 and between 22:00 and 03:00 GMT (skipHours). Next poll: 14:00 UTC."},
 		{decided(good(), policy.Hints{SkipHours: []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}}, policy.Rhythm{}), known,
 			"The feed asks to be polled only between 12:00 and 13:00 GMT (skipHours). Next poll: tomorrow 12:00 UTC."},
-		{won(policy.HintDefault, "", time.Hour), with(func(f *Facts) { f.Shield = true }),
-			"Neither your site nor the feed says how often to poll; once an hour is this shield's setting (default_interval). Next poll: 13:00 UTC."},
 		{decided(good(), policy.Hints{SkipDays: []string{"Wednesday", "Thursday"}}, policy.Rhythm{}), known,
 			"The feed asks not to be polled on Wednesday and Thursday, GMT (skipDays). Next poll: 6 March 00:00 UTC."},
 		{decided(failed(policy.FailureRateLimited, 429, "Retry-After", "86400"), policy.Hints{}, policy.Rhythm{}), with(func(f *Facts) { f.Status = 429 }),
