@@ -185,8 +185,7 @@ func readWhole(b *store.StoredBody) (store.Body, error) {
 	return store.Body{Version: b.Version, Coding: b.Coding, Data: data}, err
 }
 
-// cut has the store out of reach: each call takes as long as it has patience, and fails. It returns
-// how many polls were asked for since. Nil: the store is there.
+// callTimeout is how long a call of a store that is away takes.
 const callTimeout = 5 * time.Second
 
 var errAway = errors.New("the database is away")
@@ -197,6 +196,7 @@ type outage struct {
 	claims int // that were asked for
 }
 
+// setAway has the store out of reach, or back: each call takes as long as it has patience, and fails.
 func (s *hooked) setAway(away bool) *outage {
 	o := new(outage)
 	if !away {
