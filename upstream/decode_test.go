@@ -14,38 +14,13 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// encoded applies codings in the given order.
-func encoded(body string, codings ...string) string {
-	for _, coding := range codings {
-		var b bytes.Buffer
-		var w io.WriteCloser
-		switch coding {
-		case "gzip":
-			w = gzip.NewWriter(&b)
-		case "br":
-			w = brotli.NewWriter(&b)
-		case "zstd":
-			w, _ = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
-		case "zlib":
-			w = zlib.NewWriter(&b)
-		case "flate":
-			w, _ = flate.NewWriter(&b, 6)
-		}
-		io.WriteString(w, body)
-		w.Close()
-		body = b.String()
-	}
-	return body
-}
+var encoded = origintest.Encode
 
 func TestDecoding(t *testing.T) {
 	long := feedBody + strings.Repeat("<!-- something to compress -->", 5000)

@@ -4,18 +4,14 @@
 package hostile
 
 import (
-	"bytes"
-	"compress/gzip"
-	"compress/zlib"
 	"fmt"
-	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // Package upstream has tests of malformed answers, codings, redirects and TLS. These attacks are what
@@ -23,7 +19,7 @@ import (
 
 // stalls are answers that stop, in each way, at places where an answer can stop.
 func stalls() (attacks []attack) {
-	length, gz := "Content-Length: "+strconv.Itoa(len(feed))+"\r\n", pack("gzip", feed)
+	length, gz := "Content-Length: "+strconv.Itoa(len(feed))+"\r\n", origintest.Encode(feed, "gzip")
 	for _, place := range []struct{ name, said, rest string }{
 		{"the status line", "", ok("", feed)},
 		{"a field's value", "HTTP/1.1 200 OK\r\nContent-Type: text/", "xml\r\n\r\n"},
@@ -54,10 +50,10 @@ func endlessAnswers() (attacks []attack) {
 		{"body of items", open("", "<rss version='2.0'><channel>"), "<item><guid>1</guid></item>"},
 		{"chunks", chunked("", ""), chunk(feed)},
 		{"trailers", chunked("", chunk(feed)+"0\r\n"), "X: y\r\n"},
-		{"gzip members", open("Content-Encoding: gzip\r\n", ""), pack("gzip", "")},
+		{"gzip members", open("Content-Encoding: gzip\r\n", ""), origintest.Encode("", "gzip")},
 		{"skippable zstd frames", open("Content-Encoding: zstd\r\n", ""), "\x50\x2a\x4d\x18\x04\x00\x00\x00abcd"},
 		{"brotli metadata", open("Content-Encoding: br\r\n", "\x0c"), "\x0c"},
-		{"padding behind gzip", open("Content-Encoding: gzip\r\n", pack("gzip", feed)), "\x00"},
+		{"padding behind gzip", open("Content-Encoding: gzip\r\n", origintest.Encode(feed, "gzip")), "\x00"},
 		{"redirect's Location", "HTTP/1.1 302 Found\r\nLocation: http://x.test/", "a"},
 		{"body of a 404", "HTTP/1.1 404 Not Found\r\n\r\n", "a"},
 	} {
@@ -83,30 +79,6 @@ func framing() []attack {
 	}
 }
 
-// pack encodes a text in content codings, the first one first.
-func pack(codings, text string) string {
-	for coding := range strings.SplitSeq(codings, ", ") {
-		var b bytes.Buffer
-		var w io.WriteCloser
-		switch coding {
-		case "gzip":
-			w = gzip.NewWriter(&b)
-		case "br":
-			w = brotli.NewWriterLevel(&b, 1)
-		case "zstd":
-			w, _ = zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1)) // the options are valid
-		case "deflate":
-			w = zlib.NewWriter(&b)
-		default:
-			panic(coding)
-		}
-		_, _ = io.WriteString(w, text) // to memory
-		_ = w.Close()
-		text = b.String()
-	}
-	return text
-}
-
 func encoded(label, body string) string { return ok("Content-Encoding: "+label+"\r\n", body) }
 
 // bomb is a good feed of three times max_body.
@@ -117,16 +89,22 @@ var bomb = sync.OnceValue(func() string {
 // codings are bodies that are larger than they look.
 func codings() (attacks []attack) {
 	for _, codings := range []string{"gzip", "br", "zstd", "deflate", "gzip, gzip, gzip", "br, br, br", "zstd, zstd, zstd", "deflate, gzip, br"} {
-		packed := sync.OnceValue(func() string { return pack(codings, bomb()) })
+		packed := sync.OnceValue(func() string {
+			return origintest.Encode(bomb(), strings.Split(strings.ReplaceAll(codings, "deflate", "zlib"), ", ")...)
+		})
 		attacks = append(attacks, attack{name: "a bomb in " + codings, send: func(v *visit) { v.say(encoded(codings, packed())) }})
 	}
-	hidden := sync.OnceValue(func() string { return pack("gzip, gzip, gzip, gzip, gzip, gzip", bomb()) })
+	hidden := sync.OnceValue(func() string { return origintest.Encode(bomb(), slices.Repeat([]string{"gzip"}, 6)...) })
 	return append(attacks,
 		attack{name: "six layers, one of them named", send: func(v *visit) { v.say(encoded("gzip", hidden())) }},
 		attack{name: "six layers, none of them named", send: func(v *visit) { v.say(ok("", hidden())) }},
 		attack{name: "a hundred layers by name", send: says(encoded(strings.TrimSuffix(strings.Repeat("gzip, ", 100), ", "), "\x1f\x8b\x08"))},
-		attack{name: "a bomb in many gzip members", send: func(v *visit) { v.say(encoded("gzip", strings.Repeat(pack("gzip", strings.Repeat("a", 1<<20)), 100))) }},
-		attack{name: "a bomb in many zstd frames", send: func(v *visit) { v.say(encoded("zstd", strings.Repeat(pack("zstd", strings.Repeat("a", 1<<20)), 100))) }},
+		attack{name: "a bomb in many gzip members", send: func(v *visit) {
+			v.say(encoded("gzip", strings.Repeat(origintest.Encode(strings.Repeat("a", 1<<20), "gzip"), 100)))
+		}},
+		attack{name: "a bomb in many zstd frames", send: func(v *visit) {
+			v.say(encoded("zstd", strings.Repeat(origintest.Encode(strings.Repeat("a", 1<<20), "zstd"), 100)))
+		}},
 		attack{name: "zstd with a window of 2 GB", send: says(encoded("zstd", "\x28\xb5\x2f\xfd\x00\xa8\x01\x00\x00"))},
 		attack{name: "zstd that promises 16 EB", send: says(encoded("zstd", "\x28\xb5\x2f\xfd\xe0\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00\x00"))},
 	)

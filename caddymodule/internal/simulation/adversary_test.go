@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// victims are feeds that an adversary knows.
-func victims() []*resource {
+// knownFeeds are feeds that an adversary knows.
+func knownFeeds() []*resource {
 	return []*resource{
 		{url: "http://plain.test/feed.xml", target: true},
-		{url: "https://secure.test/feed.xml", target: true},
+		{url: "https://example.com/feed.xml", target: true},
 		{url: "http://age3h.test/feed", header: []string{"Cache-Control", "max-age=10800"}, wait: 3 * time.Hour, target: true},
 		{url: "http://tag.test/feed", date: func(*call) string { return "" }, target: true},
 		{url: "http://five.test/feed", instead: answering(500, 20*time.Hour, 40*time.Hour), target: true},
@@ -29,7 +29,7 @@ const endlessURL = "http://many.trap.test/"
 
 // traps are the feeds of the adversary. They are not configured, and the adversary
 // requests all of them by URL.
-func traps(victims []*resource) []*resource {
+func traps(known []*resource) []*resource {
 	var all []*resource
 	trap := func(host, path string, instead func(*call) (reply, bool)) {
 		all = append(all, &resource{url: "http://" + host + ".trap.test" + path, moves: true, quiet: true, trap: true, noisy: true, never304: true, instead: instead})
@@ -42,20 +42,20 @@ func traps(victims []*resource) []*resource {
 		}
 		return a
 	}
-	for i, victim := range victims {
-		// A copy of a victim first, with another hub, and then a redirect to the victim,
+	for i, feed := range known {
+		// A copy of a feed first, with another hub, and then a redirect to it,
 		// temporary or permanent, with the longest pause that counts.
 		for j, status := range []int{http.StatusFound, http.StatusMovedPermanently, http.StatusPermanentRedirect} {
 			trap(fmt.Sprintf("copy%d%d", i, j), "/feed", func(c *call) (reply, bool) {
 				if c.age < time.Duration(j+1)*12*time.Hour {
-					copied, resource := *c, *victim
+					copied, resource := *c, *feed
 					resource.channel = `<link rel="hub" href="http://trap.test/hub"/>`
 					copied.resource = &resource
 					a := reply{status: 200, body: copied.document(c.version())}
 					a.set("Content-Type", "application/rss+xml")
 					return a, true
 				}
-				a := to(status, victim.url, "Retry-After", "604800")
+				a := to(status, feed.url, "Retry-After", "604800")
 				a.retryAfter, a.pause = 7*day, 7*day
 				return a, true
 			})
@@ -115,9 +115,9 @@ func (sim *simulation) adversary(ctx context.Context, traps []*resource) {
 // A publisher decides nothing about the feeds of others: neither what their readers get
 // nor when they are polled.
 func TestAdversary(t *testing.T) {
-	victims := victims()
-	hostile := traps(victims)
-	all := append(victims, hostile...)
+	known := knownFeeds()
+	hostile := traps(known)
+	all := append(known, hostile...)
 	all = append(all, &resource{url: endlessURL, quiet: true, moves: true, trap: true, instead: func(c *call) (reply, bool) {
 		return reply{status: 404}, c.n%50 != 0 // a few are feeds
 	}})

@@ -187,8 +187,8 @@ func (sim *simulation) justStepped(now time.Time) bool {
 func TestLaptop(t *testing.T) {
 	disturbed := func(sim *simulation) {
 		sim.laptop = true
-		// By a clock that is behind, entries of weeks are in the future.
-		delete(sim.origins.resources, "http://weekly.test/feed")
+		// By a clock that is behind, entries are in the future.
+		delete(sim.origins.resources, "http://daily.test/feed")
 		sim.feeds = slices.DeleteFunc(sim.feeds, func(s *feed) bool { return s.dated })
 	}
 	if *laptop {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // soundFeeds are feeds of good servers. Their validators, URLs and codings differ.
@@ -23,9 +25,9 @@ func soundFeeds() []*resource {
 		{url: "http://bare.test/feed?", etag: versioned(`unquoted-%d`)},
 		{url: "http://latin.test/caf%e9.xml", etag: versioned("\"caf\xe9-%d\"")},
 		{url: "http://odd.test/~x/a//b", date: versioned("Mon, %d mar 26 10:00:00 +0000")},
-		{url: "https://secure.test/feed.xml"},
-		{url: "http://json.test/feed.json", format: "json"},
-		{url: "http://atom.test/?feed=atom", format: "atom"},
+		{url: "https://example.com/feed.xml"},
+		{url: "http://json.test/feed.json", format: origintest.JSONFeed},
+		{url: "http://atom.test/?feed=atom", format: origintest.Atom},
 		{url: "http://gzip.test/feed", coding: []string{"gzip"}},
 		{url: "http://brotli.test/feed", coding: []string{"br"}},
 		{url: "http://zstd.test/feed", coding: []string{"zstd"}},
@@ -60,7 +62,7 @@ func hintedFeeds() []*resource {
 		{url: "http://sabbath.test/feed", channel: skip("<day>Saturday</day><day>sunday</day>", "skipDays"), days: []time.Weekday{time.Saturday, time.Sunday}},
 		{url: "http://unvalidated.test/feed", etag: none, date: none, wait: day},
 		{url: "http://fresh.test/feed", etag: none, date: none, header: control("max-age=3600")},
-		{url: "http://weekly.test/feed", dated: true, every: 7 * day, wait: 14 * time.Hour},
+		{url: "http://daily.test/feed", dated: true, every: day, wait: 2 * time.Hour},
 		{url: "http://noisy.test/feed", noisy: true, never304: true, etag: func(c *call) string { return fmt.Sprintf(`"%d"`, c.n) }, date: none},
 		{url: "http://limit.test/feed", header: []string{"X-RateLimit-Remaining", "0.0", "X-RateLimit-Reset", "9000"}, wait: 9000 * time.Second, retryAfter: 9000 * time.Second, pause: 9000 * time.Second},
 		{url: "http://draft.test/feed", header: []string{"RateLimit", `"d";r=0;t=7200`}, retryAfter: 2 * time.Hour, pause: 2 * time.Hour},

@@ -4,16 +4,13 @@
 package simulation
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 const (
@@ -25,10 +22,10 @@ const (
 // each field is what a good server does.
 type resource struct {
 	url         string
-	format      string             // rss (""), atom or json
+	format      origintest.Format
 	every       time.Duration      // between two entries; 0: 20 h
 	channel     string             // more elements of the channel
-	dated       bool               // entries have dates
+	dated       bool               // entries have dates, a day apart
 	noisy       bool               // lastBuildDate is now
 	header      []string           // of 200 and 304, name and value by turns
 	on304       []string           // of 304, if it differs
@@ -120,9 +117,9 @@ func (c *call) usual() reply {
 		a.set(header[i], strings.ReplaceAll(header[i+1], "{in 6h}", c.now.Add(6*time.Hour).UTC().Format(http.TimeFormat)))
 	}
 	if a.status == http.StatusOK {
-		a.set("Content-Type", map[string]string{"": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[c.format])
+		a.set("Content-Type", c.format.ContentType())
 		a.plain = c.document(a.version)
-		a.body = encodeAll(a.plain, c.coding)
+		a.body = []byte(origintest.Encode(string(a.plain), c.coding...))
 		if len(c.coding) > 0 {
 			a.set("Content-Encoding", strings.Join(c.coding, ", "))
 		}
@@ -170,62 +167,17 @@ func (c *call) published(version int) time.Time {
 
 // document is the feed at a version.
 func (c *call) document(version int) []byte {
-	var b strings.Builder
-	words := strings.Repeat("Words of an entry. ", 8)
-	switch c.format {
-	case "json":
-		fmt.Fprintf(&b, `{"version":"https://jsonfeed.org/version/1.1","title":%q,"items":[`, c.url)
-		for n := version; n > version-5; n-- {
-			fmt.Fprintf(&b, `{"id":"%d","title":"Entry %d","content_text":%q},`, n, n, words)
-		}
-		return []byte(strings.TrimSuffix(b.String(), ",") + "]}")
-	case "atom":
-		fmt.Fprintf(&b, `<feed xmlns="http://www.w3.org/2005/Atom"><title>%s</title><id>tag:x</id><updated>%s</updated>`, "T", c.published(version).Format(time.RFC3339))
-		for n := version; n > version-5; n-- {
-			fmt.Fprintf(&b, `<entry><title>Entry %d</title><id>tag:%d</id><content>%s</content></entry>`, n, n, words)
-		}
-		return []byte(b.String() + "</feed>")
-	}
-	b.WriteString(`<?xml version="1.0"?><rss version="2.0" xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"><channel><title>T</title><link>https://x.test/</link>` + c.channel)
+	d := origintest.Document{Format: c.format, Entries: version, Extra: c.channel}
 	if c.noisy {
-		fmt.Fprintf(&b, "<lastBuildDate>%s</lastBuildDate><!-- %d -->", c.now.Format(time.RFC1123Z), c.n)
+		d.Noise = c.now.Format(time.RFC1123Z)
 	}
-	for n := version; n > version-5; n-- {
-		fmt.Fprintf(&b, `<item><title>Entry %d</title><guid>https://x.test/%d</guid><description>%s</description>`, n, n, words)
-		if c.dated {
-			fmt.Fprintf(&b, "<pubDate>%s</pubDate>", c.published(n).Format(time.RFC1123Z))
-		}
-		b.WriteString("</item>")
+	if c.dated {
+		d.Newest = c.published(version)
 	}
-	return []byte(b.String() + "</channel></rss>")
+	return []byte(d.String())
 }
 
 // skips reports whether the resource asks not to be polled at a time.
 func (r *resource) skips(t time.Time) bool {
 	return slices.Contains(r.hours, t.UTC().Hour()) || slices.Contains(r.days, t.UTC().Weekday())
-}
-
-func encodeAll(plain []byte, codings []string) []byte {
-	for _, coding := range codings {
-		var b bytes.Buffer
-		switch coding {
-		case "gzip":
-			w := gzip.NewWriter(&b)
-			w.Write(plain)
-			w.Close()
-		case "br":
-			w := brotli.NewWriter(&b)
-			w.Write(plain)
-			w.Close()
-		case "zstd":
-			w, err := zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1))
-			if err != nil {
-				panic(err)
-			}
-			w.Write(plain)
-			w.Close()
-		}
-		plain = b.Bytes()
-	}
-	return plain
 }

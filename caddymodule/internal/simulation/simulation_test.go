@@ -5,15 +5,11 @@ package simulation
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"maps"
-	"math/big"
-	mathrand "math/rand/v2"
+	"math/rand/v2"
+	"net/http/httptest"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -42,7 +38,7 @@ import (
 type simulation struct {
 	t        *testing.T
 	seed     uint64
-	rng      *mathrand.Rand // what happens to the gateway, and when
+	rng      *rand.Rand // what happens to the gateway, and when
 	dir      string
 	always   bool // prefetch is in every configuration
 	prefetch bool // it is in the one that runs
@@ -94,12 +90,15 @@ func simulate(t *testing.T, seed uint64, resources []*resource, run func(sim *si
 	// A simulation allocates little beside a test binary with Caddy in it.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	dir := stage.StoreDirectory(t)
-	certificate, roots := certify(t, resources)
+	server := httptest.NewTLSServer(nil) // for its certificate, which is for example.com
+	certificate, roots := server.TLS.Certificates[0], x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	server.Close()
 	synctest.Test(t, func(t *testing.T) {
 		// Bubbles begin in 2000. Origins have habits by the hour, so this one begins at midnight.
 		time.Sleep(time.Until(time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC)))
 		sim := &simulation{
-			t: t, seed: seed, rng: mathrand.New(mathrand.NewPCG(seed, 99)), dir: dir,
+			t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 99)), dir: dir,
 			net: new(stage.Network), roots: roots, epoch: time.Now(), shown: make(map[string]time.Time),
 		}
 		sim.clock.since = sim.epoch
@@ -339,36 +338,6 @@ func (sim *simulation) shownNext(url string) (time.Time, bool) {
 	defer sim.mu.Unlock()
 	t, ok := sim.shown[url]
 	return t, ok
-}
-
-// certify makes a certificate for all hosts.
-func certify(t *testing.T, resources []*resource) (tls.Certificate, *x509.CertPool) {
-	t.Helper()
-	hosts := make(map[string]bool)
-	for _, r := range resources {
-		hosts[mustHost(r.url)] = true
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(4e9, 0), IsCA: true, BasicConstraintsValid: true,
-	}
-	for host := range maps.Keys(hosts) {
-		template.DNSNames = append(template.DNSNames, host)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AddCert(leaf)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, roots
 }
 
 // runningCache returns the cache of the running configuration.
