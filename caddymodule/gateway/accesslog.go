@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
@@ -70,14 +69,10 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 	logged.RequestURI, logged.Header = withoutToken(sentURI(r)), headerWithoutToken(r.Header)
 	return sent, func() {
 		credentials := g.server.Logs.ShouldLogCredentials
-		user := ""
-		if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-			user, _ = repl.GetString("http.auth.user.id")
-		}
 		fields := []zap.Field{
 			zap.Object("request", caddyhttp.LoggableHTTPRequest{Request: logged, ShouldLogCredentials: credentials}),
 			zap.Int("bytes_read", 0),
-			zap.String("user_id", user),
+			zap.String("user_id", poller.User(r)),
 			zap.Duration("duration", time.Since(began)),
 			zap.Int("size", sent.Size()),
 			zap.Int("status", sent.Status()),

@@ -103,17 +103,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			return nil
 		}},
-		"readers": {Read: func(d *caddyfile.Dispenser) error {
-			args := d.RemainingArgs()
-			switch {
-			case slices.Equal(args, []string{"off"}):
-				return d.Err("reader statistics are off unless `readers` is written: remove the line")
-			case len(args) > 0:
-				return d.Errf("readers: unexpected %q: it takes no argument", args[0])
-			}
-			g.Readers = true
-			return nil
-		}},
+		"readers": {Read: config.FlagLine(&g.Readers)},
 		"pages":   {Read: config.OffLine(&g.Pages)},
 		"rewrite": {Removed: "a gateway always makes links absolute, and a shield never changes a byte. Delete the line"},
 	}.With(elsewhere).ReadBlock(d)

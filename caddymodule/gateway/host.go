@@ -9,10 +9,10 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"golang.org/x/net/publicsuffix"
 
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -24,7 +24,7 @@ import (
 // the Host must be a name that no stranger can own. A user name and password replace this rule
 // as a token does: the browser has them for another name only.
 func (g *Gateway) siteToWrite(r *http.Request) string {
-	if g.access.clients.any || ownHost(r.Host) || authenticated(r) || g.hasSite(r) {
+	if g.access.clients.any || ownHost(r.Host) || poller.User(r) != "" || g.hasSite(r) {
 		return ""
 	}
 	name := hostName(r.Host)
@@ -70,16 +70,6 @@ func hostName(host string) string {
 		host = name
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), ".")
-}
-
-// authenticated reports whether a handler before the gateway has authenticated the client.
-func authenticated(r *http.Request) bool {
-	repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	if !ok {
-		return false
-	}
-	user, _ := repl.GetString("http.auth.user.id")
-	return user != ""
 }
 
 // hasSite reports whether a host matcher of the server has the name in the Host field.

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -112,7 +114,7 @@ type keysByPage struct {
 }
 
 // of returns the keys of the feeds that URLs name.
-func (p *keysByPage) of(ctx context.Context, c *cache.Cache, s *Shield, urls []string) (keys []string) {
+func (p *keysByPage) of(ctx context.Context, c *cache.Cache, s *Shield, urls []string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if began := time.Now(); p.keys == nil || began.After(p.reread) {
@@ -123,26 +125,19 @@ func (p *keysByPage) of(ctx context.Context, c *cache.Cache, s *Shield, urls []s
 		}
 		p.reread = time.Now().Add(max(rereadKeys, rereadKeysShare*time.Since(began)))
 	}
-	seen := make(map[string]bool)
-	add := func(key string) {
-		if !seen[key] {
-			seen[key] = true
-			keys = append(keys, key)
-		}
-	}
-	wanted := make(map[string]bool)
+	found, wanted := make(map[string]bool), make(map[string]bool)
 	for _, u := range urls {
 		if page := pageOf(u); page != "" {
 			wanted[page] = true
 			for _, key := range p.keys[page] {
-				add(key)
+				found[key] = true
 			}
 		}
 	}
 	for _, key := range s.entries.byKey.Keys() { // the latest
 		if e := s.entries.get(key); e != nil && e.feed.Load() && wanted[pageOf(poller.ReadersURL(key))] {
-			add(key)
+			found[key] = true
 		}
 	}
-	return keys
+	return slices.Collect(maps.Keys(found))
 }

@@ -107,10 +107,5 @@ func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 // before the shield has authenticated it. A request that a proxy has forwarded may come from
 // anywhere, unless Caddy trusts the proxy.
 func member(r *http.Request) bool {
-	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		if user, _ := repl.GetString("http.auth.user.id"); user != "" {
-			return true
-		}
-	}
-	return !poller.Forwarded(r) && poller.Private(poller.Client(r))
+	return poller.User(r) != "" || !poller.Forwarded(r) && poller.Private(poller.Client(r))
 }
