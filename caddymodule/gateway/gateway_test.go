@@ -35,19 +35,14 @@ func TestGatewayAnswers(t *testing.T) {
 			{"HEAD", "HEAD", "/one.xml", stage.Abroad, 200, ""},
 			{"a path with escapes", "GET", "/%C3%A4%20b.xml", stage.Abroad, 200, "<rss"},
 			{"by URL", "GET", "/https://two.example/feed", stage.Home, 200, "<rss"},
-			{"by URL from abroad", "GET", "/https://two.example/feed", stage.Abroad, 403, "`clients` line does not cover 203.0.113.5"},
 			{"by URL from nowhere", "GET", "/https://two.example/feed", "", 403, "does not cover a client without an IP address"},
-			{"with a token", "GET", "/~s3cret-of-alice-0001/https://two.example/feed", stage.Abroad, 200, "<rss"},
 			{"with a wrong token", "GET", "/~secret/https://two.example/feed", stage.Home, 403, "the token in this URL is not known"},
 			{"no feed URL", "GET", "/https:///feed", stage.Home, 400, "not a feed URL"},
-			{"no feed URL in a parameter", "GET", "/?url=ftp%3A%2F%2Fexample.com%2F", stage.Home, 400, "not a feed URL"},
 			{"no path", "GET", "/two.xml", stage.Home, 404, "no such path"},
 			{"a picture", "GET", "/https://two.example/favicon.ico", stage.Home, 404, "not the address of a feed"},
-			{"robots", "GET", "/robots.txt", stage.Home, 404, "no such path"},
 			{"gone", "GET", "/gone.xml", stage.Home, 410, "410"},
 			{"a page", "GET", "/page.xml", stage.Home, 502, "an HTML page"},
 			{"POST", "POST", "/one.xml", stage.Home, 405, "GET or HEAD"},
-			{"OPTIONS", "OPTIONS", "/one.xml", stage.Home, 405, "GET or HEAD"},
 		}
 		for _, tt := range tests {
 			w := ask(t, g, tt.method, tt.target, tt.client)

@@ -238,10 +238,6 @@ func TestFeedsAsJSON(t *testing.T) {
 		if w.Code != 200 || strings.Contains(w.Body.String(), "abcdef0123456789") || !strings.Contains(w.Body.String(), "Reader/1.0") {
 			t.Errorf("its page: %d %s", w.Code, w.Body)
 		}
-		w = ask(t, g, "GET", "/-/readers", stage.Home, "Accept", "application/json")
-		if !strings.Contains(w.Body.String(), `"family": "Reader"`) {
-			t.Errorf("readers: %s", w.Body)
-		}
 		ask(t, g, "GET", "/https://one.example/feed?token=abcdef0123456789", stage.Home, "User-Agent", "Reader/1.0")
 		w = ask(t, g, "GET", "/-/savings", stage.Home, "Accept", "application/json")
 		var saved struct {

@@ -4,14 +4,9 @@
 package shield
 
 import (
-	"errors"
-	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/iotest"
-
-	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
 
 func TestDetect(t *testing.T) {
@@ -67,30 +62,6 @@ func FuzzDetect(f *testing.F) {
 			t.Error("all of it is undecided")
 		}
 	})
-}
-
-// A body that is not a feed stays unreadable after the error.
-func TestDetectingBodyFailsForGood(t *testing.T) {
-	page := "<!DOCTYPE html><p>" + stage.Sample
-	for name, body := range map[string]io.Reader{"at once": strings.NewReader(page), "in bytes": iotest.OneByteReader(strings.NewReader(page))} {
-		t.Run(name, func(t *testing.T) {
-			s := &detectingBody{ReadCloser: io.NopCloser(body), entry: new(entry)}
-			var got strings.Builder
-			for range 100 {
-				_, err := io.Copy(&got, s)
-				if !errors.Is(err, errNotFeed) {
-					t.Fatalf("got %v", err)
-				}
-			}
-			if strings.Contains(got.String(), "rss") {
-				t.Errorf("what came through is %q", got.String())
-			}
-		})
-	}
-	s := &detectingBody{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(stage.Sample))), entry: new(entry)}
-	if got, err := io.ReadAll(s); err != nil || string(got) != stage.Sample {
-		t.Errorf("a feed came out as %q, %v", got, err)
-	}
 }
 
 func TestLikely(t *testing.T) {
