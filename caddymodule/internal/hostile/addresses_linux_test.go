@@ -95,11 +95,11 @@ func localAddress(a net.Addr) netip.Addr {
 // connected records connections without a request too.
 func (w *world) connected(conn net.Conn, state http.ConnState) {
 	if state == http.StateNew {
-		w.note(localAddress(conn.LocalAddr()), "")
+		w.record(localAddress(conn.LocalAddr()), "")
 	}
 }
 
-func (w *world) note(a netip.Addr, what string) {
+func (w *world) record(a netip.Addr, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked[a] = append(w.asked[a], what)
@@ -108,7 +108,7 @@ func (w *world) note(a netip.Addr, what string) {
 // ServeHTTP redirects if the path says so, /to/<status>/<URL>, and is a feed otherwise.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	here := localAddress(r.Context().Value(http.LocalAddrContextKey).(net.Addr))
-	w.note(here, r.URL.Path)
+	w.record(here, r.URL.Path)
 	var status int
 	if rest, ok := strings.CutPrefix(r.URL.Path, "/to/"); ok {
 		if number, _, ok := strings.Cut(rest, "/"); ok {
@@ -286,7 +286,7 @@ func TestHostileAddresses(t *testing.T) {
 			all.Wait()
 		})
 	}
-	took.over()
+	took.finish(w.total(), fmt.Sprintf("%d targets, %d attacks", len(targets), attacks))
 	if reached := w.reached(publicAddress, otherPublic, "127.0.0.1"); len(reached) > 0 {
 		t.Errorf("there were connections to %v", reached)
 	}
@@ -295,8 +295,6 @@ func TestHostileAddresses(t *testing.T) {
 		t.Errorf("there was a request to 127.0.0.1 for %q", what)
 	}
 	w.mu.Unlock()
-	took.polls = w.total()
-	took.log(fmt.Sprintf("%d targets, %d attacks", len(targets), attacks))
 }
 
 // Names that change what they stand for, and names of several addresses: what counts is
@@ -333,7 +331,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	all.Wait()
 	end()
-	took.over()
+	took.finish(w.total(), "5 names that change")
 	if reached := w.reached(publicAddress, publicIPv6); len(reached) > 0 {
 		t.Errorf("there were connections to %v", reached)
 	}
@@ -342,8 +340,6 @@ func TestHostileNames(t *testing.T) {
 	if names.asked["turncoat.test"] < 2 || names.asked["rebind.test"] < 2 {
 		t.Errorf("the names were asked for %v", names.asked)
 	}
-	took.polls = w.total()
-	took.log("5 names that change")
 }
 
 // The addresses of private_upstreams may be reached, but by no redirect from outside; and a feed that
@@ -429,8 +425,7 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 			time.Sleep(1100 * time.Millisecond)
 		}
 	}
-	took.over()
-	took.polls = w.total()
+	took.finish(w.total(), fmt.Sprintf("%d attacks, at two gateways, twice", 2*len(bad)))
 	if a := c.get("/inside/moved.xml"); a.Status < 400 || strings.Contains(a.Body, secret) {
 		t.Errorf("a configured feed that its origin moves inside: %v", a)
 	}
@@ -441,7 +436,6 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 			t.Errorf("10.9.9.9 was asked for %q", what)
 		}
 	}
-	took.log(fmt.Sprintf("%d attacks, at two gateways, twice; 10.9.9.9 was connected to %d times", 2*len(bad), len(w.asked[netip.MustParseAddr("10.9.9.9")])))
 }
 
 // A name server that hangs delays feeds with such names, and no others.
@@ -492,6 +486,5 @@ func TestResolverThatHangs(t *testing.T) {
 		t.Errorf("the readers of the others were answered %v", codes)
 	}
 	end()
-	took.over()
-	took.log(fmt.Sprintf("%d names that hang: %v", many, codes))
+	took.finish(0, fmt.Sprintf("%d names that hang: %v", many, codes))
 }

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -106,28 +105,17 @@ http://%s {
 }
 `, c.admin, s.servers, c.log, c.dir, s.app, site, s.site))
 	c.start()
-	t.Cleanup(c.kill)
 	return c
 }
 
+// start starts the process, which ends with the test at the latest.
 func (c *child) start() {
 	c.t.Helper()
-	if err := c.try(); err != nil {
+	var err error
+	if c.process, err = stage.StartProcess(c.t, c.file, filepath.Dir(c.file), c.address, c.env...); err != nil {
 		c.t.Fatal(err)
 	}
 }
-
-// try starts the process, and returns why it did not come up.
-func (c *child) try() (err error) {
-	c.process, err = stage.StartProcess(c.t, c.file, filepath.Dir(c.file), c.address, c.env...)
-	return err
-}
-
-// kill ends the process without asking it.
-func (c *child) kill() { c.end(syscall.SIGKILL) }
-
-// end ends the process by a signal, and returns how long that took.
-func (c *child) end(signal syscall.Signal) time.Duration { return c.process.End(signal) }
 
 // feedAt is the path of a feed by its URL.
 func feedAt(url string) string { return "/" + url }

@@ -32,7 +32,6 @@ type cost struct {
 	peakBy string
 	cpu    time.Duration
 	cpuBy  string
-	polls  int
 }
 
 // costs begins to measure attacks on a process. It should have answered a request before,
@@ -83,8 +82,11 @@ func (w *cost) over() {
 	w.of.settle(w.goroutines+leftOfABatch, w.descriptors+leftOfABatch)
 }
 
-func (w *cost) log(what string) {
-	w.of.t.Logf("%s; %d requests at origins; worst memory %d MiB (%s), worst CPU %v (%s)", what, w.polls, w.peak, w.peakBy, w.cpu, w.cpuBy)
+// finish ends the measurement, and logs the worst.
+func (w *cost) finish(polls int, what string) {
+	w.of.t.Helper()
+	w.over()
+	w.of.t.Logf("%s; %d requests at origins; worst memory %d MiB (%s), worst CPU %v (%s)", what, polls, w.peak, w.peakBy, w.cpu, w.cpuBy)
 }
 
 // forgetPeak makes the present memory the peak.

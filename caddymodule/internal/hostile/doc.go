@@ -5,5 +5,5 @@
 // promises. It has tests only.
 //
 // If possible, an attack is a line in a table. Each Caddy is a process of its own, so that
-// its memory and descriptors are measured from outside.
+// its memory and descriptors are measured from outside, and so that it can be killed.
 package hostile

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -119,11 +120,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	if codes[200] == 0 { // polls have two minutes to wait for their turn, which a busy machine does not keep
 		t.Errorf("no reader was served: %v", codes)
 	}
-	took.over()
-	took.polls = int(asked.Load())
-	took.log("large feeds")
+	took.finish(int(asked.Load()), "large feeds")
 
-	c.kill()
+	c.process.End(syscall.SIGKILL)
 	c.start()
 	c.get("/-/about")
 	took = c.costs(time.Minute)
@@ -134,8 +133,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if codes[200] != crowd {
 		t.Errorf("%d readers of one feed after a restart were answered %v", crowd, codes)
 	}
-	took.over()
-	took.log(fmt.Sprintf("%d readers after a restart: %v", crowd, time.Since(begun).Round(time.Second)))
+	took.finish(0, fmt.Sprintf("%d readers after a restart: %v", crowd, time.Since(begun).Round(time.Second)))
 }
 
 // storm has many readers ask at once, who come back while they get 503, and counts the

@@ -127,24 +127,16 @@ func headers() (attacks []attack) {
 		{"Retry-After", []string{digits, "tomorrow"}},
 		{"RateLimit", []string{"limit=0, remaining=0, reset=" + digits, "((((", strings.Repeat(`"a";r=0;t=1,`, 2000)}},
 		{"Content-Type", []string{"", "text/html", "application/xhtml+xml", "image/svg+xml", "application/rss+xml; charset=" + strings.Repeat("x", 60_000)}},
-		{"Content-Disposition", []string{`attachment; filename="hunter2.exe"`}},
-		{"Content-Location", []string{"file:///etc/passwd"}},
-		{"Location", []string{"http://169.254.169.254/"}},
-		{"Refresh", []string{"0; url=http://other.test/hunter2"}},
-		{"Link", []string{`</hunter2>; rel="hub"`, strings.Repeat("<a>; rel=preload,", 5000)}},
+		{"Link", []string{strings.Repeat("<a>; rel=preload,", 5000)}},
 		{"Vary", []string{"*", strings.Repeat("a,", 20_000)}},
-		{"Strict-Transport-Security", []string{"max-age=31536000; includeSubDomains; preload"}},
-		{"Clear-Site-Data", []string{`"*"`}},
-		{"Content-Security-Policy", []string{"script-src *"}},
-		{"X-Content-Type-Options", []string{"sniff"}},
-		{"Access-Control-Allow-Origin", []string{"*"}},
-		{"Service-Worker-Allowed", []string{"/"}},
-		{"Alt-Svc", []string{`h3="evil.test:443"; ma=99999999`}},
 		{"Connection", []string{"keep-alive, Content-Type"}},
 		{"Trailer", []string{"Content-Length, ETag"}},
-		{"WWW-Authenticate", []string{"Basic realm=hunter2"}},
-		{"X-Accel-Redirect", []string{"/etc/passwd"}},
 		{"Server", []string{strings.Repeat("s", 50_000)}},
+		{"Content-Disposition", []string{strings.Join([]string{ // and all others that readers must not get
+			"attachment; filename=hunter2.exe", "Content-Location: file:///etc/passwd", "Location: http://169.254.169.254/", "Refresh: 0; url=http://other.test/hunter2",
+			"Strict-Transport-Security: max-age=31536000; includeSubDomains; preload", `Clear-Site-Data: "*"`, "Content-Security-Policy: script-src *", "X-Content-Type-Options: sniff",
+			"Access-Control-Allow-Origin: *", "Service-Worker-Allowed: /", `Alt-Svc: h3="evil.test:443"; ma=99999999`, "WWW-Authenticate: Basic realm=hunter2", "X-Accel-Redirect: /etc/passwd", `Link: </hunter2>; rel="hub"`,
+		}, "\r\n")}},
 	} {
 		for _, value := range field.values {
 			raw := ok(field.name+": "+value+"\r\n", feed)
@@ -160,7 +152,7 @@ func headers() (attacks []attack) {
 // statuses are answers with a feed as body that bring no new version.
 func statuses() (attacks []attack) {
 	other := strings.Replace(feed, "Good", "hunter2", 1)
-	for _, status := range []int{0, 99, 199, 201, 203, 204, 206, 226, 299, 304, 399, 401, 403, 404, 410, 420, 429, 499, 500, 503, 522, 599, 600, 999} {
+	for _, status := range []int{0, 99, 199, 201, 204, 206, 304, 399, 401, 404, 410, 429, 503, 999} {
 		raw := fmt.Sprintf("HTTP/1.1 %03d hunter2\r\nContent-Type: application/rss+xml\r\nETag: \"2\"\r\nRetry-After: 999999999999\r\nCache-Control: max-age=31536000\r\nContent-Length: %d\r\n\r\n%s", status, len(other), other)
 		attacks = append(attacks, attack{name: fmt.Sprintf("status %d with a feed", status), send: says(raw), slow: status >= 100 && status < 200})
 	}

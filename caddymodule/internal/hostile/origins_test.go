@@ -243,7 +243,6 @@ func TestHostileOrigins(t *testing.T) {
 // many at once.
 func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
 	t.Helper()
-	distinct(t, attacks)
 	o := newHostileOrigin(t, attacks)
 	c := start(t, setup{app: impatient, site: gatewayByURL})
 	if a := c.get("/-/about"); a.Status != 200 { // the first request takes more
@@ -281,21 +280,7 @@ func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
 	if peak := c.peak(); peak > raced*(memorySetting+memoryBeside) {
 		t.Errorf("all of them at once took %d MiB", peak)
 	}
-	took.polls = o.total()
-	took.log(fmt.Sprintf("%d attacks, cold and warm (at once: %d MiB)", len(attacks), c.peak()))
-	took.over()
-}
-
-// distinct fails if two attacks have one name.
-func distinct(t *testing.T, attacks []attack) {
-	t.Helper()
-	known := make(map[string]bool)
-	for _, a := range attacks {
-		if known[a.name] {
-			t.Errorf("%q is there twice", a.name)
-		}
-		known[a.name] = true
-	}
+	took.finish(o.total(), fmt.Sprintf("%d attacks, cold and warm (at once: %d MiB)", len(attacks), c.peak()))
 }
 
 // cold asks for a feed that was never good.

@@ -150,7 +150,5 @@ func TestHostileRequests(t *testing.T) {
 	if text := c.logged(); strings.Contains(text, "s3cret-of-alice-0001") || strings.Contains(text, "panic") {
 		t.Error("the log has a secret, or a panic")
 	}
-	took.over()
-	took.polls = len(origin.Requests())
-	took.log(fmt.Sprintf("%d requests, answered %v, and 100 queries", len(attacks), statuses))
+	took.finish(len(origin.Requests()), fmt.Sprintf("%d requests, answered %v, and 100 queries", len(attacks), statuses))
 }

@@ -103,7 +103,6 @@ func (sim *simulation) report() {
 	}
 	sim.t.Logf("what the origins saw:\n%s", table.String())
 	sim.checkAdoption(last)
-	sim.checkSpread()
 }
 
 func (sim *simulation) checkScore(s *feed, got *score) {
@@ -141,23 +140,6 @@ func (sim *simulation) checkAdoption(last map[string]time.Time) {
 	} {
 		if got := last[url].Before(end); got && !adopted || adopted && latest.Before(end) && !last[url].Before(latest) {
 			sim.violation("%s was asked last after %v: adopted %v, want %v", url, last[url].Sub(sim.epoch), got, adopted)
-		}
-	}
-}
-
-// checkSpread checks that polls are spread over the minutes of the hour.
-func (sim *simulation) checkSpread() {
-	var minutes [60]int
-	total := 0
-	for _, v := range sim.origins.polls {
-		if v.at.Sub(sim.epoch) > day {
-			minutes[v.at.Minute()]++
-			total++
-		}
-	}
-	for minute, n := range minutes {
-		if n > total/12 {
-			sim.violation("%d of %d polls in minute %d", n, total, minute)
 		}
 	}
 }

@@ -65,28 +65,20 @@ func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, 
 
 // DialFrom connects to an address. The server sees the connection come from a client.
 func (n *Network) DialFrom(ctx context.Context, network, address string, client netip.AddrPort) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	if err := n.Accept(ctx, address, &memConn{theirs, client}); err != nil {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
-	}
-	return ours, nil
-}
-
-// Accept has the listener of an address accept a connection.
-func (n *Network) Accept(ctx context.Context, address string, conn net.Conn) error {
 	n.mu.Lock()
 	l := n.hosts[address]
 	n.mu.Unlock()
 	if l == nil {
-		return &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
+		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}}
 	}
+	ours, theirs := net.Pipe()
 	select {
-	case l.conns <- conn:
-		return nil
+	case l.conns <- &memConn{theirs, client}:
+		return ours, nil
 	case <-l.done:
-		return syscall.ECONNREFUSED
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package caddymodule_test
+package hostile
 
 import (
 	"fmt"
@@ -18,15 +18,11 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
-
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/internal/loopback"
 	"github.com/feedpollard/pollard/internal/origintest"
 )
-
-func TestMain(m *testing.M) { stage.Main(m) }
 
 // killedFeeds is the number of feeds: enough that some are being polled whenever a process
 // is killed.
@@ -244,6 +240,7 @@ func judge(t *testing.T, o *changing, c *crowd) {
 // A process that is killed again and again, at any moment, polls nothing too early
 // afterwards and has every version that a reader got from it.
 func TestKilledProcess(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes ten seconds of real time")
 	}
@@ -268,6 +265,7 @@ func TestKilledProcess(t *testing.T) {
 // cut off from the database, and while the database is down, each reader is answered by
 // one of them, no feed is polled too early, and without a database none is polled.
 func TestNodesFailOver(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs three processes and a database for twenty seconds")
 	}
