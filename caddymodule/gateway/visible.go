@@ -54,10 +54,10 @@ func (g *Gateway) viewer(group cache.Group, site string) pages.Viewer {
 	}
 }
 
-// visible reports whether a client of a group is shown a feed whose version came from a URL, and
-// that readers of some groups have asked for: if the gateway would serve it to that client now, at a path or by URL, and either
-// the configuration names the feed, or a client of the group has asked for it. All lists,
-// counts and sums of a gateway consist of such feeds.
+// visible reports whether a client of a group is shown a feed. from is the URL that its version came
+// from, and groups have asked for it. The gateway must serve the feed to that client now, at a path
+// or by URL. Either the configuration names the feed, or the client's group has asked for it. All
+// lists, counts and sums of a gateway consist of such feeds.
 func (g *Gateway) visible(group cache.Group, key, from string, groups []cache.Group) bool {
 	switch {
 	case group == 0 || !strings.HasPrefix(key, "http"): // any client, or the feed of a shield

@@ -6,6 +6,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -203,7 +204,7 @@ func checkViewer(t *testing.T, g *canaryGateway, v canaryViewer, feeds int, aske
 						t.Fatalf("%s with\n%s\nshows a redirect's target to %+v:\n%s", page, g.lines, v, w.Body)
 					}
 				case word[0] == 'r':
-					if !g.Readers || !slices.ContainsFunc(keys(readBy[word]), func(i int) bool { return visible[i] }) {
+					if !g.Readers || !slices.ContainsFunc(slices.Collect(maps.Keys(readBy[word])), func(i int) bool { return visible[i] }) {
 						t.Fatalf("%s with\n%s\nshows %s to %+v", page, g.lines, word, v)
 					}
 				case !ok:
@@ -264,18 +265,6 @@ func checkSums(t *testing.T, g *canaryGateway, v canaryViewer) {
 	}
 }
 
-func keys(m map[int]bool) (list []int) {
-	for i := range m {
-		list = append(list, i)
-	}
-	return list
-}
-
 func anyAsked(asked map[string]map[int]bool, feed int) bool {
-	for _, feeds := range asked {
-		if feeds[feed] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(asked)), func(feeds map[int]bool) bool { return feeds[feed] })
 }

@@ -76,7 +76,7 @@ func TestStatusNotices(t *testing.T) {
 					r := stage.Request("GET", blog+"/feed/status/feeds", "Accept", accept)
 					r.RemoteAddr = stage.Home + ":1234"
 					page := s.Send(r).Body.String()
-					if tt.notice == "" && (strings.Contains(page, "Your s") || strings.Contains(page, `"notices"`)) || !strings.Contains(page, tt.notice) {
+					if tt.notice == "" && (strings.Contains(page, "says of") || strings.Contains(page, `"notices"`)) || !strings.Contains(page, tt.notice) {
 						t.Errorf("%s: %s, want %q", accept, page, tt.notice)
 					}
 					if accept == "text/html" && !strings.Contains(page, tt.passed) || (tt.passed != "") != strings.Contains(page, map[string]string{"text/html": "Passed on", "application/json": `"passed"`}[accept]) {
