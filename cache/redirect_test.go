@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,23 +124,24 @@ func TestPermanentRedirectIsAdoptedAfterSevenDays(t *testing.T) {
 		}, earliest: 7 * day},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			entries, began := 2, time.Time{}
+			began := epoch
+			var entries atomic.Int64 // the background polls as well
+			entries.Store(2)
 			g := newWebGateway(t, func(url string) response {
 				if since := time.Since(began); url == movedURL || c.broken > 0 && since >= c.broken && since < c.broken+day {
-					return given(rss(entries, ""), "Cache-Control", "max-age=3600")
+					return given(rss(int(entries.Load()), ""), "Cache-Control", "max-age=3600")
 				}
 				return redirect(cmp.Or(c.status, 301), movedURL)
 			})
 			g.settings.Feeds, g.settings.Prefetch = c.feeds, name == "not in memory"
 			g.open()
-			began = time.Now()
 			c.life(g)
 			last := g.asked(feedURL)
 			held, lasted := last[len(last)-1].Sub(began), time.Since(began)
 			if c.earliest == 0 && held < lasted-2*day || c.earliest > 0 && (held < c.earliest || held > c.earliest+5*day) {
 				t.Errorf("the old URL was polled for %v", held)
 			}
-			if entries = 3; c.earliest > 0 {
+			if entries.Store(3); c.earliest > 0 {
 				time.Sleep(2 * time.Hour)
 				wantBody(t, g.feed(movedURL), 200, "Entry 3")
 				wantBody(t, g.feed(feedURL), 200, "Entry 3")
