@@ -317,7 +317,7 @@ func (e *EngineSource) Readers(ctx context.Context) (status.Readers, error) {
 	if err != nil {
 		return status.Readers{}, err
 	}
-	report := e.engine.Readers(ctx, readers.ReportOptions{Of: shown, About: e.engine.About})
+	report := e.engine.Readers(ctx, readers.ReportOptions{Of: shown, Changes: e.engine.Changes})
 	return report.Summary(), nil
 }
 

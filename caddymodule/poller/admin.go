@@ -158,7 +158,7 @@ func withoutScheme(url string) string {
 }
 
 func showReaders(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
-	o := readers.ReportOptions{About: e.About}
+	o := readers.ReportOptions{Changes: e.Changes}
 	if r.Method == http.MethodPost || r.URL.Query().Has("url") {
 		keys, err := feedParameter(r, e, c)
 		if err != nil {

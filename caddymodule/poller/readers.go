@@ -39,13 +39,13 @@ func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *c
 	return request
 }
 
-// About returns how often a feed changes, for scoring its readers.
-func (e *Engine) About(key string) readers.About {
+// Changes returns the usual time between two changes of a feed; 0: not known.
+func (e *Engine) Changes(key string) time.Duration {
 	c := e.cache.Load()
 	if c == nil {
-		return readers.About{}
+		return 0
 	}
-	return readers.About{Changes: c.Changes(key)}
+	return c.Changes(key)
 }
 
 // Client returns the address of a client as Caddy determines it, behind trusted proxies

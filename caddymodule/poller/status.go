@@ -44,5 +44,5 @@ func Complete(f status.Feed) status.Feed {
 const maxReaders = 20
 
 func (e *Engine) readersOf(ctx context.Context, key string) []status.Reader {
-	return e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, About: e.About}).Readers
+	return e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, Changes: e.Changes}).Readers
 }

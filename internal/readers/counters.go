@@ -29,20 +29,20 @@ type Counters struct {
 	Subscribers int64        `json:"subscribers,omitempty"` // the latest declared number
 	Poll        time.Time    `json:"poll"`                  // start of the latest poll
 
-	Conditional int64      `json:"conditional"` // GETs with validators
-	Whole       int64      `json:"whole"`       // GETs without validators, or with unknown ones
-	Identity    int64      `json:"identity"`    // GETs that accept no compression
-	Hours       [24]int64  `json:"hours"`       // requests by hour of day, GMT
-	Gaps        gaps       `json:"gaps"`
-	Clients     fewClients `json:"clients"` // a sketch of User-Agents at full addresses
-	Nets        fewClients `json:"nets"`    // a sketch of networks
+	Conditional int64       `json:"conditional"` // GETs with validators
+	Whole       int64       `json:"whole"`       // GETs without validators, or with unknown ones
+	Identity    int64       `json:"identity"`    // GETs that accept no compression
+	Hours       [24]int64   `json:"hours"`       // requests by hour of day, GMT
+	Gaps        gaps        `json:"gaps"`
+	Clients     smallSketch `json:"clients"` // a sketch of User-Agents at full addresses
+	Nets        smallSketch `json:"nets"`    // a sketch of networks
 
 	agent        agent  // of UserAgent
 	key, feedKey uint64 // in its list, in all periods
 }
 
-// fewClients is a sketch with 64 registers: its standard error is 13 %.
-type fewClients [16]uint32
+// smallSketch is a sketch with 64 registers: its standard error is 13 %.
+type smallSketch [16]uint32
 
 // requester is the client of a request.
 type requester struct {

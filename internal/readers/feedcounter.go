@@ -93,15 +93,15 @@ func (f *Feeds) Forget(feed string) {
 
 // evict compares some counters and drops the one with the fewest readers.
 func (f *Feeds) evict() {
-	victim, fewest, compared := "", weekWords+1, 0
+	smallest, fewest, compared := "", weekWords+1, 0
 	f.counters.Range(func(feed, c any) bool {
 		if n := c.(*FeedCounter).used(); n < fewest {
-			victim, fewest = feed.(string), n
+			smallest, fewest = feed.(string), n
 		}
 		compared++
 		return compared < candidates
 	})
-	f.Forget(victim)
+	f.Forget(smallest)
 }
 
 // Take calls yield with the answers of each feed since the last call.

@@ -13,18 +13,15 @@ import (
 
 // ReportOptions select the contents of a report.
 type ReportOptions struct {
-	Feed  string                  // only this feed; empty: all
-	Of    func(feed string) bool  // only feeds for which it returns true; nil: all
-	Now   time.Time               // without the periods before the last one; zero: all periods
-	Limit int                     // rows per list; 0: all
-	About func(feed string) About // describes a feed for scores; may be nil
+	Feed  string                 // only this feed; empty: all
+	Of    func(feed string) bool // only feeds for which it returns true; nil: all
+	Now   time.Time              // without the periods before the last one; zero: all periods
+	Limit int                    // rows per list; 0: all
+	// Changes returns the usual time between two changes of a feed, for the scores of its
+	// readers. 0: not known. It may be nil.
+	Changes func(feed string) time.Duration
 	// Others are the counters of other nodes.
 	Others []Snapshot
-}
-
-// About describes a feed for scoring its readers.
-type About struct {
-	Changes time.Duration // the usual time between two changes; 0: not known
 }
 
 // Report returns a report of the requests that were counted.
@@ -42,14 +39,14 @@ func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
 	slices.SortFunc(r.Feeds, func(a, b status.FeedReaders) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Feed, b.Feed))
 	})
-	r.Readers = rows(all[ofReaders], o.About, func(c *Counters) rowKey {
+	r.Readers = rows(all[ofReaders], o.Changes, func(c *Counters) rowKey {
 		network := ""
 		if c.Network.IsValid() {
 			network = c.Network.String()
 		}
 		return rowKey{c.agent.Family, c.agent.FeedID, c.Token, network}
 	})
-	r.Families = rows(all[ofFamilies], o.About, func(c *Counters) rowKey {
+	r.Families = rows(all[ofFamilies], o.Changes, func(c *Counters) rowKey {
 		c.Subscribers = declared[[2]uint64{c.feedKey, c.agent.family}]
 		return rowKey{family: c.agent.Family}
 	})
@@ -116,8 +113,8 @@ func declaredSubscribers(readers []Counters) map[[2]uint64]int64 {
 type rowKey struct{ family, feedID, token, network string }
 
 // rows groups counters of several feeds, scores the groups, and sorts them.
-func rows(list []Counters, about func(feed string) About, key func(*Counters) rowKey) []status.Reader {
-	groups := map[rowKey]*conduct{}
+func rows(list []Counters, changes func(feed string) time.Duration, key func(*Counters) rowKey) []status.Reader {
+	groups := map[rowKey]*group{}
 	// The order is fixed, so that two reports of the same counters are equal.
 	slices.SortFunc(list, func(a, b Counters) int {
 		return cmp.Or(cmp.Compare(a.Feed, b.Feed), a.Last.Compare(b.Last), cmp.Compare(a.Requests, b.Requests))
@@ -125,7 +122,7 @@ func rows(list []Counters, about func(feed string) About, key func(*Counters) ro
 	for i := range list {
 		k := key(&list[i])
 		if groups[k] == nil {
-			groups[k] = new(conduct)
+			groups[k] = new(group)
 		}
 		groups[k].add(&list[i])
 	}
@@ -136,11 +133,11 @@ func rows(list []Counters, about func(feed string) About, key func(*Counters) ro
 			Network: k.network, FeedID: k.feedID, Token: k.token, Feeds: c.feeds,
 			Subscribers: c.Subscribers, Judged: c.judged, Counts: c.counts(),
 		}
-		var feed About
-		if about != nil {
-			feed = about(c.main.Feed)
+		var every time.Duration
+		if changes != nil {
+			every = changes(c.main.Feed)
 		}
-		row.Score, row.Reasons = c.score(feed)
+		row.Score, row.Reasons = c.score(every)
 		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b status.Reader) int {

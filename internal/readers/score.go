@@ -47,9 +47,9 @@ const (
 	reasonsMax = 3
 )
 
-// conduct is the basis of a score: the requests of a reader or family for one or more
+// group is what a score is about: the requests of a reader or family for one or more
 // feeds, and how many readers they are taken to come from.
-type conduct struct {
+type group struct {
 	Counters
 	feeds    int64
 	judged   int64         // readers, summed over feeds
@@ -57,7 +57,7 @@ type conduct struct {
 	main     *Counters     // of the feed with the most polls
 }
 
-func (c *conduct) add(o *Counters) {
+func (c *group) add(o *Counters) {
 	n := o.judgedAs()
 	c.feeds++
 	c.judged += n
@@ -90,11 +90,11 @@ func (c *Counters) together() bool {
 }
 
 // repeats returns the number of polls without the first one of each reader.
-func (c *conduct) repeats() int64 { return c.Polls - c.judged }
+func (c *group) repeats() int64 { return c.Polls - c.judged }
 
 // gap returns the time between two polls of a reader: the median for one reader, the
 // average for several, whose polls are mixed.
-func (c *conduct) gap() time.Duration {
+func (c *group) gap() time.Duration {
 	if c.judged == c.feeds {
 		return max(time.Duration(c.Gaps.median())*time.Second, time.Second)
 	}
@@ -102,12 +102,12 @@ func (c *conduct) gap() time.Duration {
 }
 
 // every returns the average time between events of a reader.
-func (c *conduct) every(events int64) time.Duration {
+func (c *group) every(events int64) time.Duration {
 	return c.exposure / time.Duration(max(events, 1))
 }
 
 // valid returns the number of conditional GETs whose validators are not unknown.
-func (c *conduct) valid() int64 { return c.Methods.Get - c.Whole }
+func (c *group) valid() int64 { return c.Methods.Get - c.Whole }
 
 // finding is one reason for which a reader loses points.
 type finding struct {
@@ -116,11 +116,11 @@ type finding struct {
 }
 
 // score returns the grade of c and the reasons that matter most.
-func (c *conduct) score(about About) (grade string, reasons []string) {
+func (c *group) score(changes time.Duration) (grade string, reasons []string) {
 	if c.Polls < minPolls || c.repeats() < minRepeats {
 		return unscored, []string{"too few requests"}
 	}
-	findings := append([]finding{c.pace(about), c.wholes()}, c.habits()...)
+	findings := append([]finding{c.pace(changes), c.wholes()}, c.habits()...)
 	slices.SortStableFunc(findings, func(a, b finding) int { return cmp.Compare(b.cost, a.cost) })
 	points := 100
 	for _, f := range findings {
@@ -140,14 +140,14 @@ func (c *conduct) score(about About) (grade string, reasons []string) {
 	return "F", reasons
 }
 
-func (c *conduct) pace(about About) finding {
+func (c *group) pace(changes time.Duration) finding {
 	base := politeGap
-	if about.Changes > 0 {
-		base = max(min(about.Changes, politeGap), fastestGap)
+	if changes > 0 {
+		base = max(min(changes, politeGap), fastestGap)
 	}
 	reason := c.asks()
-	if about.Changes > 0 && c.feeds == 1 {
-		reason += "; the feed changes " + status.Frequency(about.Changes)
+	if changes > 0 && c.feeds == 1 {
+		reason += "; the feed changes " + status.Frequency(changes)
 	}
 	return finding{steps(float64(base)/float64(c.gap()), 1/0.9, 2, 4, 10), reason}
 }
@@ -163,7 +163,7 @@ func steps(value float64, thresholds ...float64) (cost int) {
 }
 
 // asks describes a reader's pace.
-func (c *conduct) asks() string {
+func (c *group) asks() string {
 	gap := c.gap()
 	if gap > 10*time.Minute {
 		gap = gap.Round(time.Minute) // it is an estimate
@@ -179,7 +179,7 @@ func (c *conduct) asks() string {
 	return fmt.Sprintf("asks %s, each of about %d readers", often, max(2, (c.judged+c.feeds/2)/max(c.feeds, 1)))
 }
 
-func (c *conduct) wholes() finding {
+func (c *group) wholes() finding {
 	again := max(c.Whole-c.judged, 0)
 	cost := steps(share(again, c.repeats()), 0.25, 0.5, 0.95-1e-9)
 	switch every := c.every(again); {
@@ -201,7 +201,7 @@ func (c *conduct) wholes() finding {
 }
 
 // habits returns the findings that do not depend on time.
-func (c *conduct) habits() (f []finding) {
+func (c *group) habits() (f []finding) {
 	add := func(found bool, cost int, reason string, values ...any) {
 		if found {
 			f = append(f, finding{cost, fmt.Sprintf(reason, values...)})

@@ -85,7 +85,7 @@ func TestScore(t *testing.T) {
 			for _, r := range tc.requests {
 				l.Record(r)
 			}
-			r := l.Report(ReportOptions{About: func(string) About { return About{tc.changes} }})
+			r := l.Report(ReportOptions{Changes: func(string) time.Duration { return tc.changes }})
 			for _, row := range []status.Reader{r.Readers[0], r.Families[0]} {
 				if row.Score != tc.score || len(row.Reasons) < len(tc.reasons) || len(row.Reasons) > 3 {
 					t.Fatalf("%s %q, want %s %q", row.Score, row.Reasons, tc.score, tc.reasons)

@@ -99,9 +99,9 @@ func (s *gateway) finish() *Report {
 
 // readersOfLog returns the readers of the log with the results of the replay.
 func (s *gateway) readersOfLog(every time.Duration) []Reader {
-	about := func(string) readers.About { return readers.About{Changes: every} }
+	changes := func(string) time.Duration { return every }
 	list := []Reader{}
-	for _, row := range s.statistics.Report(readers.ReportOptions{About: about}).Families {
+	for _, row := range s.statistics.Report(readers.ReportOptions{Changes: changes}).Families {
 		reader := Reader{
 			UserAgent: row.UserAgent, Family: row.Family, Requests: row.Requests, Bytes: row.Bytes,
 			ShareConditional: round(row.ShareConditional), ShareCompressed: round(row.ShareCompressed),
