@@ -27,7 +27,7 @@ type exported struct {
 	LastReader *time.Time `json:"last_reader,omitempty"`
 	Configured bool       `json:"configured,omitempty"`
 
-	// What the engine has kept, and the version as it is stored.
+	// Of an export: what the engine has kept, and the version as it is stored.
 	State store.State `json:"state,omitempty"`
 	Hold  float64     `json:"hold_seconds,omitempty"`
 	Space float64     `json:"spacing_seconds,omitempty"`
@@ -41,6 +41,12 @@ type exported struct {
 	Version uint64 `json:"version,omitempty"`
 	Coding  string `json:"coding,omitempty"`
 	Data    []byte `json:"data,omitempty"` // in base64
+
+	// Of another system: an answer of the origin, and the body as text.
+	ETag         string `json:"etag,omitempty"`
+	LastModified string `json:"last_modified,omitempty"`
+	ContentType  string `json:"content_type,omitempty"`
+	Body         string `json:"body,omitempty"`
 
 	// Pause makes the line that of a host's pause instead of a feed.
 	Pause *exportedPause `json:"pause,omitempty"`

@@ -11,12 +11,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/policy/document/links"
 )
 
 const (
@@ -24,9 +29,8 @@ const (
 	// of bodies.
 	importBatch = 256
 	importBytes = 8 << 20
-	// longest is how far a next poll may be away: origins' pauses end within a week, and
-	// no operator's interval is longer than a year.
-	longest = 366 * 24 * time.Hour
+	// maxLine is how long a line may be, in bytes: base64 of the largest version.
+	maxLine = 512 << 20
 )
 
 // Importer takes feeds into a store.
@@ -47,29 +51,64 @@ type Importer struct {
 	done  int64
 }
 
-// Import reads lines of JSON, as [Export] writes them, and returns how many of them have become
-// feeds of the store. Lines that make no sense are left out. Of a feed that the store knows already,
+// Import reads lines of JSON and returns how many of them have become feeds of the
+// store. Lines that make no sense are left out. Of a feed that the store knows already,
 // the later next poll counts; a line without a version does not replace it otherwise.
 func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	for number := int64(1); ; number++ {
-		text, end := in.ReadBytes('\n')
-		if end != nil && end != io.EOF {
-			return i.done, fmt.Errorf("reading line %d: %w", number, end)
+		text, long, err := readLine(in)
+		if err != nil && err != io.EOF {
+			return i.done, fmt.Errorf("reading line %d: %w", number, err)
 		}
+		end := err == io.EOF
 		if number == 1 {
 			text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 		}
 		if text = bytes.TrimSpace(text); len(text) > 0 {
-			i.now = time.Now()
-			if saved, err := i.read(text); err != nil {
-				i.Refused(number, err)
-			} else if err := i.add(ctx, saved); err != nil {
+			if err := i.take(ctx, number, text, long); err != nil {
 				return i.done, err
 			}
 		}
-		if end != nil {
+		if end {
 			return i.done, i.flush(ctx)
+		}
+	}
+}
+
+// take takes a line. It fails if the import cannot go on.
+func (i *Importer) take(ctx context.Context, number int64, text []byte, long bool) error {
+	var saved store.Saved
+	var err error
+	i.now = time.Now()
+	switch {
+	case long:
+		err = fmt.Errorf("it is longer than %d bytes", maxLine)
+	case bytes.HasPrefix(text, []byte(`{"figure":`)): // of an export by an earlier version
+		err = errors.New("statistics are not imported: they stay in the store that counted them")
+	default:
+		saved, err = i.read(ctx, text)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		i.Refused(number, err)
+		return nil
+	}
+	return i.add(ctx, saved)
+}
+
+// readLine reads a line. Of one that is too long, the beginning is returned.
+func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if !long {
+			text = append(text, part...)
+			long = len(text) > maxLine
+		}
+		if err != bufio.ErrBufferFull {
+			return text, long, err
 		}
 	}
 }
@@ -103,50 +142,48 @@ func (i *Importer) flush(ctx context.Context) error {
 }
 
 // read makes a record of a line.
-func (i *Importer) read(text []byte) (s store.Saved, err error) {
-	if bytes.HasPrefix(text, []byte(`{"figure":`)) { // of an export by an earlier edition
-		return s, errors.New("statistics are not imported: they stay in the store that counted them")
-	}
+func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	var l exported
 	if err := json.Unmarshal(text, &l); err != nil {
-		return s, fmt.Errorf("no line of an export: %w", err)
+		return store.Saved{}, fmt.Errorf("no line of an export: %w", err)
 	}
 	if l.Pause != nil {
 		return i.readPause(l.Pause)
 	}
-	known := len(l.Memo) > 0 || len(l.Facts) > 0
+	ours := len(l.Memo) > 0 || len(l.Facts) > 0
 	switch {
 	case l.URL == "":
-		return s, errors.New(`it names no feed: expected {"url": "https://..."}`)
-	case known && shielded(l.URL):
+		return store.Saved{}, errors.New(`it names no feed: expected {"url": "https://..."}`)
+	case ours && shielded(l.URL):
 		if !i.Shielded(l.URL) {
-			return s, errors.New("its url is not a URL")
+			return store.Saved{}, errors.New("its url is not a URL")
 		}
 	default:
-		if l.URL, err = feedurl.Canonical(l.URL); err != nil {
-			return s, err // says "not a feed URL"
+		key, err := feedurl.Canonical(l.URL)
+		if err != nil {
+			return store.Saved{}, err // says "not a feed URL"
 		}
+		l.URL = key
 	}
-	s.Record = store.Record{
+	s := store.Saved{Record: store.Record{
 		ID: IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hopped: i.ago(l.LastHop), Configured: l.Configured,
-	}
+	}}
 	if l.NotBefore != nil {
 		s.NotBefore = min(l.NotBefore.Sub(i.now), longest)
 	}
 	if !shielded(l.URL) {
 		s.Host = i.Host(ParseKey(l.URL).url)
 	}
+	var err error
 	if s.In, err = i.in(l.NextPoll); err != nil {
-		return s, err
+		return store.Saved{}, err
 	}
-	if known {
-		return s, i.readState(&s, &l)
+	if ours {
+		err = i.readExported(&s, &l)
+	} else {
+		err = i.readAnswer(ctx, &s, &l)
 	}
-	// The operator brings it, so it is polled in the background though it has no version, and
-	// idle_after counts from now.
-	s.State, s.Hold, s.New, s.Configured = store.StateCold, (&state{}).leaseTime(policy.DefaultRules()), true, true
-	s.Asked = max(s.Asked, 0)
-	return s, nil
+	return s, err
 }
 
 // readPause reads the pause of a host.
@@ -165,6 +202,10 @@ func (i *Importer) ago(t *time.Time) time.Duration {
 	}
 	return max(0, i.now.Sub(*t))
 }
+
+// longest is how far a next poll may be away: origins' pauses end within a week, and
+// no operator's interval is longer than a year.
+const longest = 366 * 24 * time.Hour
 
 // in is the time to the next poll. Without one, the feed is due.
 func (i *Importer) in(text string) (time.Duration, error) {
@@ -185,9 +226,8 @@ func (i *Importer) in(text string) (time.Duration, error) {
 	return in, nil
 }
 
-// readState reads what an engine has kept. A damaged state or version costs a poll later, as it does
-// in a store.
-func (i *Importer) readState(s *store.Saved, l *exported) error {
+// readExported reads what an engine has kept.
+func (i *Importer) readExported(s *store.Saved, l *exported) error {
 	s.Hold, s.State, s.Facts, s.Memo = seconds(l.Hold), l.State, l.Facts, l.Memo
 	if s.Hold < 0 || s.Hold > longest {
 		return fmt.Errorf("hold_seconds: %g is not the length of an interval", l.Hold)
@@ -203,7 +243,77 @@ func (i *Importer) readState(s *store.Saved, l *exported) error {
 	if l.Version != 0 {
 		s.Version, s.Body = l.Version, &store.Body{Version: l.Version, Coding: l.Coding, Data: l.Data}
 	}
+	var st state
+	st.version = s.Version
+	if err := st.decode(s.Record); err != nil {
+		return err
+	}
+	if s.Body == nil {
+		return nil
+	}
+	v, coding := &st.feed.Version, version.CodingOf(l.Coding)
+	if v.Number != s.Version || v.Length < 0 || v.Length > maxLine || v.Coding != l.Coding || coding.String() != l.Coding {
+		return errors.New("its version is not the one that is described")
+	}
+	if _, err := version.Unpack(coding, l.Data, v.Length); err != nil {
+		return fmt.Errorf("its data is damaged: %w", err)
+	}
 	return nil
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// readAnswer reads what another system knows of a feed: perhaps an answer of its origin.
+// Without a body there is nothing that a 304 could confirm, so validators are left out.
+func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) error {
+	s.State = store.StateCold
+	if l.LastReader == nil {
+		s.Asked = 0 // as though it had been asked for now: idle_after counts from here
+	}
+	st := &state{}
+	s.Hold = st.leaseTime(policy.DefaultRules())
+	if l.Body == "" {
+		// As it is the operator who brings it, it is polled in the background though it
+		// has no version.
+		s.New, s.Configured = true, true
+		return nil
+	}
+	at := i.now
+	if l.LastPoll != nil && l.LastPoll.Before(at) {
+		at = *l.LastPoll
+	}
+	header := http.Header{}
+	for name, value := range map[string]string{"Content-Type": l.ContentType, "ETag": narrow(l.ETag), "Last-Modified": narrow(l.LastModified)} {
+		if value != "" {
+			header.Set(name, value)
+		}
+	}
+	a := policy.Answer{Asked: at, At: at, URL: l.URL, Status: http.StatusOK, Header: header, Body: []byte(l.Body)}
+	d, err := document.Read(a.Body, l.ContentType, i.now)
+	if err != nil {
+		return fmt.Errorf("its body: %w", err)
+	}
+	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(st, a, d, sumOf(a.Body), at)}
+	body, report := links.Served(a.Body, l.ContentType, l.URL)
+	if report.Rewritten > 0 {
+		v.version.Base = l.URL
+	}
+	if v.body, err = v.version.pack(body); err != nil {
+		return err
+	}
+	st.learn(ParseKey(l.URL), v)
+	st.version, st.ended = st.feed.Version.Number, s.In == store.Ended
+	st.last.Polls = nil // there was none of ours
+	if !st.ended {
+		st.last.Decided, st.last.Pause = i.now.Round(0).UTC(), max(0, s.In)
+	}
+	if s.Facts, err = st.encodePollState(); err != nil {
+		return err
+	}
+	if s.Memo, err = st.encodeFeedState(); err != nil {
+		return err
+	}
+	s.State, s.Version = st.stored(s.Configured), st.version
+	s.Body = &store.Body{Version: s.Version, Coding: v.body.Coding, Data: v.body.Data}
+	return nil
+}

@@ -54,10 +54,43 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 	return refused, out.Bytes()
 }
 
+// An answer that another system has kept is served, as though it had come by a poll.
+func TestImportedAnswerIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return unchanged() }).open()
+		i := &cache.Importer{
+			Store: &g.store, Host: g.origin.Host, Report: func(int64) {},
+			Refused: func(_ int64, err error) { t.Error(err) },
+		}
+		line := `{"url":"` + feedURL + `","next_poll":"` + time.Now().Add(time.Hour).Format(time.RFC3339) + `","etag":"\"one\"","content_type":"text/xml","body":` +
+			`"<rss version=\"2.0\"><channel><title>T</title><item><title>E</title><link>/1</link></item></channel></rss>"}`
+		if n, err := i.Import(t.Context(), strings.NewReader(line)); n != 1 || err != nil {
+			t.Fatalf("%d feeds, %v", n, err)
+		}
+		g.restart()
+		w := g.get(feedURL)
+		wantBody(t, w, 200, "<link>https://origin.test/1</link>")
+		for _, tag := range []string{w.Header().Get("ETag"), `"one"`} {
+			if w := g.get(feedURL, "If-None-Match", tag); w.Code != 304 {
+				t.Errorf("%s: %d", tag, w.Code)
+			}
+		}
+		if n := g.origin.polls(); n != 0 {
+			t.Errorf("%d polls within the hour", n)
+		}
+		time.Sleep(2 * time.Hour)
+		g.get(feedURL)
+		if n := g.origin.polls(); n != 1 || g.origin.last().Validators.ETag != `"one"` {
+			t.Errorf("poll %d carried %+v", n, g.origin.last().Validators)
+		}
+	})
+}
+
 // FuzzImport imports lines that may come from anywhere. Lines that were accepted can be
 // exported, imported again without a refusal, and is the same then.
 func FuzzImport(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbf" + `{"url":"https://Example.com","next_poll":"2000-01-02T00:00:00Z","last_reader":"1999-12-31T00:00:00Z"}`))
+	f.Add([]byte(`{"url":"https://example.com/feed","etag":"\"é\"","content_type":"text/xml","body":"<rss version=\"2.0\"><channel><title>T</title><item><title>E</title></item></channel></rss>"}`))
 	f.Add([]byte(`{"url":"https://example.com/feed","next_poll":"never","state":"fresh","hold_seconds":3600,"facts":{"status":200},"memo":{"version":{"number":1,"tag":"aa","length":3,"coding":"identity"}},"version":1,"coding":"identity","data":"Zm9v"}`))
 	f.Add([]byte("{\"url\":\"shield:x y\",\"state\":\"gone\",\"facts\":{\"failure\":\"gone\"}}\n\n{}\nnull\n{\"url\":\"http://a.example/\",\"spacing_seconds\":1e300}"))
 	f.Fuzz(func(t *testing.T, lines []byte) {

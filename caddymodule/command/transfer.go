@@ -64,13 +64,16 @@ func importCommand() *cobra.Command {
 
   {"url": "https://example.com/feed.xml"}
 
-and, if another system knows it, when to poll next:
+and, where another system knows it, the last answer of the site and when to poll next:
 
-  {"url": "...", "next_poll": "2026-11-21T08:00:00Z", "last_poll": "2026-11-21T07:00:00Z"}
+  {"url": "...", "next_poll": "2026-11-21T08:00:00Z", "last_poll": "2026-11-21T07:00:00Z",
+   "etag": "\"abc\"", "last_modified": "Sat, 21 Nov 2026 06:00:00 GMT",
+   "content_type": "application/rss+xml", "body": "<rss ..."}
 
-Without next_poll, a feed is due. With prefetch, such feeds are polled in the background,
-at the pace of their hosts. If the store knows a feed already, the later next poll counts;
-a line without a version changes nothing else then.
+Without next_poll, a feed is due. Without a body, the validators are of no use and left
+out. With prefetch, feeds without a body are polled in the background, at the pace of
+their hosts. Where the store knows a feed already, the later next poll counts; a line
+without a body changes nothing then.
 
 Lines that make no sense are named by their numbers; the others are imported. The exit
 code is 1 then. An import that was interrupted can be repeated.

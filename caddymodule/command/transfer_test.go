@@ -300,13 +300,14 @@ func TestImportCommand(t *testing.T) {
 		"\ufeff" + `{"url": "` + feed(1) + `"}`,
 		`{"url": "HTTPS://Feeds.Test:443/2", "next_poll": "` + time.Now().Add(time.Hour).Format(time.RFC3339) + `", "other": 1}`,
 		"",
-		`{"url": "` + feed(3) + `", "next_poll": "2000-01-01T00:00:00Z",
-		"last_poll": "2000-01-01T00:00:00Z"}`, // over two lines: neither makes sense
-		`{"url": "` + feed(4) + `", "next_poll": "never"}`,
-		`{"url": "about:blank"}`,
+		`{"url": "` + feed(3) + `", "next_poll": "2000-01-01T00:00:00Z", "etag": "\"one\"", "content_type": "text/xml",
+		"body": "<rss version=\"2.0\"><channel><title>T</title></channel></rss>"}`, // over two lines: neither makes sense
+		strings.ReplaceAll(`{"url": "`+feed(4)+`", "next_poll": "never", "etag": "\"one\"", "last_modified": "Sat, 21 Nov 2026 06:00:00 GMT",
+			"content_type": "text/xml", "body": "<rss version=\"2.0\"><channel><title>T</title><item><title>E</title></item></channel></rss>"}`, "\n", ""),
+		`{"url": "` + feed(5) + `", "body": "<html><body>Not found</body></html>"}`,
 		`{"url": "` + feed(6) + `", "next_poll": "tomorrow"}`,
 		`{"url": "shield:x", "memo": {}, "state": "cold"}`,
-		`{"url": "` + feed(7) + `", "memo": {}, "state": "fresh", "hold_seconds": -1}`,
+		`{"url": "` + feed(7) + `", "memo": {"version": {"number": 1, "tag": "t", "coding": "gzip", "length": -1}}, "state": "fresh", "version": 1, "coding": "gzip", "data": "AAAA"}`,
 		`{}`,
 		`{"url": "` + feed(8) + `"}`,
 	}, "\n")
@@ -318,7 +319,7 @@ func TestImportCommand(t *testing.T) {
 	for _, l := range strings.Split(told, "\n") {
 		got = append(got, strings.Join(strings.Fields(l)[:min(3, len(strings.Fields(l)))], " "))
 	}
-	want := []string{"line 4: no", "line 5: no", "line 7: not", "line 8: next_poll:", "line 9: its", "line 10: hold_seconds:", "line 11: it", "imported 4 feeds", "pollard: 7 lines", ""}
+	want := []string{"line 4: no", "line 5: no", "line 7: its", "line 8: next_poll:", "line 9: its", "line 10: its", "line 11: it", "imported 4 feeds", "pollard: 7 lines", ""}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("told\n%s", told)
 	}
@@ -327,8 +328,8 @@ func TestImportCommand(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	for _, l := range strings.Split(out, "\n") {
-		if strings.Contains(l, feed(4)) && !strings.Contains(l, `"next_poll":"never"`) {
-			t.Errorf("the one that ended: %s", l)
+		if strings.Contains(l, feed(4)) && (!strings.Contains(l, `"next_poll":"never"`) || !strings.Contains(l, `"etag":"\"one\""`) || !strings.Contains(l, `"state":"fresh"`)) {
+			t.Errorf("the one with a body: %s", l)
 		}
 	}
 	out, _, code = runWithErrors(t, importCommand(), in, "--json", "--store", "sqlite:"+dir)
