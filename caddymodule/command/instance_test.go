@@ -193,6 +193,9 @@ func TestListLeavesOutWhatIsNoFeed(t *testing.T) {
 		if got, want := list(), "1 address never gave a feed: --all lists it.\n"; !strings.HasSuffix(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
+		if got, want := list("--state", "unread"), "\nNone of these addresses has given a feed yet.\n"; !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 		s.Get("http://feeds.test/" + folder)
 		s.Get("http://feeds.test/" + feed)
 		if got := list(); strings.Contains(got, home) || strings.Contains(got, folder) || !strings.Contains(got, feed) ||

@@ -146,6 +146,9 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 			return err
 		}
 		end = fmt.Sprintf("\n%s\n", status.Summary{Feeds: count}.Sentence())
+		if count[status.StateUnread] == int64(len(list.Feeds)) {
+			end = "\nNone of these addresses has given a feed yet.\n"
+		}
 	}
 	if unread > 0 && !q.Unread && q.State == "" {
 		end += fmt.Sprintf("%s never gave a feed: --all lists %s.\n",

@@ -233,6 +233,13 @@ func TestFindings(t *testing.T) {
 			if r.Cost == nil || r.Cost.With304 <= 0 || r.Cost.With304 > r.Cost.Without304 || r.Cost.Without304 > r.Cost.Plain {
 				t.Errorf("cost %+v", r.Cost)
 			}
+			if tt.name == "nothing" {
+				for _, hint := range []string{"max-age=3600", "ttl 60"} {
+					if want := "It says how often to ask: " + hint + "."; !slices.Contains(r.Good, want) {
+						t.Errorf("good is %q, want %q in it", r.Good, want)
+					}
+				}
+			}
 			if r.Reason == "" || r.Readers == nil || r.Readers.Title != "Blog" {
 				t.Errorf("%q, readers %+v", r.Reason, r.Readers)
 			}

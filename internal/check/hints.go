@@ -23,7 +23,11 @@ func (x *examination) judgeHints() {
 		case policy.HintSMaxAge, policy.HintMaxAge, policy.HintExpires, policy.HintTTL, policy.HintSy, policy.HintUpdateFrequency:
 			if t.Seconds > 0 {
 				explicit = true
-				x.good("It says how often to ask: %s %s.", t.Hint, t.Raw)
+				raw := t.Raw
+				if !strings.HasPrefix(strings.ToLower(raw), t.Hint) { // directives have their name with them
+					raw = t.Hint + " " + raw
+				}
+				x.good("It says how often to ask: %s.", raw)
 			} else if t.Hint == policy.HintSy && t.Note != "" {
 				x.find("hint-ignored", fmt.Sprintf("%s %s: %s", t.Hint, t.Raw, t.Note))
 			}
