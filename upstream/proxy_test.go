@@ -19,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -154,6 +155,8 @@ func TestProxyFailures(t *testing.T) {
 		{"origin away", "http", start(new(origintest.Proxy)), "http://a.test/", "the proxy could not connect: status 502 Bad Gateway", policy.FailureConnect},
 		{"origin away", "http", start(new(origintest.Proxy)), "https://a.test/", "the proxy could not connect: status 502 Bad Gateway", policy.FailureConnect},
 		{"origin away", "socks5h", start(new(origintest.Proxy)), "https://a.test/", "the proxy could not connect", policy.FailureConnect},
+		{"origin not trusted", "http", start(&origintest.Proxy{To: untrusted.Listener.Addr().String()}), "https://a.test/", "the TLS handshake failed: x509", policy.FailureTLS},
+		{"origin not trusted", "socks5h", start(&origintest.Proxy{To: untrusted.Listener.Addr().String()}), "https://a.test/", "the TLS handshake failed: x509", policy.FailureTLS},
 		{"origin without TLS", "http", start(&origintest.Proxy{To: origin}), "https://a.test/", "TLS", policy.FailureTLS},
 		{"origin without TLS", "socks5", start(&origintest.Proxy{To: origin}), "https://a.test/", "TLS", policy.FailureTLS},
 	} {
@@ -213,7 +216,7 @@ func TestProxyGuard(t *testing.T) {
 }
 
 // Each hop goes through the proxy of its own host, the most specific rule counts, and "off"
-// is a rule too. A host behind a proxy cannot redirect to a private address.
+// is a rule too. Hosts behind a proxy are paced one by one. A host behind a proxy cannot redirect to a private address.
 func TestProxyOfEachHop(t *testing.T) {
 	answer := origintest.InOrder(
 		origintest.Redirect(http.StatusFound, "http://b.other.test/"), origintest.Redirect(http.StatusFound, "http://localhost/"), origintest.OK(origintest.Feed(1, "")))
@@ -226,6 +229,9 @@ func TestProxyOfEachHop(t *testing.T) {
 	}
 	if got := some.Asked(); len(got) != 1 || got[0].Line != "SOCKS b.other.test:80" {
 		t.Errorf("the other proxy got %v", got)
+	}
+	if a, b := c.Host(feedurl.MustParse("http://a.test/")).Name, c.Host(feedurl.MustParse("http://b.test/")).Name; a != "a.test" || b != "b.test" {
+		t.Errorf("the hosts behind one proxy are paced as %q and %q", a, b)
 	}
 	if a.Failure != policy.FailureAddress { // it was resolved here: for the proxies it has no address
 		t.Errorf("the last hop: failure %q: %v", a.Failure, a.Err)

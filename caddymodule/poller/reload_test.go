@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // A configuration that does not start leaves no feeds, and no polls of them.
@@ -44,5 +45,33 @@ func TestFailedReloadLeavesNoFeed(t *testing.T) {
 				t.Errorf("%s: %d %s", path, code, text)
 			}
 		}
+	})
+}
+
+// A reload that changes the proxy keeps the schedule. Shields ask their origin without a proxy.
+func TestProxyAcrossReloads(t *testing.T) {
+	origin := origintest.New(origintest.OK(origintest.Feed(1, ""))).Start(t)
+	first, second := &origintest.Proxy{To: origin.Listener.Addr().String()}, &origintest.Proxy{To: origin.Listener.Addr().String()}
+	sites := "http://feeds.test {\n\tbind void/site\n\tfeed_gateway {\n\t\tclients any\n\t}\n}\n" + stage.ShieldedSite("http://blog.test", "")
+	app := "proxy {env.POLLARD_TEST_PROXY}\nhost *.onion {\n\tproxy {env.POLLARD_TEST_PROXY}\n\tspacing 0\n}"
+	t.Setenv("POLLARD_TEST_PROXY", "socks5h://"+first.Start(t))
+	stage.RunInstance(t, app, sites, func(s *stage.Stage, _ string) {
+		s.Now(stage.Feed(stage.Sample))
+		want := func(target string, ofFirst, ofSecond int) {
+			t.Helper()
+			if w := s.Get(target); w.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", target, w.Code, w.Body)
+			}
+			if a, b := len(first.Asked()), len(second.Asked()); a != ofFirst || b != ofSecond {
+				t.Errorf("%s: the proxies got %d and %d requests, want %d and %d", target, a, b, ofFirst, ofSecond)
+			}
+		}
+		want("http://feeds.test/http://one.onion/feed", 1, 0)
+		t.Setenv("POLLARD_TEST_PROXY", "socks5h://"+second.Start(t))
+		s.Load(sites)
+		s.Now(stage.Feed(stage.Sample))
+		want("http://feeds.test/http://one.onion/feed", 1, 0)
+		want("http://feeds.test/http://two.onion/feed", 1, 1)
+		want("http://blog.test/feed", 1, 1)
 	})
 }
