@@ -100,7 +100,7 @@ func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p subscr
 }
 
 // answerHub answers whether a request to the hub was ours (W3C WebSub section 5.3), and takes denials
-// (section 5.2). Anybody may ask, so nothing of the question is in other answers than the right one.
+// (section 5.2). Any client may ask, so only the right answer has something of the question.
 func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p subscription, key hubKey) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	one := func(name string) string {

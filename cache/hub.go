@@ -26,8 +26,7 @@ const (
 	CallbackPath = "/-/websub/"
 	// askedLease is the lease that hubs are asked for.
 	askedLease = 10 * 24 * time.Hour
-	// maxAsking is how many requests to hubs may wait. What they do not take is asked for after a
-	// later poll.
+	// maxAsking is how many requests to hubs may wait. Others are sent after a later poll.
 	maxAsking = 1024
 	// hearPatience is how long the store may take to learn what was heard.
 	hearPatience = 5 * time.Second

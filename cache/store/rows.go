@@ -301,7 +301,7 @@ const (
 // odd is how far ahead a moment may be of the latest that it can be: clocks may go back a little.
 const odd = time.Minute
 
-// scanHost reads the row of a host with a name. What cannot be read is as in a new one.
+// scanHost reads the row of a host with a name. Columns that cannot be read are as in a new one.
 func scanHost(name string, row Row) (h *hostRow, err error) {
 	h = new(hostRow)
 	var (

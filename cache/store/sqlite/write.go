@@ -198,7 +198,7 @@ func (d *database) replaceBodies(reason error) error {
 }
 
 // stamp writes the last token and the time, so that the wall clock may be set between any two
-// transactions. What was written less than a minute ago will do if the clocks have advanced alike.
+// transactions. A row that was written less than a minute ago will do if the clocks have advanced alike.
 func (d *database) stamp(c *connection, open bool) error {
 	p := process{at: d.scale.stamp(), token: d.token}
 	if open {
