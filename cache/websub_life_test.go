@@ -190,8 +190,8 @@ func TestDeniedSubscription(t *testing.T) {
 	})
 }
 
-// A hub that is not named any more is told so once, and so is the hub of a feed that is gone or
-// that has no readers.
+// A hub that is not named any more gets one request to unsubscribe, and so does the hub of a feed that
+// is gone or has no readers.
 func TestUnsubscribing(t *testing.T) {
 	for _, tt := range []struct {
 		name string

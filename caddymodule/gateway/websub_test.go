@@ -19,7 +19,7 @@ import (
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
-// A hub is a stranger, and reaches the callback at a gateway that lets in nobody but one client. The
+// A hub is a stranger, and reaches the callback at a gateway that lets in one client alone. The
 // access log does not show the callback.
 func TestHubReachesGateway(t *testing.T) {
 	hub, title := new(origintest.Hub), "One"

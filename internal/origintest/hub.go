@@ -25,7 +25,7 @@ type HubRequest struct {
 	Form   url.Values
 }
 
-// Hub is a WebSub hub that only does what it is told. It is an [http.Handler] for servers and an
+// Hub is a WebSub hub that does only what a test has it do. It is an [http.Handler] for servers and an
 // [http.RoundTripper] for clients.
 type Hub struct {
 	// Callbacks is where its own requests go.
