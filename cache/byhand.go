@@ -74,7 +74,7 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 		if p, joined = f.start(pollRequest{floor: floor}); p == nil {
 			return status.Feed{}, errors.New("the cache is closing")
 		}
-		if !p.wait(ctx, coldPatience, c.elapsed()) {
+		if !p.wait(ctx, coldTimeout, c.elapsed()) {
 			return f.status(), nil // it goes on without us
 		}
 	}
@@ -120,7 +120,7 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 	// A poll under way would bring back what it knew, and no poll may start meanwhile.
 	own, other := f.blockPolls()
 	for own == nil {
-		if !other.wait(ctx, coldPatience, c.elapsed()) {
+		if !other.wait(ctx, coldTimeout, c.elapsed()) {
 			return fmt.Errorf("%s is being polled: try again in a minute", feedurl.Redact(key))
 		}
 		own, other = f.blockPolls()

@@ -18,7 +18,7 @@
 //
 // Without readers, due feeds are polled in the background if the operator wants it
 // (prefetch.go). Feeds without readers are forgotten after a while, and stored versions give way
-// if the disk is full (housekeeping.go).
+// if the disk is full (maintain.go).
 //
 // The store owns the schedule: when a feed is due, and whose turn it is at a host. Memory is a view
 // of the store (state.go): the feeds that readers use, and the representations that are sent often,
@@ -81,7 +81,7 @@ type Cache struct {
 	settings atomic.Pointer[Settings]
 	now      func() time.Time
 	clock    sinceStart
-	chance   func() float64
+	random   func() float64
 
 	// Feeds and representations in memory.
 	table   table
@@ -108,9 +108,9 @@ type Cache struct {
 	unreadable rate.Sometimes // limits what is logged
 
 	// Signals to background work. Each has room for one.
-	changed chan struct{} // a feed may be due earlier than prefetch knows
-	crowded chan struct{} // feeds in memory take more than their budget
-	full    chan struct{} // the store may have more bodies than its budget
+	changed    chan struct{} // a feed may be due earlier than prefetch knows
+	overBudget chan struct{} // feeds in memory take more than their budget
+	full       chan struct{} // the store may have more bodies than its budget
 
 	open context.Context // of background work: ends when Close begins
 	shut context.CancelFunc
@@ -133,18 +133,18 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("allocating memory for hot representations: %w", err)
 	}
 	c := &Cache{
-		store: o.Store, origin: o.Origin, now: o.Now, clock: newClock(o.Now, o.Suspended), chance: rand.Float64,
+		store: o.Store, origin: o.Origin, now: o.Now, clock: newClock(o.Now, o.Suspended), random: rand.Float64,
 		memory: memory, changes: newChanges(),
-		inHand:     inHand{arriving: newLimit(arrivingSize), parsing: semaphore.NewWeighted(parsingSize)},
+		inHand:     inHand{receiving: newLimit(receivingSize), parsing: semaphore.NewWeighted(parsingSize)},
 		unreadable: rate.Sometimes{Interval: unreadableInterval},
-		changed:    make(chan struct{}, 1), crowded: make(chan struct{}, 1), full: make(chan struct{}, 1),
+		changed:    make(chan struct{}, 1), overBudget: make(chan struct{}, 1), full: make(chan struct{}, 1),
 	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.open, c.shut = context.WithCancel(c.life)
 	c.settings.Store(Settings{}.filled())
 	c.resize()
 	c.background(func() { c.prefetch(c.open) })
-	c.background(func() { c.housekeep(c.open) })
+	c.background(func() { c.maintain(c.open) })
 	c.background(func() { c.watch(c.open) })
 	c.background(func() { c.readChanges(c.open) })
 	return c, nil
@@ -160,9 +160,9 @@ func (c *Cache) log() *zap.Logger { return c.settings.Load().Log }
 // representations, in bytes.
 func (c *Cache) statesBudget() int64 { return c.memory.budget / 2 }
 
-func (c *Cache) wake(bell chan struct{}) {
+func (c *Cache) wake(signal chan struct{}) {
 	select {
-	case bell <- struct{}{}:
+	case signal <- struct{}{}:
 	default:
 	}
 }
@@ -178,9 +178,9 @@ func (c *Cache) background(work func()) bool {
 	return true
 }
 
-// closePatience is how long Close lets polls that are under way finish: with the 5 seconds
+// closeTimeout is how long Close lets polls that are under way finish: with the 5 seconds
 // that many give a server for its readers, less than the 10 after which systems kill.
-const closePatience = 3 * time.Second
+const closeTimeout = 3 * time.Second
 
 // Close ends background work, gives polls that are under way some seconds to finish, and
 // frees memory. It does not wait for a disk that hangs. The caller closes the store.
@@ -197,15 +197,15 @@ func (c *Cache) Close() error {
 	go func() { c.work.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(closePatience):
+	case <-time.After(closeTimeout):
 	}
 	c.end()
 	select {
 	case <-done:
-		ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		c.storeReaders(ctx)
 		cancel()
-	case <-time.After(closePatience): // what is left waits for the store, which does not answer
+	case <-time.After(closeTimeout): // what is left waits for the store, which does not answer
 	}
 	c.memory.close()
 	return nil

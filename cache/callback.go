@@ -32,8 +32,8 @@ const (
 	maxLease     = 14 * 24 * time.Hour
 	// maxChallenge is the longest challenge, in bytes.
 	maxChallenge = 1 << 10
-	// pushPatience is how long a hub may take to send a push.
-	pushPatience = 10 * time.Second
+	// pushTimeout is how long a hub may take to send a push.
+	pushTimeout = 10 * time.Second
 )
 
 // ServeHub answers a request to the callback with a token: the question whether a request to a hub
@@ -113,29 +113,29 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p subscription,
 	if now.Before(p.At) {
 		now = p.At // by the clock of another node
 	}
-	heard := heardOfHub{For: key.mark(f.id, p.hubRequest), Answered: now, Lease: now}
+	heard := hubState{For: key.mark(f.id, p.hubRequest), Answered: now, Lease: now}
 	switch {
 	case err != nil, one("hub.topic") != p.Topic:
 	case mode == "denied" && p.Mode == modeSubscribe:
-		if !p.Heard.Wait.After(now) {
+		if !p.State.Wait.After(now) {
 			heard.Refused, heard.Wait, heard.Why = now, now.Add(deniedFor), "the hub has denied it"
 			if why := one("hub.reason"); why != "" {
 				heard.Why += ": " + feedurl.RedactText(feedurl.Short(why, 100))
 			}
 			f.logHub("hub has denied a subscription", p)
-			if f.hear(heard); p.live(now) {
+			if f.setHub(heard); p.live(now) {
 				f.pollPushed(heard) // what it has not announced any more
 			}
 		}
 		w.WriteHeader(http.StatusOK)
 		return
 	case mode == p.Mode && now.Sub(p.At) < confirmedWithin && challenge != "" && len(challenge) <= maxChallenge:
-		if p.Heard.Answered.Before(p.At) { // it may ask twice
+		if p.State.Answered.Before(p.At) { // it may ask twice
 			if mode == modeSubscribe {
 				heard.Lease = now.Add(leaseOf(one("hub.lease_seconds")))
 			}
 			f.logHub("hub has confirmed a request", p)
-			f.hear(heard)
+			f.setHub(heard)
 		}
 		h := w.Header()
 		h.Set("Content-Type", "text/plain")
@@ -172,7 +172,7 @@ func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p subscription, 
 		return
 	}
 	mac, want := signatureOf(r.Header["X-Hub-Signature"], key.secret(f.id, p.hubRequest))
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(pushPatience)) // other servers have their own limits
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(pushTimeout)) // other servers have their own limits
 	_, err := io.Copy(mac, http.MaxBytesReader(w, r.Body, f.rules().MaxBody))
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
@@ -192,7 +192,7 @@ func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p subscription, 
 		f.cache.log().Debug("push without a valid signature", urlField(f.key.text))
 		return
 	}
-	f.pollPushed(heardOfHub{For: key.mark(f.id, p.hubRequest), Pushed: now})
+	f.pollPushed(hubState{For: key.mark(f.id, p.hubRequest), Pushed: now})
 }
 
 // signatureOf reads an X-Hub-Signature field: the method and the sum in hexadecimal. The sum is nil

@@ -11,8 +11,8 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// offerPatience is how long a poll that another claim was granted waits for that one's lease.
-const offerPatience = time.Second
+// offerTimeout is how long a poll that another claim was granted waits for that one's lease.
+const offerTimeout = time.Second
 
 // grant is the right to make a poll, which the store has durably given.
 type grant struct {
@@ -179,7 +179,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 	case lease.Denied == store.DeniedBusy, lease.Denied == store.DeniedPaused && lease.Wait <= maxPaused:
 		return nil, max(lease.Wait, time.Millisecond)
 	}
-	if lease.Denied == store.DeniedNotDue && 0 <= lease.Polled && lease.Polled < offerPatience && await(ctx, e.poll.offered, offerPatience) {
+	if lease.Denied == store.DeniedNotDue && 0 <= lease.Polled && lease.Polled < offerTimeout && await(ctx, e.poll.offered, offerTimeout) {
 		c.wake(e.poll.offered)
 		return nil, time.Second // the background's claim has just been granted the poll
 	}

@@ -59,7 +59,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 	f.committing(lease.Token)
 	// The origin has answered, so the outcome is stored even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
-	for wait := time.Second; err != nil && !o.Returned && !errors.Is(err, store.ErrFenced) && wait < commitPatience; wait *= 2 {
+	for wait := time.Second; err != nil && !o.Returned && !errors.Is(err, store.ErrFenced) && wait < commitTimeout; wait *= 2 {
 		f.cache.storeFailed(err)
 		if !sleep(ctx, wait) {
 			break

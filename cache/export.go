@@ -142,14 +142,14 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 	}
 	l := &exported{
 		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State, Hold: r.Hold.Seconds(), Space: r.Host.Spacing.Seconds(),
-		LastPoll: momentOf(now, r.Polled), LastReader: momentOf(now, r.Asked), LastHop: momentOf(now, r.Hopped),
+		LastPoll: timeBefore(now, r.Polled), LastReader: timeBefore(now, r.Asked), LastHop: timeBefore(now, r.Hopped),
 		Facts: r.Facts, Memo: r.Memo,
 	}
 	if r.In != store.Ended {
 		l.NextPoll = now.Add(r.In).UTC().Format(time.RFC3339Nano)
 	}
 	if r.NotBefore > 0 {
-		l.NotBefore = momentOf(now.Add(r.NotBefore), 0)
+		l.NotBefore = timeBefore(now.Add(r.NotBefore), 0)
 	}
 	if r.Version != 0 {
 		l.Version, l.Coding, l.Data = r.Version, body.Coding, body.Data
@@ -157,8 +157,8 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 	return l, nil
 }
 
-// momentOf is when something was that is so long ago; nil: never.
-func momentOf(now time.Time, ago time.Duration) *time.Time {
+// timeBefore is when something was that is so long ago; nil: never.
+func timeBefore(now time.Time, ago time.Duration) *time.Time {
 	if ago < 0 {
 		return nil
 	}

@@ -31,13 +31,13 @@ type Feed struct {
 	askers      [4]atomic.Int64            // the owners that asked, as store.Owner; 0: none, or the store has it
 	missing     atomic.Uint64              // the version whose body cannot be read; 0: none
 	groups      atomic.Pointer[[]groupDay] // that asked; nil: none
-	heard       atomic.Pointer[heardOfHub] // nil: nothing
+	hub         atomic.Pointer[hubState]   // nil: nothing
 	ignored     atomic.Int64               // pushes without a valid signature
 
 	pinged atomic.Bool // a ping waits for MinInterval
 
-	users    atomic.Int64 // requests that use it: it stays in the table for as long
-	resident atomic.Bool  // it is in the table, whose size counts it; changed under mu
+	users   atomic.Int64 // requests that use it: it stays in the table for as long
+	inTable atomic.Bool  // it is in the table, whose size counts it; changed under mu
 
 	mu        sync.Mutex    // guards what follows
 	poll      *inFlight     // the poll under way; nil: there is none
@@ -185,7 +185,7 @@ func (f *Feed) setState(old, next *state) bool {
 	if !f.state.CompareAndSwap(old, next) {
 		return false
 	}
-	if f.resident.Load() {
+	if f.inTable.Load() {
 		f.cache.table.size.Add(next.size - old.size)
 	}
 	if f.stateSet != nil {
@@ -249,10 +249,10 @@ func (f *Feed) dropVersion(s *state) {
 
 // inFlight is a poll under way.
 type inFlight struct {
-	began time.Duration
-	sent  chan struct{} // closed when the store has granted it, and the request leaves
-	done  chan struct{} // closed when its outcome is published
-	once  sync.Once     // closes sent
+	started time.Duration
+	sent    chan struct{} // closed when the store has granted it, and the request leaves
+	done    chan struct{} // closed when its outcome is published
+	once    sync.Once     // closes sent
 
 	offered    chan struct{} // rung when lease is set
 	lease      *store.Lease  // for a poll that waits for its claim; nil: none. Guarded by the feed's mu
@@ -277,7 +277,7 @@ func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	if f.poll != nil {
 		return f.poll, true
 	}
-	p = &inFlight{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}, 1)}
+	p = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}, 1)}
 	e.poll = p
 	if !f.cache.background(func() {
 		defer f.readIfOutdated()
@@ -306,7 +306,7 @@ func (f *Feed) blockPolls() (own, other *inFlight) {
 	if f.poll != nil {
 		return nil, f.poll
 	}
-	f.poll = &inFlight{began: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), queueEnded: true}
+	f.poll = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), queueEnded: true}
 	return f.poll, nil
 }
 
@@ -321,7 +321,7 @@ func (f *Feed) finish(p *inFlight) {
 // wait waits for the end of a poll, or until d has passed since it began. It reports whether
 // the poll has ended.
 func (p *inFlight) wait(ctx context.Context, d, now time.Duration) bool {
-	return await(ctx, p.done, d-(now-p.began))
+	return await(ctx, p.done, d-(now-p.started))
 }
 
 // await waits for a channel to be closed, but not for longer than d.

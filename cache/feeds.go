@@ -135,8 +135,8 @@ func (c *Cache) KeyOf(ctx context.Context, id store.ID) (string, error) {
 	return records[0].URL, nil
 }
 
-// Knows reports whether there is a feed with this key.
-func (c *Cache) Knows(ctx context.Context, key string) bool {
+// Has reports whether there is a feed with this key.
+func (c *Cache) Has(ctx context.Context, key string) bool {
 	_, err := c.existing(ctx, key)
 	return err == nil
 }

@@ -69,9 +69,9 @@ func (f *Feed) groupDays(s *state) []groupDay {
 }
 
 // mergeGroups returns the groups of two lists that count on a day.
-func mergeGroups(a, b []groupDay, today int64) (all []groupDay) {
+func mergeGroups(a, b []groupDay, day int64) (all []groupDay) {
 	for _, g := range slices.Concat(a, b) {
-		if today-g.Day >= groupDays {
+		if day-g.Day >= groupDays {
 			continue
 		}
 		if i := indexOf(all, g.Group); i >= 0 {
@@ -117,12 +117,12 @@ func groupsIn(memo []byte) (days []groupDay) {
 	return days
 }
 
-// addLearnt returns what adds to the feed's memo which groups asked and what its hub has said, if
+// addNews returns what adds to the feed's memo which groups asked and what its hub has said, if
 // the store does not know; nil: it does.
-func (f *Feed) addLearnt() (add func(memo []byte) []byte) {
+func (f *Feed) addNews() (add func(memo []byte) []byte) {
 	s := f.state.Load()
-	days, heard := f.groupDays(s), f.heard.Load()
-	if s.feed.Push.Heard.with(heard) == s.feed.Push.Heard && !slices.ContainsFunc(days, func(d groupDay) bool {
+	days, heard := f.groupDays(s), f.hub.Load()
+	if s.feed.Push.State.with(heard) == s.feed.Push.State && !slices.ContainsFunc(days, func(d groupDay) bool {
 		i := indexOf(s.feed.Groups, d.Group)
 		return i < 0 || d.Day-s.feed.Groups[i].Day > groupLate
 	}) {
@@ -135,18 +135,18 @@ func (f *Feed) addLearnt() (add func(memo []byte) []byte) {
 		}
 		m.convert(narrow)
 		m.Groups = mergeGroups(m.Groups, days, f.cache.day())
-		m.Push.Heard = m.Push.Heard.with(heard)
+		m.Push.State = m.Push.State.with(heard)
 		memo, _ = m.encode() // nil if it fails: the memo stays
 		return memo
 	}
 }
 
-// learntStored says that the store has learnt of it.
-func (f *Feed) learntStored() {
+// newsStored says that the store has learnt of it.
+func (f *Feed) newsStored() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old := f.state.Load()
 	next := *old
-	next.feed.Groups, next.feed.Push.Heard = f.groupDays(old), old.feed.Push.Heard.with(f.heard.Load())
+	next.feed.Groups, next.feed.Push.State = f.groupDays(old), old.feed.Push.State.with(f.hub.Load())
 	f.setState(old, &next)
 }

@@ -32,8 +32,8 @@ const feedURL = "https://origin.test/feed.xml"
 // epoch is later than any date in the test documents; bubbles begin in 2000.
 var epoch = time.Date(2026, time.March, 2, 10, 0, 0, 0, time.UTC)
 
-// rss is a document with entries 1 to n. The noise is what changes for nothing.
-func rss(n int, noise string) string { return origintest.Feed(n, noise) }
+// rss is a document with entries 1 to n. volatile is what changes for nothing.
+func rss(n int, volatile string) string { return origintest.Feed(n, volatile) }
 
 // script is an origin that answers polls by a function, and keeps a log.
 type script struct {

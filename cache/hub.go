@@ -28,8 +28,8 @@ const (
 	askedLease = 10 * 24 * time.Hour
 	// maxAsking is how many requests to hubs may wait. Others are sent after a later poll.
 	maxAsking = 1024
-	// hearPatience is how long the store may take to learn what was heard.
-	hearPatience = 5 * time.Second
+	// hubTimeout is how long the store may take to learn what was heard.
+	hubTimeout = 5 * time.Second
 )
 
 // hubKey makes what names and protects subscriptions. It is the store's, so all nodes have the same
@@ -96,7 +96,7 @@ func (c *Cache) askHub(f *Feed, r hubRequest, private bool) {
 			err = fmt.Errorf("the hub answered %d %s", status, http.StatusText(status))
 		}
 		c.log().Warn("hub was asked in vain", urlField(f.key.text), zap.String("hub", feedurl.Redact(r.Hub)), zap.String("mode", r.Mode), errField(err))
-		f.hear(heardOfHub{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(oneLine(err))})
+		f.setHub(hubState{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(oneLine(err))})
 	}) {
 		c.asking.Add(-1)
 	}
@@ -123,27 +123,27 @@ func (c *Cache) postToHub(key hubKey, f *Feed, r hubRequest, private bool) (stat
 }
 
 // note merges what was heard into what this node knows.
-func (f *Feed) note(h heardOfHub) {
+func (f *Feed) note(h hubState) {
 	for {
-		old := f.heard.Load()
+		old := f.hub.Load()
 		next := h.with(old)
-		if f.heard.CompareAndSwap(old, &next) {
+		if f.hub.CompareAndSwap(old, &next) {
 			return
 		}
 	}
 }
 
-// hear records what was heard, and has the store learn of it. If the store cannot be written, or a
+// setHub records what was heard, and has the store learn of it. If the store cannot be written, or a
 // poll under way on another node does not know of it yet, it learns with [Cache.storeReaders].
-func (f *Feed) hear(h heardOfHub) {
+func (f *Feed) setHub(h hubState) {
 	f.note(h)
-	add := f.addLearnt()
+	add := f.addNews()
 	if add == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(f.cache.open, hearPatience)
+	ctx, cancel := context.WithTimeout(f.cache.open, hubTimeout)
 	defer cancel()
 	if f.cache.store.Touch(ctx, map[store.ID]store.Asked{f.id: {Ago: -1, Memo: add}}) == nil {
-		f.learntStored()
+		f.newsStored()
 	}
 }

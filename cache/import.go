@@ -301,7 +301,7 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	if v.body, err = v.version.pack(body); err != nil {
 		return err
 	}
-	st.learn(ParseKey(l.URL), v)
+	st.update(ParseKey(l.URL), v)
 	st.version, st.ended = st.feed.Version.Number, s.In == store.Ended
 	st.last.Polls = nil // there was none of ours
 	if !st.ended {

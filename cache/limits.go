@@ -19,7 +19,7 @@ import (
 // that are not established take half of what polls may take at most.
 //
 //	polls  that wait for their claim, and those in flight       [pollLimits]
-//	bytes  that arrive from origins, of large bodies            [inHand.arriving]
+//	bytes  that arrive from origins, of large bodies            [inHand.receiving]
 //	       of documents that are being parsed or compressed     [inHand.parsing]
 //	       of versions that are being sent and not in memory    [inHand.sending]
 //
@@ -28,11 +28,11 @@ import (
 const (
 	// waitingPolls is how many polls may wait, for each one that may be in flight.
 	waitingPolls = 32
-	// arrivingSize is how many bytes of large bodies polls may have in hand: from the moment when
+	// receivingSize is how many bytes of large bodies polls may have in hand: from the moment when
 	// [policy.SmallBody] of one have arrived until its outcome is committed.
-	arrivingSize = 24 << 20
-	// bodyPatience is how long a poll may wait for that: its origin waits as well.
-	bodyPatience = 2 * time.Minute
+	receivingSize = 24 << 20
+	// bodyTimeout is how long a poll may wait for that: its origin waits as well.
+	bodyTimeout = 2 * time.Minute
 	// parsingSize is how many bytes of documents are parsed or compressed at once, or a single
 	// one that is larger: a hostile one takes a hundred times its size of memory for a moment.
 	parsingSize = 1 << 20
@@ -50,9 +50,9 @@ func newPollLimits(inFlight int) *pollLimits {
 
 // inHand are the bytes in hand.
 type inHand struct {
-	arriving *limit
-	parsing  *semaphore.Weighted
-	sending  readersLimit
+	receiving *limit
+	parsing   *semaphore.Weighted
+	sending   readersLimit
 }
 
 // limit is a number of polls or bytes, of which feeds that are not established take half.
@@ -127,12 +127,12 @@ const (
 	// readersSize is how many bytes may be in hand for readers: parts of versions that are not in
 	// memory, one for each response.
 	readersSize = 32 << 20
-	// crowdedRetry is the Retry-After of errCrowded.
-	crowdedRetry = 10 * time.Second
+	// busyRetry is the Retry-After of errCrowded.
+	busyRetry = 10 * time.Second
 )
 
-// errCrowded reports that too many large feeds are on their way to readers.
-var errCrowded = errors.New("many large feeds are being read: try again in a moment")
+// errBusy reports that too many large feeds are on their way to readers.
+var errBusy = errors.New("many large feeds are being read: try again in a moment")
 
 // readersLimit limits the bytes that are in hand for readers. The networks that have some in
 // hand share [readersSize] equally. A network that has none gets one response all the same, up
@@ -190,12 +190,12 @@ type largeBody struct{ release func() }
 
 // reserve waits until the poll may have a body of so many bytes in hand; 0: of any size.
 func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, bodyPatience)
+	ctx, cancel := context.WithTimeout(ctx, bodyTimeout)
 	defer cancel()
 	if size <= 0 {
-		size = arrivingSize
+		size = receivingSize
 	}
-	b.release, err = f.cache.inHand.arriving.acquire(ctx, size, f.established())
+	b.release, err = f.cache.inHand.receiving.acquire(ctx, size, f.established())
 	return err
 }
 

@@ -22,20 +22,20 @@ const (
 	// readsAtOnce is how many versions are read into memory at once: a store on another
 	// machine takes some milliseconds for each, and has few connections.
 	readsAtOnce = 4
-	// rereadRetry is when records that could not be read are read again.
-	rereadRetry = 2 * time.Second
+	// changedRetry is when records that could not be read are read again.
+	changedRetry = 2 * time.Second
 )
 
 // changes are the feeds in memory that the store has changed, or may have: their records
 // have to be read.
 type changes struct {
-	mu    sync.Mutex
-	feeds map[*Feed]struct{}
-	bell  chan struct{} // rung when there are any
+	mu     sync.Mutex
+	feeds  map[*Feed]struct{}
+	signal chan struct{} // rung when there are any
 }
 
 func newChanges() changes {
-	return changes{feeds: make(map[*Feed]struct{}), bell: make(chan struct{}, 1)}
+	return changes{feeds: make(map[*Feed]struct{}), signal: make(chan struct{}, 1)}
 }
 
 // take removes all of them, in no order.
@@ -98,26 +98,26 @@ func (c *Cache) readLater(feeds ...*Feed) {
 	for _, f := range feeds {
 		c.changes.feeds[f] = struct{}{}
 	}
-	c.wake(c.changes.bell)
+	c.wake(c.changes.signal)
 }
 
 // readChanges reads what has changed.
 func (c *Cache) readChanges(ctx context.Context) {
 	for {
 		select {
-		case <-c.changes.bell:
+		case <-c.changes.signal:
 		case <-ctx.Done():
 			return
 		}
-		if failed := c.reread(ctx, c.changes.take()); len(failed) > 0 {
+		if failed := c.readChanged(ctx, c.changes.take()); len(failed) > 0 {
 			c.readLater(failed...)
-			sleep(ctx, rereadRetry)
+			sleep(ctx, changedRetry)
 		}
 	}
 }
 
-// reread brings feeds up to date with the store, and returns those that could not be.
-func (c *Cache) reread(ctx context.Context, feeds []*Feed) (failed []*Feed) {
+// readChanged brings feeds up to date with the store, and returns those that could not be.
+func (c *Cache) readChanged(ctx context.Context, feeds []*Feed) (failed []*Feed) {
 	for batch := range slices.Chunk(feeds, readBatchSize) {
 		if len(failed) > 0 || c.readBatch(ctx, batch) != nil {
 			failed = append(failed, batch...)
@@ -220,16 +220,16 @@ func (f *Feed) replaceState(ctx context.Context, old *state, record *store.Recor
 // polledByOtherNode reports whether another node makes the first poll of a feed, judging by
 // its record: the poll has been granted, and has no outcome yet.
 func (f *Feed) polledByOtherNode(s *state) bool {
-	return s.version == 0 && s.known && s.last.At.IsZero() && s.last.Winner == "" && f.cache.elapsed() < f.unanswered(s) && f.underWay() == nil
+	return s.version == 0 && s.known && s.last.At.IsZero() && s.last.Winner == "" && f.cache.elapsed() < f.claimEnd(s) && f.underWay() == nil
 }
 
-// unanswered returns until when the outcome of the last poll may come, as elapsed counts. A
+// claimEnd returns until when the outcome of the last poll may come, as elapsed counts. A
 // node that has not committed it by then has probably died.
-func (f *Feed) unanswered(s *state) time.Duration { return s.granted + grace + f.rules().Timeout }
+func (f *Feed) claimEnd(s *state) time.Duration { return s.granted + grace + f.rules().Timeout }
 
 // awaitOtherNode waits for the outcome of another node's poll.
 func (f *Feed) awaitOtherNode(ctx context.Context, s *state) *state {
-	ctx, cancel := context.WithTimeout(ctx, f.unanswered(s)-f.cache.elapsed())
+	ctx, cancel := context.WithTimeout(ctx, f.claimEnd(s)-f.cache.elapsed())
 	defer cancel()
 	for {
 		next := f.nextState() // of what comes after the next line

@@ -17,8 +17,8 @@ import (
 // outcomeOf makes a poll's outcome of its answer: what was learnt, and the decision.
 func (f *Feed) outcomeOf(s *state, v classified, planned time.Duration, rules policy.Rules) (next state, o store.Outcome) {
 	next = *s
-	next.learn(f.key, v)
-	f.learnPush(s, &next, v)
+	next.update(f.key, v)
+	f.updatePush(s, &next, v)
 	o = store.Outcome{Pauses: v.answer.Pauses, Good: v.answer.Good}
 	if v.answer.Unsent() {
 		o.In, o.Returned = next.unsent(f.cache, v.answer, planned, rules), true
@@ -43,14 +43,14 @@ func (f *Feed) outcomeOf(s *state, v classified, planned time.Duration, rules po
 	return next, o
 }
 
-// learn takes over what an answer says, besides when to poll next.
-func (s *state) learn(own Key, v classified) {
+// update takes over what an answer says, besides when to poll next.
+func (s *state) update(own Key, v classified) {
 	a, m, another := v.answer, &s.feed, s.ofAnother(v.answer)
 	if another {
 		a.Header = nil // only the decision considers it: a Retry-After counts for any request
 	}
-	m.History = m.History.Learn(a, v.document, v.result == status.ResultUnchanged && s.unconditional == nil)
-	s.learnNotModified(v)
+	m.History = m.History.Update(a, v.document, v.result == status.ResultUnchanged && s.unconditional == nil)
+	s.updateNotModified(v)
 	if v.result == status.ResultNew {
 		if known := m.Version; known.Tag != "" {
 			m.Past = append([]past{{known.Tag, known.LastModified}}, m.Past[:min(len(m.Past), maxPast-1)]...)
@@ -74,7 +74,7 @@ func (s *state) learn(own Key, v classified) {
 		if m.Suspect = 0; !another {
 			f.Validated = f.At
 		}
-		s.learnValidators(v)
+		s.updateValidators(v)
 		if own.shielded() {
 			m.Version.Update(a.Status, a.Header)
 		}
@@ -83,7 +83,7 @@ func (s *state) learn(own Key, v classified) {
 	} else if a.Failure == policy.FailureSuspect {
 		m.Suspect = 1 // from here on it is counted
 	}
-	s.learnRedirects(own.text, v)
+	s.updateRedirects(own.text, v)
 	if a.Status == http.StatusOK {
 		f.Site = v.site
 	}
@@ -99,7 +99,7 @@ func (s *state) plan(c *Cache, v classified, rules policy.Rules) time.Duration {
 		// Something was sent, but not to the target of the redirect.
 		a.NotBefore, a.Holder = a.At.Add(r.wait), policy.HintRedirect
 	}
-	d := policy.Decide(rules, s.feed.History, a, a.At, c.chance())
+	d := policy.Decide(rules, s.feed.History, a, a.At, c.random())
 	if s.unconditional != nil {
 		d.Considered = append(d.Considered, *s.unconditional)
 	}
@@ -116,11 +116,11 @@ func (s *state) plan(c *Cache, v classified, rules policy.Rules) time.Duration {
 // unsent decides when a poll is tried again of which nothing reached the origin. That is not a
 // failure of the feed. After a poll by hand, the time that was planned before counts.
 func (s *state) unsent(c *Cache, a policy.Answer, planned time.Duration, rules policy.Rules) time.Duration {
-	d := policy.Decide(rules, s.feed.History, a, a.At, c.chance())
+	d := policy.Decide(rules, s.feed.History, a, a.At, c.random())
 	s.decide(d)
 	wait := d.Next.Sub(a.At)
 	s.due = c.elapsed() + wait
-	if rest := c.offline.wait(c.elapsed(), c.chance()); rest > 0 {
+	if rest := c.offline.wait(c.elapsed(), c.random()); rest > 0 {
 		// It is not this host alone: when the network is back all go on soon.
 		wait = rest
 		s.override(c, wait, policy.HintOffline)
@@ -165,7 +165,7 @@ func (s *state) leaseTime(rules policy.Rules) time.Duration {
 	if s.last.Winner != policy.HintPush { // which is no wish of the origin
 		interval = max(interval, min(s.last.Pause, max(rules.MaxInterval, rules.MinInterval)))
 	}
-	return grace + rules.Timeout + policy.MaxHopWait + bodyPatience + interval
+	return grace + rules.Timeout + policy.MaxHopWait + bodyTimeout + interval
 }
 
 // oneLine returns what is remembered of an error: one line, and not too long, as it may

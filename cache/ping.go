@@ -48,7 +48,7 @@ func (c *Cache) Ping(ctx context.Context, key string) error {
 }
 
 // ping makes a feed due because of a ping. If that is too early, it returns how long to wait.
-func (f *Feed) ping(ctx context.Context, began time.Duration) (wait time.Duration, err error) {
+func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Duration, err error) {
 	c, floor := f.cache, f.rules().MinInterval
 	own, _ := f.blockPolls()
 	if own == nil {
@@ -56,7 +56,7 @@ func (f *Feed) ping(ctx context.Context, began time.Duration) (wait time.Duratio
 	}
 	defer f.finish(own)
 	s, now := f.state.Load(), c.elapsed()
-	if s.ended || s.dueAt(now) || s.feed.History.Failures > 0 || s.notBefore > now || s.granted > began {
+	if s.ended || s.dueAt(now) || s.feed.History.Failures > 0 || s.notBefore > now || s.granted > started {
 		return 0, nil
 	}
 	if wait := floor - (now - s.granted); wait > 0 {

@@ -30,9 +30,9 @@ const (
 	// maxGap is how much longer than planned the time between two polls may count for what
 	// both of them saw: the feed was not watched in between, or a clock was wrong.
 	maxGap = 24 * time.Hour
-	// commitPatience is how long a commit is retried. The claim covers that time, and
+	// commitTimeout is how long a commit is retried. The claim covers that time, and
 	// committing the same outcome twice does no harm.
-	commitPatience = 15 * time.Second
+	commitTimeout = 15 * time.Second
 	// retry is when a poll is tried again that did not get as far as its claim.
 	retry = time.Minute
 )
@@ -149,7 +149,7 @@ func (f *Feed) attempt(ctx context.Context, slot policy.Slot, s *state, e pollRe
 func (f *Feed) skipped(s *state) time.Duration {
 	now := f.cache.now()
 	planned := now.Add(min(0, s.due-f.cache.elapsed()))
-	return max(0, s.feed.History.Hints.OutOfSkip(planned, now, f.cache.chance()).Sub(now))
+	return max(0, s.feed.History.Hints.OutOfSkip(planned, now, f.cache.random()).Sub(now))
 }
 
 // raised returns how long the feed waits because min_interval has been raised since the next
@@ -196,7 +196,7 @@ func (f *Feed) deferPoll(wait time.Duration, why string) {
 // [Feed.deferPoll], it does not outlast the next record that is read from the store.
 func (f *Feed) deferForStore() {
 	s := f.state.Load()
-	wait := storeRetry + time.Duration(2*f.cache.chance()*float64(storeRetry))
+	wait := storeRetry + time.Duration(2*f.cache.random()*float64(storeRetry))
 	if now := f.cache.elapsed(); now+wait > s.due {
 		next := *s
 		next.override(f.cache, wait, policy.HintStore)

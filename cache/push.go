@@ -17,7 +17,7 @@ const (
 // pollPushed polls the feed because of a push: at once, unless a push has caused a poll in the last
 // pushFloor, and when the pauses of the origin have ended. Polls that fail keep their own schedule.
 // However many pushes come, one poll waits.
-func (f *Feed) pollPushed(h heardOfHub) {
+func (f *Feed) pollPushed(h hubState) {
 	f.note(h)
 	f = f.use()
 	f.mu.Lock()
@@ -31,7 +31,7 @@ func (f *Feed) pollPushed(h heardOfHub) {
 	}
 	if !f.cache.background(func() {
 		defer f.leave()
-		f.hear(h)
+		f.setHub(h)
 		for tries := 0; tries < maxPushTries; {
 			wait, done := f.untilPushed(tries)
 			if done || !sleep(f.cache.open, wait) {
@@ -71,7 +71,7 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	}
 	now := c.elapsed()
 	wait = max(s.notBefore-now, min(s.feed.Push.Polled.Add(pushFloor).Sub(c.now()), pushFloor))
-	if s.undecided(c.now(), now) && f.poll == nil {
+	if s.pending(c.now(), now) && f.poll == nil {
 		wait = max(wait, s.granted+pushFloor-now)
 	}
 	if tries > 0 {
@@ -80,9 +80,9 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	return max(wait, 0), false
 }
 
-// undecided reports whether the outcome of the last poll is not known: another node makes it, or
+// pending reports whether the outcome of the last poll is not known: another node makes it, or
 // one has died. A push may have caused it.
-func (s *state) undecided(wall time.Time, now time.Duration) bool {
+func (s *state) pending(wall time.Time, now time.Duration) bool {
 	return s.granted != neverGranted && wall.Sub(s.last.At) > now-s.granted+time.Second
 }
 
@@ -90,7 +90,7 @@ func (s *state) undecided(wall time.Time, now time.Duration) bool {
 // was read, so that of several nodes one makes it.
 func (f *Feed) pushedFloor() time.Duration {
 	s, now := f.state.Load(), f.cache.elapsed()
-	if s.undecided(f.cache.now(), now) {
+	if s.pending(f.cache.now(), now) {
 		return pushFloor
 	}
 	return max(now-s.granted-time.Second, time.Nanosecond)

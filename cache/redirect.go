@@ -72,12 +72,12 @@ func (f *Feed) hop(ctx context.Context, u feedurl.URL, host policy.Host) error {
 	}
 }
 
-// learnRedirects remembers redirects. Of a chain, only the leading permanent part counts, or the
+// updateRedirects remembers redirects. Of a chain, only the leading permanent part counts, or the
 // feed with polls of its own at which it ends. A redirect changes what readers get after it has
 // held for adoptAfter, whatever is known of its target: until then they get the feed's last
 // version. A permanent one makes the feed an alias then. A temporary one is not remembered as
 // the feed's address (RFC 9110 section 15.4), but its readers are sent on.
-func (s *state) learnRedirects(own string, v classified) {
+func (s *state) updateRedirects(own string, v classified) {
 	m, a := &s.feed, v.answer
 	if m.Moved.To != "" {
 		m.Moved.For += s.gap

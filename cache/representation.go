@@ -33,12 +33,12 @@ func (s sending) done() {
 // memory or else from the store. The caller ends it by done.
 func (f *Feed) representation(r *http.Request, s *state) (sending, error) {
 	preference, v := version.PreferenceOf(r.Header["Accept-Encoding"]), &s.feed.Version
-	coding := preference.Best(v.Gzipped())
+	coding := preference.Best(v.IsGzip())
 	if out, ok := f.fromMemory(s, coding, v.Length > store.PartSize); ok {
 		return out, nil
 	}
 	out, err := f.fromStore(r, s, coding)
-	if err != nil && !errors.Is(err, errCrowded) {
+	if err != nil && !errors.Is(err, errBusy) {
 		// While the store is away, what is in memory is good enough.
 		for c, weight := range preference {
 			if instead, ok := f.fromMemory(s, version.Coding(c), true); ok && weight > 0 {
@@ -80,7 +80,7 @@ func (f *Feed) fromStore(r *http.Request, s *state, coding version.Coding) (send
 	}
 	if size := min(out.Size, store.PartSize); size > smallPart {
 		if out.release = f.cache.inHand.sending.take(f.cache.network(r), size, false); out.release == nil {
-			return sending{}, errCrowded
+			return sending{}, errBusy
 		}
 	}
 	return out, nil
@@ -139,7 +139,7 @@ func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (opened, er
 			if !c.memory.fits(body.Size) {
 				return opened{body: body}, nil
 			}
-			done := c.inHand.arriving.try(body.Size, f.established())
+			done := c.inHand.receiving.try(body.Size, f.established())
 			if done == nil {
 				return opened{body: body}, nil
 			}
@@ -193,7 +193,7 @@ func (f *Feed) openBody(ctx context.Context, s *state) (*store.StoredBody, error
 		err = errOtherVersion
 	case b.Coding != v.Coding:
 		err = fmt.Errorf("%w: it is stored as %s, and described as %s", store.ErrNoBody, b.Coding, v.Coding)
-	case !v.Gzipped() && b.Size != int64(v.Length):
+	case !v.IsGzip() && b.Size != int64(v.Length):
 		err = fmt.Errorf("%w: it has %d bytes, and is described with %d", store.ErrNoBody, b.Size, v.Length)
 	}
 	return b, err

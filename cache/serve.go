@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// patience is how long a reader waits for a poll that is under way, counted
+	// pollTimeout is how long a reader waits for a poll that is under way, counted
 	// from its start, before it gets the last good version.
-	patience = 3 * time.Second
-	// queuePatience is how long a reader of a feed without a version waits for its
+	pollTimeout = 3 * time.Second
+	// queueTimeout is how long a reader of a feed without a version waits for its
 	// host's slot, and coldPatience for all of the poll, unless that may take longer.
-	queuePatience = 15 * time.Second
-	coldPatience  = time.Minute
+	queueTimeout = 15 * time.Second
+	coldTimeout  = time.Minute
 )
 
 // Sent is what a reader was sent.
@@ -82,7 +82,7 @@ func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w htt
 	defer f.leave()
 	sent, err := f.serveOnce(how, may, w, r)
 	unread, ok := errors.AsType[*unreadError](err)
-	if ok && f.learnFrom(r.Context(), unread) {
+	if ok && f.readAgain(r.Context(), unread) {
 		sent, err = f.serveOnce(how, may, w, r)
 		unread, ok = errors.AsType[*unreadError](err)
 	}
@@ -100,7 +100,7 @@ func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w
 		now = f.cache.elapsed()
 	}
 	if s.version == 0 || f.redirects(s) {
-		// The poll may have ended in the moment in which the reader's patience did.
+		// The poll may have ended in the moment in which the reader stopped waiting.
 		var p *inFlight
 		if s, p = f.latest(); s.version == 0 || f.redirects(s) {
 			return Sent{}, f.unavailable(s, p)
@@ -133,9 +133,9 @@ type unreadError struct {
 
 func (e *unreadError) Error() string { return e.err.Error() }
 
-// learnFrom reads the record of a feed whose version could not be read: the store may have another one
+// readAgain reads the record of a feed whose version could not be read: the store may have another one
 // by now, or has lost the body. It reports whether the feed may be served now.
-func (f *Feed) learnFrom(ctx context.Context, unread *unreadError) bool {
+func (f *Feed) readAgain(ctx context.Context, unread *unreadError) bool {
 	lost := errors.Is(unread.err, store.ErrNoBody)
 	if !lost && !errors.Is(unread.err, errOtherVersion) || f.reload(ctx) != nil {
 		return false
@@ -175,9 +175,9 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 	if s.version != 0 && f.cache.storeAway.text() != "" {
 		// The poll finds out whether the store is back. Readers do not wait for that.
 	} else if s.version != 0 {
-		done = p.wait(ctx, patience, now)
+		done = p.wait(ctx, pollTimeout, now)
 	} else {
-		done = await(ctx, p.sent, queuePatience) && await(ctx, p.done, max(coldPatience, f.rules().Timeout+grace))
+		done = await(ctx, p.sent, queueTimeout) && await(ctx, p.done, max(coldTimeout, f.rules().Timeout+grace))
 	}
 	after := f.state.Load()
 	return after, statusAfterPoll(s, after, joined, done)
@@ -198,8 +198,8 @@ func (f *Feed) storeError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	if errors.Is(err, errCrowded) {
-		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: crowdedRetry}
+	if errors.Is(err, errBusy) {
+		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: busyRetry}
 	}
 	f.cache.logUnreadable("stored version cannot be read", f.key.text, err)
 	return &Unavailable{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read", RetryAfter: storeRetry}

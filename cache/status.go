@@ -242,8 +242,8 @@ func (c *Cache) Trouble() status.Trouble {
 	return t
 }
 
-// summaryPatience is how long a summary waits for the store.
-const summaryPatience = 5 * time.Second
+// summaryTimeout is how long a summary waits for the store.
+const summaryTimeout = 5 * time.Second
 
 // Summary describes all feeds by the totals of the store, without counting.
 func (c *Cache) Summary(ctx context.Context) status.Summary {
@@ -251,7 +251,7 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 		Feeds: map[status.State]int64{}, Memory: c.memory.used() + c.table.size.Load(), Polls: int(c.polls.Load().inFlight.used.Load()),
 		Trouble: c.Trouble(),
 	}
-	ctx, cancel := context.WithTimeout(ctx, summaryPatience)
+	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
 	defer cancel()
 	totals, err := c.store.Totals(ctx)
 	if err != nil && !s.StoreAway {

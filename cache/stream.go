@@ -83,14 +83,14 @@ func (t *stream) send(w http.ResponseWriter, r *http.Request) int64 {
 		if in.err == nil {
 			err = fmt.Errorf("%w: %w", store.ErrNoBody, err) // it was read, and cannot be decoded
 		}
-		t.feed.brokeOff(t.state.version, err)
+		t.feed.streamFailed(t.state.version, err)
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// brokeOff records that a version could not be read to its end. If it is still the present
+// streamFailed records that a version could not be read to its end. If it is still the present
 // one, it is lost.
-func (f *Feed) brokeOff(version uint64, err error) {
+func (f *Feed) streamFailed(version uint64, err error) {
 	if errors.Is(err, store.ErrNoBody) && f.reload(context.WithoutCancel(f.cache.life)) == nil {
 		f.bodyLost(version, err)
 		return

@@ -79,7 +79,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	}
 	resident := c.admit(f)
 	if resident != f || outdated.Load() {
-		c.readLater(c.reread(ctx, []*Feed{resident})...)
+		c.readLater(c.readChanged(ctx, []*Feed{resident})...)
 	}
 	return resident, nil
 }
@@ -97,10 +97,10 @@ func (c *Cache) admit(f *Feed) *Feed {
 	defer f.mu.Unlock()
 	t.feeds.Store(f.key.text, f)
 	t.ids.Store(f.id, f)
-	f.resident.Store(true)
+	f.inTable.Store(true)
 	t.size.Add(f.state.Load().size)
 	if t.size.Load() > c.statesBudget() {
-		c.wake(c.crowded)
+		c.wake(c.overBudget)
 	}
 	return f
 }
@@ -142,11 +142,11 @@ func (c *Cache) drop(f *Feed, idle bool) {
 	defer t.moves.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if idle && f.poll != nil || !f.resident.CompareAndSwap(true, false) {
+	if idle && f.poll != nil || !f.inTable.CompareAndSwap(true, false) {
 		return
 	}
-	if f.users.Load() > 0 { // who comes later sees that it is not resident
-		f.resident.Store(true)
+	if f.users.Load() > 0 { // who comes later sees that it is not in the table
+		f.inTable.Store(true)
 		return
 	}
 	t.feeds.Delete(f.key.text)
@@ -160,7 +160,7 @@ func (c *Cache) drop(f *Feed, idle bool) {
 func (f *Feed) use() *Feed {
 	for {
 		f.users.Add(1)
-		if f.resident.Load() {
+		if f.inTable.Load() {
 			return f
 		}
 		resident := f.cache.admit(f)
@@ -178,7 +178,7 @@ func (f *Feed) leave() { f.users.Add(-1) }
 func (f *Feed) locked() *Feed {
 	for {
 		f.mu.Lock()
-		if f.resident.Load() {
+		if f.inTable.Load() {
 			return f
 		}
 		f.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 func TestReadersOfAFeedThatLeftMemoryJoinItsPoll(t *testing.T) {
 	for name, leave := range map[string]func(g *gateway){
 		"asked whether it is known": func(g *gateway) {
-			if g.Knows(g.t.Context(), feedURL) {
+			if g.Has(g.t.Context(), feedURL) {
 				g.t.Fatal("a feed is known that was never polled")
 			}
 		},

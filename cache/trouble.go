@@ -37,7 +37,7 @@ type offline struct {
 	on       bool                     // it is the state
 	answered map[string]time.Duration // when hosts answered last, some of them, as [Cache.elapsed] counts
 	failed   map[string]bool          // hosts that did not connect since the last answer
-	begun    time.Duration            // when the state began
+	started  time.Duration            // when the state began
 	failures int                      // since then, without those of hosts that are down for certain
 	since    time.Duration            // the first of them
 }
@@ -69,7 +69,7 @@ func (o *offline) dropOld(now time.Duration) {
 }
 
 // fail records that nothing could be sent to a host. It reports whether that begins the state.
-func (o *offline) fail(host string, a policy.Answer, now time.Duration) (begun bool) {
+func (o *offline) fail(host string, a policy.Answer, now time.Duration) (started bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.failed == nil {
@@ -83,11 +83,11 @@ func (o *offline) fail(host string, a policy.Answer, now time.Duration) (begun b
 			o.since = now
 		}
 	}
-	begun = !o.on && (len(o.failed) >= offlineHosts || o.allFailed(now))
-	if begun {
-		o.on, o.begun = true, now
+	started = !o.on && (len(o.failed) >= offlineHosts || o.allFailed(now))
+	if started {
+		o.on, o.started = true, now
 	}
-	return begun
+	return started
 }
 
 // hostDown reports whether it is certain that the host and not the network is away: its name
@@ -117,7 +117,7 @@ func (o *offline) allFailed(now time.Duration) bool {
 }
 
 // wait returns how long polls are put off from now on; 0: they are not.
-func (o *offline) wait(now time.Duration, chance float64) time.Duration {
+func (o *offline) wait(now time.Duration, random float64) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !o.on {
@@ -127,14 +127,14 @@ func (o *offline) wait(now time.Duration, chance float64) time.Duration {
 	if len(o.failed) < offlineHosts {
 		wait = min(max(wait, (now-o.since)/10), maxOfflineRetry)
 	}
-	return wait + time.Duration(float64(wait)*chance/2)
+	return wait + time.Duration(float64(wait)*random/2)
 }
 
 // is reports whether it is the state, and since when.
 func (o *offline) is() (since time.Duration, on bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.begun, o.on
+	return o.started, o.on
 }
 
 // noticeNetwork records what a poll says of the network.
@@ -163,12 +163,12 @@ const (
 	// when the store is back, what readers ask for is polled within half a minute, and not all
 	// at once.
 	storeRetry = 10 * time.Second
-	// storePatience is how long a claim may take before that counts as a refusal: a disk
+	// storeTimeout is how long a claim may take before that counts as a refusal: a disk
 	// that hangs returns no error.
-	storePatience = 10 * time.Second
+	storeTimeout = 10 * time.Second
 )
 
-var errUnanswered = errors.New("the store has not answered a claim for 10 seconds")
+var errClaimTimeout = errors.New("the store has not answered a claim for 10 seconds")
 
 // storeAway is the state in which the store refuses writes.
 type storeAway struct {
@@ -208,14 +208,14 @@ func (c *Cache) claimFailed(err error) {
 	c.storeFailed(err)
 	now := c.elapsed()
 	if next := c.storeAway.next.Load(); next <= int64(now) { // a claim that tries sets it itself
-		c.storeAway.next.CompareAndSwap(next, int64(now+storeRetry+time.Duration(c.chance()*float64(storeRetry/4))))
+		c.storeAway.next.CompareAndSwap(next, int64(now+storeRetry+time.Duration(c.random()*float64(storeRetry/4))))
 	}
 }
 
 // claiming has a claim that takes too long count as refused. It is to be called before the
 // claim, and what it returns afterwards.
 func (c *Cache) claiming() (answered func() bool) {
-	return time.AfterFunc(storePatience, func() { c.claimFailed(errUnanswered) }).Stop
+	return time.AfterFunc(storeTimeout, func() { c.claimFailed(errClaimTimeout) }).Stop
 }
 
 // mayClaim reports whether the store is to be asked for a poll. While it refuses claims, one

@@ -53,7 +53,7 @@ func (f *Feed) unavailable(s *state, p *inFlight) *Unavailable {
 	case s.last.RedirectTo != "":
 		u.Status, u.RedirectTo, u.RetryAfter = http.StatusFound, s.last.RedirectTo, 0
 	case p != nil && s.last.At.IsZero():
-		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queuePatience
+		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queueTimeout
 		u.Queued = true // it may have come to its turn in this moment
 		u.Reason = "the feed's first poll is under way: try again in a moment"
 		select {

@@ -26,8 +26,8 @@ func (s *state) suspectNotModified() *policy.Term {
 	return &policy.Term{Hint: policy.HintStuck, Note: "only 304s for 30 days; polled without validators, in case they are wrong"}
 }
 
-// learnNotModified counts the time in which there were only 304s.
-func (s *state) learnNotModified(v classified) {
+// updateNotModified counts the time in which there were only 304s.
+func (s *state) updateNotModified(v classified) {
 	switch {
 	case v.answer.Unsent():
 	case s.unconditional != nil:
@@ -54,9 +54,9 @@ func (s *state) validators(now time.Time) policy.Validators {
 	return v
 }
 
-// learnValidators keeps the origin's validators. A 200 replaces the whole set, also
+// updateValidators keeps the origin's validators. A 200 replaces the whole set, also
 // if it brought nothing new: they are for the origin, not for readers.
-func (s *state) learnValidators(v classified) {
+func (s *state) updateValidators(v classified) {
 	a, m, f := v.answer, &s.feed, &s.last
 	if a.Status != 200 {
 		f.Unmatched = 0

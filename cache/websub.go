@@ -38,22 +38,22 @@ const (
 	// A hub that has missed maxMisses changes is not trusted for doubtedFor. Missed is an entry
 	// that is older than announcedIn when a poll finds it, and was not announced.
 	maxMisses   = 2
-	doubtedFor  = 7 * 24 * time.Hour
+	missesFor   = 7 * 24 * time.Hour
 	announcedIn = 15 * time.Minute
 	// maxHubURL is the longest URL of a hub or a topic, in bytes.
 	maxHubURL = 2048
 )
 
-// subscription is a feed's subscription at its hub. Polls write all of it but Heard.
+// subscription is a feed's subscription at its hub. Polls write all of it but State.
 type subscription struct {
-	hubRequest            // the last one
-	Tries      int        `json:"tries,omitempty"` // requests in a row, this one included, of which none was confirmed before the next
-	Heard      heardOfHub `json:"heard,omitzero"`
+	hubRequest          // the last one
+	Tries      int      `json:"tries,omitempty"` // requests in a row, this one included, of which none was confirmed before the next
+	State      hubState `json:"state,omitzero"`
 
-	Polled  time.Time `json:"polled,omitzero"`  // the last poll that a push has caused
-	Proven  bool      `json:"proven,omitempty"` // a push has brought a change
-	Misses  int       `json:"misses,omitempty"`
-	Doubted time.Time `json:"doubted,omitzero"` // the last of maxMisses
+	Polled time.Time `json:"polled,omitzero"`  // the last poll that a push has caused
+	Worked bool      `json:"worked,omitempty"` // a push has brought a change
+	Misses int       `json:"misses,omitempty"`
+	Missed time.Time `json:"missed,omitzero"` // the last of maxMisses
 }
 
 // hubRequest is a request to a hub.
@@ -70,9 +70,9 @@ type hubTopic struct {
 	Topic string `json:"topic,omitempty"`
 }
 
-// heardOfHub is what became of requests, and what the hub has sent. Any node may learn of it at any
+// hubState is what became of requests, and what the hub has sent. Any node may learn of it at any
 // time, while another one polls the feed. Therefore two of them can be merged.
-type heardOfHub struct {
+type hubState struct {
 	For      string    `json:"for,omitempty"`     // the mark of the request; that of another one says nothing
 	Answered time.Time `json:"answered,omitzero"` // the hub has confirmed or denied a request
 	Lease    time.Time `json:"lease,omitzero"`    // until when it sends pushes, as of then
@@ -83,7 +83,7 @@ type heardOfHub struct {
 }
 
 // with returns what two of them say. Of different requests, the later one counts.
-func (h heardOfHub) with(o *heardOfHub) heardOfHub {
+func (h hubState) with(o *hubState) hubState {
 	switch {
 	case o == nil || o.For == "":
 		return h
@@ -104,7 +104,7 @@ func (h heardOfHub) with(o *heardOfHub) heardOfHub {
 	return h
 }
 
-func (h *heardOfHub) latest() time.Time {
+func (h *hubState) latest() time.Time {
 	last := h.Answered
 	for _, t := range []time.Time{h.Refused, h.Pushed} {
 		if t.After(last) {
@@ -115,27 +115,27 @@ func (h *heardOfHub) latest() time.Time {
 }
 
 // confirmed reports whether the hub has answered the last request.
-func (p *subscription) confirmed() bool { return !p.Heard.Answered.Before(p.At) }
+func (p *subscription) confirmed() bool { return !p.State.Answered.Before(p.At) }
 
 // live reports whether the hub sends pushes.
 func (p *subscription) live(now time.Time) bool {
-	return p.Mode == modeSubscribe && p.Heard.Lease.After(now)
+	return p.Mode == modeSubscribe && p.State.Lease.After(now)
 }
 
 // renewal is when the lease is renewed: at half of it.
 func (p *subscription) renewal() time.Time {
-	return p.Heard.Answered.Add(p.Heard.Lease.Sub(p.Heard.Answered) / 2)
+	return p.State.Answered.Add(p.State.Lease.Sub(p.State.Answered) / 2)
 }
 
 // subscription returns the one of a feed's state, with what this node has heard since that was read.
 func (c *Cache) subscription(id store.ID, s *state) subscription {
 	p := s.feed.Push
 	if f, ok := c.table.ids.Load(id); ok {
-		p.Heard = p.Heard.with(f.(*Feed).heard.Load())
+		p.State = p.State.with(f.(*Feed).hub.Load())
 	}
-	if p.Mode != "" && p.Heard.For != "" {
-		if key, err := c.secret(c.life); err != nil || p.Heard.For != key.mark(id, p.hubRequest) {
-			p.Heard = heardOfHub{}
+	if p.Mode != "" && p.State.For != "" {
+		if key, err := c.secret(c.life); err != nil || p.State.For != key.mark(id, p.hubRequest) {
+			p.State = hubState{}
 		}
 	}
 	return p
@@ -143,7 +143,7 @@ func (c *Cache) subscription(id store.ID, s *state) subscription {
 
 // trusted reports whether the hub's pushes make up for polls.
 func (p *subscription) trusted(now time.Time) bool {
-	return p.live(now) && p.Proven && p.Misses < maxMisses
+	return p.live(now) && p.Worked && p.Misses < maxMisses
 }
 
 // pushStatus describes the subscription of a feed; nil: there is none.
@@ -154,19 +154,19 @@ func (c *Cache) pushStatus(id store.ID, s *state) *status.Push {
 	}
 	p, now := c.subscription(id, s), c.now()
 	told := &status.Push{
-		Hub: feedurl.Shown(p.Hub), State: status.PushAsked, Asked: p.At, LastPush: p.Heard.Pushed, Trusted: p.trusted(now), Misses: p.Misses,
+		Hub: feedurl.Shown(p.Hub), State: status.PushAsked, Asked: p.At, LastPush: p.State.Pushed, Trusted: p.trusted(now), Misses: p.Misses,
 	}
 	if f, ok := c.table.ids.Load(id); ok {
 		told.Ignored = f.(*Feed).ignored.Load()
 	}
-	if !p.Heard.Refused.Before(p.At) {
-		told.Error, told.Wait = p.Heard.Why, p.Heard.Wait
+	if !p.State.Refused.Before(p.At) {
+		told.Error, told.Wait = p.State.Why, p.State.Wait
 	}
 	switch {
 	case p.Mode == modeUnsubscribe:
 		told.State = status.PushEnded
 	case p.live(now):
-		told.State, told.Lease = status.PushActive, p.Heard.Lease
+		told.State, told.Lease = status.PushActive, p.State.Lease
 	case told.Error != "":
 		told.State = status.PushRefused
 	case now.Sub(p.At) >= confirmedWithin:
@@ -175,8 +175,8 @@ func (c *Cache) pushStatus(id store.ID, s *state) *status.Push {
 	return told
 }
 
-// learnPush takes over what a poll says of the feed's hub, before the next poll is decided.
-func (f *Feed) learnPush(s, next *state, v classified) {
+// updatePush takes over what a poll says of the feed's hub, before the next poll is decided.
+func (f *Feed) updatePush(s, next *state, v classified) {
 	if v.good() && v.answer.Status == http.StatusOK {
 		next.feed.Linked = linkedBy(v.answer)
 	}
@@ -188,23 +188,23 @@ func (f *Feed) learnPush(s, next *state, v classified) {
 	if v.pushed && !v.answer.Unsent() {
 		p.Polled = now
 	}
-	if !p.Doubted.IsZero() && now.Sub(p.Doubted) >= doubtedFor {
-		p.Misses, p.Doubted = 0, time.Time{}
+	if !p.Missed.IsZero() && now.Sub(p.Missed) >= missesFor {
+		p.Misses, p.Missed = 0, time.Time{}
 	}
 	live := p.live(now)
 	if live && v.result == status.ResultNew && s.version != 0 {
 		newest := next.feed.History.Rhythm.Newest
 		switch {
-		case p.Heard.Pushed.After(s.last.At):
-			p.Proven = true
-		case newest.After(s.feed.History.Rhythm.Newest) && newest.After(p.Heard.Answered) && newest.After(p.Heard.Pushed) && now.Sub(newest) > announcedIn:
+		case p.State.Pushed.After(s.last.At):
+			p.Worked = true
+		case newest.After(s.feed.History.Rhythm.Newest) && newest.After(p.State.Answered) && newest.After(p.State.Pushed) && now.Sub(newest) > announcedIn:
 			if p.Misses++; p.Misses == maxMisses {
-				p.Doubted = now
+				p.Missed = now
 			}
 		}
 	}
 	if p.trusted(now) {
-		next.feed.History.Pushed = p.Heard.Lease.Sub(now)
+		next.feed.History.Pushed = p.State.Lease.Sub(now)
 		if left := p.renewal().Sub(now); left > 0 {
 			next.feed.History.Pushed = left // a poll renews the lease
 		}
@@ -246,7 +246,7 @@ func (f *Feed) requestOf(next *state, v classified) *hubRequest {
 // due reports whether the same subscription has to be asked for again.
 func (p *subscription) due(base string, now time.Time) bool {
 	switch {
-	case p.Heard.Wait.After(now):
+	case p.State.Wait.After(now):
 		return false
 	case p.Mode == modeUnsubscribe:
 		return true

@@ -25,8 +25,8 @@ const (
 )
 
 // Decide returns when a feed may be polled next. The history is the result of
-// [History.Learn] with the same answer. If the answer has no time, now stands for the
-// end of the poll. The jitter is proportional to chance, in [0,1). It is a pure function.
+// [History.Update] with the same answer. If the answer has no time, now stands for the
+// end of the poll. The jitter is proportional to random, in [0,1). It is a pure function.
 //
 // The rules, in the order in which they apply:
 //
@@ -51,13 +51,13 @@ const (
 //
 // For a site of this process ([Rules.OwnSite]), of rule 1 only the freshness lifetime
 // counts, and of rules 2, 3 and 6 only the default, MinInterval and MaxInterval.
-func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decision {
+func Decide(r Rules, h History, a Answer, now time.Time, random float64) Decision {
 	at := a.At
 	if at.IsZero() {
 		at = now
 	}
 	// Without the monotonic reading: decisions outlive the process.
-	d := builder{at: at.Round(0).UTC(), chance: unit(chance), winner: -1}
+	d := builder{at: at.Round(0).UTC(), random: unit(random), winner: -1}
 	if a.Failure == FailureGone {
 		return d.never(h, a)
 	}
@@ -90,7 +90,7 @@ func Decide(r Rules, h History, a Answer, now time.Time, chance float64) Decisio
 // builder makes a decision.
 type builder struct {
 	at       time.Time
-	chance   float64
+	random   float64
 	interval time.Duration // until next is set from it
 	base     time.Duration
 	next     time.Time
@@ -298,14 +298,14 @@ func (d *builder) jitter(r Rules, h History) {
 	if _, yes := h.Hints.completed(); !yes {
 		most = min(most, r.ceiling()-d.interval)
 	}
-	added := time.Duration(float64(max(most, 0)) * d.chance)
+	added := time.Duration(float64(max(most, 0)) * d.random)
 	d.interval += added
 	d.add(Term{Hint: HintJitter, Seconds: seconds(added), Used: added > 0, Note: "added to the interval"})
 }
 
 // leaveWindows moves the next poll out of skipHours and skipDays (rule 6).
 func (d *builder) leaveWindows(h Hints) {
-	free := h.windows().after(d.next, d.chance)
+	free := h.windows().after(d.next, d.random)
 	for _, t := range h.skipTerms(d.at, d.next, free) {
 		if t.Used {
 			d.use(t)
@@ -406,10 +406,10 @@ func (d *builder) decision(h History) Decision {
 }
 
 // unit limits a number to [0,1). NaN becomes 0.
-func unit(chance float64) float64 {
+func unit(random float64) float64 {
 	const belowOne = 1 - 1e-9
-	if !(chance > 0) {
+	if !(random > 0) {
 		return 0
 	}
-	return min(chance, belowOne)
+	return min(random, belowOne)
 }

@@ -36,7 +36,7 @@ func failed(failure Failure, status int, pairs ...string) Answer {
 }
 
 // after is the first answer of a feed, with the document that it brought.
-func after(a Answer, d Document) History { return History{}.Learn(a, &d, false) }
+func after(a Answer, d Document) History { return History{}.Update(a, &d, false) }
 
 // validated is the history of a feed with validators and the given hints.
 func validated(h Hints) History { return History{Hints: h, Validated: true} }
@@ -290,7 +290,7 @@ func TestBackOff(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := test.history
 			h.Failures = test.failures - 1
-			h = h.Learn(test.answer, nil, false)
+			h = h.Update(test.answer, nil, false)
 			d := Decide(r, h, test.answer, noon, 0)
 			check(t, d, test.winner, test.wait)
 			if h = h.Decided(d); h.Interval != test.history.Interval {
@@ -303,10 +303,10 @@ func TestBackOff(t *testing.T) {
 		h := weekly
 		h.Freshness = Freshness{Source: HintMaxAge, Raw: "max-age=10800", Lifetime: 3 * time.Hour}
 		for range 5 {
-			h = h.Learn(failed(FailureStatus, 500), nil, false)
+			h = h.Update(failed(FailureStatus, 500), nil, false)
 		}
 		unchanged := Answer{At: noon, Status: 304, Header: header()}
-		h = h.Learn(unchanged, nil, false)
+		h = h.Update(unchanged, nil, false)
 		check(t, Decide(r, h, unchanged, noon, 0), HintMaxAge, 3*time.Hour)
 	})
 }
@@ -335,7 +335,7 @@ func TestSkipWindowsInDecisions(t *testing.T) {
 		{"a poll that was not started", Hints{SkipHours: []int{12}}, Answer{At: noon, Failure: FailureNotStarted}, 0, HintSkipHours, noon.Add(time.Hour)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := validated(test.hints).Learn(test.answer, &Document{Hints: test.hints}, false)
+			h := validated(test.hints).Update(test.answer, &Document{Hints: test.hints}, false)
 			d := Decide(DefaultRules(), h, test.answer, noon, test.chance)
 			check(t, d, test.winner, test.next.Sub(noon))
 		})
@@ -397,7 +397,7 @@ func TestHolds(t *testing.T) {
 		{"host slot before the floor", held(good(), time.Second, HintHostSlot), HintDefault, time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := validated(Hints{}).Learn(test.answer, nil, false)
+			h := validated(Hints{}).Update(test.answer, nil, false)
 			h.Unheeded = 0
 			check(t, Decide(DefaultRules(), h, test.answer, noon, 0), test.winner, test.wait)
 		})
@@ -406,7 +406,7 @@ func TestHolds(t *testing.T) {
 
 func TestGone(t *testing.T) {
 	a := failed(FailureGone, 410, "Retry-After", "60")
-	d := Decide(DefaultRules(), validated(Hints{TTL: ptr(60)}).Learn(a, nil, false), a, noon, 0)
+	d := Decide(DefaultRules(), validated(Hints{TTL: ptr(60)}).Update(a, nil, false), a, noon, 0)
 	if !d.Next.Equal(Never) || d.Winner != HintGone || d.Interval <= 0 {
 		t.Errorf("after a 410 the next poll is at %v by %s (%v)", d.Next, d.Winner, d.Interval)
 	}
@@ -414,7 +414,7 @@ func TestGone(t *testing.T) {
 
 func TestDelegatedIsNoFailure(t *testing.T) {
 	a := failed(FailureHeld, 302)
-	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Learn(a, nil, false)
+	h := History{Validated: true, Failures: 3, Hints: Hints{TTL: ptr(120)}}.Update(a, nil, false)
 	check(t, Decide(DefaultRules(), h, a, noon, 0), HintTTL, 2*time.Hour)
 }
 
@@ -493,7 +493,7 @@ func TestUnsentIsTriedAgainSoon(t *testing.T) {
 		h := History{Failures: 5, Answered: true, Interval: 12 * time.Hour}
 		a := Answer{At: noon, Failure: failure}
 		for n, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
-			h = h.Learn(a, nil, false)
+			h = h.Update(a, nil, false)
 			if d := Decide(DefaultRules(), h, a, noon, 0); d.Interval != want || d.Winner != HintUnsent {
 				t.Errorf("%s, %d times: %v by %s, want %v", failure, n+1, d.Interval, d.Winner, want)
 			}

@@ -22,7 +22,7 @@ func ExampleDecide() {
 	ttl := int64(120)
 	document := &policy.Document{Hints: policy.Hints{TTL: &ttl}}
 
-	history := policy.History{}.Learn(answer, document, false)
+	history := policy.History{}.Update(answer, document, false)
 	decision := policy.Decide(policy.DefaultRules(), history, answer, now, 0)
 	fmt.Println(decision.Winner, decision.Interval)
 	for _, term := range decision.Considered {

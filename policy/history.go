@@ -5,13 +5,13 @@ package policy
 
 import "net/http"
 
-// Learn returns the history after an answer. The document is nil if none was read: after
+// Update returns the history after an answer. The document is nil if none was read: after
 // a 304, a 200 with the stored bytes, or a failure. Same reports whether a 200 has the
 // fingerprint of the stored version. A failure replaces nothing, a 304 only the hints that
 // its header has, a 200 all.
 //
 // [Decide] comes next, then [History.Decided].
-func (h History) Learn(a Answer, d *Document, same bool) History {
+func (h History) Update(a Answer, d *Document, same bool) History {
 	if a.Unsent() {
 		h.Unsent++
 		return h

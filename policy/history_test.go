@@ -12,7 +12,7 @@ import (
 
 func TestLearnFromDocument(t *testing.T) {
 	doc := Document{Hints: Hints{TTL: ptr(60)}, Malformed: []Term{{Hint: "sy"}}, Rhythm: Rhythm{Median: day}}
-	h := History{Failures: 4, Unheeded: 2, Interval: time.Hour}.Learn(good("Cache-Control", "max-age=60"), &doc, false)
+	h := History{Failures: 4, Unheeded: 2, Interval: time.Hour}.Update(good("Cache-Control", "max-age=60"), &doc, false)
 	want := History{
 		Hints: doc.Hints, Malformed: doc.Malformed, Rhythm: doc.Rhythm, Validated: true, Answered: true, Interval: time.Hour,
 		Freshness: Freshness{Source: HintMaxAge, Raw: "max-age=60", Lifetime: time.Minute},
@@ -41,7 +41,7 @@ func TestLearnKeepsHints(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			before := h
 			before.Failures = 2
-			learned := before.Learn(test.answer, nil, false)
+			learned := before.Update(test.answer, nil, false)
 			if learned.Failures != test.failures {
 				t.Errorf("%d failures, want %d", learned.Failures, test.failures)
 			}
@@ -78,20 +78,20 @@ func TestLearnUnheeded(t *testing.T) {
 	h := after(good(), Document{})
 	for want := 1; want <= 3; want++ {
 		// The same bytes, or others of the same meaning.
-		if h = h.Learn(same, []*Document{nil, {}}[want%2], true); h.Unheeded != want {
+		if h = h.Update(same, []*Document{nil, {}}[want%2], true); h.Unheeded != want {
 			t.Fatalf("unheeded %d times, want %d", h.Unheeded, want)
 		}
 	}
-	if failing := h.Learn(failed(FailureTimeout, 0), nil, false); failing.Unheeded != 3 {
+	if failing := h.Update(failed(FailureTimeout, 0), nil, false); failing.Unheeded != 3 {
 		t.Errorf("a failure made it %d", failing.Unheeded)
 	}
-	if heeded := h.Learn(unchanged, nil, false); heeded.Unheeded != 0 {
+	if heeded := h.Update(unchanged, nil, false); heeded.Unheeded != 0 {
 		t.Errorf("a 304 left it at %d", heeded.Unheeded)
 	}
-	if changed := h.Learn(same, &Document{}, false); changed.Unheeded != 0 {
+	if changed := h.Update(same, &Document{}, false); changed.Unheeded != 0 {
 		t.Errorf("a new document left it at %d", changed.Unheeded)
 	}
-	bare := History{}.Learn(Answer{Status: 200}, &Document{}, false).Learn(Answer{Status: 200}, nil, true)
+	bare := History{}.Update(Answer{Status: 200}, &Document{}, false).Update(Answer{Status: 200}, nil, true)
 	if bare.Unheeded != 0 {
 		t.Errorf("without validators nothing can be unheeded, but %d is counted", bare.Unheeded)
 	}
@@ -117,7 +117,7 @@ func TestLearnFreshnessFrom304(t *testing.T) {
 		{"Expires replaces Expires", expires, []string{"Expires", "0"}, Freshness{Source: HintExpires, Raw: "0"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := History{Freshness: test.stored}.Learn(Answer{At: noon, Status: 304, Header: header(test.fields...)}, nil, false)
+			h := History{Freshness: test.stored}.Update(Answer{At: noon, Status: 304, Header: header(test.fields...)}, nil, false)
 			if h.Freshness != test.want {
 				t.Errorf("freshness %+v, want %+v", h.Freshness, test.want)
 			}
@@ -127,7 +127,7 @@ func TestLearnFreshnessFrom304(t *testing.T) {
 
 // A 200 replaces everything that its predecessor's header said.
 func TestLearnFreshnessFrom200(t *testing.T) {
-	h := after(good("Cache-Control", "max-age=600"), Document{}).Learn(good(), nil, false)
+	h := after(good("Cache-Control", "max-age=600"), Document{}).Update(good(), nil, false)
 	if h.Freshness != (Freshness{}) {
 		t.Errorf("the freshness of a former answer is left: %+v", h.Freshness)
 	}
@@ -137,18 +137,18 @@ func TestLearnFreshnessFrom200(t *testing.T) {
 func TestLearnUnsent(t *testing.T) {
 	before := History{Failures: 2, Unheeded: 1, Validated: true, Answered: true, Interval: time.Hour}
 	for _, failure := range []Failure{FailureNotStarted, FailureDNS, FailureConnect, FailureTimeout, FailureAddress} {
-		h := before.Learn(Answer{Failure: failure}, nil, false).Learn(Answer{Failure: failure}, nil, false)
+		h := before.Update(Answer{Failure: failure}, nil, false).Update(Answer{Failure: failure}, nil, false)
 		want := before
 		want.Unsent = 2
 		if !reflect.DeepEqual(h, want) {
 			t.Errorf("%s: learned %+v, want %+v", failure, h, want)
 		}
-		if h = h.Learn(failed(FailureTimeout, 0), nil, false); h.Unsent != 0 || h.Failures != 3 {
+		if h = h.Update(failed(FailureTimeout, 0), nil, false); h.Unsent != 0 || h.Failures != 3 {
 			t.Errorf("%s, then a poll that was sent: unsent %d, failures %d", failure, h.Unsent, h.Failures)
 		}
 	}
 	for _, failure := range []Failure{FailureTLS, FailureProtocol, FailureStatus, FailureStore} {
-		if h := before.Learn(Answer{Failure: failure}, nil, false); h.Unsent != 0 || h.Failures != 3 {
+		if h := before.Update(Answer{Failure: failure}, nil, false); h.Unsent != 0 || h.Failures != 3 {
 			t.Errorf("%s: unsent %d, failures %d", failure, h.Unsent, h.Failures)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // The three forms of an HTTP-date (RFC 9110 section 5.6.7). The weekday is not
 // compared with the date: many origins send a wrong one.
 const (
-	layoutFixdate = "Mon, 02 Jan 2006 15:04:05 GMT"
+	layoutIMF     = "Mon, 02 Jan 2006 15:04:05 GMT"
 	layoutRFC850  = "Monday, 02-Jan-06 15:04:05 GMT"
 	layoutASCTime = "Mon Jan _2 15:04:05 2006"
 )
@@ -26,7 +26,7 @@ const (
 func ParseHTTPDate(text string, now time.Time) (time.Time, error) {
 	// Upper case for GMT, which Go compares exactly; names of days and months it does not.
 	text = strings.ToUpper(text)
-	for _, layout := range []string{layoutFixdate, layoutRFC850, layoutASCTime} {
+	for _, layout := range []string{layoutIMF, layoutRFC850, layoutASCTime} {
 		t, err := time.Parse(layout, text)
 		if err != nil {
 			continue

@@ -111,7 +111,7 @@ func drawSituation(t *rapid.T) situation {
 		Unheeded: rapid.IntRange(0, 4).Draw(t, "unheeded"),
 		Interval: drawLength(t, "interval", 0, 8*day),
 	}
-	return situation{drawRules(t), h.Learn(a, nil, false), a, rapid.Float64Range(0, 1).Draw(t, "chance")}
+	return situation{drawRules(t), h.Update(a, nil, false), a, rapid.Float64Range(0, 1).Draw(t, "chance")}
 }
 
 // These hold for every poll that was sent, whatever origins say.
@@ -162,7 +162,7 @@ func TestBackOffGrows(t *testing.T) {
 		s.history.Hints.SkipHours, s.history.Hints.SkipDays = nil, nil
 		var last time.Duration
 		for range 10 {
-			s.history = s.history.Learn(s.answer, nil, false)
+			s.history = s.history.Update(s.answer, nil, false)
 			d := s.decide()
 			if d.Interval < last {
 				t.Fatalf("%v after %v", d.Interval, last)

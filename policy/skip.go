@@ -52,8 +52,8 @@ func (w skipWindows) inDays(t time.Time) bool  { return w.days[t.UTC().Weekday()
 func (w skipWindows) blocked(t time.Time) bool { return w.inHours(t) || w.inDays(t) }
 
 // after returns t, or if it is blocked, a time in the first hour after it that is not. The
-// polls of many feeds are spread over that hour by chance.
-func (w skipWindows) after(t time.Time, chance float64) time.Time {
+// polls of many feeds are spread at random over that hour.
+func (w skipWindows) after(t time.Time, random float64) time.Time {
 	if !w.blocked(t) {
 		return t
 	}
@@ -62,14 +62,14 @@ func (w skipWindows) after(t time.Time, chance float64) time.Time {
 		slot = slot.Add(time.Hour)
 	}
 	// Whole seconds: a store that rounds a time up must not round it out of the hour.
-	return slot.Add(time.Duration(chance * float64(time.Hour)).Truncate(time.Second))
+	return slot.Add(time.Duration(random * float64(time.Hour)).Truncate(time.Second))
 }
 
 // OutOfSkip returns when a poll that was planned for next may be made: next if that is
 // after now, otherwise now, or a time in the first free hour if now is blocked. The time
-// in the hour is proportional to chance, in [0,1). Decisions are outside of the windows
+// in the hour is proportional to random, in [0,1). Decisions are outside of the windows
 // already; this is for polls that are later than planned.
-func (h Hints) OutOfSkip(next, now time.Time, chance float64) time.Time {
+func (h Hints) OutOfSkip(next, now time.Time, random float64) time.Time {
 	if now.Before(next) {
 		return next
 	}
@@ -77,7 +77,7 @@ func (h Hints) OutOfSkip(next, now time.Time, chance float64) time.Time {
 	if w.inDays(now) && w.daysUntil(now) >= maxDaysOut {
 		w.days = [7]bool{} // a long run of skipDays has had its 48 hours
 	}
-	return w.after(now, unit(chance))
+	return w.after(now, unit(random))
 }
 
 // daysUntil returns how long skipDays have blocked without a break, at a time that they

@@ -85,10 +85,10 @@ func parseRecurrence(text string) (recurrence, error) {
 }
 
 // positive reads a part that is a number above zero; otherwise is its default.
-func positive(parts map[string]string, name string, otherwise int64) (int64, error) {
+func positive(parts map[string]string, name string, fallback int64) (int64, error) {
 	value, given := parts[name]
 	if !given {
-		return otherwise, nil
+		return fallback, nil
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n <= 0 {

@@ -91,7 +91,7 @@ type Client struct {
 	hosts     hosts
 	proxies   proxies
 	hubs      hubs
-	unpaced   bool // set before the first use
+	noPacing  bool // set before the first use
 
 	closing context.Context
 	close   context.CancelCauseFunc
@@ -115,7 +115,7 @@ func WithTransport(rounds http.RoundTripper) Option {
 // WithoutPacing disables pacing and the pauses of hosts. It is for the operator's own site, whose feeds
 // need not wait for each other.
 func WithoutPacing() Option {
-	return func(c *Client) { c.unpaced = true }
+	return func(c *Client) { c.noPacing = true }
 }
 
 // WithDial makes connections by a function. The address guard does not apply: the function
@@ -201,7 +201,7 @@ func (c *Client) enter(ctx context.Context, u feedurl.URL) (*host, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if c.unpaced {
+	if c.noPacing {
 		return nil, nil
 	}
 	return c.hosts.enter(ctx, u, c.now())
@@ -271,10 +271,10 @@ func (c *Client) begin() bool {
 
 // Host returns the host of a URL, or the zero Host if it is not paced.
 func (c *Client) Host(u feedurl.URL) policy.Host {
-	if c.unpaced {
+	if c.noPacing {
 		return policy.Host{}
 	}
-	return c.hosts.whom(u)
+	return c.hosts.hostOf(u)
 }
 
 // Busy returns the names ([policy.Host]) of hosts that have as many requests in flight as

@@ -41,7 +41,7 @@ type exchange struct {
 // [http.ClientConn] does not repeat requests.
 func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 	if x.client.rounds != nil {
-		if err := x.depart(); err != nil {
+		if err := x.start(); err != nil {
 			return nil, err
 		}
 		return x.client.rounds.RoundTrip(r)
@@ -65,7 +65,7 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.depart(); err != nil {
+	if err := x.start(); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (x *exchange) connect(ctx context.Context, t feedurl.URL) (*http.ClientConn
 	return conn, err
 }
 
-func (x *exchange) depart() error {
+func (x *exchange) start() error {
 	x.enter(phaseWaiting)
 	if err := x.send(); err != nil {
 		return err

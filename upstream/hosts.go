@@ -108,8 +108,8 @@ func (h *hosts) apply(rules []HostRule, now time.Time) {
 	h.sweep(now)
 }
 
-// whom returns the host of a URL.
-func (h *hosts) whom(u feedurl.URL) policy.Host {
+// hostOf returns the host of a URL.
+func (h *hosts) hostOf(u feedurl.URL) policy.Host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	spacing, _ := pace(&h.rules, u.Name())

@@ -10,10 +10,10 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// hear records what a response says about its host. The pause of a host whose port or
+// readPause records what a response says about its host. The pause of a host whose port or
 // address is private concerns only the URL: such a host is often a bridge to many sites.
-func (p *poll) hear(resp *http.Response, urlOnly bool) {
-	if p.client.unpaced {
+func (p *poll) readPause(resp *http.Response, urlOnly bool) {
+	if p.client.noPacing {
 		return
 	}
 	at, a := p.client.now(), &p.answer

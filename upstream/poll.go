@@ -123,7 +123,7 @@ func (p *poll) request(ctx context.Context) (redirected bool) {
 		return false
 	}
 	defer resp.Body.Close()
-	p.hear(resp, t.IsPrivate() || x.guard.dialed == dialedPrivate)
+	p.readPause(resp, t.IsPrivate() || x.guard.dialed == dialedPrivate)
 	p.public = p.public || x.guard.dialed == dialedPublic
 	p.answer.Private = p.answer.Private || x.guard.dialed == dialedPrivate
 	p.answer.URL, p.answer.Status, p.answer.Header = t.String(), resp.StatusCode, resp.Header
@@ -163,12 +163,12 @@ func (p *poll) room(ctx context.Context, size int64) error {
 		return nil
 	}
 	var err error
-	p.untimed(func() { err = p.ask.Large(ctx, size) })
+	p.pauseTimer(func() { err = p.ask.Large(ctx, size) })
 	return err
 }
 
-// untimed waits, while the poll's timer stands.
-func (p *poll) untimed(wait func()) {
+// pauseTimer waits, while the poll's timer stands.
+func (p *poll) pauseTimer(wait func()) {
 	running := p.pause()
 	wait()
 	if running {
@@ -183,7 +183,7 @@ func (p *poll) untimed(wait func()) {
 func (p *poll) send(ctx context.Context) error {
 	if p.host != nil {
 		if gap := p.client.hosts.gap(p.host, p.client.now()); gap > 0 {
-			p.untimed(func() { sleep(ctx, gap) })
+			p.pauseTimer(func() { sleep(ctx, gap) })
 		}
 	}
 	if ctx.Err() != nil {

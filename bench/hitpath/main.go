@@ -90,7 +90,7 @@ func run(pollard, against string, rounds int, length time.Duration, connections 
 	asked := len(origin.Requests())
 
 	load := rig.Load{Connections: connections, Length: length}
-	figures := newFigures(targets)
+	figures := newTable(targets)
 	for round := range rounds {
 		for _, k := range kinds {
 			for _, i := range rand.Perm(len(targets)) {

@@ -15,21 +15,21 @@ import (
 	"github.com/feedpollard/pollard/bench/internal/rig"
 )
 
-// figures are the CPU times of all rounds.
-type figures struct {
+// table are the CPU times of all rounds.
+type table struct {
 	targets []*target
 	cpu     map[*target]map[string][]time.Duration // by kind; one for each round
 }
 
-func newFigures(targets []*target) *figures {
-	f := &figures{targets: targets, cpu: make(map[*target]map[string][]time.Duration)}
+func newTable(targets []*target) *table {
+	f := &table{targets: targets, cpu: make(map[*target]map[string][]time.Duration)}
 	for _, t := range targets {
 		f.cpu[t] = make(map[string][]time.Duration)
 	}
 	return f
 }
 
-func (f *figures) add(t *target, k kind, _ int, cpu time.Duration) {
+func (f *table) add(t *target, k kind, _ int, cpu time.Duration) {
 	f.cpu[t][k.name] = append(f.cpu[t][k.name], cpu)
 }
 
@@ -39,7 +39,7 @@ func median[T ~float64 | ~int64](values []T) T {
 }
 
 // print writes the figures as Markdown.
-func (f *figures) print(w io.Writer, d *document, l rig.Load) {
+func (f *table) print(w io.Writer, d *document, l rig.Load) {
 	fmt.Fprintf(w, "%s, %d CPUs, %s; load by wrk over %d connections; %d bytes, %d as gzip; medians of %d rounds of %s each.\n\n",
 		processor(), runtime.NumCPU(), time.Now().UTC().Format(time.DateOnly), l.Connections,
 		len(d.identity), len(d.gzip), len(f.cpu[f.targets[0]][kinds[0].name]), l.Length)
@@ -67,7 +67,7 @@ func (f *figures) print(w io.Writer, d *document, l rig.Load) {
 	})
 }
 
-func (f *figures) table(w io.Writer, title string, cell func(*target, kind) string) {
+func (f *table) table(w io.Writer, title string, cell func(*target, kind) string) {
 	fmt.Fprintf(w, "| %s |", title)
 	for _, k := range kinds {
 		fmt.Fprintf(w, " %s |", k.name)

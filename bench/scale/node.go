@@ -91,7 +91,7 @@ func (n *node) stop() {
 // target is the address of a feed through the gateway.
 func (n *node) target(i int) string { return "http://" + n.site + "/" + n.url(i) }
 
-const mega = 1e6
+const mb = 1e6
 
 // measure measures what needs no polls.
 func measure(nodes []*node) error {
@@ -155,11 +155,11 @@ func (n *node) measureStart() error {
 	}
 	disk := size(n.store())
 	fmt.Printf("| %d | %.0f | %.0f | %d | %d | %d | %.0f (%.0f, %.0f) | %.1f | %.1f, %.2f, %.1f | %.0f (%.0f) | %.0f (%.0f) |\n",
-		n.feeds, n.filling.Seconds(), float64(disk)/mega, disk/int64(n.feeds), starts[1].Milliseconds(), killed.Milliseconds(),
-		float64(atStart.RSS)/mega, float64(atStart.Anonymous)/mega, float64(atStart.RSS-atStart.Anonymous)/mega,
+		n.feeds, n.filling.Seconds(), float64(disk)/mb, disk/int64(n.feeds), starts[1].Milliseconds(), killed.Milliseconds(),
+		float64(atStart.RSS)/mb, float64(atStart.Anonymous)/mb, float64(atStart.RSS-atStart.Anonymous)/mb,
 		float64(scrapes[2].Microseconds())/1e3,
-		float64(list.first.Microseconds())/1e3, list.total.Seconds(), float64(list.bytes)/mega,
-		float64(listed.RSS)/mega, float64(listed.Anonymous)/mega, float64(read.RSS)/mega, float64(read.Anonymous)/mega)
+		float64(list.first.Microseconds())/1e3, list.total.Seconds(), float64(list.bytes)/mb,
+		float64(listed.RSS)/mb, float64(listed.Anonymous)/mb, float64(read.RSS)/mb, float64(read.Anonymous)/mb)
 	return nil
 }
 

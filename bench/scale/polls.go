@@ -36,7 +36,7 @@ func (n *node) measurePolls() error {
 			polls/after.at.Sub(before.at).Seconds(), float64(after.fresh-before.fresh)/after.at.Sub(before.at).Seconds(),
 			float64((after.cpu-before.cpu).Microseconds())/1e3/polls, float64((after.database-before.database).Microseconds())/1e3/polls,
 			float64(after.written-before.written)/1e3/polls,
-			float64(after.rss)/mega, float64(after.anonymous)/mega)
+			float64(after.rss)/mb, float64(after.anonymous)/mb)
 		before = after
 	}
 	return nil

@@ -77,12 +77,12 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 		f.begin(now, since, c.URL, c.Hold)
 		changed = true
 	}
-	f.presume(since, c.Hold)
+	f.assumePolled(since, c.Hold)
 	if f.configured != c.Configured || f.host != c.Host {
 		f.configured, f.host, changed = c.Configured, c.Host, true
 	}
 	f.askedBy(c.By, now.day())
-	f.judge(now)
+	f.classify(now)
 	due := f.next
 	if c.Floor > 0 { // it brings the poll forward, never back
 		due = min(due, max(f.earliest, max(f.last, f.hopped, since).Add(c.Floor)))
@@ -92,7 +92,7 @@ func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (le
 		denied, until, why = DeniedNotDue, max(due, until), ""
 	}
 	if denied == "" && c.Queue {
-		other, err := h.goesBefore(tx, now, f, c.Prefetch)
+		other, err := h.before(tx, now, f, c.Prefetch)
 		if err != nil {
 			return lease, false, err
 		}
@@ -132,8 +132,8 @@ func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
 	}
 }
 
-// presume takes a feed as polled if a server that is lost may have granted its poll.
-func (f *feedRow) presume(since Time, hold time.Duration) (presumed bool) {
+// assumePolled takes a feed as polled if a server that is lost may have granted its poll.
+func (f *feedRow) assumePolled(since Time, hold time.Duration) (assumed bool) {
 	if since == Never || f.next > since {
 		return false
 	}
@@ -144,7 +144,7 @@ func (f *feedRow) presume(since Time, hold time.Duration) (presumed bool) {
 // grant moves a feed as a poll does that starts now.
 func (f *feedRow) grant(now Time, token Token, hold time.Duration) {
 	f.token, f.last, f.hold, f.next, f.place = token, now, hold, now.Add(hold), End
-	f.judge(now)
+	f.classify(now)
 }
 
 // Hop implements [Store].

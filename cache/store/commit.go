@@ -14,7 +14,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// longestJitter is longer than what chance adds to the interval of a feed.
+// longestJitter is longer than what jitter adds to the interval of a feed.
 const longestJitter = time.Hour
 
 // Commit implements [Store].
@@ -70,7 +70,7 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 	}
 	now := tx.Now()
 	f.next, f.host, f.place = now.Add(max(0, o.In)), o.Host, End
-	f.judge(now)
+	f.classify(now)
 	if o.NotBefore > 0 {
 		f.earliest = max(f.earliest, now.Add(o.NotBefore))
 	}
@@ -189,7 +189,7 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	f.last, f.asked, f.place = max(f.last, before(now, r.Polled)), before(now, r.Asked), End
 	f.askers, f.seen = nil, 0
 	f.changed, f.news, f.outcome = now, number(f.version != 0), 0
-	f.judge(now)
+	f.classify(now)
 	f.save(tx, f.due(), append([]byte{}, f.facts...), append([]byte{}, f.memo...))
 	tx.Changed(Change{ID: r.ID, Version: uint64(f.version)})
 }
@@ -288,6 +288,6 @@ func (f *feedRow) touch(now Time, all map[ID]Asked) (due any, moved bool) {
 	} else {
 		due = before
 	}
-	f.judge(now)
+	f.classify(now)
 	return due, f.class() != class || due != before
 }

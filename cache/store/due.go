@@ -159,7 +159,7 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 				h.pauseUntil(tx, until)
 				continue
 			}
-			presumed := f.presume(tx.Since(), 0)
+			presumed := f.assumePolled(tx.Since(), 0)
 			if f.next <= now || f.waits() && !presumed { // its place alone may be damaged
 				f.grant(now, token, f.hold)
 				h.start(tx, now, f.host, f.class(), f.owner)
@@ -227,7 +227,7 @@ func nextReady(tx Tx, q DueQuery, from Time) (time.Duration, error) {
 			var ready sql.NullInt64
 			err := row.Scan(&name, &ready)
 			if !slices.Contains(q.Except, name) {
-				next = min(next, moment(ready, End))
+				next = min(next, timeOf(ready, End))
 			}
 			return err
 		})

@@ -180,7 +180,7 @@ func feedsOf(tx Tx, o Owner, class int64, skip int) (feeds []feedRow, err error)
 			var last, asked sql.NullInt64
 			err := row.Scan(&f.n, &id, &f.size, &askers, &last, &asked)
 			copy(f.id[:], id)
-			f.owner, f.askers, f.last, f.asked = o, decodeAskers(askers), moment(last, Never), moment(asked, Never)
+			f.owner, f.askers, f.last, f.asked = o, decodeAskers(askers), timeOf(last, Never), timeOf(asked, Never)
 			feeds = append(feeds, f)
 			return err
 		})

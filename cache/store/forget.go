@@ -15,9 +15,9 @@ import (
 // that it is gone.
 const keepForgotten = 15 * time.Minute
 
-// keepStrangers is how long a feed that never gave a version is remembered after it was
+// keepUnread is how long a feed that never gave a version is remembered after it was
 // forgotten.
-const keepStrangers = 24*time.Hour - time.Minute
+const keepUnread = 24*time.Hour - time.Minute
 
 // candidate is a feed that may have to go, as it was when that was found out.
 type candidate struct {
@@ -42,7 +42,7 @@ func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []I
 		dropBody(tx, f.body)
 		until := max(f.earliest, f.last.Add(f.hold))
 		if f.version == 0 && !f.established {
-			until = min(until, now.Add(keepStrangers))
+			until = min(until, now.Add(keepUnread))
 		}
 		forgotten := newFeed(f.id)
 		forgotten.n, forgotten.last, forgotten.hold, forgotten.hopped, forgotten.earliest = f.n, f.last, f.hold, f.hopped, f.earliest
@@ -86,7 +86,7 @@ func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
 	if err := d.tidy(ctx); err != nil {
 		return nil, err
 	}
-	unwanted, changed, err := d.unwanted(ctx, q)
+	unwanted, changed, err := d.expired(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
 	return d.remove(ctx, unwanted)
 }
 
-// unwanted finds what a sweep has to remove, and feeds that are established no more.
-func (d *Database) unwanted(ctx context.Context, q SweepQuery) (gone []candidate, changed []ID, err error) {
+// expired finds what a sweep has to remove, and feeds that are established no more.
+func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate, changed []ID, err error) {
 	for last := int64(0); ; {
 		page, err := read(ctx, d, func(tx Tx) (page sweepPage, err error) {
 			page.now = tx.Now()
@@ -120,7 +120,7 @@ func (d *Database) unwanted(ctx context.Context, q SweepQuery) (gone []candidate
 		last = page.feeds[len(page.feeds)-1].n
 		for _, f := range page.feeds {
 			before := f.class()
-			f.judge(page.now)
+			f.classify(page.now)
 			kept := q.Idle
 			if f.version == 0 && !f.established && (f.next <= page.now || f.earliest > page.now) {
 				kept = q.Unread
@@ -148,7 +148,7 @@ func scanSweepRow(row Row) (f feedRow, err error) {
 	err = row.Scan(&f.n, &id, &f.version, &configured, &next, &earliest, &last, &asked, &class, &owner, &askers, &f.seen)
 	copy(f.id[:], id)
 	f.configured, f.established, f.owner, f.askers = configured != 0, class == 0, Owner(owner), decodeAskers(askers)
-	f.next, f.earliest, f.last, f.asked = moment(next, End), moment(earliest, Never), moment(last, Never), moment(asked, Never)
+	f.next, f.earliest, f.last, f.asked = timeOf(next, End), timeOf(earliest, Never), timeOf(last, Never), timeOf(asked, Never)
 	return f, err
 }
 
@@ -159,7 +159,7 @@ func (d *Database) tidy(ctx context.Context) error {
 		day := int64(now.Add(-24 * time.Hour))
 		tx.Exec(`delete from feed where n in (select n from feed where url is null and until < ?1 for update skip locked)`, int64(now))
 		tx.Exec(`delete from pause where scope in (select scope from pause where until < ?1 or until > ?2 for update skip locked)`, day, int64(now.Add(maxPause+odd)))
-		tx.Exec(`delete from host where name in (select name from host where ready is null and free < ?1 for update skip locked)`, int64(now.Add(-exemption)))
+		tx.Exec(`delete from host where name in (select name from host where ready is null and free < ?1 for update skip locked)`, int64(now.Add(-exemptFor)))
 		return deletePending(tx, atOnce)
 	}})
 	if err != nil {

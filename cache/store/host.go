@@ -63,16 +63,16 @@ func scanHost(name string, row Row) (h *hostRow, err error) {
 		h.damaged, err = true, nil // what follows in the row is as in a new one
 	}
 	h.name, h.turn = name, h.turn&1
-	h.free, h.ready, h.served = Time(free), moment(ready, End), [2]Owner{Owner(served[0]), Owner(served[1])}
-	h.good = moment(good, Never)
+	h.free, h.ready, h.served = Time(free), timeOf(ready, End), [2]Owner{Owner(served[0]), Owner(served[1])}
+	h.good = timeOf(good, Never)
 	for i := range h.pauses {
-		h.pauses[i] = pauseOf{moment(until[i], Never), why[i].String}
+		h.pauses[i] = pauseOf{timeOf(until[i], Never), why[i].String}
 	}
 	return h, err
 }
 
 // deny reports whether the host must not be asked now, and until when.
-func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Denial, until Time, why string) {
+func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Refusal, until Time, why string) {
 	until = now
 	free := h.free
 	if free > now.Add(spacing+odd) { // or the spacing has been shortened
@@ -85,7 +85,7 @@ func (h *hostRow) deny(now, since Time, spacing time.Duration) (denied Denial, u
 		denied, until = DeniedBusy, free
 	}
 	for i, p := range h.pauses {
-		if i == 1 && h.good.Add(exemption) > now && h.good <= now.Add(odd) {
+		if i == 1 && h.good.Add(exemptFor) > now && h.good <= now.Add(odd) {
 			break
 		}
 		if p.until > now && p.until <= now.Add(maxPause+odd) {
@@ -133,21 +133,21 @@ func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
 	return nil, errors.New("rows of hosts disappear")
 }
 
-// unpaced begins the name of a host row of one feed: [Host] without a name is not paced.
-const unpaced = "feed "
+// feedPrefix begins the name of a host row of one feed: [Host] without a name is not paced.
+const feedPrefix = "feed "
 
 // row returns the name of the host row that a feed waits for.
 func (f *feedRow) row() string { return hostRowOf(f.id, f.host) }
 
 func hostRowOf(id ID, host Host) string {
 	if host.Name == "" {
-		return unpaced + hex.EncodeToString(id[:])
+		return feedPrefix + hex.EncodeToString(id[:])
 	}
 	return host.Name
 }
 
 func nameOf(row string) string {
-	if strings.HasPrefix(row, unpaced) {
+	if strings.HasPrefix(row, feedPrefix) {
 		return ""
 	}
 	return row

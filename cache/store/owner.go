@@ -151,9 +151,9 @@ func (f *feedRow) daysRead(now Time) int64 {
 	return int64(bits.OnesCount64(uint64(f.seen) << since & (1<<askedDays - 1)))
 }
 
-// judge decides whether the feed is established, and for which owner it takes its place among the
+// classify decides whether the feed is established, and for which owner it takes its place among the
 // feeds of its host: the asker of the highest class, of several the one before.
-func (f *feedRow) judge(now Time) {
+func (f *feedRow) classify(now Time) {
 	best := Owner(0)
 	if f.configured {
 		best = Operator

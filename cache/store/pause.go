@@ -24,12 +24,12 @@ const (
 	// a row, up to maxBarePause.
 	barePause    = time.Hour
 	maxBarePause = 24 * time.Hour
-	// remembered is how long a pause is kept after its end: a 429 in this time is one in a row.
-	remembered = 24 * time.Hour
-	// exemption is how long a good answer exempts a host from the pauses of its domain: hosts
+	// keepPause is how long a pause is kept after its end: a 429 in this time is one in a row.
+	keepPause = 24 * time.Hour
+	// exemptFor is how long a good answer exempts a host from the pauses of its domain: hosts
 	// of other people that answer 429 must not keep it from being polled for ever. It is
 	// longer than the interval of feeds that are polled once a day.
-	exemption = 2 * 24 * time.Hour
+	exemptFor = 2 * 24 * time.Hour
 )
 
 // scopeLimited begins the scope of a row that is not a pause: it names the host of a domain
@@ -93,7 +93,7 @@ func limit(tx Tx, now Time, p Pause) error {
 		if own.until > now {
 			return nil // it was in flight when the pause began
 		}
-		if own.until.Add(remembered) < now {
+		if own.until.Add(keepPause) < now {
 			own.step = 0
 		}
 		p.For = min(barePause<<min(max(0, own.step), 10), maxBarePause)
@@ -124,7 +124,7 @@ func pauseRows(tx Tx, now Time, scopes ...string) ([]pauseRow, error) {
 		func(i int, row Row) error {
 			var until sql.NullInt64
 			err := row.Scan(&until, &rows[i].why, &rows[i].step)
-			if rows[i].until = moment(until, Never); errors.Is(err, ErrDamaged) || rows[i].until > now.Add(maxPause+odd) {
+			if rows[i].until = timeOf(until, Never); errors.Is(err, ErrDamaged) || rows[i].until > now.Add(maxPause+odd) {
 				rows[i], err = pauseRow{until: Never}, nil
 			}
 			return err

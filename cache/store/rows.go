@@ -114,9 +114,9 @@ func scanFeed(row Row, more ...any) (f feedRow, err error) {
 	copy(f.id[:], id)
 	f.url, f.known = url.String, url.Valid
 	f.token, f.hold, f.state, f.configured = Token(token), time.Duration(hold), State(state), configured != 0
-	f.next, f.last, f.hopped, f.asked = moment(next, End), moment(last, Never), moment(hopped, Never), moment(asked, Never)
+	f.next, f.last, f.hopped, f.asked = timeOf(next, End), timeOf(last, Never), timeOf(hopped, Never), timeOf(asked, Never)
 	f.established, f.owner, f.askers = class == 0, Owner(owner), decodeAskers(askers)
-	f.place, f.earliest, f.until = moment(place, End), moment(earliest, Never), moment(until, Never)
+	f.place, f.earliest, f.until = timeOf(place, End), timeOf(earliest, Never), timeOf(until, Never)
 	f.changed, f.outcome = Time(changed), Token(outcome)
 	f.host.Name, f.host.Spacing = nameOf(host), time.Duration(spacing)
 	f.facts, f.memo = bytes.Clone(f.facts), bytes.Clone(f.memo)
@@ -189,17 +189,17 @@ func (f *feedRow) save(tx Tx, place any, facts, memo []byte) {
 func (f *feedRow) restart(tx Tx, id ID) {
 	now, n := tx.Now(), f.n
 	*f = newFeed(id)
-	f.n, f.last, f.until, f.changed = n, now.Add(time.Duration(id[0])*spread/256), now.Add(maxPause), now
+	f.n, f.last, f.until, f.changed = n, now.Add(time.Duration(id[0])*damageDelay/256), now.Add(maxPause), now
 	tx.Exec(`update feed set id = ?2 where n = ?1`, n, id[:])
 	f.save(tx, nil, []byte{}, []byte{})
 	tx.Changed(Change{ID: id, Forgotten: true})
 	tx.Log().Error("the record of a feed is damaged: the feed starts afresh, after an interval", zap.String("id", hex.EncodeToString(id[:])))
 }
 
-// spread is the time in which feeds become due that were damaged together.
-const spread = 15 * time.Minute
+// damageDelay is the time in which feeds become due that were damaged together.
+const damageDelay = 15 * time.Minute
 
-func moment(column sql.NullInt64, null Time) Time {
+func timeOf(column sql.NullInt64, null Time) Time {
 	if !column.Valid {
 		return null
 	}

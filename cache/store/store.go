@@ -95,22 +95,22 @@ type (
 	Pause = policy.Pause
 )
 
-// Denial says why a claim or a hop was not granted. The empty one is a grant.
-type Denial string
+// Refusal says why a claim or a hop was not granted. The empty one is a grant.
+type Refusal string
 
-// The reasons for a denial.
+// The reasons for a refusal.
 const (
-	DeniedNotDue Denial = "not-due" // the feed is not due, or the URL was asked a short time ago
-	DeniedBusy   Denial = "busy"    // the host was asked less than its spacing ago
-	DeniedPaused Denial = "paused"  // the host or its domain has asked for a pause
-	DeniedTaken  Denial = "taken"   // of a hop: the URL is a feed with polls of its own
+	DeniedNotDue Refusal = "not-due" // the feed is not due, or the URL was asked a short time ago
+	DeniedBusy   Refusal = "busy"    // the host was asked less than its spacing ago
+	DeniedPaused Refusal = "paused"  // the host or its domain has asked for a pause
+	DeniedTaken  Refusal = "taken"   // of a hop: the URL is a feed with polls of its own
 )
 
 // Lease answers a claim.
 type Lease struct {
 	Record
-	Denied Denial        // empty: granted
-	Wait   time.Duration // of a denial: when the claim may be granted; before that it is denied again
+	Denied Refusal       // empty: granted
+	Wait   time.Duration // of a refusal: when the claim may be granted; before that it is refused again
 	Why    string        // of a pause: which, as it was committed
 }
 
@@ -193,7 +193,7 @@ type Hop struct {
 
 // Passage answers a hop.
 type Passage struct {
-	Denied Denial // empty: granted
+	Denied Refusal // empty: granted
 	Wait   time.Duration
 }
 

@@ -80,9 +80,9 @@ func nextOwners(tx Tx, all []*search, upTo Time) error {
 	})
 }
 
-// goesBefore reports whether another feed of a host goes before one that is claimed. Unless
+// before reports whether another feed of a host goes before one that is claimed. Unless
 // feeds that are due are prefetched, only those count for which a reader waits.
-func (h *hostRow) goesBefore(tx Tx, now Time, f *feedRow, prefetched bool) (bool, error) {
+func (h *hostRow) before(tx Tx, now Time, f *feedRow, prefetched bool) (bool, error) {
 	upTo := Time(0)
 	if prefetched {
 		upTo = now

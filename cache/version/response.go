@@ -14,12 +14,12 @@ import (
 // response's header must replace values and not edit them, as net/http does.
 var (
 	encodings = [codings][]string{{Gzip.String()}, nil}
-	nosniff   = []string{"nosniff"}
+	noSniff   = []string{"nosniff"}
 	// The URL of a feed may hold a token: the sites that its links lead to must not get it.
 	noReferrer = []string{"no-referrer"}
 	// Documents of third parties come out of the gateway's own origin. A browser that shows
 	// one runs and loads nothing.
-	sandboxed = []string{"default-src 'none'; sandbox"}
+	sandbox = []string{"default-src 'none'; sandbox"}
 )
 
 // Representation is a version in one content coding.
@@ -50,8 +50,8 @@ func (v *Version) Describe(c Coding, size int64) *Representation {
 // Response answers requests with a version. It is immutable, and has its header values
 // prepared as the slices that a header holds.
 type Response struct {
-	version *Version
-	foreign bool
+	version    *Version
+	thirdParty bool
 
 	lastModified, contentType, vary []string
 	notModified                     http.Header // more fields of a 304
@@ -59,11 +59,11 @@ type Response struct {
 	etags [codings][]string
 }
 
-// NewResponse returns the response of a version, which must not change any more. foreign
+// NewResponse returns the response of a version, which must not change any more. thirdParty
 // says that the content is a third party's and not that of the site that serves it.
-func NewResponse(v *Version, foreign bool) *Response {
+func NewResponse(v *Version, thirdParty bool) *Response {
 	r := &Response{
-		version: v, foreign: foreign,
+		version: v, thirdParty: thirdParty,
 		lastModified: []string{v.LastModified.UTC().Format(http.TimeFormat)},
 		contentType:  []string{v.ContentType},
 		vary:         []string{strings.Join(append([]string{"Accept-Encoding"}, v.Vary...), ", ")},
@@ -72,7 +72,7 @@ func NewResponse(v *Version, foreign bool) *Response {
 		r.etags[c] = []string{v.ETag(Coding(c))}
 	}
 	for name, values := range v.Header {
-		if !foreign && (strings.HasPrefix(name, "Access-Control-") || name == "Content-Location") {
+		if !thirdParty && (strings.HasPrefix(name, "Access-Control-") || name == "Content-Location") {
 			if r.notModified == nil {
 				r.notModified = make(http.Header)
 			}
@@ -105,7 +105,7 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header) 
 	h := w.Header()
 	maps.Copy(h, r.notModified)
 	h["Last-Modified"], h["Vary"] = r.lastModified, r.vary
-	h["Etag"] = r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.Gzipped())] // that of a 200
+	h["Etag"] = r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.IsGzip())] // that of a 200
 	w.WriteHeader(http.StatusNotModified)
 }
 
@@ -117,9 +117,9 @@ func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Repr
 	if !r.unchangedDate(request.Header) {
 		h["Last-Modified"] = r.lastModified
 	}
-	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, nosniff
-	if r.foreign {
-		h["Content-Security-Policy"], h["Referrer-Policy"] = sandboxed, noReferrer
+	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, noSniff
+	if r.thirdParty {
+		h["Content-Security-Policy"], h["Referrer-Policy"] = sandbox, noReferrer
 	} else {
 		maps.Copy(h, r.version.Header)
 	}

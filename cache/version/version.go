@@ -66,9 +66,9 @@ func (v *Version) ETag(c Coding) string { return `"` + v.Tag + suffixes[c] + `"`
 // encode handler strips from If-None-Match ("-gzip", "-zstd" and "-br").
 var suffixes = [codings]string{".gz", ""}
 
-// Gzipped reports whether the content is stored as gzip, which is how all readers get it
+// IsGzip reports whether the content is stored as gzip, which is how all readers get it
 // that accept gzip.
-func (v *Version) Gzipped() bool { return v.Coding == Gzip.String() }
+func (v *Version) IsGzip() bool { return v.Coding == Gzip.String() }
 
 // Names reports whether an entity tag of a request names the version, by weak comparison.
 // Tags of every coding do, as a reader may accept another coding than last time, and so does

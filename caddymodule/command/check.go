@@ -53,9 +53,9 @@ These polls do not go through the running instance.`,
 
 // checkOptions are the flags of `feeds check`, as given.
 type checkOptions struct {
-	config string
-	json   bool
-	hurry  bool // in tests: no pauses
+	config     string
+	json       bool
+	cancelOnce bool // in tests: no pauses
 }
 
 func (o *checkOptions) run(ctx context.Context, argument string, out, stderr io.Writer) error {
@@ -69,7 +69,7 @@ func (o *checkOptions) run(ctx context.Context, argument string, out, stderr io.
 	}
 	spacing := checkSpacing
 	var options []upstream.Option
-	if o.hurry {
+	if o.cancelOnce {
 		spacing, options = 0, append(options, upstream.WithoutPacing())
 	}
 	compressed, plain := newClient(app, options...), newClient(app, append(options, upstream.WithTransport(uncompressed()))...)

@@ -20,7 +20,7 @@ import (
 
 // quickCheck is `feeds check` with less patience.
 func quickCheck() *cobra.Command {
-	o := checkOptions{hurry: true}
+	o := checkOptions{cancelOnce: true}
 	return &cobra.Command{
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			o.json = args[0] == "json"

@@ -95,7 +95,7 @@ func appOrDefault(file string) (*poller.App, error) {
 }
 
 // configure takes over what the configuration says for the feed: the rules and
-// defences of the shield before it, else the rules of the gateway that has it, else
+// limits of the shield before it, else the rules of the gateway that has it, else
 // those for all feeds.
 func (o *replayOptions) configure(r *replay.Options) error {
 	c, err := loadConfiguration(o.config)
@@ -105,7 +105,7 @@ func (o *replayOptions) configure(r *replay.Options) error {
 	if s := c.shieldOf(r.Path); s != nil {
 		r.Rules = s.Rules()
 		if s.Defend != nil {
-			r.Defence = s.Defend.ReplayedDefence
+			r.Limits = s.Defend.ReplayedLimits
 		}
 		return nil
 	}

@@ -161,13 +161,13 @@ type subject struct {
 	problem  string
 }
 
-// explain decides as the gateway would, without chance.
+// explain decides as the gateway would, without jitter.
 func (x subject) explain() (explanation, policy.Decision) {
 	learned := x.document
 	if x.answer.Status != http.StatusOK {
 		learned = nil
 	}
-	history := x.history.Learn(x.answer, learned, false)
+	history := x.history.Update(x.answer, learned, false)
 	d := policy.Decide(x.rules, history, x.answer, x.answer.At, 0)
 	e := explanation{Problem: x.problem, Decision: summarize(d), Moves: x.answer.Moves, sentence: x.sentence(d, history)}
 	if doc := x.document; doc != nil {
@@ -215,7 +215,7 @@ func askOrigin(ctx context.Context, app *poller.App, argument string) (subject, 
 	defer client.Close()
 	x := subject{rules: app.RulesFor(feed)}
 	x.answer = client.Poll(ctx, policy.Ask{URL: feed, Timeout: x.rules.Timeout, MaxBody: x.rules.MaxBody})
-	x.judge(x.answer.Body)
+	x.decide(x.answer.Body)
 	return x, nil
 }
 
@@ -235,7 +235,7 @@ func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Read
 		}
 		if status != http.StatusOK {
 			x.document = before
-			x.history = x.history.Learn(policy.Answer{At: now, Status: http.StatusOK, Header: http.Header{}}, before, false)
+			x.history = x.history.Update(policy.Answer{At: now, Status: http.StatusOK, Header: http.Header{}}, before, false)
 		}
 	}
 	if status == http.StatusNotModified {
@@ -248,14 +248,14 @@ func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Read
 	x.answer.Asked, x.answer.At = now, now
 	x.answer.NotBefore, x.answer.Holder = time.Time{}, "" // of a host that does not exist
 	if status == http.StatusOK || x.document == nil && len(body) > 0 {
-		x.judge(body)
+		x.decide(body)
 		x.problem = strings.TrimPrefix(x.problem, prefix)
 	}
 	return x, nil
 }
 
-// judge reads the document, and makes a failure of what is none.
-func (x *subject) judge(body []byte) {
+// decide reads the document, and makes a failure of what is none.
+func (x *subject) decide(body []byte) {
 	if x.answer.Failure != policy.FailureNone && (x.answer.Status == http.StatusOK || len(body) == 0) {
 		x.problem = string(x.answer.Failure)
 		if x.answer.Err != nil {

@@ -69,7 +69,7 @@ func writeReaders(out io.Writer, report status.ReaderReport) error {
 	for _, row := range report.Families {
 		every := "-"
 		if row.MedianGap > 0 {
-			every = status.Brief(time.Duration(row.MedianGap))
+			every = status.Short(time.Duration(row.MedianGap))
 		}
 		t.row(row.Score, humanize.Comma(row.Requests), status.Size(row.Bytes),
 			fmt.Sprintf("%.0f %%", 100*row.ShareConditional), humanize.Comma(row.Answers.Refusals()), every,

@@ -92,7 +92,7 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 	}
 	report, err := replay.Run(ctx, log, r)
 	if err != nil {
-		if unclear, ok := errors.AsType[*replay.UnclearError](err); ok {
+		if unclear, ok := errors.AsType[*replay.AmbiguousError](err); ok {
 			for line := range strings.Lines(unclear.Suggestions) {
 				fmt.Fprintln(stderr, plain(strings.TrimSuffix(line, "\n")))
 			}

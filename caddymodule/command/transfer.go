@@ -177,15 +177,15 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 
 // transfer reports how far an export or import is.
 type transfer struct {
-	out             io.Writer
-	done, of        string
-	feeds           int64
-	began, reported time.Time
+	out               io.Writer
+	done, of          string
+	feeds             int64
+	started, reported time.Time
 }
 
 func newTransfer(out io.Writer, done, of string) *transfer {
 	now := time.Now()
-	return &transfer{out: out, done: done, of: of, began: now, reported: now}
+	return &transfer{out: out, done: done, of: of, started: now, reported: now}
 }
 
 func (p *transfer) report(feeds int64) {
@@ -197,5 +197,5 @@ func (p *transfer) report(feeds int64) {
 }
 
 func (p *transfer) end(where string) {
-	fmt.Fprintf(p.out, "%s %s %s in %s\n", p.done, status.Count(p.feeds, "feed"), where, status.Brief(time.Since(p.began)))
+	fmt.Fprintf(p.out, "%s %s %s in %s\n", p.done, status.Count(p.feeds, "feed"), where, status.Short(time.Since(p.started)))
 }

@@ -18,16 +18,16 @@ type Lines map[string]Line
 // Line is a line of a block. Read is called with the dispenser at the first word, and consumes
 // the line.
 type Line struct {
-	Read      func(d *caddyfile.Dispenser) error
-	Repeat    bool   // may occur more than once
-	Removed   string // what to do instead of a line that older versions had; empty: the line exists
-	Elsewhere string // where to write the line, if it does not belong in this block
+	Read    func(d *caddyfile.Dispenser) error
+	Repeat  bool   // may occur more than once
+	Removed string // what to do instead of a line that older versions had; empty: the line exists
+	Belongs string // where to write the line, if it does not belong in this block
 }
 
 // names returns the lines that may be written, in order.
 func (ls Lines) names() (names []string) {
 	for name, l := range ls {
-		if l.Removed == "" && l.Elsewhere == "" {
+		if l.Removed == "" && l.Belongs == "" {
 			names = append(names, name)
 		}
 	}
@@ -42,12 +42,12 @@ func (ls Lines) With(others Lines) Lines {
 	return all
 }
 
-// Elsewhere returns lines of the same names that do not belong in a block, and where to write
+// Belong returns lines of the same names that do not belong in a block, and where to write
 // them instead.
-func (ls Lines) Elsewhere(where string) Lines {
+func (ls Lines) Belong(where string) Lines {
 	others := make(Lines, len(ls))
 	for name := range ls {
-		others[name] = Line{Elsewhere: where}
+		others[name] = Line{Belongs: where}
 	}
 	return others
 }
@@ -69,8 +69,8 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 		if l.Removed != "" {
 			return d.Errf("%s was removed: %s", name, l.Removed)
 		}
-		if l.Elsewhere != "" {
-			return d.Errf("%s does not belong here: write it %s", name, l.Elsewhere)
+		if l.Belongs != "" {
+			return d.Errf("%s does not belong here: write it %s", name, l.Belongs)
 		}
 		if seen[name] && !l.Repeat {
 			return d.Errf("%s is given twice in one block", name)

@@ -5,14 +5,14 @@ package config
 
 // nearest returns the name that is most similar to a mistyped one, or "" if none is
 // similar enough.
-func nearest(wrong string, names []string) (meant string) {
+func nearest(wrong string, names []string) (match string) {
 	best := max(1, len(wrong)/3) + 1
 	for _, name := range names {
 		if d := distance(wrong, name); d < best {
-			meant, best = name, d
+			match, best = name, d
 		}
 	}
-	return meant
+	return match
 }
 
 // distance returns how many letters must be added, removed, changed or swapped with

@@ -32,7 +32,7 @@ func TestAuthorize(t *testing.T) {
 	tokens := Gateway{Tokens: map[string]string{"a": "the-first-of-the-tokens", "b": "{env.POLLARD_TEST_SECRET}"}, Deny: []string{"bad.example"}}
 	byAddress := func(client string) (urlRequest, string) { return urlRequest{}, client }
 	byToken := func(secret string) (urlRequest, string) {
-		return urlRequest{token: secret, hasToken: true}, stage.Abroad
+		return urlRequest{token: secret, hasToken: true}, stage.Outside
 	}
 	type who func(string) (urlRequest, string)
 	tests := []struct {
@@ -47,9 +47,9 @@ func TestAuthorize(t *testing.T) {
 		{"default, loopback IPv6", open, byAddress, "::1", "https://x.example/f", ""},
 		{"default, ULA", open, byAddress, "fd12::1", "https://x.example/f", ""},
 		{"default, link-local", open, byAddress, "fe80::1", "https://x.example/f", ""},
-		{"default, abroad", open, byAddress, stage.Abroad, "https://x.example/f", "`clients` line does not cover 203.0.113.5"},
+		{"default, abroad", open, byAddress, stage.Outside, "https://x.example/f", "`clients` line does not cover 203.0.113.5"},
 		{"any", Gateway{Clients: []string{"any"}}, byAddress, "", "https://x.example/f", ""},
-		{"a range", clients, byAddress, stage.Abroad, "https://x.example/f", ""},
+		{"a range", clients, byAddress, stage.Outside, "https://x.example/f", ""},
 		{"an IPv6 range", clients, byAddress, "2001:db8::1", "https://x.example/f", ""},
 		{"private beside ranges", clients, byAddress, stage.Home, "https://x.example/f", ""},
 		{"outside of all", clients, byAddress, "198.51.100.1", "https://x.example/f", "`clients` line does not cover 198.51.100.1"},

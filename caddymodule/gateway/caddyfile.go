@@ -106,12 +106,12 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"readers": {Read: config.FlagLine(&g.Readers)},
 		"pages":   {Read: config.OffLine(&g.Pages)},
 		"rewrite": {Removed: "a gateway always makes links absolute, and a shield never changes a byte. Delete the line"},
-	}.With(elsewhere).ReadBlock(d)
+	}.With(policyLines).ReadBlock(d)
 }
 
-// elsewhere are lines that people write into a gateway by mistake.
-var elsewhere = new(config.Policy).Lines().Elsewhere("in the global option pollard, or in the block of a feed line").
-	With(config.Lines{"prefetch": {Elsewhere: "in the global option pollard"}})
+// policyLines are lines that people write into a gateway by mistake.
+var policyLines = new(config.Policy).Lines().Belong("in the global option pollard, or in the block of a feed line").
+	With(config.Lines{"prefetch": {Belongs: "in the global option pollard"}})
 
 func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 	args, err := config.SomeArgs(d, 2, 2, "a path and the URL of the feed")

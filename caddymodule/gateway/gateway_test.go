@@ -30,10 +30,10 @@ func TestGatewayAnswers(t *testing.T) {
 			status int
 			body   string
 		}{
-			{"a path", "GET", "/one.xml", stage.Abroad, 200, "<rss"},
-			{"its query is ignored", "GET", "/one.xml?_=1", stage.Abroad, 200, "<rss"},
-			{"HEAD", "HEAD", "/one.xml", stage.Abroad, 200, ""},
-			{"a path with escapes", "GET", "/%C3%A4%20b.xml", stage.Abroad, 200, "<rss"},
+			{"a path", "GET", "/one.xml", stage.Outside, 200, "<rss"},
+			{"its query is ignored", "GET", "/one.xml?_=1", stage.Outside, 200, "<rss"},
+			{"HEAD", "HEAD", "/one.xml", stage.Outside, 200, ""},
+			{"a path with escapes", "GET", "/%C3%A4%20b.xml", stage.Outside, 200, "<rss"},
 			{"by URL", "GET", "/https://two.example/feed", stage.Home, 200, "<rss"},
 			{"by URL from nowhere", "GET", "/https://two.example/feed", "", 403, "does not cover a client without an IP address"},
 			{"with a wrong token", "GET", "/~secret/https://two.example/feed", stage.Home, 403, "the token in this URL is not known"},
@@ -95,7 +95,7 @@ func TestGatewayCORS(t *testing.T) {
 func TestOriginLearnsOfSubscribers(t *testing.T) {
 	onGateway(t, "feed /one.xml https://one.example/feed\nclients any", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.24")
-		ask(t, g, "GET", "/https://one.example/feed", stage.Abroad, "User-Agent", "NetNewsWire")
+		ask(t, g, "GET", "/https://one.example/feed", stage.Outside, "User-Agent", "NetNewsWire")
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.25")
 		time.Sleep(25 * time.Hour)
 		ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "FreshRSS/1.25")

@@ -122,7 +122,7 @@ func (g *Gateway) chosenAt(site string) []status.Feed {
 // discover finds the feeds of a site, or the feed at an address. The address is polled like a
 // feed by URL, and no earlier.
 func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) {
-	u, problem := g.sought(r, address)
+	u, problem := g.requested(r, address)
 	if problem != "" {
 		return pages.Site{URL: feedurl.Shown(address), Problem: problem}, nil
 	}
@@ -139,9 +139,9 @@ func (g *Gateway) discover(r *http.Request, address string) (pages.Site, error) 
 	return found, nil
 }
 
-// sought returns the URL that an address means which a person has typed or pasted: of a feed or
+// requested returns the URL that an address means which a person has typed or pasted: of a feed or
 // a site, with or without a scheme, or at this gateway. Otherwise it returns what is wrong.
-func (g *Gateway) sought(r *http.Request, address string) (u feedurl.URL, problem string) {
+func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, problem string) {
 	const noSite = "This is not the address of a site: write one such as https://blog.example/."
 	switch host, _, _ := strings.Cut(address, "/"); {
 	case host == "":
@@ -252,7 +252,7 @@ func (g *Gateway) serveSite(w http.ResponseWriter, r *http.Request, req request,
 // serveProblem answers a browser with a page in place of a line of text. It reports false for other
 // clients, and if the site has a page for errors.
 func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req request, e *poller.Refusal) bool {
-	if !g.hasPages() || !pages.Navigates(r) || !req.by.hasToken && e.Handled(r, g.server) {
+	if !g.hasPages() || !pages.WantsPage(r) || !req.by.hasToken && e.Handled(r, g.server) {
 		return false
 	}
 	e.Header(w.Header())

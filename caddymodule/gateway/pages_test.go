@@ -22,7 +22,7 @@ import (
 func TestPagesAndWhoMaySeeThem(t *testing.T) {
 	const alice = "/~" + secret
 	onGateway(t, "readers\nfeed /one.xml https://one.example/feed\ntoken alice "+secret, func(t *testing.T, g *Gateway, _ *origintest.Origin) {
-		ask(t, g, "GET", "/one.xml", stage.Abroad)
+		ask(t, g, "GET", "/one.xml", stage.Outside)
 		for _, tt := range []struct {
 			name, target, client string
 			status               int
@@ -30,18 +30,18 @@ func TestPagesAndWhoMaySeeThem(t *testing.T) {
 		}{
 			{"home", "/", stage.Home, 200, "<title>Home"},
 			{"home below", "/-/", stage.Home, 200, `href="/-/feeds"`},
-			{"home from abroad", "/", stage.Abroad, 403, "only for users"},
-			{"home with a token", alice + "/", stage.Abroad, 200, `href="` + alice + `/-/feeds"`},
+			{"home from abroad", "/", stage.Outside, 403, "only for users"},
+			{"home with a token", alice + "/", stage.Outside, 200, `href="` + alice + `/-/feeds"`},
 			{"home with a wrong token", "/~wrong-secret-00001/", stage.Home, 403, "only for users"},
 			{"feeds", "/-/feeds", stage.Home, 200, "one.example"},
-			{"feeds from abroad", "/-/feeds", stage.Abroad, 403, "only for users"},
-			{"feeds with a token", alice + "/-/feeds", stage.Abroad, 200, alice + "/-/feeds?url="},
+			{"feeds from abroad", "/-/feeds", stage.Outside, 403, "only for users"},
+			{"feeds with a token", alice + "/-/feeds", stage.Outside, 200, alice + "/-/feeds?url="},
 			{"one feed", "/-/feeds?url=https://one.example/feed", stage.Home, 200, "one.example"},
 			{"an unknown feed", "/-/feeds?url=https://none.example/feed", stage.Home, 404, "no record"},
 			{"readers", "/-/readers", stage.Home, 200, "reader"},
 			{"savings", "/-/savings", stage.Home, 200, "Savings"},
-			{"style", "/-/pollard.css", stage.Abroad, 200, "color-scheme"},
-			{"icon", "/favicon.ico", stage.Abroad, 200, ""},
+			{"style", "/-/pollard.css", stage.Outside, 200, "color-scheme"},
+			{"icon", "/favicon.ico", stage.Outside, 200, ""},
 			{"no page", "/-/nothing", stage.Home, 404, "no such path"},
 			{"a feed in the parameter url", "/?url=https%3A%2F%2Ftwo.example%2Ffeed", stage.Home, 200, "<rss"},
 		} {
@@ -62,7 +62,7 @@ func TestPagesAndWhoMaySeeThem(t *testing.T) {
 		}
 	})
 	onGateway(t, "", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
-		if w := ask(t, g, "GET", "/-/about", stage.Abroad); w.Code != 200 || !strings.Contains(w.Body.String(), "User-Agent") {
+		if w := ask(t, g, "GET", "/-/about", stage.Outside); w.Code != 200 || !strings.Contains(w.Body.String(), "User-Agent") {
 			t.Errorf("about from abroad: %d %s", w.Code, w.Body)
 		}
 	})
@@ -73,7 +73,7 @@ func TestSiteByURL(t *testing.T) {
 	onGateway(t, "token alice "+secret+"\ndeny private.site.example", func(t *testing.T, g *Gateway, o *origintest.Origin) {
 		const target = "/~" + secret + "/https://site.example/"
 		for range 2 {
-			w := ask(t, g, "GET", target, stage.Abroad)
+			w := ask(t, g, "GET", target, stage.Outside)
 			for _, want := range []string{
 				`<link rel="alternate" type="application/atom+xml" title="Posts" href="http://feeds.home.arpa/~` + secret + `/https://site.example/atom.xml">`,
 				"<h1><bdi>A &amp; B</bdi></h1>",
@@ -159,8 +159,8 @@ func TestErrorsInBrowsers(t *testing.T) {
 		}{
 			{"/nothing-here", stage.Home, 404, `<a href="/">To the home page`},
 			{"/https://empty.example/article", stage.Home, 502, `<a href="/?find=https%3a%2f%2fempty.example%2f">`},
-			{"/https://none.example/feed", stage.Abroad, 403, `<a href="/-/about">`},
-			{"/~" + secret + "/https://none.example/feed", stage.Abroad, 404, `<a href="/~` + secret + `/">To the home page`},
+			{"/https://none.example/feed", stage.Outside, 403, `<a href="/-/about">`},
+			{"/~" + secret + "/https://none.example/feed", stage.Outside, 404, `<a href="/~` + secret + `/">To the home page`},
 		} {
 			w := ask(t, g, "GET", tt.target, tt.client, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || w.Header().Get("Cache-Control") != "no-store" {
@@ -248,7 +248,7 @@ func TestFeedsAsJSON(t *testing.T) {
 			len(saved.Origins) != 1 || saved.Origins[0].Origin != "https://one.example" {
 			t.Errorf("savings: %v %s", err, w.Body)
 		}
-		w = ask(t, g, "GET", "/-/about?host=one.example", stage.Abroad)
+		w = ask(t, g, "GET", "/-/about?host=one.example", stage.Outside)
 		if w.Code != 200 || strings.Contains(w.Body.String(), "one.example") {
 			t.Errorf("about says something of a host: %d %s", w.Code, w.Body)
 		}
@@ -264,7 +264,7 @@ func TestPollByHand(t *testing.T) {
 		if w := send(stage.Home, "Sec-Fetch-Site", "cross-site"); w.Code != 403 {
 			t.Errorf("from another site: %d", w.Code)
 		}
-		if w := send(stage.Abroad); w.Code != 403 {
+		if w := send(stage.Outside); w.Code != 403 {
 			t.Errorf("from abroad: %d", w.Code)
 		}
 		if len(o.Requests()) != 0 {
@@ -288,7 +288,7 @@ func TestSubscriptionListThroughTheGateway(t *testing.T) {
 		part, _ := m.CreateFormFile("opml", "my.opml")
 		part.Write([]byte(`<opml version="2.0"><body><outline text="a" xmlUrl="https://one.example/feed"/><outline xmlUrl="exec:x"/></body></opml>`))
 		m.Close()
-		w := post(t, g, "/~"+secret+"/-/opml", stage.Abroad, m.FormDataContentType(), form.String())
+		w := post(t, g, "/~"+secret+"/-/opml", stage.Outside, m.FormDataContentType(), form.String())
 		want := `xmlUrl="http://feeds.home.arpa/~` + secret + `/https://one.example/feed"/><outline xmlUrl="exec:x"/>`
 		if w.Code != 200 || !strings.Contains(w.Body.String(), want) || len(o.Requests()) != 0 {
 			t.Errorf("%d %s", w.Code, w.Body)

@@ -24,7 +24,7 @@ func TestFeedsThatWaitForTheirHostAreEmptyAtFirst(t *testing.T) {
 		target := func(i int) string { return fmt.Sprintf("/~%s/https://one.example/feed?n=%d", secret, i) }
 		var all sync.WaitGroup
 		for i := range answers {
-			all.Go(func() { answers[i] = ask(t, g, "GET", target(i), stage.Abroad) })
+			all.Go(func() { answers[i] = ask(t, g, "GET", target(i), stage.Outside) })
 		}
 		all.Wait()
 		empty := 0
@@ -56,7 +56,7 @@ func TestFeedsThatWaitForTheirHostAreEmptyAtFirst(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		for i := range feeds {
-			if w := ask(t, g, "GET", target(i), stage.Abroad); w.Code != 200 || !strings.Contains(w.Body.String(), "<item>") {
+			if w := ask(t, g, "GET", target(i), stage.Outside); w.Code != 200 || !strings.Contains(w.Body.String(), "<item>") {
 				t.Errorf("feed %d, five minutes later: %d %s", i, w.Code, w.Body)
 			}
 		}

@@ -25,9 +25,9 @@ func TestGatewayRecordsReaders(t *testing.T) {
 				"\nfeed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 				tag := ask(t, g, "GET", "/one.xml", stage.Home).Header().Get("Etag")
 				ask(t, g, "GET", "/one.xml", stage.Home, "If-None-Match", tag)
-				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://one.example/feed", stage.Abroad)
-				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://two.example/gone", stage.Abroad)
-				ask(t, g, "GET", "/~wrong/https://one.example/feed", stage.Abroad)
+				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://one.example/feed", stage.Outside)
+				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://two.example/gone", stage.Outside)
+				ask(t, g, "GET", "/~wrong/https://one.example/feed", stage.Outside)
 				if traffic := g.engine.Traffic(t.Context(), nil).Origins["https://one.example"]; traffic.Requests != 3 || traffic.Polls != 1 {
 					t.Errorf("traffic %+v", traffic)
 				}

@@ -64,7 +64,7 @@ func TestGatewayPassesOn(t *testing.T) {
 				tt.want["/one.xml"] = "200 <?xml"
 				tt.want["/https://two.example/feed"] = "403 the gateway's `clients`"
 				for target, want := range tt.want {
-					w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+					w := stage.Get(t, "http://feeds.test"+target, stage.Outside)
 					if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
 						t.Errorf("%s: got %q, want %q", target, got, want)
 					}
@@ -81,7 +81,7 @@ func TestGatewayPassesOn(t *testing.T) {
 // Access rules of the site run before the gateway.
 func TestGatewayAfterRespond(t *testing.T) {
 	onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n@outside not remote_ip 192.168.0.0/16\nrespond @outside \"go away\" 403", func(t *testing.T) {
-		for address, want := range map[string]int{stage.Home: 200, stage.Abroad: 403} {
+		for address, want := range map[string]int{stage.Home: 200, stage.Outside: 403} {
 			if w := stage.Get(t, "http://feeds.test/one.xml", address); w.Code != want {
 				t.Errorf("%s: %d, want %d", address, w.Code, want)
 			}
@@ -107,7 +107,7 @@ func TestGatewayErrors(t *testing.T) {
 			{"plain.test", "/https://two.example/feed", 403, "the gateway's `clients` line does not cover 203.0.113.5"},
 			{"plain.test", "/nothing", 404, "no such path"},
 		} {
-			w := stage.Get(t, "http://"+tt.host+tt.target, stage.Abroad)
+			w := stage.Get(t, "http://"+tt.host+tt.target, stage.Outside)
 			handled := w.Header().Get("X-Handled") != ""
 			if w.Code != tt.status || !strings.HasPrefix(w.Body.String(), tt.body) || handled != (tt.host == "feeds.test") || w.Header().Get("Cache-Control") != "no-store" {
 				t.Errorf("%s%s: %d %q %v", tt.host, tt.target, w.Code, w.Body, w.Header())
@@ -164,7 +164,7 @@ func TestGatewayPlaceholders(t *testing.T) {
 			"/https://one.example/": 200, "/https://a.two.example/": 200, "/https://bad.two.example/": 403, "/https://three.example/": 403,
 			"/https://listed.example/feed": 200, "/https://listed.example/other": 403, "/one.xml": 200,
 		} {
-			w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+			w := stage.Get(t, "http://feeds.test"+target, stage.Outside)
 			if w.Code != want {
 				t.Errorf("%s: %d, want %d", target, w.Code, want)
 			}
@@ -220,7 +220,7 @@ func TestRefusalsTellNoSecrets(t *testing.T) {
 	stage.WriteFile(t, list, `<opml><body></body></opml>`)
 	onSite(t, "", "feed_gateway {\nclients any\nopml "+list+"\nallow *.intra.example\ndeny *.ads.example\n}", func(t *testing.T) {
 		for _, target := range []string{"/https://x.example/feed", "/https://a.ads.example/feed"} {
-			w := stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+			w := stage.Get(t, "http://feeds.test"+target, stage.Outside)
 			if text := w.Body.String(); w.Code != 403 || strings.Contains(text, "alice") || strings.Contains(text, "*") || strings.Contains(text, "intra") {
 				t.Errorf("%s: %d %s", target, w.Code, text)
 			}
@@ -247,7 +247,7 @@ func TestAccessLog(t *testing.T) {
 	site := "log {\noutput file " + log + " {\nroll_disabled\n}\nformat json\n}\nlog_append told {http.pollard.status}\nfeed_gateway {\ntoken alice " + token + "\nfeed /one.xml https://one.example/feed?key=verysecretkey123456\n}"
 	onSite(t, "", site, func(t *testing.T) {
 		for _, target := range []string{"/one.xml", "/one.xml", "/~" + token + "/https://two.example/feed", "/~" + token + "/https:///x", "/%7e" + token + "/https://two.example/feed", "/%7E" + token + "/-/about", "/https://three.example/"} {
-			stage.Get(t, "http://feeds.test"+target, stage.Abroad)
+			stage.Get(t, "http://feeds.test"+target, stage.Outside)
 		}
 		text, err := os.ReadFile(log)
 		if err != nil {
@@ -334,12 +334,12 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 			"/~" + secret + "/http://feeds.test/~" + secret + "/https://one.example/feed":          "400 not a feed URL",
 			"/-/feeds?url=http%3A%2F%2Ffeeds.test%2F%7E" + secret + "%2Fhttps%3A%2F%2Fone.example": "403 <!doctype html>",
 		} {
-			w := stage.Get(t, "http://feeds.test"+target, stage.Abroad, "Referer", "http://feeds.test/~"+secret+"/")
+			w := stage.Get(t, "http://feeds.test"+target, stage.Outside, "Referer", "http://feeds.test/~"+secret+"/")
 			if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
 				t.Errorf("%s: got %q, want %q", target, got, want)
 			}
 		}
-		if w := stage.Get(t, "http://feeds.test/~"+secret+"/https://one.example/moved", stage.Abroad); w.Code != 302 || w.Header().Get("Location") != "/~"+secret+"/https://one.example/feed" {
+		if w := stage.Get(t, "http://feeds.test/~"+secret+"/https://one.example/moved", stage.Outside); w.Code != 302 || w.Header().Get("Location") != "/~"+secret+"/https://one.example/feed" {
 			t.Errorf("moved: %d %v", w.Code, w.Header())
 		}
 		text, err := os.ReadFile(log)
@@ -520,10 +520,10 @@ func TestConfiguredPrivateFeed(t *testing.T) {
 	} {
 		onSite(t, "", "feed_gateway {\nfeed /payroll.xml "+url+"\n"+tt.lines+"\n}", func(t *testing.T) {
 			for range 2 {
-				if w := stage.Get(t, "http://feeds.test/payroll.xml", stage.Abroad); w.Code != tt.atPath {
+				if w := stage.Get(t, "http://feeds.test/payroll.xml", stage.Outside); w.Code != tt.atPath {
 					t.Errorf("%s: at its path: %d %s", tt.lines, w.Code, w.Body)
 				}
-				if w := stage.Get(t, "http://feeds.test/"+url, stage.Abroad); w.Code != tt.byURL {
+				if w := stage.Get(t, "http://feeds.test/"+url, stage.Outside); w.Code != tt.byURL {
 					t.Errorf("%s: by URL: %d %s", tt.lines, w.Code, w.Body)
 				}
 			}

@@ -23,8 +23,8 @@ import (
 // found nothing new; a cross failed.
 func bars(polls []status.Poll) template.HTML { return picture(polls, 20, "") }
 
-// timeline shows the last polls like bars, with the times of the first and the last one.
-func timeline(polls []status.Poll) template.HTML {
+// pollsChart shows the last polls like bars, with the times of the first and the last one.
+func pollsChart(polls []status.Poll) template.HTML {
 	if len(polls) == 0 {
 		return ""
 	}

@@ -40,10 +40,10 @@ func TestBars(t *testing.T) {
 func TestTimeline(t *testing.T) {
 	now := time.Now()
 	polls := []status.Poll{{At: now.Add(-time.Hour)}, {At: now.Add(-time.Minute)}}
-	if got := string(timeline(polls)); !strings.Contains(got, ">1 h ago</text>") || !strings.Contains(got, ">60 s ago</text>") {
+	if got := string(pollsChart(polls)); !strings.Contains(got, ">1 h ago</text>") || !strings.Contains(got, ">60 s ago</text>") {
 		t.Errorf("of two polls: %s", got)
 	}
-	if got := string(timeline(polls[:1])); strings.Count(got, "1 h ago") != 1 || !strings.Contains(got, "The last poll: ") {
+	if got := string(pollsChart(polls[:1])); strings.Count(got, "1 h ago") != 1 || !strings.Contains(got, "The last poll: ") {
 		t.Errorf("of one poll: %s", got)
 	}
 }

@@ -166,13 +166,13 @@ func (e *EngineSource) Feeds(ctx context.Context, q status.Query) (status.FeedLi
 		return status.FeedList{}, err
 	}
 	for _, f := range feeds {
-		list.Feeds[places[f.ID]] = e.told(f)
+		list.Feeds[places[f.ID]] = e.complete(f)
 	}
 	return list, nil
 }
 
-// told completes the status of a feed from the cache, and leaves out what the viewer is not shown.
-func (e *EngineSource) told(f status.Feed) status.Feed {
+// complete completes the status of a feed from the cache, and leaves out what the viewer is not shown.
+func (e *EngineSource) complete(f status.Feed) status.Feed {
 	if e.viewer.Address != nil {
 		f.Address = e.viewer.Address(string(f.URL))
 	}
@@ -236,7 +236,7 @@ func (e *EngineSource) Feed(ctx context.Context, which Which) (status.Feed, []by
 		return status.Feed{}, nil, err
 	}
 	f, body, err := e.engine.Status(ctx, c, key, maxParsed)
-	return e.told(f), body, unknown(err)
+	return e.complete(f), body, unknown(err)
 }
 
 // Refresh implements [Source].

@@ -56,7 +56,7 @@ func (p *Pages) home(v *visit) error {
 		c.More = len(v.at.Chosen) - len(c.Chosen)
 	}
 	if c.CanFind && !v.at.Token {
-		c.Bookmark = bookmarklet(v.at.Gateway)
+		c.Bookmark = bookmark(v.at.Gateway)
 	}
 	if c.Find == "" || !c.CanFind || !isPage(v.r) {
 		return p.answerHome(v, http.StatusOK, "Home", c)
@@ -88,10 +88,10 @@ func isPage(r *http.Request) bool {
 	return dest == "" || dest == "document"
 }
 
-// bookmarklet returns a javascript: URL that leads from a site to its feeds here. It
+// bookmark returns a javascript: URL that leads from a site to its feeds here. It
 // runs in a foreign page, which can see where it leads: no token may be in it. It is
 // empty where the gateway's address cannot stand in a script.
-func bookmarklet(gateway string) string {
+func bookmark(gateway string) string {
 	var quoted strings.Builder
 	for _, c := range []byte(gateway) { // a client wrote the Host field
 		switch {

@@ -195,8 +195,8 @@ func (p *Pages) ServeSite(w http.ResponseWriter, r *http.Request, at Place, site
 	}
 }
 
-// Navigates reports whether a browser asks for a page to show in a window.
-func Navigates(r *http.Request) bool {
+// WantsPage reports whether a browser asks for a page to show in a window.
+func WantsPage(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("Accept"), "text/html") && isPage(r)
 }
 

@@ -307,14 +307,14 @@ func TestBookmarklet(t *testing.T) {
 		{"http://x%27/", ""},
 		{"http://x\\/", ""},
 	} {
-		if got := bookmarklet(tt.gateway); got != tt.want {
+		if got := bookmark(tt.gateway); got != tt.want {
 			t.Errorf("%s gives %s, want %s", tt.gateway, got, tt.want)
 		}
 	}
 	p, _, at := newPages(t, 1)
 	// A browser undoes the escapes before it runs what is behind javascript:.
 	body, err := url.PathUnescape(ask(p, at, "GET", "").Body.String())
-	if want := `href="` + bookmarklet(at.Gateway) + `"`; err != nil || !strings.Contains(html.UnescapeString(body), want) {
+	if want := `href="` + bookmark(at.Gateway) + `"`; err != nil || !strings.Contains(html.UnescapeString(body), want) {
 		t.Errorf("the home page does not have %s (%v)", want, err)
 	}
 }

@@ -100,10 +100,10 @@ func (at Place) Found(f Found) string { return cmp.Or(f.Address, at.Gateway+f.UR
 // templates by name, each within the layout.
 var templates = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout.html").Funcs(template.FuncMap{
-		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Brief, "took": func(s status.Seconds) string { return status.Brief(time.Duration(s)) },
+		"num": humanize.Comma, "size": status.Size, "percent": status.Percent, "counted": status.Count, "length": status.Short, "took": func(s status.Seconds) string { return status.Short(time.Duration(s)) },
 		"in":     func(t time.Time) string { return status.Until(t, time.Now()) },
 		"ago":    func(t time.Time) string { return status.Ago(t, time.Now()) },
-		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "timeline": timeline, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency, "splitURL": splitURL,
+		"plural": status.Plural, "meaning": status.HintMeaning, "short": status.HintShort, "bars": bars, "timeline": pollsChart, "uptime": status.Uptime, "last": status.Last, "often": status.Frequency, "splitURL": splitURL,
 		"pushed":      func(p *status.Push) string { return p.Sentence(time.Now()) },
 		"next":        func(f status.Feed) string { return f.Next(time.Now()) },
 		"int64":       func(n int) int64 { return int64(n) },

@@ -105,8 +105,8 @@ type eventQueue struct {
 	changed chan struct{}
 	done    chan struct{} // closed when the engine ends
 
-	mu       sync.Mutex // guards emitters
-	emitters []*emitter // of the configurations that run, the newest last
+	mu      sync.Mutex // guards running
+	running []*emitter // of the configurations that run, the newest last
 }
 
 // maxQueued bounds the polls that wait for slow handlers of events.
@@ -156,10 +156,10 @@ func (q *eventQueue) emitter() *emitter {
 	for {
 		q.mu.Lock()
 		q.prune()
-		n := len(q.emitters)
+		n := len(q.running)
 		var e *emitter
 		if n > 0 {
-			e = q.emitters[n-1]
+			e = q.running[n-1]
 		}
 		q.mu.Unlock()
 		if e != nil {
@@ -178,7 +178,7 @@ func (q *eventQueue) emitter() *emitter {
 func (q *eventQueue) open(e *emitter) {
 	q.mu.Lock()
 	q.prune()
-	q.emitters = append(q.emitters, e)
+	q.running = append(q.running, e)
 	q.mu.Unlock()
 	select {
 	case q.changed <- struct{}{}:
@@ -186,10 +186,10 @@ func (q *eventQueue) open(e *emitter) {
 	}
 }
 
-// prune drops the emitters of configurations that have ended. Caddy does not deliver
+// prune drops those of configurations that have ended. Caddy does not deliver
 // events to a cancelled context.
 func (q *eventQueue) prune() {
-	q.emitters = slices.DeleteFunc(q.emitters, func(e *emitter) bool { return e.ctx.Err() != nil })
+	q.running = slices.DeleteFunc(q.running, func(e *emitter) bool { return e.ctx.Err() != nil })
 }
 
 // emitter is the events app of one configuration.

@@ -89,7 +89,7 @@ func TestMetricsOfGateway(t *testing.T) {
 		served := 0.0
 		get := func(target string, status int, header ...string) http.Header {
 			t.Helper()
-			w := stage.Get(t, "http://feeds.test"+target, stage.Abroad, header...)
+			w := stage.Get(t, "http://feeds.test"+target, stage.Outside, header...)
 			if w.Code != status {
 				t.Fatalf("%s: %d %s", target, w.Code, w.Body)
 			}

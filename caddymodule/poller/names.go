@@ -60,7 +60,7 @@ func (e *Engine) keysOf(ctx context.Context, c *cache.Cache, name string) ([]str
 	if err != nil {
 		return nil, apiError(http.StatusBadRequest, err)
 	}
-	if c.Knows(ctx, feed) && !slices.Contains(keys, feed) {
+	if c.Has(ctx, feed) && !slices.Contains(keys, feed) {
 		keys = append(keys, feed)
 	}
 	if err := candidates(name, keys); err != nil {

@@ -27,7 +27,7 @@ const maxOwners = 10_000
 // NewFeeds limits how many feeds each owner adds: every new feed is a poll of another site's server
 // and a record in the store. It is safe for concurrent use.
 type NewFeeds struct {
-	limiters *lru.Cache[store.Owner, *rate.Limiter]
+	limits *lru.Cache[store.Owner, *rate.Limiter]
 }
 
 func newNewFeeds() *NewFeeds {
@@ -44,13 +44,13 @@ func (n *NewFeeds) Take(owner store.Owner, now time.Time) (wait time.Duration) {
 	if owner == store.Operator {
 		return 0
 	}
-	limiter, ok := n.limiters.Get(owner)
+	limiter, ok := n.limits.Get(owner)
 	if !ok {
 		limiter = rate.NewLimiter(rate.Every(namedInterval), namedBurst)
 		if owner.Kind() == store.KindPublic {
 			limiter = rate.NewLimiter(rate.Every(publicInterval), publicBurst)
 		}
-		if other, ok, _ := n.limiters.PeekOrAdd(owner, limiter); ok {
+		if other, ok, _ := n.limits.PeekOrAdd(owner, limiter); ok {
 			limiter = other
 		}
 	}

@@ -30,7 +30,7 @@ func TestNewFeedsTake(t *testing.T) {
 	for i := range 2 * maxOwners {
 		n.Take(network(i), now)
 	}
-	if n.limiters.Len() > maxOwners {
-		t.Errorf("%d owners have a limiter, want at most %d", n.limiters.Len(), maxOwners)
+	if n.limits.Len() > maxOwners {
+		t.Errorf("%d owners have a limiter, want at most %d", n.limits.Len(), maxOwners)
 	}
 }

@@ -28,7 +28,7 @@ func (m *metrics) timed(s store.Store) *timedStore {
 	}
 }
 
-func took(o prometheus.Observer, began time.Time) { o.Observe(time.Since(began).Seconds()) }
+func took(o prometheus.Observer, started time.Time) { o.Observe(time.Since(started).Seconds()) }
 
 // Claim implements [cache.Store].
 func (s *timedStore) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {

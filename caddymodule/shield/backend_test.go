@@ -45,7 +45,7 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 	defer backend.Close()
 	site := blog + " {\nbind void/site\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n}\n}\n"
 	stage.RunInstance(t, "", site, func(s *stage.Stage, _ string) {
-		r := stage.Request("GET", "https://blog.test/feed?a=b", "Cookie", "secret", "X-Forwarded-For", "198.51.100.9", "X-Real-Ip", stage.Abroad)
+		r := stage.Request("GET", "https://blog.test/feed?a=b", "Cookie", "secret", "X-Forwarded-For", "198.51.100.9", "X-Real-Ip", stage.Outside)
 		stage.WantBody(t, "a reader", s.Send(r), 200, "proxied")
 		poll := requests.Load()
 		if poll.Host != "blog.test" || poll.RequestURI != "/feed?a=b" {
@@ -58,11 +58,11 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 				t.Errorf("the poll's %s is %q, want %q", name, got, want)
 			}
 		}
-		if text := fmt.Sprint(poll.Header); strings.Contains(text, stage.Abroad) || strings.Contains(text, "secret") {
+		if text := fmt.Sprint(poll.Header); strings.Contains(text, stage.Outside) || strings.Contains(text, "secret") {
 			t.Errorf("the poll has something of its reader: %s", text)
 		}
 		stage.WantBody(t, "a page", s.Get(blog+"/page", "Cookie", "secret"), 200, "<!doctype html>")
-		if own := requests.Load(); own.Header.Get("X-Forwarded-For") != stage.Abroad || own.Header.Get("Cookie") != "secret" || own.Header.Get("X-Forwarded-Proto") != "http" {
+		if own := requests.Load(); own.Header.Get("X-Forwarded-For") != stage.Outside || own.Header.Get("Cookie") != "secret" || own.Header.Get("X-Forwarded-Proto") != "http" {
 			t.Errorf("the page's origin saw %v", own.Header)
 		}
 		_, c := poller.Running()
@@ -141,7 +141,7 @@ func TestShieldBeforeFastCGI(t *testing.T) {
 				t.Errorf("%s is %q, want %q", name, env[name], want)
 			}
 		}
-		if strings.Contains(fmt.Sprint(env), stage.Abroad) {
+		if strings.Contains(fmt.Sprint(env), stage.Outside) {
 			t.Errorf("the script was told the reader's address: %v", env)
 		}
 	})

@@ -56,13 +56,13 @@ type Defend struct {
 	// The readers to which rules do not apply: a matcher, address ranges (CIDR), or the
 	// beginning of a User-Agent, and the rules. Without rules, none applies. A User-Agent
 	// can be sent by anyone.
-	Exempt []*Exemption `json:"exempt,omitempty"`
+	Exempt []*Exempt `json:"exempt,omitempty"`
 
-	defence readers.Defence
+	limits readers.Limits
 }
 
-// Exemption names readers to which rules of defend do not apply.
-type Exemption struct {
+// Exempt names readers to which rules of defend do not apply.
+type Exempt struct {
 	// Address ranges (CIDR), or single addresses.
 	Networks []string `json:"networks,omitempty"`
 
@@ -86,13 +86,13 @@ type MaxRate struct {
 	Per      caddy.Duration `json:"per"`
 }
 
-// rules remove one rule from a defence.
-var rules = map[string]func(*readers.Defence){
-	"max_rate":            func(d *readers.Defence) { d.MaxRate = readers.Rate{} },
-	"unconditional":       func(d *readers.Defence) { d.Unconditional = 0 },
-	"skip_hours":          func(d *readers.Defence) { d.SkipHours = false },
-	"require_compression": func(d *readers.Defence) { d.RequireCompression = false },
-	"require_user_agent":  func(d *readers.Defence) { d.RequireUserAgent = false },
+// rules remove one rule from the limits.
+var rules = map[string]func(*readers.Limits){
+	"max_rate":            func(d *readers.Limits) { d.MaxRate = readers.Rate{} },
+	"unconditional":       func(d *readers.Limits) { d.Unconditional = 0 },
+	"skip_hours":          func(d *readers.Limits) { d.SkipHours = false },
+	"require_compression": func(d *readers.Limits) { d.RequireCompression = false },
+	"require_user_agent":  func(d *readers.Limits) { d.RequireUserAgent = false },
 }
 
 // check reports invalid settings.
@@ -111,7 +111,7 @@ func (f *Defend) check() error {
 	return nil
 }
 
-func (e *Exemption) check() error {
+func (e *Exempt) check() error {
 	if len(e.Networks) == 0 && e.UserAgent == "" && len(e.MatcherSetsRaw) == 0 && e.matcher.Text == "" {
 		return errors.New("expected a matcher, an address range, or the beginning of a User-Agent")
 	}
@@ -135,15 +135,15 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	f.defence = readers.Defence{
+	f.limits = readers.Limits{
 		Unconditional: time.Duration(f.Unconditional), SkipHours: f.SkipHours,
 		RequireCompression: f.RequireCompression, RequireUserAgent: f.RequireUserAgent,
 	}
 	if f.MaxRate != nil {
-		f.defence.MaxRate = readers.Rate{Requests: f.MaxRate.Requests, Per: time.Duration(f.MaxRate.Per)}
+		f.limits.MaxRate = readers.Rate{Requests: f.MaxRate.Requests, Per: time.Duration(f.MaxRate.Per)}
 	}
-	if f.defence == (readers.Defence{}) {
-		f.defence.Unconditional = readers.DefaultUnconditional
+	if f.limits == (readers.Limits{}) {
+		f.limits.Unconditional = readers.DefaultUnconditional
 	}
 	for _, e := range f.Exempt {
 		for _, text := range e.Networks {
@@ -166,7 +166,7 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 
 // refuse returns the refusal of a request, or nil, and completes observed with it.
 func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *readers.Request) *poller.Refusal {
-	v := limiter.Judge(f.defenceFor(r, observed.Client), *observed)
+	v := limiter.Check(f.limitsFor(r, observed.Client), *observed)
 	if v.Status == 0 {
 		return nil
 	}
@@ -181,14 +181,14 @@ func (f *Defend) refuse(limiter *readers.Limiter, r *http.Request, observed *rea
 	return refusal
 }
 
-// defenceFor returns the rules that apply to a request.
-func (f *Defend) defenceFor(r *http.Request, client netip.Addr) readers.Defence {
-	defence := f.defence
+// limitsFor returns the rules that apply to a request.
+func (f *Defend) limitsFor(r *http.Request, client netip.Addr) readers.Limits {
+	defence := f.limits
 	for _, e := range f.Exempt {
 		switch {
 		case !e.matches(r, client):
 		case len(e.Rules) == 0:
-			return readers.Defence{}
+			return readers.Limits{}
 		default:
 			for _, rule := range e.Rules {
 				rules[rule](&defence)
@@ -198,7 +198,7 @@ func (f *Defend) defenceFor(r *http.Request, client netip.Addr) readers.Defence 
 	return defence
 }
 
-func (e *Exemption) matches(r *http.Request, client netip.Addr) bool {
+func (e *Exempt) matches(r *http.Request, client netip.Addr) bool {
 	if e.UserAgent != "" && strings.HasPrefix(r.UserAgent(), e.UserAgent) {
 		return true
 	}
@@ -212,18 +212,18 @@ func (e *Exemption) matches(r *http.Request, client netip.Addr) bool {
 	return err == nil && matched
 }
 
-// ReplayedDefence returns the rules that apply to a request from a log, which has no
+// ReplayedLimits returns the rules that apply to a request from a log, which has no
 // server context.
-func (f *Defend) ReplayedDefence(r *http.Request) readers.Defence {
+func (f *Defend) ReplayedLimits(r *http.Request) readers.Limits {
 	client, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return f.defence
+		return f.limits
 	}
-	if slices.ContainsFunc(f.Exempt, func(e *Exemption) bool { return len(e.matchers) > 0 }) {
+	if slices.ContainsFunc(f.Exempt, func(e *Exempt) bool { return len(e.matchers) > 0 }) {
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), nil, nil)
 		caddyhttp.SetVar(r.Context(), caddyhttp.ClientIPVarKey, client.Addr().String())
 	}
-	return f.defenceFor(r, client.Addr())
+	return f.limitsFor(r, client.Addr())
 }
 
 // lines are the Caddyfile lines of defend.
@@ -263,7 +263,7 @@ func (f *Defend) readExempt(d *caddyfile.Dispenser) error {
 	for who > 0 && rules[words[who-1]] != nil {
 		who--
 	}
-	e := &Exemption{Rules: words[who:]}
+	e := &Exempt{Rules: words[who:]}
 	f.Exempt = append(f.Exempt, e)
 	switch words = words[:who]; {
 	case who == 0:

@@ -14,7 +14,7 @@ import (
 type detection int
 
 const (
-	undecided detection = iota
+	unknown detection = iota
 	isFeed
 	notFeed
 )
@@ -50,7 +50,7 @@ func notFeedIf(complete bool) detection {
 	if complete {
 		return notFeed
 	}
-	return undecided
+	return unknown
 }
 
 // detectXML classifies by the root element.
@@ -80,7 +80,7 @@ func detectXML(text []byte, complete bool) detection {
 			if complete {
 				return isFeed // only prolog so far, which may be long
 			}
-			return undecided
+			return unknown
 		}
 		text = text[i+len(end):]
 	}
@@ -94,7 +94,7 @@ func detectRoot(text []byte, complete bool) detection {
 	if i := bytes.IndexAny(name, " \t\r\n/>"); i >= 0 {
 		name = name[:i]
 	} else if !complete && len(name) < 64 {
-		return undecided
+		return unknown
 	}
 	if i := bytes.IndexByte(name, ':'); i >= 0 { // a namespace prefix
 		name = name[i+1:]
@@ -159,7 +159,7 @@ func (b *detectingBody) Read(p []byte) (int, error) {
 		return n, err
 	}
 	b.prefix = append(b.prefix, p[:min(n, prefixSize)]...)
-	if d := detect(b.prefix, err != nil); d != undecided {
+	if d := detect(b.prefix, err != nil); d != unknown {
 		b.end(d)
 	}
 	if b.err != nil {

@@ -46,7 +46,7 @@ func TestDetect(t *testing.T) {
 			}
 			// No prefix of it gives the opposite result.
 			for i := range len(tt.body) {
-				if got := detect([]byte(tt.body[:i]), false); got != undecided && got != tt.want {
+				if got := detect([]byte(tt.body[:i]), false); got != unknown && got != tt.want {
 					t.Fatalf("%q: got %v, want %v or none", tt.body[:i], got, tt.want)
 				}
 			}
@@ -58,7 +58,7 @@ func FuzzDetect(f *testing.F) {
 	f.Add([]byte("<?xml?><!-- --><rss"))
 	f.Add([]byte("<!DOCTYPE <"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if detect(body, true) == undecided {
+		if detect(body, true) == unknown {
 			t.Error("all of it is undecided")
 		}
 	})

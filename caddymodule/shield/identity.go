@@ -75,8 +75,8 @@ func replaced(value any, repl *caddy.Replacer) any {
 	return value
 }
 
-// inspection is what an origin block has and lacks.
-type inspection struct {
+// blockContent is what an origin block has and lacks.
+type blockContent struct {
 	invokes bool
 	root    bool            // it sets the variable root
 	sets    map[string]bool // variables, captures and logins that it sets: http.vars.x, http.regexp., http.auth.
@@ -85,8 +85,8 @@ type inspection struct {
 }
 
 // inspect looks for what an origin block may expect from handlers before it.
-func inspect(block any) *inspection {
-	in := &inspection{sets: map[string]bool{}, files: map[string]bool{}, reads: map[string]bool{}}
+func inspect(block any) *blockContent {
+	in := &blockContent{sets: map[string]bool{}, files: map[string]bool{}, reads: map[string]bool{}}
 	in.value("", block)
 	return in
 }
@@ -95,7 +95,7 @@ func inspect(block any) *inspection {
 var placeholders = regexp.MustCompile(`\{(http\.(?:vars|regexp|auth)\.[^{}:]+)`)
 
 // value inspects a value that a member of that name has.
-func (in *inspection) value(name string, value any) {
+func (in *blockContent) value(name string, value any) {
 	switch v := value.(type) {
 	case string:
 		for _, m := range placeholders.FindAllStringSubmatch(v, -1) {
@@ -114,7 +114,7 @@ func (in *inspection) value(name string, value any) {
 }
 
 // object inspects a handler, a set of matchers or a transport.
-func (in *inspection) object(name string, v map[string]any) {
+func (in *blockContent) object(name string, v map[string]any) {
 	rootless := v["root"] == nil
 	switch v["handler"] {
 	case "invoke":
@@ -150,7 +150,7 @@ func (in *inspection) object(name string, v map[string]any) {
 var errInvoke = errors.New("origin: invoke is not possible here, because changes of a named route would go unnoticed: use a snippet, that is (name) and import name")
 
 // warnings returns what the block needs and does not set, in sentences.
-func (in *inspection) warnings() (list []string) {
+func (in *blockContent) warnings() (list []string) {
 	if len(in.files) > 0 && !in.root {
 		list = append(list, fmt.Sprintf("%s in origin finds no file, because no root is set in origin: write root * /srv/www there", strings.Join(slices.Sorted(maps.Keys(in.files)), ", ")))
 	}

@@ -16,7 +16,7 @@ import (
 // speaker is an origin with feeds that contain the argument of the backend directive, and that may be
 // stored.
 func speaker(w http.ResponseWriter, r *http.Request) error {
-	return stage.Feed(stage.FeedNamed("I say "+stage.Said(r)+"."), "Cache-Control", "max-age=600")(w, r)
+	return stage.Feed(stage.FeedNamed("I say "+stage.Text(r)+"."), "Cache-Control", "max-age=600")(w, r)
 }
 
 // from returns a request from an address.
@@ -34,7 +34,7 @@ func TestShieldsAreKnownByTheirBlocks(t *testing.T) {
 		if r.Header.Get("If-None-Match") != "" {
 			return stage.Plain(304, "")(w, r) // to every client
 		}
-		return stage.Feed(stage.FeedNamed("I say "+stage.Said(r)+"."), "Cache-Control", "max-age=600", "ETag", `"1"`)(w, r)
+		return stage.Feed(stage.FeedNamed("I say "+stage.Text(r)+"."), "Cache-Control", "max-age=600", "ETag", `"1"`)(w, r)
 	}
 	inner := "@internal remote_ip 192.168.0.0/16\nhandle @internal {\n" + shieldOf("internal") + "}\n"
 	site := func(routes, says string, lines ...string) string {

@@ -97,12 +97,12 @@ func isPoll(r *http.Request) bool { return r.Context().Value(pollContextKey{}) !
 // so a response that is only for some addresses is not stored for all.
 const pollAddress = "0.0.0.0:0"
 
-var errUnanswered = errors.New("no handler of the origin block has answered")
+var errNoHandler = errors.New("no handler of the origin block has answered")
 
 // poll sends a poll for a key to the block. The poll depends on the key and on the header
 // fields of r only. It has no body.
 func (o *origin) poll(r *http.Request, k poller.ShieldKey) (*http.Response, error) {
-	unanswered := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return errUnanswered })
+	unanswered := caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return errNoHandler })
 	resp, err := roundTrip(r, func(ctx context.Context, w http.ResponseWriter) *http.Request {
 		return o.prepare(ctx, r, w, k)
 	}, func(w http.ResponseWriter, r *http.Request) error {

@@ -50,15 +50,15 @@ func TestOriginIsOneWorld(t *testing.T) {
 			method, target, says string
 		}{
 			{"GET", "/feed", "||" + noRoot + "|0.0.0.0|/feed|/feed|inside"}, // a poll
-			{"POST", "/feed", "||" + noRoot + "|" + stage.Abroad + "|/feed|/feed|inside"},
+			{"POST", "/feed", "||" + noRoot + "|" + stage.Outside + "|/feed|/feed|inside"},
 			{"GET", "/old/feed", "||" + noRoot + "|0.0.0.0|/new/old/feed|/old/feed|inside"},
-			{"POST", "/old/feed", "||" + noRoot + "|" + stage.Abroad + "|/new/old/feed|/old/feed|inside"},
-			{"GET", "/unanswered", "seven|one|/srv|" + stage.Abroad + "|/unanswered|/unanswered|before"},
-			{"POST", "/unanswered", "seven|one|/srv|" + stage.Abroad + "|/unanswered|/unanswered|before"},
+			{"POST", "/old/feed", "||" + noRoot + "|" + stage.Outside + "|/new/old/feed|/old/feed|inside"},
+			{"GET", "/unanswered", "seven|one|/srv|" + stage.Outside + "|/unanswered|/unanswered|before"},
+			{"POST", "/unanswered", "seven|one|/srv|" + stage.Outside + "|/unanswered|/unanswered|before"},
 		} {
 			s.Send(stage.Request(tt.method, blog+tt.target))
-			if got := s.Expect(1, tt.target)[0]; got.Said != tt.says {
-				t.Errorf("%s %s: %q, want %q", tt.method, tt.target, got.Said, tt.says)
+			if got := s.Expect(1, tt.target)[0]; got.Text != tt.says {
+				t.Errorf("%s %s: %q, want %q", tt.method, tt.target, got.Text, tt.says)
 			}
 		}
 	})

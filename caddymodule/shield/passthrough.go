@@ -99,7 +99,7 @@ func (w *detectingWriter) detect(p []byte) {
 		return
 	}
 	w.prefix = append(w.prefix, p[:min(len(p), prefixSize)]...)
-	if d := detect(w.prefix, false); d != undecided {
+	if d := detect(w.prefix, false); d != unknown {
 		w.end(d)
 	}
 }

@@ -88,7 +88,7 @@ func TestPatienceWithWhatMayBeNoFeed(t *testing.T) {
 		return stage.Plain(200, "<!DOCTYPE html>", "Content-Type", "text/html")(w, r)
 	}
 	stage.Run(t, stage.ShieldedSite(blog, ""), page, func(s *stage.Stage) {
-		for _, wait := range []time.Duration{patience, 0} {
+		for _, wait := range []time.Duration{pollTimeout, 0} {
 			began := time.Now()
 			stage.WantBody(t, "a page", s.Get(blog+"/search?q=feed"), 200, "<!DOCTYPE html>")
 			if took := time.Since(began); took != wait+4*time.Second {

@@ -24,10 +24,10 @@ const (
 	// name. WordPress sends some dozens.
 	maxPing     = 64 << 10
 	maxPingURLs = 256
-	// rereadKeys is how often the store is searched for the keys of feeds, which reads all records. The
+	// pingKeys is how often the store is searched for the keys of feeds, which reads all records. The
 	// search takes a small part of the time, however many feeds there are.
-	rereadKeys      = time.Minute
-	rereadKeysShare = 20
+	pingKeys      = time.Minute
+	pingKeysShare = 20
 )
 
 // servePing answers a publish ping, as publishers send them to WebSub hubs: a form with
@@ -108,22 +108,22 @@ func pageOf(raw string) string {
 // keysByPage are the keys of a shield's feeds by [pageOf]. Its size is that of the feeds that the store
 // has, which forgets those without readers.
 type keysByPage struct {
-	mu     sync.Mutex
-	keys   map[string][]string
-	reread time.Time
+	mu       sync.Mutex
+	keys     map[string][]string
+	readKeys time.Time
 }
 
 // of returns the keys of the feeds that URLs name.
 func (p *keysByPage) of(ctx context.Context, c *cache.Cache, s *Shield, urls []string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if began := time.Now(); p.keys == nil || began.After(p.reread) {
+	if began := time.Now(); p.keys == nil || began.After(p.readKeys) {
 		p.keys = make(map[string][]string)
 		for _, key := range c.Keys(context.WithoutCancel(ctx), poller.ShieldPrefix(s.identity)) {
 			page := pageOf(poller.ReadersURL(key))
 			p.keys[page] = append(p.keys[page], key)
 		}
-		p.reread = time.Now().Add(max(rereadKeys, rereadKeysShare*time.Since(began)))
+		p.readKeys = time.Now().Add(max(pingKeys, pingKeysShare*time.Since(began)))
 	}
 	found, wanted := make(map[string]bool), make(map[string]bool)
 	for _, u := range urls {

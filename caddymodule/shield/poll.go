@@ -117,14 +117,14 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		// Caddy would answer with this status.
 		return &http.Response{StatusCode: failed.StatusCode, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
-	if errors.Is(err, errUnanswered) {
+	if errors.Is(err, errNoHandler) {
 		return nil, errNotFeed // the handlers after the shield answer
 	}
 	if err != nil {
 		return nil, err
 	}
 	o.shield.ignoreVary(resp.Header)
-	if err := checkShareable(resp); err != nil {
+	if err := checkShared(resp); err != nil {
 		drain(resp.Body)
 		return nil, err
 	}
@@ -160,10 +160,10 @@ func drain(body io.ReadCloser) {
 	body.Close()
 }
 
-// checkShareable reports why a response is not stored: it may not be shared (RFC 9111 section
+// checkShared reports why a response is not stored: it may not be shared (RFC 9111 section
 // 3), it is a redirect, which readers follow themselves, or it is not a feed. Errors pass: a
 // stored version outlives them.
-func checkShareable(resp *http.Response) error {
+func checkShared(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusOK, resp.StatusCode == http.StatusNotModified:
 		control := policy.ParseCacheControl(resp.Header.Values("Cache-Control"))

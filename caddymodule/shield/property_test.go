@@ -41,7 +41,7 @@ func manyMinded(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	body := func(whose string) string {
-		return stage.FeedNamed(fmt.Sprintf("for [%s] at %s %s with %q via %s", whose, r.Method, r.URL, sent, stage.Said(r)))
+		return stage.FeedNamed(fmt.Sprintf("for [%s] at %s %s with %q via %s", whose, r.Method, r.URL, sent, stage.Text(r)))
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return stage.Plain(200, fmt.Sprintf("for [%s]: %s %d bytes", whoseOf(r), r.Method, len(sent)), "Cache-Control", "no-store")(w, r)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// unshareable returns why a request cannot be answered with a shared response whatever the origin
+// notShared returns why a request cannot be answered with a shared response whatever the origin
 // says: a method that may change something, credentials, or a body. It returns "" if it can.
-func unshareable(r *http.Request) string {
+func notShared(r *http.Request) string {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return "method"

@@ -24,7 +24,7 @@ import (
 func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWriter) *http.Request, handle func(http.ResponseWriter, *http.Request) error) (*http.Response, error) {
 	ctx, stop := context.WithCancel(r.Context())
 	reading, writing := io.Pipe()
-	s := &responder{request: r, header: make(http.Header), body: writing, began: make(chan struct{}), length: -1}
+	s := &responder{request: r, header: make(http.Header), body: writing, answered: make(chan struct{}), length: -1}
 	go func() {
 		defer stop()
 		s.end(func() (err error) {
@@ -33,7 +33,7 @@ func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWrite
 		}())
 	}()
 	select {
-	case <-s.began:
+	case <-s.answered:
 	case <-r.Context().Done():
 		stop()
 		reading.CloseWithError(context.Cause(r.Context())) // the handler may be writing
@@ -78,12 +78,12 @@ type responder struct {
 	header  http.Header // as the handler sees it
 	body    *io.PipeWriter
 
-	began   chan struct{} // closed when the fields up to failed are set
-	started bool          // used by the handler's goroutine only
-	status  int
-	sent    http.Header // a copy of header, which the receiver owns
-	length  int64       // Content-Length, or -1
-	failed  error
+	answered chan struct{} // closed when the fields up to failed are set
+	started  bool          // used by the handler's goroutine only
+	status   int
+	sent     http.Header // a copy of header, which the receiver owns
+	length   int64       // Content-Length, or -1
+	failed   error
 
 	written int64
 }
@@ -106,7 +106,7 @@ func (s *responder) WriteHeader(status int) {
 	if n, err := strconv.ParseInt(s.sent.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
 		s.length = n
 	}
-	close(s.began)
+	close(s.answered)
 }
 
 // Write implements [http.ResponseWriter].
@@ -130,7 +130,7 @@ func (s *responder) Flush() { s.WriteHeader(http.StatusOK) }
 func (s *responder) end(err error) {
 	if err != nil && !s.started {
 		s.started, s.failed = true, err
-		close(s.began)
+		close(s.answered)
 	}
 	if err == nil {
 		s.WriteHeader(http.StatusOK)

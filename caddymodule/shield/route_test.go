@@ -68,8 +68,8 @@ func TestShieldInRoutes(t *testing.T) {
 				w := s.Get("http://"+host(i)+tt.target, "X-Forwarded-For", "198.51.100.9", "X-Tenant", "evil")
 				stage.WantBody(t, tt.name, w, 200, "good")
 			}
-			if poll := s.Expect(1, tt.name)[0]; poll.Said != strings.ReplaceAll(tt.said, "blog.test", host(i)) {
-				t.Errorf("%s: the poll was %q, want %q", tt.name, poll.Said, tt.said)
+			if poll := s.Expect(1, tt.name)[0]; poll.Text != strings.ReplaceAll(tt.said, "blog.test", host(i)) {
+				t.Errorf("%s: the poll was %q, want %q", tt.name, poll.Text, tt.said)
 			}
 		}
 	})
@@ -98,7 +98,7 @@ func TestShieldsApart(t *testing.T) {
 			// Each backend has another feed.
 			who := func(w http.ResponseWriter, r *http.Request) error {
 				time.Sleep(time.Second / 2)
-				return stage.Feed(stage.FeedNamed("I am "+stage.Said(r)+"."))(w, r)
+				return stage.Feed(stage.FeedNamed("I am "+stage.Text(r)+"."))(w, r)
 			}
 			stage.Run(t, tt.sites, who, func(s *stage.Stage) {
 				first := make([]string, len(tt.asks))
@@ -229,7 +229,7 @@ func TestShieldScheme(t *testing.T) {
 		{"http", "", nil, false, "http"},
 		{"https", "", nil, true, "https"},
 		{"a stranger's word", "", []string{"X-Forwarded-Proto", "https"}, false, "http"},
-		{"a proxy's word", "servers {\ntrusted_proxies static " + stage.Abroad + "\n}", []string{"X-Forwarded-Proto", "https", "X-Forwarded-For", "198.51.100.9"}, false, "https"},
+		{"a proxy's word", "servers {\ntrusted_proxies static " + stage.Outside + "\n}", []string{"X-Forwarded-Proto", "https", "X-Forwarded-For", "198.51.100.9"}, false, "https"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			site := blog + " {\nbind void/site\n" + shieldOf(`"{scheme} {client_ip}"`) + "}\n"
@@ -241,8 +241,8 @@ func TestShieldScheme(t *testing.T) {
 				if w := s.Send(r); w.Code != 200 {
 					t.Errorf("%d %s", w.Code, w.Body)
 				}
-				if poll := s.Expect(1, "a reader")[0]; poll.Said != tt.want+" 0.0.0.0" || poll.Header["X-Forwarded-For"] != nil {
-					t.Errorf("the poll was %q, %v", poll.Said, poll.Header)
+				if poll := s.Expect(1, "a reader")[0]; poll.Text != tt.want+" 0.0.0.0" || poll.Header["X-Forwarded-For"] != nil {
+					t.Errorf("the poll was %q, %v", poll.Text, poll.Header)
 				}
 			})
 		})

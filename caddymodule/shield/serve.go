@@ -20,8 +20,8 @@ import (
 // statusClientClosed is what Caddy's own handlers log if the client has left.
 const statusClientClosed = 499
 
-// patience is how long readers wait for the first bytes of a response that may not be a feed.
-const patience = time.Second
+// pollTimeout is how long readers wait for the first bytes of a response that may not be a feed.
+const pollTimeout = time.Second
 
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
 func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
@@ -36,7 +36,7 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 		return s.pass(w, r, next)
 	}
 	text := key.String()
-	if reason := unshareable(r); reason != "" {
+	if reason := notShared(r); reason != "" {
 		if e := s.entries.get(text); e != nil && e.feed.Load() {
 			s.entries.passed.add(reason)
 		}
@@ -90,7 +90,7 @@ func (s *Shield) mayPoll(c *cache.Cache, r *http.Request, key string) bool {
 	if likely(r) && r.Header["Range"] == nil {
 		return true
 	}
-	return c.Knows(r.Context(), key) // may read the store
+	return c.Has(r.Context(), key) // may read the store
 }
 
 // await returns the feed of a key when it has a version. All readers of a slow origin wait for
@@ -109,7 +109,7 @@ func (s *Shield) await(key string, r *http.Request) (*cache.Feed, version.CacheS
 	if !e.feed.Load() && !named(r) {
 		waiting, leave := context.WithCancel(ctx)
 		defer leave()
-		defer time.AfterFunc(patience, func() {
+		defer time.AfterFunc(pollTimeout, func() {
 			if !e.looksLikeFeed.Load() && e.bypassed.CompareAndSwap(false, true) {
 				leave()
 			}
@@ -157,7 +157,7 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	poller.Report(r, poller.ResultOf(sent), key, "")
 	observed.Status, observed.Bytes = sent.Status, sent.Bytes
 	if s.Defend != nil {
-		s.engine.Limiter.Answered(s.Defend.defence, observed)
+		s.engine.Limiter.Answered(s.Defend.limits, observed)
 	}
 	s.engine.RecordReader(observed)
 	return nil

@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	slow         = 2 * time.Second // a reader with 500 feeds waits that long for each
-	clockSkew    = 5 * time.Minute
-	compressible = 1400 // bytes: less fits into one packet anyway
+	slow      = 2 * time.Second // a reader with 500 feeds waits that long for each
+	clockSkew = 5 * time.Minute
+	onePacket = 1400 // bytes: less fits into one packet anyway
 )
 
-// judgeAnswer judges how the feed was sent.
-func (x *examination) judgeAnswer() {
-	x.judgeRedirects()
-	x.judgeType()
-	x.judgeVary()
+// checkAnswer judges how the feed was sent.
+func (x *checker) checkAnswer() {
+	x.checkRedirects()
+	x.checkType()
+	x.checkVary()
 	a := x.first
 	if took := a.At.Sub(a.Asked); took > slow && len(a.Moves) == 0 { // hops are spaced, so a redirect takes longer
 		x.find("slow", fmt.Sprintf("%v until the feed was complete.", took.Round(100*time.Millisecond)))
@@ -56,7 +56,7 @@ func isLocal(raw string) bool {
 	return err == nil && (u.Name() == "localhost" || u.Addr().IsLoopback() || u.Addr().IsPrivate())
 }
 
-func (x *examination) judgeRedirects() {
+func (x *checker) checkRedirects() {
 	moves := x.first.Moves
 	if len(moves) == 0 {
 		return
@@ -82,7 +82,7 @@ var feedTypes = map[string][]string{
 	"json": {"application/feed+json", "application/json"},
 }
 
-func (x *examination) judgeType() {
+func (x *checker) checkType() {
 	written := x.first.Header.Get("Content-Type")
 	types := feedTypes[x.document.Format]
 	media, _, err := mime.ParseMediaType(written)
@@ -100,7 +100,7 @@ func (x *examination) judgeType() {
 	}
 }
 
-func (x *examination) judgeVary() {
+func (x *checker) checkVary() {
 	names, everything := httpfield.Vary(x.first.Header)
 	written := "Vary: " + strings.Join(x.first.Header.Values("Vary"), ", ")
 	for _, name := range names {
@@ -114,14 +114,14 @@ func (x *examination) judgeVary() {
 	}
 }
 
-// judgeCompression compares the feed with and without compression.
-func (x *examination) judgeCompression(plain policy.Answer) {
+// checkCompression compares the feed with and without compression.
+func (x *checker) checkCompression(plain policy.Answer) {
 	coding, length := encoding(x.first), len(x.first.Body)
 	switch {
 	case coding != "":
 		x.good("It is compressed: %s instead of %s (%s).", size(x.first.Wire), size(length), coding)
-	case length > compressible:
-		x.find("not-compressed", fmt.Sprintf("%s were sent as they are, though gzip, br and zstd were offered; gzip makes %s of them.", size(length), size(gzipped(x.first.Body))), feedTypes[x.document.Format][0])
+	case length > onePacket:
+		x.find("not-compressed", fmt.Sprintf("%s were sent as they are, though gzip, br and zstd were offered; gzip makes %s of them.", size(length), size(gzipSize(x.first.Body))), feedTypes[x.document.Format][0])
 	}
 	if plain.Failure == policy.FailureNone && encoding(plain) != "" {
 		x.find("compressed-unasked", "Accept-Encoding: identity was answered with Content-Encoding: "+encoding(plain)+".")
@@ -137,8 +137,8 @@ func encoding(a policy.Answer) string {
 	return coding
 }
 
-// gzipped returns the size of a body with gzip.
-func gzipped(body []byte) int64 {
+// gzipSize returns the size of a body with gzip.
+func gzipSize(body []byte) int64 {
 	var n counter
 	w := gzip.NewWriter(&n)
 	_, _ = w.Write(body) // a counter cannot fail

@@ -26,14 +26,14 @@ import (
 	"github.com/feedpollard/pollard/policy/document"
 )
 
-// MaxPolls is how many polls an examination makes at most.
+// MaxPolls is how many polls a check makes at most.
 const MaxPolls = 4
 
-// longestPause is the longest pause that an examination waits for, if the site asks for
+// longestPause is the longest pause that a check waits for, if the site asks for
 // one. It ends early otherwise.
 const longestPause = time.Minute
 
-// Options configure an examination.
+// Options configure a check.
 type Options struct {
 	URL feedurl.URL // of the feed
 	// Rules decide when the feed would be polled next.
@@ -46,7 +46,7 @@ type Options struct {
 	Progress func(step string)
 }
 
-// Report is the result of an examination.
+// Report is the result of a check.
 type Report struct {
 	URL      string        `json:"url"`
 	Final    string        `json:"final_url,omitempty"` // where redirects lead
@@ -67,7 +67,7 @@ type Report struct {
 	Problem  string        `json:"problem,omitempty"` // why the feed cannot be examined
 }
 
-// Poll is one poll of an examination.
+// Poll is one poll of a check.
 type Poll struct {
 	Purpose      string `json:"purpose"`
 	Status       int    `json:"status,omitempty"` // 0: no answer came
@@ -76,8 +76,8 @@ type Poll struct {
 	Error        string `json:"error,omitempty"`
 }
 
-// examination builds a report.
-type examination struct {
+// checker builds a report.
+type checker struct {
 	Options
 	report   *Report
 	first    policy.Answer
@@ -89,7 +89,7 @@ type examination struct {
 // Run examines a feed. It fails only if the context ends. Everything else is in the
 // report.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	x := &examination{Options: o, report: &Report{URL: o.URL.String(), Findings: []Finding{}, Good: []string{}}}
+	x := &checker{Options: o, report: &Report{URL: o.URL.String(), Findings: []Finding{}, Good: []string{}}}
 	x.first = x.poll(ctx, "asking for the feed", policy.Validators{}, true)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -97,9 +97,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if !x.readFirst() {
 		return x.report, nil
 	}
-	x.judgeAnswer()
-	x.judgeHints()
-	x.judgeDocument()
+	x.checkAnswer()
+	x.checkHints()
+	x.checkDocument()
 	x.examineValidators(ctx)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -113,7 +113,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 // poll makes one poll, after the pause that the last one asked for.
-func (x *examination) poll(ctx context.Context, purpose string, v policy.Validators, compression bool) policy.Answer {
+func (x *checker) poll(ctx context.Context, purpose string, v policy.Validators, compression bool) policy.Answer {
 	if n := len(x.report.Polls); n > 0 {
 		pause := max(x.Spacing, time.Until(x.last.NotBefore))
 		if x.stopped = x.stopped || pause > longestPause; x.stopped || n == MaxPolls {
@@ -146,7 +146,7 @@ func (x *examination) poll(ctx context.Context, purpose string, v policy.Validat
 }
 
 // readFirst reads the first answer. It reports false if that has no feed.
-func (x *examination) readFirst() bool {
+func (x *checker) readFirst() bool {
 	a, r := x.first, x.report
 	r.Wire, r.Size = a.Wire, len(a.Body)
 	if a.URL != x.URL.String() {
@@ -170,14 +170,14 @@ func (x *examination) readFirst() bool {
 }
 
 // decide computes when a gateway would poll next.
-func (x *examination) decide() {
-	h := policy.History{}.Learn(x.first, x.document, false)
+func (x *checker) decide() {
+	h := policy.History{}.Update(x.first, x.document, false)
 	d := policy.Decide(x.Rules, h, x.first, x.first.At, 0)
 	x.report.Next = d.Interval
 	x.report.Seconds = int64(d.Interval / time.Second)
 	x.report.Reason = status.Explain(d, status.Facts{Now: x.first.At, Status: x.first.Status}).String()
 }
 
-func (x *examination) good(format string, args ...any) {
+func (x *checker) good(format string, args ...any) {
 	x.report.Good = append(x.report.Good, fmt.Sprintf(format, args...))
 }

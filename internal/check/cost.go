@@ -30,7 +30,7 @@ type Cost struct {
 }
 
 // cost adds up the bytes. notModified is a 304 if there was one.
-func (x *examination) cost(notModified policy.Answer) *Cost {
+func (x *checker) cost(notModified policy.Answer) *Cost {
 	c := &Cost{Polls: pollsPerMonth, Changes: assumedChanges}
 	if median := x.document.Rhythm.Median; median > 0 {
 		c.Changes = min(pollsPerMonth, int64(month/median))

@@ -30,8 +30,8 @@ type Parsed struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// judgeDocument judges the document, and how readers parse it.
-func (x *examination) judgeDocument() {
+// checkDocument judges the document, and how readers parse it.
+func (x *checker) checkDocument() {
 	if x.document.Lenient {
 		x.find("not-well-formed", "Only a lenient parse accepts it; strict readers show an error, or lose entries.")
 	}
@@ -44,10 +44,10 @@ func (x *examination) judgeDocument() {
 		x.find("unparsable", p.Error)
 		return
 	}
-	x.judgeEntries(p)
+	x.checkEntries(p)
 }
 
-func (x *examination) judgeEntries(p *Parsed) {
+func (x *checker) checkEntries(p *Parsed) {
 	for _, problem := range []struct {
 		id string
 		n  int

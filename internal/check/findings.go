@@ -24,7 +24,7 @@ type Finding struct {
 	Remedy   string `json:"remedy"`
 }
 
-// checks are all findings that an examination can make. A remedy may have verbs.
+// checks are all findings that a check can make. A remedy may have verbs.
 var checks = []Finding{
 	{ID: "slow", Grade: Advice, Title: "The answer takes long",
 		Remedy: "Make the feed when something is published, and serve it as a file or from a cache."},
@@ -115,7 +115,7 @@ var checks = []Finding{
 }
 
 // find adds a finding with its evidence. The args are for the verbs of its remedy.
-func (x *examination) find(id, evidence string, args ...any) {
+func (x *checker) find(id, evidence string, args ...any) {
 	i := slices.IndexFunc(checks, func(f Finding) bool { return f.ID == id })
 	f := checks[i]
 	f.Evidence = evidence

@@ -13,9 +13,9 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// judgeHints judges the hints of header and document.
-func (x *examination) judgeHints() {
-	h := policy.History{}.Learn(x.first, x.document, false)
+// checkHints judges the hints of header and document.
+func (x *checker) checkHints() {
+	h := policy.History{}.Update(x.first, x.document, false)
 	d := policy.Decide(x.Rules, h, x.first, x.first.At, 0)
 	explicit := false
 	for _, t := range d.Considered {
@@ -36,12 +36,12 @@ func (x *examination) judgeHints() {
 	if !explicit {
 		x.find("no-hint", x.cacheFields())
 	}
-	x.judgeCacheControl()
+	x.checkCacheControl()
 	for _, t := range x.document.Malformed {
 		x.find("malformed-hint", strings.TrimSpace(fmt.Sprintf("%s %s: %s", t.Hint, strconv.Quote(t.Raw), t.Note)))
 	}
 	if self := x.document.Hints.Self; self != "" {
-		x.judgeSelf(self)
+		x.checkSelf(self)
 	}
 	for _, hub := range x.document.Hints.Hubs {
 		x.good("It names a WebSub hub: %s.", hub)
@@ -49,7 +49,7 @@ func (x *examination) judgeHints() {
 }
 
 // cacheFields returns the fields that could have a hint.
-func (x *examination) cacheFields() string {
+func (x *checker) cacheFields() string {
 	var fields []string
 	for _, name := range []string{"Cache-Control", "Expires", "Pragma"} {
 		for _, value := range x.first.Header.Values(name) {
@@ -62,7 +62,7 @@ func (x *examination) cacheFields() string {
 	return strings.Join(fields, ", ")
 }
 
-func (x *examination) judgeCacheControl() {
+func (x *checker) checkCacheControl() {
 	lines := x.first.Header.Values("Cache-Control")
 	written := "Cache-Control: " + strings.Join(lines, ", ")
 	control := policy.ParseCacheControl(lines)
@@ -88,8 +88,8 @@ func (x *examination) judgeCacheControl() {
 	}
 }
 
-// judgeSelf compares the feed's own address with the URL that answered.
-func (x *examination) judgeSelf(self string) {
+// checkSelf compares the feed's own address with the URL that answered.
+func (x *checker) checkSelf(self string) {
 	own, err := feedurl.Parse(self)
 	answered, err2 := feedurl.Parse(x.first.URL)
 	if err == nil && err2 == nil && own != answered {

@@ -19,26 +19,26 @@ import (
 
 // examineValidators requests the feed conditionally, a moment after the first answer, and
 // computes the cost of the answers.
-func (x *examination) examineValidators(ctx context.Context) {
+func (x *checker) examineValidators(ctx context.Context) {
 	v := validatorsOf(x.first)
 	if v.Empty() {
 		x.find("no-validators", "The answer has neither an ETag nor a Last-Modified, so each poll downloads the whole feed.")
 		plain := x.poll(ctx, "asking without compression", policy.Validators{}, false)
-		x.judgeCompression(plain)
+		x.checkCompression(plain)
 		x.report.Cost = x.cost(policy.Answer{})
 		return
 	}
-	x.judgeSyntax(v)
+	x.checkSyntax(v)
 	again := x.poll(ctx, "asking whether it has changed", v, true)
 	unchanged := again.Status == http.StatusNotModified
 	if unchanged {
 		x.good("A conditional request for the current feed is answered with 304 (Not Modified).")
 		if v.ETag != "" && v.LastModified != "" {
-			x.judgeDate(x.poll(ctx, "asking whether it has changed, by date alone", policy.Validators{URL: v.URL, LastModified: v.LastModified}, true))
+			x.checkDate(x.poll(ctx, "asking whether it has changed, by date alone", policy.Validators{URL: v.URL, LastModified: v.LastModified}, true))
 		}
 	}
 	plain := x.poll(ctx, "asking without compression", policy.Validators{}, false)
-	if x.judgeCompression(plain); unchanged {
+	if x.checkCompression(plain); unchanged {
 		x.report.Cost = x.cost(again)
 		return
 	}
@@ -46,7 +46,7 @@ func (x *examination) examineValidators(ctx context.Context) {
 	if w := validatorsOf(plain); !w.Empty() && encoding(x.first) != "" {
 		plainAgain = x.poll(ctx, "asking whether it has changed, without compression", w, false)
 	}
-	x.judgeWhole(v, again, plain, plainAgain)
+	x.checkWhole(v, again, plain, plainAgain)
 	x.report.Cost = x.cost(plainAgain)
 }
 
@@ -57,8 +57,8 @@ func validatorsOf(a policy.Answer) policy.Validators {
 	return policy.Validators{URL: a.URL, ETag: a.Header.Get("ETag"), LastModified: a.Header.Get("Last-Modified")}
 }
 
-// judgeSyntax judges the syntax of validators.
-func (x *examination) judgeSyntax(v policy.Validators) {
+// checkSyntax judges the syntax of validators.
+func (x *checker) checkSyntax(v policy.Validators) {
 	opaque := strings.TrimPrefix(v.ETag, "W/")
 	if v.ETag != "" && (len(opaque) < 2 || opaque[0] != '"' || strings.IndexByte(opaque[1:], '"') != len(opaque)-2) {
 		x.find("etag-syntax", "ETag: "+v.ETag)
@@ -75,15 +75,15 @@ func (x *examination) judgeSyntax(v policy.Validators) {
 	}
 }
 
-// judgeDate judges the answer to If-Modified-Since alone.
-func (x *examination) judgeDate(a policy.Answer) {
+// checkDate judges the answer to If-Modified-Since alone.
+func (x *checker) checkDate(a policy.Answer) {
 	if a.Status == http.StatusOK {
 		x.find("date-ignored", fmt.Sprintf("With If-Modified-Since and without If-None-Match, the answer was 200 with %s.", size(a.Wire)))
 	}
 }
 
-// judgeWhole finds out why a conditional request was answered with the whole feed.
-func (x *examination) judgeWhole(v policy.Validators, again, plain, plainAgain policy.Answer) {
+// checkWhole finds out why a conditional request was answered with the whole feed.
+func (x *checker) checkWhole(v policy.Validators, again, plain, plainAgain policy.Answer) {
 	if again.Failure != policy.FailureNone || again.Status != http.StatusOK {
 		if !again.Unsent() && !x.stopped {
 			x.find("conditional-fails", "The answer to If-None-Match or If-Modified-Since was "+outcome(again)+"; without it, the feed came.")
@@ -101,12 +101,12 @@ func (x *examination) judgeWhole(v policy.Validators, again, plain, plainAgain p
 	case bytes.Equal(again.Body, x.first.Body):
 		x.find("volatile-etag", fmt.Sprintf("%s and, %v later, %s for the very same bytes.", written(v), waited, written(w)))
 	default:
-		x.judgeVolatile(v, again, plain, waited)
+		x.checkVolatile(v, again, plain, waited)
 	}
 }
 
-// judgeVolatile judges a feed that differed a moment later.
-func (x *examination) judgeVolatile(v policy.Validators, again, plain policy.Answer, waited time.Duration) {
+// checkVolatile judges a feed that differed a moment later.
+func (x *checker) checkVolatile(v policy.Validators, again, plain policy.Answer, waited time.Duration) {
 	d, err := document.Read(again.Body, again.Header.Get("Content-Type"), again.At)
 	id := "volatile-entries"
 	switch {

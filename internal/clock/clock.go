@@ -7,8 +7,8 @@ package clock
 
 import "time"
 
-// Moment is what the clocks of a machine show.
-type Moment struct {
+// Reading is what the clocks of a machine show.
+type Reading struct {
 	Wall  time.Time     // people and programs set it
 	Since time.Duration // the machine was booted; sleep counts
 	Boot  string        // no other life of the machine has it; empty: not known
@@ -16,12 +16,12 @@ type Moment struct {
 
 // System reads the clocks of this machine. Time in a bubble of testing/synctest, which has
 // no monotonic reading, is that of another machine, which never sleeps.
-func System() Moment {
+func System() Reading {
 	now := time.Now()
 	if now == now.Round(0) {
-		return Moment{Wall: now, Since: now.Sub(bubbles), Boot: "bubble"}
+		return Reading{Wall: now, Since: now.Sub(bubbles), Boot: "bubble"}
 	}
-	return Moment{Wall: now, Since: sinceBoot(), Boot: boot()}
+	return Reading{Wall: now, Since: sinceBoot(), Boot: boot()}
 }
 
 // bubbles is when time begins in a bubble.
@@ -34,7 +34,7 @@ func Suspended() time.Duration {
 	if now == now.Round(0) {
 		return 0
 	}
-	return (sinceBoot() - now.Sub(began)).Truncate(time.Millisecond)
+	return (sinceBoot() - now.Sub(start)).Truncate(time.Millisecond)
 }
 
-var began = time.Now()
+var start = time.Now()

@@ -71,7 +71,7 @@ func (g Gateway) Feed(address string) (string, bool) {
 		value, _, _ = strings.Cut(value, "&")
 		feed, _ = url.QueryUnescape(value)
 	} else {
-		feed = unfolded(rest)
+		feed = unescape(rest)
 	}
 	if _, err := Parse(feed); err != nil {
 		return "", false
@@ -92,9 +92,9 @@ func (g Gateway) cut(address string) (rest string, ok bool) {
 	return strings.CutPrefix(u.String(), g.root)
 }
 
-// unfolded returns the URL at the end of a path, even if a client has folded its slashes.
+// unescape returns the URL at the end of a path, even if a client has folded its slashes.
 // It does not accept host.name/path, which may be another path of the site.
-func unfolded(path string) string {
+func unescape(path string) string {
 	path = strings.TrimLeft(path, "/")
 	for _, scheme := range []string{"https", "http"} {
 		if after, ok := cutPrefixFold(path, scheme+":/"); ok {

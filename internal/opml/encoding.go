@@ -34,17 +34,17 @@ type document struct {
 func decode(in []byte) (*document, error) {
 	switch {
 	case bytes.HasPrefix(in, []byte("\xff\xfe")), bytes.HasPrefix(in, []byte("<\x00")):
-		return transcode(in, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM))
+		return toUTF8(in, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM))
 	case bytes.HasPrefix(in, []byte("\xfe\xff")), bytes.HasPrefix(in, []byte("\x00<")):
-		return transcode(in, unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM))
+		return toUTF8(in, unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM))
 	case bytes.Contains(bytes.ToLower(in[:min(len(in), 100)]), []byte("iso-2022-jp")):
-		return transcode(in, japanese.ISO2022JP) // its characters are made of ASCII's bytes
+		return toUTF8(in, japanese.ISO2022JP) // its characters are made of ASCII's bytes
 	}
 	return &document{text: in, unicode: true}, nil
 }
 
-// transcode converts a document to UTF-8 if that can be undone without loss.
-func transcode(in []byte, from encoding.Encoding) (*document, error) {
+// toUTF8 converts a document to UTF-8 if that can be undone without loss.
+func toUTF8(in []byte, from encoding.Encoding) (*document, error) {
 	text, err := from.NewDecoder().Bytes(in)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)

@@ -101,7 +101,7 @@ func (d *document) outline(start, end int) (o outline, ok bool) {
 		}
 		at = next
 		switch value := tag[a.start:a.end]; {
-		case strings.EqualFold(a.name, "type") && scraped(string(value)):
+		case strings.EqualFold(a.name, "type") && isPage(string(value)):
 			return outline{}, false
 		case strings.EqualFold(a.name, "xmlUrl") && !ok:
 			url, err := d.unescape(value)
@@ -111,9 +111,9 @@ func (d *document) outline(start, end int) (o outline, ok bool) {
 	}
 }
 
-// scraped reports whether an outline's URL is a page or document from which the reader
+// isPage reports whether an outline's URL is a page or document from which the reader
 // makes a feed itself (FreshRSS's HTML+XPath, XML+XPath and JSON+DotNotation).
-func scraped(outlineType string) bool {
+func isPage(outlineType string) bool {
 	outlineType = strings.ToLower(outlineType)
 	return strings.Contains(outlineType, "xpath") || strings.Contains(outlineType, "dotnotation")
 }

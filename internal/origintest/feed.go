@@ -25,18 +25,18 @@ func (f Format) ContentType() string {
 	return [...]string{"application/rss+xml", "application/atom+xml", "application/feed+json"}[f]
 }
 
-// Feed is an RSS feed with n entries, the newest first. The noise is its lastBuildDate:
+// Feed is an RSS feed with n entries, the newest first. volatile is its lastBuildDate:
 // it changes the document, but not what the document says.
-func Feed(n int, noise string) string { return Document{Entries: n, Noise: noise}.String() }
+func Feed(n int, volatile string) string { return Document{Entries: n, Volatile: volatile}.String() }
 
 // Document is a feed to be written. Entry i of n, counted from 1, has the title
 // "Entry i" and an ID and link that end in "/i".
 type Document struct {
-	Format  Format
-	Title   string // empty: "Test"
-	Home    string // URL of the site, without a slash at the end; empty: "https://origin.test"
-	Entries int
-	Noise   string // a part that changes for nothing: lastBuildDate of RSS, updated of Atom, _build of JSON Feed
+	Format   Format
+	Title    string // empty: "Test"
+	Home     string // URL of the site, without a slash at the end; empty: "https://origin.test"
+	Entries  int
+	Volatile string // a part that changes for nothing: lastBuildDate of RSS, updated of Atom, _build of JSON Feed
 
 	// Newest is the time of the last entry; each entry before it is a day older. Zero:
 	// entries have no dates.
@@ -77,8 +77,8 @@ func (d Document) String() string {
 func (d Document) rss() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"%s><channel><title>%s</title><link>%s/</link>`, namespaces, html.EscapeString(d.Title), d.Home)
-	if d.Noise != "" {
-		fmt.Fprintf(&b, "<lastBuildDate>%s</lastBuildDate>", html.EscapeString(d.Noise))
+	if d.Volatile != "" {
+		fmt.Fprintf(&b, "<lastBuildDate>%s</lastBuildDate>", html.EscapeString(d.Volatile))
 	}
 	b.WriteString(d.Extra)
 	for i := d.Entries; i > 0; i-- {
@@ -95,8 +95,8 @@ func (d Document) rss() string {
 func (d Document) atom() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"%s><title>%s</title><link href="%s/"/><id>%s/</id>`, namespaces, html.EscapeString(d.Title), d.Home, d.Home)
-	if d.Noise != "" {
-		fmt.Fprintf(&b, "<updated>%s</updated>", html.EscapeString(d.Noise))
+	if d.Volatile != "" {
+		fmt.Fprintf(&b, "<updated>%s</updated>", html.EscapeString(d.Volatile))
 	}
 	b.WriteString(d.Extra)
 	for i := d.Entries; i > 0; i-- {
@@ -113,8 +113,8 @@ func (d Document) atom() string {
 func (d Document) json() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"version":"https://jsonfeed.org/version/1.1","title":%s,"home_page_url":"%s/",`, quoted(d.Title), d.Home)
-	if d.Noise != "" {
-		fmt.Fprintf(&b, `"_build":%s,`, quoted(d.Noise))
+	if d.Volatile != "" {
+		fmt.Fprintf(&b, `"_build":%s,`, quoted(d.Volatile))
 	}
 	if d.Extra != "" {
 		b.WriteString(d.Extra + ",")

@@ -97,7 +97,7 @@ func TestDelay(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	newest := time.Date(2026, time.March, 2, 10, 0, 0, 0, time.UTC)
 	for _, format := range []origintest.Format{origintest.RSS, origintest.Atom, origintest.JSONFeed} {
-		d := origintest.Document{Format: format, Title: `"A" & B`, Entries: 3, Newest: newest, Noise: "noise 1"}
+		d := origintest.Document{Format: format, Title: `"A" & B`, Entries: 3, Newest: newest, Volatile: "noise 1"}
 		text := d.String()
 		var err error
 		if format == origintest.JSONFeed {
@@ -113,7 +113,7 @@ func TestDocuments(t *testing.T) {
 				t.Errorf("%s: no %s in %s", format.ContentType(), part, text)
 			}
 		}
-		d.Noise = ""
+		d.Volatile = ""
 		if strings.Contains(d.String(), "noise") {
 			t.Errorf("%s: noise in %s", format.ContentType(), d)
 		}

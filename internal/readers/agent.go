@@ -152,7 +152,7 @@ func family(text string) (name string, browser bool) {
 	words := strings.Fields(outside)
 	switch {
 	case strings.HasPrefix(text, "Mozilla/"):
-		return mozilla(text, words, comments)
+		return browserToken(text, words, comments)
 	case strings.Contains(outside, "; Inoreader/"):
 		return "Inoreader", false // it sends another reader's name before its own
 	case len(words) > 1 && strings.HasPrefix(words[0], "Python/"):
@@ -161,8 +161,8 @@ func family(text string) (name string, browser bool) {
 	return firstName(words, comments), false
 }
 
-// mozilla returns the name of a browser, or of a program that imitates one.
-func mozilla(text string, words, comments []string) (name string, browser bool) {
+// browserToken returns the name of a browser, or of a program that imitates one.
+func browserToken(text string, words, comments []string) (name string, browser bool) {
 	if found := compatible.FindStringSubmatch(text); found != nil {
 		if name := firstName(nil, strings.Split(found[1], ";")); name != "" {
 			return name, false

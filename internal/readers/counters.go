@@ -127,7 +127,7 @@ func (c *Counters) countConditions(r *Request) {
 		if r.whole() {
 			c.Whole++
 		}
-		if !r.Compressible {
+		if !r.Compression {
 			c.Identity++
 		}
 	default:

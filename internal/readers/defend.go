@@ -11,9 +11,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Defence selects the requests that a publisher refuses. The zero Defence refuses none.
-// [Limiter.Judge] says which requests are never refused.
-type Defence struct {
+// Limits selects the requests that a publisher refuses. The zero Limits refuses none.
+// [Limiter.Check] says which requests are never refused.
+type Limits struct {
 	// MaxRate bounds the requests of a reader, not counting those answered by a 304.
 	// The zero Rate sets no bound.
 	MaxRate Rate
@@ -46,12 +46,12 @@ const (
 	// wholeFeedsOfPersons is how many whole feeds the persons at an address get in an
 	// interval. A program that pretends to be a person gets no more.
 	wholeFeedsOfPersons = 12
-	// asTold is how long after the end of its wait a reader cannot get another wait,
+	// promisedFor is how long after the end of its wait a reader cannot get another wait,
 	// because Retry-After promised it an answer.
-	asTold = 10 * time.Minute
+	promisedFor = 10 * time.Minute
 )
 
-func (d Defence) interval() time.Duration { return cmp.Or(d.Unconditional, DefaultUnconditional) }
+func (d Limits) interval() time.Duration { return cmp.Or(d.Unconditional, DefaultUnconditional) }
 
 // Verdict is the decision on a request.
 type Verdict struct {
@@ -70,7 +70,7 @@ func (v Verdict) RetryAfter(now time.Time) int64 {
 // state is what is known of a reader of a feed. The zero state is that of a new reader.
 type state struct {
 	whole recent        // the last wholeFeeds whole feeds, or refusals with 406 in their place
-	told  time.Time     // the end of the wait that it last received; zero if it was served since
+	wait  time.Time     // the end of the wait that it last received; zero if it was served since
 	rate  *rate.Limiter // nil if no MaxRate is set
 }
 
@@ -97,23 +97,23 @@ func (e recent) next(now time.Time, most int, interval time.Duration) time.Time 
 	return first.Add(interval)
 }
 
-// judge decides on a request of a reader that is not a person.
-func (d Defence) judge(s *state, r *Request) Verdict {
+// check decides on a request of a reader that is not a person.
+func (d Limits) check(s *state, r *Request) Verdict {
 	if d.RequireUserAgent && nameOf(r) == nameless {
 		// RFC 9110 section 15.5.4: the same request should not be repeated.
 		return Verdict{Status: http.StatusForbidden, Reason: "a User-Agent that says who is asking is required"}
 	}
 	until, reason := d.wait(s, r)
-	kept := !s.told.IsZero() && !r.Time.Before(s.told) && r.Time.Sub(s.told) <= asTold
+	kept := !s.wait.IsZero() && !r.Time.Before(s.wait) && r.Time.Sub(s.wait) <= promisedFor
 	if until.After(r.Time) && !kept {
-		early := s.told.After(r.Time)
-		if early && until.After(s.told) {
-			until = s.told
+		early := s.wait.After(r.Time)
+		if early && until.After(s.wait) {
+			until = s.wait
 		}
 		return Verdict{Status: http.StatusTooManyRequests, Until: until, Reason: reason, Early: early}
 	}
 	// After 429, which makes some readers ask less often. A 406 does not.
-	if d.RequireCompression && r.Method == http.MethodGet && !r.Compressible {
+	if d.RequireCompression && r.Method == http.MethodGet && !r.Compression {
 		return Verdict{Status: http.StatusNotAcceptable, Reason: "this feed is sent compressed only: send Accept-Encoding: gzip"}
 	}
 	return Verdict{}
@@ -121,7 +121,7 @@ func (d Defence) judge(s *state, r *Request) Verdict {
 
 // wait returns until when a request has to wait, and why. The zero time means that it
 // does not have to wait.
-func (d Defence) wait(s *state, r *Request) (until time.Time, reason string) {
+func (d Limits) wait(s *state, r *Request) (until time.Time, reason string) {
 	if !d.MaxRate.zero() && s.rate != nil {
 		if missing := 1 - s.rate.TokensAt(r.Time); missing > 0 {
 			wait := time.Duration(missing * float64(d.MaxRate.Per) / float64(d.MaxRate.Requests))
@@ -150,10 +150,10 @@ func (d Defence) wait(s *state, r *Request) (until time.Time, reason string) {
 }
 
 // answered counts a request that was served with r.Status.
-func (d Defence) answered(s *state, r *Request) {
+func (d Limits) answered(s *state, r *Request) {
 	if r.Status == http.StatusOK && r.Method == http.MethodGet {
 		s.whole.add(r.Time, wholeFeeds)
-		s.told = time.Time{}
+		s.wait = time.Time{}
 	}
 	if d.MaxRate.zero() {
 		return

@@ -19,7 +19,7 @@ const (
 	proxyClients = 4
 )
 
-// Limiter applies a [Defence] to readers.
+// Limiter applies a [Limits] to readers.
 //
 // A reader of a feed is identified by its User-Agent, its token, its address (the /64 in
 // IPv6) and, behind a proxy that is not trusted, the address that the proxy says. Only
@@ -54,15 +54,15 @@ func NewLimiter(readers int) *Limiter {
 	}
 }
 
-// Judge decides on a request before it is answered. If the verdict is to serve it, the
+// Check decides on a request before it is answered. If the verdict is to serve it, the
 // caller calls [Limiter.Answered] with the answer.
 //
 // A request that is answered by a 304, which costs no more than a refusal, is never
 // refused and does not wait for a lock. Persons are not refused until those at one
 // address have got twelve whole feeds in an interval. The first request of a reader never
 // has to wait, and asking again does not extend a wait.
-func (l *Limiter) Judge(d Defence, r Request) Verdict {
-	if d == (Defence{}) || r.Validators == ValidatorsCurrent {
+func (l *Limiter) Check(d Limits, r Request) Verdict {
+	if d == (Limits{}) || r.Validators == ValidatorsCurrent {
 		return Verdict{}
 	}
 	reader, address := l.keys(&r)
@@ -75,10 +75,10 @@ func (l *Limiter) Judge(d Defence, r Request) Verdict {
 		}
 	}
 	s, _ := l.readers.find(reader)
-	v := d.judge(s, &r)
+	v := d.check(s, &r)
 	switch {
 	case v.Status == http.StatusTooManyRequests:
-		s.told = v.Until
+		s.wait = v.Until
 	case v.Status == http.StatusNotAcceptable && r.whole():
 		s.whole.add(r.Time, wholeFeeds)
 	}
@@ -86,7 +86,7 @@ func (l *Limiter) Judge(d Defence, r Request) Verdict {
 }
 
 // Answered records the answer to a request that Judge has not refused.
-func (l *Limiter) Answered(d Defence, r Request) {
+func (l *Limiter) Answered(d Limits, r Request) {
 	if r.Status == http.StatusNotModified {
 		return // does not count
 	}

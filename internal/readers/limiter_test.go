@@ -14,8 +14,8 @@ import (
 
 // serve asks a limiter, and answers what it lets pass as a server would. A request that a
 // 304 answers must always pass.
-func serve(t interface{ Fatalf(string, ...any) }, g *Limiter, d Defence, r Request) Verdict {
-	v := g.Judge(d, r)
+func serve(t interface{ Fatalf(string, ...any) }, g *Limiter, d Limits, r Request) Verdict {
+	v := g.Check(d, r)
 	if v.Status != 0 && r.Validators == ValidatorsCurrent {
 		t.Fatalf("a request with current validators is refused: %+v", v)
 	}
@@ -30,8 +30,8 @@ func serve(t interface{ Fatalf(string, ...any) }, g *Limiter, d Defence, r Reque
 	return v
 }
 
-func anyDefence(t *rapid.T) Defence {
-	return Defence{
+func anyDefence(t *rapid.T) Limits {
+	return Limits{
 		MaxRate:            Rate{rapid.IntRange(0, 5).Draw(t, "requests"), time.Duration(rapid.IntRange(0, 86_400).Draw(t, "per")) * time.Second},
 		Unconditional:      time.Duration(rapid.IntRange(0, 86_400).Draw(t, "unconditional")) * time.Second,
 		SkipHours:          rapid.Bool().Draw(t, "skip hours"),
@@ -46,7 +46,7 @@ func anyRequest(t *rapid.T, at time.Time) Request {
 	r.Client = netip.AddrFrom4([4]byte{192, 0, 2, byte(rapid.IntRange(1, 4).Draw(t, "address"))})
 	r.Method = rapid.SampledFrom([]string{"GET", "GET", "HEAD"}).Draw(t, "method")
 	r.Validators = Validators(rapid.IntRange(0, 3).Draw(t, "validators"))
-	r.Compressible = rapid.Bool().Draw(t, "compressible")
+	r.Compression = rapid.Bool().Draw(t, "compressible")
 	r.SkipHours = rapid.SliceOfN(rapid.IntRange(0, 23), 0, 6).Draw(t, "hours")
 	return r
 }
@@ -111,7 +111,7 @@ func TestFirstRequestIsNeverToldToWait(t *testing.T) {
 		case 3:
 			r.Client = netip.MustParseAddr("198.51.100.1")
 		}
-		if v := g.Judge(d, r); v.Status == 429 {
+		if v := g.Check(d, r); v.Status == 429 {
 			t.Fatalf("the first request: %+v", v)
 		}
 	})
@@ -120,14 +120,14 @@ func TestFirstRequestIsNeverToldToWait(t *testing.T) {
 // How many of the requests for a day, one a minute, get the whole feed.
 func TestWholeFeeds(t *testing.T) {
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:124.0) Gecko/20100101 Firefox/124.0"
-	unconditional := Defence{Unconditional: 4 * time.Hour}
+	unconditional := Limits{Unconditional: 4 * time.Hour}
 	for _, tc := range []struct {
 		name    string
-		defence Defence
+		defence Limits
 		change  func(minute int, r *Request)
 		want    int
 	}{
-		{"no rules", Defence{}, func(int, *Request) {}, 1440},
+		{"no rules", Limits{}, func(int, *Request) {}, 1440},
 		{"one reader: two in 4 hours", unconditional, func(int, *Request) {}, 12},
 		{"two people with one reader behind one address", unconditional, func(i int, r *Request) { r.IfNoneMatch = "" }, 12},
 		{"two readers", unconditional, func(i int, r *Request) { r.UserAgent = fmt.Sprint("Reader/", i%2) }, 24},
@@ -144,11 +144,11 @@ func TestWholeFeeds(t *testing.T) {
 		{"a browser's name is not a person", unconditional, func(i int, r *Request) { r.UserAgent = firefox }, 12},
 		{"persons: twelve in 4 hours", unconditional, func(i int, r *Request) { r.Person, r.UserAgent = true, firefox }, 72},
 		{"persons of many names", unconditional, func(i int, r *Request) { r.Person, r.UserAgent = true, fmt.Sprint("Reader/", i%3) }, 72},
-		{"persons without a rule for whole feeds", Defence{RequireCompression: true}, func(i int, r *Request) { r.Person, r.Compressible = true, false }, 72},
-		{"no compression", Defence{RequireCompression: true}, func(i int, r *Request) { r.Compressible = false }, 0},
-		{"no name", Defence{RequireUserAgent: true}, func(i int, r *Request) { r.UserAgent = "" }, 0},
-		{"max_rate", Defence{MaxRate: Rate{3, time.Hour}}, func(int, *Request) {}, 3 + 23*3 + 2},
-		{"skip hours from the second on", Defence{SkipHours: true}, func(i int, r *Request) { r.SkipHours = Hours{start().Hour()} }, 1 + 23*60},
+		{"persons without a rule for whole feeds", Limits{RequireCompression: true}, func(i int, r *Request) { r.Person, r.Compression = true, false }, 72},
+		{"no compression", Limits{RequireCompression: true}, func(i int, r *Request) { r.Compression = false }, 0},
+		{"no name", Limits{RequireUserAgent: true}, func(i int, r *Request) { r.UserAgent = "" }, 0},
+		{"max_rate", Limits{MaxRate: Rate{3, time.Hour}}, func(int, *Request) {}, 3 + 23*3 + 2},
+		{"skip hours from the second on", Limits{SkipHours: true}, func(i int, r *Request) { r.SkipHours = Hours{start().Hour()} }, 1 + 23*60},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l, served := NewLimiter(0), 0
@@ -168,11 +168,11 @@ func TestWholeFeeds(t *testing.T) {
 
 // A 429 comes before a 406, which counts like the feed.
 func TestRefusalsThatRepeat(t *testing.T) {
-	l, d := NewLimiter(0), Defence{Unconditional: 4 * time.Hour, RequireCompression: true}
+	l, d := NewLimiter(0), Limits{Unconditional: 4 * time.Hour, RequireCompression: true}
 	at := start()
 	for i, want := range []int{406, 406, 429, 429} {
 		r := poll(at.Add(time.Duration(i)*time.Minute), "Reader/1", "192.0.2.1")
-		r.Compressible = false
+		r.Compression = false
 		v := serve(t, l, d, r)
 		if v.Status != want || v.Early != (i == 3) || want == 429 && !v.Until.Equal(at.Add(4*time.Hour)) {
 			t.Errorf("request %d: %+v, want %d", i, v, want)
@@ -182,7 +182,7 @@ func TestRefusalsThatRepeat(t *testing.T) {
 
 // Answers that cost nothing do not count against the rate.
 func TestNotModifiedIsFree(t *testing.T) {
-	g, d, at := NewLimiter(0), Defence{MaxRate: Rate{1, time.Hour}}, start()
+	g, d, at := NewLimiter(0), Limits{MaxRate: Rate{1, time.Hour}}, start()
 	for range 10 {
 		serve(t, g, d, conditional(poll(at, "Reader/1", "192.0.2.1")))
 	}
@@ -196,7 +196,7 @@ func TestNotModifiedIsFree(t *testing.T) {
 
 // A clock that is set back does not make a wait longer than the interval.
 func TestClockSetBack(t *testing.T) {
-	for _, d := range []Defence{{Unconditional: time.Hour}, {MaxRate: Rate{2, time.Hour}}} {
+	for _, d := range []Limits{{Unconditional: time.Hour}, {MaxRate: Rate{2, time.Hour}}} {
 		l := NewLimiter(0)
 		for range 2 {
 			serve(t, l, d, poll(start().Add(1000*time.Hour), "Reader/1", "192.0.2.1"))
@@ -216,7 +216,7 @@ func TestProxies(t *testing.T) {
 			if clients > 0 {
 				r.Forwarded = fmt.Sprint("198.51.100.", i%clients)
 			}
-			serve(t, l, Defence{Unconditional: time.Hour}, r)
+			serve(t, l, Limits{Unconditional: time.Hour}, r)
 		}
 	}
 	if got := l.Proxies(); len(got) != 1 || got[0] != netip.MustParseAddr("192.0.2.1") {
@@ -226,7 +226,7 @@ func TestProxies(t *testing.T) {
 
 // A request that a 304 answers does not wait.
 func TestLimiterLetsHitsPassAtOnce(t *testing.T) {
-	l, d := NewLimiter(0), Defence{Unconditional: time.Hour, MaxRate: Rate{1, time.Hour}}
+	l, d := NewLimiter(0), Limits{Unconditional: time.Hour, MaxRate: Rate{1, time.Hour}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for range 10 {

@@ -15,7 +15,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Request is one request of a reader, for [Limiter.Judge] before it is answered, and for
+// Request is one request of a reader, for [Limiter.Check] before it is answered, and for
 // [Limiter.Answered] and [Statistics.Record] after it. They keep neither the full address
 // nor anything else that identifies a person.
 type Request struct {
@@ -31,10 +31,10 @@ type Request struct {
 	IfModifiedSince string
 	Validators      Validators
 
-	Compressible bool   // a coding that saves bytes is acceptable: gzip, br or zstd
-	Person       bool   // a browser's navigation, or a link on another page
-	Forwarded    string // X-Forwarded-For, if a proxy that is not trusted sent it
-	SkipHours    Hours  // the feed's skip hours
+	Compression bool   // a coding that saves bytes is acceptable: gzip, br or zstd
+	Person      bool   // a browser's navigation, or a link on another page
+	Forwarded   string // X-Forwarded-For, if a proxy that is not trusted sent it
+	SkipHours   Hours  // the feed's skip hours
 
 	// The answer. These fields are zero before the request is answered.
 	Status int
@@ -81,8 +81,8 @@ func FromHTTP(r *http.Request, feed string, client netip.Addr, at time.Time) Req
 		UserAgent:       first(r.Header["User-Agent"]),
 		IfNoneMatch:     first(r.Header["If-None-Match"]),
 		IfModifiedSince: first(r.Header["If-Modified-Since"]),
-		Compressible:    compressible(r.Header["Accept-Encoding"]),
-		Person:          navigates(r.Header) || linked(r),
+		Compression:     acceptsCompression(r.Header["Accept-Encoding"]),
+		Person:          wantsPage(r.Header) || linked(r),
 	}
 }
 
@@ -98,22 +98,22 @@ func first(lines []string) string {
 	return lines[0]
 }
 
-// savers are the content codings that save bytes.
-var savers = []string{"gzip", "br", "zstd"}
+// compressions are the content codings that save bytes.
+var compressions = []string{"gzip", "br", "zstd"}
 
-// compressible reports whether Accept-Encoding admits a coding that saves bytes
+// acceptsCompression reports whether Accept-Encoding admits a coding that saves bytes
 // (RFC 9110 section 12.5.3).
-func compressible(lines []string) bool {
+func acceptsCompression(lines []string) bool {
 	var weights [3]int
-	httpfield.Weights(lines, savers, weights[:])
+	httpfield.Weights(lines, compressions, weights[:])
 	return weights != [3]int{}
 }
 
-// navigates reports whether headers are those of a browser that opens a page: it says so
+// wantsPage reports whether headers are those of a browser that opens a page: it says so
 // (Fetch Metadata, https://www.w3.org/TR/fetch-metadata/), or it is an older one and
 // prefers HTML. Feed readers that search pages for feeds accept HTML too, but name a feed
 // type first.
-func navigates(h http.Header) bool {
+func wantsPage(h http.Header) bool {
 	if mode := first(h["Sec-Fetch-Mode"]); mode != "" {
 		return mode == "navigate"
 	}

@@ -29,7 +29,7 @@ func TestFromHTTP(t *testing.T) {
 	)}, "https://example.org/feed", netip.MustParseAddr("192.0.2.1"), at)
 	want := Request{
 		Time: at, Feed: "https://example.org/feed", UserAgent: "X/1", Client: netip.MustParseAddr("192.0.2.1"), Method: "GET",
-		IfNoneMatch: "\"a\"", IfModifiedSince: "then", Person: true, Compressible: true,
+		IfNoneMatch: "\"a\"", IfModifiedSince: "then", Person: true, Compression: true,
 	}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v, want %+v", r, want)
@@ -46,7 +46,7 @@ func TestCompressible(t *testing.T) {
 		{[]string{"*"}, true}, {[]string{"deflate, gzip;q=0.1"}, true}, {[]string{"identity", "br"}, true},
 		{[]string{"gzip;q=0"}, false}, {[]string{"gzip; Q=0.000, identity"}, false}, {[]string{"gzip;q=0, br"}, true}, {[]string{"gzip;q=0.001"}, true},
 	} {
-		if got := compressible(tc.lines); got != tc.want {
+		if got := acceptsCompression(tc.lines); got != tc.want {
 			t.Errorf("%q: %v", tc.lines, got)
 		}
 	}

@@ -37,11 +37,11 @@ import (
 const (
 	minPolls   = 10
 	minRepeats = 8
-	unscored   = "-"
+	noScore    = "-"
 )
 
 const (
-	politeGap  = time.Hour       // between polls
+	minGap     = time.Hour       // between polls
 	fastestGap = 5 * time.Minute // the least politeGap of a feed that changes more often
 	wholeGap   = 20 * time.Hour  // between unconditional polls: a day, less the variation of a daily poll
 	reasonsMax = 3
@@ -51,17 +51,17 @@ const (
 // feeds, and how many readers they are taken to come from.
 type group struct {
 	Counters
-	feeds    int64
-	judged   int64         // readers, summed over feeds
-	exposure time.Duration // the time between first and last request, summed over these readers
-	main     *Counters     // of the feed with the most polls
+	feeds  int64
+	judged int64         // readers, summed over feeds
+	span   time.Duration // the time between first and last request, summed over these readers
+	main   *Counters     // of the feed with the most polls
 }
 
 func (c *group) add(o *Counters) {
 	n := o.judgedAs()
 	c.feeds++
 	c.judged += n
-	c.exposure += time.Duration(n) * o.Last.Sub(o.First)
+	c.span += time.Duration(n) * o.Last.Sub(o.First)
 	if c.main == nil || o.Polls > c.main.Polls || o.Polls == c.main.Polls && o.Feed < c.main.Feed {
 		c.main = o
 	}
@@ -74,17 +74,17 @@ func (c *group) add(o *Counters) {
 // one reader if they seem to be the machines of one operator.
 func (c *Counters) judgedAs() int64 {
 	n := sketch(c.Clients[:]).count()
-	if c.together() {
+	if c.oneOperator() {
 		n = min(n, sketch(c.Nets[:]).count())
 	}
 	n += n / 4 // twice the standard error of the estimate, in favour of the reader
 	return max(1, min(n, c.Polls))
 }
 
-// together reports whether the requests seem to come from one operator's machines: the
+// oneOperator reports whether the requests seem to come from one operator's machines: the
 // User-Agent declares subscribers, or it names neither a person's system nor a common
 // library and hardly any request is conditional.
-func (c *Counters) together() bool {
+func (c *Counters) oneOperator() bool {
 	hosted := c.agent.Kind == KindService || c.agent.Kind == KindNone
 	return c.Subscribers > 0 || hosted && c.Methods.Get > 0 && c.Conditional*8 < c.Methods.Get
 }
@@ -103,7 +103,7 @@ func (c *group) gap() time.Duration {
 
 // every returns the average time between events of a reader.
 func (c *group) every(events int64) time.Duration {
-	return c.exposure / time.Duration(max(events, 1))
+	return c.span / time.Duration(max(events, 1))
 }
 
 // valid returns the number of conditional GETs whose validators are not unknown.
@@ -118,9 +118,9 @@ type finding struct {
 // score returns the grade of c and the reasons that matter most.
 func (c *group) score(changes time.Duration) (grade string, reasons []string) {
 	if c.Polls < minPolls || c.repeats() < minRepeats {
-		return unscored, []string{"too few requests"}
+		return noScore, []string{"too few requests"}
 	}
-	findings := append([]finding{c.pace(changes), c.wholes()}, c.habits()...)
+	findings := append([]finding{c.pace(changes), c.wholes()}, c.requestFindings()...)
 	slices.SortStableFunc(findings, func(a, b finding) int { return cmp.Compare(b.cost, a.cost) })
 	points := 100
 	for _, f := range findings {
@@ -141,9 +141,9 @@ func (c *group) score(changes time.Duration) (grade string, reasons []string) {
 }
 
 func (c *group) pace(changes time.Duration) finding {
-	base := politeGap
+	base := minGap
 	if changes > 0 {
-		base = max(min(changes, politeGap), fastestGap)
+		base = max(min(changes, minGap), fastestGap)
 	}
 	reason := c.asks()
 	if changes > 0 && c.feeds == 1 {
@@ -172,7 +172,7 @@ func (c *group) asks() string {
 	switch {
 	case c.judged == c.feeds:
 		return "asks " + often
-	case c.main.together():
+	case c.main.oneOperator():
 		return fmt.Sprintf("asks %s from each of %d networks", often, max(sketch(c.Nets[:]).count(), 2))
 	}
 	// judged counts a reader once for each of its feeds.
@@ -200,8 +200,8 @@ func (c *group) wholes() finding {
 	}
 }
 
-// habits returns the findings that do not depend on time.
-func (c *group) habits() (f []finding) {
+// requestFindings returns the findings that do not depend on time.
+func (c *group) requestFindings() (f []finding) {
 	add := func(found bool, cost int, reason string, values ...any) {
 		if found {
 			f = append(f, finding{cost, fmt.Sprintf(reason, values...)})

@@ -55,7 +55,7 @@ func TestScore(t *testing.T) {
 			}
 		}), monthly, "A", []string{"asks every 2 hours, 90 % of its requests conditional"}},
 		{"refuses compression", append(visits(100, 2*time.Hour, func(_ int, r *Request) {
-			r.Compressible = false
+			r.Compression = false
 			r.Bytes *= 8
 			r.Status = 200
 		}), visits(1, 0, whole)...), 0, "B", []string{"refuses compression"}},

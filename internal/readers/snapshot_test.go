@@ -43,7 +43,7 @@ func randomly(r *rand.Rand, at time.Time) Request {
 	q := poll(at, agent, netip.AddrFrom4([4]byte{192, 0, byte(r.IntN(3)), byte(r.IntN(4))}).String())
 	q.Feed = fmt.Sprint("https://example.com/", r.IntN(4))
 	q.Bytes = r.Int64N(100_000)
-	q.Compressible = r.IntN(2) == 0
+	q.Compression = r.IntN(2) == 0
 	q.Status = []int{200, 200, 304, 429, 404, 503}[r.IntN(6)]
 	q.SkipHours = Hours{3, 4}
 	if r.IntN(3) == 0 {

@@ -179,12 +179,12 @@ func (s *Statistics) Forget(feed string) {
 }
 
 // drop removes counters.
-func (s *Statistics) drop(unwanted func(*Counters) bool) {
+func (s *Statistics) drop(match func(*Counters) bool) {
 	s.lock()
 	defer s.mu.Unlock()
 	for _, list := range s.lists {
 		for _, key := range list.Keys() {
-			if c, _ := list.Peek(key); unwanted(c) {
+			if c, _ := list.Peek(key); match(c) {
 				list.Remove(key)
 			}
 		}

@@ -21,7 +21,7 @@ import (
 func poll(at time.Time, userAgent, client string) Request {
 	return Request{
 		Time: at, Feed: feed, UserAgent: userAgent, Client: netip.MustParseAddr(client), Method: "GET",
-		Compressible: true, Status: 200, Bytes: 10_000,
+		Compression: true, Status: 200, Bytes: 10_000,
 	}
 }
 
@@ -42,7 +42,7 @@ func TestStatisticsCounts(t *testing.T) {
 	limited := poll(at.Add(2*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
 	limited.Status, limited.Bytes, limited.Early, limited.SkipHours = 429, 100, true, Hours{2}
 	plain := poll(at.Add(3*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
-	plain.Compressible, plain.Status, plain.Validators, plain.IfNoneMatch = false, 406, ValidatorsUnknown, "x"
+	plain.Compression, plain.Status, plain.Validators, plain.IfNoneMatch = false, 406, ValidatorsUnknown, "x"
 	failed := poll(at.Add(4*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
 	failed.Method, failed.Status, failed.Validators, failed.Bytes = "POST", 502, ValidatorsEarlier, 0
 	for _, r := range []Request{first, head, second, limited, plain, failed} {
@@ -207,14 +207,14 @@ func TestSubscribersAreCountedOncePerFeedID(t *testing.T) {
 func TestStatisticsIsBounded(t *testing.T) {
 	l := NewStatistics(Options{Readers: 1000})
 	g := NewLimiter(1000)
-	defence := Defence{Unconditional: time.Hour, MaxRate: Rate{10, time.Hour}}
+	defence := Limits{Unconditional: time.Hour, MaxRate: Rate{10, time.Hour}}
 	at := start()
 	fill := func(from, to int) uint64 {
 		for i := from; i < to; i++ {
 			r := poll(at.Add(time.Duration(i)*time.Millisecond), "R"+strconv.Itoa(i/8)+"/1", "192.0.2.1")
 			r.Client = netip.AddrFrom16([16]byte{0x20, 1, 0xd, byte(i >> 16), byte(i >> 8), byte(i)})
 			r.Feed = feed + "?" + strconv.Itoa(i%1009)
-			if v := g.Judge(defence, r); v.Status != 0 {
+			if v := g.Check(defence, r); v.Status != 0 {
 				t.Fatalf("the first request of reader %d is refused: %s", i, v.Reason)
 			}
 			g.Answered(defence, r)
@@ -274,11 +274,11 @@ func TestSameRequestsSameReport(t *testing.T) {
 
 func TestKnownReaderAllocatesNothing(t *testing.T) {
 	l, g := NewStatistics(Options{}), NewLimiter(0)
-	d := Defence{Unconditional: time.Hour, SkipHours: true, RequireCompression: true, MaxRate: Rate{10, time.Hour}}
+	d := Limits{Unconditional: time.Hour, SkipHours: true, RequireCompression: true, MaxRate: Rate{10, time.Hour}}
 	r := conditional(poll(start(), "AntennaPod/3.3.2", "192.0.2.1"))
 	if n := testing.AllocsPerRun(100, func() {
 		r.Time = r.Time.Add(time.Minute)
-		g.Judge(d, r)
+		g.Check(d, r)
 		g.Answered(d, r)
 		l.Record(r)
 	}); n > 0 {
@@ -288,14 +288,14 @@ func TestKnownReaderAllocatesNothing(t *testing.T) {
 
 func TestConcurrentUse(t *testing.T) {
 	l, g := NewStatistics(Options{Readers: 50}), NewLimiter(50)
-	d := Defence{Unconditional: time.Hour}
+	d := Limits{Unconditional: time.Hour}
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
 			for i := range 2000 {
 				r := poll(start().Add(time.Duration(i)*time.Second), fmt.Sprintf("R%d/1", i%97), "192.0.2.1")
 				r.Feed = fmt.Sprint(worker, i%11)
-				g.Judge(d, r)
+				g.Check(d, r)
 				g.Answered(d, r)
 				l.Record(r)
 				switch i % 500 {

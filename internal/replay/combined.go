@@ -31,7 +31,7 @@ func parseCombined(text []byte) (l Line, err error) {
 	if err != nil {
 		return l, errMalformed
 	}
-	l = Line{Time: at.UTC(), Remote: string(m[1]), Referer: unlessDash(m[7]), UserAgent: unlessDash(m[8])}
+	l = Line{Time: at.UTC(), Remote: string(m[1]), Referer: dashEmpty(m[7]), UserAgent: dashEmpty(m[8])}
 	// With a virtual host and its port in front (vhost_combined), the client is the second
 	// word. An IPv6 address has more than one colon.
 	if strings.Count(l.Remote, ":") == 1 && l.Remote[0] != ':' && len(m[2]) > 1 {
@@ -46,9 +46,9 @@ func parseCombined(text []byte) (l Line, err error) {
 	return l, nil
 }
 
-// unlessDash returns a logged header field, or "" if it is "-", which logs write for a
+// dashEmpty returns a logged header field, or "" if it is "-", which logs write for a
 // missing field.
-func unlessDash(field []byte) string {
+func dashEmpty(field []byte) string {
 	if string(field) == "-" {
 		return ""
 	}

@@ -20,19 +20,19 @@ import (
 	"github.com/feedpollard/pollard/policy/document"
 )
 
-// feed makes the editions of a feed that changes at a steady pace.
+// feed makes the revisions of a feed that changes at a steady pace.
 type feed struct {
 	first    []byte
-	document *policy.Document // of the first edition
+	document *policy.Document // of the first revision
 	header   http.Header      // from the options
-	begin    time.Time        // of the log; editions are counted from here
-	every    time.Duration    // between editions; 0: the feed never changes
+	begin    time.Time        // of the log; revisions are counted from here
+	every    time.Duration    // between revisions; 0: the feed never changes
 
-	current *edition
+	current *revision
 }
 
-// edition is what the origin serves between two changes.
-type edition struct {
+// revision is what the origin serves between two changes.
+type revision struct {
 	number       int64
 	body, packed []byte // packed is compressed with gzip, or is the body if that is smaller
 	header       http.Header
@@ -48,7 +48,7 @@ func newFeed(o Options, begin time.Time) (*feed, error) {
 		return nil, fmt.Errorf("reading the feed: %w", err)
 	}
 	f := &feed{first: o.Feed, document: d, header: o.Header, begin: begin, every: max(o.ChangeEvery, 0)}
-	if f.current, err = f.edition(0); err != nil {
+	if f.current, err = f.revision(0); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -56,7 +56,7 @@ func newFeed(o Options, begin time.Time) (*feed, error) {
 
 // changes reports whether the model is able to change the feed.
 func (f *feed) changes() bool {
-	next, err := f.edition(1)
+	next, err := f.revision(1)
 	if err != nil {
 		return false
 	}
@@ -64,8 +64,8 @@ func (f *feed) changes() bool {
 	return err == nil && d.Fingerprint != f.document.Fingerprint
 }
 
-// at returns the edition that is served at now. Calls must be in order of time.
-func (f *feed) at(now time.Time) (*edition, error) {
+// at returns the revision that is served at now. Calls must be in order of time.
+func (f *feed) at(now time.Time) (*revision, error) {
 	var number int64
 	if f.every > 0 && now.After(f.begin) {
 		number = int64(now.Sub(f.begin) / f.every)
@@ -73,7 +73,7 @@ func (f *feed) at(now time.Time) (*edition, error) {
 	if number <= f.current.number {
 		return f.current, nil
 	}
-	next, err := f.edition(number)
+	next, err := f.revision(number)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (f *feed) at(now time.Time) (*edition, error) {
 	return next, nil
 }
 
-func (f *feed) edition(number int64) (*edition, error) {
-	e := &edition{number: number, body: f.first, header: make(http.Header)}
+func (f *feed) revision(number int64) (*revision, error) {
+	e := &revision{number: number, body: f.first, header: make(http.Header)}
 	since := f.before()
 	if number > 0 {
 		since = f.begin.Add(time.Duration(number) * f.every)
@@ -105,7 +105,7 @@ func (f *feed) edition(number int64) (*edition, error) {
 	return e, nil
 }
 
-// before returns the Last-Modified of the first edition: the time of its newest entry,
+// before returns the Last-Modified of the first revision: the time of its newest entry,
 // or a day before the log begins.
 func (f *feed) before() time.Time {
 	if newest := f.document.Rhythm.Newest; !newest.IsZero() && newest.Before(f.begin) {
@@ -115,7 +115,7 @@ func (f *feed) before() time.Time {
 }
 
 // describe sets the header fields: those of the model, overridden by those of the options.
-func (e *edition) describe(f *feed, since time.Time) {
+func (e *revision) describe(f *feed, since time.Time) {
 	e.header.Set("Content-Type", map[string]string{"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[f.document.Format])
 	e.header.Set("Etag", `"`+strconv.FormatUint(xxhash.Sum64(e.body), 16)+`"`)
 	e.header.Set("Last-Modified", since.UTC().Format(http.TimeFormat))

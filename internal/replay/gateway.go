@@ -57,7 +57,7 @@ func newGateway(o Options, found opening) (*gateway, error) {
 	}
 	s := &gateway{options: o, found: found, ended: make(chan struct{}, 64), readers: newMemory(), answer: recorder{header: make(http.Header)}}
 	s.report = Report{Path: found.path, BytesOfHeaders: found.headers, Logged: map[string]int64{}, Served: map[string]int64{}}
-	if o.Defence != nil {
+	if o.Limits != nil {
 		s.limiter = readers.NewLimiter(0)
 	}
 	s.statistics = readers.NewStatistics(readers.Options{})
@@ -130,7 +130,7 @@ func (s *gateway) serve(ctx context.Context) error {
 	s.answer.reset()
 	s.feed.Ask(0)
 	_, err := s.feed.Serve(&s.answer, s.request)
-	for s.origin.begun() > s.polls {
+	for s.origin.started() > s.polls {
 		select {
 		case <-s.ended:
 			s.polls++
@@ -187,9 +187,9 @@ func (s *gateway) replay(ctx context.Context, l *Line) error {
 	if !l.Known {
 		r.Person = r.Person || v.browser // the log does not have the fields that persons are recognized by
 	}
-	var defence readers.Defence
+	var defence readers.Limits
 	if s.limiter != nil {
-		defence = s.options.Defence(s.request)
+		defence = s.options.Limits(s.request)
 	}
 	if !s.refused(defence, &r) {
 		if err := s.serve(ctx); err != nil {
@@ -235,12 +235,12 @@ func (s *gateway) validators(l *Line) readers.Validators {
 	return readers.ValidatorsNone
 }
 
-// refused applies the defence, as a shield does before it serves.
-func (s *gateway) refused(d readers.Defence, r *readers.Request) bool {
+// refused applies the limits, as a shield does before it serves.
+func (s *gateway) refused(d readers.Limits, r *readers.Request) bool {
 	if s.limiter == nil {
 		return false
 	}
-	verdict := s.limiter.Judge(d, *r)
+	verdict := s.limiter.Check(d, *r)
 	if verdict.Status == 0 {
 		return false
 	}
@@ -302,10 +302,10 @@ const (
 // answers whose size is known well enough are considered.
 func (s *gateway) handshake(l *Line) int64 {
 	surplus := l.Bytes - usualHead
-	if l.Status == http.StatusOK && !l.bodiless() {
+	if l.Status == http.StatusOK && !l.noBody() {
 		surplus -= s.sizes.packed
 	}
-	known := l.bodiless() || l.Status/100 == 4 || l.Status == http.StatusOK && l.Bytes < s.sizes.plainFrom
+	known := l.noBody() || l.Status/100 == 4 || l.Status == http.StatusOK && l.Bytes < s.sizes.plainFrom
 	if !s.found.headers || l.Known || !known || surplus < leastTLS || surplus > mostTLS {
 		return 0
 	}

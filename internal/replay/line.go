@@ -76,5 +76,5 @@ func (l *Line) path() string {
 // asks reports whether a gateway would answer the request itself.
 func (l *Line) asks() bool { return l.Method == "GET" || l.Method == "HEAD" }
 
-// bodiless reports whether the logged answer had no body.
-func (l *Line) bodiless() bool { return l.Status == 304 || l.Method == "HEAD" }
+// noBody reports whether the logged answer had no body.
+func (l *Line) noBody() bool { return l.Status == 304 || l.Method == "HEAD" }

@@ -141,7 +141,7 @@ func TestOpeningSuggests(t *testing.T) {
 		o := options(t)
 		o.Path = path
 		_, err := Run(t.Context(), strings.NewReader(log.String()), o)
-		unclear, ok := errors.AsType[*UnclearError](err)
+		unclear, ok := errors.AsType[*AmbiguousError](err)
 		if !ok || !errors.Is(err, ErrNoRequests) || !strings.Contains(unclear.Suggestions, "      20 requests, 0 by feed readers: /page19\n") || strings.Count(unclear.Suggestions, "\n") != 11 {
 			t.Errorf("path %q: %v", path, err)
 		}

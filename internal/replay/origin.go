@@ -81,7 +81,7 @@ func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 }
 
 // named reports whether validators match the edition (RFC 9110 section 13.2.2).
-func (e *edition) named(v policy.Validators) bool {
+func (e *revision) named(v policy.Validators) bool {
 	if v.ETag != "" {
 		tag := e.header.Get("Etag")
 		return tag != "" && strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(v.ETag, "W/")
@@ -105,8 +105,8 @@ func wireSize(status int, h http.Header) int64 {
 	return int64(n)
 }
 
-// begun returns the number of polls that have begun.
-func (o *origin) begun() int64 {
+// started returns the number of polls that have started.
+func (o *origin) started() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.polls

@@ -22,7 +22,7 @@ type opening struct {
 	likely  []*candidate // the likeliest paths, best first
 	headers bool         // whether logged bytes include header fields
 	lines   int          // read
-	sound   int          // lines that are requests
+	valid   int          // lines that are requests
 }
 
 // candidate is a path that may be the feed's.
@@ -52,13 +52,13 @@ func readOpening(head []byte, given string) opening {
 		if err != nil {
 			continue
 		}
-		s.sound++
+		s.valid++
 		switch {
 		case l.Known: // Caddy logs bodies only
 			bare++
-		case l.bodiless() && l.Bytes > 0:
+		case l.noBody() && l.Bytes > 0:
 			sized++
-		case l.bodiless():
+		case l.noBody():
 			bare++
 		}
 		if !l.asks() {
@@ -70,7 +70,7 @@ func readOpening(head []byte, given string) opening {
 			all[c.path] = c
 		}
 		c.asked++
-		if callsItselfReader(l.UserAgent) {
+		if namesReader(l.UserAgent) {
 			c.readers++
 		}
 	}
@@ -121,8 +121,8 @@ func namedAsOther(name string) bool {
 	return name == "/"
 }
 
-// callsItselfReader reports whether a User-Agent looks like a feed reader's.
-func callsItselfReader(text string) bool {
+// namesReader reports whether a User-Agent looks like a feed reader's.
+func namesReader(text string) bool {
 	a := readers.ParseAgent(text)
 	if a.Subscribers > 0 || a.FeedID != "" {
 		return true
@@ -138,12 +138,12 @@ func (s opening) nothing() error {
 	switch {
 	case s.lines == 0:
 		return fmt.Errorf("%w: the log is empty", ErrNoRequests)
-	case s.sound == 0:
+	case s.valid == 0:
 		return fmt.Errorf("%w: of the first %d lines none is in the combined log format or in Caddy's JSON", ErrNoRequests, s.lines)
 	case s.path != "":
-		return &UnclearError{fmt.Sprintf("no line asks for %s", s.path), s.suggestions()}
+		return &AmbiguousError{fmt.Sprintf("no line asks for %s", s.path), s.suggestions()}
 	case len(s.likely) > 0:
-		return &UnclearError{"it is not clear which path is the feed's: say so with --path", s.suggestions()}
+		return &AmbiguousError{"it is not clear which path is the feed's: say so with --path", s.suggestions()}
 	}
 	return fmt.Errorf("%w: none of the first %d lines is a GET or HEAD", ErrNoRequests, s.lines)
 }
@@ -161,11 +161,11 @@ func (s opening) suggestions() string {
 	return b.String()
 }
 
-// UnclearError is an [ErrNoRequests]: the log does not show which path is the feed's.
-type UnclearError struct {
+// AmbiguousError is an [ErrNoRequests]: the log does not show which path is the feed's.
+type AmbiguousError struct {
 	why         string
 	Suggestions string // the likeliest paths, one per line; may be empty
 }
 
-func (e *UnclearError) Error() string { return ErrNoRequests.Error() + ": " + e.why }
-func (e *UnclearError) Unwrap() error { return ErrNoRequests }
+func (e *AmbiguousError) Error() string { return ErrNoRequests.Error() + ": " + e.why }
+func (e *AmbiguousError) Unwrap() error { return ErrNoRequests }

@@ -97,7 +97,7 @@ const headroom = 4096
 
 // sizesOf derives sizes from the first edition. The logged feed may have been smaller, so
 // an answer counts as uncompressed from 60 % of that edition's size.
-func sizesOf(e *edition) sizes {
+func sizesOf(e *revision) sizes {
 	packed := int64(len(e.packed))
 	return sizes{packed, max(int64(len(e.body))*6/10, packed+headroom)}
 }

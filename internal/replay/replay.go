@@ -41,9 +41,9 @@ type Options struct {
 	Path string
 	// Rules are the operator's rules.
 	Rules policy.Rules
-	// Defence returns the rules of a shield that apply to a request. It must not keep the
+	// Limits returns the rules of a shield that apply to a request. It must not keep the
 	// request. If it is nil, no request is refused.
-	Defence func(*http.Request) readers.Defence
+	Limits func(*http.Request) readers.Limits
 	// Progress is called from time to time, and at the end. It may be nil.
 	Progress func(Progress)
 }

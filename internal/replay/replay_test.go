@@ -209,21 +209,21 @@ func TestDefences(t *testing.T) {
 	rude := visit{status: 200, bytes: 3000, agent: "Rude/1.0"}
 	plain := visit{status: 200, bytes: 12000, agent: "Plain/1.0"}
 	good := visit{status: 304, bytes: 250, agent: "Good/1.0"}
-	defence := readers.Defence{Unconditional: 4 * time.Hour, SkipHours: true, RequireCompression: true}
-	all := func(*http.Request) readers.Defence { return defence }
+	defence := readers.Limits{Unconditional: 4 * time.Hour, SkipHours: true, RequireCompression: true}
+	all := func(*http.Request) readers.Limits { return defence }
 	tests := []struct {
 		name    string
 		visit   visit
-		defence func(*http.Request) readers.Defence
+		defence func(*http.Request) readers.Limits
 		want    map[string]int64
 	}{
 		{"none", rude, nil, map[string]int64{"200": 48}},
 		{"never conditional", rude, all, map[string]int64{"200": 16, "429": 32}},
 		{"refuses compression", plain, all, map[string]int64{"406": 16, "429": 32}},
 		{"conditional", good, all, map[string]int64{"304": 48}},
-		{"exempt", rude, func(r *http.Request) readers.Defence {
+		{"exempt", rude, func(r *http.Request) readers.Limits {
 			if r.UserAgent() == "Rude/1.0" && r.RemoteAddr == "192.0.2.1:0" && r.URL.Path == "/podcast.rss" {
-				return readers.Defence{}
+				return readers.Limits{}
 			}
 			return defence
 		}, map[string]int64{"200": 48}},
@@ -231,7 +231,7 @@ func TestDefences(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t)
-			o.Defence = tt.defence
+			o.Limits = tt.defence
 			r := run(t, hourly(2, tt.visit), o)
 			if fmt.Sprint(r.Served) != fmt.Sprint(tt.want) {
 				t.Errorf("served %v, want %v", r.Served, tt.want)
@@ -348,7 +348,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	var told []Progress
 	o := options(t)
 	o.Progress = func(p Progress) { told = append(told, p) }
-	o.Defence = func(*http.Request) readers.Defence { return readers.Defence{Unconditional: time.Hour} }
+	o.Limits = func(*http.Request) readers.Limits { return readers.Limits{Unconditional: time.Hour} }
 	r, err := Run(t.Context(), f, o)
 	if err != nil {
 		t.Fatal(err)

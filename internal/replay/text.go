@@ -112,7 +112,7 @@ func (r *Report) writeReaders(b *strings.Builder) {
 	for _, reader := range r.Readers[:min(len(r.Readers), tableRows)] {
 		gap := "-"
 		if reader.MedianGap > 0 {
-			gap = status.Brief(time.Duration(reader.MedianGap) * time.Second)
+			gap = status.Short(time.Duration(reader.MedianGap) * time.Second)
 		}
 		name := feedurl.Short(reader.Family, 33)
 		name += strings.Repeat(" ", 34-utf8.RuneCountInString(name))

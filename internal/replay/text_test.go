@@ -21,7 +21,7 @@ func TestTextFitsATerminal(t *testing.T) {
 	}
 	log.WriteString("nonsense\n")
 	o := options(t)
-	o.Defence = func(*http.Request) readers.Defence { return readers.Defence{RequireCompression: true} }
+	o.Limits = func(*http.Request) readers.Limits { return readers.Limits{RequireCompression: true} }
 	o.ChangeEvery = 720 * time.Hour
 	var b strings.Builder
 	if err := run(t, log.String(), o).WriteText(&b); err != nil {

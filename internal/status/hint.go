@@ -15,9 +15,9 @@ import (
 type hint struct {
 	short   string // for a list: the name of a field, an element or a setting if there is one
 	meaning string
-	// wish is what the hint asks for, if a bound overrules it. It is given the frequency
+	// request is what the hint asks for, if a bound overrules it. It is given the frequency
 	// and, if it has a second verb, the raw value.
-	wish string
+	request string
 }
 
 var hints = map[string]hint{

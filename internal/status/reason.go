@@ -116,8 +116,8 @@ type reason struct {
 // toPublisher changes a text for the publisher of a shielded feed.
 var toPublisher = strings.NewReplacer("The site", "Your site", "the site", "your site", "This gateway", "This shield", "this gateway", "this shield")
 
-// whose returns a text about the feed's site, for the person who reads it.
-func (f *Feed) whose(text string) string {
+// address returns a text about the feed's site, for the person who reads it.
+func (f *Feed) address(text string) string {
 	if f.Shield {
 		return toPublisher.Replace(text)
 	}
@@ -286,7 +286,7 @@ func (w *reason) sayOutside() {
 func (w *reason) sayBound(at, every, setting string) {
 	gateway, args := "This gateway", []any(nil)
 	if best := w.longest(); best.Seconds > 0 {
-		wish := hints[best.Hint].wish
+		wish := hints[best.Hint].request
 		gateway, args = wish+"; this gateway", []any{Frequency(seconded(best)), best.Raw}[:strings.Count(wish, "%s")]
 	}
 	w.text(gateway+" polls at %s %s (%s).", append(args, at, every, setting)...)
@@ -305,7 +305,7 @@ func (w *reason) sayWindow() {
 		return
 	}
 	t, remedy := w.decision.Considered[i], ""
-	switch setting, wish := settings[w.decision.Winner], hints[w.decision.Winner].wish; {
+	switch setting, wish := settings[w.decision.Winner], hints[w.decision.Winner].request; {
 	case setting != "":
 		remedy = "a smaller " + setting + " would"
 	case wish != "", w.decision.Winner == policy.HintSkipHours, w.decision.Winner == policy.HintSkipDays:
@@ -320,7 +320,7 @@ func (w *reason) sayWindow() {
 // longest returns the longest of the overruled hints, or none.
 func (w *reason) longest() (best policy.Term) {
 	for _, t := range w.decision.Considered {
-		if hints[t.Hint].wish != "" && t.Seconds > best.Seconds {
+		if hints[t.Hint].request != "" && t.Seconds > best.Seconds {
 			best = t
 		}
 	}

@@ -49,7 +49,7 @@ func TestExplain(t *testing.T) {
 	decided := func(a policy.Answer, hints policy.Hints, rhythm policy.Rhythm) policy.Decision {
 		h := policy.History{Hints: hints, Rhythm: rhythm, Interval: 2 * time.Hour, Answered: true, Validated: true}
 		if a.Failure == policy.FailureNone {
-			h = h.Learn(a, &policy.Document{Hints: hints, Rhythm: rhythm}, false)
+			h = h.Update(a, &policy.Document{Hints: hints, Rhythm: rhythm}, false)
 		} else {
 			h.Failures = 3
 		}
@@ -284,7 +284,7 @@ func TestBrief(t *testing.T) {
 		{0, "0 s"}, {89 * time.Second, "89 s"}, {2 * time.Minute, "2 min"}, {time.Hour, "1 h"}, {time.Hour - time.Second, "1 h"}, {89 * time.Minute, "89 min"}, {3 * time.Hour, "3 h"},
 		{35 * time.Hour, "35 h"}, {36 * time.Hour, "2 days"}, {400 * 24 * time.Hour, "400 days"}, {3 * 365 * 24 * time.Hour, "3 years"}, {-3 * time.Hour, "3 h"},
 	} {
-		if got := Brief(tt.d); got != tt.want {
+		if got := Short(tt.d); got != tt.want {
 			t.Errorf("%v is written as %q, want %q", tt.d, got, tt.want)
 		}
 	}

@@ -136,7 +136,7 @@ func (f *Feed) Headline(now time.Time) string {
 	case f.State == StateFailing:
 		return "The last poll failed. " + next
 	case f.State == StateWaiting:
-		return f.whose("The site has asked for fewer requests. ") + next
+		return f.address("The site has asked for fewer requests. ") + next
 	}
 	return next
 }

@@ -146,8 +146,8 @@ func list(words []string) string {
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-// Brief writes a length of time for a list, rounded to one unit: "43 min".
-func Brief(d time.Duration) string {
+// Short writes a length of time for a list, rounded to one unit: "43 min".
+func Short(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = max(d, -d)
 	switch {
@@ -174,7 +174,7 @@ func Until(t, now time.Time) string {
 	case t.Sub(now) < time.Second:
 		return "now"
 	}
-	return "in " + Brief(t.Sub(now))
+	return "in " + Short(t.Sub(now))
 }
 
 // Ago describes a time in the past. It is "never" for the zero time.
@@ -185,7 +185,7 @@ func Ago(t, now time.Time) string {
 	case d < 5*time.Second:
 		return "just now"
 	default:
-		return Brief(d) + " ago"
+		return Short(d) + " ago"
 	}
 }
 

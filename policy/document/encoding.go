@@ -35,8 +35,8 @@ func toUTF8(body []byte, contentType string) []byte {
 	text := body
 	if enc := wideEncoding(body); enc != nil {
 		text = decodeAll(enc, body)
-	} else if labels := declaredEncodings(body, contentType); !utf8.Valid(body) || anyStateful(labels) {
-		text = decodeLabelled(labels, body)
+	} else if labels := declaredEncodings(body, contentType); !utf8.Valid(body) || looksLikeASCII(labels) {
+		text = decodeCharset(labels, body)
 	}
 	return text[markup.Begin(text):]
 }
@@ -45,7 +45,7 @@ func toUTF8(body []byte, contentType string) []byte {
 // because bytes of ASCII punctuation mean nothing else. UTF-16, UTF-32 and encodings that
 // switch between character sets are not compatible.
 func ASCIICompatible(body []byte, contentType string) bool {
-	return wideEncoding(body) == nil && !anyStateful(declaredEncodings(body, contentType))
+	return wideEncoding(body) == nil && !looksLikeASCII(declaredEncodings(body, contentType))
 }
 
 // declared returns the encoding that an XML parser reads the document in if the
@@ -106,9 +106,9 @@ func declaredEncodings(body []byte, contentType string) []string {
 	return labels
 }
 
-// anyStateful reports whether a label names an encoding whose bytes are all
+// looksLikeASCII reports whether a label names an encoding whose bytes are all
 // ASCII and which therefore looks like UTF-8.
-func anyStateful(labels []string) bool {
+func looksLikeASCII(labels []string) bool {
 	for _, label := range labels {
 		label = strings.ToLower(label)
 		if strings.HasPrefix(label, "iso-2022-") || label == "csiso2022jp" || label == "hz-gb-2312" {
@@ -118,8 +118,8 @@ func anyStateful(labels []string) bool {
 	return false
 }
 
-// decodeLabelled decodes the body by the first label that fits all of it.
-func decodeLabelled(labels []string, body []byte) []byte {
+// decodeCharset decodes the body by the first label that fits all of it.
+func decodeCharset(labels []string, body []byte) []byte {
 	for _, label := range labels {
 		enc := lookup(label)
 		if enc == nil {

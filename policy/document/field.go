@@ -98,7 +98,7 @@ func attribute(attributes []xml.Attr, name string) string {
 // base is an xml:base in force. Any element may have one, but few links need it, so it is
 // resolved only for these.
 type base struct {
-	around    *base // nil: none
+	outer     *base // nil: none
 	reference string
 }
 
@@ -118,7 +118,7 @@ func (b *base) url() *url.URL {
 	if b == nil {
 		return nil
 	}
-	around, reference := b.around.url(), strings.TrimSpace(b.reference)
+	around, reference := b.outer.url(), strings.TrimSpace(b.reference)
 	if len(reference) > maxURL {
 		return around
 	}

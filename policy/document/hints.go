@@ -35,8 +35,8 @@ const (
 // oneTooMany is the note of a second hint of one kind.
 const oneTooMany = "there is more than one: the first counts"
 
-// weekdays are the values of skipDays, in the order that they are reported in.
-var weekdays = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
+// dayNames are the values of skipDays, in the order that they are reported in.
+var dayNames = []string{"Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 
 // hintReader collects the hints of a document, valid or not.
 type hintReader struct {
@@ -57,7 +57,7 @@ func (h *hintReader) result() (policy.Hints, []policy.Term) {
 	}
 	for day, skipped := range h.days {
 		if skipped {
-			h.hints.SkipDays = append(h.hints.SkipDays, weekdays[day])
+			h.hints.SkipDays = append(h.hints.SkipDays, dayNames[day])
 		}
 	}
 	return h.hints, h.malformed
@@ -140,7 +140,7 @@ func (h *hintReader) child(f *field) {
 		}
 		h.hours[n%24] = true
 	case "skipdays":
-		day := slices.IndexFunc(weekdays, func(day string) bool {
+		day := slices.IndexFunc(dayNames, func(day string) bool {
 			return strings.EqualFold(day, text) || strings.EqualFold(day[:3], text)
 		})
 		switch {

@@ -167,7 +167,7 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 	case name == "rdf" && (space == namespace.RDF || space == namespace.RSS):
 		x.doc.Format, x.doc.Version = "rss", "1.0"
 		return wrapper, nil
-	case name == "feed" && (space == namespace.Atom || space == namespace.Unqualified):
+	case name == "feed" && (space == namespace.Atom || space == namespace.None):
 		x.doc.Format, x.doc.Version = "atom", version
 		if space == namespace.Atom {
 			x.doc.Version, x.found = "1.0", true

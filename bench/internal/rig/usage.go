@@ -18,19 +18,19 @@ type Memory struct {
 
 // Memory is what the process itself holds.
 func (p *Process) Memory() (m Memory, err error) {
-	if m.RSS, err = p.figure("status", "VmRSS", 1024); err != nil {
+	if m.RSS, err = p.value("status", "VmRSS", 1024); err != nil {
 		return m, err
 	}
-	m.Anonymous, err = p.figure("status", "RssAnon", 1024)
+	m.Anonymous, err = p.value("status", "RssAnon", 1024)
 	return m, err
 }
 
 // Written is how many bytes the process has handed to write calls and to the pages of
 // files.
-func (p *Process) Written() (int64, error) { return p.figure("io", "write_bytes", 1) }
+func (p *Process) Written() (int64, error) { return p.value("io", "write_bytes", 1) }
 
-// figure reads a line of a file of /proc.
-func (p *Process) figure(file, name string, unit int64) (int64, error) {
+// value reads a line of a file of /proc.
+func (p *Process) value(file, name string, unit int64) (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file))
 	if err != nil {
 		return 0, err

@@ -19,9 +19,9 @@ const (
 	// tickEvery is how often a node writes the time.
 	tickEvery = 10 * time.Second
 
-	// maxUnwritten is how far the server's clock counts beyond what was written last, for a
+	// maxBehind is how far the server's clock counts beyond what was written last, for a
 	// node that has not read the time before.
-	maxUnwritten = 30 * time.Second
+	maxBehind = 30 * time.Second
 
 	// maxAway is the longest time without any node for which the server's clock is believed.
 	// It is as long as the longest pause that an origin can ask for.
@@ -61,7 +61,7 @@ func (c *databaseClock) compare(r reading, asked time.Duration) (now store.Time,
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	shown := r.scale.Add(max(0, r.clock.Sub(r.wall)))
-	limit := r.scale.Add(maxUnwritten)
+	limit := r.scale.Add(maxBehind)
 	if c.read {
 		// The time that another node has written is believed.
 		limit = max(r.scale, c.last.Add(max(0, c.sinceBoot()-c.at)))
@@ -140,7 +140,7 @@ func (d *database) resumeClock(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		away := r.clock.Sub(r.wall)
-		if away >= 0 && away <= maxUnwritten {
+		if away >= 0 && away <= maxBehind {
 			d.clock.now(r, asked)
 			return nil
 		}

@@ -89,7 +89,7 @@ func TestClock(t *testing.T) {
 					t.Errorf("node %d is late by %v, want %v at most", k+1, late, test.lag)
 				}
 			}
-			if now := newClockNode().now(s.reading(), 0); now > truth.Add(maxUnwritten) {
+			if now := newClockNode().now(s.reading(), 0); now > truth.Add(maxBehind) {
 				t.Errorf("a new node is ahead by %v", now.Sub(truth))
 			}
 		})

@@ -50,10 +50,10 @@ func (e *epoch) scan(row pgx.Row) error {
 // errEpoch reports that another server has taken over.
 var errEpoch = errors.New("another server has taken over")
 
-// presumeLost begins an epoch, on a condition: grants up to now may have been lost. Two
+// assumePolls begins an epoch, on a condition: grants up to now may have been lost. Two
 // seconds are added for clocks that differ. The timeline grows with each promotion, so no
 // two servers give the same tokens.
-func (d *database) presumeLost(ctx context.Context, conn *pgx.Conn, condition string) error {
+func (d *database) assumePolls(ctx context.Context, conn *pgx.Conn, condition string) error {
 	r, asked, err := d.readTime(ctx, conn)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (d *database) presumeLost(ctx context.Context, conn *pgx.Conn, condition st
 }
 
 // mendServer writes the row of the table server again if it is damaged: the time is that of the
-// server's clock, and claims up to now are presumed lost. The era is later than any before.
+// server's clock, and claims up to now are taken as lost. The era is later than any before.
 func (d *database) mendServer(ctx context.Context, conn *pgx.Conn) error {
 	const era, scale = `(date_part('epoch', now()) / 600)::bigint`, `(date_part('epoch', now()) * 1e9)::bigint`
 	tag, err := conn.Exec(ctx, `update server set name = '', since = null, era = `+era+`, scale = `+scale+`, wall = now(),

@@ -66,7 +66,7 @@ func makeTables(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // inspectTables reports whether the schema has tables, and fails if they cannot be used.
-func inspectTables(ctx context.Context, tx pgx.Tx) (there bool, err error) {
+func inspectTables(ctx context.Context, tx pgx.Tx) (exist bool, err error) {
 	var (
 		major        int
 		tables       int

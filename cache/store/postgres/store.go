@@ -12,7 +12,7 @@
 // crashed. It may be gone after a standby that lagged behind has been promoted.
 // Therefore the tables keep the moment since when this server grants claims: a feed
 // that was due at that moment may have been polled by a claim that is lost, so it is
-// presumed polled and waits for one interval more.
+// taken as polled and waits for one interval more.
 package postgres
 
 import (
@@ -133,7 +133,7 @@ func (d *database) recognize(ctx context.Context, conn *pgx.Conn, o Options) err
 	}
 	var (
 		id    string
-		fresh bool // no claims are presumed lost yet
+		fresh bool // no claims are taken as lost yet
 	)
 	if err := conn.QueryRow(ctx, `select id::text, since is null from server`).Scan(&id, &fresh); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (d *database) recognize(ctx context.Context, conn *pgx.Conn, o Options) err
 	if used != "" && fresh {
 		d.log.Warn("the database is not the one that was used here before: no feed is polled before its first interval has passed",
 			zap.String("store", d.place))
-		if err := d.presumeLost(ctx, conn, `true`); err != nil {
+		if err := d.assumePolls(ctx, conn, `true`); err != nil {
 			return err
 		}
 	}

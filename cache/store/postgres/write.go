@@ -94,7 +94,7 @@ func (d *database) runJobs() {
 // run runs jobs in one transaction. If it fails, each has a transaction of its own, unless
 // the server cannot be reached: the error of one must not be that of the others.
 func (d *database) run(batch []*job) {
-	reached, err := d.transact(batch)
+	reached, err := d.inTx(batch)
 	if err != nil && reached && len(batch) > 1 {
 		for _, j := range batch {
 			d.run([]*job{j})
@@ -106,9 +106,9 @@ func (d *database) run(batch []*job) {
 	}
 }
 
-// transact runs jobs in one transaction, and again if it was undone for reasons that pass. It
+// inTx runs jobs in one transaction, and again if it was undone for reasons that pass. It
 // reports whether the server was reached until the end.
-func (d *database) transact(batch []*job) (reached bool, err error) {
+func (d *database) inTx(batch []*job) (reached bool, err error) {
 	err = d.withConn(context.Background(), func(ctx context.Context, conn *pgx.Conn) (err error) {
 		defer func() { reached = !conn.IsClosed() }()
 		for range attempts {
@@ -128,7 +128,7 @@ func (d *database) transact(batch []*job) (reached bool, err error) {
 					return err
 				}
 			case errors.Is(err, errEpoch):
-				if err := d.presumeLost(ctx, conn, `name <> `+serverName); err != nil {
+				if err := d.assumePolls(ctx, conn, `name <> `+serverName); err != nil {
 					return err
 				}
 			default:

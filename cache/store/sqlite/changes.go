@@ -17,7 +17,7 @@ const kept = 4096
 // changes hands the changes that this process makes to calls of watch. The zero value is ready.
 type changes struct {
 	mu       sync.Mutex
-	watchers map[*watcher]bool
+	watching map[*watcher]bool
 	closed   bool
 }
 
@@ -37,7 +37,7 @@ func (w *watcher) wake() {
 func (l *changes) add(changes []store.Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for w := range l.watchers {
+	for w := range l.watching {
 		if w.unseen = append(w.unseen, changes...); len(w.unseen) > kept {
 			w.unseen = []store.Change{{Lost: true}}
 		}
@@ -50,7 +50,7 @@ func (l *changes) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	for w := range l.watchers {
+	for w := range l.watching {
 		w.wake()
 	}
 }
@@ -59,15 +59,15 @@ func (l *changes) close() {
 func (l *changes) watch(ctx context.Context, see func(store.Change) error) error {
 	w := &watcher{unseen: []store.Change{{Lost: true}}, more: make(chan struct{}, 1)}
 	l.mu.Lock()
-	if l.watchers == nil {
-		l.watchers = make(map[*watcher]bool)
+	if l.watching == nil {
+		l.watching = make(map[*watcher]bool)
 	}
-	l.watchers[w] = true
+	l.watching[w] = true
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.watchers, w)
+		delete(l.watching, w)
 	}()
 	for {
 		l.mu.Lock()

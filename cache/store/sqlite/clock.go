@@ -11,13 +11,13 @@ import (
 	"github.com/feedpollard/pollard/internal/clock"
 )
 
-// Moment is what the clocks of a machine show.
-type Moment = clock.Moment
+// Reading is what the clocks of a machine show.
+type Reading = clock.Reading
 
 // stamp is a moment of a scale and of the machine.
 type stamp struct {
 	scale store.Time
-	Moment
+	Reading
 }
 
 // maxAway is the longest time between two processes for which the wall clock is believed.
@@ -28,7 +28,7 @@ const maxAway = 7 * 24 * time.Hour
 // one process to the next it does so too, unless the machine was booted in between: then it
 // advances by the difference of the wall clock, up to a week and never back.
 type scale struct {
-	read func() Moment
+	read func() Reading
 
 	mu     sync.Mutex
 	base   store.Time // when the machine was booted
@@ -37,7 +37,7 @@ type scale struct {
 
 // newScale returns a scale that starts at the wall clock's time. Clocks are read by read;
 // nil: [clock.System].
-func newScale(read func() Moment) *scale {
+func newScale(read func() Reading) *scale {
 	if read == nil {
 		read = clock.System
 	}
@@ -51,7 +51,7 @@ func (s *scale) resume(last stamp) {
 	defer s.mu.Unlock()
 	m := s.read()
 	away := min(m.Wall.Sub(last.Wall.Round(0)), maxAway)
-	if sameBoot(m, last.Moment) {
+	if sameBoot(m, last.Reading) {
 		away = m.Since - last.Since
 	}
 	s.base = last.scale.Add(max(0, away)).Add(-m.Since)
@@ -60,7 +60,7 @@ func (s *scale) resume(last stamp) {
 
 // sameBoot reports whether the machine has run since last. If it does not say, both its
 // clocks must have advanced alike.
-func sameBoot(m, last Moment) bool {
+func sameBoot(m, last Reading) bool {
 	if m.Since < last.Since {
 		return false
 	}

@@ -32,8 +32,8 @@ func (f *fake) reboot(d time.Duration) {
 	f.boots, f.since = f.boots+1, 0
 }
 
-func (f *fake) moment() Moment {
-	return Moment{Wall: time.Unix(0, int64(f.wall)), Since: f.since, Boot: fmt.Sprint("boot ", f.boots)}
+func (f *fake) moment() Reading {
+	return Reading{Wall: time.Unix(0, int64(f.wall)), Since: f.since, Boot: fmt.Sprint("boot ", f.boots)}
 }
 
 // machine is a store on a machine whose clock is set.

@@ -18,9 +18,9 @@ func NewMemory(now func() time.Time) *Store {
 		now = time.Now
 	}
 	began := now()
-	d := &database{log: zap.NewNop(), since: store.Never, scale: newScale(func() Moment {
+	d := &database{log: zap.NewNop(), since: store.Never, scale: newScale(func() Reading {
 		at := now()
-		return Moment{Wall: at, Since: at.Sub(began)}
+		return Reading{Wall: at, Since: at.Sub(began)}
 	})}
 	c, err := connect("")
 	if err != nil {

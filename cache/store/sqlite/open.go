@@ -52,7 +52,7 @@ type Options struct {
 	// Log gets what is wrong with the store. Nil: nothing is logged.
 	Log *zap.Logger
 	// Clocks reads the clocks of the machine. Nil: those of the system.
-	Clocks func() Moment
+	Clocks func() Reading
 	// Space returns the free space and the size of the file system that a directory is on, in
 	// bytes. Nil: as the system says.
 	Space func(dir string) (free, all uint64)

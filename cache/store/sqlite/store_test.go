@@ -27,9 +27,9 @@ func TestContract(t *testing.T) {
 		return storetest.Harness{
 			Open: func() store.Store {
 				var err error
-				s, err = Open(dir, Options{Clocks: func() Moment {
+				s, err = Open(dir, Options{Clocks: func() Reading {
 					awake := time.Duration(slept.Load())
-					return Moment{Wall: start.Add(awake), Since: awake, Boot: "this"}
+					return Reading{Wall: start.Add(awake), Since: awake, Boot: "this"}
 				}})
 				if err != nil {
 					t.Fatal(err)

@@ -122,11 +122,11 @@ func (d *database) runWriter() {
 // write runs jobs in one transaction. If it fails, each has a transaction of its own: the
 // error of one must not be that of its neighbours.
 func (d *database) write(batch []*job) {
-	err := d.transact(batch)
+	err := d.inTx(batch)
 	switch {
 	case errors.Is(err, errBodies) && d.replaceBodies(err) == nil,
 		fullCode(err) == lib.SQLITE_CORRUPT_INDEX && d.outside(context.Background(), func(*connection) error { return d.reindex(err) }) == nil:
-		err = d.transact(batch)
+		err = d.inTx(batch)
 	}
 	if err != nil && len(batch) > 1 {
 		for _, j := range batch {
@@ -142,7 +142,7 @@ func (d *database) write(batch []*job) {
 	}
 }
 
-func (d *database) transact(batch []*job) (err error) {
+func (d *database) inTx(batch []*job) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.writer == nil {

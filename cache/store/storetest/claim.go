@@ -15,8 +15,8 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-// together runs as many goroutines.
-func together(n int, do func(n int)) {
+// concurrently runs as many goroutines.
+func concurrently(n int, do func(n int)) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { do(i) })
@@ -48,7 +48,7 @@ func dueOnce(t *testing.T, h Harness) {
 	h.Sleep(2 * time.Hour)
 	var mu sync.Mutex
 	granted := make(map[store.ID]int)
-	together(8, func(n int) {
+	concurrently(8, func(n int) {
 		for {
 			leases, _, err := s[n%2].ClaimDue(t.Context(), store.DueQuery{Limit: 3})
 			if err != nil {
@@ -77,8 +77,8 @@ func dueOnce(t *testing.T, h Harness) {
 	}
 }
 
-// trimTogether has two nodes make room at the same moment. They drop no more than one would.
-func trimTogether(t *testing.T, h Harness) {
+// trimConcurrently has two nodes make room at the same moment. They drop no more than one would.
+func trimConcurrently(t *testing.T, h Harness) {
 	const feeds, size = 60, 50_000
 	s := handles(t, h)
 	for n := range feeds {
@@ -92,7 +92,7 @@ func trimTogether(t *testing.T, h Harness) {
 			t.Fatal(err)
 		}
 		budget := before.Used - before.Bytes/part
-		together(6, func(n int) {
+		concurrently(6, func(n int) {
 			if _, err := s[n%2].Trim(t.Context(), budget); err != nil {
 				t.Error(err)
 			}

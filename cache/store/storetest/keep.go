@@ -125,7 +125,7 @@ func wholeVersions(t *testing.T, h Harness) {
 	}
 	commitBody(t, s[0], 1, version(1))
 	var done atomic.Bool
-	together(4, func(n int) {
+	concurrently(4, func(n int) {
 		if n == 0 {
 			defer done.Store(true)
 			for v := uint64(2); v <= 12; v++ {

@@ -53,7 +53,7 @@ const (
 )
 
 // deny is the rule of hosts.
-func (m *model) deny(h store.Host) (denied store.Denial, until time.Duration) {
+func (m *model) deny(h store.Host) (denied store.Refusal, until time.Duration) {
 	until = m.now
 	if at, was := m.started[h.Name]; h.Name != "" && was && at+h.Spacing > m.now {
 		denied, until = store.DeniedBusy, at+h.Spacing
@@ -128,8 +128,8 @@ func (m *model) same(t *rapid.T, got store.Record, f *known) {
 	}
 }
 
-// unwanted reports whether no reader wants a feed.
-func (m *model) unwanted(f *known, idle time.Duration) bool {
+// expired reports whether no reader wants a feed.
+func (m *model) expired(f *known, idle time.Duration) bool {
 	if idle > 0 && m.now-f.asked >= idle {
 		f.sleeps = m.now + 24*time.Hour
 		return true

@@ -45,7 +45,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"a version is replaced while it is sent":     replacedWhileSent,
 		"all that is unwanted is swept":              sweepMany,
 		"what is there already is left alone":        restoreNew,
-		"two nodes make room at once":                trimTogether,
+		"two nodes make room at once":                trimConcurrently,
 		"changes are watched":                        watch,
 		"counters are kept by node":                  countersOfNodes,
 		"the store has one secret":                   oneSecret,
@@ -122,7 +122,7 @@ func grant(t *testing.T, s store.Store, c store.Claim) store.Token {
 }
 
 // deny makes one claim that has to be denied.
-func deny(t *testing.T, s store.Store, c store.Claim, want store.Denial, wait time.Duration) {
+func deny(t *testing.T, s store.Store, c store.Claim, want store.Refusal, wait time.Duration) {
 	t.Helper()
 	if lease := ask(t, s, c); lease.Denied != want || !near(lease.Wait, wait) {
 		t.Fatalf("Claim is denied %q for %v, want %q for %v", lease.Denied, lease.Wait, want, wait)

@@ -130,7 +130,7 @@ func (m *model) claimDue(t *rapid.T) {
 	var ready []*known // that may be granted, the longest overdue first
 	soonest := time.Duration(1 << 60)
 	for _, f := range m.feeds {
-		if m.unwanted(f, q.Idle) || f.Host.Name != "" && slices.Contains(q.Except, f.Host.Name) {
+		if m.expired(f, q.Idle) || f.Host.Name != "" && slices.Contains(q.Except, f.Host.Name) {
 			continue
 		}
 		_, until := m.deny(f.Host)

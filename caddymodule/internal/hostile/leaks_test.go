@@ -62,7 +62,7 @@ func TestNothingLeaksInADay(t *testing.T) {
 			for minute := range 30 {
 				for i, kind := range kinds {
 					// Each with a Host, an agent and conditions of its own.
-					stage.Get(t, fmt.Sprintf("http://feeds.test/by-url/http://%s%d.test/%s/%d", kind, minute%3, kind, minute%3), stage.Abroad, "User-Agent", fmt.Sprintf("reader/%d", minute*10+i), "If-None-Match", `"x"`)
+					stage.Get(t, fmt.Sprintf("http://feeds.test/by-url/http://%s%d.test/%s/%d", kind, minute%3, kind, minute%3), stage.Outside, "User-Agent", fmt.Sprintf("reader/%d", minute*10+i), "If-None-Match", `"x"`)
 				}
 				stage.Get(t, "http://feeds.test/own.xml", stage.Home)
 				time.Sleep(2 * time.Minute)

@@ -39,8 +39,8 @@ func (c *clock) suspended() time.Duration { return time.Duration(c.slept.Load())
 func (c *clock) off() time.Duration { return time.Duration(c.ahead.Load()) }
 
 // moment is what all its clocks say.
-func (c *clock) moment() sqlite.Moment {
-	return sqlite.Moment{Wall: c.truth().Add(c.off()), Since: c.truth().Sub(c.since), Boot: fmt.Sprint("boot ", c.boots)}
+func (c *clock) moment() sqlite.Reading {
+	return sqlite.Reading{Wall: c.truth().Add(c.off()), Since: c.truth().Sub(c.since), Boot: fmt.Sprint("boot ", c.boots)}
 }
 
 // reboot boots the machine.

@@ -169,7 +169,7 @@ func (c *call) published(version int) time.Time {
 func (c *call) document(version int) []byte {
 	d := origintest.Document{Format: c.format, Entries: version, Extra: c.channel}
 	if c.noisy {
-		d.Noise = c.now.Format(time.RFC1123Z)
+		d.Volatile = c.now.Format(time.RFC1123Z)
 	}
 	if c.dated {
 		d.Newest = c.published(version)

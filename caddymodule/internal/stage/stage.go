@@ -60,16 +60,16 @@ func (b *backend) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 	s.seen = append(s.seen, Visit{r.Clone(context.WithoutCancel(r.Context())), said})
 	answer := s.answer
 	s.mu.Unlock()
-	return answer(w, r.WithContext(context.WithValue(r.Context(), saidKey{}, said)))
+	return answer(w, r.WithContext(context.WithValue(r.Context(), textKey{}, said)))
 }
 
-// saidKey is the context key of the text that the configuration gives the backend.
-type saidKey struct{}
+// textKey is the context key of the text that the configuration gives the backend.
+type textKey struct{}
 
 // Visit is a request as the backend got it.
 type Visit struct {
 	*http.Request
-	Said string
+	Text string
 }
 
 // staged is the stage of the running test. There is one Caddy per process.
@@ -190,15 +190,15 @@ func (s *Stage) Expect(n int, why string) []Visit {
 
 // Addresses of clients.
 const (
-	Home   = "192.168.1.7"
-	Abroad = "203.0.113.5"
+	Home    = "192.168.1.7"
+	Outside = "203.0.113.5"
 )
 
 // Request is a reader's request as net/http makes it of what comes over the network.
 func Request(method, target string, header ...string) *http.Request {
 	r := httptest.NewRequest(method, target, nil)
 	r.URL.Scheme, r.URL.Host, r.RequestURI = "", "", r.URL.RequestURI() // what came over the network is a path
-	r.RemoteAddr = net.JoinHostPort(Abroad, "1234")
+	r.RemoteAddr = net.JoinHostPort(Outside, "1234")
 	port := 80
 	if r.TLS != nil {
 		port = 443
@@ -290,9 +290,9 @@ func WriteFile(t *testing.T, path, text string) {
 // Modtime is when what backends serve was written.
 var Modtime = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
 
-// Said is what the configuration has the backend say to a request.
-func Said(r *http.Request) string {
-	said, _ := r.Context().Value(saidKey{}).(string)
+// Text is what the configuration has the backend say to a request.
+func Text(r *http.Request) string {
+	said, _ := r.Context().Value(textKey{}).(string)
 	return said
 }
 

@@ -125,7 +125,7 @@ func (j *jsonRewriter) string(value piece) {
 	case value.end == value.start:
 	case isItem(j.path) && len(j.path) == 3 && j.path[2] == "content_html":
 		j.html([]piece{value}, j.base)
-	case isJSONURL(j.path):
+	case isURLName(j.path):
 		j.url([]piece{value}, j.base)
 	}
 }
@@ -133,8 +133,8 @@ func (j *jsonRewriter) string(value piece) {
 // isItem reports whether a path leads into an item.
 func isItem(path []string) bool { return len(path) > 2 && path[0] == "items" && path[1] == "" }
 
-// isJSONURL reports whether a string is a URL (jsonfeed.org/version/1.1).
-func isJSONURL(path []string) bool {
+// isURLName reports whether a string is a URL (jsonfeed.org/version/1.1).
+func isURLName(path []string) bool {
 	names := []string{"home_page_url", "next_url", "icon", "favicon"}
 	if isItem(path) {
 		path = path[2:]

@@ -146,7 +146,7 @@ func (e *editor) url(pieces []piece, base *base) {
 	url := trimmed(e.text.decoded, span{0, len(e.text.decoded)})
 	prefix, drop, kind := base.resolve(string(e.text.decoded[url.start:url.end]))
 	if kind == relative && e.text.unknown {
-		kind = uncertain // the entity may be all that makes it absolute
+		kind = skipped // the entity may be all that makes it absolute
 	}
 	e.rewrite(url.start, prefix, drop, kind)
 }

@@ -79,9 +79,9 @@ func (b *base) below(reference string) *base {
 type kind byte
 
 const (
-	absolute  kind = iota // a URL of any scheme, or nothing at all
-	relative              // to be rewritten
-	uncertain             // to be left and counted
+	absolute kind = iota // a URL of any scheme, or nothing at all
+	relative             // to be rewritten
+	skipped              // to be left and counted
 )
 
 // resolve returns how a reference becomes absolute: without its first drop bytes, and with
@@ -92,11 +92,11 @@ func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
 		return "", 0, absolute
 	}
 	if b == nil {
-		return "", 0, uncertain
+		return "", 0, skipped
 	}
 	for i := range len(reference) {
 		if c := reference[i]; c < ' ' || c == 0x7f || c == '<' || c == '>' {
-			return "", 0, uncertain // parsers that drop it see a different URL
+			return "", 0, skipped // parsers that drop it see a different URL
 		}
 	}
 	switch {
@@ -108,7 +108,7 @@ func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
 		return b.path, 0, relative
 	case strings.ContainsRune(`{[\`, rune(reference[0])), // a template that was not filled in, a path of Windows
 		len(reference) > 7 && strings.EqualFold(reference[:5], "http%"), len(reference) > 7 && strings.EqualFold(reference[:6], "https%"): // escaped as a whole
-		return "", 0, uncertain
+		return "", 0, skipped
 	}
 	for above := 0; ; {
 		switch rest := reference[drop:]; {
@@ -123,7 +123,7 @@ func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
 			return b.directory(above + 1), drop + 2, relative
 		case strings.HasPrefix(rest, "/"):
 			// "./" followed by a slash: an empty segment, which would vanish here.
-			return "", 0, uncertain
+			return "", 0, skipped
 		default:
 			return b.directory(above), drop, relative
 		}
@@ -145,7 +145,7 @@ func (b *base) resolveHTML(value string) (prefix string, drop int, k kind) {
 		if _, _, k := b.resolve(strings.TrimSpace(html.UnescapeString(value))); k == absolute {
 			return "", 0, absolute
 		}
-		return "", 0, uncertain
+		return "", 0, skipped
 	}
 	return b.resolve(value)
 }

@@ -26,7 +26,7 @@ type element struct {
 	tag    span
 	task   task
 	texts  []piece // of an element with a task for them
-	around *base   // xml:base in force around it; nil: one that cannot be used
+	outer  *base   // xml:base in force around it; nil: one that cannot be used
 	base   *base   // and within it
 	html   bool    // it is markup within a text of HTML
 }
@@ -67,8 +67,8 @@ type xmlRewriter struct {
 
 // nested is an xml:base within another.
 type nested struct {
-	around *base
-	value  string
+	outer *base
+	value string
 }
 
 // rewriteXML edits a document that begins at start. It reports whether it read the
@@ -135,15 +135,15 @@ func (x *xmlRewriter) characters(at span) {
 }
 
 func (x *xmlRewriter) open(t xml.StartElement, tag span) {
-	e := element{name: strings.ToLower(t.Name.Local), space: x.tokens.Vocabulary(t.Name), tag: tag, around: x.origin}
+	e := element{name: strings.ToLower(t.Name.Local), space: x.tokens.Vocabulary(t.Name), tag: tag, outer: x.origin}
 	if n := len(x.stack); n > 0 {
 		outer := &x.stack[n-1]
-		e.parent, e.around, e.level = outer.name, outer.base, outer.below()
+		e.parent, e.outer, e.level = outer.name, outer.base, outer.below()
 		e.html = outer.html || outer.task == htmlTask
 		x.interrupt(outer)
 	}
 	values := x.values(t, tag)
-	e.base = x.baseOf(e.around, t, values)
+	e.base = x.baseOf(e.outer, t, values)
 	words, remove := x.relations(&e, t, values)
 	switch {
 	case remove:
@@ -226,22 +226,22 @@ func (x *xmlRewriter) values(t xml.StartElement, tag span) []piece {
 }
 
 // baseOf returns the base URL within an element.
-func (x *xmlRewriter) baseOf(around *base, t xml.StartElement, values []piece) *base {
+func (x *xmlRewriter) baseOf(outer *base, t xml.StartElement, values []piece) *base {
 	for i, a := range t.Attr {
 		if a.Name.Local != "base" || namespace.Of(a.Name.Space) != namespace.XML {
 			continue
 		}
-		key := nested{around, a.Value}
+		key := nested{outer, a.Value}
 		b, known := x.bases[key]
 		if !known {
 			if x.text.decode(x.body, values[i:i+1]); !x.text.unknown {
-				b = around.below(a.Value)
+				b = outer.below(a.Value)
 			}
 			x.bases[key] = b
 		}
 		return b
 	}
-	return around
+	return outer
 }
 
 // relations reports whether an element is removed because it names the feed's own address
@@ -296,7 +296,7 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece,
 	for i, a := range t.Attr {
 		switch {
 		case a.Name.Local == "base" && namespace.Of(a.Name.Space) == namespace.XML:
-			x.url(values[i:i+1], e.around)
+			x.url(values[i:i+1], e.outer)
 		case a.Name.Space != "" || a.Name.Local == "xmlns":
 		case a.Name.Local == "rel":
 			for _, word := range words {
@@ -329,7 +329,7 @@ func (x *xmlRewriter) htmlAttribute(e *element, name string, value piece) {
 		}
 		prefix, drop, kind := e.base.resolve(reference)
 		if kind == relative && x.text.unknown {
-			kind = uncertain
+			kind = skipped
 		}
 		x.rewrite(url.start, prefix, drop, kind)
 	}

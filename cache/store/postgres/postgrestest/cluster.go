@@ -26,8 +26,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// patience is how long a server may take to start or to stop. Nothing is asserted about it.
-const patience = time.Minute
+// timeout is how long a server may take to start or to stop. Nothing is asserted about it.
+const timeout = time.Minute
 
 // ErrMissing reports that PostgreSQL is not installed here.
 var ErrMissing = errors.New("no PostgreSQL server is installed: neither in PATH nor under /usr/lib/postgresql")
@@ -171,7 +171,7 @@ func (c *Cluster) Start() error {
 	if err := c.server.Start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	for {
 		err := c.admin(ctx, "postgres", "select 1")
@@ -287,7 +287,7 @@ func (c *Cluster) Blank(t testing.TB, name string) {
 // Exec runs a statement as the owner of a database.
 func (c *Cluster) Exec(t testing.TB, database, sql string, args ...any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := c.admin(ctx, database, sql, args...); err != nil {
 		t.Fatalf("%s: %v", sql, err)

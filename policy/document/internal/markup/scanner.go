@@ -160,7 +160,7 @@ func (s *Scanner) Vocabulary(name xml.Name) namespace.Vocabulary {
 	switch root := strings.ToLower(s.Root.Local); {
 	case root == "feed" && (name.Space == s.Root.Space || space == namespace.Atom):
 		return namespace.Atom
-	case root != "feed" && (space == namespace.Unqualified || root == "rss" && name.Space == s.Root.Space):
+	case root != "feed" && (space == namespace.None || root == "rss" && name.Space == s.Root.Space):
 		return namespace.RSS
 	}
 	return space

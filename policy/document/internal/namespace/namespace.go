@@ -10,8 +10,8 @@ import "strings"
 type Vocabulary byte
 
 const (
-	Foreign     Vocabulary = iota // none of those below
-	Unqualified                   // no namespace: RSS 0.91 to 2.0
+	Other       Vocabulary = iota // none of those below
+	None                          // no namespace: RSS 0.91 to 2.0
 	RSS                           // the namespaces of RSS 0.90 and 1.0, and those that people put on 2.0
 	Atom                          // Atom 0.3 (RFC 4287's forerunner) and 1.0
 	RDF                           // RDF, around RSS 0.90 and 1.0
@@ -27,9 +27,9 @@ const (
 	XHTML                         // HTML within XML
 )
 
-// vocabularies maps namespace names, as [Of] shortens them.
-var vocabularies = map[string]Vocabulary{
-	"":                                    Unqualified,
+// names maps namespace names, as [Of] shortens them.
+var names = map[string]Vocabulary{
+	"":                                    None,
 	"purl.org/rss/1.0":                    RSS,
 	"my.netscape.com/rdf/simple/0.9":      RSS,
 	"channel.netscape.com/rdf/simple/0.9": RSS,
@@ -63,11 +63,11 @@ var vocabularies = map[string]Vocabulary{
 // so none of these distinguishes two vocabularies.
 func Of(uri string) Vocabulary {
 	if len(uri) > maxName {
-		return Foreign // a document may repeat a long name at each element
+		return Other // a document may repeat a long name at each element
 	}
 	uri = strings.ToLower(strings.TrimSpace(uri))
 	uri = strings.TrimPrefix(strings.TrimPrefix(uri, "http://"), "https://")
-	return vocabularies[strings.TrimRight(uri, "/#")]
+	return names[strings.TrimRight(uri, "/#")]
 }
 
 // maxName is longer than the names of all vocabularies, in bytes.

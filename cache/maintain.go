@@ -37,8 +37,8 @@ const (
 	trimEvery = 64 << 20
 )
 
-// housekeep does periodic work.
-func (c *Cache) housekeep(ctx context.Context) {
+// maintain does periodic work.
+func (c *Cache) maintain(ctx context.Context) {
 	look, readers, sweep := time.NewTicker(lookEvery), time.NewTicker(storeReadersEvery), time.NewTicker(sweepEvery)
 	defer look.Stop()
 	defer readers.Stop()
@@ -47,14 +47,14 @@ func (c *Cache) housekeep(ctx context.Context) {
 		select {
 		case <-look.C:
 			c.checkClock()
-		case <-c.crowded:
+		case <-c.overBudget:
 			c.storeReaders(ctx)
 			c.evict()
 		case <-c.full:
 			c.trim(ctx)
 		case <-readers.C:
 			c.storeReaders(ctx)
-			c.evict() // those whose polls were under way when it was crowded
+			c.evict() // those whose polls were under way when memory was over its budget
 			c.memory.share(c.table.size.Load())
 		case <-sweep.C:
 			c.sweep(ctx)
@@ -79,7 +79,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
 		second, by := f.asked.Load(), f.askedBy()
-		learnt := f.addLearnt()
+		learnt := f.addNews()
 		if (second != f.touched.Load() || len(by) > 0 || learnt != nil) && f.state.Load().known {
 			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, Memo: learnt}, second
 		}
@@ -96,7 +96,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		f.touched.Store(second)
 		f.stored(asked[f.id].By)
 		if asked[f.id].Memo != nil {
-			f.learntStored()
+			f.newsStored()
 		}
 	}
 }
