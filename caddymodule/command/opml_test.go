@@ -4,9 +4,6 @@
 package command
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -53,42 +50,5 @@ func TestOPMLCommandFails(t *testing.T) {
 				t.Errorf("exit code %d, printed %q, told %q, want %q", code, out, told, tt.told)
 			}
 		})
-	}
-}
-
-// A real reader imports what was rewritten.
-func TestOPMLCommandWithNewsboat(t *testing.T) {
-	newsboat, err := exec.LookPath("newsboat")
-	if err != nil {
-		t.Skip("newsboat is not installed")
-	}
-	dir := t.TempDir()
-	run := func(args ...string) string {
-		t.Helper()
-		cmd := exec.Command(newsboat, append([]string{"-C", os.DevNull, "-u", filepath.Join(dir, "urls"), "-c", filepath.Join(dir, "cache")}, args...)...)
-		cmd.Env = append(os.Environ(), "HOME="+dir)
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("newsboat %v: %v\n%s", args, err, out)
-		}
-		return string(out)
-	}
-	const feeds = "https://a.example/feed?x=1&y=2 News\nhttp://b.example/%C3%A9.rss\n"
-	if err := os.WriteFile(filepath.Join(dir, "urls"), []byte(feeds), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	there, code := runCommand(t, opmlCommand(), run("-e"), "-", "--gateway", "http://feeds.home.arpa")
-	if code != exitDone {
-		t.Fatalf("exit code %d", code)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "urls"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run("-i", write(t, "gateway.opml", there))
-	urls, err := os.ReadFile(filepath.Join(dir, "urls"))
-	for _, want := range []string{"http://feeds.home.arpa/https://a.example/feed?x=1&y=2", "http://feeds.home.arpa/http://b.example/%C3%A9.rss"} {
-		if err != nil || !strings.Contains(string(urls), want) {
-			t.Errorf("%v, %s is not in\n%s", err, want, urls)
-		}
 	}
 }
