@@ -16,94 +16,79 @@ import (
 	"github.com/feedpollard/pollard/bench/internal/rig"
 )
 
-// baseline is the target that all others are compared with.
-const baseline = "Caddy respond"
-
-// setup is what servers are started with.
-type setup struct {
-	dir     string
-	pollard string
-	against string // another build, to be compared; empty: none
-	doc     *document
-	origin  string                 // its address
-	fields  map[string]http.Header // of a gateway's answer, by kind
+// servers are the servers that are compared.
+type servers struct {
+	dir, pollard     string
+	document, packed string
+	origin           string // its address
+	targets          []*target
+	baseline         *target // with which all others are compared
 }
 
-func (s setup) file(name, content string) (string, error) {
+// start starts all servers and verifies their answers. Those of the gateway come first: their
+// header fields are Caddy's too.
+func (s *servers) start(against string) error {
+	starts := []func() error{func() error { return s.startPollard(s.pollard, "") }, s.startCaddy}
+	if against != "" {
+		starts = append(starts, func() error { return s.startPollard(against, " (against)") })
+	}
+	for _, start := range append(starts, s.startNginx, s.startVarnish) {
+		from := len(s.targets)
+		if err := start(); err != nil {
+			return err
+		}
+		for _, t := range s.targets[from:] {
+			if err := t.verify(s.document, s.packed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *servers) stop() {
+	for _, t := range s.targets {
+		t.process.Stop()
+	}
+}
+
+// add starts a program that listens on an address, and adds a target for each URL of it.
+func (s *servers) add(names, urls []string, address, program string, args ...string) error {
+	p, err := rig.Start(filepath.Join(s.dir, names[0]+".log"), program, args...)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		t := &target{name: name, process: p}
+		for k := range t.urls {
+			t.urls[k] = urls[i]
+		}
+		s.targets = append(s.targets, t)
+	}
+	return p.Ready(address)
+}
+
+func (s *servers) file(name, content string) (string, error) {
 	path := filepath.Join(s.dir, name)
 	return path, os.WriteFile(path, []byte(content), 0o644)
 }
 
-// startCaddy starts Caddy with a response in its configuration for each kind, with the
-// header fields that a gateway sends. Each is a site of its own, as a Caddyfile makes them
-// (http://127.0.0.1:8080 { respond ... }), so that only the matcher of the host is needed.
-func startCaddy(s setup) ([]*target, error) {
-	type object = map[string]any
-	t := &target{name: baseline, plain: true, urls: make(map[string]string)}
-	servers := object{}
-	for _, k := range kinds {
-		addr, err := rig.FreeAddress()
+func freeAddresses(n int) (list []string, err error) {
+	for range n {
+		address, err := rig.FreeAddress()
 		if err != nil {
 			return nil, err
 		}
-		response := object{"handler": "static_response", "status_code": k.status, "headers": s.fields[k.name]}
-		switch {
-		case k.status == 304:
-		case k.gzip:
-			response["body"] = string(s.doc.identity[:len(s.doc.gzip)])
-		default:
-			response["body"] = string(s.doc.identity)
-		}
-		servers[k.name] = object{
-			"listen": []string{addr}, "automatic_https": object{"disable": true},
-			"routes": []any{object{
-				"match":    []any{object{"host": []string{"127.0.0.1"}}},
-				"handle":   []any{object{"handler": "subroute", "routes": []any{object{"handle": []any{response}}}}},
-				"terminal": true,
-			}},
-		}
-		t.urls[k.name] = "http://" + addr + "/feed.xml"
+		list = append(list, address)
 	}
-	config, err := json.Marshal(object{
-		"admin": object{"disabled": true},
-		"apps":  object{"http": object{"servers": servers}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	path, err := s.file("caddy.json", string(config))
-	if err != nil {
-		return nil, err
-	}
-	if t.process, err = rig.Start(filepath.Join(s.dir, "caddy.log"), s.pollard, "run", "--config", path); err != nil {
-		return nil, err
-	}
-	for _, url := range t.urls {
-		if err := t.process.Ready(strings.Split(url, "/")[2]); err != nil {
-			return []*target{t}, err
-		}
-	}
-	return []*target{t}, nil
+	return list, nil
 }
 
 // startPollard starts a gateway and a shield in one process, each with a site of its own.
-func startPollard(s setup) ([]*target, error) { return startGateway(s, s.pollard, "") }
-
-// startAgainst starts another build of Pollard beside it, if there is one.
-func startAgainst(s setup) ([]*target, error) {
-	if s.against == "" {
-		return nil, nil
-	}
-	return startGateway(s, s.against, " (against)")
-}
-
-func startGateway(s setup, pollard, suffix string) ([]*target, error) {
-	var addrs [3]string
-	for i := range addrs {
-		var err error
-		if addrs[i], err = rig.FreeAddress(); err != nil {
-			return nil, err
-		}
+func (s *servers) startPollard(pollard, suffix string) error {
+	at, err := freeAddresses(3)
+	if err != nil {
+		return err
 	}
 	path, err := s.file("Caddyfile"+suffix, fmt.Sprintf(`{
 	admin %s
@@ -126,43 +111,81 @@ http://%[5]s {
 		}
 	}
 }
-`, addrs[0], strconv.Quote(filepath.Join(s.dir, "store"+suffix)), addrs[1], s.origin, addrs[2]))
+`, at[0], strconv.Quote(filepath.Join(s.dir, "store"+suffix)), at[1], s.origin, at[2]))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p, err := rig.Start(filepath.Join(s.dir, "pollard.log"+suffix), pollard, "run", "--config", path, "--adapter", "caddyfile")
+	return s.add([]string{"gateway by path" + suffix, "gateway by URL" + suffix, "shield" + suffix},
+		[]string{"http://" + at[1] + "/feed.xml", "http://" + at[1] + "/http://" + s.origin + "/feed.xml", "http://" + at[2] + "/feed.xml"},
+		at[2], pollard, "run", "--config", path, "--adapter", "caddyfile")
+}
+
+// startCaddy starts Caddy with a response in its configuration for each kind, with the
+// header fields that a gateway sends. Each is a site of its own, as a Caddyfile makes them
+// (http://127.0.0.1:8080 { respond ... }), so that only the matcher of the host is needed.
+func (s *servers) startCaddy() error {
+	type object = map[string]any
+	at, err := freeAddresses(len(kinds))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	at := func(name, url string) *target {
-		return &target{name: name + suffix, process: p, urls: map[string]string{"": url}}
+	sites := object{}
+	for k, kind := range kinds {
+		fields := s.targets[0].fields[k].Clone()
+		for _, own := range []string{"Content-Length", "Date", "Server"} {
+			fields.Del(own)
+		}
+		response := object{"handler": "static_response", "status_code": kind.status, "headers": fields}
+		switch {
+		case kind.status == http.StatusNotModified:
+		case kind.gzip:
+			response["body"] = s.document[:len(s.packed)] // text of the same length
+		default:
+			response["body"] = s.document
+		}
+		sites[kind.name] = object{
+			"listen": []string{at[k]}, "automatic_https": object{"disable": true},
+			"routes": []any{object{
+				"match":    []any{object{"host": []string{"127.0.0.1"}}},
+				"handle":   []any{object{"handler": "subroute", "routes": []any{object{"handle": []any{response}}}}},
+				"terminal": true,
+			}},
+		}
 	}
-	targets := []*target{
-		at("gateway by path", "http://"+addrs[1]+"/feed.xml"),
-		at("gateway by URL", "http://"+addrs[1]+"/http://"+s.origin+"/feed.xml"),
-		at("shield", "http://"+addrs[2]+"/feed.xml"),
+	config, err := json.Marshal(object{"admin": object{"disabled": true}, "apps": object{"http": object{"servers": sites}}})
+	if err != nil {
+		return err
 	}
-	return targets, p.Ready(addrs[2])
+	path, err := s.file("caddy.json", string(config))
+	if err != nil {
+		return err
+	}
+	if err := s.add([]string{"Caddy respond"}, []string{""}, at[len(at)-1], s.pollard, "run", "--config", path); err != nil {
+		return err
+	}
+	s.baseline = s.targets[len(s.targets)-1]
+	for k := range kinds {
+		s.baseline.urls[k] = "http://" + at[k] + "/feed.xml"
+	}
+	return nil
 }
 
 // startNginx starts nginx with proxy_cache, if it is installed.
-func startNginx(s setup) ([]*target, error) {
+func (s *servers) startNginx() error {
 	nginx, err := exec.LookPath("nginx")
 	if err != nil {
-		return nil, nil
+		return nil
 	}
-	var targets []*target
-	for _, variant := range []struct{ name, lines string }{
-		{"nginx proxy_cache", ""},
-		{"nginx proxy_cache, open_file_cache", "open_file_cache max=100; open_file_cache_valid 10m;"},
+	for name, lines := range map[string]string{
+		"nginx proxy_cache": "", "nginx proxy_cache, open_file_cache": "open_file_cache max=100; open_file_cache_valid 10m;",
 	} {
-		addr, err := rig.FreeAddress()
+		at, err := freeAddresses(1)
 		if err != nil {
-			return targets, err
+			return err
 		}
-		dir := filepath.Join(s.dir, strings.ReplaceAll(strings.ReplaceAll(variant.name, " ", "-"), ",", ""))
+		dir := filepath.Join(s.dir, strings.NewReplacer(" ", "-", ",", "").Replace(name))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return targets, err
+			return err
 		}
 		path, err := s.file(filepath.Base(dir)+".conf", fmt.Sprintf(`daemon off; master_process off; worker_processes 1;
 pid %[1]s/pid; error_log %[1]s/error.log;
@@ -178,39 +201,29 @@ http {
 		location / { proxy_pass http://%[3]s; proxy_cache feeds; }
 	}
 }
-`, dir, addr, s.origin, variant.lines))
+`, dir, at[0], s.origin, lines))
 		if err != nil {
-			return targets, err
+			return err
 		}
-		p, err := rig.Start(dir+".log", nginx, "-p", dir, "-c", path)
-		if err != nil {
-			return targets, err
-		}
-		targets = append(targets, &target{name: variant.name, process: p, urls: map[string]string{"": "http://" + addr + "/feed.xml"}})
-		if err := p.Ready(addr); err != nil {
-			return targets, err
+		if err := s.add([]string{name}, []string{"http://" + at[0] + "/feed.xml"}, at[0], nginx, "-p", dir, "-c", path); err != nil {
+			return err
 		}
 	}
-	return targets, nil
+	return nil
 }
 
 // startVarnish starts Varnish, if it is installed. It leaves content codings to the
 // origin, as the other caches do: as it comes, it would decompress for each reader
 // that does not accept gzip.
-func startVarnish(s setup) ([]*target, error) {
+func (s *servers) startVarnish() error {
 	varnishd, err := exec.LookPath("varnishd")
 	if err != nil {
-		return nil, nil
+		return nil
 	}
-	addr, err := rig.FreeAddress()
+	at, err := freeAddresses(1)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	p, err := rig.Start(filepath.Join(s.dir, "varnish.log"), varnishd, "-F", "-j", "none", "-n", filepath.Join(s.dir, "varnish"),
-		"-a", addr, "-b", s.origin, "-s", "malloc,64m", "-p", "http_gzip_support=off")
-	if err != nil {
-		return nil, err
-	}
-	t := &target{name: "Varnish, http_gzip_support off", process: p, urls: map[string]string{"": "http://" + addr + "/feed.xml"}}
-	return []*target{t}, p.Ready(addr)
+	return s.add([]string{"Varnish, http_gzip_support off"}, []string{"http://" + at[0] + "/feed.xml"}, at[0], varnishd,
+		"-F", "-j", "none", "-n", filepath.Join(s.dir, "varnish"), "-a", at[0], "-b", s.origin, "-s", "malloc,64m", "-p", "http_gzip_support=off")
 }

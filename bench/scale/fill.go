@@ -15,14 +15,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/bench/internal/rig"
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -36,15 +37,8 @@ func (n *node) url(i int) string {
 	return fmt.Sprintf("http://127.%d.%d.%d:%s/weblog/feeds/index.xml", 1+at>>16, at>>8&255, at&255, n.origin.port)
 }
 
-// fill makes the store, unless it is there.
+// fill makes the store.
 func (n *node) fill() error {
-	done := filepath.Join(n.dir, fmt.Sprintf("filled-%s", n.origin.port))
-	if _, err := os.Stat(done); err == nil && n.postgres == "" {
-		return nil
-	}
-	if err := os.RemoveAll(n.dir); err != nil {
-		return err
-	}
 	if err := os.MkdirAll(n.dir, 0o755); err != nil {
 		return err
 	}
@@ -71,26 +65,15 @@ func (n *node) fill() error {
 		return err
 	}
 	n.filling = time.Since(began)
-	return os.WriteFile(done, nil, 0o644)
+	return nil
 }
 
 // open opens the store.
-func (n *node) open() (store.Store, error) {
+func (n *node) open() (db store.Store, err error) {
 	if n.postgres == "" {
-		return sqlite.Open(n.store(), sqlite.Options{})
+		return sqlite.Open(filepath.Join(n.dir, "store"), sqlite.Options{})
 	}
-	db, err := postgres.Open(context.Background(), postgres.Options{URL: n.postgres})
-	if err != nil {
-		return nil, err
-	}
-	records, err := db.Records(context.Background(), store.ID{}, 1)
-	if err == nil && len(records) > 0 {
-		err = errors.New("the database has feeds already: make an empty one, and name it")
-	}
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return postgres.Open(context.Background(), postgres.Options{URL: n.postgres})
 }
 
 // record is the record of a feed: that of a template, under another URL.
@@ -113,9 +96,6 @@ func (n *node) record(i int, template *store.Saved) store.Saved {
 	}
 	return s
 }
-
-// store is the directory of the store.
-func (n *node) store() string { return filepath.Join(n.dir, "store") }
 
 // templates are records of feeds of several kinds, with some polls behind them, as the
 // engine has made them.
@@ -185,7 +165,7 @@ func (o *fixed) Release() {}
 func (o *fixed) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	a, known := o.answers[ask.URL]
 	if known {
-		a.Asked, a.Status, a.Body, a.Wire = time.Now(), http.StatusNotModified, nil, 0
+		a.Status, a.Body, a.Wire = http.StatusNotModified, nil, 0
 		return a
 	}
 	kind := len(o.answers)
@@ -202,32 +182,18 @@ func (o *fixed) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 }
 
 // feed makes a document of about a size. The kinds differ in hints, and the revisions
-// of one kind in their newest entry.
+// of one kind in their title.
 func feed(kind, size, revision int) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\"><channel><title>Weblog %d</title><link>https://weblog.example/</link><description>Notes</description>", kind)
+	extra := "<description>" + rig.Words(uint64(kind), size) + "</description>"
 	if kind%4 == 0 {
-		fmt.Fprintf(&b, "<ttl>%d</ttl>", 60*(1+kind%5))
+		extra += fmt.Sprintf("<ttl>%d</ttl>", 60*(1+kind%5))
 	}
 	if kind%7 == 0 {
-		b.WriteString("<skipHours><hour>1</hour><hour>2</hour><hour>3</hour></skipHours>")
+		extra += "<skipHours><hour>1</hour><hour>2</hour><hour>3</hour></skipHours>"
 	}
-	text := strings.Fields("the of and a to in is was that it for on with as he his be at by i this had not are but from or have an they which one you were all her she there would their we him been has when who will no more if out so up said what its about than into them can only other time new some could these two may first then do any like my now over such our man me even most made after also did many")
-	r := rand.New(rand.NewPCG(uint64(kind), 7))
-	for n := 0; b.Len() < size; n++ {
-		entry := n
-		if n == 0 {
-			entry = 1_000_000 + revision
-		}
-		fmt.Fprintf(&b, "<item><title>Entry %d</title><link>https://weblog.example/%d</link><guid isPermaLink=\"false\">tag:weblog.example,2026:%[1]d</guid><pubDate>%[3]s</pubDate><description>",
-			entry, entry, time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC).AddDate(0, 0, -n*(1+kind%9)).Format(time.RFC1123Z))
-		for range 150 {
-			fmt.Fprintf(&b, "%s%d ", text[r.IntN(len(text))], r.IntN(50))
-		}
-		b.WriteString("</description></item>")
-	}
-	b.WriteString("</channel></rss>\n")
-	return b.Bytes()
+	return []byte(origintest.Document{
+		Title: fmt.Sprintf("Weblog %d.%d", kind, revision), Entries: 10, Newest: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC), Extra: extra, Text: "Notes",
+	}.String())
 }
 
 // size is how many bytes a directory takes.

@@ -4,7 +4,7 @@
 // Command scale measures how much one node carries.
 //
 //	go build -o pollard ./cmd/pollard
-//	go run ./bench/scale -pollard ./pollard -feeds 1000,100000 -dir /var/tmp/scale
+//	go run ./bench/scale -pollard ./pollard -feeds 1000,100000 -dir /var/tmp
 //
 // It fills an SQLite store for each number of feeds, with records that the engine itself
 // has made of feeds of several kinds, and then measures with the real binary:
@@ -42,7 +42,6 @@ type options struct {
 	polls   time.Duration
 	rate    int
 	fresh   float64
-	keep    bool
 	// postgres is the URL of a database in place of an SQLite store; empty: there is none.
 	postgres string
 }
@@ -51,7 +50,7 @@ func main() {
 	var o options
 	var feeds string
 	flag.StringVar(&o.pollard, "pollard", "./pollard", "the `binary` to measure")
-	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "scale"), "`directory` for stores; one that holds the right number of feeds already is used as it is")
+	flag.StringVar(&o.dir, "dir", os.TempDir(), "`directory` for stores")
 	flag.StringVar(&feeds, "feeds", "1000,10000", "comma-separated `numbers` of feeds")
 	flag.IntVar(&o.body, "body", 20_000, "size of a document, in `bytes`")
 	flag.IntVar(&o.rounds, "rounds", 7, "`rounds` of the comparison of hits")
@@ -59,7 +58,6 @@ func main() {
 	flag.IntVar(&o.rate, "rate", 0, "feeds that come due in a `second`; 0: all are due at once")
 	flag.Float64Var(&o.fresh, "new", 0.09, "`share` of polls that bring a new version of 50 KB")
 	flag.StringVar(&o.postgres, "postgres", "", "`URL` of an empty PostgreSQL database on this machine, to measure polls with it as the store")
-	flag.BoolVar(&o.keep, "keep", false, "keep the stores")
 	flag.Parse()
 	for _, n := range strings.Split(feeds, ",") {
 		count, err := strconv.Atoi(n)
@@ -90,9 +88,10 @@ func run(o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if !o.keep {
-		defer os.RemoveAll(o.dir)
+	if o.dir, err = os.MkdirTemp(o.dir, "scale-"); err != nil {
+		return err
 	}
+	defer os.RemoveAll(o.dir)
 	var nodes []*node
 	defer func() {
 		for _, n := range nodes {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -23,7 +22,7 @@ type node struct {
 	feeds   int
 	origin  *origin
 	dir     string
-	filling time.Duration // 0: the store was there
+	filling time.Duration
 
 	process     *rig.Process
 	admin, site string // addresses
@@ -41,7 +40,7 @@ func (n *node) start(prefetch bool) (took time.Duration, err error) {
 	if prefetch {
 		line = "prefetch"
 	}
-	store := "sqlite " + strconv.Quote(n.store())
+	store := "sqlite " + strconv.Quote(filepath.Join(n.dir, "store"))
 	if n.postgres != "" {
 		store = "postgres " + strconv.Quote(n.postgres)
 	}
@@ -106,28 +105,24 @@ func measure(nodes []*node) error {
 }
 
 func (n *node) measureStart() error {
-	var starts []time.Duration
-	for i := range 3 {
-		if i > 0 {
-			n.stop()
-		}
+	var starts, scrapes []time.Duration
+	for range 3 {
+		n.stop()
 		took, err := n.start(false)
 		if err != nil {
 			return err
 		}
 		starts = append(starts, took)
 	}
-	slices.Sort(starts)
 	n.process.End(syscall.SIGKILL)
 	killed, err := n.start(false) // which checks the tables
 	if err != nil {
 		return err
 	}
-	atStart, err := n.process.Memory()
+	rss, anonymous, err := n.process.Memory()
 	if err != nil {
 		return err
 	}
-	var scrapes []time.Duration
 	for range 5 {
 		s, err := fetch("http://" + n.admin + "/metrics")
 		if err != nil {
@@ -135,12 +130,11 @@ func (n *node) measureStart() error {
 		}
 		scrapes = append(scrapes, s.total)
 	}
-	slices.Sort(scrapes)
 	list, err := fetch("http://" + n.admin + "/pollard/feeds")
 	if err != nil {
 		return err
 	}
-	listed, err := n.process.Memory()
+	listed, listedAnonymous, err := n.process.Memory()
 	if err != nil {
 		return err
 	}
@@ -149,17 +143,16 @@ func (n *node) measureStart() error {
 			return err
 		}
 	}
-	read, err := n.process.Memory()
+	read, readAnonymous, err := n.process.Memory()
 	if err != nil {
 		return err
 	}
-	disk := size(n.store())
+	disk := size(filepath.Join(n.dir, "store"))
 	fmt.Printf("| %d | %.0f | %.0f | %d | %d | %d | %.0f (%.0f, %.0f) | %.1f | %.1f, %.2f, %.1f | %.0f (%.0f) | %.0f (%.0f) |\n",
-		n.feeds, n.filling.Seconds(), float64(disk)/mb, disk/int64(n.feeds), starts[1].Milliseconds(), killed.Milliseconds(),
-		float64(atStart.RSS)/mb, float64(atStart.Anonymous)/mb, float64(atStart.RSS-atStart.Anonymous)/mb,
-		float64(scrapes[2].Microseconds())/1e3,
+		n.feeds, n.filling.Seconds(), float64(disk)/mb, disk/int64(n.feeds), rig.Median(starts).Milliseconds(), killed.Milliseconds(),
+		float64(rss)/mb, float64(anonymous)/mb, float64(rss-anonymous)/mb, float64(rig.Median(scrapes).Microseconds())/1e3,
 		float64(list.first.Microseconds())/1e3, list.total.Seconds(), float64(list.bytes)/mb,
-		float64(listed.RSS)/mb, float64(listed.Anonymous)/mb, float64(read.RSS)/mb, float64(read.Anonymous)/mb)
+		float64(listed)/mb, float64(listedAnonymous)/mb, float64(read)/mb, float64(readAnonymous)/mb)
 	return nil
 }
 
@@ -193,33 +186,20 @@ func fetch(url string) (a answer, err error) {
 func compareHits(nodes []*node) error {
 	header := http.Header{"User-Agent": {"FreshRSS/1.24.1"}, "Accept-Encoding": {"gzip"}, "If-Modified-Since": {time.Now().UTC().Format(http.TimeFormat)}}
 	load := rig.Load{Connections: 16, Length: time.Second}
-	cost := make([][]float64, len(nodes))
+	cost, ratios := make([][]float64, len(nodes)), make([][]float64, len(nodes))
 	for range nodes[0].rounds {
 		for i, n := range nodes {
-			before, err := n.process.CPU()
+			cpu, err := load.CostPerRequest(n.process, n.target(i), header)
 			if err != nil {
 				return err
 			}
-			requests, err := load.Run(n.target(i), header)
-			if err != nil {
-				return err
-			}
-			after, err := n.process.CPU()
-			if err != nil {
-				return err
-			}
-			cost[i] = append(cost[i], float64((after-before).Microseconds())/float64(max(1, requests)))
+			cost[i] = append(cost[i], float64(cpu.Nanoseconds())/1e3)
+			ratios[i] = append(ratios[i], cost[i][len(cost[i])-1]/cost[0][len(cost[0])-1])
 		}
 	}
 	fmt.Print("\n| feeds | CPU us of a 304 by URL | ratio |\n| --- | --- | --- |\n")
 	for i, n := range nodes {
-		ratios := make([]float64, len(cost[i]))
-		for round := range ratios {
-			ratios[round] = cost[i][round] / cost[0][round]
-		}
-		slices.Sort(ratios)
-		slices.Sort(cost[i])
-		fmt.Printf("| %d | %.1f | %.2f |\n", n.feeds, cost[i][len(cost[i])/2], ratios[len(ratios)/2])
+		fmt.Printf("| %d | %.1f | %.2f |\n", n.feeds, rig.Median(cost[i]), rig.Median(ratios[i]))
 	}
 	return nil
 }

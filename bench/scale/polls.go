@@ -5,6 +5,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -55,39 +56,26 @@ type sample struct {
 	polls, fresh   int64
 	cpu, database  time.Duration
 	written        int64
-	overdue        int64
 	rss, anonymous int64
+	overdue        int64
 }
 
 func (n *node) sample() (s sample, err error) {
 	s.at, s.polls, s.fresh = time.Now(), n.origin.requests.Load(), n.origin.fresh.Load()
-	if s.cpu, err = n.process.CPU(); err != nil {
-		return s, err
-	}
+	var errs [4]error
+	s.cpu, errs[0] = n.process.CPU()
+	s.written, errs[1] = n.process.Written()
+	s.rss, s.anonymous, errs[2] = n.process.Memory()
 	if n.postgres != "" {
-		if s.database, err = rig.CPUOf("postgres"); err != nil {
-			return s, err
-		}
+		s.database, errs[3] = rig.CPUOf("postgres")
 	}
-	if s.written, err = n.process.Written(); err != nil {
-		return s, err
-	}
-	memory, err := n.process.Memory()
-	if err != nil {
-		return s, err
-	}
-	s.rss, s.anonymous = memory.RSS, memory.Anonymous
 	resp, err := http.Get("http://" + n.admin + "/pollard/stats")
 	if err != nil {
 		return s, err
 	}
 	defer resp.Body.Close()
-	var stats map[string]any
-	if err := json.NewDecoder(resp.Body).Decode(&stats); err != nil {
-		return s, err
-	}
-	if overdue, ok := stats["overdue"].(float64); ok {
-		s.overdue = int64(overdue)
-	}
-	return s, nil
+	var stats struct{ Overdue int64 }
+	err = json.NewDecoder(resp.Body).Decode(&stats)
+	s.overdue = stats.Overdue
+	return s, errors.Join(append(errs[:], err)...)
 }

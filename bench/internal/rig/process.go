@@ -138,6 +138,35 @@ func usages() (map[int]usage, error) {
 	return all, nil
 }
 
+// Memory is how many bytes the process itself holds, and how many of them are not the page
+// cache's of a file.
+func (p *Process) Memory() (rss, anonymous int64, err error) {
+	if rss, err = p.value("status", "VmRSS", 1024); err != nil {
+		return 0, 0, err
+	}
+	anonymous, err = p.value("status", "RssAnon", 1024)
+	return rss, anonymous, err
+}
+
+// Written is how many bytes the process has handed to write calls and to the pages of
+// files.
+func (p *Process) Written() (int64, error) { return p.value("io", "write_bytes", 1) }
+
+// value reads a line of a file of /proc.
+func (p *Process) value(file, name string, unit int64) (int64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.cmd.Process.Pid, file))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			n, err := strconv.ParseInt(strings.Fields(value)[0], 10, 64)
+			return n * unit, err
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/%s has no %s", p.cmd.Process.Pid, file, name)
+}
+
 // FreeAddress is an address on loopback on which no server listens.
 func FreeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
