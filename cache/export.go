@@ -11,8 +11,6 @@ import (
 	"io"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/feedpollard/pollard/cache/store"
 )
 
@@ -63,11 +61,8 @@ type exportedPause struct {
 // never is the next poll of a feed that is not polled any more.
 const never = "never"
 
-const (
-	// exportPage is how many records are read at once, and exportReads how many bodies.
-	exportPage  = 64
-	exportReads = 8
-)
+// exportPage is how many records are read at once.
+const exportPage = 64
 
 // Export writes the pauses of hosts and all feeds of a store as lines of JSON, for [Import].
 // report is called from time to time with the number of feeds so far.
@@ -88,34 +83,20 @@ func Export(ctx context.Context, s store.Store, w io.Writer, report func(feeds i
 		if err != nil {
 			return fmt.Errorf("reading feeds: %w", err)
 		}
-		lines, err := exportRecords(ctx, s, records)
-		if err != nil {
-			return err
-		}
-		for _, l := range lines {
+		read := time.Now()
+		for _, r := range records {
+			l, err := exportRecord(ctx, s, r, read)
+			if err != nil {
+				return err
+			}
 			if err := out.Encode(l); err != nil {
 				return fmt.Errorf("writing: %w", err)
 			}
 		}
-		count += int64(len(lines))
+		count += int64(len(records))
 		report(count)
 	}
 	return nil
-}
-
-// exportRecords reads the bodies of records, several at a time.
-func exportRecords(ctx context.Context, s store.Store, records []store.Record) ([]*exported, error) {
-	now := time.Now()
-	lines := make([]*exported, len(records))
-	var all errgroup.Group
-	all.SetLimit(exportReads)
-	for i, r := range records {
-		all.Go(func() (err error) {
-			lines[i], err = exportRecord(ctx, s, r, now)
-			return err
-		})
-	}
-	return lines, all.Wait()
 }
 
 func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.Time) (*exported, error) {

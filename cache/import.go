@@ -55,40 +55,29 @@ type Importer struct {
 // store. Lines that make no sense are left out. Of a feed that the store knows already,
 // the later next poll counts; a line without a version does not replace it otherwise.
 func (i *Importer) Import(ctx context.Context, r io.Reader) (feeds int64, err error) {
-	in := bufio.NewReaderSize(r, 1<<16)
-	for number := int64(1); ; number++ {
-		text, long, err := readLine(in)
-		if err != nil && err != io.EOF {
-			return i.done, fmt.Errorf("reading line %d: %w", number, err)
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, maxLine)
+	number := int64(0)
+	for in.Scan() {
+		number++
+		text := bytes.TrimSpace(bytes.TrimPrefix(in.Bytes(), []byte("\xef\xbb\xbf")))
+		if len(text) == 0 {
+			continue
 		}
-		end := err == io.EOF
-		if number == 1 {
-			text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
-		}
-		if text = bytes.TrimSpace(text); len(text) > 0 {
-			if err := i.take(ctx, number, text, long); err != nil {
-				return i.done, err
-			}
-		}
-		if end {
-			return i.done, i.flush(ctx)
+		if err := i.take(ctx, number, text); err != nil {
+			return i.done, err
 		}
 	}
+	if err := in.Err(); err != nil {
+		return i.done, fmt.Errorf("reading line %d: %w", number+1, err)
+	}
+	return i.done, i.flush(ctx)
 }
 
 // take takes a line. It fails if the import cannot go on.
-func (i *Importer) take(ctx context.Context, number int64, text []byte, long bool) error {
-	var saved store.Saved
-	var err error
+func (i *Importer) take(ctx context.Context, number int64, text []byte) error {
 	i.now = time.Now()
-	switch {
-	case long:
-		err = fmt.Errorf("it is longer than %d bytes", maxLine)
-	case bytes.HasPrefix(text, []byte(`{"figure":`)): // of an export by an earlier version
-		err = errors.New("statistics are not imported: they stay in the store that counted them")
-	default:
-		saved, err = i.read(ctx, text)
-	}
+	saved, err := i.read(ctx, text)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -96,27 +85,9 @@ func (i *Importer) take(ctx context.Context, number int64, text []byte, long boo
 		i.Refused(number, err)
 		return nil
 	}
-	return i.add(ctx, saved)
-}
-
-// readLine reads a line. Of one that is too long, the beginning is returned.
-func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		if !long {
-			text = append(text, part...)
-			long = len(text) > maxLine
-		}
-		if err != bufio.ErrBufferFull {
-			return text, long, err
-		}
-	}
-}
-
-func (i *Importer) add(ctx context.Context, s store.Saved) error {
-	i.batch = append(i.batch, s)
-	if s.Body != nil {
-		i.size += len(s.Body.Data)
+	i.batch = append(i.batch, saved)
+	if saved.Body != nil {
+		i.size += len(saved.Body.Data)
 	}
 	if len(i.batch) < importBatch && i.size < importBytes {
 		return nil
@@ -143,6 +114,9 @@ func (i *Importer) flush(ctx context.Context) error {
 
 // read makes a record of a line.
 func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
+	if bytes.HasPrefix(text, []byte(`{"figure":`)) { // of an export by an earlier version
+		return store.Saved{}, errors.New("statistics are not imported: they stay in the store that counted them")
+	}
 	var l exported
 	if err := json.Unmarshal(text, &l); err != nil {
 		return store.Saved{}, fmt.Errorf("no line of an export: %w", err)

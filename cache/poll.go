@@ -184,24 +184,20 @@ func (f *Feed) cancelPoll(ctx context.Context, e pollRequest, wait time.Duration
 // the reason or need not. It never brings a poll forward.
 func (f *Feed) deferPoll(wait time.Duration, why string) {
 	s := f.state.Load()
-	if now := f.cache.elapsed(); now+wait > s.due {
-		next := *s
-		next.override(f.cache, wait, why)
-		next.deferredUntil = next.due
-		f.publish(&next)
+	if f.cache.elapsed()+wait <= s.due {
+		return
 	}
+	next := *s
+	next.override(f.cache, wait, why)
+	if why != policy.HintStore { // that ends with the next record that is read
+		next.deferredUntil = next.due
+	}
+	f.publish(&next)
 }
 
-// deferForStore puts the next poll off because the store refuses claims. Unlike
-// [Feed.deferPoll], it does not outlast the next record that is read from the store.
+// deferForStore puts the next poll off because the store refuses claims.
 func (f *Feed) deferForStore() {
-	s := f.state.Load()
-	wait := storeRetry + time.Duration(2*f.cache.random()*float64(storeRetry))
-	if now := f.cache.elapsed(); now+wait > s.due {
-		next := *s
-		next.override(f.cache, wait, policy.HintStore)
-		f.publish(&next)
-	}
+	f.deferPoll(storeRetry+time.Duration(2*f.cache.random()*float64(storeRetry)), policy.HintStore)
 }
 
 // ask makes the request.

@@ -36,27 +36,34 @@ func (c *Cache) Statuses(ctx context.Context, after store.ID, limit int) (list [
 	if err != nil {
 		return nil, after, false, err
 	}
-	now := c.elapsed()
-	list = make([]status.Feed, 0, len(records))
-	for _, r := range records {
-		next = r.ID
-		list = append(list, c.statusOf(r, now))
+	if next = after; len(records) > 0 {
+		next = records[len(records)-1].ID
 	}
-	return list, next, len(records) == limit, nil
+	return c.statusesOf(records), next, len(records) == limit, nil
 }
 
 // StatusesOf returns those of the feeds with these IDs that exist, in no particular order.
 func (c *Cache) StatusesOf(ctx context.Context, ids []store.ID) ([]status.Feed, error) {
 	records, err := c.store.Lookup(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
+	return c.statusesOf(records), err
+}
+
+// statusesOf returns the status of feeds from their records, or from memory if they are there.
+func (c *Cache) statusesOf(records []store.Record) []status.Feed {
 	now := c.elapsed()
 	list := make([]status.Feed, 0, len(records))
 	for _, r := range records {
-		list = append(list, c.statusOf(r, now))
+		if f := c.table.known(r.URL); f != nil {
+			list = append(list, f.status())
+			continue
+		}
+		one := c.status(ParseKey(r.URL), stateOf(r, now), now)
+		if r.Asked >= 0 {
+			one.LastAsked = c.now().Add(-r.Asked).UTC()
+		}
+		list = append(list, one)
 	}
-	return list, nil
+	return list
 }
 
 // Details returns the status of a feed with its versions, and the body of the current
@@ -88,18 +95,6 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 		return out, nil, fmt.Errorf("reading the version of a feed: %w", err)
 	}
 	return out, content, nil
-}
-
-// statusOf returns the status of a feed from its record, or from memory if it is there.
-func (c *Cache) statusOf(r store.Record, now time.Duration) status.Feed {
-	if f := c.table.known(r.URL); f != nil {
-		return f.status()
-	}
-	out := c.status(ParseKey(r.URL), stateOf(r, now), now)
-	if r.Asked >= 0 {
-		out.LastAsked = c.now().Add(-r.Asked).UTC()
-	}
-	return out
 }
 
 func (f *Feed) status() status.Feed {

@@ -69,7 +69,7 @@ func (t *stream) send(w http.ResponseWriter, r *http.Request) int64 {
 	in := &partReader{next: func(n int) ([]byte, error) { return t.part(r, n) }, parts: t.parts}
 	var err error
 	if v := &t.state.feed.Version; t.coding == v.stored() {
-		_, err = in.WriteTo(out)
+		_, err = io.Copy(out, in)
 	} else {
 		_, err = version.Decode(out, in, v.Length)
 	}
@@ -134,19 +134,4 @@ func (p *partReader) Read(b []byte) (int, error) {
 	n := copy(b, p.rest)
 	p.rest = p.rest[n:]
 	return n, nil
-}
-
-// WriteTo implements [io.WriterTo]: each part is written at once.
-func (p *partReader) WriteTo(w io.Writer) (written int64, err error) {
-	for ; p.n < p.parts; p.n++ {
-		var part []byte
-		if part, p.err = p.next(p.n); p.err != nil {
-			return written, p.err
-		}
-		n, err := w.Write(part)
-		if written += int64(n); err != nil {
-			return written, err
-		}
-	}
-	return written, nil
 }

@@ -25,37 +25,17 @@ var gzipEncoders = sync.Pool{New: func() any {
 func Pack(content []byte) (c Coding, data []byte, err error) {
 	w := gzipEncoders.Get().(*gzip.Writer)
 	defer gzipEncoders.Put(w)
-	var p pieces
-	w.Reset(&p)
+	var b bytes.Buffer
+	w.Reset(&b)
 	_, err = w.Write(content)
 	if err = errors.Join(err, w.Close()); err != nil {
 		return Identity, nil, fmt.Errorf("encoding as gzip: %w", err)
 	}
-	if data = bytes.Join(p, nil); len(data) >= len(content) {
-		return Identity, bytes.Clone(content), nil // the slice that it was read into may be larger
+	// Clones: the slices that these were written or read into may be larger.
+	if b.Len() >= len(content) {
+		return Identity, bytes.Clone(content), nil
 	}
-	return Gzip, data, nil
-}
-
-// pieces collects what is written: a buffer that grows would leave twice as much behind
-// as it holds.
-type pieces [][]byte
-
-const pieceSize = 32 << 10
-
-func (p *pieces) Write(b []byte) (int, error) {
-	n := len(b)
-	for len(b) > 0 {
-		last := len(*p) - 1
-		if last < 0 || len((*p)[last]) == cap((*p)[last]) {
-			*p = append(*p, make([]byte, 0, pieceSize))
-			last++
-		}
-		part := b[:min(len(b), cap((*p)[last])-len((*p)[last]))]
-		(*p)[last] = append((*p)[last], part...)
-		b = b[len(part):]
-	}
-	return n, nil
+	return Gzip, bytes.Clone(b.Bytes()), nil
 }
 
 // Unpack is the inverse of [Pack]. It fails if the content does not have length bytes or is
