@@ -4,11 +4,15 @@
 package policy
 
 import (
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // maxDelta is the largest delta-seconds: greater numbers count as 2^31 (RFC 9111 section
@@ -30,56 +34,14 @@ type Directive struct {
 func ParseCacheControl(lines []string) CacheControl {
 	var directives CacheControl
 	for _, line := range lines {
-		for line != "" {
-			var part string
-			part, line = cutDirective(line)
-			name, argument, _ := strings.Cut(strings.Trim(part, " \t"), "=")
-			if !httpguts.ValidHeaderFieldName(name) { // RFC 9110 section 5.6.2: a token
-				continue
+		for _, member := range httpfield.SplitList(line) {
+			name, argument, _ := strings.Cut(member, "=")
+			if httpguts.ValidHeaderFieldName(name) { // RFC 9110 section 5.6.2: a token
+				directives = append(directives, Directive{strings.ToLower(name), strings.Trim(argument, `"`)})
 			}
-			directives = append(directives, Directive{strings.ToLower(name), unquote(argument)})
 		}
 	}
 	return directives
-}
-
-// cutDirective splits a line at its first comma outside quotes. Only a quote right
-// after an equals sign opens a quoted string, as in the grammar.
-func cutDirective(line string) (first, rest string) {
-	quoted := false
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case quoted && c == '\\':
-			i++
-		case quoted && c == '"':
-			quoted = false
-		case !quoted && c == '"' && i > 0 && line[i-1] == '=':
-			quoted = true
-		case !quoted && c == ',':
-			return line[:i], line[i+1:]
-		}
-	}
-	return line, ""
-}
-
-// unquote takes the value out of a quoted-string (RFC 9110 section 5.6.4); any
-// other text is returned as it is.
-func unquote(text string) string {
-	if len(text) < 2 || text[0] != '"' || text[len(text)-1] != '"' {
-		return text
-	}
-	text = text[1 : len(text)-1]
-	if !strings.Contains(text, "\\") {
-		return text
-	}
-	var plain strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) {
-			i++
-		}
-		plain.WriteByte(text[i])
-	}
-	return plain.String()
 }
 
 // Has reports whether the directive is there, with or without an argument.
@@ -110,15 +72,9 @@ func (c CacheControl) Seconds(name string) (length time.Duration, ok bool) {
 // deltaSeconds reads a number of seconds, which consists of digits, at most 2^31 (RFC 9111
 // section 1.2.2).
 func deltaSeconds(text string) (time.Duration, bool) {
-	if text == "" {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0, false
 	}
-	var n time.Duration
-	for i := 0; i < len(text); i++ {
-		if text[i] < '0' || text[i] > '9' {
-			return 0, false
-		}
-		n = min(n*10+time.Duration(text[i]-'0'), maxDelta/time.Second)
-	}
-	return n * time.Second, true
+	return time.Duration(min(n, uint64(maxDelta/time.Second))) * time.Second, true
 }

@@ -57,13 +57,13 @@ func (f Freshness) left() time.Duration { return max(0, f.Lifetime-f.Age) }
 // such as 0, means "already expired" (RFC 9111 section 5.3). Of several lines the
 // earliest date counts. Without Date the time of receipt takes its place.
 func untilExpires(lines []string, date string, at time.Time) time.Duration {
-	sent, err := ParseHTTPDate(date, at)
+	sent, err := http.ParseTime(date)
 	if err != nil {
 		sent = at
 	}
 	lifetime := maxDelta
 	for _, line := range lines {
-		expires, err := ParseHTTPDate(line, at)
+		expires, err := http.ParseTime(line)
 		if err != nil {
 			return 0
 		}

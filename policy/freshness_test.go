@@ -37,7 +37,6 @@ func TestFreshnessOf(t *testing.T) {
 		{"Expires in the past", []string{"Date", later, "Expires", date}, HintExpires, 0, 0},
 		{"Expires: 0", []string{"Expires", "0"}, HintExpires, 0, 0},
 		{"Expires: -1", []string{"Expires", "-1"}, HintExpires, 0, 0},
-		{"Expires that Go would read", []string{"Date", date, "Expires", "Wed, 04  Mar 2026 13:00:00 GMT"}, HintExpires, 0, 0},
 		{"Expires in 2100", []string{"Date", date, "Expires", "Thu, 04 Mar 2100 12:00:00 GMT"}, HintExpires, maxDelta, 0},
 		// Section 4.2.3: age.
 		{"Age", []string{"Cache-Control", "max-age=60", "Age", "10"}, HintMaxAge, time.Minute, 10 * time.Second},

@@ -4,8 +4,8 @@
 package policy
 
 import (
+	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -99,16 +99,6 @@ func number(value any) (n float64, ok bool) {
 	return 0, false
 }
 
-// roundUp converts seconds, which are not negative, to a duration in whole seconds, at
-// most 2^31.
-func roundUp(seconds float64) time.Duration {
-	whole := time.Duration(min(seconds, float64(maxDelta/time.Second)))
-	if seconds > float64(whole) && whole < maxDelta/time.Second {
-		whole++
-	}
-	return whole * time.Second
-}
-
 // remainingHold reads the pair of fields -Remaining and -Reset with a prefix. If there
 // are several lines, the smallest remaining number and the latest reset count.
 func remainingHold(header http.Header, prefix string, at time.Time) Hold {
@@ -119,8 +109,7 @@ func remainingHold(header http.Header, prefix string, at time.Time) Hold {
 	hold := Hold{Raw: clip("remaining " + strings.Join(left, ", ") + "; reset " + strings.Join(resets, ", "))}
 	exhausted, valid := false, false
 	for _, line := range left {
-		// Reddit sends "0.0". Rounding up keeps numbers above zero above zero.
-		if n, ok := decimalSeconds(strings.TrimSpace(line)); ok {
+		if n, ok := decimal(strings.TrimSpace(line)); ok { // Reddit sends "0.0"
 			valid, exhausted = true, exhausted || n <= 0
 		}
 	}
@@ -147,19 +136,16 @@ const (
 
 // resetWait reads a -Reset: seconds to wait, or a time since 1970 by the origin's clock.
 func resetWait(text, date string, at time.Time) (wait time.Duration, ok bool) {
-	whole, _, _ := strings.Cut(text, ".")
-	if n, err := strconv.ParseInt(whole, 10, 64); err == nil && n > epochSeconds {
-		if _, ok := decimalSeconds(text); !ok {
-			return 0, false
-		}
-		reset := time.Unix(n, 0)
-		if n > epochMilliseconds {
-			reset = time.UnixMilli(n)
-		}
-		return waitUntil(reset, date, at), true
+	n, ok := decimal(text)
+	switch {
+	case !ok || n < 0:
+		return 0, false
+	case n > epochMilliseconds:
+		return waitUntil(time.UnixMilli(int64(min(n, math.MaxInt64/2))), date, at), true
+	case n > epochSeconds:
+		return waitUntil(time.Unix(int64(n), 0), date, at), true
 	}
-	wait, ok = decimalSeconds(text)
-	return wait, ok && wait >= 0
+	return roundUp(n), true
 }
 
 // resetHold returns the end of a pause; the reset is unknown if wait is negative.

@@ -4,8 +4,10 @@
 package policy
 
 import (
-	"fmt"
+	"errors"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,9 +29,9 @@ type Hold struct {
 // Date, so that an origin with a wrong clock gets the pause that it means.
 //
 // Values that break the syntax but have only one possible meaning count, because to
-// ignore them would be a poll too early: "1.5" is rounded up, and dates may have a day of
-// one digit, "UTC" or an offset. All others ("abc", "-5") count as absent, as do 0 and
-// dates in the past: the caller's own backoff applies.
+// ignore them would be a poll too early: "1.5" is rounded up, and dates may be written as
+// [ParseDate] reads them. All others ("abc", "-5") count as absent, as do 0 and dates in
+// the past: the caller's own backoff applies.
 func RetryAfter(header http.Header, at time.Time) Hold {
 	lines := header.Values("Retry-After")
 	if len(lines) == 0 {
@@ -51,46 +53,26 @@ func RetryAfter(header http.Header, at time.Time) Hold {
 // retryWait reads one line of Retry-After: seconds, a list of seconds that a proxy has
 // joined ("120, 240"), or a date. A date in the past is a wait of 0.
 func retryWait(text, date string, at time.Time) (wait time.Duration, ok bool) {
-	until, err := ParseHTTPDate(text, at)
-	if err != nil {
-		until, err = parseLooseDate(text)
-	}
-	if err == nil {
+	if until := ParseDate(text); !until.IsZero() {
 		return waitUntil(until, date, at), true
 	}
 	for value := range strings.SplitSeq(text, ",") {
-		seconds, isNumber := decimalSeconds(strings.Trim(value, " \t"))
-		if !isNumber {
-			return 0, false
-		}
-		if seconds >= 0 && !strings.HasPrefix(strings.Trim(value, " \t"), "-") {
-			wait, ok = max(wait, seconds), true
+		if n, isNumber := decimal(strings.Trim(value, " \t")); isNumber && n >= 0 {
+			wait, ok = max(wait, roundUp(n)), true
 		}
 	}
 	return wait, ok
 }
 
-// parseLooseDate reads a date that is almost an HTTP-date: with a day of one digit, UTC
-// instead of GMT, an offset, or in the form of RFC 3339. Other names of zones are errors:
-// Go would take them for UTC.
-func parseLooseDate(text string) (time.Time, error) {
-	if _, rest, ok := strings.Cut(text, ","); ok {
-		text = rest
+// waitUntil returns the time from now to a time by an origin's clock, at least 0. The
+// response's Date shows that clock. If it is more than a day from ours, it counts only
+// if t is within a week of it: then both come from one clock, and ours may be wrong.
+func waitUntil(t time.Time, date string, at time.Time) time.Duration {
+	sent, err := http.ParseTime(date)
+	if err != nil || sent.Sub(at).Abs() > 24*time.Hour && t.Sub(sent).Abs() > maxHold {
+		sent = at
 	}
-	fields := strings.Fields(text)
-	if n := len(fields); n > 0 {
-		switch strings.ToUpper(fields[n-1]) {
-		case "GMT", "UTC", "UT", "Z":
-			fields[n-1] = "+0000"
-		}
-	}
-	text = strings.Join(fields, " ")
-	for _, layout := range []string{"2 Jan 2006 15:04:05 -0700", "2-Jan-2006 15:04:05 -0700", "2-Jan-06 15:04:05 -0700", time.RFC3339} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is not a date", clip(text))
+	return max(0, t.Sub(sent))
 }
 
 // holdFor returns the end of a wait, capped, with a note if the wait is 0 or was capped.
@@ -104,27 +86,15 @@ func holdFor(wait time.Duration, at time.Time) (until time.Time, note string) {
 	return at.Add(wait), ""
 }
 
-// decimalSeconds reads digits with an optional minus sign and fraction as a number of
-// seconds, rounded up and capped at 2^31. Unlike strconv it does not accept exponents,
-// hexadecimals, infinities or plus signs.
-func decimalSeconds(text string) (time.Duration, bool) {
-	digits, negative := strings.CutPrefix(text, "-")
-	whole, fraction, pointed := strings.Cut(digits, ".")
-	n, ok := deltaSeconds(whole)
-	if !ok {
-		return 0, false
-	}
-	if pointed {
-		if _, ok := deltaSeconds(fraction); !ok {
-			return 0, false
-		}
-	}
-	up := strings.Trim(fraction, "0") != "" && n < maxDelta
-	switch {
-	case negative:
-		return -n, true
-	case up:
-		return n + time.Second, true
-	}
-	return n, true
+// decimal reads digits with an optional minus sign and fraction. Unlike strconv it does not
+// accept exponents, hexadecimals, infinities or plus signs.
+func decimal(text string) (n float64, ok bool) {
+	n, err := strconv.ParseFloat(text, 64) // an infinity if it is too large
+	return n, strings.Trim(text, "-.0123456789") == "" && (err == nil || errors.Is(err, strconv.ErrRange))
+}
+
+// roundUp converts seconds, which are not negative, to a duration in whole seconds, at
+// most 2^31.
+func roundUp(seconds float64) time.Duration {
+	return time.Duration(min(math.Ceil(seconds), float64(maxDelta/time.Second))) * time.Second
 }

@@ -62,7 +62,7 @@ func parseRecurrence(text string) (recurrence, error) {
 		return r, err
 	}
 	if until, given := parts["UNTIL"]; given {
-		if r.until = parseStart(until); r.until.IsZero() {
+		if r.until = parseUntil(until); r.until.IsZero() {
 			return r, errors.New("UNTIL is not a date")
 		}
 	}
@@ -110,7 +110,10 @@ func (u UpdateFrequency) candidate(r Rhythm, at time.Time) candidate {
 		return w
 	}
 	rule, err := parseRecurrence(u.RRule)
-	start := parseStart(u.DTStart)
+	start := ParseISODate(u.DTStart)
+	if !sane(start) {
+		start = time.Time{}
+	}
 	switch {
 	case err != nil:
 		w.note = "not understood: " + err.Error()
@@ -130,16 +133,12 @@ func (u UpdateFrequency) candidate(r Rhythm, at time.Time) candidate {
 	return w
 }
 
-// parseStart reads a date of ISO 8601, in UTC if it names no zone. It returns the zero
-// time if the text is not a plausible date.
-func parseStart(text string) time.Time {
-	text = strings.TrimSpace(text)
-	for _, layout := range []string{
-		time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04:05",
-		time.DateOnly, "20060102T150405Z0700", "20060102T150405", "20060102",
-	} {
+// parseUntil reads the date of an UNTIL (RFC 5545 sections 3.3.4 and 3.3.5). It returns the
+// zero time if the text is not a plausible date.
+func parseUntil(text string) time.Time {
+	for _, layout := range []string{"20060102T150405Z", "20060102T150405", "20060102"} {
 		if t, err := time.Parse(layout, text); err == nil && sane(t) {
-			return t.UTC()
+			return t
 		}
 	}
 	return time.Time{}

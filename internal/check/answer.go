@@ -40,7 +40,7 @@ func (x *checker) checkAnswer() {
 		name, _, _ := strings.Cut(cookies[0], "=")
 		x.find("cookie", "Set-Cookie: "+name+"=...")
 	}
-	if date, err := policy.ParseHTTPDate(a.Header.Get("Date"), a.At); err == nil && a.Header.Get("Age") == "" {
+	if date, err := http.ParseTime(a.Header.Get("Date")); err == nil && a.Header.Get("Age") == "" {
 		if skew := date.Sub(a.At); skew.Abs() > clockSkew {
 			x.find("clock", fmt.Sprintf("Date: %s is off by %v.", a.Header.Get("Date"), skew.Round(time.Minute)))
 		}

@@ -5,6 +5,7 @@ package check
 
 import (
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -82,7 +83,7 @@ func (x *checker) checkCacheControl() {
 		x.find("long-lifetime", written, strconv.Itoa(int(length/(24*time.Hour))))
 	}
 	for _, value := range x.first.Header.Values("Expires") {
-		if _, err := policy.ParseHTTPDate(value, x.first.At); err != nil && value != "0" && value != "-1" {
+		if _, err := http.ParseTime(value); err != nil && value != "0" && value != "-1" {
 			x.find("expires-syntax", "Expires: "+value)
 		}
 	}

@@ -66,7 +66,7 @@ func (x *checker) checkSyntax(v policy.Validators) {
 	if v.LastModified == "" {
 		return
 	}
-	t, err := policy.ParseHTTPDate(v.LastModified, x.first.At)
+	t, err := http.ParseTime(v.LastModified)
 	switch {
 	case err != nil:
 		x.find("last-modified-syntax", "Last-Modified: "+v.LastModified, x.first.At.UTC().Format(http.TimeFormat))

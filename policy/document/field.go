@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/internal/markup"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
@@ -73,7 +74,7 @@ func (x *xmlReader) closeEntryField() {
 	f := &x.field
 	text := bytes.Trim(f.text, markup.Space)
 	if kind := dateOf(f.vocabulary, f.name); kind != noDate {
-		x.entry.dated(kind, parseDate(string(text)))
+		x.entry.dated(kind, policy.ParseDate(string(text)))
 	}
 	switch {
 	case f.vocabulary == namespace.RSS && f.name == "guid", f.vocabulary == namespace.Atom && f.name == "id":

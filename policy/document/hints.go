@@ -180,7 +180,7 @@ func (h *hintReader) syndication(name, text string) {
 			h.reject(policy.HintSy, text, oneTooMany)
 		}
 	case "updatebase":
-		if parseISO(text).IsZero() {
+		if policy.ParseISODate(text).IsZero() {
 			h.reject(policy.HintSy, text, "updateBase is not a W3C date and time")
 		} else if h.hints.SyBase == "" {
 			h.hints.SyBase = text
@@ -224,7 +224,7 @@ func (h *hintReader) updateFrequency(attributes []xml.Attr, text string) {
 		h.reject(policy.HintUpdateFrequency, u.RRule, fmt.Sprintf("a rule of more than %d characters", maxRule))
 		u.RRule = ""
 	}
-	if u.DTStart != "" && parseISO(u.DTStart).IsZero() {
+	if u.DTStart != "" && policy.ParseISODate(u.DTStart).IsZero() {
 		h.reject(policy.HintUpdateFrequency, u.DTStart, "dtstart is not an ISO 8601 date")
 		u.DTStart = ""
 	}

@@ -206,9 +206,9 @@ func (j *jsonReader) item() error {
 		case "url":
 			e.identify(byLink, text)
 		case "date_published":
-			e.dated(published, parseDate(string(text)))
+			e.dated(published, policy.ParseDate(string(text)))
 		case "date_modified":
-			e.dated(updated, parseDate(string(text)))
+			e.dated(updated, policy.ParseDate(string(text)))
 		}
 		return nil
 	})

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package document
+package policy
 
 import (
 	"testing"
@@ -52,7 +52,7 @@ func TestParseDate(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.text, func(t *testing.T) {
 			got := ""
-			if at := parseDate(test.text); !at.IsZero() {
+			if at := ParseDate(test.text); !at.IsZero() {
 				got = at.UTC().Truncate(time.Second).Format(time.RFC3339)
 			}
 			if got != test.want {
@@ -68,7 +68,7 @@ func TestParseDateInAnotherZone(t *testing.T) {
 	t.Cleanup(func() { time.Local = local })
 	time.Local = time.FixedZone("CEST", 2*3600)
 	for _, text := range []string{"Mon, 29 Jan 2024 13:51:53 CEST", "Mon, 29 Jan 2024 13:51:53", "2024-01-29 13:51:53"} {
-		if got, want := parseDate(text), time.Date(2024, 1, 29, 13, 51, 53, 0, time.UTC); !got.Equal(want) {
+		if got, want := ParseDate(text), time.Date(2024, 1, 29, 13, 51, 53, 0, time.UTC); !got.Equal(want) {
 			t.Errorf("%q is %v, want %v", text, got, want)
 		}
 	}
@@ -79,7 +79,7 @@ func FuzzDate(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		at := parseDate(text)
+		at := ParseDate(text)
 		if at.IsZero() {
 			return
 		}
@@ -88,7 +88,7 @@ func FuzzDate(f *testing.F) {
 		if plain.Year() < 0 || plain.Year() > 9999 {
 			return
 		}
-		if again := parseDate(plain.Format(time.RFC3339)); !again.Equal(plain) {
+		if again := ParseDate(plain.Format(time.RFC3339)); !again.Equal(plain) {
 			t.Fatalf("%q is %v, and that is %v", text, plain, again)
 		}
 	})

@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package document
+package policy
 
 import (
 	"strings"
@@ -11,12 +11,12 @@ import (
 // maxDate is longer than any date in one of the layouts, in bytes.
 const maxDate = 64
 
-// parseDate reads the date of an entry: RFC 3339 as in Atom and JSON Feed, RFC 822
-// as in RSS, and common deviations from both. Without a zone it is UTC.
+// ParseDate reads the date of an entry or of a Retry-After: RFC 3339 as in Atom and JSON
+// Feed, RFC 822 as in RSS, the three forms of an HTTP-date (RFC 9110 section 5.6.7), and
+// common deviations from them. The day of the week may be wrong. Without a zone it is UTC.
 //
-// It returns the zero time if the text has none of the layouts. Dates only measure how
-// often entries appear, and entries without a valid date do not count.
-func parseDate(text string) time.Time {
+// It returns the zero time if the text has none of the layouts.
+func ParseDate(text string) time.Time {
 	if len(text) > maxDate {
 		return time.Time{}
 	}
@@ -47,12 +47,12 @@ func parseDate(text string) time.Time {
 	return time.Time{}
 }
 
-// parseISO reads the dates of hints: W3CDTF, a profile of ISO 8601.
-func parseISO(text string) time.Time {
+// ParseISODate reads the dates of hints: W3CDTF, a profile of ISO 8601.
+func ParseISODate(text string) time.Time {
 	if !startsWithYear(text) {
 		return time.Time{}
 	}
-	return parseDate(text)
+	return ParseDate(text)
 }
 
 // isoLayouts are those of W3CDTF, with and without T. Fractions of a second need no
@@ -71,8 +71,8 @@ var isoLayouts = []string{
 	"2006-01",
 }
 
-// rfc822Layouts are those of RFC 822 as RSS 2.0 has it, without the day of the week,
-// and of the date command.
+// rfc822Layouts are those of RFC 822 as RSS 2.0 has it and of RFC 850, without the day of
+// the week, and of the date command.
 var rfc822Layouts = []string{
 	"2 Jan 2006 15:04:05 -0700",
 	"2 Jan 2006 15:04:05",
@@ -83,6 +83,8 @@ var rfc822Layouts = []string{
 	"2 January 2006",
 	"2 Jan 06 15:04:05 -0700",
 	"2 Jan 06 15:04 -0700",
+	"2-Jan-06 15:04:05 -0700",
+	"2-Jan-2006 15:04:05 -0700",
 	"Mon 2 Jan 2006 15:04:05 -0700",
 	"Mon Jan 2 15:04:05 2006",
 	"Mon Jan 2 15:04:05 -0700 2006",
@@ -97,7 +99,7 @@ func startsWithYear(text string) bool {
 // numericZone writes a zone as an offset such as -0700, and leaves out an unknown
 // abbreviation, which then counts as UTC. Any other word stays as it is.
 func numericZone(word string) string {
-	if offset, known := zones[word]; known {
+	if offset, known := zones[strings.ToUpper(word)]; known {
 		return offset
 	}
 	offset := strings.TrimPrefix(strings.TrimPrefix(word, "GMT"), "UTC")
