@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -49,6 +50,28 @@ func TestFeedsThatWereNeverClaimedLeaveMemory(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if used := g.Summary(t.Context()).Memory; used > 600_000 {
 			t.Errorf("%d bytes in memory of a budget of half a MiB", used)
+		}
+	})
+}
+
+// If the store refuses writes, as on a full disk, it cannot learn when feeds were asked for. Their
+// states leave memory all the same.
+func TestFeedsLeaveMemoryWhileTheStoreRefusesWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(1, ""), "Cache-Control", "max-age=604800") })
+		g.open()
+		read := func() {
+			for i := range 900 {
+				wantBody(t, g.get(fmt.Sprintf("https://origin%d.test/", i)), 200, "Entry 1")
+			}
+			time.Sleep(2 * time.Minute)
+		}
+		read()
+		want := g.Summary(t.Context()).Memory
+		g.store.refuse(errors.New("the disk is full"), "Touch", "Claim", "ClaimDue", "Commit")
+		read()
+		if used := g.Summary(t.Context()).Memory; used > want {
+			t.Errorf("%d bytes in memory, which has room for %d", used, want)
 		}
 	})
 }
