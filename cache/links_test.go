@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/feedpollard/pollard/policy"
 )
@@ -61,23 +60,6 @@ func TestLinksThatReadersGet(t *testing.T) {
 		}
 		if n := g.origin.polls(); n != 1 {
 			t.Errorf("%d polls", n)
-		}
-	})
-}
-
-// An entity of the document's own DTD makes a link uncertain: it stays as it is, and the document
-// is not taken for a damaged one.
-func TestEntitiesOfADTD(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		body := relative
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(body) }).open()
-		g.get(feedURL)
-		time.Sleep(25 * time.Hour)
-		body = `<!DOCTYPE rss [<!ENTITY home "https://example.org/">]>` + strings.Replace(relative, "<item>", `<item><title>Two</title><link>&home;posts/2</link><enclosure url="&home;2.mp3" length="1" type="audio/mpeg"/></item><item>`, 1)
-		w := g.get(feedURL)
-		for _, want := range []string{"<link>&home;posts/2</link>", `url="&home;2.mp3"`, "<link>https://origin.test/posts/1</link>"} {
-			wantBody(t, w, 200, want)
-			w = g.get(feedURL)
 		}
 	})
 }

@@ -4,11 +4,9 @@
 package cache_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,46 +14,6 @@ import (
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/policy"
 )
-
-func TestFirstPollIsSharedByAllWhoWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer {
-			time.Sleep(10 * time.Second)
-			return ok(rss(3, ""), "ETag", `"v1"`)
-		}).open()
-		var wg sync.WaitGroup
-		for range 100 {
-			wg.Go(func() { wantBody(t, g.get(feedURL), 200, "Entry 3") })
-		}
-		wg.Wait()
-		if n := g.origin.polls(); n != 1 {
-			t.Errorf("%d polls for 100 readers of a cold feed, want 1", n)
-		}
-	})
-}
-
-func TestPollsOncePerIntervalWhateverReadersSend(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(3, ""), "ETag", `"v1"`) }).open()
-		rude := [][]string{
-			{"Cache-Control", "no-cache"}, {"Pragma", "no-cache"}, {"Cache-Control", "max-age=0"},
-			{"If-Modified-Since", "Thu, 01 Jan 1970 00:00:00 GMT"}, {"Accept-Encoding", "identity;q=0"}, {},
-		}
-		for minute := range 59 {
-			g.get(feedURL, rude[minute%len(rude)]...)
-			g.do(http.MethodHead, feedURL)
-			time.Sleep(time.Minute)
-		}
-		if n := g.origin.polls(); n != 1 {
-			t.Errorf("%d polls within the first hour, want 1", n)
-		}
-		time.Sleep(time.Minute)
-		g.get(feedURL)
-		if n := g.origin.polls(); n != 2 {
-			t.Errorf("%d polls after the hour, want 2", n)
-		}
-	})
-}
 
 func TestNothingReplacesTheLastGoodVersion(t *testing.T) {
 	half := rss(3, "")
@@ -123,51 +81,6 @@ func TestVolatileFeedKeepsItsETag(t *testing.T) {
 	})
 }
 
-func TestValidatorsAreOneSet(t *testing.T) {
-	const lm = "Mon, 02 Mar 2026 09:00:00 GMT"
-	steps := []struct {
-		answer policy.Answer
-		want   policy.Validators // of the request after it
-	}{
-		{ok(rss(1, ""), "ETag", `"a"`, "Last-Modified", lm), policy.Validators{URL: feedURL, ETag: `"a"`, LastModified: lm}},
-		{unchanged(), policy.Validators{URL: feedURL, ETag: `"a"`, LastModified: lm}},
-		{failed(500, policy.FailureStatus), policy.Validators{URL: feedURL, ETag: `"a"`, LastModified: lm}},
-		{ok(rss(2, ""), "ETag", `W/"b-gzip"`), policy.Validators{URL: feedURL, ETag: `W/"b-gzip"`}},
-		{ok(rss(3, ""), "Last-Modified", "yesterday"), policy.Validators{URL: feedURL, LastModified: "yesterday"}},
-		{ok("<html>", "ETag", `"html"`), policy.Validators{URL: feedURL, LastModified: "yesterday"}},
-		{ok(rss(3, ""), "ETag", `unquoted`, "Last-Modified", lm), policy.Validators{URL: feedURL, ETag: `unquoted`, LastModified: lm}},
-		{ok(rss(3, ""), "ETag", strings.Repeat("x", 3000), "Last-Modified", lm), policy.Validators{URL: feedURL, LastModified: lm}},
-		{ok(rss(3, ""), "ETag", `"a"`, "Last-Modified", strings.Repeat("x", 3000)), policy.Validators{URL: feedURL, ETag: `"a"`}},
-		{ok(rss(4, "")), policy.Validators{}},
-	}
-	synctest.Test(t, func(t *testing.T) {
-		step := 0
-		g := newGateway(t, func(policy.Ask) policy.Answer { return steps[step].answer }).open()
-		for step = range steps {
-			g.get(feedURL)
-			time.Sleep(25 * time.Hour)
-			if step%2 == 1 {
-				g.restart()
-			}
-			if step+1 < len(steps) {
-				continue
-			}
-		}
-		for i, ask := range g.origin.asks {
-			want := policy.Validators{}
-			if i > 0 {
-				want = steps[i-1].want
-			}
-			if ask.Validators != want {
-				t.Errorf("poll %d sent %+v, want %+v", i, ask.Validators, want)
-			}
-		}
-		if len(g.origin.asks) != len(steps) {
-			t.Errorf("%d polls, want %d", len(g.origin.asks), len(steps))
-		}
-	})
-}
-
 func TestETagThatItsOriginDoesNotKnowIsLeftOut(t *testing.T) {
 	const lm = "Mon, 02 Mar 2026 09:00:00 GMT"
 	synctest.Test(t, func(t *testing.T) {
@@ -222,50 +135,6 @@ func TestSlowPollKeepsAReaderForSecondsOnly(t *testing.T) {
 		wantBody(t, g.get(feedURL), 200, "Entry 2")
 		if n := g.origin.polls(); n != 2 {
 			t.Errorf("%d polls, want 2", n)
-		}
-	})
-}
-
-func TestClockSetBackNeitherFreezesNorHurries(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
-		// The clock that wrote the store was far ahead.
-		g.now = func() time.Time { return time.Now().Add(10 * 365 * 24 * time.Hour).Round(0) }
-		g.open()
-		g.get(feedURL)
-		g.now = nil
-		g.restart()
-		g.get(feedURL)
-		if n := g.origin.polls(); n != 1 {
-			t.Fatalf("%d polls right after the clock was set back, want still 1", n)
-		}
-		time.Sleep(time.Hour)
-		g.get(feedURL)
-		if n := g.origin.polls(); n != 2 {
-			t.Errorf("%d polls an hour later, want 2: the schedule is frozen", n)
-		}
-	})
-}
-
-func TestNoPollWithoutADurableReservation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`) })
-		g.open()
-		g.get(feedURL)
-		g.store.refuse(errors.New("no space left on device"), "Claim", "ClaimDue")
-		for range 100 {
-			time.Sleep(time.Hour)
-			wantBody(t, g.get(feedURL), 200, "Entry 2")
-		}
-		if n := g.origin.polls(); n != 1 {
-			t.Errorf("%d polls, want 1: the store granted no other", n)
-		}
-		g.store.refuse(nil)
-		time.Sleep(2 * time.Minute)
-		g.get(feedURL) // which may not wait for the store
-		synctest.Wait()
-		if n := g.origin.polls(); n != 2 {
-			t.Errorf("%d polls after the store recovered, want 2", n)
 		}
 	})
 }

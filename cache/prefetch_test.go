@@ -13,7 +13,6 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -203,26 +202,4 @@ func TestLastReaderIsNotInTheFuture(t *testing.T) {
 			t.Errorf("asked for at %v, %v", account.LastAsked, err)
 		}
 	})
-}
-
-// A machine that wakes up finds feeds due by the store's clock before the engine has
-// looked at its own: they are polled, and not put off once more.
-func TestFeedsAreDueWhenTheMachineWakesUp(t *testing.T) {
-	for awake := range 4 {
-		synctest.Test(t, func(t *testing.T) {
-			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=36000") })
-			g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
-			var slept atomic.Int64
-			g.suspended = func() time.Duration { return time.Duration(slept.Load()) }
-			g.memory = sqlite.NewMemory(func() time.Time { return time.Now().Add(g.suspended()) })
-			g.open()
-			time.Sleep(time.Hour + 4*time.Duration(awake)*time.Second)
-			slept.Add(int64(12 * time.Hour))
-			g.Apply(g.settings) // the prefetching looks at once
-			time.Sleep(5 * time.Minute)
-			if n := g.origin.polls(); n != 2 {
-				t.Errorf("%d polls five minutes after the machine has slept over the second one", n)
-			}
-		})
-	}
 }

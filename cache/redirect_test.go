@@ -191,38 +191,6 @@ func TestValidatorsAreBoundToTheURLThatGaveThem(t *testing.T) {
 	})
 }
 
-// Feeds that redirect to one URL share its interval.
-func TestFeedsThatConvergeOnAURL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := newWebGateway(t, func(url string) response {
-			if url == movedURL {
-				return given(rss(2, ""), "ETag", `"v"`)
-			}
-			return redirect(302, movedURL)
-		}).open()
-		served := map[string]bool{}
-		for range 24 * 10 {
-			for i := range 5 {
-				url := fmt.Sprintf("https://old%d.test/", i)
-				if g.feed(url).Code == 200 {
-					served[url] = true
-				}
-				time.Sleep(time.Minute)
-			}
-			time.Sleep(time.Hour)
-		}
-		hits := g.requested(movedURL)
-		for i := 1; i < len(hits); i++ {
-			if gap := hits[i].Sub(hits[i-1]); gap < time.Hour {
-				t.Fatalf("the shared URL was asked twice within %v", gap)
-			}
-		}
-		if len(served) != 5 {
-			t.Errorf("%d of 5 feeds ever got an answer", len(served))
-		}
-	})
-}
-
 // A feed that becomes another's alias has been polled after that one: what readers have
 // of it stays until the other has been polled as well.
 func TestAdoptionDoesNotGoBackToAnOlderVersion(t *testing.T) {

@@ -12,26 +12,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Validators are octets, and seldom UTF-8 if they are not ASCII.
-func TestValidatorsOutliveARestartByteForByte(t *testing.T) {
-	const etag, date = "\"caf\xe9\"", "Mon, 02 M\xe4r 2026 10:00:00 GMT"
-	synctest.Test(t, func(t *testing.T) {
-		g := newGateway(t, func(policy.Ask) policy.Answer {
-			return ok(rss(2, ""), "ETag", etag, "Last-Modified", date)
-		}).open()
-		g.get(feedURL)
-		g.restart()
-		time.Sleep(25 * time.Hour)
-		g.get(feedURL)
-		if v := g.origin.last().Validators; g.origin.polls() != 2 || v.ETag != etag || v.LastModified != date {
-			t.Errorf("poll %d carries %q", g.origin.polls(), v)
-		}
-		if code := g.get(feedURL, "If-None-Match", etag).Code; code != 304 {
-			t.Errorf("the origin's ETag gets %d", code)
-		}
-	})
-}
-
 // A poll that is put off from Friday to Saturday keeps out of skipDays all the same.
 func TestPollPutOffIntoASkippedDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

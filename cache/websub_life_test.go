@@ -305,34 +305,3 @@ func TestPushDuringPause(t *testing.T) {
 		})
 	}
 }
-
-// A thousand feeds of one hub: one request per spacing, and its 429 stops all of them.
-func TestManyFeedsOfOneHub(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const feeds = 1000
-		h := withHub(t, 1, func(policy.Ask) policy.Answer {
-			return ok(rss(1, ""), "Link", `<https://hub.test/>; rel=hub, </feed>; rel=self`)
-		})
-		limited := false
-		h.Answer = func(r origintest.HubRequest) origintest.Answer {
-			if limited = limited || len(h.Requests()) > 300; limited {
-				return origintest.Status(429, "Retry-After", "3600")
-			}
-			h.Confirm(r)
-			return origintest.Status(202)
-		}
-		for n := range feeds {
-			h.nodes[0].get(fmt.Sprintf("https://origin.test/%d.xml", n))
-		}
-		time.Sleep(50 * time.Minute)
-		requests := h.Requests()
-		for i, r := range requests[1:] {
-			if gap := r.Time.Sub(requests[i].Time); gap < 2*time.Second {
-				t.Fatalf("request %d came %v after the one before", i+1, gap)
-			}
-		}
-		if len(requests) != 301 {
-			t.Errorf("%d requests, want none after the first 429", len(requests))
-		}
-	})
-}

@@ -6,7 +6,6 @@ package cache_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -152,69 +151,4 @@ func TestLeaseEnds(t *testing.T) {
 			t.Errorf("when the lease has ended, the next poll is in %v, %s", d, why)
 		}
 	})
-}
-
-// Over a fortnight: how long after an entry is published a reader gets it who asks every 5 minutes, and
-// how many polls that takes.
-func TestFortnightOfPushes(t *testing.T) {
-	const days = 14
-	for _, tt := range []struct {
-		name         string
-		push         bool
-		delay        time.Duration // on average, at most
-		polls        float64       // a day, at most, without those of pushes
-		delays, more string
-	}{
-		{name: "without", delay: 40 * time.Minute, polls: 25},
-		{name: "with", push: true, delay: 2 * time.Second, polls: 1.2},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := &publisher{entries: 1, newest: epoch}
-				h := withHub(t, 3, p.answer)
-				if !tt.push {
-					h.apply(func(s *cache.Settings) { s.WebSub = "" })
-				}
-				get := func(n int) string {
-					w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)
-					f, err := h.nodes[n%3].Feed(r.Context(), feedURL)
-					if err == nil {
-						f.Ask(0)
-						_, err = f.Serve(w, r)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
-					return w.Body.String()
-				}
-				get(0)
-				time.Sleep(time.Minute)
-				var sum, longest time.Duration
-				published, seen := 0, 1
-				for tick := range days * 24 * 12 {
-					if tick%83 == 82 { // about each 7 hours, in the middle between two reads
-						p.publish()
-						published++
-						if tt.push {
-							h.Push(h.Last(), "")
-						}
-						time.Sleep(2 * time.Second) // the poll waits for the spacing of its host
-					}
-					if body := get(tick); seen < p.entries && strings.Contains(body, fmt.Sprintf("Entry %d<", p.entries)) {
-						sum, longest, seen = sum+time.Since(p.newest), max(longest, time.Since(p.newest)), p.entries
-					}
-					time.Sleep(5 * time.Minute)
-				}
-				mean, polls := sum/time.Duration(published), float64(h.origin.polls())/days
-				besides := polls
-				if tt.push {
-					besides -= float64(published) / days
-				}
-				t.Logf("%d entries: on average %v after publishing, at most %v; %.1f polls a day, %.1f of them not by a push", published, mean.Round(time.Second), longest, polls, besides)
-				if seen != p.entries || mean > tt.delay || besides > tt.polls {
-					t.Errorf("%d of %d entries seen, after %v on average, want %v; %.1f polls a day, want %.1f", seen, p.entries, mean, tt.delay, besides, tt.polls)
-				}
-			})
-		})
-	}
 }
