@@ -19,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
@@ -94,6 +95,43 @@ func showFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache
 	return showFeed(w, r, e, c)
 }
 
+// listPage is how many feeds are read from the store at a time.
+const listPage = 500
+
+// listFeeds writes feeds page by page, so that memory does not depend on their number.
+func listFeeds(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
+	list, after, more, err := c.Statuses(r.Context(), store.ID{}, listPage)
+	if err != nil {
+		return apiErrorOf(w, err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	separator := "[\n\t"
+	for {
+		for _, feed := range list {
+			body, err := json.MarshalIndent(e.complete(feed), "\t", "\t")
+			if err != nil {
+				return apiErrorOf(w, err)
+			}
+			if _, err := w.Write(append([]byte(separator), body...)); err != nil {
+				return nil // the client is gone
+			}
+			separator = ",\n\t"
+		}
+		if !more {
+			break
+		}
+		if list, after, more, err = c.Statuses(r.Context(), after, listPage); err != nil {
+			panic(http.ErrAbortHandler) // so that the client sees that the list is incomplete
+		}
+	}
+	end := "\n]\n"
+	if separator[0] == '[' {
+		end = "[]\n"
+	}
+	_, _ = w.Write([]byte(end))
+	return nil
+}
+
 func showFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cache) error {
 	keys, err := feedParameter(r, e, c)
 	if err != nil {
@@ -127,7 +165,7 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 // scheme. The feed with the requested scheme comes first. The search reads all records, possibly a million, so it is skipped
 // if the configuration has no shields.
 func shieldedKeys(ctx context.Context, e *Engine, c *cache.Cache, feed string) []string {
-	if !e.Shielding() {
+	if len(e.app.Load().shields) == 0 {
 		return nil
 	}
 	var same []string

@@ -108,16 +108,16 @@ type App struct {
 	// comes from the most specific pattern that sets it.
 	Hosts []Host `json:"hosts,omitempty"`
 
-	log        *zap.Logger
-	settings   settings
-	rules      policy.Rules                  // for all feeds
-	hosts      feedurl.HostTable[*hostRules] // for the feeds of a host
-	feeds      map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
-	names      []Names                       // by gateway
-	shields    map[string][]Shield           // of the configuration, by identity
-	engine     *Engine
-	key        string // of the engine in the pool; "": the app holds none
-	generation uint64 // of the engine; 0: the app has not taken it over
+	log      *zap.Logger
+	upstream upstream.Settings
+	cache    cache.Settings
+	store    Store
+	rules    policy.Rules                  // for all feeds
+	hosts    feedurl.HostTable[*hostRules] // for the feeds of a host
+	feeds    map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
+	names    []Names                       // by gateway
+	shields  map[string][]Shield           // of the configuration, by identity
+	engine   *Engine                       // nil: the app holds none
 }
 
 // CaddyModule returns the Caddy module information.
@@ -143,14 +143,13 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := a.loadStore(ctx); err != nil {
 		return err
 	}
-	key := a.settings.store.Key()
-	e, _, err := engines.LoadOrNew(key, func() (caddy.Destructor, error) {
+	e, _, err := engines.LoadOrNew(a.store.Key(), func() (caddy.Destructor, error) {
 		return newEngine(Parts{Origin: upstream.New()}), nil
 	})
 	if err != nil {
 		return fmt.Errorf("making the engine: %w", err)
 	}
-	a.engine, a.key = e.(*Engine), key // from here on there is something to undo
+	a.engine = e.(*Engine) // from here on there is something to undo
 	if err := a.engine.metrics.register(ctx.GetMetricsRegistry()); err != nil {
 		return err
 	}
@@ -174,9 +173,6 @@ func Resolve(config json.RawMessage) (*App, error) {
 	}
 	return a, nil
 }
-
-// Validate returns an error if a setting is invalid.
-func (a *App) Validate() error { return a.check() }
 
 // check returns an error if a setting is invalid, and resolves the rules. It looks at
 // nothing but the configuration.
@@ -207,7 +203,7 @@ func (a *App) check() error {
 	return a.resolveRules()
 }
 
-// resolveSettings computes the settings of the engine.
+// resolveSettings computes the settings of polls and of the cache.
 func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	origin := upstream.Settings{Version: Version()}
 	if origin.Contact, err = repl.ReplaceOrErr(a.Contact, true, true); err != nil {
@@ -237,19 +233,16 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 		return fmt.Errorf("websub: %w", err)
 	}
 	origin.Own = a.NamesPrivate
-	a.settings = settings{
-		origin: origin,
-		memory: a.Memory,
-		log:    a.log,
-		cache: cache.Settings{
-			Rules:     func(key cache.Key) policy.Rules { return a.RulesFor(key.URL()) },
-			Prefetch:  a.Prefetch,
-			IdleAfter: time.Duration(a.IdleAfter),
-			Polls:     a.Polls,
-			Disk:      a.Disk,
-			WebSub:    webSub,
-			Log:       a.log,
-		},
+	a.upstream = origin
+	a.cache = cache.Settings{
+		Rules:     a.rulesOf,
+		Site:      a.originOf,
+		Prefetch:  a.Prefetch,
+		IdleAfter: time.Duration(a.IdleAfter),
+		Polls:     a.Polls,
+		Disk:      a.Disk,
+		WebSub:    webSub,
+		Log:       a.log,
 	}
 	return nil
 }
@@ -258,41 +251,34 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 func (a *App) Engine() *Engine { return a.engine }
 
 // Upstream returns the settings of polls: who makes them, and how hosts are paced.
-func (a *App) Upstream() upstream.Settings { return a.settings.origin }
+func (a *App) Upstream() upstream.Settings { return a.upstream }
 
 // Rules returns the rules of feeds for which neither a host nor the feed sets others.
 func (a *App) Rules() policy.Rules { return a.rules }
 
 // Start takes over the engine of the previous configuration, or opens it.
 func (a *App) Start() error {
-	s := a.settings
-	s.shields, s.names = a.shields, a.names
-	s.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
-	for _, feed := range s.cache.Feeds {
+	a.cache.Feeds = slices.Sorted(maps.Keys(a.feeds))
+	for _, feed := range a.cache.Feeds {
 		if a.NamesPrivate(feedurl.MustParse(feed)) {
 			a.log.Info("feed at a private address is polled, as the configuration names it", zap.String("feed", feedurl.Redact(feed)))
 		}
 	}
-	generation, err := a.engine.takeOver(s)
-	if err != nil {
-		return err
-	}
-	a.generation = generation
-	return nil
+	return a.engine.takeOver(a)
 }
 
 // Stop releases the engine, unless a newer configuration uses it.
 func (a *App) Stop() error {
-	a.engine.release(a.generation)
+	a.engine.release(a)
 	return nil
 }
 
 // Cleanup drops the reference to the engine that Provision took, if it got that far.
 func (a *App) Cleanup() error {
-	if a.key == "" {
+	if a.engine == nil {
 		return nil
 	}
-	_, err := engines.Delete(a.key)
+	_, err := engines.Delete(a.store.Key())
 	return err
 }
 
@@ -336,5 +322,4 @@ var (
 	_ caddy.App          = (*App)(nil)
 	_ caddy.Provisioner  = (*App)(nil)
 	_ caddy.CleanerUpper = (*App)(nil)
-	_ caddy.Validator    = (*App)(nil)
 )

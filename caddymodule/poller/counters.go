@@ -14,7 +14,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -48,7 +47,7 @@ type counters struct {
 	feeds   *readers.Feeds
 	readers *readers.Statistics
 	traffic *traffic
-	log     *atomic.Pointer[zap.Logger] // of the configuration in force
+	log     func() *zap.Logger // of the configuration in force
 	stop    chan struct{}
 	ended   chan struct{}
 
@@ -61,7 +60,7 @@ type counters struct {
 	reported bool      // whether the failure of the store has been logged
 }
 
-func newCounters(log *atomic.Pointer[zap.Logger]) *counters {
+func newCounters(log func() *zap.Logger) *counters {
 	t := newTraffic()
 	return &counters{
 		feeds: readers.NewFeeds(t.countAnswers), readers: readers.NewStatistics(readers.Options{Period: readers.Period}), traffic: t,
@@ -118,9 +117,9 @@ func (c *counters) load(ctx context.Context, now time.Time) {
 		saved, err := decodeCounters(data)
 		switch {
 		case node == c.node && err != nil:
-			c.log.Load().Error("the statistics that were saved cannot be read: they begin empty", zap.Error(err))
+			c.log().Error("the statistics that were saved cannot be read: they begin empty", zap.Error(err))
 		case err != nil:
-			c.log.Load().Warn("the statistics of another node cannot be read: they are left out", zap.String("node", node), zap.Error(err))
+			c.log().Warn("the statistics of another node cannot be read: they are left out", zap.String("node", node), zap.Error(err))
 		case node != c.node:
 			c.others[node] = saved
 		default:
@@ -157,7 +156,7 @@ func (c *counters) save(ctx context.Context) {
 		return
 	}
 	if c.reported {
-		c.log.Load().Info("the statistics of readers and polls are saved again")
+		c.log().Info("the statistics of readers and polls are saved again")
 	}
 	c.reported = false
 	for node, saved := range c.others {
@@ -170,7 +169,7 @@ func (c *counters) save(ctx context.Context) {
 // report logs the first of several failures.
 func (c *counters) report(err error) {
 	if !c.reported {
-		c.log.Load().Warn("the statistics of readers and polls cannot be saved: they are kept in memory", zap.Error(err))
+		c.log().Warn("the statistics of readers and polls cannot be saved: they are kept in memory", zap.Error(err))
 	}
 	c.reported = true
 }

@@ -71,7 +71,7 @@ func (c *counting) Counters(ctx context.Context) (map[string][]byte, error) {
 func startNode(t *testing.T, s store.Store, node string) *Engine {
 	t.Helper()
 	e := newEngine(Parts{})
-	e.log.Store(zap.NewNop())
+	e.app.Store(&App{log: zap.NewNop()})
 	e.counters.open(t.Context(), s, node)
 	return e
 }
@@ -184,7 +184,7 @@ func TestStoreOfCountersIsAway(t *testing.T) {
 		s.setAway(true)
 		logger, logged := observer.New(zapcore.InfoLevel)
 		e = newEngine(Parts{})
-		e.log.Store(zap.New(logger))
+		e.app.Store(&App{log: zap.New(logger)})
 		e.counters.open(t.Context(), s, "one")
 		count(e, "192.0.2.1")
 		want(t, "while the store is away", e, 1, 1)
@@ -233,7 +233,7 @@ func TestForeignCounters(t *testing.T) {
 				}
 				logger, logged := observer.New(zapcore.InfoLevel)
 				e := newEngine(Parts{})
-				e.log.Store(zap.New(logger))
+				e.app.Store(&App{log: zap.New(logger)})
 				e.counters.open(t.Context(), s, "one")
 				if n := logged.FilterLevelExact(zapcore.ErrorLevel).Len(); n != 1 || logged.Len() != 2 {
 					t.Errorf("logged %v", logged.All())

@@ -5,10 +5,12 @@ package poller
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,40 +42,55 @@ type Engine struct {
 	counters *counters // the statistics of readers and polls
 	events   *eventQueue
 
-	shields atomic.Pointer[map[string][]Shield] // of the configuration in force, by identity
-	log     atomic.Pointer[zap.Logger]
-	where   atomic.Pointer[string]  // the store, as it is shown
-	names   atomic.Pointer[[]Names] // of its handlers
-
+	app   atomic.Pointer[App]         // of the configuration in force; nil before the first start
 	cache atomic.Pointer[cache.Cache] // nil before the first start and after the end
 	ready chan struct{}               // closed when cache is set for the first time
-	taken atomic.Int64                // when a configuration took it over last, in Unix nanoseconds
+	taken atomic.Int64                // when an app took it over last, in Unix nanoseconds
 
-	// turn guards the fields below, as a mutex would.
-	turn   chan struct{}
-	store  store.Store
-	owners []owner // configurations that have started and not stopped, the newest last
-	last   uint64  // generation
-	memory int64   // bytes; the cache was opened with it
+	mu    sync.Mutex // guards the fields below
+	store store.Store
+	// The apps that have started and not stopped, the newest last. If a newer configuration
+	// fails to start, Caddy stops it and continues with the older one, without starting that again.
+	apps   []*App
+	memory int64 // bytes; the cache was opened with it
 }
 
-// owner is a configuration that uses the engine. Its settings are kept in case a newer
-// configuration fails to start: Caddy then stops the newer one and continues with the
-// older one, without starting it again.
-type owner struct {
-	generation uint64
-	settings   settings
+// Parts are the parts of an engine that are not configured.
+type Parts struct {
+	// Origin makes the polls.
+	Origin *upstream.Client
+	// Open opens the store. If it is nil, the configured store is opened.
+	Open func(context.Context, *zap.Logger) (store.Store, error)
+	// Now and Suspended are the machine's clock, as in [cache.Options].
+	Now       func() time.Time
+	Suspended func() time.Duration
+	// Node is this node's name in the store. Default: the ID of the Caddy instance.
+	Node string
 }
 
-// settings are a configuration's settings of the engine.
-type settings struct {
-	cache   cache.Settings
-	shields map[string][]Shield // by identity
-	names   []Names
-	origin  upstream.Settings
-	memory  int64
-	store   Store
-	log     *zap.Logger
+// node returns this node's name in the store. It is the same in the next process,
+// unless Caddy's data directory cannot be written.
+func (p *Parts) node() string {
+	if p.Node != "" {
+		return p.Node
+	}
+	id, err := caddy.InstanceID()
+	if err != nil {
+		return rand.Text()
+	}
+	return id.String()
+}
+
+// Adopt registers an engine made of p for the SQLite store in a directory. Apps whose
+// configuration names that directory use this engine. Tests call it to run Caddy with
+// their own origins and clock. release drops the reference; the engine ends when no
+// configuration uses it either.
+func Adopt(directory string, p Parts) (release func() error, err error) {
+	key := "sqlite:" + directory
+	_, _, err = engines.LoadOrNew(key, func() (caddy.Destructor, error) {
+		return newEngine(p), nil
+	})
+	return func() error { _, err := engines.Delete(key); return err }, err
 }
 
 // newEngine allocates an engine. It uses neither files nor the network, because `caddy
@@ -86,10 +103,9 @@ func newEngine(parts Parts) *Engine {
 		NewFeeds: newNewFeeds(),
 		events:   newEventQueue(),
 		ready:    make(chan struct{}),
-		turn:     make(chan struct{}, 1),
 	}
 	e.metrics = newMetrics(e.totals)
-	e.counters = newCounters(&e.log)
+	e.counters = newCounters(func() *zap.Logger { return e.app.Load().log })
 	return e
 }
 
@@ -101,8 +117,8 @@ func (e *Engine) ShieldRequests() *Requests { return &e.metrics.shield }
 
 // Store describes the store, or returns "" before it is opened.
 func (e *Engine) Store() string {
-	if where := e.where.Load(); where != nil {
-		return *where
+	if a := e.app.Load(); a != nil {
+		return a.store.String()
 	}
 	return ""
 }
@@ -130,104 +146,92 @@ func (e *Engine) forgotten(keys []string) {
 	}
 }
 
-// takeOver applies a configuration's settings. The first call opens the engine. It
-// returns the generation to pass to release.
-func (e *Engine) takeOver(s settings) (uint64, error) {
-	e.turn <- struct{}{}
-	defer func() { <-e.turn }()
-	s.cache.Subscribers = e.Subscribers
-	s.cache.Client = Client
-	s.cache.Post = e.origin.Post
-	s.cache.Observe = e.polled
-	s.cache.Forgotten = e.forgotten
-	s.cache.Site, s.cache.Rules = e.originOf, e.rulesOf(s.cache.Rules)
-	if err := e.open(s); err != nil {
-		return 0, err
+// takeOver puts an app in force. The first call opens the engine.
+func (e *Engine) takeOver(a *App) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.cache.Subscribers = e.Subscribers
+	a.cache.Client = Client
+	a.cache.Post = e.origin.Post
+	a.cache.Observe = e.polled
+	a.cache.Forgotten = e.forgotten
+	if err := e.open(a); err != nil {
+		return err
 	}
-	e.last++
-	e.owners = append(e.owners, owner{e.last, s})
-	e.apply(s)
+	e.apps = append(e.apps, a)
+	e.apply(a)
 	e.taken.Store(time.Now().UnixNano())
-	return e.last, nil
+	return nil
 }
 
 // open opens the store and the cache, unless they are open.
-func (e *Engine) open(s settings) error {
+func (e *Engine) open(a *App) error {
 	if e.store != nil {
-		if s.memory != e.memory {
-			s.log.Warn("memory changes with the next start of the process", zap.Int64("bytes", e.memory))
+		if a.Memory != e.memory {
+			a.log.Warn("memory changes with the next start of the process", zap.Int64("bytes", e.memory))
 		}
 		return nil
 	}
-	open := s.store.Open
+	open := a.store.Open
 	if e.parts.Open != nil {
 		open = e.parts.Open
 	}
-	store, err := open(context.Background(), s.log)
+	store, err := open(context.Background(), a.log)
 	if err != nil {
 		return err // it names the store and says what to do
 	}
-	e.origin.Apply(s.origin) // before the cache: it may poll as soon as it is open
+	e.origin.Apply(a.upstream) // before the cache: it may poll as soon as it is open
 	c, err := cache.New(cache.Options{
-		Store: e.metrics.timed(store), Origin: e.origin, Memory: s.memory,
+		Store: e.metrics.timed(store), Origin: e.origin, Memory: a.Memory,
 		Now: e.parts.Now, Suspended: e.parts.Suspended,
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("opening the cache: %w", err), store.Close())
 	}
-	e.store, e.memory = store, s.memory
-	where := s.store.String()
-	e.where.Store(&where)
-	go e.events.run()
-	e.log.Store(s.log)
+	e.store, e.memory = store, a.Memory
+	e.app.Store(a)                                               // before the first request
 	e.counters.open(context.Background(), store, e.parts.node()) // before the first reader
-	c.Apply(s.cache)
-	e.shields.Store(&s.shields) // before the first request
+	c.Apply(a.cache)
 	if e.cache.Swap(c) == nil {
 		close(e.ready)
 	}
 	return nil
 }
 
-func (e *Engine) apply(s settings) {
-	e.origin.Apply(s.origin)
-	e.names.Store(&s.names)
-	e.shields.Store(&s.shields)
-	e.log.Store(s.log)
-	e.cache.Load().Apply(s.cache)
+func (e *Engine) apply(a *App) {
+	e.origin.Apply(a.upstream)
+	e.app.Store(a)
+	e.cache.Load().Apply(a.cache)
 }
 
-// release ends a configuration. If it was in force, the one before it is again. If it was
-// the last, prefetching stops, and polls are not logged and emit no events.
-func (e *Engine) release(generation uint64) {
-	e.turn <- struct{}{}
-	defer func() { <-e.turn }()
-	i := slices.IndexFunc(e.owners, func(o owner) bool { return o.generation == generation })
+// release ends an app. If it was in force, the one before it is again. If it was the last,
+// prefetching stops, and polls are not logged and emit no events.
+func (e *Engine) release(a *App) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.Index(e.apps, a)
 	if i < 0 {
 		return
 	}
-	newest := i == len(e.owners)-1
-	released := e.owners[i]
-	e.owners = slices.Delete(e.owners, i, i+1)
+	e.apps = slices.Delete(e.apps, i, i+1)
 	switch {
-	case !newest:
-	case len(e.owners) > 0:
-		e.apply(e.owners[len(e.owners)-1].settings)
+	case i < len(e.apps): // a newer one is in force
+	case i > 0:
+		e.apply(e.apps[i-1])
 	default:
 		// Caddy closes the log's writers and the events app next. A poll in flight is
 		// still counted, because its origin has received the request.
-		rest := released.settings
-		rest.cache.Prefetch, rest.cache.Log = false, nil
-		rest.cache.Observe = func(p cache.Poll) { e.counters.traffic.countPoll(&p) }
-		e.apply(rest)
+		rest := a.cache
+		rest.Prefetch, rest.Log = false, nil
+		rest.Observe = func(p cache.Poll) { e.counters.traffic.countPoll(&p) }
+		e.cache.Load().Apply(rest)
 	}
 }
 
 // Destruct ends the engine, when no configuration refers to it any more.
 func (e *Engine) Destruct() error {
-	e.turn <- struct{}{}
-	defer func() { <-e.turn }()
-	close(e.events.done)
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if e.store == nil {
 		e.origin.Close()
 		return nil

@@ -6,8 +6,6 @@ package poller
 import (
 	"context"
 	"runtime/debug"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -96,28 +94,18 @@ func eventData(name string, p *cache.Poll) map[string]any {
 	return data
 }
 
-// eventQueue passes the events of polls to the configuration in force. Handlers of events
-// may be slow (a command, an HTTP request), and polls must not wait for them. So events
-// are queued, and one goroutine delivers them in order.
+// eventQueue has the polls whose events are to be emitted. Handlers of events may be slow (a
+// command, an HTTP request), and polls must not wait for them. So events are queued, and each
+// configuration has one goroutine that emits them in order.
 type eventQueue struct {
-	queue   chan *cache.Poll
+	polls   chan *cache.Poll
 	dropped atomic.Int64 // polls that found the queue full
-	changed chan struct{}
-	done    chan struct{} // closed when the engine ends
-
-	mu      sync.Mutex // guards running
-	running []*emitter // of the configurations that run, the newest last
 }
 
 // maxQueued bounds the polls that wait for slow handlers of events.
 const maxQueued = 1000
 
-func newEventQueue() *eventQueue {
-	return &eventQueue{
-		queue:   make(chan *cache.Poll, maxQueued),
-		changed: make(chan struct{}, 1), done: make(chan struct{}),
-	}
-}
+func newEventQueue() *eventQueue { return &eventQueue{polls: make(chan *cache.Poll, maxQueued)} }
 
 // polled queues a poll if it has events. It never blocks.
 func (q *eventQueue) polled(p cache.Poll) {
@@ -125,74 +113,13 @@ func (q *eventQueue) polled(p cache.Poll) {
 		return
 	}
 	select {
-	case q.queue <- &p:
+	case q.polls <- &p:
 	default:
 		q.dropped.Add(1)
 	}
 }
 
-// run delivers until the engine ends.
-func (q *eventQueue) run() {
-	for {
-		select {
-		case <-q.done:
-			return
-		case p := <-q.queue:
-			e := q.emitter()
-			if e == nil {
-				return
-			}
-			if n := q.dropped.Swap(0); n > 0 {
-				e.log.Warn("events were dropped, as their handlers are slow", zap.Int64("polls", n))
-			}
-			e.emit(p)
-		}
-	}
-}
-
-// emitter waits for the emitter of the configuration in force and returns it, or nil when
-// the engine ends.
-func (q *eventQueue) emitter() *emitter {
-	for {
-		q.mu.Lock()
-		q.prune()
-		n := len(q.running)
-		var e *emitter
-		if n > 0 {
-			e = q.running[n-1]
-		}
-		q.mu.Unlock()
-		if e != nil {
-			return e
-		}
-		select {
-		case <-q.changed:
-		case <-q.done:
-			return nil
-		}
-	}
-}
-
-// open makes an emitter the one in force. If its configuration ends first, the one
-// before it is in force again.
-func (q *eventQueue) open(e *emitter) {
-	q.mu.Lock()
-	q.prune()
-	q.running = append(q.running, e)
-	q.mu.Unlock()
-	select {
-	case q.changed <- struct{}{}:
-	default:
-	}
-}
-
-// prune drops those of configurations that have ended. Caddy does not deliver
-// events to a cancelled context.
-func (q *eventQueue) prune() {
-	q.running = slices.DeleteFunc(q.running, func(e *emitter) bool { return e.ctx.Err() != nil })
-}
-
-// emitter is the events app of one configuration.
+// emitter emits the events of an engine in the events app of one configuration.
 type emitter struct {
 	ctx    caddy.Context
 	log    *zap.Logger
@@ -200,7 +127,7 @@ type emitter struct {
 	queue  *eventQueue
 }
 
-// connect sends an engine's events to the events app of a configuration once that has
+// connect emits an engine's events in the events app of a configuration once that has
 // started. Before, the events app adds subscriptions without a lock, so that emitting
 // an event would be a data race. Caddy starts apps in any order.
 func connect(ctx caddy.Context, log *zap.Logger, q *eventQueue) error {
@@ -212,12 +139,26 @@ func connect(ctx caddy.Context, log *zap.Logger, q *eventQueue) error {
 	return events.On("started", &emitter{ctx, log, events, q})
 }
 
-// Handle opens the emitter when Caddy itself says that all apps have started.
+// Handle starts to emit when Caddy itself says that all apps have started.
 func (e *emitter) Handle(_ context.Context, event caddy.Event) error {
 	if event.Origin() == nil {
-		e.queue.open(e)
+		go e.run()
 	}
 	return nil
+}
+
+// run emits until the configuration ends. What is left in the queue is for the next one.
+func (e *emitter) run() {
+	for e.ctx.Err() == nil {
+		select {
+		case <-e.ctx.Done():
+		case p := <-e.queue.polls:
+			if n := e.queue.dropped.Swap(0); n > 0 {
+				e.log.Warn("events were dropped, as their handlers are slow", zap.Int64("polls", n))
+			}
+			e.emit(p)
+		}
+	}
 }
 
 // emit emits the events of a poll. It recovers from panics of handlers.

@@ -28,11 +28,9 @@ func (a *App) AddNames(n Names) { a.names = append(a.names, n) }
 
 // addressOf returns the address that an operator has chosen for the feed of a key, or "".
 func (e *Engine) addressOf(key string) string {
-	if all := e.names.Load(); all != nil {
-		for _, n := range *all {
-			if address := n.Address(key); address != "" {
-				return address
-			}
+	for _, n := range e.app.Load().names {
+		if address := n.Address(key); address != "" {
+			return address
 		}
 	}
 	return ""
@@ -43,11 +41,9 @@ func (e *Engine) addressOf(key string) string {
 // stands for all. Names of several feeds are an error, and so are unknown ones.
 func (e *Engine) keysOf(ctx context.Context, c *cache.Cache, name string) ([]string, error) {
 	var keys []string
-	if all := e.names.Load(); all != nil {
-		for _, n := range *all {
-			if key := n.Find(name); key != "" && !slices.Contains(keys, key) {
-				keys = append(keys, key)
-			}
+	for _, n := range e.app.Load().names {
+		if key := n.Find(name); key != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
 		}
 	}
 	if strings.HasPrefix(name, "/") {

@@ -6,6 +6,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/policy"
@@ -25,49 +26,36 @@ func (a *App) AddShield(identity string, s Shield) {
 	a.shields[identity] = append(a.shields[identity], s)
 }
 
-// Shielding reports whether the configuration in force has shields.
-func (e *Engine) Shielding() bool {
-	shields := e.shields.Load()
-	return shields != nil && len(*shields) > 0
-}
-
-// shieldsOf returns the shields of a key in the configuration in force.
-func (e *Engine) shieldsOf(key string) ([]Shield, ShieldKey) {
-	shields := e.shields.Load()
+// shieldsOf returns the shields of a key.
+func (a *App) shieldsOf(key string) ([]Shield, ShieldKey) {
 	k, ok := ParseShieldKey(key)
-	if !ok || shields == nil {
+	if !ok {
 		return nil, k
 	}
-	return (*shields)[k.Shield], k
+	return a.shields[k.Shield], k
 }
 
 // originOf returns the origin at which a shielded feed is polled, or nil if its shield is not
 // configured.
-func (e *Engine) originOf(key string) cache.Origin {
-	shields, k := e.shieldsOf(key)
+func (a *App) originOf(key string) cache.Origin {
+	shields, k := a.shieldsOf(key)
 	if len(shields) == 0 {
 		return nil
 	}
 	return shields[0].OriginOf(k)
 }
 
-// rulesOf returns a function for the rules of feeds: those of the app, or the stricter ones of
-// their shields.
-func (e *Engine) rulesOf(app func(key cache.Key) policy.Rules) func(key cache.Key) policy.Rules {
-	return func(key cache.Key) policy.Rules {
-		if key.URL().String() != "" {
-			return app(key)
-		}
-		shields, _ := e.shieldsOf(key.String())
-		if len(shields) == 0 {
-			return app(key)
-		}
-		rules := shields[0].Rules()
-		for _, s := range shields[1:] {
-			rules = rules.Stricter(s.Rules())
-		}
-		return rules
+// rulesOf returns the rules of a feed: of a shielded one, the strictest of its shields.
+func (a *App) rulesOf(key cache.Key) policy.Rules {
+	shields, _ := a.shieldsOf(key.String())
+	if len(shields) == 0 {
+		return a.RulesFor(key.URL())
 	}
+	rules := shields[0].Rules()
+	for _, s := range shields[1:] {
+		rules = rules.Stricter(s.Rules())
+	}
+	return rules
 }
 
 // errNoShield reports that the shield of a feed is not in force yet.
@@ -81,8 +69,90 @@ func (e *Engine) Feed(ctx context.Context, key string) (*cache.Feed, error) {
 		return nil, err
 	}
 	feed, err := c.Feed(ctx, key)
-	if err == nil && feed.Due() && e.originOf(key) == nil {
+	if err == nil && feed.Due() && e.app.Load().originOf(key) == nil {
 		return nil, errNoShield
 	}
 	return feed, err
+}
+
+// ShieldKey identifies a stored response of a shield. A poll is built from the key and the
+// configuration, and from nothing else.
+type ShieldKey struct {
+	// Shield is the identity of the shield, a word: a hash of its origin block.
+	Shield string
+	// Scheme and Host are those of the request. Host is normalized, and has a port unless that is
+	// the default of the scheme.
+	Scheme, Host string
+	// Path and Query are the escaped path and the kept query as they reach the shield.
+	Path, Query string
+	// Sent is the path and the kept query as the reader sent them, if a handler before the
+	// shield has changed them.
+	Sent string
+}
+
+// The text of a key is
+//
+//	shield:<identity> <scheme>://<host><path>[?<query>][ sent:<path>[?<query>]]
+//
+// Identities and URLs contain no space. The URL of a feed that is not of a shield never begins
+// with "shield:".
+const (
+	// ShieldCommon is the prefix of all keys of shields.
+	ShieldCommon = "shield:"
+	sentPrefix   = " sent:"
+)
+
+// ShieldPrefix returns the prefix of all keys of a shield.
+func ShieldPrefix(shield string) string { return ShieldCommon + shield + " " }
+
+// String returns the text of the key. [ParseShieldKey] reads it.
+func (k ShieldKey) String() string {
+	text := ShieldCommon + k.Shield + " " + k.Scheme + "://" + k.Host + k.Target()
+	if k.Sent != "" {
+		text += sentPrefix + k.Sent
+	}
+	return text
+}
+
+// Target returns the path and query as they reach the shield.
+func (k ShieldKey) Target() string {
+	if k.Query == "" {
+		return k.Path
+	}
+	return k.Path + "?" + k.Query
+}
+
+// URL returns the URL that readers request.
+func (k ShieldKey) URL() string {
+	if k.Sent != "" {
+		return k.Scheme + "://" + k.Host + k.Sent
+	}
+	return k.Scheme + "://" + k.Host + k.Target()
+}
+
+// ParseShieldKey parses the text of a key.
+func ParseShieldKey(text string) (k ShieldKey, ok bool) {
+	rest, ok := strings.CutPrefix(text, ShieldCommon)
+	if !ok {
+		return ShieldKey{}, false
+	}
+	k.Shield, rest, _ = strings.Cut(rest, " ")
+	rest, k.Sent, _ = strings.Cut(rest, sentPrefix)
+	k.Scheme, rest, ok = strings.Cut(rest, "://")
+	slash := strings.IndexByte(rest, '/')
+	if !ok || slash < 0 || k.Shield == "" || strings.Contains(k.Scheme+rest+k.Sent, " ") {
+		return ShieldKey{}, false
+	}
+	k.Host = rest[:slash]
+	k.Path, k.Query, _ = strings.Cut(rest[slash:], "?")
+	return k, k.String() == text
+}
+
+// ReadersURL returns the URL that readers request for a key of the engine. A key that is
+// not of a shield is that URL.
+func ReadersURL(key string) string {
+	if k, ok := ParseShieldKey(key); ok {
+		return k.URL()
+	}
+	return key
 }

@@ -39,6 +39,6 @@ func (a *App) loadStore(ctx caddy.Context) error {
 	if !ok {
 		return fmt.Errorf("store: module %T is none", loaded)
 	}
-	a.settings.store = store
+	a.store = store
 	return nil
 }
