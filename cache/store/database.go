@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,11 +88,8 @@ type Tx interface {
 	Log() *zap.Logger
 }
 
-// Row is a row of a result. Scan fails with [ErrDamaged] if a column has a value of another kind.
+// Row is a row of a result. If SQLite has a value of another type in a column, which is damage, Scan sets zero.
 type Row interface{ Scan(into ...any) error }
-
-// ErrDamaged reports that a row is not as it was written.
-var ErrDamaged = errors.New("store: a row is damaged")
 
 // NewDatabase returns the store in a database that has the tables of [Schema].
 func NewDatabase(driver Driver) *Database { return &Database{driver: driver, from: Never} }

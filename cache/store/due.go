@@ -129,6 +129,10 @@ func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts
 		hosts = append(hosts, h)
 		return err
 	})
+	if err == nil && len(hosts) < len(ready) { // a name is damaged
+		hosts = nil
+		remakeHosts(tx)
+	}
 	return hosts, full || seen == all, err
 }
 

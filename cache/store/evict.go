@@ -168,7 +168,7 @@ func (u uses) other(f *feedRow, o Owner, class int64, now Time) Owner {
 	return least
 }
 
-const sumOfOwners = `select owner, class, cast(sum(size) as bigint) from feed where size > 0 group by owner, class`
+const sumOfOwners = `select owner, class, cast(sum(size) as bigint) from feed where size > 0 and class in (0, 1) group by owner, class`
 
 // feedsOf reads some feeds of an owner, those that have to go first at the beginning.
 func feedsOf(tx Tx, o Owner, class int64, skip int) (feeds []feedRow, err error) {

@@ -6,7 +6,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 	"time"
 )
@@ -107,9 +106,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 			err = tx.Query(`select n, id, version, configured, next, earliest, last, asked, class, owner, askers, seen from feed
 				where n > ?1 and url is not null order by n limit 5000`, one(last), func(_ int, row Row) error {
 				f, err := scanSweepRow(row)
-				if page.feeds = append(page.feeds, f); errors.Is(err, ErrDamaged) {
-					err = nil // it starts afresh when it is asked for
-				}
+				page.feeds = append(page.feeds, f)
 				return err
 			})
 			return page, err

@@ -16,6 +16,7 @@ import (
 
 // hostRow is a row of the table host, with the pauses that hold for it. It has no sum: a moment
 // that it cannot have is ignored, so damage of it, or of a pause, is that of one spacing or pause.
+// If a name is damaged, all rows are made again: see [remakeHosts].
 type hostRow struct {
 	name, domain string
 	free         Time
@@ -24,7 +25,6 @@ type hostRow struct {
 	served       [2]Owner   // whose feed was polled last, by class
 	good         Time       // it last answered well; [Never]: never, or it has answered 429 since
 	pauses       [2]pauseOf // of the host and of its domain
-	damaged      bool
 }
 
 type pauseOf struct {
@@ -47,7 +47,7 @@ const (
 // odd is how far ahead a moment may be of the latest that it can be: clocks may go back a little.
 const odd = time.Minute
 
-// scanHost reads the row of a host with a name. Columns that cannot be read are as in a new one.
+// scanHost reads the row of a host with a name.
 func scanHost(name string, row Row) (h *hostRow, err error) {
 	h = new(hostRow)
 	var (
@@ -59,9 +59,6 @@ func scanHost(name string, row Row) (h *hostRow, err error) {
 		why    [2]sql.NullString
 	)
 	err = row.Scan(&h.name, &h.domain, &free, &ready, &h.turn, &served[0], &served[1], &good, &until[0], &why[0], &until[1], &why[1])
-	if errors.Is(err, ErrDamaged) {
-		h.damaged, err = true, nil // what follows in the row is as in a new one
-	}
 	h.name, h.turn = name, h.turn&1
 	h.free, h.ready, h.served = Time(free), timeOf(ready, End), [2]Owner{Owner(served[0]), Owner(served[1])}
 	h.good = timeOf(good, Never)
@@ -104,9 +101,6 @@ func (h *hostRow) start(tx Tx, now Time, host Host, class int64, owner Owner) {
 	h.free, h.turn, h.served[class] = now.Add(host.Spacing), 1-class, owner
 	tx.Exec(`update host set domain = ?2, free = ?3, turn = ?4, served = ?5, other = ?6 where name = ?1`,
 		h.name, host.Domain, int64(h.free), h.turn, int64(h.served[0]), int64(h.served[1]))
-	if h.damaged {
-		tx.Exec(`update host set good = null where name = ?1`, h.name)
-	}
 }
 
 // lockHosts locks the rows of hosts, and adds those that are missing.
@@ -131,6 +125,15 @@ func lockHosts(tx Tx, domains map[string]string) (map[string]*hostRow, error) {
 		}
 	}
 	return nil, errors.New("rows of hosts disappear")
+}
+
+// remakeHosts makes the rows of all hosts again from their feeds. No host is asked within its spacing
+// after that. Pauses stay, as they have rows of their own.
+func remakeHosts(tx Tx) {
+	tx.Log().Error("the name of a host is damaged: the rows of hosts are made again")
+	tx.Exec(`delete from host`)
+	tx.Exec(`insert into host (name, domain, free, ready, calm) select cast(host as text), max(domain), ?1 + max(spacing), ?1, ?1
+		from feed where url is not null and host > '' group by 1`, int64(tx.Now()))
 }
 
 // feedPrefix begins the name of a host row of one feed: [Host] without a name is not paced.

@@ -6,7 +6,6 @@ package store
 import (
 	"cmp"
 	"database/sql"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -124,8 +123,8 @@ func pauseRows(tx Tx, now Time, scopes ...string) ([]pauseRow, error) {
 		func(i int, row Row) error {
 			var until sql.NullInt64
 			err := row.Scan(&until, &rows[i].why, &rows[i].step)
-			if rows[i].until = timeOf(until, Never); errors.Is(err, ErrDamaged) || rows[i].until > now.Add(maxPause+odd) {
-				rows[i], err = pauseRow{until: Never}, nil
+			if rows[i].until = timeOf(until, Never); rows[i].until > now.Add(maxPause+odd) {
+				rows[i] = pauseRow{until: Never}
 			}
 			return err
 		})

@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"time"
 )
@@ -59,10 +58,9 @@ func (d *Database) Pauses(ctx context.Context) ([]Pause, error) {
 				var p Pause
 				var until int64
 				err := row.Scan(&p.Scope, &until, &p.Why, &p.Step)
-				if p.For = Time(until).Sub(now); errors.Is(err, ErrDamaged) || p.For > maxPause+odd {
-					return nil
+				if p.For = Time(until).Sub(now); p.For > 0 && p.For <= maxPause+odd {
+					pauses = append(pauses, p)
 				}
-				pauses = append(pauses, p)
 				return err
 			})
 		return pauses, err

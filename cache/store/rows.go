@@ -120,10 +120,7 @@ func scanFeed(row Row, more ...any) (f feedRow, err error) {
 	f.changed, f.outcome = Time(changed), Token(outcome)
 	f.host.Name, f.host.Spacing = nameOf(host), time.Duration(spacing)
 	f.facts, f.memo = bytes.Clone(f.facts), bytes.Clone(f.memo)
-	if errors.Is(err, ErrDamaged) {
-		f.damaged, err = true, nil
-	}
-	f.damaged = f.damaged || sum != f.sum() || class != f.class() || configured != number(f.configured) || f.known && host != f.row()
+	f.damaged = sum != f.sum() || class != f.class() || configured != number(f.configured) || f.known && host != f.row()
 	f.stored = f.indexed()
 	return f, err
 }

@@ -23,15 +23,15 @@ func Schema(numbers, bytes string) []string {
 //
 // Each claim and each commit writes a page of each index on ready and due. So there is one on each.
 const schema = `
-create table host (
+create table host (                    -- without "not null", which has SQLite reject all rows if one is damaged
 	name   text primary key,           -- as policy.Host.Name; 'feed <id>' for one feed that is not paced
-	domain text not null default '',
-	free   bigint not null default 0,  -- it must not be asked before
+	domain text default '',
+	free   bigint default 0,           -- it must not be asked before
 	ready  bigint,                     -- the first of its feeds may be polled then, or later; null: it has none
 	calm   bigint,                     -- as ready, of established feeds alone
-	turn   bigint not null default 0,  -- the class of feeds that is polled next, if one is due
-	served bigint not null default 0,  -- the owner of the established feed that was polled last
-	other  bigint not null default 0,  -- and of the other one
+	turn   bigint default 0,           -- the class of feeds that is polled next, if one is due
+	served bigint default 0,           -- the owner of the established feed that was polled last
+	other  bigint default 0,           -- and of the other one
 	good   bigint                      -- it last answered well; null: never, or it has answered 429 since
 );
 

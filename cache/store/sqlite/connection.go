@@ -15,8 +15,6 @@ import (
 	"strings"
 
 	"modernc.org/sqlite"
-
-	"github.com/feedpollard/pollard/cache/store"
 )
 
 // connection is one connection to a database, with the statements that it has prepared.
@@ -133,28 +131,20 @@ type row []driver.Value
 // Scan implements [store.Row].
 func (r row) Scan(into ...any) error {
 	for i, to := range into {
-		var ok, null bool
 		switch to := to.(type) {
 		case *int64:
-			*to, ok = r[i].(int64)
+			*to, _ = r[i].(int64)
 		case *int:
-			var n int64
-			n, ok = r[i].(int64)
+			n, _ := r[i].(int64)
 			*to = int(n)
 		case *string:
-			*to, ok = r[i].(string)
+			*to, _ = r[i].(string)
 		case *[]byte:
-			*to, ok = r[i].([]byte)
-			null = true
+			*to, _ = r[i].([]byte)
 		case *sql.NullInt64:
-			to.Int64, ok = r[i].(int64)
-			to.Valid, null = ok, true
+			to.Int64, to.Valid = r[i].(int64)
 		case *sql.NullString:
-			to.String, ok = r[i].(string)
-			to.Valid, null = ok, true
-		}
-		if !ok && (r[i] != nil || !null) {
-			return fmt.Errorf("%w: column %d is %T", store.ErrDamaged, i+1, r[i])
+			to.String, to.Valid = r[i].(string)
 		}
 	}
 	return nil

@@ -299,7 +299,7 @@ func (d *database) resume() error {
 		return r.Scan(&token, (*int64)(&last.at.scale), &wall, (*int64)(&last.at.Since), &last.at.Boot, &last.open, &sum)
 	})
 	last.token, last.at.Wall = store.Token(token), time.Unix(0, wall)
-	if err == nil && sum != last.sum() || errors.Is(err, store.ErrDamaged) {
+	if err == nil && sum != last.sum() {
 		err = fmt.Errorf("%w: when it was written is not known", errDamaged)
 	}
 	if err != nil {

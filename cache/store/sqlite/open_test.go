@@ -5,6 +5,7 @@ package sqlite
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -181,21 +182,10 @@ func TestDamagedIndex(t *testing.T) {
 	dir := directory(t)
 	const feeds = 400
 	storeOf(t, dir, feeds)
-	s := mustOpen(t, dir)
-	pages := pagesOf(t, s, "sqlite_autoindex_feed_1")
-	mustDo(t, s.Close())
-	file := filepath.Join(dir, fileName)
-	data, err := os.ReadFile(file)
-	mustDo(t, err)
 	id := numbered(feeds / 2)
-	for page := range pages {
-		if at := bytes.Index(data[(page-1)*pageSize:page*pageSize], id[:]); at >= 0 {
-			data[(page-1)*pageSize+at] ^= 0x80
-		}
-	}
-	mustDo(t, os.WriteFile(file, data, 0o600))
+	flipIn(t, dir, "sqlite_autoindex_feed_1", id[:])
 	log, lines := observer.New(zap.ErrorLevel)
-	s, err = Open(dir, Options{Log: zap.New(log)})
+	s, err := Open(dir, Options{Log: zap.New(log)})
 	mustDo(t, err)
 	defer s.Close()
 	s.database.background.Wait()
@@ -208,6 +198,48 @@ func TestDamagedIndex(t *testing.T) {
 			t.Errorf("feed %d: %+v, %v", n, l, err)
 		}
 	}
+}
+
+// TestDamagedName damages the name of a host, in its row or in the index. All feeds are polled all the same.
+func TestDamagedName(t *testing.T) {
+	for _, where := range []string{"host", "sqlite_autoindex_host_1"} {
+		dir := directory(t)
+		const feeds = 400
+		storeOf(t, dir, feeds)
+		id := numbered(feeds / 2)
+		flipIn(t, dir, where, []byte(hex.EncodeToString(id[:])))
+		m := newFake()
+		m.wall = time.Duration(time.Now().Add(2 * time.Hour).UnixNano())
+		s, err := Open(dir, Options{Clocks: m.moment})
+		mustDo(t, err)
+		defer s.Close()
+		polled := 0
+		for range 10 {
+			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 100})
+			mustDo(t, err)
+			polled += len(leases)
+		}
+		if polled != feeds {
+			t.Errorf("damage in %s: %d feeds are polled, want %d", where, polled, feeds)
+		}
+	}
+}
+
+// flipIn flips a bit of a text in the pages of a table or index of a store that is closed.
+func flipIn(t *testing.T, dir, name string, text []byte) {
+	t.Helper()
+	s := mustOpen(t, dir)
+	pages := pagesOf(t, s, name)
+	mustDo(t, s.Close())
+	file := filepath.Join(dir, fileName)
+	data, err := os.ReadFile(file)
+	mustDo(t, err)
+	for page := range pages {
+		if at := bytes.Index(data[(page-1)*pageSize:page*pageSize], text); at >= 0 {
+			data[(page-1)*pageSize+at] ^= 0x80
+		}
+	}
+	mustDo(t, os.WriteFile(file, data, 0o600))
 }
 
 // survive opens a damaged store, which was made at a moment, works with it, and opens it again.

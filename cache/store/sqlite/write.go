@@ -350,10 +350,6 @@ func fullCode(err error) int {
 func (d *database) explain(err error) error {
 	switch code(err) {
 	case 0:
-		if errors.Is(err, store.ErrDamaged) {
-			d.condemn(err)
-			return fmt.Errorf("store %s: %w, and is set aside when Pollard is started again", d.path, err)
-		}
 		return err
 	case lib.SQLITE_FULL:
 		return fmt.Errorf("writing %s: %w: polls stop until there is room", d.dir(), err)

@@ -151,7 +151,7 @@ func damagedHosts(t *testing.T, h Harness) {
 		}
 		damage = damage[:len(damage)/7]
 	} else {
-		for _, column := range []string{"domain", "free", "turn", "served", "other", "good"} {
+		for _, column := range []string{"domain", "free", "ready", "calm", "turn", "served", "other", "good"} {
 			damage = append(damage, `update host set `+column+` = x'00' where 'host ' || name = ?1`)
 		}
 		for _, column := range []string{"until", "why", "step"} {
@@ -215,6 +215,48 @@ func damagedHosts(t *testing.T, h Harness) {
 	for n, sql := range damage {
 		if l := ask(t, s, claimOf(n+2*len(damage), len(damage))); l.Denied != store.DeniedPaused || l.Wait > 30*time.Minute {
 			t.Errorf("%s: a pause does not count: %+v", sql, l)
+		}
+	}
+}
+
+// damagedNames damages the name of a host. All hosts are polled all the same, each at its pace and not during
+// its pause, and nothing is lost when the store is opened after a crash.
+func damagedNames(t *testing.T, h Harness) {
+	if h.Exec == nil || h.Shared { // each column keeps its type
+		t.Skip("no way to damage this store")
+	}
+	s := h.open(t)
+	const hosts = 5
+	for n := range hosts {
+		o := outcome(n, grant(t, s, claimOf(n, hosts)), text(1, "content"))
+		o.Host = claimOf(n, hosts).Host
+		if n == 0 {
+			o.Pauses = []store.Pause{{Scope: "host " + o.Host.Name, For: 7 * 24 * time.Hour}}
+		}
+		commit(t, s, o)
+	}
+	for _, value := range []string{"x'32'", "null"} {
+		h.Sleep(3 * time.Hour)
+		h.Exec(`update host set name = ` + value + ` where name = '2'`)
+		h.Kill(s)
+		s = h.open(t)
+		polled := 0
+		for range 3 { // the first finds the damage
+			leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			polled += len(leases)
+			h.Sleep(time.Minute)
+		}
+		if polled != hosts-1 {
+			t.Errorf("%s: %d hosts are polled, want %d", value, polled, hosts-1)
+		}
+		if l := ask(t, s, claimOf(hosts, hosts)); l.Denied != store.DeniedPaused {
+			t.Errorf("%s: a pause does not count: %+v", value, l)
+		}
+		for n := range hosts {
+			wantBody(t, s, n, text(1, "content"))
 		}
 	}
 }

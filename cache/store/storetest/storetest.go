@@ -39,6 +39,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"what is acknowledged is there after a kill": kill,
 		"damage of a record costs an interval":       damagedRecords,
 		"damage of a host costs a spacing or pause":  damagedHosts,
+		"damage of a host's name costs no feed":      damagedNames,
 		"bodies are kept whole":                      bodies,
 		"readers see whole versions":                 wholeVersions,
 		"what goes in and comes out is a copy":       copies,
