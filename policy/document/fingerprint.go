@@ -37,7 +37,6 @@ import (
 type fingerprinter struct {
 	feed    hash.Hash // of what is outside of entries
 	entry   hash.Hash // of the open entry; nil outside of entries
-	spare   hash.Hash // for the next entry
 	entries []policy.Fingerprint
 	members [2][]policy.Fingerprint // of the open JSON objects: the feed, and an item
 	encoded []byte                  // of one token, reused
@@ -49,7 +48,7 @@ type fingerprinter struct {
 }
 
 func newFingerprinter() fingerprinter {
-	return fingerprinter{feed: sha256.New(), spare: sha256.New()}
+	return fingerprinter{feed: sha256.New()}
 }
 
 // volatileElement reports whether a change of an element is not a change of the feed. The
@@ -123,8 +122,7 @@ func (m *fingerprinter) hash() hash.Hash {
 func (m *fingerprinter) openEntry() {
 	m.endText()
 	m.write(tokenEntry)
-	m.entry = m.spare
-	m.entry.Reset()
+	m.entry = sha256.New()
 }
 
 func (m *fingerprinter) closeEntry() {

@@ -25,7 +25,6 @@ const (
 
 const (
 	maxNumber    = 1_000_000_000_000 // of minutes or polls: arithmetic with it cannot overflow
-	maxLinks     = 100               // to hubs or to the feed itself that are read
 	maxHubs      = 5                 // a feed has one or two
 	maxURL       = 2048              // of what is kept
 	maxRule      = 512               // of a recurrence rule; a real one has less than 100 characters
@@ -45,7 +44,6 @@ type hintReader struct {
 	hours     [24]bool
 	days      [7]bool
 	cast      bool // podcast:updateFrequency was read: the first one counts
-	links     int  // to hubs or to the feed itself
 }
 
 // result returns what was collected, normalised.
@@ -199,7 +197,7 @@ func (h *hintReader) itunes(name, text string) {
 			h.reject(policy.HintComplete, text, `only "Yes" has an effect`)
 		}
 	case "new-feed-url":
-		if _, note := webURL(text, nil); note != "" {
+		if note := webURL(text); note != "" {
 			h.reject(hintNewFeedURL, text, note)
 		} else if h.hints.NewFeedURL == "" {
 			h.hints.NewFeedURL = text
@@ -217,8 +215,8 @@ func (h *hintReader) updateFrequency(attributes []xml.Attr, text string) {
 	h.cast = true
 	u := policy.UpdateFrequency{
 		Text:    clip(text),
-		RRule:   strings.Trim(attribute(attributes, "rrule"), markup.Space),
-		DTStart: strings.Trim(attribute(attributes, "dtstart"), markup.Space),
+		RRule:   strings.Trim(markup.Attribute(attributes, "rrule"), markup.Space),
+		DTStart: strings.Trim(markup.Attribute(attributes, "dtstart"), markup.Space),
 	}
 	if len(u.RRule) > maxRule {
 		h.reject(policy.HintUpdateFrequency, u.RRule, fmt.Sprintf("a rule of more than %d characters", maxRule))
@@ -228,7 +226,7 @@ func (h *hintReader) updateFrequency(attributes []xml.Attr, text string) {
 		h.reject(policy.HintUpdateFrequency, u.DTStart, "dtstart is not an ISO 8601 date")
 		u.DTStart = ""
 	}
-	switch complete := strings.Trim(attribute(attributes, "complete"), markup.Space); complete {
+	switch complete := strings.Trim(markup.Attribute(attributes, "complete"), markup.Space); complete {
 	case "true":
 		u.Complete = true
 	case "", "false":
@@ -243,32 +241,26 @@ func (h *hintReader) updateFrequency(attributes []xml.Attr, text string) {
 }
 
 // link reads an Atom link, which RSS feeds have as well. Its rel is one relation
-// by RFC 4287 and several by RFC 8288; IANA's may be written as URIs.
+// by RFC 4287 and several by RFC 8288.
 func (h *hintReader) link(f *field) {
-	rels := attribute(f.attributes, "rel")
+	rels := markup.Attribute(f.attributes, "rel")
 	if len(rels) > maxURL {
 		return
 	}
 	for rel := range strings.FieldsSeq(rels) {
-		rel = strings.ToLower(rel)
-		if _, name, ok := strings.Cut(rel, "//www.iana.org/assignments/relation/"); ok {
-			rel = name
-		}
+		rel = markup.Relation(rel)
 		if rel != "hub" && rel != "self" {
 			continue
 		}
-		if h.links++; h.links > maxLinks {
-			return
-		}
-		href := strings.Trim(attribute(f.attributes, "href"), markup.Space)
-		target, note := webURL(href, f.base.url())
+		href := strings.Trim(markup.Attribute(f.attributes, "href"), markup.Space)
+		note := webURL(href)
 		if note != "" {
 			h.reject(rel, href, note)
 		}
 		if rel == "self" {
-			h.self(target)
+			h.self(href)
 		} else if note == "" {
-			h.hub(target)
+			h.hub(href)
 		}
 	}
 }
@@ -298,22 +290,17 @@ func number(text string) (int64, bool) {
 	return n, err == nil && n <= maxNumber
 }
 
-// webURL returns a URL as written or, if it is relative, resolved. The note says why it
-// cannot be polled, and is empty if it can.
-func webURL(text string, base *url.URL) (target, note string) {
+// webURL returns why a URL cannot be polled; empty: it can.
+func webURL(text string) (note string) {
 	if len(text) > maxURL {
-		return text, fmt.Sprintf("a URL of more than %d characters", maxURL)
+		return fmt.Sprintf("a URL of more than %d characters", maxURL)
 	}
 	u, err := url.Parse(text)
-	if err != nil || strings.ContainsAny(text, markup.Space) {
-		return text, "not a URL"
+	switch {
+	case err != nil || strings.ContainsAny(text, markup.Space):
+		return "not a URL"
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "not an http or https URL"
 	}
-	if !u.IsAbs() && base != nil {
-		u = base.ResolveReference(u)
-		text = u.String()
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return text, "not an http or https URL"
-	}
-	return text, ""
+	return ""
 }

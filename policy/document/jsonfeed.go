@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,13 +29,11 @@ type jsonReader struct {
 	value   json.RawMessage
 	compact bytes.Buffer
 
-	version   string
-	title     string
-	expired   bool // expired was true
-	unexpired bool // expired was something else: then it says nothing
-	hints     hintReader
-	print     fingerprinter
-	entries   []entry
+	version string
+	title   string
+	hints   hintReader
+	print   fingerprinter
+	entries []entry
 }
 
 // readJSON reads a JSON document, which is a feed if its version says so.
@@ -58,7 +57,6 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	case j.version == "":
 		return nil, fmt.Errorf("%w: JSON without a JSON Feed version", ErrNotFeed)
 	}
-	j.hints.hints.Expired = j.expired && !j.unexpired
 	doc := &policy.Document{Format: "json", Version: j.version, Title: j.title}
 	doc.Hints, doc.Malformed = j.hints.result()
 	doc.Rhythm = rhythm(j.entries, now)
@@ -106,15 +104,18 @@ func (j *jsonReader) member(name string) error {
 	case "version":
 		j.version = feedVersion(string(text))
 	case "feed_url":
-		target, note := webURL(strings.TrimSpace(string(text)), nil)
-		if note != "" {
+		target := strings.TrimSpace(string(text))
+		if note := webURL(target); note != "" {
 			j.hints.reject(hintSelf, target, note)
 		}
 		j.hints.self(target)
 	case "title":
 		j.title = clip(string(text))
 	case "expired":
-		j.readExpired()
+		j.hints.hints.Expired = string(j.value) == "true"
+		if !slices.Contains([]string{"true", "false", "null"}, string(j.value)) {
+			j.hints.reject(policy.HintComplete, string(j.value), "expired is neither true nor false")
+		}
 	}
 	return nil
 }
@@ -151,20 +152,6 @@ func feedVersion(url string) string {
 	return clip(strings.TrimSuffix(version, "/"))
 }
 
-// readExpired accepts only true, and only if no second member contradicts it, because an
-// expired feed is polled rarely.
-func (j *jsonReader) readExpired() {
-	switch string(j.value) {
-	case "true":
-		j.expired = true
-	case "false", "null":
-		j.unexpired = true
-	default:
-		j.unexpired = true
-		j.hints.reject(policy.HintComplete, string(j.value), "expired is neither true nor false")
-	}
-}
-
 // hub reads one of the hubs. Those of rssCloud speak another protocol than WebSub.
 func (j *jsonReader) hub() error {
 	var kind, target string
@@ -181,8 +168,8 @@ func (j *jsonReader) hub() error {
 	if err != nil || !isObject || strings.EqualFold(kind, "rssCloud") {
 		return err
 	}
-	if hub, note := webURL(target, nil); note == "" {
-		j.hints.hub(hub)
+	if note := webURL(target); note == "" {
+		j.hints.hub(target)
 	} else {
 		j.hints.reject(hintHub, target, note)
 	}

@@ -24,7 +24,7 @@ func titleOf(f *field) string {
 		// RSS 2.0 does not say whether a title is text or HTML. Readers treat it as HTML.
 		return clip(stripped(string(f.text)))
 	case namespace.Atom:
-		switch strings.ToLower(attribute(f.attributes, "type")) { // RFC 4287 section 3.1.1
+		switch strings.ToLower(markup.Attribute(f.attributes, "type")) { // RFC 4287 section 3.1.1
 		case "html", "text/html":
 			return clip(stripped(string(f.text)))
 		case "xhtml":

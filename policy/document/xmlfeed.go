@@ -57,12 +57,6 @@ const (
 	fieldRole      // a child of a channel or entry, and its descendants
 )
 
-// openElement is an open element.
-type openElement struct {
-	role role
-	base *base // nil: none
-}
-
 // xmlReader reads RSS and Atom.
 type xmlReader struct {
 	source  []byte
@@ -70,7 +64,7 @@ type xmlReader struct {
 	lenient bool
 	doc     policy.Document
 	root    xml.Name
-	stack   []openElement
+	stack   []role // of the open elements
 	field   field
 	hints   hintReader
 	print   fingerprinter
@@ -136,21 +130,20 @@ func (x *xmlReader) failure(err error) error {
 }
 
 func (x *xmlReader) start(t xml.StartElement) error {
-	var parent, f openElement
+	var parent, r role
 	space := namespace.Of(t.Name.Space)
 	if len(x.stack) == 0 {
-		r, err := x.identify(t)
-		if err != nil {
+		var err error
+		if r, err = x.identify(t); err != nil {
 			return err
 		}
-		f = openElement{role: r, base: (*base)(nil).within(t.Attr)}
 	} else {
 		parent = x.stack[len(x.stack)-1]
 		space = x.scanner.Vocabulary(t.Name)
-		f = x.child(parent, t, space)
+		r = x.child(parent, t, space)
 	}
-	x.stack = append(x.stack, f)
-	x.print.open(x.scanner, t, space, parent.role == channel)
+	x.stack = append(x.stack, r)
+	x.print.open(x.scanner, t, space, parent == channel)
 	return nil
 }
 
@@ -159,7 +152,7 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 	x.root = t.Name
 	space := namespace.Of(t.Name.Space)
 	name := strings.ToLower(t.Name.Local)
-	version := clip(strings.TrimSpace(attribute(t.Attr, "version")))
+	version := clip(strings.TrimSpace(markup.Attribute(t.Attr, "version")))
 	switch {
 	case name == "rss":
 		x.doc.Format, x.doc.Version = "rss", version
@@ -181,35 +174,35 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 }
 
 // child opens an element inside of another.
-func (x *xmlReader) child(parent openElement, t xml.StartElement, space namespace.Vocabulary) openElement {
+func (x *xmlReader) child(parent role, t xml.StartElement, space namespace.Vocabulary) role {
 	core := space == namespace.RSS && x.doc.Format == "rss" || space == namespace.Atom && x.doc.Format == "atom"
 	named := func(name string) bool { return core && strings.EqualFold(t.Name.Local, name) }
 	isEntry := x.doc.Format == "rss" && named("item") || x.doc.Format == "atom" && named("entry")
 
-	switch parent.role {
+	switch parent {
 	case wrapper, channel:
 		switch {
 		case isEntry:
 			x.foundRSS(t.Name.Space)
 			x.openEntry(t)
-			return openElement{role: entryRole}
-		case parent.role == wrapper && named("channel"):
+			return entryRole
+		case parent == wrapper && named("channel"):
 			x.foundRSS(t.Name.Space)
-			return openElement{role: channel, base: parent.base.within(t.Attr)}
-		case parent.role == channel || named("image"): // RSS 1.0 has the image beside the channel
-			x.openField(space, t, parent, false)
-			return openElement{role: fieldRole}
+			return channel
+		case parent == channel || named("image"): // RSS 1.0 has the image beside the channel
+			x.openField(space, t)
+			return fieldRole
 		}
 	case entryRole:
 		x.nested = x.nested || isEntry
-		x.openField(space, t, parent, true)
-		return openElement{role: fieldRole}
+		x.openField(space, t)
+		return fieldRole
 	case fieldRole:
 		x.nested = x.nested || isEntry
 		x.openChild(space, t)
-		return openElement{role: fieldRole}
+		return fieldRole
 	}
-	return openElement{role: ignored}
+	return ignored
 }
 
 // foundRSS records that the document is RSS, and the version of RSS if its root is RDF.
@@ -238,18 +231,18 @@ func (x *xmlReader) end() {
 	x.stack = x.stack[:depth-1]
 	x.print.close()
 	switch {
-	case closed.role == entryRole:
+	case closed == entryRole:
 		x.print.closeEntry()
 		x.entries = append(x.entries, x.entry)
-	case closed.role != fieldRole:
+	case closed != fieldRole:
 	case depth > x.field.depth:
-		if depth == x.field.depth+1 && x.stack[x.field.depth-2].role == channel {
+		if depth == x.field.depth+1 && x.stack[x.field.depth-2] == channel {
 			x.hints.child(&x.field)
 		}
-	case x.stack[depth-2].role == entryRole:
+	case x.stack[depth-2] == entryRole:
 		x.closeEntryField()
 	default:
-		if x.stack[depth-2].role == channel {
+		if x.stack[depth-2] == channel {
 			x.hints.field(&x.field)
 			x.doc.Title = cmp.Or(x.doc.Title, titleOf(&x.field))
 		}

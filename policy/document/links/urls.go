@@ -7,6 +7,7 @@ import (
 	"encoding/xml"
 	"strings"
 
+	"github.com/feedpollard/pollard/policy/document/internal/markup"
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
@@ -32,7 +33,7 @@ func taskOf(e *element, attributes []xml.Attr) task {
 		case "description":
 			return htmlTask
 		case "guid":
-			if strings.EqualFold(value(attributes, "isPermaLink"), "true") {
+			if strings.EqualFold(strings.TrimSpace(markup.Attribute(attributes, "isPermaLink")), "true") {
 				return guidTask
 			}
 		}
@@ -60,20 +61,10 @@ func atomTask(e *element, attributes []xml.Attr) task {
 		}
 	case "title", "subtitle", "tagline", "summary", "content", "rights", "copyright", "info":
 		// Atom 0.3 has media types and a mode instead of the three types of 1.0.
-		kind := strings.ToLower(value(attributes, "type"))
-		if kind == "html" || kind == "text/html" || value(attributes, "mode") == "escaped" {
+		kind := strings.ToLower(strings.TrimSpace(markup.Attribute(attributes, "type")))
+		if kind == "html" || kind == "text/html" || strings.TrimSpace(markup.Attribute(attributes, "mode")) == "escaped" {
 			return htmlTask
 		}
 	}
 	return noTask
-}
-
-// value is the value of an attribute without namespace.
-func value(attributes []xml.Attr, name string) string {
-	for _, a := range attributes {
-		if a.Name.Space == "" && a.Name.Local == name {
-			return strings.TrimSpace(a.Value)
-		}
-	}
-	return ""
 }

@@ -269,7 +269,7 @@ func (x *xmlRewriter) relations(e *element, t xml.StartElement, values []piece) 
 			at++
 		}
 		word.end = at
-		switch relation(string(x.body[word.start:word.end])) {
+		switch markup.Relation(string(x.body[word.start:word.end])) {
 		case "self", "hub":
 			words = append(words, word)
 		default:
@@ -277,15 +277,6 @@ func (x *xmlRewriter) relations(e *element, t xml.StartElement, values []piece) 
 		}
 	}
 	return words, len(words) > 0 && others == 0
-}
-
-// relation is the short name of a link relation.
-func relation(name string) string {
-	name = strings.ToLower(name)
-	if _, short, ok := strings.Cut(name, "//www.iana.org/assignments/relation/"); ok {
-		return short
-	}
-	return name
 }
 
 // attributes rewrites the attributes of an element, and removes words of its rel.

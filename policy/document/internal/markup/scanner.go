@@ -166,6 +166,25 @@ func (s *Scanner) Vocabulary(name xml.Name) namespace.Vocabulary {
 	return space
 }
 
+// Attribute returns the value of an attribute without namespace.
+func Attribute(attributes []xml.Attr, name string) string {
+	for _, a := range attributes {
+		if a.Name.Space == "" && a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// Relation returns the short name of a link relation: IANA's may be written as URIs.
+func Relation(name string) string {
+	name = strings.ToLower(name)
+	if _, short, ok := strings.Cut(name, "//www.iana.org/assignments/relation/"); ok {
+		return short
+	}
+	return name
+}
+
 // IsDeclaration reports whether an attribute declares a namespace.
 func IsDeclaration(name xml.Name) bool {
 	return name.Space == "xmlns" || name.Space == "" && name.Local == "xmlns"
