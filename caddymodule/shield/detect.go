@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"io"
 	"mime"
+	"regexp"
 	"strings"
 )
 
@@ -53,49 +54,32 @@ func notFeedIf(complete bool) detection {
 	return unknown
 }
 
+var (
+	// prolog matches what comes before the root element of a feed.
+	prolog      = regexp.MustCompile(`(?is)^(?:\s|<\?.*?\?>|<!--.*?-->|<!doctype\s+[^h>][^>]*>)+`)
+	htmlDoctype = regexp.MustCompile(`(?i)^<!doctype\s+html`)
+)
+
 // detectXML classifies by the root element.
 func detectXML(text []byte, complete bool) detection {
-	for {
-		text = bytes.TrimLeft(text, " \t\r\n")
-		end := ""
-		switch {
-		case len(text) < 4:
-			return notFeedIf(complete)
-		case bytes.HasPrefix(text, []byte("<!--")):
-			end = "-->"
-		case bytes.HasPrefix(text, []byte("<?")):
-			end = "?>"
-		case hasPrefixFold(text, "<!doctype"):
-			if root := bytes.TrimLeft(text[len("<!doctype"):], " \t\r\n"); hasPrefixFold(root, "html") {
-				return notFeed
-			}
-			end = ">"
-		case bytes.HasPrefix(text, []byte("<!")):
-			return notFeedIf(complete)
-		default:
-			return detectRoot(text, complete)
-		}
-		i := bytes.Index(text, []byte(end))
-		if i < 0 {
-			if complete {
-				return isFeed // only prolog so far, which may be long
-			}
-			return unknown
-		}
-		text = text[i+len(end):]
-	}
-}
-
-func detectRoot(text []byte, complete bool) detection {
-	if text[0] != '<' {
+	text = text[len(prolog.Find(text)):]
+	end := bytes.IndexAny(text, " \t\r\n/>")
+	switch {
+	case htmlDoctype.Match(text):
 		return notFeed
-	}
-	name := text[1:]
-	if i := bytes.IndexAny(name, " \t\r\n/>"); i >= 0 {
-		name = name[:i]
-	} else if !complete && len(name) < 64 {
+	case bytes.HasPrefix(text, []byte("<?")), bytes.HasPrefix(text, []byte("<!")):
+		if complete {
+			return isFeed // only prolog so far, which may be long
+		}
 		return unknown
+	case end < 0 && !complete:
+		return unknown
+	case len(text) == 0 || text[0] != '<':
+		return notFeed
+	case end < 0:
+		end = len(text)
 	}
+	name := text[1:end]
 	if i := bytes.IndexByte(name, ':'); i >= 0 { // a namespace prefix
 		name = name[i+1:]
 	}
@@ -104,10 +88,6 @@ func detectRoot(text []byte, complete bool) detection {
 		return isFeed
 	}
 	return notFeed
-}
-
-func hasPrefixFold(text []byte, prefix string) bool {
-	return len(text) >= len(prefix) && strings.EqualFold(string(text[:len(prefix)]), prefix)
 }
 
 // neverFeed reports whether no feed has this media type, not even a mislabelled one.
@@ -135,53 +115,52 @@ func feedType(contentType string) bool {
 	return err == nil && (strings.HasSuffix(media, "xml") && media != "application/xhtml+xml" || media == "application/feed+json")
 }
 
+// detector detects a feed in a body that comes in parts.
+type detector struct {
+	prefix []byte
+	result detection
+}
+
+func (d *detector) add(part []byte, complete bool) detection {
+	if d.result == unknown {
+		d.prefix = append(d.prefix, part[:min(len(part), prefixSize)]...)
+		if d.result = detect(d.prefix, complete); d.result != unknown {
+			d.prefix = nil
+		}
+	}
+	return d.result
+}
+
 // detectingBody is the body of a poll's response. Reading fails with errNotFeed as soon as the
 // body is not a feed: a stream may never end.
 type detectingBody struct {
 	io.ReadCloser
-	compressed bool   // its bytes show nothing
-	entry      *entry // of the feed
-	prefix     []byte
-	done       bool
-	err        error // of all further reads
+	detector
+	entry *entry // of the feed
 }
 
 func (b *detectingBody) Read(p []byte) (int, error) {
-	if b.err != nil {
-		return 0, b.err
+	if b.result == notFeed {
+		return 0, errNotFeed
 	}
 	n, err := b.ReadCloser.Read(p)
-	if b.done || n == 0 && err == nil {
-		return n, err
+	if n == 0 && err == nil {
+		return 0, nil
 	}
-	if b.compressed {
-		b.end(isFeed)
-		return n, err
-	}
-	b.prefix = append(b.prefix, p[:min(n, prefixSize)]...)
-	if d := detect(b.prefix, err != nil); d != unknown {
-		b.end(d)
-	}
-	if b.err != nil {
-		return 0, b.err
+	switch b.add(p[:n], err != nil) {
+	case notFeed:
+		return 0, errNotFeed
+	case isFeed:
+		b.entry.looksLikeFeed.Store(true)
 	}
 	return n, err
 }
 
 // Close implements [io.Closer].
 func (b *detectingBody) Close() error {
-	if b.err != nil {
+	if b.result == notFeed {
 		drain(b.ReadCloser)
 		return nil
 	}
 	return b.ReadCloser.Close()
-}
-
-func (b *detectingBody) end(d detection) {
-	b.done, b.prefix = true, nil
-	if d == notFeed {
-		b.err = errNotFeed
-	} else {
-		b.entry.looksLikeFeed.Store(true)
-	}
 }

@@ -52,7 +52,7 @@ func (s *Shield) block() (any, error) {
 		name, ok := strings.CutPrefix(key, "env.")
 		return os.Getenv(name), ok
 	})
-	if block = replaced(block, environment); inspect(block).invokes {
+	if block = replaced(block, environment); inspect(block).handlers["invoke"] {
 		return nil, errInvoke
 	}
 	return block, nil
@@ -75,27 +75,24 @@ func replaced(value any, repl *caddy.Replacer) any {
 	return value
 }
 
-// blockContent is what an origin block has and lacks.
+// blockContent is what an origin block consists of.
 type blockContent struct {
-	invokes bool
-	root    bool            // it sets the variable root
-	sets    map[string]bool // variables, captures and logins that it sets: http.vars.x, http.regexp., http.auth.
-	files   map[string]bool // handlers and matchers that need a root and have none of their own
-	reads   map[string]bool // placeholders of variables, captures and logins
+	handlers map[string]bool // and transports
+	members  map[string]bool // names of the members of all objects, variables that it sets among them
+	reads    map[string]bool // placeholders of variables, captures and logins
 }
 
 // inspect looks for what an origin block may expect from handlers before it.
 func inspect(block any) *blockContent {
-	in := &blockContent{sets: map[string]bool{}, files: map[string]bool{}, reads: map[string]bool{}}
-	in.value("", block)
+	in := &blockContent{handlers: map[string]bool{}, members: map[string]bool{}, reads: map[string]bool{}}
+	in.add(block)
 	return in
 }
 
 // placeholders are those that handlers before the shield set.
 var placeholders = regexp.MustCompile(`\{(http\.(?:vars|regexp|auth)\.[^{}:]+)`)
 
-// value inspects a value that a member of that name has.
-func (in *blockContent) value(name string, value any) {
+func (in *blockContent) add(value any) {
 	switch v := value.(type) {
 	case string:
 		for _, m := range placeholders.FindAllStringSubmatch(v, -1) {
@@ -103,45 +100,28 @@ func (in *blockContent) value(name string, value any) {
 		}
 	case []any:
 		for _, item := range v {
-			in.value(name, item)
+			in.add(item)
 		}
 	case map[string]any:
-		in.object(name, v)
-		for member, of := range v {
-			in.value(member, of)
+		for name, member := range v {
+			in.members[name] = true
+			if text, ok := member.(string); ok && (name == "handler" || name == "protocol") {
+				in.handlers[text] = true
+			}
+			in.add(member)
 		}
 	}
 }
 
-// object inspects a handler, a set of matchers or a transport.
-func (in *blockContent) object(name string, v map[string]any) {
-	rootless := v["root"] == nil
-	switch v["handler"] {
-	case "invoke":
-		in.invokes = true
+// sets reports whether the block may set a placeholder itself.
+func (in *blockContent) sets(placeholder string) bool {
+	switch group, name, _ := strings.Cut(strings.TrimPrefix(placeholder, "http."), "."); group {
 	case "vars":
-		for variable := range v {
-			in.sets["http.vars."+variable] = true
-			in.root = in.root || variable == "root"
-		}
-	case "authentication":
-		in.sets["http.auth."] = true
-	case "file_server":
-		if rootless {
-			in.files["file_server"] = true
-		}
-	case "templates":
-		if v["file_root"] == nil {
-			in.files["templates"] = true
-		}
-	}
-	switch {
-	case name == "transport" && v["protocol"] == "fastcgi" && rootless:
-		in.files["php_fastcgi"] = true
-	case name == "file" && v["handler"] == nil && rootless:
-		in.files["file or try_files"] = true
-	case strings.HasSuffix(name, "_regexp"):
-		in.sets["http.regexp."] = true
+		return name == "client_ip" || name == "trusted_proxy" || name == "root" || in.members[name]
+	case "auth":
+		return in.handlers["authentication"]
+	default:
+		return in.members["path_regexp"] || in.members["header_regexp"] || in.members["vars_regexp"]
 	}
 }
 
@@ -151,13 +131,23 @@ var errInvoke = errors.New("origin: invoke is not possible here, because changes
 
 // warnings returns what the block needs and does not set, in sentences.
 func (in *blockContent) warnings() (list []string) {
-	if len(in.files) > 0 && !in.root {
-		list = append(list, fmt.Sprintf("%s in origin finds no file, because no root is set in origin: write root * /srv/www there", strings.Join(slices.Sorted(maps.Keys(in.files)), ", ")))
+	var files []string
+	for _, of := range []struct {
+		name  string
+		found bool
+	}{
+		{"file or try_files", in.members["file"]}, {"file_server", in.handlers["file_server"]},
+		{"php_fastcgi", in.handlers["fastcgi"]}, {"templates", in.handlers["templates"]},
+	} {
+		if of.found {
+			files = append(files, of.name)
+		}
+	}
+	if len(files) > 0 && !in.members["root"] && !in.members["file_root"] {
+		list = append(list, fmt.Sprintf("%s in origin finds no file, because no root is set in origin: write root * /srv/www there", strings.Join(files, ", ")))
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.reads)) {
-		group := name[:strings.IndexByte(name[len("http."):], '.')+len("http.")+1] // http.vars.
-		known := name == "http.vars.client_ip" || name == "http.vars.trusted_proxy" || name == "http.vars.root"
-		if !known && !in.sets[name] && !in.sets[group] {
+		if !in.sets(name) {
 			list = append(list, fmt.Sprintf("{%s} is empty in origin, because nothing in origin sets it: what handlers before the shield set does not count there", name))
 		}
 	}

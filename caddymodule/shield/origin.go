@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -137,13 +136,9 @@ func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWr
 
 // urlOf returns the URL of a request as a server has it: without scheme and host.
 func urlOf(target string) *url.URL {
-	path, query, _ := strings.Cut(target, "?")
-	u := &url.URL{Path: path, RawPath: path, RawQuery: query}
-	if plain, err := url.PathUnescape(path); err == nil {
-		u.Path = plain
-	}
-	if u.Path == u.RawPath {
-		u.RawPath = ""
+	u, err := url.ParseRequestURI(target)
+	if err != nil { // no server lets such a request in
+		return &url.URL{Path: target}
 	}
 	return u
 }

@@ -129,7 +129,11 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK {
-		resp.Body = &detectingBody{ReadCloser: resp.Body, compressed: resp.Header.Get("Content-Encoding") != "", entry: o.entry}
+		body := &detectingBody{ReadCloser: resp.Body, entry: o.entry}
+		if resp.Header.Get("Content-Encoding") != "" {
+			body.result = isFeed // its bytes show nothing
+		}
+		resp.Body = body
 	} else {
 		resp.Body = drainedBody{resp.Body}
 	}

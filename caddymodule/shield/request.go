@@ -6,6 +6,7 @@ package shield
 import (
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -26,17 +27,11 @@ func notShared(r *http.Request) string {
 // likely reports whether a request seems to be for a feed. Others go straight to the origin;
 // only the response may show that it is a feed.
 func likely(r *http.Request) bool {
-	if named(r) {
-		return true
-	}
-	name, query := strings.ToLower(r.URL.Path), strings.ToLower(r.URL.RawQuery)
-	for _, word := range []string{"feed", "rss", "atom"} {
-		if hasWord(name, word) || hasWord(query, word) {
-			return true
-		}
-	}
-	return false
+	return named(r) || feedWord.MatchString(r.URL.Path) || feedWord.MatchString(r.URL.RawQuery)
 }
+
+// feedWord matches a text with a word that names feeds, which digits or an s may follow.
+var feedWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:feed|rss|atom)[0-9s]*(?:$|[^a-z0-9])`)
 
 // named reports whether the file name or the Accept field of a request is a feed's.
 func named(r *http.Request) bool {
@@ -58,24 +53,3 @@ func named(r *http.Request) bool {
 	}
 	return false
 }
-
-// hasWord reports whether a text contains a word, which digits or an s may follow.
-func hasWord(text, word string) bool {
-	for from := 0; ; {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			return false
-		}
-		i += from
-		end := i + len(word)
-		for end < len(text) && (text[end] >= '0' && text[end] <= '9' || text[end] == 's') {
-			end++
-		}
-		if (i == 0 || !isLetter(text[i-1])) && (end == len(text) || !isLetter(text[end])) {
-			return true
-		}
-		from = i + 1
-	}
-}
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' }

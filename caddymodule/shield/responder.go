@@ -5,7 +5,6 @@ package shield
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,7 +23,7 @@ import (
 func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWriter) *http.Request, handle func(http.ResponseWriter, *http.Request) error) (*http.Response, error) {
 	ctx, stop := context.WithCancel(r.Context())
 	reading, writing := io.Pipe()
-	s := &responder{request: r, header: make(http.Header), body: writing, answered: make(chan struct{}), length: -1}
+	s := &responder{header: make(http.Header), body: writing, answered: make(chan struct{}), length: -1}
 	go func() {
 		defer stop()
 		s.end(func() (err error) {
@@ -74,9 +73,8 @@ func (e *panicError) Error() string { return fmt.Sprintf("handler panicked: %v",
 
 // responder is the response writer of a handler. It turns what is written into a response.
 type responder struct {
-	request *http.Request
-	header  http.Header // as the handler sees it
-	body    *io.PipeWriter
+	header http.Header // as the handler sees it
+	body   *io.PipeWriter
 
 	answered chan struct{} // closed when the fields up to failed are set
 	started  bool          // used by the handler's goroutine only
@@ -143,7 +141,7 @@ func (s *responder) end(err error) {
 }
 
 func (s *responder) bodyless() bool {
-	return s.request.Method == http.MethodHead || s.status == http.StatusNotModified || s.status == http.StatusNoContent
+	return s.status == http.StatusNotModified || s.status == http.StatusNoContent
 }
 
 // responseBody stops the handler when it is closed early.
@@ -154,10 +152,8 @@ type responseBody struct {
 
 func (b *responseBody) Close() error {
 	b.stop()
-	return b.PipeReader.CloseWithError(errBodyClosed)
+	return b.PipeReader.Close()
 }
-
-var errBodyClosed = errors.New("the response body is closed")
 
 // Interface guard.
 var _ http.Flusher = (*responder)(nil)

@@ -207,9 +207,6 @@ func (s *Shield) Cleanup() error {
 	return err
 }
 
-// Validate reports invalid settings.
-func (s *Shield) Validate() error { return s.check() }
-
 var errNoOrigin = errors.New("feed_shield needs an origin: put the handlers of the site into a block of it, such as origin { reverse_proxy localhost:8080 }, on three lines")
 
 func (s *Shield) check() error {
@@ -235,7 +232,6 @@ func (s *Shield) check() error {
 var (
 	_ caddy.Provisioner           = (*Shield)(nil)
 	_ caddy.CleanerUpper          = (*Shield)(nil)
-	_ caddy.Validator             = (*Shield)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Shield)(nil)
 	_ poller.Shield               = (*Shield)(nil)
 )
