@@ -24,6 +24,11 @@ func numbered(format string, n int) string {
 	return b.String()
 }
 
+// atomBase opens a feed whose base is so long.
+func atomBase(length int) string {
+	return `<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://x/` + repeat("a/", length/2) + `">`
+}
+
 // Documents made to exhaust their reader: each is given up, or read, with little
 // memory. Deep ones have killed whole processes that parsed by recursion.
 func TestBombs(t *testing.T) {
@@ -53,6 +58,10 @@ func TestBombs(t *testing.T) {
 		{"hours", rssOpen + "<skipHours>" + repeat("<hour>3</hour><hour>x</hour>", 50_000) + "</skipHours>" + rssClose, nil},
 		{"hubs", rssOpen + numbered(`<atom:link rel="hub" href="https://h%d.example.org/"/>`, 50_000) + rssClose, nil},
 		{"relations", rssOpen + `<atom:link rel="` + repeat("hub ", 500_000) + `" href="x"/>` + rssClose, nil},
+		{"bases within a long one", atomBase(20_000) + repeat(`<x xml:base="b"/>`, 5000) + "</feed>", nil},
+		{"links within a long base", atomBase(20_000) + repeat(`<link rel="self" href="b"/>`, 5000) + "</feed>", nil},
+		{"hubs within a base that is not too long", atomBase(2000) + repeat(`<link rel="hub" href="b"/>`, 100_000) + "</feed>", nil},
+		{"bases of channels", `<rss xml:base="http://x/` + repeat("a/", 10_000) + `">` + repeat(`<channel xml:base="b"/>`, 5000) + "</rss>", nil},
 		{"a guid of a megabyte", rssOpen + "<item><guid>" + repeat("x", 1<<20) + "</guid></item>" + rssClose, nil},
 		{"small items", rssOpen + numbered("<item><guid>%d</guid></item>", 100_000) + rssClose, nil},
 		{"blank lines", repeat("\n", 5<<20) + rssSample, nil},

@@ -39,8 +39,8 @@ const (
 </rdf:RDF>`
 
 	atomSample = `<?xml version="1.0"?>
-<feed xmlns="http://www.w3.org/2005/Atom"><id>tag:example.org,2024:f</id><title>T</title>
-<link rel="hub" href="https://hub.example.org/"/><link rel="self" href="https://example.org/atom.xml"/><updated>2024-02-01T00:00:00Z</updated>
+<feed xmlns="http://www.w3.org/2005/Atom" xml:base="https://example.org/blog/"><id>tag:example.org,2024:f</id><title>T</title>
+<link rel="hub" href="https://hub.example.org/"/><link rel="self" href="../atom.xml"/><updated>2024-02-01T00:00:00Z</updated>
 <entry><id>tag:example.org,2024:1</id><title>One</title><published>2024-01-28T13:51:53Z</published><updated>2024-01-29T00:00:00Z</updated>
 <content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml"><p>x</p></div></content></entry></feed>`
 

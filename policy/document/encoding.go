@@ -13,7 +13,9 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/ianaindex"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 
 	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
@@ -25,7 +27,7 @@ var declarationEncoding = regexp.MustCompile(`^\s*<\?xml\s[^>]*?\bencoding\s*=\s
 // declaration, which would be wrong then.
 //
 // The bytes themselves come first, because labels are often wrong: a byte order mark,
-// then the zero bytes of UTF-16, then UTF-8 if it is valid, because text in
+// then the zero bytes of UTF-16 and UTF-32, then UTF-8 if it is valid, because text in
 // another encoding hardly ever is. Then come the charset of the Content-Type and the XML
 // declaration, in this order (RFC 7303 section 3), and Windows-1252 if neither fits: any
 // bytes are valid in it, and markup is ASCII.
@@ -40,8 +42,8 @@ func toUTF8(body []byte, contentType string) []byte {
 }
 
 // ASCIICompatible reports whether markup can be found in a document without decoding it,
-// because bytes of ASCII punctuation mean nothing else. UTF-16 and encodings that switch
-// between character sets are not compatible.
+// because bytes of ASCII punctuation mean nothing else. UTF-16, UTF-32 and encodings that
+// switch between character sets are not compatible.
 func ASCIICompatible(body []byte, contentType string) bool {
 	return wideEncoding(body) == nil && !looksLikeASCII(declaredEncodings(body, contentType))
 }
@@ -59,18 +61,35 @@ func declared(body []byte) string {
 	return "utf-8"
 }
 
-// wideEncoding recognises UTF-16 by a mark or by the zeros in the first four bytes, which
-// are ASCII characters in any feed (XML 1.0 appendix F.1).
+// wideEncoding recognises UTF-16 and UTF-32 by a mark or by the zeros in the first four
+// bytes, which are ASCII characters in any feed (XML 1.0 appendix F.1).
 func wideEncoding(body []byte) encoding.Encoding {
+	utf16Of := func(e unicode.Endianness) encoding.Encoding { return unicode.UTF16(e, unicode.IgnoreBOM) }
+	utf32Of := func(e utf32.Endianness) encoding.Encoding { return utf32.UTF32(e, utf32.IgnoreBOM) }
 	if len(body) < 4 {
 		return nil
 	}
-	zeros := [4]bool{body[0] == 0, body[1] == 0, body[2] == 0, body[3] == 0}
+	var zeros [4]bool
+	for i := range zeros {
+		zeros[i] = body[i] == 0
+	}
 	switch {
-	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}), zeros == [4]bool{false, true, false, true}:
-		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
-	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}), zeros == [4]bool{true, false, true, false}:
-		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE, 0, 0}):
+		return utf32Of(utf32.LittleEndian)
+	case bytes.HasPrefix(body, []byte{0, 0, 0xFE, 0xFF}):
+		return utf32Of(utf32.BigEndian)
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}):
+		return utf16Of(unicode.LittleEndian)
+	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}):
+		return utf16Of(unicode.BigEndian)
+	case zeros == [4]bool{true, true, true, false}:
+		return utf32Of(utf32.BigEndian)
+	case zeros == [4]bool{false, true, true, true}:
+		return utf32Of(utf32.LittleEndian)
+	case zeros == [4]bool{true, false, true, false}:
+		return utf16Of(unicode.BigEndian)
+	case zeros == [4]bool{false, true, false, true}:
+		return utf16Of(unicode.LittleEndian)
 	}
 	return nil
 }
@@ -116,12 +135,15 @@ func decodeCharset(labels []string, body []byte) []byte {
 	return decodeAll(charmap.Windows1252, body)
 }
 
-// lookup finds an encoding by the names of the web. It returns nil for unknown names and
-// for UTF encodings, which toUTF8 has ruled out. UTF-7 is unknown: it hides markup from
-// filters.
+// lookup finds an encoding by the names of the web, then by IANA's. It returns nil for
+// unknown names and for UTF encodings, which toUTF8 has ruled out. UTF-7 is unknown: it
+// hides markup from filters.
 func lookup(label string) encoding.Encoding {
 	enc, err := htmlindex.Get(label)
-	if err != nil || enc == encoding.Replacement {
+	if err != nil {
+		enc, err = ianaindex.IANA.Encoding(strings.ReplaceAll(label, "_", "-"))
+	}
+	if err != nil || enc == nil || enc == encoding.Replacement {
 		return nil
 	}
 	if name, err := htmlindex.Name(enc); err == nil && strings.HasPrefix(name, "utf-") {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 )
 
 func encoded(t *testing.T, enc encoding.Encoding, text string) []byte {
@@ -41,8 +42,12 @@ func TestToUTF8(t *testing.T) {
 		{"utf-16 big-endian with a mark", encoded(t, be, bom+"<a>é</a>"), "text/xml; charset=utf-8", "<a>é</a>"},
 		{"utf-16 without mark", encoded(t, be, declared("utf-16")+"<a>é</a>"), "", "<a>é</a>"},
 		{"utf-16 little-endian without mark", encoded(t, le, "<a>é</a>"), "", "<a>é</a>"},
+		{"utf-32", encoded(t, utf32.UTF32(utf32.BigEndian, utf32.UseBOM), "<a>é</a>"), "", "<a>é</a>"},
+		{"utf-32 little-endian without mark", encoded(t, utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), "<a>é</a>"), "", "<a>é</a>"},
 		{"latin-1", encoded(t, charmap.ISO8859_1, declared("iso-8859-1")+"<a>é</a>"), "", "<a>é</a>"},
 		{"cyrillic by the header alone", encoded(t, charmap.Windows1251, "<a>дом</a>"), `text/xml; charset="windows-1251"`, "<a>дом</a>"},
+		{"cyrillic with an underscore", encoded(t, charmap.Windows1251, declared("windows_1251")+"<a>дом</a>"), "", "<a>дом</a>"},
+		{"a DOS code page", encoded(t, charmap.CodePage850, declared("IBM850")+"<a>é</a>"), "", "<a>é</a>"},
 		{"gb18030", encoded(t, simplifiedchinese.GB18030, declared("gb18030")+"<a>中文</a>"), "", "<a>中文</a>"},
 		{"a wrong header, a right declaration", encoded(t, simplifiedchinese.GB18030, declared("gb18030")+"<a>中文</a>"), "text/xml; charset=utf-8", "<a>中文</a>"},
 		{"escapes in ASCII", encoded(t, japanese.ISO2022JP, declared("ISO-2022-JP")+"<a>日本</a>"), "text/xml; charset=utf-8", "<a>日本</a>"},
@@ -64,7 +69,7 @@ func TestToUTF8(t *testing.T) {
 	}
 }
 
-// FuzzTranscoded reads a document in UTF-8 and in UTF-16, with a mark. Its
+// FuzzTranscoded reads a document in UTF-8 and in UTF-16 and UTF-32 with a mark. Its
 // encoding does not change its meaning.
 func FuzzTranscoded(f *testing.F) {
 	for _, sample := range []string{rssSample, rdfSample, atomSample, jsonSample, rssOpen + "<ttl>60</ttl><item><title>\u00e9\U0001f600</title></item>" + rssClose} {
@@ -78,6 +83,7 @@ func FuzzTranscoded(f *testing.F) {
 		for name, enc := range map[string]encoding.Encoding{
 			"UTF-8":    unicode.UTF8BOM,
 			"UTF-16BE": unicode.UTF16(unicode.BigEndian, unicode.UseBOM), "UTF-16LE": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM),
+			"UTF-32BE": utf32.UTF32(utf32.BigEndian, utf32.UseBOM), "UTF-32LE": utf32.UTF32(utf32.LittleEndian, utf32.UseBOM),
 		} {
 			got, err := Read(encoded(t, enc, text), "", now)
 			if (err == nil) != (errWant == nil) || !reflect.DeepEqual(got, want) {

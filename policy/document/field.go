@@ -6,6 +6,7 @@ package document
 import (
 	"bytes"
 	"encoding/xml"
+	"net/url"
 	"strings"
 
 	"github.com/feedpollard/pollard/policy"
@@ -18,6 +19,7 @@ type field struct {
 	vocabulary namespace.Vocabulary
 	name       string // in lower case: the names of RSS are written in any
 	attributes []xml.Attr
+	base       *base
 	depth      int    // of the element
 	text       []byte // its own text, up to maxFieldText
 
@@ -32,17 +34,22 @@ type field struct {
 const maxFieldText = 4096
 
 // openField opens a child of a channel or entry.
-func (x *xmlReader) openField(space namespace.Vocabulary, t xml.StartElement) {
+func (x *xmlReader) openField(space namespace.Vocabulary, t xml.StartElement, parent openElement, inEntry bool) {
+	name := strings.ToLower(t.Name.Local)
 	x.field = field{
-		vocabulary: space, name: strings.ToLower(t.Name.Local), attributes: t.Attr, depth: len(x.stack) + 1,
+		vocabulary: space, name: name, attributes: t.Attr, depth: len(x.stack) + 1,
 		text: x.field.text[:0], childText: x.field.childText[:0],
+	}
+	if !inEntry {
+		x.field.base = parent.base.within(t.Attr)
 	}
 }
 
 // openChild opens an element anywhere within a field.
 func (x *xmlReader) openChild(space namespace.Vocabulary, t xml.StartElement) {
+	name := strings.ToLower(t.Name.Local)
 	if len(x.stack) == x.field.depth {
-		x.field.child, x.field.childVocabulary = strings.ToLower(t.Name.Local), space
+		x.field.child, x.field.childVocabulary = name, space
 		x.field.childText = x.field.childText[:0]
 		x.field.children++
 	}
@@ -50,7 +57,7 @@ func (x *xmlReader) openChild(space namespace.Vocabulary, t xml.StartElement) {
 
 // text adds a piece of an element's text.
 func (x *xmlReader) text(piece []byte) {
-	if len(x.stack) == 0 || x.stack[len(x.stack)-1] != fieldRole {
+	if len(x.stack) == 0 || x.stack[len(x.stack)-1].role != fieldRole {
 		return
 	}
 	f := &x.field
@@ -77,6 +84,43 @@ func (x *xmlReader) closeEntryField() {
 	case f.vocabulary == namespace.Atom && f.name == "link" && isAlternate(f.attributes):
 		x.entry.identify(byLink, []byte(markup.Attribute(f.attributes, "href")))
 	}
+}
+
+// base is an xml:base in force. Any element may have one, but few links need it, so it is
+// resolved only for these.
+type base struct {
+	outer     *base // nil: none
+	reference string
+}
+
+// within returns the base in force within an element.
+func (b *base) within(attributes []xml.Attr) *base {
+	for _, a := range attributes {
+		if a.Name.Local == "base" && namespace.Of(a.Name.Space) == namespace.XML {
+			return &base{b, a.Value}
+		}
+	}
+	return b
+}
+
+// url resolves the base against the one around it (XML Base section 4). An invalid or too
+// long URL is ignored.
+func (b *base) url() *url.URL {
+	if b == nil {
+		return nil
+	}
+	around, reference := b.outer.url(), strings.TrimSpace(b.reference)
+	if len(reference) > maxURL {
+		return around
+	}
+	own, err := url.Parse(reference)
+	switch {
+	case err != nil:
+		return around
+	case around != nil:
+		return around.ResolveReference(own)
+	}
+	return own
 }
 
 // isAlternate reports whether an Atom link is the entry's own (RFC 4287 section 4.2.7.2).

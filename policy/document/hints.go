@@ -25,6 +25,7 @@ const (
 
 const (
 	maxNumber    = 1_000_000_000_000 // of minutes or polls: arithmetic with it cannot overflow
+	maxLinks     = 100               // to hubs or to the feed itself that are read
 	maxHubs      = 5                 // a feed has one or two
 	maxURL       = 2048              // of what is kept
 	maxRule      = 512               // of a recurrence rule; a real one has less than 100 characters
@@ -44,6 +45,7 @@ type hintReader struct {
 	hours     [24]bool
 	days      [7]bool
 	cast      bool // podcast:updateFrequency was read: the first one counts
+	links     int  // to hubs or to the feed itself
 }
 
 // result returns what was collected, normalised.
@@ -197,7 +199,7 @@ func (h *hintReader) itunes(name, text string) {
 			h.reject(policy.HintComplete, text, `only "Yes" has an effect`)
 		}
 	case "new-feed-url":
-		if note := webURL(text); note != "" {
+		if _, note := webURL(text, nil); note != "" {
 			h.reject(hintNewFeedURL, text, note)
 		} else if h.hints.NewFeedURL == "" {
 			h.hints.NewFeedURL = text
@@ -252,15 +254,18 @@ func (h *hintReader) link(f *field) {
 		if rel != "hub" && rel != "self" {
 			continue
 		}
+		if h.links++; h.links > maxLinks {
+			return
+		}
 		href := strings.Trim(markup.Attribute(f.attributes, "href"), markup.Space)
-		note := webURL(href)
+		target, note := webURL(href, f.base.url())
 		if note != "" {
 			h.reject(rel, href, note)
 		}
 		if rel == "self" {
-			h.self(href)
+			h.self(target)
 		} else if note == "" {
-			h.hub(href)
+			h.hub(target)
 		}
 	}
 }
@@ -290,17 +295,22 @@ func number(text string) (int64, bool) {
 	return n, err == nil && n <= maxNumber
 }
 
-// webURL returns why a URL cannot be polled; empty: it can.
-func webURL(text string) (note string) {
+// webURL returns a URL as written or, if it is relative, resolved. The note says why it
+// cannot be polled, and is empty if it can.
+func webURL(text string, base *url.URL) (target, note string) {
 	if len(text) > maxURL {
-		return fmt.Sprintf("a URL of more than %d characters", maxURL)
+		return text, fmt.Sprintf("a URL of more than %d characters", maxURL)
 	}
 	u, err := url.Parse(text)
-	switch {
-	case err != nil || strings.ContainsAny(text, markup.Space):
-		return "not a URL"
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return "not an http or https URL"
+	if err != nil || strings.ContainsAny(text, markup.Space) {
+		return text, "not a URL"
 	}
-	return ""
+	if !u.IsAbs() && base != nil {
+		u = base.ResolveReference(u)
+		text = u.String()
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return text, "not an http or https URL"
+	}
+	return text, ""
 }

@@ -103,6 +103,7 @@ func TestHintsElsewhere(t *testing.T) {
 		{"atom", atomSample, `{"hubs":["https://hub.example.org/"],"self":"https://example.org/atom.xml"}`, ""},
 		{"atom knows no ttl", `<feed xmlns="http://www.w3.org/2005/Atom"><ttl>60</ttl></feed>`, `{}`, ""},
 		{"atom with extensions", `<feed xmlns="http://www.w3.org/2005/Atom" xmlns:s="http://purl.org/rss/1.0/modules/syndication/"><s:updateFrequency>3</s:updateFrequency></feed>`, `{"sy_frequency":3}`, ""},
+		{"base on the link", `<rss xml:base="http://x/"><channel xml:base="/y/"><l:link xmlns:l="http://www.w3.org/2005/Atom" xml:base="z/" rel="self" href="f"/></channel></rss>`, `{"self":"http://x/y/z/f"}`, ""},
 		{"json", jsonSample, `{"hubs":["https://hub.example.org/"],"self":"https://example.org/feed.json"}`, ""},
 		{"json knows neither ttl nor skipDays", jsonWith(`"ttl": "60.0", "skipDays": ["Sat"]`), `{}`, ""},
 		{"atom knows no skipDays", `<feed xmlns="http://www.w3.org/2005/Atom"><skipDays><day>Sat</day></skipDays></feed>`, `{}`, ""},

@@ -105,7 +105,7 @@ func (j *jsonReader) member(name string) error {
 		j.version = feedVersion(string(text))
 	case "feed_url":
 		target := strings.TrimSpace(string(text))
-		if note := webURL(target); note != "" {
+		if _, note := webURL(target, nil); note != "" {
 			j.hints.reject(hintSelf, target, note)
 		}
 		j.hints.self(target)
@@ -168,7 +168,7 @@ func (j *jsonReader) hub() error {
 	if err != nil || !isObject || strings.EqualFold(kind, "rssCloud") {
 		return err
 	}
-	if note := webURL(target); note == "" {
+	if _, note := webURL(target, nil); note == "" {
 		j.hints.hub(target)
 	} else {
 		j.hints.reject(hintHub, target, note)

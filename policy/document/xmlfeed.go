@@ -57,6 +57,12 @@ const (
 	fieldRole      // a child of a channel or entry, and its descendants
 )
 
+// openElement is an open element.
+type openElement struct {
+	role role
+	base *base // nil: none
+}
+
 // xmlReader reads RSS and Atom.
 type xmlReader struct {
 	source  []byte
@@ -64,7 +70,7 @@ type xmlReader struct {
 	lenient bool
 	doc     policy.Document
 	root    xml.Name
-	stack   []role // of the open elements
+	stack   []openElement
 	field   field
 	hints   hintReader
 	print   fingerprinter
@@ -130,20 +136,21 @@ func (x *xmlReader) failure(err error) error {
 }
 
 func (x *xmlReader) start(t xml.StartElement) error {
-	var parent, r role
+	var parent, f openElement
 	space := namespace.Of(t.Name.Space)
 	if len(x.stack) == 0 {
-		var err error
-		if r, err = x.identify(t); err != nil {
+		r, err := x.identify(t)
+		if err != nil {
 			return err
 		}
+		f = openElement{role: r, base: (*base)(nil).within(t.Attr)}
 	} else {
 		parent = x.stack[len(x.stack)-1]
 		space = x.scanner.Vocabulary(t.Name)
-		r = x.child(parent, t, space)
+		f = x.child(parent, t, space)
 	}
-	x.stack = append(x.stack, r)
-	x.print.open(x.scanner, t, space, parent == channel)
+	x.stack = append(x.stack, f)
+	x.print.open(x.scanner, t, space, parent.role == channel)
 	return nil
 }
 
@@ -174,35 +181,35 @@ func (x *xmlReader) identify(t xml.StartElement) (role, error) {
 }
 
 // child opens an element inside of another.
-func (x *xmlReader) child(parent role, t xml.StartElement, space namespace.Vocabulary) role {
+func (x *xmlReader) child(parent openElement, t xml.StartElement, space namespace.Vocabulary) openElement {
 	core := space == namespace.RSS && x.doc.Format == "rss" || space == namespace.Atom && x.doc.Format == "atom"
 	named := func(name string) bool { return core && strings.EqualFold(t.Name.Local, name) }
 	isEntry := x.doc.Format == "rss" && named("item") || x.doc.Format == "atom" && named("entry")
 
-	switch parent {
+	switch parent.role {
 	case wrapper, channel:
 		switch {
 		case isEntry:
 			x.foundRSS(t.Name.Space)
 			x.openEntry(t)
-			return entryRole
-		case parent == wrapper && named("channel"):
+			return openElement{role: entryRole}
+		case parent.role == wrapper && named("channel"):
 			x.foundRSS(t.Name.Space)
-			return channel
-		case parent == channel || named("image"): // RSS 1.0 has the image beside the channel
-			x.openField(space, t)
-			return fieldRole
+			return openElement{role: channel, base: parent.base.within(t.Attr)}
+		case parent.role == channel || named("image"): // RSS 1.0 has the image beside the channel
+			x.openField(space, t, parent, false)
+			return openElement{role: fieldRole}
 		}
 	case entryRole:
 		x.nested = x.nested || isEntry
-		x.openField(space, t)
-		return fieldRole
+		x.openField(space, t, parent, true)
+		return openElement{role: fieldRole}
 	case fieldRole:
 		x.nested = x.nested || isEntry
 		x.openChild(space, t)
-		return fieldRole
+		return openElement{role: fieldRole}
 	}
-	return ignored
+	return openElement{role: ignored}
 }
 
 // foundRSS records that the document is RSS, and the version of RSS if its root is RDF.
@@ -231,18 +238,18 @@ func (x *xmlReader) end() {
 	x.stack = x.stack[:depth-1]
 	x.print.close()
 	switch {
-	case closed == entryRole:
+	case closed.role == entryRole:
 		x.print.closeEntry()
 		x.entries = append(x.entries, x.entry)
-	case closed != fieldRole:
+	case closed.role != fieldRole:
 	case depth > x.field.depth:
-		if depth == x.field.depth+1 && x.stack[x.field.depth-2] == channel {
+		if depth == x.field.depth+1 && x.stack[x.field.depth-2].role == channel {
 			x.hints.child(&x.field)
 		}
-	case x.stack[depth-2] == entryRole:
+	case x.stack[depth-2].role == entryRole:
 		x.closeEntryField()
 	default:
-		if x.stack[depth-2] == channel {
+		if x.stack[depth-2].role == channel {
 			x.hints.field(&x.field)
 			x.doc.Title = cmp.Or(x.doc.Title, titleOf(&x.field))
 		}
