@@ -11,53 +11,71 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// hint is the wording for a term of a decision.
+// hint is the wording for a term of a decision. In sentences, names in braces stand for
+// the [values] and [clauses].
 type hint struct {
-	short   string // for a list: the name of a field, an element or a setting if there is one
-	meaning string
-	// request is what the hint asks for, if a bound overrules it. It is given the frequency
-	// and, if it has a second verb, the raw value.
-	request string
+	short    string // for a list: the name of a field, an element or a setting if there is one
+	meaning  string
+	sentence string // why the next poll is not earlier, if the hint sets its time
+	request  string // what the hint asks for, if a bound overrules it
 }
 
 var hints = map[string]hint{
-	policy.HintSMaxAge:          {"s-maxage", "how long the answer is good for a shared cache (Cache-Control)", "The site allows a poll %s (Cache-Control: %s)"},
-	policy.HintMaxAge:           {"max-age", "how long the answer is good (Cache-Control)", "The site allows a poll %s (Cache-Control: %s)"},
-	policy.HintExpires:          {"Expires", "until when the answer is good", "The site allows a poll %s (Expires: %s)"},
-	policy.HintCacheControl:     {short: "Cache-Control", meaning: "Cache-Control without a length of time"},
-	policy.HintTTL:              {"ttl", "the RSS ttl, in minutes", "The feed asks for a poll %s (ttl %s)"},
-	policy.HintSy:               {"sy:updatePeriod", "the syndication module's period and frequency", "The feed says that it is updated %s (sy %s)"},
-	policy.HintUpdateFrequency:  {"podcast:updateFrequency", "the podcast's own schedule", "The podcast says that an episode comes %s (%s)"},
-	policy.HintRhythm:           {"dates of entries", "how often entries appear", "By the times of its entries the feed would be polled %s"},
-	policy.HintDefault:          {short: "default_interval", meaning: "nothing else sets an interval"},
-	policy.HintComplete:         {short: "complete", meaning: "the feed is complete"},
-	policy.HintFloor:            {short: "min_interval", meaning: "never more often than this"},
-	policy.HintUnvalidated:      {short: "unvalidated_interval", meaning: "each poll is a full download"},
-	policy.HintPush:             {short: "push", meaning: "a hub announces changes"},
-	policy.HintCap:              {short: "max_interval", meaning: "hints cannot ask for more"},
-	policy.HintInterval:         {short: "interval", meaning: "the interval that failures double"},
-	policy.HintBackOff:          {short: "failures", meaning: "a pause that doubles with each failure"},
-	policy.HintUnasked:          {short: "304 unasked", meaning: "a 304 to a request that was not conditional"},
-	policy.HintStuck:            {short: "doubtful 304s", meaning: "304s that may be wrong"},
-	policy.HintJitter:           {short: "jitter", meaning: "a random delay that spreads polls"},
-	policy.HintSkipHours:        {short: "skipHours", meaning: "hours in which the feed asks not to be polled"},
-	policy.HintSkipDays:         {short: "skipDays", meaning: "days on which the feed asks not to be polled"},
-	policy.HintRetryAfter:       {short: "Retry-After", meaning: "the site asks to be left alone until then"},
-	policy.HintRateLimit:        {short: "rate limit", meaning: "the site's limit of requests is used up"},
-	policy.HintHostCooldown:     {short: "pause of the host", meaning: "the whole host has a pause"},
-	policy.HintDomainCooldown:   {short: "pause of the domain", meaning: "all hosts of the domain have a pause"},
-	policy.HintURLCooldown:      {short: "pause of the URL", meaning: "the URL has a pause"},
-	policy.HintRedirectCooldown: {short: "pause of the target", meaning: "a host that the feed redirects to has a pause"},
-	policy.HintHostSlot:         {short: "spacing", meaning: "the time between two polls of a host"},
-	policy.HintRedirect:         {short: "redirect", meaning: "the feed redirects to a URL that cannot be polled now"},
-	policy.HintMoved:            {short: "moved", meaning: "the feed has moved"},
-	policy.HintUnsent:           {short: "not reached", meaning: "nothing was sent"},
-	policy.HintPause:            {short: "pause", meaning: "a poll cannot be made yet"},
-	policy.HintGone:             {short: "410", meaning: "the site says that the feed is gone"},
-	policy.HintStore:            {short: "no store", meaning: "polls cannot be recorded"},
-	policy.HintOffline:          {short: "no network", meaning: "no site can be reached"},
-	policy.HintWindow:           {short: "few entries", meaning: "the time that the feed's entries cover"},
-	policy.HintPolls:            {short: "polls", meaning: "the limit of polls in flight is reached"},
+	policy.HintSMaxAge: {"s-maxage", "how long the answer is good for a shared cache (Cache-Control)",
+		"{good}. A smaller s-maxage would bring the next poll forward (Cache-Control: {raw}).", "The site allows a poll {wished} (Cache-Control: {wish})"},
+	policy.HintMaxAge: {"max-age", "how long the answer is good (Cache-Control)",
+		"{good}. A smaller max-age would bring the next poll forward (Cache-Control: {raw}).", "The site allows a poll {wished} (Cache-Control: {wish})"},
+	policy.HintExpires: {"Expires", "until when the answer is good",
+		"{good}. An earlier Expires would bring the next poll forward (Expires: {raw}).", "The site allows a poll {wished} (Expires: {wish})"},
+	policy.HintTTL: {"ttl", "the RSS ttl, in minutes",
+		"The feed asks to be left alone for {length}, in its <ttl>{raw}</ttl>.{poll}", "The feed asks for a poll {wished} (ttl {wish})"},
+	policy.HintSy: {"sy:updatePeriod", "the syndication module's period and frequency",
+		"The feed says that it is updated {every}, in its sy:updatePeriod {period} and sy:updateFrequency {times}.{poll}", "The feed says that it is updated {wished} (sy {wish})"},
+	policy.HintUpdateFrequency: {"podcast:updateFrequency", "the podcast's own schedule",
+		"The podcast says that {episodes}, in its podcast:updateFrequency ({raw}).{poll}", "The podcast says that an episode comes {wished} ({wish})"},
+	policy.HintRhythm: {"dates of entries", "how often entries appear",
+		"New entries come about {gap}, so the feed is polled {every}.{poll}", "By the times of its entries the feed would be polled {wished}"},
+	policy.HintDefault: {"default_interval", "nothing else sets an interval",
+		"Neither the site nor the feed says how often to poll; {every} is this gateway's setting (default_interval).{poll}", ""},
+	policy.HintComplete: {"complete", "the feed is complete",
+		"The feed says that no more entries are expected ({raw}); it is looked at {every}, in case it goes on.{poll}", ""},
+	policy.HintFloor:       {"min_interval", "never more often than this", "{bound} polls at most {every} (min_interval).{poll}", ""},
+	policy.HintCap:         {"max_interval", "hints cannot ask for more", "{bound} polls at least {every} (max_interval).{poll}", ""},
+	policy.HintUnvalidated: {"unvalidated_interval", "each poll is a full download", "{unvalidated}{poll}", ""},
+	policy.HintPush: {"push", "a hub announces changes",
+		"The feed's hub announces changes, and each push causes a poll; without pushes the feed is polled {every}.{poll}", ""},
+	policy.HintBackOff:   {"failures", "a pause that doubles with each failure", "{failed}", ""},
+	policy.HintUnasked:   {"304 unasked", "a 304 to a request that was not conditional", "The site answered \"304 Not Modified\" to a request for the whole feed.{poll}", ""},
+	policy.HintSkipHours: {"skipHours", "hours in which the feed asks not to be polled", "The feed asks {hours} GMT (skipHours).{poll}", ""},
+	policy.HintSkipDays:  {"skipDays", "days on which the feed asks not to be polled", "The feed asks not to be polled on {days}, GMT (skipDays).{poll}", ""},
+	policy.HintRetryAfter: {"Retry-After", "the site asks to be left alone until then",
+		"The site answered {status} and asked to be left alone for {length} (Retry-After: {raw}).{poll}", ""},
+	policy.HintRateLimit: {"rate limit", "the site's limit of requests is used up", "The site's rate limit ({raw}) is used up until {next}.", ""},
+	policy.HintHostCooldown: {"pause of the host", "the whole host has a pause",
+		"The site has asked for a pause of all feeds at {host} until {next}. This one waits too.", ""},
+	policy.HintDomainCooldown: {"pause of the domain", "all hosts of the domain have a pause",
+		"The site has asked for a pause of all feeds at {host} until {next}. This one waits too.", ""},
+	policy.HintURLCooldown:      {"pause of the URL", "the URL has a pause", "The site has asked for a pause until {next}.", ""},
+	policy.HintRedirectCooldown: {"pause of the target", "a host that the feed redirects to has a pause", "The feed redirects to a site that has asked for a pause until {next}.", ""},
+	policy.HintHostSlot: {"spacing", "the time between two polls of a host",
+		"Waiting for its turn: feeds of {host} are polled one at a time{spacing} (spacing).{poll}", ""},
+	policy.HintRedirect: {"redirect", "the feed redirects to a URL that cannot be polled now", "The feed redirects{elsewhere}, which must not be polled yet.{poll}", ""},
+	policy.HintMoved:    {"moved", "the feed has moved", "The feed has moved{target} for good and is polled there.", ""},
+	policy.HintUnsent:   {"not reached", "nothing was sent", "{Host} could not be reached{because}; nothing was sent.{again}", ""},
+	policy.HintPause:    {"pause", "a poll cannot be made yet", "The feed cannot be polled yet{error}.{again}", ""},
+	policy.HintGone: {"410", "the site says that the feed is gone",
+		"The site says that the feed is gone for good (410). It is not polled any more, except by hand.{served}", ""},
+	policy.HintStore: {"no store", "polls cannot be recorded", "The record of polls cannot be written{error}, so nothing is polled.{served}{again}", ""},
+	policy.HintOffline: {"no network", "no site can be reached",
+		"No site can be reached from here right now{cause}. Polls go on when the network is back.{served}", ""},
+	policy.HintPolls: {"polls", "the limit of polls in flight is reached", "As many polls as this gateway makes at once are under way (polls).{poll}", ""},
+
+	// These do not set the time of a poll.
+	policy.HintCacheControl: {short: "Cache-Control", meaning: "Cache-Control without a length of time"},
+	policy.HintInterval:     {short: "interval", meaning: "the interval that failures double"},
+	policy.HintStuck:        {short: "doubtful 304s", meaning: "304s that may be wrong"},
+	policy.HintJitter:       {short: "jitter", meaning: "a random delay that spreads polls"},
+	policy.HintWindow:       {short: "few entries", meaning: "the time that the feed's entries cover"},
 }
 
 // HintMeaning describes a term of a decision in a few words. It is empty for an

@@ -5,9 +5,9 @@ package status
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,9 +98,7 @@ func Explain(d policy.Decision, f Facts) Reason {
 	if i := slices.IndexFunc(d.Considered, func(t policy.Term) bool { return t.Hint == d.Winner && t.Used }); i >= 0 {
 		w.won = d.Considered[i]
 	}
-	w.host = cmp.Or(f.Host, map[bool]string{false: "the site", true: "your site"}[f.Shield])
-	w.say()
-	w.sayWindow()
+	w.say(cmp.Or(hints[d.Winner].sentence, "Reason: {winner}.{poll}") + "{window}")
 	return w.parts
 }
 
@@ -109,7 +107,6 @@ type reason struct {
 	decision policy.Decision
 	facts    Facts
 	won      policy.Term
-	host     string
 	parts    Reason
 }
 
@@ -124,200 +121,128 @@ func (f *Feed) address(text string) string {
 	return text
 }
 
-func (w *reason) text(format string, args ...any) {
+// say adds a text with the values of the names in braces.
+func (w *reason) say(text string) {
 	if w.facts.Shield {
-		format = toPublisher.Replace(format)
+		text = toPublisher.Replace(text)
 	}
-	w.parts = append(w.parts, Part{Text: fmt.Sprintf(format, args...)})
+	for text != "" {
+		before, rest, _ := strings.Cut(text, "{")
+		name, after, _ := strings.Cut(rest, "}")
+		w.add(before)
+		switch {
+		case name == "next":
+			w.at(w.decision.Next)
+		case name == "since":
+			w.at(w.facts.Served)
+		case values[name] != nil:
+			w.add(values[name](w))
+		case clauses[name] != nil:
+			w.say(clauses[name](w))
+		}
+		text = after
+	}
+}
+
+func (w *reason) add(text string) {
+	if text != "" {
+		w.parts = append(w.parts, Part{Text: text})
+	}
 }
 
 func (w *reason) at(t time.Time) {
 	w.parts = append(w.parts, Part{Text: clock(t, w.facts.Now, w.facts.Location), At: t})
 }
 
-// next adds text and the time of the next poll, and ends the sentence.
-func (w *reason) next(format string, args ...any) {
-	w.text(format, args...)
-	w.at(w.decision.Next)
-	w.text(".")
+// values are the values that sentences name.
+var values = map[string]func(*reason) string{
+	"winner":    func(w *reason) string { return w.decision.Winner },
+	"raw":       func(w *reason) string { return w.won.Raw },
+	"every":     func(w *reason) string { return Frequency(seconded(w.won)) },
+	"length":    func(w *reason) string { return Length(seconded(w.won)) },
+	"wish":      func(w *reason) string { return w.longest().Raw },
+	"wished":    func(w *reason) string { return Frequency(seconded(w.longest())) },
+	"interval":  func(w *reason) string { return Length(w.decision.Interval) },
+	"entries":   func(w *reason) string { return w.term(policy.HintWindow).Raw },
+	"cover":     func(w *reason) string { return Length(seconded(w.term(policy.HintWindow))) },
+	"setting":   func(w *reason) string { return hints[w.decision.Winner].short },
+	"pause":     func(w *reason) string { return Length(seconded(w.term(policy.HintRetryAfter))) },
+	"asked":     func(w *reason) string { return w.term(policy.HintRetryAfter).Raw },
+	"failures":  func(w *reason) string { return strconv.Itoa(w.facts.Failures) },
+	"status":    func(w *reason) string { return statusText(w.facts.Status) },
+	"host":      (*reason).host,
+	"Host":      func(w *reason) string { return cmp.Or(w.facts.Host, Capitalize(w.host())) },
+	"error":     func(w *reason) string { return bracketed(w.facts.Error) },
+	"cause":     func(w *reason) string { return bracketed(w.cause()) },
+	"because":   func(w *reason) string { return bracketed(cmp.Or(w.cause(), w.won.Raw)) },
+	"why":       (*reason).why,
+	"target":    func(w *reason) string { return to(w.facts.Target) },
+	"elsewhere": func(w *reason) string { return cmp.Or(to(w.facts.Target), " to another address") },
+	"hours":     func(w *reason) string { return hourRanges(w.won.Raw) },
+	"days":      func(w *reason) string { return list(strings.Split(w.won.Raw, ",")) },
+	"period":    func(w *reason) string { period, _, _ := strings.Cut(w.won.Raw, "/"); return period },
+	"times":     func(w *reason) string { _, times, _ := strings.Cut(w.won.Raw, "/"); return times },
+	"gap":       func(w *reason) string { gap, _ := time.ParseDuration(w.won.Raw); return Frequency(gap) },
+	"apart":     func(w *reason) string { return Length(w.facts.Spacing) },
 }
 
-// nextPoll adds the time of the next poll, unless it has passed.
-func (w *reason) nextPoll() {
-	if !w.due() {
-		w.next(" Next poll: ")
+// clauses are the parts of sentences that depend on a decision or its facts.
+var clauses = map[string]func(*reason) string{
+	"poll":  func(w *reason) string { return either(w.due(), "", " Next poll: {next}.") },
+	"again": func(w *reason) string { return either(w.due(), " It may be tried again now.", " Next try: {next}.") },
+	"retry": func(w *reason) string { return either(w.due(), "{again}", " Next try: {next}, then less often.") },
+	"when asked": func(w *reason) string {
+		return " It is looked at again when a reader asks for it" + either(w.due(), "", ", {next} at the earliest") + ".{served}"
+	},
+	"served": func(w *reason) string {
+		return either(w.facts.Served.IsZero(), "", " Readers keep getting the version of {since}.")
+	},
+	"good": func(w *reason) string {
+		return "The site says that its answer " + either(w.due(), "was", "is") + " good until {next}"
+	},
+	"episodes": func(w *reason) string {
+		return either(strings.HasPrefix(w.won.Note, "begins"), "it pauses", "an episode comes {every}")
+	},
+	"spacing": func(w *reason) string { return either(w.facts.Spacing > 0, ", {apart} apart", "") },
+	"bound": func(w *reason) string {
+		return either(w.longest().Seconds > 0, hints[w.longest().Hint].request+"; this gateway", "This gateway")
+	},
+	"unvalidated": func(w *reason) string {
+		return either(strings.HasPrefix(w.won.Note, "validators"),
+			"The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: {every} (unvalidated_interval).",
+			"The site gives no way to ask whether the feed has changed, so each poll is a full download: {every} (unvalidated_interval). An ETag or Last-Modified would allow more.")
+	},
+	"failed": (*reason).failed,
+	"window": (*reason).window,
+}
+
+func either(condition bool, yes, no string) string {
+	if condition {
+		return yes
 	}
+	return no
 }
 
 // due reports whether the time of the next poll has passed.
 func (w *reason) due() bool { return !w.facts.Now.IsZero() && !w.decision.Next.After(w.facts.Now) }
 
-// good adds until when the site says that its answer is good.
-func (w *reason) good() {
-	is := "is"
-	if w.due() {
-		is = "was"
-	}
-	w.next("The site says that its answer %s good until ", is)
+func (w *reason) host() string {
+	return cmp.Or(w.facts.Host, either(w.facts.Shield, "your site", "the site"))
 }
 
-func (w *reason) say() {
-	t, every := w.won, Frequency(seconded(w.won))
-	switch w.decision.Winner {
-	case policy.HintMaxAge, policy.HintSMaxAge:
-		w.good()
-		w.text(" A smaller %s would bring the next poll forward (Cache-Control: %s).", t.Hint, t.Raw)
-	case policy.HintExpires:
-		w.good()
-		w.text(" An earlier Expires would bring the next poll forward (Expires: %s).", t.Raw)
-	case policy.HintTTL:
-		w.text("The feed asks to be left alone for %s, in its <ttl>%s</ttl>.", Length(seconded(t)), t.Raw)
-		w.nextPoll()
-	case policy.HintSy:
-		period, times, _ := strings.Cut(t.Raw, "/")
-		w.text("The feed says that it is updated %s, in its sy:updatePeriod %s and sy:updateFrequency %s.", every, period, times)
-		w.nextPoll()
-	case policy.HintUpdateFrequency:
-		if strings.HasPrefix(t.Note, "begins") {
-			w.text("The podcast says that it pauses, in its podcast:updateFrequency (%s).", t.Raw)
-		} else {
-			w.text("The podcast says that an episode comes %s, in its podcast:updateFrequency (%s).", every, t.Raw)
-		}
-		w.nextPoll()
-	case policy.HintRhythm:
-		gap, _ := time.ParseDuration(t.Raw)
-		w.text("New entries come about %s, so the feed is polled %s.", Frequency(gap), every)
-		w.nextPoll()
-	case policy.HintDefault:
-		w.text("Neither the site nor the feed says how often to poll; %s is this gateway's setting (default_interval).", every)
-		w.nextPoll()
-	case policy.HintComplete:
-		w.text("The feed says that no more entries are expected (%s); it is looked at %s, in case it goes on.", t.Raw, every)
-		w.nextPoll()
-	case policy.HintFloor:
-		w.sayBound("most", every, "min_interval")
-	case policy.HintUnvalidated:
-		if strings.HasPrefix(t.Note, "validators") {
-			w.text("The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: %s (unvalidated_interval).", every)
-		} else {
-			w.text("The site gives no way to ask whether the feed has changed, so each poll is a full download: %s (unvalidated_interval). An ETag or Last-Modified would allow more.", every)
-		}
-		w.nextPoll()
-	case policy.HintPush:
-		w.text("The feed's hub announces changes, and each push causes a poll; without pushes the feed is polled %s.", every)
-		w.nextPoll()
-	case policy.HintCap:
-		w.sayBound("least", every, "max_interval")
-	case policy.HintBackOff:
-		w.sayBackOff()
-	case policy.HintUnasked:
-		w.text("The site answered \"304 Not Modified\" to a request for the whole feed.")
-		w.nextPoll()
-	case policy.HintSkipHours:
-		w.text("The feed asks %s GMT (skipHours).", hourRanges(t.Raw))
-		w.nextPoll()
-	case policy.HintSkipDays:
-		w.text("The feed asks not to be polled on %s, GMT (skipDays).", list(strings.Split(t.Raw, ",")))
-		w.nextPoll()
-	case policy.HintRetryAfter:
-		w.text("The site answered %s and asked to be left alone for %s (Retry-After: %s).", statusText(w.facts.Status), Length(seconded(t)), t.Raw)
-		w.nextPoll()
-	case policy.HintRateLimit:
-		w.next("The site's rate limit (%s) is used up until ", t.Raw)
-	case policy.HintHostCooldown, policy.HintDomainCooldown:
-		w.next("The site has asked for a pause of all feeds at %s until ", w.host)
-		w.text(" This one waits too.")
-	case policy.HintURLCooldown:
-		w.next("The site has asked for a pause until ")
-	case policy.HintRedirectCooldown:
-		w.next("The feed redirects to a site that has asked for a pause until ")
-	case policy.HintHostSlot:
-		w.text("Waiting for its turn: feeds of %s are polled one at a time", w.host)
-		if w.facts.Spacing > 0 {
-			w.text(", %s apart", Length(w.facts.Spacing))
-		}
-		w.text(" (spacing).")
-		w.nextPoll()
-	case policy.HintUnsent:
-		w.text("%s could not be reached%s; nothing was sent.", cmp.Or(w.facts.Host, Capitalize(w.host)), bracketed(cmp.Or(w.cause(), t.Raw)))
-		if w.due() {
-			w.sayRetry()
-		} else {
-			w.next(" Next try: ")
-		}
-	default:
-		w.sayOutside()
-	}
-}
+// cause is the error of the last poll without the host, which the sentence names.
+func (w *reason) cause() string { return strings.TrimPrefix(w.facts.Error, w.facts.Host+": ") }
 
-// sayOutside handles the hints that do not come from [policy.Decide].
-func (w *reason) sayOutside() {
-	switch w.decision.Winner {
-	case policy.HintPause:
-		w.text("The feed cannot be polled yet%s.", bracketed(w.facts.Error))
-		w.next(" Next try: ")
-	case policy.HintGone:
-		w.text("The site says that the feed is gone for good (410). It is not polled any more, except by hand.")
-		w.sayServed()
-	case policy.HintOffline:
-		w.text("No site can be reached from here right now%s. Polls go on when the network is back.", bracketed(w.cause()))
-		w.sayServed()
-	case policy.HintStore:
-		w.text("The record of polls cannot be written%s, so nothing is polled.", bracketed(w.facts.Error))
-		w.sayServed()
-		w.next(" Next try: ")
-	case policy.HintPolls:
-		w.text("As many polls as this gateway makes at once are under way (polls).")
-		w.nextPoll()
-	case policy.HintMoved:
-		w.text("The feed has moved%s for good and is polled there.", to(w.facts.Target))
-	case policy.HintRedirect:
-		w.text("The feed redirects%s, which must not be polled yet.", cmp.Or(to(w.facts.Target), " to another address"))
-		w.nextPoll()
-	default:
-		if w.decision.Winner != "" {
-			w.text("Reason: %s.", w.decision.Winner)
-		}
-		w.nextPoll()
-	}
-}
-
-// sayBound names a setting, and the hint that it overrules.
-func (w *reason) sayBound(at, every, setting string) {
-	gateway, args := "This gateway", []any(nil)
-	if best := w.longest(); best.Seconds > 0 {
-		wish := hints[best.Hint].request
-		gateway, args = wish+"; this gateway", []any{Frequency(seconded(best)), best.Raw}[:strings.Count(wish, "%s")]
-	}
-	w.text(gateway+" polls at %s %s (%s).", append(args, at, every, setting)...)
-	w.nextPoll()
-}
-
-// settings are the settings that set an interval, by hint.
-var settings = map[string]string{
-	policy.HintDefault: "default_interval", policy.HintFloor: "min_interval", policy.HintUnvalidated: "unvalidated_interval", policy.HintCap: "max_interval",
-}
-
-// sayWindow adds that entries may be missed, and what would change that.
-func (w *reason) sayWindow() {
-	i := slices.IndexFunc(w.decision.Considered, func(t policy.Term) bool { return t.Hint == policy.HintWindow })
+// term returns the term of a hint, or the zero Term.
+func (w *reason) term(hint string) policy.Term {
+	i := slices.IndexFunc(w.decision.Considered, func(t policy.Term) bool { return t.Hint == hint })
 	if i < 0 {
-		return
+		return policy.Term{}
 	}
-	t, remedy := w.decision.Considered[i], ""
-	switch setting, wish := settings[w.decision.Winner], hints[w.decision.Winner].request; {
-	case setting != "":
-		remedy = "a smaller " + setting + " would"
-	case wish != "", w.decision.Winner == policy.HintSkipHours, w.decision.Winner == policy.HintSkipDays:
-		remedy = "only the site can"
-	default:
-		return // it is not an interval, but a pause
-	}
-	w.text(" Its %s cover about %s, less than the %s between two polls, so some could be missed: "+remedy+" change that.",
-		t.Raw, Length(seconded(t)), Length(w.decision.Interval))
+	return w.decision.Considered[i]
 }
 
-// longest returns the longest of the overruled hints, or none.
+// longest returns the longest of the overruled hints, or the zero Term.
 func (w *reason) longest() (best policy.Term) {
 	for _, t := range w.decision.Considered {
 		if hints[t.Hint].request != "" && t.Seconds > best.Seconds {
@@ -327,91 +252,48 @@ func (w *reason) longest() (best policy.Term) {
 	return best
 }
 
-func (w *reason) sayBackOff() {
-	if w.facts.Status == http.StatusTooManyRequests {
-		w.sayLimited()
-		return
+// window says that entries may be missed, and what would change that.
+func (w *reason) window() string {
+	const missed = " Its {entries} cover about {cover}, less than the {interval} between two polls, so some could be missed: "
+	switch winner := hints[w.decision.Winner]; {
+	case w.term(policy.HintWindow).Hint == "":
+		return ""
+	case strings.HasSuffix(winner.short, "_interval"):
+		return missed + "a smaller {setting} would change that."
+	case winner.request != "", w.decision.Winner == policy.HintSkipHours, w.decision.Winner == policy.HintSkipDays:
+		return missed + "only the site can change that."
 	}
+	return "" // it is not an interval, but a pause
+}
+
+// failed explains a pause after failures.
+func (w *reason) failed() string {
+	switch f := &w.facts; {
+	case f.Status == http.StatusTooManyRequests: // its Retry-After, if there is one, is shorter than the back-off
+		return "The site answered {status}" + either(f.Failures > 1, " to the last {failures} polls", "") +
+			either(w.term(policy.HintRetryAfter).Seconds > 0, " and asked to be left alone for {pause} (Retry-After: {asked})", "") + ".{retry}{served}"
+	case f.Site:
+		return "This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names.{when asked}"
+	case f.NoFeed:
+		return "This address never gave a feed{why}.{when asked}"
+	case f.Failures > 1:
+		return "The last {failures} polls failed{why}.{retry}{served}"
+	}
+	return "The last poll failed{why}.{retry}{served}"
+}
+
+// why is the cause of a failure.
+func (w *reason) why() string {
 	cause := cmp.Or(w.cause(), w.won.Raw)
-	because := bracketed(cause)
-	switch {
-	case w.facts.Failure == policy.FailureChallenge:
-		because = ": " + cause + ". By a contact in the configuration it can see who polls"
-	case w.facts.Status == http.StatusUnauthorized && cause != w.won.Raw:
-		because = ": " + cause
-	case w.facts.Status >= 300:
-		cause = statusText(w.facts.Status)
-		because = bracketed(cause)
+	switch f := &w.facts; {
+	case f.Failure == policy.FailureChallenge:
+		return ": " + cause + ". By a contact in the configuration it can see who polls"
+	case f.Status == http.StatusUnauthorized && cause != w.won.Raw:
+		return ": " + cause
+	case f.Status >= 300:
+		return bracketed(statusText(f.Status))
 	}
-	if w.facts.Site {
-		w.text("This is a web page, not a feed. A reader that asks for it gets a list of the feeds that it names.")
-		w.sayWhenAsked()
-		return
-	}
-	if w.facts.NoFeed {
-		w.text("This address never gave a feed%s.", bracketed(cause))
-		w.sayWhenAsked()
-		return
-	}
-	if w.facts.Failures > 1 {
-		w.text("The last %d polls failed%s.", w.facts.Failures, because)
-	} else {
-		w.text("The last poll failed%s.", because)
-	}
-	w.sayRetry()
-	w.sayServed()
-}
-
-// sayWhenAsked adds when an address that never gave a feed is polled again.
-func (w *reason) sayWhenAsked() {
-	w.text(" It is looked at again when a reader asks for it")
-	if !w.due() {
-		w.text(", ")
-		w.at(w.decision.Next)
-		w.text(" at the earliest")
-	}
-	w.text(".")
-	w.sayServed()
-}
-
-// cause is the error of the last poll without the host, which the sentence names.
-func (w *reason) cause() string { return strings.TrimPrefix(w.facts.Error, w.facts.Host+": ") }
-
-// sayRetry adds the time of the next try after a failure.
-func (w *reason) sayRetry() {
-	if w.due() {
-		w.text(" It may be tried again now.")
-		return
-	}
-	w.text(" Next try: ")
-	w.at(w.decision.Next)
-	w.text(", then less often.")
-}
-
-// sayLimited explains a 429 whose Retry-After is shorter than the back-off.
-func (w *reason) sayLimited() {
-	w.text("The site answered %s", statusText(w.facts.Status))
-	if w.facts.Failures > 1 {
-		w.text(" to the last %d polls", w.facts.Failures)
-	}
-	for _, t := range w.decision.Considered {
-		if t.Hint == policy.HintRetryAfter && t.Seconds > 0 {
-			w.text(" and asked to be left alone for %s (Retry-After: %s)", Length(seconded(t)), t.Raw)
-		}
-	}
-	w.text(".")
-	w.sayRetry()
-	w.sayServed()
-}
-
-// sayServed adds which version readers get meanwhile.
-func (w *reason) sayServed() {
-	if w.facts.Served.IsZero() {
-		return
-	}
-	w.text(" Readers keep getting the version of ")
-	w.at(w.facts.Served)
-	w.text(".")
+	return bracketed(cause)
 }
 
 func seconded(t policy.Term) time.Duration { return time.Duration(t.Seconds) * time.Second }

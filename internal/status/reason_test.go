@@ -197,8 +197,16 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Every token that can win has a sentence of its own.
+// Every token that can win has a sentence of its own, and every name in one has a value.
 func TestEveryWinnerHasASentence(t *testing.T) {
+	for _, h := range hints {
+		for text := h.sentence + h.request; strings.Contains(text, "{"); {
+			name, rest, _ := strings.Cut(text[strings.Index(text, "{")+1:], "}")
+			if text = rest; values[name] == nil && clauses[name] == nil && name != "next" {
+				t.Errorf("%s: {%s} stands for nothing", h.short, name)
+			}
+		}
+	}
 	losers := []string{policy.HintCacheControl, policy.HintInterval, policy.HintStuck, policy.HintJitter, policy.HintWindow}
 	count := 0
 	file, err := parser.ParseFile(token.NewFileSet(), "../../policy/term.go", nil, 0)
