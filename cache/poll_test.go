@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -152,18 +153,18 @@ func TestStandingOfValidators(t *testing.T) {
 		}
 		for name, c := range map[string]struct {
 			header http.Header
-			want   cache.Standing
+			want   version.Standing
 		}{
-			"none":             {http.Header{}, cache.Unconditional},
-			"tag":              {http.Header{"If-None-Match": {second.Get("Etag")}}, cache.Current},
-			"date":             {http.Header{"If-Modified-Since": {second.Get("Last-Modified")}}, cache.Current},
-			"origin's tag":     {http.Header{"If-None-Match": {`"2"`}}, cache.Current},
-			"earlier tag":      {http.Header{"If-None-Match": {first.Get("Etag")}}, cache.Earlier},
-			"earlier date":     {http.Header{"If-Modified-Since": {first.Get("Last-Modified")}}, cache.Earlier},
-			"invented tag":     {http.Header{"If-None-Match": {`"x"`}}, cache.Unknown},
-			"invented date":    {http.Header{"If-Modified-Since": {"Thu, 01 Jan 1970 00:00:00 GMT"}}, cache.Unknown},
-			"unreadable date":  {http.Header{"If-Modified-Since": {"now"}}, cache.Unknown},
-			"old tag new date": {http.Header{"If-None-Match": {first.Get("Etag")}, "If-Modified-Since": {second.Get("Last-Modified")}}, cache.Earlier},
+			"none":             {http.Header{}, version.Unconditional},
+			"tag":              {http.Header{"If-None-Match": {second.Get("Etag")}}, version.Current},
+			"date":             {http.Header{"If-Modified-Since": {second.Get("Last-Modified")}}, version.Current},
+			"origin's tag":     {http.Header{"If-None-Match": {`"2"`}}, version.Current},
+			"earlier tag":      {http.Header{"If-None-Match": {first.Get("Etag")}}, version.Earlier},
+			"earlier date":     {http.Header{"If-Modified-Since": {first.Get("Last-Modified")}}, version.Earlier},
+			"invented tag":     {http.Header{"If-None-Match": {`"x"`}}, version.Unknown},
+			"invented date":    {http.Header{"If-Modified-Since": {"Thu, 01 Jan 1970 00:00:00 GMT"}}, version.Unknown},
+			"unreadable date":  {http.Header{"If-Modified-Since": {"now"}}, version.Unknown},
+			"old tag new date": {http.Header{"If-None-Match": {first.Get("Etag")}, "If-Modified-Since": {second.Get("Last-Modified")}}, version.Earlier},
 		} {
 			if got := f.Standing(c.header); got != c.want {
 				t.Errorf("%s: got %d, want %d", name, got, c.want)

@@ -199,36 +199,25 @@ func (f *Feed) openBody(ctx context.Context, s *state) (*store.StoredBody, error
 	return b, err
 }
 
-// Standing is how the validators of a request compare with a feed's versions.
-type Standing int
-
-// The results of [Feed.Standing].
-const (
-	Unconditional Standing = iota // there are none
-	Current                       // of the present version: the answer is a 304
-	Earlier                       // of a version before
-	Unknown                       // of nothing that readers have been given: invented, damaged, or long past
-)
-
 // Standing compares a request's validators with the feed's versions. It does not poll.
-func (f *Feed) Standing(h http.Header) Standing {
+func (f *Feed) Standing(h http.Header) version.Standing {
 	tags, dates := h["If-None-Match"], h["If-Modified-Since"]
 	if len(tags) == 0 && len(dates) == 0 {
-		return Unconditional
+		return version.Unconditional
 	}
 	s := f.state.Load()
 	m := &s.feed
 	if m.Version.Tag != "" && m.Version.NotModified(h) {
-		return Current
+		return version.Current
 	}
 	for i := range m.Past {
 		before := version.Version{Tag: m.Past[i].Tag}
 		switch {
 		case len(tags) > 0 && httpfield.HasTag(tags, before.Names):
-			return Earlier
+			return version.Earlier
 		case len(tags) == 0 && dates[0] == m.Past[i].LastModified.Format(http.TimeFormat):
-			return Earlier
+			return version.Earlier
 		}
 	}
-	return Unknown
+	return version.Unknown
 }

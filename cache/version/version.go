@@ -157,3 +157,14 @@ func ContentType(origin, format string) string {
 	}
 	return media
 }
+
+// Standing is how the validators of a request compare with a feed's versions.
+type Standing uint8
+
+// The standings of validators.
+const (
+	Unconditional Standing = iota // there are none, or they are not compared
+	Current                       // of the present version: the answer is a 304
+	Earlier                       // of a version before
+	Unknown                       // of nothing that readers have been given: invented, damaged, or long past
+)

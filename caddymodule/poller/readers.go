@@ -27,15 +27,7 @@ func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *c
 	if Forwarded(r) {
 		request.Forwarded = strings.Join(r.Header["X-Forwarded-For"], ",")
 	}
-	switch feed.Standing(r.Header) {
-	case cache.Current:
-		request.Validators = readers.ValidatorsCurrent
-	case cache.Earlier:
-		request.Validators = readers.ValidatorsEarlier
-	case cache.Unknown:
-		request.Validators = readers.ValidatorsUnknown
-	}
-	request.SkipHours = feed.Hints().SkipHours
+	request.Validators, request.SkipHours = feed.Standing(r.Header), feed.Hints().SkipHours
 	return request
 }
 

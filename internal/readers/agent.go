@@ -56,8 +56,8 @@ var (
 	feedID = regexp.MustCompile(`(?i)(?:^|[ ;,(])(?:feed[-_]?)?id *[:=] *([\w.-]{1,64})`)
 	// compatible matches the name that robots and readers write after "compatible;".
 	compatible = regexp.MustCompile(`(?i)[(;] *compatible *;([^()]*)`)
-	// version matches a version number, like 2.1, v3 or 1.0-beta.
-	version = regexp.MustCompile(`^[vV/]*\d[\d.,;\-_abcehlprt]*$`)
+	// versionNumber matches a version number, like 2.1, v3 or 1.0-beta.
+	versionNumber = regexp.MustCompile(`^[vV/]*\d[\d.,;\-_abcehlprt]*$`)
 )
 
 // ParseAgent parses a User-Agent. It accepts any text: if it finds no product's name, the
@@ -172,7 +172,7 @@ func browserToken(text string, words, comments []string) (name string, browser b
 	for i, word := range words {
 		product, number, _ := strings.Cut(word, "/")
 		versions[product] = number
-		if strings.Trim(product, "-") == "" || slices.Contains(engines, product) || version.MatchString(word) ||
+		if strings.Trim(product, "-") == "" || slices.Contains(engines, product) || versionNumber.MatchString(word) ||
 			slices.ContainsFunc(browsers[:], func(b [2]string) bool { return b[0] == product }) {
 			continue
 		}
@@ -239,7 +239,7 @@ func ownName(words []string) string {
 		if counts := i+1 < len(words) && subscribers(word+" "+words[i+1]) > 0; counts || feedID.MatchString(word) {
 			break
 		}
-		if version.MatchString(word) {
+		if versionNumber.MatchString(word) {
 			if len(name) > 0 {
 				break
 			}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -109,11 +110,11 @@ func (c *Counters) countConditions(r *Request) {
 		c.Conditions.IfModifiedSince++
 	}
 	switch r.Validators {
-	case ValidatorsCurrent:
+	case version.Current:
 		c.Conditions.Current++
-	case ValidatorsEarlier:
+	case version.Earlier:
 		c.Conditions.Earlier++
-	case ValidatorsUnknown:
+	case version.Unknown:
 		c.Conditions.Unknown++
 	}
 	switch r.Method {

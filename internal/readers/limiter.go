@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"github.com/feedpollard/pollard/cache/version"
 )
 
 const (
@@ -62,7 +64,7 @@ func NewLimiter(readers int) *Limiter {
 // address have got twelve whole feeds in an interval. The first request of a reader never
 // has to wait, and asking again does not extend a wait.
 func (l *Limiter) Check(d Limits, r Request) Verdict {
-	if d == (Limits{}) || r.Validators == ValidatorsCurrent {
+	if d == (Limits{}) || r.Validators == version.Current {
 		return Verdict{}
 	}
 	reader, address := l.keys(&r)

@@ -10,17 +10,19 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/feedpollard/pollard/cache/version"
 )
 
 // serve asks a limiter, and answers what it lets pass as a server would. A request that a
 // 304 answers must always pass.
 func serve(t interface{ Fatalf(string, ...any) }, g *Limiter, d Limits, r Request) Verdict {
 	v := g.Check(d, r)
-	if v.Status != 0 && r.Validators == ValidatorsCurrent {
+	if v.Status != 0 && r.Validators == version.Current {
 		t.Fatalf("a request with current validators is refused: %+v", v)
 	}
 	if v.Status == 0 {
-		if r.Validators == ValidatorsCurrent {
+		if r.Validators == version.Current {
 			r.Status = 304
 		} else {
 			r.Status = 200
@@ -45,7 +47,7 @@ func anyRequest(t *rapid.T, at time.Time) Request {
 	r := poll(at, rapid.SampledFrom([]string{"A/1", "A/2", "", "okhttp/4", "App/1 (Android)"}).Draw(t, "agent"), "192.0.2.1")
 	r.Client = netip.AddrFrom4([4]byte{192, 0, 2, byte(rapid.IntRange(1, 4).Draw(t, "address"))})
 	r.Method = rapid.SampledFrom([]string{"GET", "GET", "HEAD"}).Draw(t, "method")
-	r.Validators = Validators(rapid.IntRange(0, 3).Draw(t, "validators"))
+	r.Validators = version.Standing(rapid.IntRange(0, 3).Draw(t, "validators"))
 	r.Compression = rapid.Bool().Draw(t, "compressible")
 	r.SkipHours = rapid.SliceOfN(rapid.IntRange(0, 23), 0, 6).Draw(t, "hours")
 	return r
@@ -138,8 +140,8 @@ func TestWholeFeeds(t *testing.T) {
 		{"two /64", unconditional, func(i int, r *Request) { r.Client = netip.MustParseAddr(fmt.Sprintf("2001:db8:0:%x::%x", i%2, i)) }, 24},
 		{"six behind a proxy that is not trusted", unconditional, func(i int, r *Request) { r.Forwarded = fmt.Sprint("198.51.100.", i%6) }, 72},
 		{"a constant X-Forwarded-For", unconditional, func(i int, r *Request) { r.Forwarded = "198.51.100.1" }, 12},
-		{"validators that it invents", unconditional, func(i int, r *Request) { r.Validators = ValidatorsUnknown }, 12},
-		{"validators of an earlier version", unconditional, func(i int, r *Request) { r.Validators = ValidatorsEarlier }, 1440},
+		{"validators that it invents", unconditional, func(i int, r *Request) { r.Validators = version.Unknown }, 12},
+		{"validators of an earlier version", unconditional, func(i int, r *Request) { r.Validators = version.Earlier }, 1440},
 		{"validators that are not compared", unconditional, func(i int, r *Request) { r.IfModifiedSince = "x" }, 1440},
 		{"a browser's name is not a person", unconditional, func(i int, r *Request) { r.UserAgent = firefox }, 12},
 		{"persons: twelve in 4 hours", unconditional, func(i int, r *Request) { r.Person, r.UserAgent = true, firefox }, 72},

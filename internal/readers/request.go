@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -29,7 +30,7 @@ type Request struct {
 	// IfNoneMatch and IfModifiedSince are as sent. Validators is their state.
 	IfNoneMatch     string
 	IfModifiedSince string
-	Validators      Validators
+	Validators      version.Standing
 
 	Compression bool   // a coding that saves bytes is acceptable: gzip, br or zstd
 	Person      bool   // a browser's navigation, or a link on another page
@@ -51,26 +52,15 @@ func (h Hours) Contains(t time.Time) bool { return h.After(t).After(t) }
 // After returns the first time from t on that is in none of the hours.
 func (h Hours) After(t time.Time) time.Time { return policy.Hints{SkipHours: h}.OutOfSkip(t, t, 0) }
 
-// Validators is the state of a request's validators, compared with those of the feed.
-type Validators uint8
-
-// The states of validators.
-const (
-	ValidatorsNone    Validators = iota // missing, or not compared
-	ValidatorsCurrent                   // of the current version: the answer is a 304
-	ValidatorsEarlier                   // of an earlier version
-	ValidatorsUnknown                   // never served by the feed: invented, damaged, or another feed's
-)
-
 // Conditional reports whether the request has a validator, valid or not.
 func (r *Request) Conditional() bool {
-	return r.IfNoneMatch != "" || r.IfModifiedSince != "" || r.Validators != ValidatorsNone
+	return r.IfNoneMatch != "" || r.IfModifiedSince != "" || r.Validators != version.Unconditional
 }
 
 // whole reports whether a GET can only be answered with the whole feed: it is
 // unconditional, or its validators are unknown.
 func (r *Request) whole() bool {
-	return r.Method == http.MethodGet && (!r.Conditional() || r.Validators == ValidatorsUnknown)
+	return r.Method == http.MethodGet && (!r.Conditional() || r.Validators == version.Unknown)
 }
 
 // FromHTTP returns a Request with the headers of r. The caller sets Token, Validators,

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -69,7 +70,7 @@ func TestScore(t *testing.T) {
 				r.Status = 429
 			}
 		}), 0, "A", nil},
-		{"invents validators", visits(100, 3*time.Hour, func(_ int, r *Request) { r.Validators = ValidatorsUnknown }), 0, "D", []string{"never sends a conditional request", "invents validators"}},
+		{"invents validators", visits(100, 3*time.Hour, func(_ int, r *Request) { r.Validators = version.Unknown }), 0, "D", []string{"never sends a conditional request", "invents validators"}},
 		{"skip hours", visits(100, 6*time.Hour, func(_ int, r *Request) { r.SkipHours = Hours{0, 6, 12} }), 0, "A", []string{"asks in the hours that the feed rules out (75 % of its requests)"}},
 		{"skip hours, daily, a library", visits(100, 24*time.Hour, func(i int, r *Request) {
 			whole(i, r)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -47,7 +48,7 @@ func randomly(r *rand.Rand, at time.Time) Request {
 	q.Status = []int{200, 200, 304, 429, 404, 503}[r.IntN(6)]
 	q.SkipHours = Hours{3, 4}
 	if r.IntN(3) == 0 {
-		q.IfNoneMatch, q.Validators = `"x"`, Validators(r.IntN(4))
+		q.IfNoneMatch, q.Validators = `"x"`, version.Standing(r.IntN(4))
 	}
 	if r.IntN(9) == 0 {
 		q.Token = "alice"

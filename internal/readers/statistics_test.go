@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -27,7 +28,7 @@ func poll(at time.Time, userAgent, client string) Request {
 
 // conditional makes a request one that a 304 answers.
 func conditional(r Request) Request {
-	r.IfNoneMatch, r.Validators, r.Status, r.Bytes = "\"tag\"", ValidatorsCurrent, 304, 200
+	r.IfNoneMatch, r.Validators, r.Status, r.Bytes = "\"tag\"", version.Current, 304, 200
 	return r
 }
 
@@ -42,9 +43,9 @@ func TestStatisticsCounts(t *testing.T) {
 	limited := poll(at.Add(2*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
 	limited.Status, limited.Bytes, limited.Early, limited.SkipHours = 429, 100, true, Hours{2}
 	plain := poll(at.Add(3*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
-	plain.Compression, plain.Status, plain.Validators, plain.IfNoneMatch = false, 406, ValidatorsUnknown, "x"
+	plain.Compression, plain.Status, plain.Validators, plain.IfNoneMatch = false, 406, version.Unknown, "x"
 	failed := poll(at.Add(4*time.Hour), "A/2 (4 subscribers; feed-id=7)", "192.0.2.1")
-	failed.Method, failed.Status, failed.Validators, failed.Bytes = "POST", 502, ValidatorsEarlier, 0
+	failed.Method, failed.Status, failed.Validators, failed.Bytes = "POST", 502, version.Earlier, 0
 	for _, r := range []Request{first, head, second, limited, plain, failed} {
 		l.Record(r)
 	}

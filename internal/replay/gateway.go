@@ -16,6 +16,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/policy"
@@ -220,19 +221,11 @@ func (s *gateway) refererOf(l *Line) string {
 
 // validators compares the request's validators with those that the replay has served.
 // Validators taken from the log are not compared, because the log's origin made them.
-func (s *gateway) validators(l *Line) readers.Validators {
+func (s *gateway) validators(l *Line) version.Standing {
 	if l.Known && l.Status != http.StatusNotModified {
-		return readers.ValidatorsNone
+		return version.Unconditional
 	}
-	switch s.feed.Standing(s.request.Header) {
-	case cache.Current:
-		return readers.ValidatorsCurrent
-	case cache.Earlier:
-		return readers.ValidatorsEarlier
-	case cache.Unknown:
-		return readers.ValidatorsUnknown
-	}
-	return readers.ValidatorsNone
+	return s.feed.Standing(s.request.Header)
 }
 
 // refused applies the limits, as a shield does before it serves.
