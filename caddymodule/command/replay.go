@@ -82,7 +82,7 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 	if err != nil {
 		return err
 	}
-	log, size, done, err := openLogs(o.logs, stdin)
+	logs, size, done, err := openLogs(o.logs, stdin)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (o *replayOptions) run(ctx context.Context, stdin io.Reader, out, stderr io
 	if !o.json || isTerminal(stderr) {
 		r.Progress = (&progress{out: stderr, size: size}).show
 	}
-	report, err := replay.Run(ctx, log, r)
+	report, err := replay.Run(ctx, logs, r)
 	if err != nil {
 		if unclear, ok := errors.AsType[*replay.AmbiguousError](err); ok {
 			for line := range strings.Lines(unclear.Suggestions) {
@@ -141,58 +141,54 @@ func (o *replayOptions) resolve() (r replay.Options, err error) {
 	return r, err
 }
 
-// openLogs opens logs as one, and returns a function that closes them. It returns the size in bytes
-// of a single file; 0: not known.
-func openLogs(paths []string, stdin io.Reader) (log io.Reader, size int64, done func(), err error) {
-	var logs []io.Reader
-	var files []*os.File
+// openLogs opens logs, and returns a function that closes them. It returns their size in bytes;
+// 0: not known.
+func openLogs(paths []string, stdin io.Reader) (logs []io.Reader, size int64, done func(), err error) {
 	done = func() {
-		for _, f := range files {
-			f.Close() // it was only read
+		for _, log := range logs {
+			if f, ok := log.(*os.File); ok {
+				f.Close() // it was only read
+			}
 		}
 	}
-	defer func() {
-		if err != nil {
-			done()
-		}
-	}()
+	known := true
 	for _, path := range paths {
 		if path == "-" {
-			logs = append(logs, stdin)
+			logs, known = append(logs, io.NopCloser(stdin)), false
 			continue
 		}
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, 0, done, err // names the path already
+			done()
+			return nil, 0, nil, err // names the path already
 		}
-		logs, files = append(logs, f), append(files, f)
-		switch info, err := f.Stat(); {
-		case err != nil:
-			return nil, 0, done, err
-		case info.IsDir():
-			return nil, 0, done, fmt.Errorf("%s is a folder: expected an access log", path)
-		case info.Mode().IsRegular():
-			size = info.Size()
+		logs = append(logs, f)
+		info, err := f.Stat()
+		if err == nil && info.IsDir() {
+			err = fmt.Errorf("%s is a folder: expected an access log", path)
 		}
+		if err != nil {
+			done()
+			return nil, 0, nil, err
+		}
+		size += info.Size()
+		known = known && info.Mode().IsRegular()
 	}
-	if len(logs) == 1 {
-		return logs[0], size, done, nil
+	if !known {
+		size = 0
 	}
-	if log, err = replay.Join(logs...); err != nil {
-		err = fmt.Errorf("reading the logs: %w", err)
-	}
-	return log, 0, done, err
+	return logs, size, done, nil
 }
 
 // progress shows every five seconds how far a replay has come.
 type progress struct {
 	out   io.Writer
-	size  int64 // of the log, in bytes; 0: not known
+	size  int64 // of the logs, in bytes; 0: not known
 	shown time.Duration
 }
 
 func (p *progress) show(at replay.Progress) {
-	if at.Done || at.Elapsed-p.shown < reportEvery {
+	if at.Elapsed-p.shown < reportEvery {
 		return
 	}
 	p.shown = at.Elapsed

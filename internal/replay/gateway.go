@@ -177,8 +177,8 @@ func (s *gateway) replay(ctx context.Context, l *Line) error {
 		v.etag, v.modified = s.newest.etag, s.newest.modified
 	}
 	s.request.Header = v.header(l, s.sizes)
-	if l.Referer != "" {
-		s.request.Header["Referer"] = []string{s.refererOf(l)}
+	if s.namesFeed(l.Header.Get("Referer")) {
+		s.request.Header["Referer"] = []string{"https://" + s.request.Host + s.found.path} // a log does not have the host of its server
 	}
 	s.request.Method = l.Method
 	s.request.RemoteAddr = v.address
@@ -209,14 +209,10 @@ func (s *gateway) replay(ctx context.Context, l *Line) error {
 	return nil
 }
 
-// refererOf returns the Referer of a request, at the host of the replay if it is the feed
-// itself: a log does not have the host of its server.
-func (s *gateway) refererOf(l *Line) string {
-	referer := l.Referer
-	if u, err := url.Parse(referer); err == nil && strings.TrimRight(u.Path, "/") == strings.TrimRight(s.found.path, "/") {
-		return "https://" + s.request.Host + s.found.path
-	}
-	return referer
+// namesFeed reports whether a Referer is that of the feed itself.
+func (s *gateway) namesFeed(referer string) bool {
+	u, err := url.Parse(referer)
+	return err == nil && referer != "" && strings.TrimRight(u.Path, "/") == strings.TrimRight(s.found.path, "/")
 }
 
 // validators compares the request's validators with those that the replay has served.

@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 )
@@ -21,53 +24,82 @@ const (
 	openingSize = 4 << 20
 )
 
-// accessLog reads a log line by line. Its memory does not depend on the log's length.
+// accessLog reads one or more logs line by line. Its memory does not depend on their length.
 type accessLog struct {
-	lines *bufio.Reader
-	taken *counter // bytes read, as stored, compressed or not
+	opening []byte // the beginning
+	lines   *bufio.Reader
+	taken   int64 // bytes read, as stored, compressed or not
+}
+
+// openLogs opens logs, each plain or compressed with gzip. They are read in the order of
+// their first requests, because rotated logs may be given in any order.
+func openLogs(logs []io.Reader) (*accessLog, error) {
+	l := &accessLog{}
+	type part struct {
+		from  time.Time
+		lines io.Reader
+	}
+	parts := make([]part, 0, len(logs))
+	for _, log := range logs {
+		lines, err := l.open(log)
+		if err != nil {
+			return nil, err
+		}
+		head, err := lines.Peek(longestLine)
+		if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		parts = append(parts, part{firstTime(head), lines})
+	}
+	slices.SortStableFunc(parts, func(a, b part) int { return a.from.Compare(b.from) })
+	var all []io.Reader
+	for _, p := range parts {
+		all = append(all, p.lines, strings.NewReader("\n")) // a last line may have no end
+	}
+	joined := io.MultiReader(all...)
+	var err error
+	l.opening, err = io.ReadAll(io.LimitReader(joined, openingSize))
+	l.lines = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(l.opening), joined), longestLine)
+	return l, err
+}
+
+// open opens a log, which may consist of several gzip members (RFC 1952 section 2.3.1).
+func (l *accessLog) open(log io.Reader) (*bufio.Reader, error) {
+	lines := bufio.NewReaderSize(&counter{log, &l.taken}, longestLine)
+	magic, err := lines.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return lines, nil
+	}
+	plain, err := gzip.NewReader(lines)
+	if err != nil {
+		return nil, fmt.Errorf("decompressing: %w", err)
+	}
+	return bufio.NewReaderSize(plain, longestLine), nil
 }
 
 // counter counts the bytes that are read through it.
 type counter struct {
 	from io.Reader
-	n    int64
+	n    *int64
 }
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
-	c.n += int64(n)
+	*c.n += int64(n)
 	return n, err
 }
 
-// openLog opens a log, which may be compressed with gzip (RFC 1952 section 2.3.1) and
-// may consist of several gzip members.
-func openLog(r io.Reader) (*accessLog, error) {
-	l := &accessLog{taken: &counter{from: r}}
-	buffered := bufio.NewReaderSize(l.taken, longestLine)
-	magic, err := buffered.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+// firstTime returns the time of the first request in head, or the zero time.
+func firstTime(head []byte) time.Time {
+	for text := range bytes.Lines(head) {
+		if l, err := parse(bytes.TrimRight(text, "\r\n")); err == nil {
+			return l.Time
+		}
 	}
-	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		l.lines = buffered
-		return l, nil
-	}
-	plain, err := gzip.NewReader(buffered)
-	if err != nil {
-		return nil, fmt.Errorf("decompressing: %w", err)
-	}
-	l.lines = bufio.NewReaderSize(plain, longestLine)
-	return l, nil
-}
-
-// head returns the beginning of the log without consuming it.
-func (l *accessLog) head() ([]byte, error) {
-	head, err := io.ReadAll(io.LimitReader(l.lines, openingSize))
-	if err != nil {
-		return nil, err
-	}
-	l.lines = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(head), l.lines), longestLine)
-	return head, nil
+	return time.Time{}
 }
 
 // next returns the next line without its line end, valid until the next call. It returns

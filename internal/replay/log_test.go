@@ -48,11 +48,8 @@ func TestLogLines(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l, err := openLog(iotest.HalfReader(strings.NewReader(tt.log)))
+			l, err := openLogs([]io.Reader{iotest.HalfReader(strings.NewReader(tt.log))})
 			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := l.head(); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -72,8 +69,8 @@ func TestLogLines(t *testing.T) {
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
-			if l.taken.n != int64(len(tt.log)) {
-				t.Errorf("took %d bytes of %d", l.taken.n, len(tt.log))
+			if l.taken != int64(len(tt.log)) {
+				t.Errorf("took %d bytes of %d", l.taken, len(tt.log))
 			}
 		})
 	}
@@ -87,7 +84,7 @@ func TestBrokenLogs(t *testing.T) {
 		"a disk that fails":            iotest.ErrReader(errors.New("disk fails")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := Run(t.Context(), r, options(t))
+			r, err := Run(t.Context(), []io.Reader{r}, options(t))
 			if err == nil || errors.Is(err, ErrNoRequests) {
 				t.Errorf("got %+v, %v", r, err)
 			}
@@ -140,7 +137,7 @@ func TestOpeningSuggests(t *testing.T) {
 	for _, path := range []string{"", "/none"} {
 		o := options(t)
 		o.Path = path
-		_, err := Run(t.Context(), strings.NewReader(log.String()), o)
+		_, err := Run(t.Context(), []io.Reader{strings.NewReader(log.String())}, o)
 		unclear, ok := errors.AsType[*AmbiguousError](err)
 		if !ok || !errors.Is(err, ErrNoRequests) || !strings.Contains(unclear.Suggestions, "      20 requests, 0 by feed readers: /page19\n") || strings.Count(unclear.Suggestions, "\n") != 11 {
 			t.Errorf("path %q: %v", path, err)
@@ -153,16 +150,12 @@ func TestJoin(t *testing.T) {
 	line := func(day int) string {
 		return fmt.Sprintf("192.0.2.1 - - [%02d/Mar/2024:06:26:07 +0000] \"GET /feed.xml HTTP/1.1\" 200 5 \"-\" \"R\"", day)
 	}
-	joined, err := Join(strings.NewReader(line(3)+"\n"), strings.NewReader(zip(t, line(1)+"\n"+line(2))), strings.NewReader(""), strings.NewReader("no log\n"+line(4)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(joined)
+	joined, err := openLogs([]io.Reader{strings.NewReader(line(3) + "\n"), strings.NewReader(zip(t, line(1)+"\n"+line(2))), strings.NewReader(""), strings.NewReader("no log\n" + line(4))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var days []string
-	for text := range strings.Lines(string(text)) {
+	for text := range strings.Lines(string(joined.opening)) {
 		if _, rest, ok := strings.Cut(text, "["); ok {
 			days = append(days, rest[:2])
 		}

@@ -47,8 +47,12 @@ func readOpening(head []byte, given string) opening {
 	all := make(map[string]*candidate)
 	var bare, sized int // answers without a body, by whether bytes were logged for them
 	for text := range bytes.Lines(head) {
+		text = bytes.TrimRight(text, "\r\n")
+		if len(text) == 0 {
+			continue
+		}
 		s.lines++
-		l, err := parse(bytes.TrimRight(text, "\r\n"))
+		l, err := parse(text)
 		if err != nil {
 			continue
 		}
@@ -70,12 +74,12 @@ func readOpening(head []byte, given string) opening {
 			all[c.path] = c
 		}
 		c.asked++
-		if namesReader(l.UserAgent) {
+		if namesReader(l.Header.Get("User-Agent")) {
 			c.readers++
 		}
 	}
 	sorted := slices.SortedFunc(maps.Values(all), func(a, b *candidate) int {
-		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(a.path, b.path))
+		return cmp.Or(cmp.Compare(b.score(), a.score()), cmp.Compare(b.asked, a.asked), cmp.Compare(a.path, b.path))
 	})
 	s.likely = sorted[:min(len(sorted), maxLikely)]
 	if n := len(sorted); s.path == "" && (n == 1 || n > 1 && sorted[0].score() > 0 && sorted[0].score() >= clearly*sorted[1].score()) {
@@ -87,16 +91,12 @@ func readOpening(head []byte, given string) opening {
 	return s
 }
 
-// score rates a candidate by its requests, by those of feed readers, and by its name.
-func (c *candidate) score() float64 {
-	score := float64(c.asked) * (0.05 + float64(c.readers)/float64(c.asked))
-	switch {
-	case namedAsFeed(c.path):
-		return 10 * score
-	case namedAsOther(c.path):
-		return 0
+// score rates a candidate by the requests of feed readers, and by its name.
+func (c *candidate) score() int {
+	if namedAsFeed(c.path) {
+		return 10*c.readers + c.asked
 	}
-	return score
+	return c.readers
 }
 
 // namedAsFeed reports whether a path looks like a feed's.
@@ -110,15 +110,6 @@ func namedAsFeed(name string) bool {
 		word = strings.TrimRight(word, "0123456789")
 		return word == "feed" || word == "feeds" || word == "rss" || word == "atom"
 	})
-}
-
-// namedAsOther reports whether a path looks like that of a page, an image or another file.
-func namedAsOther(name string) bool {
-	switch strings.ToLower(path.Ext(name)) {
-	case ".ico", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".svg", ".css", ".js", ".mjs", ".woff", ".woff2", ".txt", ".html", ".htm", ".pdf", ".zip", ".mp3", ".mp4", ".map", ".webmanifest":
-		return true
-	}
-	return name == "/"
 }
 
 // namesReader reports whether a User-Agent looks like a feed reader's.

@@ -58,11 +58,12 @@ func newMemory() memory {
 
 // reader returns the reader that sent a line.
 func (m *memory) reader(l *Line) *reader {
-	key := xxhash.Sum64String(l.UserAgent)*0x9e3779b97f4a7c15 ^ xxhash.Sum64String(l.Remote)
+	userAgent := l.Header.Get("User-Agent")
+	key := xxhash.Sum64String(userAgent + "\x00" + l.Remote)
 	if v, ok := m.readers.Get(key); ok {
 		return v
 	}
-	v := &reader{client: clientOf(l.Remote), agent: l.UserAgent[:min(len(l.UserAgent), maxText)]}
+	v := &reader{client: clientOf(l.Remote), agent: userAgent[:min(len(userAgent), maxText)]}
 	v.address = netip.AddrPortFrom(v.client, 0).String()
 	agent := readers.ParseAgent(v.agent)
 	v.browser = agent.Kind == readers.KindBrowser
@@ -104,38 +105,34 @@ func sizesOf(e *revision) sizes {
 
 // header returns the header of a request: from the log if it has headers, or else inferred.
 func (v *reader) header(l *Line, s sizes) http.Header {
-	h := make(http.Header)
-	set := func(name, value string) {
-		if value != "" {
-			h[name] = []string{value}
+	h := l.Header
+	set := func(name string, value []string) {
+		if delete(h, name); value != nil {
+			h[name] = value
 		}
 	}
-	set("User-Agent", v.agent)
-	if !l.Known {
+	if v.agent != "" {
+		h["User-Agent"] = []string{v.agent}
+	}
+	switch {
+	case !l.Known:
 		conditional, plain := v.infer(l, s)
 		if !plain {
-			set("Accept-Encoding", "gzip")
+			h["Accept-Encoding"] = []string{"gzip"}
 		}
-		if conditional && v.etag != nil {
-			h["If-None-Match"] = v.etag
+		if conditional {
+			set("If-None-Match", v.etag)
 		}
-		return h
-	}
-	set("Accept-Encoding", l.AcceptEncoding)
-	set("Accept", l.Accept)
-	set("Sec-Fetch-Mode", l.FetchMode)
-	if l.Status != http.StatusNotModified {
-		set("If-None-Match", l.IfNoneMatch)
-		set("If-Modified-Since", l.IfModifiedSince)
-		return h
-	}
-	// Validators that matched (304) are replaced by those that the replay served, because
-	// the log's origin made them.
-	if v.etag != nil && (l.IfNoneMatch != "" || l.IfModifiedSince == "") {
-		h["If-None-Match"] = v.etag
-	}
-	if v.modified != nil && l.IfModifiedSince != "" {
-		h["If-Modified-Since"] = v.modified
+	case l.Status == http.StatusNotModified:
+		// Validators that matched are replaced by those that the replay served, because the
+		// log's origin made them.
+		byDate := h["If-Modified-Since"] != nil
+		if h["If-None-Match"] != nil || !byDate {
+			set("If-None-Match", v.etag)
+		}
+		if byDate {
+			set("If-Modified-Since", v.modified)
+		}
 	}
 	return h
 }

@@ -44,7 +44,7 @@ type Options struct {
 	// Limits returns the rules of a shield that apply to a request. It must not keep the
 	// request. If it is nil, no request is refused.
 	Limits func(*http.Request) readers.Limits
-	// Progress is called from time to time, and at the end. It may be nil.
+	// Progress is called from time to time. It may be nil.
 	Progress func(Progress)
 }
 
@@ -53,24 +53,20 @@ type Progress struct {
 	Taken   int64 // bytes of the log, as stored, compressed or not
 	Lines   int64
 	Elapsed time.Duration
-	Done    bool
 }
 
 // ErrNoRequests reports that the log has no request that can be replayed.
 var ErrNoRequests = errors.New("no request to replay")
 
-// Run replays a log, which may be compressed with gzip. It returns an error if the feed
-// or the log cannot be read, and [ErrNoRequests] if the log has nothing to replay.
-func Run(ctx context.Context, log io.Reader, o Options) (*Report, error) {
-	lines, err := openLog(log)
+// Run replays a log, of which the parts may be given in any order and compressed with gzip.
+// It returns an error if the feed or the log cannot be read, and [ErrNoRequests] if the log
+// has nothing to replay.
+func Run(ctx context.Context, logs []io.Reader, o Options) (*Report, error) {
+	lines, err := openLogs(logs)
 	if err != nil {
 		return nil, fmt.Errorf("reading the log: %w", err)
 	}
-	head, err := lines.head()
-	if err != nil {
-		return nil, fmt.Errorf("reading the log: %w", err)
-	}
-	found := readOpening(head, o.Path)
+	found := readOpening(lines.opening, o.Path)
 	if found.path == "" {
 		return nil, found.nothing()
 	}
@@ -94,22 +90,18 @@ const progressEvery = 1000
 // replayAll replays all lines of a log.
 func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
 	began := time.Now()
-	progress := func(done bool) {
-		if s.options.Progress != nil {
-			s.options.Progress(Progress{Taken: log.taken.n, Lines: s.report.Lines, Elapsed: time.Since(began), Done: done})
-		}
-	}
 	for {
 		text, err := log.next()
 		if errors.Is(err, io.EOF) {
-			progress(true)
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("reading the log after %d lines: %w", s.report.Lines, err)
 		}
 		if s.report.Lines++; s.report.Lines%progressEvery == 0 {
-			progress(false)
+			if s.options.Progress != nil {
+				s.options.Progress(Progress{Taken: log.taken, Lines: s.report.Lines, Elapsed: time.Since(began)})
+			}
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -17,12 +17,8 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-const (
-	// width bounds the columns of the text.
-	width = 100
-	// tableRows bounds the readers in the text.
-	tableRows = 20
-)
+// tableRows bounds the readers in the text.
+const tableRows = 20
 
 // WriteText writes the report for a publisher.
 func (r *Report) WriteText(out io.Writer) error {
@@ -118,8 +114,10 @@ func (r *Report) writeReaders(b *strings.Builder) {
 		name += strings.Repeat(" ", 34-utf8.RuneCountInString(name))
 		fmt.Fprintf(b, format, name, count(reader.Requests), status.Size(reader.Bytes), status.Size(reader.ServedBytes),
 			fmt.Sprintf("%.0f %%", 100*reader.ShareConditional), gap, count(reader.Refused), reader.Score)
-		if reader.Score != "-" {
-			writeWrapped(b, "    ", strings.Join(reader.Reasons, "; "))
+		for _, reason := range reader.Reasons {
+			if reader.Score != "-" {
+				fmt.Fprintln(b, "    "+reason)
+			}
 		}
 	}
 	if rest := len(r.Readers) - tableRows; rest > 0 {
@@ -129,29 +127,6 @@ func (r *Report) writeReaders(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "and %s more, with %s requests\n", count(int64(rest)), count(requests))
 	}
-}
-
-// writeWrapped writes a text in lines of at most width columns, each after an indent.
-func writeWrapped(b *strings.Builder, indent, text string) {
-	column := 0
-	for _, word := range strings.Fields(text) {
-		word = feedurl.Short(word, width-len(indent)-1)
-		n := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-			b.WriteString(indent)
-			column = len(indent)
-		case column+1+n > width:
-			b.WriteString("\n" + indent)
-			column = len(indent)
-		default:
-			b.WriteString(" ")
-			column++
-		}
-		b.WriteString(word)
-		column += n
-	}
-	b.WriteString("\n")
 }
 
 func count(n int64) string { return humanize.Comma(n) }

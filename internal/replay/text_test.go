@@ -30,7 +30,7 @@ func TestTextFitsATerminal(t *testing.T) {
 	text := b.String()
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		if n := utf8.RuneCountInString(line); n > width || strings.TrimRight(line, " ") != line || strings.ContainsRune(line, 0x1b) {
+		if n := utf8.RuneCountInString(line); n > 100 || strings.TrimRight(line, " ") != line || strings.ContainsRune(line, 0x1b) {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}
