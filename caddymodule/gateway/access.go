@@ -16,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -135,13 +136,6 @@ func (a *access) tokenName(secret string) (found string) {
 	return found
 }
 
-func addressText(client netip.Addr) string {
-	if !client.IsValid() {
-		return "a client without an IP address"
-	}
-	return client.String()
-}
-
 // clientRanges are the addresses that may request feeds by URL.
 type clientRanges struct {
 	any     bool
@@ -157,7 +151,11 @@ func (c *clientRanges) check(from client) error {
 		return nil
 	}
 	if !c.private || !poller.Private(address) {
-		return fmt.Errorf("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", addressText(address))
+		text := "a client without an IP address"
+		if address.IsValid() {
+			text = address.String()
+		}
+		return fmt.Errorf("the gateway's `clients` line does not cover %s: it needs that address there, or a `token` for you", text)
 	}
 	if from.forwarded {
 		// The proxy's address is private, whatever the client's is.
@@ -206,6 +204,22 @@ func checkSecret(secret string) error {
 		}
 	}
 	return nil
+}
+
+// ownerOf returns the owner for whom a request by URL asks for a feed.
+func (a *access) ownerOf(by urlRequest, from client, canonical string) store.Owner {
+	if a.list.has(canonical) {
+		return store.Operator
+	}
+	if by.hasToken {
+		return store.OwnerOf(store.KindToken, a.tokenName(by.token))
+	}
+	named := a.clients
+	named.any = false
+	if named.private = named.private || named.ranges == nil; named.check(from) == nil {
+		return poller.AddressOf(from.address)
+	}
+	return poller.NetworkOf(from.address)
 }
 
 // newAccess resolves the lines of a gateway about access.

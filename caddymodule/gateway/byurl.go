@@ -4,11 +4,13 @@
 package gateway
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -187,6 +189,22 @@ func cutBase(path, original string) (base, tail string, found bool) {
 		from += slash + 1
 	}
 	return "", "", false
+}
+
+// basePath returns the path prefix of the gateway, which handlers before it, such as
+// handle_path, have removed.
+func basePath(r *http.Request) string {
+	original := poller.OriginalURL(r)
+	if original == nil {
+		return ""
+	}
+	base, _, found := cutBase(r.URL.EscapedPath(), original.EscapedPath())
+	if !found && r.URL.Path == "/" && r.URL.RawQuery == original.RawQuery {
+		// handle_path /feeds* has removed all of /feeds. A rewrite to /?url= changes the query.
+		base = original.EscapedPath()
+	}
+	// Cleaned as those handlers do: a path that begins with two slashes names a host.
+	return strings.TrimSuffix(caddyhttp.CleanPath(base+"/", true), "/")
 }
 
 func hasPrefixFold(s, prefix string) bool {

@@ -3,10 +3,10 @@
 
 // Package gateway is the handler feed_gateway, which serves feeds at paths and by URL.
 //
-// serve.go is the way of a request. byurl.go finds the URL in it, and parsed.go remembers what it
-// found. access.go, subscriptions.go and newfeeds.go decide whether the client may have the feed;
-// redirect.go and pending.go answer if the feed is at another URL or waits for its first poll.
-// pages.go serves the pages, and accesslog.go keeps tokens out of the access log.
+// serve.go is the way of a request. byurl.go finds the URL in it. access.go, subscriptions.go,
+// host.go and othersites.go decide whether the client may have the feed; unavailable.go answers if
+// the feed is at another URL or waits for its first poll. pages.go serves the pages, and
+// accesslog.go keeps tokens out of the access log.
 package gateway
 
 import (
@@ -105,7 +105,6 @@ type Gateway struct {
 	source    *pages.EngineSource // of the pages
 	paths     map[string]string   // canonical URLs of configured feeds, by decoded path
 	chosen    map[string]string   // the first of these paths of each feed, escaped, by its canonical URL
-	parsed    parsedRequests
 }
 
 // Feed is a feed at a path.
@@ -154,20 +153,10 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Validate reports invalid settings.
-func (g *Gateway) Validate() error {
-	for i := range g.Feeds {
-		if err := g.Feeds[i].check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private, g.mayServe = app.Engine(), app.NamesPrivate, g.access.checkFrom
 	app.AddNames(g)
-	g.paths, g.chosen, g.parsed = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds)), newParsedRequests()
+	g.paths, g.chosen = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds))
 	for i := range g.Feeds {
 		f := &g.Feeds[i]
 		path, err := f.path()
@@ -230,6 +219,5 @@ func (f *Feed) check() error {
 // Interface guards.
 var (
 	_ caddy.Provisioner           = (*Gateway)(nil)
-	_ caddy.Validator             = (*Gateway)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Gateway)(nil)
 )

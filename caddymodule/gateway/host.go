@@ -99,3 +99,20 @@ func namesHost(routes caddyhttp.RouteList, r *http.Request) bool {
 	}
 	return false
 }
+
+// siteAddress returns the scheme and host that a request was sent to.
+func siteAddress(r *http.Request) string {
+	scheme, host := "http", r.Host
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
+		if proto := r.Header.Get("X-Forwarded-Proto"); proto == "http" || proto == "https" {
+			scheme = proto
+		}
+		if name := r.Header.Get("X-Forwarded-Host"); name != "" {
+			host = name
+		}
+	}
+	return scheme + "://" + host
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
@@ -61,6 +62,28 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return g.serveFeed(w, r, req)
 }
 
+// serveHub answers a hub at a callback. It reports false for other requests: hubs are neither
+// `clients` nor have tokens, so this comes before all checks.
+func (g *Gateway) serveHub(w http.ResponseWriter, r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.URL.Path, cache.CallbackPath)
+	if !ok || token == "" {
+		return false
+	}
+	c, err := g.engine.Opened(r.Context())
+	if err != nil {
+		poller.RefusalOf(err).Write(w, r)
+		return true
+	}
+	skip := caddyhttp.GetVar(r.Context(), caddyhttp.LogSkipVar)
+	sent, done := g.hideToken(w, r)
+	if !c.ServeHub(sent, r, token) {
+		caddyhttp.SetVar(r.Context(), caddyhttp.LogSkipVar, skip)
+		return false
+	}
+	done()
+	return true
+}
+
 // serveFeed answers a GET or HEAD request for a feed.
 func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request) error {
 	feed, token, err := g.find(r, req)
@@ -76,7 +99,7 @@ func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request)
 		}
 		if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.RedirectTo != "" {
 			w.Header()["Referrer-Policy"] = noReferrer
-			if err = g.redirect(w, r, u); err == nil {
+			if err = g.redirect(w, r, req, u); err == nil {
 				poller.Report(r, poller.ResultMoved, feed.Key(), "")
 				return nil
 			}
@@ -95,7 +118,6 @@ type request struct {
 	configured string // the canonical URL of a configured feed, or ""
 	byURL      bool
 	by         urlRequest
-	url        *feedurl.URL // of by, or nil if it has not been parsed
 }
 
 // forGateway reports whether the gateway answers the request itself. It answers every request
@@ -114,11 +136,7 @@ func (g *Gateway) parse(r *http.Request) (q request) {
 	if q.configured = g.paths[r.URL.Path]; q.configured != "" {
 		return q
 	}
-	original := poller.OriginalURL(r)
-	if p := g.parsed.find(r.URL, original); p != nil {
-		return request{by: p.by, byURL: true, url: &p.url}
-	}
-	q.by, q.byURL = parseByURL(r.URL, original)
+	q.by, q.byURL = parseByURL(r.URL, poller.OriginalURL(r))
 	switch {
 	case q.byURL:
 	case g.access.tokens == nil:
@@ -209,30 +227,21 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error
 		}
 		return feed, "", err
 	}
-	u := req.url
-	if u == nil {
-		parsed, err := feedurl.Parse(req.by.target)
-		if err != nil {
-			return nil, "", err
-		}
-		u = &parsed
+	u, err := feedurl.Parse(req.by.target)
+	if err != nil {
+		return nil, "", err
 	}
 	from := g.clientOf(r)
-	if refusal := g.access.authorize(req.by, from, *u); refusal != nil {
+	if refusal := g.access.authorize(req.by, from, u); refusal != nil {
 		return nil, "", refusal
 	}
-	if _, own := g.own(r, *u); own {
+	if _, own := g.own(r, u); own {
 		return nil, "", &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
-	if req.url == nil {
-		if err := checkFeed(*u); err != nil {
-			return nil, "", err
-		}
-		if !req.by.hasToken {
-			g.parsed.add(r.URL, poller.OriginalURL(r), req.by, *u)
-		}
+	if err := checkFeed(u); err != nil {
+		return nil, "", err
 	}
-	feed, err := g.feedFor(r, req.by, from, *u)
+	feed, err := g.feedFor(r, req.by, from, u)
 	if err != nil {
 		return nil, "", err
 	}
@@ -255,8 +264,11 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 		if !asks {
 			return nil, errOtherSite
 		}
-		if refusal := g.admitNew(owner); refusal != nil {
-			return nil, refusal
+		if wait := g.engine.NewFeeds.Take(owner, time.Now()); wait > 0 {
+			return nil, &poller.Refusal{
+				Status: http.StatusTooManyRequests, RetryAfter: wait,
+				Reason: "your network has requested too many new feeds; feeds that the gateway already has are still served",
+			}
 		}
 	}
 	if feed.Key() != u.String() { // an alias of a feed to which access may differ

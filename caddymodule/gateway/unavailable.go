@@ -6,6 +6,7 @@ package gateway
 import (
 	"encoding/xml"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -13,6 +14,28 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
+
+// redirect answers for a feed that redirects to a feed with polls of its own. A reader by URL
+// is redirected to that feed at the gateway, with the same token; access is checked when it
+// follows. A configured path has no such address.
+func (g *Gateway) redirect(w http.ResponseWriter, r *http.Request, req request, u *cache.Unavailable) error {
+	if req.configured != "" {
+		return &poller.Refusal{
+			Status: http.StatusServiceUnavailable, RetryAfter: u.RetryAfter,
+			Reason: "the feed redirects to another feed of this gateway: write the URL of that one",
+		}
+	}
+	location := basePath(r)
+	if req.by.hasToken {
+		location += "/~" + url.PathEscape(req.by.token)
+	}
+	h := w.Header()
+	h.Set("Location", location+"/"+u.RedirectTo)
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusFound)
+	g.engine.GatewayRequests().Count(poller.ResultMoved, 0)
+	return nil
+}
 
 // servePending answers for a feed whose first poll waits for other polls of its host: with an
 // empty feed that may not be stored. After an import of a hundred subscriptions of one host,
@@ -23,12 +46,12 @@ func (g *Gateway) servePending(w http.ResponseWriter, r *http.Request, req reque
 		Link        string `xml:"link"`
 		Description string `xml:"description"`
 	}
-	url := feedurl.Redact(req.feed()) // readers keep the title, so it must not contain a token
+	shown := feedurl.Redact(req.feed()) // readers keep the title, so it must not contain a token
 	body, err := xml.Marshal(struct {
 		XMLName xml.Name `xml:"rss"`
 		Version string   `xml:"version,attr"`
 		Channel channel  `xml:"channel"`
-	}{Version: "2.0", Channel: channel{url, url, u.Reason}})
+	}{Version: "2.0", Channel: channel{shown, shown, u.Reason}})
 	if err != nil {
 		return err
 	}
