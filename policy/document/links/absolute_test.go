@@ -25,7 +25,7 @@ func rewritten(t *testing.T, document string) (string, Report) {
 	t.Helper()
 	once, report := Served([]byte(document), "", from)
 	twice, again := Served(once, "", from)
-	if string(twice) != string(once) || again.Rewritten != 0 || again.Left != report.Left {
+	if string(twice) != string(once) || again.Rewritten != 0 {
 		t.Errorf("made twice: %s (%+v, then %+v)", twice, report, again)
 	}
 	return string(once), report
@@ -151,32 +151,31 @@ func TestXMLBase(t *testing.T) {
 	}
 }
 
-// The rest is reported.
-func TestAbsoluteReport(t *testing.T) {
+// What it is uncertain how to resolve stays as it is.
+func TestLeftAlone(t *testing.T) {
 	item := func(text string) string { return rssOpen + "<item>" + text + "</item>" + rssClose }
 	tests := []struct {
 		name, body, contentType, base string
-		left                          int
 		problem                       string
 	}{
-		{"several words", item(`<link>not a link</link>`), "", from, 1, ""},
-		{"a template", item(`<link>{{ url }}</link><enclosure url="{url}"/>`), "", from, 2, ""},
-		{"an escaped URL", item(`<link>http%3A%2F%2Fexample.net%2F</link>`), "", from, 1, ""},
-		{"a line within", item("<enclosure url='/a\n/b'/>"), "", from, 1, ""},
-		{"hidden by escapes", item(`<description><![CDATA[<a href="a&amp;b">]]></description>`), "", from, 1, ""},
-		{"dots across a border", item(`<link>.<![CDATA[./1]]></link>`), "", from, 1, ""},
-		{"no base", item(`<link>/1</link>`), "", "gopher://example.org/", 1, problemBase},
-		{"no host", item(`<link>/1</link>`), "", "https:///feed", 1, problemBase},
-		{"UTF-16", "\xff\xfe<\x00r\x00s\x00s\x00>\x00", "", from, 0, problemEncoding},
-		{"ISO-2022-JP", item(`<link>/1</link>`), "text/xml; charset=ISO-2022-JP", from, 0, problemEncoding},
-		{"JSON that is no UTF-8", jsonOpen + "\"icon\": \"/\x83\\\"}", "", from, 0, problemEncoding},
-		{"deep", strings.Repeat("<x>", 1000) + `<link href="/1"/>`, "", from, 0, problemMarkup},
-		{"large", item(strings.Repeat(`<enclosure url="/"/>`, 10_000)), "", "https://" + strings.Repeat("x", 200) + "/", 0, problemGrowth},
+		{"several words", item(`<link>not a link</link>`), "", from, ""},
+		{"a template", item(`<link>{{ url }}</link><enclosure url="{url}"/>`), "", from, ""},
+		{"an escaped URL", item(`<link>http%3A%2F%2Fexample.net%2F</link>`), "", from, ""},
+		{"a line within", item("<enclosure url='/a\n/b'/>"), "", from, ""},
+		{"hidden by escapes", item(`<description><![CDATA[<a href="a&amp;b">]]></description>`), "", from, ""},
+		{"dots across a border", item(`<link>.<![CDATA[./1]]></link>`), "", from, ""},
+		{"no base", item(`<link>/1</link>`), "", "gopher://example.org/", problemBase},
+		{"no host", item(`<link>/1</link>`), "", "https:///feed", problemBase},
+		{"UTF-16", "\xff\xfe<\x00r\x00s\x00s\x00>\x00", "", from, problemEncoding},
+		{"ISO-2022-JP", item(`<link>/1</link>`), "text/xml; charset=ISO-2022-JP", from, problemEncoding},
+		{"JSON that is no UTF-8", jsonOpen + "\"icon\": \"/\x83\\\"}", "", from, problemEncoding},
+		{"deep", strings.Repeat("<x>", 1000) + `<link href="/1"/>`, "", from, problemMarkup},
+		{"large", item(strings.Repeat(`<enclosure url="/"/>`, 10_000)), "", "https://" + strings.Repeat("x", 200) + "/", problemGrowth},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, report := Served([]byte(test.body), test.contentType, test.base)
-			if want := (Report{Left: test.left, Problem: test.problem}); report != want {
+			if want := (Report{Problem: test.problem}); report != want {
 				t.Errorf("report %+v, want %+v", report, want)
 			}
 			if string(got) != test.body {
@@ -200,7 +199,7 @@ func TestAbsoluteReturnsTheSameBody(t *testing.T) {
 	for _, body := range []string{"", " ", "{", "<", rssOpen + `<link>https://example.org/</link>` + rssClose, jsonOpen + `"icon": "https://example.org/i"}`, "not a feed"} {
 		before := []byte(body)
 		after, report := Served(before, "", from)
-		if len(after) != len(before) || len(before) > 0 && &after[0] != &before[0] || report.Rewritten != 0 || report.Left != 0 {
+		if len(after) != len(before) || len(before) > 0 && &after[0] != &before[0] || report.Rewritten != 0 {
 			t.Errorf("%q: %q, %+v", before, after, report)
 		}
 	}
@@ -213,11 +212,11 @@ func TestAbsoluteKeepsEntities(t *testing.T) {
 	const body = doctype + rssOpen + `<item><link>&home;1</link><enclosure url="&home;1.mp3"/><guid isPermaLink="true">&home;1</guid>` +
 		`<description>&lt;a href="&home;1"></description><content:encoded><a href="&home;1"/></content:encoded></item>` + rssClose
 	got, report := Served([]byte(body), "", from)
-	if string(got) != body || report != (Report{Left: 4}) {
+	if string(got) != body || report != (Report{}) {
 		t.Errorf("%+v: %s", report, got)
 	}
 	const based = doctype + `<feed xmlns="http://www.w3.org/2005/Atom" xml:base="&home;"><link href="x"/><link href="https://example.net/&home;"/></feed>`
-	if got, report := Served([]byte(based), "", from); string(got) != based || report != (Report{Left: 2}) {
+	if got, report := Served([]byte(based), "", from); string(got) != based || report != (Report{}) {
 		t.Errorf("%+v: %s", report, got)
 	}
 }

@@ -27,7 +27,6 @@ import (
 // Report says what happened to the relative URLs of a document.
 type Report struct {
 	Rewritten int    // made absolute
-	Left      int    // left, because it is uncertain what they refer to
 	Problem   string // why the URLs of the whole document were left; empty: they were not
 }
 
@@ -42,7 +41,7 @@ const (
 // Served returns the document that a gateway serves in place of body, which came from
 // the URL base with this contentType.
 //
-// Relative URLs become absolute: in links, enclosures and icons, in the HTML of entries,
+// Relative URLs become absolute, unless it is uncertain what they refer to: in links, enclosures and icons, in the HTML of entries,
 // and in xml:base, which is obeyed. Identifiers (id of Atom and JSON Feed, rdf:about)
 // are never changed, and a guid only if it says that it is a permalink.
 //
@@ -144,11 +143,15 @@ func (e *editor) apply(origin *base) ([]byte, Report) {
 func (e *editor) url(pieces []piece, base *base) {
 	e.text.decode(e.body, pieces)
 	url := trimmed(e.text.decoded, span{0, len(e.text.decoded)})
-	prefix, drop, kind := base.resolve(string(e.text.decoded[url.start:url.end]))
-	if kind == relative && e.text.unknown {
-		kind = skipped // the entity may be all that makes it absolute
+	e.reference(url, base)
+}
+
+// reference makes a URL in the decoded text absolute. If that has an entity that is not known
+// here, the entity may be all that makes the URL absolute.
+func (e *editor) reference(url span, base *base) {
+	if prefix, drop, ok := base.resolve(string(e.text.decoded[url.start:url.end])); ok && !e.text.unknown {
+		e.rewrite(url.start, prefix, drop)
 	}
-	e.rewrite(url.start, prefix, drop, kind)
 }
 
 // html makes the URLs in pieces of the document that hold HTML absolute.
@@ -159,8 +162,9 @@ func (e *editor) html(pieces []piece, base *base) {
 		if isDrawing(tag, reference) {
 			return
 		}
-		prefix, drop, kind := base.resolveHTML(reference)
-		e.rewrite(url.start, xmlEscapes.Replace(prefix), drop, kind)
+		if prefix, drop, ok := base.resolveHTML(reference); ok {
+			e.rewrite(url.start, xmlEscapes.Replace(prefix), drop)
+		}
 	})
 }
 
@@ -171,17 +175,10 @@ func isDrawing(tag, reference string) bool {
 }
 
 // rewrite plans the edit that makes the URL at an offset of the decoded text absolute.
-func (e *editor) rewrite(offset int, prefix string, drop int, kind kind) {
-	switch kind {
-	case absolute:
-		return
-	case relative:
-		if place, in, ok := e.text.find(offset, offset+drop); ok {
-			e.replace(place, in.escape(prefix))
-			return
-		}
+func (e *editor) rewrite(offset int, prefix string, drop int) {
+	if place, in, ok := e.text.find(offset, offset+drop); ok {
+		e.replace(place, in.escape(prefix))
 	}
-	e.report.Left++
 }
 
 // trimmed is a span without white space around it.

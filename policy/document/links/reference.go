@@ -4,7 +4,6 @@
 package links
 
 import (
-	"html"
 	"net/url"
 	"strings"
 
@@ -75,40 +74,29 @@ func (b *base) below(reference string) *base {
 	return newBase(u)
 }
 
-// kind is what a reference is.
-type kind byte
-
-const (
-	absolute kind = iota // a URL of any scheme, or nothing at all
-	relative             // to be rewritten
-	skipped              // to be left and counted
-)
-
 // resolve returns how a reference becomes absolute: without its first drop bytes, and with
 // a prefix before the rest. The reference has no white space around it. Dot segments in
-// its middle stay: clients resolve them.
-func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
-	if reference == "" || hasScheme(reference) {
-		return "", 0, absolute
-	}
-	if b == nil {
-		return "", 0, skipped
+// its middle stay: clients resolve them. It is not ok if the reference is a URL of any
+// scheme or empty, or if it is uncertain what it refers to.
+func (b *base) resolve(reference string) (prefix string, drop int, ok bool) {
+	if reference == "" || hasScheme(reference) || b == nil {
+		return "", 0, false
 	}
 	for i := range len(reference) {
 		if c := reference[i]; c < ' ' || c == 0x7f || c == '<' || c == '>' {
-			return "", 0, skipped // parsers that drop it see a different URL
+			return "", 0, false // parsers that drop it see a different URL
 		}
 	}
 	switch {
 	case strings.HasPrefix(reference, "//"):
-		return b.scheme, 0, relative
+		return b.scheme, 0, true
 	case reference[0] == '/':
-		return b.origin, 0, relative
+		return b.origin, 0, true
 	case reference[0] == '?', reference[0] == '#':
-		return b.path, 0, relative
+		return b.path, 0, true
 	case strings.ContainsRune(`{[\`, rune(reference[0])), // a template that was not filled in, a path of Windows
 		len(reference) > 7 && strings.EqualFold(reference[:5], "http%"), len(reference) > 7 && strings.EqualFold(reference[:6], "https%"): // escaped as a whole
-		return "", 0, skipped
+		return "", 0, false
 	}
 	for above := 0; ; {
 		switch rest := reference[drop:]; {
@@ -118,34 +106,27 @@ func (b *base) resolve(reference string) (prefix string, drop int, k kind) {
 			drop += 3
 			above++
 		case rest == ".":
-			return b.directory(above), drop + 1, relative
+			return b.directory(above), drop + 1, true
 		case rest == "..":
-			return b.directory(above + 1), drop + 2, relative
+			return b.directory(above + 1), drop + 2, true
 		case strings.HasPrefix(rest, "/"):
 			// "./" followed by a slash: an empty segment, which would vanish here.
-			return "", 0, skipped
+			return "", 0, false
 		default:
-			return b.directory(above), drop, relative
+			return b.directory(above), drop, true
 		}
 	}
 }
 
 // resolveHTML is resolve for the value of an attribute in HTML, which may contain
-// character references. It is uncertain if they decide whether the value is relative. An
+// character references. It is not ok if they decide whether the value is relative. An
 // empty value is a link to the document itself.
-func (b *base) resolveHTML(value string) (prefix string, drop int, k kind) {
+func (b *base) resolveHTML(value string) (prefix string, drop int, ok bool) {
 	if value == "" && b != nil {
-		return b.path, 0, relative
+		return b.path, 0, true
 	}
-	start := len(value)
-	if i := strings.IndexAny(value, "/?#"); i >= 0 {
-		start = i
-	}
-	if strings.IndexByte(value[:start], '&') >= 0 {
-		if _, _, k := b.resolve(strings.TrimSpace(html.UnescapeString(value))); k == absolute {
-			return "", 0, absolute
-		}
-		return "", 0, skipped
+	if start := strings.IndexAny(value, "/?#&"); start >= 0 && value[start] == '&' {
+		return "", 0, false
 	}
 	return b.resolve(value)
 }

@@ -200,12 +200,8 @@ func (x *xmlRewriter) closes(e *element, end int) bool {
 // elementURL makes the text of an element absolute.
 func (x *xmlRewriter) elementURL(e *element) {
 	x.text.decode(x.body, e.texts)
-	switch {
-	case e.task == guidTask && bytes.IndexByte(x.text.decoded, '/') < 0:
-	case len(bytes.Fields(x.text.decoded)) < 2:
+	if len(bytes.Fields(x.text.decoded)) < 2 && (e.task == urlTask || bytes.IndexByte(x.text.decoded, '/') >= 0) {
 		x.url(e.texts, e.base)
-	case !hasScheme(string(bytes.TrimSpace(x.text.decoded))):
-		x.report.Left++ // several words
 	}
 }
 
@@ -314,15 +310,9 @@ func (x *xmlRewriter) htmlAttribute(e *element, name string, value piece) {
 		urls = []span{trimmed(x.text.decoded, whole)}
 	}
 	for _, url := range urls {
-		reference := string(x.text.decoded[url.start:url.end])
-		if isDrawing(e.name, reference) {
-			continue
+		if !isDrawing(e.name, string(x.text.decoded[url.start:url.end])) {
+			x.reference(url, e.base)
 		}
-		prefix, drop, kind := e.base.resolve(reference)
-		if kind == relative && x.text.unknown {
-			kind = skipped
-		}
-		x.rewrite(url.start, prefix, drop, kind)
 	}
 }
 
