@@ -20,7 +20,7 @@ const usualHold = time.Hour
 func (d *Database) Claim(ctx context.Context, claims []Claim) ([]Lease, error) {
 	leases := make([]Lease, 0, len(claims))
 	for some := range slices.Chunk(claims, atOnce) {
-		answers, err := write(ctx, d, Work{Grant: true}, func(tx Tx) ([]Lease, error) { return claimNamed(tx, some) })
+		answers, err := write(ctx, d, Work{}, func(tx Tx) ([]Lease, error) { return claimNamed(tx, some) })
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func (f *feedRow) grant(now Time, token Token, hold time.Duration) {
 
 // Hop implements [Store].
 func (d *Database) Hop(ctx context.Context, hop Hop) (Passage, error) {
-	return write(ctx, d, Work{Grant: true}, func(tx Tx) (Passage, error) { return grantHop(tx, hop) })
+	return write(ctx, d, Work{}, func(tx Tx) (Passage, error) { return grantHop(tx, hop) })
 }
 
 func grantHop(tx Tx, hop Hop) (Passage, error) {

@@ -29,7 +29,7 @@ func (d *Database) Commit(ctx context.Context, o Outcome) error {
 	// The claim keeps the feed from being polled too early if this is lost, unless the origin
 	// has asked for more than the claim holds for.
 	soon := o.NotBefore == 0 && (o.Claimed == 0 || o.In <= o.Claimed+longestJitter)
-	work := Work{Shares: len(hostsOf(o)) == 1, Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0 && soon}
+	work := Work{Bytes: stored.left(), Late: o.Body == nil && !o.Withdraw && len(o.Pauses) == 0 && soon}
 	fenced, err := write(ctx, d, work, func(tx Tx) (bool, error) { return commit(tx, o, stored) })
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (d *Database) Restore(ctx context.Context, saved []Saved) error {
 			n++
 		}
 		some := saved[:n]
-		err := d.driver.Write(ctx, Work{Grant: true, Bytes: size, Do: func(tx Tx) error { return restore(tx, some) }})
+		err := d.driver.Write(ctx, Work{Bytes: size, Do: func(tx Tx) error { return restore(tx, some) }})
 		if err != nil {
 			return err
 		}

@@ -54,11 +54,7 @@ type Driver interface {
 type Work struct {
 	Do    func(Tx) error
 	Bytes int  // of bodies that it writes
-	Grant bool // it may grant polls
 	Late  bool // a crash of the machine may undo it for some seconds
-	// Shares says that it locks one host and one feed at most, so that it may share a
-	// transaction with others that do.
-	Shares bool
 }
 
 // Tx is a transaction, or the reading of some rows. After an error all its methods do

@@ -25,7 +25,7 @@ func (d *Database) ClaimDue(ctx context.Context, q DueQuery) ([]Lease, time.Dura
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err := write(ctx, d, Work{Grant: true}, func(tx Tx) (found dueLeases, err error) {
+	found, err := write(ctx, d, Work{}, func(tx Tx) (found dueLeases, err error) {
 		found.leases, found.wait, err = claimDue(tx, q, from)
 		return found, err
 	})

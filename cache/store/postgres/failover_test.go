@@ -117,7 +117,7 @@ func TestLostDatabase(t *testing.T) {
 		Used: func(place string) string { return kept[place] },
 		Use:  func(place, database string) error { kept[place] = database; return nil },
 	}
-	begin := func() *postgres.Store {
+	begin := func() *store.Database {
 		s, err := postgres.Open(t.Context(), options)
 		if err != nil {
 			t.Fatal(err)

@@ -88,7 +88,7 @@ func TestOpenTLS(t *testing.T) {
 		"verify-full&sslrootcert=/missing/a.pem": "it looks like postgres://",
 	} {
 		with := strings.Replace(url, "sslmode=disable", "sslmode="+mode, 1)
-		var s *postgres.Store
+		var s *store.Database
 		var err error
 		// The server takes a moment to read its configuration.
 		eventually(t, mode, func() bool {

@@ -5,8 +5,7 @@
 // feed that one node claims, the others see as polled. It is the [store.Driver] of
 // such a database: the tables and the rules are those of package store.
 //
-// Polls go through a few goroutines, each with one connection. Commits that wait at the
-// same time share a transaction. One connection is left for readers.
+// Each claim and each commit has a transaction of its own. One connection is left for readers.
 //
 // A claim is on disk before it is answered, and it is still there after the server has
 // crashed. It may be gone after a standby that lagged behind has been promoted.
@@ -25,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/clock"
@@ -33,7 +33,7 @@ import (
 // callTimeout bounds each call, in the process and in the server.
 const callTimeout = 5 * time.Second
 
-// Options are the settings of a [Store].
+// Options are the settings of a store.
 type Options struct {
 	// URL is the database's: postgres://user:password@host:port/database?sslmode=verify-full.
 	// Several hosts may be named, of which the primary is used.
@@ -46,33 +46,24 @@ type Options struct {
 	// passed. Nil: an empty database is new.
 	Used func(place string) (database string)
 	Use  func(place, database string) error
-
-	// timeSinceBoot is for tests.
-	timeSinceBoot func() time.Duration
-}
-
-// Store is a [store.Store] in a PostgreSQL database.
-type Store struct {
-	*store.Database
-	database *database
 }
 
 // database implements [store.Driver].
 type database struct {
-	pool   *pgxpool.Pool
-	place  string // host:port/database, for people
-	log    *zap.Logger
-	clock  *databaseClock
-	jobs   chan *job       // for one transaction each
-	shared chan *job       // that may share one
-	closed context.Context // ends with Close
-	close  context.CancelFunc
-	work   sync.WaitGroup // of all goroutines
+	pool    *pgxpool.Pool
+	place   string // host:port/database, for people
+	log     *zap.Logger
+	clock   *databaseClock
+	most    int64               // transactions that write at the same time
+	writers *semaphore.Weighted // of that many
+	closed  context.Context     // ends with Close
+	close   context.CancelFunc
+	ticking sync.WaitGroup
 }
 
 // Open connects to a database and makes its tables, in the schema "pollard", if it has
 // none.
-func Open(ctx context.Context, o Options) (*Store, error) {
+func Open(ctx context.Context, o Options) (*store.Database, error) {
 	cfg, err := configure(o.URL)
 	if err != nil {
 		return nil, err
@@ -80,27 +71,22 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.timeSinceBoot == nil {
-		o.timeSinceBoot = func() time.Duration { return clock.System().Since }
-	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
 	if err != nil {
 		return nil, fmt.Errorf("store postgres: %w", err)
 	}
+	most := int64(max(1, cfg.MaxConns-1))
 	d := &database{
-		pool: pool, place: place(cfg.ConnConfig), log: o.Log, clock: &databaseClock{sinceBoot: o.timeSinceBoot},
-		jobs: make(chan *job), shared: make(chan *job),
+		pool: pool, place: place(cfg.ConnConfig), log: o.Log, clock: &databaseClock{sinceBoot: func() time.Duration { return clock.System().Since }},
+		most: most, writers: semaphore.NewWeighted(most),
 	}
 	d.closed, d.close = context.WithCancel(context.Background())
 	if err := d.prepare(ctx, o); err != nil {
 		d.Close()
 		return nil, err
 	}
-	for range max(1, cfg.MaxConns-1) {
-		d.work.Go(d.runJobs)
-	}
-	d.work.Go(d.tick)
-	return &Store{store.NewDatabase(d), d}, nil
+	d.ticking.Go(d.tick)
+	return store.NewDatabase(d), nil
 }
 
 func (d *database) prepare(ctx context.Context, o Options) error {
@@ -164,7 +150,10 @@ func Place(url string) (string, error) {
 // Close implements [store.Driver]. It ends all calls of Watch, and waits for the others.
 func (d *database) Close() error {
 	d.close()
-	d.work.Wait()
+	d.ticking.Wait()
+	if err := d.writers.Acquire(context.Background(), d.most); err == nil { // all have ended
+		d.writers.Release(d.most)
+	}
 	d.pool.Close()
 	return nil
 }

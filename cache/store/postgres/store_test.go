@@ -55,7 +55,7 @@ func server(t testing.TB) *postgrestest.Cluster {
 }
 
 // open opens a store for the length of a test.
-func open(t testing.TB, url string) *postgres.Store {
+func open(t testing.TB, url string) *store.Database {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), postgres.Options{URL: url})
 	if err != nil {
@@ -67,7 +67,7 @@ func open(t testing.TB, url string) *postgres.Store {
 
 func TestContract(t *testing.T) {
 	server(t)
-	var opened []*postgres.Store
+	var opened []*store.Database
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		for _, s := range opened { // or the test of a thousand stores has as many connections
 			s.Close()

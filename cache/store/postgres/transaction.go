@@ -17,29 +17,23 @@ import (
 // transaction implements [store.Tx]. Statements are sent with the next query, so that a
 // claim or a commit takes few round trips.
 type transaction struct {
-	d      *database
-	conn   *pgx.Conn
-	ctx    context.Context
-	shares bool // it fails rather than wait for a lock, so it never blocks one that waits for it
+	d    *database
+	conn *pgx.Conn
+	ctx  context.Context
 
-	batch   *pgx.Batch // statements that are not sent yet; nil: none
-	epoch   epoch
-	now     store.Time // 0: not read yet
-	changes []change
-	err     error
+	batch *pgx.Batch // statements that are not sent yet; nil: none
+	epoch epoch
+	now   store.Time // 0: not read yet
+	err   error
 
 	sql   string // of the last query
 	lists [][]any
 }
 
-// run runs the jobs and commits.
-func (tx *transaction) run(batch []*job) error {
-	late := true
-	for _, j := range batch {
-		late = late && j.Late
-	}
+// run does the work and commits.
+func (tx *transaction) run(work store.Work) error {
 	tx.queue(`begin`)
-	if late {
+	if work.Late {
 		tx.queue(`set local synchronous_commit = off`)
 	}
 	tx.queue(readEpoch).QueryRow(func(row pgx.Row) error {
@@ -48,12 +42,9 @@ func (tx *transaction) run(batch []*job) error {
 		}
 		return errEpoch
 	})
-	for _, j := range batch {
-		if err := j.Do(tx); err != nil {
-			return err
-		}
+	if err := work.Do(tx); err != nil {
+		return err
 	}
-	notify(tx)
 	tx.queue(`commit`)
 	return tx.send()
 }
@@ -112,13 +103,7 @@ func (tx *transaction) Tokens(n int) store.Token {
 }
 
 // Lock implements [store.Tx].
-func (tx *transaction) Lock(sql string, args ...any) {
-	sql += ` for update`
-	if tx.shares {
-		sql += ` nowait`
-	}
-	tx.queue(sql, args...)
-}
+func (tx *transaction) Lock(sql string, args ...any) { tx.queue(sql+` for update`, args...) }
 
 // Query implements [store.Tx].
 func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row) error) error {
@@ -151,10 +136,8 @@ func (tx *transaction) Query(sql string, lists [][]any, scan func(int, store.Row
 // Exec implements [store.Tx].
 func (tx *transaction) Exec(sql string, args ...any) { tx.queue(sql, args...) }
 
-// Changed implements [store.Tx].
-func (tx *transaction) Changed(c store.Change) {
-	tx.changes = append(tx.changes, change{c, tx.now})
-}
+// Changed implements [store.Tx]. The row of the feed says that it has changed.
+func (tx *transaction) Changed(store.Change) {}
 
 // Log implements [store.Tx].
 func (tx *transaction) Log() *zap.Logger { return tx.d.log }

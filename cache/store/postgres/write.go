@@ -6,52 +6,34 @@ package postgres
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feedpollard/pollard/cache/store"
 )
 
-const (
-	// maxShared and maxBytes bound what shares a transaction.
-	maxShared = 8
-	maxBytes  = 1 << 20
-
-	// attempts is how often a transaction begins that the server undoes.
-	attempts = 6
-)
-
-// job is a call that waits for its transaction.
-type job struct {
-	store.Work
-	done chan error
-}
+// attempts is how often a transaction begins that the server undoes.
+const attempts = 6
 
 // Write implements [store.Driver]. A caller that gives up leaves its work: a claim that is
 // not used is a pause and no more.
 func (d *database) Write(ctx context.Context, work store.Work) error {
+	waiting, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := d.writers.Acquire(waiting, 1); err != nil {
+		return d.explain(ctx, err)
+	}
 	if err := d.ended(ctx); err != nil {
+		d.writers.Release(1)
 		return err
 	}
-	j := &job{Work: work, done: make(chan error, 1)}
-	queue := d.jobs
-	if work.Shares {
-		queue = d.shared
-	}
-	timeout := time.NewTimer(callTimeout)
-	defer timeout.Stop()
+	done := make(chan error, 1)
+	go func() {
+		defer d.writers.Release(1)
+		done <- d.inTx(work)
+	}()
 	select {
-	case queue <- j:
-	case <-timeout.C:
-		return d.explain(ctx, context.DeadlineExceeded)
-	case <-ctx.Done():
-		return d.explain(ctx, ctx.Err())
-	case <-d.closed.Done():
-		return d.errClosed()
-	}
-	select {
-	case err := <-j.done:
+	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return d.explain(ctx, ctx.Err())
@@ -66,54 +48,12 @@ func (d *database) ended(ctx context.Context) error {
 	return d.explain(ctx, ctx.Err())
 }
 
-// runJobs runs transactions, one at a time.
-func (d *database) runJobs() {
-	for {
-		var j *job
-		select {
-		case j = <-d.jobs:
-		case j = <-d.shared:
-		case <-d.closed.Done():
-			return
-		}
-		batch := []*job{j}
-		for bytes := j.Bytes; j.Shares && len(batch) < maxShared && bytes < maxBytes; {
-			select {
-			case j = <-d.shared:
-				batch = append(batch, j)
-				bytes += j.Bytes
-				continue
-			default:
-			}
-			break
-		}
-		d.run(batch)
-	}
-}
-
-// run runs jobs in one transaction. If it fails, each has a transaction of its own, unless
-// the server cannot be reached: the error of one must not be that of the others.
-func (d *database) run(batch []*job) {
-	reached, err := d.inTx(batch)
-	if err != nil && reached && len(batch) > 1 {
-		for _, j := range batch {
-			d.run([]*job{j})
-		}
-		return
-	}
-	for _, j := range batch {
-		j.done <- err
-	}
-}
-
-// inTx runs jobs in one transaction, and again if it was undone for reasons that pass. It
-// reports whether the server was reached until the end.
-func (d *database) inTx(batch []*job) (reached bool, err error) {
-	err = d.withConn(context.Background(), func(ctx context.Context, conn *pgx.Conn) (err error) {
-		defer func() { reached = !conn.IsClosed() }()
+// inTx does work in a transaction, and again if it was undone for reasons that pass.
+func (d *database) inTx(work store.Work) error {
+	return d.withConn(context.Background(), func(ctx context.Context, conn *pgx.Conn) (err error) {
 		for range attempts {
-			tx := &transaction{d: d, conn: conn, ctx: ctx, shares: len(batch) > 1}
-			if err = tx.run(batch); err == nil {
+			tx := &transaction{d: d, conn: conn, ctx: ctx}
+			if err = tx.run(work); err == nil {
 				return nil
 			}
 			if !conn.IsClosed() {
@@ -137,7 +77,6 @@ func (d *database) inTx(batch []*job) (reached bool, err error) {
 		}
 		return err
 	})
-	return reached, err
 }
 
 // Read implements [store.Driver].
