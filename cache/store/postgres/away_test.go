@@ -16,6 +16,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 // TestAway stops the server and starts it again under an open store.
@@ -28,14 +29,14 @@ func TestAway(t *testing.T) {
 			t.Parallel()
 			c := postgrestest.Start(t)
 			s := open(t, c.Database(t))
-			l := grant(t, s, claim(1))
-			commit(t, s, outcome(l, 1))
-			grant(t, s, claim(2))
+			l := storetest.Grant(t, s, storetest.Claim(1))
+			storetest.Commit(t, s, outcome(l, 1))
+			storetest.Grant(t, s, storetest.Claim(2))
 			changes := watch(t, s)
 
 			stop(c)
 			for range 5 {
-				if leases, err := s.Claim(t.Context(), []store.Claim{claim(3)}); err == nil {
+				if leases, err := s.Claim(t.Context(), []store.Claim{storetest.Claim(3)}); err == nil {
 					t.Fatalf("without a server: %+v", leases)
 				} else if strings.Contains(err.Error(), "\n") {
 					t.Errorf("an error of several lines: %v", err)
@@ -46,23 +47,21 @@ func TestAway(t *testing.T) {
 				t.Errorf("Body without a server: %v, which must not look like a body that is lost", err)
 			}
 
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
+			c.Start(t)
 			// Nothing that was acknowledged is lost.
 			eventually(t, "the store is back", func() bool {
 				_, err := s.Lookup(t.Context(), []store.ID{l.ID})
 				return err == nil
 			})
 			for n := 1; n <= 2; n++ {
-				if l := ask(t, s, claim(n)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
+				if l := storetest.Ask(t, s, storetest.Claim(n)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 					t.Errorf("feed %d: %+v", n, l)
 				}
 			}
 			if _, err := store.ReadBody(t.Context(), s, l.ID, 1); err != nil {
 				t.Error(err)
 			}
-			commit(t, s, outcome(grant(t, s, claim(3)), 5))
+			storetest.Commit(t, s, outcome(storetest.Grant(t, s, storetest.Claim(3)), 5))
 			eventually(t, "the change is seen", func() bool {
 				select {
 				case c := <-changes:
@@ -102,7 +101,7 @@ func TestClose(t *testing.T) {
 	for range 2 {
 		go func() { done <- s.Watch(t.Context(), func(store.Change) error { return nil }) }()
 	}
-	grant(t, s, claim(1))
+	storetest.Grant(t, s, storetest.Claim(1))
 	s.Close()
 	for range 2 {
 		if err := <-done; !errors.Is(err, os.ErrClosed) {

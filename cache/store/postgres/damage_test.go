@@ -12,6 +12,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 // TestDamage overwrites what the server keeps of one feed. The others must not notice.
@@ -23,29 +24,23 @@ func TestDamage(t *testing.T) {
 	// Large enough for the server to keep it apart from the rows.
 	noise := make([]byte, 100_000)
 	rand.NewChaCha8([32]byte{}).Read(noise)
-	o := outcome(grant(t, s, configured(1)), 1)
+	o := outcome(storetest.Grant(t, s, configured(1)), 1)
 	o.Memo, o.Body.Data, o.In = noise, noise, 0
-	commit(t, s, o)
-	whole := outcome(grant(t, s, configured(2)), 1)
+	storetest.Commit(t, s, o)
+	whole := outcome(storetest.Grant(t, s, configured(2)), 1)
 	whole.In = 0
-	commit(t, s, whole)
+	storetest.Commit(t, s, whole)
 
-	conn := connect(t, url)
-	if _, err := conn.Exec(t.Context(), `checkpoint`); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, url, `checkpoint`)
 	for _, table := range []string{"feed", "body"} {
 		var path string
-		err := conn.QueryRow(t.Context(), `select pg_relation_filepath(reltoastrelid) from pg_class where oid = $1::text::regclass`, "pollard."+table).Scan(&path)
+		err := connect(t, url).QueryRow(t.Context(), `select pg_relation_filepath(reltoastrelid) from pg_class where oid = $1::text::regclass`, "pollard."+table).Scan(&path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.Stop()
 		c.Blank(t, path)
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		conn = connect(t, url)
+		c.Start(t)
 	}
 
 	eventually(t, "the store is back", func() bool {
@@ -64,27 +59,13 @@ func TestDamage(t *testing.T) {
 	if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10}); err != nil || len(leases) != 1 || leases[0].ID != whole.ID {
 		t.Errorf("ClaimDue: %+v, %v, want the other feed", leases, err)
 	}
-	if l := ask(t, s, configured(1)); l.Denied != store.DeniedNotDue {
+	if l := storetest.Ask(t, s, configured(1)); l.Denied != store.DeniedNotDue {
 		t.Errorf("the feed was claimed at once: %+v", l)
 	}
 	sleep(t, url, 3*time.Hour)
-	commit(t, s, outcome(grant(t, s, configured(1)), 2))
+	storetest.Commit(t, s, outcome(storetest.Grant(t, s, configured(1)), 2))
 	if _, err := store.ReadBody(t.Context(), s, o.ID, 2); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestDamagedSum changes a body behind the store's back.
-func TestDamagedSum(t *testing.T) {
-	url := server(t).Database(t)
-	s := open(t, url)
-	o := outcome(grant(t, s, claim(1)), 1)
-	commit(t, s, o)
-	if _, err := connect(t, url).Exec(t.Context(), `update pollard.body set data = 'contend'`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.ReadBody(t.Context(), s, o.ID, 1); !errors.Is(err, store.ErrNoBody) {
-		t.Errorf("Body: %v, want %v", err, store.ErrNoBody)
 	}
 }
 
@@ -95,24 +76,21 @@ func TestDamagedServer(t *testing.T) {
 		for _, bit := range bits {
 			url := server(t).Database(t)
 			s := open(t, url)
-			first := grant(t, s, configured(1))
-			commit(t, s, outcome(first, 0)) // for two hours
+			first := storetest.Grant(t, s, configured(1))
+			storetest.Commit(t, s, outcome(first, 0)) // for two hours
 			sleep(t, url, time.Hour)
-			flip := fmt.Sprintf(`update pollard.server set %s = coalesce(%[1]s, 0) # (1::bigint << %d)`, column, bit)
-			if _, err := connect(t, url).Exec(t.Context(), flip); err != nil {
-				t.Fatal(err)
-			}
+			exec(t, url, fmt.Sprintf(`update pollard.server set %s = coalesce(%[1]s, 0) # (1::bigint << %d)`, column, bit))
 			if bit%2 == 0 { // with a node that starts
 				s = open(t, url)
 			}
 			if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10}); err != nil || len(leases) > 0 {
 				t.Errorf("bit %d of %s: ClaimDue = %+v, %v", bit, column, leases, err)
 			}
-			if l := ask(t, s, configured(1)); l.Denied != store.DeniedNotDue || l.Wait > 3*time.Hour {
+			if l := storetest.Ask(t, s, configured(1)); l.Denied != store.DeniedNotDue || l.Wait > 3*time.Hour {
 				t.Errorf("bit %d of %s: %+v", bit, column, l)
 			}
 			sleep(t, url, 3*time.Hour)
-			if l := grant(t, s, configured(1)); l.Token == first.Token {
+			if l := storetest.Grant(t, s, configured(1)); l.Token == first.Token {
 				t.Errorf("token %d came again", l.Token)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 // TestFailover cuts off a standby, polls on, loses the server, and promotes the standby,
@@ -23,16 +24,12 @@ func TestFailover(t *testing.T) {
 	one := open(t, url)
 
 	for n := 2; n <= 3; n++ { // due when the standby is cut off
-		commit(t, one, outcome(grant(t, one, configured(n)), 1))
+		storetest.Commit(t, one, outcome(storetest.Grant(t, one, configured(n)), 1))
 	}
 	sleep(t, url, 2*time.Hour)
-	grant(t, one, configured(1)) // not due for an hour, so known to be polled
+	storetest.Grant(t, one, configured(1)) // not due for an hour, so known to be polled
 
-	standby, err := primary.Standby()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(standby.Remove)
+	standby := primary.Standby(t)
 	eventually(t, "the standby has all", func() bool {
 		conn := connect(t, standby.URL("feeds1"))
 		defer conn.Close(t.Context())
@@ -42,26 +39,22 @@ func TestFailover(t *testing.T) {
 	standby.Crash()
 
 	// Of these grants, the standby never hears.
-	lost := grant(t, one, configured(2))
-	fresh := grant(t, one, configured(4))
+	lost := storetest.Grant(t, one, configured(2))
+	fresh := storetest.Grant(t, one, configured(4))
 	primary.Crash()
 	one.Close()
 
-	if err := standby.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_, err = postgres.Open(t.Context(), postgres.Options{URL: standby.URL("feeds1")})
+	standby.Start(t)
+	_, err := postgres.Open(t.Context(), postgres.Options{URL: standby.URL("feeds1")})
 	if err == nil || !strings.Contains(err.Error(), "this is a standby") {
 		t.Fatalf("Open of a standby: %v", err)
 	}
-	if err := standby.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	standby.Promote(t)
 	two := open(t, standby.URL("feeds1"))
 
 	// Every feed that may have been polled by the other server waits for its hold, whether
 	// its record is there or not, and however it is claimed.
-	if l := ask(t, two, configured(2)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
+	if l := storetest.Ask(t, two, configured(2)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 		t.Errorf("feed 2: %+v", l)
 	}
 	leases, wait, err := two.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
@@ -69,7 +62,7 @@ func TestFailover(t *testing.T) {
 		t.Errorf("ClaimDue = %+v, %v, %v", leases, wait, err)
 	}
 	for n := 1; n <= 4; n++ {
-		if l := ask(t, two, configured(n)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
+		if l := storetest.Ask(t, two, configured(n)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 			t.Errorf("feed %d: %+v", n, l)
 		}
 	}
@@ -81,7 +74,7 @@ func TestFailover(t *testing.T) {
 	}
 	sleep(t, standby.URL("feeds1"), 2*time.Hour)
 	for n := 1; n <= 4; n++ {
-		if l := grant(t, two, configured(n)); l.Token <= lost.Token || l.Token <= fresh.Token {
+		if l := storetest.Grant(t, two, configured(n)); l.Token <= lost.Token || l.Token <= fresh.Token {
 			t.Errorf("feed %d: token %d after %d and %d", n, l.Token, lost.Token, fresh.Token)
 		}
 	}
@@ -89,7 +82,7 @@ func TestFailover(t *testing.T) {
 
 // configured asks for a poll of the nth feed, which the operator has written down.
 func configured(n int) store.Claim {
-	c := claim(n)
+	c := storetest.Claim(n)
 	c.Configured = true
 	return c
 }
@@ -99,10 +92,10 @@ func TestDump(t *testing.T) {
 	c := server(t)
 	url := c.Database(t)
 	s := open(t, url)
-	grant(t, s, configured(1))
+	storetest.Grant(t, s, configured(1))
 	sleep(t, url, 2*time.Hour)
 	s = open(t, c.Copy(t, url))
-	if l := ask(t, s, configured(1)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
+	if l := storetest.Ask(t, s, configured(1)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 		t.Errorf("after a dump was restored: %+v", l)
 	}
 }
@@ -126,17 +119,15 @@ func TestLostDatabase(t *testing.T) {
 		return s
 	}
 	s := begin()
-	grant(t, s, claim(1))
+	storetest.Grant(t, s, storetest.Claim(1))
 	s.Close()
 	s = begin()
-	grant(t, s, claim(2)) // the same database: a new feed is due at once
+	storetest.Grant(t, s, storetest.Claim(2)) // the same database: a new feed is due at once
 	s.Close()
 
-	if _, err := connect(t, url).Exec(t.Context(), `drop schema pollard cascade`); err != nil {
-		t.Fatal(err)
-	}
+	exec(t, url, `drop schema pollard cascade`)
 	s = begin()
-	if l := ask(t, s, claim(1)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
+	if l := storetest.Ask(t, s, storetest.Claim(1)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
 		t.Errorf("after the database was lost: %+v", l)
 	}
 	// That is said once, and not by each node that starts afterwards.
@@ -149,27 +140,28 @@ func TestLostDatabase(t *testing.T) {
 	kept[place] = "another"
 	s.Close()
 	s = begin()
-	grant(t, s, claim(1))
+	storetest.Grant(t, s, storetest.Claim(1))
 }
 
 // TestClockOfServer sets the clock of the server by hours. Neither a node that was there nor
 // one that starts finds anything due.
 func TestClockOfServer(t *testing.T) {
+	c := server(t)
 	for _, by := range []string{"3 hours", "-3 hours"} {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel() // a node that starts waits for the other one to correct the time
-			url := server(t).Database(t)
+			url := c.Database(t)
 			one := open(t, url)
-			commit(t, one, outcome(grant(t, one, configured(1)), 1)) // for two hours
-			grant(t, one, configured(2))
+			storetest.Commit(t, one, outcome(storetest.Grant(t, one, configured(1)), 1)) // for two hours
+			storetest.Grant(t, one, configured(2))
 			// As if it had been set: it shows so much more than when the time was written.
-			setServer(t, connect(t, url), `wall = wall - interval '`+by+`'`)
+			setServer(t, url, `wall = wall - interval '`+by+`'`)
 			for n, s := range []store.Store{one, open(t, url), one} {
 				leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10})
 				if err != nil || len(leases) > 0 {
 					t.Errorf("node %d: ClaimDue = %+v, %v", n, leases, err)
 				}
-				if l := ask(t, s, configured(2)); l.Denied != store.DeniedNotDue || l.Wait < 59*time.Minute || l.Wait > time.Hour+time.Minute {
+				if l := storetest.Ask(t, s, configured(2)); l.Denied != store.DeniedNotDue || l.Wait < 59*time.Minute || l.Wait > time.Hour+time.Minute {
 					t.Errorf("node %d: %+v", n, l)
 				}
 			}
@@ -181,8 +173,8 @@ func TestClockOfServer(t *testing.T) {
 func TestAwayForDays(t *testing.T) {
 	url := server(t).Database(t)
 	s := open(t, url)
-	commit(t, s, outcome(grant(t, s, configured(1)), 1))
+	storetest.Commit(t, s, outcome(storetest.Grant(t, s, configured(1)), 1))
 	s.Close()
-	setServer(t, connect(t, url), `wall = wall - interval '3 hours'`)
-	grant(t, open(t, url), configured(1))
+	setServer(t, url, `wall = wall - interval '3 hours'`)
+	storetest.Grant(t, open(t, url), configured(1))
 }

@@ -6,8 +6,6 @@ package postgres_test
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 // connect opens a connection of the test's own.
@@ -29,54 +28,23 @@ func connect(t testing.TB, url string) *pgx.Conn {
 	return conn
 }
 
-// feed is the name of the nth feed of a test.
-func feed(n int) (id store.ID, url string) {
-	url = fmt.Sprintf("https://example.com/%d.xml", n)
-	sum := sha256.Sum256([]byte(url))
-	return store.ID(sum[:len(id)]), url
-}
-
-// claim asks for a poll of the nth feed, of a host that is not paced.
-func claim(n int) store.Claim {
-	id, url := feed(n)
-	return store.Claim{ID: id, URL: url, Hold: time.Hour}
-}
-
-// ask makes one claim.
-func ask(t testing.TB, s store.Store, c store.Claim) store.Lease {
+// exec runs statements in a database, without the store.
+func exec(t testing.TB, url, sql string) {
 	t.Helper()
-	leases, err := s.Claim(context.Background(), []store.Claim{c})
-	if err != nil || len(leases) != 1 {
-		t.Fatalf("Claim = %d leases, %v", len(leases), err)
+	conn := connect(t, url)
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
 	}
-	return leases[0]
-}
-
-// grant makes one claim that has to be granted.
-func grant(t testing.TB, s store.Store, c store.Claim) store.Lease {
-	t.Helper()
-	lease := ask(t, s, c)
-	if lease.Denied != "" {
-		t.Fatalf("Claim = %+v, want a grant", lease)
-	}
-	return lease
 }
 
 // outcome is a good one, with a body if the version is not 0.
 func outcome(l store.Lease, version uint64) store.Outcome {
-	o := store.Outcome{ID: l.ID, Token: l.Token, In: 2 * time.Hour, Hold: time.Hour, State: store.StateFresh, Facts: []byte("facts"), Host: l.Host}
+	var body *store.Body
 	if version != 0 {
-		o.Memo = []byte("memo")
-		o.Body = &store.Body{Version: version, Coding: "identity", Data: []byte("content")}
+		body = storetest.Text(version, "content")
 	}
-	return o
-}
-
-func commit(t testing.TB, s store.Store, o store.Outcome) {
-	t.Helper()
-	if err := s.Commit(context.Background(), o); err != nil {
-		t.Fatalf("Commit: %v", err)
-	}
+	return storetest.Outcome(l, body)
 }
 
 // grants are all grants of a test.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 const (
@@ -110,7 +111,7 @@ func (r *reached) act(t *testing.T, s store.Store, random *rand.Rand) {
 		count("claim due", err)
 		polled(leases, asked)
 	case 1:
-		id, _ := feed(random.IntN(liesFeeds))
+		id, _ := storetest.Feed(random.IntN(liesFeeds))
 		records, err := s.Lookup(ctx, []store.ID{id})
 		if err == nil && len(records) > 0 && records[0].Version != 0 {
 			err = r.check(t, s, id, records[0].Version)
@@ -175,7 +176,7 @@ func TestLies(t *testing.T) {
 
 	s := open(t, database)
 	for n := range liesFeeds {
-		id, url := feed(n)
+		id, url := storetest.Feed(n)
 		records, err := s.Lookup(t.Context(), []store.ID{id})
 		if err != nil {
 			t.Fatalf("Lookup of %s: %v", url, err)
@@ -197,61 +198,13 @@ func TestLies(t *testing.T) {
 	sameTotals(t, database, s)
 }
 
-// TestUnknownOutcome has the database do what it is asked, and the answer lost.
-func TestUnknownOutcome(t *testing.T) {
-	r := reach(t, server(t).Database(t))
-	one, other, p := r.nodes[0], r.nodes[1], r.proxies[0]
-	mute := func(call func() error) {
-		t.Helper()
-		p.Set(postgrestest.Fault{Mute: true})
-		if err := call(); err == nil {
-			t.Error("a call that was not answered succeeded")
-		}
-		p.Set(postgrestest.Fault{})
-	}
-
-	// A connection's first call of a kind asks for more than that: it is made before.
-	grant(t, one, claim(3))
-	// The claim was granted, and its caller did not hear of it: the feed waits for its hold.
-	mute(func() error {
-		_, err := one.Claim(t.Context(), []store.Claim{claim(1)})
-		return err
-	})
-	for _, s := range r.nodes {
-		if l := ask(t, s, claim(1)); l.Denied != store.DeniedNotDue || l.Token == 0 {
-			t.Errorf("after a grant whose answer was lost: %+v", l)
-		}
-	}
-
-	commit(t, one, outcome(grant(t, one, claim(4)), 1))
-	// The outcome is there, and a second attempt to commit it changes nothing.
-	o := outcome(grant(t, one, claim(2)), 3)
-	mute(func() error { return one.Commit(t.Context(), o) })
-	for range 2 {
-		records, err := other.Lookup(t.Context(), []store.ID{o.ID})
-		if err != nil || len(records) != 1 || records[0].Version != 3 || records[0].In < time.Hour {
-			t.Errorf("after a commit whose answer was lost: %+v, %v", records, err)
-		}
-		if err := one.Commit(t.Context(), o); err != nil && !errors.Is(err, store.ErrFenced) {
-			t.Error(err)
-		}
-	}
-	if l := ask(t, other, claim(2)); l.Denied != store.DeniedNotDue {
-		t.Errorf("after that: %+v", l)
-	}
-}
-
 // TestFailoverUnderWay promotes a standby in the middle of everything: the server dies
 // with transactions under way, and the standby may not have heard of the last.
 func TestFailoverUnderWay(t *testing.T) {
 	t.Parallel()
 	primary := postgrestest.Start(t)
 	r := reach(t, primary.Database(t))
-	standby, err := primary.Standby()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(standby.Remove)
+	standby := primary.Standby(t)
 	ctx, stop := context.WithCancel(t.Context())
 	all := r.work(t, ctx)
 	eventually(t, "feeds are polled", func() bool { return r.all.count() >= 2*liesFeeds })
@@ -264,16 +217,14 @@ func TestFailoverUnderWay(t *testing.T) {
 		p.Redirect(u.Host)
 	}
 	before := r.all.count()
-	if err := standby.Promote(); err != nil {
-		t.Fatal(err)
-	}
+	standby.Promote(t)
 	eventually(t, "feeds are polled again", func() bool { return r.all.count() >= before+2*liesFeeds })
 	stop()
 	all.Wait()
 	r.all.check(t, liesHold, 0, func(store.ID) bool { return false })
 	s := open(t, standby.URL("feeds1"))
 	for n := range liesFeeds {
-		id, url := feed(n)
+		id, url := storetest.Feed(n)
 		records, err := s.Lookup(t.Context(), []store.ID{id})
 		if err != nil || len(records) == 0 || records[0].Version == 0 {
 			continue // of which the standby has not heard

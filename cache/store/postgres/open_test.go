@@ -19,13 +19,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/postgres"
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 // TestOpenErrors holds what can be wrong to one line that says what to do.
@@ -158,61 +158,50 @@ func TestOpenTogether(t *testing.T) {
 	wg.Wait()
 }
 
-// TestOtherTables refuses a schema that another program has made.
-func TestOtherTables(t *testing.T) {
-	url := server(t).Database(t)
-	conn := connect(t, url)
-	for _, sql := range []string{`create schema pollard`, `create table pollard.feeds (title text)`, `insert into pollard.feeds values ('kept')`} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
+// TestOpenRefuses leaves the tables of others as they are. An empty schema may have been made for us.
+func TestOpenRefuses(t *testing.T) {
+	for want, sql := range map[string]string{
+		"":                           `create schema pollard`,
+		"belongs to another program": `create schema pollard; create table pollard.feeds (title text)`,
+		"is of an earlier edition": `create schema pollard; create table pollard.meta (); create table pollard.server ();
+			create table pollard.epoch (); create table pollard.memos ()`,
+		"upgrade this node": `update pollard.meta set value = '1000' where key = 'version'`,
+	} {
+		url := server(t).Database(t)
+		if strings.HasPrefix(sql, "update") {
+			open(t, url).Close()
+		}
+		exec(t, url, sql)
+		before := tables(t, url)
+		s, err := postgres.Open(t.Context(), postgres.Options{URL: url})
+		switch {
+		case want == "" && err == nil:
+			s.Close()
+		case want == "" || err == nil || !strings.Contains(err.Error(), want) || tables(t, url) != before:
+			t.Errorf("Open: %v, want %q", err, want)
 		}
 	}
-	_, err := postgres.Open(t.Context(), postgres.Options{URL: url})
-	if err == nil || !strings.Contains(err.Error(), "belongs to another program") {
-		t.Errorf("Open: %v", err)
-	}
-	var n int
-	if err := conn.QueryRow(t.Context(), `select count(*) from pollard.feeds`).Scan(&n); err != nil || n != 1 {
-		t.Errorf("the other program's table has %d rows, %v", n, err)
-	}
-	// An empty schema may have been made for us.
-	if _, err := conn.Exec(t.Context(), `drop table pollard.feeds`); err != nil {
-		t.Fatal(err)
-	}
-	open(t, url)
 }
 
-// TestNewerTables refuses tables that a newer version has made.
-func TestNewerTables(t *testing.T) {
-	url := server(t).Database(t)
-	open(t, url).Close()
-	if _, err := connect(t, url).Exec(t.Context(), `update pollard.meta set value = '1000' where key = 'version'`); err != nil {
-		t.Fatal(err)
-	}
-	_, err := postgres.Open(t.Context(), postgres.Options{URL: url})
-	if err == nil || !strings.Contains(err.Error(), "upgrade this node") {
-		t.Errorf("Open: %v", err)
-	}
+// tables returns how many tables the schema has.
+func tables(t *testing.T, url string) int64 {
+	return statistic(t, url, `select count(*) from pg_tables where schemaname = 'pollard'`)
 }
 
 // TestPlanted has other schemas with functions and tables of the names that are used here,
 // and a role that looks into them first.
 func TestPlanted(t *testing.T) {
 	url := server(t).Database(t)
-	_, err := connect(t, url).Exec(t.Context(), `
+	exec(t, url, `
 		create function public.clock_timestamp() returns timestamptz language sql as $f$ select now() + interval '1 year' $f$;
 		create function public.nextval(text) returns bigint language sql as 'select 1';
 		create table public.feed (id bytea);
 		create table public.server (scale bigint);
-		do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$`,
-		pgx.QueryExecModeSimpleProtocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+		do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$`)
 	s := open(t, url)
-	commit(t, s, outcome(grant(t, s, claim(1)), 1))
-	if l := ask(t, s, claim(1)); l.Denied != store.DeniedNotDue || l.Wait < time.Hour {
+	storetest.Commit(t, s, outcome(storetest.Grant(t, s, storetest.Claim(1)), 1))
+	if l := storetest.Ask(t, s, storetest.Claim(1)); l.Denied != store.DeniedNotDue || l.Wait < time.Hour {
 		t.Errorf("a second claim: %+v", l)
 	}
-	grant(t, s, claim(2))
+	storetest.Grant(t, s, storetest.Claim(2))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 // TestClaimsReadFewRows polls feeds of many hosts while one host that is paused has as many
@@ -24,7 +25,7 @@ func TestClaimsReadFewRows(t *testing.T) {
 	s := open(t, url)
 	var saved []store.Saved
 	for n := range 2 * hosts {
-		id, url := feed(n)
+		id, url := storetest.Feed(n)
 		host := store.Host{Name: fmt.Sprint("host", n), Spacing: time.Second}
 		if n >= hosts {
 			host.Name = "paused"
@@ -36,9 +37,9 @@ func TestClaimsReadFewRows(t *testing.T) {
 	}
 	c := configured(hosts)
 	c.Host = store.Host{Name: "paused"}
-	o := outcome(grant(t, s, c), 0)
+	o := outcome(storetest.Grant(t, s, c), 0)
 	o.Pauses = []store.Pause{{Scope: "host paused", For: 100 * time.Hour}}
-	commit(t, s, o)
+	storetest.Commit(t, s, o)
 
 	foreign, err := connect(t, server(t).URL("postgres")).Begin(t.Context())
 	if err != nil {

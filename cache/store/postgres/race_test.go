@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 // TestRace lets three nodes do everything at the same time. No statement may fail, neither
@@ -32,7 +33,7 @@ func TestRace(t *testing.T) {
 	var all grants
 	index := map[store.ID]int{}
 	for n := range feeds {
-		id, _ := feed(n)
+		id, _ := storetest.Feed(n)
 		index[id] = n
 	}
 	forgotten := func(id store.ID) bool { return index[id] >= feeds*2/3 }
@@ -83,7 +84,7 @@ func TestRace(t *testing.T) {
 			case 5:
 				asked := map[store.ID]store.Asked{}
 				for range 20 {
-					id, _ := feed(r.IntN(feeds))
+					id, _ := storetest.Feed(r.IntN(feeds))
 					asked[id] = store.Asked{Ago: time.Duration(r.IntN(1000)) * time.Millisecond}
 				}
 				return s.Touch(context.Background(), asked)
@@ -94,7 +95,7 @@ func TestRace(t *testing.T) {
 				_, err := s.Trim(context.Background(), 100)
 				return err
 			case 8:
-				id, _ := feed(feeds*2/3 + r.IntN(feeds/3))
+				id, _ := storetest.Feed(feeds*2/3 + r.IntN(feeds/3))
 				if err := s.Forget(context.Background(), id); err != nil && !errors.Is(err, store.ErrNoRecord) {
 					return err
 				}
@@ -103,7 +104,7 @@ func TestRace(t *testing.T) {
 			case 9:
 				var saved []store.Saved
 				for range 5 {
-					id, url := feed(feeds*2/3 + r.IntN(feeds/3))
+					id, url := storetest.Feed(feeds*2/3 + r.IntN(feeds/3))
 					saved = append(saved, store.Saved{Record: store.Record{ID: id, URL: url, State: store.StateFresh}})
 				}
 				return s.Restore(context.Background(), saved)
@@ -166,10 +167,10 @@ func waiting(t *testing.T, watch *pgx.Conn, n int) {
 func TestReadersDoNotWaitForPolls(t *testing.T) {
 	url := server(t).Database(t)
 	s, watch := open(t, url+"&pool_max_conns=3"), connect(t, url)
-	commit(t, s, outcome(grant(t, s, claim(0)), 1))
-	other := claim(1)
+	storetest.Commit(t, s, outcome(storetest.Grant(t, s, storetest.Claim(0)), 1))
+	other := storetest.Claim(1)
 	other.Host = store.Host{Name: "host"}
-	grant(t, s, other) // the host has a row
+	storetest.Grant(t, s, other) // the host has a row
 	tx := holdHost(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
 	var polls sync.WaitGroup
@@ -177,7 +178,7 @@ func TestReadersDoNotWaitForPolls(t *testing.T) {
 		polls.Go(func() { _, _ = s.Claim(ctx, []store.Claim{other}) })
 	}
 	waiting(t, watch, 2)
-	id, _ := feed(0)
+	id, _ := storetest.Feed(0)
 	if records, err := s.Lookup(t.Context(), []store.ID{id}); err != nil || len(records) != 1 {
 		t.Errorf("Lookup = %v, %v", records, err)
 	}
@@ -219,7 +220,7 @@ func TestWatchConcurrentCommits(t *testing.T) {
 	const feeds, rounds = 16, 8
 	url := server(t).Database(t)
 	writer := open(t, url)
-	slow := grant(t, writer, claim(1000))
+	slow := storetest.Grant(t, writer, storetest.Claim(1000))
 	changes := watch(t, open(t, url))
 
 	tx, err := connect(t, url).Begin(t.Context())
@@ -235,9 +236,9 @@ func TestWatchConcurrentCommits(t *testing.T) {
 	for n := range feeds {
 		wg.Go(func() {
 			for v := range uint64(rounds) {
-				o := outcome(grant(t, writer, claim(n)), v+1)
+				o := outcome(storetest.Grant(t, writer, storetest.Claim(n)), v+1)
 				o.In = 0
-				commit(t, writer, o)
+				storetest.Commit(t, writer, o)
 			}
 		})
 	}
@@ -245,7 +246,7 @@ func TestWatchConcurrentCommits(t *testing.T) {
 	seen := map[store.ID]uint64{}
 	see := func(n int, version uint64) {
 		t.Helper()
-		id, _ := feed(n)
+		id, _ := storetest.Feed(n)
 		eventually(t, "a version is seen", func() bool {
 			select {
 			case c := <-changes:

@@ -4,7 +4,6 @@
 package postgres_test
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,11 +19,8 @@ import (
 	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
-// shared is the server of most tests, or why there is none.
-var (
-	shared    *postgrestest.Cluster
-	sharedErr error
-)
+// shared is the server of most tests, once one of them has asked for it.
+var shared *postgrestest.Cluster
 
 func TestMain(m *testing.M) {
 	// A walk through the model takes ten times as long here as in an embedded store, which holds the
@@ -32,9 +28,6 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "10"); err != nil {
 		panic(err)
 	}
-	// A server that writes late unless it is asked to write at once: a crash of it shows what the store
-	// has made durable. That the machine does not crash saves time.
-	shared, sharedErr = postgrestest.New("fsync = off", "synchronous_commit = off", "wal_writer_delay = 10s")
 	code := m.Run()
 	if shared != nil {
 		shared.Remove()
@@ -45,11 +38,10 @@ func TestMain(m *testing.M) {
 // server returns the server of most tests, which do not run at the same time.
 func server(t testing.TB) *postgrestest.Cluster {
 	t.Helper()
-	if errors.Is(sharedErr, postgrestest.ErrMissing) {
-		t.Skip(sharedErr)
-	}
-	if sharedErr != nil {
-		t.Fatal(sharedErr)
+	if shared == nil {
+		// It writes late unless it is asked to write at once: a crash of it shows what the store
+		// has made durable. That the machine does not crash saves time.
+		shared = postgrestest.New(t, "fsync = off", "synchronous_commit = off", "wal_writer_delay = 10s")
 	}
 	return shared
 }
@@ -74,7 +66,7 @@ func TestContract(t *testing.T) {
 		}
 		opened = nil
 		url := server(t).Database(t)
-		var conn *pgx.Conn
+		var conn *pgx.Conn // damage takes thousands of statements
 		return storetest.Harness{
 			Open: func() store.Store {
 				s := open(t, url)
@@ -85,9 +77,7 @@ func TestContract(t *testing.T) {
 			Kill: func(s store.Store) {
 				s.Close()
 				server(t).Crash()
-				if err := server(t).Start(); err != nil {
-					t.Fatal(err)
-				}
+				server(t).Start(t)
 			},
 			Exec: func(sql string, args ...any) {
 				if conn == nil {
@@ -109,16 +99,11 @@ func TestContract(t *testing.T) {
 // sleep moves the clock of a store on.
 func sleep(t testing.TB, url string, d time.Duration) {
 	t.Helper()
-	conn := connect(t, url)
-	defer conn.Close(t.Context())
-	setServer(t, conn, `wall = clock_timestamp(), scale = scale + `+fmt.Sprint(int64(d))+` + (1e9 * extract(epoch from clock_timestamp() - wall))::bigint`)
+	setServer(t, url, `wall = clock_timestamp(), scale = scale + `+fmt.Sprint(int64(d))+` + (1e9 * extract(epoch from clock_timestamp() - wall))::bigint`)
 }
 
 // setServer changes the row of the table server, with its sum.
-func setServer(t testing.TB, conn *pgx.Conn, set string) {
+func setServer(t testing.TB, url, set string) {
 	t.Helper()
-	_, err := conn.Exec(t.Context(), `begin; update pollard.server set `+set+`; update pollard.server set sum = `+postgres.SumOfServer("era", "since", "scale", "wall")+`; commit`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exec(t, url, `begin; update pollard.server set `+set+`; update pollard.server set sum = `+postgres.SumOfServer("era", "since", "scale", "wall")+`; commit`)
 }

@@ -66,13 +66,13 @@ func damagedRecords(t *testing.T, h Harness) {
 	var saved []store.Saved
 	var claims []store.Claim
 	for n := range len(damage) + 1 {
-		c := claim(n)
+		c := Claim(n)
 		c.Configured, c.Host = true, store.Host{Name: fmt.Sprint("host ", n), Domain: "example.com", Spacing: time.Minute}
 		claims = append(claims, c)
 		saved = append(saved, store.Saved{Record: store.Record{
 			ID: c.ID, URL: c.URL, Host: c.Host, Configured: true, State: store.StateFresh, Version: 1, Facts: []byte("facts"), Memo: []byte("memo"),
 			In: 2 * time.Hour, Hold: 3 * time.Hour, Polled: time.Hour, Asked: time.Minute, Hopped: time.Minute, NotBefore: time.Hour,
-		}, Body: text(1, "content")})
+		}, Body: Text(1, "content")})
 	}
 	if err := s.Restore(t.Context(), saved); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,11 @@ func damagedRecords(t *testing.T, h Harness) {
 	if err != nil || !near(leases[whole].Wait, 2*time.Hour) {
 		t.Errorf("the feed that is whole: %+v, %v", leases[whole], err)
 	}
-	wantBody(t, s, whole, text(1, "content"))
+	wantBody(t, s, whole, Text(1, "content"))
+	other := []byte("contend")
+	h.Exec(`update body set data = ?1 where id = (select body from feed where id = ?2)`, other, claims[whole].ID[:])
+	_, err = store.ReadBody(t.Context(), s, claims[whole].ID, 1)
+	wantError(t, "Body that is damaged", err, store.ErrNoBody)
 	h.Sleep(2 * time.Hour)
 	leases, err = s.Claim(t.Context(), claims)
 	for n, l := range leases {
@@ -160,8 +164,8 @@ func damagedHosts(t *testing.T, h Harness) {
 	}
 	damage = append(damage, `update host set domain = 'other' where 'host ' || name = ?1`)
 	poll := func(n int, pauses ...store.Pause) store.Outcome {
-		o := outcome(n, grant(t, s, claimOf(n, len(damage))), nil)
-		o.Host, o.In, o.Pauses = claimOf(n, len(damage)).Host, time.Hour, pauses
+		o := Outcome(Grant(t, s, claimOf(n, len(damage))), nil)
+		o.In, o.Pauses = time.Hour, pauses
 		return o
 	}
 	pause := func(n int, limited bool) store.Pause {
@@ -171,7 +175,7 @@ func damagedHosts(t *testing.T, h Harness) {
 	for n := range damage {
 		o := poll(n, pause(n, false))
 		o.Good = []store.Host{o.Host}
-		commit(t, s, o)
+		Commit(t, s, o)
 	}
 	for n, sql := range damage {
 		h.Exec(sql, "host "+claimOf(n, len(damage)).Host.Name)
@@ -199,21 +203,21 @@ func damagedHosts(t *testing.T, h Harness) {
 	for n, sql := range damage {
 		if !polled[idOf(n)] {
 			// A host whose place in the order is damaged may have to wait for a reader.
-			if l := ask(t, s, claimOf(n, len(damage))); l.Denied != "" || !strings.Contains(sql, "set ready") {
+			if l := Ask(t, s, claimOf(n, len(damage))); l.Denied != "" || !strings.Contains(sql, "set ready") {
 				t.Errorf("%s: not polled in a week: %+v", sql, l)
 			}
 		}
-		if l := ask(t, s, claimOf(n+len(damage), len(damage))); l.Denied != store.DeniedBusy || l.Wait > time.Minute {
+		if l := Ask(t, s, claimOf(n+len(damage), len(damage))); l.Denied != store.DeniedBusy || l.Wait > time.Minute {
 			t.Errorf("%s: another feed of the host is claimed: %+v", sql, l)
 		}
 	}
 	h.Sleep(time.Hour)
 	for n := range damage {
-		commit(t, s, poll(n+len(damage), pause(n, true)))
+		Commit(t, s, poll(n+len(damage), pause(n, true)))
 	}
 	h.Sleep(10 * time.Minute)
 	for n, sql := range damage {
-		if l := ask(t, s, claimOf(n+2*len(damage), len(damage))); l.Denied != store.DeniedPaused || l.Wait > 30*time.Minute {
+		if l := Ask(t, s, claimOf(n+2*len(damage), len(damage))); l.Denied != store.DeniedPaused || l.Wait > 30*time.Minute {
 			t.Errorf("%s: a pause does not count: %+v", sql, l)
 		}
 	}
@@ -228,12 +232,11 @@ func damagedNames(t *testing.T, h Harness) {
 	s := h.open(t)
 	const hosts = 5
 	for n := range hosts {
-		o := outcome(n, grant(t, s, claimOf(n, hosts)), text(1, "content"))
-		o.Host = claimOf(n, hosts).Host
+		o := Outcome(Grant(t, s, claimOf(n, hosts)), Text(1, "content"))
 		if n == 0 {
 			o.Pauses = []store.Pause{{Scope: "host " + o.Host.Name, For: 7 * 24 * time.Hour}}
 		}
-		commit(t, s, o)
+		Commit(t, s, o)
 	}
 	for _, value := range []string{"x'32'", "null"} {
 		h.Sleep(3 * time.Hour)
@@ -252,18 +255,18 @@ func damagedNames(t *testing.T, h Harness) {
 		if polled != hosts-1 {
 			t.Errorf("%s: %d hosts are polled, want %d", value, polled, hosts-1)
 		}
-		if l := ask(t, s, claimOf(hosts, hosts)); l.Denied != store.DeniedPaused {
+		if l := Ask(t, s, claimOf(hosts, hosts)); l.Denied != store.DeniedPaused {
 			t.Errorf("%s: a pause does not count: %+v", value, l)
 		}
 		for n := range hosts {
-			wantBody(t, s, n, text(1, "content"))
+			wantBody(t, s, n, Text(1, "content"))
 		}
 	}
 }
 
 // claimOf asks for the nth feed of some hosts.
 func claimOf(n, hosts int) store.Claim {
-	c := claim(n)
+	c := Claim(n)
 	c.Configured, c.Host = true, host(fmt.Sprint(n%hosts))
 	return c
 }

@@ -4,13 +4,12 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,18 +26,18 @@ func kill(t *testing.T, h Harness) {
 		h.Kill(s)
 		s = h.open(t)
 	}
-	c := claim(1)
+	c := Claim(1)
 	c.Host, c.Configured = host("one"), true
-	token := grant(t, s, c)
+	first := Grant(t, s, c)
 	again()
-	deny(t, s, claim(1), store.DeniedNotDue, time.Hour)
-	c = claim(2)
+	deny(t, s, Claim(1), store.DeniedNotDue, time.Hour)
+	c = Claim(2)
 	c.Host = host("one")
 	deny(t, s, c, store.DeniedBusy, time.Minute)
 
-	o := outcome(1, token, text(1, "content"))
-	o.Host, o.In = host("one"), time.Minute
-	commit(t, s, o)
+	o := Outcome(first, Text(1, "content"))
+	o.In = time.Minute
+	Commit(t, s, o)
 	again()
 	wantBody(t, s, 1, o.Body)
 	touch(t, s, 1, 0)
@@ -48,13 +47,13 @@ func kill(t *testing.T, h Harness) {
 		t.Fatalf("ClaimDue = %+v, %v", leases, err)
 	}
 	again()
-	if got := lookup(t, s, 1); got.Token != leases[0].Token || !near(got.In, 3*time.Hour) {
+	if got := lookup(t, s, 1); got.Token != leases[0].Token || !near(got.In, time.Hour) {
 		t.Errorf("after a kill: %+v, want token %d", got, leases[0].Token)
 	}
 
-	o = outcome(1, leases[0].Token, nil)
+	o = Outcome(leases[0], nil)
 	o.Pauses = []store.Pause{{Scope: "host two", For: time.Hour}}
-	commit(t, s, o)
+	Commit(t, s, o)
 	again()
 	wantPauses(t, s, o.Pauses)
 
@@ -62,8 +61,8 @@ func kill(t *testing.T, h Harness) {
 	for n, o := range []store.Outcome{
 		{In: 7 * 24 * time.Hour, Claimed: time.Hour}, {In: time.Minute, NotBefore: 24 * time.Hour}, {In: store.Ended, Claimed: time.Hour},
 	} {
-		o.ID, o.Token = idOf(10+n), grant(t, s, claim(10+n))
-		commit(t, s, o)
+		o.ID, o.Token = idOf(10+n), Grant(t, s, Claim(10+n)).Token
+		Commit(t, s, o)
 		again()
 		if r := lookup(t, s, 10+n); r.In < o.In-time.Minute || r.NotBefore < o.NotBefore-time.Minute {
 			t.Errorf("outcome %d after a kill: next poll in %v, not before %v", n, r.In, r.NotBefore)
@@ -75,7 +74,7 @@ func kill(t *testing.T, h Harness) {
 		t.Fatalf("Hop = %+v, %v", p, err)
 	}
 	again()
-	c = claim(6)
+	c = Claim(6)
 	c.Host = host("five")
 	deny(t, s, c, store.DeniedBusy, time.Minute)
 	if p, err := s.Hop(t.Context(), hop); err != nil || p.Denied != store.DeniedNotDue {
@@ -88,7 +87,7 @@ func kill(t *testing.T, h Harness) {
 	again()
 	wantUnknown(t, s, 1)
 	h.Sleep(3 * time.Hour)
-	if got := grant(t, s, claim(1)); got == leases[0].Token || got == token {
+	if got := Grant(t, s, Claim(1)).Token; got == leases[0].Token || got == first.Token {
 		t.Errorf("token %d came again", got)
 	}
 }
@@ -105,11 +104,11 @@ func bodies(t *testing.T, h Harness) {
 		commitBody(t, s, n, body)
 		wantBody(t, s, n, body)
 	}
-	o := outcome(9, grant(t, s, claim(9)), text(0, "x"))
-	if err := s.Commit(t.Context(), o); err == nil {
+	l := Grant(t, s, Claim(9))
+	if err := s.Commit(t.Context(), Outcome(l, Text(0, "x"))); err == nil {
 		t.Error("a body of version 0 was taken")
 	}
-	commit(t, s, outcome(9, o.Token, nil))
+	Commit(t, s, Outcome(l, nil))
 	if r := lookup(t, s, 9); r.Version != 0 || string(r.Memo) != "memo" {
 		t.Errorf("without a body: %+v", r)
 	}
@@ -117,76 +116,11 @@ func bodies(t *testing.T, h Harness) {
 	wantError(t, "Body", err, store.ErrNoBody)
 }
 
-// wholeVersions reads while versions follow each other. There is one at any time.
-func wholeVersions(t *testing.T, h Harness) {
-	s := handles(t, h)
-	version := func(v uint64) *store.Body {
-		return text(v, strings.Repeat(fmt.Sprint(v, " "), 1000*int(v)))
-	}
-	commitBody(t, s[0], 1, version(1))
-	var done atomic.Bool
-	concurrently(4, func(n int) {
-		if n == 0 {
-			defer done.Store(true)
-			for v := uint64(2); v <= 12; v++ {
-				h.Sleep(3 * time.Hour)
-				leases, err := s[0].Claim(t.Context(), []store.Claim{claim(1)})
-				if err == nil {
-					err = s[0].Commit(t.Context(), outcome(1, leases[0].Token, version(v)))
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			}
-			return
-		}
-		for last := uint64(1); !done.Load() && !t.Failed(); {
-			body, err := store.ReadBody(t.Context(), s[n%2], idOf(1), last)
-			if err != nil || body.Version < last || !sameBody(body, *version(body.Version)) {
-				t.Errorf("after version %d: version %d, %d bytes, %v", last, body.Version, len(body.Data), err)
-			}
-			last = body.Version
-		}
-	})
-}
-
-func copies(t *testing.T, h Harness) {
-	s := h.open(t)
-	o := outcome(1, grant(t, s, claim(1)), text(1, "content"))
-	commit(t, s, o)
-	all := func() [][]byte {
-		body, err := store.ReadBody(t.Context(), s, o.ID, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		page, err := s.Records(t.Context(), store.ID{}, 1)
-		if err != nil || len(page) != 1 {
-			t.Fatalf("Records = %v, %v", page, err)
-		}
-		r, lease := lookup(t, s, 1), ask(t, s, claim(1))
-		return [][]byte{body.Data, r.Memo, r.Facts, lease.Memo, lease.Facts, page[0].Memo, page[0].Facts}
-	}
-	want := make([][]byte, 0)
-	for _, b := range all() {
-		want = append(want, bytes.Clone(b))
-	}
-	for _, b := range append(all(), o.Memo, o.Facts, o.Body.Data) {
-		for i := range b {
-			b[i] = '#'
-		}
-	}
-	for i, b := range all() {
-		if !bytes.Equal(b, want[i]) {
-			t.Errorf("value %d is %q, was %q", i, b, want[i])
-		}
-	}
-}
-
 // replacedWhileSent reads a body part by part while others follow. Its parts can be read for
 // a minute, and what is read later is damaged in no way that goes unnoticed.
 func replacedWhileSent(t *testing.T, h Harness) {
 	s := h.open(t)
-	old := text(1, strings.Repeat("an old part ", store.PartSize/4))
+	old := Text(1, strings.Repeat("an old part ", store.PartSize/4))
 	commitBody(t, s, 1, old)
 	b, err := s.Body(t.Context(), idOf(1), 1)
 	if err != nil || b.Parts() != 3 || b.Size != int64(len(old.Data)) {
@@ -194,7 +128,7 @@ func replacedWhileSent(t *testing.T, h Harness) {
 	}
 	for v := range uint64(4) {
 		h.Sleep(3 * time.Hour)
-		commitBody(t, s, 1, text(v+2, strings.Repeat("new", store.PartSize)))
+		commitBody(t, s, 1, Text(v+2, strings.Repeat("new", store.PartSize)))
 		if v > 0 { // it was replaced hours ago
 			_, err = s.Sweep(t.Context(), store.SweepQuery{})
 		}
@@ -203,7 +137,7 @@ func replacedWhileSent(t *testing.T, h Harness) {
 			t.Errorf("after %d more versions: %d bytes, %v, %v", v+1, len(data), failed, err)
 		}
 	}
-	wantBody(t, s, 1, text(5, strings.Repeat("new", store.PartSize)))
+	wantBody(t, s, 1, Text(5, strings.Repeat("new", store.PartSize)))
 }
 
 // sweepMany holds a store to sweeping all that it has to, however it divides them.
@@ -212,7 +146,7 @@ func sweepMany(t *testing.T, h Harness) {
 	s := h.open(t)
 	var saved []store.Saved
 	for n := range many {
-		saved = append(saved, store.Saved{Record: store.Record{ID: idOf(n), URL: claim(n).URL, Polled: -1, State: store.StateCold}})
+		saved = append(saved, store.Saved{Record: store.Record{ID: idOf(n), URL: Claim(n).URL, Polled: -1, State: store.StateCold}})
 	}
 	if err := s.Restore(t.Context(), saved); err != nil {
 		t.Fatal(err)
@@ -228,32 +162,65 @@ func sweepMany(t *testing.T, h Harness) {
 	}
 }
 
+// trimConcurrently has two nodes make room at the same moment. They drop no more than one would.
+func trimConcurrently(t *testing.T, h Harness) {
+	const feeds, size = 60, 50_000
+	s := [2]store.Store{h.open(t)}
+	if s[1] = s[0]; h.Shared {
+		s[1] = h.open(t)
+	}
+	for n := range feeds {
+		c := Claim(n)
+		c.By = store.OwnerOf(store.KindPublic, fmt.Sprint(n%7))
+		Commit(t, s[0], Outcome(Grant(t, s[0], c), Text(1, strings.Repeat("x", size))))
+	}
+	for part := int64(4); part > 1; part-- {
+		before, err := s[0].Totals(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		budget := before.Used - before.Bytes/part
+		var wg sync.WaitGroup
+		for n := range 6 {
+			wg.Go(func() {
+				if _, err := s[n%2].Trim(t.Context(), budget); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if after, err := s[1].Totals(t.Context()); err != nil || after.Used > budget || after.Used < budget-3*size {
+			t.Errorf("%d bytes are used, %v, want %d", after.Used, err, budget)
+		}
+	}
+}
+
 // restoreNew holds a store to leaving alone what is there already, and to what it remembers of a
 // feed that was forgotten.
 func restoreNew(t *testing.T, h Harness) {
 	s := h.open(t)
-	grant(t, s, claim(2))
+	Grant(t, s, Claim(2))
 	wantError(t, "Forget", s.Forget(t.Context(), idOf(2)), nil)
-	again := store.Saved{New: true, Record: store.Record{ID: idOf(2), URL: claim(2).URL, Hold: time.Hour, Polled: -1, State: store.StateCold, Configured: true}}
+	again := store.Saved{New: true, Record: store.Record{ID: idOf(2), URL: Claim(2).URL, Hold: time.Hour, Polled: -1, State: store.StateCold, Configured: true}}
 	wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{again}), nil)
-	deny(t, s, claim(2), store.DeniedNotDue, time.Hour)
-	c := claim(1)
+	deny(t, s, Claim(2), store.DeniedNotDue, time.Hour)
+	c := Claim(1)
 	saved := store.Saved{New: true, Record: store.Record{ID: c.ID, URL: c.URL, Polled: -1, State: store.StateCold, Configured: true}}
 	for range 2 {
 		if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	token := grant(t, s, c)
+	l := Grant(t, s, c)
 	if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 		t.Fatal(err)
 	}
-	commit(t, s, outcome(1, token, text(1, "content"))) // it has not been fenced off
+	Commit(t, s, Outcome(l, Text(1, "content"))) // it has not been fenced off
 	deny(t, s, c, store.DeniedNotDue, 2*time.Hour)
 	if err := s.Restore(t.Context(), []store.Saved{saved}); err != nil {
 		t.Fatal(err)
 	}
-	wantBody(t, s, 1, text(1, "content"))
+	wantBody(t, s, 1, Text(1, "content"))
 }
 
 func wantPauses(t *testing.T, s store.Store, want []store.Pause) {
@@ -270,7 +237,7 @@ func wantPauses(t *testing.T, s store.Store, want []store.Pause) {
 
 func cancelled(t *testing.T, h Harness) {
 	s := h.open(t)
-	commitBody(t, s, 1, text(1, "content"))
+	commitBody(t, s, 1, Text(1, "content"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.Sleep(3 * time.Hour)
@@ -280,13 +247,13 @@ func cancelled(t *testing.T, h Harness) {
 	if r := lookup(t, s, 1); r.In > 0 {
 		t.Errorf("something happened: %+v", r)
 	}
-	wantBody(t, s, 1, text(1, "content"))
+	wantBody(t, s, 1, Text(1, "content"))
 	wantUnknown(t, s, 2)
 }
 
 func closed(t *testing.T, h Harness) {
 	s := h.open(t)
-	commitBody(t, s, 1, text(1, "content"))
+	commitBody(t, s, 1, Text(1, "content"))
 	s.Close()
 	for what, err := range calls(t.Context(), s) {
 		if err == nil {
@@ -294,18 +261,18 @@ func closed(t *testing.T, h Harness) {
 		}
 	}
 	s = h.open(t)
-	wantBody(t, s, 1, text(1, "content"))
+	wantBody(t, s, 1, Text(1, "content"))
 	wantUnknown(t, s, 2)
 }
 
 // calls makes all calls that there are.
 func calls(ctx context.Context, s store.Store) map[string]error {
 	errs := make(map[string]error)
-	_, errs["Claim"] = s.Claim(ctx, []store.Claim{claim(1), claim(2)})
+	_, errs["Claim"] = s.Claim(ctx, []store.Claim{Claim(1), Claim(2)})
 	_, _, errs["ClaimDue"] = s.ClaimDue(ctx, store.DueQuery{Limit: 1})
 	_, errs["Hop"] = s.Hop(ctx, store.Hop{ID: idOf(1)})
-	errs["Commit"] = s.Commit(ctx, outcome(1, 1, nil))
-	errs["Commit of a body"] = s.Commit(ctx, outcome(1, 1, text(2, "other")))
+	errs["Commit"] = s.Commit(ctx, store.Outcome{ID: idOf(1), Token: 1})
+	errs["Commit of a body"] = s.Commit(ctx, store.Outcome{ID: idOf(1), Token: 1, Body: Text(2, "other")})
 	_, errs["Lookup"] = s.Lookup(ctx, []store.ID{idOf(1)})
 	_, errs["Body"] = store.ReadBody(ctx, s, idOf(1), 1)
 	_, errs["Records"] = s.Records(ctx, store.ID{}, 1)

@@ -35,14 +35,11 @@ type Harness struct {
 // is removed when t ends.
 func Run(t *testing.T, begin func(t *testing.T) Harness) {
 	for name, check := range map[string]func(t *testing.T, h Harness){
-		"feeds that are due are granted once":        dueOnce,
 		"what is acknowledged is there after a kill": kill,
 		"damage of a record costs an interval":       damagedRecords,
 		"damage of a host costs a spacing or pause":  damagedHosts,
 		"damage of a host's name costs no feed":      damagedNames,
 		"bodies are kept whole":                      bodies,
-		"readers see whole versions":                 wholeVersions,
-		"what goes in and comes out is a copy":       copies,
 		"a version is replaced while it is sent":     replacedWhileSent,
 		"all that is unwanted is swept":              sweepMany,
 		"what is there already is left alone":        restoreNew,
@@ -66,21 +63,21 @@ func (h Harness) open(t *testing.T) store.Store {
 	return s
 }
 
-// feed is the name of the nth feed of a test.
-func feed(n int) (id store.ID, url string) {
+// Feed is the name of the nth feed of a test.
+func Feed(n int) (id store.ID, url string) {
 	url = fmt.Sprintf("https://example.com/%d.xml", n)
 	sum := sha256.Sum256([]byte(url))
 	return store.ID(sum[:len(id)]), url
 }
 
 func idOf(n int) store.ID {
-	id, _ := feed(n)
+	id, _ := Feed(n)
 	return id
 }
 
-// claim asks for a poll of the nth feed, of a host that is not paced.
-func claim(n int) store.Claim {
-	id, url := feed(n)
+// Claim asks for a poll of the nth feed, of a host that is not paced.
+func Claim(n int) store.Claim {
+	id, url := Feed(n)
 	return store.Claim{ID: id, URL: url, Hold: time.Hour}
 }
 
@@ -89,21 +86,21 @@ func host(name string) store.Host {
 	return store.Host{Name: name, Domain: "domain of " + name, Spacing: time.Minute}
 }
 
-// outcome is a good one of a poll of the nth feed.
-func outcome(n int, token store.Token, body *store.Body) store.Outcome {
+// Outcome is a good one of a poll.
+func Outcome(l store.Lease, body *store.Body) store.Outcome {
 	return store.Outcome{
-		ID: idOf(n), Token: token, In: 2 * time.Hour, Hold: 3 * time.Hour,
+		ID: l.ID, Token: l.Token, In: 2 * time.Hour, Hold: time.Hour, Host: l.Host,
 		State: store.StateFresh, Facts: []byte("facts"), Memo: []byte("memo"), Body: body,
 	}
 }
 
-// text is a body with that content.
-func text(version uint64, content string) *store.Body {
+// Text is a body with that content.
+func Text(version uint64, content string) *store.Body {
 	return &store.Body{Version: version, Coding: "identity", Data: []byte(content)}
 }
 
-// ask makes one claim.
-func ask(t *testing.T, s store.Store, c store.Claim) store.Lease {
+// Ask makes one claim.
+func Ask(t testing.TB, s store.Store, c store.Claim) store.Lease {
 	t.Helper()
 	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	if err != nil || len(leases) != 1 {
@@ -112,25 +109,26 @@ func ask(t *testing.T, s store.Store, c store.Claim) store.Lease {
 	return leases[0]
 }
 
-// grant makes one claim that has to be granted.
-func grant(t *testing.T, s store.Store, c store.Claim) store.Token {
+// Grant makes one claim that has to be granted.
+func Grant(t testing.TB, s store.Store, c store.Claim) store.Lease {
 	t.Helper()
-	lease := ask(t, s, c)
+	lease := Ask(t, s, c)
 	if lease.Denied != "" || lease.Token == 0 {
 		t.Fatalf("Claim = %+v, want a grant", lease)
 	}
-	return lease.Token
+	return lease
 }
 
 // deny makes one claim that has to be denied.
 func deny(t *testing.T, s store.Store, c store.Claim, want store.Refusal, wait time.Duration) {
 	t.Helper()
-	if lease := ask(t, s, c); lease.Denied != want || !near(lease.Wait, wait) {
+	if lease := Ask(t, s, c); lease.Denied != want || !near(lease.Wait, wait) {
 		t.Fatalf("Claim is denied %q for %v, want %q for %v", lease.Denied, lease.Wait, want, wait)
 	}
 }
 
-func commit(t *testing.T, s store.Store, o store.Outcome) {
+// Commit stores an outcome.
+func Commit(t testing.TB, s store.Store, o store.Outcome) {
 	t.Helper()
 	if err := s.Commit(t.Context(), o); err != nil {
 		t.Fatalf("Commit: %v", err)
@@ -140,7 +138,7 @@ func commit(t *testing.T, s store.Store, o store.Outcome) {
 // commitBody claims a feed and commits a body.
 func commitBody(t *testing.T, s store.Store, n int, body *store.Body) {
 	t.Helper()
-	commit(t, s, outcome(n, grant(t, s, claim(n)), body))
+	Commit(t, s, Outcome(Grant(t, s, Claim(n)), body))
 }
 
 func touch(t *testing.T, s store.Store, n int, ago time.Duration) {

@@ -54,7 +54,7 @@ func steps(t *rapid.T, name string) time.Duration {
 func length(t *rapid.T, name string) time.Duration { return steps(t, name) + unit/3 }
 
 func (m *model) pick(t *rapid.T) (store.ID, string) {
-	return feed(rapid.IntRange(0, modelFeeds-1).Draw(t, "feed"))
+	return Feed(rapid.IntRange(0, modelFeeds-1).Draw(t, "feed"))
 }
 
 // host draws a host. Each has its spacing.

@@ -73,10 +73,10 @@ func (f *follower) end() {
 
 func watch(t *testing.T, h Harness) {
 	s := h.open(t)
-	commitBody(t, s, 1, text(1, "before")) // is not seen
+	commitBody(t, s, 1, Text(1, "before")) // is not seen
 	f := follow(t, s)
 	defer f.end()
-	commitBody(t, s, 2, text(4, "content"))
+	commitBody(t, s, 2, Text(4, "content"))
 	record := lookup(t, s, 2)
 	if got := f.next(2, store.Change{Version: 4}); got.Token != record.Token {
 		t.Errorf("the change has the token %d, want %d", got.Token, record.Token)
@@ -85,7 +85,7 @@ func watch(t *testing.T, h Harness) {
 		t.Fatal(err)
 	}
 	f.next(2, store.Change{Forgotten: true})
-	if err := s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: idOf(3), URL: "x", State: store.StateFresh}, Body: text(2, "y")}}); err != nil {
+	if err := s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: idOf(3), URL: "x", State: store.StateFresh}, Body: Text(2, "y")}}); err != nil {
 		t.Fatal(err)
 	}
 	f.next(3, store.Change{Version: 2})

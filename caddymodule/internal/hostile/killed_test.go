@@ -317,9 +317,7 @@ func TestNodesFailOver(t *testing.T) {
 	if n := origin.polled() - before; n > 0 {
 		t.Errorf("%d polls without a database", n)
 	}
-	if err := cluster.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cluster.Start(t)
 	await(t, "a poll after the database was back", func() bool { return origin.polled() > before })
 	stop()
 	for _, problem := range readers.refused {

@@ -1,14 +1,13 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package postgrestest runs PostgreSQL servers for tests, each with its own data on a
+// Package postgrestest runs PostgreSQL servers for tests, each in a directory of its own and on a
 // port that the system picks.
 package postgrestest
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,18 +27,14 @@ import (
 // timeout is how long a server may take to start or to stop. Nothing is asserted about it.
 const timeout = time.Minute
 
-// ErrMissing reports that PostgreSQL is not installed here.
-var ErrMissing = errors.New("no PostgreSQL server is installed: neither in PATH nor under /usr/lib/postgresql")
-
-// Cluster is a running server.
+// Cluster is a server.
 type Cluster struct {
 	dir  string // of the data, the log and the socket
 	bin  string
 	port int
 
-	mu     sync.Mutex
 	server *exec.Cmd
-	stdin  io.Closer // its end stops the server
+	stdin  io.WriteCloser // its end stops the server
 	made   atomic.Int64
 }
 
@@ -48,70 +42,57 @@ type Cluster struct {
 // on this machine. settings are lines of postgresql.conf.
 func Start(t testing.TB, settings ...string) *Cluster {
 	t.Helper()
-	c, err := New(settings...)
-	if errors.Is(err, ErrMissing) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := New(t, settings...)
 	t.Cleanup(c.Remove)
 	return c
 }
 
-// New starts a server. The caller removes it.
-func New(settings ...string) (*Cluster, error) {
-	c, err := prepare()
-	if err != nil {
-		return nil, err
-	}
-	if err := c.initialize(settings); err != nil {
-		c.Remove()
-		return nil, err
-	}
-	return c, nil
+// New is like Start, but the caller removes the server.
+func New(t testing.TB, settings ...string) *Cluster {
+	t.Helper()
+	c := prepare(t)
+	passwords := filepath.Join(c.dir, "password")
+	must(t, os.WriteFile(passwords, []byte(password), 0o644))
+	c.run(t, "initdb", "--pgdata", c.data(), "--username", owner, "--pwfile", passwords, "--auth-local", "trust",
+		"--auth-host", "scram-sha-256", "--encoding", "UTF8", "--no-locale", "--no-sync")
+	conf, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	defer conf.Close()
+	settings = append([]string{"listen_addresses = '127.0.0.1'", "shared_buffers = 32MB", "max_connections = 50", "log_min_messages = warning"}, settings...)
+	_, err = io.WriteString(conf, strings.Join(settings, "\n")+"\n")
+	must(t, err)
+	c.Start(t)
+	return c
 }
 
-// Standby starts a server that follows this one, asynchronously.
-func (c *Cluster) Standby() (*Cluster, error) {
-	s, err := prepare()
-	if err != nil {
-		return nil, err
-	}
-	err = s.run("pg_basebackup", "--pgdata", s.data(), "--host", c.dir, "--port", strconv.Itoa(c.port), "--username", owner,
+// Standby starts a server that follows this one, asynchronously, for the length of a test.
+func (c *Cluster) Standby(t testing.TB) *Cluster {
+	t.Helper()
+	s := prepare(t)
+	t.Cleanup(s.Remove)
+	s.run(t, "pg_basebackup", "--pgdata", s.data(), "--host", c.dir, "--port", strconv.Itoa(c.port), "--username", owner,
 		"--checkpoint", "fast", "--no-sync", "--write-recovery-conf")
-	if err == nil {
-		err = s.Start()
-	}
-	if err != nil {
-		s.Remove()
-		return nil, err
-	}
-	return s, nil
+	s.Start(t)
+	return s
 }
 
 // prepare makes a directory for a server.
-func prepare() (*Cluster, error) {
-	bin, err := find()
-	if err != nil {
-		return nil, err
+func prepare(t testing.TB) *Cluster {
+	t.Helper()
+	bin := programs()
+	if bin == "" {
+		t.Skip("no PostgreSQL server is installed: neither in PATH nor under /usr/lib/postgresql")
 	}
 	// The path of a socket may have about a hundred bytes, which that of a test's own
 	// directory may exceed.
 	dir, err := os.MkdirTemp("", "postgres")
-	if err != nil {
-		return nil, err
-	}
-	c := &Cluster{dir: dir, bin: bin}
-	if err := own(dir); err != nil {
-		c.Remove()
-		return nil, err
-	}
-	if c.port, err = freePort(); err != nil {
-		c.Remove()
-		return nil, err
-	}
-	return c, nil
+	must(t, err)
+	must(t, own(dir))
+	// If another program takes the port first, the server does not start.
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return &Cluster{dir: dir, bin: bin, port: l.Addr().(*net.TCPAddr).Port}
 }
 
 const (
@@ -119,43 +100,13 @@ const (
 	password = "secret/with:signs"
 )
 
-func (c *Cluster) initialize(settings []string) error {
-	passwords := filepath.Join(c.dir, "password")
-	if err := os.WriteFile(passwords, []byte(password), 0o644); err != nil {
-		return err
-	}
-	err := c.run("initdb", "--pgdata", c.data(), "--username", owner, "--pwfile", passwords, "--auth-local", "trust",
-		"--auth-host", "scram-sha-256", "--encoding", "UTF8", "--no-locale", "--no-sync")
-	if err != nil {
-		return err
-	}
-	settings = append([]string{
-		"listen_addresses = '127.0.0.1'",
-		"shared_buffers = 32MB",
-		"max_connections = 50",
-		"log_min_messages = warning",
-	}, settings...)
-	conf, err := os.OpenFile(filepath.Join(c.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer conf.Close()
-	if _, err := io.WriteString(conf, strings.Join(settings, "\n")+"\n"); err != nil {
-		return err
-	}
-	return c.Start()
-}
-
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
 // Start starts a server that has been stopped.
-func (c *Cluster) Start() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *Cluster) Start(t testing.TB) {
+	t.Helper()
 	log, err := os.OpenFile(c.logFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
+	must(t, err)
 	defer log.Close()
 	// The shell stops the server when this process ends, however that happens: it holds
 	// the other end of the pipe. It reads the signal to send.
@@ -165,23 +116,16 @@ func (c *Cluster) Start() error {
 		wait $server`, "sh",
 		filepath.Join(c.bin, "postgres"), "-D", c.data(), "-k", c.dir, "-p", strconv.Itoa(c.port))
 	c.server.Stdout, c.server.Stderr = log, log
-	if c.stdin, err = c.server.StdinPipe(); err != nil {
-		return err
-	}
-	if err := c.server.Start(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	for {
-		err := c.admin(ctx, "postgres", "select 1")
+	c.stdin, err = c.server.StdinPipe()
+	must(t, err)
+	must(t, c.server.Start())
+	for deadline := time.Now().Add(timeout); ; time.Sleep(20 * time.Millisecond) {
+		err := c.admin("postgres", "select 1")
 		if err == nil {
-			return nil
+			return
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("server does not start: %w\n%s", err, c.Log())
-		case <-time.After(20 * time.Millisecond):
+		if time.Now().After(deadline) {
+			t.Fatalf("server does not start: %v\n%s", err, c.Log())
 		}
 	}
 }
@@ -205,12 +149,10 @@ func (c *Cluster) Stop() { c.stop("INT") }
 func (c *Cluster) Crash() { c.stop("QUIT") }
 
 func (c *Cluster) stop(signal string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.server == nil {
 		return
 	}
-	io.WriteString(c.stdin.(io.Writer), signal+"\n")
+	io.WriteString(c.stdin, signal+"\n")
 	c.stdin.Close()
 	c.server.Wait()
 	c.server = nil
@@ -218,13 +160,14 @@ func (c *Cluster) stop(signal string) {
 
 // Remove stops the server and removes its data.
 func (c *Cluster) Remove() {
-	c.stop("QUIT")
+	c.Crash()
 	os.RemoveAll(c.dir)
 }
 
 // Promote makes a standby take over.
-func (c *Cluster) Promote() error {
-	return c.admin(context.Background(), "postgres", "select pg_promote()")
+func (c *Cluster) Promote(t testing.TB) {
+	t.Helper()
+	c.Exec(t, "postgres", "select pg_promote()")
 }
 
 // URL returns the address of a database, by TCP.
@@ -245,12 +188,8 @@ func (c *Cluster) Copy(t testing.TB, url string) string {
 	t.Helper()
 	to := c.Database(t)
 	dump := filepath.Join(c.dir, "dump.sql")
-	if err := c.run("pg_dump", "--file", dump, url); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.run("psql", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", dump, to); err != nil {
-		t.Fatal(err)
-	}
+	c.run(t, "pg_dump", "--file", dump, url)
+	c.run(t, "psql", "--quiet", "--set", "ON_ERROR_STOP=1", "--file", dump, to)
 	return to
 }
 
@@ -259,12 +198,8 @@ func (c *Cluster) Copy(t testing.TB, url string) string {
 func (c *Cluster) WriteFile(t testing.TB, name string, data []byte) {
 	t.Helper()
 	path := filepath.Join(c.data(), name)
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := own(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, data, 0o600))
+	must(t, own(path))
 	c.Exec(t, "postgres", "select pg_reload_conf()")
 }
 
@@ -273,48 +208,39 @@ func (c *Cluster) Blank(t testing.TB, name string) {
 	t.Helper()
 	path := filepath.Join(c.data(), name)
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if info.Size() == 0 {
 		t.Fatalf("%s is empty", name)
 	}
-	if err := os.WriteFile(path, make([]byte, info.Size()), info.Mode()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, make([]byte, info.Size()), info.Mode()))
 }
 
 // Exec runs a statement as the owner of a database.
-func (c *Cluster) Exec(t testing.TB, database, sql string, args ...any) {
+func (c *Cluster) Exec(t testing.TB, database, sql string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	if err := c.admin(ctx, database, sql, args...); err != nil {
+	if err := c.admin(database, sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (c *Cluster) connect(ctx context.Context, database string) (*pgx.Conn, error) {
-	return pgx.Connect(ctx, fmt.Sprintf("host=%s port=%d user=%s database=%s", c.dir, c.port, owner, database))
-}
-
-func (c *Cluster) admin(ctx context.Context, database, sql string, args ...any) error {
-	conn, err := c.connect(ctx, database)
+func (c *Cluster) admin(database, sql string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, fmt.Sprintf("host=%s port=%d user=%s database=%s", c.dir, c.port, owner, database))
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
-	_, err = conn.Exec(ctx, sql, args...)
+	_, err = conn.Exec(ctx, sql)
 	return err
 }
 
 // run runs one of PostgreSQL's programs.
-func (c *Cluster) run(program string, args ...string) error {
-	cmd := c.command(filepath.Join(c.bin, program), args...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", program, err, bytes.TrimSpace(out))
+func (c *Cluster) run(t testing.TB, program string, args ...string) {
+	t.Helper()
+	if out, err := c.command(filepath.Join(c.bin, program), args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", program, err, bytes.TrimSpace(out))
 	}
-	return nil
 }
 
 func (c *Cluster) command(program string, args ...string) *exec.Cmd {
@@ -324,33 +250,28 @@ func (c *Cluster) command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// find returns the directory of PostgreSQL's programs.
-func find() (string, error) {
+// programs returns the directory of PostgreSQL's programs, empty if there is none.
+func programs() string {
 	if path, err := exec.LookPath("postgres"); err == nil {
 		if path, err = filepath.EvalSymlinks(path); err == nil {
-			return filepath.Dir(path), nil
+			return filepath.Dir(path)
 		}
 	}
 	// Debian keeps the programs of each version apart.
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if len(found) == 0 {
-		return "", ErrMissing
+		return ""
 	}
-	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return major(a) - major(b) })), nil
+	major := func(path string) int {
+		n, _ := strconv.Atoi(strings.Split(path, "/")[4])
+		return n
+	}
+	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return major(a) - major(b) }))
 }
 
-func major(path string) int {
-	n, _ := strconv.Atoi(strings.Split(path, "/")[4])
-	return n
-}
-
-// freePort returns a port that is free. If another program takes it first, the server does
-// not start.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
-		return 0, err
+		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
