@@ -87,7 +87,6 @@ type Cache struct {
 	table   table
 	memory  *memory
 	reads   singleflight.Group // of representations from the store
-	pauses  pauses             // of hosts
 	changes changes            // of feeds in the store, that memory does not know yet
 
 	// Limits.

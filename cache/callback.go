@@ -153,11 +153,8 @@ func (f *Feed) logHub(message string, p subscription) {
 
 // leaseOf reads hub.lease_seconds.
 func leaseOf(text string) time.Duration {
-	seconds, err := strconv.ParseUint(text, 10, 64)
-	if errors.Is(err, strconv.ErrRange) {
-		return maxLease
-	}
-	if err != nil || seconds == 0 {
+	seconds, _ := strconv.ParseUint(text, 10, 64) // 0 if it is not a number, the largest one if it is too large
+	if seconds == 0 {
 		return defaultLease
 	}
 	return time.Duration(min(seconds, uint64(maxLease/time.Second))) * time.Second

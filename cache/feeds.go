@@ -4,13 +4,11 @@
 package cache
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -35,8 +33,7 @@ func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 }
 
 // Feeds returns all feeds that are shown, in the order of their IDs, with
-// ID, URL, Title, State, Configured, Failures and NextPoll alone: that takes so little time that a
-// million feeds can be searched. It ends with the first error.
+// ID, URL, Title, State, Configured, Failures and NextPoll alone. It ends with the first error.
 func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
 		for records, err := range store.Pages(ctx, c.store, recordsAtOnce) {
@@ -44,9 +41,8 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 				yield(status.Feed{}, err)
 				return
 			}
-			now, wall := c.elapsed(), c.now()
 			for i := range records {
-				if r := &records[i]; c.shows(r, shown) && !yield(c.summarize(r, now, wall), nil) {
+				if out, ok := c.listed(&records[i], shown); ok && !yield(out, nil) {
 					return
 				}
 			}
@@ -54,57 +50,33 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 	}
 }
 
-// shows is [Cache.Shows] for the feed of a record, which may be in memory too.
-func (c *Cache) shows(r *store.Record, shown Shown) bool {
-	if known := c.table.known(r.URL); known != nil {
-		s := known.state.Load()
-		return shown(r.URL, s.feed.Version.From, groupsOf(known.groupDays(s)))
+// listed returns the feed of a record for a list, if it is shown. It decodes no more than the list
+// needs: there may be very many feeds.
+func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) {
+	var memo struct {
+		Groups  []groupDay                   `json:"marks"`
+		Version struct{ Title, From string } `json:"version"`
 	}
-	return shown(r.URL, textIn(r.Memo, "from"), groupsOf(mergeGroups(groupsIn(r.Memo), nil, c.day())))
-}
-
-// summarize decodes as little as possible of a record: of a fresh one, no facts.
-func (c *Cache) summarize(r *store.Record, now time.Duration, wall time.Time) status.Feed {
-	out := status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
-	if r.Version != 0 {
-		out.Title = textIn(r.Memo, "title")
-	}
-	in, ended := r.In, r.In == store.Ended
-	if known := c.table.known(r.URL); known != nil {
-		s := known.state.Load()
+	var facts struct{ Failures int }
+	now, in, ended := c.elapsed(), r.In, r.In == store.Ended
+	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
+	if f := c.table.known(r.URL); f != nil {
+		s := f.state.Load()
+		memo.Groups, memo.Version.Title, memo.Version.From = f.groupDays(s), s.feed.Version.Title, s.feed.Version.From
 		in, ended = s.due-now, s.ended
 		out.State, out.Failures = s.shown(out.Configured, now), s.feed.History.Failures
 	} else {
-		if r.State != store.StateFresh {
-			var f struct{ Failures int }
-			_ = json.Unmarshal(r.Facts, &f) // damaged facts say nothing
-			out.Failures = f.Failures
-		}
-		out.State = shownState(r.State, out.Configured, !ended && in <= 0, out.Failures > 0)
+		_ = json.Unmarshal(r.Memo, &memo) // damaged ones say nothing
+		_ = json.Unmarshal(r.Facts, &facts)
+		out.State, out.Failures = shownState(r.State, out.Configured, !ended && in <= 0, facts.Failures > 0), facts.Failures
+	}
+	if r.Version != 0 {
+		out.Title = memo.Version.Title
 	}
 	if !ended {
-		out.NextPoll = wall.Add(in).UTC()
+		out.NextPoll = c.now().Add(in).UTC()
 	}
-	return out
-}
-
-// textIn finds a text of the version in a memo without decoding all of it. In JSON a quotation
-// mark within a string is escaped, so this is the beginning of a member and never foreign text.
-func textIn(memo []byte, member string) (value string) {
-	_, text, found := bytes.Cut(memo, []byte(`,"`+member+`":`))
-	if !found || len(text) == 0 || text[0] != '"' {
-		return ""
-	}
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			_ = json.Unmarshal(text[:i+1], &value) // a damaged text is left out
-			return value
-		}
-	}
-	return ""
+	return out, shown(r.URL, memo.Version.From, groupsOf(mergeGroups(memo.Groups, nil, c.day())))
 }
 
 // Keys returns the keys of feeds that have the prefix, in no particular order. It reads

@@ -4,8 +4,6 @@
 package cache
 
 import (
-	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -88,33 +86,12 @@ func indexOf(days []groupDay, g Group) int {
 	return slices.IndexFunc(days, func(d groupDay) bool { return d.Group == g })
 }
 
-// Groups returns the groups that asked for a feed in the last 30 days. There are none if the feed
-// is not known.
-func (c *Cache) Groups(ctx context.Context, key string) []Group {
-	f, err := c.existing(ctx, key)
-	if err != nil {
-		return nil
-	}
-	return groupsOf(f.groupDays(f.state.Load()))
-}
-
 func groupsOf(days []groupDay) []Group {
 	groups := make([]Group, 0, len(days))
 	for _, d := range days {
 		groups = append(groups, d.Group)
 	}
 	return groups
-}
-
-// groupsIn finds the groups in a memo without decoding all of it; see [titleIn].
-func groupsIn(memo []byte) (days []groupDay) {
-	_, list, found := bytes.Cut(memo, []byte(`"marks":[`))
-	if !found {
-		return nil
-	}
-	list, _, _ = bytes.Cut(list, []byte(`]`)) // it holds numbers alone
-	_ = json.Unmarshal(slices.Concat([]byte(`[`), list, []byte(`]`)), &days)
-	return days
 }
 
 // addNews returns what adds to the feed's memo which groups asked and what its hub has said, if

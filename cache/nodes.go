@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -64,6 +63,7 @@ func (c *Cache) watch(ctx context.Context) {
 // noticeChange finds out which feeds in memory a change concerns. It reads nothing: if much
 // changes at a time, one read is for many feeds.
 func (c *Cache) noticeChange(change store.Change) {
+	c.table.changes.Add(1)
 	if change.Forgotten || change.Lost {
 		c.settings.Load().recorded.Store(false) // it may be configured
 	}
@@ -73,9 +73,6 @@ func (c *Cache) noticeChange(change store.Change) {
 			return true
 		})
 		return
-	}
-	if outdated, ok := c.table.loading.Load(change.ID); ok {
-		outdated.(*atomic.Bool).Store(true)
 	}
 	v, ok := c.table.ids.Load(change.ID)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 const (
 	// pushFloor is the time between two polls that pushes cause.
 	pushFloor = 5 * time.Minute
-	// maxPushTries is how often the poll is tried that a push asks for: for a day, as waits double.
-	maxPushTries = 30
+	// maxPushTries is how often the poll is tried that a push asks for, each time after pushFloor.
+	maxPushTries = 12
 )
 
 // pollPushed polls the feed because of a push: at once, unless a push has caused a poll in the last
@@ -25,37 +25,25 @@ func (f *Feed) pollPushed(h hubState) {
 	begin := !f.pushing
 	f.pushing = true
 	f.mu.Unlock()
-	if !begin {
-		f.leave()
-		return
-	}
-	if !f.cache.background(func() {
+	if !begin || !f.cache.background(func() {
 		defer f.leave()
 		f.setHub(h)
-		for tries := 0; tries < maxPushTries; {
+		for tries := 0; ; {
 			wait, done := f.untilPushed(tries)
 			if done || !sleep(f.cache.open, wait) {
 				return
 			}
 			p, joined := f.start(pollRequest{floor: f.pushedFloor(), pushed: true})
-			if !joined {
-				tries++
-			}
 			if p != nil {
 				<-p.done
 			}
+			if !joined { // that one may have been answered before the push
+				tries++
+			}
 		}
-		f.pushEnded()
 	}) {
-		f.pushEnded()
 		f.leave()
 	}
-}
-
-func (f *Feed) pushEnded() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pushing = false
 }
 
 // untilPushed returns how long the poll must wait that a push asks for. It is done if one has been
@@ -65,7 +53,7 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	defer f.mu.Unlock()
 	c, s := f.cache, f.state.Load()
 	history := &s.feed.History
-	if s.granted >= f.pushed && history.Unsent == 0 || s.ended || s.feed.Alias != "" || history.Failures > 0 {
+	if tries == maxPushTries || s.granted >= f.pushed && history.Unsent == 0 || s.ended || s.feed.Alias != "" || history.Failures > 0 {
 		f.pushing = false
 		return 0, true
 	}
@@ -75,7 +63,7 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 		wait = max(wait, s.granted+pushFloor-now)
 	}
 	if tries > 0 {
-		wait = max(wait, min(retry<<min(tries-1, 10), time.Hour))
+		wait = max(wait, pushFloor)
 	}
 	return max(wait, 0), false
 }

@@ -109,7 +109,7 @@ func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w
 	if err := s.mayServe(may); err != nil {
 		return Sent{}, err
 	}
-	if s.response.PreconditionFailed(r.Header) {
+	if s.feed.Version.PreconditionFailed(r.Header) {
 		return Sent{}, errPrecondition
 	}
 	if s.response.NotModified(r.Header) {

@@ -50,18 +50,14 @@ func (c *Cache) StatusesOf(ctx context.Context, ids []store.ID) ([]status.Feed, 
 
 // statusesOf returns the status of feeds from their records, or from memory if they are there.
 func (c *Cache) statusesOf(records []store.Record) []status.Feed {
-	now := c.elapsed()
+	now, pauses := c.elapsed(), c.pauses()
 	list := make([]status.Feed, 0, len(records))
 	for _, r := range records {
 		if f := c.table.known(r.URL); f != nil {
-			list = append(list, f.status())
-			continue
+			list = append(list, c.status(f.key, f.state.Load(), f.sinceAsked(now), pauses))
+		} else {
+			list = append(list, c.status(ParseKey(r.URL), stateOf(r, now), r.Asked, pauses))
 		}
-		one := c.status(ParseKey(r.URL), stateOf(r, now), now)
-		if r.Asked >= 0 {
-			one.LastAsked = c.now().Add(-r.Asked).UTC()
-		}
-		list = append(list, one)
 	}
 	return list
 }
@@ -98,20 +94,18 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 }
 
 func (f *Feed) status() status.Feed {
-	now := f.cache.elapsed()
-	out := f.cache.status(f.key, f.state.Load(), now)
-	if ago := f.sinceAsked(now); ago >= 0 {
-		out.LastAsked = f.cache.now().Add(-ago).UTC()
-	}
-	return out
+	c := f.cache
+	return c.status(f.key, f.state.Load(), f.sinceAsked(c.elapsed()), c.pauses())
 }
 
-func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
+// status returns the status of a feed that a reader has asked for so long ago; negative: never.
+func (c *Cache) status(k Key, s *state, asked time.Duration, pauses func() map[string]policy.Pause) status.Feed {
+	now := c.elapsed()
 	configured := c.isConfigured(k.text)
 	state := s.shown(configured, now)
 	if !s.ended && s.due <= now && !k.shielded() {
 		// It would be polled now, but its host must wait.
-		if left, why := c.pauses.of(c, c.origin.Host(k.url), s); left > 0 {
+		if left, why := s.hostPause(c.origin.Host(k.url), pauses()); left > 0 {
 			overridden := *s
 			overridden.override(c, left, why)
 			s = &overridden
@@ -136,6 +130,9 @@ func (c *Cache) status(k Key, s *state, now time.Duration) status.Feed {
 		if d := decision.Next; d.Sub(out.NextPoll).Abs() < time.Second {
 			out.NextPoll = d // the same moment, as it was decided
 		}
+	}
+	if asked >= 0 {
+		out.LastAsked = c.now().Add(-asked).UTC()
 	}
 	out.Push = c.pushStatus(id, s)
 	if v := m.Version; s.version != 0 {
@@ -269,40 +266,28 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 	return s
 }
 
-// pausesFor is how long pauses of hosts that were read from the store are shown.
-const pausesFor = 10 * time.Second
-
-// pauses are the pauses of hosts and domains, as the store had them when they were shown last.
-type pauses struct {
-	mu    sync.Mutex // guards what follows
-	read  bool
-	at    time.Duration // when they were read, as [Cache.elapsed] counts
-	known map[string]policy.Pause
+// pauses returns a function that reads the pauses of hosts and domains, by scope, when it is first called.
+func (c *Cache) pauses() func() map[string]policy.Pause {
+	return sync.OnceValue(func() map[string]policy.Pause {
+		list, _ := c.store.Pauses(c.life) // none if it fails
+		known := make(map[string]policy.Pause, len(list))
+		for _, one := range list {
+			known[one.Scope] = one
+		}
+		return known
+	})
 }
 
-// of returns how long the host of a feed that is due is paused, and why. The pause of a domain
+// hostPause returns how long the host of a feed that is due is paused, and why. The pause of a domain
 // is left out if the feed's last poll was good: it does not hold for hosts that answer well.
-func (p *pauses) of(c *Cache, h policy.Host, s *state) (left time.Duration, why string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := c.elapsed()
-	if !p.read || now-p.at > pausesFor {
-		list, err := c.store.Pauses(c.life)
-		if err != nil {
-			return 0, ""
-		}
-		p.read, p.at, p.known = true, now, make(map[string]policy.Pause, len(list))
-		for _, one := range list {
-			p.known[one.Scope] = one
-		}
-	}
+func (s *state) hostPause(h policy.Host, pauses map[string]policy.Pause) (left time.Duration, why string) {
 	scopes := []string{policy.ScopeHost + h.Name, policy.ScopeDomain + h.Domain}
 	if s.last.Failure == policy.FailureNone && s.version != 0 {
 		scopes = scopes[:1]
 	}
 	for _, scope := range scopes {
-		if one := p.known[scope]; one.For-(now-p.at) > left {
-			left, why = one.For-(now-p.at), one.Why
+		if one := pauses[scope]; one.For > left {
+			left, why = one.For, one.Why
 		}
 	}
 	return left, why

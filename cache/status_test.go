@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -71,9 +72,9 @@ func TestStatusHasNoCredentials(t *testing.T) {
 	s.feed.Alias, s.feed.Validators = url, policy.Validators{URL: url, ETag: `"1"`}
 	s.feed.History.Hints = policy.Hints{Self: url, NewFeedURL: url, Hubs: []string{url}}
 	s.last.Error = "asking " + url + ": refused"
-	c := new(Cache)
+	c := &Cache{clock: newClock(time.Now, nil)}
 	c.settings.Store(&Settings{})
-	told, err := json.Marshal(c.status(ParseKey("shield:x "+url), s, 0))
+	told, err := json.Marshal(c.status(ParseKey("shield:x "+url), s, -1, nil))
 	if err != nil || strings.Contains(string(told), secret) || strings.Count(string(told), "x.example") < 6 {
 		t.Errorf("%s, %v", told, err)
 	}

@@ -24,10 +24,8 @@ type table struct {
 
 	moves sync.Mutex // held while a feed comes or goes
 
-	loads singleflight.Group // of records from the store, by key
-	// loading are the feeds, by ID, that are being read: whether the store has changed
-	// one since, as *atomic.Bool.
-	loading sync.Map
+	loads   singleflight.Group // of records from the store, by key
+	changes atomic.Uint64      // of the store that were noticed
 }
 
 // known returns the feed of a key if it is in memory, and nil otherwise.
@@ -64,9 +62,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 		c.shields.Store(true)
 	}
 	f := newFeed(c, key, &state{})
-	outdated := new(atomic.Bool)
-	c.table.loading.Store(f.id, outdated)
-	defer c.table.loading.CompareAndDelete(f.id, outdated)
+	changes := c.table.changes.Load()
 	records, err := c.store.Lookup(ctx, []store.ID{f.id})
 	if err != nil {
 		c.logUnreadable("the record of a feed cannot be read", key, err)
@@ -78,7 +74,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 		f.publish(&state{size: stateOverhead})
 	}
 	resident := c.admit(f)
-	if resident != f || outdated.Load() {
+	if resident != f || c.table.changes.Load() != changes { // perhaps of this feed
 		c.readLater(c.readChanged(ctx, []*Feed{resident})...)
 	}
 	return resident, nil

@@ -82,11 +82,6 @@ func NewResponse(v *Version, thirdParty bool) *Response {
 	return r
 }
 
-// PreconditionFailed evaluates the conditions of a request as [Version.PreconditionFailed] does.
-func (r *Response) PreconditionFailed(request http.Header) bool {
-	return r.version.PreconditionFailed(request)
-}
-
 // NotModified evaluates the conditions of a request as [Version.NotModified] does. The date
 // that readers were given need not be parsed.
 func (r *Response) NotModified(request http.Header) bool {
@@ -114,7 +109,9 @@ func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header) 
 func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Representation) int64 {
 	h := w.Header()
 	h["Vary"], h["Etag"] = r.vary, r.etags[rep.Coding]
-	if !r.unchangedDate(request.Header) {
+	// A client that compares dates itself, as curl does, would drop the body of a 200 to its If-None-Match
+	// if its own date is not earlier.
+	if dates := request.Header["If-Modified-Since"]; len(dates) != 1 || !r.version.unmodifiedSince(dates[0]) {
 		h["Last-Modified"] = r.lastModified
 	}
 	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, noSniff
@@ -139,12 +136,4 @@ func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Repr
 		}
 	}
 	return sent
-}
-
-// unchangedDate reports whether a request that gets a 200 because of its If-None-Match has an
-// If-Modified-Since that the version's date would not pass. Clients that compare the two
-// themselves, as curl does, would drop the body.
-func (r *Response) unchangedDate(request http.Header) bool {
-	dates := request["If-Modified-Since"]
-	return len(dates) == 1 && r.version.unmodifiedSince(dates[0])
 }
