@@ -6,10 +6,60 @@ package poller
 import (
 	"net/http"
 	"net/netip"
+	"net/url"
+	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/internal/readers"
 )
+
+// Observe returns a request in the form that the statistics and the limiter of readers
+// use, before it is answered. client is the address from [Client].
+func (e *Engine) Observe(r *http.Request, client netip.Addr, key string, feed *cache.Feed) readers.Request {
+	asked := *r
+	if u := OriginalURL(r); u != nil {
+		asked.URL = u
+	}
+	request := readers.FromHTTP(&asked, key, client, time.Now())
+	if Forwarded(r) {
+		request.Forwarded = strings.Join(r.Header["X-Forwarded-For"], ",")
+	}
+	request.Validators, request.SkipHours = feed.Standing(r.Header), feed.Hints().SkipHours
+	return request
+}
+
+// Changes returns the usual time between two changes of a feed; 0: not known.
+func (e *Engine) Changes(key string) time.Duration {
+	c := e.cache.Load()
+	if c == nil {
+		return 0
+	}
+	return c.Changes(key)
+}
+
+// Client returns the address of a client as Caddy determines it, behind trusted proxies
+// too. It is invalid if the client has no address, on a Unix socket for example.
+func Client(r *http.Request) netip.Addr {
+	text, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	address, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return address.Unmap().WithZone("")
+}
+
+// OriginalURL returns a request's URL before rewrites, or nil if Caddy has not recorded it.
+func OriginalURL(r *http.Request) *url.URL {
+	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if !ok {
+		return nil
+	}
+	return original.URL
+}
 
 // Private reports whether an address is private, loopback or link-local.
 func Private(address netip.Addr) bool {

@@ -110,10 +110,10 @@ func newEngine(parts Parts) *Engine {
 }
 
 // GatewayRequests counts the requests of all gateways.
-func (e *Engine) GatewayRequests() *Requests { return &e.metrics.gateway }
+func (e *Engine) GatewayRequests() *Requests { return e.metrics.gateway }
 
 // ShieldRequests counts the requests of all shields.
-func (e *Engine) ShieldRequests() *Requests { return &e.metrics.shield }
+func (e *Engine) ShieldRequests() *Requests { return e.metrics.shield }
 
 // Store describes the store, or returns "" before it is opened.
 func (e *Engine) Store() string {
@@ -182,7 +182,7 @@ func (e *Engine) open(a *App) error {
 	}
 	e.origin.Apply(a.upstream) // before the cache: it may poll as soon as it is open
 	c, err := cache.New(cache.Options{
-		Store: e.metrics.timed(store), Origin: e.origin, Memory: a.Memory,
+		Store: &timedStore{store, e.metrics.store}, Origin: e.origin, Memory: a.Memory,
 		Now: e.parts.Now, Suspended: e.parts.Suspended,
 	})
 	if err != nil {

@@ -33,8 +33,10 @@ import (
 // Counters live as long as the engine, so a reload does not reset them, although Caddy
 // makes a new registry for it. Gauges are computed at each scrape.
 type metrics struct {
-	gateway, shield Requests
+	gateway, shield *Requests
 
+	requests    *prometheus.CounterVec
+	servedBytes prometheus.Counter
 	polls       *prometheus.CounterVec
 	pollSeconds prometheus.Histogram
 	originBytes prometheus.Counter
@@ -45,10 +47,6 @@ type metrics struct {
 }
 
 var (
-	requestsDesc = prometheus.NewDesc("pollard_requests_total",
-		"Requests of readers, by what became of them.", []string{"handler", "result"}, nil)
-	servedBytesDesc = prometheus.NewDesc("pollard_served_bytes_total",
-		"Bytes of body sent to readers, errors left out.", nil, nil)
 	feedsDesc = prometheus.NewDesc("pollard_feeds",
 		"Feeds that are known, by state.", []string{"state"}, nil)
 	memoryDesc = prometheus.NewDesc("pollard_memory_bytes",
@@ -62,6 +60,14 @@ var (
 func newMetrics(totals func() (status.Summary, bool)) *metrics {
 	m := &metrics{
 		totals: totals,
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "pollard_requests_total",
+			Help: "Requests of readers, by what became of them.",
+		}, []string{"handler", "result"}),
+		servedBytes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "pollard_served_bytes_total",
+			Help: "Bytes of body sent to readers, errors left out.",
+		}),
 		polls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "pollard_polls_total",
 			Help: "Polls of origins, by outcome.",
@@ -81,8 +87,12 @@ func newMetrics(totals func() (status.Summary, bool)) *metrics {
 			Buckets: []float64{.0001, .0005, .001, .005, .01, .05, .1, .5, 1, 5},
 		}, []string{"op"}),
 	}
+	m.gateway, m.shield = m.requestsOf("gateway"), m.requestsOf("shield")
 	for _, outcome := range status.Results {
 		m.polls.WithLabelValues(string(outcome)) // begins at 0
+	}
+	for _, op := range []string{"claim", "commit", "lookup", "body", "touch", "sweep"} {
+		m.store.WithLabelValues(op)
 	}
 	return m
 }
@@ -107,7 +117,7 @@ func (m *metrics) polled(p cache.Poll) {
 
 // Describe implements [prometheus.Collector].
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{requestsDesc, servedBytesDesc, feedsDesc, memoryDesc, offlineDesc, storeAwayDesc} {
+	for _, desc := range []*prometheus.Desc{feedsDesc, memoryDesc, offlineDesc, storeAwayDesc} {
 		into <- desc
 	}
 	for _, c := range m.collectors() {
@@ -120,11 +130,6 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	for _, c := range m.collectors() {
 		c.Collect(into)
 	}
-	for r, name := range results {
-		into <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(m.gateway.results[r].Load()), "gateway", name)
-		into <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(m.shield.results[r].Load()), "shield", name)
-	}
-	into <- prometheus.MustNewConstMetric(servedBytesDesc, prometheus.CounterValue, float64(m.gateway.bytes.Load()+m.shield.bytes.Load()))
 	totals, open := m.totals()
 	if !open {
 		return
@@ -144,7 +149,7 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 
 // collectors are the metrics that collect themselves.
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.polls, m.pollSeconds, m.originBytes, m.store}
+	return []prometheus.Collector{m.requests, m.servedBytes, m.polls, m.pollSeconds, m.originBytes, m.store}
 }
 
 // Interface guards.

@@ -16,61 +16,51 @@ import (
 // fail: claim, commit, lookup, body, touch and sweep.
 type timedStore struct {
 	store.Store
-	claim, commit, lookup, body, touch, sweep prometheus.Observer
+	seconds *prometheus.HistogramVec
 }
 
-func (m *metrics) timed(s store.Store) *timedStore {
-	op := func(name string) prometheus.Observer { return m.store.WithLabelValues(name) }
-	return &timedStore{
-		Store: s,
-		claim: op("claim"), commit: op("commit"), lookup: op("lookup"),
-		body: op("body"), touch: op("touch"), sweep: op("sweep"),
-	}
+func (s *timedStore) took(op string, started time.Time) {
+	s.seconds.WithLabelValues(op).Observe(time.Since(started).Seconds())
 }
-
-func took(o prometheus.Observer, started time.Time) { o.Observe(time.Since(started).Seconds()) }
 
 // Claim implements [cache.Store].
 func (s *timedStore) Claim(ctx context.Context, claims []store.Claim) ([]store.Lease, error) {
-	defer took(s.claim, time.Now())
+	defer s.took("claim", time.Now())
 	return s.Store.Claim(ctx, claims)
 }
 
 // ClaimDue implements [cache.Store].
 func (s *timedStore) ClaimDue(ctx context.Context, q store.DueQuery) ([]store.Lease, time.Duration, error) {
-	defer took(s.claim, time.Now())
+	defer s.took("claim", time.Now())
 	return s.Store.ClaimDue(ctx, q)
 }
 
 // Commit implements [cache.Store].
 func (s *timedStore) Commit(ctx context.Context, o store.Outcome) error {
-	defer took(s.commit, time.Now())
+	defer s.took("commit", time.Now())
 	return s.Store.Commit(ctx, o)
 }
 
 // Lookup implements [cache.Store].
 func (s *timedStore) Lookup(ctx context.Context, ids []store.ID) ([]store.Record, error) {
-	defer took(s.lookup, time.Now())
+	defer s.took("lookup", time.Now())
 	return s.Store.Lookup(ctx, ids)
 }
 
 // Body implements [cache.Store].
 func (s *timedStore) Body(ctx context.Context, id store.ID, version uint64) (*store.StoredBody, error) {
-	defer took(s.body, time.Now())
+	defer s.took("body", time.Now())
 	return s.Store.Body(ctx, id, version)
 }
 
 // Touch implements [cache.Store].
 func (s *timedStore) Touch(ctx context.Context, asked map[store.ID]store.Asked) error {
-	defer took(s.touch, time.Now())
+	defer s.took("touch", time.Now())
 	return s.Store.Touch(ctx, asked)
 }
 
 // Sweep implements [cache.Store].
 func (s *timedStore) Sweep(ctx context.Context, q store.SweepQuery) ([]store.ID, error) {
-	defer took(s.sweep, time.Now())
+	defer s.took("sweep", time.Now())
 	return s.Store.Sweep(ctx, q)
 }
-
-// Interface guards.
-var _ store.Store = (*timedStore)(nil)
