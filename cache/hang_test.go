@@ -68,6 +68,9 @@ func TestDiskThatHangs(t *testing.T) {
 			before, routines := g.origin.polls(), runtime.NumGoroutine()
 			g.store.hang(outage)
 			began := time.Now()
+			if w := g.get("https://new.test/feed"); w.Code != http.StatusServiceUnavailable {
+				t.Errorf("a new feed: %d %s", w.Code, w.Body)
+			}
 			for time.Since(began) < outage-outage/10 {
 				round()
 				time.Sleep(outage / 15)

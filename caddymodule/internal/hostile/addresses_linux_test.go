@@ -4,7 +4,6 @@
 package hostile
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -144,15 +143,6 @@ func (w *world) reached(but ...string) (list []string) {
 	return list
 }
 
-func (w *world) total() (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, asked := range w.asked {
-		n += len(asked)
-	}
-	return n
-}
-
 // The addresses of the tests' public servers.
 const (
 	publicAddress = "93.184.216.34"
@@ -164,56 +154,32 @@ func public(a netip.Addr) bool {
 	return slices.Contains([]string{publicAddress, otherPublic, publicIPv6}, a.String())
 }
 
-// forbidden are addresses that no feed may be at, besides 10.9.9.9 in all spellings. Package upstream
-// has tests of all kinds.
-var forbidden = []string{
-	"127.0.0.1", "169.254.169.254", "0.0.0.0", "2130706433", "0xa9fea9fe", "[::ffff:127.0.0.1]", "[::ffff:a9fe:a9fe]",
-}
-
-// forbiddenIPv6 are others.
-var forbiddenIPv6 = []string{
-	"::", "::1", "fc00::1", "fd00:ec2::254", "fe80::1", "fe80::1%25lo", "fec0::1", "ff02::1", "2001:db8::1", "2001::1", "2001:10::1", "3fff::1", "100::1", "5f00::1", "4000::1",
-	"0:0:0:0:0:0:0:1", "0000:0000:0000:0000:0000:0000:0000:0001", "::0.0.0.1", "fd12:3456:789a::1", "fe80::5efe:10.9.9.9", "fc00::5efe:10.9.9.9",
-}
-
-// spellings are the ways in which an IPv4 address can be written, and some that only look so.
-func spellings(address string) []string {
-	b := netip.MustParseAddr(address).As4()
-	n := binary.BigEndian.Uint32(b[:])
-	dots := func(format string) string {
-		return fmt.Sprintf(strings.TrimSuffix(strings.Repeat(format+".", 4), "."), b[0], b[1], b[2], b[3])
-	}
-	wide := strings.NewReplacer("0", "０", "1", "１", "2", "２", "3", "３", "4", "４", "5", "５", "6", "６", "7", "７", "8", "８", "9", "９")
-	circled := strings.NewReplacer("1", "①", "2", "②", "3", "③", "4", "④", "5", "⑤", "6", "⑥", "7", "⑦", "8", "⑧", "9", "⑨")
-	return []string{
-		address, address + ".", address + ":80", address + ":080", "x@" + address, "x:y@" + address, dots("%03d"), dots("0%o"), dots("0x%x"), dots("0X%X"), dots("%012d"),
-		fmt.Sprint(n), fmt.Sprintf("0x%x", n), fmt.Sprintf("0X%08X", n), fmt.Sprintf("0%o", n), fmt.Sprint(uint64(n) + 1<<32), fmt.Sprintf("0x100000000%08x", n),
-		fmt.Sprintf("%d.%d", b[0], n&0xffffff), fmt.Sprintf("%d.%d.%d", b[0], b[1], n&0xffff), fmt.Sprintf("0x%x.%d", b[0], n&0xffffff), fmt.Sprintf("%d.%d.%d.0x%x", b[0], b[1], b[2], b[3]), fmt.Sprintf("0%o.%d.0x%x.%d", b[0], b[1], b[2], b[3]),
-		"[::ffff:" + address + "]", fmt.Sprintf("[::ffff:%x:%x]", n>>16, n&0xffff), fmt.Sprintf("[0:0:0:0:0:ffff:%x:%x]", n>>16, n&0xffff), "[::FFFF:" + address + "]", "[::" + address + "]", "[::ffff:0:" + address + "]",
-		"[64:ff9b::" + address + "]", fmt.Sprintf("[64:ff9b::%x:%x]", n>>16, n&0xffff), "[64:ff9b:1::" + address + "]", fmt.Sprintf("[2002:%x:%x::]", n>>16, n&0xffff), fmt.Sprintf("[2002:%x:%x::1]", n>>16, n&0xffff),
-		fmt.Sprintf("[2001:0:%x:%x::1]", n>>16, n&0xffff), fmt.Sprintf("[2001:0:1:2:0:0:%x:%x]", ^n>>16, ^n&0xffff), "[::ffff:" + address + "%25lo]", "[::ffff:" + address + "]:80",
-		strings.ReplaceAll(address, ".", "%2e"), strings.ReplaceAll(address, ".", "。"), strings.ReplaceAll(address, ".", "．"), strings.ReplaceAll(address, ".", "｡"), wide.Replace(address), circled.Replace(address),
-		address + "%00.example.com", address + "%0a", address + "%20", address + "#.example.com", address + "?.example.com", address + "\\.example.com", "example.com@" + address, "example.com%40" + address,
-		"[" + address + "]", address + ",example.com", address + ".nip.io.", address + ":80:80", address + ":", fmt.Sprintf("%%%02x", address[0]) + address[1:],
-	}
+// hiding are hosts of 10.9.9.9 in other spellings, hosts that only look like it, other addresses that no
+// feed may be at, and names of such addresses. Package upstream has tests of all kinds of addresses.
+var hiding = []string{
+	"10.9.9.9", "10.9.9.9.", "10.9.9.9:080", "x:y@10.9.9.9", "example.com@10.9.9.9", "010.009.009.009", "012.011.011.011", "0xa.0x9.0x9.0x9", "168364297", "0x0a090909", "4463331593", "10.9.2313",
+	"[::ffff:10.9.9.9]", "[::ffff:a09:909]:80", "[::10.9.9.9]", "[64:ff9b::a09:909]", "[2002:a09:909::1]", "[2001:0:1:2:0:0:f5f6:f6f6]", "10%2e9%2e9%2e9", "10。9。9。9", "１０.9.9.9",
+	"10.9.9.9%00.example.com", "10.9.9.9#.example.com", "10.9.9.9\\.example.com", "10.9.9.9,example.com",
+	"127.0.0.1", "169.254.169.254", "0.0.0.0", "2130706433", "0xa9fea9fe", "[::]", "[::1]", "[fd00:ec2::254]:8080", "[fe80::1%25lo]", "[ff02::1]", "[2001:db8::1]",
+	"private.test", "PRIVATE.test.", "loopback.test", "loopback6.test", "metadata.test", "metadata6.test", "mapped.test", "translated.test", "tunnelled.test", "unspecified.test", "local6.test", "localhost",
+	"private.test:8080", "pri%76ate.test", "private.test%00.example.com", "private.test\\@public.test", "private.test%23@public.test", "metadata.google.internal", "nothing.test", "*.test",
+	publicAddress + ":22", publicAddress + ":25", publicAddress + ":6379", publicAddress + ":0", publicAddress + ":65536",
 }
 
 // addressesOf are the addresses of names, by their first label.
 var addressesOf = map[string][]string{
 	"public": {publicAddress}, "other": {otherPublic}, "six": {publicIPv6}, "listed": {"10.1.2.3"},
-	"private": {"10.9.9.9"}, "localtest": {"10.9.9.9"}, "nip": {"10.9.9.9"}, "loopback": {"127.0.0.1"}, "loopback6": {"::1"},
-	"metadata": {"169.254.169.254"}, "metadata6": {"fd00:ec2::254"}, "unspecified": {"0.0.0.0"}, "unspecified6": {"::"}, "local6": {"fe80::1"},
+	"private": {"10.9.9.9"}, "loopback": {"127.0.0.1"}, "loopback6": {"::1"},
+	"metadata": {"169.254.169.254"}, "metadata6": {"fd00:ec2::254"}, "unspecified": {"0.0.0.0"}, "local6": {"fe80::1"},
 	"mapped": {"::ffff:10.9.9.9"}, "translated": {"64:ff9b::a09:909"}, "tunnelled": {"2002:a09:909::1"},
 	"mixed": {"10.9.9.9", publicAddress, "127.0.0.1"}, "families": {publicAddress, "fd00::1"},
 }
 
 // namesOf are the name server's answers to the nth question for a name.
-func namesOf(name string, n int) (addresses []netip.Addr, hangs bool) {
+func namesOf(name string, n int) (addresses []netip.Addr) {
 	label, _, _ := strings.Cut(name, ".")
 	list := addressesOf[label]
 	switch {
-	case label == "hangs":
-		return nil, true
 	case label == "rebind" && n%2 == 0, label == "turncoat" && n == 0:
 		list = []string{publicAddress}
 	case label == "rebind":
@@ -224,94 +190,26 @@ func namesOf(name string, n int) (addresses []netip.Addr, hangs bool) {
 	for _, a := range list {
 		addresses = append(addresses, netip.MustParseAddr(a))
 	}
-	return addresses, false
+	return addresses
 }
 
-var badNames = []string{
-	"private.test", "PRIVATE.test", "private.test.", "loopback.test", "loopback6.test", "metadata.test", "metadata6.test", "mapped.test", "translated.test", "tunnelled.test",
-	"unspecified.test", "unspecified6.test", "local6.test", "localhost", "LOCALHOST", "localhost.", "private.test:22", "private.test:8080", "pri%76ate.test", "prıvate.test", "listed.test:80",
-	"metadata", "metadata.google.internal", "kubernetes.default.svc", "nothing.test", "a..test", ".test", "-.test", "*.test", "_.test", "xn--a.test", "private.test%00.example.com", "private.test%2eexample.com:80", "private.test\\@public.test", "private.test%23@public.test",
-	strings.Repeat("a", 64) + ".test", strings.Repeat("a.", 130) + "test", "hangs.test",
-}
-
-// TestHostileAddresses tries to reach private addresses through a gateway: by all
-// spellings, by names, by names that change, and by redirects to them from everywhere.
-// There is a server at each of them, which records connections.
+// TestHostileAddresses tries to reach private addresses through a gateway: by all spellings, by names, by
+// names that change and names of several addresses, and by redirects to them. There is a server at each
+// of them, which records connections. What counts is the address that is connected to, each time.
 func TestHostileAddresses(t *testing.T) {
 	t.Parallel()
 	if !enclose(t) {
 		return
 	}
-	w, names := newWorld(t), newNameServer(t, namesOf)
-	var tokens strings.Builder
-	for i := range 8 {
-		fmt.Fprintf(&tokens, "token t%d %016d\n", i, i) // each has a share of its own
-	}
-	c := start(t, setup{
-		app:  "timeout 10s\nmin_interval 1s\nmax_interval 2s\njitter 0\nhost * {\n\tspacing 0\n\tconcurrency 64\n}\nhost hangs.test {\n\ttimeout 2s\n}",
-		site: "feed_gateway {\nfeed /good.xml http://public.test/good.xml\nclients any\n" + tokens.String() + "}\n",
-		env:  []string{resolverAddress + "=" + names.conn.LocalAddr().String()},
-	})
-	if a := c.get("/good.xml"); a.Status != 200 || !strings.Contains(a.Body, "at "+publicAddress) {
-		t.Fatalf("the network does not work: %v", a)
-	}
-	targets := slices.Concat(spellings("10.9.9.9"), forbidden, badNames)
-	for i, address := range forbiddenIPv6 {
-		targets = append(targets, []string{"[" + address + "]", "[" + address + "]:80", "[" + strings.ToUpper(address) + "]:8080"}[i%3])
-	}
-	for _, port := range []string{"22", "25", "6379", "0", "65536", "-1", "http"} {
-		targets = append(targets, publicAddress+":"+port)
-	}
-	slices.Sort(targets)
-	targets = slices.Compact(targets)
-
-	took := c.costs(maxReaderCPU)
-	attacks := 0
-	for i, target := range targets {
-		took.measure(target, func() {
-			var all sync.WaitGroup
-			for form, path := range []string{
-				fmt.Sprintf("/~%016d/http://%s/feed", i%4, target),
-				fmt.Sprintf("/~%016d/?url=%s", i%4, url.QueryEscape("http://"+target+"/query")),
-				fmt.Sprintf("/~%016d/http://public.test%s", 4+i%4, to(302, "http://"+target+"/redirect")),
-				fmt.Sprintf("/~%016d/http://public.test%s", 4+i%4, to(301, "http://other.test"+to(308, "//"+target+"/hop"))),
-			} {
-				attacks++
-				all.Go(func() {
-					if got := c.get(path); got.Status < 400 && form < 2 && !strings.Contains(got.Body, "at "+publicAddress) || strings.Contains(got.Body, secret) {
-						t.Errorf("%s: %v", path, got)
-					}
-				})
-			}
-			all.Wait()
-		})
-	}
-	took.finish(w.total(), fmt.Sprintf("%d targets, %d attacks", len(targets), attacks))
-	if reached := w.reached(publicAddress, otherPublic, "127.0.0.1"); len(reached) > 0 {
-		t.Errorf("there were connections to %v", reached)
-	}
-	w.mu.Lock()
-	for _, what := range w.asked[netip.MustParseAddr("127.0.0.1")] { // nothing of this test is there
-		t.Errorf("there was a request to 127.0.0.1 for %q", what)
-	}
-	w.mu.Unlock()
-}
-
-// Names that change what they stand for, and names of several addresses: what counts is
-// the address that is connected to, each time.
-func TestHostileNames(t *testing.T) {
-	t.Parallel()
-	if !enclose(t) {
-		return
-	}
-	w, names := newWorld(t), newNameServer(t, namesOf)
+	w, names := newWorld(t), newNameServer(t)
 	c := start(t, setup{
 		app:  strings.Replace(quick, "private_upstreams 127.0.0.0/8", "", 1),
 		site: gatewayByURL,
 		env:  []string{resolverAddress + "=" + names.conn.LocalAddr().String()},
 	})
-	took := c.costs(maxOriginCPU)
-	end := took.begin("all of them")
+	if a := c.get("/http://public.test/good.xml"); a.Status != 200 || !strings.Contains(a.Body, "at "+publicAddress) {
+		t.Fatalf("the network does not work: %v", a)
+	}
 	var all sync.WaitGroup
 	for _, name := range []string{"rebind.test", "turncoat.test", "mixed.test", "families.test", "six.test"} {
 		all.Go(func() {
@@ -329,10 +227,24 @@ func TestHostileNames(t *testing.T) {
 			}
 		})
 	}
+	for _, host := range hiding {
+		var forms sync.WaitGroup
+		for form, path := range []string{
+			"/http://" + host + "/feed",
+			"/?url=" + url.QueryEscape("http://"+host+"/query"),
+			"/http://public.test" + to(302, "http://"+host+"/redirect"),
+			"/http://public.test" + to(301, "http://other.test"+to(308, "//"+host+"/hop")),
+		} {
+			forms.Go(func() {
+				if got := c.get(path); got.Status < 400 && form < 2 && !strings.Contains(got.Body, "at "+publicAddress) || strings.Contains(got.Body, secret) {
+					t.Errorf("%s: %v", path, got)
+				}
+			})
+		}
+		forms.Wait()
+	}
 	all.Wait()
-	end()
-	took.finish(w.total(), "5 names that change")
-	if reached := w.reached(publicAddress, publicIPv6); len(reached) > 0 {
+	if reached := w.reached(publicAddress, otherPublic, publicIPv6); len(reached) > 0 {
 		t.Errorf("there were connections to %v", reached)
 	}
 	names.mu.Lock()
@@ -349,7 +261,7 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 	if !enclose(t) {
 		return
 	}
-	w, names := newWorld(t), newNameServer(t, namesOf)
+	w, names := newWorld(t), newNameServer(t)
 	c := start(t, setup{
 		app: strings.Replace(quick, "127.0.0.0/8", "10.1.0.0/16", 1),
 		site: `@inside path /inside/*
@@ -409,23 +321,19 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 		_, end, _ = strings.Cut(path, "/http")
 		return a, "http" + end
 	}
-	took := c.costs(maxReaderCPU)
 	for round := range 2 { // the second time each is known, and due
 		for _, u := range bad {
-			took.measure(u, func() {
-				if a, end := follow("/" + u); (a.Status < 400 || strings.Contains(a.Body, secret)) && !slices.Contains(open, end) && !strings.Contains(u, "listed.test") {
-					t.Errorf("%s leads to %s: %v", u, end, a)
-				}
-				if a, end := follow("/few/" + u); a.Status < 400 || strings.Contains(a.Body, secret) {
-					t.Errorf("%s, where few hosts are allowed, leads to %s: %v", u, end, a)
-				}
-			})
+			if a, end := follow("/" + u); (a.Status < 400 || strings.Contains(a.Body, secret)) && !slices.Contains(open, end) && !strings.Contains(u, "listed.test") {
+				t.Errorf("%s leads to %s: %v", u, end, a)
+			}
+			if a, end := follow("/few/" + u); a.Status < 400 || strings.Contains(a.Body, secret) {
+				t.Errorf("%s, where few hosts are allowed, leads to %s: %v", u, end, a)
+			}
 		}
 		if round == 0 {
 			time.Sleep(1100 * time.Millisecond)
 		}
 	}
-	took.finish(w.total(), fmt.Sprintf("%d attacks, at two gateways, twice", 2*len(bad)))
 	if a := c.get("/inside/moved.xml"); a.Status < 400 || strings.Contains(a.Body, secret) {
 		t.Errorf("a configured feed that its origin moves inside: %v", a)
 	}
@@ -436,55 +344,4 @@ func TestHostileRedirectsToPrivateFeeds(t *testing.T) {
 			t.Errorf("10.9.9.9 was asked for %q", what)
 		}
 	}
-}
-
-// A name server that hangs delays feeds with such names, and no others.
-func TestResolverThatHangs(t *testing.T) {
-	t.Parallel()
-	if !enclose(t) {
-		return
-	}
-	w, names := newWorld(t), newNameServer(t, namesOf)
-	c := start(t, setup{
-		app:  strings.Replace(quick, "private_upstreams 127.0.0.0/8", "", 1),
-		site: "feed_gateway {\n\tfeed /good.xml http://public.test/good.xml\n\tclients any\n}\n",
-		env:  []string{resolverAddress + "=" + names.conn.LocalAddr().String()},
-	})
-	if a := c.get("/good.xml"); a.Status != 200 {
-		t.Fatal(a)
-	}
-	const many = 300
-	took := c.costs(maxOriginCPU)
-	end := took.begin("all of them")
-	served := make(chan int, many)
-	for i := range many {
-		go func() {
-			a, _ := c.ask("GET", fmt.Sprintf("/http://hangs.test%d.test/feed", i)) // it ends in an error
-			served <- a.Status
-		}()
-	}
-	asked := func() int {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return len(w.asked[netip.MustParseAddr(publicAddress)])
-	}
-	polled := asked()
-	for tries := 0; tries < 5 || asked() == polled && tries < 60; tries++ {
-		if a := c.get("/good.xml"); a.Status != 200 {
-			t.Errorf("a known feed: %v", a)
-		}
-		time.Sleep(time.Second) // after which it is due
-	}
-	if asked() == polled {
-		t.Error("a known feed was not polled while names hung")
-	}
-	codes := make(map[int]int)
-	for range many {
-		codes[<-served]++
-	}
-	if codes[200] > 0 || codes[0] > 0 {
-		t.Errorf("the readers of the others were answered %v", codes)
-	}
-	end()
-	took.finish(0, fmt.Sprintf("%d names that hang: %v", many, codes))
 }

@@ -5,9 +5,12 @@ package hostile
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,6 +38,21 @@ func TestMain(m *testing.M) {
 	stage.Main(m)
 }
 
+// resolverAddress is the environment variable with the address of the name server that
+// a process asks.
+const resolverAddress = "POLLARD_HOSTILE_RESOLVER"
+
+// useResolver makes this process ask the name server of a test, if one is given.
+func useResolver() {
+	server := os.Getenv(resolverAddress)
+	if server == "" {
+		return
+	}
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", server)
+	}}
+}
+
 // child is a Caddy in a process of its own.
 type child struct {
 	t       *testing.T
@@ -49,7 +67,8 @@ type child struct {
 
 // setup is what a test writes into the Caddyfile.
 type setup struct {
-	app     string // lines of the app pollard, besides the store
+	store   string // of the app pollard; empty: SQLite, in a directory of its own
+	app     string // other lines of the app
 	site    string // the site's
 	anyHost bool   // the site is for any host
 	servers string // of the global option servers
@@ -76,6 +95,14 @@ const quick = `
 // start starts a Caddy and waits until its site answers.
 func start(t *testing.T, s setup) *child {
 	t.Helper()
+	c := configure(t, s)
+	c.start()
+	return c
+}
+
+// configure makes a Caddy that is not started.
+func configure(t *testing.T, s setup) *child {
+	t.Helper()
 	dir := t.TempDir()
 	c := &child{t: t, dir: filepath.Join(dir, "store"), file: filepath.Join(dir, "Caddyfile"), log: filepath.Join(dir, "log"), address: loopback.FreeAddress(t), admin: loopback.FreeAddress(t), env: s.env}
 	site := c.address
@@ -96,15 +123,14 @@ func start(t *testing.T, s setup) *child {
 		level DEBUG
 	}
 	pollard {
-		store sqlite %s
+		store %s
 		%s
 	}
 }
 http://%s {
 	%s
 }
-`, c.admin, s.servers, c.log, c.dir, s.app, site, s.site))
-	c.start()
+`, c.admin, s.servers, c.log, cmp.Or(s.store, "sqlite "+c.dir), s.app, site, s.site))
 	return c
 }
 

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,8 +18,6 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
-	"github.com/feedpollard/pollard/caddymodule/internal/stage"
-	"github.com/feedpollard/pollard/internal/loopback"
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
@@ -80,76 +77,35 @@ func (c *changing) polled() int {
 	return c.polls
 }
 
-// node is a Caddy in a process of its own, and its successors after it was killed.
-type node struct {
-	address, file string
-	process       *stage.Process
-}
-
 // newNode configures a node with a gateway for the origin's feeds.
-func newNode(t *testing.T, store string, origin *changing) *node {
+func newNode(t *testing.T, store string, origin *changing) *child {
 	t.Helper()
-	n := &node{address: loopback.FreeAddress(t), file: filepath.Join(t.TempDir(), "Caddyfile")}
 	var feeds strings.Builder
 	for i := range killedFeeds {
-		fmt.Fprintf(&feeds, "\t\tfeed /%d.xml %s/%d\n", i, origin.url, i)
+		fmt.Fprintf(&feeds, "feed /%d.xml %s/%d\n", i, origin.url, i)
 	}
-	stage.WriteFile(t, n.file, fmt.Sprintf(`{
-	admin off
-	persist_config off
-	auto_https off
-	log {
-		level ERROR
-	}
-	pollard {
-		store %s
-		min_interval %[2]v
-		default_interval %[2]v
-		unvalidated_interval %[2]v
-		max_interval 10s
-		jitter 0
-		timeout 3s
-		private_upstreams 127.0.0.0/8
-		host 127.0.0.1 {
-			spacing 0
-			concurrency %d
-		}
-		prefetch
-	}
-}
-http://%s {
-	feed_gateway {
-%s	}
-}
-`, store, origin.floor, killedFeeds, n.address, feeds.String()))
-	return n
+	app := fmt.Sprintf("min_interval %[1]v\ndefault_interval %[1]v\nunvalidated_interval %[1]v\nmax_interval 10s\njitter 0\ntimeout 3s\n"+
+		"private_upstreams 127.0.0.0/8\nprefetch\nhost 127.0.0.1 {\nspacing 0\nconcurrency %d\n}", origin.floor, killedFeeds)
+	return configure(t, setup{store: store, app: app, site: "feed_gateway {\n" + feeds.String() + "}"})
 }
 
-func (n *node) start(t *testing.T) {
-	t.Helper()
-	var err error
-	if n.process, err = stage.StartProcess(t, n.file, filepath.Dir(n.file), n.address); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (n *node) signal(s syscall.Signal) { _ = syscall.Kill(n.process.ID(), s) } // it may have ended
+func (c *child) signal(s syscall.Signal) { _ = syscall.Kill(c.process.ID(), s) } // it may have ended
 
 // crowd are readers who ask without pause, and remember which versions they got. One
 // whose node does not answer asks the next one, as a load balancer would.
 type crowd struct {
-	nodes  []*node
+	nodes  []*child
 	client http.Client
 
 	mu      sync.Mutex // guards what follows
-	seen    map[*node]*[killedFeeds]int
+	seen    map[*child]*[killedFeeds]int
 	answers int
 	lost    []string // versions that were served once, and then not
 	refused []string // requests that no node answered
 }
 
-func newCrowd(nodes ...*node) *crowd {
-	c := &crowd{nodes: nodes, seen: make(map[*node]*[killedFeeds]int)}
+func newCrowd(nodes ...*child) *crowd {
+	c := &crowd{nodes: nodes, seen: make(map[*child]*[killedFeeds]int)}
 	for _, n := range nodes {
 		c.seen[n] = new([killedFeeds]int)
 	}
@@ -194,7 +150,7 @@ func (c *crowd) ask(i int) {
 
 // get asks a node for a feed. It must not serve an older version than it has served
 // before, in this process or an earlier one.
-func (c *crowd) get(n *node, i int) error {
+func (c *crowd) get(n *child, i int) error {
 	c.mu.Lock()
 	before := c.seen[n][i]
 	c.mu.Unlock()
@@ -245,16 +201,16 @@ func TestKilledProcess(t *testing.T) {
 		t.Skip("takes ten seconds of real time")
 	}
 	origin := newChanging(t, time.Second)
-	n := newNode(t, "sqlite "+filepath.Join(t.TempDir(), "store"), origin)
+	n := newNode(t, "", origin)
 	readers := newCrowd(n)
 	stop := readers.run(3)
 	for range 10 {
-		n.start(t)
+		n.start()
 		time.Sleep(300*time.Millisecond + rand.N(900*time.Millisecond))
 		n.process.End(syscall.SIGKILL)
 	}
 	stop()
-	n.start(t)
+	n.start()
 	for i := range killedFeeds {
 		readers.ask(i)
 	}
@@ -274,7 +230,7 @@ func TestNodesFailOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	origin := newChanging(t, 2*time.Second)
-	var nodes []*node
+	var nodes []*child
 	var proxies []*postgrestest.Proxy
 	for range 3 {
 		p := postgrestest.StartProxy(t, database.Host)
@@ -283,7 +239,7 @@ func TestNodesFailOver(t *testing.T) {
 		nodes, proxies = append(nodes, newNode(t, "postgres "+through.String(), origin)), append(proxies, p)
 	}
 	for _, n := range nodes {
-		n.start(t)
+		n.start()
 	}
 	readers := newCrowd(nodes...)
 	for _, n := range nodes {
@@ -297,7 +253,7 @@ func TestNodesFailOver(t *testing.T) {
 	}
 	for i, n := range nodes {
 		n.process.End(syscall.SIGKILL)
-		n.start(t)
+		n.start()
 		await(t, "an answer of the node that was killed", func() bool { return readers.get(n, 0) == nil })
 		other, p := nodes[(i+1)%len(nodes)], proxies[(i+2)%len(nodes)]
 		other.signal(syscall.SIGSTOP) // its claims lapse meanwhile

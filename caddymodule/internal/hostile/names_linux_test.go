@@ -4,10 +4,7 @@
 package hostile
 
 import (
-	"context"
 	"net"
-	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,40 +12,22 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// resolverAddress is the environment variable with the address of the name server that
-// a process asks.
-const resolverAddress = "POLLARD_HOSTILE_RESOLVER"
-
-// useResolver makes this process ask the name server of a test, if one is given.
-func useResolver() {
-	server := os.Getenv(resolverAddress)
-	if server == "" {
-		return
-	}
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", server)
-	}}
-}
-
 // nameServer answers for all names.
 type nameServer struct {
 	conn net.PacketConn
 
 	mu    sync.Mutex // guards asked
 	asked map[string]int
-	// answer gives the addresses of a name at its n-th question, from 0 on; that it hangs
-	// keeps it from answering at all.
-	answer func(name string, n int) (addresses []netip.Addr, hangs bool)
 }
 
-func newNameServer(t *testing.T, answer func(name string, n int) ([]netip.Addr, bool)) *nameServer {
+func newNameServer(t *testing.T) *nameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	s := &nameServer{conn: conn, asked: make(map[string]int), answer: answer}
+	s := &nameServer{conn: conn, asked: make(map[string]int)}
 	go s.serve()
 	return s
 }
@@ -64,17 +43,15 @@ func (s *nameServer) serve() {
 		if m.Unpack(b[:n]) != nil || len(m.Questions) != 1 {
 			continue
 		}
-		if s.fill(&m) {
-			if reply, err := m.Pack(); err == nil {
-				_, _ = s.conn.WriteTo(reply, from) // the client asks again if it does not get it
-			}
+		s.fill(&m)
+		if reply, err := m.Pack(); err == nil {
+			_, _ = s.conn.WriteTo(reply, from) // the client asks again if it does not get it
 		}
 	}
 }
 
-// fill answers a question, and reports whether it is answered at all. Questions for both
-// families count as one.
-func (s *nameServer) fill(m *dnsmessage.Message) bool {
+// fill answers a question. Questions for both families count as one.
+func (s *nameServer) fill(m *dnsmessage.Message) {
 	q := m.Questions[0]
 	name := strings.TrimSuffix(strings.ToLower(q.Name.String()), ".")
 	s.mu.Lock()
@@ -83,10 +60,7 @@ func (s *nameServer) fill(m *dnsmessage.Message) bool {
 		s.asked[name]++
 	}
 	s.mu.Unlock()
-	addresses, hangs := s.answer(name, n)
-	if hangs {
-		return false
-	}
+	addresses := namesOf(name, n)
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
 	if addresses == nil {
 		m.RCode = dnsmessage.RCodeNameError
@@ -100,5 +74,4 @@ func (s *nameServer) fill(m *dnsmessage.Message) bool {
 			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
 		}
 	}
-	return true
 }
