@@ -67,16 +67,8 @@ func TestFailures(t *testing.T) {
 		{name: "closed at once", answer: "", want: policy.FailureConnect, text: "connection closed without an answer"},
 		{name: "closed in the header", answer: "HTTP/1.1 200 OK\r\nA: b\r\n", want: policy.FailureConnect, text: "connection closed without an answer"},
 		{name: "other protocol", answer: "220 smtp.example.com ESMTP\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
-		{name: "binary", answer: "\x16\x03\x01\x00\n\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
-		{name: "bad status", answer: "HTTP/1.1 abc\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
-		{name: "negative status", answer: "HTTP/1.1 -200 OK\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
-		{name: "bad field", answer: "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
-		{name: "bad length", answer: "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
-		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
-		{name: "unknown transfer coding", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: x\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
 		{name: "header without end", answer: "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 200) + "\r\n", want: policy.FailureProtocol,
 			text: "no valid HTTP answer"},
-		{name: "one endless field", answer: "HTTP/1.1 200 OK\r\nA: " + strings.Repeat("b", 1<<20) + "\r\n\r\n", want: policy.FailureProtocol, text: "no valid HTTP answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -213,12 +205,5 @@ func TestNothingSent(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestReasonKeepsTheCause(t *testing.T) {
-	_, err := classify(t.Context(), phaseSent, true, &net.OpError{Op: "read", Err: syscall.ECONNRESET})
-	if !errors.Is(err, syscall.ECONNRESET) || err.Error() != "connection closed without an answer: connection reset by peer" {
-		t.Errorf("%v", err)
 	}
 }

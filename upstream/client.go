@@ -89,7 +89,6 @@ type Client struct {
 	now       func() time.Time
 	lookup    func(ctx context.Context, name string) ([]netip.Addr, error)
 	hosts     hosts
-	proxies   proxies
 	hubs      hubs
 	noPacing  bool // set before the first use
 
@@ -138,7 +137,7 @@ func WithTLS(config *tls.Config) Option {
 // New returns a client with default pacing and without a contact.
 func New(options ...Option) *Client {
 	c := &Client{now: time.Now, lookup: lookupPublic}
-	c.hosts.known, c.hosts.domains = make(map[string]*host), make(map[domainName]*domain)
+	c.hosts.known = make(map[hostName]*host)
 	c.transport = &http.Transport{
 		Proxy:                  guardedProxy, // not one of the environment, which would bypass the guard
 		OnProxyConnectResponse: proxyConnected,
@@ -168,7 +167,6 @@ func (c *Client) Apply(s Settings) {
 	s.Private = slices.Clone(s.Private)
 	c.settings.Store(&s)
 	c.hosts.apply(s.Hosts, c.now())
-	c.proxies.forget()
 }
 
 // fieldText removes characters that header fields must not contain: each request would

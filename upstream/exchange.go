@@ -78,7 +78,6 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 	if x.guard.proxy != nil && !x.guard.tunnel {
 		if err := proxyResponse(resp); err != nil {
 			resp.Body.Close()
-			x.client.proxies.tried(x.guard.proxy, err, x.client.now())
 			return nil, err
 		}
 	}
@@ -87,21 +86,15 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 
 // connect opens the connection, through the proxy of the request if it has one.
 func (x *exchange) connect(ctx context.Context, t feedurl.URL) (*http.ClientConn, error) {
-	c, proxy := x.client, x.guard.proxy
-	if proxy != nil {
-		if err := c.checkProxied(ctx, x.guard, t); err != nil {
-			return nil, err
-		}
-		if err := c.proxies.try(proxy, c.now()); err != nil {
+	proxied := x.guard.proxy != nil
+	if proxied {
+		if err := x.client.checkProxied(ctx, x.guard, t); err != nil {
 			return nil, err
 		}
 	}
-	conn, err := c.transport.NewClientConn(ctx, t.Scheme(), t.Address())
-	if proxy != nil {
-		if phase(x.phase.Load()) != phaseHandshake {
-			err = proxyFailure(ctx, err)
-		}
-		c.proxies.tried(proxy, err, c.now())
+	conn, err := x.client.transport.NewClientConn(ctx, t.Scheme(), t.Address())
+	if proxied && phase(x.phase.Load()) != phaseHandshake {
+		err = proxyFailure(ctx, err)
 	}
 	return conn, err
 }

@@ -325,24 +325,6 @@ type rounds func(*http.Request) (*http.Response, error)
 
 func (f rounds) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestTransportOfOnesOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := New(WithTransport(rounds(func(r *http.Request) (*http.Response, error) {
-			w := httptest.NewRecorder()
-			if r.URL.Path != "/fe ed" || r.URL.RawQuery != "a=1" || r.Host != "127.0.0.1" || r.Header.Get("Accept-Encoding") == "" {
-				w.WriteHeader(404)
-			}
-			io.WriteString(w, feedBody)
-			return w.Result(), nil
-		})))
-		defer c.Close()
-		a := c.Poll(t.Context(), ask("http://127.0.0.1/fe%20ed?a=1"))
-		if a.Failure != "" || string(a.Body) != feedBody {
-			t.Errorf("failure %q: %v", a.Failure, a.Err)
-		}
-	})
-}
-
 // A transport that does not watch Content-Length does not get a cut body accepted.
 func TestTransportThatCutsBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

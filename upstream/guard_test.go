@@ -196,6 +196,21 @@ func TestGuardLetsListedAddressesThrough(t *testing.T) {
 	}
 }
 
+// Neither a forbidden address nor the zero URL waits for anything.
+func TestRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := New()
+		defer c.Close()
+		for u, want := range map[feedurl.URL]policy.Failure{mustParse(t, "http://192.168.1.1/"): policy.FailureAddress, {}: policy.FailureNotStarted} {
+			for range 5 {
+				if a := c.Poll(t.Context(), policy.Ask{URL: u}); a.Failure != want || a.Err == nil || !a.Asked.IsZero() || a.At.IsZero() {
+					t.Errorf("%q: %+v", u, a)
+				}
+			}
+		}
+	})
+}
+
 // guardedClient polls over the network as if each host had been resolved to the
 // given address, past the real guard.
 func (n *memnet) guardedClient(t *testing.T, settings Settings, addresses map[string]string) *Client {

@@ -30,32 +30,24 @@ const (
 type hosts struct {
 	mu      sync.Mutex // guards all below; it is not held while a request waits
 	rules   feedurl.HostTable[HostRule]
-	known   map[string]*host
-	domains map[domainName]*domain
+	known   map[hostName]*host
 	sweepAt int // number of known hosts at which idle ones are dropped
 }
 
-// host is a host, or one of its ports if these are paced separately.
-type host struct {
-	name     string
-	spacing  time.Duration
-	limit    int
-	places   *semaphore.Weighted
-	domain   *domain   // nil: it has none
-	users    int       // slots that are held or waited for
-	inFlight int       // slots that are held
-	next     time.Time // no request leaves before
-}
-
-// domain is the hosts of one registrable domain that have the same limit.
-type domain struct {
-	places *semaphore.Weighted
-	hosts  int
-}
-
-type domainName struct {
+// hostName is the name of a host, or of a registrable domain and the number of requests that
+// its hosts may have in flight.
+type hostName struct {
 	name  string
-	limit int
+	limit int // 0: a host
+}
+
+// host is a host, one of its ports if these are paced separately, or a registrable domain.
+type host struct {
+	spacing time.Duration
+	places  *semaphore.Weighted
+	domain  *host     // nil: it has none
+	users   int       // slots that are held or waited for
+	next    time.Time // no request leaves before
 }
 
 // nameOf returns the name that a URL's host is paced by. All ports of a name in the public
@@ -121,8 +113,13 @@ func (h *hosts) busy() (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, known := range h.known {
-		if known.inFlight >= known.limit {
-			names = append(names, name)
+		if name.limit > 0 {
+			continue
+		}
+		if known.places.TryAcquire(1) {
+			known.places.Release(1)
+		} else {
+			names = append(names, name.name)
 		}
 	}
 	return names
@@ -143,17 +140,11 @@ func (h *hosts) enter(ctx context.Context, u feedurl.URL, now time.Time) (*host,
 			return nil, context.Cause(ctx)
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	to.inFlight++
 	return to, nil
 }
 
 // leave ends what enter has begun.
 func (h *hosts) leave(from *host) {
-	h.mu.Lock()
-	from.inFlight--
-	h.mu.Unlock()
 	if from.domain != nil {
 		from.domain.places.Release(1)
 	}
@@ -177,51 +168,48 @@ func (h *hosts) gap(to *host, now time.Time) time.Duration {
 func (h *hosts) use(u feedurl.URL, now time.Time) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	name := nameOf(u)
-	known := h.known[name]
-	if known == nil {
-		if len(h.known) >= h.sweepAt {
-			h.sweep(now)
-			h.sweepAt = max(64, 2*len(h.known))
-		}
-		known = &host{name: name}
-		known.spacing, known.limit = pace(&h.rules, u.Name())
-		known.places = semaphore.NewWeighted(int64(known.limit))
-		if u.Domain() != "" {
-			known.domain = h.domainOf(domainName{u.Domain(), max(domainConcurrency, known.limit)})
-		}
-		h.known[name] = known
+	if len(h.known) >= h.sweepAt {
+		h.sweep(now)
+		h.sweepAt = max(64, 2*len(h.known))
 	}
-	known.users++
-	return known
+	spacing, limit := pace(&h.rules, u.Name())
+	to := h.find(hostName{name: nameOf(u)}, limit)
+	if to.users == 0 {
+		to.spacing, to.domain = spacing, nil
+		if u.Domain() != "" {
+			shared := max(domainConcurrency, limit)
+			to.domain = h.find(hostName{u.Domain(), shared}, shared)
+		}
+	}
+	to.count(1)
+	return to
 }
 
-func (h *hosts) domainOf(name domainName) *domain {
-	d := h.domains[name]
-	if d == nil {
-		d = &domain{places: semaphore.NewWeighted(int64(name.limit))}
-		h.domains[name] = d
+// find returns the state of a host or domain. If it is not known, it may have limit requests
+// in flight.
+func (h *hosts) find(name hostName, limit int) *host {
+	known := h.known[name]
+	if known == nil {
+		known = &host{places: semaphore.NewWeighted(int64(limit))}
+		h.known[name] = known
 	}
-	d.hosts++
-	return d
+	return known
 }
 
 func (h *hosts) drop(from *host) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	from.users--
+	from.count(-1)
+}
+
+func (h *host) count(users int) {
+	h.users += users
+	if h.domain != nil {
+		h.domain.users += users
+	}
 }
 
 // sweep drops idle hosts, because a gateway may be open to any URL.
 func (h *hosts) sweep(now time.Time) {
-	for name, known := range h.known {
-		if known.users > 0 || known.next.After(now) {
-			continue
-		}
-		delete(h.known, name)
-		if known.domain != nil {
-			known.domain.hosts--
-		}
-	}
-	maps.DeleteFunc(h.domains, func(_ domainName, d *domain) bool { return d.hosts == 0 })
+	maps.DeleteFunc(h.known, func(_ hostName, known *host) bool { return known.users == 0 && !known.next.After(now) })
 }

@@ -164,27 +164,6 @@ func TestDomainConcurrency(t *testing.T) {
 	}
 }
 
-func TestPortsOfAnAddressArePacedApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n memnet
-		for _, address := range []string{"192.0.2.1:80", "192.0.2.1:81", "localhost:80", "localhost:81", "bridge:80", "bridge:81"} {
-			n.say(address, ok(feedBody))
-		}
-		c := n.client(t, Settings{})
-		started := time.Now()
-		for _, url := range []string{"http://192.0.2.1/", "http://192.0.2.1:81/", "http://localhost/", "http://localhost:81/", "http://bridge/", "http://bridge:81/"} {
-			c.Poll(patient(t), ask(url))
-		}
-		if took := time.Since(started); took != 0 {
-			t.Errorf("took %v", took)
-		}
-		c.Poll(patient(t), ask("http://bridge:81/other"))
-		if took := time.Since(started); took != defaultSpacing {
-			t.Errorf("the same port again: after %v", took)
-		}
-	})
-}
-
 func TestBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n memnet
@@ -217,15 +196,28 @@ func TestBusy(t *testing.T) {
 func TestHost(t *testing.T) {
 	c := New()
 	defer c.Close()
-	c.Apply(Settings{Hosts: []HostRule{{Pattern: "*.example.com", Spacing: time.Minute}, {Pattern: "nas", Spacing: -1}}})
-	for url, want := range map[string]policy.Host{
-		"https://www.example.com:8443/a": {Name: "www.example.com", Domain: "example.com", Spacing: time.Minute},
-		"https://example.com/a":          {Name: "example.com", Domain: "example.com", Spacing: defaultSpacing},
-		"https://192.0.2.1/a":            {Name: "192.0.2.1:443", Spacing: defaultSpacing},
-		"http://nas:81/a":                {Name: "nas:81"},
+	settings := Settings{Hosts: []HostRule{
+		{Pattern: "*", Concurrency: 3},
+		{Pattern: "*.example.com", Spacing: time.Minute, Concurrency: 2},
+		{Pattern: "a.b.example.com", Concurrency: 4},
+		{Pattern: "*.b.example.com", Spacing: -1},
+		{Pattern: "nas", Spacing: -1},
+	}}
+	c.Apply(settings)
+	for url, want := range map[string]struct {
+		policy.Host
+		concurrency int
+	}{
+		"https://www.example.com:8443/a": {policy.Host{Name: "www.example.com", Domain: "example.com", Spacing: time.Minute}, 2},
+		"https://x.b.example.com/":       {policy.Host{Name: "x.b.example.com", Domain: "example.com"}, 2},
+		"https://a.b.example.com/":       {policy.Host{Name: "a.b.example.com", Domain: "example.com"}, 4},
+		"https://example.com/a":          {policy.Host{Name: "example.com", Domain: "example.com", Spacing: defaultSpacing}, 3},
+		"https://192.0.2.1/a":            {policy.Host{Name: "192.0.2.1:443", Spacing: defaultSpacing}, 3}, // its ports are paced apart
+		"http://nas:81/a":                {policy.Host{Name: "nas:81"}, 3},
 	} {
-		if got := c.Host(feedurl.MustParse(url)); got != want {
-			t.Errorf("%s: %+v, want %+v", url, got, want)
+		u := feedurl.MustParse(url)
+		if _, concurrency := settings.Pace(u.Name()); c.Host(u) != want.Host || concurrency != want.concurrency {
+			t.Errorf("%s: %+v, %d at once, want %+v", url, c.Host(u), concurrency, want)
 		}
 	}
 	if got := New(WithoutPacing()).Host(feedurl.MustParse("https://example.com/")); got != (policy.Host{}) {
@@ -247,33 +239,9 @@ func TestIdleHostsAreForgotten(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		c.hosts.mu.Lock()
-		hosts, domains := len(c.hosts.known), len(c.hosts.domains)
-		c.hosts.mu.Unlock()
-		if hosts > 300 || domains > 300 {
-			t.Errorf("%d hosts and %d domains are remembered", hosts, domains)
+		defer c.hosts.mu.Unlock()
+		if hosts := len(c.hosts.known); hosts > 300 {
+			t.Errorf("%d hosts and domains are remembered", hosts)
 		}
 	})
-}
-
-func TestPaceBySpecificity(t *testing.T) {
-	rules := tableOf([]HostRule{
-		{Pattern: "*", Spacing: 5 * time.Second},
-		{Pattern: "*.example.com", Spacing: time.Minute, Concurrency: 2},
-		{Pattern: "a.b.example.com", Concurrency: 4},
-		{Pattern: "*.b.example.com", Spacing: -1},
-	})
-	for _, tt := range []struct {
-		host        string
-		spacing     time.Duration
-		concurrency int
-	}{
-		{"x.example", 5 * time.Second, 1},
-		{"x.example.com", time.Minute, 2},
-		{"x.b.example.com", 0, 2},
-		{"a.b.example.com", 0, 4},
-	} {
-		if spacing, concurrency := pace(&rules, tt.host); spacing != tt.spacing || concurrency != tt.concurrency {
-			t.Errorf("%s: %v, %d; want %v, %d", tt.host, spacing, concurrency, tt.spacing, tt.concurrency)
-		}
-	}
 }

@@ -16,44 +16,24 @@ import (
 // calm has no gaps.
 var calm = Settings{Hosts: unpaced}
 
+// policy's TestRetryAfter and TestRateLimit have the values of the fields. A bubble begins with the year 2000.
 func TestCooldown(t *testing.T) {
-	synctestStart := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // of every bubble
-	date := func(d time.Duration, format string) string {
-		return synctestStart.Add(d).Format(format)
-	}
-	const imf, rfc850, asctime = "Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT", time.ANSIC
-	const week, bare = 7 * 24 * time.Hour, -1
+	const bare = -1
 	for _, tt := range []struct {
 		name   string
 		status int
 		fields []string
 		want   time.Duration
 	}{
-		{"429 with 1", 429, []string{"Retry-After: 1"}, time.Second},
 		{"429 with 60", 429, []string{"Retry-After: 60"}, time.Minute},
-		{"429 with 3600", 429, []string{"Retry-After: 3600"}, time.Hour},
-		{"429 with 86400", 429, []string{"Retry-After: 86400"}, 24 * time.Hour},
-		{"429 with far too much", 429, []string{"Retry-After: 99999999999999999999"}, week},
-		{"429 with two lines", 429, []string{"Retry-After: 60", "Retry-After: 120"}, 2 * time.Minute},
-		{"429 with a date", 429, []string{"Retry-After: " + date(time.Hour, imf)}, time.Hour},
-		{"429 with an RFC 850 date", 429, []string{"Retry-After: " + date(time.Hour, rfc850)}, time.Hour},
-		{"429 with an asctime date", 429, []string{"Retry-After: " + date(time.Hour, asctime)}, time.Hour},
-		{"429 by a clock 3 h ahead", 429, []string{"Date: " + date(3*time.Hour, imf), "Retry-After: " + date(4*time.Hour, imf)}, time.Hour},
+		{"429 with a date", 429, []string{"Retry-After: Sat, 01 Jan 2000 01:00:00 GMT"}, time.Hour},
 		{"bare 429", 429, nil, bare},
 		{"429 with 0", 429, []string{"Retry-After: 0"}, bare},
-		{"429 with -5", 429, []string{"Retry-After: -5"}, bare},
-		{"429 with words", 429, []string{"Retry-After: abc"}, bare},
-		{"429 with nothing", 429, []string{"Retry-After:"}, bare},
-		{"429 with a past date", 429, []string{"Retry-After: " + date(-time.Hour, imf)}, bare},
 		{"429 with a reset", 429, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 120"}, 2 * time.Minute},
 		{"429 with both", 429, []string{"Retry-After: 60", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 120"}, time.Minute},
 		{"503", 503, []string{"Retry-After: 600"}, 10 * time.Minute},
 		{"bare 503", 503, nil, 0},
-		{"502", 502, []string{"Retry-After: 600"}, 10 * time.Minute},
-		{"500", 500, []string{"Retry-After: 600"}, 10 * time.Minute},
 		{"403", 403, []string{"Retry-After: 600"}, 10 * time.Minute},
-		{"bare 403", 403, nil, 0},
-		{"404", 404, []string{"Retry-After: 600"}, 10 * time.Minute},
 		{"200", 200, []string{"Retry-After: 600"}, 0},
 		{"304", 304, []string{"Retry-After: 600"}, 0},
 		{"limit exhausted with 200", 200, []string{`RateLimit: "default";r=0;t=90`}, 90 * time.Second},

@@ -15,15 +15,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
-
-// proxyRetry is how long a proxy that failed is left alone. Then one poll tries it for all.
-const proxyRetry = time.Minute
 
 // ParseProxy parses the URL of a proxy for a [HostRule], or "off" for none. Its errors do
 // not quote the text, which may have a password.
@@ -202,50 +197,4 @@ func proxyResponse(resp *http.Response) error {
 		return &proxyError{false, proxyStatus(resp.StatusCode)}
 	}
 	return nil
-}
-
-// proxies remembers which proxies have failed.
-type proxies struct {
-	mu   sync.Mutex // guards away
-	away map[string]awayProxy
-}
-
-type awayProxy struct {
-	until time.Time
-	err   error
-}
-
-// try returns the error of a proxy that has failed less than proxyRetry ago.
-func (p *proxies) try(proxy *url.URL, now time.Time) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	known, ok := p.away[proxy.String()]
-	if ok && now.Before(known.until) {
-		return known.err
-	}
-	if ok {
-		p.away[proxy.String()] = awayProxy{now.Add(proxyRetry), known.err}
-	}
-	return nil
-}
-
-// tried records how a proxy was.
-func (p *proxies) tried(proxy *url.URL, err error, now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if e, ok := errors.AsType[*proxyError](err); !ok || !e.away {
-		delete(p.away, proxy.String())
-		return
-	}
-	if p.away == nil {
-		p.away = make(map[string]awayProxy)
-	}
-	p.away[proxy.String()] = awayProxy{now.Add(proxyRetry), err}
-}
-
-// forget has all proxies tried again: their settings may have changed.
-func (p *proxies) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.away)
 }

@@ -16,8 +16,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
@@ -244,26 +242,4 @@ func TestProxyOfEachHop(t *testing.T) {
 	if a.Failure != policy.FailureAddress || len(tor.Asked()) != 1 {
 		t.Errorf("an onion service that redirects to a private address: failure %q: %v", a.Failure, a.Err)
 	}
-}
-
-// One poll a minute tries a proxy that is away, however many feeds wait for it.
-func TestDeadProxyIsTriedOnceAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dialed := 0
-		c := proxied(t, map[string]string{"*": "http://proxy:3128"}, WithDial(func(context.Context, string, string) (net.Conn, error) {
-			dialed++
-			return nil, &net.OpError{Op: "dial", Err: net.ErrClosed}
-		}))
-		for minute := range 10 {
-			for range 100 {
-				if a := c.Poll(t.Context(), ask("http://a.test/")); a.Failure != policy.FailureProxy || !a.Unsent() {
-					t.Fatalf("failure %q: %v", a.Failure, a.Err)
-				}
-			}
-			if dialed != minute+1 {
-				t.Fatalf("the proxy was dialled %d times in %d minutes", dialed, minute+1)
-			}
-			time.Sleep(time.Minute)
-		}
-	})
 }
