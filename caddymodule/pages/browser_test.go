@@ -6,10 +6,8 @@ package pages
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,8 +24,6 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/internal/browser"
 )
-
-var screenshots = flag.String("screenshots", "", "directory to write pictures of all pages to")
 
 // serve runs pages as a gateway mounts them: at the root and, for a holder of the
 // token "secret", below /~secret/.
@@ -246,10 +242,6 @@ func TestInBrowser(t *testing.T) {
 
 	t.Run("accessible", func(t *testing.T) { checkAccessibility(t, b, server.URL) })
 
-	if *screenshots != "" {
-		takePictures(t, b, server.URL)
-	}
-
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.asked) < 20 {
@@ -302,30 +294,6 @@ func checkAccessibility(t *testing.T, b *tab, base string) {
 			}
 			for _, violation := range result.Bad {
 				t.Errorf("%s, %s: %s", page.path, scheme, violation)
-			}
-		}
-	}
-}
-
-func takePictures(t *testing.T, b *tab, base string) {
-	for _, device := range []struct {
-		name          string
-		width, height int64
-	}{{"desktop", 1280, 800}, {"phone", 390, 844}} {
-		for _, scheme := range []string{"light", "dark"} {
-			for _, page := range everyPage {
-				b.do(t, chromedp.EmulateViewport(device.width, device.height))
-				b.colours(t, scheme)
-				b.open(t, base+page.path)
-				wide := get(t, b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`))
-				picture := get(t, b, chromedp.FullScreenshot(100))
-				if wide {
-					t.Errorf("%s is wider than the %s", page.path, device.name)
-				}
-				name := url.PathEscape(page.name + "-" + device.name + "-" + scheme + ".png")
-				if err := os.WriteFile(filepath.Join(*screenshots, name), picture, 0o644); err != nil {
-					t.Fatal(err)
-				}
 			}
 		}
 	}

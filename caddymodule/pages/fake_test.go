@@ -83,33 +83,32 @@ func (s *fakeSource) row(i int) status.Feed {
 }
 
 // detailed adds what only the feeds on a page need.
-func (s *fakeSource) detailed(f status.Feed, i int) status.Feed {
-	f.LastStatus = 200
-	f.VersionSince = s.now.Add(-time.Duration(i%500+1) * 3 * time.Hour)
+func (s *fakeSource) detailed(f status.Feed) status.Feed {
+	f.LastStatus, f.VersionSince, f.Winner = 200, s.now.Add(-3*time.Hour), policy.HintMaxAge
 	for n := range 32 {
-		p := status.Poll{At: s.now.Add(-time.Duration(32-n) * time.Hour), Status: 304, Result: status.ResultUnchanged, Took: status.Seconds(time.Duration(80+n*7) * time.Millisecond)}
+		p := status.Poll{At: s.now.Add(-time.Duration(32-n) * time.Hour), Status: 304, Result: status.ResultUnchanged, Took: status.Seconds(80 * time.Millisecond)}
 		switch {
-		case f.State == status.StateFailing && n > 31-f.Failures:
+		case n > 31-f.Failures:
 			p.Status, p.Result = 404, status.ResultFailed
-		case (n+i)%9 == 0:
-			p.Status, p.Result, p.Bytes = 200, status.ResultNew, int64(20000+(n*7919+i*104729)%60000)
+		case n%9 == 0:
+			p.Status, p.Result, p.Bytes = 200, status.ResultNew, int64(20000+n*1000)
 		}
 		f.Polls = append(f.Polls, p)
 	}
-	d := policy.Decision{Next: f.NextPoll, Winner: policy.HintMaxAge, Considered: []policy.Term{{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true}}}
 	switch f.State {
 	case status.StateFailing:
-		f.LastStatus, d.Winner = 404, policy.HintBackOff
-	case status.StateWaiting:
-		f.LastStatus, d.Winner = 429, policy.HintRetryAfter
-		d.Considered = []policy.Term{{Hint: policy.HintRetryAfter, Raw: "7200", Seconds: 7200, Used: true}}
+		f.LastStatus, f.Winner = 404, policy.HintBackOff
 	case status.StateGone:
-		f.LastStatus, d.Winner = 410, policy.HintGone
+		f.LastStatus, f.Winner = 410, policy.HintGone
 	case status.StateDue:
-		f.VersionSince, f.Polls, d.Winner = time.Time{}, nil, policy.HintHostSlot
+		f.VersionSince, f.Polls, f.Winner = time.Time{}, nil, policy.HintHostSlot
 	}
-	f.Winner = d.Winner
-	f.Reason = status.Explain(d, status.Facts{Now: s.now, Host: fakeHosts[i%len(fakeHosts)], Status: f.LastStatus, Failures: f.Failures, Served: f.VersionSince, Spacing: 2 * time.Second})
+	f.Considered = []policy.Term{
+		{Hint: policy.HintTTL, Raw: "30", Seconds: 1800},
+		{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true},
+		{Hint: policy.HintRhythm, Seconds: 50400, Note: "entries come about once a week; an explicit hint goes first"},
+	}
+	f.Reason = f.Explain(s.now, nil)
 	return f
 }
 
@@ -129,7 +128,7 @@ func (s *fakeSource) Feeds(_ context.Context, q status.Query) (status.FeedList, 
 	}
 	list, err := status.Select(s.scan(), q)
 	for i := range list.Feeds {
-		list.Feeds[i] = s.detailed(list.Feeds[i], i)
+		list.Feeds[i] = s.detailed(list.Feeds[i])
 	}
 	return list, err
 }
@@ -141,7 +140,7 @@ func (s *fakeSource) Feed(_ context.Context, which Which) (status.Feed, []byte, 
 	for i := range s.size {
 		f := s.row(i)
 		if string(f.URL) == which.URL || f.ID == which.ID {
-			return s.accountOf(s.detailed(f, i)), []byte(fakeFeed), nil
+			return s.accountOf(s.detailed(f)), []byte(fakeFeed), nil
 		}
 	}
 	return status.Feed{}, nil, ErrUnknown
@@ -151,12 +150,6 @@ func (s *fakeSource) accountOf(f status.Feed) status.Feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.Configured, f.LastPoll, f.LastResult, f.LastAsked, f.Validated = true, s.now.Add(-17*time.Minute), status.ResultUnchanged, s.now.Add(-2*time.Minute), s.now.Add(-17*time.Minute)
-	f.Considered = []policy.Term{
-		{Hint: policy.HintTTL, Raw: "30", Seconds: 1800},
-		{Hint: policy.HintMaxAge, Raw: "max-age=3600", Seconds: 3600, Used: true},
-		{Hint: policy.HintRhythm, Seconds: 50400, Note: "entries come about once a week; an explicit hint goes first"},
-		{Hint: policy.HintJitter, Seconds: 140, Used: true},
-	}
 	f.Hints = policy.Hints{Self: string(f.URL), Hubs: []string{"https://hub.example/"}}
 	f.ContentType, f.Validators = "application/atom+xml; charset=utf-8", policy.Validators{ETag: `W/"5f3a-63e1"`, LastModified: "Wed, 18 Nov 2026 07:12:09 GMT"}
 	f.Version, f.Entries, f.Size = 2, 20, 41233
@@ -193,11 +186,12 @@ func (s *fakeSource) polledByHand() []Which {
 }
 
 func fakeReaders() []status.Reader {
+	counts := status.Counts{Requests: 4210, Bytes: 812 << 20, ShareConditional: 0.5, MedianGap: status.Seconds(5 * time.Minute)}
 	return []status.Reader{
-		{Family: "Mozilla", UserAgent: "Mozilla/5.0 (compatible; theoldreader.com; 1 subscribers; feed-id=0a9)", Network: "192.0.2.0/24", Feeds: 3, Counts: status.Counts{Requests: 4210, Bytes: 812 << 20, MedianGap: status.Seconds(5 * time.Minute)}, Score: "F", Reasons: []string{"never conditional", "every 5 minutes"}},
-		{Family: "Miniflux", UserAgent: "Mozilla/5.0 (compatible; Miniflux/2.3.0; +https://miniflux.app)", Feeds: 76, Counts: status.Counts{Requests: 18233, Bytes: 31 << 20, ShareConditional: 0.996, MedianGap: status.Seconds(time.Hour)}, Score: "A"},
-		{Family: "FreshRSS", UserAgent: "FreshRSS/1.25.0 (Linux; https://freshrss.org)", Feeds: 65, Counts: status.Counts{Requests: 9120, Bytes: 18 << 20, ShareConditional: 0.91, MedianGap: status.Seconds(2 * time.Hour)}, Score: "B", Reasons: []string{"asks within skipHours"}},
-		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Token: "alice", Feeds: 41, Counts: status.Counts{Requests: 1207, Bytes: 5 << 20, ShareConditional: 1, MedianGap: status.Seconds(6 * time.Hour)}, Score: "A"},
+		{Family: "Mozilla", UserAgent: "Mozilla/5.0 (compatible; theoldreader.com; 1 subscribers; feed-id=0a9)", Network: "192.0.2.0/24", Feeds: 3, Counts: counts, Score: "F", Reasons: []string{"never conditional", "every 5 minutes"}},
+		{Family: "FreshRSS", UserAgent: "FreshRSS/1.25.0 (Linux; https://freshrss.org)", Feeds: 65, Counts: counts, Score: "B", Reasons: []string{"asks within skipHours"}},
+		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Token: "alice", Feeds: 41, Counts: counts, Score: "A"},
+		{Family: "Miniflux", UserAgent: "Mozilla/5.0 (compatible; Miniflux/2.3.0; +https://miniflux.app)", Feeds: 76, Counts: counts, Score: "A"},
 		{Family: "-", UserAgent: "-", Feeds: 1, Counts: status.Counts{Requests: 12, Bytes: 1 << 20}, Score: "-"},
 	}
 }
@@ -218,17 +212,14 @@ func (s *fakeSource) Savings(context.Context, int) (status.Savings, error) {
 		return s.saved()
 	}
 	var v status.Savings
-	add := func(sum *status.Traffic, t status.Traffic) {
-		sum.Requests, sum.Polls, sum.Served, sum.Fetched = sum.Requests+t.Requests, sum.Polls+t.Polls, sum.Served+t.Served, sum.Fetched+t.Fetched
-	}
 	for d := range 30 {
-		n := int64(38000 + d*137 - (d%7)*2100)
-		t := status.Traffic{Requests: n, Polls: 4000 + int64(d%5)*80, Served: n * 80_000, Fetched: 90 << 20}
+		n := int64(38000 + d*137)
+		t := status.Traffic{Requests: n, Polls: 4000, Served: n * 80_000, Fetched: 90 << 20}
 		v.Days = append(v.Days, status.DayTraffic{Day: s.now.AddDate(0, 0, d-29).Truncate(24 * time.Hour), Traffic: t})
-		add(&v.Total, t)
+		v.Total.Add(t)
 	}
-	for i, h := range fakeHosts {
-		v.Origins = append(v.Origins, status.OriginTraffic{Origin: feedurl.Shown("https://" + h), Traffic: status.Traffic{Requests: int64(400000 / (i + 1)), Polls: int64(9000 / (i + 1)), Served: int64(40<<30) / int64(i+1), Fetched: 300 << 20}})
+	for _, h := range fakeHosts {
+		v.Origins = append(v.Origins, status.OriginTraffic{Origin: feedurl.Shown("https://" + h), Traffic: v.Days[0].Traffic})
 	}
 	return v, nil
 }

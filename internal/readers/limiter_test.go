@@ -95,30 +95,6 @@ func TestWaitIsAPromise(t *testing.T) {
 	})
 }
 
-func TestFirstRequestIsNeverToldToWait(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g, d, at := NewLimiter(0), anyDefence(t), start()
-		for range rapid.IntRange(0, 40).Draw(t, "requests of others") {
-			at = at.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "gap")) * time.Second)
-			serve(t, g, d, anyRequest(t, at))
-		}
-		r := anyRequest(t, at)
-		switch rapid.IntRange(0, 3).Draw(t, "new by") {
-		case 0:
-			r.UserAgent = "B/1"
-		case 1:
-			r.Token = "family"
-		case 2:
-			r.Feed += "?2"
-		case 3:
-			r.Client = netip.MustParseAddr("198.51.100.1")
-		}
-		if v := g.Check(d, r); v.Status == 429 {
-			t.Fatalf("the first request: %+v", v)
-		}
-	})
-}
-
 // How many of the requests for a day, one a minute, get the whole feed.
 func TestWholeFeeds(t *testing.T) {
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:124.0) Gecko/20100101 Firefox/124.0"

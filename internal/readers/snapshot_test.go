@@ -4,10 +4,12 @@
 package readers
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +102,11 @@ func TestNodesAreMerged(t *testing.T) {
 	}
 	want := whole.Report(ReportOptions{})
 	got := reports[0]
+	if !slices.IsSortedFunc(got.Families, func(a, b status.Reader) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Family, b.Family))
+	}) {
+		t.Errorf("the order is %s", text(t, got.Families))
+	}
 	if got.Total.Requests != want.Total.Requests || got.Total.Bytes != want.Total.Bytes || got.Hours != want.Hours ||
 		len(got.Readers) != len(want.Readers) || got.Total.Addresses != want.Total.Addresses || got.Feeds[0].Requests != want.Feeds[0].Requests {
 		t.Errorf("both report\n%s\nwant\n%s", text(t, got), text(t, want))

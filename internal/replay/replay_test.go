@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -123,28 +122,6 @@ func TestGoldenLogs(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestKeysOfJSON(t *testing.T) {
-	raw, err := json.Marshal(run(t, hourly(2, visit{status: 200, bytes: 3000, agent: "A"}), options(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]any
-	if err := json.Unmarshal(raw, &got); err != nil {
-		t.Fatal(err)
-	}
-	has := func(m map[string]any, keys ...string) {
-		t.Helper()
-		for _, key := range keys {
-			if _, ok := m[key]; !ok {
-				t.Errorf("no %s", key)
-			}
-		}
-	}
-	has(got, "requests", "bytes", "origin_requests", "origin_bytes", "origin_not_modified", "origin_requests_in_skip_hours", "served", "served_bytes", "readers")
-	has(got["served"].(map[string]any), "200")
-	has(got["readers"].([]any)[0].(map[string]any), "user_agent", "requests", "bytes", "share_conditional", "median_gap_seconds", "score")
 }
 
 // The feed's ttl is a day and its skip hours are 22 to 7: an origin that was asked
@@ -302,75 +279,24 @@ func TestBytesOfHandshakesAndHeaders(t *testing.T) {
 	}
 }
 
-// flood is a log of n requests a second apart, each from another address, which
-// weighs the heap at two places.
-type flood struct {
-	n, at  int
-	weighs [2]int
-	heap   [2]uint64
-	rest   []byte
-}
-
-func (f *flood) Read(p []byte) (int, error) {
-	for len(f.rest) < len(p) && f.at < f.n {
-		for i, at := range f.weighs {
-			if f.at == at {
-				f.heap[i] = heap()
-			}
-		}
-		f.at++
-		f.rest = append(f.rest, visit{
-			at: monday.Add(time.Duration(f.at) * time.Second), ip: fmt.Sprintf("10.%d.%d.%d", f.at>>16, f.at>>8&255, f.at&255),
-			status: 200, bytes: 3000, agent: fmt.Sprintf("Reader%d/1.0 (+https://example.com/a/long/address)", f.at%50_000),
-		}.String()...)
-	}
-	if len(f.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, f.rest)
-	f.rest = append(f.rest[:0], f.rest[n:]...)
-	return n, nil
-}
-
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
-// Memory for readers that never come again is bounded. The heap is weighed at two places at which as much is remembered.
+// Memory for readers that never come again is bounded.
 func TestMemoryIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads a long log")
+	m := newMemory()
+	for i := range maxReaders + 1000 {
+		m.reader(&Line{Remote: fmt.Sprintf("10.%d.%d.1", i>>8, i&255), Header: http.Header{"User-Agent": {fmt.Sprintf("%x/1", i)}}})
 	}
-	f := &flood{n: maxReaders + 52000, weighs: [2]int{maxReaders + 20000, maxReaders + 50000}}
-	var told []Progress
-	o := options(t)
-	o.Progress = func(p Progress) { told = append(told, p) }
-	o.Limits = func(*http.Request) readers.Limits { return readers.Limits{Unconditional: time.Hour} }
-	r, err := Run(t.Context(), []io.Reader{f}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Requests != int64(f.n) || r.Malformed != 0 {
-		t.Errorf("%d requests, %d malformed", r.Requests, r.Malformed)
-	}
-	if grown := int64(f.heap[1]) - int64(f.heap[0]); grown > 4<<20 {
-		t.Errorf("the heap grew by %d bytes while the second half was read", grown)
-	}
-	last := told[len(told)-1]
-	if len(told) != f.n/progressEvery || last.Taken < 100*last.Lines {
-		t.Errorf("told %d times, last %+v", len(told), last)
+	if m.readers.Len() != maxReaders || len(m.families) > maxFamilies {
+		t.Errorf("%d readers of %d families are remembered", m.readers.Len(), len(m.families))
 	}
 }
 
 func TestReplayIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	o := options(t)
-	o.Progress = func(Progress) { stop() }
-	f := &flood{n: 1 << 30}
-	if _, err := Run(ctx, []io.Reader{f}, o); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	var told []Progress
+	o.Progress = func(p Progress) { told = append(told, p); stop() }
+	log := strings.Repeat(visit{at: monday, status: 200, bytes: 3000, agent: "A"}.String(), 3*progressEvery)
+	if _, err := Run(ctx, []io.Reader{strings.NewReader(log)}, o); !errors.Is(err, context.Canceled) || len(told) != 1 || told[0].Lines != progressEvery || told[0].Taken == 0 {
+		t.Errorf("got %v after %+v", err, told)
 	}
 }
