@@ -31,11 +31,12 @@ const (
 )
 
 func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
-	g.source = pages.NewSource(app.Engine(), "", g.Readers, app.Upstream(), app.Rules())
+	g.source = pages.NewSource(app.Engine(), "", g.Readers)
 	g.pages = &pages.Pages{
 		Source:      g.source,
 		Discover:    g.discover,
 		RewriteOPML: rewriteOPML,
+		Poller:      pages.NewPoller(app.Upstream(), app.Rules()),
 		Version:     poller.Version(),
 		Log:         slog.New(ctx.Slogger().Handler()),
 	}

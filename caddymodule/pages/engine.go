@@ -21,8 +21,6 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/internal/status"
-	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/upstream"
 )
 
 // EngineSource is the running engine as a [Source], as one viewer sees it.
@@ -50,7 +48,6 @@ type shared struct {
 	engine  *poller.Engine
 	shield  string
 	readers bool // readers of a feed are shown
-	poller  Poller
 
 	searches chan struct{} // holds a value for each search that is running
 
@@ -77,16 +74,11 @@ const (
 
 // NewSource returns the running engine as a source: the feeds of a shield or, if shield
 // is empty, none of a gateway before [EngineSource.For] gives it a viewer. With readers, the
-// page of a feed shows its readers. The rules are those of most feeds.
-func NewSource(e *poller.Engine, shield string, readers bool, u upstream.Settings, rules policy.Rules) *EngineSource {
-	spacing, concurrency := u.Pace("")
+// page of a feed shows its readers.
+func NewSource(e *poller.Engine, shield string, readers bool) *EngineSource {
 	prefix := poller.ShieldPrefix(shield)
 	return &EngineSource{
-		&shared{engine: e, shield: shield, readers: readers, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches), poller: Poller{
-			Contact: u.Contact, UserAgent: u.Agent(0),
-			MinInterval: rules.MinInterval, MaxInterval: rules.MaxInterval,
-			Spacing: spacing, Concurrency: concurrency,
-		}},
+		&shared{engine: e, shield: shield, readers: readers, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches)},
 		Viewer{Shown: func(key, _ string, _ []cache.Group) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
 	}
 }
@@ -308,9 +300,6 @@ func parseID(text string) (id store.ID, ok bool) {
 	return id, err == nil
 }
 
-// Poller implements [Source].
-func (e *EngineSource) Poller() Poller { return e.poller }
-
 // Readers implements [Source]. They are grouped by User-Agent family.
 func (e *EngineSource) Readers(ctx context.Context) (status.Readers, error) {
 	shown, err := e.keys(ctx)
@@ -350,7 +339,7 @@ func (e *EngineSource) Savings(ctx context.Context, limit int) (status.Savings, 
 		return status.Savings{}, err
 	}
 	traffic := e.engine.Traffic(ctx, shown)
-	saved := status.Savings{Total: traffic.Total}
+	saved := status.Savings{Total: traffic.Total, Days: []status.DayTraffic{}, Origins: []status.OriginTraffic{}}
 	for origin, t := range traffic.Origins {
 		saved.Origins = append(saved.Origins, status.OriginTraffic{Origin: feedurl.Shown(origin), Traffic: t})
 	}

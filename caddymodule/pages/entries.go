@@ -35,49 +35,34 @@ type Entry struct {
 }
 
 const (
-	maxEntries   = 8
-	maxTitle     = 160             // runes
-	entriesLimit = 2 * time.Second // of parsing for the page
-	maxParsed    = 4 << 20         // bytes of a feed that is parsed for the page
+	maxEntries = 8
+	maxTitle   = 160             // runes
+	parserWait = 2 * time.Second // for the parsing of other feeds
+	maxParsed  = 4 << 20         // bytes of a feed that is parsed for the page
 )
 
-// parsers bounds how many feeds are parsed at a time: a parser cannot be stopped,
-// so that one that takes too long goes on after its page has been answered.
+// parsers bounds how many feeds are parsed at a time.
 var parsers = make(chan struct{}, 2)
 
 // newest reads the newest entries of a feed. The bounded scan of package document
 // goes first: what that refuses never reaches the parser.
-func newest(ctx context.Context, body []byte, contentType string) Entries {
+func newest(ctx context.Context, body []byte, contentType string) (entries Entries) {
 	if len(body) > maxParsed {
 		return Entries{Problem: "The feed is too large to list its entries here."}
 	}
-	ctx, cancel := context.WithTimeout(ctx, entriesLimit)
+	ctx, cancel := context.WithTimeout(ctx, parserWait)
 	defer cancel()
-	late := Entries{Problem: "Reading the entries takes too long just now."}
 	select {
 	case parsers <- struct{}{}:
+		defer func() { <-parsers }()
 	case <-ctx.Done():
-		return late
+		return Entries{Problem: "Reading the entries takes too long just now."}
 	}
-	parsed := make(chan Entries, 1)
-	go func() {
-		defer func() {
-			if recover() != nil { // the parser is not ours, and the document is a stranger's
-				parsed <- Entries{Problem: "A feed reader's parser fails on this feed."}
-			}
-			<-parsers
-		}()
-		parsed <- parse(body, contentType)
+	defer func() {
+		if recover() != nil { // the parser is not ours, and the document is a stranger's
+			entries = Entries{Problem: "A feed reader's parser fails on this feed."}
+		}
 	}()
-	select {
-	case entries := <-parsed:
-		return entries
-	case <-ctx.Done():
-		return late
-	}
-}
-
-func parse(body []byte, contentType string) Entries {
 	if _, err := document.Read(body, contentType, time.Now()); err != nil {
 		return Entries{Problem: "The entries cannot be read: " + feedurl.Short(err.Error(), maxTitle) + "."}
 	}
@@ -85,7 +70,7 @@ func parse(body []byte, contentType string) Entries {
 	if err != nil {
 		return Entries{Problem: "A feed reader's parser refuses this feed: " + feedurl.Short(err.Error(), maxTitle) + "."}
 	}
-	entries := Entries{Title: feedurl.Short(feed.Title, maxTitle), Link: webLink(feed.Link)}
+	entries = Entries{Title: feedurl.Short(feed.Title, maxTitle), Link: webLink(feed.Link)}
 	slices.SortStableFunc(feed.Items, func(a, b *gofeed.Item) int { return -cmp.Compare(dateOf(a).Unix(), dateOf(b).Unix()) })
 	for _, item := range feed.Items[:min(len(feed.Items), maxEntries)] {
 		e := Entry{Title: feedurl.Short(item.Title, maxTitle), Link: webLink(item.Link), Date: dateOf(item)}

@@ -30,7 +30,6 @@ type fakeSource struct {
 	account func(Which) (status.Feed, []byte, error)
 	list    func(status.Query) (status.FeedList, error)
 	who     func() (status.Readers, error)
-	poller  Poller
 	saved   func() (status.Savings, error)
 	trouble status.Trouble
 
@@ -40,10 +39,7 @@ type fakeSource struct {
 }
 
 func newFake(size int) *fakeSource {
-	return &fakeSource{now: time.Now(), size: size, poller: Poller{
-		Contact: "https://example.com/about", UserAgent: "Pollard/1.0 (+https://example.com/about; 14 subscribers)",
-		MinInterval: time.Hour, MaxInterval: 24 * time.Hour, Spacing: 2 * time.Second, Concurrency: 1,
-	}}
+	return &fakeSource{now: time.Now(), size: size}
 }
 
 func (s *fakeSource) Summary(context.Context) (status.Summary, error) {
@@ -224,13 +220,14 @@ func (s *fakeSource) Savings(context.Context, int) (status.Savings, error) {
 	return v, nil
 }
 
-func (s *fakeSource) Poller() Poller { return s.poller }
-
 // newPages are pages of a made-up gateway, and where they stand for a member.
 func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
 	t.Helper()
 	source := newFake(size)
-	p := &Pages{Source: source, Version: "1.0.0"}
+	p := &Pages{Source: source, Version: "1.0.0", Poller: Poller{
+		Contact: "https://example.com/about", UserAgent: "Pollard/1.0 (+https://example.com/about; 14 subscribers)",
+		MinInterval: time.Hour, MaxInterval: 24 * time.Hour, Spacing: 2 * time.Second, Concurrency: 1,
+	}}
 	p.Discover = func(_ *http.Request, address string) (Site, error) {
 		if !strings.Contains(address, "blog.example") {
 			return Site{URL: feedurl.Shown(address), Problem: "This site names no feeds."}, nil

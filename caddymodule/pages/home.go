@@ -11,23 +11,18 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// homeContent is what the home page shows.
+// homeContent is what the home page shows. Its JSON form is the page for programs.
 type homeContent struct {
-	Summary  status.Summary
-	Find     string        // the address that was asked for
-	Site     *Site         // what was found there
-	Chosen   []status.Feed // with an address that the operator has chosen, of which More are left out
-	More     int
-	CanFind  bool
-	CanOPML  bool
-	Bookmark string // address of a bookmarklet; empty: none
-}
-
-// homeRecord is the home page for programs.
-type homeRecord struct {
 	Gateway string `json:"gateway"` // what a feed's URL is written behind
 	status.Summary
-	Site *Site `json:"site,omitempty"` // what ?find= has found
+	Site *Site `json:"site,omitempty"` // what was found at the address
+
+	Find     string        `json:"-"` // the address that was asked for
+	Chosen   []status.Feed `json:"-"` // with an address that the operator has chosen, of which More are left out
+	More     int           `json:"-"`
+	CanFind  bool          `json:"-"`
+	CanOPML  bool          `json:"-"`
+	Bookmark string        `json:"-"` // address of a bookmarklet; empty: none
 }
 
 // maxFind is the length of the longest address that is looked for, in bytes.
@@ -48,8 +43,8 @@ func (p *Pages) home(v *visit) error {
 		return err
 	}
 	c := homeContent{
-		Summary: summary, Find: strings.TrimSpace(v.r.FormValue("find")),
-		CanFind: p.Discover != nil && v.at.Gateway != "", CanOPML: p.RewriteOPML != nil && v.at.Gateway != "",
+		Gateway: v.at.Gateway, Summary: summary, Find: strings.TrimSpace(v.r.FormValue("find")),
+		CanFind: p.Discover != nil, CanOPML: p.RewriteOPML != nil,
 	}
 	if v.at.Listed() {
 		c.Chosen = v.at.Chosen[:min(len(v.at.Chosen), maxChosen)]
@@ -59,25 +54,18 @@ func (p *Pages) home(v *visit) error {
 		c.Bookmark = bookmark(v.at.Gateway)
 	}
 	if c.Find == "" || !c.CanFind || !isPage(v.r) {
-		return p.answerHome(v, http.StatusOK, "Home", c)
+		return p.answer(v, http.StatusOK, "home", "Home", c, c)
 	}
 	if len(c.Find) > maxFind {
 		c.Find, c.Site = "", &Site{Problem: "That address is too long."}
-		return p.answerHome(v, http.StatusBadRequest, "Home", c)
+		return p.answer(v, http.StatusBadRequest, "home", "Home", c, c)
 	}
 	site, err := p.Discover(v.r, c.Find)
 	if err != nil {
 		return err
 	}
 	c.Site = &site
-	return p.answerHome(v, http.StatusOK, "Feeds of "+site.name(), c)
-}
-
-func (p *Pages) answerHome(v *visit, status int, title string, c homeContent) error {
-	if v.wantsJSON() {
-		return v.json(status, homeRecord{v.at.Gateway, c.Summary, c.Site})
-	}
-	return p.render(v, status, "home", title, c)
+	return p.answer(v, http.StatusOK, "home", "Feeds of "+site.name(), c, c)
 }
 
 // isPage reports whether a browser asks for a page to show in a window. An image or a

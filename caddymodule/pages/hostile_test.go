@@ -71,7 +71,7 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 	source.saved = func() (status.Savings, error) {
 		return status.Savings{Total: status.Traffic{Requests: 2}, Days: []status.DayTraffic{{Day: when}}, Origins: []status.OriginTraffic{{Origin: feedurl.Shown(text)}}}, nil
 	}
-	source.poller = Poller{Contact: text, UserAgent: text}
+	p.Poller = Poller{Contact: text, UserAgent: text}
 	p.Version = text
 	p.Discover = func(*http.Request, string) (Site, error) {
 		return Site{URL: address, Title: text, Problem: text, Feeds: []Found{{URL: "https://x.example/" + text, Title: text, Type: text}}}, nil

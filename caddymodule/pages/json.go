@@ -5,18 +5,14 @@ package pages
 
 import (
 	"encoding/json"
-	"net/http"
 
 	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
-// representable are the pages that have a record behind them, which is to be had as JSON.
-var representable = map[string]bool{pageHome: true, pageFeeds: true, pageReaders: true, pageSavings: true}
-
 // wantsJSON reports whether JSON is preferred to a page (RFC 9110 section 12.5.1).
 // A browser names HTML and not JSON; a program that accepts anything gets HTML.
 func (v *visit) wantsJSON() bool {
-	if !representable[v.name] {
+	if !v.hasJSON {
 		return false
 	}
 	v.w.Header().Set("Vary", "Accept")
@@ -35,9 +31,9 @@ func (v *visit) json(status int, value any) error {
 }
 
 // answer sends a record: as JSON, or as the page of that name.
-func (p *Pages) answer(v *visit, name, title string, record, content any) error {
+func (p *Pages) answer(v *visit, code int, name, title string, record, content any) error {
 	if v.wantsJSON() {
-		return v.json(http.StatusOK, record)
+		return v.json(code, record)
 	}
-	return p.render(v, http.StatusOK, name, title, content)
+	return p.render(v, code, name, title, content)
 }

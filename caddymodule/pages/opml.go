@@ -4,6 +4,7 @@
 package pages
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -28,16 +29,14 @@ var uploads = make(chan struct{}, 2)
 // rewriteOPML answers a subscription list with the same list through the gateway. Nothing
 // of it is kept.
 func (p *Pages) rewriteOPML(v *visit) error {
-	wait := time.NewTimer(uploadWait)
-	defer wait.Stop()
+	ctx, cancel := context.WithTimeout(v.r.Context(), uploadWait)
+	defer cancel()
 	select {
 	case uploads <- struct{}{}:
 		defer func() { <-uploads }()
-	case <-wait.C:
+	case <-ctx.Done():
 		v.w.Header().Set("Retry-After", "10")
 		return &problem{status: http.StatusServiceUnavailable, Text: "Other lists are being rewritten.", More: "Try again in some seconds."}
-	case <-v.r.Context().Done():
-		return v.r.Context().Err()
 	}
 	sending := http.NewResponseController(v.w)
 	_ = sending.SetReadDeadline(time.Now().Add(uploadTime)) // all of Caddy's servers can

@@ -45,6 +45,9 @@ type Pages struct {
 	// not the pages of a shield.
 	Publisher func(ctx context.Context) Publisher
 
+	// Poller is shown to publishers.
+	Poller Poller
+
 	// Version is that of the running program.
 	Version string
 
@@ -113,15 +116,16 @@ type route struct {
 	method string // GET, which includes HEAD, or POST
 	public bool   // anyone may see it
 	listed bool   // it is about feeds
+	json   bool   // it is to be had as JSON too
 	serve  func(*Pages, *visit) error
 }
 
 var routes = map[string]route{
-	pageHome:    {method: http.MethodGet, serve: (*Pages).home},
-	pageFeeds:   {method: http.MethodGet, listed: true, serve: (*Pages).feeds},
+	pageHome:    {method: http.MethodGet, json: true, serve: (*Pages).home},
+	pageFeeds:   {method: http.MethodGet, listed: true, json: true, serve: (*Pages).feeds},
 	pageRefresh: {method: http.MethodPost, listed: true, serve: (*Pages).refresh},
-	pageReaders: {method: http.MethodGet, listed: true, serve: (*Pages).readers},
-	pageSavings: {method: http.MethodGet, listed: true, serve: (*Pages).savings},
+	pageReaders: {method: http.MethodGet, listed: true, json: true, serve: (*Pages).readers},
+	pageSavings: {method: http.MethodGet, listed: true, json: true, serve: (*Pages).savings},
 	pageAbout:   {method: http.MethodGet, public: true, serve: (*Pages).about},
 	pageOPML:    {method: http.MethodPost, serve: (*Pages).rewriteOPML},
 	pageStyle:   {method: http.MethodGet, public: true, serve: (*Pages).asset},
@@ -139,6 +143,8 @@ type visit struct {
 	at     Place
 	name   string
 	source Source
+
+	hasJSON bool
 }
 
 // ServeHTTP serves the page of a name: "" is the home page, the others are what
@@ -151,7 +157,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request, at Place, name
 }
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request, at Place, name string) *visit {
-	v := &visit{w: w, r: r, at: at, name: name, source: at.Source}
+	v := &visit{w: w, r: r, at: at, name: name, source: at.Source, hasJSON: routes[name].json}
 	if v.source == nil {
 		v.source = p.Source
 	}

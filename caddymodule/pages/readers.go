@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"html/template"
+	"net/http"
 	"slices"
 
 	"github.com/feedpollard/pollard/internal/status"
@@ -62,5 +63,5 @@ func (p *Pages) readers(v *visit) error {
 	slices.SortStableFunc(families, func(a, b status.Reader) int { return cmp.Compare(by(b), by(a)) })
 	record.Families = families[:min(len(families), maxRows)]
 	c.Readers, c.Rows = record, families[:min(len(families), v.rows())]
-	return p.answer(v, "readers", "Readers", record, c)
+	return p.answer(v, http.StatusOK, "readers", "Readers", record, c)
 }

@@ -6,6 +6,7 @@ package pages
 import (
 	"fmt"
 	"html/template"
+	"net/http"
 
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -52,11 +53,5 @@ func (p *Pages) savings(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if record.Days == nil {
-		record.Days = []status.DayTraffic{}
-	}
-	if record.Origins == nil {
-		record.Origins = []status.OriginTraffic{}
-	}
-	return p.answer(v, "savings", "Savings", record, savingsContent{record, record.Origins[:min(len(record.Origins), v.rows())]})
+	return p.answer(v, http.StatusOK, "savings", "Savings", record, savingsContent{record, record.Origins[:min(len(record.Origins), v.rows())]})
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
-	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
@@ -39,9 +38,6 @@ type Source interface {
 
 	// Savings returns the traffic that origins were spared, with at most limit origins.
 	Savings(ctx context.Context, limit int) (status.Savings, error)
-
-	// Poller describes the poller for publishers.
-	Poller() Poller
 }
 
 // ErrUnknown reports that there is no such feed, or none that these pages show.
@@ -59,16 +55,6 @@ type Publisher struct {
 	Passed map[string]int64 `json:"passed,omitempty"`
 	// Proxies are those of [status.Trouble].
 	Proxies []netip.Addr `json:"untrusted_proxies,omitempty"`
-}
-
-// Poller describes who polls, and how often.
-type Poller struct {
-	Contact     string // a URL or mail address; may be empty
-	UserAgent   string // as sent
-	MinInterval time.Duration
-	MaxInterval time.Duration
-	Spacing     time.Duration // between two polls of a host
-	Concurrency int           // polls of a host at a time
 }
 
 // Site is a web page, and the feeds that it names.

@@ -27,8 +27,9 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 		return
 	}
 	s.pages = &pages.Pages{
-		Source:    pages.NewSource(s.engine, s.identity, true, app.Upstream(), s.rules),
+		Source:    pages.NewSource(s.engine, s.identity, true),
 		Publisher: s.publisher,
+		Poller:    pages.NewPoller(app.Upstream(), s.rules),
 		Version:   poller.Version(),
 		Log:       slog.New(ctx.Slogger().Handler()),
 	}
