@@ -218,7 +218,6 @@ const (
 
 	bodyOfFeed = `select ` + feedColumns + `, ` + partColumns + ` from feed f
 		left join body b on b.id = f.body and b.part = 0 where f.id = ?1`
-	bodyNamed  = `select version, body from feed where id = ?1`
 	partOfBody = `select ` + partColumns + ` from body b where b.id = ?1 and b.part = ?2`
 )
 
@@ -233,20 +232,12 @@ func (d *Database) Body(ctx context.Context, id ID, _ uint64) (*StoredBody, erro
 		return b, err
 	})
 	switch {
-	case d.driver.IsDamage(err) && d.hasRecord(ctx, id):
+	case d.driver.IsDamage(err):
 		return nil, fmt.Errorf("%w: %w", ErrNoBody, err)
 	case err == nil && b == nil:
 		return nil, ErrNoBody
 	}
 	return b, err
-}
-
-// hasRecord reports whether the record of a feed can be read, though not its body.
-func (d *Database) hasRecord(ctx context.Context, id ID) bool {
-	_, err := read(ctx, d, func(tx Tx) (any, error) {
-		return nil, tx.Query(bodyNamed, one(id[:]), func(_ int, row Row) error { return row.Scan(new(int64), new(int64)) })
-	})
-	return err == nil
 }
 
 func (d *Database) scanBody(row Row) (*StoredBody, error) {

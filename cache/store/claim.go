@@ -36,15 +36,8 @@ func claimNamed(tx Tx, claims []Claim) ([]Lease, error) {
 		ids[i] = c.ID
 		domains[hostRowOf(c.ID, c.Host)] = c.Host.Domain
 	}
-	hosts, err := lockHosts(tx, domains)
+	hosts, feeds, err := lockAll(tx, domains, ids)
 	if err != nil {
-		return nil, err
-	}
-	feeds, err := lockFeeds(tx, ids)
-	if err != nil {
-		return nil, err
-	}
-	if err := addFeeds(tx, feeds, ids); err != nil {
 		return nil, err
 	}
 	now := tx.Now()
@@ -154,15 +147,8 @@ func (d *Database) Hop(ctx context.Context, hop Hop) (Passage, error) {
 
 func grantHop(tx Tx, hop Hop) (Passage, error) {
 	name := hostRowOf(hop.ID, hop.Host)
-	hosts, err := lockHosts(tx, map[string]string{name: hop.Host.Domain})
+	hosts, feeds, err := lockAll(tx, map[string]string{name: hop.Host.Domain}, []ID{hop.ID})
 	if err != nil {
-		return Passage{}, err
-	}
-	feeds, err := lockFeeds(tx, []ID{hop.ID})
-	if err != nil {
-		return Passage{}, err
-	}
-	if err := addFeeds(tx, feeds, []ID{hop.ID}); err != nil {
 		return Passage{}, err
 	}
 	f, h, now, since := feeds[hop.ID], hosts[name], tx.Now(), tx.Since()

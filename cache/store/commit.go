@@ -143,14 +143,8 @@ func restore(tx Tx, saved []Saved) error {
 		ids[i] = r.ID
 		domains[hostRowOf(r.ID, r.Host)] = r.Host.Domain
 	}
-	if _, err := lockHosts(tx, domains); err != nil {
-		return err
-	}
-	feeds, err := lockFeeds(tx, ids)
+	_, feeds, err := lockAll(tx, domains, ids)
 	if err != nil {
-		return err
-	}
-	if err := addFeeds(tx, feeds, ids); err != nil {
 		return err
 	}
 	now = tx.Now()

@@ -5,7 +5,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 )
@@ -103,9 +102,8 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 	for last := int64(0); ; {
 		page, err := read(ctx, d, func(tx Tx) (page sweepPage, err error) {
 			page.now = tx.Now()
-			err = tx.Query(`select n, id, version, configured, next, earliest, last, asked, class, owner, askers, seen from feed
-				where n > ?1 and url is not null order by n limit 5000`, one(last), func(_ int, row Row) error {
-				f, err := scanSweepRow(row)
+			err = tx.Query(`select `+feedColumns+` from feed f where n > ?1 and url is not null order by n limit 1000`, one(last), func(_ int, row Row) error {
+				f, err := scanFeed(row)
 				page.feeds = append(page.feeds, f)
 				return err
 			})
@@ -123,6 +121,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 				kept = q.Unread
 			}
 			switch {
+			case f.damaged: // it starts afresh when it is asked for
 			case kept > 0 && page.now.Sub(f.wanted()) >= kept && (q.Keep == nil || !q.Keep(f.id)):
 				gone = append(gone, candidate{f.id, f.wanted()})
 			case f.class() != before:
@@ -136,17 +135,6 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 type sweepPage struct {
 	now   Time
 	feeds []feedRow
-}
-
-func scanSweepRow(row Row) (f feedRow, err error) {
-	var id, askers []byte
-	var configured, class, owner int64
-	var next, earliest, last, asked sql.NullInt64
-	err = row.Scan(&f.n, &id, &f.version, &configured, &next, &earliest, &last, &asked, &class, &owner, &askers, &f.seen)
-	copy(f.id[:], id)
-	f.configured, f.established, f.owner, f.askers = configured != 0, class == 0, Owner(owner), decodeAskers(askers)
-	f.next, f.earliest, f.last, f.asked = timeOf(next, End), timeOf(earliest, Never), timeOf(last, Never), timeOf(asked, Never)
-	return f, err
 }
 
 // tidy removes rows that are not needed any more.

@@ -53,23 +53,6 @@ type feedRow struct {
 	host       Host
 	facts      []byte
 	memo       []byte
-
-	stored indexed // when it was read
-}
-
-// indexed is what indexes have of a row of the table feed, but for its place.
-type indexed struct {
-	url   string
-	known bool
-	host  string
-	class int64
-	owner Owner
-	size  int64
-	until Time
-}
-
-func (f *feedRow) indexed() indexed {
-	return indexed{f.url, f.known, f.row(), f.class(), f.owner, f.size, f.until}
 }
 
 const (
@@ -87,14 +70,10 @@ const (
 			from (select owner from feed where host = ?1 and class = ?2 and due <= ?3 order by due limit 10000) longest)
 		order by due limit 1 for update skip locked`
 	feedIfAbsent = `insert into feed (id, until, sum) values (?1, 0, ?2) on conflict (id) do nothing`
-
-	// A statement that names a column of an index writes a page of that index, and few polls change
-	// what indexes have but for due.
-	savePoll = `update feed set due = ?2, sum = ?3, facts = coalesce(?4, facts), memo = coalesce(?5, memo), domain = ?6, spacing = ?7, askers = ?8,
+	saveFeed     = `update feed set due = ?2, sum = ?3, facts = coalesce(?4, facts), memo = coalesce(?5, memo), domain = ?6, spacing = ?7, askers = ?8,
 		seen = ?9, days = ?10, state = ?11, configured = ?12, token = ?13, next = ?14, hold = ?15, last = ?16, hopped = ?17, earliest = ?18,
-		asked = ?19, version = ?20, coding = ?21, body = ?22, changed = ?23, news = ?24, outcome = ?25`
-	saveRest = `, url = ?26, host = ?27, class = ?28, owner = ?29, size = ?30, until = ?31`
-	ofRow    = ` where n = ?1`
+		asked = ?19, version = ?20, coding = ?21, body = ?22, changed = ?23, news = ?24, outcome = ?25, url = ?26, host = ?27, class = ?28,
+		owner = ?29, size = ?30, until = ?31 where n = ?1`
 )
 
 // scanFeed reads a row of [feedColumns], and of columns that follow.
@@ -121,7 +100,6 @@ func scanFeed(row Row, more ...any) (f feedRow, err error) {
 	f.host.Name, f.host.Spacing = nameOf(host), time.Duration(spacing)
 	f.facts, f.memo = bytes.Clone(f.facts), bytes.Clone(f.memo)
 	f.damaged = sum != f.sum() || class != f.class() || configured != number(f.configured) || f.known && host != f.row()
-	f.stored = f.indexed()
 	return f, err
 }
 
@@ -130,24 +108,23 @@ func newFeed(id ID) feedRow {
 	return feedRow{id: id, next: End, place: End, last: Never, hopped: Never, asked: Never, earliest: Never, until: Never, state: StateCold}
 }
 
-// columns returns what a row has in the columns of [savePoll] after its memo, and of [saveRest].
-func (f *feedRow) columns() (poll, rest []any) {
+// columns returns what a row has in the columns of [saveFeed] after its memo.
+func (f *feedRow) columns() []any {
 	var url any
 	if f.known {
 		url = f.url
 	}
 	return []any{f.host.Domain, int64(f.host.Spacing), bytesOrNull(encodeAskers(f.askers)), f.seen, f.days, string(f.state),
-			number(f.configured), int64(f.token), f.next.column(), int64(f.hold), f.last.column(), f.hopped.column(), f.earliest.column(),
-			f.asked.column(), f.version, f.coding, f.body, int64(f.changed), f.news, int64(f.outcome)},
-		[]any{url, f.row(), f.class(), int64(f.owner), f.size, f.until.column()}
+		number(f.configured), int64(f.token), f.next.column(), int64(f.hold), f.last.column(), f.hopped.column(), f.earliest.column(),
+		f.asked.column(), f.version, f.coding, f.body, int64(f.changed), f.news, int64(f.outcome),
+		url, f.row(), f.class(), int64(f.owner), f.size, f.until.column()}
 }
 
 // sum returns the sum by which a row that is damaged is noticed. Its place does not count, as a
 // feed is polled only if it is due as well.
 func (f *feedRow) sum() int64 {
-	poll, rest := f.columns()
 	b := bytes.Clone(f.id[:])
-	for _, v := range slices.Concat(poll, rest, []any{f.facts, f.memo}) {
+	for _, v := range append(f.columns(), f.facts, f.memo) {
 		switch v := v.(type) {
 		case nil:
 			b = append(b, 0)
@@ -171,14 +148,8 @@ func Text(s string) string {
 // save writes the row, with its place among the feeds of its host. Facts and memo are written
 // if they are given, and must be those of the row.
 func (f *feedRow) save(tx Tx, place any, facts, memo []byte) {
-	poll, rest := f.columns()
-	args := slices.Concat([]any{f.n, place, f.sum(), bytesOrNull(facts), bytesOrNull(memo)}, poll)
-	if f.indexed() == f.stored {
-		tx.Exec(savePoll+ofRow, args...)
-		return
-	}
-	tx.Exec(savePoll+saveRest+ofRow, append(args, rest...)...)
-	f.stored = f.indexed()
+	args := append([]any{f.n, place, f.sum(), bytesOrNull(facts), bytesOrNull(memo)}, f.columns()...)
+	tx.Exec(saveFeed, args...)
 }
 
 // restart makes a damaged row that of a feed that was polled at this moment and forgotten: of when
@@ -287,6 +258,19 @@ func addFeeds(tx Tx, rows map[ID]*feedRow, ids []ID) error {
 		err = errors.New("rows of feeds disappear")
 	}
 	return err
+}
+
+// lockAll locks hosts and then feeds, and adds those that are missing.
+func lockAll(tx Tx, domains map[string]string, ids []ID) (map[string]*hostRow, map[ID]*feedRow, error) {
+	hosts, err := lockHosts(tx, domains)
+	if err != nil {
+		return nil, nil, err
+	}
+	feeds, err := lockFeeds(tx, ids)
+	if err == nil {
+		err = addFeeds(tx, feeds, ids)
+	}
+	return hosts, feeds, err
 }
 
 func sortedIDs(ids []ID) []ID {

@@ -33,17 +33,15 @@ func NewMemory(now func() time.Time) *Store {
 }
 
 func (d *database) inMemory() *Store {
+	d.closing = make(chan struct{})
 	return &Store{store.NewDatabase(d), d}
 }
 
 // Reopen returns an open store with what this one in memory holds, as a restart finds it.
 // The store itself is closed.
 func (s *Store) Reopen() *Store {
-	s.database.changes.close()
-	s.database.mu.Lock()
-	defer s.database.mu.Unlock()
+	s.Close() //nolint:errcheck // one in memory never fails
 	old := s.database
 	d := &database{log: old.log, scale: old.scale, since: old.since, writer: old.kept, kept: old.kept, token: old.token}
-	old.writer = nil
 	return d.inMemory()
 }

@@ -138,7 +138,7 @@ func (d *database) write(batch []*job) {
 		if err == nil {
 			d.changes.add(j.changes)
 		}
-		j.done <- err
+		j.done <- d.explain(err)
 	}
 }
 
@@ -150,7 +150,7 @@ func (d *database) inTx(batch []*job) (err error) {
 	}
 	c := d.writer
 	if err := c.exec("begin immediate"); err != nil {
-		return d.explain(err)
+		return err
 	}
 	for _, j := range batch {
 		if j.changes, err = d.do(c, j.Do); err != nil {
@@ -166,9 +166,8 @@ func (d *database) inTx(batch []*job) (err error) {
 	if err != nil {
 		c.exec("rollback") //nolint:errcheck // there may be no transaction any more
 		d.stamped = process{}
-		return d.explain(err)
 	}
-	return nil
+	return err
 }
 
 // replaceBodies replaces the table of bodies, as none can be added to it. All versions are
@@ -248,11 +247,6 @@ func (d *database) Read(ctx context.Context, do func(store.Tx) error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// Watch implements [store.Driver].
-func (d *database) Watch(ctx context.Context, see func(store.Change) error) error {
-	return d.changes.watch(ctx, see)
 }
 
 // Tidy implements [store.Driver]. It gives free pages back to the disk if they are more
@@ -381,14 +375,13 @@ func (d *database) Close() error {
 
 // end closes the database, as a crash does unless cleanly.
 func (d *database) end(cleanly bool) (err error) {
-	d.changes.close()
+	close(d.closing)
 	if d.path == "" {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.writer = nil
 		return nil
 	}
-	close(d.closing)
 	d.stop()
 	<-d.written
 	d.background.Wait()
