@@ -26,6 +26,9 @@ func (f *Feed) complete(ctx context.Context, s, next *state, v classified, lease
 			next.override(c, aliasInterval, policy.HintMoved)
 		}
 	}
+	if o.Withdraw && s.version != 0 {
+		f.withdraw(s.version) // at once: the store may be away
+	}
 	request := f.requestOf(next, v)
 	if err := f.commit(ctx, s, next, lease, o); err != nil {
 		f.commitFailed(ctx, s, next, v, err)
@@ -95,6 +98,9 @@ func (f *Feed) commitFailed(ctx context.Context, s, completed *state, v classifi
 	}
 	f.cache.storeFailed(err)
 	next := *s
+	if s.version == f.missing.Load() {
+		f.dropVersion(&next)
+	}
 	next.last.At, next.last.Status = completed.last.At, v.answer.Status
 	next.last.Result, next.last.Failure, next.last.Error = status.ResultFailed, policy.FailureStore, oneLine(err)
 	// The store may have written the version although it failed: its number is not used again.

@@ -29,7 +29,7 @@ type Feed struct {
 	asked       atomic.Int64               // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
 	touched     atomic.Int64               // asked, as the store has it
 	askers      [4]atomic.Int64            // the owners that asked, as store.Owner; 0: none, or the store has it
-	missing     atomic.Uint64              // the version whose body cannot be read; 0: none
+	missing     atomic.Uint64              // the version whose body cannot be read, or that was withdrawn; 0: none
 	groups      atomic.Pointer[[]groupDay] // that asked; nil: none
 	hub         atomic.Pointer[hubState]   // nil: nothing
 	ignored     atomic.Int64               // pushes without a valid signature

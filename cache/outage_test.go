@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -165,6 +166,34 @@ func TestAnswerThatComesWhileTheStoreIsAway(t *testing.T) {
 			wantBody(t, g.get(feedURL), 200, "Entry 2")
 			if v, want := g.origin.last().Validators.ETag, map[bool]string{true: `"2"`, false: `"1"`}[kept]; v != want {
 				t.Errorf("If-None-Match %s, want that of the stored body", v)
+			}
+		})
+	}
+}
+
+// A version that its site has withdrawn is not served any more, although the store is away.
+func TestVersionWithdrawnWhileTheStoreIsAway(t *testing.T) {
+	for _, away := range []time.Duration{5 * time.Second, 5 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			const key = "shield/feed.xml"
+			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, "")) })
+			g.settings.Site = func(string) cache.Origin { return g.origin }
+			g.open()
+			wantBody(t, g.get(key), 200, "Entry 2")
+			g.origin.answers(func(policy.Ask) policy.Answer {
+				if g.origin.polls() == 2 {
+					g.store.setAway(true)
+					time.AfterFunc(away, func() { g.store.setAway(false) })
+				}
+				return failed(200, policy.FailureNotShared)
+			})
+			time.Sleep(25 * time.Hour)
+			g.get(key)
+			for range 2 * 60 {
+				time.Sleep(time.Minute)
+				if w := g.get(key); w.Code == 200 {
+					t.Fatalf("it is served %v after the answer", time.Since(g.origin.times()[1]))
+				}
 			}
 		})
 	}

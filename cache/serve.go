@@ -207,19 +207,24 @@ func (f *Feed) storeError(err error) error {
 
 // bodyLost drops the version of a feed whose body cannot be read any more.
 func (f *Feed) bodyLost(version uint64, err error) {
-	f.missing.Store(version)
-	f.mu.Lock()
-	last := f.state.Load()
-	dropped := last.version == version
-	if dropped {
-		next := *last
-		f.dropVersion(&next)
-		f.setState(last, &next)
-	}
-	f.mu.Unlock()
-	if dropped {
+	if f.withdraw(version) {
 		f.cache.log().Error("stored body is lost, the next poll fetches it again", urlField(f.key.text), errField(err))
 	}
+}
+
+// withdraw has a version not served any more, whatever the store has. It reports whether it was the
+// feed's.
+func (f *Feed) withdraw(version uint64) bool {
+	f.missing.Store(version)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	last := f.state.Load()
+	if last.version != version {
+		return false
+	}
+	next := *last
+	f.dropVersion(&next)
+	return f.setState(last, &next)
 }
 
 // write sends a representation. It returns the number of bytes of the body.
