@@ -7,12 +7,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/sqlite"
+	"github.com/feedpollard/pollard/caddymodule/config"
 )
+
+func init() {
+	caddy.RegisterModule(SQLite{})
+	caddy.RegisterModule(Postgres{})
+}
 
 // Store is a module of the namespace pollard.stores. Modules may be provisioned while
 // another configuration runs, so they use neither files nor the network before Open.
@@ -42,3 +52,138 @@ func (a *App) loadStore(ctx caddy.Context) error {
 	a.store = store
 	return nil
 }
+
+// SQLite stores feeds in a directory that one process uses.
+type SQLite struct {
+	// The directory. It is created if it does not exist. Placeholders such as
+	// `{env.STATE_DIRECTORY}` are replaced. Default: the directory `pollard` in Caddy's
+	// data directory.
+	Directory string `json:"directory,omitempty"`
+
+	resolved string
+}
+
+// CaddyModule returns the Caddy module information.
+func (SQLite) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "pollard.stores.sqlite",
+		New: func() caddy.Module { return new(SQLite) },
+	}
+}
+
+// Provision resolves the directory.
+func (s *SQLite) Provision(caddy.Context) (err error) {
+	s.resolved = filepath.Join(caddy.AppDataDir(), "pollard")
+	if s.Directory != "" {
+		if s.resolved, err = caddy.NewReplacer().ReplaceOrErr(s.Directory, true, true); err != nil {
+			return err
+		}
+	}
+	// All spellings of a directory have one key, before and after it is created.
+	if s.resolved, err = filepath.Abs(s.resolved); err != nil {
+		return fmt.Errorf("finding the directory: %w", err)
+	}
+	s.resolved = withoutLinks(s.resolved)
+	return nil
+}
+
+// withoutLinks resolves the symbolic links in a path. Its last elements need not exist.
+func withoutLinks(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(withoutLinks(parent), filepath.Base(path))
+}
+
+// UnmarshalCaddyfile reads the rest of the line store sqlite. Syntax:
+//
+//	sqlite [<directory>]
+func (s *SQLite) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the name
+	args, err := config.SomeArgs(d, 0, 1, "a directory")
+	if len(args) > 0 {
+		s.Directory = args[0]
+	}
+	return err
+}
+
+// Key implements [poller.Store].
+func (s *SQLite) Key() string { return "sqlite:" + s.resolved }
+
+// Path returns the directory after Provision, without placeholders and symbolic links.
+func (s *SQLite) Path() string { return s.resolved }
+
+// String implements [poller.Store].
+func (s *SQLite) String() string { return "sqlite " + s.resolved }
+
+// Open implements [poller.Store].
+func (s *SQLite) Open(_ context.Context, log *zap.Logger) (store.Store, error) {
+	return sqlite.Open(s.resolved, sqlite.Options{Log: log})
+}
+
+// Postgres stores feeds in a PostgreSQL database, which several nodes may share. A poll
+// by one node serves all of them.
+type Postgres struct {
+	// The URL of the database, such as
+	// `postgres://pollard:{file./run/secrets/db}@db.example.net/pollard?sslmode=verify-full`.
+	// If the URL names several hosts, the primary is used. Placeholders such as
+	// `{env.DB_PASSWORD}` are replaced; their values must be percent-encoded. Required.
+	URL string `json:"url"`
+
+	resolved string
+	place    string // host:port/database
+}
+
+// CaddyModule returns the Caddy module information.
+func (Postgres) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "pollard.stores.postgres",
+		New: func() caddy.Module { return new(Postgres) },
+	}
+}
+
+// Provision resolves the URL. It does not connect.
+func (p *Postgres) Provision(caddy.Context) (err error) {
+	if p.URL == "" {
+		return fmt.Errorf("postgres: the URL of the database is missing, such as postgres://user:password@host/database?sslmode=verify-full")
+	}
+	if p.resolved, err = caddy.NewReplacer().ReplaceOrErr(p.URL, true, true); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	p.place, err = postgres.Place(p.resolved)
+	return err
+}
+
+// UnmarshalCaddyfile reads the rest of the line store postgres. Syntax:
+//
+//	postgres <url>
+func (p *Postgres) UnmarshalCaddyfile(d *caddyfile.Dispenser) (err error) {
+	d.Next() // the name
+	p.URL, err = config.OneArg(d, "the URL of a database such as postgres://user:password@host/database?sslmode=verify-full")
+	return err
+}
+
+// Key implements [poller.Store].
+func (p *Postgres) Key() string { return "postgres:" + p.place }
+
+// String implements [poller.Store].
+func (p *Postgres) String() string { return "postgres " + p.place }
+
+// Open implements [poller.Store].
+func (p *Postgres) Open(ctx context.Context, log *zap.Logger) (store.Store, error) {
+	return postgres.Open(ctx, postgres.Options{URL: p.resolved, Log: log})
+}
+
+// Interface guards.
+var (
+	_ caddy.Provisioner     = (*SQLite)(nil)
+	_ caddyfile.Unmarshaler = (*SQLite)(nil)
+	_ Store                 = (*SQLite)(nil)
+	_ caddy.Provisioner     = (*Postgres)(nil)
+	_ caddyfile.Unmarshaler = (*Postgres)(nil)
+	_ Store                 = (*Postgres)(nil)
+)

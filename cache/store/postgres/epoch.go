@@ -50,10 +50,10 @@ func (e *epoch) scan(row pgx.Row) error {
 // errEpoch reports that another server has taken over.
 var errEpoch = errors.New("another server has taken over")
 
-// assumePolls begins an epoch, on a condition: grants up to now may have been lost. Two
+// assumePolls begins an epoch if the server is another one: grants up to now may have been lost. Two
 // seconds are added for clocks that differ. The timeline grows with each promotion, so no
 // two servers give the same tokens.
-func (d *database) assumePolls(ctx context.Context, conn *pgx.Conn, condition string) error {
+func (d *database) assumePolls(ctx context.Context, conn *pgx.Conn) error {
 	r, asked, err := d.readTime(ctx, conn)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (d *database) assumePolls(ctx context.Context, conn *pgx.Conn, condition st
 	since := d.clock.now(r, asked).Add(2 * time.Second)
 	const era = `greatest(era + 1, ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint)`
 	_, err = conn.Exec(ctx, `update server set name = `+serverName+`, since = $1, era = `+era+`,
-		sum = `+sumOfServer(era, "$1::bigint", "scale", "wall")+` where `+condition, int64(since))
+		sum = `+sumOfServer(era, "$1::bigint", "scale", "wall")+` where name <> `+serverName, int64(since))
 	return err
 }
 

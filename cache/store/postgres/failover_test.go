@@ -100,49 +100,6 @@ func TestDump(t *testing.T) {
 	}
 }
 
-// TestLostDatabase opens a database that was lost and created again.
-func TestLostDatabase(t *testing.T) {
-	c := server(t)
-	url := c.Database(t)
-	kept := make(map[string]string)
-	options := postgres.Options{
-		URL:  url,
-		Used: func(place string) string { return kept[place] },
-		Use:  func(place, database string) error { kept[place] = database; return nil },
-	}
-	begin := func() *store.Database {
-		s, err := postgres.Open(t.Context(), options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		return s
-	}
-	s := begin()
-	storetest.Grant(t, s, storetest.Claim(1))
-	s.Close()
-	s = begin()
-	storetest.Grant(t, s, storetest.Claim(2)) // the same database: a new feed is due at once
-	s.Close()
-
-	exec(t, url, `drop schema pollard cascade`)
-	s = begin()
-	if l := storetest.Ask(t, s, storetest.Claim(1)); l.Denied != store.DeniedNotDue || l.Wait < 50*time.Minute {
-		t.Errorf("after the database was lost: %+v", l)
-	}
-	// That is said once, and not by each node that starts afterwards.
-	sleep(t, url, 2*time.Hour)
-	place, err := postgres.Place(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	clear(kept)
-	kept[place] = "another"
-	s.Close()
-	s = begin()
-	storetest.Grant(t, s, storetest.Claim(1))
-}
-
 // TestClockOfServer sets the clock of the server by hours. Neither a node that was there nor
 // one that starts finds anything due.
 func TestClockOfServer(t *testing.T) {

@@ -21,7 +21,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/zap"
 	"golang.org/x/sync/semaphore"
@@ -39,13 +38,6 @@ type Options struct {
 	// Several hosts may be named, of which the primary is used.
 	URL string
 	Log *zap.Logger // nil: nothing is logged
-
-	// Used returns what Use has recorded for a place, empty if nothing. Use records the
-	// database that this node found at a place. By them a node recognizes a database that
-	// was lost and created again: in that no feed is polled before its first interval has
-	// passed. Nil: an empty database is new.
-	Used func(place string) (database string)
-	Use  func(place, database string) error
 }
 
 // database implements [store.Driver].
@@ -81,7 +73,7 @@ func Open(ctx context.Context, o Options) (*store.Database, error) {
 		most: most, writers: semaphore.NewWeighted(most),
 	}
 	d.closed, d.close = context.WithCancel(context.Background())
-	if err := d.prepare(ctx, o); err != nil {
+	if err := d.prepare(ctx); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -89,7 +81,7 @@ func Open(ctx context.Context, o Options) (*store.Database, error) {
 	return store.NewDatabase(d), nil
 }
 
-func (d *database) prepare(ctx context.Context, o Options) error {
+func (d *database) prepare(ctx context.Context) error {
 	c, err := d.pool.Acquire(ctx)
 	if err != nil {
 		return d.explain(ctx, err)
@@ -106,36 +98,7 @@ func (d *database) prepare(ctx context.Context, o Options) error {
 	for _, w := range warnings {
 		d.log.Warn(w, zap.String("store", d.place))
 	}
-	if err := d.resumeClock(ctx, conn); err != nil {
-		return d.explain(ctx, err)
-	}
-	return d.explain(ctx, d.recognize(ctx, conn, o))
-}
-
-// recognize notices if the database replaces another one that was lost.
-func (d *database) recognize(ctx context.Context, conn *pgx.Conn, o Options) error {
-	if o.Used == nil || o.Use == nil {
-		return nil
-	}
-	var (
-		id    string
-		fresh bool // no claims are taken as lost yet
-	)
-	if err := conn.QueryRow(ctx, `select id::text, since is null from server`).Scan(&id, &fresh); err != nil {
-		return err
-	}
-	used := o.Used(d.place)
-	if used == id {
-		return nil
-	}
-	if used != "" && fresh {
-		d.log.Warn("the database is not the one that was used here before: no feed is polled before its first interval has passed",
-			zap.String("store", d.place))
-		if err := d.assumePolls(ctx, conn, `true`); err != nil {
-			return err
-		}
-	}
-	return o.Use(d.place, id)
+	return d.explain(ctx, d.resumeClock(ctx, conn))
 }
 
 // Place returns the address and name of the database of a URL, without credentials.

@@ -68,7 +68,7 @@ func (d *database) inTx(work store.Work) error {
 					return err
 				}
 			case errors.Is(err, errEpoch):
-				if err := d.assumePolls(ctx, conn, `name <> `+serverName); err != nil {
+				if err := d.assumePolls(ctx, conn); err != nil {
 					return err
 				}
 			default:

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -54,5 +55,44 @@ func TestSQLiteDirectory(t *testing.T) {
 	check("when it is made")
 	if _, err := provisioned(t, dir).Open(t.Context(), zap.NewNop()); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("opening it twice: %v", err)
+	}
+}
+
+// A database has one key for all users and passwords, and provisioning does not connect.
+func TestPostgresKey(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s%2Fcret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("POLLARD_TEST_PASSWORD", "s%2Fcret")
+	for _, url := range []string{
+		"postgres://one:s%2Fcret@db.invalid/feeds?sslmode=disable",
+		"postgres://two:{env.POLLARD_TEST_PASSWORD}@db.invalid:5432/feeds?sslmode=require",
+		"postgres://two:{file." + secret + "}@db.invalid/feeds",
+	} {
+		p := &Postgres{URL: url}
+		if err := p.Provision(caddy.Context{}); err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if p.Key() != "postgres:db.invalid:5432/feeds" || p.String() != "postgres db.invalid:5432/feeds" {
+			t.Errorf("%s is %s, by the key %s", url, p, p.Key())
+		}
+		if !strings.Contains(p.resolved, "s%2Fcret@") {
+			t.Errorf("%s: the placeholder became %s", url, p.resolved)
+		}
+	}
+}
+
+func TestPostgresURLThatCannotBeMeant(t *testing.T) {
+	for _, tt := range []struct{ url, want string }{
+		{"", "the URL of the database is missing"},
+		{"postgres://u:{env.POLLARD_TEST_UNSET}@db.invalid/feeds", "{env.POLLARD_TEST_UNSET}"},
+		{"postgres://u:pass/word@db.invalid/feeds", "the URL cannot be read"},
+	} {
+		err := (&Postgres{URL: tt.url}).Provision(caddy.Context{})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "word") && !strings.Contains(err.Error(), "password@host") {
+			t.Errorf("%s: got %v, want %s", tt.url, err, tt.want)
+		}
 	}
 }
