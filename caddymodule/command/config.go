@@ -4,10 +4,13 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,15 +127,11 @@ func (c *configuration) shieldOf(path string) *shield.Shield {
 	if c.http == nil {
 		return nil
 	}
-	for i := range len(c.http.Servers) { // as the Caddyfile names them, in its order
-		if server := c.http.Servers[fmt.Sprint("srv", i)]; server != nil {
-			if s := shieldIn(server.Routes, path); s != nil {
-				return s
-			}
-		}
-	}
-	for _, server := range c.http.Servers {
-		if s := shieldIn(server.Routes, path); s != nil {
+	names := slices.SortedFunc(maps.Keys(c.http.Servers), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) // srv9 is before srv10
+	})
+	for _, name := range names {
+		if s := shieldIn(c.http.Servers[name].Routes, path); s != nil {
 			return s
 		}
 	}

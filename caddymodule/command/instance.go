@@ -34,12 +34,8 @@ type asking struct {
 }
 
 func (a *asking) addFlags(cmd *cobra.Command) {
-	a.addAddress(cmd)
-	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
-}
-
-func (a *asking) addAddress(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.address, "address", "", "address of the running instance's admin endpoint; default: "+caddy.DefaultAdminListen)
+	cmd.Flags().BoolVar(&a.json, "json", false, "print one JSON document")
 }
 
 // instance is a running Pollard, seen through Caddy's admin endpoint.
@@ -83,13 +79,20 @@ type refused struct {
 
 func (e *refused) Error() string { return e.message }
 
-// do sends a request about a feed or, if feed is empty, about all feeds. The caller closes
-// the body. A feed's URL may have credentials, so it is sent as a form: Caddy logs the URLs
-// of admin requests.
-func (i *instance) do(ctx context.Context, path, feed string) (*http.Response, error) {
+// do sends a request about the feed with a name or, if that is empty, about all feeds. A name is the
+// feed's URL, its path at a gateway, or its address there. The caller closes the body. A feed's URL
+// may have credentials, so it is sent as a form: Caddy logs the URLs of admin requests.
+func (i *instance) do(ctx context.Context, path, name string) (*http.Response, error) {
+	if name != "" && !strings.HasPrefix(name, "/") {
+		u, err := feedArgument(name)
+		if err != nil {
+			return nil, err
+		}
+		name = u.String()
+	}
 	method, form := http.MethodGet, ""
-	if feed != "" {
-		method, form = http.MethodPost, url.Values{"url": {feed}}.Encode()
+	if name != "" {
+		method, form = http.MethodPost, url.Values{"url": {name}}.Encode()
 	}
 	r, err := http.NewRequestWithContext(ctx, method, i.origin+path, strings.NewReader(form))
 	if err != nil {
@@ -137,19 +140,6 @@ func (i *instance) refusal(resp *http.Response) error {
 		return fmt.Errorf("the instance at %s answered %s", i.address, resp.Status)
 	}
 	return &refused{resp.StatusCode, answer.Error}
-}
-
-// about sends a request about the feed with a name: its URL, its path at a gateway, or its
-// address there.
-func (i *instance) about(ctx context.Context, path, name string) (*http.Response, error) {
-	if !strings.HasPrefix(name, "/") {
-		u, err := feedArgument(name)
-		if err != nil {
-			return nil, err
-		}
-		name = u.String()
-	}
-	return i.do(ctx, path, name)
 }
 
 // isUnknown reports whether the instance does not know the feed.

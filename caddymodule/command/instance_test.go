@@ -72,6 +72,10 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"show what is no URL", showCommand, []string{"ftp://blog.example/feed"}, exitUsage, []string{"pollard: \"ftp://blog.example/feed\" is not a feed URL"}},
 			{"show nothing", showCommand, nil, exitUsage, []string{"pollard: expected the URL of one feed"}},
 			{"explain", explainCommand, []string{feed}, exitDone, []string{"Fresh. The site says", "(Cache-Control: max-age=7200)"}},
+			{"list as JSON", listCommand, []string{"--json"}, exitDone, []string{`"url": "` + feed + `"`, `"winner": "max-age"`}},
+			{"show as JSON", showCommand, []string{feed, "--json"}, exitDone, []string{`"url": "` + feed + `"`, `"state": "fresh"`}},
+			{"explain as JSON", explainCommand, []string{feed, "--json"}, exitDone, []string{`"format": "rss"`, `"entries": 1`, `"winner": "max-age"`, `"interval_seconds": 7200`}},
+			{"readers as JSON", readersCommand, []string{feed, "--json"}, exitDone, []string{`"families": [`}},
 			{"refresh too early", refreshCommand, []string{feed}, exitFailed, []string{"pollard: "}},
 			{"readers", readersCommand, nil, exitDone, []string{"FreshRSS", "too few requests", "1 request, "}},
 			{"readers of a feed", readersCommand, []string{feed}, exitDone, []string{"FreshRSS"}},
@@ -87,6 +91,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"list no state", listCommand, []string{"--state", "cold"}, exitUsage, []string{"--state \"cold\": expected one of failing, gone, waiting, due, fresh, unread"}},
 			{"forget", forgetCommand, []string{feed}, exitDone, []string{"Forgotten.\n"}},
 			{"list nothing", listCommand, nil, exitDone, []string{"No feeds"}},
+			{"list nothing as JSON", listCommand, []string{"--json"}, exitDone, []string{"[]"}},
 			{"no instance", listCommand, []string{"--address", "unix//nonexistent/admin.sock"}, exitFailed, []string{"pollard: no running instance at unix//nonexistent/admin.sock (no such file or directory): start one with `pollard run`"}},
 			{"no address", listCommand, []string{"--address", "a:1-2"}, exitUsage, []string{"pollard: --address \"a:1-2\": expected one such as"}},
 		} {
@@ -110,6 +115,11 @@ func TestCommandsOfAnInstance(t *testing.T) {
 		}
 		if n := polls.Load(); n != 1 {
 			t.Errorf("the origin had %d requests, want the one of the gateway", n)
+		}
+		// What the instance does not know, explain asks the origin about.
+		out, _, code := runWithErrors(t, explainCommand(), "", "--json", "--address", address, feed+"?another")
+		if n := polls.Load(); code != exitDone || !strings.Contains(out, `"version": "2.0"`) || n != 2 {
+			t.Errorf("explain after %d polls: exit code %d: %s", n, code, out)
 		}
 	})
 }
@@ -206,46 +216,6 @@ func TestListLeavesOutWhatIsNoFeed(t *testing.T) {
 			if got := list(flag); !strings.Contains(got, home) || !strings.Contains(got, folder) || strings.Contains(got, "--all lists") {
 				t.Errorf("%s: got\n%s", flag, got)
 			}
-		}
-	})
-}
-
-func TestCommandsOfAnInstanceAsJSON(t *testing.T) {
-	runInstance(t, func(t *testing.T, address, feed string, polls *atomic.Int64) {
-		decode := func(cmd *cobra.Command, into any, args ...string) {
-			t.Helper()
-			out, told, code := runWithErrors(t, cmd, "", append([]string{"--json", "--address", address}, args...)...)
-			if err := json.Unmarshal([]byte(out), into); err != nil || code != exitDone || told != "" {
-				t.Fatalf("exit code %d, %v, %s: %s", code, err, told, out)
-			}
-		}
-		var list []status.Feed
-		if decode(listCommand(), &list); len(list) != 1 || list[0].URL.String() != feed || list[0].Winner != "max-age" {
-			t.Errorf("list: %+v", list)
-		}
-		var one status.Feed
-		if decode(showCommand(), &one, feed); one.URL.String() != feed || one.State != "fresh" {
-			t.Errorf("show: %+v", one)
-		}
-		var e explanation
-		decode(explainCommand(), &e, feed)
-		if e.Format != "rss" || *e.Entries != 1 || e.Decision.Winner != "max-age" || *e.Decision.IntervalSeconds != 7200 || e.Problem != "" {
-			t.Errorf("explain: %+v", e)
-		}
-		var report status.ReaderReport
-		if decode(readersCommand(), &report, feed); len(report.Families) != 1 {
-			t.Errorf("readers: %+v", report)
-		}
-		var forgotten map[string]bool
-		if decode(forgetCommand(), &forgotten, feed); !forgotten["forgotten"] {
-			t.Errorf("forget: %v", forgotten)
-		}
-		if decode(listCommand(), &list); len(list) != 0 {
-			t.Errorf("list at the end: %+v", list)
-		}
-		// What the instance does not know, explain asks the origin about.
-		if decode(explainCommand(), &e, feed+"?another"); e.Version != "2.0" || polls.Load() != 2 {
-			t.Errorf("explain after %d polls: %+v", polls.Load(), e)
 		}
 	})
 }
@@ -356,21 +326,6 @@ func decodeFeed(t *testing.T, text string) (form map[string]any) {
 func steady(form map[string]any) map[string]any {
 	delete(form, "last_asked")
 	return form
-}
-
-func TestStatesAreCompleted(t *testing.T) {
-	complete, ok := listCommand().GetFlagCompletionFunc("state")
-	if !ok {
-		t.Fatal("--state has no completion")
-	}
-	var got []status.State
-	names, _ := complete(listCommand(), nil, "")
-	for _, name := range names {
-		got = append(got, status.State(name))
-	}
-	if !slices.Equal(got, status.States) {
-		t.Errorf("got %q, want %q", got, status.States)
-	}
 }
 
 // Caddy logs the URLs of admin requests, so a feed's URL, which may have credentials, is

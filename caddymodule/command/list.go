@@ -131,8 +131,7 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 		end = "No feeds.\n"
 	}
 	if len(list.Feeds) > 0 {
-		t := newTable(out, column{"STATE", 7, false}, column{"NEXT POLL", 9, false}, column{"WHY", 16, false},
-			column{"LAST", 8, false}, column{"CHANGED", 11, false}, column{"TITLE", titleWidth, false}, column{title: "FEED"})
+		t := newTable(out, "%-7s  %-9s  %-16s  %-8s  %-11s  %-24s  ", "STATE", "NEXT POLL", "WHY", "LAST", "CHANGED", "TITLE", "FEED")
 		for _, f := range list.Feeds {
 			count[f.State]++
 			name := strings.TrimSpace(f.Address + " " + f.URL.String())
@@ -140,7 +139,7 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 				name += " (shield)"
 			}
 			t.row(plain(string(f.State)), status.Until(f.NextPoll, now), plain(f.Why()), plain(cmp.Or(f.Outcome(), "-")), status.Ago(f.VersionSince, now),
-				cut(plain(f.Title), titleWidth), plain(name))
+				cut(plain(f.Title), 24), plain(name))
 		}
 		if err := t.flush(); err != nil {
 			return err
@@ -157,6 +156,3 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 	_, err = io.WriteString(out, end)
 	return err
 }
-
-// titleWidth is how much of a title is listed.
-const titleWidth = 24

@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -28,24 +27,19 @@ conditional requests, the usual time between two requests, and a score from A to
 with its reasons. Readers of the same kind are one line; --json lists each of them.`,
 		Args: rangeArgs(0, 1, "at most the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
-			return o.readers(cmd.Context(), args, cmd.OutOrStdout())
+			return o.readers(cmd.Context(), strings.Join(args, ""), cmd.OutOrStdout())
 		}),
 	}
 	o.addFlags(cmd)
 	return cmd
 }
 
-func (o *asking) readers(ctx context.Context, feed []string, out io.Writer) error {
+func (o *asking) readers(ctx context.Context, feed string, out io.Writer) error {
 	i, err := o.instance()
 	if err != nil {
 		return err
 	}
-	var resp *http.Response
-	if len(feed) > 0 {
-		resp, err = i.about(ctx, "/pollard/readers", feed[0])
-	} else {
-		resp, err = i.do(ctx, "/pollard/readers", "")
-	}
+	resp, err := i.do(ctx, "/pollard/readers", feed)
 	if err != nil {
 		return err
 	}
@@ -64,8 +58,7 @@ func writeReaders(out io.Writer, report status.ReaderReport) error {
 		_, err := fmt.Fprintln(out, "No readers yet.")
 		return err
 	}
-	t := newTable(out, column{"SCORE", 5, false}, column{"REQUESTS", 9, true}, column{"BYTES", 8, true},
-		column{"CONDITIONAL", 11, true}, column{"REFUSED", 7, true}, column{"EVERY", 5, true}, column{"READER", 24, false}, column{title: "WHY"})
+	t := newTable(out, "%-5s  %9s  %8s  %11s  %7s  %5s  %-24s  ", "SCORE", "REQUESTS", "BYTES", "CONDITIONAL", "REFUSED", "EVERY", "READER", "WHY")
 	for _, row := range report.Families {
 		every := "-"
 		if row.MedianGap > 0 {

@@ -62,7 +62,7 @@ func forgetCommand() *cobra.Command {
 		`Removes a feed from the running instance, with its versions, validators and schedule.
 The next request for it starts a new feed.`,
 		func(o *asking, i *instance, cmd *cobra.Command, feed string) error {
-			resp, err := i.about(cmd.Context(), "/pollard/forget", feed)
+			resp, err := i.do(cmd.Context(), "/pollard/forget", feed)
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ The next request for it starts a new feed.`,
 
 // print sends a request about a feed, and prints the feed in the response.
 func (o *asking) print(i *instance, cmd *cobra.Command, path, feed string) error {
-	resp, err := i.about(cmd.Context(), path, feed)
+	resp, err := i.do(cmd.Context(), path, feed)
 	if err != nil {
 		return err
 	}

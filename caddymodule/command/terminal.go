@@ -5,12 +5,12 @@ package command
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -37,52 +37,30 @@ func lineWidth(w io.Writer) int {
 	return width
 }
 
-// column is a column of a table.
-type column struct {
-	title string
-	width int  // of cells; those of the last column take what is left of the line
-	right bool // aligned, as numbers are
-}
-
-// table prints rows as they come. Columns have fixed widths, so that a million rows
-// need no memory.
+// table prints rows in columns of fixed widths. The last column takes what is left of the line.
 type table struct {
-	out     *bufio.Writer
-	columns []column
-	last    int // width of the last column; 0: any
+	out    *bufio.Writer
+	format string // of the columns before the last one
+	last   int    // width of the last column; 0: any
 }
 
 // minLast is the least width of the last column, however narrow the terminal is.
 const minLast = 20
 
-func newTable(out io.Writer, columns ...column) *table {
-	t := &table{out: bufio.NewWriter(out), columns: columns}
+func newTable(out io.Writer, format string, titles ...any) *table {
+	t := &table{out: bufio.NewWriter(out), format: format}
 	if width := lineWidth(out); width > 0 {
-		for _, c := range columns[:len(columns)-1] {
-			width -= c.width + 2
-		}
-		t.last = max(width, minLast)
-	}
-	titles := make([]string, len(columns))
-	for i, c := range columns {
-		titles[i] = c.title
+		t.last = max(width-len(fmt.Sprintf(format, titles[:len(titles)-1]...)), minLast)
 	}
 	t.row(titles...)
 	return t
 }
 
 // row prints one row. A write that fails is reported by flush.
-func (t *table) row(cells ...string) {
-	last := len(t.columns) - 1
-	for i, c := range t.columns[:last] {
-		padding := strings.Repeat(" ", max(c.width-utf8.RuneCountInString(cells[i]), 0))
-		if c.right {
-			t.out.WriteString(padding + cells[i] + "  ")
-		} else {
-			t.out.WriteString(cells[i] + padding + "  ")
-		}
-	}
-	t.out.WriteString(cut(cells[last], t.last) + "\n")
+func (t *table) row(cells ...any) {
+	last := len(cells) - 1
+	fmt.Fprintf(t.out, t.format, cells[:last]...)
+	fmt.Fprintln(t.out, cut(fmt.Sprint(cells[last]), t.last))
 }
 
 func (t *table) flush() error { return t.out.Flush() }

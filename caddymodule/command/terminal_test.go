@@ -25,7 +25,7 @@ func TestTableFitsTheTerminal(t *testing.T) {
 		t.Run("COLUMNS="+tt.columns, func(t *testing.T) {
 			t.Setenv("COLUMNS", tt.columns)
 			var b bytes.Buffer
-			table := newTable(&b, column{"STATE", 5, false}, column{"N", 3, true}, column{title: "FEED"})
+			table := newTable(&b, "%-5s  %3s  ", "STATE", "N", "FEED")
 			table.row("fresh", "7", url)
 			if err := table.flush(); err != nil {
 				t.Fatal(err)

@@ -25,7 +25,6 @@ const reportEvery = 5 * time.Second
 
 func exportCommand() *cobra.Command {
 	var where storeFlags
-	var figures bool
 	cmd := &cobra.Command{
 		Use:   "export [--store sqlite:<directory> | postgres:<URL>]",
 		Short: "Writes all feeds of a store as JSON lines",
@@ -41,15 +40,10 @@ Feeds can have credentials in their URLs; keep the file as you keep the store.`,
   pollard feeds export --store sqlite:/var/lib/pollard | pollard feeds import --store 'postgres:postgres://pollard:{env.DB_PASSWORD}@db.example.net/pollard'`,
 		Args: exactArgs(0, "no argument besides --store"),
 		RunE: run(func(cmd *cobra.Command, _ []string) error {
-			if figures {
-				return wrongUsage("--figures was removed: statistics are not exported, they stay in the store that counted them")
-			}
 			return exportFeeds(cmd.Context(), where, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		}),
 	}
 	where.add(cmd)
-	cmd.Flags().BoolVar(&figures, "figures", false, "")
-	_ = cmd.Flags().MarkHidden("figures") // it exists
 	return cmd
 }
 

@@ -29,11 +29,7 @@ func TestStatisticsStay(t *testing.T) {
 	if out, said, code := runWithErrors(t, exportCommand(), "", "--store", "sqlite:"+dir); out != "" || code != exitFailed || !strings.Contains(said, "has no feeds: nothing was exported") {
 		t.Errorf("exit code %d: %s%s", code, out, said)
 	}
-	_, said, code := runWithErrors(t, exportCommand(), "", "--figures", "--store", "sqlite:"+dir)
-	if code != exitUsage || !strings.Contains(said, "--figures was removed") {
-		t.Errorf("exit code %d: %s", code, said)
-	}
-	_, said, code = runWithErrors(t, importCommand(), `{"figure":"d","key":"YQ==","value":"AQAA"}`, "--store", "sqlite:"+dir)
+	_, said, code := runWithErrors(t, importCommand(), `{"figure":"d","key":"YQ==","value":"AQAA"}`, "--store", "sqlite:"+dir)
 	if code != exitFailed || !strings.Contains(said, "line 1: statistics are not imported") {
 		t.Errorf("exit code %d: %s", code, said)
 	}
