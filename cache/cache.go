@@ -25,8 +25,8 @@
 // within one budget. Several nodes may share a store. Polls and bytes in hand are limited
 // (limits.go).
 //
-// The status of feeds is in status.go and feeds.go; polls by hand and publish pings are in byhand.go
-// and ping.go. Subscriptions at hubs are in websub.go, hub.go, callback.go and push.go.
+// The status of feeds is in status.go and feeds.go; polls by hand and publish pings are in byhand.go.
+// Subscriptions at hubs are in websub.go, hub.go and callback.go.
 //
 // # Trouble
 //

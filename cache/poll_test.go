@@ -4,9 +4,12 @@
 package cache_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,4 +214,126 @@ func TestRaisedFloorHoldsAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A pause that such a 304 asks for is kept all the same.
+func TestNotModifiedOfAnotherResponseAsksForAPause(t *testing.T) {
+	for name, fields := range map[string]http.Header{
+		policy.HintRetryAfter: {"Etag": {`"b"`}, "Retry-After": {"30000"}},
+		policy.HintRateLimit:  {"Etag": {`"b"`}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"30000"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			answer := ok(rss(2, ""), "ETag", `"a"`)
+			g := newGateway(t, func(policy.Ask) policy.Answer { return answer }).open()
+			g.get(feedURL)
+			answer = unchanged()
+			answer.Header = fields
+			time.Sleep(time.Hour)
+			g.get(feedURL)
+			a, err := g.Status(t.Context(), feedURL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Until(a.NextPoll); got != 30000*time.Second || a.Winner != name {
+				t.Errorf("the next poll comes in %v by %s, want 30000s by %s", got, a.Winner, name)
+			}
+		})
+	}
+}
+
+// Nor do the readers of a shielded feed get its fields.
+func TestFieldsOfAnotherResponseAreNotServed(t *testing.T) {
+	const key = "shield/feed.xml"
+	for tag, want := range map[string]string{`"a"`: "new", `"b"`: "old"} {
+		synctest.Test(t, func(t *testing.T) {
+			answer := ok(rss(2, ""), "ETag", `"a"`, "X-Site", "old")
+			g := newGateway(t, func(policy.Ask) policy.Answer { return answer })
+			g.settings.Site = func(string) cache.Origin { return g.origin }
+			g.open()
+			g.get(key)
+			answer = unchanged()
+			answer.Header = http.Header{"Etag": {tag}, "X-Site": {"new"}}
+			time.Sleep(time.Hour)
+			if got := g.get(key).Header().Get("X-Site"); got != want || g.origin.polls() != 2 {
+				t.Errorf("ETag %s: readers get %q after %d polls, want %q after 2", tag, got, g.origin.polls(), want)
+			}
+		})
+	}
+}
+
+// An origin that answers only 304 is asked without validators once in 30 days, in place of a
+// regular poll, whether readers or the background cause it.
+func TestOnly304sForAMonth(t *testing.T) {
+	const gap = 25 * time.Hour // a little more than max-age
+	for name, c := range map[string]struct {
+		prefetch bool
+		days     int
+		want     []time.Duration // days of the unconditional polls
+	}{"read daily": {false, 62, []time.Duration{0, 29, 58}}, "in the background": {true, 31, []time.Duration{0, 29}}} {
+		bubble(t, name, func(t *testing.T) {
+			var entries atomic.Int64 // the background polls as well
+			entries.Store(1)
+			g := newGateway(t, func(ask policy.Ask) policy.Answer {
+				if ask.Validators.Empty() {
+					return ok(rss(int(entries.Load()), ""), "ETag", `"same"`, "Cache-Control", "max-age=90000")
+				}
+				return unchanged()
+			})
+			g.settings.Prefetch, g.settings.Feeds, g.settings.IdleAfter = c.prefetch, []string{feedURL}, 100*24*time.Hour
+			g.rules(policy.Rules{MinInterval: time.Hour, DefaultInterval: time.Hour, MaxInterval: gap, Timeout: time.Minute, MaxBody: 1 << 20})
+			g.open()
+			for day := range c.days {
+				if !c.prefetch {
+					g.get(feedURL)
+				}
+				switch day {
+				case 10:
+					entries.Store(2)
+				case 20:
+					g.restart()
+				}
+				time.Sleep(gap)
+			}
+			wantBody(t, g.get(feedURL), 200, "Entry 2")
+			var unconditional []time.Duration
+			for i, ask := range g.origin.asks {
+				if ask.Validators.Empty() {
+					unconditional = append(unconditional, g.origin.at[i].Sub(g.origin.at[0]).Round(gap)/gap)
+				}
+			}
+			if !slices.Equal(unconditional, c.want) {
+				t.Errorf("unconditional polls after %d days", unconditional)
+			}
+		})
+	}
+}
+
+// A node does not read back what it has just written.
+func TestOwnCommitsAreNotReadBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lookups atomic.Int64
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
+			if ask.Validators.ETag != "" {
+				return unchanged()
+			}
+			return ok(rss(2, ""), "ETag", `"a"`)
+		})
+		g.store.hook(func(_ context.Context, call string) error {
+			if call == "Lookup" {
+				lookups.Add(1)
+			}
+			return nil
+		}, nil)
+		g.open()
+		g.get(feedURL)
+		time.Sleep(2 * time.Hour)
+		before := lookups.Load()
+		for range 3 {
+			g.get(feedURL)
+			time.Sleep(2 * time.Hour)
+		}
+		if n, polls := lookups.Load()-before, g.origin.polls(); n != 0 || polls != 4 {
+			t.Errorf("%d records were read for %d polls, want none for 4", n, polls)
+		}
+	})
 }
