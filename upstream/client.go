@@ -89,7 +89,6 @@ type Client struct {
 	now       func() time.Time
 	lookup    func(ctx context.Context, name string) ([]netip.Addr, error)
 	hosts     hosts
-	hubs      hubs
 	noPacing  bool // set before the first use
 
 	closing context.Context

@@ -48,6 +48,7 @@ type host struct {
 	domain  *host     // nil: it has none
 	users   int       // slots that are held or waited for
 	next    time.Time // no request leaves before
+	hub     time.Time // nothing is sent to it as a hub before
 }
 
 // nameOf returns the name that a URL's host is paced by. All ports of a name in the public
@@ -164,6 +165,20 @@ func (h *hosts) gap(to *host, now time.Time) time.Duration {
 	return at.Sub(now)
 }
 
+// hubPause returns the end of the pause that a host has asked for as a hub, or of until if
+// that is later; zero: none.
+func (h *hosts) hubPause(of *host, until, now time.Time) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if until.After(of.hub) {
+		of.hub = until
+	}
+	if of.hub.After(now) {
+		return of.hub
+	}
+	return time.Time{}
+}
+
 // use returns the state of a URL's host, which stays until drop is called.
 func (h *hosts) use(u feedurl.URL, now time.Time) *host {
 	h.mu.Lock()
@@ -211,5 +226,7 @@ func (h *host) count(users int) {
 
 // sweep drops idle hosts, because a gateway may be open to any URL.
 func (h *hosts) sweep(now time.Time) {
-	maps.DeleteFunc(h.known, func(_ hostName, known *host) bool { return known.users == 0 && !known.next.After(now) })
+	maps.DeleteFunc(h.known, func(_ hostName, known *host) bool {
+		return known.users == 0 && !known.next.After(now) && !known.hub.After(now)
+	})
 }

@@ -7,11 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -22,8 +20,8 @@ const (
 	// maxPostHops is how many redirects of a POST are followed.
 	maxPostHops = 3
 	postTimeout = 30 * time.Second
-	// hubPause is how long a hub is left alone that answers 429 without saying how long.
-	hubPause = time.Hour
+	// limitedPause is how long a hub is left alone that answers 429 without saying how long.
+	limitedPause = time.Hour
 )
 
 var (
@@ -35,7 +33,7 @@ var (
 
 // Post sends a form to a hub, when its host may have another request in flight and its spacing has
 // passed. It returns the status of the response, and the end of the pause that the hub asks for,
-// in which this client sends it nothing else.
+// in which this client sends it nothing else. The client has pacing.
 // The hub of a private feed must be at a private address too, which Settings.Private has; only
 // such a hub may do without https. Hubs of other feeds must be at public addresses.
 func (c *Client) Post(ctx context.Context, hub feedurl.URL, form url.Values, private bool) (status int, until time.Time, err error) {
@@ -65,10 +63,8 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 		return 0, until, "", err
 	}
 	defer c.leave(h)
-	if h != nil {
-		sleep(ctx, c.hosts.gap(h, c.now()))
-	}
-	if until := c.hubs.paused(nameOf(hub), c.now()); !until.IsZero() {
+	sleep(ctx, c.hosts.gap(h, c.now()))
+	if until := c.hosts.hubPause(h, time.Time{}, c.now()); !until.IsZero() {
 		return 0, until, "", errPaused
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, postTimeout, errTimeout)
@@ -109,37 +105,9 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	if resp.StatusCode >= http.StatusBadRequest {
 		until = policy.RetryAfter(resp.Header, c.now()).Until
 		if until.IsZero() && resp.StatusCode == http.StatusTooManyRequests {
-			until = c.now().Add(hubPause)
+			until = c.now().Add(limitedPause)
 		}
-		c.hubs.pause(nameOf(hub), until, c.now())
+		c.hosts.hubPause(h, until, c.now())
 	}
 	return resp.StatusCode, until, location, nil
-}
-
-// hubs are the pauses that hubs have asked for.
-type hubs struct {
-	mu    sync.Mutex // guards until
-	until map[string]time.Time
-}
-
-// paused returns the end of a hub's pause; zero: it has none.
-func (h *hubs) paused(name string, now time.Time) time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if until := h.until[name]; until.After(now) {
-		return until
-	}
-	return time.Time{}
-}
-
-func (h *hubs) pause(name string, until, now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	maps.DeleteFunc(h.until, func(_ string, until time.Time) bool { return !until.After(now) })
-	if until.After(now) {
-		if h.until == nil {
-			h.until = make(map[string]time.Time)
-		}
-		h.until[name] = until
-	}
 }

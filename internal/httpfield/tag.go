@@ -46,6 +46,3 @@ func CutTag(list string) (tag Tag, rest string) {
 
 // Equal compares weakly (RFC 9110 section 8.8.3.2): only the opaque text counts.
 func (t Tag) Equal(u Tag) bool { return t.Opaque == u.Opaque && t.Opaque != "" }
-
-// EqualStrong compares strongly: in addition, neither tag may be weak.
-func (t Tag) EqualStrong(u Tag) bool { return t.Equal(u) && !t.Weak && !u.Weak }

@@ -4,7 +4,11 @@
 package origintest
 
 import (
+	"cmp"
+	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -84,20 +88,38 @@ func (a Answer) NotModified(r *http.Request) bool {
 	return date != "" && date == a.Header.Get("Last-Modified")
 }
 
-func (a Answer) status() int {
-	if a.Status == 0 {
-		return http.StatusOK
-	}
-	return a.Status
-}
+func (a Answer) status() int { return cmp.Or(a.Status, http.StatusOK) }
 
 // header is a copy of the fields that have values.
 func (a Answer) header() http.Header {
 	h := make(http.Header, len(a.Header))
 	for name := range a.Header {
 		if a.Header.Get(name) != "" {
-			h[name] = append([]string(nil), a.Header[name]...)
+			h[name] = slices.Clone(a.Header[name])
 		}
 	}
 	return h
+}
+
+// write sends the answer to a request.
+func (a Answer) write(w http.ResponseWriter, r *http.Request) {
+	if a.Err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	maps.Copy(w.Header(), a.header())
+	w.WriteHeader(a.status())
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, a.Body)
+	}
+}
+
+// response is the answer to a request, for a round tripper.
+func (a Answer) response(r *http.Request) (*http.Response, error) {
+	if a.Err != nil {
+		return nil, a.Err
+	}
+	return &http.Response{
+		StatusCode: a.status(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: a.header(), Body: io.NopCloser(strings.NewReader(a.Body)), ContentLength: int64(len(a.Body)),
+	}, nil
 }

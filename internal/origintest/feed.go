@@ -4,6 +4,7 @@
 package origintest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html"
@@ -56,15 +57,8 @@ const namespaces = ` xmlns:atom="http://www.w3.org/2005/Atom" xmlns:content="htt
 
 // String is the document.
 func (d Document) String() string {
-	if d.Title == "" {
-		d.Title = "Test"
-	}
-	if d.Home == "" {
-		d.Home = "https://origin.test"
-	}
-	if d.Text == "" {
-		d.Text = strings.TrimSpace(strings.Repeat("some words ", 20))
-	}
+	d.Title, d.Home = cmp.Or(d.Title, "Test"), cmp.Or(d.Home, "https://origin.test")
+	d.Text = cmp.Or(d.Text, strings.TrimSpace(strings.Repeat("some words ", 20)))
 	switch d.Format {
 	case Atom:
 		return d.atom()

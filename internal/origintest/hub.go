@@ -64,25 +64,10 @@ func (h *Hub) respond(r *http.Request) Answer {
 	return Status(http.StatusAccepted)
 }
 
-// RoundTrip implements [http.RoundTripper].
-func (h *Hub) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer := h.respond(r)
-	if answer.Err != nil {
-		return nil, answer.Err
-	}
-	return &http.Response{
-		StatusCode: answer.status(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: answer.header(), Body: io.NopCloser(strings.NewReader(answer.Body)),
-	}, nil
-}
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.respond(r).write(w, r) }
 
-func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := h.respond(r)
-	for name, values := range answer.header() {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(answer.status())
-}
+// RoundTrip implements [http.RoundTripper].
+func (h *Hub) RoundTrip(r *http.Request) (*http.Response, error) { return h.respond(r).response(r) }
 
 // Ask sends a GET to a callback with these parameters.
 func (h *Hub) Ask(callback string, parameters url.Values) *httptest.ResponseRecorder {

@@ -1,25 +1,21 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package origintest is for tests: a scripted origin, sample feeds and a reader that
-// remembers validators.
+// Package origintest is for tests: a scripted origin, a WebSub hub, a proxy and sample feeds.
 //
 // An [Origin] answers requests by a function and records them. It is an
 // [http.Handler] for servers and an [http.RoundTripper] for clients, so that a test
 // needs no network. Neither blocks on anything but time, so both work in a
-// [testing/synctest] bubble. [Feed] and [Document] write feeds. A [Reader] makes
-// conditional requests, as a good feed reader does.
+// [testing/synctest] bubble. [Feed] and [Document] write feeds.
 //
 // It is not for tests of malformed HTTP: its responses are always well-formed.
 package origintest
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,28 +112,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func (o *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer := o.respond(r)
-	if answer.Err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	for name, values := range answer.header() {
-		w.Header()[name] = values
-	}
-	w.WriteHeader(answer.status())
-	if r.Method != http.MethodHead {
-		_, _ = io.WriteString(w, answer.Body)
-	}
-}
+func (o *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) { o.respond(r).write(w, r) }
 
 // RoundTrip implements [http.RoundTripper].
-func (o *Origin) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer := o.respond(r)
-	if answer.Err != nil {
-		return nil, answer.Err
-	}
-	return &http.Response{
-		StatusCode: answer.status(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header: answer.header(), Body: io.NopCloser(strings.NewReader(answer.Body)), ContentLength: int64(len(answer.Body)),
-	}, nil
-}
+func (o *Origin) RoundTrip(r *http.Request) (*http.Response, error) { return o.respond(r).response(r) }
