@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 )
@@ -275,39 +274,6 @@ func shortName(name string) string {
 		return name
 	}
 	return strings.TrimSpace(strings.ToValidUTF8(name[:maxName], ""))
-}
-
-// maxAgents is the size of the cache of parsed User-Agents. An aggregator that declares
-// its subscribers has a new User-Agent with each new number.
-const maxAgents = 4096
-
-// agents caches parsed User-Agents, without a lock. The hash of a User-Agent selects its
-// place in the cache; a User-Agent with the same place replaces it.
-type agents struct {
-	seed   seed
-	places *[maxAgents]atomic.Pointer[agent]
-}
-
-// agent is a parsed User-Agent with its keys.
-type agent struct {
-	*Agent
-	key            uint64 // of the User-Agent
-	family, feedID uint64
-}
-
-func newAgents(s seed) agents { return agents{s, new([maxAgents]atomic.Pointer[agent])} }
-
-func (a agents) find(userAgent string) agent {
-	userAgent = shortened(userAgent)
-	key := a.seed.text(userAgent)
-	place := &a.places[key%maxAgents]
-	if known := place.Load(); known != nil && known.key == key {
-		return *known
-	}
-	read := ParseAgent(userAgent)
-	found := &agent{&read, key, a.seed.text(read.Family), a.seed.text(read.FeedID)}
-	place.Store(found)
-	return *found
 }
 
 func shortened(text string) string { return text[:min(len(text), maxAgent)] }

@@ -38,29 +38,27 @@ type Counters struct {
 	Clients     smallSketch `json:"clients"` // a sketch of User-Agents at full addresses
 	Nets        smallSketch `json:"nets"`    // a sketch of networks
 
-	agent        agent  // of UserAgent
+	agent        *agent // of UserAgent; nil if the counters were read from a snapshot
 	key, feedKey uint64 // in its list, in all periods
 }
 
 // smallSketch is a sketch with 64 registers: its standard error is 13 %.
 type smallSketch [16]uint32
 
-// requester is the client of a request.
-type requester struct {
-	agent    agent
-	identity uint64 // hash of User-Agent, full address and token
-	network  netip.Prefix
-	token    string
+// agent is a parsed User-Agent with the hashes of its family and feed ID.
+type agent struct {
+	Agent
+	family, feedID uint64
 }
 
 // count counts a request.
-func (c *Counters) count(r *Request, by *requester) {
-	c.agent, c.UserAgent, c.Network, c.Token = by.agent, by.agent.UserAgent, by.network, by.token
-	if by.agent.Subscribers > 0 {
-		c.Subscribers = by.agent.Subscribers
+func (c *Counters) count(r *Request, by *agent, identity uint64) {
+	c.agent, c.UserAgent, c.Network, c.Token = by, by.UserAgent, network(r.Client), r.Token
+	if by.Subscribers > 0 {
+		c.Subscribers = by.Subscribers
 	}
-	sketch(c.Clients[:]).add(by.identity)
-	sketch(c.Nets[:]).add(networkHash(by.network))
+	sketch(c.Clients[:]).add(identity)
+	sketch(c.Nets[:]).add(networkHash(c.Network))
 	c.countTime(r.Time)
 	c.Requests++
 	c.Bytes += r.Bytes

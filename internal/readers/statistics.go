@@ -4,6 +4,7 @@
 package readers
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,9 @@ const (
 	defaultReaders = 8192
 	// maxFeedName is how much of a feed's name is kept, in bytes.
 	maxFeedName = 2048
+	// maxAgents is how many parsed User-Agents are remembered. An aggregator that declares
+	// its subscribers has a new one with each new number.
+	maxAgents = 4096
 	// maxWaiting bounds the requests that wait to be counted, at about 350 bytes each.
 	maxWaiting = 256
 )
@@ -44,12 +48,12 @@ const (
 // Statistics use the times of requests. They are safe for concurrent use.
 type Statistics struct {
 	seed    seed
-	agents  agents
 	limit   int
 	length  time.Duration // of a period
-	waiting chan entry    // requests that found the lock taken
+	waiting chan Request  // requests that found the lock taken
 
 	mu        sync.Mutex // guards all below
+	agents    lru[agent] // by the hash of the User-Agent
 	lists     [3]lru[Counters]
 	forgotten int64 // readers that were evicted
 }
@@ -66,8 +70,7 @@ func NewStatistics(o Options) *Statistics {
 	if o.Readers <= 0 {
 		o.Readers = defaultReaders
 	}
-	s := &Statistics{seed: newSeed(), limit: o.Readers, length: o.Period, waiting: make(chan entry, maxWaiting)}
-	s.agents = newAgents(s.seed)
+	s := &Statistics{seed: newSeed(), limit: o.Readers, length: o.Period, waiting: make(chan Request, maxWaiting), agents: newLRU[agent](maxAgents, nil)}
 	s.lists = [...]lru[Counters]{
 		ofFeeds: newLRU[Counters](o.Readers/8, nil), ofFamilies: newLRU[Counters](o.Readers/4, nil),
 		ofReaders: newLRU(o.Readers, func(uint64, *Counters) { s.forgotten++ }),
@@ -98,21 +101,14 @@ func (l lru[V]) find(key uint64) (value *V, fresh bool) {
 	return value, true
 }
 
-// entry is a request that is to be counted.
-type entry struct {
-	Request
-	by requester
-}
-
 // Record counts a request that has been answered. For a known reader it does not
 // allocate. If the lock is taken, the request is queued and a later call counts it, so
 // that the handler does not wait.
 func (s *Statistics) Record(r Request) {
 	r.Feed = r.Feed[:min(len(r.Feed), maxFeedName)]
-	e := entry{r, requester{agent: s.agents.find(r.UserAgent), network: network(r.Client), token: r.Token, identity: identity(&r)}}
 	if !s.mu.TryLock() {
 		select {
-		case s.waiting <- e:
+		case s.waiting <- r:
 			return
 		default:
 			s.mu.Lock() // the queue is full
@@ -120,15 +116,15 @@ func (s *Statistics) Record(r Request) {
 	}
 	defer s.mu.Unlock()
 	s.countWaiting(8)
-	s.count(&e)
+	s.count(&r)
 }
 
 // countWaiting counts up to n queued requests.
 func (s *Statistics) countWaiting(n int) {
 	for range n {
 		select {
-		case e := <-s.waiting:
-			s.count(&e)
+		case r := <-s.waiting:
+			s.count(&r)
 		default:
 			return
 		}
@@ -141,19 +137,29 @@ func (s *Statistics) lock() {
 	s.countWaiting(maxWaiting)
 }
 
-func (s *Statistics) count(e *entry) {
-	period, keys, feed := s.period(e.Time), s.keys(e.Feed, &e.by), ""
+func (s *Statistics) count(r *Request) {
+	userAgent := shortened(r.UserAgent)
+	by, fresh := s.agents.find(s.seed.text(userAgent))
+	if fresh {
+		*by = s.parse(userAgent)
+	}
+	period, keys, feed, identity := s.period(r.Time), s.keys(r.Feed, by, network(r.Client), r.Token), "", identity(r)
 	for i, key := range keys {
 		c, fresh := s.lists[i].find(join(key, uint64(period)))
 		if fresh {
 			if feed == "" {
-				feed = strings.Clone(e.Feed)
+				feed = strings.Clone(r.Feed)
 			}
 			c.Period, c.Feed, c.key, c.feedKey = period, feed, key, keys[ofFeeds]
 		}
 		feed = c.Feed
-		c.count(&e.Request, &e.by)
+		c.count(r, by, identity)
 	}
+}
+
+func (s *Statistics) parse(userAgent string) agent {
+	a := ParseAgent(userAgent)
+	return agent{a, s.seed.text(a.Family), s.seed.text(a.FeedID)}
 }
 
 // period returns the period of a time, counted from 1970.
@@ -165,10 +171,10 @@ func (s *Statistics) period(at time.Time) int64 {
 }
 
 // keys returns the keys of a request in each list, which are the same in all periods.
-func (s *Statistics) keys(feed string, by *requester) (keys [3]uint64) {
+func (s *Statistics) keys(feed string, by *agent, network netip.Prefix, token string) (keys [3]uint64) {
 	keys[ofFeeds] = s.seed.text(feed)
-	keys[ofFamilies] = join(keys[ofFeeds], by.agent.family)
-	keys[ofReaders] = join(join(keys[ofFamilies], s.seed.address(by.network.Addr())), join(by.agent.feedID, s.seed.text(by.token)))
+	keys[ofFamilies] = join(keys[ofFeeds], by.family)
+	keys[ofReaders] = join(join(keys[ofFamilies], s.seed.address(network.Addr())), join(by.feedID, s.seed.text(token)))
 	return keys
 }
 
@@ -236,7 +242,10 @@ func (s *Statistics) Resume(saved Snapshot) {
 
 // identify sets what is not saved of counters in a list.
 func (s *Statistics) identify(c *Counters, list int) {
-	c.agent = s.agents.find(c.UserAgent)
-	keys := s.keys(c.Feed, &requester{agent: c.agent, network: c.Network, token: c.Token})
-	c.key, c.feedKey = keys[list], keys[ofFeeds]
+	if c.agent != nil {
+		return
+	}
+	by := s.parse(c.UserAgent)
+	keys := s.keys(c.Feed, &by, c.Network, c.Token)
+	c.agent, c.key, c.feedKey = &by, keys[list], keys[ofFeeds]
 }
