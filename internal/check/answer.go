@@ -4,6 +4,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"mime"
 	"net/http"
@@ -45,15 +46,11 @@ func (x *checker) checkAnswer() {
 			x.find("clock", fmt.Sprintf("Date: %s is off by %v.", a.Header.Get("Date"), skew.Round(time.Minute)))
 		}
 	}
-	if strings.HasPrefix(a.URL, "http://") && !isLocal(a.URL) {
+	u, err := feedurl.Parse(a.URL)
+	local := err == nil && (u.Name() == "localhost" || u.Addr().IsLoopback() || u.Addr().IsPrivate()) // the publisher's own machine
+	if strings.HasPrefix(a.URL, "http://") && !local {
 		x.find("no-https", a.URL)
 	}
-}
-
-// isLocal reports whether a feed is on the publisher's own machine.
-func isLocal(raw string) bool {
-	u, err := feedurl.Parse(raw)
-	return err == nil && (u.Name() == "localhost" || u.Addr().IsLoopback() || u.Addr().IsPrivate())
 }
 
 func (x *checker) checkRedirects() {
@@ -62,17 +59,14 @@ func (x *checker) checkRedirects() {
 		return
 	}
 	var way []string
-	permanent := true
+	id := "redirected"
 	for _, m := range moves {
 		way = append(way, fmt.Sprintf("%d to %s", m.Status, feedurl.Redact(m.To)))
-		permanent = permanent && (m.Status == http.StatusMovedPermanently || m.Status == http.StatusPermanentRedirect)
+		if m.Status != http.StatusMovedPermanently && m.Status != http.StatusPermanentRedirect {
+			id = "redirected-for-now"
+		}
 	}
-	evidence := strings.Join(way, ", then ") + "."
-	id := "redirected-for-now"
-	if permanent {
-		id = "redirected"
-	}
-	x.find(id, evidence, plural(len(moves), "more request", "more requests"))
+	x.find(id, strings.Join(way, ", then ")+".", plural(len(moves), "more request", "more requests"))
 }
 
 // feedTypes are the media types of feeds, by format.
@@ -138,20 +132,12 @@ func encoding(a policy.Answer) string {
 }
 
 // gzipSize returns the size of a body with gzip.
-func gzipSize(body []byte) int64 {
-	var n counter
-	w := gzip.NewWriter(&n)
-	_, _ = w.Write(body) // a counter cannot fail
+func gzipSize(body []byte) int {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(body) // into memory
 	_ = w.Close()
-	return int64(n)
-}
-
-// counter is a writer that only counts.
-type counter int64
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
+	return b.Len()
 }
 
 func size[N int | int64](n N) string { return humanize.IBytes(uint64(max(n, 0))) }

@@ -15,9 +15,11 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -82,6 +84,7 @@ type checker struct {
 	report   *Report
 	first    policy.Answer
 	document *policy.Document
+	decision policy.Decision // of a gateway, after the first answer
 	last     policy.Answer
 	stopped  bool // the site has asked for a pause, or the context has ended
 }
@@ -107,8 +110,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if x.stopped {
 		x.find("incomplete", fmt.Sprintf("The answer to poll %d was %s.", len(x.report.Polls), outcome(x.last)))
 	}
-	x.decide()
-	x.report.sort()
+	slices.SortStableFunc(x.report.Findings, func(a, b Finding) int { return cmp.Compare(b.Grade, a.Grade) }) // "problem" before "advice"
 	return x.report, nil
 }
 
@@ -166,16 +168,10 @@ func (x *checker) readFirst() bool {
 	}
 	x.document = d
 	r.Format, r.Version, r.Entries, r.Newest = d.Format, d.Version, d.Rhythm.Entries, d.Rhythm.Newest.UTC()
+	x.decision = policy.Decide(x.Rules, policy.History{}.Update(a, d, false), a, a.At, 0)
+	r.Next, r.Seconds = x.decision.Interval, int64(x.decision.Interval/time.Second)
+	r.Reason = status.Explain(x.decision, status.Facts{Now: a.At, Status: a.Status}).String()
 	return true
-}
-
-// decide computes when a gateway would poll next.
-func (x *checker) decide() {
-	h := policy.History{}.Update(x.first, x.document, false)
-	d := policy.Decide(x.Rules, h, x.first, x.first.At, 0)
-	x.report.Next = d.Interval
-	x.report.Seconds = int64(d.Interval / time.Second)
-	x.report.Reason = status.Explain(d, status.Facts{Now: x.first.At, Status: x.first.Status}).String()
 }
 
 func (x *checker) good(format string, args ...any) {

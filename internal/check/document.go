@@ -44,10 +44,6 @@ func (x *checker) checkDocument() {
 		x.find("unparsable", p.Error)
 		return
 	}
-	x.checkEntries(p)
-}
-
-func (x *checker) checkEntries(p *Parsed) {
 	for _, problem := range []struct {
 		id string
 		n  int
@@ -72,11 +68,7 @@ func parse(body []byte) (p *Parsed) {
 	if err != nil {
 		return &Parsed{Error: err.Error()}
 	}
-	return count(feed)
-}
-
-func count(feed *gofeed.Feed) *Parsed {
-	p := &Parsed{Title: feedurl.Short(feed.Title, titleLength), Entries: len(feed.Items)}
+	p = &Parsed{Title: feedurl.Short(feed.Title, titleLength), Entries: len(feed.Items)}
 	known := map[string]bool{}
 	for _, item := range feed.Items {
 		switch {

@@ -4,7 +4,6 @@
 package check
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -123,11 +122,4 @@ func (x *checker) find(id, evidence string, args ...any) {
 		f.Remedy = fmt.Sprintf(f.Remedy, args...)
 	}
 	x.report.Findings = append(x.report.Findings, f)
-}
-
-// sort puts problems before advice, and leaves the rest as it was found.
-func (r *Report) sort() {
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
-		return cmp.Compare(b.Grade, a.Grade) // "problem" before "advice"
-	})
 }

@@ -16,10 +16,8 @@ import (
 
 // checkHints judges the hints of header and document.
 func (x *checker) checkHints() {
-	h := policy.History{}.Update(x.first, x.document, false)
-	d := policy.Decide(x.Rules, h, x.first, x.first.At, 0)
 	explicit := false
-	for _, t := range d.Considered {
+	for _, t := range x.decision.Considered {
 		switch t.Hint {
 		case policy.HintSMaxAge, policy.HintMaxAge, policy.HintExpires, policy.HintTTL, policy.HintSy, policy.HintUpdateFrequency:
 			if t.Seconds > 0 {

@@ -34,7 +34,10 @@ func (x *checker) examineValidators(ctx context.Context) {
 	if unchanged {
 		x.good("A conditional request for the current feed is answered with 304 (Not Modified).")
 		if v.ETag != "" && v.LastModified != "" {
-			x.checkDate(x.poll(ctx, "asking whether it has changed, by date alone", policy.Validators{URL: v.URL, LastModified: v.LastModified}, true))
+			byDate := x.poll(ctx, "asking whether it has changed, by date alone", policy.Validators{URL: v.URL, LastModified: v.LastModified}, true)
+			if byDate.Status == http.StatusOK {
+				x.find("date-ignored", fmt.Sprintf("With If-Modified-Since and without If-None-Match, the answer was 200 with %s.", size(byDate.Wire)))
+			}
 		}
 	}
 	plain := x.poll(ctx, "asking without compression", policy.Validators{}, false)
@@ -75,13 +78,6 @@ func (x *checker) checkSyntax(v policy.Validators) {
 	}
 }
 
-// checkDate judges the answer to If-Modified-Since alone.
-func (x *checker) checkDate(a policy.Answer) {
-	if a.Status == http.StatusOK {
-		x.find("date-ignored", fmt.Sprintf("With If-Modified-Since and without If-None-Match, the answer was 200 with %s.", size(a.Wire)))
-	}
-}
-
 // checkWhole finds out why a conditional request was answered with the whole feed.
 func (x *checker) checkWhole(v policy.Validators, again, plain, plainAgain policy.Answer) {
 	if again.Failure != policy.FailureNone || again.Status != http.StatusOK {
@@ -97,9 +93,9 @@ func (x *checker) checkWhole(v policy.Validators, again, plain, plainAgain polic
 	case sameTag && v.LastModified == w.LastModified && plainAgain.Status == http.StatusNotModified:
 		x.find("compression-breaks-304", fmt.Sprintf("If-None-Match: %s was answered with 200 and the same ETag; without compression, with 304.", v.ETag))
 	case sameTag && v.LastModified == w.LastModified:
-		x.find("not-honoured", fmt.Sprintf("%s was answered with 200, the same validators and %s.", conditions(v), size(again.Wire)))
+		x.find("not-honoured", fmt.Sprintf("%s was answered with 200, the same validators and %s.", written(v, "If-None-Match", "If-Modified-Since"), size(again.Wire)))
 	case bytes.Equal(again.Body, x.first.Body):
-		x.find("volatile-etag", fmt.Sprintf("%s and, %v later, %s for the very same bytes.", written(v), waited, written(w)))
+		x.find("volatile-etag", fmt.Sprintf("%s and, %v later, %s for the very same bytes.", written(v, "ETag", "Last-Modified"), waited, written(w, "ETag", "Last-Modified")))
 	default:
 		x.checkVolatile(v, again, plain, waited)
 	}
@@ -131,21 +127,14 @@ func differs(a, b []byte) string {
 	return fmt.Sprintf("%q", strings.ToValidUTF8(string(b[max(0, i-before):min(len(b), i+after)]), "\uFFFD"))
 }
 
-// conditions returns the fields that send validators back.
-func conditions(v policy.Validators) string {
-	return joined(v, "If-None-Match: ", "If-Modified-Since: ")
-}
-
-// written returns the fields of validators.
-func written(v policy.Validators) string { return joined(v, "ETag: ", "Last-Modified: ") }
-
-func joined(v policy.Validators, tag, date string) string {
+// written returns validators in fields of these names.
+func written(v policy.Validators, tag, date string) string {
 	var fields []string
 	if v.ETag != "" {
-		fields = append(fields, tag+v.ETag)
+		fields = append(fields, tag+": "+v.ETag)
 	}
 	if v.LastModified != "" {
-		fields = append(fields, date+v.LastModified)
+		fields = append(fields, date+": "+v.LastModified)
 	}
 	return cmp.Or(strings.Join(fields, ", "), "no validators")
 }
