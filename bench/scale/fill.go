@@ -25,6 +25,7 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/upstream"
 )
 
 // hot is how many feeds of a store are not due for a day: readers ask for them.
@@ -108,8 +109,15 @@ func (n *node) templates() ([]store.Saved, error) {
 	now := time.Now().Add(-kinds * polls * apart) // the clock of a store never goes back
 	clock := func() time.Time { return now }
 	db := sqlite.NewMemory(clock)
-	o := &fixed{size: n.body, answers: make(map[feedurl.URL]policy.Answer)}
-	c, err := cache.New(cache.Options{Store: db, Origin: o, Now: clock, Suspended: func() time.Duration { return 0 }})
+	origin := &origintest.Origin{Answer: func(r *http.Request) origintest.Answer {
+		var kind int
+		fmt.Sscanf(r.URL.Host, "template-%d.", &kind)
+		body := string(feed(kind, n.body*(60+2*kind)/100, kind))
+		fields := []string{"Last-Modified", "Sun, 01 Nov 2026 09:00:00 GMT", "Cache-Control", fmt.Sprintf("max-age=%d", 300*(kind%3))}
+		return origintest.Versioned(body, fmt.Sprintf(`"%x-%x"`, kind*7919, len(body)), fields...)
+	}}
+	client := upstream.New(upstream.WithTransport(origin), upstream.WithClock(clock))
+	c, err := cache.New(cache.Options{Store: db, Origin: client, Now: clock, Suspended: func() time.Duration { return 0 }})
 	if err != nil {
 		return nil, err
 	}
@@ -141,44 +149,6 @@ func (n *node) templates() ([]store.Saved, error) {
 		saved = append(saved, store.Saved{Record: r, Body: &body})
 	}
 	return saved, nil
-}
-
-// fixed is an origin for templates: feeds of several kinds, that stay as they are.
-type fixed struct {
-	size    int
-	answers map[feedurl.URL]policy.Answer
-}
-
-// Acquire implements [cache.Origin].
-func (o *fixed) Acquire(context.Context, feedurl.URL) (policy.Slot, error) { return o, nil }
-
-// Host implements [cache.Origin].
-func (o *fixed) Host(feedurl.URL) policy.Host { return policy.Host{Spacing: 2 * time.Second} }
-
-// Busy implements [cache.Origin].
-func (o *fixed) Busy() []string { return nil }
-
-// Release implements [policy.Slot].
-func (o *fixed) Release() {}
-
-// Poll implements [policy.Slot].
-func (o *fixed) Poll(_ context.Context, ask policy.Ask) policy.Answer {
-	a, known := o.answers[ask.URL]
-	if known {
-		a.Status, a.Body, a.Wire = http.StatusNotModified, nil, 0
-		return a
-	}
-	kind := len(o.answers)
-	body := feed(kind, o.size*(60+2*kind)/100, kind)
-	a = policy.Answer{Asked: time.Now(), URL: ask.URL.String(), Status: http.StatusOK, Body: body, Wire: int64(len(body) / 3), Header: http.Header{
-		"Content-Type": {"application/rss+xml; charset=utf-8"}, "Etag": {fmt.Sprintf(`"%x-%x"`, kind*7919, len(body))},
-		"Last-Modified": {"Sun, 01 Nov 2026 09:00:00 GMT"},
-	}}
-	if kind%3 > 0 {
-		a.Header["Cache-Control"] = []string{fmt.Sprintf("max-age=%d", 300*(kind%3))}
-	}
-	o.answers[ask.URL] = a
-	return a
 }
 
 // feed makes a document of about a size. The kinds differ in hints, and the revisions

@@ -21,6 +21,7 @@ import (
 	"github.com/feedpollard/pollard/internal/readers"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document"
+	"github.com/feedpollard/pollard/upstream"
 )
 
 // gateway is a gateway and the model of its origin, to which a log is replayed.
@@ -32,9 +33,9 @@ type gateway struct {
 	sizes      sizes
 	engine     *cache.Cache
 	feed       *cache.Feed
-	ended      chan struct{}    // receives a value for each poll that has ended
-	polls      int64            // that have ended
-	limiter    *readers.Limiter // nil: no request is refused
+	ended      chan struct{} // receives a value for each poll that has ended
+	polls      int64         // that have ended
+	limiter    *readers.Limiter
 	statistics *readers.Statistics
 
 	newest  reader // has the validators of the version that was served last
@@ -58,10 +59,10 @@ func newGateway(o Options, found opening) (*gateway, error) {
 	}
 	s := &gateway{options: o, found: found, ended: make(chan struct{}, 64), readers: newMemory(), answer: recorder{header: make(http.Header)}}
 	s.report = Report{Path: found.path, BytesOfHeaders: found.headers, Logged: map[string]int64{}, Served: map[string]int64{}}
-	if o.Limits != nil {
-		s.limiter = readers.NewLimiter(0)
+	if o.Limits == nil {
+		s.options.Limits = func(*http.Request) readers.Limits { return readers.Limits{} }
 	}
-	s.statistics = readers.NewStatistics(readers.Options{})
+	s.limiter, s.statistics = readers.NewLimiter(0), readers.NewStatistics(readers.Options{})
 	s.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "replay.invalid",
 		URL: &url.URL{Path: found.path}, RequestURI: found.path, Header: make(http.Header),
@@ -85,7 +86,8 @@ func (s *gateway) open(ctx context.Context, begin time.Time) error {
 	s.sizes = sizesOf(f.current)
 	start := awake(f.document.Hints, begin)
 	s.clock.Store(start.UnixNano())
-	s.engine, err = cache.New(cache.Options{Store: sqlite.NewMemory(s.now), Origin: s.origin, Now: s.now})
+	client := upstream.New(upstream.WithTransport(s.origin), upstream.WithoutPacing(), upstream.WithClock(s.now))
+	s.engine, err = cache.New(cache.Options{Store: sqlite.NewMemory(s.now), Origin: client, Now: s.now})
 	if err != nil {
 		return err
 	}
@@ -188,18 +190,19 @@ func (s *gateway) replay(ctx context.Context, l *Line) error {
 	if !l.Known {
 		r.Person = r.Person || v.browser // the log does not have the fields that persons are recognized by
 	}
-	var defence readers.Limits
-	if s.limiter != nil {
-		defence = s.options.Limits(s.request)
-	}
-	if !s.refused(defence, &r) {
+	limits := s.options.Limits(s.request)
+	if verdict := s.limiter.Check(limits, r); verdict.Status != 0 {
+		var wait int64
+		if verdict.Status == http.StatusTooManyRequests {
+			wait = verdict.RetryAfter(now)
+		}
+		s.answer.refuse(r.Method, verdict.Status, verdict.Reason, wait)
+	} else {
 		if err := s.serve(ctx); err != nil {
 			return err
 		}
-		if s.limiter != nil {
-			r.Status = s.answer.status
-			s.limiter.Answered(defence, r)
-		}
+		r.Status = s.answer.status
+		s.limiter.Answered(limits, r)
 	}
 	if s.answer.status == http.StatusOK {
 		v.etag, v.modified = s.answer.header["Etag"], s.answer.header["Last-Modified"]
@@ -222,23 +225,6 @@ func (s *gateway) validators(l *Line) version.Standing {
 		return version.Unconditional
 	}
 	return s.feed.Standing(s.request.Header)
-}
-
-// refused applies the limits, as a shield does before it serves.
-func (s *gateway) refused(d readers.Limits, r *readers.Request) bool {
-	if s.limiter == nil {
-		return false
-	}
-	verdict := s.limiter.Check(d, *r)
-	if verdict.Status == 0 {
-		return false
-	}
-	var wait int64
-	if verdict.Status == http.StatusTooManyRequests {
-		wait = verdict.RetryAfter(r.Time)
-	}
-	s.answer.refuse(r.Method, verdict.Status, verdict.Reason, wait)
-	return true
 }
 
 // countLogged counts a request of the log.

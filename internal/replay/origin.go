@@ -4,16 +4,15 @@
 package replay
 
 import (
-	"context"
+	"bytes"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
-	"github.com/feedpollard/pollard/policy"
 )
 
 // origin is the model of a publisher's server. It supports conditional requests and
@@ -30,20 +29,8 @@ type origin struct {
 	inSkipHours int64
 }
 
-// Acquire implements [cache.Origin]. The origin may be polled at any time.
-func (o *origin) Acquire(context.Context, feedurl.URL) (policy.Slot, error) { return o, nil }
-
-// Release implements [policy.Slot].
-func (o *origin) Release() {}
-
-// Host implements [cache.Origin]. The model has no spacing and no cool-downs.
-func (o *origin) Host(feedurl.URL) policy.Host { return policy.Host{} }
-
-// Busy implements [cache.Origin].
-func (o *origin) Busy() []string { return nil }
-
-// Poll implements [policy.Slot].
-func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
+// RoundTrip implements [http.RoundTripper].
+func (o *origin) RoundTrip(r *http.Request) (*http.Response, error) {
 	now := o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,46 +38,35 @@ func (o *origin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	if o.skipHours.Contains(now) {
 		o.inSkipHours++
 	}
-	a := policy.Answer{Asked: now, URL: ask.URL.String()}
 	e, err := o.feed.at(now)
 	if err != nil {
-		a.Status, a.Failure, a.Err = http.StatusInternalServerError, policy.FailureStatus, err
-		return a
+		return nil, err
 	}
-	a.Header = e.header.Clone()
-	a.Header.Set("Date", now.UTC().Format(http.TimeFormat))
-	if ask.Validators.URL == ask.URL.String() && e.named(ask.Validators) {
+	status, body, h := http.StatusOK, e.packed, e.header.Clone()
+	h.Set("Date", now.UTC().Format(http.TimeFormat))
+	if e.named(r.Header) {
 		// RFC 9110 section 15.4.5: a 304 should not have the fields that describe the body.
-		for _, name := range []string{"Content-Type", "Content-Encoding"} {
-			a.Header.Del(name)
-		}
-		a.Status = http.StatusNotModified
+		h.Del("Content-Type")
+		h.Del("Content-Encoding")
+		status, body = http.StatusNotModified, nil
 		o.notModified++
 	} else {
-		a.Header.Set("Content-Length", strconv.Itoa(len(e.packed)))
-		a.Status, a.Wire = http.StatusOK, int64(len(e.packed))
+		h.Set("Content-Length", strconv.Itoa(len(body)))
 	}
-	o.bytes += wireSize(a.Status, a.Header) + a.Wire
-	if a.Status == http.StatusOK {
-		// The gateway's client decodes the body.
-		a.Header.Del("Content-Encoding")
-		a.Header.Del("Content-Length")
-		a.Body = e.body
-	}
-	return a
+	o.bytes += wireSize(status, h) + int64(len(body))
+	return &http.Response{
+		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
 }
 
-// named reports whether validators match the edition (RFC 9110 section 13.2.2).
-func (e *revision) named(v policy.Validators) bool {
-	if v.ETag != "" {
-		tag := e.header.Get("Etag")
-		return tag != "" && strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(v.ETag, "W/")
+// named reports whether the validators of a request match the revision (RFC 9110 section 13.2.2).
+func (e *revision) named(h http.Header) bool {
+	if tag := h.Get("If-None-Match"); tag != "" {
+		return strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(e.header.Get("Etag"), "W/")
 	}
-	if v.LastModified == "" || e.modified.IsZero() {
-		return false
-	}
-	since, err := http.ParseTime(v.LastModified)
-	return err == nil && !e.modified.After(since)
+	since, err := http.ParseTime(h.Get("If-Modified-Since"))
+	return err == nil && !e.modified.IsZero() && !e.modified.After(since)
 }
 
 // wireSize returns the size in bytes of the status line and the header fields of an
