@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.uber.org/zap"
 )
@@ -20,6 +21,10 @@ import (
 type Database struct {
 	driver Driver
 	short  atomic.Int64 // bytes that were in use when the file system became short of space; 0: it is not
+
+	mu                sync.Mutex // guards all below
+	from              Time       // no host is ready before
+	looked, lookedAll time.Time  // when that was found out, and among all hosts
 
 	counting sync.Mutex // guards count
 	count    counted
@@ -83,7 +88,7 @@ type Tx interface {
 type Row interface{ Scan(into ...any) error }
 
 // NewDatabase returns the store in a database that has the tables of [Schema].
-func NewDatabase(driver Driver) *Database { return &Database{driver: driver} }
+func NewDatabase(driver Driver) *Database { return &Database{driver: driver, from: Never} }
 
 // Watch implements [Store].
 func (d *Database) Watch(ctx context.Context, see func(Change) error) error {

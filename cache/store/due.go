@@ -21,26 +21,61 @@ func (d *Database) ClaimDue(ctx context.Context, q DueQuery) ([]Lease, time.Dura
 		q.Idle = math.MaxInt64
 	}
 	q.Limit = min(q.Limit, atOnce)
-	var wait time.Duration
-	leases, err := write(ctx, d, Work{}, func(tx Tx) (leases []Lease, err error) {
-		leases, wait, err = claimDue(tx, q)
-		return leases, err
-	})
+	from, err := d.oldest(ctx)
 	if err != nil {
-		return nil, 0, err // it may still run
+		return nil, 0, err
 	}
-	return leases, wait, nil
+	found, err := write(ctx, d, Work{}, func(tx Tx) (found dueLeases, err error) {
+		found.leases, found.wait, err = claimDue(tx, q, from)
+		return found, err
+	})
+	return found.leases, found.wait, err
+}
+
+// oldest returns a moment before which no host is ready. While any program keeps a
+// transaction open, such as a backup, a database with many writers keeps the entries of its
+// indexes that were replaced since. Those of hosts that were polled are at their beginning, and each
+// claim would read them all: two for each poll that was made meanwhile.
+func (d *Database) oldest(ctx context.Context) (Time, error) {
+	const (
+		every = time.Second
+		// Such is the time between the moment of a transaction and its end, at most.
+		margin = 20 * time.Second
+	)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	if now.Sub(d.looked) < every {
+		return d.from, nil
+	}
+	if d.looked = now; now.Sub(d.lookedAll) >= maxWait { // in case the clock was wrong
+		d.lookedAll, d.from = now, Never
+	}
+	from, err := read(ctx, d, func(tx Tx) (Time, error) {
+		first := End
+		err := tx.Query(firstReady, one(int64(d.from)), func(_ int, row Row) error { return row.Scan((*int64)(&first)) })
+		return min(first, tx.Now().Add(-margin)), err
+	})
+	if err == nil {
+		d.from = from
+	}
+	return d.from, err
+}
+
+type dueLeases struct {
+	leases []Lease
+	wait   time.Duration
 }
 
 // rounds is how many groups of hosts one call looks at: most of those of which nothing is
 // granted are in order for the next call.
 const rounds = 20
 
-func claimDue(tx Tx, q DueQuery) (leases []Lease, wait time.Duration, err error) {
+func claimDue(tx Tx, q DueQuery, from Time) (leases []Lease, wait time.Duration, err error) {
 	except := slices.Clone(q.Except) // and those that this call has granted
 	for range rounds {
 		want := q.Limit - len(leases)
-		hosts, full, err := readyHosts(tx, q, except, want)
+		hosts, full, err := readyHosts(tx, q, from, except, want)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -59,13 +94,13 @@ func claimDue(tx Tx, q DueQuery) (leases []Lease, wait time.Duration, err error)
 			break
 		}
 	}
-	wait, err = nextReady(tx, q)
+	wait, err = nextReady(tx, q, from)
 	return leases, wait, err
 }
 
 // readyHosts locks up to limit hosts that seem to be ready, those that have waited the
 // longest first. Hosts that another node has locked are left to it.
-func readyHosts(tx Tx, q DueQuery, except []string, limit int) (hosts []*hostRow, full bool, err error) {
+func readyHosts(tx Tx, q DueQuery, from Time, except []string, limit int) (hosts []*hostRow, full bool, err error) {
 	all := limit + len(except)
 	seen := 0
 	statement := hostsReady
@@ -73,7 +108,7 @@ func readyHosts(tx Tx, q DueQuery, except []string, limit int) (hosts []*hostRow
 		statement = hostsCalm
 	}
 	var ready []string
-	err = tx.Query(statement, one(int64(tx.Now()), all), func(_ int, row Row) error {
+	err = tx.Query(statement, one(int64(tx.Now()), all, int64(from)), func(_ int, row Row) error {
 		var name string
 		err := row.Scan(&name)
 		seen++
@@ -186,12 +221,12 @@ func pick(tx Tx, q DueQuery, open []*hostRow) (picked []*feedRow, slept bool, er
 
 // nextReady returns when ClaimDue may find something. Hosts that are excepted do not
 // count: the node knows when it is done with them.
-func nextReady(tx Tx, q DueQuery) (time.Duration, error) {
+func nextReady(tx Tx, q DueQuery, from Time) (time.Duration, error) {
 	if q.Established { // no index has it, and other polls are in flight that will end
 		return time.Second, nil
 	}
 	next := End
-	err := tx.Query(`select name, ready from host where ready is not null order by ready limit ?1`, one(1+len(q.Except)),
+	err := tx.Query(`select name, ready from host where ready >= ?2 order by ready limit ?1`, one(1+len(q.Except), int64(from)),
 		func(_ int, row Row) error {
 			var name string
 			var ready sql.NullInt64

@@ -39,8 +39,9 @@ const (
 	hostIfAbsent = `insert into host (name, domain) values (?1, ?2) on conflict (name) do nothing`
 	hostByName   = `select ` + hostColumns + ` left join pause q on q.scope = 'domain ' || coalesce(?2, h.domain) where h.name = ?1`
 	lockHost     = `select name from host where name = ?1`
-	hostsReady   = `select name from host where ready <= ?1 order by ready limit ?2 for update skip locked`
-	hostsCalm    = `select name from host where ready <= ?1 and calm <= ?1 order by ready limit ?2 for update skip locked`
+	hostsReady   = `select name from host where ready <= ?1 and ready >= ?3 order by ready limit ?2 for update skip locked`
+	hostsCalm    = `select name from host where ready <= ?1 and ready >= ?3 and calm <= ?1 order by ready limit ?2 for update skip locked`
+	firstReady   = `select ready from host where ready >= ?1 order by ready limit 1`
 )
 
 // odd is how far ahead a moment may be of the latest that it can be: clocks may go back a little.
@@ -155,8 +156,10 @@ func nameOf(row string) string {
 	return row
 }
 
-// readyFrom is when a host can be polled for its first feed of a class.
-const readyFrom = `(select case when f.due > host.free then f.due else host.free end
+// readyFrom is when a host can be polled for its first feed of a class. That is never
+// before the moment at which it is set, so claims do not have to look at what is left of
+// older values: see [Database.oldest].
+const readyFrom = `(select case when f.due > host.free and f.due > ?2 then f.due when host.free > ?2 then host.free else cast(?2 as bigint) end
 		from feed f where f.host = host.name and f.class = %d and f.due is not null order by f.due limit 1) as at limit 1`
 
 var setReady = fmt.Sprintf(`update host set (calm, ready) = (
@@ -167,6 +170,6 @@ var setReady = fmt.Sprintf(`update host set (calm, ready) = (
 // called by each transaction that lets a feed be due earlier, and the host is locked.
 func readyWhen(tx Tx, hosts ...string) {
 	for _, name := range hosts {
-		tx.Exec(setReady, name)
+		tx.Exec(setReady, name, int64(tx.Now()))
 	}
 }

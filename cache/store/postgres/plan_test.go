@@ -14,7 +14,8 @@ import (
 )
 
 // TestClaimsReadFewRows polls feeds of many hosts while one host that is paused has as many
-// feeds that are due. No statement reads all feeds, hosts or changes.
+// feeds that are due, and a program keeps a transaction open. No statement reads all feeds,
+// hosts or changes, nor what is left of rows that were replaced.
 func TestClaimsReadFewRows(t *testing.T) {
 	const (
 		hosts  = 1000
@@ -39,6 +40,23 @@ func TestClaimsReadFewRows(t *testing.T) {
 	o := outcome(storetest.Grant(t, s, c), 0)
 	o.Pauses = []store.Pause{{Scope: "host paused", For: 100 * time.Hour}}
 	storetest.Commit(t, s, o)
+
+	foreign, err := connect(t, server(t).URL("postgres")).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Rollback(t.Context())
+	if _, err := foreign.Exec(t.Context(), `select pg_current_xact_id()`); err != nil {
+		t.Fatal(err)
+	}
+	mine, err := connect(t, url).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Rollback(t.Context())
+	if _, err := mine.Exec(t.Context(), `set transaction isolation level repeatable read; select from pollard.feed limit 1`); err != nil {
+		t.Fatal(err)
+	}
 
 	watch(t, open(t, url))
 	if err := s.Close(); err != nil {
