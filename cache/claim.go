@@ -48,15 +48,17 @@ func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules p
 			if !again {
 				return granted
 			}
-			e.lease = nil
+			e.offer = offer{}
 		}
 		granted := f.enter(ctx, origin, e)
 		if granted == nil {
 			return nil
 		}
-		if e.lease, e.leased = f.takeOffer(e.poll); e.lease != nil {
+		select {
+		case e.offer = <-e.poll.offers:
 			granted.release()
 			continue
+		default:
 		}
 		var wait time.Duration
 		if granted.lease, wait = f.askStore(life, e, host, rules); granted.lease != nil {
@@ -68,34 +70,27 @@ func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules p
 		}
 		select {
 		case <-time.After(wait):
-		case <-e.poll.offered:
+		case e.offer = <-e.poll.offers:
 		case <-ctx.Done():
 			f.deferPoll(retry, policy.HintHostSlot)
 			return nil
 		}
-		e.lease, e.leased = f.takeOffer(e.poll)
 	}
 }
 
-// offer gives a lease to the feed's poll if that waits for its claim. It reports whether it does.
-func (f *Feed) offer(p *inFlight, lease *store.Lease, leased time.Duration) bool {
+// give gives a lease to the feed's poll if that waits for its claim. It reports whether it does.
+func (f *Feed) give(p *inFlight, o offer) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p.queueEnded || p.lease != nil {
+	if p.queueEnded {
 		return false
 	}
-	p.lease, p.leased = lease, leased
-	f.cache.wake(p.offered)
-	return true
-}
-
-// takeOffer returns the lease that was offered to the poll; nil: none was.
-func (f *Feed) takeOffer(p *inFlight) (*store.Lease, time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	lease := p.lease
-	p.lease = nil
-	return lease, p.leased
+	select {
+	case p.offers <- o:
+		return true
+	default:
+		return false
+	}
 }
 
 // endQueue returns the lease that was offered to a poll that does not wait any more.
@@ -103,8 +98,10 @@ func (f *Feed) endQueue(p *inFlight) {
 	f.mu.Lock()
 	p.queueEnded = true
 	f.mu.Unlock()
-	if lease, _ := f.takeOffer(p); lease != nil {
-		f.cache.returnLease(lease)
+	select {
+	case o := <-p.offers:
+		f.cache.returnLease(o.lease)
+	default:
 	}
 }
 
@@ -178,10 +175,8 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		return nil, time.Millisecond
 	case lease.Denied == store.DeniedBusy, lease.Denied == store.DeniedPaused && lease.Wait <= maxPaused:
 		return nil, max(lease.Wait, time.Millisecond)
-	}
-	if lease.Denied == store.DeniedNotDue && 0 <= lease.Polled && lease.Polled < offerTimeout && await(ctx, e.poll.offered, offerTimeout) {
-		c.wake(e.poll.offered)
-		return nil, time.Second // the background's claim has just been granted the poll
+	case lease.Denied == store.DeniedNotDue && e.floor == 0 && 0 <= lease.Polled && lease.Polled < offerTimeout:
+		return nil, offerTimeout // perhaps the background's claim has just been granted the poll
 	}
 	f.adopt(lease.Record) // another node may have polled the feed
 	if lease.Denied == store.DeniedPaused {

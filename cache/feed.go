@@ -43,7 +43,6 @@ type Feed struct {
 
 	mu        sync.Mutex    // guards what follows
 	poll      *inFlight     // the poll under way; nil: there is none
-	stateSet  chan struct{} // closed when another state is published; nil: nothing waits for that
 	token     store.Token   // of the last poll that this node has committed, or is committing; 0: none
 	announced bool          // the store has reported that commit
 	pushed    time.Duration // the last push, as [Cache.elapsed] counts
@@ -190,10 +189,6 @@ func (f *Feed) setState(old, next *state) bool {
 	if f.inTable.Load() {
 		f.cache.table.size.Add(next.size - old.size)
 	}
-	if f.stateSet != nil {
-		close(f.stateSet)
-		f.stateSet = nil
-	}
 	return true
 }
 
@@ -256,10 +251,8 @@ type inFlight struct {
 	done    chan struct{} // closed when its outcome is published
 	once    sync.Once     // closes sent
 
-	offered    chan struct{} // rung when lease is set
-	lease      *store.Lease  // for a poll that waits for its claim; nil: none. Guarded by the feed's mu
-	leased     time.Duration // when, as [Cache.elapsed] counts
-	queueEnded bool          // the poll does not wait any more
+	offers     chan offer // of leases, to a poll that waits for its claim; room for one
+	queueEnded bool       // it does not wait any more; guarded by the feed's mu
 }
 
 func (p *inFlight) send() { p.once.Do(func() { close(p.sent) }) }
@@ -279,7 +272,7 @@ func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 	if f.poll != nil {
 		return f.poll, true
 	}
-	p = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), offered: make(chan struct{}, 1)}
+	p = &inFlight{started: f.cache.elapsed(), sent: make(chan struct{}), done: make(chan struct{}), offers: make(chan offer, 1)}
 	e.poll = p
 	if !f.cache.background(func() {
 		defer f.readIfOutdated()

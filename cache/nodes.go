@@ -21,6 +21,8 @@ const (
 	// readsAtOnce is how many versions are read into memory at once: a store on another
 	// machine takes some milliseconds for each, and has few connections.
 	readsAtOnce = 4
+	// otherNodeEvery is how often a reader who waits for the poll of another node looks for its outcome.
+	otherNodeEvery = 100 * time.Millisecond
 	// changedRetry is when records that could not be read are read again.
 	changedRetry = 2 * time.Second
 )
@@ -228,25 +230,8 @@ func (f *Feed) claimEnd(s *state) time.Duration { return s.granted + grace + f.r
 func (f *Feed) awaitOtherNode(ctx context.Context, s *state) *state {
 	ctx, cancel := context.WithTimeout(ctx, f.claimEnd(s)-f.cache.elapsed())
 	defer cancel()
-	for {
-		next := f.nextState() // of what comes after the next line
-		if s = f.state.Load(); !f.polledByOtherNode(s) {
-			return s
-		}
-		select {
-		case <-next:
-		case <-ctx.Done():
-			return s
-		}
+	for f.polledByOtherNode(s) && sleep(ctx, otherNodeEvery) {
+		s = f.state.Load()
 	}
-}
-
-// nextState returns a channel that is closed when another state is published.
-func (f *Feed) nextState() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.stateSet == nil {
-		f.stateSet = make(chan struct{})
-	}
-	return f.stateSet
+	return s
 }

@@ -17,35 +17,6 @@ import (
 	"github.com/feedpollard/pollard/upstream"
 )
 
-// Two hosts of a domain that answer 429 again as soon as they are asked again do not keep a
-// third one, which answers well, from being polled.
-func TestSiblingsCannotFreezeAHost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const feed = "https://feed.example.com/feed"
-		g := newWebGateway(t, func(url string) response {
-			if url == feed {
-				return given(rss(2, ""), "Cache-Control", "max-age=3600", "ETag", `"1"`)
-			}
-			return origintest.Status(429, "Retry-After", "3600")
-		}).open()
-		for minute := range 6 * 60 {
-			if minute == 0 {
-				g.get(feed)
-			}
-			var crowd sync.WaitGroup
-			for host := range 3 {
-				crowd.Go(func() { g.get(fmt.Sprintf("https://a%d.example.com/%d", host, minute)) })
-			}
-			crowd.Wait()
-			g.get(feed)
-			time.Sleep(time.Minute)
-		}
-		if n := len(g.requested(feed)); n < 6 {
-			t.Errorf("the feed was polled %d times in six hours, want once an hour", n)
-		}
-	})
-}
-
 // Two hosts of a domain that answer 429 pause the whole domain, for an hour at most.
 func TestSiblingsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,12 @@ type pollRequest struct {
 	poll   *inFlight
 	floor  time.Duration // above 0: by hand, and the last poll must be so long ago
 	pushed bool          // a push has caused it; floor is above 0
-	lease  *store.Lease  // it has been claimed already
+	offer                // it has been claimed already, if that has a lease
+}
+
+// offer is a lease that the background's claim was granted.
+type offer struct {
+	lease  *store.Lease
 	leased time.Duration // when, as [Cache.elapsed] counts
 }
 

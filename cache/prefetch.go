@@ -114,7 +114,8 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 		f.publish(s)
 		f = c.admit(f)
 	}
-	if p, joined := f.start(pollRequest{lease: lease, leased: leased}); p == nil || joined && !f.offer(p, lease, leased) {
+	o := offer{lease, leased}
+	if p, joined := f.start(pollRequest{offer: o}); p == nil || joined && !f.give(p, o) {
 		c.returnLease(lease) // the cache is closing, or a poll has just been made
 	}
 }

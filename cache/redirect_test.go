@@ -280,31 +280,6 @@ func TestRedirectChangesNothingForAWeek(t *testing.T) {
 	}
 }
 
-func TestFeedsThatRedirectToEachOtherFailAndDoNotHang(t *testing.T) {
-	for _, status := range []int{301, 302} {
-		synctest.Test(t, func(t *testing.T) {
-			g := newWebGateway(t, func(url string) response {
-				to := movedURL
-				if url == movedURL {
-					to = feedURL
-				}
-				return redirect(status, to)
-			}).open()
-			began := time.Now()
-			for range 5 {
-				for _, url := range []string{feedURL, movedURL} {
-					if w := g.feed(url); w.Code == 200 {
-						t.Errorf("got %d", w.Code)
-					}
-				}
-			}
-			if d := time.Since(began); d > time.Minute {
-				t.Errorf("hung for %v", d)
-			}
-		})
-	}
-}
-
 // An adopted redirect leads to a feed without readers. It does not put off the poll for the first
 // of them.
 func TestAdoptedRedirectDoesNotFreezeWhatItLeadsTo(t *testing.T) {
