@@ -131,9 +131,6 @@ func (m *fingerprinter) closeEntry() {
 	m.entry = nil
 }
 
-// dropEntry discards the open entry.
-func (m *fingerprinter) dropEntry() { m.entry = nil }
-
 // open begins an element.
 func (m *fingerprinter) open(s *markup.Scanner, t xml.StartElement, space namespace.Vocabulary, inChannel bool) {
 	m.endText()
