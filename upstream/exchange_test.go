@@ -4,7 +4,6 @@
 package upstream
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,50 +24,6 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
-
-// An origin answers the first request of a connection, and closes the connection
-// on reading a second one: net/http would silently send that one again.
-func TestEachPollArrivesOnce(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var requests atomic.Int32
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				in := bufio.NewReader(conn)
-				for i := 0; ; i++ {
-					if _, err := http.ReadRequest(in); err != nil {
-						return
-					}
-					requests.Add(1)
-					if i > 0 {
-						return
-					}
-					io.WriteString(conn, ok(feedBody))
-				}
-			}()
-		}
-	}()
-	c := New()
-	defer c.Close()
-	c.Apply(Settings{Private: loopback, Hosts: unpaced})
-	for i := range int32(20) {
-		if a := c.Poll(t.Context(), ask("http://"+l.Addr().String()+"/")); a.Failure != "" {
-			t.Fatalf("poll %d failed: %v", i, a.Err)
-		}
-		if got := requests.Load(); got != i+1 {
-			t.Fatalf("%d requests arrived after %d polls", got, i+1)
-		}
-	}
-}
 
 // Whatever happens to a request on its way, it is not sent a second time.
 func TestNothingIsRepeated(t *testing.T) {

@@ -36,6 +36,8 @@ func TestParse(t *testing.T) {
 		{"https://r3---sn-a_b.example.com/a", "https://r3---sn-a_b.example.com/a"},
 		{"http://localhost:8080/", "http://localhost:8080/"},
 
+		{"https://1.0x7f.example.1com/a", "https://1.0x7f.example.1com/a"}, // only the last label makes a number
+		{"https://a.0xg/a", "https://a.0xg/a"},
 		{"https://192.0.2.1./a", "https://192.0.2.1/a"},
 		{"https://[2001:DB8::1]:443/a", "https://[2001:db8::1]/a"},
 		{"https://[2001:db8:0:0::1]:8443/a", "https://[2001:db8::1]:8443/a"},
@@ -88,7 +90,7 @@ func TestParseRefuses(t *testing.T) {
 		"file:///etc/passwd", "https:", "https:/example.com/", "https://", "https:///path", "https://?", "https://.", "https://:80/",
 		"https://exa mple.com/", "https://a..b/", "https://-a.example/", "https://a-.example/", "https://foo_\u00fc.example/", "https://a%zz/", "https://a%2fb/",
 		"https://" + strings.Repeat("a", 64) + ".example/", "https://" + strings.Repeat("a.", 127) + "a/", "https://xn--a\u00fc.example/",
-		"https://2130706433/", "https://0x7f.1/", "https://0177.0.0.01/", "https://127.1/", "https://1.2.3.4.5/", "https://0x/", "https://example.1/",
+		"https://2130706433/", "https://0x7f.1/", "https://0177.0.0.01/", "https://127.1/", "https://1.2.3.4.5/", "https://0x/", "https://example.1/", "https://1/", "https://1.2.3/", "https://a.0xff/", "https://256.1.1.1/",
 		"http://[::1", "http://::1/", "http://[::1]x/", "http://[192.0.2.1]/", "http://[example.com]/", "http://[fe80::1%25eth0]/", "http://[fe80::1%eth0]/", "http://[]/",
 		"https://example.com:0/", "https://example.com:65536/", "https://example.com:80x/", "https://example.com:-1/", "https://example.com:80:80/",
 		"https://a\\@example.com/", "https://example.com\\@evil.example/", "https://a%3Ab:c@example.com/", "https://a%0a:c@example.com/", "https://%zz@example.com/", "https://\u00fc@example.com/",
