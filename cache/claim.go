@@ -5,6 +5,7 @@ package cache
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -152,7 +153,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 	}
 	claim := store.Claim{
 		ID: f.id, URL: f.key.text, Hold: f.state.Load().leaseTime(rules), Floor: e.floor,
-		Configured: f.configured(), By: f.asker(), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
+		Configured: f.configured(), By: slices.Max(append(f.askedBy(), 0)), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
 	}
 	asked, answered := c.elapsed(), c.claiming()
 	leases, err := c.store.Claim(ctx, []store.Claim{claim})

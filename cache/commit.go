@@ -67,9 +67,6 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 		if !sleep(ctx, wait) {
 			break
 		}
-		if f.outdated.Load() {
-			_ = f.reload(ctx) // another node may have claimed the feed; [Feed.readIfOutdated] reads it again
-		}
 		if err = f.cache.store.Commit(context.WithoutCancel(ctx), o); err == nil {
 			f.cache.storeAnswered()
 		}

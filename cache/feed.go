@@ -140,14 +140,6 @@ func (f *Feed) askedBy() (owners []store.Owner) {
 	return owners
 }
 
-// asker returns the one of them that counts most; 0: there is none.
-func (f *Feed) asker() (by store.Owner) {
-	for _, o := range f.askedBy() {
-		by = max(by, o)
-	}
-	return by
-}
-
 // stored says that the store has learnt of some owners that asked.
 func (f *Feed) stored(askers []store.Owner) {
 	for i := range f.askers {

@@ -138,12 +138,6 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 	if s.recorded.Swap(true) { // first, so that a feed that is forgotten meanwhile is noticed
 		return
 	}
-	if c.recordMissing(ctx, s) != nil {
-		s.recorded.Store(false)
-	}
-}
-
-func (c *Cache) recordMissing(ctx context.Context, s *Settings) error {
 	keys := make(map[store.ID]string, len(s.Feeds))
 	for _, key := range s.Feeds {
 		if !shielded(key) {
@@ -153,7 +147,8 @@ func (c *Cache) recordMissing(ctx context.Context, s *Settings) error {
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(keys)), readBatchSize) {
 		records, err := c.store.Lookup(ctx, ids)
 		if err != nil {
-			return err
+			s.recorded.Store(false)
+			return
 		}
 		for i := range records {
 			delete(keys, records[i].ID)
@@ -168,10 +163,9 @@ func (c *Cache) recordMissing(ctx context.Context, s *Settings) error {
 			State: store.StateCold, Configured: true, Host: c.origin.Host(k.url),
 		}})
 	}
-	if len(missing) == 0 {
-		return nil
+	if len(missing) > 0 && c.store.Restore(ctx, missing) != nil {
+		s.recorded.Store(false)
 	}
-	return c.store.Restore(ctx, missing)
 }
 
 // waitForChange waits until something has changed, but not for longer than d.

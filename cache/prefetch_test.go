@@ -159,35 +159,6 @@ func TestPrefetchOfShortIntervals(t *testing.T) {
 	})
 }
 
-// The URL of a feed that has never answered may be no more than a mistake.
-func TestPrefetchGivesUpFeedsWithoutReaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const configured = "https://pinned.test/"
-		g := newGateway(t, func(policy.Ask) policy.Answer { return failed(404, policy.FailureNotFound) })
-		g.settings.Prefetch = true
-		g.settings.Feeds = []string{configured}
-		g.open()
-		time.Sleep(17 * time.Minute) // so that polls do not fall together with sweeps
-		g.get(feedURL)
-		time.Sleep(8 * 24 * time.Hour)
-		polls := map[string]int{}
-		g.origin.mu.Lock()
-		for _, ask := range g.origin.asks {
-			polls[ask.URL.String()]++
-		}
-		g.origin.mu.Unlock()
-		if polls[feedURL] > 6 {
-			t.Errorf("%d polls of what was asked for once", polls[feedURL])
-		}
-		if polls[configured] < 8 {
-			t.Errorf("%d polls of a configured feed that will come", polls[configured])
-		}
-		if g.knows(feedURL) || !g.knows(configured) {
-			t.Errorf("what was asked for once is known: %v, the configured feed: %v", g.knows(feedURL), g.knows(configured))
-		}
-	})
-}
-
 // A clock that was years ahead for a moment does not keep feeds for years.
 func TestLastReaderIsNotInTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

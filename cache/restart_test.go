@@ -12,33 +12,6 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// A poll that is put off from Friday to Saturday keeps out of skipDays all the same.
-func TestPollPutOffIntoASkippedDay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		body := `<rss version="2.0"><channel><title>T</title><skipDays><day>Saturday</day></skipDays><item><title>1</title></item></channel></rss>`
-		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(body, "ETag", `"1"`) }).open()
-		saturday := time.Date(2026, time.March, 7, 0, 0, 0, 0, time.UTC)
-		time.Sleep(time.Until(saturday.Add(-3 * time.Hour)))
-		g.get(feedURL)
-		time.Sleep(time.Until(saturday.Add(-time.Minute)))
-		g.pause(2 * time.Minute)
-		g.get(feedURL)
-		for range 24 {
-			time.Sleep(time.Hour)
-			g.get(feedURL)
-		}
-		for _, at := range g.origin.at {
-			if at.Weekday() == time.Saturday {
-				t.Errorf("polled at %v", at)
-			}
-		}
-		time.Sleep(2 * time.Hour)
-		if g.get(feedURL); g.origin.polls() != 2 {
-			t.Errorf("%d polls, want one more on Sunday", g.origin.polls())
-		}
-	})
-}
-
 // The record of a decision says what put a poll off, in the words of the feed.
 func TestPostponementKeepsTheRawHint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -80,19 +80,18 @@ func (f *Feed) ServeAfter(how version.CacheStatus, w http.ResponseWriter, r *htt
 func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
 	f = f.use()
 	defer f.leave()
-	sent, err := f.serveOnce(how, may, w, r)
-	unread, ok := errors.AsType[*unreadError](err)
-	if ok && f.readAgain(r.Context(), unread) {
-		sent, err = f.serveOnce(how, may, w, r)
-		unread, ok = errors.AsType[*unreadError](err)
+	sent, unread, err := f.serveOnce(how, may, w, r)
+	if unread != 0 && f.readAgain(r.Context(), unread, err) {
+		sent, unread, err = f.serveOnce(how, may, w, r)
 	}
-	if ok {
-		err = f.storeError(unread.err)
+	if unread != 0 {
+		err = f.storeError(err)
 	}
 	return sent, err
 }
 
-func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
+// serveOnce serves what the feed's state has. unread is the version if that could not be read.
+func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (sent Sent, unread uint64, err error) {
 	now := f.cache.elapsed()
 	s := f.state.Load()
 	if f.worthWaiting(s, now) {
@@ -103,45 +102,37 @@ func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w
 		// The poll may have ended in the moment in which the reader stopped waiting.
 		var p *inFlight
 		if s, p = f.latest(); s.version == 0 || f.redirects(s) {
-			return Sent{}, f.unavailable(s, p)
+			return Sent{}, 0, f.unavailable(s, p)
 		}
 	}
 	if err := s.mayServe(may); err != nil {
-		return Sent{}, err
+		return Sent{}, 0, err
 	}
 	if s.feed.Version.PreconditionFailed(r.Header) {
-		return Sent{}, errPrecondition
+		return Sent{}, 0, errPrecondition
 	}
 	if s.response.NotModified(r.Header) {
 		f.headers(w.Header(), s, how, now)
 		s.response.WriteNotModified(w, r.Header)
-		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, nil
+		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, 0, nil
 	}
 	rep, err := f.representation(r, s)
 	if err != nil {
-		return Sent{}, &unreadError{s.version, err}
+		return Sent{}, s.version, err
 	}
 	n := f.write(w, r, s, rep, how, now)
-	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, nil
+	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, 0, nil
 }
-
-// unreadError says that a version could not be read.
-type unreadError struct {
-	version uint64
-	err     error
-}
-
-func (e *unreadError) Error() string { return e.err.Error() }
 
 // readAgain reads the record of a feed whose version could not be read: the store may have another one
 // by now, or has lost the body. It reports whether the feed may be served now.
-func (f *Feed) readAgain(ctx context.Context, unread *unreadError) bool {
-	lost := errors.Is(unread.err, store.ErrNoBody)
-	if !lost && !errors.Is(unread.err, errOtherVersion) || f.reload(ctx) != nil {
+func (f *Feed) readAgain(ctx context.Context, unread uint64, err error) bool {
+	lost := errors.Is(err, store.ErrNoBody)
+	if !lost && !errors.Is(err, errOtherVersion) || f.reload(ctx) != nil {
 		return false
 	}
 	if lost {
-		f.bodyLost(unread.version, unread.err)
+		f.bodyLost(unread, err)
 	}
 	return true
 }

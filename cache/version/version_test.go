@@ -199,15 +199,3 @@ func TestLastModified(t *testing.T) {
 		t.Errorf("within the second: %v", got)
 	}
 }
-
-func FuzzAcceptEncoding(f *testing.F) {
-	for _, s := range []string{"gzip", "br;q=0.5, *;q=0", ";q=", "gzip;q=1.0001", "*;q=0.00000", "q=1"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, accept string) {
-		got := version.PreferenceOf([]string{accept}).Best(true).String()
-		if got != "identity" && !strings.Contains(strings.ToLower(accept), got) && !strings.Contains(accept, "*") {
-			t.Errorf("%s was not asked for", got)
-		}
-	})
-}
