@@ -79,8 +79,8 @@ func (d *Database) storeParts(ctx context.Context, body *Body) (newBody, error) 
 	}
 	for part := 0; part*PartSize < len(body.Data); part++ {
 		id := b.id
-		err := d.driver.Write(ctx, Work{Late: true, Bytes: PartSize, Do: func(tx Tx) error {
-			if b.id = id; part == 0 {
+		err := d.driver.Write(ctx, Work{Late: part > 0, Bytes: PartSize, Do: func(tx Tx) error {
+			if b.id = id; part == 0 { // which a crash must not undo, or the ID may be given again
 				b.id = tx.Tokens(1)
 				deleteLater(tx, int64(b.id), unnamed)
 			}

@@ -178,15 +178,12 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 	h.start(tx, now, hop.Host, class, owner)
 	floor := now.Add(hop.Floor)
 	f.hopped, f.until = now, max(f.until, floor)
-	place := f.place.column()
 	if f.known && f.next < floor {
 		f.next, f.changed, f.news, f.outcome = floor, now, 0, 0
-		if place != nil {
-			place = int64(floor)
-		}
+		f.place = max(f.place, floor) // it may sleep for longer
 		tx.Changed(Change{ID: hop.ID})
 	}
-	f.save(tx, place, nil, nil)
+	f.save(tx, f.place.column(), nil, nil)
 	return Passage{}, nil
 }
 

@@ -68,7 +68,7 @@ type Tx interface {
 	// Since returns the time before which grants may have been lost with another server,
 	// or [Never].
 	Since() Time
-	// Tokens returns the first of n numbers that have not been used.
+	// Tokens returns the first of n numbers that have not been used. A transaction uses a thousand at most.
 	Tokens(n int) Token
 	// Lock locks the rows that a statement selects until the transaction ends. It may do so
 	// later, in order. A database with one writer has nothing to lock.

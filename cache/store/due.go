@@ -154,7 +154,6 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 		return nil, false, err
 	}
 	now = tx.Now()
-	token := tx.Tokens(len(open))
 	for i, h := range open {
 		if f := picked[i]; f != nil {
 			if f.hold <= 0 {
@@ -166,14 +165,13 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 			}
 			presumed := f.assumePolled(tx.Since(), 0)
 			if f.next <= now || f.waits() && !presumed { // its place alone may be damaged
-				f.grant(now, token, f.hold)
+				f.grant(now, tx.Tokens(1), f.hold)
 				h.start(tx, now, f.host, f.class(), f.owner)
 				leases = append(leases, Lease{Record: f.record(now)})
 			}
 			f.save(tx, f.due(), nil, nil)
 		}
 		readyWhen(tx, h.name)
-		token++
 	}
 	return leases, later, nil
 }

@@ -32,7 +32,7 @@ func TestAway(t *testing.T) {
 			l := storetest.Grant(t, s, storetest.Claim(1))
 			storetest.Commit(t, s, outcome(l, 1))
 			storetest.Grant(t, s, storetest.Claim(2))
-			changes := watch(t, s)
+			changes := storetest.Watch(t, s)
 
 			stop(c)
 			for range 5 {

@@ -48,19 +48,16 @@ type reading struct {
 	clock time.Time  // the server's clock now
 }
 
+// shown is the time by the server's clock alone.
+func (r reading) shown() store.Time { return r.scale.Add(max(0, r.clock.Sub(r.wall))) }
+
 var readClock = `select scale, wall, clock_timestamp() from server where ` + whole
 
 // now returns the time of a reading that this node asked for at a moment since boot.
-func (c *databaseClock) now(r reading, asked time.Duration) store.Time {
-	now, _ := c.compare(r, asked)
-	return now
-}
-
-// compare also returns how far the server's clock is ahead of that.
-func (c *databaseClock) compare(r reading, asked time.Duration) (now store.Time, ahead time.Duration) {
+func (c *databaseClock) now(r reading, asked time.Duration) (now store.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	shown := r.scale.Add(max(0, r.clock.Sub(r.wall)))
+	shown := r.shown()
 	limit := r.scale.Add(maxBehind)
 	if c.read {
 		// The time that another node has written is believed.
@@ -72,7 +69,7 @@ func (c *databaseClock) compare(r reading, asked time.Duration) (now store.Time,
 			c.read, c.last, c.at = true, now, asked
 		}
 	}
-	return now, shown.Sub(now)
+	return now
 }
 
 // tick writes the time now and then, so that a clock that is set is corrected.
@@ -98,7 +95,8 @@ func (d *database) writeTime(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	now, ahead := d.clock.compare(r, asked)
+	now := d.clock.now(r, asked)
+	ahead := r.shown().Sub(now)
 	if since := r.clock.Sub(r.wall); ahead == 0 && since >= 0 && since < tickEvery/2 {
 		return nil
 	}

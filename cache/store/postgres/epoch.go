@@ -23,9 +23,9 @@ const serverName = `(select system_identifier from pg_control_system()) || '/' |
 
 // epoch is since when a server grants claims.
 type epoch struct {
-	era   int64
-	since store.Time // earlier grants may be lost; Never: none can be
-	here  bool       // the server is the one of the epoch
+	tokens store.Token // from here on none has been given
+	since  store.Time  // earlier grants may be lost; Never: none can be
+	here   bool        // the server is the one of the epoch
 }
 
 // sumOfServer returns the sum of a row of the table server that has these values.
@@ -36,11 +36,15 @@ func sumOfServer(era, since, scale, wall string) string {
 // whole is the condition that the row of the table server is as it was written.
 var whole = `sum = ` + sumOfServer("era", "since", "scale", "wall")
 
-var readEpoch = `select era, since, name = ` + serverName + ` and ` + whole + ` from server`
+// tokensAtOnce is how many tokens a transaction takes from their sequence: no fewer than any gives.
+const tokensAtOnce = 1000
+
+// readEpoch also takes tokens. Their upper part is the era.
+var readEpoch = `select (era << 40) + nextval('tokens'), since, name = ` + serverName + ` and ` + whole + ` from server`
 
 func (e *epoch) scan(row pgx.Row) error {
 	var since sql.NullInt64
-	err := row.Scan(&e.era, &since, &e.here)
+	err := row.Scan(&e.tokens, &since, &e.here)
 	if e.since = store.Never; since.Valid {
 		e.since = store.Time(since.Int64)
 	}
@@ -75,31 +79,4 @@ func (d *database) mendServer(ctx context.Context, conn *pgx.Conn) error {
 		d.log.Error("the time in the database is damaged: feeds that are due wait for an interval", zap.String("store", d.place))
 	}
 	return err
-}
-
-const (
-	// tokensAtOnce is how many tokens a connection takes from the sequence at once. Those
-	// that are left when it ends are not used.
-	tokensAtOnce = 1000
-
-	// eraShift is the number of bits below the era in a token.
-	eraShift = 40
-)
-
-// tokens are those that a connection may give. They end with it: a server that crashes may
-// forget that they were taken, and its connections end too.
-type tokens struct {
-	era        int64
-	next, left store.Token
-}
-
-// tokensOf returns the tokens of a connection.
-func tokensOf(conn *pgx.Conn) *tokens {
-	data := conn.PgConn().CustomData()
-	t, ok := data["tokens"].(*tokens)
-	if !ok {
-		t = new(tokens)
-		data["tokens"] = t
-	}
-	return t
 }

@@ -108,24 +108,6 @@ func closer(a, b granted, than time.Duration) bool {
 	return b.answered.Sub(a.asked) < than && a.answered.Sub(b.asked) < than
 }
 
-// watch returns the changes of a store from now on.
-func watch(t *testing.T, s store.Store) <-chan store.Change {
-	t.Helper()
-	changes := make(chan store.Change, 10_000)
-	var watching sync.WaitGroup
-	ctx, cancel := context.WithCancel(t.Context())
-	watching.Go(func() {
-		if err := s.Watch(ctx, func(c store.Change) error { changes <- c; return nil }); ctx.Err() == nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() { cancel(); watching.Wait() })
-	if c := <-changes; !c.Lost {
-		t.Fatalf("the first change is %+v, want a loss", c)
-	}
-	return changes
-}
-
 // patience is how long a test waits for what has to happen at some time.
 const patience = time.Minute
 

@@ -58,7 +58,7 @@ func TestClaimsReadFewRows(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	watch(t, open(t, url))
+	storetest.Watch(t, open(t, url))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

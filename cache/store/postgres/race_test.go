@@ -221,7 +221,7 @@ func TestWatchConcurrentCommits(t *testing.T) {
 	url := server(t).Database(t)
 	writer := open(t, url)
 	slow := storetest.Grant(t, writer, storetest.Claim(1000))
-	changes := watch(t, open(t, url))
+	changes := storetest.Watch(t, open(t, url))
 
 	tx, err := connect(t, url).Begin(t.Context())
 	if err != nil {

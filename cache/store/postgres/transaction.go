@@ -88,17 +88,8 @@ func (tx *transaction) Since() store.Time {
 // Tokens implements [store.Tx].
 func (tx *transaction) Tokens(n int) store.Token {
 	tx.Now()
-	t := tokensOf(tx.conn)
-	if t.era != tx.epoch.era || t.left < store.Token(n) {
-		var first int64
-		tx.queue(`select nextval('tokens')`).QueryRow(func(row pgx.Row) error { return row.Scan(&first) })
-		if tx.send() != nil {
-			return 0
-		}
-		*t = tokens{era: tx.epoch.era, next: store.Token(tx.epoch.era<<eraShift | first), left: tokensAtOnce}
-	}
-	first := t.next
-	t.next, t.left = t.next+store.Token(n), t.left-store.Token(n)
+	first := tx.epoch.tokens
+	tx.epoch.tokens += store.Token(n)
 	return first
 }
 

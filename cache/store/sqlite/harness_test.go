@@ -5,7 +5,7 @@ package sqlite
 
 import "testing"
 
-func mustDo(t *testing.T, errs ...error) {
+func mustDo(t testing.TB, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
 		if err != nil {

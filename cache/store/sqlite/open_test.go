@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/storetest"
 )
 
 func mustOpen(t testing.TB, dir string) *Store {
@@ -36,19 +37,11 @@ func storeOf(t testing.TB, dir string, feeds int) {
 	s := mustOpen(t, dir)
 	for n := range feeds {
 		c := store.Claim{ID: numbered(n), URL: fmt.Sprintf("https://example.com/%d", n), Hold: time.Hour}
-		leases, err := s.Claim(t.Context(), []store.Claim{c})
-		if err != nil || leases[0].Denied != "" {
-			t.Fatal(leases, err)
-		}
-		o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, State: store.StateFresh,
-			Facts: bytes.Repeat([]byte("facts"), 100), Body: &store.Body{Version: 1, Coding: "identity", Data: bytes.Repeat([]byte("content "), 200)}}
-		if err := s.Commit(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		o := storetest.Outcome(storetest.Grant(t, s, c), storetest.Text(1, strings.Repeat("content ", 200)))
+		o.In, o.Facts = time.Hour, bytes.Repeat([]byte("facts"), 100)
+		storetest.Commit(t, s, o)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, s.Close())
 }
 
 func TestOpenIsPrivate(t *testing.T) {
@@ -194,8 +187,8 @@ func TestDamagedIndex(t *testing.T) {
 	}
 	for n := range feeds + 1 {
 		id := numbered(n)
-		if l, err := s.Claim(t.Context(), []store.Claim{{ID: id, URL: "https://example.com/", Hold: time.Hour}}); err != nil || l[0].Denied != store.DeniedNotDue {
-			t.Errorf("feed %d: %+v, %v", n, l, err)
+		if l := storetest.Ask(t, s, store.Claim{ID: id, URL: "https://example.com/", Hold: time.Hour}); l.Denied != store.DeniedNotDue {
+			t.Errorf("feed %d: %+v", n, l)
 		}
 	}
 }
@@ -325,10 +318,7 @@ func TestShortOfSpace(t *testing.T) {
 		for range 20 {
 			feeds++
 			c := store.Claim{ID: numbered(feeds), URL: fmt.Sprint("https://example.com/", feeds), Hold: time.Hour, By: by, Configured: by == store.Operator}
-			leases, err := s.Claim(t.Context(), []store.Claim{c})
-			mustDo(t, err)
-			mustDo(t, s.Commit(t.Context(), store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, State: store.StateFresh,
-				Body: &store.Body{Version: 1, Coding: "identity", Data: make([]byte, 20_000)}}))
+			storetest.Commit(t, s, storetest.Outcome(storetest.Grant(t, s, c), storetest.Text(1, string(make([]byte, 20_000)))))
 		}
 	}
 	var before store.Totals
@@ -370,12 +360,11 @@ func TestShortOfSpace(t *testing.T) {
 func TestPlans(t *testing.T) {
 	s := mustOpen(t, directory(t))
 	c := store.Claim{ID: numbered(1), URL: "https://example.com/", Hold: time.Hour, Configured: true, Host: store.Host{Name: "one", Domain: "d"}}
-	leases, err := s.Claim(t.Context(), []store.Claim{c})
+	o := storetest.Outcome(storetest.Grant(t, s, c), storetest.Text(1, ""))
+	_, err := s.Hop(t.Context(), store.Hop{ID: numbered(2), Host: store.Host{Name: "two"}})
 	mustDo(t, err)
-	_, err = s.Hop(t.Context(), store.Hop{ID: numbered(2), Host: store.Host{Name: "two"}})
-	mustDo(t, err)
-	mustDo(t, s.Commit(t.Context(), store.Outcome{ID: c.ID, Token: leases[0].Token, Host: c.Host, Body: &store.Body{Version: 1},
-		Pauses: []store.Pause{{Scope: "host three", For: time.Hour}}}))
+	o.Pauses = []store.Pause{{Scope: "host three", For: time.Hour}}
+	storetest.Commit(t, s, o)
 	mustDo(t, s.Touch(t.Context(), map[store.ID]store.Asked{c.ID: {}}))
 	for i := range 4 { // two that wait make the next one ask whose turn it is
 		queued := store.Claim{ID: numbered(10 + i), URL: "https://example.com/", Hold: time.Hour, Queue: true, Prefetch: true, By: store.OwnerOf(store.KindToken, "a"),
@@ -383,8 +372,7 @@ func TestPlans(t *testing.T) {
 		if i == 3 {
 			queued.Host.Name = "free"
 		}
-		_, err = s.Claim(t.Context(), []store.Claim{queued})
-		mustDo(t, err)
+		storetest.Ask(t, s, queued)
 	}
 	_, _, err = s.ClaimDue(t.Context(), store.DueQuery{Limit: 9, Established: true})
 	mustDo(t, err)

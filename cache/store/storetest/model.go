@@ -26,6 +26,7 @@ type model struct {
 	pauses   map[string]paused
 	hops     map[store.ID]time.Duration
 	last     map[store.ID]time.Duration // the last poll of feeds that were forgotten
+	earliest map[store.ID]time.Duration // and the moment before which their origin wants no other
 	until    map[store.ID]time.Duration // for so long are a feed's last poll and hop remembered if it is forgotten
 	tokens   map[store.Token]bool
 	versions map[store.ID]uint64
@@ -35,6 +36,7 @@ type model struct {
 type known struct {
 	store.Record
 	next, polled, asked time.Duration
+	earliest            time.Duration // its origin wants no poll before
 	touches             int
 	sleeps              time.Duration // it may be left alone until then
 	body                *store.Body
@@ -111,7 +113,7 @@ func (m *model) in(at time.Duration) time.Duration {
 // record is the feed as the store should return it.
 func (m *model) record(f *known) store.Record {
 	r := f.Record
-	r.In, r.Polled, r.Asked = m.in(f.next), m.ago(f.polled), m.ago(f.asked)
+	r.In, r.Polled, r.Asked, r.NotBefore = m.in(f.next), m.ago(f.polled), m.ago(f.asked), max(0, f.earliest-m.now)
 	return r
 }
 
@@ -205,7 +207,7 @@ func (m *model) samePauses(t *rapid.T) {
 // sameRecord compares records; durations are near each other.
 func (m *model) sameRecord(a, b store.Record) bool {
 	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && m.near(a.In, b.In) && a.Hold == b.Hold &&
-		m.nearAgo(a.Polled, b.Polled) && m.nearAgo(a.Asked, b.Asked) && a.Version == b.Version && a.State == b.State &&
+		m.nearAgo(a.Polled, b.Polled) && m.nearAgo(a.Asked, b.Asked) && m.near(a.NotBefore, b.NotBefore) && a.Version == b.Version && a.State == b.State &&
 		bytes.Equal(a.Facts, b.Facts) && bytes.Equal(a.Memo, b.Memo) && a.Host == b.Host && a.Configured == b.Configured
 }
 

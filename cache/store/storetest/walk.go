@@ -21,7 +21,7 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 		m := &model{
 			h: begin(t), feeds: make(map[store.ID]*known), started: make(map[string]time.Duration),
 			pauses: make(map[string]paused), hops: make(map[store.ID]time.Duration),
-			last: make(map[store.ID]time.Duration), until: make(map[store.ID]time.Duration),
+			last: make(map[store.ID]time.Duration), earliest: make(map[store.ID]time.Duration), until: make(map[store.ID]time.Duration),
 			tokens: make(map[store.Token]bool), versions: make(map[store.ID]uint64),
 		}
 		m.s = m.h.Open()
@@ -89,9 +89,9 @@ func (m *model) claim(t *rapid.T) {
 	for i, c := range claims {
 		f := m.feeds[c.ID]
 		if f == nil {
-			f = &known{next: m.now, polled: never, asked: never}
+			f = &known{next: max(m.now, m.earliest[c.ID]), earliest: m.earliest[c.ID], polled: never, asked: never}
 			if last, was := m.last[c.ID]; was && last != never {
-				f.polled, f.next = last, max(m.now, last+c.Hold)
+				f.polled, f.next = last, max(f.next, last+c.Hold)
 			}
 			f.Record = store.Record{ID: c.ID, URL: c.URL, Hold: c.Hold, State: store.StateCold}
 			m.feeds[c.ID] = f
@@ -99,7 +99,7 @@ func (m *model) claim(t *rapid.T) {
 		f.Configured, f.Host = c.Configured, c.Host
 		due := f.next
 		if c.Floor > 0 {
-			due = min(due, m.lastAsked(c.ID)+c.Floor)
+			due = min(due, max(f.earliest, m.lastAsked(c.ID)+c.Floor))
 		}
 		want, until := m.deny(c.Host)
 		if due > m.now {
@@ -248,6 +248,9 @@ func (m *model) commit(t *rapid.T) {
 		State: rapid.SampledFrom([]store.State{store.StateFresh, store.StateFailing, store.StateGone}).Draw(t, "state"),
 		Facts: m.text(t, "facts"), Memo: m.text(t, "memo"),
 	}
+	if rapid.IntRange(0, 4).Draw(t, "asks for a pause") == 0 {
+		o.NotBefore = length(t, "not before")
+	}
 	switch rapid.IntRange(0, 4).Draw(t, "body") {
 	case 0, 1, 2:
 		o.Body = m.newBody(t, id)
@@ -275,6 +278,9 @@ func (m *model) commit(t *rapid.T) {
 	f.next, f.Hold, f.State, f.Host = m.now+o.In, o.Hold, o.State, o.Host
 	if o.In == store.Ended {
 		f.next = store.Ended
+	}
+	if o.NotBefore > 0 {
+		f.earliest = max(f.earliest, m.now+o.NotBefore)
 	}
 	if o.Facts != nil {
 		f.Facts = o.Facts

@@ -54,14 +54,14 @@ func (m *model) forget(t *rapid.T) {
 func (m *model) forgotten(id store.ID) {
 	f := m.feeds[id]
 	delete(m.feeds, id)
-	until := m.now
+	until := max(m.now, f.earliest)
 	if f.polled != never {
-		until = f.polled + f.Hold
+		until = max(until, f.polled+f.Hold)
 	}
 	if f.Version == 0 && !f.Configured && f.touches < 3 {
 		until = min(until, m.now+24*time.Hour-time.Minute)
 	}
-	m.last[id], m.until[id] = f.polled, max(m.until[id], until, m.now+15*time.Minute)
+	m.last[id], m.earliest[id], m.until[id] = f.polled, f.earliest, max(m.until[id], until, m.now+15*time.Minute)
 }
 
 func (m *model) sweep(t *rapid.T) {
@@ -75,7 +75,7 @@ func (m *model) sweep(t *rapid.T) {
 	may := make(map[store.ID]bool)
 	for id, f := range m.feeds {
 		quiet := m.now - wanted(f)
-		unread := f.Version == 0 && !f.Configured && f.next <= m.now
+		unread := f.Version == 0 && !f.Configured && (f.next <= m.now || f.earliest > m.now)
 		if id == kept {
 			continue
 		}
@@ -90,6 +90,7 @@ func (m *model) sweep(t *rapid.T) {
 	for id, until := range m.until { // rows go before feeds do
 		if m.feeds[id] == nil && until < m.now {
 			delete(m.last, id)
+			delete(m.earliest, id)
 			delete(m.hops, id)
 			delete(m.until, id)
 		}
@@ -153,11 +154,13 @@ func (m *model) restore(t *rapid.T) {
 	if err := m.s.Restore(t.Context(), []store.Saved{{Record: f.Record, Body: f.body}}); err != nil {
 		t.Fatalf("Restore: %v", err)
 	}
+	f.earliest = m.earliest[id]
 	if old := m.feeds[id]; old != nil {
-		f.next, f.polled = max(f.next, old.next), max(f.polled, old.polled)
+		f.next, f.polled, f.earliest = max(f.next, old.next), max(f.polled, old.polled), old.earliest
 	} else if last, was := m.last[id]; was && last != never {
 		f.next, f.polled = max(f.next, last+f.Hold), max(f.polled, last)
 	}
+	f.next = max(f.next, f.earliest)
 	m.feeds[id] = f
 	// Whether the store gives it a token is its own affair.
 	records, err := m.s.Lookup(t.Context(), []store.ID{id})

@@ -5,6 +5,7 @@ package postgrestest
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"sync"
 	"testing"
@@ -28,22 +29,29 @@ type Fault struct {
 type Proxy struct {
 	listener net.Listener
 
-	mu      sync.Mutex // guards what follows
-	server  string
-	fault   Fault
-	changed chan struct{} // closed when the fault changes
-	open    map[net.Conn]bool
+	mu     sync.Mutex // guards what follows
+	server string
+	fault  Fault
+	alive  context.Context // of connections; ends when they are cut
+	cut    context.CancelFunc
 }
 
 // StartProxy starts a proxy for the length of a test.
 func StartProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Proxy{listener: l, server: server, changed: make(chan struct{}), open: make(map[net.Conn]bool)}
-	go p.serve()
+	must(t, err)
+	p := &Proxy{listener: l, server: server}
+	p.alive, p.cut = context.WithCancel(context.Background())
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.join(client)
+		}
+	}()
 	t.Cleanup(func() {
 		l.Close()
 		p.Set(Fault{Cut: true})
@@ -58,13 +66,9 @@ func (p *Proxy) Address() string { return p.listener.Addr().String() }
 func (p *Proxy) Set(f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault = f
-	close(p.changed)
-	p.changed = make(chan struct{})
-	if f.Cut {
-		for c := range p.open {
-			c.Close()
-		}
+	if p.fault = f; f.Cut {
+		p.cut()
+		p.alive, p.cut = context.WithCancel(context.Background())
 	}
 }
 
@@ -75,54 +79,28 @@ func (p *Proxy) Redirect(server string) {
 	p.server = server
 }
 
-func (p *Proxy) serve() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		go p.join(client)
-	}
-}
-
-// keep records an open connection, or closes it if connections are cut.
-func (p *Proxy) keep(c net.Conn) (server string, ok bool) {
+func (p *Proxy) now() (server string, fault Fault, alive context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.fault.Cut {
-		c.Close()
-		return "", false
-	}
-	p.open[c] = true
-	return p.server, true
+	return p.server, p.fault, p.alive
 }
 
+// join connects a client with the server.
 func (p *Proxy) join(client net.Conn) {
-	address, ok := p.keep(client)
-	if !ok {
+	defer client.Close()
+	address, fault, alive := p.now()
+	if fault.Cut {
 		return
 	}
 	server, err := net.Dial("tcp", address)
 	if err != nil {
-		p.end(client)
 		return
 	}
-	if _, ok := p.keep(server); !ok {
-		p.end(client)
-		return
-	}
-	go func() { p.pass(server, client, false); p.end(client, server) }()
+	defer server.Close()
+	end := func() { client.Close(); server.Close() }
+	defer context.AfterFunc(alive, end)()
+	go func() { defer end(); p.pass(server, client, false) }()
 	p.pass(client, server, true)
-	p.end(client, server)
-}
-
-func (p *Proxy) end(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		c.Close()
-		delete(p.open, c)
-	}
 }
 
 // pass takes what one side sends to the other, as the fault has it.
@@ -130,35 +108,20 @@ func (p *Proxy) pass(to, from net.Conn, answers bool) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 {
-			f := p.hold()
-			if answers && f.Mute && bytes.Contains(buf[:n], []byte("COMMIT\x00")) {
-				return
-			}
-			broken := answers && f.Break > 0
-			if broken {
-				n = min(n, f.Break)
-			}
-			if _, err := to.Write(buf[:n]); err != nil || broken {
-				return
-			}
+		_, f, _ := p.now()
+		for ; f.Hang; _, f, _ = p.now() {
+			time.Sleep(5 * time.Millisecond)
 		}
-		if err != nil {
+		time.Sleep(f.Delay)
+		if answers && f.Mute && bytes.Contains(buf[:n], []byte("COMMIT\x00")) {
 			return
 		}
-	}
-}
-
-// hold waits as long as the fault says, and returns it.
-func (p *Proxy) hold() Fault {
-	for {
-		p.mu.Lock()
-		f, changed := p.fault, p.changed
-		p.mu.Unlock()
-		if !f.Hang {
-			time.Sleep(f.Delay)
-			return f
+		broken := answers && f.Break > 0
+		if broken {
+			n = min(n, f.Break)
 		}
-		<-changed
+		if _, failed := to.Write(buf[:n]); failed != nil || broken || err != nil {
+			return
+		}
 	}
 }
