@@ -113,18 +113,18 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p subscription,
 	if now.Before(p.At) {
 		now = p.At // by the clock of another node
 	}
-	heard := hubState{For: key.mark(f.id, p.hubRequest), Answered: now, Lease: now}
+	update := hubState{For: key.mark(f.id, p.hubRequest), Answered: now, Lease: now}
 	switch {
 	case err != nil, one("hub.topic") != p.Topic:
 	case mode == "denied" && p.Mode == modeSubscribe:
 		if !p.State.Wait.After(now) {
-			heard.Refused, heard.Wait, heard.Why = now, now.Add(deniedFor), "the hub has denied it"
+			update.Refused, update.Wait, update.Why = now, now.Add(deniedFor), "the hub has denied it"
 			if why := one("hub.reason"); why != "" {
-				heard.Why += ": " + feedurl.RedactText(feedurl.Short(why, 100))
+				update.Why += ": " + feedurl.RedactText(feedurl.Short(why, 100))
 			}
 			f.logHub("hub has denied a subscription", p)
-			if f.setHub(heard); p.live(now) {
-				f.pollPushed(heard) // what it has not announced any more
+			if f.setHub(update); p.live(now) {
+				f.pollPushed(update) // what it has not announced any more
 			}
 		}
 		w.WriteHeader(http.StatusOK)
@@ -132,10 +132,10 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p subscription,
 	case mode == p.Mode && now.Sub(p.At) < confirmedWithin && challenge != "" && len(challenge) <= maxChallenge:
 		if p.State.Answered.Before(p.At) { // it may ask twice
 			if mode == modeSubscribe {
-				heard.Lease = now.Add(leaseOf(one("hub.lease_seconds")))
+				update.Lease = now.Add(leaseOf(one("hub.lease_seconds")))
 			}
 			f.logHub("hub has confirmed a request", p)
-			f.setHub(heard)
+			f.setHub(update)
 		}
 		h := w.Header()
 		h.Set("Content-Type", "text/plain")

@@ -130,7 +130,7 @@ func (f *Feed) Ask(by store.Owner) {
 	}
 }
 
-// askedBy returns the owners that asked since the store learnt of some last.
+// askedBy returns the owners that asked and that the store does not have yet.
 func (f *Feed) askedBy() (owners []store.Owner) {
 	for i := range f.askers {
 		if by := f.askers[i].Load(); by != 0 {
@@ -140,7 +140,7 @@ func (f *Feed) askedBy() (owners []store.Owner) {
 	return owners
 }
 
-// stored says that the store has learnt of some owners that asked.
+// stored records that the store has some owners that asked.
 func (f *Feed) stored(askers []store.Owner) {
 	for i := range f.askers {
 		if by := f.askers[i].Load(); slices.Contains(askers, store.Owner(by)) {

@@ -24,8 +24,6 @@ func GroupOf(text string) Group {
 const (
 	groupDays = 30 // for how many days a group counts
 	maxGroups = 16 // of a feed; the one that asked the longest ago is forgotten first
-	// groupLate is how many days the store may be late about a group that it knows.
-	groupLate = 7
 )
 
 // groupDay is a group, and the last day on which its readers asked.
@@ -36,8 +34,8 @@ type groupDay struct {
 
 func (c *Cache) day() int64 { return c.now().Unix() / int64(24*time.Hour/time.Second) }
 
-// AskedBy records that a reader of a group asks for the feed. The store learns of a group that is
-// new to it within a minute, of others within a week.
+// AskedBy records that a reader of a group asks for the feed. The store has that within a
+// minute.
 func (f *Feed) AskedBy(g Group) {
 	f = f.use()
 	defer f.leave()
@@ -72,7 +70,7 @@ func mergeGroups(a, b []groupDay, day int64) (all []groupDay) {
 		if day-g.Day >= groupDays {
 			continue
 		}
-		if i := indexOf(all, g.Group); i >= 0 {
+		if i := slices.IndexFunc(all, func(d groupDay) bool { return d.Group == g.Group }); i >= 0 {
 			all[i].Day = max(all[i].Day, g.Day)
 			continue
 		}
@@ -80,10 +78,6 @@ func mergeGroups(a, b []groupDay, day int64) (all []groupDay) {
 	}
 	slices.SortStableFunc(all, func(a, b groupDay) int { return int(b.Day - a.Day) })
 	return all[:min(len(all), maxGroups)]
-}
-
-func indexOf(days []groupDay, g Group) int {
-	return slices.IndexFunc(days, func(d groupDay) bool { return d.Group == g })
 }
 
 func groupsOf(days []groupDay) []Group {
@@ -98,11 +92,8 @@ func groupsOf(days []groupDay) []Group {
 // the store does not know; nil: it does.
 func (f *Feed) addNews() (add func(memo []byte) []byte) {
 	s := f.state.Load()
-	days, heard := f.groupDays(s), f.hub.Load()
-	if s.feed.Push.State.with(heard) == s.feed.Push.State && !slices.ContainsFunc(days, func(d groupDay) bool {
-		i := indexOf(s.feed.Groups, d.Group)
-		return i < 0 || d.Day-s.feed.Groups[i].Day > groupLate
-	}) {
+	days, hub := f.groupDays(s), f.hub.Load()
+	if s.feed.Push.State.with(hub) == s.feed.Push.State && slices.Equal(days, s.feed.Groups) {
 		return nil
 	}
 	return func(memo []byte) []byte {
@@ -112,13 +103,13 @@ func (f *Feed) addNews() (add func(memo []byte) []byte) {
 		}
 		m.convert(narrow)
 		m.Groups = mergeGroups(m.Groups, days, f.cache.day())
-		m.Push.State = m.Push.State.with(heard)
+		m.Push.State = m.Push.State.with(hub)
 		memo, _ = m.encode() // nil if it fails: the memo stays
 		return memo
 	}
 }
 
-// newsStored says that the store has learnt of it.
+// newsStored records that the store has it.
 func (f *Feed) newsStored() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

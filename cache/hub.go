@@ -28,7 +28,7 @@ const (
 	askedLease = 10 * 24 * time.Hour
 	// maxAsking is how many requests to hubs may wait. Others are sent after a later poll.
 	maxAsking = 1024
-	// hubTimeout is how long the store may take to learn what was heard.
+	// hubTimeout is how long the store may take to record what a hub has said.
 	hubTimeout = 5 * time.Second
 )
 
@@ -122,7 +122,7 @@ func (c *Cache) postToHub(key hubKey, f *Feed, r hubRequest, private bool) (stat
 	return c.settings.Load().Post(ctx, hub, form, private)
 }
 
-// note merges what was heard into what this node knows.
+// note merges what a hub has said into what this node knows.
 func (f *Feed) note(h hubState) {
 	for {
 		old := f.hub.Load()
@@ -133,7 +133,7 @@ func (f *Feed) note(h hubState) {
 	}
 }
 
-// setHub records what was heard, and has the store learn of it. If the store cannot be written, or a
+// setHub records what a hub has said, here and in the store. If the store cannot be written, or a
 // poll under way on another node does not know of it yet, it learns with [Cache.storeReaders].
 func (f *Feed) setHub(h hubState) {
 	f.note(h)

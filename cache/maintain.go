@@ -81,9 +81,9 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	c.table.feeds.Range(func(_, v any) bool {
 		f := v.(*Feed)
 		second, by := f.asked.Load(), f.askedBy()
-		learnt := f.addNews()
-		if (second != f.touched.Load() || len(by) > 0 || learnt != nil) && f.state.Load().known {
-			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, Memo: learnt}, second
+		memo := f.addNews()
+		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().known {
+			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, Memo: memo}, second
 		}
 		return true
 	})

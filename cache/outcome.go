@@ -14,7 +14,7 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// outcomeOf makes a poll's outcome of its answer: what was learnt, and the decision.
+// outcomeOf makes a poll's outcome of its answer: what it says, and the decision.
 func (f *Feed) outcomeOf(s *state, v classified, planned time.Duration, rules policy.Rules) (next state, o store.Outcome) {
 	next = *s
 	next.update(f.key, v)

@@ -150,7 +150,7 @@ func (c *Cache) createTarget(ctx context.Context, alias *Feed, key string, in ti
 const maxAliases = 4
 
 // Resolve returns the feed that answers for this one: itself, unless it has become
-// an alias of another. Whether a reader may have that one is the caller's to judge; the
+// an alias of another. Whether a reader may have that one is for the caller to decide; the
 // reader asks for both (see [Feed.Ask]).
 func (f *Feed) Resolve(ctx context.Context) *Feed {
 	for range maxAliases {

@@ -4,6 +4,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -75,15 +76,10 @@ func (s Settings) filled() *Settings {
 	if s.Site == nil {
 		s.Site = func(string) Origin { return nil }
 	}
-	if s.IdleAfter <= 0 {
-		s.IdleAfter = 30 * 24 * time.Hour
-	}
-	if s.Polls <= 0 {
-		s.Polls = 128
-	}
-	if s.Disk <= 0 {
-		s.Disk = 10 << 30
-	}
+	s.IdleAfter = cmp.Or(max(s.IdleAfter, 0), 30*24*time.Hour)
+	s.Polls = cmp.Or(max(s.Polls, 0), 128)
+	s.Disk = cmp.Or(max(s.Disk, 0), 10<<30)
+	s.Log = cmp.Or(s.Log, zap.NewNop())
 	if s.Subscribers == nil {
 		s.Subscribers = func(string) int { return 0 }
 	}
@@ -95,9 +91,6 @@ func (s Settings) filled() *Settings {
 	}
 	if s.Forgotten == nil {
 		s.Forgotten = func([]string) {}
-	}
-	if s.Log == nil {
-		s.Log = zap.NewNop()
 	}
 	s.recorded = new(atomic.Bool)
 	s.configured = make(map[string]bool, len(s.Feeds))

@@ -123,7 +123,7 @@ func (c *Cache) evict() {
 		if c.table.size.Load() <= budget*9/10 {
 			return
 		}
-		// If the store has not learnt when the feed was asked for, it never will: it refuses
+		// If the store does not have when the feed was asked for, it never will: it refuses
 		// writes, and memory stays within its budget all the same.
 		if one.feed.underWay() == nil {
 			c.drop(one.feed, true)

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -61,11 +62,7 @@ func (o *offline) answer(host string, now time.Duration) (ended bool) {
 
 // dropOld drops hosts that have not answered for long.
 func (o *offline) dropOld(now time.Duration) {
-	for host, at := range o.answered {
-		if now-at > knownFor {
-			delete(o.answered, host)
-		}
-	}
+	maps.DeleteFunc(o.answered, func(_ string, at time.Duration) bool { return now-at > knownFor })
 }
 
 // fail records that nothing could be sent to a host. It reports whether that begins the state.

@@ -6,6 +6,7 @@ package cache
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,13 +106,7 @@ func (h hubState) with(o *hubState) hubState {
 }
 
 func (h *hubState) latest() time.Time {
-	last := h.Answered
-	for _, t := range []time.Time{h.Refused, h.Pushed} {
-		if t.After(last) {
-			last = t
-		}
-	}
-	return last
+	return slices.MaxFunc([]time.Time{h.Answered, h.Refused, h.Pushed}, time.Time.Compare)
 }
 
 // confirmed reports whether the hub has answered the last request.
@@ -127,7 +122,7 @@ func (p *subscription) renewal() time.Time {
 	return p.State.Answered.Add(p.State.Lease.Sub(p.State.Answered) / 2)
 }
 
-// subscription returns the one of a feed's state, with what this node has heard since that was read.
+// subscription returns the one of a feed's state, with what this node has from the hub since that was read.
 func (c *Cache) subscription(id store.ID, s *state) subscription {
 	p := s.feed.Push
 	if f, ok := c.table.ids.Load(id); ok {
@@ -153,26 +148,26 @@ func (c *Cache) pushStatus(id store.ID, s *state) *status.Push {
 		return nil
 	}
 	p, now := c.subscription(id, s), c.now()
-	told := &status.Push{
+	push := &status.Push{
 		Hub: feedurl.Shown(p.Hub), State: status.PushAsked, Asked: p.At, LastPush: p.State.Pushed, Trusted: p.trusted(now), Misses: p.Misses,
 	}
 	if f, ok := c.table.ids.Load(id); ok {
-		told.Ignored = f.(*Feed).ignored.Load()
+		push.Ignored = f.(*Feed).ignored.Load()
 	}
 	if !p.State.Refused.Before(p.At) {
-		told.Error, told.Wait = p.State.Why, p.State.Wait
+		push.Error, push.Wait = p.State.Why, p.State.Wait
 	}
 	switch {
 	case p.Mode == modeUnsubscribe:
-		told.State = status.PushEnded
+		push.State = status.PushEnded
 	case p.live(now):
-		told.State, told.Lease = status.PushActive, p.State.Lease
-	case told.Error != "":
-		told.State = status.PushRefused
+		push.State, push.Lease = status.PushActive, p.State.Lease
+	case push.Error != "":
+		push.State = status.PushRefused
 	case now.Sub(p.At) >= confirmedWithin:
-		told.State, told.Callback = status.PushUnreachable, p.Base+CallbackPath+"..."
+		push.State, push.Callback = status.PushUnreachable, p.Base+CallbackPath+"..."
 	}
-	return told
+	return push
 }
 
 // updatePush takes over what a poll says of the feed's hub, before the next poll is decided.

