@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -25,48 +24,42 @@ type document struct {
 	whole encoding.Encoding
 	// values is the encoding of attribute values. Nil: UTF-8.
 	values encoding.Encoding
-	// unicode says that the text can hold every character as it is.
-	unicode bool
 }
 
-// decode converts UTF-16 and ISO-2022-JP. Other documents have their encoding in the XML
-// declaration, see setCharset.
+// decode converts UTF-16 to UTF-8 if that can be undone without loss. Other documents have their
+// encoding in the XML declaration, see setCharset.
 func decode(in []byte) (*document, error) {
+	order := unicode.BigEndian
 	switch {
 	case bytes.HasPrefix(in, []byte("\xff\xfe")), bytes.HasPrefix(in, []byte("<\x00")):
-		return toUTF8(in, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM))
-	case bytes.HasPrefix(in, []byte("\xfe\xff")), bytes.HasPrefix(in, []byte("\x00<")):
-		return toUTF8(in, unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM))
-	case bytes.Contains(bytes.ToLower(in[:min(len(in), 100)]), []byte("iso-2022-jp")):
-		return toUTF8(in, japanese.ISO2022JP) // its characters are made of ASCII's bytes
+		order = unicode.LittleEndian
+	case !bytes.HasPrefix(in, []byte("\xfe\xff")) && !bytes.HasPrefix(in, []byte("\x00<")):
+		return &document{text: in}, nil
 	}
-	return &document{text: in, unicode: true}, nil
-}
-
-// toUTF8 converts a document to UTF-8 if that can be undone without loss.
-func toUTF8(in []byte, from encoding.Encoding) (*document, error) {
-	text, err := from.NewDecoder().Bytes(in)
+	utf16 := unicode.UTF16(order, unicode.IgnoreBOM)
+	text, err := utf16.NewDecoder().Bytes(in)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	if back, err := from.NewEncoder().Bytes(text); err != nil || !bytes.Equal(back, in) {
+	if back, err := utf16.NewEncoder().Bytes(text); err != nil || !bytes.Equal(back, in) {
 		return nil, fmt.Errorf("%w: it has characters in it that its encoding does not have", ErrInvalid)
 	}
-	return &document{text: text, whole: from, unicode: from != japanese.ISO2022JP}, nil
+	return &document{text: text, whole: utf16}, nil
 }
 
 // setCharset sets the encoding of the XML declaration. The XML decoder calls it for all
 // encodings but UTF-8.
-func (d *document) setCharset(label string) {
-	if d.whole != nil {
-		return
-	}
+func (d *document) setCharset(label string) error {
 	// An unknown encoding, and UTF-16 in a document that is not UTF-16, are taken for UTF-8.
 	e, name := charset.Lookup(label)
-	if e == nil || name == "utf-8" || name == "replacement" || strings.HasPrefix(name, "utf-16") {
-		return
+	if d.whole != nil || e == nil || name == "utf-8" || name == "replacement" || strings.HasPrefix(name, "utf-16") {
+		return nil
 	}
-	d.values, d.unicode = e, false
+	if name == "iso-2022-jp" { // its characters are made of ASCII's bytes
+		return fmt.Errorf("the encoding %s is not supported: convert it to UTF-8", label)
+	}
+	d.values = e
+	return nil
 }
 
 // encode is the inverse of decode.

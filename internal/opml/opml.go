@@ -14,6 +14,7 @@ package opml
 import (
 	"bytes"
 	"fmt"
+	"html"
 	"strings"
 )
 
@@ -53,7 +54,7 @@ func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, ch
 			continue
 		}
 		b.Write(doc.text[copied:o.start])
-		b.WriteString(doc.value(o, changedURL))
+		b.WriteString(doc.escape(changedURL))
 		if b.Len()+len(doc.text)-o.end > MaxSize {
 			return nil, 0, fmt.Errorf("the rewritten list would be larger than %d MiB", MaxSize>>20)
 		}
@@ -68,44 +69,14 @@ func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, ch
 	return out, changed, err
 }
 
-// value returns the attribute value for an outline's new URL. The part that both URLs
-// have in common at their end keeps its spelling (&amp; or &#38;), so that rewriting back
-// restores the document.
-func (d *document) value(o outline, url string) string {
-	written := string(bytes.Trim(d.text[o.start:o.end], space))
-	if plain, err := d.unescape([]byte(written)); err != nil || plain != o.url {
-		return d.escape(url) // white space that is escaped
-	}
-	if prefix, ok := strings.CutSuffix(url, o.url); ok {
-		return d.escape(prefix) + written
-	}
-	if prefix, ok := strings.CutSuffix(o.url, url); ok {
-		if written, ok := strings.CutPrefix(written, d.escape(prefix)); ok {
-			return written
-		}
-	}
-	return d.escape(url)
-}
-
 // escape converts a text to an attribute value. Characters outside of ASCII become
 // references if the document's encoding may not have them.
 func (d *document) escape(s string) string {
 	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '&':
-			b.WriteString("&amp;")
-		case r == '<':
-			b.WriteString("&lt;")
-		case r == '>':
-			b.WriteString("&gt;")
-		case r == '"':
-			b.WriteString("&quot;")
-		case r == '\'':
-			b.WriteString("&#39;") // OPML 1.0 readers with an HTML parser do not know &apos;
-		case r < ' ', r > '~' && !d.unicode:
+	for _, r := range html.EscapeString(s) {
+		if r < ' ' || r > '~' && d.values != nil {
 			fmt.Fprintf(&b, "&#%d;", r)
-		default:
+		} else {
 			b.WriteRune(r)
 		}
 	}

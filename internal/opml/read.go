@@ -39,8 +39,7 @@ func read(in []byte) (*document, []outline, error) {
 	dec := xml.NewDecoder(bytes.NewReader(masked(doc.text)))
 	dec.Strict = false
 	dec.CharsetReader = func(label string, r io.Reader) (io.Reader, error) {
-		doc.setCharset(label)
-		return r, nil
+		return r, doc.setCharset(label)
 	}
 	var outlines []outline
 	rooted, depth := false, 0
