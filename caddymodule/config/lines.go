@@ -4,6 +4,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -123,20 +124,12 @@ func FlagLine(to *bool) func(*caddyfile.Dispenser) error {
 	}
 }
 
-// OffLine reads a line whose argument is off. It sets a flag whose default is true.
-func OffLine(to **bool) func(*caddyfile.Dispenser) error {
-	return func(d *caddyfile.Dispenser) error {
-		name := d.Val()
-		word, err := OneArg(d, "off")
-		if err != nil {
-			return err
-		}
-		if word != "off" {
-			return d.Errf("%s: %q is not known: expected off", name, word)
-		}
-		*to = new(false)
-		return nil
+// ParseOff parses the word off for a flag whose default is true.
+func ParseOff(text string) (*bool, error) {
+	if text != "off" {
+		return nil, fmt.Errorf("%q is not known: expected off", text)
 	}
+	return new(false), nil
 }
 
 // TextLine reads a line with one argument.
@@ -169,6 +162,14 @@ func ParsedLine[T any](to *T, parse func(string) (T, error), expected string) fu
 			return d.Errf("%s: %v", name, err)
 		}
 		return nil
+	}
+}
+
+// Pointer returns a function that parses a value of which nil is the default.
+func Pointer[T any](parse func(string) (T, error)) func(string) (*T, error) {
+	return func(text string) (*T, error) {
+		value, err := parse(text)
+		return &value, err
 	}
 }
 
@@ -207,4 +208,41 @@ func Words(repl *caddy.Replacer, args []string) ([]string, error) {
 		}
 	}
 	return words, nil
+}
+
+// nearest returns the name that is most similar to a mistyped one, or "" if none is
+// similar enough.
+func nearest(wrong string, names []string) (match string) {
+	best := max(1, len(wrong)/3) + 1
+	for _, name := range names {
+		if d := distance(wrong, name); d < best {
+			match, best = name, d
+		}
+	}
+	return match
+}
+
+// distance returns how many letters must be added, removed, changed or swapped with
+// their neighbour to turn one word into another (the optimal string alignment distance).
+func distance(a, b string) int {
+	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		older := before
+		before, row = row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			row[j+1] = min(before[j+1]+1, row[j]+1, before[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/feedpollard/pollard/policy"
 )
@@ -57,18 +56,7 @@ func (p *Policy) Lines() Lines {
 		"max_interval":         {Read: DurationLine(&p.MaxInterval)},
 		"timeout":              {Read: DurationLine(&p.Timeout)},
 		"max_body":             {Read: SizeLine(&p.MaxBody)},
-		"jitter": {Read: func(d *caddyfile.Dispenser) error {
-			text, err := OneArg(d, `a percentage such as 10%, or 0`)
-			if err != nil {
-				return err
-			}
-			fraction, err := Replaced(ParsePercentage)(text)
-			if err != nil {
-				return d.Errf("jitter: %v", err)
-			}
-			p.Jitter = &fraction
-			return nil
-		}},
+		"jitter":               {Read: ParsedLine(&p.Jitter, Pointer(Replaced(ParsePercentage)), "a percentage such as 10%, or 0")},
 	}
 }
 

@@ -104,7 +104,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return nil
 		}},
 		"readers": {Read: config.FlagLine(&g.Readers)},
-		"pages":   {Read: config.OffLine(&g.Pages)},
+		"pages":   {Read: config.ParsedLine(&g.Pages, config.ParseOff, "off")},
 		"rewrite": {Removed: "a gateway always makes links absolute, and a shield never changes a byte. Delete the line"},
 	}.With(policyLines).ReadBlock(d)
 }

@@ -73,20 +73,17 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if _, err := config.SomeArgs(d, 0, 0, ""); err != nil {
 		return err
 	}
-	err := a.Policy.Lines().With(config.Lines{
-		"store":       {Read: a.readStore},
-		"memory":      {Read: config.SizeLine(&a.Memory)},
-		"contact":     {Read: config.ParsedLine(&a.Contact, asContact, "the URL of a page about this gateway, or an e-mail address")},
-		"spacing":     {Read: spacingLine(&a.Spacing)},
-		"concurrency": {Read: config.ParsedLine(&a.Concurrency, config.Replaced(parseCount), "a number from 1")},
-		"polls":       {Read: config.ParsedLine(&a.Polls, config.Replaced(parseCount), "a number from 1")},
-		"disk":        {Read: config.SizeLine(&a.Disk)},
-		"proxy":       {Read: config.ParsedLine(&a.Proxy, asProxy, proxyExpected)},
-		"websub":      {Read: config.ParsedLine(&a.WebSub, asWebSub, webSubExpected)},
-		"idle_after":  {Read: config.DurationLine(&a.IdleAfter)},
-		"prefetch":    {Read: config.FlagLine(&a.Prefetch)},
-		"readers":     {Removed: "reader statistics are off unless `readers` is written in a feed_gateway: remove the line"},
-		"host":        {Read: a.readHost, Repeat: true},
+	err := a.Policy.Lines().With(paceLines(&a.Spacing, &a.Concurrency, &a.Proxy)).With(config.Lines{
+		"store":      {Read: a.readStore},
+		"memory":     {Read: config.SizeLine(&a.Memory)},
+		"contact":    {Read: config.ParsedLine(&a.Contact, checked(checkContact), "the URL of a page about this gateway, or an e-mail address")},
+		"polls":      {Read: config.ParsedLine(&a.Polls, config.Replaced(parseCount), "a number from 1")},
+		"disk":       {Read: config.SizeLine(&a.Disk)},
+		"websub":     {Read: config.ParsedLine(&a.WebSub, parseWebSub, webSubExpected)},
+		"idle_after": {Read: config.DurationLine(&a.IdleAfter)},
+		"prefetch":   {Read: config.FlagLine(&a.Prefetch)},
+		"readers":    {Removed: "reader statistics are off unless `readers` is written in a feed_gateway: remove the line"},
+		"host":       {Read: a.readHost, Repeat: true},
 		"user_agent": {Read: func(d *caddyfile.Dispenser) error {
 			words, err := config.SomeArgs(d, 1, -1, "the text of the User-Agent")
 			a.UserAgent = strings.Join(words, " ")
@@ -112,17 +109,6 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.Errf("pollard: %v", err)
 	}
 	return nil
-}
-
-func asContact(text string) (string, error) { return text, checkContact(text) }
-
-const proxyExpected = "the URL of a proxy such as socks5h://127.0.0.1:9050, or off"
-
-func asProxy(text string) (string, error) { return text, checkProxy(text) }
-
-func asWebSub(text string) (string, error) {
-	_, err := parseWebSub(text)
-	return text, err
 }
 
 // readStore reads the line store. The store's module reads what follows its name.
@@ -151,25 +137,17 @@ func (a *App) readHost(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	h := Host{Pattern: pattern}
-	if err := h.check(); err != nil {
-		return d.WrapErr(err)
-	}
 	normal, err := feedurl.ParsePattern(pattern)
 	if err != nil {
-		return d.WrapErr(err)
+		return d.Errf("host: %v", err)
 	}
 	for _, other := range a.Hosts {
 		if known, err := feedurl.ParsePattern(other.Pattern); err == nil && known == normal {
 			return d.Errf("host %s is given twice", pattern)
 		}
 	}
-	err = h.Policy.Lines().With(config.Lines{
-		"spacing":     {Read: spacingLine(&h.Spacing)},
-		"concurrency": {Read: config.ParsedLine(&h.Concurrency, config.Replaced(parseCount), "a number from 1")},
-		"proxy":       {Read: config.ParsedLine(&h.Proxy, asProxy, proxyExpected)},
-	}).ReadBlock(d)
-	if err != nil {
+	h := Host{Pattern: pattern}
+	if err := h.Policy.Lines().With(paceLines(&h.Spacing, &h.Concurrency, &h.Proxy)).ReadBlock(d); err != nil {
 		return err
 	}
 	if err := h.check(); err != nil {
@@ -182,22 +160,26 @@ func (a *App) readHost(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-// spacingLine reads a line with a duration, or 0 for none.
-func spacingLine(to **caddy.Duration) func(*caddyfile.Dispenser) error {
-	return func(d *caddyfile.Dispenser) error {
-		text, err := config.OneArg(d, "a duration such as 2s, or 0")
-		if err != nil {
-			return err
-		}
-		var gap caddy.Duration
-		if text != "0" && text != "0s" {
-			if gap, err = config.Replaced(config.ParseDuration)(text); err != nil {
-				return d.Errf("spacing: %v", err)
-			}
-		}
-		*to = &gap
-		return nil
+// paceLines returns the lines for all hosts, or for some, that say how they are reached.
+func paceLines(spacing **caddy.Duration, concurrency *int, proxy *string) config.Lines {
+	return config.Lines{
+		"spacing":     {Read: config.ParsedLine(spacing, config.Pointer(config.Replaced(parseSpacing)), "a duration such as 2s, or 0")},
+		"concurrency": {Read: config.ParsedLine(concurrency, config.Replaced(parseCount), "a number from 1")},
+		"proxy":       {Read: config.ParsedLine(proxy, checked(checkProxy), "the URL of a proxy such as socks5h://127.0.0.1:9050, or off")},
 	}
+}
+
+// checked returns a function that parses a text by checking it.
+func checked(check func(string) error) func(string) (string, error) {
+	return func(text string) (string, error) { return text, check(text) }
+}
+
+// parseSpacing parses a duration, or 0 for none.
+func parseSpacing(text string) (caddy.Duration, error) {
+	if text == "0" || text == "0s" {
+		return 0, nil
+	}
+	return config.ParseDuration(text)
 }
 
 func parseCount(text string) (int, error) {
