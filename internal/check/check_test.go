@@ -4,7 +4,6 @@
 package check
 
 import (
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/upstream"
 )
 
 const address = "https://blog.example/feed.xml"
@@ -36,7 +36,7 @@ func feed(more string) string {
 type site struct {
 	body     func() string
 	header   http.Header // in addition; a field without values is left out
-	tag      func(body, coding string) string
+	tag      func() string
 	deaf     func(r *http.Request) bool // to conditions
 	noGzip   bool
 	gzipAll  bool
@@ -54,16 +54,15 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		coding = "gzip"
 	}
 	h := w.Header()
-	h.Set("Content-Type", "application/rss+xml")
-	h.Set("Cache-Control", "max-age=3600")
-	h.Set("Vary", "Accept-Encoding")
-	h.Set("Last-Modified", "Mon, 20 Dec 1999 10:00:00 GMT")
-	if s.tag == nil {
-		s.tag = func(body, coding string) string {
-			return fmt.Sprintf(`"%x%s"`, sha256.Sum256([]byte(body)), coding)
-		}
+	for name, value := range map[string]string{
+		"Content-Type": "application/rss+xml", "Cache-Control": "max-age=3600", "Vary": "Accept-Encoding", "Last-Modified": "Mon, 20 Dec 1999 10:00:00 GMT",
+		"Etag": fmt.Sprintf(`"%x%s"`, sha256.Sum256([]byte(body)), coding),
+	} {
+		h.Set(name, value)
 	}
-	h.Set("ETag", s.tag(body, coding))
+	if s.tag != nil {
+		h.Set("ETag", s.tag())
+	}
 	for name, values := range s.header {
 		h[name] = values
 	}
@@ -80,50 +79,30 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if coding == "" {
-		io.WriteString(w, body)
-		return
+	if coding != "" {
+		h.Set("Content-Encoding", coding)
+		body = origintest.Encode(body, coding)
 	}
-	h.Set("Content-Encoding", coding)
-	z := gzip.NewWriter(w)
-	io.WriteString(z, body)
-	z.Close()
+	io.WriteString(w, body)
 }
 
-// poll makes polls of the site, as a client does.
+// poll polls the site with the real client.
 func (s *site) poll(ctx context.Context, ask policy.Ask, compression bool) policy.Answer {
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, ask.URL.String(), nil)
-	if compression {
-		r.Header.Set("Accept-Encoding", "gzip, br, zstd")
-	}
-	if v := ask.Validators; v.URL == ask.URL.String() {
-		if v.ETag != "" {
-			r.Header.Set("If-None-Match", v.ETag)
+	client := upstream.New(upstream.WithTransport(transport(func(r *http.Request) (*http.Response, error) {
+		if !compression {
+			r.Header.Del("Accept-Encoding")
 		}
-		if v.LastModified != "" {
-			r.Header.Set("If-Modified-Since", v.LastModified)
-		}
-	}
-	a := policy.Answer{Asked: time.Now(), URL: ask.URL.String()}
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	a.At, a.Status, a.Header, a.Wire = time.Now(), w.Code, w.Header(), int64(w.Body.Len())
-	switch {
-	case w.Code == http.StatusOK && w.Header().Get("Content-Encoding") == "gzip":
-		z, err := gzip.NewReader(w.Body)
-		if err == nil {
-			a.Body, err = io.ReadAll(z)
-		}
-		if err != nil {
-			a.Failure, a.Err = policy.FailureDecoding, err
-		}
-	case w.Code == http.StatusOK:
-		a.Body = w.Body.Bytes()
-	case w.Code != http.StatusNotModified:
-		a.Failure, a.Err = policy.FailureStatus, fmt.Errorf("status %d", w.Code)
-	}
-	return a
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		return w.Result(), nil
+	})), upstream.WithoutPacing())
+	defer client.Close()
+	return client.Poll(ctx, ask)
 }
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // check examines a site in a bubble.
 func check(t *testing.T, s *site) (r *Report) {
@@ -181,7 +160,7 @@ func TestFindings(t *testing.T) {
 		{"deaf", site{body: always(good), deaf: func(*http.Request) bool { return true }}, []string{"not-honoured"}, 4},
 		{"deaf with compression", site{body: always(good), deaf: func(r *http.Request) bool { return r.Header.Get("Accept-Encoding") != "" }}, []string{"compression-breaks-304"}, 4},
 		{"deaf to the date", site{body: always(good), deaf: func(r *http.Request) bool { return r.Header.Get("If-None-Match") == "" }}, []string{"date-ignored"}, 4},
-		{"a volatile ETag", site{body: always(good), tag: func(string, string) string { return time.Now().Format(`"150405"`) }}, []string{"volatile-etag"}, 4},
+		{"a volatile ETag", site{body: always(good), tag: func() string { return time.Now().Format(`"150405"`) }}, []string{"volatile-etag"}, 4},
 		{"a volatile date", site{body: counting("<lastBuildDate>Sat, 01 Jan 2000 00:00:%02d GMT</lastBuildDate>")}, []string{"volatile-document"}, 4},
 		{"volatile entries", site{body: entriesNow}, []string{"volatile-entries"}, 4},
 		{"a change", site{body: after(2, good, strings.Replace(good, "Entry 7", "Entry VII", 1))}, []string{"changed-meanwhile"}, 4},
@@ -189,7 +168,7 @@ func TestFindings(t *testing.T) {
 		{"an error for conditions", site{body: always(good), status: nth(2, 500)}, []string{"conditional-fails"}, 4},
 		{"not compressed", site{body: always(good), noGzip: true}, []string{"not-compressed"}, 4},
 		{"compressed unasked", site{body: always(good), gzipAll: true}, []string{"compressed-unasked"}, 4},
-		{"an ETag without quotes", site{body: always(good), tag: func(string, string) string { return "abc" }}, []string{"etag-syntax"}, 4},
+		{"an ETag without quotes", site{body: always(good), tag: func() string { return "abc" }}, []string{"etag-syntax"}, 4},
 		{"a date of its own", site{body: always(good), header: field("Last-Modified", "yesterday")}, []string{"last-modified-syntax"}, 4},
 		{"a date to come", site{body: always(good), header: field("Last-Modified", "Sat, 20 Jan 2001 10:00:00 GMT")}, []string{"last-modified-future"}, 4},
 		{"no type", site{body: always(good), header: field("Content-Type")}, []string{"no-type"}, 4},
@@ -253,7 +232,7 @@ func TestNoFeed(t *testing.T) {
 		site       site
 	}{
 		{"a page", "not a feed: an HTML page", site{body: func() string { return "<!DOCTYPE html><html></html>" }}},
-		{"an error", "status 404", site{body: func() string { return "" }, status: func(int) int { return 404 }}},
+		{"an error", "blog.example: status 404", site{body: func() string { return "" }, status: func(int) int { return 404 }}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := check(t, &tt.site)

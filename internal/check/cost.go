@@ -4,10 +4,10 @@
 package check
 
 import (
-	"bytes"
 	"net/http"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -36,25 +36,18 @@ func (x *checker) cost(notModified policy.Answer) *Cost {
 	if median := x.document.Rhythm.Median; median > 0 {
 		c.Changes = min(pollsPerMonth, int64(month/median))
 	}
-	c.Full = headerSize(x.first.Header) + x.first.Wire
-	c.NotModified = headerSize(notModified.Header)
+	c.Full = httpfield.Size(http.StatusOK, x.first.Header) + x.first.Wire
+	c.NotModified = httpfield.Size(http.StatusNotModified, notModified.Header)
 	if notModified.Status != http.StatusNotModified {
 		c.Estimated = true
 		fields := make(http.Header)
 		for _, name := range []string{"Date", "Etag", "Last-Modified", "Cache-Control", "Vary", "Server"} {
 			fields[name] = x.first.Header[name]
 		}
-		c.NotModified = headerSize(fields)
+		c.NotModified = httpfield.Size(http.StatusNotModified, fields)
 	}
 	c.With304 = c.Changes*c.Full + (c.Polls-c.Changes)*c.NotModified
 	c.Without304 = c.Polls * c.Full
-	c.Plain = c.Polls * (headerSize(x.first.Header) + int64(len(x.first.Body)))
+	c.Plain = c.Polls * (httpfield.Size(http.StatusOK, x.first.Header) + int64(len(x.first.Body)))
 	return c
-}
-
-// headerSize is the length of a header as HTTP/1.1 sends it.
-func headerSize(h http.Header) int64 {
-	var b bytes.Buffer
-	_ = h.Write(&b) // into memory
-	return int64(b.Len() + len("HTTP/1.1 200 OK\r\n\r\n"))
 }

@@ -36,7 +36,7 @@ type revision struct {
 	number       int64
 	body, packed []byte // packed is compressed with gzip, or is the body if that is smaller
 	header       http.Header
-	modified     time.Time // of Last-Modified; zero if it is missing
+	modified     time.Time // of Last-Modified; zero if it is missing or malformed
 }
 
 // errSameMeaning reports that the model could not add an entry to the feed.
@@ -81,9 +81,14 @@ func (f *feed) at(now time.Time) (*revision, error) {
 	return next, nil
 }
 
+// revision makes a revision. The first one is as old as its newest entry, or a day older than
+// the log. The header fields of the options override those of the model.
 func (f *feed) revision(number int64) (*revision, error) {
 	e := &revision{number: number, body: f.first, header: make(http.Header)}
-	since := f.before()
+	since := f.begin.Add(-24 * time.Hour)
+	if newest := f.document.Rhythm.Newest; !newest.IsZero() && newest.Before(f.begin) {
+		since = newest
+	}
 	if number > 0 {
 		since = f.begin.Add(time.Duration(number) * f.every)
 		var err error
@@ -101,21 +106,6 @@ func (f *feed) revision(number int64) (*revision, error) {
 		e.header.Set("Content-Encoding", "gzip")
 		e.header.Set("Vary", "Accept-Encoding")
 	}
-	e.describe(f, since)
-	return e, nil
-}
-
-// before returns the Last-Modified of the first revision: the time of its newest entry,
-// or a day before the log begins.
-func (f *feed) before() time.Time {
-	if newest := f.document.Rhythm.Newest; !newest.IsZero() && newest.Before(f.begin) {
-		return newest
-	}
-	return f.begin.Add(-24 * time.Hour)
-}
-
-// describe sets the header fields: those of the model, overridden by those of the options.
-func (e *revision) describe(f *feed, since time.Time) {
 	e.header.Set("Content-Type", map[string]string{"rss": "application/rss+xml", "atom": "application/atom+xml", "json": "application/feed+json"}[f.document.Format])
 	e.header.Set("Etag", `"`+strconv.FormatUint(xxhash.Sum64(e.body), 16)+`"`)
 	e.header.Set("Last-Modified", since.UTC().Format(http.TimeFormat))
@@ -123,16 +113,14 @@ func (e *revision) describe(f *feed, since time.Time) {
 		switch {
 		case values[0] == "":
 			e.header.Del(name)
-		case name == "Etag" && e.number > 0:
-			e.header.Set(name, numbered(values[0], e.number))
-		case name == "Last-Modified" && e.number > 0:
-		default:
+		case name == "Etag" && number > 0:
+			e.header.Set(name, numbered(values[0], number))
+		case name != "Last-Modified" || number == 0:
 			e.header[name] = slices.Clone(values)
 		}
 	}
-	if t, err := http.ParseTime(e.header.Get("Last-Modified")); err == nil {
-		e.modified = t
-	}
+	e.modified, _ = http.ParseTime(e.header.Get("Last-Modified")) // zero if it is malformed
+	return e, nil
 }
 
 // numbered returns the entity tag of a later edition.

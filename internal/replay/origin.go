@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/internal/readers"
 )
 
@@ -53,7 +54,7 @@ func (o *origin) RoundTrip(r *http.Request) (*http.Response, error) {
 	} else {
 		h.Set("Content-Length", strconv.Itoa(len(body)))
 	}
-	o.bytes += wireSize(status, h) + int64(len(body))
+	o.bytes += httpfield.Size(status, h) + int64(len(body))
 	return &http.Response{
 		StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
@@ -67,18 +68,6 @@ func (e *revision) named(h http.Header) bool {
 	}
 	since, err := http.ParseTime(h.Get("If-Modified-Since"))
 	return err == nil && !e.modified.IsZero() && !e.modified.After(since)
-}
-
-// wireSize returns the size in bytes of the status line and the header fields of an
-// answer in HTTP/1.1 (RFC 9112 section 2.1). HTTP/2 needs fewer.
-func wireSize(status int, h http.Header) int64 {
-	n := len("HTTP/1.1 200 \r\n\r\n") + len(http.StatusText(status))
-	for name, values := range h {
-		for _, value := range values {
-			n += len(name) + len(value) + len(": \r\n")
-		}
-	}
-	return int64(n)
 }
 
 // started returns the number of polls that have started.

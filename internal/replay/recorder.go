@@ -6,6 +6,8 @@ package replay
 import (
 	"net/http"
 	"strconv"
+
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // recorder measures a response and discards it. It implements [http.ResponseWriter], and
@@ -37,7 +39,7 @@ func (w *recorder) Write(b []byte) (int, error) {
 const serverFields = "Date: Mon, 02 Jan 2006 15:04:05 GMT\r\nServer: Caddy\r\n"
 
 // size returns the bytes of the status line and the header fields.
-func (w *recorder) size() int64 { return wireSize(w.status, w.header) + int64(len(serverFields)) }
+func (w *recorder) size() int64 { return httpfield.Size(w.status, w.header) + int64(len(serverFields)) }
 
 // refuse replaces the answer by a short text, as a shield sends it. wait is the value of
 // Retry-After in seconds; 0 omits the field.
