@@ -20,7 +20,6 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
@@ -33,12 +32,11 @@ const (
 func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
 	g.source = pages.NewSource(app.Engine(), "", g.Readers)
 	g.pages = &pages.Pages{
-		Source:      g.source,
-		Discover:    g.discover,
-		RewriteOPML: rewriteOPML,
-		Poller:      pages.NewPoller(app.Upstream(), app.Rules()),
-		Version:     poller.Version(),
-		Log:         slog.New(ctx.Slogger().Handler()),
+		Source:   g.source,
+		Discover: g.discover,
+		Poller:   pages.NewPoller(app.Upstream(), app.Rules()),
+		Version:  poller.Version(),
+		Log:      slog.New(ctx.Slogger().Handler()),
 	}
 }
 
@@ -259,22 +257,6 @@ func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req reque
 	e.Header(w.Header())
 	g.pages.ServeProblem(w, r, g.placeOf(r, req.by), e.Status, sentence(e.Reason), req.by.target)
 	return true
-}
-
-// rewriteOPML replaces the feeds of a list with their addresses at a gateway. Other URLs stay as
-// they are.
-func rewriteOPML(list []byte, prefix string) ([]byte, error) {
-	gateway, err := feedurl.ParseGateway(prefix, "")
-	if err != nil {
-		return nil, err
-	}
-	rewritten, _, err := opml.Rewrite(list, func(url string) (string, error) {
-		if address, err := gateway.Address(url); err == nil {
-			return address, nil
-		}
-		return url, nil
-	})
-	return rewritten, err
 }
 
 // errNoFeed refuses files that are never feeds. Readers request an icon from the host of a feed,

@@ -228,18 +228,6 @@ func TestInBrowser(t *testing.T) {
 		}
 	})
 
-	t.Run("dark", func(t *testing.T) {
-		b.open(t, server.URL+"/-/feeds")
-		colour := func(scheme string) string {
-			b.colours(t, scheme)
-			return get(t, b, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))
-		}
-		light, dark := colour("light"), colour("dark")
-		if light == dark || light == "rgba(0, 0, 0, 0)" {
-			t.Errorf("the paper is %s in light and %s in dark", light, dark)
-		}
-	})
-
 	t.Run("accessible", func(t *testing.T) { checkAccessibility(t, b, server.URL) })
 
 	b.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -136,18 +135,16 @@ func chart(label string, columns []column) template.HTML {
 			}
 			h := max(float64(base-14)*float64(part.n)/float64(most), 1)
 			y -= h
-			fmt.Fprintf(&b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"/>`, part.class, coordinate(x), coordinate(y), coordinate(thick), coordinate(h))
+			fmt.Fprintf(&b, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, part.class, x, y, thick, h)
 		}
 		b.WriteString("</g>")
 		if c.label != "" {
-			fmt.Fprintf(&b, `<text x="%s" y="%d">%s</text>`, coordinate(x+thick/2), base+20, template.HTMLEscapeString(c.label))
+			fmt.Fprintf(&b, `<text x="%.1f" y="%d">%s</text>`, x+thick/2, base+20, template.HTMLEscapeString(c.label))
 		}
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String())
 }
-
-func coordinate(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
 // short writes a number for the side of a chart: "25k".
 func short(n int64) string {

@@ -55,11 +55,10 @@ type shared struct {
 	counted map[string]*counts
 }
 
-// counts are the states of the feeds that a viewer is shown.
+// counts are the counts of the feeds that a viewer is shown.
 type counts struct {
-	feeds   map[status.State]int64
-	overdue int64
-	until   time.Time // when they are too old
+	status.Summary
+	until time.Time // when they are too old
 }
 
 const (
@@ -97,7 +96,8 @@ func (e *EngineSource) Summary(ctx context.Context) (status.Summary, error) {
 	if err != nil {
 		return status.Summary{}, err
 	}
-	return status.Summary{Feeds: n.feeds, Overdue: n.overdue, Trouble: e.Trouble()}, nil
+	n.Trouble = e.Trouble()
+	return n, nil
 }
 
 // Trouble implements [Source].
@@ -113,26 +113,26 @@ func (e *EngineSource) Trouble() status.Trouble {
 	return shown
 }
 
-func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (*counts, error) {
+func (e *EngineSource) count(ctx context.Context, c *cache.Cache) (status.Summary, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	began := time.Now()
 	if known := e.counted[e.viewer.Name]; known != nil && began.Before(known.until) {
-		return known, nil
+		return known.Summary, nil
 	}
-	n := &counts{feeds: make(map[status.State]int64)}
+	n := &counts{Summary: status.Summary{Feeds: make(map[status.State]int64)}}
 	for f, err := range c.Feeds(context.WithoutCancel(ctx), e.viewer.Shown) {
 		if err != nil {
-			return nil, err
+			return status.Summary{}, err
 		}
-		n.feeds[f.State]++
+		n.Feeds[f.State]++
 		if !f.NextPoll.IsZero() && !f.NextPoll.After(began) {
-			n.overdue++
+			n.Overdue++
 		}
 	}
 	n.until = time.Now().Add(max(countFor, countFactor*time.Since(began)))
 	e.counted[e.viewer.Name] = n
-	return n, nil
+	return n.Summary, nil
 }
 
 // Feeds implements [Source].

@@ -237,11 +237,5 @@ func newPages(t testing.TB, size int) (*Pages, *fakeSource, Place) {
 			{URL: "https://blog.example/comments.xml", Title: "Comments", Type: "application/rss+xml"},
 		}}, nil
 	}
-	p.RewriteOPML = func(list []byte, prefix string) ([]byte, error) {
-		if !strings.Contains(string(list), "<opml") {
-			return nil, fmt.Errorf("the document is not OPML")
-		}
-		return []byte(strings.ReplaceAll(string(list), `xmlUrl="`, `xmlUrl="`+prefix)), nil
-	}
 	return p, source, Place{Home: "/", Below: "/-/", Gateway: "http://feeds.home.arpa/", Member: true, Readers: true}
 }

@@ -20,8 +20,6 @@ type homeContent struct {
 	Find     string        `json:"-"` // the address that was asked for
 	Chosen   []status.Feed `json:"-"` // with an address that the operator has chosen, of which More are left out
 	More     int           `json:"-"`
-	CanFind  bool          `json:"-"`
-	CanOPML  bool          `json:"-"`
 	Bookmark string        `json:"-"` // address of a bookmarklet; empty: none
 }
 
@@ -44,16 +42,15 @@ func (p *Pages) home(v *visit) error {
 	}
 	c := homeContent{
 		Gateway: v.at.Gateway, Summary: summary, Find: strings.TrimSpace(v.r.FormValue("find")),
-		CanFind: p.Discover != nil, CanOPML: p.RewriteOPML != nil,
 	}
 	if v.at.Listed() {
 		c.Chosen = v.at.Chosen[:min(len(v.at.Chosen), maxChosen)]
 		c.More = len(v.at.Chosen) - len(c.Chosen)
 	}
-	if c.CanFind && !v.at.Token {
+	if !v.at.Token {
 		c.Bookmark = bookmark(v.at.Gateway)
 	}
-	if c.Find == "" || !c.CanFind || !isPage(v.r) {
+	if c.Find == "" || !isPage(v.r) {
 		return p.answer(v, http.StatusOK, "home", "Home", c, c)
 	}
 	if len(c.Find) > maxFind {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -52,7 +53,7 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	if err != nil || len(list) == 0 {
 		return &problem{status: http.StatusBadRequest, Text: "There is no subscription list in this form.", More: "Choose the OPML file that your feed reader has exported."}
 	}
-	rewritten, err := p.RewriteOPML(list, v.at.Gateway)
+	rewritten, err := throughGateway(list, v.at.Gateway)
 	if err != nil {
 		return &problem{status: http.StatusBadRequest, Text: "This is not a subscription list that can be read.", More: status.Capitalize(feedurl.Short(err.Error(), maxTitle)) + "."}
 	}
@@ -80,4 +81,20 @@ func uploaded(r *http.Request, field string) ([]byte, error) {
 			return io.ReadAll(part)
 		}
 	}
+}
+
+// throughGateway returns a subscription list in which all feeds are asked for through the
+// gateway. Its error is shown to the person who brought the list.
+func throughGateway(list []byte, prefix string) ([]byte, error) {
+	gateway, err := feedurl.ParseGateway(prefix, "")
+	if err != nil {
+		return nil, err
+	}
+	rewritten, _, err := opml.Rewrite(list, func(url string) (string, error) {
+		if address, err := gateway.Address(url); err == nil {
+			return address, nil
+		}
+		return url, nil
+	})
+	return rewritten, err
 }

@@ -38,7 +38,6 @@ func TestUploadsAreBounded(t *testing.T) {
 		defer func(before chan struct{}) { uploads = before }(uploads)
 		uploads = make(chan struct{}, cap(uploads)) // of this bubble
 		p, _, at := newPages(t, 3)
-		p.RewriteOPML = func(list []byte, _ string) ([]byte, error) { return list, nil }
 		const head = "--b\r\nContent-Disposition: form-data; name=\"opml\"; filename=\"a\"\r\n\r\n<opml>"
 		status := make(chan int, 8)
 		for range cap(status) {

@@ -33,13 +33,9 @@ import (
 type Pages struct {
 	Source Source
 
-	// Discover finds the feeds of a site for the home page. Nil: the home page does
-	// not offer it.
+	// Discover finds the feeds of a site for the home page. Nil: these are not the pages of
+	// a gateway.
 	Discover func(r *http.Request, address string) (Site, error)
-
-	// RewriteOPML rewrites subscription lists for the home page. Nil: the home page
-	// does not offer it.
-	RewriteOPML RewriteOPML
 
 	// Publisher describes what the publisher of a shield's feeds should know first. Nil: these are
 	// not the pages of a shield.
@@ -54,11 +50,6 @@ type Pages struct {
 	// Log receives errors of the source. Nil: they are dropped.
 	Log *slog.Logger
 }
-
-// RewriteOPML returns a subscription list in which all feeds are asked for through
-// the gateway: each URL is written behind prefix. An error is shown to the person
-// who brought the list.
-type RewriteOPML func(list []byte, prefix string) ([]byte, error)
 
 // Place is where the pages are for one request, and what its sender may see.
 type Place struct {
@@ -168,7 +159,7 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request, at Place, name str
 func (p *Pages) serve(v *visit) error {
 	to, ok := routes[v.name]
 	switch {
-	case !ok || v.name == pageOPML && (p.RewriteOPML == nil || v.at.Gateway == ""), v.name == pageReaders && !v.at.Readers:
+	case !ok || v.name == pageOPML && v.at.Gateway == "", v.name == pageReaders && !v.at.Readers:
 		return &problem{status: http.StatusNotFound, Text: "There is no such page."}
 	case v.at.Member && v.at.Unlisted && to.listed:
 		return &problem{status: http.StatusForbidden, Text: "This gateway serves any client, so it lists no feeds.",

@@ -93,7 +93,7 @@ func TestServe(t *testing.T) {
 		{"about", false, "GET", "about", nil, 200, "Pollard/1.0 (&#43;https://example.com/about; 14 subscribers)"},
 		{"refresh", false, "POST", "refresh", form("url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml"), 303, ""},
 		{"opml", false, "POST", "opml", upload(list), 200, `xmlUrl="http://feeds.home.arpa/https://a.example/f"`},
-		{"opml that is none", false, "POST", "opml", upload("<html>"), 400, "The document is not OPML."},
+		{"opml that is none", false, "POST", "opml", upload("<html>"), 400, "Not OPML: the document is &lt;html&gt;"},
 		{"opml without a file", false, "POST", "opml", upload(""), 400, "no subscription list"},
 		{"opml that is no form", false, "POST", "opml", form("opml=x"), 400, "no subscription list"},
 		{"opml that is too large", false, "POST", "opml", upload(strings.Repeat("x", 5<<20)), 413, "4 MiB"},
