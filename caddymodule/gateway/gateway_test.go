@@ -140,20 +140,3 @@ func TestHandlerBeforeStartAndAfterEnd(t *testing.T) {
 		}
 	})
 }
-
-// Elements that name the feed's own address or a hub are removed, at every address of the feed.
-func TestFeedNamesNoOtherAddress(t *testing.T) {
-	const document = `<rss version="2.0" xmlns:a="http://www.w3.org/2005/Atom"><channel><title>T</title>` +
-		`<a:link rel="self" href="https://one.example/feed"/><a:link rel="hub" href="https://hub.example/"/>` +
-		`<item><title>One</title><link>/posts/1</link></item></channel></rss>`
-	const want = `<rss version="2.0" xmlns:a="http://www.w3.org/2005/Atom"><channel><title>T</title>` +
-		`<item><title>One</title><link>https://one.example/posts/1</link></item></channel></rss>`
-	for _, target := range []string{"/one.xml?_=1", "/https://one.example/feed", "/https://one.example/feed?a=1&b=%20"} {
-		onGateway(t, "feed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, o *origintest.Origin) {
-			o.Answer = origintest.InOrder(origintest.OK(document))
-			if body := ask(t, g, "GET", target, stage.Home).Body.String(); body != want {
-				t.Errorf("%s: got %s", target, body)
-			}
-		})
-	}
-}

@@ -78,17 +78,6 @@ func TestGatewayPassesOn(t *testing.T) {
 	}
 }
 
-// Access rules of the site run before the gateway.
-func TestGatewayAfterRespond(t *testing.T) {
-	onSite(t, "", "feed_gateway {\nfeed /one.xml https://one.example/feed\n}\n@outside not remote_ip 192.168.0.0/16\nrespond @outside \"go away\" 403", func(t *testing.T) {
-		for address, want := range map[string]int{stage.Home: 200, stage.Outside: 403} {
-			if w := stage.Get(t, "http://feeds.test/one.xml", address); w.Code != want {
-				t.Errorf("%s: %d, want %d", address, w.Code, want)
-			}
-		}
-	})
-}
-
 // Errors go through handle_errors if the site has it, with the reason as message. Otherwise they are the
 // reason.
 func TestGatewayErrors(t *testing.T) {

@@ -71,15 +71,8 @@ func TestDefend(t *testing.T) {
 			{0, nil, 200, ""}, {0, []string{"Referer", "https://blog.test/feed"}, 200, ""}, {0, []string{"Referer", "https://blog.test/feed/"}, 429, "14400"},
 		}},
 		{"bare: persons by a link", "", visitor{header: []string{"User-Agent", "Rude/1.0", "Referer", "https://www.example.com/"}}, "", append(slices.Repeat([]step{{0, nil, 200, ""}}, 12), step{0, nil, 429, "14400"})},
-		{"bare: readers behind a proxy that Caddy does not trust", "", rude, "", []step{
-			{0, []string{"X-Forwarded-For", "203.0.113.1"}, 200, ""}, {0, []string{"X-Forwarded-For", "203.0.113.1"}, 200, ""}, {0, []string{"X-Forwarded-For", "203.0.113.1"}, 429, "14400"},
-			{0, []string{"X-Forwarded-For", "203.0.113.2"}, 200, ""},
-		}},
 		{"unconditional: who has the version is told so", "unconditional 4h", rude, "", []step{
 			{0, nil, 200, ""}, {0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""}, {time.Minute, nil, 429, "14280"}, {time.Minute, []string{"If-None-Match", "*"}, 304, ""},
-		}},
-		{"unconditional: invented validators", "unconditional 4h", rude, "", []step{
-			{0, nil, 200, ""}, {0, nil, 200, ""}, {time.Minute, []string{"If-None-Match", `"invented"`}, 429, "14340"},
 		}},
 		{"max_rate", "max_rate 3 1h", rude, "", []step{
 			{0, nil, 200, ""}, {time.Second, nil, 200, ""}, {time.Second, nil, 200, ""}, {time.Second, nil, 429, "1197"}, {time.Second, []string{"If-None-Match", "*"}, 304, ""},
@@ -102,9 +95,7 @@ func TestDefend(t *testing.T) {
 		}},
 		{"a person's browser", everything, browser, "<skipHours><hour>0</hour></skipHours>", five(200)},
 		{"exempt by address", everything + "\nexempt 203.0.113.0/24", rude, "", five(200)},
-		{"exempt by one address", everything + "\nexempt 192.0.2.1 203.0.113.5", rude, "", five(200)},
 		{"exempt by User-Agent", everything + "\nexempt Rude/", rude, "", five(200)},
-		{"exempt by a User-Agent of two words", everything + "\nexempt Very Rude", visitor{header: []string{"User-Agent", "Very Rude/1.0"}}, "", five(200)},
 		{"exempt by matcher", everything + "\nexempt @friend", visitor{header: []string{"User-Agent", "Rude/1.0", "X-Friend", "1"}}, "", five(200)},
 		{"exempt by path", everything + "\nexempt /feed", rude, "", five(200)},
 		{"exempt are others", everything + "\nexempt 192.0.2.0/24\nexempt Polite\nexempt @friend", rude, "", []step{{0, nil, 200, ""}, {0, nil, 429, "3600"}}},

@@ -6,39 +6,14 @@ package shield
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
-
-// Feeds of invented URLs are forgotten after a day, and very long URLs are not stored.
-func TestShieldForgetsInventedURLs(t *testing.T) {
-	stage.Run(t, stage.ShieldedSite(blog, ""), stage.Feed(stage.Sample), func(s *stage.Stage) {
-		for i := range 50 {
-			s.Get(fmt.Sprintf("%s/feed?bust=%d", blog, i))
-		}
-		_, c := poller.Running()
-		if n := len(c.Keys(context.Background(), poller.ShieldCommon)); n != 50 {
-			t.Errorf("%d feeds are known", n)
-		}
-		time.Sleep(26 * time.Hour)
-		if n := len(c.Keys(context.Background(), poller.ShieldCommon)); n != 0 {
-			t.Errorf("%d feeds are known a day later", n)
-		}
-		s.Calls()
-		s.Get(blog + "/feed?" + strings.Repeat("x", maxKey))
-		if n := len(c.Keys(context.Background(), poller.ShieldCommon)); n != 0 {
-			t.Error("a URL without end was kept")
-		}
-		s.Expect(1, "a URL without end")
-	})
-}
 
 // A shield has a bounded number of keys in memory. Invented URLs do not evict an honest feed
 // from it, and an evicted key keeps its feed in the store.

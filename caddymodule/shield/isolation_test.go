@@ -5,7 +5,6 @@ package shield
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -124,22 +123,6 @@ func TestForgetShieldedFeed(t *testing.T) {
 			}
 			fill()
 			s.Expect(tt.polls, tt.target)
-		}
-	})
-}
-
-// Sites on two ports of one host are two sites, whatever port a request names.
-func TestShieldsOnTwoPorts(t *testing.T) {
-	site := func(port, says string) string {
-		return blog + ":" + port + " {\nbind void/site\n" + shieldOf(says) + "}\n"
-	}
-	stage.Run(t, site("8080", "public")+site("8084", "internal"), speaker, func(s *stage.Stage) {
-		for range 2 {
-			for i, says := range []string{"public", "internal"} {
-				w := httptest.NewRecorder()
-				stage.Serve(t, i, w, stage.Request("GET", "/feed", "Host", "blog.test"))
-				stage.WantBody(t, says, w, 200, "I say "+says+".")
-			}
 		}
 	})
 }

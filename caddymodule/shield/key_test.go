@@ -47,6 +47,13 @@ func TestShieldKeyIsUnambiguous(t *testing.T) {
 	}
 }
 
+// Requests with very long URLs have no key, so nothing of them is stored.
+func TestLongURLHasNoKey(t *testing.T) {
+	if k, ok := new(Shield).keyOf(stage.Request("GET", blog+"/feed?"+strings.Repeat("x", maxKey))); ok {
+		t.Errorf("a key of %d bytes", len(k.String()))
+	}
+}
+
 // asSent returns the URL of a request line.
 func asSent(t *testing.T, target string) *url.URL {
 	t.Helper()

@@ -4,11 +4,7 @@
 package shield
 
 import (
-	"bytes"
-	"compress/gzip"
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	neturl "net/url"
@@ -20,6 +16,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 // Whatever the origin does, readers get the last good version. While there is none, they get the
@@ -106,24 +103,6 @@ func TestShieldOutage(t *testing.T) {
 	}
 }
 
-// An interrupted poll leaves no goroutine: the bubble would fail.
-func TestShieldStopsInTheMiddle(t *testing.T) {
-	endless := func(w http.ResponseWriter, r *http.Request) error {
-		for {
-			if _, err := fmt.Fprint(w, strings.Repeat(" ", 1000)); err != nil {
-				return err
-			}
-			time.Sleep(time.Second)
-		}
-	}
-	stage.Run(t, stage.ShieldedSite(blog, ""), endless, func(s *stage.Stage) {
-		r := stage.Request("GET", blog+"/feed")
-		ctx, leave := context.WithTimeout(r.Context(), time.Second/2)
-		defer leave()
-		s.Send(r.WithContext(ctx))
-	})
-}
-
 // A poll continues over a reload, and is the one of its interval.
 func TestShieldReload(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) error {
@@ -171,12 +150,8 @@ func TestShieldReload(t *testing.T) {
 
 // Content codings are decoded, and mislabelled feeds are feeds.
 func TestShieldReadsFeeds(t *testing.T) {
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	_, _ = z.Write([]byte(stage.FeedNamed("hidden")))
-	_ = z.Close()
 	for name, answer := range map[string]stage.Answer{
-		"gzip":      stage.Plain(200, zipped.String(), "Content-Encoding", "gzip", "Content-Type", "application/rss+xml", "ETag", `"a-gzip"`),
+		"gzip":      stage.Plain(200, origintest.Encode(stage.FeedNamed("hidden"), "gzip"), "Content-Encoding", "gzip", "Content-Type", "application/rss+xml", "ETag", `"a-gzip"`),
 		"text/html": stage.Plain(200, stage.FeedNamed("hidden"), "Content-Type", "text/html"),
 		"no type":   stage.Plain(200, stage.FeedNamed("hidden")),
 		"in pieces": func(w http.ResponseWriter, _ *http.Request) error {
@@ -227,9 +202,6 @@ func TestShieldRefresh(t *testing.T) {
 		}
 		s.Expect(3, "three times")
 		reads("second", 0)
-		if code := refresh("http://blog.test/other"); code != 404 {
-			t.Errorf("refresh of an unknown URL: %d", code)
-		}
 		// While a poll is in flight, which gets the old feed.
 		refresh("http://blog.test/feed?a=b")
 		s.Now(slow("third"))
@@ -241,13 +213,5 @@ func TestShieldRefresh(t *testing.T) {
 		synctest.Wait()
 		s.Calls()
 		reads("fourth", 0)
-
-		// The other methods of the admin API find the feed by its URL too.
-		for _, method := range []string{"GET", "DELETE"} {
-			if code, text := stage.Call(t, method, "/pollard/feeds?url="+neturl.QueryEscape("https://blog.test/feed?a=b")); code >= 300 {
-				t.Errorf("%s: %d %s", method, code, text)
-			}
-		}
-		reads("fourth", 1)
 	})
 }

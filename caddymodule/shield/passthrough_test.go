@@ -146,39 +146,6 @@ func TestCrowdBeforeSlowSite(t *testing.T) {
 	}
 }
 
-// A waiting reader that leaves does not end the wait of the others.
-func TestWhoLeavesACrowd(t *testing.T) {
-	slow := func(w http.ResponseWriter, r *http.Request) error {
-		time.Sleep(20 * time.Second)
-		return stage.Feed(stage.FeedNamed("slow"))(w, r)
-	}
-	stage.Run(t, stage.ShieldedSite(blog, ""), slow, func(s *stage.Stage) {
-		began := time.Now()
-		var crowd sync.WaitGroup
-		for i := range 50 {
-			r := stage.Request("GET", blog+"/feed")
-			leaves := i%2 == 0 // the one that caused the poll among them, or not
-			if leaves {
-				ctx, leave := context.WithTimeout(r.Context(), time.Duration(i+1)*100*time.Millisecond)
-				defer leave()
-				r = r.WithContext(ctx)
-			}
-			crowd.Go(func() {
-				w := s.Send(r)
-				took := time.Since(began)
-				if leaves && (w.Body.Len() > 0 || took > 5*time.Second) {
-					t.Errorf("who left after %d tenths of a second was let go after %v with %q", i+1, took, w.Body)
-				}
-				if !leaves && (w.Code != 200 || took != 20*time.Second) {
-					t.Errorf("who stayed got %d after %v", w.Code, took)
-				}
-			})
-		}
-		crowd.Wait()
-		s.Expect(1, "a crowd of which half leave")
-	})
-}
-
 // A handler whose response is not a feed may finish it if that takes little. Otherwise its writes
 // fail.
 func TestPageIsNotBrokenOff(t *testing.T) {
@@ -226,36 +193,6 @@ func TestPageIsNotBrokenOff(t *testing.T) {
 				}
 				s.Expect(2, "a poll and a reader")
 			})
-		})
-	}
-}
-
-// A page that contains a feed passes through unchanged.
-func TestPageWithFeedInIt(t *testing.T) {
-	for kind, beginning := range map[string]string{
-		"text/html": "<!DOCTYPE html><html><pre>", "image/png": "\x89PNG\r\n\x1a\n", "text/plain": "see:", "": "<html>",
-	} {
-		whole := beginning + strings.Repeat(" ", 5000) + stage.Sample
-		pieces := func(w http.ResponseWriter, _ *http.Request) error {
-			if kind != "" {
-				w.Header().Set("Content-Type", kind)
-			}
-			for rest := whole; rest != ""; {
-				piece := rest[:min(len(rest), 93)]
-				rest = rest[len(piece):]
-				if _, err := w.Write([]byte(piece)); err != nil {
-					return err
-				}
-				_ = http.NewResponseController(w).Flush()
-			}
-			return nil
-		}
-		stage.Run(t, stage.ShieldedSite(blog, ""), pieces, func(s *stage.Stage) {
-			for range 2 {
-				if w := s.Get(blog + "/feed"); w.Body.String() != whole {
-					t.Errorf("%s: %s, %d of %d bytes", kind, w.Header().Get("Content-Type"), w.Body.Len(), len(whole))
-				}
-			}
 		})
 	}
 }

@@ -119,6 +119,7 @@ func TestShieldStandsAside(t *testing.T) {
 		{"redirect", stage.Request("GET", blog+"/feed"), stage.Plain(302, "", "Location", "/elsewhere"), 1},
 		{"permanent redirect", stage.Request("GET", blog+"/feed"), stage.Plain(301, "moved", "Location", "https://example.com/feed"), 1},
 		{"page", stage.Request("GET", blog+"/feed"), stage.Plain(200, "<!doctype html><title>Hello</title>", "Content-Type", "text/html"), 1},
+		{"page with a feed in it", stage.Request("GET", blog+"/feed"), stage.Plain(200, "<!doctype html><pre>"+strings.Repeat(" ", 5000)+stage.Sample, "Content-Type", "text/html"), 1},
 		{"image", stage.Request("GET", blog+"/feed"), stage.Plain(200, "\x89PNG\r\n\x1a\n", "Content-Type", "image/png"), 1},
 		{"not found", stage.Request("GET", blog+"/feed"), stage.Plain(404, "no such page", "X-Why", "gone fishing", "Cache-Control", "no-store"), 1},
 		{"gone", stage.Request("GET", blog+"/feed"), stage.Plain(410, "gone"), 1},

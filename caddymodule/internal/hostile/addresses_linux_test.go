@@ -38,7 +38,7 @@ func enclose(t *testing.T) bool {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip("no program ip is installed: apt-get install iproute2")
 	}
-	again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-campaign=%v", *campaign))
+	again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	again.Env = append(os.Environ(), enclosed+"=1")
 	again.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,

@@ -27,9 +27,6 @@ import (
 	"github.com/feedpollard/pollard/internal/loopback"
 )
 
-// campaign makes attacks longer.
-var campaign = flag.Bool("campaign", false, "attack for minutes")
-
 func TestMain(m *testing.M) {
 	useResolver()
 	flag.Parse()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -137,20 +136,15 @@ func TestNothingIsExecuted(t *testing.T) {
 			t.Errorf("something runs in the gateway's origin, on %s: %s", page, i)
 		}
 	}
-	var pages []string
+	pages := 0
 	for i, a := range list {
-		if a.media == "text/xml" || *campaign {
-			pages = append(pages, fmt.Sprintf("%s/%d.xml", gateway, i))
+		if a.media != "text/xml" {
+			continue
 		}
-	}
-	inject := "<script>" + script + "</script>"
-	for _, path := range []string{"/http://127.0.0.1:1/" + inject, "/?url=" + url.QueryEscape(inject), "/http://" + inject, "/~" + inject + "/", "/-/feeds?url=" + url.QueryEscape(inject), "/-/feeds?q=" + url.QueryEscape(`"><script>`+script+"</script>"), "/?find=" + url.QueryEscape("javascript:"+script)} {
-		pages = append(pages, "http://"+c.address+path)
-	}
-	for _, page := range pages {
-		if len(open(page)) > 0 {
+		pages++
+		if page := fmt.Sprintf("%s/%d.xml", gateway, i); len(open(page)) > 0 {
 			t.Errorf("%s is executed in the gateway's origin", page)
 		}
 	}
-	t.Logf("%d documents, of which this browser runs %d from their origin; %d are served; none runs in frames, as an object, or as one of %d pages", len(list), len(would), served, len(pages))
+	t.Logf("%d documents, of which this browser runs %d from their origin; %d are served; none runs in frames, as an object, or as one of %d pages", len(list), len(would), served, pages)
 }

@@ -28,7 +28,7 @@ type attack struct {
 	any bool
 	// slow says that only the timeout ends it.
 	slow bool
-	// heavy says that it is made either cold or warm, unless there is a campaign.
+	// heavy says that it is made either cold or warm.
 	heavy bool
 	// hops is how many more requests one poll may make.
 	hops int
@@ -258,16 +258,15 @@ func attackByOrigins(t *testing.T, attacks []attack, atOnce int) {
 		}
 		all.Wait()
 	})
-	once := func(a attack) bool { return a.heavy && !*campaign }
 	for i, a := range attacks {
-		if !a.slow && !(once(a) && i%2 == 1) {
+		if !a.slow && !(a.heavy && i%2 == 1) {
 			took.measure(a.name, func() { o.cold(c, i) })
 		}
 	}
 	c.forgetPeak()
 	few := make(chan struct{}, atOnce)
 	for i, a := range attacks {
-		if once(a) && i%2 == 0 {
+		if a.heavy && i%2 == 0 {
 			continue
 		}
 		few <- struct{}{}
