@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,19 +60,6 @@ func traps(known []*resource) []*resource {
 			})
 		}
 	}
-	trap("date", "/feed", func(c *call) (reply, bool) {
-		dates := []string{"2024..", "1999...", "Mon, 99 Foo 99999999999 99:99:99 +9999", "-1", strings.Repeat("9", 4000), "0000-00-00T00:00:00Z"}
-		a := reply{status: 200, body: fmt.Appendf(nil, `<rss version="2.0"><channel><title>T</title><item><title>%d</title><pubDate>%s</pubDate></item></channel></rss>`, c.n, dates[c.n%len(dates)])}
-		return a, true
-	})
-	trap("huge", "/feed", func(c *call) (reply, bool) {
-		var b strings.Builder
-		b.WriteString(`<rss version="2.0"><channel><title>T</title>`)
-		for n := 0; b.Len() < 11<<20; n++ {
-			fmt.Fprintf(&b, `<item><guid>%d-%d</guid><title>%s</title></item>`, c.n, n, strings.Repeat("x", 4000))
-		}
-		return reply{status: 200, body: []byte(b.String())}, true
-	})
 	trap("frozen", "/feed", func(c *call) (reply, bool) {
 		a := c.usual()
 		a.set("Retry-After", "604800")

@@ -4,7 +4,6 @@
 package simulation
 
 import (
-	"flag"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -15,8 +14,6 @@ import (
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
-
-var laptop = flag.Bool("laptop", false, "simulate all feeds on a machine that sleeps and whose clock is set")
 
 // clock is the clock of the machine on which the gateway runs. Its monotonic part is the
 // bubble's, which stands still while the machine sleeps. The true time, which origins and
@@ -112,7 +109,6 @@ func (sim *simulation) disturb() {
 func (sim *simulation) restart(happen func()) {
 	sim.stop()
 	off := time.Duration(sim.rng.Int64N(int64(5 * time.Hour)))
-	sim.lost += off
 	time.Sleep(off)
 	happen()
 	sim.start()
@@ -137,7 +133,6 @@ func (o *origins) forgive() {
 func (sim *simulation) suspend(d time.Duration) {
 	sim.event("sleeps %v", d)
 	sim.clock.slept.Add(int64(d))
-	sim.lost += d
 	sim.woken()
 	time.Sleep(11 * time.Second) // the interval at which the gateway notices it
 }
@@ -190,10 +185,6 @@ func TestLaptop(t *testing.T) {
 		// By a clock that is behind, entries are in the future.
 		delete(sim.origins.resources, "http://daily.test/feed")
 		sim.feeds = slices.DeleteFunc(sim.feeds, func(s *feed) bool { return s.dated })
-	}
-	if *laptop {
-		simulateAll(t, disturbed)
-		return
 	}
 	for i := range *seeds {
 		resources := slices.Concat(hintedFeeds(), neighbours(), slices.DeleteFunc(brokenFeeds(), func(r *resource) bool { return r.noisy || r.ignoresETag || r.never304 }))

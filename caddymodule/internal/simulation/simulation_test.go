@@ -47,9 +47,8 @@ type simulation struct {
 	roots    *x509.CertPool
 	feeds    []*feed
 	epoch    time.Time
-	clock    clock         // the machine's, which the gateway runs on
-	laptop   bool          // the machine sleeps, and its clock is set
-	lost     time.Duration // how long the machine was asleep or off
+	clock    clock // the machine's, which the gateway runs on
+	laptop   bool  // the machine sleeps, and its clock is set
 	loads    int
 	release  func() error // releases the engine
 
