@@ -136,7 +136,6 @@ func (d *detector) add(part []byte, complete bool) detection {
 type detectingBody struct {
 	io.ReadCloser
 	detector
-	entry *entry // of the feed
 }
 
 func (b *detectingBody) Read(p []byte) (int, error) {
@@ -147,11 +146,8 @@ func (b *detectingBody) Read(p []byte) (int, error) {
 	if n == 0 && err == nil {
 		return 0, nil
 	}
-	switch b.add(p[:n], err != nil) {
-	case notFeed:
+	if b.add(p[:n], err != nil) == notFeed {
 		return 0, errNotFeed
-	case isFeed:
-		b.entry.looksLikeFeed.Store(true)
 	}
 	return n, err
 }

@@ -82,6 +82,8 @@ func TestLikely(t *testing.T) {
 		{"/", "", false},
 		{"/page", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", false},
 		{"/feedback", "", false},
+		{"/search?q=feed", "", false},
+		{"/my-feeds", "", false},
 		{"/grass", "", false},
 		{"/atomic", "", false},
 		{"/wp-content/uploads/a.jpg", "", false},

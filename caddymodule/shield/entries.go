@@ -47,10 +47,6 @@ type entry struct {
 	requested   atomic.Int64 // the last request, in Unix seconds
 	feed        atomic.Bool  // a response was a feed
 	bypassUntil atomic.Int64 // in Unix milliseconds
-
-	// State of the poll in flight.
-	looksLikeFeed atomic.Bool // the response begins like a feed
-	bypassed      atomic.Bool // one reader has gone to the origin instead of waiting
 }
 
 // get returns the entry of a key, or nil.

@@ -67,8 +67,6 @@ func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	if ask.Validators.URL == key {
 		ask.Validators.URL = ask.URL.String()
 	}
-	o.entry.looksLikeFeed.Store(false)
-	o.entry.bypassed.Store(false)
 	a := o.shield.client.Poll(context.WithValue(ctx, originContextKey{}, o), ask)
 	switch {
 	case errors.Is(a.Err, errNotShared):
@@ -129,7 +127,7 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK {
-		body := &detectingBody{ReadCloser: resp.Body, entry: o.entry}
+		body := &detectingBody{ReadCloser: resp.Body}
 		if resp.Header.Get("Content-Encoding") != "" {
 			body.result = isFeed // its bytes show nothing
 		}

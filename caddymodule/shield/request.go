@@ -24,24 +24,15 @@ func notShared(r *http.Request) string {
 	return ""
 }
 
-// likely reports whether a request seems to be for a feed. Others go straight to the origin;
-// only the response may show that it is a feed.
+// likely reports whether a request seems to be for a feed, by its path, its query or its Accept field.
+// Others go straight to the origin; only the response may show that it is a feed.
 func likely(r *http.Request) bool {
-	return named(r) || feedWord.MatchString(r.URL.Path) || feedWord.MatchString(r.URL.RawQuery)
-}
-
-// feedWord matches a text with a word that names feeds, which digits or an s may follow.
-var feedWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:feed|rss|atom)[0-9s]*(?:$|[^a-z0-9])`)
-
-// named reports whether the file name or the Accept field of a request is a feed's.
-func named(r *http.Request) bool {
-	file := path.Base(strings.ToLower(r.URL.Path))
+	file := strings.ToLower(path.Base(r.URL.Path))
 	switch path.Ext(file) {
 	case ".xml", ".rss", ".atom", ".rdf":
 		return true
 	}
-	switch file {
-	case "feed", "feeds", "feed.json", "rss", "rss2", "atom":
+	if file == "feed.json" || feedSegment.MatchString(r.URL.Path) || feedParameter.MatchString(r.URL.RawQuery) {
 		return true
 	}
 	for _, accept := range r.Header["Accept"] {
@@ -53,3 +44,8 @@ func named(r *http.Request) bool {
 	}
 	return false
 }
+
+var (
+	feedSegment   = regexp.MustCompile(`(?i)/(?:feeds?|rss2?|atom)(?:/|\.php|$)`)
+	feedParameter = regexp.MustCompile(`(?i)(?:^|&)(?:feed(?:=|&|$)|[^&=]*=(?:rss2?|atom)(?:&|$))`)
+)

@@ -4,7 +4,6 @@
 package shield
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -19,9 +18,6 @@ import (
 
 // statusClientClosed is what Caddy's own handlers log if the client has left.
 const statusClientClosed = 499
-
-// pollTimeout is how long readers wait for the first bytes of a response that may not be a feed.
-const pollTimeout = time.Second
 
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
 func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
@@ -94,10 +90,9 @@ func (s *Shield) mayPoll(c *cache.Cache, r *http.Request, key string) bool {
 }
 
 // await returns the feed of a key when it has a version. All readers of a slow origin wait for
-// one poll. If the response may not be a feed and does not begin soon, one of them goes to the
-// origin instead.
+// one poll.
 func (s *Shield) await(key string, r *http.Request) (*cache.Feed, version.CacheStatus, error) {
-	e := s.entries.add(key)
+	s.entries.add(key)
 	feed, err := s.engine.Feed(r.Context(), key)
 	if err != nil {
 		return nil, version.CacheStatus{}, err
@@ -105,18 +100,7 @@ func (s *Shield) await(key string, r *http.Request) (*cache.Feed, version.CacheS
 	if feed.New() && s.engine.NewFeeds.Take(ownerOf(r), time.Now()) > 0 {
 		return nil, version.CacheStatus{}, errTooManyNew
 	}
-	ctx := r.Context()
-	if !e.feed.Load() && !named(r) {
-		waiting, leave := context.WithCancel(ctx)
-		defer leave()
-		defer time.AfterFunc(pollTimeout, func() {
-			if !e.looksLikeFeed.Load() && e.bypassed.CompareAndSwap(false, true) {
-				leave()
-			}
-		}).Stop()
-		ctx = waiting
-	}
-	waited, ok := feed.Await(ctx)
+	waited, ok := feed.Await(r.Context())
 	if !ok {
 		return nil, waited, errNoVersion
 	}
