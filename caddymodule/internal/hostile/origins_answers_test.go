@@ -5,7 +5,6 @@ package hostile
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
-// Package upstream has tests of malformed answers, codings, redirects and TLS. These attacks are what
+// Package upstream has tests of malformed answers, statuses, codings, redirects and TLS. These attacks are what
 // only a whole process shows: its memory and time, and what its readers get.
 
 // stalls are answers that stop, in each way, at places where an answer can stop.
@@ -147,43 +146,4 @@ func headers() (attacks []attack) {
 		}
 	}
 	return attacks
-}
-
-// statuses are answers with a feed as body that bring no new version.
-func statuses() (attacks []attack) {
-	other := strings.Replace(feed, "Good", "hunter2", 1)
-	for _, status := range []int{0, 99, 199, 201, 204, 206, 304, 399, 401, 404, 410, 429, 503, 999} {
-		raw := fmt.Sprintf("HTTP/1.1 %03d hunter2\r\nContent-Type: application/rss+xml\r\nETag: \"2\"\r\nRetry-After: 999999999999\r\nCache-Control: max-age=31536000\r\nContent-Length: %d\r\n\r\n%s", status, len(other), other)
-		attacks = append(attacks, attack{name: fmt.Sprintf("status %d with a feed", status), send: says(raw), slow: status >= 100 && status < 200})
-	}
-	return attacks
-}
-
-// redirects lead to URLs that are not feeds, in circles, or on without end.
-func redirects() (attacks []attack) {
-	to := func(location string) string {
-		return fmt.Sprintf("HTTP/1.1 %d Moved\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", http.StatusFound, location)
-	}
-	for _, location := range []string{
-		"", "//", "http://", "http://%00/", "http://x.test:99999/", "http://[::g]/", "http://x.test/" + strings.Repeat("a", 60_000), "http:\\\\x.test\\", "file:///etc/passwd",
-		"gopher://127.0.0.1:6379/_FLUSHALL", "javascript:alert(1)", "data:application/rss+xml," + feed, "http://169.254.169.254/latest/meta-data/", "http://user:hunter2@x.test/", "http://1.1.1.1:22/",
-	} {
-		attacks = append(attacks, attack{name: fmt.Sprintf("302 to %.60q (%d)", location, len(location)), send: says(to(location)), hops: 1})
-	}
-	return append(attacks,
-		attack{name: "to itself", hops: 1, send: func(v *visit) { v.say(to(v.r.URL.Path)) }},
-		attack{name: "ever further", hops: 10, send: func(v *visit) { v.say(to(v.r.URL.Path + "/on")) }},
-		attack{name: "ever longer queries", hops: 10, send: func(v *visit) { v.say(to(v.r.URL.Path + "?" + v.r.URL.RawQuery + strings.Repeat("a", 5000))) }},
-		attack{name: "a circle by letter case of the host", hops: 10, send: func(v *visit) { v.say(to("HTTP://" + strings.ToUpper(v.r.Host) + v.r.URL.Path)) }},
-		attack{name: "a chain that hangs in the end", hops: 10, slow: true, send: func(v *visit) {
-			if strings.Count(v.r.URL.Path, "/on") < 5 {
-				v.say(to(v.r.URL.Path + "/on"))
-				return
-			}
-			v.hang()
-		}},
-		attack{name: "cookies that a redirect wants back", hops: 1, send: func(v *visit) {
-			v.say(strings.Replace(to(v.r.URL.Path), "\r\n", "\r\nSet-Cookie: hunter2=1\r\n", 1))
-		}},
-	)
 }
