@@ -206,6 +206,32 @@ func checkSecret(secret string) error {
 	return nil
 }
 
+// group returns the group of the readers of a request: those with its token, or those that the words of
+// the line clients admit. Gateways with the same words have the same group. It is 0 if the gateway
+// admits any client: those have nothing in common.
+func (a *access) group(by urlRequest) cache.Group {
+	switch {
+	case by.hasToken:
+		return a.tokens[a.tokenName(by.token)].group
+	case a.clients.any:
+		return 0
+	}
+	return a.clients.group
+}
+
+// groupOf returns the group of ranges, whatever the order in which they are written.
+func (c *clientRanges) groupOf() cache.Group {
+	words := make([]string, 0, len(c.ranges)+1)
+	for _, p := range c.ranges {
+		words = append(words, p.Masked().String())
+	}
+	if c.private {
+		words = append(words, "private")
+	}
+	slices.Sort(words)
+	return cache.GroupOf("clients " + strings.Join(slices.Compact(words), " "))
+}
+
 // ownerOf returns the owner for whom a request by URL asks for a feed.
 func (a *access) ownerOf(by urlRequest, from client, canonical string) store.Owner {
 	if a.list.has(canonical) {

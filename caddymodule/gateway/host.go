@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -33,8 +34,7 @@ func (g *Gateway) siteToWrite(r *http.Request) string {
 			name = net.JoinHostPort(name, port)
 		}
 	}
-	scheme, _, _ := strings.Cut(siteAddress(r), ":")
-	return scheme + "://" + name
+	return poller.Scheme(r) + "://" + name
 }
 
 // ownHost reports whether no stranger can own the name in a Host field, as far as the name shows
@@ -102,17 +102,38 @@ func namesHost(routes caddyhttp.RouteList, r *http.Request) bool {
 
 // siteAddress returns the scheme and host that a request was sent to.
 func siteAddress(r *http.Request) string {
-	scheme, host := "http", r.Host
-	if r.TLS != nil {
-		scheme = "https"
+	host := r.Host
+	if name := r.Header.Get("X-Forwarded-Host"); name != "" && poller.Trusted(r) {
+		host = name
 	}
-	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
-		if proto := r.Header.Get("X-Forwarded-Proto"); proto == "http" || proto == "https" {
-			scheme = proto
-		}
-		if name := r.Header.Get("X-Forwarded-Host"); name != "" {
-			host = name
-		}
+	return poller.Scheme(r) + "://" + host
+}
+
+// ofOtherSite reports whether a page of another site may have sent a request without the person
+// in front of it: as an image, a frame, a script's request, or a prefetch. Such a request adds
+// no feed, and does not count as asking for one.
+//
+// Browsers send Sec-Fetch fields (W3C Fetch Metadata) over TLS and to localhost only. Elsewhere
+// Referer and Origin have to do, and a page can hide its Referer.
+func ofOtherSite(r *http.Request) bool {
+	h := r.Header
+	if len(h["Sec-Purpose"]) > 0 { // speculation rules: Sec-Fetch-Site may be none, and the Dest document
+		return true
 	}
-	return scheme + "://" + host
+	if site := h.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+		return h.Get("Sec-Fetch-Dest") != "document"
+	}
+	if strings.Contains(strings.ToLower(strings.Join(h["Accept"], ",")), "text/html") {
+		return false // a link that a person has followed
+	}
+	return ofOtherHost(h.Get("Referer"), r.Host) || ofOtherHost(h.Get("Origin"), r.Host)
+}
+
+// ofOtherHost reports whether a Referer or Origin, if there is one, names another host.
+func ofOtherHost(address, host string) bool {
+	if address == "" {
+		return false
+	}
+	u, err := url.Parse(address)
+	return err != nil || !strings.EqualFold(hostName(u.Host), hostName(host)) // the Origin may be null
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -107,6 +108,38 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 		at.Source, at.Unlisted = g.source.For(g.viewer(group, siteAddress(r)+basePath(r))), group == 0
 	}
 	return at
+}
+
+// viewer returns what a client of a group is shown. site is the address of the gateway.
+func (g *Gateway) viewer(group cache.Group, site string) pages.Viewer {
+	return pages.Viewer{
+		Name:       strconv.FormatUint(uint64(group), 16),
+		Shown:      func(key, from string, groups []cache.Group) bool { return g.visible(group, key, from, groups) },
+		MayRequest: func(u feedurl.URL) bool { return g.access.checkURL(u) == nil },
+		Address: func(key string) string {
+			if path := g.chosen[key]; path != "" {
+				return site + path
+			}
+			return ""
+		},
+	}
+}
+
+// visible reports whether a client of a group is shown a feed. from is the URL that its version came
+// from, and groups have asked for it. The gateway must serve the feed to that client now, at a path
+// or by URL. Either the configuration names the feed, or the client's group has asked for it. All
+// lists, counts and sums of a gateway consist of such feeds.
+func (g *Gateway) visible(group cache.Group, key, from string, groups []cache.Group) bool {
+	switch {
+	case group == 0 || !strings.HasPrefix(key, "http"): // any client, or the feed of a shield
+		return false
+	case g.chosen[key] != "":
+		return true
+	case !slices.Contains(groups, group) && !g.access.list.has(key):
+		return false
+	}
+	u, err := feedurl.Parse(key)
+	return err == nil && g.access.checkURL(u) == nil && (from == "" || g.access.checkFrom(from) == nil)
 }
 
 // chosenAt returns the addresses that the operator has chosen for feeds, at a site.

@@ -72,8 +72,24 @@ func Forwarded(r *http.Request) bool {
 	if r.Header["X-Forwarded-For"] == nil && r.Header["Forwarded"] == nil && r.Header["X-Real-Ip"] == nil {
 		return false
 	}
+	return !Trusted(r)
+}
+
+// Trusted reports whether a request comes from a proxy that Caddy trusts.
+func Trusted(r *http.Request) bool {
 	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
-	return !trusted
+	return trusted
+}
+
+// Scheme returns the scheme of a request, as a trusted proxy says it.
+func Scheme(r *http.Request) string {
+	if proto := strings.ToLower(r.Header.Get("X-Forwarded-Proto")); (proto == "http" || proto == "https") && Trusted(r) {
+		return proto
+	}
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
 }
 
 // User returns the name of the user whom a handler before this one has authenticated, or "".

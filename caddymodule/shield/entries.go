@@ -4,6 +4,7 @@
 package shield
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -87,4 +88,33 @@ func (e *entry) bypasses(now time.Time) bool { return now.UnixMilli() < e.bypass
 func (e *entry) bypass(now time.Time) {
 	e.feed.Store(false)
 	e.bypassUntil.Store(now.Add(bypassFor).UnixMilli())
+}
+
+// passed counts the requests for feeds that went to the origin, by the reason: a header field, body or
+// method.
+type passed struct {
+	mu    sync.Mutex
+	count map[string]int64
+}
+
+// maxReasons bounds the reasons that are counted one by one: an origin chooses the fields.
+const maxReasons = 32
+
+func (p *passed) add(reason string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.count == nil {
+		p.count = make(map[string]int64)
+	}
+	if _, known := p.count[reason]; !known && len(p.count) >= maxReasons {
+		reason = "other fields"
+	}
+	p.count[reason]++
+}
+
+// all returns a copy of the counts.
+func (p *passed) all() map[string]int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.count)
 }

@@ -8,10 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -23,7 +20,7 @@ const maxKey = 4096
 // keyOf returns the key of a request. The poll of the key has the same normal form. It
 // reports false if the request cannot be shared: its Host is not a host, or the key is too long.
 func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
-	k := poller.ShieldKey{Shield: s.identity, Scheme: scheme(r)}
+	k := poller.ShieldKey{Shield: s.identity, Scheme: poller.Scheme(r)}
 	var ok bool
 	if k.Host, ok = normalHost(r.Host, k.Scheme); !ok {
 		return k, false
@@ -42,28 +39,14 @@ func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
 // default port of the scheme. Otherwise one site would be many, and one reader could choose the
 // port that a site writes into the links of a feed for all.
 func normalHost(sent, scheme string) (string, bool) {
-	name, port := sent, ""
-	if i := strings.LastIndexByte(sent, ':'); i >= 0 && strings.IndexByte(sent[i:], ']') < 0 {
-		name, port = sent[:i], sent[i+1:]
+	if strings.ContainsAny(sent, "/?#@") {
+		return "", false
 	}
-	host, err := feedurl.ParseHost(name)
+	u, err := feedurl.Parse(scheme + "://" + sent + "/")
 	if err != nil {
 		return "", false
 	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	if port == "" {
-		return host, true
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || number == 0 {
-		return "", false
-	}
-	if scheme == "http" && number == 80 || scheme == "https" && number == 443 {
-		return host, true
-	}
-	return host + ":" + strconv.FormatUint(number, 10), true
+	return u.HostPort(), true
 }
 
 // escapedPath returns a path as in a request line, without spaces.
@@ -72,19 +55,6 @@ func escapedPath(u *url.URL) string {
 		return path
 	}
 	return "/" + u.EscapedPath()
-}
-
-// scheme returns the scheme of a request. A trusted proxy may say it.
-func scheme(r *http.Request) string {
-	if r.TLS != nil {
-		return "https"
-	}
-	if proto := r.Header["X-Forwarded-Proto"]; len(proto) > 0 && strings.EqualFold(proto[0], "https") {
-		if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
-			return "https"
-		}
-	}
-	return "http"
 }
 
 // Query selects the part of a request's query that belongs to the feed's URL.
