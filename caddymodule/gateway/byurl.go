@@ -4,8 +4,10 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -92,29 +94,17 @@ func cutTilde(path string) (rest string, found bool) {
 	return strings.CutPrefix(path, "/~")
 }
 
-// cutScheme removes http: or https:, its colon escaped or not. The pseudo scheme feed: means
-// http:, unless one of the two follows.
+// writtenScheme matches a scheme as people write it, with a colon that may be escaped. The pseudo scheme
+// feed: means http:, unless one of the two follows.
+var writtenScheme = regexp.MustCompile(`(?i)^(?:(?:feed(?::|%3a)/*)?(https?)|feed)(?::|%3a)`)
+
+// cutScheme removes the scheme of a URL as it is written.
 func cutScheme(s string) (scheme, after string, ok bool) {
-	for _, scheme := range []string{"https", "http", "feed"} {
-		if !hasPrefixFold(s, scheme) {
-			continue
-		}
-		for _, colon := range []string{":", "%3a"} {
-			after := s[len(scheme):]
-			if !hasPrefixFold(after, colon) {
-				continue
-			}
-			after = after[len(colon):]
-			if scheme != "feed" {
-				return scheme, after, true
-			}
-			if scheme, after, ok := cutScheme(strings.TrimLeft(after, "/")); ok {
-				return scheme, after, true
-			}
-			return "http", after, true
-		}
+	m := writtenScheme.FindStringSubmatch(s)
+	if m == nil {
+		return "", "", false
 	}
-	return "", "", false
+	return cmp.Or(strings.ToLower(m[1]), "http"), s[len(m[0]):], true
 }
 
 // urlParameter returns the value of the parameter url. The value may be a URL that was pasted

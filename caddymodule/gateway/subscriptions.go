@@ -39,15 +39,9 @@ type fileState struct {
 // readSubscriptions reads a list for the first time.
 func readSubscriptions(path string, log *zap.Logger) (*subscriptions, error) {
 	s := &subscriptions{path: path, log: log}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err // names the path already
-	}
-	if err := s.read(info); err != nil {
-		return nil, err
-	}
 	s.checked.Store(time.Now().UnixNano())
-	return s, nil
+	_, err := s.read()
+	return s, err
 }
 
 // has reports whether the list has a feed.
@@ -75,32 +69,34 @@ func (s *subscriptions) refresh() {
 			s.log.Error("reading the subscription list panicked", zap.String("opml", s.path), zap.Any("panic", p))
 		}
 	}()
-	info, err := os.Stat(s.path)
-	if err == nil && *s.state.Load() == (fileState{info.ModTime(), info.Size()}) {
-		return
-	}
-	if err == nil {
-		err = s.read(info)
-	}
-	if err != nil {
+	switch changed, err := s.read(); {
+	case err != nil:
 		s.log.Warn("cannot read the changed subscription list; the previous one stays in use", zap.String("opml", s.path), zap.Error(err))
-		return
+	case changed:
+		s.log.Info("read the changed subscription list", zap.String("opml", s.path), zap.Int("feeds", len(*s.feeds.Load())))
 	}
-	s.log.Info("read the changed subscription list", zap.String("opml", s.path), zap.Int("feeds", len(*s.feeds.Load())))
 }
 
-func (s *subscriptions) read(info os.FileInfo) error {
-	// A file that cannot be read is not read again until it changes.
-	s.state.Store(&fileState{info.ModTime(), info.Size()})
+// read reads the list, and reports whether it has changed. A file that cannot be read is not read
+// again until it changes.
+func (s *subscriptions) read() (changed bool, err error) {
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return false, err // names the path already
+	}
+	state := fileState{info.ModTime(), info.Size()}
+	if before := s.state.Swap(&state); before != nil && *before == state {
+		return false, nil
+	}
 	feeds, skipped, err := readOPMLFile(s.path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if skipped > 0 {
 		s.log.Warn("skipped outlines without a URL that can be polled", zap.String("opml", s.path), zap.Int("outlines", skipped))
 	}
 	s.feeds.Store(&feeds)
-	return nil
+	return true, nil
 }
 
 const maxOPMLFeeds = 100_000

@@ -4,7 +4,9 @@
 package gateway
 
 import (
-	"encoding/xml"
+	"fmt"
+	"html"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -41,21 +43,9 @@ func (g *Gateway) redirect(w http.ResponseWriter, r *http.Request, req request, 
 // empty feed that may not be stored. After an import of a hundred subscriptions of one host,
 // readers would show an error for each of them, many until the next day.
 func (g *Gateway) servePending(w http.ResponseWriter, r *http.Request, req request, u *cache.Unavailable) error {
-	type channel struct {
-		Title       string `xml:"title"`
-		Link        string `xml:"link"`
-		Description string `xml:"description"`
-	}
-	shown := feedurl.Redact(req.feed()) // readers keep the title, so it must not contain a token
-	body, err := xml.Marshal(struct {
-		XMLName xml.Name `xml:"rss"`
-		Version string   `xml:"version,attr"`
-		Channel channel  `xml:"channel"`
-	}{Version: "2.0", Channel: channel{shown, shown, u.Reason}})
-	if err != nil {
-		return err
-	}
-	body = append([]byte(xml.Header), body...)
+	shown := html.EscapeString(feedurl.Redact(req.feed())) // readers keep the title, so it must not contain a token
+	body := fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?>
+<rss version="2.0"><channel><title>%s</title><link>%s</link><description>%s</description></channel></rss>`, shown, shown, html.EscapeString(u.Reason))
 	h := w.Header()
 	h.Set("Content-Type", "application/rss+xml; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
@@ -66,7 +56,7 @@ func (g *Gateway) servePending(w http.ResponseWriter, r *http.Request, req reque
 	h.Set("Retry-After", strconv.FormatInt(int64(max(u.RetryAfter, time.Second)/time.Second), 10))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the reader may have left
+		_, _ = io.WriteString(w, body) // the reader may have left
 	}
 	g.engine.GatewayRequests().Count(poller.ResultQueued, 0)
 	poller.Report(r, poller.ResultQueued, req.feed(), u.Reason)

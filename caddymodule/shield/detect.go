@@ -154,9 +154,6 @@ func (b *detectingBody) Read(p []byte) (int, error) {
 
 // Close implements [io.Closer].
 func (b *detectingBody) Close() error {
-	if b.result == notFeed {
-		drain(b.ReadCloser)
-		return nil
-	}
-	return b.ReadCloser.Close()
+	drain(b.ReadCloser)
+	return nil
 }

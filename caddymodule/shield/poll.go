@@ -126,25 +126,12 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		drain(resp.Body)
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusOK {
-		body := &detectingBody{ReadCloser: resp.Body}
-		if resp.Header.Get("Content-Encoding") != "" {
-			body.result = isFeed // its bytes show nothing
-		}
-		resp.Body = body
-	} else {
-		resp.Body = drainedBody{resp.Body}
+	body := &detectingBody{ReadCloser: resp.Body}
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "" {
+		body.result = isFeed // its bytes show nothing
 	}
+	resp.Body = body
 	return resp, nil
-}
-
-// drainedBody is the body of a response of which only status and header count.
-type drainedBody struct{ io.ReadCloser }
-
-// Close implements [io.Closer].
-func (b drainedBody) Close() error {
-	drain(b.ReadCloser)
-	return nil
 }
 
 const (
