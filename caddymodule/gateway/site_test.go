@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -496,25 +497,48 @@ func TestRedirectsObeyDenyAndAllow(t *testing.T) {
 	})
 }
 
-// A configured feed at a private address is polled, but cannot be requested by URL.
+// A configured feed at a private address is polled, but cannot be requested by URL, nor by a URL that
+// redirects there, nor by a gateway beside it.
 func TestConfiguredPrivateFeed(t *testing.T) {
 	const url = "http://10.9.9.9/payroll.xml"
+	web := func(r *http.Request) (int, string, http.Header) {
+		if status, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/")); err == nil {
+			return status, "", http.Header{"Location": {url}}
+		}
+		return feeds(r)
+	}
 	for _, tt := range []struct {
-		lines  string
-		byURL  int
-		atPath int
+		lines string
+		want  int
 	}{
-		{"clients any", 403, 200},
-		{"clients any\nallow 10.9.9.9", 200, 200},
+		{"clients any", 403},
+		{"clients any\nallow 10.9.9.9 public.example", 200},
 	} {
-		onSite(t, "", "feed_gateway {\nfeed /payroll.xml "+url+"\n"+tt.lines+"\n}", func(t *testing.T) {
+		stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
+			site := "handle_path /beside/* {\nfeed_gateway {\n" + tt.lines + "\n}\n}\nfeed_gateway {\nfeed /payroll.xml " + url + "\n" + tt.lines + "\n}\n"
+			if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\n"+site+"}\n"); err != nil {
+				t.Fatal(err)
+			}
 			for range 2 {
-				if w := stage.Get(t, "http://feeds.test/payroll.xml", stage.Outside); w.Code != tt.atPath {
-					t.Errorf("%s: at its path: %d %s", tt.lines, w.Code, w.Body)
+				stage.WantBody(t, "at its path", stage.Get(t, "http://feeds.test/payroll.xml", stage.Outside), 200, "<rss")
+				for _, below := range []string{"", "/beside"} {
+					if w := stage.Get(t, "http://feeds.test"+below+"/"+url, stage.Outside); w.Code != tt.want {
+						t.Errorf("%s: by URL: %d %s", tt.lines, w.Code, w.Body)
+					}
+					for _, status := range []string{"301", "302", "308"} {
+						w := stage.Get(t, "http://feeds.test"+below+"/http://public.example/"+status, stage.Outside)
+						for range 5 {
+							if w.Header().Get("Location") == "" {
+								break
+							}
+							w = stage.Get(t, "http://feeds.test"+w.Header().Get("Location"), stage.Outside)
+						}
+						if tt.want != 200 && (w.Code < 400 || strings.Contains(w.Body.String(), "<rss")) {
+							t.Errorf("%s: by a %s: %d %s", tt.lines, status, w.Code, w.Body)
+						}
+					}
 				}
-				if w := stage.Get(t, "http://feeds.test/"+url, stage.Outside); w.Code != tt.byURL {
-					t.Errorf("%s: by URL: %d %s", tt.lines, w.Code, w.Body)
-				}
+				time.Sleep(25 * time.Hour) // until all are due
 			}
 		})
 	}

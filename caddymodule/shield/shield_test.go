@@ -75,14 +75,8 @@ func TestShieldAsksOnce(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
-		tag := w.Header().Get("Etag")
-		for _, condition := range [][2]string{{"If-None-Match", tag}, {"If-None-Match", `"v1"`}, {"If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT"}} {
-			if w := s.Get(blog+"/feed/?a=1", condition[0], condition[1]); w.Code != 304 {
-				t.Errorf("%s: %s got %d", condition[0], condition[1], w.Code)
-			}
-		}
-		if w := s.Send(stage.Request("HEAD", blog+"/feed/?a=1")); w.Code != 200 || w.Body.Len() > 0 || w.Header().Get("Content-Length") == "" {
-			t.Errorf("HEAD: %d, %d bytes", w.Code, w.Body.Len())
+		if w := s.Get(blog+"/feed/?a=1", "If-None-Match", `"v1"`); w.Code != 304 {
+			t.Errorf("the origin's own ETag got %d", w.Code)
 		}
 		s.Expect(0, "within the interval")
 

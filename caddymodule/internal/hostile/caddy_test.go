@@ -106,7 +106,7 @@ func configure(t *testing.T, s setup) *child {
 	if s.anyHost {
 		site = site[strings.LastIndexByte(site, ':'):]
 	}
-	write(t, c.file, fmt.Sprintf(`{
+	stage.WriteFile(t, c.file, fmt.Sprintf(`{
 	admin %s
 	persist_config off
 	auto_https off
@@ -289,11 +289,4 @@ func (c *child) logged() string {
 		c.t.Fatal(err)
 	}
 	return string(text)
-}
-
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }
