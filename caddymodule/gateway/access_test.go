@@ -4,24 +4,28 @@
 package gateway
 
 import (
+	"fmt"
+	"maps"
+	"net/http"
 	"net/netip"
-	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/origintest"
 )
 
 func TestAuthorize(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "subs.opml")
-	if err := os.WriteFile(list, []byte(`<opml><body><outline xmlUrl="https://listed.example/feed"/><outline xmlUrl="https://bad.example/feed"/></body></opml>`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stage.WriteFile(t, list, `<opml><body><outline xmlUrl="https://listed.example/feed"/><outline xmlUrl="https://bad.example/feed"/></body></opml>`)
 	t.Setenv("POLLARD_TEST_SECRET", "s3cret-of-alice-0001")
 	open := Gateway{}
 	allow := Gateway{Allow: []string{"good.example", "*.good.example"}, Deny: []string{"bad.good.example"}}
@@ -100,9 +104,7 @@ func TestAuthorize(t *testing.T) {
 func TestInvalidAccess(t *testing.T) {
 	dir := t.TempDir()
 	feed := filepath.Join(dir, "feed.xml")
-	if err := os.WriteFile(feed, []byte(stage.Sample), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	stage.WriteFile(t, feed, stage.Sample)
 	tests := []struct {
 		name string
 		g    Gateway
@@ -126,4 +128,68 @@ func TestInvalidAccess(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestReadOPMLFile(t *testing.T) {
+	tests := []struct {
+		name    string
+		opml    string
+		want    []string
+		skipped int
+	}{
+		{"nested", `<opml><body><outline text="dir"><outline xmlUrl="https://a.example/f"/></outline><outline xmlUrl="http://b.example/?x=1&amp;y=2"/></body></opml>`,
+			[]string{"http://b.example/?x=1&y=2", "https://a.example/f"}, 0},
+		{"canonical", `<OPML><OUTLINE xmlurl=" https://A.example:443/f?x=1&y=2 "/></OPML>`,
+			[]string{"https://a.example/f?x=1&y=2"}, 0},
+		{"doubles and others", `<opml><body><outline xmlUrl="https://a.example/f"/><outline xmlUrl="https://A.example/f"/><outline xmlUrl="ftp://a.example/f"/><outline xmlUrl="feed"/><outline htmlUrl="https://a.example/"/></body></opml>`,
+			[]string{"https://a.example/f"}, 2},
+		{"empty", `<opml/>`, nil, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "list.opml")
+			stage.WriteFile(t, path, tt.opml)
+			got, skipped, err := readOPMLFile(path)
+			if err != nil || !slices.Equal(slices.Sorted(maps.Keys(got)), tt.want) || skipped != tt.skipped {
+				t.Errorf("got %v, %d skipped, %v; want %q, %d", got, skipped, err, tt.want, tt.skipped)
+			}
+		})
+	}
+}
+
+// A network that requests many new feeds uses up its own limit only. Existing feeds are still served to
+// it.
+func TestNewFeedsAreLimitedPerNetwork(t *testing.T) {
+	onGateway(t, "feed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+		for i := range 60 {
+			if w := ask(t, g, "GET", fmt.Sprintf("/https://site%d.example/feed", i), "203.0.113.5"); w.Code == http.StatusTooManyRequests {
+				t.Fatalf("feed %d: %d %s", i, w.Code, w.Body)
+			}
+		}
+		w := ask(t, g, "GET", "/https://more.example/feed", "203.0.113.77")
+		after, err := strconv.Atoi(w.Header().Get("Retry-After"))
+		if w.Code != http.StatusTooManyRequests || err != nil || after < 1 || after > 10 {
+			t.Fatalf("another address of the network: %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+		}
+		for name, r := range map[string][2]string{
+			"a known feed":     {"/https://site0.example/feed", "203.0.113.5"},
+			"a configured one": {"/one.xml", "203.0.113.5"},
+			"the same by URL":  {"/https://one.example/feed", "203.0.113.5"},
+			"another network":  {"/https://two.example/feed", "198.51.100.1"},
+			"IPv6":             {"/https://three.example/feed", "2001:db8::1"},
+			"a token":          {"/~s3cret-of-alice-0001/https://four.example/feed", "203.0.113.5"},
+			"at home":          {"/https://five.example/feed", stage.Home},
+		} {
+			if w := ask(t, g, "GET", r[0], r[1]); w.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", name, w.Code, w.Body)
+			}
+		}
+		time.Sleep(time.Duration(after) * time.Second)
+		if w := ask(t, g, "GET", "/https://more.example/feed", "203.0.113.5"); w.Code != http.StatusOK {
+			t.Errorf("after Retry-After: %d %s", w.Code, w.Body)
+		}
+		if w := ask(t, g, "GET", "/https://again.example/feed", "203.0.113.5"); w.Code != http.StatusTooManyRequests {
+			t.Errorf("one more: %d", w.Code)
+		}
+	})
 }

@@ -29,5 +29,5 @@
 //   - origin_test.go: checks each poll when it arrives: time, validators, header
 //   - readers_test.go: readers and their habits
 //   - answers_test.go: checks each answer to a reader
-//   - onepoller_test.go, adversary_test.go, away_test.go: the tests
+//   - onepoller_test.go, adversary_test.go: the tests
 package simulation

@@ -30,7 +30,6 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
-	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
 )
 
@@ -322,11 +321,7 @@ func (sim *simulation) checkStatus(s *feed, a status.Feed) {
 	sim.shown[s.url] = next
 	overdue := min(now.Sub(next), now.Sub(sim.since))
 	sim.mu.Unlock()
-	most := 10 * time.Minute
-	if a.Winner == policy.HintOffline || sim.net.Away.Load() {
-		most = 30 * time.Minute // hosts take turns, one poll at a time: the feeds of one host wait for each other
-	}
-	if sim.prefetch && overdue > most && a.State != "gone" {
+	if sim.prefetch && overdue > 10*time.Minute && a.State != "gone" {
 		sim.violation("%s is overdue by %v (%s)", s.url, overdue, a.Winner)
 	}
 }

@@ -27,8 +27,6 @@ func init() {
 // Network is a network of named hosts in memory. A goroutine that waits for it waits for a
 // channel, so the clock of a synctest bubble goes on, as it would not with sockets.
 type Network struct {
-	Away atomic.Bool // Dial fails, as it does without a network
-
 	mu    sync.Mutex // guards hosts
 	hosts map[string]*memListener
 }
@@ -52,14 +50,8 @@ func (n *Network) Listen(address string) net.Listener {
 	return l
 }
 
-// Dial connects to an address, unless the network is away.
+// Dial connects to an address.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if n.Away.Load() {
-		if len(address)%2 == 0 {
-			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ENETUNREACH}
-		}
-		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "server misbehaving", Name: address, IsTemporary: true}}
-	}
 	return n.DialFrom(ctx, network, address, netip.MustParseAddrPort("198.51.100.1:50000"))
 }
 
