@@ -5,6 +5,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"mime"
 	"regexp"
 	"strings"
@@ -55,41 +56,33 @@ func declared(body []byte) string {
 	if bytes.HasPrefix(body, []byte("\ufeff")) || wideEncoding(body) != nil {
 		return "utf-8"
 	}
+	return strings.ToLower(cmp.Or(inDeclaration(body), "utf-8"))
+}
+
+// inDeclaration returns the encoding that the XML declaration names; empty: none.
+func inDeclaration(body []byte) string {
 	if m := declarationEncoding.FindSubmatch(body[:min(len(body), 1024)]); m != nil {
-		return strings.ToLower(string(m[1]))
+		return string(m[1])
 	}
-	return "utf-8"
+	return ""
 }
 
 // wideEncoding recognises UTF-16 and UTF-32 by a mark or by the zeros in the first four
 // bytes, which are ASCII characters in any feed (XML 1.0 appendix F.1).
 func wideEncoding(body []byte) encoding.Encoding {
-	utf16Of := func(e unicode.Endianness) encoding.Encoding { return unicode.UTF16(e, unicode.IgnoreBOM) }
-	utf32Of := func(e utf32.Endianness) encoding.Encoding { return utf32.UTF32(e, utf32.IgnoreBOM) }
 	if len(body) < 4 {
 		return nil
 	}
-	var zeros [4]bool
-	for i := range zeros {
-		zeros[i] = body[i] == 0
-	}
+	zeros := [4]bool{body[0] == 0, body[1] == 0, body[2] == 0, body[3] == 0}
 	switch {
-	case bytes.HasPrefix(body, []byte{0xFF, 0xFE, 0, 0}):
-		return utf32Of(utf32.LittleEndian)
-	case bytes.HasPrefix(body, []byte{0, 0, 0xFE, 0xFF}):
-		return utf32Of(utf32.BigEndian)
-	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}):
-		return utf16Of(unicode.LittleEndian)
-	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}):
-		return utf16Of(unicode.BigEndian)
-	case zeros == [4]bool{true, true, true, false}:
-		return utf32Of(utf32.BigEndian)
-	case zeros == [4]bool{false, true, true, true}:
-		return utf32Of(utf32.LittleEndian)
-	case zeros == [4]bool{true, false, true, false}:
-		return utf16Of(unicode.BigEndian)
-	case zeros == [4]bool{false, true, false, true}:
-		return utf16Of(unicode.LittleEndian)
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE, 0, 0}), zeros == [4]bool{false, true, true, true}:
+		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)
+	case bytes.HasPrefix(body, []byte{0, 0, 0xFE, 0xFF}), zeros == [4]bool{true, true, true, false}:
+		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}), zeros == [4]bool{false, true, false, true}:
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}), zeros == [4]bool{true, false, true, false}:
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
 	}
 	return nil
 }
@@ -100,8 +93,8 @@ func declaredEncodings(body []byte, contentType string) []string {
 	if _, params, err := mime.ParseMediaType(contentType); err == nil && params["charset"] != "" {
 		labels = append(labels, strings.Trim(params["charset"], `'" `))
 	}
-	if m := declarationEncoding.FindSubmatch(body[:min(len(body), 1024)]); m != nil {
-		labels = append(labels, string(m[1]))
+	if label := inDeclaration(body); label != "" {
+		labels = append(labels, label)
 	}
 	return labels
 }

@@ -38,8 +38,7 @@ type fingerprinter struct {
 	feed    hash.Hash // of what is outside of entries
 	entry   hash.Hash // of the open entry; nil outside of entries
 	entries []policy.Fingerprint
-	members [2][]policy.Fingerprint // of the open JSON objects: the feed, and an item
-	encoded []byte                  // of one token, reused
+	encoded []byte // of one token, reused
 
 	volatile int    // open elements from the volatile one on; 0 outside of such
 	xhtml    int    // open elements of XHTML, in which white space counts
@@ -193,31 +192,12 @@ func (m *fingerprinter) endText() {
 	m.text = m.text[:0]
 }
 
-// member adds a member of the JSON object of the feed or of the open item. Their order does
-// not count. The kind says whether the value is a string.
-func (m *fingerprinter) member(kind byte, name string, value []byte) {
-	b := append(m.encoded[:0], kind)
-	b = binary.AppendUvarint(b, uint64(len(name)))
-	b = append(b, name...)
-	b = append(b, value...)
-	m.encoded = b
-	digest, object := sha256.Sum256(b), &m.members[m.depth()]
-	*object = append(*object, policy.Fingerprint(digest[:len(policy.Fingerprint{})]))
-}
-
-// depth is 1 within an entry, 0 outside.
-func (m *fingerprinter) depth() int {
-	if m.entry != nil {
-		return 1
-	}
-	return 0
-}
-
-// closeObject ends the JSON object whose members were added.
-func (m *fingerprinter) closeObject() {
-	object := &m.members[m.depth()]
-	m.writeSorted(*object)
-	*object = (*object)[:0]
+// memberSum returns the hash of a member of a JSON object. The kind says whether the value is
+// a string.
+func memberSum(kind byte, name string, value []byte) policy.Fingerprint {
+	b := binary.AppendUvarint([]byte{kind}, uint64(len(name)))
+	digest := sha256.Sum256(append(append(b, name...), value...))
+	return policy.Fingerprint(digest[:len(policy.Fingerprint{})])
 }
 
 // sum returns the fingerprint of the whole feed.

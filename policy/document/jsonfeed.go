@@ -28,6 +28,7 @@ type jsonReader struct {
 	hints   hintReader
 	print   fingerprinter
 	entries []entry
+	others  []policy.Fingerprint // of elements of items that are not objects
 }
 
 // readJSON reads a JSON document, which is a feed if its version says so.
@@ -67,7 +68,7 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	for _, item := range items {
 		j.item(item)
 	}
-	j.hash(feed)
+	j.hash(feed, j.others)
 	doc.Hints, doc.Malformed = j.hints.result()
 	doc.Rhythm = rhythm(j.entries, now)
 	doc.Fingerprint = j.print.sum()
@@ -135,7 +136,7 @@ func (j *jsonReader) readHints(feed object) {
 func (j *jsonReader) item(raw json.RawMessage) {
 	item, isObject := members(raw)
 	if !isObject {
-		j.print.member(tokenElement, "items", compact(raw))
+		j.others = append(j.others, memberSum(tokenElement, "items", compact(raw)))
 		return
 	}
 	var e entry
@@ -145,20 +146,21 @@ func (j *jsonReader) item(raw json.RawMessage) {
 	e.dated(updated, policy.ParseDate(item.text("date_modified")))
 	j.entries = append(j.entries, e)
 	j.print.openEntry()
-	j.hash(item)
+	j.hash(item, nil)
 	j.print.closeEntry()
 }
 
-// hash makes an object a part of the fingerprint.
-func (j *jsonReader) hash(o object) {
+// hash makes an object a part of the fingerprint, with the hashes of what else belongs to it.
+// The order of members does not count.
+func (j *jsonReader) hash(o object, sums []policy.Fingerprint) {
 	for name, raw := range o {
 		kind := byte(tokenJSON)
 		if raw[0] == '"' {
 			kind = tokenString
 		}
-		j.print.member(kind, name, []byte(o.text(name)))
+		sums = append(sums, memberSum(kind, name, []byte(o.text(name))))
 	}
-	j.print.closeObject()
+	j.print.writeSorted(sums)
 }
 
 // elements returns the elements of a value that is an array.
