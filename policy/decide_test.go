@@ -67,44 +67,6 @@ func check(t *testing.T, d Decision, winner string, wait time.Duration) {
 	}
 }
 
-// Rule 1: explicit hints, the longest of them.
-func TestExplicitHints(t *testing.T) {
-	wide := DefaultRules()
-	wide.MaxInterval = 90 * day
-	for _, test := range []struct {
-		name   string
-		rules  Rules
-		answer Answer
-		hints  Hints
-		winner string
-		wait   time.Duration
-	}{
-		{"max-age", wide, good("Cache-Control", "max-age=7200"), Hints{}, HintMaxAge, 2 * time.Hour},
-		{"Expires", wide, good("Date", "Wed, 04 Mar 2026 12:00:00 GMT", "Expires", "Wed, 04 Mar 2026 15:00:00 GMT"), Hints{}, HintExpires, 3 * time.Hour},
-		{"less Age", wide, good("Cache-Control", "max-age=10800", "Age", "3600"), Hints{}, HintMaxAge, 2 * time.Hour},
-		{"spent by Age: the floor", wide, good("Cache-Control", "max-age=7200", "Age", "9000"), Hints{}, HintFloor, time.Hour},
-		{"ttl", wide, good(), Hints{TTL: ptr(180)}, HintTTL, 3 * time.Hour},
-		{"ttl in whole years", wide, good(), Hints{TTL: ptr(1 << 62)}, HintCap, 90 * day},
-		{"ttl of seconds", wide, good("Cache-Control", "max-age=7200"), Hints{TTL: ptr(7200)}, HintMaxAge, 2 * time.Hour},
-		{"ttl that is no whole minutes in seconds", wide, good("Cache-Control", "max-age=7201"), Hints{TTL: ptr(7201)}, HintTTL, 7201 * time.Minute},
-		{"ttl of a week is minutes", wide, good("Cache-Control", "max-age=600"), Hints{TTL: ptr(10080)}, HintTTL, 7 * day},
-		{"small ttl: the floor", wide, good(), Hints{TTL: ptr(5)}, HintFloor, time.Hour},
-		{"sy", wide, good(), Hints{SyPeriod: "daily", SyFrequency: ptr(2)}, HintSy, 12 * time.Hour},
-		{"sy without a period is daily", wide, good(), Hints{SyFrequency: ptr(4)}, HintSy, 6 * time.Hour},
-		{"sy hourly/1 says nothing", wide, good(), Hints{SyPeriod: "hourly", SyFrequency: ptr(1)}, HintDefault, time.Hour},
-		{"sy hourly alone says nothing", wide, good(), Hints{SyPeriod: "hourly"}, HintDefault, time.Hour},
-		{"sy hourly/4 is a hint", wide, good(), Hints{SyPeriod: "hourly", SyFrequency: ptr(4)}, HintFloor, time.Hour},
-		{"update frequency", wide, good(), Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=WEEKLY", DTStart: "2026-03-02T12:00:00Z"}}, HintUpdateFrequency, 7 * day},
-		{"the longest", wide, good("Cache-Control", "max-age=7200"), Hints{TTL: ptr(240), SyPeriod: "daily", SyFrequency: ptr(8)}, HintTTL, 4 * time.Hour},
-		{"the first of equals", wide, good("Cache-Control", "max-age=7200"), Hints{TTL: ptr(120)}, HintMaxAge, 2 * time.Hour},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			h := after(test.answer, Document{Hints: test.hints})
-			check(t, Decide(test.rules, h, test.answer, noon, 0), test.winner, test.wait)
-		})
-	}
-}
-
 // Hints that say nothing about an interval are recorded with a reason, and not used.
 func TestHintsThatSayNothing(t *testing.T) {
 	for _, test := range []struct {
@@ -138,37 +100,16 @@ func TestHintsThatSayNothing(t *testing.T) {
 	}
 }
 
-// Rule 2: the rhythm, and the default, only without an explicit hint.
-func TestRhythmAndDefault(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		median time.Duration
-		hints  Hints
-		winner string
-		wait   time.Duration
-	}{
-		{"nothing known", 0, Hints{}, HintDefault, 90 * time.Minute},
-		{"a weekly blog", 7 * day, Hints{}, HintRhythm, 14 * time.Hour},
-		{"a daily blog", day, Hints{}, HintRhythm, 2 * time.Hour},
-		{"a busy feed", time.Hour, Hints{}, HintFloor, time.Hour},
-		{"an explicit hint goes before it, though it is shorter", 7 * day, Hints{TTL: ptr(120)}, HintTTL, 2 * time.Hour},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			r := DefaultRules()
-			r.DefaultInterval = 90 * time.Minute
-			h := after(good(), Document{Hints: test.hints, Rhythm: Rhythm{Median: test.median}})
-			check(t, Decide(r, h, good(), noon, 0), test.winner, test.wait)
-		})
-	}
-}
-
-// Rule 3: floors, cap, and completed shows.
-func TestClamp(t *testing.T) {
+// Rules 1 to 3: the longest explicit hint; without one the rhythm or the default; floors, cap
+// and completed shows.
+func TestRegularInterval(t *testing.T) {
 	custom := func(change func(*Rules)) Rules {
 		r := DefaultRules()
 		change(&r)
 		return r
 	}
+	wide := custom(func(r *Rules) { r.MaxInterval = 90 * day })
+	often := custom(func(r *Rules) { r.DefaultInterval = 90 * time.Minute })
 	bare := Answer{At: noon, Status: 200, Header: header()}
 	for _, test := range []struct {
 		name    string
@@ -177,6 +118,30 @@ func TestClamp(t *testing.T) {
 		winner  string
 		wait    time.Duration
 	}{
+		{"max-age", wide, after(good("Cache-Control", "max-age=7200"), Document{Hints: Hints{}}), HintMaxAge, 2 * time.Hour},
+		{"Expires", wide, after(good("Date", "Wed, 04 Mar 2026 12:00:00 GMT", "Expires", "Wed, 04 Mar 2026 15:00:00 GMT"), Document{Hints: Hints{}}), HintExpires, 3 * time.Hour},
+		{"less Age", wide, after(good("Cache-Control", "max-age=10800", "Age", "3600"), Document{Hints: Hints{}}), HintMaxAge, 2 * time.Hour},
+		{"spent by Age: the floor", wide, after(good("Cache-Control", "max-age=7200", "Age", "9000"), Document{Hints: Hints{}}), HintFloor, time.Hour},
+		{"ttl", wide, after(good(), Document{Hints: Hints{TTL: ptr(180)}}), HintTTL, 3 * time.Hour},
+		{"ttl in whole years", wide, after(good(), Document{Hints: Hints{TTL: ptr(1 << 62)}}), HintCap, 90 * day},
+		{"ttl of seconds", wide, after(good("Cache-Control", "max-age=7200"), Document{Hints: Hints{TTL: ptr(7200)}}), HintMaxAge, 2 * time.Hour},
+		{"ttl that is no whole minutes in seconds", wide, after(good("Cache-Control", "max-age=7201"), Document{Hints: Hints{TTL: ptr(7201)}}), HintTTL, 7201 * time.Minute},
+		{"ttl of a week is minutes", wide, after(good("Cache-Control", "max-age=600"), Document{Hints: Hints{TTL: ptr(10080)}}), HintTTL, 7 * day},
+		{"small ttl: the floor", wide, after(good(), Document{Hints: Hints{TTL: ptr(5)}}), HintFloor, time.Hour},
+		{"sy", wide, after(good(), Document{Hints: Hints{SyPeriod: "daily", SyFrequency: ptr(2)}}), HintSy, 12 * time.Hour},
+		{"sy without a period is daily", wide, after(good(), Document{Hints: Hints{SyFrequency: ptr(4)}}), HintSy, 6 * time.Hour},
+		{"sy hourly/1 says nothing", wide, after(good(), Document{Hints: Hints{SyPeriod: "hourly", SyFrequency: ptr(1)}}), HintDefault, time.Hour},
+		{"sy hourly alone says nothing", wide, after(good(), Document{Hints: Hints{SyPeriod: "hourly"}}), HintDefault, time.Hour},
+		{"sy hourly/4 is a hint", wide, after(good(), Document{Hints: Hints{SyPeriod: "hourly", SyFrequency: ptr(4)}}), HintFloor, time.Hour},
+		{"update frequency", wide, after(good(), Document{Hints: Hints{UpdateFrequency: &UpdateFrequency{RRule: "FREQ=WEEKLY", DTStart: "2026-03-02T12:00:00Z"}}}), HintUpdateFrequency, 7 * day},
+		{"the longest", wide, after(good("Cache-Control", "max-age=7200"), Document{Hints: Hints{TTL: ptr(240), SyPeriod: "daily", SyFrequency: ptr(8)}}), HintTTL, 4 * time.Hour},
+		{"the first of equals", wide, after(good("Cache-Control", "max-age=7200"), Document{Hints: Hints{TTL: ptr(120)}}), HintMaxAge, 2 * time.Hour},
+		{"nothing known", often, after(good(), Document{}), HintDefault, 90 * time.Minute},
+		{"a weekly blog", often, after(good(), Document{Rhythm: Rhythm{Median: 7 * day}}), HintRhythm, 14 * time.Hour},
+		{"a daily blog", often, after(good(), Document{Rhythm: Rhythm{Median: day}}), HintRhythm, 2 * time.Hour},
+		{"a busy feed", often, after(good(), Document{Rhythm: Rhythm{Median: time.Hour}}), HintFloor, time.Hour},
+		{"an explicit hint goes before it, though it is shorter", often, after(good(), Document{Hints: Hints{TTL: ptr(120)}, Rhythm: Rhythm{Median: 7 * day}}), HintTTL, 2 * time.Hour},
+
 		{"cap", DefaultRules(), after(good("Cache-Control", "max-age=31536000"), Document{}), HintCap, day},
 		{"floor", DefaultRules(), after(good("Cache-Control", "max-age=900"), Document{}), HintFloor, time.Hour},
 		{"floor above the cap", custom(func(r *Rules) { r.MinInterval = 48 * time.Hour }), after(good("Cache-Control", "max-age=900"), Document{}), HintFloor, 48 * time.Hour},

@@ -193,14 +193,10 @@ func TestTruncation(t *testing.T) {
 		failure      policy.Failure
 	}{
 		{"Content-Length too long", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + feedBody, policy.FailureTruncated},
-		{"Content-Length without a body", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", policy.FailureTruncated},
 		{"chunked without an end", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<rss>\r\n", policy.FailureTruncated},
-		{"chunked broken off in a chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n<rss>", policy.FailureTruncated},
 		{"complete gzip, cut message", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 1000\r\n\r\n" + encoded(feedBody, "gzip"), policy.FailureTruncated},
 		{"broken chunk length", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n<rss>\r\n0\r\n\r\n", policy.FailureTruncated},
 		{"no length, to the end", "HTTP/1.1 200 OK\r\n\r\n" + feedBody, ""},
-		{"HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\n" + feedBody, ""},
-		{"Content-Length too short", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n<rss>more", ""},
 		{"Content-Length 0", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", policy.FailureEmpty},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -144,24 +144,7 @@ func TestTimeout(t *testing.T) {
 		answer func(request, io.Writer)
 	}{
 		{"silence", func(request, io.Writer) { time.Sleep(time.Hour) }},
-		{"header dripping", func(_ request, w io.Writer) {
-			io.WriteString(w, "HTTP/1.1 200 OK\r\n")
-			for {
-				if _, err := io.WriteString(w, "X-A: b\r\n"); err != nil {
-					return
-				}
-				time.Sleep(time.Second)
-			}
-		}},
 		{"body dripping", drip},
-		{"endless interim answers", func(_ request, w io.Writer) {
-			for range 40 {
-				if _, err := io.WriteString(w, "HTTP/1.1 102 Processing\r\n\r\n"); err != nil {
-					return
-				}
-				time.Sleep(10 * time.Second)
-			}
-		}},
 		{"over redirects", func(r request, w io.Writer) {
 			time.Sleep(20 * time.Second)
 			io.WriteString(w, answerText(302, "", "Location: "+r.path()+"x"))

@@ -5,52 +5,11 @@ package markup
 
 import (
 	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 )
-
-// The number of tokens bounds the time, not a clock: a reader stops at
-// a limit instead of going on to the end.
-func TestScannerStopsAtItsLimits(t *testing.T) {
-	tests := []struct {
-		name, body string
-		within     int // bytes
-	}{
-		{"depth", strings.Repeat("<x>", 100_000), 3 * (MaxDepth + 1)},
-		{"attributes", "<x" + strings.Repeat(` a=""`, 100_000) + ">", 0},
-		{"namespaces", numbered(`<x xmlns:n%d="urn:x">`, 10_000), 30 * (maxNamespaces + 1)},
-		{"elements", "<x>" + strings.Repeat("<x/>", MaxElements+100_000), 4*MaxElements + 3},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			s := NewScanner([]byte(test.body), false)
-			for {
-				_, err := s.Next()
-				if errors.Is(err, ErrTooComplex) {
-					break
-				}
-				if err == io.EOF || err != nil {
-					t.Fatalf("%v instead of a limit", err)
-				}
-			}
-			if s.Offset() > test.within {
-				t.Errorf("stopped after %d bytes, want at most %d", s.Offset(), test.within)
-			}
-		})
-	}
-}
-
-// numbered joins n pieces made with a number.
-func numbered(format string, n int) string {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, format, i)
-	}
-	return b.String()
-}
 
 // The text of a document is the same in all tokens, and each knows where it stands.
 func TestSpans(t *testing.T) {
