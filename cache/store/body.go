@@ -232,12 +232,19 @@ func (d *Database) Body(ctx context.Context, id ID, _ uint64) (*StoredBody, erro
 		return b, err
 	})
 	switch {
-	case d.driver.IsDamage(err):
+	case d.driver.IsDamage(err) && d.hasRecord(ctx, id):
 		return nil, fmt.Errorf("%w: %w", ErrNoBody, err)
 	case err == nil && b == nil:
 		return nil, ErrNoBody
 	}
 	return b, err
+}
+
+// hasRecord reports whether the record of a feed can be read, though its body cannot. Otherwise the
+// error may pass, and the version must not be dropped because of it.
+func (d *Database) hasRecord(ctx context.Context, id ID) bool {
+	_, _, err := d.records(ctx, feedIfKnown, one(id[:]))
+	return err == nil
 }
 
 func (d *Database) scanBody(row Row) (*StoredBody, error) {

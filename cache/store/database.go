@@ -26,8 +26,9 @@ type Database struct {
 	from              Time       // no host is ready before
 	looked, lookedAll time.Time  // when that was found out, and among all hosts
 
-	counting sync.Mutex // guards count
-	count    counted
+	counting   sync.Mutex // guards all below
+	totals     Totals     // that were counted last
+	countAfter time.Time  // they need not be counted again before
 }
 
 // Driver is the part of a store that each database has its own of.

@@ -82,12 +82,6 @@ func (d *Database) Counters(ctx context.Context) (map[string][]byte, error) {
 	})
 }
 
-// counted is what was counted last.
-type counted struct {
-	totals Totals
-	until  time.Time // it need not be counted again before
-}
-
 // Totals implements [Store]. It counts, which takes a hundredth of the time at most: a
 // million feeds are counted every few minutes, ten thousand every few seconds, and a thousand
 // each time.
@@ -99,8 +93,8 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	d.counting.Lock()
 	defer d.counting.Unlock()
 	began := time.Now()
-	if began.Before(d.count.until) && ctx.Err() == nil {
-		return d.count.totals.clone(), nil
+	if began.Before(d.countAfter) && ctx.Err() == nil {
+		return d.totals.clone(), nil
 	}
 	t, err := read(ctx, d, func(tx Tx) (Totals, error) {
 		t := Totals{Feeds: make(map[State]int64)}
@@ -113,13 +107,13 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 	if err != nil {
 		return Totals{}, err
 	}
-	d.count = counted{totals: t}
+	d.totals, d.countAfter = t, began
 	var feeds int64
 	for _, n := range t.Feeds {
 		feeds += n
 	}
 	if feeds > few {
-		d.count.until = began.Add(share * time.Since(began))
+		d.countAfter = began.Add(share * time.Since(began))
 	}
 	return t.clone(), nil
 }

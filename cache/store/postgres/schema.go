@@ -29,7 +29,6 @@ create sequence tokens increment by %d;
 
 create table server (                -- one row
 	one   boolean primary key default true check (one),
-	id    uuid not null default gen_random_uuid(), -- of these tables
 	name  text not null,             -- of the server that last granted a claim
 	era   bigint not null default 1, -- the upper part of its tokens
 	since bigint,                    -- grants from before may be lost with another server; null: none

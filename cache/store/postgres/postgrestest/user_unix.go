@@ -10,35 +10,35 @@ import (
 	"os/exec"
 	"os/user"
 	"strconv"
+	"sync"
 	"syscall"
 )
 
 // account is the user that the server runs as if this process is root's, as whom
-// PostgreSQL refuses to run.
-func account() (uid, gid int, ok bool) {
+// PostgreSQL refuses to run; nil: that of this process.
+var account = sync.OnceValue(func() *syscall.Credential {
 	if os.Geteuid() != 0 {
-		return 0, 0, false
+		return nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		if u, err := user.Lookup(name); err == nil {
-			uid, _ = strconv.Atoi(u.Uid)
-			gid, _ = strconv.Atoi(u.Gid)
-			return uid, gid, true
+			uid, _ := strconv.Atoi(u.Uid)
+			gid, _ := strconv.Atoi(u.Gid)
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		}
 	}
-	return 0, 0, false
-}
+	return nil
+})
 
-func own(dir string) error {
-	uid, gid, ok := account()
-	if !ok {
-		return nil
+func own(path string) error {
+	if a := account(); a != nil {
+		return os.Chown(path, int(a.Uid), int(a.Gid))
 	}
-	return os.Chown(dir, uid, gid)
+	return nil
 }
 
 func unprivileged(cmd *exec.Cmd) {
-	if uid, gid, ok := account(); ok {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	if a := account(); a != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a}
 	}
 }
