@@ -159,7 +159,7 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 		now      crowd
 		random   = rand.New(rand.NewPCG(1, 2))
 	)
-	judge := func(ok bool, format string, args ...any) {
+	check := func(ok bool, format string, args ...any) {
 		if !ok {
 			violations = append(violations, fmt.Sprintf("%v: %s", now, fmt.Sprintf(format, args...)))
 		}
@@ -167,7 +167,7 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 	g := newGateway(t, func(ask policy.Ask) policy.Answer {
 		mu.Lock()
 		inFlight++
-		judge(inFlight <= polls, "%d polls in flight", inFlight)
+		check(inFlight <= polls, "%d polls in flight", inFlight)
 		text := make([]byte, now.size/2)
 		for i := range text {
 			text[i] = byte(random.UintN(256))
@@ -215,21 +215,21 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 		synctest.Wait()
 		s := g.Summary(t.Context())
 		mu.Lock()
-		judge(s.Disk <= disk+disk/10+int64(polls)*largest, "%d bytes of bodies, with a budget of %d", s.Disk, disk)
+		check(s.Disk <= disk+disk/10+int64(polls)*largest, "%d bytes of bodies, with a budget of %d", s.Disk, disk)
 		// Representations leave the room that states take when the next ones come. Those of
 		// feeds that were polled in this minute are there beside them.
-		judge(s.Memory <= budget*3/2+int64(polls)*4000, "%d bytes in memory, with a budget of %d", s.Memory, budget)
+		check(s.Memory <= budget*3/2+int64(polls)*4000, "%d bytes in memory, with a budget of %d", s.Memory, budget)
 		mu.Unlock()
 	}
 	g.get(feedURL)
 	times, last := g.origin.times(), time.Time{}
 	for i, ask := range g.origin.asks {
 		if ask.URL.String() == feedURL {
-			judge(last.IsZero() || times[i].Sub(last) <= 2*time.Hour, "the operator's feed was not polled for %v", times[i].Sub(last))
+			check(last.IsZero() || times[i].Sub(last) <= 2*time.Hour, "the operator's feed was not polled for %v", times[i].Sub(last))
 			last = times[i]
 		}
 	}
-	judge(time.Since(last) <= 2*time.Hour, "the operator's feed has not been polled for %v", time.Since(last))
+	check(time.Since(last) <= 2*time.Hour, "the operator's feed has not been polled for %v", time.Since(last))
 	g.close()
 	time.Sleep(time.Minute) // an origin here does not hear that a poll was cancelled
 	return violations

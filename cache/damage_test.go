@@ -37,7 +37,7 @@ func packed(text string) []byte {
 	return b.Bytes()
 }
 
-func TestBodyThatCannotBeRestoredIsFetchedAnew(t *testing.T) {
+func TestBodyThatCannotBeRestoredIsFetchedAgain(t *testing.T) {
 	for name, damage := range map[string]func(*store.Body){
 		"another coding": func(b *store.Body) { b.Coding = "identity" },
 		"no gzip":        func(b *store.Body) { b.Data = []byte("words") },

@@ -89,9 +89,9 @@ func TestUnreadIsNotFailing(t *testing.T) {
 			}
 		}
 		for _, when := range []string{"in memory", "from the store"} {
-			told, listed := map[string]status.State{}, map[string]status.State{}
+			shown, listed := map[string]status.State{}, map[string]status.State{}
 			for _, a := range g.accounts() {
-				told[string(a.URL)] = a.State
+				shown[string(a.URL)] = a.State
 			}
 			for seen, err := range g.Feeds(t.Context(), func(string, string, []cache.Group) bool { return true }) {
 				if err != nil {
@@ -99,8 +99,8 @@ func TestUnreadIsNotFailing(t *testing.T) {
 				}
 				listed[string(seen.URL)] = seen.State
 			}
-			if !maps.Equal(told, want) || !maps.Equal(listed, want) {
-				t.Errorf("%s: %v, listed %v, want %v", when, told, listed, want)
+			if !maps.Equal(shown, want) || !maps.Equal(listed, want) {
+				t.Errorf("%s: %v, listed %v, want %v", when, shown, listed, want)
 			}
 			if got := g.Summary(t.Context()).Feeds; got[status.StateFailing] != 2 || got[status.StateUnread] != 3 {
 				t.Errorf("%s: the store counts %v", when, got)

@@ -45,9 +45,9 @@ func (o *observer) last(t *testing.T) cache.Poll {
 func TestObservedPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer policy.Answer
-		told := new(observer)
+		seen := new(observer)
 		g := newGateway(t, func(policy.Ask) policy.Answer { return answer })
-		g.settings.Observe, g.settings.Feeds = told.observe, []string{feedURL} // or it would be forgotten before it works
+		g.settings.Observe, g.settings.Feeds = seen.observe, []string{feedURL} // or it would be forgotten before it works
 		g.open()
 		for _, tt := range []struct {
 			name   string
@@ -63,7 +63,7 @@ func TestObservedPolls(t *testing.T) {
 		} {
 			answer = tt.answer
 			g.get(feedURL)
-			got := told.last(t)
+			got := seen.last(t)
 			if got.URL != feedURL || got.Status != tt.answer.Status || !got.Next.After(time.Now()) || (got.Err != nil) != (got.Failure != "") {
 				t.Errorf("%s: %+v", tt.name, got)
 			}
@@ -77,7 +77,7 @@ func TestObservedPolls(t *testing.T) {
 }
 
 // The log has the details that an error leaves out.
-func TestLogTellsMore(t *testing.T) {
+func TestLogHasDetails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, lines := zapobserver.New(zap.InfoLevel)
 		answer := failed(0, policy.FailureInternal)
@@ -97,21 +97,21 @@ func TestLogTellsMore(t *testing.T) {
 // An adopted redirect is reported, together with the version of the poll.
 func TestObservedMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told, entries := new(observer), 2
+		seen, entries := new(observer), 2
 		g := newWebGateway(t, func(url string) response {
 			if url == movedURL {
 				return given(rss(entries, ""))
 			}
 			return redirect(301, movedURL)
 		})
-		g.settings.Observe = told.observe
+		g.settings.Observe = seen.observe
 		g.open()
 		for began := time.Now(); time.Since(began) < 7*24*time.Hour; time.Sleep(25 * time.Hour) {
 			g.get(feedURL)
 		}
 		entries++
 		g.get(feedURL)
-		if p := told.last(t); p.Result != status.ResultMoved || p.MovedTo != movedURL || !p.Updated {
+		if p := seen.last(t); p.Result != status.ResultMoved || p.MovedTo != movedURL || !p.Updated {
 			t.Errorf("adopted: %+v", p)
 		}
 	})
@@ -131,7 +131,7 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 		"no document": {ok("<html>"), status.ResultFailed},
 	} {
 		bubble(t, name, func(t *testing.T) {
-			told, answer := new(observer), ok(rss(2, ""))
+			seen, answer := new(observer), ok(rss(2, ""))
 			answer.Wire = 100
 			g := newGateway(t, func(policy.Ask) policy.Answer {
 				a := answer
@@ -141,7 +141,7 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 				time.Sleep(time.Second)
 				return a
 			})
-			g.settings.Observe = told.observe
+			g.settings.Observe = seen.observe
 			g.open()
 			g.get(feedURL)
 			time.Sleep(25 * time.Hour)
@@ -166,12 +166,12 @@ func TestObservedPollsThatCameTooLate(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(26 * time.Hour)
-			got := told.last(t)
-			if n := len(told.polls); n != 2 || got.Result != late.want || got.Wire != 200 || got.Recovered != 0 || got.Updated || got.MovedTo != "" {
+			got := seen.last(t)
+			if n := len(seen.polls); n != 2 || got.Result != late.want || got.Wire != 200 || got.Recovered != 0 || got.Updated || got.MovedTo != "" {
 				t.Errorf("%d polls are reported, the last as %+v", n, got)
 			}
 			if sent := late.want != status.ResultUnsent; sent != (got.Failure == policy.FailureStore) || sent != (got.Took == time.Second) {
-				t.Errorf("told as %+v", got)
+				t.Errorf("seen as %+v", got)
 			}
 			wantBody(t, g.get(feedURL), 200, "Entry 4")
 			after, err := g.Status(t.Context(), feedURL)

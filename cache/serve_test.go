@@ -24,7 +24,7 @@ import (
 
 // Age and max-age come from one clock, and Cache-Status by its grammar (RFC 9211,
 // RFC 8941), in whatever state a feed is.
-func TestFreshnessThatReadersAreTold(t *testing.T) {
+func TestFreshnessForReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delay := time.Duration(0)
 		a := ok(rss(2, ""), "ETag", `"v"`)
@@ -185,7 +185,7 @@ func TestFeedsOfOneHostWaitForTheirTurn(t *testing.T) {
 }
 
 // Whose patience ends in the very moment in which the poll does gets the feed, or is
-// told to wait, but not that nothing has come of it.
+// asked to wait, but not an error that nothing has come of it.
 func TestPollThatEndsAsPatienceDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, turns := openInTurns(t)

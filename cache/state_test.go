@@ -73,7 +73,7 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 	const lm, other = "Mon, 02 Mar 2026 09:00:00 GMT", "Sun, 01 Mar 2026 09:00:00 GMT"
 	for _, test := range []struct {
 		name, stored, modified string // the 200's ETag and Last-Modified
-		told                   []string
+		fields                 []string
 		updates                bool
 	}{
 		{"no validator", `"a"`, lm, nil, true},
@@ -103,8 +103,8 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 	} {
 		s := &state{feed: feedState{Validators: policy.Validators{ETag: test.stored, LastModified: test.modified}}}
 		a := policy.Answer{Status: http.StatusNotModified, Header: http.Header{}}
-		for i := 0; i < len(test.told); i += 2 {
-			a.Header.Set(test.told[i], test.told[i+1])
+		for i := 0; i < len(test.fields); i += 2 {
+			a.Header.Set(test.fields[i], test.fields[i+1])
 		}
 		if another := s.ofAnother(a); another == test.updates {
 			t.Errorf("%s: it is of another response: %v", test.name, another)
@@ -112,7 +112,7 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 	}
 }
 
-func TestStateTold(t *testing.T) {
+func TestShownState(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		winner     string
@@ -171,8 +171,8 @@ func TestStatusHasNoCredentials(t *testing.T) {
 	s.last.Error = "asking " + url + ": refused"
 	c := &Cache{clock: newClock(time.Now, nil)}
 	c.settings.Store(&Settings{})
-	told, err := json.Marshal(c.status(ParseKey("shield:x "+url), s, -1, nil))
-	if err != nil || strings.Contains(string(told), secret) || strings.Count(string(told), "x.example") < 6 {
-		t.Errorf("%s, %v", told, err)
+	out, err := json.Marshal(c.status(ParseKey("shield:x "+url), s, -1, nil))
+	if err != nil || strings.Contains(string(out), secret) || strings.Count(string(out), "x.example") < 6 {
+		t.Errorf("%s, %v", out, err)
 	}
 }
