@@ -80,14 +80,10 @@ func (c *Counters) countTime(at time.Time) {
 		c.First, c.Last = at, at
 	}
 	switch {
-	case c.Poll.IsZero():
-		c.Poll = at
-		c.Polls++
-	case gap >= onePoll:
-		c.Poll = at
-		c.Polls++
+	case gap >= onePoll && !c.Poll.IsZero():
 		c.Gaps.add(gap)
-	case gap < -time.Hour: // the clock was set back: the gap is not known
+		fallthrough
+	case c.Poll.IsZero(), gap < -time.Hour: // the clock was set back: the gap is not known
 		c.Poll = at
 		c.Polls++
 	}

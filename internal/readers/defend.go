@@ -38,7 +38,7 @@ type Rate struct {
 func (r Rate) zero() bool { return r.Requests <= 0 || r.Per <= 0 }
 
 const (
-	// DefaultUnconditional is the interval of a Defence that sets none.
+	// DefaultUnconditional is the interval of Limits that set none.
 	DefaultUnconditional = 4 * time.Hour
 	// wholeFeeds is how many whole feeds a reader gets in an interval: two, because two
 	// people may share an address and a program.

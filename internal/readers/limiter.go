@@ -87,7 +87,7 @@ func (l *Limiter) Check(d Limits, r Request) Verdict {
 	return v
 }
 
-// Answered records the answer to a request that Judge has not refused.
+// Answered records the answer to a request that Check has not refused.
 func (l *Limiter) Answered(d Limits, r Request) {
 	if r.Status == http.StatusNotModified {
 		return // does not count

@@ -4,11 +4,11 @@
 // Package replay runs an access log through the real engine on a virtual clock, and
 // reports which requests the origin would have received with Pollard in front of it.
 //
-// Lines are read one by one (log.go), in the combined format (combined.go) or in Caddy's
-// JSON (caddy.go). Each line becomes a request of a reader (reader.go). The combined
-// format lacks most header fields, so they are inferred from the answer. A [cache.Cache]
-// over a store in memory answers the request and polls a model of the origin (origin.go,
-// feed.go), at the time of the log (gateway.go). The result is a [Report].
+// Lines are read one by one (log.go), in the combined format or in Caddy's JSON (line.go).
+// Each line becomes a request of a reader (reader.go). The combined format lacks most
+// header fields, so they are inferred from the answer. A [cache.Cache] over a store in
+// memory answers the request and polls a model of the origin (origin.go, feed.go), at the
+// time of the log (gateway.go). The result is a [Report].
 //
 // Memory does not depend on the length of the log. A replay does not simulate how
 // readers would react to different answers: their requests are those of the log.
