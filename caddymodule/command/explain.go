@@ -298,7 +298,7 @@ func readAnswer(ctx context.Context, app *poller.App, path string, stdin io.Read
 		ask.Validators = policy.Validators{URL: nowhere, ETag: `"of the version before"`}
 	}
 	ask.MaxBody = x.rules.MaxBody
-	client := upstream.New(upstream.WithTransport(described{status, header, body}))
+	client := upstream.New(upstream.WithTransport(described(status, header, body)))
 	defer client.Close()
 	x.answer = client.Poll(ctx, ask)
 	x.answer.Asked, x.answer.At = now, now
@@ -337,21 +337,16 @@ func (x *subject) decide(body []byte) {
 	}
 }
 
-// described is a transport with one answer, which was described in advance.
-type described struct {
-	status int
-	header http.Header
-	body   []byte
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (d described) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{
-		Status:     fmt.Sprintf("%d %s", d.status, http.StatusText(d.status)),
-		StatusCode: d.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: d.header.Clone(), Request: r,
-		Body: io.NopCloser(bytes.NewReader(d.body)), ContentLength: int64(len(d.body)),
-	}, nil
+// described returns a transport with one answer, which was described in advance.
+func described(status int, header http.Header, body []byte) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{
+			Status:     fmt.Sprintf("%d %s", status, http.StatusText(status)),
+			StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+			Header: header.Clone(), Request: r,
+			Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+		}, nil
+	})
 }
 
 // parseHeader reads fields given as "Name: value". A value may hold commas, and a

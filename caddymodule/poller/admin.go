@@ -4,7 +4,6 @@
 package poller
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -168,26 +167,24 @@ func shieldedKeys(ctx context.Context, e *Engine, c *cache.Cache, feed string) [
 	if len(e.app.Load().shields) == 0 {
 		return nil
 	}
-	var same []string
-	rank := make(map[string]int)
-	for _, text := range c.Keys(ctx, ShieldCommon) {
+	keys := c.Keys(ctx, ShieldCommon)
+	slices.Sort(keys)
+	var exact, others []string
+	for _, text := range keys {
 		k, ok := ParseShieldKey(text)
 		if !ok {
 			continue
 		}
 		known, err := feedurl.Parse(k.URL())
-		if err != nil || withoutScheme(known.String()) != withoutScheme(feed) {
-			continue
-		}
-		same = append(same, text)
-		if known.String() != feed {
-			rank[text]++
+		switch {
+		case err != nil || withoutScheme(known.String()) != withoutScheme(feed):
+		case known.String() == feed:
+			exact = append(exact, text)
+		default:
+			others = append(others, text)
 		}
 	}
-	slices.SortFunc(same, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(a, b))
-	})
-	return same
+	return append(exact, others...)
 }
 
 func withoutScheme(url string) string {
@@ -251,6 +248,36 @@ func feedParameter(r *http.Request, e *Engine, c *cache.Cache) ([]string, error)
 
 // shownURL returns the URL that readers know for a key.
 func shownURL(key string) feedurl.Shown { return feedurl.Shown(ReadersURL(key)) }
+
+// maxReaders bounds the readers of a feed that are shown.
+const maxReaders = 20
+
+// Status returns the status of the feed with a key, and the body of its version if it
+// has at most most bytes. It returns [cache.ErrUnknownFeed] if the feed is not known.
+func (e *Engine) Status(ctx context.Context, c *cache.Cache, key string, most int) (status.Feed, []byte, error) {
+	f, body, err := c.Details(ctx, key, most)
+	if err != nil {
+		return status.Feed{}, nil, err
+	}
+	f.Subscribers = int64(e.Subscribers(key))
+	f.Readers = e.Readers(ctx, readers.ReportOptions{Feed: key, Limit: maxReaders, Changes: e.Changes}).Readers
+	return e.complete(f), body, nil
+}
+
+// complete completes the status of a feed for the operator.
+func (e *Engine) complete(f status.Feed) status.Feed {
+	f.Address = e.addressOf(string(f.URL))
+	return Complete(f)
+}
+
+// Complete completes the status of a feed from the cache with the URL that readers request
+// and with the reason for its next poll.
+func Complete(f status.Feed) status.Feed {
+	f.Shield = strings.HasPrefix(string(f.URL), ShieldCommon)
+	f.URL = shownURL(string(f.URL))
+	f.Reason = f.Explain(time.Now(), time.UTC)
+	return f
+}
 
 func apiError(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }
 

@@ -7,7 +7,7 @@
 // The app parses the configuration (app.go, caddyfile.go), resolves the rules of each
 // feed (rules.go), and passes them to an engine
 // that outlives reloads (engine.go). The engine counts requests and polls (requests.go,
-// metrics.go, timedstore.go), emits events (events.go) and counts readers (readers.go).
+// metrics.go), emits events (events.go) and counts readers (counters.go).
 // The admin API (admin.go) and the stores (store.go) are here too.
 package poller
 
@@ -112,12 +112,12 @@ type App struct {
 	upstream upstream.Settings
 	cache    cache.Settings
 	store    Store
-	rules    policy.Rules                  // for all feeds
-	hosts    feedurl.HostTable[*hostRules] // for the feeds of a host
-	feeds    map[string]policy.Rules       // for the feeds that handlers name, by canonical URL
-	names    []Names                       // by gateway
-	shields  map[string][]Shield           // of the configuration, by identity
-	engine   *Engine                       // nil: the app holds none
+	rules    policy.Rules             // for all feeds
+	hosts    feedurl.HostTable[*Host] // for the feeds of a host
+	feeds    map[string]policy.Rules  // for the feeds that handlers name, by canonical URL
+	names    []Names                  // by gateway
+	shields  map[string][]Shield      // of the configuration, by identity
+	engine   *Engine                  // nil: the app holds none
 }
 
 // CaddyModule returns the Caddy module information.

@@ -123,20 +123,15 @@ func (c *counters) load(ctx context.Context, now time.Time) {
 		case node != c.node:
 			c.others[node] = saved
 		default:
-			c.resume(saved, now)
+			c.readers.Resume(saved.Readers)
+			c.feeds.MergeSketches(saved.Sketches, now)
+			c.traffic.resume(saved.Traffic)
 		}
 	}
 	c.loaded = true
 	for _, saved := range c.others {
 		c.feeds.MergeSketches(saved.Sketches, now)
 	}
-}
-
-// resume adds the counters that an earlier process of this node saved.
-func (c *counters) resume(saved *savedCounters, now time.Time) {
-	c.readers.Resume(saved.Readers)
-	c.feeds.MergeSketches(saved.Sketches, now)
-	c.traffic.resume(saved.Traffic)
 }
 
 // save saves the counters of this node, and removes those of nodes that have stopped.

@@ -36,6 +36,8 @@ type Host struct {
 	// for none. Hosts that the pattern names need not be known outside of the proxy:
 	// `host *.onion { proxy socks5h://127.0.0.1:9050 }`.
 	Proxy string `json:"proxy,omitempty"`
+
+	rules policy.Rules // for its feeds
 }
 
 func (h *Host) check() error {
@@ -55,12 +57,6 @@ func (h *Host) check() error {
 		return fmt.Errorf("host %s: proxy: %w", h.Pattern, err)
 	}
 	return nil
-}
-
-// hostRules are the rules for the feeds of a host.
-type hostRules struct {
-	*Host
-	rules policy.Rules
 }
 
 // checkProxy returns an error if a text is not a proxy. Placeholders are replaced later.
@@ -113,28 +109,28 @@ func (a *App) resolveRules() (err error) {
 	if a.rules, err = a.Policy.Over(policy.DefaultRules()); err != nil {
 		return err
 	}
-	a.hosts = feedurl.HostTable[*hostRules]{}
+	a.hosts = feedurl.HostTable[*Host]{}
 	for i := range a.Hosts {
 		h := &a.Hosts[i]
 		if err := h.check(); err != nil {
 			return err
 		}
-		if err := a.hosts.Add(h.Pattern, &hostRules{Host: h}); err != nil {
+		if err := a.hosts.Add(h.Pattern, h); err != nil {
 			return fmt.Errorf("host %s is given twice", h.Pattern) // check has passed the pattern
 		}
 	}
-	for _, h := range a.Hosts {
+	for i := range a.Hosts {
+		h := &a.Hosts[i]
 		normal, err := feedurl.ParsePattern(h.Pattern)
 		if err != nil {
 			return fmt.Errorf("host: %w", err)
 		}
-		rules, covering := a.rules, a.hosts.Covering(normal)
-		for _, wider := range covering {
-			if rules, err = wider.Over(rules); err != nil {
+		h.rules = a.rules
+		for _, covering := range a.hosts.Covering(normal) { // its own is the last, as the most specific
+			if h.rules, err = covering.Over(h.rules); err != nil {
 				return fmt.Errorf("host %s: %w", h.Pattern, err)
 			}
 		}
-		covering[len(covering)-1].rules = rules // its own, as the most specific
 	}
 	return nil
 }

@@ -21,3 +21,21 @@ func main() {
 	caddy.CustomVersion = "Pollard " + poller.Version() + ", Caddy" // Caddy's own version follows
 	caddycmd.Main()
 }
+
+// description is what `pollard --help` begins with.
+const description = `Pollard stands between feed readers and the sites that publish feeds. Readers get
+every feed from a cache, and each site sees one polite poller.
+
+To run it, write a Caddyfile (see https://github.com/feedpollard/pollard) and use:
+
+	$ pollard run --config Caddyfile
+
+To see what it does:
+
+	$ pollard feeds list                             all feeds, and when they are polled
+	$ pollard feeds show https://example.com/feed    why a feed waits
+	$ pollard feeds readers                          who asks, how often, how well
+	$ pollard feeds --help                           the other commands for feeds
+
+Pollard is the Caddy web server with feeds in it: the other commands are Caddy's,
+and where they say Caddy, they mean this program.`
