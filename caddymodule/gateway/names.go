@@ -12,7 +12,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
@@ -29,19 +28,22 @@ func (g *Gateway) Find(name string) string {
 	if err != nil || !g.isAt(u.Name()) {
 		return ""
 	}
-	requested := u.RequestURL()
-	if key := g.paths[requested.Path]; key != "" {
-		return key
-	}
-	by, ok := parseByURL(requested, nil)
-	if !ok {
-		return ""
-	}
-	key, err := feedurl.Canonical(by.target)
+	key, err := feedurl.Canonical(g.feedAt(u.RequestURL()))
 	if err != nil {
 		return ""
 	}
 	return key
+}
+
+// feedAt returns the URL of the feed that a URL of this gateway is for, or "".
+func (g *Gateway) feedAt(requested *url.URL) string {
+	if key := g.paths[requested.Path]; key != "" {
+		return key
+	}
+	if by, ok := parseByURL(requested, nil); ok {
+		return by.target
+	}
+	return ""
 }
 
 // Address implements [poller.Names]. If the site is for any host, it is the path alone.
@@ -113,6 +115,3 @@ func holds(route caddyhttp.Route, handler caddyhttp.MiddlewareHandler) bool {
 		return h == handler || ok && slices.ContainsFunc(inner.Routes, func(r caddyhttp.Route) bool { return holds(r, handler) })
 	})
 }
-
-// Interface guard.
-var _ poller.Names = (*Gateway)(nil)

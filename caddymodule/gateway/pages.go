@@ -210,11 +210,8 @@ func (g *Gateway) own(r *http.Request, u feedurl.URL) (feed string, own bool) {
 		return "", false
 	}
 	requested.RawPath = strings.TrimPrefix(requested.RawPath, base)
-	if feed = g.paths[requested.Path]; feed != "" {
+	if feed = g.feedAt(requested); feed != "" {
 		return feed, true
-	}
-	if by, ok := parseByURL(requested, nil); ok {
-		return by.target, true
 	}
 	_, own = g.parsePage(&http.Request{URL: requested})
 	return "", own

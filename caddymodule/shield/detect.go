@@ -152,7 +152,6 @@ func (b *detectingBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements [io.Closer].
 func (b *detectingBody) Close() error {
 	drain(b.ReadCloser)
 	return nil

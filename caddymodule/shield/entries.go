@@ -40,7 +40,6 @@ func newEntries() (caddy.Destructor, error) {
 	return &entries{byKey: byKey}, err
 }
 
-// Destruct implements [caddy.Destructor].
 func (*entries) Destruct() error { return nil }
 
 // entry is what a shield knows of one key.

@@ -41,7 +41,6 @@ type detectingWriter struct {
 	wroteHeader bool
 }
 
-// WriteHeader implements [http.ResponseWriter].
 func (w *detectingWriter) WriteHeader(status int) {
 	if status >= 200 && !w.wroteHeader {
 		w.wroteHeader = true
@@ -59,7 +58,6 @@ func (w *detectingWriter) WriteHeader(status int) {
 	w.ResponseWriterWrapper.WriteHeader(status)
 }
 
-// Write implements [http.ResponseWriter].
 func (w *detectingWriter) Write(p []byte) (int, error) {
 	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)

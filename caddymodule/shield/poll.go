@@ -47,17 +47,10 @@ func (s *Shield) Rules() policy.Rules { return s.rules }
 
 // Acquire implements [cache.Origin]: a block of handlers may be asked at any time.
 func (o *feedOrigin) Acquire(context.Context, feedurl.URL) (policy.Slot, error) { return o, nil }
+func (o *feedOrigin) Release()                                                  {}
+func (o *feedOrigin) Host(feedurl.URL) policy.Host                              { return policy.Host{} }
+func (o *feedOrigin) Busy() []string                                            { return nil }
 
-// Release implements [policy.Slot].
-func (o *feedOrigin) Release() {}
-
-// Host implements [cache.Origin].
-func (o *feedOrigin) Host(feedurl.URL) policy.Host { return policy.Host{} }
-
-// Busy implements [cache.Origin].
-func (o *feedOrigin) Busy() []string { return nil }
-
-// Poll implements [policy.Slot].
 func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	key := o.key.String()
 	var err error
@@ -167,6 +160,3 @@ func checkShared(resp *http.Response) error {
 	}
 	return nil
 }
-
-// Interface guard.
-var _ cache.Origin = (*feedOrigin)(nil)

@@ -86,10 +86,8 @@ type responder struct {
 	written int64
 }
 
-// Header implements [http.ResponseWriter].
 func (s *responder) Header() http.Header { return s.header }
 
-// WriteHeader implements [http.ResponseWriter].
 func (s *responder) WriteHeader(status int) {
 	if s.started || status < 200 {
 		return
@@ -107,7 +105,6 @@ func (s *responder) WriteHeader(status int) {
 	close(s.answered)
 }
 
-// Write implements [http.ResponseWriter].
 func (s *responder) Write(p []byte) (int, error) {
 	s.WriteHeader(http.StatusOK)
 	if s.bodyless() {

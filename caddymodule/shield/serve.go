@@ -4,7 +4,6 @@
 package shield
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
@@ -50,15 +49,20 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if !s.mayPoll(c, r, key) {
 		return s.passAndDetect(w, r, next, key)
 	}
-	feed, waited, err := s.await(key, r)
-	if left := r.Context().Err(); err != nil && left != nil {
-		s.engine.ShieldRequests().Count(poller.ResultUnavailable, 0)
-		return caddyhttp.Error(statusClientClosed, left)
+	s.entries.add(key)
+	feed, err := s.engine.Feed(r.Context(), key)
+	if err != nil {
+		return s.passAndDetect(w, r, next, key)
 	}
-	switch {
-	case errors.Is(err, errTooManyNew):
-		return s.pass(w, r, next)
-	case err != nil:
+	if feed.New() && s.engine.NewFeeds.Take(ownerOf(r), time.Now()) > 0 {
+		return s.pass(w, r, next) // its network has requested too many new feeds
+	}
+	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
+	if !served {
+		if left := r.Context().Err(); left != nil {
+			s.engine.ShieldRequests().Count(poller.ResultUnavailable, 0)
+			return caddyhttp.Error(statusClientClosed, left)
+		}
 		return s.passAndDetect(w, r, next, key)
 	}
 	feed.Ask(s.owner)
@@ -88,29 +92,6 @@ func (s *Shield) mayPoll(c *cache.Cache, r *http.Request, key string) bool {
 	}
 	return c.Has(r.Context(), key) // may read the store
 }
-
-// await returns the feed of a key when it has a version. All readers of a slow origin wait for
-// one poll.
-func (s *Shield) await(key string, r *http.Request) (*cache.Feed, version.CacheStatus, error) {
-	s.entries.add(key)
-	feed, err := s.engine.Feed(r.Context(), key)
-	if err != nil {
-		return nil, version.CacheStatus{}, err
-	}
-	if feed.New() && s.engine.NewFeeds.Take(ownerOf(r), time.Now()) > 0 {
-		return nil, version.CacheStatus{}, errTooManyNew
-	}
-	waited, ok := feed.Await(r.Context())
-	if !ok {
-		return nil, waited, errNoVersion
-	}
-	return feed, waited, nil
-}
-
-var (
-	errNoVersion  = errors.New("the feed has no version")
-	errTooManyNew = errors.New("the network has requested too many new feeds")
-)
 
 // ownerOf returns the owner whose new feeds a request counts among. They are the shield's
 // own after that.

@@ -233,5 +233,4 @@ var (
 	_ caddy.Provisioner           = (*Shield)(nil)
 	_ caddy.CleanerUpper          = (*Shield)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Shield)(nil)
-	_ poller.Shield               = (*Shield)(nil)
 )
