@@ -43,8 +43,8 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 		path = originalPath(path, original.EscapedPath())
 	}
 	path = "/" + strings.TrimLeft(path, "/") // of a base URL that ends in a slash
-	if rest, found := cutTilde(path); found {
-		token, tail, _ := strings.Cut(rest, "/")
+	if tilde := writtenTilde.FindString(path); tilde != "" {
+		token, tail, _ := strings.Cut(path[len(tilde):], "/")
 		plain, err := url.PathUnescape(token)
 		if err != nil {
 			return urlRequest{}, false
@@ -84,15 +84,8 @@ func parseByURL(u, original *url.URL) (by urlRequest, ok bool) {
 	return by, false
 }
 
-// cutTilde removes the tilde before a token. Some clients escape it needlessly (RFC 3986 section
-// 2.3).
-func cutTilde(path string) (rest string, found bool) {
-	const escaped = "/%7e"
-	if hasPrefixFold(path, escaped) {
-		return path[len(escaped):], true
-	}
-	return strings.CutPrefix(path, "/~")
-}
+// writtenTilde matches the tilde before a token. Some clients escape it needlessly (RFC 3986 section 2.3).
+var writtenTilde = regexp.MustCompile(`^/(?:~|%7[Ee])`)
 
 // writtenScheme matches a scheme as people write it, with a colon that may be escaped. The pseudo scheme
 // feed: means http:, unless one of the two follows.

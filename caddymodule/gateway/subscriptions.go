@@ -27,13 +27,7 @@ type subscriptions struct {
 
 	feeds   atomic.Pointer[map[string]bool] // by canonical URL
 	checked atomic.Int64                    // when the file was checked last, in Unix nanoseconds
-	state   atomic.Pointer[fileState]       // when the file was read last
-}
-
-// fileState identifies a version of a file.
-type fileState struct {
-	modified time.Time
-	size     int64
+	state   atomic.Pointer[string]          // of the file when it was read last: time and size
 }
 
 // readSubscriptions reads a list for the first time.
@@ -84,7 +78,7 @@ func (s *subscriptions) read() (changed bool, err error) {
 	if err != nil {
 		return false, err // names the path already
 	}
-	state := fileState{info.ModTime(), info.Size()}
+	state := fmt.Sprint(info.ModTime(), info.Size())
 	if before := s.state.Swap(&state); before != nil && *before == state {
 		return false, nil
 	}

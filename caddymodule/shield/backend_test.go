@@ -30,7 +30,7 @@ func TestShieldBeforeReverseProxy(t *testing.T) {
 		}
 		w.Header().Set("ETag", `"1"`)
 		w.Header().Set("Content-Type", "application/rss+xml")
-		http.ServeContent(w, r, "", stage.Modtime, strings.NewReader(stage.FeedNamed("proxied")))
+		http.ServeContent(w, r, "", modtime, strings.NewReader(stage.FeedNamed("proxied")))
 	}))
 	defer backend.Close()
 	site := blog + " {\nbind void/site\nfeed_shield {\norigin {\nreverse_proxy " + strings.TrimPrefix(backend.URL, "http://") + "\n}\n}\n}\n"

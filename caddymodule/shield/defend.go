@@ -146,12 +146,9 @@ func (f *Defend) Provision(ctx caddy.Context) error {
 		f.limits.Unconditional = readers.DefaultUnconditional
 	}
 	for _, e := range f.Exempt {
-		for _, text := range e.Networks {
-			network, err := config.ParseCIDR(text)
-			if err != nil {
-				return fmt.Errorf("exempt: %w", err)
-			}
-			e.networks = append(e.networks, network)
+		var err error
+		if e.networks, err = config.ParseCIDRs(e.Networks); err != nil {
+			return fmt.Errorf("exempt: %w", err)
 		}
 		loaded, err := ctx.LoadModule(e, "MatcherSetsRaw")
 		if err != nil {
@@ -205,11 +202,8 @@ func (e *Exempt) matches(r *http.Request, client netip.Addr) bool {
 	if slices.ContainsFunc(e.networks, func(n netip.Prefix) bool { return n.Contains(client) }) {
 		return true
 	}
-	if len(e.matchers) == 0 {
-		return false
-	}
 	matched, err := e.matchers.AnyMatchWithError(r)
-	return err == nil && matched
+	return len(e.matchers) > 0 && err == nil && matched
 }
 
 // ReplayedLimits returns the rules that apply to a request from a log, which has no

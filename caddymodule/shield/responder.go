@@ -23,7 +23,7 @@ import (
 func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWriter) *http.Request, handle func(http.ResponseWriter, *http.Request) error) (*http.Response, error) {
 	ctx, stop := context.WithCancel(r.Context())
 	reading, writing := io.Pipe()
-	s := &responder{header: make(http.Header), body: writing, answered: make(chan struct{}), length: -1}
+	s := &responder{header: make(http.Header), body: writing, answered: make(chan struct{})}
 	go func() {
 		defer stop()
 		s.end(func() (err error) {
@@ -43,12 +43,8 @@ func roundTrip(r *http.Request, prepare func(context.Context, http.ResponseWrite
 	}
 	// A handler may ignore the end of its context; the reader must not wait for it.
 	context.AfterFunc(ctx, func() { writing.CloseWithError(context.Cause(ctx)) })
-	return &http.Response{
-		Status: strconv.Itoa(s.status) + " " + http.StatusText(s.status), StatusCode: s.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: s.sent, ContentLength: s.length, Request: r,
-		Body: &responseBody{reading, stop},
-	}, nil
+	s.response.Request, s.response.Body = r, &responseBody{reading, stop}
+	return s.response, nil
 }
 
 // recovered turns a panic into an error. A reverse proxy panics with [http.ErrAbortHandler] when
@@ -76,11 +72,8 @@ type responder struct {
 	header http.Header // as the handler sees it
 	body   *io.PipeWriter
 
-	answered chan struct{} // closed when the fields up to failed are set
-	started  bool          // used by the handler's goroutine only
-	status   int
-	sent     http.Header // a copy of header, which the receiver owns
-	length   int64       // Content-Length, or -1
+	answered chan struct{}  // closed when one of these is set
+	response *http.Response // without a body
 	failed   error
 
 	written int64
@@ -89,18 +82,23 @@ type responder struct {
 func (s *responder) Header() http.Header { return s.header }
 
 func (s *responder) WriteHeader(status int) {
-	if s.started || status < 200 {
+	if s.response != nil || status < 200 {
 		return
 	}
-	s.started, s.status, s.sent = true, status, s.header.Clone()
-	for name := range s.sent {
+	sent := s.header.Clone() // which the receiver owns
+	for name := range sent {
 		if strings.HasPrefix(name, http.TrailerPrefix) {
-			delete(s.sent, name)
+			delete(sent, name)
 		}
 	}
-	delete(s.sent, "Trailer")
-	if n, err := strconv.ParseInt(s.sent.Get("Content-Length"), 10, 64); err == nil && n >= 0 {
-		s.length = n
+	delete(sent, "Trailer")
+	length, err := strconv.ParseInt(sent.Get("Content-Length"), 10, 64)
+	if err != nil || length < 0 {
+		length = -1
+	}
+	s.response = &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: sent, ContentLength: length,
 	}
 	close(s.answered)
 }
@@ -110,7 +108,7 @@ func (s *responder) Write(p []byte) (int, error) {
 	if s.bodyless() {
 		return len(p), nil // as a server does
 	}
-	if s.length >= 0 && s.written+int64(len(p)) > s.length {
+	if length := s.response.ContentLength; length >= 0 && s.written+int64(len(p)) > length {
 		return 0, http.ErrContentLength
 	}
 	n, err := s.body.Write(p)
@@ -123,14 +121,14 @@ func (s *responder) Flush() { s.WriteHeader(http.StatusOK) }
 
 // end ends the response with the error of the handler.
 func (s *responder) end(err error) {
-	if err != nil && !s.started {
-		s.started, s.failed = true, err
+	if err != nil && s.response == nil {
+		s.failed = err
 		close(s.answered)
 	}
 	if err == nil {
 		s.WriteHeader(http.StatusOK)
 		// A server reports a body that is shorter than its Content-Length too.
-		if s.length > s.written && !s.bodyless() {
+		if s.response.ContentLength > s.written && !s.bodyless() {
 			err = io.ErrUnexpectedEOF
 		}
 	}
@@ -138,7 +136,7 @@ func (s *responder) end(err error) {
 }
 
 func (s *responder) bodyless() bool {
-	return s.status == http.StatusNotModified || s.status == http.StatusNoContent
+	return s.response.StatusCode == http.StatusNotModified || s.response.StatusCode == http.StatusNoContent
 }
 
 // responseBody stops the handler when it is closed early.

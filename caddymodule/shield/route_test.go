@@ -191,7 +191,7 @@ func TestShieldBeforeFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("feed.xml", "one", stage.Modtime)
+	write("feed.xml", "one", modtime)
 	site := blog + " {\nbind void/site\nencode\nfeed_shield {\norigin {\nroot * " + root + "\nrespond /said.xml `" + stage.FeedNamed("said") + "`\nfile_server\n}\n}\n}\n"
 	stage.Run(t, site, nil, func(s *stage.Stage) {
 		stage.WantBody(t, "a file", s.Get(blog+"/feed.xml"), 200, "one")
@@ -199,7 +199,7 @@ func TestShieldBeforeFiles(t *testing.T) {
 		stage.WantBody(t, "a missing file", s.Get(blog+"/other.xml"), 404, "")
 		_, c := poller.Running()
 		account, err := c.Status(context.Background(), feedKey("/feed.xml"))
-		if err != nil || account.Validators.ETag == "" || account.Validators.LastModified != stage.Modtime.Format(http.TimeFormat) {
+		if err != nil || account.Validators.ETag == "" || account.Validators.LastModified != modtime.Format(http.TimeFormat) {
 			t.Errorf("%v: validators %+v", err, account.Validators)
 		}
 		time.Sleep(2 * time.Minute)
@@ -212,7 +212,7 @@ func TestShieldBeforeFiles(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		stage.WantBody(t, "a file that was removed", s.Get(blog+"/feed.xml"), 200, "one")
-		write("feed.xml", "two", stage.Modtime.Add(time.Hour))
+		write("feed.xml", "two", modtime.Add(time.Hour))
 		time.Sleep(time.Hour)
 		stage.WantBody(t, "a new file", s.Get(blog+"/feed.xml"), 200, "two")
 	})
@@ -253,7 +253,7 @@ func TestShieldScheme(t *testing.T) {
 func TestShieldWithoutEngine(t *testing.T) {
 	ctx, _ := stage.Provision(t, upstream.New(), "")
 	s := new(Shield)
-	config := `{"origin": {"routes": [{"handle": [{"handler": "backend", "says": "x"}]}]}}`
+	config := `{"origin": {"routes": [{"handle": [{"handler": "static_response", "body": "alive"}]}]}}`
 	if err := json.Unmarshal([]byte(config), s); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,6 @@ func TestShieldWithoutEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Cleanup()
-	stage.Set(t, stage.Plain(200, "alive"))
 	r := stage.Request("GET", blog+"/feed")
 	gone, leave := context.WithCancel(r.Context())
 	leave()

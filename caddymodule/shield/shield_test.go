@@ -21,6 +21,9 @@ import (
 
 const blog = "http://blog.test"
 
+// modtime is when what backends serve was written.
+var modtime = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
+
 // There is one poll per interval, however many readers request the feed, and nothing of a reader is in it.
 func TestShieldAsksOnce(t *testing.T) {
 	slow := func(w http.ResponseWriter, r *http.Request) error {

@@ -97,12 +97,7 @@ func (l *memListener) Accept() (net.Conn, error) {
 }
 
 func (l *memListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *memListener) Addr() net.Addr { return memAddr(l.address) }
-
-type memAddr string
-
-func (a memAddr) Network() string { return "mem" }
-func (a memAddr) String() string  { return string(a) }
+func (l *memListener) Addr() net.Addr { return &net.UnixAddr{Net: "mem", Name: l.address} }
 
 // memConn is the server's end of a connection, with the client's address.
 type memConn struct {

@@ -159,9 +159,6 @@ func (s *Stage) Stop() {
 	s.settle()
 }
 
-// Set has backends answer in a test that has no stage.
-func Set(t *testing.T, answer Answer) { staged.Store(&Stage{T: t, answer: answer}) }
-
 // Now changes what the backend answers.
 func (s *Stage) Now(answer Answer) {
 	s.mu.Lock()
@@ -286,9 +283,6 @@ func WriteFile(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
-
-// Modtime is when what backends serve was written.
-var Modtime = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // Text is what the configuration has the backend say to a request.
 func Text(r *http.Request) string {
