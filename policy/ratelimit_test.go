@@ -64,13 +64,7 @@ func TestRateLimit(t *testing.T) {
 		{"one family malformed", []string{"RateLimit", `???`, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "600"}, 10 * time.Minute},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			hold := RateLimit(header(test.fields...), noon)
-			if test.wait == 0 && !hold.Until.IsZero() || test.wait > 0 && !hold.Until.Equal(noon.Add(test.wait)) {
-				t.Errorf("until %v, want a wait of %v (%s)", hold.Until, test.wait, hold.Note)
-			}
-			if test.wait == 0 && len(test.fields) > 0 && (hold.Raw == "" || hold.Note == "") {
-				t.Errorf("not explained: %+v", hold)
-			}
+			checkHold(t, RateLimit(header(test.fields...), noon), test.wait, test.wait == 0 && len(test.fields) > 0)
 		})
 	}
 }

@@ -58,14 +58,18 @@ func TestRetryAfter(t *testing.T) {
 		{"seconds do not care for Date", []string{"Retry-After", "60", "Date", "Wed, 04 Mar 2026 09:00:00 GMT"}, time.Minute, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			hold := RetryAfter(header(test.fields...), noon)
-			if test.wait == 0 && !hold.Until.IsZero() || test.wait > 0 && !hold.Until.Equal(noon.Add(test.wait)) {
-				t.Errorf("until %v, want a wait of %v", hold.Until, test.wait)
-			}
-			if test.noted && (hold.Note == "" || hold.Raw == "") {
-				t.Errorf("not explained: %+v", hold)
-			}
+			checkHold(t, RetryAfter(header(test.fields...), noon), test.wait, test.noted)
 		})
+	}
+}
+
+func checkHold(t *testing.T, hold Hold, wait time.Duration, noted bool) {
+	t.Helper()
+	if wait == 0 && !hold.Until.IsZero() || wait > 0 && !hold.Until.Equal(noon.Add(wait)) {
+		t.Errorf("until %v, want a wait of %v (%s)", hold.Until, wait, hold.Note)
+	}
+	if noted && (hold.Note == "" || hold.Raw == "") {
+		t.Errorf("not explained: %+v", hold)
 	}
 }
 

@@ -8,8 +8,8 @@
 // The bytes are first converted to UTF-8 (encoding.go). An XML document is then read
 // once, as tokens under fixed limits (package markup), by a reader that finds the
 // children of channels, feeds and entries (xmlfeed.go, field.go) for the hints
-// (hints.go), dates (date.go, rhythm.go) and the fingerprint (fingerprint.go). A JSON
-// document is read in the same way (jsonfeed.go). Only hashes, dates, hints and a short
+// (hints.go), dates (rhythm.go) and the fingerprint (fingerprint.go). A JSON document is
+// decoded into objects (jsonfeed.go). Only hashes, dates, hints and a short
 // title (title.go) are kept: memory is proportional to the number of entries, time to
 // the number of bytes, for hostile documents too.
 //
