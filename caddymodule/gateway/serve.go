@@ -54,7 +54,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		h["Access-Control-Expose-Headers"] = exposedHeaders
 	}
 	if req.configured == "" && !req.byURL {
-		return g.refuse(w, r, errNoSuchPath, req)
+		return g.refuse(w, r, noSuchPath(""), req)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return g.answerMethod(w, r, req)
@@ -294,14 +294,10 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 var errOtherSite error = forbidden("a page of another site requested this feed, and only a reader or a person adds one: " +
 	"give the address to your reader, open it in a window of its own, or use an address with a `token`")
 
-const noFeedHere = "no such path: no feed is configured here, and it is not of the form /https://host/path"
-
-var errNoSuchPath error = &poller.Refusal{Status: http.StatusNotFound, Reason: noFeedHere}
-
-// noSuchPath returns the error for a path without a feed. The path is escaped: handle_errors may
-// show the text on a page.
+// noSuchPath returns the error for a path without a feed. The path is escaped, as handle_errors may
+// show the text on a page, or empty, as it may contain a token.
 func noSuchPath(path string) error {
-	reason := noFeedHere
+	reason := "no such path: no feed is configured here, and it is not of the form /https://host/path"
 	if host, _, found := strings.Cut(strings.TrimPrefix(path, "/"), "/"); found && looksLikeHost(host) {
 		reason += ": for the feed of a site, write /https:/" + path
 	}

@@ -53,7 +53,8 @@ func (s *Shield) block() (any, error) {
 		return os.Getenv(name), ok
 	})
 	if block = replaced(block, environment); inspect(block).handlers["invoke"] {
-		return nil, errInvoke
+		// A named route is not part of the block: a change there would leave feeds of the old origin in force.
+		return nil, errors.New("origin: invoke is not possible here, because changes of a named route would go unnoticed: use a snippet, that is (name) and import name")
 	}
 	return block, nil
 }
@@ -124,10 +125,6 @@ func (in *blockContent) sets(placeholder string) bool {
 		return in.members["path_regexp"] || in.members["header_regexp"] || in.members["vars_regexp"]
 	}
 }
-
-// errInvoke refuses named routes, which are not part of the block: a change there would leave
-// feeds of the old origin in force.
-var errInvoke = errors.New("origin: invoke is not possible here, because changes of a named route would go unnoticed: use a snippet, that is (name) and import name")
 
 // warnings returns what the block needs and does not set, in sentences.
 func (in *blockContent) warnings() (list []string) {
