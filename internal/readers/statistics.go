@@ -1,6 +1,14 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Package readers counts who asks for feeds, how often and how well, and limits how often
+// they may ask.
+//
+//   - A [Request] is what is counted of one request, and an [Agent] the program that made it.
+//   - [Statistics] count the requests of each feed and reader. [Statistics.Report] makes the
+//     lists that pages and commands show, with a score for each program.
+//   - A [Limiter] applies the limits of a shield.
+//   - [FeedCounter] counts the subscribers of a feed, for the User-Agent of its polls.
 package readers
 
 import (
