@@ -185,10 +185,12 @@ func (c *counters) merged(ctx context.Context) (others []*savedCounters) {
 	return others
 }
 
-// forget drops the statistics of a feed's readers.
-func (c *counters) forget(feed string) {
-	c.feeds.Forget(feed)
-	c.readers.Forget(feed)
+// forget drops the statistics of the readers of feeds.
+func (c *counters) forget(feeds []string) {
+	for _, feed := range feeds {
+		c.feeds.Forget(feed)
+		c.readers.Forget(feed)
+	}
 }
 
 // savedCounters are the counters of a node in the form in which they are saved.

@@ -139,13 +139,6 @@ func (e *Engine) polled(p cache.Poll) {
 	e.counters.traffic.countPoll(&p)
 }
 
-// forgotten drops the reader statistics of feeds that the cache has forgotten.
-func (e *Engine) forgotten(keys []string) {
-	for _, key := range keys {
-		e.counters.forget(key)
-	}
-}
-
 // takeOver puts an app in force. The first call opens the engine.
 func (e *Engine) takeOver(a *App) error {
 	e.mu.Lock()
@@ -154,7 +147,7 @@ func (e *Engine) takeOver(a *App) error {
 	a.cache.Client = Client
 	a.cache.Post = e.origin.Post
 	a.cache.Observe = e.polled
-	a.cache.Forgotten = e.forgotten
+	a.cache.Forgotten = e.counters.forget
 	if err := e.open(a); err != nil {
 		return err
 	}
@@ -261,18 +254,18 @@ func (e *Engine) Opened(ctx context.Context) (*cache.Cache, error) {
 	if c := e.cache.Load(); c != nil {
 		return c, nil
 	}
-	t := time.NewTimer(opening)
-	defer t.Stop()
+	ctx, cancel := context.WithTimeout(ctx, opening)
+	defer cancel()
+	reason := "the gateway is starting"
 	select {
 	case <-e.ready:
 		if c := e.cache.Load(); c != nil {
 			return c, nil
 		}
-		return nil, &cache.Unavailable{Status: http.StatusServiceUnavailable, Reason: "the gateway is stopping", RetryAfter: opening}
-	case <-t.C:
+		reason = "the gateway is stopping"
 	case <-ctx.Done():
 	}
-	return nil, &cache.Unavailable{Status: http.StatusServiceUnavailable, Reason: "the gateway is starting", RetryAfter: opening}
+	return nil, &cache.Unavailable{Status: http.StatusServiceUnavailable, Reason: reason, RetryAfter: opening}
 }
 
 // Forget drops a feed and the statistics of its readers.
@@ -282,7 +275,7 @@ func (e *Engine) Forget(ctx context.Context, c *cache.Cache, url string) error {
 	}
 	// A configured feed stays known.
 	if _, err := c.Status(ctx, url); errors.Is(err, cache.ErrUnknownFeed) {
-		e.forgotten([]string{url})
+		e.counters.forget([]string{url})
 		e.counters.save(ctx)
 	}
 	return nil
