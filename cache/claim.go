@@ -179,7 +179,11 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 	case lease.Denied == store.DeniedNotDue && e.floor == 0 && 0 <= lease.Polled && lease.Polled < offerTimeout:
 		return nil, offerTimeout // perhaps the background's claim has just been granted the poll
 	}
-	f.adopt(lease.Record) // another node may have polled the feed
+	// Another node may have polled the feed.
+	if _, err := f.replaceState(ctx, f.state.Load(), &lease.Record); err != nil {
+		f.deferForStore()
+		return nil, 0
+	}
 	if lease.Denied == store.DeniedPaused {
 		f.deferPoll(lease.Wait, lease.Why)
 	}

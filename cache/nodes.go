@@ -148,7 +148,9 @@ func (c *Cache) readBatch(ctx context.Context, feeds []*Feed) error {
 	work.SetLimit(readsAtOnce)
 	for f, old := range before {
 		work.Go(func() error {
-			if !f.replaceState(ctx, old, records[f.id]) {
+			if replaced, err := f.replaceState(ctx, old, records[f.id]); err != nil {
+				return err
+			} else if !replaced {
 				return f.reload(ctx)
 			}
 			if old.known && records[f.id] == nil {
@@ -197,23 +199,25 @@ func (f *Feed) reload(ctx context.Context) error {
 		if len(records) > 0 {
 			record = &records[0]
 		}
-		if f.replaceState(ctx, old, record) {
-			return nil
+		if replaced, err := f.replaceState(ctx, old, record); replaced || err != nil {
+			return err
 		}
 	}
 }
 
 // replaceState publishes the state of a record, nil if there is none, unless the state has
 // changed since old.
-func (f *Feed) replaceState(ctx context.Context, old *state, record *store.Record) bool {
+func (f *Feed) replaceState(ctx context.Context, old *state, record *store.Record) (replaced bool, err error) {
 	next := &state{size: stateOverhead}
 	if record != nil {
 		next = f.read(*record, old)
-		f.cache.replace(ctx, f, old, next)
+		if err := f.cache.replace(ctx, f, old, next); err != nil {
+			return false, err
+		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.setState(old, next)
+	return f.setState(old, next), nil
 }
 
 // polledByOtherNode reports whether another node makes the first poll of a feed, judging by

@@ -86,15 +86,18 @@ func (f *Feed) fromStore(r *http.Request, s *state, coding version.Coding) (send
 	return out, nil
 }
 
-// replace reads a version that another node has committed into memory, if readers here were
-// given the one before: they do not wait for the store then.
-func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) {
-	m := f.timedFields.Load()
-	if m == nil || old.version == 0 || m.state.version != old.version || next.version == 0 ||
-		next.feed.Version.Tag == old.feed.Version.Tag {
-		return
+// replace reads a version that another node has committed into memory, if memory has the one before.
+// It fails if the store cannot be read: then that one is served on.
+func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) error {
+	if old.version == 0 || next.version == 0 || next.feed.Version.Tag == old.feed.Version.Tag ||
+		c.memory.get(f.id, old, version.Gzip) == nil && c.memory.get(f.id, old, version.Identity) == nil {
+		return nil
 	}
-	_, _ = c.read(ctx, f, next, next.feed.Version.stored()) // the next reader tries again
+	_, err := c.read(ctx, f, next, next.feed.Version.stored())
+	if errors.Is(err, store.ErrNoBody) || errors.Is(err, errOtherVersion) {
+		return nil // the next reader finds that out
+	}
+	return err
 }
 
 // errOtherVersion says that the store has a newer version than the state.
