@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/store/postgres/postgrestest"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 )
 
@@ -32,6 +34,61 @@ func TestStatisticsStay(t *testing.T) {
 	_, said, code := runWithErrors(t, importCommand(), `{"figure":"d","key":"YQ==","value":"AQAA"}`, "--store", "sqlite:"+dir)
 	if code != exitFailed || !strings.Contains(said, "line 1: statistics are not imported") {
 		t.Errorf("exit code %d: %s", code, said)
+	}
+}
+
+// Feeds that go from one kind of store into the other and back keep versions, validators and schedule.
+func TestFeedsMoveBetweenStores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
+	database := postgrestest.Start(t).Database(t)
+	root := t.TempDir()
+	move := func(lines, to string) string {
+		t.Helper()
+		if out, said, code := runWithErrors(t, importCommand(), lines, "--store", to); code != exitDone {
+			t.Fatalf("import into %s: exit code %d: %s%s", to, code, out, said)
+		}
+		out, said, code := runWithErrors(t, exportCommand(), "", "--store", to)
+		if code != exitDone || strings.Count(out, "\n") != 2 {
+			t.Fatalf("export from %s: exit code %d: %s%s", to, code, out, said)
+		}
+		return out
+	}
+	due := time.Now().Add(5 * time.Hour)
+	first := move(`{"url": "https://feeds.test/1", "next_poll": "`+due.Format(time.RFC3339)+`", "etag": "\"one\"", "content_type": "text/xml", `+
+		`"body": "<rss version=\"2.0\"><channel><title>T</title><item><title>E</title></item></channel></rss>"}`+"\n"+
+		`{"url": "https://feeds.test/2", "next_poll": "never"}`, "sqlite:"+filepath.Join(root, "first"))
+	moved := first
+	for _, to := range []string{"postgres:" + database, "sqlite:" + filepath.Join(root, "second")} {
+		moved = move(moved, to)
+		for i, line := range strings.Split(strings.TrimSpace(moved), "\n") {
+			sameFeed(t, strings.Split(first, "\n")[i], line)
+		}
+	}
+}
+
+// sameFeed compares two exported feeds. Times are counted from the present, so they may differ by seconds.
+func sameFeed(t *testing.T, a, b string) {
+	t.Helper()
+	fields := func(line string) (times []time.Time, others string) {
+		var f map[string]any
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"next_poll", "last_poll", "last_reader"} {
+			if at, err := time.Parse(time.RFC3339, fmt.Sprint(f[name])); err == nil {
+				times = append(times, at)
+				delete(f, name)
+			}
+		}
+		return times, fmt.Sprint(f)
+	}
+	was, one := fields(a)
+	is, two := fields(b)
+	near := slices.EqualFunc(was, is, func(x, y time.Time) bool { return x.Sub(y).Abs() < 10*time.Second })
+	if !near || one != two {
+		t.Errorf("a feed has changed from\n%v %s\nto\n%v %s", was, one, is, two)
 	}
 }
 
