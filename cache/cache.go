@@ -5,7 +5,7 @@
 //
 // # The life of a feed
 //
-// A reader requests a feed by its key ([Cache.Feed], table.go), and is answered from memory
+// A reader requests a feed by its key (key.go, [Cache.Feed] in table.go), and is answered from memory
 // ([Feed.Serve], serve.go, representation.go, memory.go). If the feed's next poll is due, the
 // request starts one, or joins the one under way (poll.go):
 //

@@ -116,7 +116,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 		if n := polls.Load(); n != 1 {
 			t.Errorf("the origin had %d requests, want the one of the gateway", n)
 		}
-		// What the instance does not know, explain asks the origin about.
+		// If the instance does not know a feed, explain asks its origin.
 		out, _, code := runWithErrors(t, explainCommand(), "", "--json", "--address", address, feed+"?another")
 		if n := polls.Load(); code != exitDone || !strings.Contains(out, `"version": "2.0"`) || n != 2 {
 			t.Errorf("explain after %d polls: exit code %d: %s", n, code, out)

@@ -190,7 +190,7 @@ func namesOf(name string, n int) (addresses []netip.Addr) {
 
 // TestHostileAddresses tries to reach private addresses through a gateway: by all spellings, by names, by
 // names that change and names of several addresses, and by redirects to them. There is a server at each
-// of them, which records connections. What counts is the address that is connected to, each time.
+// of them, which records connections. Each time, the address counts that is connected to.
 func TestHostileAddresses(t *testing.T) {
 	t.Parallel()
 	if !enclose(t) {

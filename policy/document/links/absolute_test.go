@@ -151,7 +151,7 @@ func TestXMLBase(t *testing.T) {
 	}
 }
 
-// What it is uncertain how to resolve stays as it is.
+// References that cannot be resolved with certainty stay as they are.
 func TestLeftAlone(t *testing.T) {
 	item := func(text string) string { return rssOpen + "<item>" + text + "</item>" + rssClose }
 	tests := []struct {
@@ -168,7 +168,7 @@ func TestLeftAlone(t *testing.T) {
 		{"no host", item(`<link>/1</link>`), "", "https:///feed", problemBase},
 		{"UTF-16", "\xff\xfe<\x00r\x00s\x00s\x00>\x00", "", from, problemEncoding},
 		{"ISO-2022-JP", item(`<link>/1</link>`), "text/xml; charset=ISO-2022-JP", from, problemEncoding},
-		{"JSON that is no UTF-8", jsonOpen + "\"icon\": \"/\x83\\\"}", "", from, problemEncoding},
+		{"JSON that is not UTF-8", jsonOpen + "\"icon\": \"/\x83\\\"}", "", from, problemEncoding},
 		{"deep", strings.Repeat("<x>", 1000) + `<link href="/1"/>`, "", from, problemMarkup},
 		{"large", item(strings.Repeat(`<enclosure url="/"/>`, 10_000)), "", "https://" + strings.Repeat("x", 200) + "/", problemGrowth},
 	}

@@ -1,0 +1,43 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cache
+
+import (
+	"crypto/sha256"
+	"strings"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
+)
+
+// A Key names a feed: by its canonical URL or, behind a shield, by a text that the
+// shield makes of a request. Two keys are equal (==) if and only if their texts are.
+type Key struct {
+	text string
+	url  feedurl.URL // parsed once, for all that is asked about the feed; zero: a shield's
+}
+
+// ParseKey returns the key of a text: of a canonical URL, or of a shield's.
+func ParseKey(text string) Key {
+	k := Key{text: text}
+	if strings.HasPrefix(text, "http") {
+		k.url, _ = feedurl.Parse(text) // without a URL it has no origin
+	}
+	return k
+}
+
+// String returns the text of the key.
+func (k Key) String() string { return k.text }
+
+// URL returns the URL of the feed; zero if it is a shield's.
+func (k Key) URL() feedurl.URL { return k.url }
+
+// shielded reports whether the feed is one of a site of this process.
+func (k Key) shielded() bool { return k.url == feedurl.URL{} }
+
+// IDOf returns the name of a feed in the store, by the text of its key.
+func IDOf(key string) store.ID {
+	sum := sha256.Sum256([]byte(key))
+	return store.ID(sum[:16])
+}
