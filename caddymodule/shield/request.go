@@ -5,11 +5,13 @@ package shield
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -25,10 +27,59 @@ func notShared(r *http.Request) string {
 		return "method"
 	case r.Header["Authorization"] != nil:
 		return "Authorization"
-	case r.ContentLength != 0:
+	case hasBody(r):
 		return "body"
 	}
 	return ""
+}
+
+// bodyWait is how long the first byte of a body of unknown length may take.
+const bodyWait = time.Second
+
+// hasBody reports whether a request has a body. Over HTTP/1.1 its header says so (RFC 9112
+// section 6.3). Over HTTP/2 and HTTP/3 a request without Content-Length has a body or none (RFC 9113
+// section 8.1.1, RFC 9114 section 4.1.2), which only reading it shows.
+func hasBody(r *http.Request) bool {
+	if r.ContentLength >= 0 || r.ProtoMajor < 2 || r.Body == nil {
+		return r.ContentLength != 0
+	}
+	body := &startedBody{ReadCloser: r.Body, started: make(chan struct{})}
+	go body.start()
+	select {
+	case <-body.started:
+		if body.n == 0 && errors.Is(body.err, io.EOF) {
+			r.Body, r.ContentLength = http.NoBody, 0
+			return false
+		}
+	case <-time.After(bodyWait):
+	}
+	r.Body = body
+	return true
+}
+
+// startedBody is a body of which the first byte is read ahead. A read deadline would end the stream.
+type startedBody struct {
+	io.ReadCloser
+	started chan struct{} // closed when the fields below are set
+	first   [1]byte
+	n       int // bytes of first that are not passed on yet
+	err     error
+}
+
+func (b *startedBody) start() {
+	defer close(b.started)
+	b.n, b.err = io.ReadFull(b.ReadCloser, b.first[:])
+}
+
+func (b *startedBody) Read(p []byte) (int, error) {
+	if <-b.started; b.n > 0 && len(p) > 0 {
+		b.n = 0
+		return copy(p, b.first[:]), nil
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.ReadCloser.Read(p)
 }
 
 // likely reports whether a request seems to be for a feed, by its path, its query or its Accept field.

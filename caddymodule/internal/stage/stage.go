@@ -277,7 +277,7 @@ func WantBody(t *testing.T, what string, w *httptest.ResponseRecorder, status in
 }
 
 // WriteFile writes a file.
-func WriteFile(t *testing.T, path, text string) {
+func WriteFile(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
