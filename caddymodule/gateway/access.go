@@ -45,11 +45,15 @@ type token struct {
 type client struct {
 	address   netip.Addr // see [poller.Client]
 	forwarded bool       // see [poller.Forwarded]
-	site      string     // see [Gateway.siteToWrite]
+	site      string     // see [poller.SiteToWrite]
 }
 
 func (g *Gateway) clientOf(r *http.Request) client {
-	return client{address: poller.Client(r), forwarded: poller.Forwarded(r), site: g.siteToWrite(r)}
+	from := client{address: poller.Client(r), forwarded: poller.Forwarded(r)}
+	if !g.access.clients.any {
+		from.site = poller.SiteToWrite(r, g.server)
+	}
+	return from
 }
 
 // authorize returns why a request may not have the feed of a URL, or nil if it may. The reason

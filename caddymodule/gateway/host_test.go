@@ -11,21 +11,6 @@ import (
 	"github.com/feedpollard/pollard/internal/origintest"
 )
 
-func TestOwnHost(t *testing.T) {
-	for host, want := range map[string]bool{
-		"": true, "192.168.1.5": true, "192.168.1.5:8080": true, "8.8.8.8": true, "[fe80::1%25eth0]:8080": true, "[::1]": true, "::1": true,
-		"localhost:8080": true, "nas": true, "NAS.:8080": true, "pollard:8080": true, "nas.local": true, "feeds.home.arpa.": true,
-		"feeds.home": true, "feeds.lan:80": true, "nas.internal": true, "feeds.corp": true, "pollard.mynet": true, "feeds.speedport.ip": true,
-		"pollard.default.svc.cluster.local": true, "nas.tail1234.ts.net": true,
-		"evil.example.com": false, "EVIL.COM.": false, "feeds.fritz.box": false, "evil.duckdns.org": false, "evil.github.io:80": false,
-		"evil.co.uk": false, "a b": false, "xarpa.home.arpa.com": false, "evilts.net": false,
-	} {
-		if got := ownHost(host); got != want {
-			t.Errorf("%q: %v, want %v", host, got, want)
-		}
-	}
-}
-
 // A page whose name resolves to the gateway gets nothing that only the addresses of its readers
 // may have (DNS rebinding).
 func TestNamesOfStrangers(t *testing.T) {
@@ -59,6 +44,50 @@ func TestNamesOfStrangers(t *testing.T) {
 			}
 			if by := strings.HasPrefix(tt.target, "/https"); by && tt.want == 403 && !strings.Contains(w.Body.String(), "http://"+tt.host+" as the address of the gateway's site") {
 				t.Errorf("%s%s: the error does not say what to write: %s", tt.host, tt.target, w.Body)
+			}
+		}
+	})
+}
+
+// Behind a proxy that is trusted, each of the two names of a request must be one that no stranger can
+// own, as the proxy may replace the one and pass the other on. Pages have the second, if there is one.
+func TestNamesBehindProxy(t *testing.T) {
+	const proxy, other = "192.168.1.2", "192.168.1.3"
+	sites := "http:// {\nbind void/feeds\nfeed_gateway\n}\nhttp://feeds.example.com {\nbind void/feeds\nfeed_gateway\n}\n"
+	onSites(t, "servers {\ntrusted_proxies static "+proxy+"\n}", sites, func(t *testing.T) {
+		for _, tt := range []struct {
+			from, host, forwarded string
+			want                  string // the address of the gateway, or a part of the error
+		}{
+			{proxy, "pollard:8080", "", "http://pollard:8080/"},
+			{proxy, "pollard:8080", "feeds.home.arpa", "http://feeds.home.arpa/"},
+			{proxy, "pollard:8080", "feeds.example.com:8443", "http://feeds.example.com:8443/"},
+			{proxy, "pollard:8080", "evil.example.org", "needs http://evil.example.org as the address"},
+			{proxy, "evil.example.org", "feeds.home.arpa", "needs http://evil.example.org as the address"},
+			{proxy, "evil.example.org", "evil.example.org", "needs http://evil.example.org as the address"},
+			{proxy, "pollard:8080", "evil.example.org, feeds.home.arpa", "http://feeds.home.arpa/"},
+			{proxy, "pollard:8080", "feeds.home.arpa, evil.example.org", "needs http://evil.example.org as the address"},
+			{proxy, "pollard:8080", "no host/<b>", "http://pollard:8080/"},
+			{proxy, "pollard:8080", "user@feeds.home.arpa", "http://pollard:8080/"},
+			{proxy, "evil.example.org", "a b", "needs http://evil.example.org as the address"},
+			{other, "nas", "feeds.home.arpa", "http://nas/"},
+			{other, "evil.example.org", "feeds.home.arpa", "needs http://evil.example.org as the address"},
+		} {
+			header := []string{"Accept", "application/json"}
+			if tt.forwarded != "" {
+				header = append(header, "X-Forwarded-Host", tt.forwarded)
+			}
+			if tt.from == proxy {
+				header = append(header, "X-Forwarded-For", "192.168.1.9")
+			}
+			home := stage.Get(t, "http://"+tt.host+"/-/", tt.from, header...)
+			got := stage.Get(t, "http://"+tt.host+"/https://two.example/feed", tt.from, header...)
+			admitted := !strings.HasPrefix(tt.want, "needs")
+			if admitted && (got.Code != 200 || !strings.Contains(home.Body.String(), `"gateway": "`+tt.want+`"`)) {
+				t.Errorf("%s, %s and %s: %d %.100s, home page %.200s; want %s", tt.from, tt.host, tt.forwarded, got.Code, got.Body, home.Body, tt.want)
+			}
+			if !admitted && (got.Code != 403 || home.Code != 403 || !strings.Contains(got.Body.String(), tt.want)) {
+				t.Errorf("%s, %s and %s: %d %.200s, home page %d; want 403 with %s", tt.from, tt.host, tt.forwarded, got.Code, got.Body, home.Code, tt.want)
 			}
 		}
 	})

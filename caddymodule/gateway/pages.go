@@ -87,7 +87,7 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyht
 		at.Home = at.Below // the front page is the site's
 	}
 	if p.name == "" && at.Listed() {
-		at.Chosen = g.chosenAt(siteAddress(r) + basePath(r))
+		at.Chosen = g.chosenAt(poller.SiteAddress(r) + basePath(r))
 	}
 	g.pages.ServeHTTP(w, r, at, p.name)
 	return nil
@@ -100,12 +100,12 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 		base += "~" + url.PathEscape(by.token) + "/"
 	}
 	at := pages.Place{
-		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: siteAddress(r) + base,
+		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: poller.SiteAddress(r) + base,
 		Token: by.hasToken, Member: g.access.admit(by, g.clientOf(r)) == nil, Readers: g.Readers,
 	}
 	if at.Member {
 		group := g.access.group(by)
-		at.Source, at.Unlisted = g.source.For(g.viewer(group, siteAddress(r)+basePath(r))), group == 0
+		at.Source, at.Unlisted = g.source.For(g.viewer(group, poller.SiteAddress(r)+basePath(r))), group == 0
 	}
 	return at
 }
@@ -177,7 +177,7 @@ func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, pro
 	const noSite = "This is not the address of a site: write one such as https://blog.example/."
 	switch host, _, _ := strings.Cut(address, "/"); {
 	case host == "":
-		address = siteAddress(r) + basePath(r) + address // a path of this gateway
+		address = poller.SiteAddress(r) + basePath(r) + address // a path of this gateway
 	case looksLikeHost(host):
 		address = "https://" + address
 	}
@@ -202,7 +202,8 @@ func (g *Gateway) requested(r *http.Request, address string) (u feedurl.URL, pro
 // own returns the URL of the feed that an address of this gateway is for; it is empty for a page.
 // It reports false for other addresses.
 func (g *Gateway) own(r *http.Request, u feedurl.URL) (feed string, own bool) {
-	if host := u.HostPort(); !strings.EqualFold(host, r.Host) && !strings.EqualFold(host, r.Header.Get("X-Forwarded-Host")) {
+	host, forwarded := poller.Hosts(r)
+	if asked := u.HostPort(); !strings.EqualFold(asked, host) && !strings.EqualFold(asked, forwarded) {
 		return "", false
 	}
 	requested, base := u.RequestURL(), basePath(r)
@@ -257,7 +258,7 @@ func (g *Gateway) found(r *http.Request, feeds ...site.Feed) (list []pages.Found
 	for _, f := range feeds {
 		found := pages.Found{URL: f.URL, Title: f.Title, Type: f.Type}
 		if path := g.chosen[f.URL]; path != "" {
-			found.Address = siteAddress(r) + basePath(r) + path
+			found.Address = poller.SiteAddress(r) + basePath(r) + path
 		}
 		list = append(list, found)
 	}

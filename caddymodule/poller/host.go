@@ -1,0 +1,136 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package poller
+
+import (
+	"cmp"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"golang.org/x/net/publicsuffix"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
+)
+
+// Hosts returns the two names of a request, as they were sent, each with a port if it has one: Host,
+// by which Caddy found the site, and X-Forwarded-Host if a trusted proxy sent it, or "". Of a list
+// the last element counts, which the nearest proxy has added; what is not a host is ignored.
+//
+// Many proxies pass X-Forwarded-Host on as a client sent it, so it never stands for Host alone.
+func Hosts(r *http.Request) (host, forwarded string) {
+	lines := r.Header["X-Forwarded-Host"]
+	if len(lines) == 0 || !Trusted(r) {
+		return r.Host, ""
+	}
+	last := lines[len(lines)-1]
+	last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+	u, err := url.Parse("http://" + last)
+	if err != nil || u.Host != last {
+		return r.Host, ""
+	}
+	if _, err := feedurl.ParseHost(u.Hostname()); err != nil {
+		return r.Host, ""
+	}
+	return r.Host, last
+}
+
+// SiteAddress returns the scheme and the host under which people know the site of a request.
+func SiteAddress(r *http.Request) string {
+	host, forwarded := Hosts(r)
+	return Scheme(r) + "://" + cmp.Or(forwarded, host)
+}
+
+// SiteToWrite returns the site address that the Caddyfile needs before clients are admitted by their
+// address alone under the names of a request, or "" if they are. The server may be nil.
+//
+// A page of evil.example may have its name resolve to this machine (DNS rebinding). Its scripts
+// then run in a browser with a private address. They cannot send another Host than theirs, and can
+// send any X-Forwarded-Host, so both must be names that no stranger can own. A user name and
+// password replace this rule as a token does: the browser has them for another name only.
+func SiteToWrite(r *http.Request, server *caddyhttp.Server) string {
+	if User(r) != "" {
+		return ""
+	}
+	host, forwarded := Hosts(r)
+	for _, host := range []string{host, forwarded} {
+		if ownHost(host) || hasSite(server, r, host) {
+			continue
+		}
+		name := HostName(host)
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && forwarded == "" {
+			if _, port, err := net.SplitHostPort(local.String()); err == nil && port != "80" && port != "443" {
+				name = net.JoinHostPort(name, port)
+			}
+		}
+		return Scheme(r) + "://" + name
+	}
+	return ""
+}
+
+// ownHost reports whether no stranger can own the name in a Host field, as far as the name shows
+// it: an address, a name that the public DNS does not have, or none (HTTP/1.0).
+func ownHost(host string) bool {
+	name := HostName(host)
+	if name == "" {
+		return true
+	}
+	address, _, _ := strings.Cut(name, "%") // a zone
+	name, err := feedurl.ParseHost(address)
+	if err != nil {
+		return false
+	}
+	if _, err := netip.ParseAddr(name); err == nil || !strings.Contains(name, ".") {
+		return true // an address or a single label
+	}
+	// RFC 8375: home.arpa. Tailscale sets all records below ts.net, and none is private.
+	for _, domain := range []string{"home.arpa", "ts.net"} {
+		if name == domain || strings.HasSuffix(name, "."+domain) {
+			return true
+		}
+	}
+	// Anyone may register below a suffix of ICANN's section of the list. Names in its other
+	// section, such as duckdns.org, lie below one of these as well.
+	_, icann := publicsuffix.PublicSuffix(name[strings.LastIndexByte(name, '.')+1:])
+	return !icann
+}
+
+// HostName returns the host in a Host field, without port, brackets and trailing dot.
+func HostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), ".")
+}
+
+// hasSite reports whether a host matcher of the server has the name in a Host field.
+func hasSite(server *caddyhttp.Server, r *http.Request, host string) bool {
+	if server == nil {
+		return false
+	}
+	named := *r
+	named.Host = HostName(host)
+	return namesHost(server.Routes, &named)
+}
+
+func namesHost(routes caddyhttp.RouteList, r *http.Request) bool {
+	for i := range routes {
+		for _, set := range routes[i].MatcherSets {
+			for _, matcher := range set {
+				if hosts, ok := matcher.(*caddyhttp.MatchHost); ok && hosts.Match(r) {
+					return true
+				}
+			}
+		}
+		for _, handler := range routes[i].Handlers {
+			if inner, ok := handler.(*caddyhttp.Subroute); ok && namesHost(inner.Routes, r) {
+				return true
+			}
+		}
+	}
+	return false
+}
