@@ -60,7 +60,7 @@ func TestFreshnessForReaders(t *testing.T) {
 		a = failed(500, policy.FailureStatus)
 		check("slow", "max-age=60", "hit=true", "ttl=-3603", "detail=default")
 		time.Sleep(10 * time.Second)
-		check("failing", "max-age=7197", "hit=true", "ttl=7197", "detail=back-off")
+		check("failing", "max-age=3597", "hit=true", "ttl=3597", "detail=back-off")
 		a, delay = failed(410, policy.FailureGone), 0
 		time.Sleep(3 * time.Hour)
 		check("gone", "max-age=86400", "fwd=stale", "fwd-status=410", "detail=gone")

@@ -275,7 +275,7 @@ func TestPushDuringPause(t *testing.T) {
 		{"max-age", ok(atom(1, epoch), "Cache-Control", "max-age=86400"), 10 * time.Minute},
 		{"skipHours", ok(strings.Replace(rss(1, ""), "<channel>", `<channel xmlns:atom="http://www.w3.org/2005/Atom"><atom:link rel="hub" href="https://hub.test/"/><atom:link rel="self" href="`+feedURL+`"/><skipHours><hour>10</hour></skipHours>`, 1)), 10 * time.Minute},
 		{"Retry-After", ok(atom(1, epoch), "Retry-After", "7200"), 2 * time.Hour},
-		{"back-off", failed(500, policy.FailureStatus), 2*time.Hour + 10*time.Minute},
+		{"back-off", failed(404, policy.FailureNotFound), 2*time.Hour + 10*time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -19,9 +19,12 @@ const (
 	unsentInterval   = time.Minute      // first retry of a poll that sent nothing
 	maxUnsent        = time.Hour        // last retries of it
 	maxOwnBackOff    = 10 * time.Minute // longest back-off of a site of this process
-	coldInterval     = 5 * time.Minute  // shortest retry of a feed that has never answered
+	leastUnvalidated = 4 * time.Hour    // between whole downloads that nobody asks for more often
 	unheededLimit    = 3                // full answers in a row after which validators count as absent
-	rhythmShare      = 12               // polls per median gap between entries
+	rhythmShare      = 12               // polls per gap between entries
+	quietShare       = 4                // of the time without a new entry that counts as a gap
+	passingShare     = 4                // retries per interval after a failure that may pass
+	leastDated       = 3                // entries with a date that make a rhythm
 )
 
 // Decide returns when a feed may be polled next. The history is the result of
@@ -32,13 +35,16 @@ const (
 //
 //  1. Explicit hints: freshness lifetime less age, ttl, credible sy, credible
 //     update frequency. The longest counts.
-//  2. Without such a hint: the posting rhythm, and without one the default.
-//  3. Clamp to [MinInterval, MaxInterval]; a feed with neither validators nor an
-//     explicit hint has UnvalidatedInterval as its floor, a complete show 7 days, and
-//     one whose hub announces changes 24 hours.
-//  4. Failures double the interval, from twice the feed's own up to MaxInterval. A
-//     feed that has never answered starts at MinInterval, and at least 5 minutes, if
-//     the failure may be temporary. A poll that sent nothing is not a failure: it is
+//  2. Without such a hint: one twelfth of the gap between entries. That is the median, or
+//     a quarter of the time without a new entry if that is larger. Without enough dates:
+//     the default, or by the time without a new entry if that is later.
+//  3. Clamp to [MinInterval, MaxInterval]. A complete show has 7 days as its floor, and a
+//     feed whose hub announces changes 24 hours. A feed with neither validators nor an
+//     explicit hint has the median gap or the time without a new entry as its floor, the
+//     larger one, at least 4 hours and at most UnvalidatedInterval, which it is without dates.
+//  4. A failure that may pass is retried after a quarter of the feed's own interval, then
+//     after twice that and so on, up to MaxInterval or its own interval. Other failures
+//     start at twice its own interval. A poll that sent nothing is not a failure: it is
 //     retried after a minute, later after up to an hour.
 //  5. Jitter, upward only. It counts from the end of the poll.
 //  6. Out of skipHours and skipDays.
@@ -75,14 +81,14 @@ func Decide(r Rules, h History, a Answer, now time.Time, random float64) Decisio
 	}
 	d.jitter(r, h)
 	d.next = d.at.Add(d.interval)
-	d.leaveWindows(h.Hints)
+	d.leaveWindows(h.Hints, h.Hints.windows().after(d.next, d.random))
 	planned := d.next
 	d.hold(a)
 	if d.base > 0 && !r.OwnSite && h.Pushed == 0 {
 		d.window(h.Rhythm)
 	}
 	if d.next.After(planned) && h.Hints.windows().blocked(d.next) {
-		d.leaveWindows(h.Hints) // the hold ends within a window
+		d.leaveWindows(h.Hints, h.Hints.OutOfSkip(d.next, d.next, d.random)) // the hold ends within a window
 	}
 	return d.decision(h)
 }
@@ -120,14 +126,11 @@ func (d *builder) use(t Term) {
 // regular is the interval after a good answer: rules 1 to 3.
 func (d *builder) regular(r Rules, h History) {
 	explicit := d.longest(h.explicitCandidates(d.at))
-	switch rhythm := h.Rhythm.Median / rhythmShare; {
+	switch rhythm, ok := h.rhythm(r, d.at); {
 	case explicit:
-	case rhythm > 0 && !r.OwnSite:
-		d.interval = rhythm
-		d.replace(Term{
-			Hint: HintRhythm, Raw: h.Rhythm.Median.String(), Seconds: seconds(rhythm),
-			Note: "one twelfth of the median gap between entries",
-		})
+	case ok && !r.OwnSite:
+		d.interval = rhythm.wait
+		d.replace(rhythm.term())
 	default:
 		d.interval = r.DefaultInterval
 		d.replace(Term{Hint: HintDefault, Seconds: seconds(r.DefaultInterval)})
@@ -146,18 +149,51 @@ func (d *builder) regular(r Rules, h History) {
 	switch {
 	case explicit || r.OwnSite:
 	case !h.Validated:
-		d.floor(Term{Hint: HintUnvalidated, Note: "neither validators nor an explicit hint"}, r.UnvalidatedInterval)
+		d.unvalidated(r, h, "neither validators nor an explicit hint")
 	case h.Unheeded >= unheededLimit:
-		d.floor(Term{
-			Hint: HintUnvalidated,
-			Note: fmt.Sprintf("validators were not heeded %d times in a row", h.Unheeded),
-		}, r.UnvalidatedInterval)
+		d.unvalidated(r, h, fmt.Sprintf("validators were not heeded %d times in a row", h.Unheeded))
 	}
 	d.base = min(d.interval, r.ceiling())
 	if h.Pushed > 0 {
 		d.floor(Term{Hint: HintPush, Note: "its hub announces changes"}, min(pushInterval, h.Pushed))
 	}
 	d.ceiling(r)
+}
+
+// rhythm returns the interval by the gap between entries, if it decides: it needs enough dates, or
+// to be above the default.
+func (h History) rhythm(r Rules, at time.Time) (w candidate, ok bool) {
+	gap, quiet := h.Rhythm.Median, h.quiet(at)
+	w = candidate{hint: HintRhythm, raw: gap.String(), note: "one twelfth of the median gap between entries"}
+	if quiet/quietShare > gap {
+		gap = quiet / quietShare
+		w.raw, w.note = quiet.Truncate(time.Second).String(), "one twelfth of a quarter of the time without a new entry"
+	}
+	w.wait = gap / rhythmShare
+	return w, w.wait > 0 && (h.Rhythm.regular() || w.wait > r.DefaultInterval)
+}
+
+// regular reports whether there are enough dates for a median.
+func (r Rhythm) regular() bool { return r.Median > 0 || r.Dated >= leastDated }
+
+// quiet returns how long there has been no new entry: since the date of the newest one or since a
+// poll found one, whichever is later. It is 0 if neither is known.
+func (h History) quiet(at time.Time) time.Duration {
+	last := later(h.Rhythm.Newest, h.News)
+	if last.IsZero() {
+		return 0
+	}
+	return max(0, at.Sub(last))
+}
+
+// unvalidated is the floor of a feed of which each poll is a whole download.
+func (d *builder) unvalidated(r Rules, h History, note string) {
+	floor := r.UnvalidatedInterval
+	if gap := max(leastUnvalidated, h.Rhythm.Median, h.quiet(d.at)); h.Rhythm.regular() && gap < floor {
+		floor = gap
+		note += "; less than unvalidated_interval, as entries come more often"
+	}
+	d.floor(Term{Hint: HintUnvalidated, Note: note}, floor)
 }
 
 // forReaders records what the document of an own site asks for. It has no effect.
@@ -224,8 +260,8 @@ func (d *builder) ceiling(r Rules) {
 	d.use(t)
 }
 
-// backOff is the interval after a failure (rule 4): from twice the feed's own,
-// doubling with each failure up to the cap. It is never below the feed's own.
+// backOff is the interval after a failure (rule 4), doubling with each failure: from twice the
+// feed's own or, if the failure may pass, from a quarter of it.
 func (d *builder) backOff(r Rules, h History, a Answer) {
 	for _, w := range h.explicitCandidates(d.at) {
 		d.add(w.term())
@@ -248,12 +284,10 @@ func (d *builder) backOff(r Rules, h History, a Answer) {
 	}
 	failures := max(h.Failures, 1)
 	d.interval = doubled(current, failures, limit)
-	note := fmt.Sprintf("failures in a row: %d", failures)
-	if cold := doubled(max(coldInterval, r.MinInterval), failures-1, limit); !h.Answered && h.Interval <= 0 && a.passing() && cold < d.interval {
-		d.interval = cold
-		note += "; the feed has never answered"
+	if a.passing() {
+		d.interval = doubled(max(current/passingShare, r.MinInterval), failures-1, limit)
 	}
-	d.replace(Term{Hint: HintBackOff, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: note})
+	d.replace(Term{Hint: HintBackOff, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: fmt.Sprintf("failures in a row: %d", failures)})
 	if a.Failure == FailureUnasked {
 		d.floor(Term{Hint: HintUnasked, Note: "only unconditional requests can help"}, min(unaskedInterval, r.ceiling()))
 	}
@@ -274,7 +308,7 @@ func doubled(length time.Duration, times int, limit time.Duration) time.Duration
 	return min(length, limit)
 }
 
-// passing reports whether a failure may be over within minutes.
+// passing reports whether a failure may be over within hours.
 func (a Answer) passing() bool {
 	switch a.Failure {
 	case FailureDNS, FailureConnect, FailureProxy, FailureTimeout, FailureTruncated:
@@ -303,9 +337,8 @@ func (d *builder) jitter(r Rules, h History) {
 	d.add(Term{Hint: HintJitter, Seconds: seconds(added), Used: added > 0, Note: "added to the interval"})
 }
 
-// leaveWindows moves the next poll out of skipHours and skipDays (rule 6).
-func (d *builder) leaveWindows(h Hints) {
-	free := h.windows().after(d.next, d.random)
+// leaveWindows moves the next poll to a time out of skipHours and skipDays (rule 6).
+func (d *builder) leaveWindows(h Hints, free time.Time) {
 	for _, t := range h.skipTerms(d.at, d.next, free) {
 		if t.Used {
 			d.use(t)

@@ -41,6 +41,18 @@ func after(a Answer, d Document) History { return History{}.Update(a, &d, false)
 // validated is the history of a feed with validators and the given hints.
 func validated(h Hints) History { return History{Hints: h, Validated: true} }
 
+// quiet is the history of a feed with validators whose newest entry is so old.
+func quiet(since time.Duration, r Rhythm) History {
+	r.Newest = noon.Add(-since)
+	return History{Validated: true, Rhythm: r}
+}
+
+// news is a history with a new entry so long ago.
+func news(since time.Duration, h History) History {
+	h.News = noon.Add(-since)
+	return h
+}
+
 func ptr(n int64) *int64 { return &n }
 
 // find returns the first term with a hint.
@@ -140,6 +152,15 @@ func TestRegularInterval(t *testing.T) {
 		{"a weekly blog", often, after(good(), Document{Rhythm: Rhythm{Median: 7 * day}}), HintRhythm, 14 * time.Hour},
 		{"a daily blog", often, after(good(), Document{Rhythm: Rhythm{Median: day}}), HintRhythm, 2 * time.Hour},
 		{"a busy feed", often, after(good(), Document{Rhythm: Rhythm{Median: time.Hour}}), HintFloor, time.Hour},
+		{"entries that come at once", often, quiet(5*day, Rhythm{Dated: 10}), HintRhythm, 150 * time.Minute},
+		{"quiet for less than four gaps", often, quiet(4*day, Rhythm{Median: day}), HintRhythm, 2 * time.Hour},
+		{"quiet for longer", often, quiet(12*day, Rhythm{Median: day}), HintRhythm, 6 * time.Hour},
+		{"dead for years", DefaultRules(), quiet(5*365*day, Rhythm{Median: day}), HintCap, day},
+		{"dead for years, two entries", DefaultRules(), quiet(5*365*day, Rhythm{Dated: 2}), HintCap, day},
+		{"one entry, a day old", often, quiet(day, Rhythm{Dated: 1}), HintDefault, 90 * time.Minute},
+		{"old dates, a new entry yesterday", often, news(day, quiet(365*day, Rhythm{Median: 8 * time.Hour})), HintFloor, time.Hour},
+		{"no dates, no new entry for 8 days", often, news(8*day, validated(Hints{})), HintRhythm, 4 * time.Hour},
+		{"a date of tomorrow", often, quiet(-day, Rhythm{Median: 2 * day}), HintRhythm, 4 * time.Hour},
 		{"an explicit hint goes before it, though it is shorter", often, after(good(), Document{Hints: Hints{TTL: ptr(120)}, Rhythm: Rhythm{Median: 7 * day}}), HintTTL, 2 * time.Hour},
 
 		{"cap", DefaultRules(), after(good("Cache-Control", "max-age=31536000"), Document{}), HintCap, day},
@@ -147,12 +168,19 @@ func TestRegularInterval(t *testing.T) {
 		{"floor above the cap", custom(func(r *Rules) { r.MinInterval = 48 * time.Hour }), after(good("Cache-Control", "max-age=900"), Document{}), HintFloor, 48 * time.Hour},
 		{"floor above the cap is the cap", custom(func(r *Rules) { r.MinInterval = 48 * time.Hour }), after(good("Cache-Control", "max-age=9000000"), Document{}), HintCap, 48 * time.Hour},
 		{"no validators, no hint", DefaultRules(), after(bare, Document{}), HintUnvalidated, day},
-		{"no validators, rhythm", DefaultRules(), after(bare, Document{Rhythm: Rhythm{Median: day}}), HintUnvalidated, day},
+		{"no validators, daily", DefaultRules(), after(bare, Document{Rhythm: Rhythm{Median: day}}), HintUnvalidated, day},
+		{"no validators, busy", DefaultRules(), after(bare, Document{Rhythm: Rhythm{Median: 30 * time.Minute}}), HintUnvalidated, 4 * time.Hour},
+		{"no validators, 6 hours apart", DefaultRules(), after(bare, Document{Rhythm: Rhythm{Median: 6 * time.Hour}}), HintUnvalidated, 6 * time.Hour},
+		{"no validators, entries that come at once", DefaultRules(), after(bare, Document{Rhythm: Rhythm{Dated: 10, Newest: noon.Add(-10 * time.Hour)}}), HintUnvalidated, 10 * time.Hour},
+		{"no validators, busy and then quiet", DefaultRules(), after(bare, Document{Rhythm: Rhythm{Median: time.Hour, Newest: noon.Add(-3 * day)}}), HintUnvalidated, day},
+		{"no validators, two dates", DefaultRules(), after(bare, Document{Rhythm: Rhythm{Dated: 2, Newest: noon}}), HintUnvalidated, day},
+		{"no validators, as the operator wishes", custom(func(r *Rules) { r.UnvalidatedInterval = 2 * time.Hour }), after(bare, Document{Rhythm: Rhythm{Median: 6 * time.Hour}}), HintUnvalidated, 2 * time.Hour},
 		{"no validators, max-age=0", DefaultRules(), after(Answer{At: noon, Status: 200, Header: header("Cache-Control", "max-age=0")}, Document{}), HintUnvalidated, day},
 		{"no validators, a hint", DefaultRules(), after(bare, Document{Hints: Hints{TTL: ptr(120)}}), HintTTL, 2 * time.Hour},
 		{"no validators, a cap below", custom(func(r *Rules) { r.MaxInterval = 6 * time.Hour }), after(bare, Document{}), HintCap, 6 * time.Hour},
 		{"validators unheeded twice", DefaultRules(), History{Validated: true, Unheeded: 2}, HintDefault, time.Hour},
 		{"validators unheeded thrice", DefaultRules(), History{Validated: true, Unheeded: 3}, HintUnvalidated, day},
+		{"validators unheeded, busy", DefaultRules(), History{Validated: true, Unheeded: 3, Rhythm: Rhythm{Median: time.Hour}}, HintUnvalidated, 4 * time.Hour},
 		{"validators unheeded, a hint", DefaultRules(), History{Validated: true, Unheeded: 9, Hints: Hints{TTL: ptr(120)}}, HintTTL, 2 * time.Hour},
 		{"a hub", DefaultRules(), History{Validated: true, Pushed: 9 * day, Hints: Hints{TTL: ptr(120)}}, HintPush, day},
 		{"a hub whose lease ends", DefaultRules(), History{Validated: true, Pushed: 5 * time.Hour, Hints: Hints{TTL: ptr(120)}}, HintPush, 5 * time.Hour},
@@ -174,7 +202,7 @@ func TestBackOffWithHub(t *testing.T) {
 	h := History{Validated: true, Pushed: 9 * day, Answered: true}
 	h = h.Decided(Decide(DefaultRules(), h, good(), noon, 0))
 	h.Failures = 1
-	check(t, Decide(DefaultRules(), h, Answer{At: noon, Status: 500, Failure: FailureStatus}, noon, 0), HintBackOff, 2*time.Hour)
+	check(t, Decide(DefaultRules(), h, failed(FailureNotFound, 404), noon, 0), HintBackOff, 2*time.Hour)
 }
 
 // Rule 5: jitter, upward only, at most 30 minutes and within the cap; from the end of the poll.
@@ -209,10 +237,12 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-// Rule 4: failures double the interval; a success ends that at once.
+// Rule 4: failures double the interval, from a quarter of it if they may pass; a success ends that
+// at once.
 func TestBackOff(t *testing.T) {
 	r := DefaultRules()
 	weekly := History{Validated: true, Interval: 3 * time.Hour}
+	monthly := History{Validated: true, Interval: day}
 	for _, test := range []struct {
 		name     string
 		history  History
@@ -221,14 +251,22 @@ func TestBackOff(t *testing.T) {
 		winner   string
 		wait     time.Duration
 	}{
-		{"first", weekly, 1, failed(FailureTimeout, 0), HintBackOff, 6 * time.Hour},
-		{"second", weekly, 2, failed(FailureStatus, 503), HintBackOff, 12 * time.Hour},
-		{"fourth", weekly, 4, failed(FailureStatus, 503), HintBackOff, day},
+		{"first", weekly, 1, failed(FailureNotFeed, 200), HintBackOff, 6 * time.Hour},
+		{"second", weekly, 2, failed(FailureTLS, 0), HintBackOff, 12 * time.Hour},
+		{"fourth", weekly, 4, failed(FailureNotFound, 404), HintBackOff, day},
 		{"after years", weekly, 1 << 40, failed(FailureDNS, 0), HintBackOff, day},
+		{"a 502 of a feed that waits a day", monthly, 1, failed(FailureStatus, 502), HintBackOff, 6 * time.Hour},
+		{"two of them", monthly, 2, failed(FailureStatus, 502), HintBackOff, 12 * time.Hour},
+		{"no connection", monthly, 1, failed(FailureConnect, 0), HintBackOff, 6 * time.Hour},
+		{"a timeout", monthly, 1, failed(FailureTimeout, 0), HintBackOff, 6 * time.Hour},
+		{"truncated", monthly, 1, failed(FailureTruncated, 200), HintBackOff, 6 * time.Hour},
+		{"a 404 of a feed that waits a day", monthly, 1, failed(FailureNotFound, 404), HintBackOff, day},
+		{"a quarter below the floor", weekly, 1, failed(FailureTimeout, 0), HintBackOff, time.Hour},
+		{"and then", weekly, 6, failed(FailureTimeout, 0), HintBackOff, day},
 		{"bare 429", weekly, 1, failed(FailureRateLimited, 429), HintBackOff, 6 * time.Hour},
 		{"403", weekly, 1, failed(FailureForbidden, 403), HintBackOff, 6 * time.Hour},
 		{"404", weekly, 1, failed(FailureNotFound, 404), HintBackOff, 6 * time.Hour},
-		{"no interval yet", History{Answered: true}, 1, failed(FailureConnect, 0), HintBackOff, 2 * time.Hour},
+		{"no interval yet", History{Answered: true}, 1, failed(FailureConnect, 0), HintBackOff, time.Hour},
 		{"never answered", History{}, 1, failed(FailureStatus, 503), HintBackOff, time.Hour},
 		{"never answered, second", History{}, 2, failed(FailureTimeout, 0), HintBackOff, 2 * time.Hour},
 		{"never answered, third", History{}, 3, failed(FailureTruncated, 200), HintBackOff, 4 * time.Hour},
@@ -238,8 +276,9 @@ func TestBackOff(t *testing.T) {
 		{"never answered, with 403", History{}, 1, failed(FailureForbidden, 403), HintBackOff, 2 * time.Hour},
 		{"never answered, with a page", History{}, 1, failed(FailureNotFeed, 200), HintBackOff, 2 * time.Hour},
 		{"never answered, with a Retry-After", History{}, 1, failed(FailureStatus, 503, "Retry-After", "5400"), HintRetryAfter, 90 * time.Minute},
-		{"an interval of former rules", History{Interval: 90 * day}, 1, failed(FailureConnect, 0), HintBackOff, day},
-		{"a complete show", History{Interval: 7 * day, Hints: Hints{Complete: true}}, 3, failed(FailureConnect, 0), HintBackOff, 7 * day},
+		{"an interval of former rules", History{Interval: 90 * day}, 1, failed(FailureConnect, 0), HintBackOff, 6 * time.Hour},
+		{"a complete show", History{Interval: 7 * day, Hints: Hints{Complete: true}}, 1, failed(FailureConnect, 0), HintBackOff, 42 * time.Hour},
+		{"a complete show, third", History{Interval: 7 * day, Hints: Hints{Complete: true}}, 3, failed(FailureConnect, 0), HintBackOff, 7 * day},
 		{"429 with a lifetime", History{}, 1, failed(FailureRateLimited, 429, "Cache-Control", "max-age=36000"), HintMaxAge, 10 * time.Hour},
 		{"429 with a lifetime above the cap", History{}, 1, failed(FailureRateLimited, 429, "Cache-Control", "max-age=360000"), HintMaxAge, day},
 		{"429 with a short lifetime", History{}, 1, failed(FailureRateLimited, 429, "Cache-Control", "max-age=60"), HintBackOff, 2 * time.Hour},
@@ -291,6 +330,8 @@ func TestSkipWindowsInDecisions(t *testing.T) {
 		{"back-off", Hints{SkipHours: []int{14}}, failed(FailureNotFound, 404), 0, HintSkipHours, noon.Add(3 * time.Hour)},
 		{"a hold that ends in a window", Hints{SkipHours: []int{20, 21}}, good("Retry-After", "30000"), 0, HintSkipHours, noon.Add(10 * time.Hour)},
 		{"twice", Hints{SkipHours: []int{13, 20, 21}}, good("Retry-After", "30000"), 0, HintSkipHours, noon.Add(10 * time.Hour)},
+		{"days, and a pause as long", Hints{SkipDays: allDays()[3:]}, good("Retry-After", "216000"), 0, HintRetryAfter, noon.Add(60 * time.Hour)},
+		{"days, and a pause of half of them", Hints{SkipDays: allDays()[3:]}, good("Retry-After", "86400"), 0, HintSkipDays, noon.Add(49 * time.Hour)},
 		{"a poll that was not started", Hints{SkipHours: []int{12}}, Answer{At: noon, Failure: FailureNotStarted}, 0, HintSkipHours, noon.Add(time.Hour)},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -44,6 +44,9 @@ func (h History) Update(a Answer, d *Document, same bool) History {
 	h.Freshness = FreshnessOf(a.Header, a.At)
 	h.Validated = !ValidatorsOf(a).Empty()
 	if d != nil {
+		if before := h.Rhythm.IDs; before != 0 && before != d.Rhythm.IDs {
+			h.News = a.At.Round(0).UTC()
+		}
 		h.Hints, h.Malformed, h.Rhythm = d.Hints, d.Malformed, d.Rhythm
 	}
 	return h

@@ -52,6 +52,22 @@ func TestLearnKeepsHints(t *testing.T) {
 	}
 }
 
+// Other entries than before are news, but not those of the first poll.
+func TestLearnNews(t *testing.T) {
+	entries := func(ids uint32) *Document { return &Document{Rhythm: Rhythm{IDs: ids}} }
+	h := History{}.Update(good(), entries(1), false).Update(good(), entries(1), false).Update(good(), nil, true)
+	if !h.News.IsZero() {
+		t.Errorf("the first entries are news at %v", h.News)
+	}
+	if h = h.Update(good(), entries(2), false); !h.News.Equal(noon) {
+		t.Errorf("other entries at %v are news at %v", noon, h.News)
+	}
+	old := History{Answered: true, Rhythm: Rhythm{Median: day}} // of a record without IDs
+	if h = old.Update(good(), entries(1), false); !h.News.IsZero() {
+		t.Errorf("entries that nothing is known of are news at %v", h.News)
+	}
+}
+
 func TestLearnValidators(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -27,8 +27,8 @@ type Rules struct {
 	MinInterval time.Duration
 	// DefaultInterval applies if there is neither a hint nor a posting rhythm.
 	DefaultInterval time.Duration
-	// UnvalidatedInterval is the floor for a feed whose origin gives neither
-	// validators nor an explicit hint.
+	// UnvalidatedInterval is the longest floor for a feed whose origin gives neither
+	// validators nor an explicit hint. The floor is shorter if its entries come more often.
 	UnvalidatedInterval time.Duration
 	// MaxInterval caps what hints and back-off can ask for. Retry-After, RateLimit,
 	// skip windows, completed shows and a 410 may exceed it.
@@ -276,6 +276,7 @@ type History struct {
 	Failures  int           `json:"failures,omitempty"`  // failed polls in a row
 	Unsent    int           `json:"unsent,omitempty"`    // polls in a row that sent nothing: they are not failures of the feed
 	Interval  time.Duration `json:"interval,omitempty"`  // of the last decision after a good answer, before jitter and skip windows
+	News      time.Time     `json:"news,omitzero"`       // of the last poll, after the first, that brought other entries
 
 	// Pushed is for how long a hub that is trusted announces changes, so that the feed need be polled
 	// only once a day; 0: none does.
@@ -293,9 +294,11 @@ type Freshness struct {
 // Rhythm is how often a feed's entries appear.
 type Rhythm struct {
 	Entries int           `json:"entries,omitempty"`
-	Newest  time.Time     `json:"newest,omitzero"`
-	Dated   int           `json:"dated,omitempty"`  // how many entries the median is of
-	Median  time.Duration `json:"median,omitempty"` // gap between neighbouring entries; 0: not known
+	Newest  time.Time     `json:"newest,omitzero"`  // when the newest entry was published
+	Changed time.Time     `json:"-"`                // the latest date of an entry, of a change too
+	Dated   int           `json:"dated,omitempty"`  // how many entries have a date
+	Median  time.Duration `json:"median,omitempty"` // gap between neighbouring entries, of the newest 20; 0: not known
+	IDs     uint32        `json:"ids,omitempty"`    // a sum over the IDs of the entries; 0: they have none
 }
 
 // MaxValidators is the longest total length of an origin's validators, in bytes. They

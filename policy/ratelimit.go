@@ -14,8 +14,9 @@ import (
 
 // RateLimit reads when an exhausted rate limit is reset, from the header of a response
 // with any status that was received at the time at. It reads the field RateLimit of
-// draft-ietf-httpapi-ratelimit-headers, versions 07 to 10, and the older pairs RateLimit-Remaining/-Reset (versions 00 to 06) and X-RateLimit-Remaining/
-// -Reset. If several limits are exhausted, the latest reset counts, at most 7 days
+// draft-ietf-httpapi-ratelimit-headers, versions 07 to 10, and the older pairs
+// RateLimit-Remaining/-Reset (versions 00 to 06), X-RateLimit-Remaining/-Reset and
+// X-Rate-Limit-Remaining/-Reset. If several limits are exhausted, the latest reset counts, at most 7 days
 // ahead. A limit that is not exhausted causes no pause.
 func RateLimit(header http.Header, at time.Time) Hold {
 	var worst Hold
@@ -23,6 +24,7 @@ func RateLimit(header http.Header, at time.Time) Hold {
 		quotaHold(header, at),
 		remainingHold(header, "RateLimit-", at),
 		remainingHold(header, "X-RateLimit-", at),
+		remainingHold(header, "X-Rate-Limit-", at),
 	} {
 		if worst.Raw == "" || hold.Until.After(worst.Until) {
 			worst = hold
@@ -40,9 +42,28 @@ func quotaHold(header http.Header, at time.Time) Hold {
 	}
 	hold := Hold{Raw: clip(strings.Join(lines, ", ")), Note: "malformed: ignored"}
 	if exhausted, reset, ok := readQuotas(lines); ok {
+		if reset < 0 {
+			reset = longestWindow(header.Values("RateLimit-Policy"))
+		}
 		hold.Until, hold.Note = resetHold(exhausted, reset, at)
 	}
 	return hold
+}
+
+// longestWindow returns the longest w of a RateLimit-Policy ("name";q=10;w=7200), within which a
+// limit is reset. It is negative if there is none.
+func longestWindow(lines []string) time.Duration {
+	longest := time.Duration(-1)
+	list, _ := httpsfv.UnmarshalList(lines)
+	for _, member := range list {
+		if item, ok := member.(httpsfv.Item); ok {
+			value, _ := item.Params.Get("w")
+			if window, ok := number(value); ok && window >= 0 {
+				longest = max(longest, roundUp(window))
+			}
+		}
+	}
+	return longest
 }
 
 // readQuotas reads a RateLimit field: "name";r=0;t=60 (drafts 08 to 10), or limit=100,
@@ -134,8 +155,11 @@ const (
 	epochMilliseconds = 1e12
 )
 
-// resetWait reads a -Reset: seconds to wait, or a time since 1970 by the origin's clock.
+// resetWait reads a -Reset: seconds to wait, or a date or a time since 1970 by the origin's clock.
 func resetWait(text, date string, at time.Time) (wait time.Duration, ok bool) {
+	if until := ParseDate(text); !until.IsZero() {
+		return waitUntil(until, date, at), true
+	}
 	n, ok := decimal(text)
 	switch {
 	case !ok || n < 0:

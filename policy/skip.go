@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// maxDaysOut is the longest time in a row that skipDays block. Skip hours block less than
-// a day anyway.
+// maxDaysOut is the longest time that skipDays put a poll off, with the pauses that come
+// before. Skip hours block less than a day anyway.
 const maxDaysOut = 48 * time.Hour
 
 // skipWindows are the hours and days, in GMT, in which a feed must not be polled.
@@ -54,12 +54,17 @@ func (w skipWindows) blocked(t time.Time) bool { return w.inHours(t) || w.inDays
 // after returns t, or if it is blocked, a time in the first hour after it that is not. The
 // polls of many feeds are spread at random over that hour.
 func (w skipWindows) after(t time.Time, random float64) time.Time {
-	if !w.blocked(t) {
-		return t
-	}
+	return w.leave(t, t, random)
+}
+
+// leave is after for a poll that days have put off since a time.
+func (w skipWindows) leave(t, since time.Time, random float64) time.Time {
 	slot := t.UTC().Truncate(time.Hour)
-	for w.inHours(slot) || w.inDays(slot) && slot.Sub(t) < maxDaysOut {
+	for w.inHours(slot) || w.inDays(slot) && slot.Sub(since) < maxDaysOut {
 		slot = slot.Add(time.Hour)
+	}
+	if !slot.After(t) {
+		return t
 	}
 	// Whole seconds: a store that rounds a time up must not round it out of the hour.
 	return slot.Add(time.Duration(random * float64(time.Hour)).Truncate(time.Second))
@@ -74,21 +79,15 @@ func (h Hints) OutOfSkip(next, now time.Time, random float64) time.Time {
 		return next
 	}
 	w := h.windows()
-	if w.inDays(now) && w.daysUntil(now) >= maxDaysOut {
-		w.days = [7]bool{} // a long run of skipDays has had its 48 hours
+	start := now
+	if w.inDays(now) {
+		const day = 24 * time.Hour
+		start = now.UTC().Truncate(day)
+		for w.inDays(start.Add(-day)) { // it ends: windows leaves out an element that names all days
+			start = start.Add(-day)
+		}
 	}
-	return w.after(now, unit(random))
-}
-
-// daysUntil returns how long skipDays have blocked without a break, at a time that they
-// block.
-func (w skipWindows) daysUntil(t time.Time) time.Duration {
-	const day = 24 * time.Hour
-	start := t.UTC().Truncate(day)
-	for w.inDays(start.Add(-day)) { // it ends: windows leaves out an element that names all days
-		start = start.Add(-day)
-	}
-	return t.Sub(start)
+	return w.leave(now, start, unit(random))
 }
 
 // skipTerms records both elements, and which of them moved a poll from one time to

@@ -66,6 +66,7 @@ func TestOutOfSkip(t *testing.T) {
 		{"due and free", weekend, saturday.Add(-day), saturday.Add(-2 * time.Hour).Add(-9 * time.Hour), saturday.Add(-11 * time.Hour)},
 		{"due on Friday, asked on Saturday", weekend, saturday.Add(-day), saturday, saturday.Add(day + 15*time.Hour)},
 		{"put off from Friday to Saturday", weekend, saturday, saturday, saturday.Add(day + 15*time.Hour)},
+		{"put off from Wednesday to Friday noon, with half of the 48 hours over", long, saturday.Add(-3 * day), saturday.Add(-day), saturday.Add(-9 * time.Hour)},
 		{"planned for Saturday, since the cap was reached", long, saturday, saturday.Add(time.Minute), saturday.Add(time.Minute)},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -17,11 +17,11 @@ const (
 	HintTTL             = "ttl"              // of RSS
 	HintSy              = "sy"               // syndication module: updatePeriod and updateFrequency
 	HintUpdateFrequency = "update-frequency" // podcast:updateFrequency
-	HintRhythm          = "rhythm"           // one twelfth of the median gap between entries
+	HintRhythm          = "rhythm"           // one twelfth of the gap between entries
 	HintDefault         = "default"          // default_interval
 	HintComplete        = "complete"         // a show that is complete or a feed that has expired: 7 days
 	HintFloor           = "floor"            // min_interval
-	HintUnvalidated     = "unvalidated"      // unvalidated_interval
+	HintUnvalidated     = "unvalidated"      // unvalidated_interval, or less
 	HintPush            = "push"             // a hub announces changes: 24 hours
 	HintCap             = "cap"              // max_interval
 	HintBackOff         = "back-off"         // the growing pause after failures

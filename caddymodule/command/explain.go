@@ -228,7 +228,7 @@ func (x subject) explain() (explanation, policy.Decision) {
 	e := explanation{Problem: x.problem, Decision: summarize(d), Moves: x.answer.Moves, sentence: x.sentence(d, history)}
 	if doc := x.document; doc != nil {
 		e.Format, e.Version, e.Hints = doc.Format, doc.Version, doc.Hints
-		e.Entries, e.Newest = &doc.Rhythm.Entries, doc.Rhythm.Newest
+		e.Entries, e.Newest = &doc.Rhythm.Entries, doc.Rhythm.Changed
 		if !e.Newest.IsZero() {
 			e.Newest = e.Newest.UTC()
 		}

@@ -26,7 +26,8 @@ type Policy struct {
 	DefaultInterval caddy.Duration `json:"default_interval,omitempty"`
 
 	// The least time between two polls of a feed that has no ETag, no Last-Modified and
-	// no explicit hint, so that each poll costs a whole download. Default: `24h`.
+	// no explicit hint, so that each poll costs a whole download. If its entries have dates
+	// and come more often, it is the time between them, but at least 4 hours. Default: `24h`.
 	UnvalidatedInterval caddy.Duration `json:"unvalidated_interval,omitempty"`
 
 	// The longest interval that hints and the backoff after failures can cause.

@@ -167,7 +167,7 @@ func (x *checker) readFirst() bool {
 		return false
 	}
 	x.document = d
-	r.Format, r.Version, r.Entries, r.Newest = d.Format, d.Version, d.Rhythm.Entries, d.Rhythm.Newest.UTC()
+	r.Format, r.Version, r.Entries, r.Newest = d.Format, d.Version, d.Rhythm.Entries, d.Rhythm.Changed.UTC()
 	x.decision = policy.Decide(x.Rules, policy.History{}.Update(a, d, false), a, a.At, 0)
 	r.Next, r.Seconds = x.decision.Interval, int64(x.decision.Interval/time.Second)
 	r.Reason = status.Explain(x.decision, status.Facts{Now: a.At, Status: a.Status}).String()

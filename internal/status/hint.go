@@ -34,7 +34,7 @@ var hints = map[string]hint{
 	policy.HintUpdateFrequency: {"podcast:updateFrequency", "the podcast's own schedule",
 		"The podcast says that {episodes}, in its podcast:updateFrequency ({raw}).{poll}", "The podcast says that an episode comes {wished} ({wish})"},
 	policy.HintRhythm: {"dates of entries", "how often entries appear",
-		"New entries come about {gap}, so the feed is polled {every}.{poll}", "By the times of its entries the feed would be polled {wished}"},
+		"{entries come}, so the feed is polled {every}.{poll}", "By the times of its entries the feed would be polled {wished}"},
 	policy.HintDefault: {"default_interval", "nothing else sets an interval",
 		"Neither the site nor the feed says how often to poll; {every} is this gateway's setting (default_interval).{poll}", ""},
 	policy.HintComplete: {"complete", "the feed is complete",

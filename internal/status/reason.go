@@ -183,6 +183,7 @@ var values = map[string]func(*reason) string{
 	"period":    func(w *reason) string { period, _, _ := strings.Cut(w.won.Raw, "/"); return period },
 	"times":     func(w *reason) string { _, times, _ := strings.Cut(w.won.Raw, "/"); return times },
 	"gap":       func(w *reason) string { gap, _ := time.ParseDuration(w.won.Raw); return Frequency(gap) },
+	"quiet":     func(w *reason) string { quiet, _ := time.ParseDuration(w.won.Raw); return Length(quiet) },
 	"apart":     func(w *reason) string { return Length(w.facts.Spacing) },
 }
 
@@ -207,10 +208,14 @@ var clauses = map[string]func(*reason) string{
 	"bound": func(w *reason) string {
 		return either(w.longest().Seconds > 0, hints[w.longest().Hint].request+"; this gateway", "This gateway")
 	},
+	"entries come": func(w *reason) string {
+		return either(strings.HasSuffix(w.won.Note, "without a new entry"), "There has been no new entry for {quiet}", "New entries come about {gap}")
+	},
 	"unvalidated": func(w *reason) string {
+		by := either(strings.HasSuffix(w.won.Note, "come more often"), " (from 4 hours to unvalidated_interval, by how often entries come)", " (unvalidated_interval)")
 		return either(strings.HasPrefix(w.won.Note, "validators"),
-			"The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: {every} (unvalidated_interval).",
-			"The site gives no way to ask whether the feed has changed, so each poll is a full download: {every} (unvalidated_interval). An ETag or Last-Modified would allow more.")
+			"The site offers to say whether the feed has changed and then sends all of it anyway, so each poll is a full download: {every}"+by+".",
+			"The site gives no way to ask whether the feed has changed, so each poll is a full download: {every}"+by+". An ETag or Last-Modified would allow more.")
 	},
 	"failed": (*reason).failed,
 	"window": (*reason).window,

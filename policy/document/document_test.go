@@ -191,8 +191,8 @@ func TestReadAgreesWithGofeed(t *testing.T) {
 		if doc.Title != other.Title {
 			t.Errorf("%s: title %q, gofeed: %q", doc.Format, doc.Title, other.Title)
 		}
-		if doc.Format != other.FeedType || doc.Rhythm.Entries != len(other.Items) || !doc.Rhythm.Newest.Equal(newest) {
-			t.Errorf("%s, %d entries, newest %v; gofeed: %s, %d, %v", doc.Format, doc.Rhythm.Entries, doc.Rhythm.Newest,
+		if doc.Format != other.FeedType || doc.Rhythm.Entries != len(other.Items) || !doc.Rhythm.Changed.Equal(newest) {
+			t.Errorf("%s, %d entries, newest %v; gofeed: %s, %d, %v", doc.Format, doc.Rhythm.Entries, doc.Rhythm.Changed,
 				other.FeedType, len(other.Items), newest)
 		}
 	}

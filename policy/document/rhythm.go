@@ -94,7 +94,7 @@ func (e *entry) dated(kind dateKind, at time.Time) {
 //
 // Each entry counts once, at its publication or, if that is unknown, its last change.
 // Dates more than a day in the future announce events or are wrong, and are ignored. A
-// rhythm needs three dated entries.
+// rhythm needs three dated entries, and is that of the newest 20.
 func rhythm(entries []entry, now time.Time) policy.Rhythm {
 	r := policy.Rhythm{Entries: len(entries)}
 	latest := now.Add(24 * time.Hour).Unix()
@@ -102,35 +102,41 @@ func rhythm(entries []entry, now time.Time) policy.Rhythm {
 
 	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
 	var times []int64
-	var newest int64
+	var changed int64
 	for i, e := range entries {
 		for _, at := range []int64{e.published, e.updated} {
 			if usable(at) {
-				newest = max(newest, at)
+				changed = max(changed, at)
 			}
 		}
 		if i > 0 && e.id != 0 && e.id == entries[i-1].id {
 			continue
 		}
+		r.IDs += uint32(e.id)
 		if usable(e.published) {
 			times = append(times, e.published)
 		} else if usable(e.updated) {
 			times = append(times, e.updated)
 		}
 	}
-	if newest != 0 {
-		r.Newest = time.Unix(newest, 0).UTC()
+	slices.Sort(times)
+	if len(times) > 0 {
+		r.Newest, r.Changed = time.Unix(times[len(times)-1], 0).UTC(), time.Unix(changed, 0).UTC()
 	}
-	r.Dated, r.Median = len(times), medianGap(times)
+	r.Dated, r.Median = len(times), medianGap(times[max(0, len(times)-maxRhythm):])
 	return r
 }
 
-// medianGap is the median of the gaps between neighbouring times; 0 for fewer than three.
+// maxRhythm is how many entries, the newest, make the rhythm: a show may have been weekly for
+// years and be daily now.
+const maxRhythm = 20
+
+// medianGap is the median of the gaps between neighbouring times, which are in order; 0 for fewer
+// than three.
 func medianGap(times []int64) time.Duration {
 	if len(times) < 3 {
 		return 0
 	}
-	slices.Sort(times)
 	gaps := make([]int64, len(times)-1)
 	for i := range gaps {
 		gaps[i] = times[i+1] - times[i]

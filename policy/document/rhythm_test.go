@@ -23,6 +23,34 @@ func items(dates ...string) string {
 	return rssOpen + b.String() + rssClose
 }
 
+// dates are so many dates, each some days before the one before, the newest of 1 February 2024.
+func dates(n, days int) (list []string) {
+	newest := time.Date(2024, time.February, 1, 0, 0, 0, 0, time.UTC)
+	for i := range n {
+		list = append(list, fmt.Sprint(days, i, "=", newest.AddDate(0, 0, -i*days).Format(time.DateOnly)))
+	}
+	return list
+}
+
+// The sum of IDs is another one if the entries are others, and only then.
+func TestEntriesSeen(t *testing.T) {
+	before := read(t, items("a=2024-01-01", "b=2024-01-02")).Rhythm.IDs
+	for _, test := range []struct {
+		name, body string
+		same       bool
+	}{
+		{"in another order", items("b=2024-01-02", "a=2024-01-01"), true},
+		{"with other dates", items("a=2024-01-03", "b=2024-01-04"), true},
+		{"one of them twice", items("a=2024-01-01", "b=2024-01-02", "b=2024-01-02"), true},
+		{"one more", items("a=2024-01-01", "b=2024-01-02", "c=2023-01-01"), false},
+		{"one for another", items("a=2024-01-01", "c=2024-01-02"), false},
+	} {
+		if after := read(t, test.body).Rhythm.IDs; (after == before) != test.same {
+			t.Errorf("%s: %d, before it %d", test.name, after, before)
+		}
+	}
+}
+
 func TestRhythm(t *testing.T) {
 	const day = 24 * time.Hour
 	two := func(first, second string) string {
@@ -49,9 +77,11 @@ func TestRhythm(t *testing.T) {
 		{"by publication rather than change", `<feed xmlns="http://www.w3.org/2005/Atom">` +
 			`<entry><published>2024-01-01</published><updated>2024-01-20</updated></entry>` +
 			`<entry><published>2024-01-02</published><updated>2024-01-20</updated></entry>` +
-			`<entry><published>2024-01-03</published><updated>2024-01-20</updated></entry></feed>`, 3, "2024-01-20", day},
+			`<entry><published>2024-01-03</published><updated>2024-01-20</updated></entry></feed>`, 3, "2024-01-03", day},
 		{"by change where that is all", `<feed xmlns="http://www.w3.org/2005/Atom"><entry><updated>2024-01-01</updated></entry>` +
 			`<entry><updated>2024-01-02</updated></entry><entry><updated>2024-01-03</updated></entry></feed>`, 3, "2024-01-03", day},
+		{"weekly for long, daily now", items(append(dates(20, 1), dates(40, 7)...)...), 60, "2024-02-01", day},
+		{"no more than the newest 20", items(append(dates(19, 1), dates(40, 7)...)...), 59, "2024-02-01", day},
 		{"Dublin Core", strings.ReplaceAll(items("2024-01-01", "2024-01-02", "2024-01-03"), "pubDate>", "dc:date>"), 3, "2024-01-03", day},
 		{"the first valid date", strings.ReplaceAll(items("2024-01-01"), "<pubDate>", "<pubDate>x</pubDate><pubDate>"), 1, "2024-01-01", 0},
 		// An entry is known by its id, else its link, else what RDF says it is about.

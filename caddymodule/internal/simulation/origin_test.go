@@ -184,8 +184,11 @@ func (o *origins) depart(c *call, a reply, aborted bool) {
 	case a.status >= 300 && a.status < 400 && a.status != 304:
 	case res.quiet: // a request by hand may be for the feed that leads here
 	default:
-		res.failures++
-		a.wait = max(a.wait, min(time.Hour<<min(res.failures, 10), 24*time.Hour))
+		doublings := min(res.failures, 10)
+		if res.failures++; a.status < 500 && !a.cut && !a.drop && !aborted {
+			doublings++ // it may not pass
+		}
+		a.wait = max(a.wait, min(time.Hour<<doublings, 24*time.Hour))
 	}
 	// Dates have whole seconds, and the answer's age is taken off its lifetime.
 	res.next = now.Add(max(floor, a.wait-time.Second, a.retryAfter))
