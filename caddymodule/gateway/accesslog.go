@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"regexp"
@@ -87,6 +88,19 @@ func (g *Gateway) hideToken(w http.ResponseWriter, r *http.Request) (_ http.Resp
 
 // logNames returns the names of the access logs for a request. The empty name is the default log.
 func (g *Gateway) logNames(r *http.Request) []string {
+	names := g.logNamesOfHost(r)
+	chosen, ok := caddyhttp.GetVar(r.Context(), caddyhttp.AccessLoggerNameVarKey).([]any) // by the directive log_name
+	if !ok || names == nil {
+		return names
+	}
+	names = nil
+	for _, name := range chosen {
+		names = append(names, fmt.Sprint(name))
+	}
+	return names
+}
+
+func (g *Gateway) logNamesOfHost(r *http.Request) []string {
 	if g.server == nil || g.server.Logs == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -132,6 +133,9 @@ func (q *request) feed() string {
 	return q.by.target
 }
 
+// oddTilde matches a path with a token in an odd spelling, such as /./~token and /%257Etoken.
+var oddTilde = regexp.MustCompile(`^/(?:~|%(?:25)*7[Ee])`)
+
 func (g *Gateway) parse(r *http.Request) (q request) {
 	if q.configured = g.paths[r.URL.Path]; q.configured != "" {
 		return q
@@ -141,8 +145,8 @@ func (g *Gateway) parse(r *http.Request) (q request) {
 	case q.byURL:
 	case g.access.tokens == nil:
 		return request{} // without tokens, /~user/ may be a home page
-	case strings.HasPrefix(path.Clean("/"+r.URL.Path), "/~"):
-		q.by.hasToken = true // in an odd spelling, such as /./~token
+	case oddTilde.MatchString(path.Clean("/" + r.URL.Path)):
+		q.by.hasToken = true
 	}
 	return q
 }
@@ -165,23 +169,24 @@ func answeredBy(next caddyhttp.Handler, w http.ResponseWriter, r *http.Request) 
 
 // refuse answers with an error, through handle_errors if the site has it.
 func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req request) error {
-	e := poller.RefusalOf(err)
-	result := g.engine.GatewayRequests().Refused(e.Status)
+	e := *poller.RefusalOf(err)
+	if r.Context().Err() != nil {
+		e = poller.Refusal{Status: poller.StatusClientClosed, Reason: "the client left before the answer"}
+	}
 	feed, hidden := req.feed(), g.mayHaveToken(r)
 	if hidden {
-		feed = withoutToken(feed)
+		feed, e.Reason = withoutToken(feed), withoutToken(e.Reason)
 	}
-	poller.Report(r, result, feed, e.Reason)
+	poller.Report(r, g.engine.GatewayRequests().Refused(e.Status), feed, e.Reason)
 	if req.forGateway() {
 		w.Header()["Referrer-Policy"] = noReferrer
 	}
 	if e.Status == http.StatusInternalServerError {
-		return caddyhttp.Error(e.Status, err)
-	}
-	if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
+		g.log.Error("serving a feed", zap.String("feed", feedurl.Redact(feed)), zap.Error(err))
+	} else if c := g.log.Check(zap.DebugLevel, "refused"); c != nil {
 		c.Write(zap.Int("status", e.Status), zap.String("reason", e.Reason), zap.String("feed", feedurl.Redact(feed)))
 	}
-	if g.serveProblem(w, r, req, e) {
+	if g.serveProblem(w, r, req, &e) {
 		return nil
 	}
 	if hidden || req.by.hasToken {

@@ -6,9 +6,11 @@ package gateway
 import (
 	_ "github.com/caddyserver/caddy/v2/modules/logging" // files and filters
 
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -344,6 +346,50 @@ func TestTokensAreNotPassedOn(t *testing.T) {
 			if strings.Contains(line, unknown) || strings.Contains(line, secret[1:]) && !strings.Contains(line, "/below/junk") {
 				t.Errorf("the log tells a token: %s", line)
 			}
+		}
+	})
+}
+
+// No log has the token of a request, at whatever level: not of one whose client leaves before the
+// answer, not in an odd spelling, not in a log that the site has chosen by name. A client that leaves is no error.
+func TestTokensAreInNoLog(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "all.log")
+	file := "output file " + log + " {\nroll_disabled\n}\n"
+	site := "log own {\nno_hostname\n" + file + "}\nlog_name own\nfeed_gateway {\nclients any\nallow new.example none.example\ntoken alice " + secret + "\n}"
+	onSite(t, "log all {\n"+file+"level DEBUG\n}", site, func(t *testing.T) {
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		for _, tt := range []struct {
+			ctx    context.Context
+			target string
+			want   int
+		}{
+			{left, "/~" + secret + "/https://new.example/feed", 499},
+			{left, "/~" + secret + "/-/feeds", 499},
+			{left, "/https://none.example/feed", 499},
+			{t.Context(), "/%257e" + secret + "/https://new.example/feed", 404},
+			{t.Context(), "/%25257E" + secret + "/x", 404},
+			{t.Context(), "/x/%257E" + secret + "/x", 404},
+			{t.Context(), "/~" + secret + "/https:///", 400},
+			{t.Context(), "/~" + secret + "/https://new.example/feed", 200},
+		} {
+			r, w := httptest.NewRequest("GET", "http://feeds.test"+tt.target, nil), httptest.NewRecorder()
+			r.RemoteAddr = stage.Outside + ":1234"
+			r.RequestURI = tt.target
+			stage.Serve(t, 0, w, r.WithContext(tt.ctx))
+			if w.Code != tt.want || w.Code == 404 && strings.Contains(w.Body.String(), secret) {
+				t.Errorf("%s: %d %s, want %d", tt.target, w.Code, w.Body, tt.want)
+			}
+		}
+		text, err := os.ReadFile(log)
+		if err != nil || strings.Contains(string(text), secret) {
+			t.Errorf("%v, the log has the token:\n%s", err, text)
+		}
+		if got := strings.Count(string(text), `"logger":"http.log.access.own"`); got < 8 {
+			t.Errorf("%d requests are in the log that log_name names:\n%s", got, text)
+		}
+		if strings.Contains(string(text), `"level":"error"`) {
+			t.Errorf("an error is logged:\n%s", text)
 		}
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 )
@@ -243,7 +244,9 @@ func (p *Pages) refuse(v *visit, err error) {
 	if !ok {
 		// The error may name files and hosts: it is for the log alone.
 		shown = &problem{status: http.StatusInternalServerError, Text: "This page cannot be made now.", More: "Feeds are served all the same. The log says more."}
-		if p.Log != nil && v.r.Context().Err() == nil {
+		if v.r.Context().Err() != nil {
+			shown.status = poller.StatusClientClosed
+		} else if p.Log != nil {
 			p.Log.Error("making a page", "page", v.name, "error", err)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
+// StatusClientClosed is what Caddy's own handlers log if the client has left before the answer.
+const StatusClientClosed = 499
+
 // Refusal is a response without the feed: one line of text for people.
 type Refusal struct {
 	Status     int

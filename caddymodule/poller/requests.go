@@ -85,7 +85,7 @@ func (q *Requests) Served(sent cache.Sent) { q.Count(ResultOf(sent), sent.Bytes)
 // Refused counts a request that was answered with an error, and returns its result.
 func (q *Requests) Refused(status int) Result {
 	result := ResultRefused
-	if status == http.StatusGone || status >= 500 {
+	if status == http.StatusGone || status == StatusClientClosed || status >= 500 {
 		result = ResultUnavailable
 	}
 	q.Count(result, 0)
