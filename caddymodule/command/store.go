@@ -22,6 +22,7 @@ import (
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/caddymodule/poller"
+	"github.com/feedpollard/pollard/internal/disk"
 )
 
 // installedConfig is the configuration of the service that packages install. Tests change
@@ -134,7 +135,7 @@ func openStore(ctx context.Context, module poller.Store, create bool, stderr io.
 	}
 	owner := func() error { return nil }
 	if local {
-		owner = keepOwner(directory.Path())
+		owner = disk.KeepOwner(directory.Path(), "feeds.sqlite*")
 	}
 	db, err := module.Open(ctx, warnings(stderr))
 	if errors.Is(err, store.ErrLocked) {

@@ -8,6 +8,6 @@ package clock
 import "time"
 
 // boot names this process, as the time since the machine was booted is not known.
-func boot() string { return began.String() }
+func boot() string { return start.String() }
 
-func sinceBoot() time.Duration { return time.Since(began) }
+func sinceBoot() time.Duration { return time.Since(start) }

@@ -28,6 +28,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/disk"
 )
 
 const (
@@ -76,7 +77,7 @@ func Open(dir string, o Options) (*Store, error) {
 		o.Log = zap.NewNop()
 	}
 	if o.Space == nil {
-		o.Space = diskSpace
+		o.Space = disk.Space
 	}
 	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: o.Space, since: store.Never}
 	if err := d.open(); err != nil {
@@ -98,7 +99,10 @@ func (d *database) open() (err error) {
 	if err := Refuse(d.dir()); err != nil {
 		return err
 	}
-	if d.unlock, err = lock(d.path+".lock", lockWait); err != nil {
+	// SQLite itself would let two processes in, whose clocks and memories differ.
+	if d.unlock, err = disk.Lock(d.path+".lock", lockWait); errors.Is(err, disk.ErrLocked) {
+		return errLocked
+	} else if err != nil {
 		return err
 	}
 	err = d.openFile()
@@ -137,7 +141,7 @@ const roomSize = 128 << 10
 
 // Refuse returns an error that says what to do if a directory cannot have a store.
 func Refuse(dir string) error {
-	if kind := networkFileSystem(dir); kind != "" {
+	if kind := disk.NetworkKind(dir); kind != "" {
 		return fmt.Errorf("the directory is on a network file system (%s), on which SQLite's files are damaged sooner or later: "+
 			"name a directory on a local disk, or use `store postgres <url>`", kind)
 	}

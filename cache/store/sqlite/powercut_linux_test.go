@@ -162,7 +162,7 @@ func read(t *testing.T, dir, trace string) (all tape) {
 			lengths[o.path] += int64(len(o.data))
 		}
 		if o.began, o.ended = number, number; m[4] == "" {
-			o.ended = 1 << 60 // unless it is resumed
+			o.ended = math.MaxInt // unless it is resumed
 			open[m[1]] = o
 		}
 		all = append(all, o)

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package command
+package disk
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// keepOwner returns a function that gives the files of a store, and the directories that
-// were made for it, to the owner of the directory that exists now. Only root has to do
-// that.
-func keepOwner(dir string) func() error {
+// KeepOwner returns a function that gives the files of a directory whose names match a
+// pattern, and the directories that were made for it, to the owner of the directory that
+// exists now. It does nothing unless this process is root's.
+func KeepOwner(dir, pattern string) func() error {
 	nothing := func() error { return nil }
 	if os.Geteuid() != 0 {
 		return nothing
@@ -36,7 +36,7 @@ func keepOwner(dir string) func() error {
 		return nothing
 	}
 	return func() error {
-		files, err := filepath.Glob(filepath.Join(dir, "feeds.sqlite*"))
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		for _, path := range append(files, created...) {
 			err = errors.Join(err, os.Lchown(path, int(owner.Uid), int(owner.Gid)))
 		}

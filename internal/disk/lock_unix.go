@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package sqlite
+package disk
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 func tryLock(file *os.File) error {
 	err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return errLocked
+		return ErrLocked
 	}
 	return err
 }

@@ -1,9 +1,0 @@
-// Copyright 2026 The Pollard Authors
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build !linux && !darwin
-
-package sqlite
-
-// networkFileSystem returns empty: what a directory is on is not known here.
-func networkFileSystem(string) string { return "" }
