@@ -17,7 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -195,7 +195,7 @@ func press(t *testing.T, polls int, disk, budget int64, crowds []crowd) (violati
 	g.budget = budget
 	rules := policy.DefaultRules()
 	rules.MaxInterval, rules.Jitter = time.Hour, 0
-	g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+	g.settings.Rules = func(feedstate.Key) policy.Rules { return rules }
 	g.settings.Polls, g.settings.Disk, g.settings.Feeds, g.settings.Prefetch = polls, disk, []string{feedURL}, true
 	g.open()
 	g.get(feedURL)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
@@ -34,7 +35,7 @@ func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.state.Load().known && !f.configured() && f.underWay() == nil {
+	if !f.state.Load().Known && !f.configured() && f.underWay() == nil {
 		c.drop(f, true)
 		return nil, fmt.Errorf("%w: %s", ErrUnknownFeed, feedurl.Redact(key))
 	}
@@ -52,20 +53,20 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 	}
 	f = f.Resolve(ctx).use()
 	defer f.leave()
-	floor, own := f.rules().MinInterval, shielded(key)
+	floor, own := f.rules().MinInterval, feedstate.Shielded(key)
 	before := f.state.Load()
 	if own {
 		floor = time.Nanosecond
 	} else if early := f.tooEarly(before, floor); early != nil {
 		return status.Feed{}, early
-	} else if age := c.now().Sub(before.last.At); before.feed.History.Unsent > 0 && age > 0 {
+	} else if age := c.now().Sub(before.Last.At); before.Feed.History.Unsent > 0 && age > 0 {
 		// Nothing of the last poll reached the origin: another one may be made in its place,
 		// unless the URL was asked since.
 		floor = min(floor, age)
 	}
 	polled := func() bool {
 		s := f.state.Load()
-		return s.feed.History.Unsent == 0 && !s.last.At.Equal(before.last.At)
+		return s.Feed.History.Unsent == 0 && !s.Last.At.Equal(before.Last.At)
 	}
 	for joined := true; joined && (own || !polled()); {
 		// A poll that a reader has started may be put off if this one is not: it keeps out of
@@ -83,27 +84,27 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 		if text := c.storeAway.text(); text != "" {
 			return status.Feed{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
-		return status.Feed{}, &TooEarly{c.now().Add(s.due - c.elapsed()), s.last.Winner}
+		return status.Feed{}, &TooEarly{c.now().Add(s.Due - c.elapsed()), s.Last.Winner}
 	}
 	return f.status(), nil
 }
 
 // tooEarly returns why a feed may not be polled by hand; nil if it may, as far as memory
 // knows.
-func (f *Feed) tooEarly(s *state, floor time.Duration) error {
+func (f *Feed) tooEarly(s *feedstate.State, floor time.Duration) error {
 	now := f.cache.elapsed()
-	if s.dueAt(now) {
+	if s.DueAt(now) {
 		return nil
 	}
 	wall := f.cache.now()
-	if why := s.last.Winner; pauseAsked(why) || why == policy.HintStore {
-		return &TooEarly{wall.Add(s.due - now), why}
+	if why := s.Last.Winner; feedstate.PauseAsked(why) || why == policy.HintStore {
+		return &TooEarly{wall.Add(s.Due - now), why}
 	}
-	if s.notBefore > now {
-		return &TooEarly{wall.Add(s.notBefore - now), policy.HintRetryAfter}
+	if s.NotBefore > now {
+		return &TooEarly{wall.Add(s.NotBefore - now), policy.HintRetryAfter}
 	}
 	// If the clock was set back, the store knows.
-	if until := s.last.At.Add(floor); until.After(wall) && !s.last.At.After(wall) && s.feed.History.Unsent == 0 {
+	if until := s.Last.At.Add(floor); until.After(wall) && !s.Last.At.After(wall) && s.Feed.History.Unsent == 0 {
 		return &TooEarly{until, "the last poll is less than min_interval ago"}
 	}
 	return nil
@@ -164,7 +165,7 @@ func (c *Cache) Ping(ctx context.Context, key string) error {
 			wait, err = f.ping(c.open, began)
 		}
 		if err != nil && c.open.Err() == nil {
-			c.log().Warn("publish ping is lost, as the store cannot be written", urlField(f.key.text), errField(err))
+			c.log().Warn("publish ping is lost, as the store cannot be written", urlField(f.key.String()), errField(err))
 		}
 	}) {
 		end()
@@ -181,15 +182,15 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 	}
 	defer f.finish(own)
 	s, now := f.state.Load(), c.elapsed()
-	if s.ended || s.dueAt(now) || s.feed.History.Failures > 0 || s.notBefore > now || s.granted > started {
+	if s.Ended || s.DueAt(now) || s.Feed.History.Failures > 0 || s.NotBefore > now || s.Granted > started {
 		return 0, nil
 	}
-	if wait := floor - (now - s.granted); wait > 0 {
+	if wait := floor - (now - s.Granted); wait > 0 {
 		return wait, nil
 	}
 	// All nodes see a claim that is returned at once.
 	leases, err := c.store.Claim(ctx, []store.Claim{{
-		ID: f.id, URL: f.key.text, Hold: s.leaseTime(f.rules()), Floor: max(floor, time.Nanosecond), Configured: f.configured(),
+		ID: f.id, URL: f.key.String(), Hold: s.LeaseTime(f.rules()), Floor: max(floor, time.Nanosecond), Configured: f.configured(),
 	}})
 	if err != nil {
 		return 0, err
@@ -200,7 +201,7 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 		return lease.Wait, nil // another node has polled the feed
 	}
 	next := *s
-	next.deferredUntil, next.due = 0, c.elapsed()
+	next.DeferredUntil, next.Due = 0, c.elapsed()
 	if err := f.commit(ctx, s, &next, lease, store.Outcome{Returned: true}); err != nil {
 		return 0, err
 	}

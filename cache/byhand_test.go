@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -22,7 +23,7 @@ func (g *gateway) meanwhile(happens func()) {
 	rules := g.settings.Rules
 	var happened atomic.Bool // no sync.Once: what happens may ask for the rules as well
 	changed := g.settings
-	changed.Rules = func(url cache.Key) policy.Rules {
+	changed.Rules = func(url feedstate.Key) policy.Rules {
 		if happened.CompareAndSwap(false, true) {
 			happens()
 		}

@@ -5,15 +5,15 @@
 //
 // # The life of a feed
 //
-// A reader requests a feed by its key (key.go, [Cache.Feed] in table.go), and is answered from memory
+// A reader requests a feed by its key ([Cache.Feed] in table.go), and is answered from memory
 // ([Feed.Serve], serve.go, representation.go, memory.go). If the feed's next poll is due, the
 // request starts one, or joins the one under way (poll.go):
 //
 //	claim the poll, durably               claim.go, [store.Store.Claim]
 //	make one conditional request          [policy.Slot.Poll]
-//	classify the answer                   classify.go: new, unchanged, gone, failed, unsent
-//	learn from it, decide on the next     outcome.go, validators.go, redirect.go, package policy
-//	commit all of that at once            [store.Store.Commit]
+//	classify the answer                   package feedstate: new, unchanged, gone, failed, unsent
+//	learn from it, decide on the next     packages feedstate and policy
+//	commit all of that at once            commit.go, [store.Store.Commit]
 //	publish to readers here, and report   feed.go, report.go; other nodes: nodes.go
 //
 // Without readers, due feeds are polled in the background if the operator wants it
@@ -21,12 +21,31 @@
 // if the disk is full (maintain.go).
 //
 // The store owns the schedule: when a feed is due, and whose turn it is at a host. Memory is a view
-// of the store (state.go): the feeds that readers use, and the representations that are sent often,
+// of the store (package feedstate): the feeds that readers use, and the representations that are sent often,
 // within one budget. Several nodes may share a store. Polls and bytes in hand are limited
 // (limits.go).
 //
 // The status of feeds is in status.go and feeds.go; polls by hand and publish pings are in byhand.go.
 // Subscriptions at hubs are in websub.go, hub.go and callback.go.
+//
+// # Redirects
+//
+// A feed that redirects has one of these, by how far it has come:
+//
+//	field                      set while                                      readers get
+//	[feedstate.Redirected]     a poll ended at a URL that must not be asked   the version, or when to come back
+//	PollState.RedirectTo       that URL is a feed of its own                  302 to it; if configured, the version
+//	FeedState.Version.From     a poll followed redirects to a good document   the version, if they may have that URL
+//	FeedState.Moved            a redirect was seen, for less than 7 days      the version
+//	FeedState.Alias            a permanent one was seen for 7 days            the feed at its end ([Feed.Resolve])
+//
+// # Who has asked
+//
+//	who remembers              what                                     for
+//	Feed.asked, Record.Asked   when a reader asked last                 prefetch and sweeping
+//	Feed.askers                owners that the store has not, a minute  rank and shares (store.Owner)
+//	Record, by [store.Owner]   the days of 30, and the best owner       the same
+//	FeedState.Groups           groups of readers, and their last day    which viewers are shown the feed
 //
 // # Trouble
 //

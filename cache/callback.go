@@ -22,6 +22,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -30,6 +31,8 @@ const (
 	// A lease that a hub does not name is defaultLease, and none is longer than maxLease.
 	defaultLease = 24 * time.Hour
 	maxLease     = 14 * 24 * time.Hour
+	// deniedFor is how long a hub is left alone that has denied a subscription.
+	deniedFor = 7 * 24 * time.Hour
 	// maxChallenge is the longest challenge, in bytes.
 	maxChallenge = 1 << 10
 	// pushTimeout is how long a hub may take to send a push.
@@ -74,7 +77,7 @@ func refuseHub(w http.ResponseWriter, status int, reason string) {
 
 // subscribed finds the feed and the subscription of a token. The feed is nil if there is none. The
 // record says it, as another node may have made the request.
-func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p subscription, key hubKey, err error) {
+func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p feedstate.Subscription, key hubKey, err error) {
 	id, ok := idOfToken(token)
 	if !ok {
 		return nil, p, nil, nil
@@ -83,14 +86,14 @@ func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p subscr
 	if err != nil || len(records) == 0 {
 		return nil, p, nil, err
 	}
-	s := stateOf(records[0], c.elapsed())
-	if s.feed.Push.Mode == "" {
+	s := feedstate.Of(records[0], c.elapsed())
+	if s.Feed.Push.Mode == "" {
 		return nil, p, nil, nil
 	}
 	if key, err = c.secret(ctx); err != nil {
 		return nil, p, nil, err
 	}
-	if !hmac.Equal([]byte(token), []byte(key.token(id, s.feed.Push.hubRequest))) {
+	if !hmac.Equal([]byte(token), []byte(key.token(id, s.Feed.Push.HubRequest))) {
 		return nil, p, nil, nil
 	}
 	if f, err = c.Feed(ctx, records[0].URL); err != nil {
@@ -101,7 +104,7 @@ func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p subscr
 
 // answerHub answers whether a request to the hub was ours (W3C WebSub section 5.3), and takes denials
 // (section 5.2). Any client may ask, so only the right answer has something of the question.
-func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p subscription, key hubKey) {
+func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p feedstate.Subscription, key hubKey) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	one := func(name string) string {
 		if values := query[name]; len(values) == 1 {
@@ -113,25 +116,25 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p subscription,
 	if now.Before(p.At) {
 		now = p.At // by the clock of another node
 	}
-	update := hubState{For: key.mark(f.id, p.hubRequest), Answered: now, Lease: now}
+	update := feedstate.HubState{For: key.mark(f.id, p.HubRequest), Answered: now, Lease: now}
 	switch {
 	case err != nil, one("hub.topic") != p.Topic:
-	case mode == "denied" && p.Mode == modeSubscribe:
+	case mode == "denied" && p.Mode == feedstate.ModeSubscribe:
 		if !p.State.Wait.After(now) {
 			update.Refused, update.Wait, update.Why = now, now.Add(deniedFor), "the hub has denied it"
 			if why := one("hub.reason"); why != "" {
 				update.Why += ": " + feedurl.RedactText(feedurl.Short(why, 100))
 			}
 			f.logHub("hub has denied a subscription", p)
-			if f.setHub(update); p.live(now) {
+			if f.setHub(update); p.Live(now) {
 				f.pollPushed(update) // what it has not announced any more
 			}
 		}
 		w.WriteHeader(http.StatusOK)
 		return
-	case mode == p.Mode && now.Sub(p.At) < confirmedWithin && challenge != "" && len(challenge) <= maxChallenge:
+	case mode == p.Mode && now.Sub(p.At) < feedstate.ConfirmedWithin && challenge != "" && len(challenge) <= maxChallenge:
 		if p.State.Answered.Before(p.At) { // it may ask twice
-			if mode == modeSubscribe {
+			if mode == feedstate.ModeSubscribe {
 				update.Lease = now.Add(leaseOf(one("hub.lease_seconds")))
 			}
 			f.logHub("hub has confirmed a request", p)
@@ -147,8 +150,8 @@ func (f *Feed) answerHub(w http.ResponseWriter, r *http.Request, p subscription,
 	refuseHub(w, http.StatusNotFound, "there is no such request")
 }
 
-func (f *Feed) logHub(message string, p subscription) {
-	f.cache.log().Info(message, urlField(f.key.text), zap.String("hub", feedurl.Redact(p.Hub)), zap.String("mode", p.Mode))
+func (f *Feed) logHub(message string, p feedstate.Subscription) {
+	f.cache.log().Info(message, urlField(f.key.String()), zap.String("hub", feedurl.Redact(p.Hub)), zap.String("mode", p.Mode))
 }
 
 // leaseOf reads hub.lease_seconds.
@@ -162,13 +165,13 @@ func leaseOf(text string) time.Duration {
 
 // takePush answers a push (W3C WebSub section 7). Its body is only read to check the signature. The
 // answer does not say whether that is right (section 7.1.1).
-func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p subscription, key hubKey) {
+func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p feedstate.Subscription, key hubKey) {
 	now := f.cache.now().Round(0).UTC()
-	if !p.live(now) {
+	if !p.Live(now) {
 		refuseHub(w, http.StatusGone, "there is no subscription")
 		return
 	}
-	mac, want := signatureOf(r.Header["X-Hub-Signature"], key.secret(f.id, p.hubRequest))
+	mac, want := signatureOf(r.Header["X-Hub-Signature"], key.secret(f.id, p.HubRequest))
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(pushTimeout)) // other servers have their own limits
 	_, err := io.Copy(mac, http.MaxBytesReader(w, r.Body, f.rules().MaxBody))
 	_, large := errors.AsType[*http.MaxBytesError](err)
@@ -186,10 +189,10 @@ func (f *Feed) takePush(w http.ResponseWriter, r *http.Request, p subscription, 
 	w.WriteHeader(http.StatusAccepted)
 	if want == nil || !hmac.Equal(mac.Sum(nil), want) {
 		f.ignored.Add(1)
-		f.cache.log().Debug("push without a valid signature", urlField(f.key.text))
+		f.cache.log().Debug("push without a valid signature", urlField(f.key.String()))
 		return
 	}
-	f.pollPushed(hubState{For: key.mark(f.id, p.hubRequest), Pushed: now})
+	f.pollPushed(feedstate.HubState{For: key.mark(f.id, p.HubRequest), Pushed: now})
 }
 
 // signatureOf reads an X-Hub-Signature field: the method and the sum in hexadecimal. The sum is nil
@@ -217,7 +220,7 @@ const (
 // pollPushed polls the feed because of a push: at once, unless a push has caused a poll in the last
 // pushFloor, and when the pauses of the origin have ended. Polls that fail keep their own schedule.
 // However many pushes come, one poll waits.
-func (f *Feed) pollPushed(h hubState) {
+func (f *Feed) pollPushed(h feedstate.HubState) {
 	f.note(h)
 	f = f.use()
 	f.mu.Lock()
@@ -252,15 +255,15 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c, s := f.cache, f.state.Load()
-	history := &s.feed.History
-	if tries == maxPushTries || s.granted >= f.pushed && history.Unsent == 0 || s.ended || s.feed.Alias != "" || history.Failures > 0 {
+	history := &s.Feed.History
+	if tries == maxPushTries || s.Granted >= f.pushed && history.Unsent == 0 || s.Ended || s.Feed.Alias != "" || history.Failures > 0 {
 		f.pushing = false
 		return 0, true
 	}
 	now := c.elapsed()
-	wait = max(s.notBefore-now, min(s.feed.Push.Polled.Add(pushFloor).Sub(c.now()), pushFloor))
-	if s.pending(c.now(), now) && f.poll == nil {
-		wait = max(wait, s.granted+pushFloor-now)
+	wait = max(s.NotBefore-now, min(s.Feed.Push.Polled.Add(pushFloor).Sub(c.now()), pushFloor))
+	if s.Pending(c.now(), now) && f.poll == nil {
+		wait = max(wait, s.Granted+pushFloor-now)
 	}
 	if tries > 0 {
 		wait = max(wait, pushFloor)
@@ -268,18 +271,12 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	return max(wait, 0), false
 }
 
-// pending reports whether the outcome of the last poll is not known: another node makes it, or
-// one has died. A push may have caused it.
-func (s *state) pending(wall time.Time, now time.Duration) bool {
-	return s.granted != neverGranted && wall.Sub(s.last.At) > now-s.granted+time.Second
-}
-
 // pushedFloor is how long ago the last poll must be. No other node may have claimed one since the state
 // was read, so that of several nodes one makes it.
 func (f *Feed) pushedFloor() time.Duration {
 	s, now := f.state.Load(), f.cache.elapsed()
-	if s.pending(f.cache.now(), now) {
+	if s.Pending(f.cache.now(), now) {
 		return pushFloor
 	}
-	return max(now-s.granted-time.Second, time.Nanosecond)
+	return max(now-s.Granted-time.Second, time.Nanosecond)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -33,7 +34,7 @@ func (g *grant) release() {
 // among those in flight before it asks, as a poll that is claimed starts at once, and gives it
 // back while it waits.
 func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules policy.Rules) *grant {
-	c, host := f.cache, origin.Host(f.key.url)
+	c, host := f.cache, origin.Host(f.key.URL())
 	waits := c.polls.Load().waiting.try(1, f.established())
 	if waits == nil {
 		f.cancelPoll(life, e, retry, policy.HintPolls)
@@ -111,13 +112,13 @@ func (f *Feed) endQueue(p *inFlight) {
 func (f *Feed) useLease(ctx context.Context, origin Origin, e pollRequest) (granted *grant, again bool) {
 	c := f.cache
 	c.checkClock()
-	ctx, cancel := context.WithTimeout(ctx, grace-(c.elapsed()-e.leased))
+	ctx, cancel := context.WithTimeout(ctx, feedstate.Grace-(c.elapsed()-e.leased))
 	defer cancel()
 	if granted = f.enter(ctx, origin, e); granted == nil {
 		return nil, false
 	}
 	granted.lease = e.lease
-	if c.checkClock(); c.elapsed()-e.leased > grace {
+	if c.checkClock(); c.elapsed()-e.leased > feedstate.Grace {
 		granted.release()
 		c.returnLease(e.lease)
 		return nil, true
@@ -128,7 +129,7 @@ func (f *Feed) useLease(ctx context.Context, origin Origin, e pollRequest) (gran
 // enter takes a place among the requests in flight of the feed's host, and among the polls in
 // flight. If ctx ends before, it ends the poll and returns nil.
 func (f *Feed) enter(ctx context.Context, origin Origin, e pollRequest) *grant {
-	slot, err := origin.Acquire(ctx, f.key.url)
+	slot, err := origin.Acquire(ctx, f.key.URL())
 	if err != nil {
 		f.cancelPoll(context.WithoutCancel(ctx), e, returnFor, policy.HintHostSlot)
 		return nil
@@ -152,7 +153,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		return nil, 0
 	}
 	claim := store.Claim{
-		ID: f.id, URL: f.key.text, Hold: f.state.Load().leaseTime(rules), Floor: e.floor,
+		ID: f.id, URL: f.key.String(), Hold: f.state.Load().LeaseTime(rules), Floor: e.floor,
 		Configured: f.configured(), By: slices.Max(append(f.askedBy(), 0)), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
 	}
 	asked, answered := c.elapsed(), c.claiming()
@@ -169,7 +170,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 	lease := &leases[0]
 	switch {
 	case lease.Denied == "":
-		if c.checkClock(); c.elapsed()-asked <= grace {
+		if c.checkClock(); c.elapsed()-asked <= feedstate.Grace {
 			return lease, 0
 		}
 		c.returnLease(lease) // another node may have the lease by now: claim again
@@ -192,4 +193,4 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 
 // established reports whether the feed is configured, listed, or read on several days: readers
 // cannot have invented it a moment ago.
-func (f *Feed) established() bool { return f.state.Load().established || f.configured() }
+func (f *Feed) established() bool { return f.state.Load().Established || f.configured() }

@@ -9,25 +9,27 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
 // complete commits an outcome, and publishes the state that it leads to. Readers see it after it was
 // committed.
-func (f *Feed) complete(ctx context.Context, s, next *state, v classified, lease *store.Lease, o store.Outcome) {
+func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedstate.Classified, lease *store.Lease, o store.Outcome) {
 	c := f.cache
-	if next.feed.Alias != "" && !o.Returned {
-		if err := c.createTarget(ctx, f, next.feed.Alias, o.In); err != nil {
-			next.feed.Alias = s.feed.Alias // the next poll finds out again
+	if next.Feed.Alias != "" && !o.Returned {
+		if err := c.createTarget(ctx, f, next.Feed.Alias, o.In); err != nil {
+			next.Feed.Alias = s.Feed.Alias // the next poll finds out again
 		} else {
 			o.In = aliasInterval
-			next.override(c, aliasInterval, policy.HintMoved)
+			next.Override(c.moment(), aliasInterval, policy.HintMoved)
 		}
 	}
-	if o.Withdraw && s.version != 0 {
-		f.withdraw(s.version) // at once: the store may be away
+	if o.Withdraw && s.Version != 0 {
+		f.withdraw(s.Version) // at once: the store may be away
 	}
 	request := f.requestOf(next, v)
 	if err := f.commit(ctx, s, next, lease, o); err != nil {
@@ -36,29 +38,29 @@ func (f *Feed) complete(ctx context.Context, s, next *state, v classified, lease
 	}
 	f.publish(next)
 	if request != nil {
-		c.askHub(f, *request, v.answer.Private)
+		c.askHub(f, *request, v.Answer.Private)
 	}
-	if v.body != nil {
-		c.memory.add(f.id, next, next.feed.Version.stored(), v.body.Data)
+	if v.Body != nil {
+		c.memory.add(f.id, next, next.Feed.Version.StoredCoding(), v.Body.Data)
 	}
 	f.report(s, next, v)
 }
 
 // commit makes an outcome durable in one transaction: decision, validators and, if there is
 // a new version, the body that they describe.
-func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o store.Outcome) error {
+func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *store.Lease, o store.Outcome) error {
 	var err error
 	o.ID, o.Token, o.Claimed = f.id, lease.Token, lease.Hold
 	if o.State == "" {
-		o.State, o.Host, o.Hold = next.stored(f.configured()), lease.Host, lease.Hold
+		o.State, o.Host, o.Hold = next.StoreState(f.configured()), lease.Host, lease.Hold
 	}
-	if o.Facts, err = next.encodePollState(); err != nil {
+	if o.Facts, err = next.EncodePollState(); err != nil {
 		return fmt.Errorf("encoding the state of a poll: %w", err)
 	}
-	if o.Memo, err = next.encodeFeedState(); err != nil {
+	if o.Memo, err = next.EncodeFeedState(); err != nil {
 		return err
 	}
-	next.size = s.size + 2*int64(max(0, len(o.Memo)-len(lease.Memo))+max(0, len(o.Facts)-len(lease.Facts)))
+	next.Size = s.Size + 2*int64(max(0, len(o.Memo)-len(lease.Memo))+max(0, len(o.Facts)-len(lease.Facts)))
 	f.committing(lease.Token)
 	// The origin has answered, so the outcome is stored even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)
@@ -87,7 +89,7 @@ func (f *Feed) commit(ctx context.Context, s, next *state, lease *store.Lease, o
 // commitFailed deals with an outcome that could not be committed. All of it is dropped: the
 // claim stands, and the stored version, its validators and its schedule still belong
 // together. A pause that is longer than the claim is kept in memory.
-func (f *Feed) commitFailed(ctx context.Context, s, completed *state, v classified, err error) {
+func (f *Feed) commitFailed(ctx context.Context, s, completed *feedstate.State, v feedstate.Classified, err error) {
 	if errors.Is(err, store.ErrFenced) {
 		_ = f.reload(context.WithoutCancel(ctx)) // if it fails, the next claim brings the record
 		f.reportFenced(v, err)
@@ -95,16 +97,17 @@ func (f *Feed) commitFailed(ctx context.Context, s, completed *state, v classifi
 	}
 	f.cache.storeFailed(err)
 	next := *s
-	if s.version == f.missing.Load() {
+	if s.Version == f.missing.Load() {
 		f.dropVersion(&next)
 	}
-	next.last.At, next.last.Status = completed.last.At, v.answer.Status
-	next.last.Result, next.last.Failure, next.last.Error = status.ResultFailed, policy.FailureStore, oneLine(err)
+	next.Last.At, next.Last.Status = completed.Last.At, v.Answer.Status
+	next.Last.Result, next.Last.Failure, next.Last.Error = status.ResultFailed, policy.FailureStore, feedurl.Message(err.Error())
 	// The store may have written the version although it failed: its number is not used again.
-	next.feed.Version.Number = completed.feed.Version.Number
-	next.override(f.cache, max(s.due, completed.due)-f.cache.elapsed(), policy.HintStore)
-	next.deferredUntil = next.due
-	v.answer.Failure, v.answer.Err, v.result = policy.FailureStore, err, status.ResultFailed
+	next.Feed.Version.Number = completed.Feed.Version.Number
+	m := f.cache.moment()
+	next.Override(m, max(s.Due, completed.Due)-m.Elapsed, policy.HintStore)
+	next.DeferredUntil = next.Due
+	v.Answer.Failure, v.Answer.Err, v.Result = policy.FailureStore, err, status.ResultFailed
 	f.publish(&next)
 	f.report(s, &next, v)
 }

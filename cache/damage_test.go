@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -104,7 +105,7 @@ func TestSlowReadDropsNoVersion(t *testing.T) {
 		g.store.damage(nil, func(b *store.Body) (err error) {
 			if reads++; reads == 1 {
 				poll()
-				*b, err = store.ReadBody(t.Context(), g.store.Store, cache.IDOf(feedURL), 2)
+				*b, err = store.ReadBody(t.Context(), g.store.Store, feedstate.IDOf(feedURL), 2)
 				poll()
 			}
 			return err

@@ -8,11 +8,11 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -23,16 +23,16 @@ import (
 type Feed struct {
 	cache       *Cache
 	id          store.ID
-	key         Key
-	state       atomic.Pointer[state]
+	key         feedstate.Key
+	state       atomic.Pointer[feedstate.State]
 	timedFields atomic.Pointer[timedFields]
-	asked       atomic.Int64               // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
-	touched     atomic.Int64               // asked, as the store has it
-	askers      [4]atomic.Int64            // the owners that asked, as store.Owner; 0: none, or the store has it
-	missing     atomic.Uint64              // the version whose body cannot be read, or that was withdrawn; 0: none
-	groups      atomic.Pointer[[]groupDay] // that asked; nil: none
-	hub         atomic.Pointer[hubState]   // nil: nothing
-	ignored     atomic.Int64               // pushes without a valid signature
+	asked       atomic.Int64                         // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
+	touched     atomic.Int64                         // asked, as the store has it
+	askers      [4]atomic.Int64                      // the owners that asked, as store.Owner; 0: none, or the store has it
+	missing     atomic.Uint64                        // the version whose body cannot be read, or that was withdrawn; 0: none
+	groups      atomic.Pointer[[]feedstate.GroupDay] // that asked; nil: none
+	hub         atomic.Pointer[feedstate.HubState]   // nil: nothing
+	ignored     atomic.Int64                         // pushes without a valid signature
 
 	pinged atomic.Bool // a ping waits for MinInterval
 
@@ -51,11 +51,8 @@ type Feed struct {
 
 const neverRequested = math.MinInt64
 
-// shielded reports whether a key is that of a feed of a site of this process.
-func shielded(key string) bool { return !strings.HasPrefix(key, "http") }
-
-func newFeed(c *Cache, key string, s *state) *Feed {
-	f := &Feed{cache: c, id: IDOf(key), key: ParseKey(key)}
+func newFeed(c *Cache, key string, s *feedstate.State) *Feed {
+	f := &Feed{cache: c, id: feedstate.IDOf(key), key: feedstate.ParseKey(key)}
 	f.asked.Store(neverRequested)
 	f.touched.Store(neverRequested)
 	f.state.Store(s)
@@ -63,36 +60,36 @@ func newFeed(c *Cache, key string, s *state) *Feed {
 }
 
 // Key returns the text of the feed's key: its canonical URL, unless it is a shield's.
-func (f *Feed) Key() string { return f.key.text }
+func (f *Feed) Key() string { return f.key.String() }
 
 // Due reports whether a request now causes a poll.
-func (f *Feed) Due() bool { return f.state.Load().dueAt(f.cache.elapsed()) }
+func (f *Feed) Due() bool { return f.state.Load().DueAt(f.cache.elapsed()) }
 
 // PollIfDue starts the feed's poll if it is due, and does not wait for it.
 func (f *Feed) PollIfDue() {
 	f = f.use()
 	defer f.leave()
-	if s := f.state.Load(); s.dueAt(f.cache.elapsed()) {
+	if s := f.state.Load(); s.DueAt(f.cache.elapsed()) {
 		f.start(f.requestFor(s))
 	}
 }
 
 // Served reports whether there is a version to serve.
-func (f *Feed) Served() bool { return f.state.Load().version != 0 }
+func (f *Feed) Served() bool { return f.state.Load().Version != 0 }
 
 // New reports whether nothing is known of the feed: it is not configured, it was never
 // polled, and no poll is under way.
 func (f *Feed) New() bool {
-	return !f.state.Load().known && !f.configured() && f.underWay() == nil
+	return !f.state.Load().Known && !f.configured() && f.underWay() == nil
 }
 
 // Hints are what the feed's document says.
-func (f *Feed) Hints() *policy.Hints { return &f.state.Load().feed.History.Hints }
+func (f *Feed) Hints() *policy.Hints { return &f.state.Load().Feed.History.Hints }
 
 // Fields returns the request header fields, in lower case, on which the responses of a shielded
 // feed's origin depend, and the header fields of its last response. Both are read only.
 func (f *Feed) Fields() (vary []string, header http.Header) {
-	v := &f.state.Load().feed.Version
+	v := &f.state.Load().Feed.Version
 	return v.Vary, v.Header
 }
 
@@ -100,14 +97,14 @@ func (f *Feed) Fields() (vary []string, header http.Header) {
 func (f *Feed) rules() policy.Rules { return f.cache.settings.Load().Rules(f.key) }
 
 // configured reports whether the operator has configured the feed.
-func (f *Feed) configured() bool { return f.cache.isConfigured(f.key.text) }
+func (f *Feed) configured() bool { return f.cache.isConfigured(f.key.String()) }
 
 // origin returns where the feed is polled; nil if its shield is not configured any more.
 func (f *Feed) origin() Origin {
-	if !f.key.shielded() {
+	if !f.key.Shielded() {
 		return f.cache.origin
 	}
-	return f.cache.settings.Load().Site(f.key.text)
+	return f.cache.settings.Load().Site(f.key.String())
 }
 
 // Ask records that a reader asks for the feed, on behalf of an owner; 0: of none. It is to be
@@ -138,8 +135,8 @@ func (f *Feed) askedBy() (owners []store.Owner) {
 	return owners
 }
 
-// stored records that the store has some owners that asked.
-func (f *Feed) stored(askers []store.Owner) {
+// askersStored records that the store has some owners that asked.
+func (f *Feed) askersStored(askers []store.Owner) {
 	for i := range f.askers {
 		if by := f.askers[i].Load(); slices.Contains(askers, store.Owner(by)) {
 			f.askers[i].CompareAndSwap(by, 0)
@@ -164,7 +161,7 @@ func (f *Feed) sinceAsked(now time.Duration) time.Duration {
 }
 
 // publish sets the state that readers see.
-func (f *Feed) publish(next *state) {
+func (f *Feed) publish(next *feedstate.State) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.setState(f.state.Load(), next)
@@ -172,39 +169,36 @@ func (f *Feed) publish(next *state) {
 
 // setState replaces a state, if it is still the one that readers see. The caller holds
 // the lock.
-func (f *Feed) setState(old, next *state) bool {
+func (f *Feed) setState(old, next *feedstate.State) bool {
 	if !f.state.CompareAndSwap(old, next) {
 		return false
 	}
 	if f.inTable.Load() {
-		f.cache.table.size.Add(next.size - old.size)
+		f.cache.table.size.Add(next.Size - old.Size)
 	}
 	return true
 }
 
 // adopt publishes the state of a record.
-func (f *Feed) adopt(r store.Record) *state {
+func (f *Feed) adopt(r store.Record) *feedstate.State {
 	s := f.read(r, f.state.Load())
 	f.publish(s)
 	return s
 }
 
 // read makes a state of a record, as the target of an old one.
-func (f *Feed) read(r store.Record, old *state) *state {
+func (f *Feed) read(r store.Record, old *feedstate.State) *feedstate.State {
 	now := f.cache.elapsed()
-	s := stateOf(r, now)
+	s := feedstate.Of(r, now)
 	switch {
-	case s.version != 0 && s.version == f.missing.Load():
+	case s.Version != 0 && s.Version == f.missing.Load():
 		f.dropVersion(s)
-	case s.trimmed() && old.version != 0 && old.version == s.feed.Version.Number:
-		if r := f.cache.memory.get(f.id, old, old.feed.Version.stored()); r != nil {
-			s.version, s.response = old.version, old.response // until memory drops it, too
+	case s.Trimmed() && old.Version != 0 && old.Version == s.Feed.Version.Number:
+		if r := f.cache.memory.get(f.id, old, old.Feed.Version.StoredCoding()); r != nil {
+			s.Version, s.Response = old.Version, old.Response // until memory drops it, too
 		}
 	}
-	if old.deferredUntil > max(now, s.due) && !s.ended {
-		s.due, s.deferredUntil = old.deferredUntil, old.deferredUntil
-		s.decide(old.decision())
-	}
+	s.KeepDeferral(old, now)
 	if r.Asked >= 0 {
 		asked := int64((now - r.Asked) / time.Second)
 		f.touched.Store(asked)
@@ -215,23 +209,16 @@ func (f *Feed) read(r store.Record, old *state) *state {
 	return s
 }
 
-// trimmed reports whether the store has dropped the version's body to make room: the last poll
-// was good, and the version is 0. The next poll stays when it was planned. It is
-// unconditional, as a 304 would confirm bytes that are gone.
-func (s *state) trimmed() bool {
-	return s.version == 0 && s.feed.Version.Tag != "" && s.last.Failure == policy.FailureNone
-}
-
 // dropVersion drops the version of a state because its body is lost. A 304 would confirm bytes
 // that are gone, so the next poll has no validators. The feed is due as soon as MinInterval and
 // the pauses that its origin has asked for allow.
-func (f *Feed) dropVersion(s *state) {
-	s.version, s.response = 0, nil
-	if s.feed.History.Hints.Complete || s.feed.History.Hints.Expired {
+func (f *Feed) dropVersion(s *feedstate.State) {
+	s.Version, s.Response = 0, nil
+	if s.Feed.History.Hints.Complete || s.Feed.History.Hints.Expired {
 		return
 	}
-	floor := f.rules().MinInterval - f.cache.now().Sub(s.last.At)
-	s.due = min(s.due, max(s.notBefore, f.cache.elapsed()+max(0, floor)))
+	floor := f.rules().MinInterval - f.cache.now().Sub(s.Last.At)
+	s.Due = min(s.Due, max(s.NotBefore, f.cache.elapsed()+max(0, floor)))
 }
 
 // inFlight is a poll under way.
@@ -278,7 +265,7 @@ func (f *Feed) start(e pollRequest) (p *inFlight, joined bool) {
 
 // latest returns the feed's state and the poll under way. Without one, the state is the outcome
 // of the last poll.
-func (f *Feed) latest() (*state, *inFlight) {
+func (f *Feed) latest() (*feedstate.State, *inFlight) {
 	p := f.underWay() // first: an outcome is published before its poll ends
 	return f.state.Load(), p
 }

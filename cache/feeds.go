@@ -10,6 +10,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
@@ -20,7 +21,7 @@ const recordsAtOnce = 1000
 
 // Shown reports whether a feed is shown, by its key, the URL from which its version came (empty: its
 // own), and the groups that asked for it.
-type Shown func(key, from string, groups []Group) bool
+type Shown func(key, from string, groups []feedstate.Group) bool
 
 // Shows reports whether a feed is shown. One that is not known has no groups.
 func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
@@ -29,7 +30,7 @@ func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 		return shown(key, "", nil)
 	}
 	s := f.state.Load()
-	return shown(key, s.feed.Version.From, groupsOf(f.groupDays(s)))
+	return shown(key, s.Feed.Version.From, feedstate.GroupsOf(f.groupDays(s)))
 }
 
 // Feeds returns all feeds that are shown, in the order of their IDs, with
@@ -54,7 +55,7 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 // needs: there may be very many feeds.
 func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) {
 	var memo struct {
-		Groups  []groupDay                   `json:"marks"`
+		Groups  []feedstate.GroupDay         `json:"marks"`
 		Version struct{ Title, From string } `json:"version"`
 	}
 	var facts struct{ Failures int }
@@ -62,13 +63,13 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
 	if f := c.table.known(r.URL); f != nil {
 		s := f.state.Load()
-		memo.Groups, memo.Version.Title, memo.Version.From = f.groupDays(s), s.feed.Version.Title, s.feed.Version.From
-		in, ended = s.due-now, s.ended
-		out.State, out.Failures = s.shown(out.Configured, now), s.feed.History.Failures
+		memo.Groups, memo.Version.Title, memo.Version.From = f.groupDays(s), s.Feed.Version.Title, s.Feed.Version.From
+		in, ended = s.Due-now, s.Ended
+		out.State, out.Failures = s.Shown(out.Configured, now), s.Feed.History.Failures
 	} else {
 		_ = json.Unmarshal(r.Memo, &memo) // damaged ones say nothing
 		_ = json.Unmarshal(r.Facts, &facts)
-		out.State, out.Failures = shownState(r.State, out.Configured, !ended && in <= 0, facts.Failures > 0), facts.Failures
+		out.State, out.Failures = feedstate.ShownOf(r.State, out.Configured, !ended && in <= 0, facts.Failures > 0), facts.Failures
 	}
 	if r.Version != 0 {
 		out.Title = memo.Version.Title
@@ -76,7 +77,7 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	if !ended {
 		out.NextPoll = c.now().Add(in).UTC()
 	}
-	return out, shown(r.URL, memo.Version.From, groupsOf(mergeGroups(memo.Groups, nil, c.day())))
+	return out, shown(r.URL, memo.Version.From, feedstate.GroupsOf(feedstate.AddGroups(memo.Groups, nil, c.day())))
 }
 
 // Keys returns the keys of feeds that have the prefix, in no particular order. It reads
@@ -95,7 +96,7 @@ func (c *Cache) Keys(ctx context.Context, prefix string) (keys []string) {
 // KeyOf returns the key of the feed with an ID, or [ErrUnknownFeed].
 func (c *Cache) KeyOf(ctx context.Context, id store.ID) (string, error) {
 	if f, ok := c.table.ids.Load(id); ok {
-		return f.(*Feed).key.text, nil
+		return f.(*Feed).key.String(), nil
 	}
 	records, err := c.store.Lookup(ctx, []store.ID{id})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -33,15 +33,15 @@ func TestGroupsOutliveMemory(t *testing.T) {
 			g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(2, ""), "Cache-Control", "max-age=80000") })
 			g.budget = 100 << 10
 			g.open()
-			ask := func(of cache.Group) {
+			ask := func(of feedstate.Group) {
 				must(g.Feed(t.Context(), feedURL)).AskedBy(of)
 				g.get(feedURL)
 			}
 			ask(1)
 			time.Sleep(time.Hour)
 			ask(2)
-			groupsOf := func() (asked []cache.Group) {
-				g.Shows(t.Context(), feedURL, func(_, _ string, groups []cache.Group) bool { asked = groups; return true })
+			groupsOf := func() (asked []feedstate.Group) {
+				g.Shows(t.Context(), feedURL, func(_, _ string, groups []feedstate.Group) bool { asked = groups; return true })
 				return asked
 			}
 			lose(g)
@@ -93,7 +93,7 @@ func TestUnreadIsNotFailing(t *testing.T) {
 			for _, a := range g.accounts() {
 				shown[string(a.URL)] = a.State
 			}
-			for seen, err := range g.Feeds(t.Context(), func(string, string, []cache.Group) bool { return true }) {
+			for seen, err := range g.Feeds(t.Context(), func(string, string, []feedstate.Group) bool { return true }) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -127,7 +128,7 @@ func TestClaimThatIsAnsweredLateIsNotUsed(t *testing.T) {
 		rules.MinInterval, rules.Jitter = time.Minute, 0
 		for _, prefetch := range []bool{false, true} {
 			origin := &script{answer: func(policy.Ask) policy.Answer { return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=60") }}
-			settings := cache.Settings{Rules: func(cache.Key) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: prefetch}
+			settings := cache.Settings{Rules: func(feedstate.Key) policy.Rules { return rules }, Feeds: []string{feedURL}, Prefetch: prefetch}
 			shared := sqlite.NewMemory(nil)
 			late := &hooked{Store: shared}
 			a := node(t, late, origin, settings)

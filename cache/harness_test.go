@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -161,7 +162,7 @@ func newGateway(t *testing.T, answer func(policy.Ask) policy.Answer) *gateway {
 
 // rules are those of all feeds from the next [cache.Cache.Apply] on.
 func (g *gateway) rules(rules policy.Rules) {
-	g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+	g.settings.Rules = func(feedstate.Key) policy.Rules { return rules }
 }
 
 // often lets feeds be polled as often as that, without jitter.

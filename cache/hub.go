@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -50,7 +51,7 @@ func (c *Cache) secret(ctx context.Context) (hubKey, error) {
 	return key, nil
 }
 
-func (k hubKey) sum(use string, id store.ID, r hubRequest) []byte {
+func (k hubKey) sum(use string, id store.ID, r feedstate.HubRequest) []byte {
 	mac := hmac.New(sha256.New, k)
 	for _, part := range []string{use, string(id[:]), r.Base, r.Hub, r.Topic} {
 		fmt.Fprintf(mac, "%d %s", len(part), part)
@@ -59,17 +60,17 @@ func (k hubKey) sum(use string, id store.ID, r hubRequest) []byte {
 }
 
 // secret is what the hub signs its pushes with.
-func (k hubKey) secret(id store.ID, r hubRequest) string {
+func (k hubKey) secret(id store.ID, r feedstate.HubRequest) string {
 	return hex.EncodeToString(k.sum("secret", id, r))
 }
 
 // mark names the subscription in the record of the feed. Its callback cannot be found with it.
-func (k hubKey) mark(id store.ID, r hubRequest) string {
+func (k hubKey) mark(id store.ID, r feedstate.HubRequest) string {
 	return base64.RawURLEncoding.EncodeToString(k.sum("mark", id, r)[:9])
 }
 
 // token is the last part of the callback: the feed's ID, and what only the store's nodes can make.
-func (k hubKey) token(id store.ID, r hubRequest) string {
+func (k hubKey) token(id store.ID, r feedstate.HubRequest) string {
 	return base64.RawURLEncoding.EncodeToString(append(id[:], k.sum("token", id, r)[:16]...))
 }
 
@@ -80,7 +81,7 @@ func idOfToken(token string) (id store.ID, ok bool) {
 }
 
 // askHub sends a request that a commit has recorded.
-func (c *Cache) askHub(f *Feed, r hubRequest, private bool) {
+func (c *Cache) askHub(f *Feed, r feedstate.HubRequest, private bool) {
 	c.asking.Add(1)
 	if !c.background(func() {
 		defer c.asking.Add(-1)
@@ -95,15 +96,15 @@ func (c *Cache) askHub(f *Feed, r hubRequest, private bool) {
 		if err == nil {
 			err = fmt.Errorf("the hub answered %d %s", status, http.StatusText(status))
 		}
-		c.log().Warn("hub was asked in vain", urlField(f.key.text), zap.String("hub", feedurl.Redact(r.Hub)), zap.String("mode", r.Mode), errField(err))
-		f.setHub(hubState{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(oneLine(err))})
+		c.log().Warn("hub was asked in vain", urlField(f.key.String()), zap.String("hub", feedurl.Redact(r.Hub)), zap.String("mode", r.Mode), errField(err))
+		f.setHub(feedstate.HubState{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(feedurl.Message(err.Error()))})
 	}) {
 		c.asking.Add(-1)
 	}
 }
 
 // postToHub is W3C WebSub section 5.1.
-func (c *Cache) postToHub(key hubKey, f *Feed, r hubRequest, private bool) (status int, until time.Time, err error) {
+func (c *Cache) postToHub(key hubKey, f *Feed, r feedstate.HubRequest, private bool) (status int, until time.Time, err error) {
 	hub, err := feedurl.Parse(r.Hub)
 	if err != nil {
 		return 0, until, err
@@ -113,20 +114,20 @@ func (c *Cache) postToHub(key hubKey, f *Feed, r hubRequest, private bool) (stat
 		"hub.mode":     {r.Mode},
 		"hub.topic":    {r.Topic},
 	}
-	if r.Mode == modeSubscribe {
+	if r.Mode == feedstate.ModeSubscribe {
 		form.Set("hub.lease_seconds", strconv.Itoa(int(askedLease/time.Second)))
 		form.Set("hub.secret", key.secret(f.id, r))
 	}
-	ctx, cancel := context.WithTimeout(c.open, confirmedWithin-time.Minute) // later ones could not be confirmed
+	ctx, cancel := context.WithTimeout(c.open, feedstate.ConfirmedWithin-time.Minute) // later ones could not be confirmed
 	defer cancel()
 	return c.settings.Load().Post(ctx, hub, form, private)
 }
 
 // note merges what a hub has said into what this node knows.
-func (f *Feed) note(h hubState) {
+func (f *Feed) note(h feedstate.HubState) {
 	for {
 		old := f.hub.Load()
-		next := h.with(old)
+		next := h.With(old)
 		if f.hub.CompareAndSwap(old, &next) {
 			return
 		}
@@ -135,7 +136,7 @@ func (f *Feed) note(h hubState) {
 
 // setHub records what a hub has said, here and in the store. If the store cannot be written, or a
 // poll under way on another node does not know of it yet, it learns with [Cache.storeReaders].
-func (f *Feed) setHub(h hubState) {
+func (f *Feed) setHub(h feedstate.HubState) {
 	f.note(h)
 	add := f.addNews()
 	if add == nil {

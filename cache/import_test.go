@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
+	"github.com/feedpollard/pollard/cache/transfer"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
@@ -23,7 +23,7 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 	t.Helper()
 	store := sqlite.NewMemory(nil)
 	defer store.Close()
-	i := &cache.Importer{
+	i := &transfer.Importer{
 		Store: store,
 		Host: func(u feedurl.URL) policy.Host {
 			if _, err := feedurl.Parse(u.String()); err != nil {
@@ -45,7 +45,7 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := cache.Export(t.Context(), store, &out, func(int64) {}); err != nil {
+	if err := transfer.Export(t.Context(), store, &out, func(int64) {}); err != nil {
 		t.Fatal(err)
 	}
 	if n := bytes.Count(out.Bytes(), []byte("\n")); int64(n) > feeds {
@@ -58,7 +58,7 @@ func imported(t *testing.T, lines []byte) (refused int, export []byte) {
 func TestImportedAnswerIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer { return unchanged() }).open()
-		i := &cache.Importer{
+		i := &transfer.Importer{
 			Store: &g.store, Host: g.origin.Host, Report: func(int64) {},
 			Refused: func(_ int64, err error) { t.Error(err) },
 		}
@@ -127,13 +127,13 @@ func TestExportCarriesPauses(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		g.get("https://moved.test/")
 		var out bytes.Buffer
-		if err := cache.Export(t.Context(), &g.store, &out, func(int64) {}); err != nil {
+		if err := transfer.Export(t.Context(), &g.store, &out, func(int64) {}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		other := sqlite.NewMemory(nil)
 		defer other.Close()
-		i := &cache.Importer{
+		i := &transfer.Importer{
 			Store: other, Host: g.client.Host, Report: func(int64) {}, Shielded: func(string) bool { return false },
 			Refused: func(_ int64, err error) { t.Error(err) },
 		}

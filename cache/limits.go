@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -31,8 +32,6 @@ const (
 	// receivingSize is how many bytes of large bodies polls may have in hand: from the moment when
 	// [policy.SmallBody] of one have arrived until its outcome is committed.
 	receivingSize = 24 << 20
-	// bodyTimeout is how long a poll may wait for that: its origin waits as well.
-	bodyTimeout = 2 * time.Minute
 	// parsingSize is how many bytes of documents are parsed or compressed at once, or a single
 	// one that is larger: a hostile one takes a hundred times its size of memory for a moment.
 	parsingSize = 1 << 20
@@ -190,7 +189,7 @@ type largeBody struct{ release func() }
 
 // reserve waits until the poll may have a body of so many bytes in hand; 0: of any size.
 func (b *largeBody) reserve(ctx context.Context, f *Feed, size int64) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, bodyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, feedstate.BodyTimeout)
 	defer cancel()
 	if size <= 0 {
 		size = receivingSize

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 )
 
@@ -80,7 +81,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		f := v.(*Feed)
 		second, by := f.asked.Load(), f.askedBy()
 		memo := f.addNews()
-		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().known {
+		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().Known {
 			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, Memo: memo}, second
 		}
 		return true
@@ -94,7 +95,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	c.storeAnswered() // also if no poll is due
 	for f, second := range seconds {
 		f.touched.Store(second)
-		f.stored(asked[f.id].By)
+		f.askersStored(asked[f.id].By)
 		if asked[f.id].Memo != nil {
 			f.newsStored()
 		}
@@ -106,7 +107,7 @@ func (c *Cache) sweep(ctx context.Context) {
 	s := c.settings.Load()
 	keep := make(map[store.ID]bool, len(s.Feeds))
 	for _, key := range s.Feeds {
-		keep[IDOf(key)] = true
+		keep[feedstate.IDOf(key)] = true
 	}
 	ids, err := c.store.Sweep(ctx, store.SweepQuery{
 		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread,
@@ -165,7 +166,7 @@ func (c *Cache) sweepShielded(ctx context.Context) {
 		}
 		var gone []store.ID
 		for _, r := range records {
-			if shielded(r.URL) && (r.Asked < 0 || r.Asked > forgetShielded) && c.store.Forget(ctx, r.ID) == nil {
+			if feedstate.Shielded(r.URL) && (r.Asked < 0 || r.Asked > forgetShielded) && c.store.Forget(ctx, r.ID) == nil {
 				gone = append(gone, r.ID)
 			}
 		}
@@ -179,9 +180,9 @@ func (c *Cache) forgotten(ids []store.ID) {
 	for _, id := range ids {
 		if f, ok := c.table.ids.Load(id); ok {
 			f := f.(*Feed)
-			keys = append(keys, f.key.text)
+			keys = append(keys, f.key.String())
 			c.drop(f, false)
-			f.publish(&state{size: stateOverhead})
+			f.publish(feedstate.Unknown())
 		}
 	}
 	if len(keys) > 0 {

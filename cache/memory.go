@@ -12,6 +12,7 @@ import (
 
 	"github.com/dgraph-io/ristretto/v2"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 )
@@ -79,20 +80,20 @@ func (m *memory) open() bool {
 // get returns the representation of a state's version, or nil if it is not in memory. The tag
 // names the version by its content: a publisher who takes a change back gives the same bytes
 // as before, and a number may come again after a feed was forgotten.
-func (m *memory) get(id store.ID, s *state, c version.Coding) *representation {
+func (m *memory) get(id store.ID, s *feedstate.State, c version.Coding) *representation {
 	if !m.open() {
 		return nil
 	}
 	defer m.mu.RUnlock()
-	if r, ok := m.cache.Get(memoryKey(id, c)); ok && r.id == id && r.Coding == c && r.Tag == s.feed.Version.Tag {
+	if r, ok := m.cache.Get(memoryKey(id, c)); ok && r.id == id && r.Coding == c && r.Tag == s.Feed.Version.Tag {
 		return r
 	}
 	return nil
 }
 
 // add takes the body of a state's version into memory, in a coding. Memory may refuse it.
-func (m *memory) add(id store.ID, s *state, c version.Coding, body []byte) *representation {
-	r := &representation{Representation: s.feed.Version.Represent(c, inParts(body)...), id: id}
+func (m *memory) add(id store.ID, s *feedstate.State, c version.Coding, body []byte) *representation {
+	r := &representation{Representation: s.Feed.Version.Represent(c, inParts(body)...), id: id}
 	if m.open() {
 		defer m.mu.RUnlock()
 		m.cache.Set(memoryKey(id, c), r, overhead+int64(len(body)))

@@ -9,13 +9,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 )
 
-func sampleState() *state {
-	s := &state{version: 1}
-	s.feed.Version.Version = version.Version{Tag: "0123456789abcdef", Coding: "gzip"}
+func sampleState() *feedstate.State {
+	s := &feedstate.State{Version: 1}
+	s.Feed.Version.Version = version.Version{Tag: "0123456789abcdef", Coding: "gzip"}
 	return s
 }
 
@@ -29,16 +30,16 @@ func TestMemoryGivesTheVersionOfTheStateOnly(t *testing.T) {
 	m.add(store.ID{7}, s, version.Gzip, []byte(strings.Repeat("a feed ", 100)))
 	for name, c := range map[string]struct {
 		id     store.ID
-		change func(*state)
+		change func(*feedstate.State)
 		coding version.Coding
 		want   bool
 	}{
-		"the same":                             {store.ID{7}, func(*state) {}, version.Gzip, true},
-		"another feed":                         {store.ID{8}, func(*state) {}, version.Gzip, false},
-		"the same bytes once more":             {store.ID{7}, func(s *state) { s.version++ }, version.Gzip, true},
-		"other bytes":                          {store.ID{7}, func(s *state) { s.feed.Version.Tag = "other" }, version.Gzip, false},
-		"another coding":                       {store.ID{7}, func(*state) {}, version.Identity, false},
-		"a new origin's tag of the same bytes": {store.ID{7}, func(s *state) { s.feed.Version.OriginTag = "other" }, version.Gzip, true},
+		"the same":                             {store.ID{7}, func(*feedstate.State) {}, version.Gzip, true},
+		"another feed":                         {store.ID{8}, func(*feedstate.State) {}, version.Gzip, false},
+		"the same bytes once more":             {store.ID{7}, func(s *feedstate.State) { s.Version++ }, version.Gzip, true},
+		"other bytes":                          {store.ID{7}, func(s *feedstate.State) { s.Feed.Version.Tag = "other" }, version.Gzip, false},
+		"another coding":                       {store.ID{7}, func(*feedstate.State) {}, version.Identity, false},
+		"a new origin's tag of the same bytes": {store.ID{7}, func(s *feedstate.State) { s.Feed.Version.OriginTag = "other" }, version.Gzip, true},
 	} {
 		s := sampleState()
 		c.change(s)
@@ -60,7 +61,7 @@ func TestMemoryHoldsPresentVersions(t *testing.T) {
 	body := make([]byte, 4000)
 	for n := range versions {
 		s := sampleState()
-		s.feed.Version.Tag = strconv.Itoa(n)
+		s.Feed.Version.Tag = strconv.Itoa(n)
 		for i := range feeds {
 			m.add(store.ID{byte(i)}, s, version.Gzip, body)
 		}

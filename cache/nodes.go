@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 )
 
@@ -81,7 +82,7 @@ func (c *Cache) noticeChange(change store.Change) {
 		return
 	}
 	// The record of a forgotten feed is read too: it may have come back.
-	if f := v.(*Feed); !f.committed(change.Token) && (change.Version == 0 || f.state.Load().version != change.Version) {
+	if f := v.(*Feed); !f.committed(change.Token) && (change.Version == 0 || f.state.Load().Version != change.Version) {
 		c.readLater(f)
 	}
 }
@@ -127,7 +128,7 @@ func (c *Cache) readChanged(ctx context.Context, feeds []*Feed) (failed []*Feed)
 
 // readBatch reads the records of feeds at once. It fails if one of them cannot be read.
 func (c *Cache) readBatch(ctx context.Context, feeds []*Feed) error {
-	before, ids := make(map[*Feed]*state, len(feeds)), make([]store.ID, 0, len(feeds))
+	before, ids := make(map[*Feed]*feedstate.State, len(feeds)), make([]store.ID, 0, len(feeds))
 	for _, f := range feeds {
 		if !f.updatedByPoll() {
 			before[f], ids = f.state.Load(), append(ids, f.id)
@@ -153,7 +154,7 @@ func (c *Cache) readBatch(ctx context.Context, feeds []*Feed) error {
 			} else if !replaced {
 				return f.reload(ctx)
 			}
-			if old.known && records[f.id] == nil {
+			if old.Known && records[f.id] == nil {
 				c.forgotten([]store.ID{f.id})
 			}
 			return nil
@@ -207,8 +208,8 @@ func (f *Feed) reload(ctx context.Context) error {
 
 // replaceState publishes the state of a record, nil if there is none, unless the state has
 // changed since old.
-func (f *Feed) replaceState(ctx context.Context, old *state, record *store.Record) (replaced bool, err error) {
-	next := &state{size: stateOverhead}
+func (f *Feed) replaceState(ctx context.Context, old *feedstate.State, record *store.Record) (replaced bool, err error) {
+	next := feedstate.Unknown()
 	if record != nil {
 		next = f.read(*record, old)
 		if err := f.cache.replace(ctx, f, old, next); err != nil {
@@ -222,16 +223,18 @@ func (f *Feed) replaceState(ctx context.Context, old *state, record *store.Recor
 
 // polledByOtherNode reports whether another node makes the first poll of a feed, judging by
 // its record: the poll has been granted, and has no outcome yet.
-func (f *Feed) polledByOtherNode(s *state) bool {
-	return s.version == 0 && s.known && s.last.At.IsZero() && s.last.Winner == "" && f.cache.elapsed() < f.claimEnd(s) && f.underWay() == nil
+func (f *Feed) polledByOtherNode(s *feedstate.State) bool {
+	return s.Version == 0 && s.Known && s.Last.At.IsZero() && s.Last.Winner == "" && f.cache.elapsed() < f.claimEnd(s) && f.underWay() == nil
 }
 
 // claimEnd returns until when the outcome of the last poll may come, as elapsed counts. A
 // node that has not committed it by then has probably died.
-func (f *Feed) claimEnd(s *state) time.Duration { return s.granted + grace + f.rules().Timeout }
+func (f *Feed) claimEnd(s *feedstate.State) time.Duration {
+	return s.Granted + feedstate.Grace + f.rules().Timeout
+}
 
 // awaitOtherNode waits for the outcome of another node's poll.
-func (f *Feed) awaitOtherNode(ctx context.Context, s *state) *state {
+func (f *Feed) awaitOtherNode(ctx context.Context, s *feedstate.State) *feedstate.State {
 	ctx, cancel := context.WithTimeout(ctx, f.claimEnd(s)-f.cache.elapsed())
 	defer cancel()
 	for f.polledByOtherNode(s) && sleep(ctx, otherNodeEvery) {

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/upstream"
@@ -234,7 +234,7 @@ func TestRedirectsToABusyHost(t *testing.T) {
 		})
 		rules := policy.DefaultRules()
 		rules.MinInterval, rules.Jitter = interval, 0
-		g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+		g.settings.Rules = func(feedstate.Key) policy.Rules { return rules }
 		g.settings.Prefetch, g.settings.Feeds = true, []string{"https://busy.test/1", "https://busy.test/2", "https://busy.test/3"}
 		g.open()
 		for n := range 24 {

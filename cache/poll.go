@@ -6,11 +6,13 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -24,9 +26,6 @@ const (
 	// returnFor is how long a feed waits that was claimed although its domain has as many
 	// requests in flight as it may.
 	returnFor = 30 * time.Second
-	// grace is how long after its claim a poll may start. After that it returns its lease: a
-	// machine that was suspended must not poll when it wakes up.
-	grace = 10 * time.Second
 	// maxGap is how much longer than planned the time between two polls may count for what
 	// both of them saw: the feed was not watched in between, or a clock was wrong.
 	maxGap = 24 * time.Hour
@@ -67,60 +66,61 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	lease := claim.lease
 	var planned time.Duration
 	if e.floor > 0 {
-		planned = s.due
+		planned = s.Due
 	}
 	s = f.claimed(lease)
-	if s.unconditional = nil; e.floor == 0 { // polls by hand come in addition to the regular ones
-		s.unconditional = s.suspectNotModified()
+	if s.Unconditional = nil; e.floor == 0 { // polls by hand come in addition to the regular ones
+		s.Unconditional = s.SuspectNotModified()
 	}
 	e.poll.send()
 	var large largeBody
 	defer large.done()
 	v, next, o := f.attempt(ctx, claim.slot, s, e, planned, rules, &large)
-	o.Host = origin.Host(f.key.url)
+	o.Host = origin.Host(f.key.URL())
 	f.complete(ctx, s, &next, v, lease, o)
 }
 
 // putOff returns how long a poll that has not been claimed must wait, and why; 0: it need not.
-func (f *Feed) putOff(s *state, e pollRequest, origin Origin, rules policy.Rules) (wait time.Duration, why string) {
+func (f *Feed) putOff(s *feedstate.State, e pollRequest, origin Origin, rules policy.Rules) (wait time.Duration, why string) {
 	if origin == nil {
 		return time.Hour, policy.HintPause // its shield is not configured any more
 	}
-	if wait = s.deferredUntil - f.cache.elapsed(); e.lease != nil && wait > 0 {
-		return wait, s.last.Winner
+	if wait = s.DeferredUntil - f.cache.elapsed(); e.lease != nil && wait > 0 {
+		return wait, s.Last.Winner
 	}
 	if e.floor > 0 {
 		return 0, ""
 	}
-	if wait = f.skipped(s); wait > 0 && !rules.OwnSite {
+	m := f.cache.moment()
+	if wait = s.Skipped(m); wait > 0 && !rules.OwnSite {
 		return wait, policy.HintSkipHours
 	}
-	return f.raised(s, rules), policy.HintFloor
+	return s.Raised(m.Wall, rules), policy.HintFloor
 }
 
 // recoverPanic logs a panic that did not become a failure of the poll. The feed's claim
 // stands until it expires.
 func (f *Feed) recoverPanic() {
 	if p := recover(); p != nil {
-		f.cache.log().Error("poll panicked, the feed waits until its claim expires", urlField(f.key.text), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		f.cache.log().Error("poll panicked, the feed waits until its claim expires", urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
 	}
 }
 
 // claimed returns the state of a feed whose poll has been granted. Readers still see the
 // feed as due, so that they join the poll.
-func (f *Feed) claimed(lease *store.Lease) *state {
+func (f *Feed) claimed(lease *store.Lease) *feedstate.State {
 	old := f.state.Load()
 	kept := f.read(lease.Record, old)
 	s := *kept
 	if lease.Version == 0 { // the store has no body that a 304 could confirm
-		s.version, s.response = 0, nil
+		s.Version, s.Response = 0, nil
 	}
-	if s.deferredUntil, s.gap = 0, s.last.Pause; old.known && old.granted != neverGranted {
-		s.gap = s.granted - old.granted // otherwise about as long ago as was planned
+	if s.DeferredUntil, s.Gap = 0, s.Last.Pause; old.Known && old.Granted != feedstate.NeverGranted {
+		s.Gap = s.Granted - old.Granted // otherwise about as long ago as was planned
 	}
-	s.gap = min(s.gap, s.last.Pause+maxGap)
+	s.Gap = min(s.Gap, s.Last.Pause+maxGap)
 	shown := s
-	shown.due, shown.version, shown.response = old.due, kept.version, kept.response
+	shown.Due, shown.Version, shown.Response = old.Due, kept.Version, kept.Response
 	f.publish(&shown)
 	return &s
 }
@@ -128,13 +128,13 @@ func (f *Feed) claimed(lease *store.Lease) *state {
 // attempt makes the request, classifies the answer, and makes an outcome of it. A panic is a failure
 // like any other, of which nothing else counts: a poll that was claimed has an outcome, whatever the
 // origin sends.
-func (f *Feed) attempt(ctx context.Context, slot policy.Slot, s *state, e pollRequest, planned time.Duration, rules policy.Rules, large *largeBody) (v classified, next state, o store.Outcome) {
-	a := policy.Answer{Asked: f.cache.now(), URL: f.key.text}
+func (f *Feed) attempt(ctx context.Context, slot policy.Slot, s *feedstate.State, e pollRequest, planned time.Duration, rules policy.Rules, large *largeBody) (v feedstate.Classified, next feedstate.State, o store.Outcome) {
+	a := policy.Answer{Asked: f.cache.now(), URL: f.key.String()}
 	defer func() {
 		if p := recover(); p != nil {
-			f.cache.log().Error("poll panicked", urlField(f.key.text), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-			v = classified{pushed: e.pushed, result: status.ResultFailed, answer: policy.Answer{
-				Asked: a.Asked, At: f.cache.now(), URL: f.key.text, Pauses: a.Pauses, Failure: policy.FailureInternal,
+			f.cache.log().Error("poll panicked", urlField(f.key.String()), zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			v = feedstate.Classified{Pushed: e.pushed, Result: status.ResultFailed, Answer: policy.Answer{
+				Asked: a.Asked, At: f.cache.now(), URL: f.key.String(), Pauses: a.Pauses, Failure: policy.FailureInternal,
 				Err: errors.New("the gateway cannot deal with the answer: see its log"),
 			}}
 			next, o = f.outcomeOf(s, v, planned, rules)
@@ -142,32 +142,28 @@ func (f *Feed) attempt(ctx context.Context, slot policy.Slot, s *state, e pollRe
 	}()
 	a = f.ask(ctx, slot, s, rules, large)
 	v = f.classify(s, a)
-	v.pushed = e.pushed
-	f.cache.noticeNetwork(f, s, v.answer)
+	v.Pushed = e.pushed
+	f.cache.noticeNetwork(f, s, v.Answer)
 	next, o = f.outcomeOf(s, v, planned, rules)
 	return v, next, o
 }
 
-// skipped returns how long the feed asks not to be polled from now on. The decision kept the
-// planned time out of skipHours and skipDays, but a poll that waited for a reader may come
-// within them.
-func (f *Feed) skipped(s *state) time.Duration {
-	now := f.cache.now()
-	planned := now.Add(min(0, s.due-f.cache.elapsed()))
-	return max(0, s.feed.History.Hints.OutOfSkip(planned, now, f.cache.random()).Sub(now))
-}
-
-// raised returns how long the feed waits because min_interval has been raised since the next
-// poll was planned: the new one counts at once.
-func (f *Feed) raised(s *state, rules policy.Rules) time.Duration {
-	now := f.cache.now()
-	for _, t := range s.feed.Considered {
-		planned := time.Duration(t.Seconds) * time.Second
-		if t.Hint == policy.HintFloor && planned < rules.MinInterval && s.feed.History.Unsent == 0 && !s.last.At.After(now) {
-			return s.last.At.Add(rules.MinInterval).Sub(now)
-		}
+// classify decides what an answer means for the feed.
+func (f *Feed) classify(s *feedstate.State, a policy.Answer) feedstate.Classified {
+	v, ok := s.ClassifyUnread(a)
+	if ok {
+		return v
 	}
-	return 0
+	parsed, err := f.cache.inHand.parse(f.cache.life, len(a.Body))
+	if err != nil {
+		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("waiting to read the document: %w", err)
+		return feedstate.Classified{Answer: a, Result: status.ResultFailed}
+	}
+	defer parsed()
+	if v = s.ClassifyDocument(f.key, a, f.cache.now()); v.Unlinked != "" {
+		f.cache.log().Debug("links were left as they are", urlField(f.key.String()), zap.String("problem", v.Unlinked))
+	}
+	return v
 }
 
 // cancelPoll ends a poll before anything was sent, and returns its lease if it has one.
@@ -179,8 +175,8 @@ func (f *Feed) cancelPoll(ctx context.Context, e pollRequest, wait time.Duration
 	wait = max(wait, time.Second)
 	s := f.adopt(e.lease.Record)
 	next := *s
-	next.deferredUntil = 0
-	next.override(f.cache, wait, why)
+	next.DeferredUntil = 0
+	next.Override(f.cache.moment(), wait, why)
 	_ = f.commit(ctx, s, &next, e.lease, store.Outcome{In: wait, Returned: true}) // if that fails, the lease expires
 	f.publish(&next)
 }
@@ -189,13 +185,14 @@ func (f *Feed) cancelPoll(ctx context.Context, e pollRequest, wait time.Duration
 // the reason or need not. It never brings a poll forward.
 func (f *Feed) deferPoll(wait time.Duration, why string) {
 	s := f.state.Load()
-	if f.cache.elapsed()+wait <= s.due {
+	m := f.cache.moment()
+	if m.Elapsed+wait <= s.Due {
 		return
 	}
 	next := *s
-	next.override(f.cache, wait, why)
+	next.Override(m, wait, why)
 	if why != policy.HintStore { // that ends with the next record that is read
-		next.deferredUntil = next.due
+		next.DeferredUntil = next.Due
 	}
 	f.publish(&next)
 }
@@ -206,16 +203,16 @@ func (f *Feed) deferForStore() {
 }
 
 // ask makes the request.
-func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *state, rules policy.Rules, large *largeBody) policy.Answer {
+func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *feedstate.State, rules policy.Rules, large *largeBody) policy.Answer {
 	c := f.cache
 	settings := c.settings.Load()
 	a := slot.Poll(ctx, policy.Ask{
-		URL:         f.key.url,
-		Validators:  s.validators(c.now()),
-		StartBy:     c.now().Add(grace),
+		URL:         f.key.URL(),
+		Validators:  s.Validators(c.now()),
+		StartBy:     c.now().Add(feedstate.Grace),
 		Timeout:     rules.Timeout,
 		MaxBody:     rules.MaxBody,
-		Subscribers: settings.Subscribers(f.key.text),
+		Subscribers: settings.Subscribers(f.key.String()),
 		Hop:         f.hop,
 		Large:       func(ctx context.Context, size int64) error { return large.reserve(ctx, f, size) },
 	})
@@ -231,4 +228,38 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// outcomeOf makes a poll's outcome of its answer: what it says, and the decision.
+func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned time.Duration, rules policy.Rules) (next feedstate.State, o store.Outcome) {
+	next = *s
+	m := f.cache.moment()
+	next.Update(f.key, v)
+	var push feedstate.Subscription
+	if f.cache.settings.Load().WebSub != "" {
+		push = f.cache.subscription(f.id, &next)
+	}
+	next.UpdatePush(s, push, v)
+	o = store.Outcome{Pauses: v.Answer.Pauses, Good: v.Answer.Good}
+	if v.Answer.Unsent() {
+		o.In, o.Returned = next.Unsent(m, v.Answer, planned, rules), true
+	} else {
+		o.In = next.Plan(m, v, rules)
+	}
+	if next.NotBefore > s.NotBefore {
+		o.NotBefore = next.NotBefore - m.Elapsed
+	}
+	o.Hold = next.LeaseTime(rules) // of the plan that has just been made
+	if v.Body != nil {
+		next.Version = next.Feed.Version.Number
+		o.Body = &store.Body{Version: next.Version, Coding: v.Body.Coding, Data: v.Body.Data}
+	}
+	if next.Version != 0 {
+		next.Response = next.Feed.Version.Response(f.key.Shielded()) // header fields may have changed
+	}
+	if v.Answer.Failure == policy.FailureNotShared {
+		next.Version, next.Response, o.Withdraw = 0, nil, true // what was everybody's is not any more
+	}
+	next.Known, o.State = true, next.StoreState(f.configured())
+	return next, o
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -187,9 +188,9 @@ func TestRaisedFloorHoldsAtOnce(t *testing.T) {
 			g.open()
 			g.get(feedURL)
 			time.Sleep(30 * time.Minute)
-			rules := g.settings.Rules(cache.ParseKey(feedURL))
+			rules := g.settings.Rules(feedstate.ParseKey(feedURL))
 			rules.MinInterval = 6 * time.Hour
-			g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+			g.settings.Rules = func(feedstate.Key) policy.Rules { return rules }
 			g.Apply(g.settings)
 			for range 5 * 12 {
 				wantBody(t, g.get(feedURL), 200, "Entry 2")

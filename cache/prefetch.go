@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 )
 
@@ -108,9 +109,9 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 	f := c.table.known(lease.URL)
 	if f == nil {
-		f = newFeed(c, lease.URL, &state{due: c.elapsed()})
+		f = newFeed(c, lease.URL, &feedstate.State{Due: c.elapsed()})
 		s := f.read(lease.Record, f.state.Load())
-		s.due, s.granted = c.elapsed(), neverGranted // the grant before this one is not known
+		s.Due, s.Granted = c.elapsed(), feedstate.NeverGranted // the grant before this one is not known
 		f.publish(s)
 		f = c.admit(f)
 	}
@@ -122,9 +123,9 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 
 // returnLease returns a claim that is not used: the feed is still due.
 func (c *Cache) returnLease(lease *store.Lease) {
-	s := stateOf(lease.Record, c.elapsed())
+	s := feedstate.Of(lease.Record, c.elapsed())
 	o := store.Outcome{
-		ID: lease.ID, Token: lease.Token, Hold: lease.Hold, Returned: true, State: s.stored(c.isConfigured(lease.URL)), Host: lease.Host,
+		ID: lease.ID, Token: lease.Token, Hold: lease.Hold, Returned: true, State: s.StoreState(c.isConfigured(lease.URL)), Host: lease.Host,
 	}
 	if err := c.store.Commit(context.WithoutCancel(c.life), o); err != nil {
 		c.log().Warn("claim could not be returned", urlField(lease.URL), errField(err))
@@ -140,8 +141,8 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 	}
 	keys := make(map[store.ID]string, len(s.Feeds))
 	for _, key := range s.Feeds {
-		if !shielded(key) {
-			keys[IDOf(key)] = key
+		if !feedstate.Shielded(key) {
+			keys[feedstate.IDOf(key)] = key
 		}
 	}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(keys)), readBatchSize) {
@@ -156,11 +157,11 @@ func (c *Cache) recordConfigured(ctx context.Context) {
 	}
 	var missing []store.Saved
 	for id, key := range keys {
-		k := ParseKey(key)
-		hold := (&state{}).leaseTime(s.Rules(k))
+		k := feedstate.ParseKey(key)
+		hold := (&feedstate.State{}).LeaseTime(s.Rules(k))
 		missing = append(missing, store.Saved{New: true, Record: store.Record{
 			ID: id, URL: key, Hold: hold, Polled: -1, // as though asked for now: idle_after counts from here
-			State: store.StateCold, Configured: true, Host: c.origin.Host(k.url),
+			State: store.StateCold, Configured: true, Host: c.origin.Host(k.URL()),
 		}})
 	}
 	if len(missing) > 0 && c.store.Restore(ctx, missing) != nil {

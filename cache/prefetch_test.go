@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -126,7 +126,7 @@ func TestUnwantedFeedsAreForgotten(t *testing.T) {
 		if got := g.accounts(); len(got) != 2 {
 			t.Errorf("%d feeds are known, want the good one and the pinned one", len(got))
 		}
-		if err := g.store.Forget(t.Context(), cache.IDOf("https://pinned.test/")); err != nil { // as another node does
+		if err := g.store.Forget(t.Context(), feedstate.IDOf("https://pinned.test/")); err != nil { // as another node does
 			t.Fatal(err)
 		}
 		time.Sleep(11 * time.Minute)
@@ -147,9 +147,9 @@ func TestPrefetchOfShortIntervals(t *testing.T) {
 		g := newGateway(t, func(policy.Ask) policy.Answer {
 			return ok(rss(2, ""), "ETag", `"v"`, "Cache-Control", "max-age=3")
 		})
-		rules := g.settings.Rules(cache.ParseKey(feedURL))
+		rules := g.settings.Rules(feedstate.ParseKey(feedURL))
 		rules.MinInterval, rules.Jitter = 3*time.Second, 0
-		g.settings.Rules = func(cache.Key) policy.Rules { return rules }
+		g.settings.Rules = func(feedstate.Key) policy.Rules { return rules }
 		g.settings.Prefetch, g.settings.Feeds = true, []string{feedURL}
 		g.open()
 		time.Sleep(time.Minute)

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -38,26 +39,26 @@ type Poll struct {
 }
 
 // report logs a poll, and passes it to the observer.
-func (f *Feed) report(before, after *state, v classified) {
-	a, m := v.answer, &after.feed
+func (f *Feed) report(before, after *feedstate.State, v feedstate.Classified) {
+	a, m := v.Answer, &after.Feed
 	p := Poll{
-		URL: f.key.text, Result: v.result, Failure: a.Failure, Before: before.last.Failure,
+		URL: f.key.String(), Result: v.Result, Failure: a.Failure, Before: before.Last.Failure,
 		Status: a.Status, Err: a.Err, Wire: a.Wire,
-		Next: after.next(f.cache), Winner: after.last.Winner, Failures: m.History.Failures,
-		Updated: v.result == status.ResultNew,
-		Known:   before.feed.Version.Number > 0 || f.configured(),
+		Next: after.Next(f.cache.moment()), Winner: after.Last.Winner, Failures: m.History.Failures,
+		Updated: v.Result == status.ResultNew,
+		Known:   before.Feed.Version.Number > 0 || f.configured(),
 	}
-	p.First = p.Updated && before.feed.Version.Number == 0
-	if after.version != 0 {
+	p.First = p.Updated && before.Feed.Version.Number == 0
+	if after.Version != 0 {
 		p.Entries = m.Version.Entries
 	}
-	if v.good() {
-		p.Recovered = before.feed.History.Failures
+	if v.Good() {
+		p.Recovered = before.Feed.History.Failures
 	}
 	if !a.Asked.IsZero() {
 		p.Took = a.At.Sub(a.Asked)
 	}
-	if m.Alias != "" && m.Alias != before.feed.Alias {
+	if m.Alias != "" && m.Alias != before.Feed.Alias {
 		p.Result, p.MovedTo = status.ResultMoved, m.Alias
 	}
 	f.log(p, a.Detail)
@@ -66,27 +67,19 @@ func (f *Feed) report(before, after *state, v classified) {
 
 // reportFenced reports a poll whose outcome came too late: the feed has been claimed or
 // forgotten since. It counts as failed, whatever it brought.
-func (f *Feed) reportFenced(v classified, err error) {
-	if !v.answer.Unsent() {
-		v.answer.Failure, v.result = policy.FailureStore, status.ResultFailed
-		v.answer.Err = fmt.Errorf("the outcome came too late, the feed has been claimed or forgotten since: %w", err)
+func (f *Feed) reportFenced(v feedstate.Classified, err error) {
+	if !v.Answer.Unsent() {
+		v.Answer.Failure, v.Result = policy.FailureStore, status.ResultFailed
+		v.Answer.Err = fmt.Errorf("the outcome came too late, the feed has been claimed or forgotten since: %w", err)
 	}
 	s := f.state.Load() // which it has not changed
 	f.report(s, s, v)
 }
 
-// next is when the feed is polled next, by the wall clock.
-func (s *state) next(c *Cache) time.Time {
-	if s.ended {
-		return policy.Never
-	}
-	return c.now().Add(s.due - c.elapsed())
-}
-
 // NextText is when the feed is polled next, as RFC 3339 has it, or "never".
 func (p *Poll) NextText() string {
 	if !p.Next.Before(policy.Never) {
-		return never
+		return "never"
 	}
 	return p.Next.UTC().Format(time.RFC3339)
 }
@@ -98,7 +91,7 @@ func (f *Feed) log(p Poll, detail string) {
 	switch failed := p.Result == status.ResultFailed || p.Result == status.ResultGone; {
 	case p.Result == status.ResultUnchanged && p.Recovered == 0, p.Result == status.ResultUnsent:
 		level = zap.DebugLevel
-	case failed && (p.Failures > 1 || f.key.shielded() && p.Failure != policy.FailureStore):
+	case failed && (p.Failures > 1 || f.key.Shielded() && p.Failure != policy.FailureStore):
 		// A shield polls URLs to learn which are feeds, and most are not.
 		level = zap.DebugLevel
 	case failed:
@@ -134,5 +127,5 @@ func errField(err error) zap.Field {
 	if err == nil {
 		return zap.Skip()
 	}
-	return zap.String("error", oneLine(err))
+	return zap.String("error", feedurl.Message(err.Error()))
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/httpfield"
@@ -31,8 +32,8 @@ func (s sending) done() {
 
 // representation returns the version in the coding that a request prefers, from
 // memory or else from the store. The caller ends it by done.
-func (f *Feed) representation(r *http.Request, s *state) (sending, error) {
-	preference, v := version.PreferenceOf(r.Header["Accept-Encoding"]), &s.feed.Version
+func (f *Feed) representation(r *http.Request, s *feedstate.State) (sending, error) {
+	preference, v := version.PreferenceOf(r.Header["Accept-Encoding"]), &s.Feed.Version
 	coding := preference.Best(v.IsGzip())
 	if out, ok := f.fromMemory(s, coding, v.Length > store.PartSize); ok {
 		return out, nil
@@ -51,13 +52,13 @@ func (f *Feed) representation(r *http.Request, s *state) (sending, error) {
 
 // fromMemory returns the version of a state in a coding, if memory has it or, with decode, has
 // what it can be decoded from while it is sent.
-func (f *Feed) fromMemory(s *state, coding version.Coding, decode bool) (sending, bool) {
+func (f *Feed) fromMemory(s *feedstate.State, coding version.Coding, decode bool) (sending, bool) {
 	rep := f.cache.memory.get(f.id, s, coding)
 	if rep != nil && len(rep.Parts) == 1 {
 		return sending{Representation: rep.Representation}, true
 	}
 	if rep == nil && decode && coding == version.Identity {
-		rep = f.cache.memory.get(f.id, s, s.feed.Version.stored())
+		rep = f.cache.memory.get(f.id, s, s.Feed.Version.StoredCoding())
 	}
 	if rep == nil {
 		return sending{}, false
@@ -67,7 +68,7 @@ func (f *Feed) fromMemory(s *state, coding version.Coding, decode bool) (sending
 
 // fromStore reads the version of a state from the store. Parts that memory does not have count as
 // bytes in hand of the reader's network.
-func (f *Feed) fromStore(r *http.Request, s *state, coding version.Coding) (sending, error) {
+func (f *Feed) fromStore(r *http.Request, s *feedstate.State, coding version.Coding) (sending, error) {
 	got, err := f.cache.read(r.Context(), f, s, coding)
 	if err != nil {
 		return sending{}, err
@@ -88,12 +89,12 @@ func (f *Feed) fromStore(r *http.Request, s *state, coding version.Coding) (send
 
 // replace reads a version that another node has committed into memory, if memory has the one before.
 // It fails if the store cannot be read: then that one is served on.
-func (c *Cache) replace(ctx context.Context, f *Feed, old, next *state) error {
-	if old.version == 0 || next.version == 0 || next.feed.Version.Tag == old.feed.Version.Tag ||
+func (c *Cache) replace(ctx context.Context, f *Feed, old, next *feedstate.State) error {
+	if old.Version == 0 || next.Version == 0 || next.Feed.Version.Tag == old.Feed.Version.Tag ||
 		c.memory.get(f.id, old, version.Gzip) == nil && c.memory.get(f.id, old, version.Identity) == nil {
 		return nil
 	}
-	_, err := c.read(ctx, f, next, next.feed.Version.stored())
+	_, err := c.read(ctx, f, next, next.Feed.Version.StoredCoding())
 	if errors.Is(err, store.ErrNoBody) || errors.Is(err, errOtherVersion) {
 		return nil // the next reader finds that out
 	}
@@ -111,9 +112,9 @@ type opened struct {
 }
 
 // read gets a representation from the store, once for all who want it at one time.
-func (c *Cache) read(ctx context.Context, f *Feed, s *state, coding version.Coding) (opened, error) {
+func (c *Cache) read(ctx context.Context, f *Feed, s *feedstate.State, coding version.Coding) (opened, error) {
 	// All that the result depends on: who joins a read gets it without a look.
-	key := string(f.id[:]) + s.feed.Version.Tag + " " + strconv.FormatUint(s.version, 10) + " " + coding.String()
+	key := string(f.id[:]) + s.Feed.Version.Tag + " " + strconv.FormatUint(s.Version, 10) + " " + coding.String()
 	done := c.reads.DoChan(key, func() (any, error) {
 		if rep := c.memory.get(f.id, s, coding); rep != nil { // it may just have come
 			return opened{rep: rep}, nil
@@ -129,9 +130,9 @@ func (c *Cache) read(ctx context.Context, f *Feed, s *state, coding version.Codi
 }
 
 // readStored reads a version from the store, and takes what fits into memory.
-func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (opened, error) {
-	v := &s.feed.Version
-	rep := c.memory.get(f.id, s, v.stored())
+func (c *Cache) readStored(f *Feed, s *feedstate.State, coding version.Coding) (opened, error) {
+	v := &s.Feed.Version
+	rep := c.memory.get(f.id, s, v.StoredCoding())
 	var data []byte
 	if rep == nil {
 		body, err := f.openBody(c.life, s)
@@ -155,9 +156,9 @@ func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (opened, er
 		data = rep.Parts[0]
 	}
 	var content []byte
-	if decode := coding != v.stored() && v.Length <= store.PartSize; decode {
+	if decode := coding != v.StoredCoding() && v.Length <= store.PartSize; decode {
 		var err error
-		if content, err = version.Unpack(v.stored(), data, v.Length); err != nil {
+		if content, err = version.Unpack(v.StoredCoding(), data, v.Length); err != nil {
 			return opened{}, fmt.Errorf("%w: %w", store.ErrNoBody, err)
 		}
 	}
@@ -165,15 +166,15 @@ func (c *Cache) readStored(f *Feed, s *state, coding version.Coding) (opened, er
 	case content != nil:
 		rep = c.memory.add(f.id, s, coding, content)
 	case rep == nil:
-		rep = c.memory.add(f.id, s, v.stored(), data)
+		rep = c.memory.add(f.id, s, v.StoredCoding(), data)
 	}
 	return opened{rep: rep}, nil
 }
 
 // content returns the whole content of a state's version.
-func (f *Feed) content(ctx context.Context, s *state) ([]byte, error) {
-	v := &s.feed.Version
-	got, err := f.cache.read(ctx, f, s, v.stored())
+func (f *Feed) content(ctx context.Context, s *feedstate.State) ([]byte, error) {
+	v := &s.Feed.Version
+	got, err := f.cache.read(ctx, f, s, v.StoredCoding())
 	if err != nil {
 		return nil, err
 	}
@@ -183,16 +184,16 @@ func (f *Feed) content(ctx context.Context, s *state) ([]byte, error) {
 	} else if data, err = got.body.Data(ctx); err != nil {
 		return nil, err
 	}
-	return version.Unpack(v.stored(), data, v.Length)
+	return version.Unpack(v.StoredCoding(), data, v.Length)
 }
 
 // openBody opens the body of a state's version in the store.
-func (f *Feed) openBody(ctx context.Context, s *state) (*store.StoredBody, error) {
-	v := &s.feed.Version
-	b, err := f.cache.store.Body(ctx, f.id, s.version)
+func (f *Feed) openBody(ctx context.Context, s *feedstate.State) (*store.StoredBody, error) {
+	v := &s.Feed.Version
+	b, err := f.cache.store.Body(ctx, f.id, s.Version)
 	switch {
 	case err != nil:
-	case b.Version != s.version:
+	case b.Version != s.Version:
 		err = errOtherVersion
 	case b.Coding != v.Coding:
 		err = fmt.Errorf("%w: it is stored as %s, and described as %s", store.ErrNoBody, b.Coding, v.Coding)
@@ -209,7 +210,7 @@ func (f *Feed) Standing(h http.Header) version.Standing {
 		return version.Unconditional
 	}
 	s := f.state.Load()
-	m := &s.feed
+	m := &s.Feed
 	if m.Version.Tag != "" && m.Version.NotModified(h) {
 		return version.Current
 	}

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
-	"github.com/feedpollard/pollard/policy"
 )
 
 const (
@@ -47,15 +47,7 @@ func (f *Feed) ServeIf(may func(from string) error, w http.ResponseWriter, r *ht
 }
 
 // From returns the URL from which the feed's version came, if redirects have led there.
-func (f *Feed) From() string { return f.state.Load().feed.Version.From }
-
-// mayServe returns the error of may for the version.
-func (s *state) mayServe(may func(from string) error) error {
-	if from := s.feed.Version.From; from != "" && may != nil {
-		return may(from)
-	}
-	return nil
-}
+func (f *Feed) From() string { return f.state.Load().Feed.Version.From }
 
 // errPrecondition refuses a request for another version than the current one.
 var errPrecondition = &Unavailable{Status: http.StatusPreconditionFailed, Reason: "the feed has another version: the request's If-Match or If-Unmodified-Since does not hold"}
@@ -66,10 +58,10 @@ func (f *Feed) Await(ctx context.Context) (how version.CacheStatus, some bool) {
 	f = f.use()
 	defer f.leave()
 	s, now := f.state.Load(), f.cache.elapsed()
-	if s.version == 0 && f.worthWaiting(s, now) {
+	if s.Version == 0 && f.worthWaiting(s, now) {
 		s, how = f.refreshed(ctx, s, now)
 	}
-	return how, s.version != 0
+	return how, s.Version != 0
 }
 
 // ServeAfter is [Feed.Serve] for a reader who has waited for a poll by [Feed.Await].
@@ -98,27 +90,29 @@ func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w
 		s, how = f.refreshed(r.Context(), s, now)
 		now = f.cache.elapsed()
 	}
-	if s.version == 0 || f.redirects(s) {
+	if s.Version == 0 || f.redirects(s) {
 		// The poll may have ended in the moment in which the reader stopped waiting.
 		var p *inFlight
-		if s, p = f.latest(); s.version == 0 || f.redirects(s) {
+		if s, p = f.latest(); s.Version == 0 || f.redirects(s) {
 			return Sent{}, 0, f.unavailable(s, p)
 		}
 	}
-	if err := s.mayServe(may); err != nil {
-		return Sent{}, 0, err
+	if from := s.Feed.Version.From; from != "" && may != nil {
+		if err := may(from); err != nil {
+			return Sent{}, 0, err
+		}
 	}
-	if s.feed.Version.PreconditionFailed(r.Header) {
+	if s.Feed.Version.PreconditionFailed(r.Header) {
 		return Sent{}, 0, errPrecondition
 	}
-	if s.response.NotModified(r.Header) {
+	if s.Response.NotModified(r.Header) {
 		f.headers(w.Header(), s, how, now)
-		s.response.WriteNotModified(w, r.Header)
+		s.Response.WriteNotModified(w, r.Header)
 		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, 0, nil
 	}
 	rep, err := f.representation(r, s)
 	if err != nil {
-		return Sent{}, s.version, err
+		return Sent{}, s.Version, err
 	}
 	n := f.write(w, r, s, rep, how, now)
 	return Sent{Status: http.StatusOK, Bytes: n, Forward: how.Forward}, 0, nil
@@ -139,12 +133,12 @@ func (f *Feed) readAgain(ctx context.Context, unread uint64, err error) bool {
 
 // worthWaiting reports whether a reader should wait for a poll: it is due, or there is nothing to
 // serve before it ends.
-func (f *Feed) worthWaiting(s *state, now time.Duration) bool {
-	return s.dueAt(now) || s.version == 0 && (f.underWay() != nil || f.polledByOtherNode(s))
+func (f *Feed) worthWaiting(s *feedstate.State, now time.Duration) bool {
+	return s.DueAt(now) || s.Version == 0 && (f.underWay() != nil || f.polledByOtherNode(s))
 }
 
 // refreshed waits for the poll that is due or under way, within bounds.
-func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*state, version.CacheStatus) {
+func (f *Feed) refreshed(ctx context.Context, s *feedstate.State, now time.Duration) (*feedstate.State, version.CacheStatus) {
 	after, how := s, version.CacheStatus{}
 	if !f.polledByOtherNode(s) {
 		after, how = f.refresh(ctx, s, now)
@@ -157,18 +151,18 @@ func (f *Feed) refreshed(ctx context.Context, s *state, now time.Duration) (*sta
 }
 
 // refresh waits for the poll of this node.
-func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state, version.CacheStatus) {
+func (f *Feed) refresh(ctx context.Context, s *feedstate.State, now time.Duration) (*feedstate.State, version.CacheStatus) {
 	p, joined := f.start(f.requestFor(s))
 	if p == nil {
 		return s, version.CacheStatus{}
 	}
 	var done bool
-	if s.version != 0 && f.cache.storeAway.text() != "" {
+	if s.Version != 0 && f.cache.storeAway.text() != "" {
 		// The poll finds out whether the store is back. Readers do not wait for that.
-	} else if s.version != 0 {
+	} else if s.Version != 0 {
 		done = p.wait(ctx, pollTimeout, now)
 	} else {
-		done = await(ctx, p.sent, queueTimeout) && await(ctx, p.done, max(coldTimeout, f.rules().Timeout+grace))
+		done = await(ctx, p.sent, queueTimeout) && await(ctx, p.done, max(coldTimeout, f.rules().Timeout+feedstate.Grace))
 	}
 	after := f.state.Load()
 	return after, statusAfterPoll(s, after, joined, done)
@@ -176,9 +170,9 @@ func (f *Feed) refresh(ctx context.Context, s *state, now time.Duration) (*state
 
 // requestFor returns the poll that a reader causes. If the version was damaged, it only waits for
 // MinInterval, and not for the time that was planned.
-func (f *Feed) requestFor(s *state) pollRequest {
+func (f *Feed) requestFor(s *feedstate.State) pollRequest {
 	var e pollRequest
-	if s.version == 0 && f.missing.Load() != 0 {
+	if s.Version == 0 && f.missing.Load() != 0 {
 		e.floor = f.rules().MinInterval
 	}
 	return e
@@ -192,14 +186,14 @@ func (f *Feed) storeError(err error) error {
 	if errors.Is(err, errBusy) {
 		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: busyRetry}
 	}
-	f.cache.logUnreadable("stored version cannot be read", f.key.text, err)
+	f.cache.logUnreadable("stored version cannot be read", f.key.String(), err)
 	return &Unavailable{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read", RetryAfter: storeRetry}
 }
 
 // bodyLost drops the version of a feed whose body cannot be read any more.
 func (f *Feed) bodyLost(version uint64, err error) {
 	if f.withdraw(version) {
-		f.cache.log().Error("stored body is lost, the next poll fetches it again", urlField(f.key.text), errField(err))
+		f.cache.log().Error("stored body is lost, the next poll fetches it again", urlField(f.key.String()), errField(err))
 	}
 }
 
@@ -210,7 +204,7 @@ func (f *Feed) withdraw(version uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last := f.state.Load()
-	if last.version != version {
+	if last.Version != version {
 		return false
 	}
 	next := *last
@@ -219,10 +213,10 @@ func (f *Feed) withdraw(version uint64) bool {
 }
 
 // write sends a representation. It returns the number of bytes of the body.
-func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep sending, how version.CacheStatus, now time.Duration) int64 {
+func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *feedstate.State, rep sending, how version.CacheStatus, now time.Duration) int64 {
 	defer rep.done()
 	f.headers(w.Header(), s, how, now)
-	n := s.response.Write(w, r, rep.Representation)
+	n := s.Response.Write(w, r, rep.Representation)
 	if rep.stream != nil && r.Method != http.MethodHead {
 		n = rep.stream.send(w, r)
 	}
@@ -230,12 +224,12 @@ func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *state, rep sendi
 }
 
 // statusAfterPoll describes a response that waited for a poll.
-func statusAfterPoll(before, after *state, joined, done bool) version.CacheStatus {
-	if !done || after.last.At.Equal(before.last.At) {
+func statusAfterPoll(before, after *feedstate.State, joined, done bool) version.CacheStatus {
+	if !done || after.Last.At.Equal(before.Last.At) {
 		return version.CacheStatus{} // served from the store without an answer
 	}
-	how := version.CacheStatus{Forward: "stale", Status: after.last.Status, Collapsed: joined, Stored: after.version != before.version}
-	if before.version == 0 {
+	how := version.CacheStatus{Forward: "stale", Status: after.Last.Status, Collapsed: joined, Stored: after.Version != before.Version}
+	if before.Version == 0 {
 		how.Forward = "miss"
 	}
 	return how
@@ -243,7 +237,7 @@ func statusAfterPoll(before, after *state, joined, done bool) version.CacheStatu
 
 // timedFields are the header values that change with time, made at most once a second.
 type timedFields struct {
-	state  *state
+	state  *feedstate.State
 	second int64
 	how    version.CacheStatus
 
@@ -253,7 +247,7 @@ type timedFields struct {
 // headers sets the fields that change with time, which a 200 and a 304 have in common. There is
 // no Age: max-age is the time left until the next poll, and a cache that subtracted an Age from
 // it (RFC 9111 section 4.2) would take the feed for stale.
-func (f *Feed) headers(h http.Header, s *state, how version.CacheStatus, now time.Duration) {
+func (f *Feed) headers(h http.Header, s *feedstate.State, how version.CacheStatus, now time.Duration) {
 	m := f.timedFields.Load()
 	if second := int64(now / time.Second); m == nil || m.second != second || m.state != s || m.how != how {
 		m = f.newTimedFields(s, how, now)
@@ -270,12 +264,12 @@ func (f *Feed) headers(h http.Header, s *state, how version.CacheStatus, now tim
 	h["Cache-Status"] = m.cacheStatus
 }
 
-func (f *Feed) newTimedFields(s *state, how version.CacheStatus, now time.Duration) *timedFields {
+func (f *Feed) newTimedFields(s *feedstate.State, how version.CacheStatus, now time.Duration) *timedFields {
 	m := &timedFields{state: s, second: int64(now / time.Second), how: how}
-	age := s.maxAge(now)
-	if f.key.shielded() {
+	age := s.MaxAge(now)
+	if f.key.Shielded() {
 		next := age
-		if age = f.maxAgeOfReaders(s, now); next < age {
+		if age = s.MaxAgeOfReaders(now, f.cache.now()); next < age {
 			// A CDN in front may ask as soon as there may be news (RFC 9213). s-maxage would forbid it to
 			// serve a stale feed while this server is down (RFC 9111 section 5.2.2.10).
 			m.cdnCacheControl = []string{"max-age=" + strconv.FormatInt(next, 10)}
@@ -283,32 +277,6 @@ func (f *Feed) newTimedFields(s *state, how version.CacheStatus, now time.Durati
 	}
 	maxAge := "max-age=" + strconv.FormatInt(age, 10)
 	m.cacheControl, m.private = []string{maxAge}, []string{"private, " + maxAge}
-	m.cacheStatus = []string{how.Text(s.due-now, !s.ended, s.last.Winner)}
+	m.cacheStatus = []string{how.Text(s.Due-now, !s.Ended, s.Last.Winner)}
 	return m
-}
-
-// maxAgeOfReaders is [state.maxAge] for the readers of a shielded feed: also as long as its document
-// asks them to wait, up to a day.
-func (f *Feed) maxAgeOfReaders(s *state, now time.Duration) int64 {
-	wall := f.cache.now()
-	next := wall.Add(time.Duration(s.maxAge(now)) * time.Second)
-	until := s.feed.History.ReadersUntil(s.last.Decided, next)
-	return int64((min(until.Sub(wall), 24*time.Hour) + time.Second - 1) / time.Second)
-}
-
-// maxAge returns how long a reader need not ask again, in seconds: until the next planned poll,
-// as nothing changes before. If the poll is overdue, or the feed has become an alias, whose own
-// polls are rare, it is a minute.
-func (s *state) maxAge(now time.Duration) int64 {
-	left := s.due - now
-	if s.last.Winner == policy.HintPush { // a push brings the next poll forward
-		left = min(left, s.feed.History.Interval)
-	}
-	switch {
-	case s.ended: // a feed may come back by hand
-		return 24 * 60 * 60
-	case left <= 0 || s.feed.Alias != "":
-		return 60
-	}
-	return int64((left + time.Second - 1) / time.Second)
 }

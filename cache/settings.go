@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
@@ -33,7 +34,7 @@ type Options struct {
 // Settings are what a new configuration may change while the cache runs.
 type Settings struct {
 	// Rules returns the operator's rules for a feed. Nil: the default rules for all.
-	Rules func(key Key) policy.Rules
+	Rules func(key feedstate.Key) policy.Rules
 	// Site returns the origin of a shielded feed; nil if its shield is not configured. Nil:
 	// there are no shields.
 	Site func(key string) Origin
@@ -71,7 +72,7 @@ type Settings struct {
 // filled returns the settings with their defaults.
 func (s Settings) filled() *Settings {
 	if s.Rules == nil {
-		s.Rules = func(Key) policy.Rules { return policy.DefaultRules() }
+		s.Rules = func(feedstate.Key) policy.Rules { return policy.DefaultRules() }
 	}
 	if s.Site == nil {
 		s.Site = func(string) Origin { return nil }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -147,7 +148,7 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 			}
 			w, broken := get(func() {
 				time.Sleep(time.Second)
-				id := cache.IDOf(feedURL)
+				id := feedstate.IDOf(feedURL)
 				leases, err := g.store.Claim(t.Context(), []store.Claim{{ID: id, URL: feedURL, Hold: time.Hour, Floor: time.Nanosecond}})
 				if err != nil || leases[0].Denied != "" {
 					t.Fatal(leases[0].Denied, err)

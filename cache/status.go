@@ -8,11 +8,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/status"
@@ -56,7 +55,7 @@ func (c *Cache) statusesOf(records []store.Record) []status.Feed {
 		if f := c.table.known(r.URL); f != nil {
 			list = append(list, c.status(f.key, f.state.Load(), f.sinceAsked(now), pauses))
 		} else {
-			list = append(list, c.status(ParseKey(r.URL), stateOf(r, now), r.Asked, pauses))
+			list = append(list, c.status(feedstate.ParseKey(r.URL), feedstate.Of(r, now), r.Asked, pauses))
 		}
 	}
 	return list
@@ -71,16 +70,16 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 		return status.Feed{}, nil, err
 	}
 	s, out := f.state.Load(), f.status()
-	if early, ok := errors.AsType[*TooEarly](f.tooEarly(s, f.rules().MinInterval)); ok && !f.key.shielded() {
+	if early, ok := errors.AsType[*TooEarly](f.tooEarly(s, f.rules().MinInterval)); ok && !f.key.Shielded() {
 		out.Refreshable = early.Until
 	}
 	if out.Version != 0 {
 		out.Versions = append(out.Versions, status.Version{Since: out.VersionSince, ETag: out.ETag, Entries: out.Entries, Size: out.Size})
 	}
-	for _, p := range s.feed.Past {
+	for _, p := range s.Feed.Past {
 		out.Versions = append(out.Versions, status.Version{Since: p.LastModified, ETag: `"` + p.Tag + `"`})
 	}
-	if s.version == 0 || s.feed.Version.Length > most {
+	if s.Version == 0 || s.Feed.Version.Length > most {
 		return out, nil, nil
 	}
 	content, err := f.content(ctx, s)
@@ -99,34 +98,34 @@ func (f *Feed) status() status.Feed {
 }
 
 // status returns the status of a feed that a reader has asked for so long ago; negative: never.
-func (c *Cache) status(k Key, s *state, asked time.Duration, pauses func() map[string]policy.Pause) status.Feed {
+func (c *Cache) status(k feedstate.Key, s *feedstate.State, asked time.Duration, pauses func() map[string]policy.Pause) status.Feed {
 	now := c.elapsed()
-	configured := c.isConfigured(k.text)
-	state := s.shown(configured, now)
-	if !s.ended && s.due <= now && !k.shielded() {
+	configured := c.isConfigured(k.String())
+	state := s.Shown(configured, now)
+	if !s.Ended && s.Due <= now && !k.Shielded() {
 		// It would be polled now, but its host must wait.
-		if left, why := s.hostPause(c.origin.Host(k.url), pauses()); left > 0 {
+		if left, why := s.HostPause(c.origin.Host(k.URL()), pauses()); left > 0 {
 			overridden := *s
-			overridden.override(c, left, why)
+			overridden.Override(c.moment(), left, why)
 			s = &overridden
 		}
 	}
-	m, f, id, decision := &s.feed, &s.last, IDOf(k.text), s.decision()
+	m, f, id, decision := &s.Feed, &s.Last, feedstate.IDOf(k.String()), s.Decision()
 	out := status.Feed{
-		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.text), Alias: feedurl.Shown(m.Alias), State: state, Configured: configured,
+		ID: hex.EncodeToString(id[:]), URL: feedurl.Shown(k.String()), Alias: feedurl.Shown(m.Alias), State: state, Configured: configured,
 		Winner: f.Winner, Considered: decision.Considered, Hints: redacted(m.History.Hints),
 		LastPoll: f.At, LastStatus: f.Status, LastResult: f.Result, LastFailure: f.Failure, LastError: feedurl.RedactText(f.Error),
-		Failures: m.History.Failures, Site: f.Site != nil && s.version == 0, Polls: f.Polls.all(),
+		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0, Polls: f.Polls.All(),
 		Validated: f.Validated,
 	}
 	if out.Considered == nil {
 		out.Considered = []policy.Term{}
 	}
-	if !k.shielded() {
-		out.Spacing = status.Seconds(c.origin.Host(k.url).Spacing)
+	if !k.Shielded() {
+		out.Spacing = status.Seconds(c.origin.Host(k.URL()).Spacing)
 	}
-	if !s.ended {
-		out.NextPoll = c.now().Add(s.due - now).UTC()
+	if !s.Ended {
+		out.NextPoll = c.now().Add(s.Due - now).UTC()
 		if d := decision.Next; d.Sub(out.NextPoll).Abs() < time.Second {
 			out.NextPoll = d // the same moment, as it was decided
 		}
@@ -135,79 +134,13 @@ func (c *Cache) status(k Key, s *state, asked time.Duration, pauses func() map[s
 		out.LastAsked = c.now().Add(-asked).UTC()
 	}
 	out.Push = c.pushStatus(id, s)
-	if v := m.Version; s.version != 0 {
-		out.Version, out.VersionSince, out.ETag, out.ContentType = s.version, v.Since, `"`+v.Tag+`"`, v.ContentType
+	if v := m.Version; s.Version != 0 {
+		out.Version, out.VersionSince, out.ETag, out.ContentType = s.Version, v.Since, `"`+v.Tag+`"`, v.ContentType
 		out.Title, out.Entries, out.Size, out.Validators = v.Title, v.Entries, v.Size, m.Validators
 		out.Validators.URL = feedurl.Redact(m.Validators.URL)
 		out.Vary = v.Vary
 	}
 	return out
-}
-
-// redacted returns hints without the credentials in their URLs.
-func redacted(h policy.Hints) policy.Hints {
-	h.Self, h.NewFeedURL = feedurl.Redact(h.Self), feedurl.Redact(h.NewFeedURL)
-	hubs := h.Hubs
-	h.Hubs = nil // the old one belongs to a published state
-	for _, hub := range hubs {
-		h.Hubs = append(h.Hubs, feedurl.Redact(hub))
-	}
-	return h
-}
-
-// stored is the state as the store counts it.
-func (s *state) stored(configured bool) store.State {
-	failing := s.feed.History.Failures > 0
-	switch {
-	case s.version == 0 && !configured:
-		return store.StateCold // readers ask for icons and home pages too
-	case s.last.Failure == policy.FailureGone:
-		return store.StateGone
-	case s.version == 0 && !failing:
-		return store.StateCold
-	case pauseAsked(s.last.Winner), failing && s.last.Status == http.StatusTooManyRequests:
-		return store.StateWaiting
-	case failing:
-		return store.StateFailing
-	}
-	return store.StateFresh
-}
-
-// shown returns the state that people see.
-func (s *state) shown(configured bool, now time.Duration) status.State {
-	return shownState(s.stored(configured), configured, s.dueAt(now), s.feed.History.Failures > 0)
-}
-
-// shownState returns the state that people see for a state in the store.
-func shownState(stored store.State, configured, due, failing bool) status.State {
-	switch stored {
-	case store.StateGone:
-		return status.StateGone
-	case store.StateFailing:
-		return status.StateFailing
-	case store.StateWaiting:
-		switch {
-		case !due:
-			return status.StateWaiting
-		case failing:
-			return status.StateFailing
-		}
-		return status.StateDue
-	case store.StateFresh:
-		if due {
-			return status.StateDue
-		}
-		return status.StateFresh
-	}
-	if configured {
-		return status.StateDue // for its first poll
-	}
-	return status.StateUnread
-}
-
-// pauseAsked reports whether a hint is a pause that an origin has asked for.
-func pauseAsked(winner string) bool {
-	return winner == policy.HintRetryAfter || winner == policy.HintRateLimit || strings.HasSuffix(winner, "cooldown")
 }
 
 // isConfigured reports whether the operator has configured the feed of a key.
@@ -216,7 +149,7 @@ func (c *Cache) isConfigured(key string) bool { return c.settings.Load().configu
 // Changes is the usual time between two entries of a feed; 0: not known.
 func (c *Cache) Changes(key string) time.Duration {
 	if f := c.table.known(key); f != nil {
-		return f.state.Load().feed.History.Rhythm.Median
+		return f.state.Load().Feed.History.Rhythm.Median
 	}
 	return 0
 }
@@ -247,10 +180,10 @@ func (c *Cache) Summary(ctx context.Context) status.Summary {
 	defer cancel()
 	totals, err := c.store.Totals(ctx)
 	if err != nil && !s.StoreAway {
-		s.StoreAway, s.Outage, s.StoreAwaySince = true, feedurl.RedactText(oneLine(err)), c.now().UTC()
+		s.StoreAway, s.Outage, s.StoreAwaySince = true, feedurl.RedactText(feedurl.Message(err.Error())), c.now().UTC()
 	}
 	for state, n := range totals.Feeds {
-		s.Feeds[shownState(state, false, false, false)] += n
+		s.Feeds[feedstate.ShownOf(state, false, false, false)] += n
 	}
 	move := func(from status.State, n int64) {
 		if n = min(n, s.Feeds[from]); n > 0 {
@@ -278,17 +211,13 @@ func (c *Cache) pauses() func() map[string]policy.Pause {
 	})
 }
 
-// hostPause returns how long the host of a feed that is due is paused, and why. The pause of a domain
-// is left out if the feed's last poll was good: it does not hold for hosts that answer well.
-func (s *state) hostPause(h policy.Host, pauses map[string]policy.Pause) (left time.Duration, why string) {
-	scopes := []string{policy.ScopeHost + h.Name, policy.ScopeDomain + h.Domain}
-	if s.last.Failure == policy.FailureNone && s.version != 0 {
-		scopes = scopes[:1]
+// redacted returns hints without the credentials in their URLs.
+func redacted(h policy.Hints) policy.Hints {
+	h.Self, h.NewFeedURL = feedurl.Redact(h.Self), feedurl.Redact(h.NewFeedURL)
+	hubs := h.Hubs
+	h.Hubs = nil // the old one belongs to a published state
+	for _, hub := range hubs {
+		h.Hubs = append(h.Hubs, feedurl.Redact(hub))
 	}
-	for _, scope := range scopes {
-		if one := pauses[scope]; one.For > left {
-			left, why = one.For, one.Why
-		}
-	}
-	return left, why
+	return h
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 )
@@ -19,7 +20,7 @@ import (
 // and from the store otherwise.
 type stream struct {
 	feed   *Feed
-	state  *state
+	state  *feedstate.State
 	coding version.Coding // for the reader
 	parts  int            // of the stored form
 	body   *store.StoredBody
@@ -27,8 +28,8 @@ type stream struct {
 }
 
 // streamed returns a version that is read while it is sent.
-func (f *Feed) streamed(s *state, coding version.Coding, from opened) sending {
-	v := &s.feed.Version
+func (f *Feed) streamed(s *feedstate.State, coding version.Coding, from opened) sending {
+	v := &s.Feed.Version
 	t := &stream{feed: f, state: s, coding: coding, body: from.body}
 	if from.body == nil && len(from.rep.Parts) == 1 { // memory may not take it
 		t.body = store.NewStoredBody(store.Body{Data: from.rep.Parts[0]})
@@ -39,7 +40,7 @@ func (f *Feed) streamed(s *state, coding version.Coding, from opened) sending {
 	} else {
 		t.parts, size = len(from.rep.Parts), from.rep.Size
 	}
-	if coding != v.stored() {
+	if coding != v.StoredCoding() {
 		size = int64(v.Length)
 	}
 	return sending{Representation: v.Describe(coding, size), stream: t}
@@ -48,7 +49,7 @@ func (f *Feed) streamed(s *state, coding version.Coding, from opened) sending {
 // part returns a part of the stored form.
 func (t *stream) part(r *http.Request, n int) ([]byte, error) {
 	f := t.feed
-	if rep := f.cache.memory.get(f.id, t.state, t.state.feed.Version.stored()); rep != nil && n < len(rep.Parts) {
+	if rep := f.cache.memory.get(f.id, t.state, t.state.Feed.Version.StoredCoding()); rep != nil && n < len(rep.Parts) {
 		return rep.Parts[n], nil
 	}
 	if t.body == nil { // memory has dropped it meanwhile
@@ -68,7 +69,7 @@ func (t *stream) send(w http.ResponseWriter, r *http.Request) int64 {
 	out := &writer{w: w}
 	in := &partReader{next: func(n int) ([]byte, error) { return t.part(r, n) }, parts: t.parts}
 	var err error
-	if v := &t.state.feed.Version; t.coding == v.stored() {
+	if v := &t.state.Feed.Version; t.coding == v.StoredCoding() {
 		_, err = io.Copy(out, in)
 	} else {
 		_, err = version.Decode(out, in, v.Length)
@@ -83,7 +84,7 @@ func (t *stream) send(w http.ResponseWriter, r *http.Request) int64 {
 		if in.err == nil {
 			err = fmt.Errorf("%w: %w", store.ErrNoBody, err) // it was read, and cannot be decoded
 		}
-		t.feed.streamFailed(t.state.version, err)
+		t.feed.streamFailed(t.state.Version, err)
 	}
 	panic(http.ErrAbortHandler)
 }
@@ -95,7 +96,7 @@ func (f *Feed) streamFailed(version uint64, err error) {
 		f.bodyLost(version, err)
 		return
 	}
-	f.cache.logUnreadable("stored version cannot be read to its end", f.key.text, err)
+	f.cache.logUnreadable("stored version cannot be read to its end", f.key.String(), err)
 }
 
 // writer counts what a reader was sent, and says if the reader has left.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 )
 
@@ -58,10 +59,10 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	if f := c.table.known(key); f != nil {
 		return f, nil // it has just come
 	}
-	if shielded(key) {
+	if feedstate.Shielded(key) {
 		c.shields.Store(true)
 	}
-	f := newFeed(c, key, &state{})
+	f := newFeed(c, key, &feedstate.State{})
 	changes := c.table.changes.Load()
 	records, err := c.store.Lookup(ctx, []store.ID{f.id})
 	if err != nil {
@@ -71,7 +72,7 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	if len(records) > 0 {
 		f.adopt(records[0])
 	} else {
-		f.publish(&state{size: stateOverhead})
+		f.publish(feedstate.Unknown())
 	}
 	resident := c.admit(f)
 	if resident != f || c.table.changes.Load() != changes { // perhaps of this feed
@@ -86,15 +87,15 @@ func (c *Cache) admit(f *Feed) *Feed {
 	t := &c.table
 	t.moves.Lock()
 	defer t.moves.Unlock()
-	if other := t.known(f.key.text); other != nil {
+	if other := t.known(f.key.String()); other != nil {
 		return other
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t.feeds.Store(f.key.text, f)
+	t.feeds.Store(f.key.String(), f)
 	t.ids.Store(f.id, f)
 	f.inTable.Store(true)
-	t.size.Add(f.state.Load().size)
+	t.size.Add(f.state.Load().Size)
 	if t.size.Load() > c.statesBudget() {
 		c.wake(c.overBudget)
 	}
@@ -145,9 +146,9 @@ func (c *Cache) drop(f *Feed, idle bool) {
 		f.inTable.Store(true)
 		return
 	}
-	t.feeds.Delete(f.key.text)
+	t.feeds.Delete(f.key.String())
 	t.ids.Delete(f.id)
-	t.size.Add(-f.state.Load().size)
+	t.size.Add(-f.state.Load().Size)
 }
 
 // use returns the feed of the same key that is in memory, and keeps it there until leave

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -127,6 +128,13 @@ func (o *offline) wait(now time.Duration, random float64) time.Duration {
 	return wait + time.Duration(float64(wait)*random/2)
 }
 
+// moment is now, as far as it concerns what becomes of a feed.
+func (c *Cache) moment() feedstate.Moment {
+	m := feedstate.Moment{Wall: c.now(), Elapsed: c.elapsed(), Random: c.random()}
+	m.Offline = c.offline.wait(m.Elapsed, m.Random)
+	return m
+}
+
 // is reports whether it is the state, and since when.
 func (o *offline) is() (since time.Duration, on bool) {
 	o.mu.Lock()
@@ -135,11 +143,11 @@ func (o *offline) is() (since time.Duration, on bool) {
 }
 
 // noticeNetwork records what a poll says of the network.
-func (c *Cache) noticeNetwork(f *Feed, s *state, a policy.Answer) {
-	if f.key.shielded() {
+func (c *Cache) noticeNetwork(f *Feed, s *feedstate.State, a policy.Answer) {
+	if f.key.Shielded() {
 		return
 	}
-	host := c.origin.Host(f.key.url).Name
+	host := c.origin.Host(f.key.URL()).Name
 	switch {
 	case !a.Unsent():
 		if a.Status != 0 && c.offline.answer(host, c.elapsed()) {
@@ -147,7 +155,7 @@ func (c *Cache) noticeNetwork(f *Feed, s *state, a policy.Answer) {
 			c.wake(c.changed)
 		}
 	// Names that a reader invents prove nothing about the network.
-	case a.Failure != policy.FailureAddress && (s.version != 0 || f.configured()):
+	case a.Failure != policy.FailureAddress && (s.Version != 0 || f.configured()):
 		if c.offline.fail(host, a, c.elapsed()) {
 			c.log().Warn("no host can be reached: polls wait until one can, readers get what is stored")
 		}

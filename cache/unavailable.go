@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/policy"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
@@ -35,24 +36,24 @@ func (u *Unavailable) Error() string { return u.Reason }
 // Unavailable returns why there is no version to serve; nil if there is one.
 func (f *Feed) Unavailable() *Unavailable {
 	s, p := f.latest()
-	if s.version != 0 {
+	if s.Version != 0 {
 		return nil
 	}
 	return f.unavailable(s, p)
 }
 
 // unavailable returns why a feed has no version, by what [Feed.latest] returns.
-func (f *Feed) unavailable(s *state, p *inFlight) *Unavailable {
+func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 	now := f.cache.elapsed()
-	u := &Unavailable{Status: statusCode(s.last.Failure), Reason: reasonFor(s.last.Failure, s.last.Error), RetryAfter: max(s.due-now, time.Second), Site: s.last.Site}
+	u := &Unavailable{Status: statusCode(s.Last.Failure), Reason: reasonFor(s.Last.Failure, s.Last.Error), RetryAfter: max(s.Due-now, time.Second), Site: s.Last.Site}
 	switch {
-	case s.feed.Alias != "":
-		u.Status, u.RedirectTo, u.Alias, u.RetryAfter = http.StatusFound, s.feed.Alias, true, 0
-	case s.last.RedirectTo != "" && f.cache.redirectLoop(s.last.RedirectTo, f.key.text):
+	case s.Feed.Alias != "":
+		u.Status, u.RedirectTo, u.Alias, u.RetryAfter = http.StatusFound, s.Feed.Alias, true, 0
+	case s.Last.RedirectTo != "" && f.cache.redirectLoop(s.Last.RedirectTo, f.key.String()):
 		u.Reason = "the feed and the one that it redirects to redirect to each other"
-	case s.last.RedirectTo != "":
-		u.Status, u.RedirectTo, u.RetryAfter = http.StatusFound, s.last.RedirectTo, 0
-	case p != nil && s.last.At.IsZero():
+	case s.Last.RedirectTo != "":
+		u.Status, u.RedirectTo, u.RetryAfter = http.StatusFound, s.Last.RedirectTo, 0
+	case p != nil && s.Last.At.IsZero():
 		u.Status, u.RetryAfter = http.StatusServiceUnavailable, queueTimeout
 		u.Queued = true // it may have come to its turn in this moment
 		u.Reason = "the feed's first poll is under way: try again in a moment"
@@ -61,18 +62,18 @@ func (f *Feed) unavailable(s *state, p *inFlight) *Unavailable {
 		default:
 			u.Reason = "the feed's first poll waits for its turn: feeds of one host are polled one after the other"
 		}
-	case s.last.At.IsZero() && s.last.Winner != "":
+	case s.Last.At.IsZero() && s.Last.Winner != "":
 		u.Status = http.StatusServiceUnavailable
-		u.Queued = s.last.Winner == policy.HintHostSlot
-		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.last.Winner)
-	case s.last.At.IsZero():
+		u.Queued = s.Last.Winner == policy.HintHostSlot
+		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.Last.Winner)
+	case s.Last.At.IsZero():
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"
-	case s.last.Failure == policy.FailureNone:
+	case s.Last.Failure == policy.FailureNone:
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the stored version was lost; the feed's next poll fetches it again"
 	case u.Reason == "":
-		u.Reason = "the feed's last poll failed: " + string(s.last.Failure)
+		u.Reason = "the feed's last poll failed: " + string(s.Last.Failure)
 	}
-	if u.Status == http.StatusGone || u.Status == http.StatusForbidden && s.last.Failure != policy.FailureAddress {
+	if u.Status == http.StatusGone || u.Status == http.StatusForbidden && s.Last.Failure != policy.FailureAddress {
 		u.RetryAfter = 0
 	}
 	return u
@@ -80,8 +81,8 @@ func (f *Feed) unavailable(s *state, p *inFlight) *Unavailable {
 
 // redirects reports whether readers of a feed have to ask for the one that it redirects
 // to for the time being. If that one redirects back, they get the stored version.
-func (f *Feed) redirects(s *state) bool {
-	return s.last.RedirectTo != "" && s.feed.Alias == "" && !f.configured() && !f.cache.redirectLoop(s.last.RedirectTo, f.key.text)
+func (f *Feed) redirects(s *feedstate.State) bool {
+	return s.Last.RedirectTo != "" && s.Feed.Alias == "" && !f.configured() && !f.cache.redirectLoop(s.Last.RedirectTo, f.key.String())
 }
 
 // redirectLoop reports whether the feeds in memory that redirect to each other lead from one
@@ -92,7 +93,7 @@ func (c *Cache) redirectLoop(from, to string) bool {
 		if f == nil {
 			return false
 		}
-		if from = f.state.Load().last.RedirectTo; from == "" {
+		if from = f.state.Load().Last.RedirectTo; from == "" {
 			return false
 		}
 		if from == to {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
@@ -142,7 +143,7 @@ func TestHubConfirmsDuringPoll(t *testing.T) {
 		h.Answer = func(origintest.HubRequest) origintest.Answer { return origintest.Status(202) }
 		rules := policy.DefaultRules()
 		rules.MinInterval, rules.Jitter = 30*time.Minute, 0
-		h.apply(func(s *cache.Settings) { s.Rules = func(cache.Key) policy.Rules { return rules } })
+		h.apply(func(s *cache.Settings) { s.Rules = func(feedstate.Key) policy.Rules { return rules } })
 		h.get()
 		h.want("at first", status.PushAsked, 1)
 		slow = true

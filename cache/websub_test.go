@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/internal/status"
@@ -57,7 +58,7 @@ func withHub(t *testing.T, nodes int, answer func(policy.Ask) policy.Answer) *hu
 	rules := policy.DefaultRules()
 	rules.Jitter = 0
 	h.settings = cache.Settings{
-		Rules:  func(cache.Key) policy.Rules { return rules },
+		Rules:  func(feedstate.Key) policy.Rules { return rules },
 		WebSub: callbacks, Post: upstream.New(upstream.WithTransport(h.Hub)).Post,
 	}
 	for range nodes {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/transfer"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/upstream"
@@ -118,9 +118,9 @@ func exportFeeds(ctx context.Context, where storeFlags, out, stderr io.Writer) (
 		}
 		of = fmt.Sprintf(" of %d", all)
 	}
-	p := newTransfer(stderr, "exported", of)
+	p := newCounter(stderr, "exported", of)
 	w := bufio.NewWriterSize(out, 1<<16)
-	if err := errors.Join(cache.Export(ctx, db, w, p.report), w.Flush()); err != nil {
+	if err := errors.Join(transfer.Export(ctx, db, w, p.report), w.Flush()); err != nil {
 		return err
 	}
 	if p.feeds == 0 {
@@ -147,11 +147,11 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	p := newTransfer(stderr, "imported", "")
+	p := newCounter(stderr, "imported", "")
 	client := upstream.New()
 	defer client.Close()
 	var refused int64
-	i := &cache.Importer{
+	i := &transfer.Importer{
 		Store: db, Host: client.Host, Shielded: func(key string) bool { _, ok := poller.ParseShieldKey(key); return ok }, Report: p.report,
 		Refused: func(number int64, err error) {
 			refused++
@@ -169,20 +169,20 @@ func importFeeds(ctx context.Context, where storeFlags, in io.Reader, stderr io.
 	return done, nil
 }
 
-// transfer reports how far an export or import is.
-type transfer struct {
+// counter reports how far an export or import is.
+type counter struct {
 	out               io.Writer
 	done, of          string
 	feeds             int64
 	started, reported time.Time
 }
 
-func newTransfer(out io.Writer, done, of string) *transfer {
+func newCounter(out io.Writer, done, of string) *counter {
 	now := time.Now()
-	return &transfer{out: out, done: done, of: of, started: now, reported: now}
+	return &counter{out: out, done: done, of: of, started: now, reported: now}
 }
 
-func (p *transfer) report(feeds int64) {
+func (p *counter) report(feeds int64) {
 	p.feeds = feeds
 	if now := time.Now(); now.Sub(p.reported) >= reportEvery {
 		p.reported = now
@@ -190,6 +190,6 @@ func (p *transfer) report(feeds int64) {
 	}
 }
 
-func (p *transfer) end(where string) {
+func (p *counter) end(where string) {
 	fmt.Fprintf(p.out, "%s %s %s in %s\n", p.done, status.Count(p.feeds, "feed"), where, status.Short(time.Since(p.started)))
 }

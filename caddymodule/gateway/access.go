@@ -15,7 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/config"
 	"github.com/feedpollard/pollard/caddymodule/poller"
@@ -38,7 +38,7 @@ type access struct {
 // token is a secret, by its hash.
 type token struct {
 	sum   [sha256.Size]byte
-	group cache.Group
+	group feedstate.Group
 }
 
 // client is who sends a request.
@@ -145,7 +145,7 @@ type clientRanges struct {
 	any     bool
 	private bool
 	ranges  []netip.Prefix
-	group   cache.Group
+	group   feedstate.Group
 }
 
 // check reports why a client is not admitted.
@@ -213,7 +213,7 @@ func checkSecret(secret string) error {
 // group returns the group of the readers of a request: those with its token, or those that the words of
 // the line clients admit. Gateways with the same words have the same group. It is 0 if the gateway
 // admits any client: those have nothing in common.
-func (a *access) group(by urlRequest) cache.Group {
+func (a *access) group(by urlRequest) feedstate.Group {
 	switch {
 	case by.hasToken:
 		return a.tokens[a.tokenName(by.token)].group
@@ -224,7 +224,7 @@ func (a *access) group(by urlRequest) cache.Group {
 }
 
 // groupOf returns the group of ranges, whatever the order in which they are written.
-func (c *clientRanges) groupOf() cache.Group {
+func (c *clientRanges) groupOf() feedstate.Group {
 	words := make([]string, 0, len(c.ranges)+1)
 	for _, p := range c.ranges {
 		words = append(words, p.Masked().String())
@@ -233,7 +233,7 @@ func (c *clientRanges) groupOf() cache.Group {
 		words = append(words, "private")
 	}
 	slices.Sort(words)
-	return cache.GroupOf("clients " + strings.Join(slices.Compact(words), " "))
+	return feedstate.GroupOf("clients " + strings.Join(slices.Compact(words), " "))
 }
 
 // ownerOf returns the owner for whom a request by URL asks for a feed.
@@ -283,7 +283,7 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 		if a.tokens == nil {
 			a.tokens = make(map[string]token)
 		}
-		a.tokens[name] = token{sha256.Sum256([]byte(secret)), cache.GroupOf("token " + secret)}
+		a.tokens[name] = token{sha256.Sum256([]byte(secret)), feedstate.GroupOf("token " + secret)}
 	}
 	if g.OPML == "" {
 		return a, nil

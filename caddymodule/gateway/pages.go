@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -111,10 +112,10 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 }
 
 // viewer returns what a client of a group is shown. site is the address of the gateway.
-func (g *Gateway) viewer(group cache.Group, site string) pages.Viewer {
+func (g *Gateway) viewer(group feedstate.Group, site string) pages.Viewer {
 	return pages.Viewer{
 		Name:       strconv.FormatUint(uint64(group), 16),
-		Shown:      func(key, from string, groups []cache.Group) bool { return g.visible(group, key, from, groups) },
+		Shown:      func(key, from string, groups []feedstate.Group) bool { return g.visible(group, key, from, groups) },
 		MayRequest: func(u feedurl.URL) bool { return g.access.checkURL(u) == nil },
 		Address: func(key string) string {
 			if path := g.chosen[key]; path != "" {
@@ -129,7 +130,7 @@ func (g *Gateway) viewer(group cache.Group, site string) pages.Viewer {
 // from, and groups have asked for it. The gateway must serve the feed to that client now, at a path
 // or by URL. Either the configuration names the feed, or the client's group has asked for it. All
 // lists, counts and sums of a gateway consist of such feeds.
-func (g *Gateway) visible(group cache.Group, key, from string, groups []cache.Group) bool {
+func (g *Gateway) visible(group feedstate.Group, key, from string, groups []feedstate.Group) bool {
 	switch {
 	case group == 0 || !strings.HasPrefix(key, "http"): // any client, or the feed of a shield
 		return false
@@ -251,7 +252,7 @@ func (g *Gateway) feedsAt(r *http.Request, by urlRequest, u feedurl.URL) (title 
 }
 
 // sentence makes a sentence of a reason.
-func sentence(reason string) string { return status.Capitalize(poller.OneLine(reason)) + "." }
+func sentence(reason string) string { return status.Capitalize(feedurl.Message(reason)) + "." }
 
 // found returns feeds that a site names, with the addresses here that the operator has chosen.
 func (g *Gateway) found(r *http.Request, feeds ...site.Feed) (list []pages.Found) {

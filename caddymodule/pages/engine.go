@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -78,7 +79,7 @@ func NewSource(e *poller.Engine, shield string, readers bool) *EngineSource {
 	prefix := poller.ShieldPrefix(shield)
 	return &EngineSource{
 		&shared{engine: e, shield: shield, readers: readers, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches)},
-		Viewer{Shown: func(key, _ string, _ []cache.Group) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
+		Viewer{Shown: func(key, _ string, _ []feedstate.Group) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
 	}
 }
 

@@ -88,7 +88,7 @@ func eventData(name string, p *cache.Poll) map[string]any {
 	case eventFailed, eventGone:
 		data["failure"], data["error"] = string(p.Failure), ""
 		if p.Err != nil {
-			data["error"] = OneLine(p.Err.Error())
+			data["error"] = feedurl.Message(p.Err.Error())
 		}
 	}
 	return data

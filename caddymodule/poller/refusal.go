@@ -77,7 +77,7 @@ func (e *Refusal) Header(h http.Header) {
 
 // Write writes the refusal as a line of text.
 func (e *Refusal) Write(w http.ResponseWriter, r *http.Request) {
-	body := OneLine(e.Reason) + "\n"
+	body := feedurl.Message(e.Reason) + "\n"
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -88,6 +88,3 @@ func (e *Refusal) Write(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(body)) // the client may be gone
 	}
 }
-
-// OneLine returns a text, which may come from an origin, as one line of limited length.
-func OneLine(text string) string { return feedurl.Short(text, 500) }

@@ -142,7 +142,7 @@ func (o *outcome) placeholder(key string) (any, bool) {
 	case "http.pollard.feed":
 		return o.url(), true
 	case "http.pollard.reason":
-		return OneLine(o.reason), true
+		return feedurl.Message(o.reason), true
 	}
 	return nil, false
 }
@@ -153,7 +153,7 @@ func (o *outcome) fields() []zap.Field {
 		fields = append(fields, zap.String("pollard_feed", o.url()))
 	}
 	if o.reason != "" {
-		fields = append(fields, zap.String("pollard_reason", OneLine(o.reason)))
+		fields = append(fields, zap.String("pollard_reason", feedurl.Message(o.reason)))
 	}
 	return fields
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -46,7 +47,7 @@ func (a *App) originOf(key string) cache.Origin {
 }
 
 // rulesOf returns the rules of a feed: of a shielded one, the strictest of its shields.
-func (a *App) rulesOf(key cache.Key) policy.Rules {
+func (a *App) rulesOf(key feedstate.Key) policy.Rules {
 	shields, _ := a.shieldsOf(key.String())
 	if len(shields) == 0 {
 		return a.RulesFor(key.URL())

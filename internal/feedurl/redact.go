@@ -118,6 +118,10 @@ func Short(s string, most int) string {
 	return s
 }
 
+// Message returns the text of an error as one line of at most 400 characters: it may quote whatever an
+// origin has sent.
+func Message(text string) string { return Short(text, 400) }
+
 // OneLine keeps a foreign text on one line, and makes it valid UTF-8.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache"
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store/sqlite"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/feedurl"
@@ -92,7 +93,7 @@ func (s *gateway) open(ctx context.Context, begin time.Time) error {
 		return err
 	}
 	s.engine.Apply(cache.Settings{
-		Rules:   func(cache.Key) policy.Rules { return s.options.Rules },
+		Rules:   func(feedstate.Key) policy.Rules { return s.options.Rules },
 		Observe: func(cache.Poll) { s.ended <- struct{}{} },
 	})
 	feedURL, err := feedurl.Canonical("https://replay.invalid" + s.found.path)

@@ -1,10 +1,9 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package feedstate
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,41 +26,41 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"status":1e3}`), []byte(`null`), uint64(1))
 	f.Fuzz(func(t *testing.T, facts, memo []byte, number uint64) {
 		record := store.Record{URL: "https://a.example/", Version: number, In: time.Hour, Facts: facts, Memo: memo, State: store.StateFailing}
-		s := stateOf(record, 0)
-		if s.due != time.Hour || s.ended {
-			t.Fatalf("the schedule has become %v", s.due)
+		s := Of(record, 0)
+		if s.Due != time.Hour || s.Ended {
+			t.Fatalf("the schedule has become %v", s.Due)
 		}
-		if s.version != 0 && s.response == nil {
+		if s.Version != 0 && s.Response == nil {
 			t.Fatal("a version without headers")
 		}
-		s.shown(false, 0)
-		s.decision()
-		if age := s.maxAge(0); age != 3600 && (age != 60 || s.feed.Alias == "") {
+		s.Shown(false, 0)
+		s.Decision()
+		if age := s.MaxAge(0); age != 3600 && (age != 60 || s.Feed.Alias == "") {
 			t.Errorf("max-age %d", age)
 		}
-		status := (version.CacheStatus{}).Text(s.due, !s.ended, s.last.Winner)
-		if s.last.Failure == policy.FailureStore {
-			if s.version != 0 || strings.ContainsAny(s.last.Error, "\n\r") {
-				t.Errorf("of a damaged record came version %d, %q", s.version, s.last.Error)
+		status := (version.CacheStatus{}).Text(s.Due, !s.Ended, s.Last.Winner)
+		if s.Last.Failure == policy.FailureStore {
+			if s.Version != 0 || strings.ContainsAny(s.Last.Error, "\n\r") {
+				t.Errorf("of a damaged record came version %d, %q", s.Version, s.Last.Error)
 			}
 			return
 		}
-		if s.last.Winner == "" && strings.Contains(status, "detail") {
+		if s.Last.Winner == "" && strings.Contains(status, "detail") {
 			t.Errorf("%q", status)
 		}
 		var err error
-		if record.Facts, err = s.encodePollState(); err != nil {
+		if record.Facts, err = s.EncodePollState(); err != nil {
 			t.Fatal(err)
 		}
 		s.saved = 0
-		if record.Memo, err = s.encodeFeedState(); err != nil {
+		if record.Memo, err = s.EncodeFeedState(); err != nil {
 			t.Fatal(err)
 		}
-		again := stateOf(record, 0)
-		if got, err := again.encodePollState(); err != nil || string(got) != string(record.Facts) {
+		again := Of(record, 0)
+		if got, err := again.EncodePollState(); err != nil || string(got) != string(record.Facts) {
 			t.Errorf("facts %s were read and written as %s, %v", record.Facts, got, err)
 		}
-		if got, err := again.encodeFeedState(); err != nil || got != nil {
+		if got, err := again.EncodeFeedState(); err != nil || got != nil {
 			t.Errorf("memo %s was read and written as %s, %v", record.Memo, got, err)
 		}
 	})
@@ -101,7 +100,7 @@ func TestNotModifiedOfAnotherResponse(t *testing.T) {
 		{"none is stored, another date", "", lm, []string{"ETag", `"b"`, "Last-Modified", other}, false},
 		{"none is stored, no date", "", lm, []string{"ETag", `"b"`}, false},
 	} {
-		s := &state{feed: feedState{Validators: policy.Validators{ETag: test.stored, LastModified: test.modified}}}
+		s := &State{Feed: feedState{Validators: policy.Validators{ETag: test.stored, LastModified: test.modified}}}
 		a := policy.Answer{Status: http.StatusNotModified, Header: http.Header{}}
 		for i := 0; i < len(test.fields); i += 2 {
 			a.Header.Set(test.fields[i], test.fields[i+1])
@@ -140,39 +139,25 @@ func TestShownState(t *testing.T) {
 		{name: "a configured URL before its first poll", unread: true, configured: true, due: true, shown: status.StateDue},
 		{name: "a 410 from what never was a feed", unread: true, failing: true, status: 410, shown: status.StateUnread},
 	} {
-		s := &state{version: 1}
+		s := &State{Version: 1}
 		if tt.unread {
-			s.version = 0
+			s.Version = 0
 		}
-		s.last.Winner, s.last.Status = tt.winner, tt.status
+		s.Last.Winner, s.Last.Status = tt.winner, tt.status
 		if tt.failing {
-			s.feed.History.Failures = 1
+			s.Feed.History.Failures = 1
 		}
 		if tt.status == http.StatusGone {
-			s.last.Failure = policy.FailureGone
+			s.Last.Failure = policy.FailureGone
 		}
 		if tt.page {
-			s.last.Site = new(site.Page)
+			s.Last.Site = new(site.Page)
 		}
 		if !tt.due {
-			s.due = 1
+			s.Due = 1
 		}
-		if got := s.shown(tt.configured, 0); got != tt.shown {
+		if got := s.Shown(tt.configured, 0); got != tt.shown {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.shown)
 		}
-	}
-}
-
-func TestStatusHasNoCredentials(t *testing.T) {
-	const secret, url = "hunter2", "https://bob:hunter2@x.example/f?token=hunter2"
-	s := &state{version: 1, ended: true}
-	s.feed.Alias, s.feed.Validators = url, policy.Validators{URL: url, ETag: `"1"`}
-	s.feed.History.Hints = policy.Hints{Self: url, NewFeedURL: url, Hubs: []string{url}}
-	s.last.Error = "asking " + url + ": refused"
-	c := &Cache{clock: newClock(time.Now, nil)}
-	c.settings.Store(&Settings{})
-	out, err := json.Marshal(c.status(ParseKey("shield:x "+url), s, -1, nil))
-	if err != nil || strings.Contains(string(out), secret) || strings.Count(string(out), "x.example") < 6 {
-		t.Errorf("%s, %v", out, err)
 	}
 }

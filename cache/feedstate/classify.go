@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package feedstate
 
 import (
 	"crypto/sha256"
@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
@@ -43,54 +41,57 @@ type storedVersion struct {
 	Since       time.Time          `json:"since"`             // when it was first seen
 }
 
-// response returns what answers requests with the version. It keeps its own copy.
-func (v *storedVersion) response(shielded bool) *version.Response {
+// Response returns what answers requests with the version. It keeps its own copy.
+func (v *storedVersion) Response(shielded bool) *version.Response {
 	return version.NewResponse(new(v.Version), !shielded)
 }
 
-// stored returns the coding that the version is stored in.
-func (v *storedVersion) stored() version.Coding { return version.CodingOf(v.Coding) }
+// StoredCoding returns the coding that the version is stored in.
+func (v *storedVersion) StoredCoding() version.Coding { return version.CodingOf(v.Coding) }
 
-// classified is an answer with what it means for the feed.
-type classified struct {
-	answer    policy.Answer // its Failure is set if the content is not a good feed
-	result    status.Result
+// Classified is an answer with what it means for the feed.
+type Classified struct {
+	Answer    policy.Answer // its Failure is set if the content is not a good feed
+	Result    status.Result
 	sameBytes bool             // a 200 with the bytes of the stored version
 	document  *policy.Document // of a 200 that was parsed; nil if it did not have to be
 	version   storedVersion    // of a new one
-	body      *store.Body      // of a new one, which has no number yet
-	pushed    bool             // a push has caused the poll
+	Body      *store.Body      // of a new one, which has no number yet
+	Unlinked  string           // why links of a new one were left as they are; empty: they were not
+	Pushed    bool             // a push has caused the poll
 	site      *site.Page       // of a 200 that is a web page instead: the feeds that it names, if it names any
 }
 
-func (v classified) good() bool { return v.answer.Failure == policy.FailureNone }
+// Good reports whether the answer is that of a feed in good order.
+func (v Classified) Good() bool { return v.Answer.Failure == policy.FailureNone }
 
-// classify decides whether an answer brings a new version. A response that is not a complete
-// and credible feed is a failure: readers keep the last good version.
-func (f *Feed) classify(s *state, a policy.Answer) classified {
+// ClassifyUnread decides what an answer means for the feed if its document need not be read for
+// that. Otherwise it reports false, and the result is for [State.ClassifyDocument].
+func (s *State) ClassifyUnread(a policy.Answer) (v Classified, ok bool) {
 	switch {
 	case a.Failure == policy.FailureGone:
-		return classified{answer: a, result: status.ResultGone}
+		return Classified{Answer: a, Result: status.ResultGone}, true
 	case a.Unsent():
-		return classified{answer: a, result: status.ResultUnsent}
+		return Classified{Answer: a, Result: status.ResultUnsent}, true
 	case a.Failure != policy.FailureNone:
 		if err := document.Challenge(a.Status, a.Header, nil); err != nil {
 			a.Failure, a.Err = policy.FailureChallenge, err
 		}
-		return classified{answer: a, result: status.ResultFailed}
+		return Classified{Answer: a, Result: status.ResultFailed}, true
 	case a.Status == http.StatusNotModified:
-		return classified{answer: a, result: status.ResultUnchanged}
+		return Classified{Answer: a, Result: status.ResultUnchanged}, true
 	}
-	now, known, sum := f.cache.now(), s.feed.Version, sumOf(a.Body)
-	if s.version != 0 && sum == known.Sum && known.servedAs(a) {
-		return classified{answer: a, result: status.ResultUnchanged, sameBytes: true}
+	known := s.Feed.Version
+	if s.Version != 0 && sumOf(a.Body) == known.Sum && known.servedAs(a) {
+		return Classified{Answer: a, Result: status.ResultUnchanged, sameBytes: true}, true
 	}
-	parsed, err := f.cache.inHand.parse(f.cache.life, len(a.Body))
-	if err != nil {
-		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("waiting to read the document: %w", err)
-		return classified{answer: a, result: status.ResultFailed}
-	}
-	defer parsed()
+	return Classified{}, false
+}
+
+// ClassifyDocument decides whether a 200 brings a new version. A document that is not a complete
+// and credible feed is a failure: readers keep the last good version.
+func (s *State) ClassifyDocument(own Key, a policy.Answer, now time.Time) Classified {
+	known, sum := s.Feed.Version, sumOf(a.Body)
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
 	if err == nil {
 		err = suspect(s, d)
@@ -102,22 +103,23 @@ func (f *Feed) classify(s *state, a policy.Answer) classified {
 		} else if challenge := document.Challenge(a.Status, a.Header, a.Body); challenge != nil {
 			a.Failure, a.Err = policy.FailureChallenge, challenge
 		}
-		return classified{answer: a, result: status.ResultFailed, site: f.feedsOn(s, a, err)}
+		return Classified{Answer: a, Result: status.ResultFailed, site: s.feedsOn(own, a, err)}
 	}
-	if s.version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format && known.servedAs(a) {
-		return classified{answer: a, result: status.ResultUnchanged, document: d}
+	if s.Version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format && known.servedAs(a) {
+		return Classified{Answer: a, Result: status.ResultUnchanged, document: d}
 	}
-	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(s, a, d, sum, now)}
-	content, report := f.served(a)
+	v := Classified{Answer: a, Result: status.ResultNew, document: d, version: storedVersionOf(s, a, d, sum, now)}
+	content, report := served(own, a)
+	v.Unlinked = report.Problem
 	if report.Rewritten > 0 {
 		v.version.Base = a.URL
 	}
-	if v.body, err = v.version.pack(content); err == nil && s.version != 0 && v.version.Tag == known.Tag {
+	if v.Body, err = v.version.pack(content); err == nil && s.Version != 0 && v.version.Tag == known.Tag {
 		v.version.Identify([]byte(v.version.ContentType), content) // readers that have it get the new content type
 	}
 	if err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("encoding the new version: %w", err)
-		return classified{answer: a, result: status.ResultFailed}
+		return Classified{Answer: a, Result: status.ResultFailed}
 	}
 	return v
 }
@@ -138,15 +140,11 @@ func (v *storedVersion) servedAs(a policy.Answer) bool {
 // address that it was written for, so it is left alone. A gateway serves it from another
 // one: its relative links are made absolute, and what names the feed's own address or a
 // push service is removed, as a reader that followed it would leave the gateway.
-func (f *Feed) served(a policy.Answer) (body []byte, report links.Report) {
-	body = a.Body
-	if !f.key.shielded() {
-		body, report = links.Served(a.Body, a.Header.Get("Content-Type"), a.URL)
-		if report.Problem != "" {
-			f.cache.log().Debug("links were left as they are", urlField(f.key.text), zap.String("problem", report.Problem))
-		}
+func served(own Key, a policy.Answer) (body []byte, report links.Report) {
+	if own.Shielded() {
+		return a.Body, report
 	}
-	return body, report
+	return links.Served(a.Body, a.Header.Get("Content-Type"), a.URL)
 }
 
 // pack makes the body of the version, as it is stored, of the document that readers get.
@@ -165,9 +163,9 @@ var errSuspect = errors.New("kept back")
 // suspect returns why a feed may have lost its entries. A document that only a lenient parse
 // accepts may have lost some, so it does not replace a well-formed one. A document without
 // entries does not replace one that had some.
-func suspect(s *state, d *policy.Document) error {
-	known := s.feed.Version
-	if s.version == 0 || s.feed.Suspect > 0 && s.feed.Suspect+s.gap >= suspectFor {
+func suspect(s *State, d *policy.Document) error {
+	known := s.Feed.Version
+	if s.Version == 0 || s.Feed.Suspect > 0 && s.Feed.Suspect+s.Gap >= suspectFor {
 		return nil
 	}
 	switch {
@@ -179,10 +177,10 @@ func suspect(s *state, d *policy.Document) error {
 	return nil
 }
 
-func storedVersionOf(s *state, a policy.Answer, d *policy.Document, sum policy.Fingerprint, now time.Time) storedVersion {
-	known := s.feed.Version
+func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.Fingerprint, now time.Time) storedVersion {
+	known := s.Feed.Version
 	tag := originTag(a)
-	if tag == s.feed.Validators.ETag && sum != known.Sum {
+	if tag == s.Feed.Validators.ETag && sum != known.Sum {
 		tag = "" // the origin gives it to different bytes: a reader that sends it may have the old ones
 	}
 	return storedVersion{
@@ -212,8 +210,8 @@ func originTag(a policy.Answer) string {
 
 // feedsOn returns the feeds that a web page links to; nil if there are none. A reader has asked
 // for a site, to find its feeds. If the feed has a version, the page is an error instead.
-func (f *Feed) feedsOn(s *state, a policy.Answer, err error) *site.Page {
-	if s.version != 0 || f.key.shielded() || !errors.Is(err, document.ErrNotFeed) {
+func (s *State) feedsOn(own Key, a policy.Answer, err error) *site.Page {
+	if s.Version != 0 || own.Shielded() || !errors.Is(err, document.ErrNotFeed) {
 		return nil
 	}
 	page := site.Read(a.Body, a.Header.Get("Content-Type"), a.URL)

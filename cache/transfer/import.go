@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package transfer
 
 import (
 	"bufio"
@@ -15,13 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
-	"github.com/feedpollard/pollard/policy/document"
-	"github.com/feedpollard/pollard/policy/document/links"
 )
 
 const (
@@ -128,7 +126,7 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 	switch {
 	case l.URL == "":
 		return store.Saved{}, errors.New(`it names no feed: expected {"url": "https://..."}`)
-	case ours && shielded(l.URL):
+	case ours && feedstate.Shielded(l.URL):
 		if !i.Shielded(l.URL) {
 			return store.Saved{}, errors.New("its url is not a URL")
 		}
@@ -140,13 +138,13 @@ func (i *Importer) read(ctx context.Context, text []byte) (store.Saved, error) {
 		l.URL = key
 	}
 	s := store.Saved{Record: store.Record{
-		ID: IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hopped: i.ago(l.LastHop), Configured: l.Configured,
+		ID: feedstate.IDOf(l.URL), URL: l.URL, Polled: i.ago(l.LastPoll), Asked: i.ago(l.LastReader), Hopped: i.ago(l.LastHop), Configured: l.Configured,
 	}}
 	if l.NotBefore != nil {
 		s.NotBefore = min(l.NotBefore.Sub(i.now), longest)
 	}
-	if !shielded(l.URL) {
-		s.Host = i.Host(ParseKey(l.URL).url)
+	if !feedstate.Shielded(l.URL) {
+		s.Host = i.Host(feedstate.ParseKey(l.URL).URL())
 	}
 	var err error
 	if s.In, err = i.in(l.NextPoll); err != nil {
@@ -217,15 +215,11 @@ func (i *Importer) readExported(s *store.Saved, l *exported) error {
 	if l.Version != 0 {
 		s.Version, s.Body = l.Version, &store.Body{Version: l.Version, Coding: l.Coding, Data: l.Data}
 	}
-	var st state
-	st.version = s.Version
-	if err := st.decode(s.Record); err != nil {
+	v, err := feedstate.Decode(s.Record)
+	if err != nil || s.Body == nil {
 		return err
 	}
-	if s.Body == nil {
-		return nil
-	}
-	v, coding := &st.feed.Version, version.CodingOf(l.Coding)
+	coding := version.CodingOf(l.Coding)
 	if v.Number != s.Version || v.Length < 0 || v.Length > maxLine || v.Coding != l.Coding || coding.String() != l.Coding {
 		return errors.New("its version is not the one that is described")
 	}
@@ -244,8 +238,8 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	if l.LastReader == nil {
 		s.Asked = 0 // as though it had been asked for now: idle_after counts from here
 	}
-	st := &state{}
-	s.Hold = st.leaseTime(policy.DefaultRules())
+	st := &feedstate.State{}
+	s.Hold = st.LeaseTime(policy.DefaultRules())
 	if l.Body == "" {
 		// As it is the operator who brings it, it is polled in the background though it
 		// has no version.
@@ -257,37 +251,31 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 		at = *l.LastPoll
 	}
 	header := http.Header{}
-	for name, value := range map[string]string{"Content-Type": l.ContentType, "ETag": narrow(l.ETag), "Last-Modified": narrow(l.LastModified)} {
+	for name, value := range map[string]string{"Content-Type": l.ContentType, "ETag": feedstate.Octets(l.ETag), "Last-Modified": feedstate.Octets(l.LastModified)} {
 		if value != "" {
 			header.Set(name, value)
 		}
 	}
 	a := policy.Answer{Asked: at, At: at, URL: l.URL, Status: http.StatusOK, Header: header, Body: []byte(l.Body)}
-	d, err := document.Read(a.Body, l.ContentType, i.now)
-	if err != nil {
-		return fmt.Errorf("its body: %w", err)
+	key := feedstate.ParseKey(l.URL)
+	v := st.ClassifyDocument(key, a, at)
+	if !v.Good() {
+		return fmt.Errorf("its body: %w", v.Answer.Err)
 	}
-	v := classified{answer: a, result: status.ResultNew, document: d, version: storedVersionOf(st, a, d, sumOf(a.Body), at)}
-	body, report := links.Served(a.Body, l.ContentType, l.URL)
-	if report.Rewritten > 0 {
-		v.version.Base = l.URL
+	st.Update(key, v)
+	var err error
+	st.Version, st.Ended = st.Feed.Version.Number, s.In == store.Ended
+	st.Last.Polls = nil // there was none of ours
+	if !st.Ended {
+		st.Last.Decided, st.Last.Pause = i.now.Round(0).UTC(), max(0, s.In)
 	}
-	if v.body, err = v.version.pack(body); err != nil {
+	if s.Facts, err = st.EncodePollState(); err != nil {
 		return err
 	}
-	st.update(ParseKey(l.URL), v)
-	st.version, st.ended = st.feed.Version.Number, s.In == store.Ended
-	st.last.Polls = nil // there was none of ours
-	if !st.ended {
-		st.last.Decided, st.last.Pause = i.now.Round(0).UTC(), max(0, s.In)
-	}
-	if s.Facts, err = st.encodePollState(); err != nil {
+	if s.Memo, err = st.EncodeFeedState(); err != nil {
 		return err
 	}
-	if s.Memo, err = st.encodeFeedState(); err != nil {
-		return err
-	}
-	s.State, s.Version = st.stored(s.Configured), st.version
-	s.Body = &store.Body{Version: s.Version, Coding: v.body.Coding, Data: v.body.Data}
+	s.State, s.Version = st.StoreState(s.Configured), st.Version
+	s.Body = &store.Body{Version: s.Version, Coding: v.Body.Coding, Data: v.Body.Data}
 	return nil
 }

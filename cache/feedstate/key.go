@@ -1,7 +1,7 @@
 // Copyright 2026 The Pollard Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package cache
+package feedstate
 
 import (
 	"crypto/sha256"
@@ -33,11 +33,14 @@ func (k Key) String() string { return k.text }
 // URL returns the URL of the feed; zero if it is a shield's.
 func (k Key) URL() feedurl.URL { return k.url }
 
-// shielded reports whether the feed is one of a site of this process.
-func (k Key) shielded() bool { return k.url == feedurl.URL{} }
+// Shielded reports whether the feed is one of a site of this process.
+func (k Key) Shielded() bool { return k.url == feedurl.URL{} }
 
 // IDOf returns the name of a feed in the store, by the text of its key.
 func IDOf(key string) store.ID {
 	sum := sha256.Sum256([]byte(key))
 	return store.ID(sum[:16])
 }
+
+// Shielded reports whether the text of a key is that of a feed of a site of this process.
+func Shielded(key string) bool { return !strings.HasPrefix(key, "http") }

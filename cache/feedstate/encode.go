@@ -1,0 +1,171 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package feedstate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// maxEncoded is the size, in bytes, up to which a pollState and a feedState are stored. Usual
+// ones have one or two thousand. An origin decides how long its header fields are.
+const maxEncoded = 64 << 10
+
+var errTooLarge = errors.New("what the store has to remember of the feed is too large")
+
+// storedPollState is the pollState as it is stored: with the part of the history that each poll
+// changes.
+type storedPollState struct {
+	pollState
+	Unsent   int           `json:"unsent,omitempty"`
+	Failures int           `json:"failures,omitempty"`
+	Unheeded int           `json:"unheeded,omitempty"`
+	Interval time.Duration `json:"interval,omitempty"`
+}
+
+// EncodePollState returns the pollState as it is stored.
+func (s *State) EncodePollState() ([]byte, error) {
+	h := &s.Feed.History
+	b, err := json.Marshal(&storedPollState{s.Last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+	if err == nil && len(b) > maxEncoded {
+		err = errTooLarge
+	}
+	return b, err
+}
+
+// EncodeFeedState returns the feedState as it is stored, or nil if the stored one is the same.
+// If it is too large, it loses what the next poll can do without.
+func (s *State) EncodeFeedState() ([]byte, error) {
+	b, err := s.Feed.encode()
+	if err == nil && len(b) > maxEncoded {
+		m := &s.Feed
+		m.Validators, m.Version.OriginTag, m.Version.Header = policy.Validators{}, "", nil
+		m.Considered, m.History.Malformed, m.Past = nil, nil, nil
+		if b, err = m.encode(); err == nil && len(b) > maxEncoded {
+			err = errTooLarge
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encoding the state of a feed: %w", err)
+	}
+	hash := xxhash.Sum64(b)
+	if hash == s.saved {
+		return nil, nil
+	}
+	s.saved = hash
+	return b, nil
+}
+
+func (m feedState) encode() ([]byte, error) {
+	m.History.Failures, m.History.Unheeded, m.History.Interval, m.History.Unsent = 0, 0, 0, 0
+	m.convert(textOf)
+	return json.Marshal(&m)
+}
+
+// Of returns the state that a record describes, which was read at an elapsed time.
+func Of(r store.Record, now time.Duration) *State {
+	s := &State{Known: true, Established: r.Established, Version: r.Version, Ended: r.In == store.Ended, Granted: NeverGranted}
+	if !s.Ended {
+		s.Due = now + r.In
+	}
+	if r.Polled >= 0 {
+		s.Granted = now - r.Polled
+	}
+	if r.NotBefore > 0 {
+		s.NotBefore = now + r.NotBefore
+	}
+	err := s.decode(r)
+	if err != nil {
+		// One damaged record must not take the schedule with it. Its version, of which
+		// nothing is known, has to be fetched again.
+		*s = State{Known: true, Established: s.Established, Due: s.Due, Ended: s.Ended, Granted: s.Granted, NotBefore: s.NotBefore}
+		s.Last = pollState{Result: status.ResultFailed, Failure: policy.FailureStore, Error: err.Error()}
+		s.Feed.Version.Number = r.Version
+	}
+	if s.Version != 0 {
+		s.Response = s.Feed.Version.Response(Shielded(r.URL))
+	}
+	s.Size = stateOverhead + 2*int64(len(r.Memo)+len(r.Facts)+len(r.URL))
+	return s
+}
+
+// Decode returns the version that a record describes. It fails if the record makes no sense.
+func Decode(r store.Record) (*storedVersion, error) {
+	s := State{Version: r.Version}
+	err := s.decode(r)
+	return &s.Feed.Version, err
+}
+
+func (s *State) decode(r store.Record) error {
+	var f storedPollState
+	if len(r.Facts) > 0 {
+		if err := json.Unmarshal(r.Facts, &f); err != nil {
+			return fmt.Errorf("decoding the state of a poll: %w", err)
+		}
+	}
+	if len(r.Memo) > 0 {
+		if err := json.Unmarshal(r.Memo, &s.Feed); err != nil {
+			return fmt.Errorf("decoding the state of a feed: %w", err)
+		}
+		s.saved = xxhash.Sum64(r.Memo)
+		s.Feed.convert(Octets)
+	}
+	h := &s.Feed.History
+	s.Last, h.Unsent, h.Failures, h.Unheeded, h.Interval = f.pollState, f.Unsent, f.Failures, f.Unheeded, f.Interval
+	if s.Version != 0 && s.Feed.Version.Tag == "" {
+		return fmt.Errorf("version %d of which nothing is recorded", s.Version)
+	}
+	return nil
+}
+
+// stateOverhead is what a feed in memory takes besides its texts, in bytes, roughly.
+const stateOverhead = 1500
+
+// Unknown returns the state of a feed that has no record.
+func Unknown() *State { return &State{Size: stateOverhead} }
+
+// convert puts header fields into another form: JSON is text, and what fields hold
+// is octets. Obs-text (RFC 9110 section 5.5) is seldom UTF-8, and JSON would put
+// U+FFFD in its place, so it is stored as ISO 8859-1, in which each octet is a
+// character.
+func (m *feedState) convert(form func(string) string) {
+	m.Validators.ETag, m.Validators.LastModified = form(m.Validators.ETag), form(m.Validators.LastModified)
+	m.Version.OriginTag = form(m.Version.OriginTag)
+	if m.Version.Header == nil {
+		return
+	}
+	header := make(map[string][]string, len(m.Version.Header)) // the old one belongs to a published state
+	for name, values := range m.Version.Header {
+		for _, v := range values {
+			header[name] = append(header[name], form(v))
+		}
+	}
+	m.Version.Header = header
+}
+
+// textOf makes a character of each octet.
+func textOf(octets string) string {
+	text := make([]rune, len(octets))
+	for i := range len(octets) {
+		text[i] = rune(octets[i])
+	}
+	return string(text)
+}
+
+// Octets makes an octet of each character.
+func Octets(text string) string {
+	b := make([]byte, 0, len(text))
+	for _, r := range text {
+		b = append(b, byte(r))
+	}
+	return string(b)
+}

@@ -1,0 +1,109 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package feedstate
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// StoreState is the state as the store counts it.
+func (s *State) StoreState(configured bool) store.State {
+	failing := s.Feed.History.Failures > 0
+	switch {
+	case s.Version == 0 && !configured:
+		return store.StateCold // readers ask for icons and home pages too
+	case s.Last.Failure == policy.FailureGone:
+		return store.StateGone
+	case s.Version == 0 && !failing:
+		return store.StateCold
+	case PauseAsked(s.Last.Winner), failing && s.Last.Status == http.StatusTooManyRequests:
+		return store.StateWaiting
+	case failing:
+		return store.StateFailing
+	}
+	return store.StateFresh
+}
+
+// Shown returns the state that people see.
+func (s *State) Shown(configured bool, now time.Duration) status.State {
+	return ShownOf(s.StoreState(configured), configured, s.DueAt(now), s.Feed.History.Failures > 0)
+}
+
+// ShownOf returns the state that people see for a state in the store.
+func ShownOf(stored store.State, configured, due, failing bool) status.State {
+	switch stored {
+	case store.StateGone:
+		return status.StateGone
+	case store.StateFailing:
+		return status.StateFailing
+	case store.StateWaiting:
+		switch {
+		case !due:
+			return status.StateWaiting
+		case failing:
+			return status.StateFailing
+		}
+		return status.StateDue
+	case store.StateFresh:
+		if due {
+			return status.StateDue
+		}
+		return status.StateFresh
+	}
+	if configured {
+		return status.StateDue // for its first poll
+	}
+	return status.StateUnread
+}
+
+// PauseAsked reports whether a hint is a pause that an origin has asked for.
+func PauseAsked(winner string) bool {
+	return winner == policy.HintRetryAfter || winner == policy.HintRateLimit || strings.HasSuffix(winner, "cooldown")
+}
+
+// HostPause returns how long the host of a feed that is due is paused, and why. The pause of a domain
+// is left out if the feed's last poll was good: it does not hold for hosts that answer well.
+func (s *State) HostPause(h policy.Host, pauses map[string]policy.Pause) (left time.Duration, why string) {
+	scopes := []string{policy.ScopeHost + h.Name, policy.ScopeDomain + h.Domain}
+	if s.Last.Failure == policy.FailureNone && s.Version != 0 {
+		scopes = scopes[:1]
+	}
+	for _, scope := range scopes {
+		if one := pauses[scope]; one.For > left {
+			left, why = one.For, one.Why
+		}
+	}
+	return left, why
+}
+
+// MaxAgeOfReaders is [State.MaxAge] for the readers of a shielded feed: also as long as its document
+// asks them to wait, up to a day.
+func (s *State) MaxAgeOfReaders(now time.Duration, wall time.Time) int64 {
+	next := wall.Add(time.Duration(s.MaxAge(now)) * time.Second)
+	until := s.Feed.History.ReadersUntil(s.Last.Decided, next)
+	return int64((min(until.Sub(wall), 24*time.Hour) + time.Second - 1) / time.Second)
+}
+
+// MaxAge returns how long a reader need not ask again, in seconds: until the next planned poll,
+// as nothing changes before. If the poll is overdue, or the feed has become an alias, whose own
+// polls are rare, it is a minute.
+func (s *State) MaxAge(now time.Duration) int64 {
+	left := s.Due - now
+	if s.Last.Winner == policy.HintPush { // a push brings the next poll forward
+		left = min(left, s.Feed.History.Interval)
+	}
+	switch {
+	case s.Ended: // a feed may come back by hand
+		return 24 * 60 * 60
+	case left <= 0 || s.Feed.Alias != "":
+		return 60
+	}
+	return int64((left + time.Second - 1) / time.Second)
+}

@@ -1,0 +1,184 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package feedstate is what is remembered of a feed: how the answer of a poll changes it
+// ([State.ClassifyUnread], [State.ClassifyDocument], [State.Update]), when the feed is polled next
+// ([State.Plan]), what people are shown ([State.Shown]), and how it is written ([State.EncodeFeedState]).
+//
+// It is pure: no store, no clock, no network. What it depends on is in its arguments.
+package feedstate
+
+import (
+	"math"
+	"time"
+
+	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/internal/status"
+	"github.com/feedpollard/pollard/policy"
+	"github.com/feedpollard/pollard/policy/document/site"
+)
+
+// State is what is known of a feed. It is immutable once it is published: a change makes a new one.
+// Its moments are elapsed times, as [Moment] has them.
+type State struct {
+	Known       bool // the store has a record
+	Established bool // see [store.Record]
+	Version     uint64
+	Due         time.Duration // when the next poll may be made; ended: never
+	Ended       bool          // automatic polling has ended
+
+	// NotBefore is until when the origin asks not to be polled, whatever hint decides; 0: it does
+	// not.
+	NotBefore     time.Duration
+	Granted       time.Duration // when the store granted the last poll
+	Gap           time.Duration // of a poll under way: since the one before
+	Unconditional *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
+
+	// DeferredUntil is until when the poll has been put off in memory alone: the store does not
+	// know of that. 0: it has not.
+	DeferredUntil time.Duration
+
+	Last  pollState
+	Feed  feedState
+	saved uint64 // hash of the feedState as it is stored; 0: it is not
+
+	Response *version.Response // to requests for the version; nil: there is none
+	Size     int64             // what it takes of the memory's budget, in bytes, roughly
+}
+
+// Moment is when an outcome is made, and what it depends on besides the feed and the answer.
+type Moment struct {
+	Wall    time.Time
+	Elapsed time.Duration // as the engine counts: without steps of the wall clock
+	Random  float64       // from 0 to 1, for jitter
+	Offline time.Duration // how long polls are put off because no host can be reached; 0: one can
+}
+
+// pollState is what each poll changes. It is stored apart from the rest (store.Record.Facts), so
+// that an unchanged feed costs the store little.
+type pollState struct {
+	At      time.Time      `json:"at,omitzero"` // end of the last poll
+	Status  int            `json:"status,omitempty"`
+	Result  status.Result  `json:"result,omitempty"`
+	Failure policy.Failure `json:"failure,omitempty"`
+	Error   string         `json:"error,omitempty"`
+
+	// RedirectTo is the feed that a temporary redirect leads to, if that has polls of its own.
+	RedirectTo string `json:"elsewhere,omitempty"`
+
+	// Validated is when the origin last confirmed or replaced the version.
+	Validated time.Time `json:"validated,omitzero"`
+	// Unmatched counts polls in a row whose If-None-Match named the very ETag that
+	// the answer bore, with the same bytes: the origin does not know its own ETag.
+	Unmatched int `json:"unmatched,omitempty"`
+	// Confirmed is for how long the origin has answered 304 alone, as of the last poll.
+	Confirmed time.Duration `json:"confirmed_for,omitempty"`
+
+	// Of the decision.
+	Decided time.Time     `json:"decided,omitzero"`
+	Pause   time.Duration `json:"pause,omitempty"`  // to the next poll
+	Winner  string        `json:"winner,omitempty"` // the hint that won
+	Jitter  policy.Term   `json:"jitter,omitzero"`
+
+	Polls polls `json:"polls,omitempty"`
+
+	// Site is the last 200 that was a web page naming feeds, instead of a feed.
+	Site *site.Page `json:"site,omitempty"`
+}
+
+// feedState is what seldom changes (store.Record.Memo).
+type feedState struct {
+	// Groups are those that asked for it.
+	Groups []GroupDay `json:"marks,omitempty"`
+	// Alias is the URL of the feed that this one has become by an adopted permanent
+	// redirect; empty: it is itself.
+	Alias string `json:"alias,omitempty"`
+	// Moved is a permanent redirect that has not held long enough to be adopted.
+	Moved seenRedirect `json:"moved,omitzero"`
+	// Validators are the origin's, for the next conditional request.
+	Validators policy.Validators `json:"validators,omitzero"`
+	// Muted is until when the ETag is left out of conditional requests: the origin
+	// does not know it.
+	Muted time.Time `json:"muted,omitzero"`
+
+	Version storedVersion `json:"version,omitzero"`
+	// Past are the versions before it that readers may still hold, the newest first.
+	Past []past `json:"past,omitempty"`
+
+	Linked HubTopic     `json:"linked,omitzero"` // by Link fields of the last 200
+	Push   Subscription `json:"push,omitzero"`
+
+	History    policy.History `json:"history"`
+	Considered []policy.Term  `json:"considered,omitempty"` // of the last decision
+
+	// Suspect is for how long answers have been kept back as suspect, as of the last
+	// poll; 0: they are not.
+	Suspect time.Duration `json:"suspect_for,omitempty"`
+}
+
+// past is what is remembered of an earlier version: what readers have of it.
+type past struct {
+	Tag          string    `json:"tag"`
+	LastModified time.Time `json:"last_modified"`
+}
+
+// maxPast is how many earlier versions are remembered: those of a day or two of a
+// busy feed.
+const maxPast = 16
+
+// Decision is the last one, as it was made.
+func (s *State) Decision() policy.Decision {
+	d := policy.Decision{At: s.Last.Decided, Interval: s.Last.Pause, Winner: s.Last.Winner, Considered: s.Feed.Considered}
+	if s.Last.Jitter.Hint != "" {
+		d.Considered = append(d.Considered[:len(d.Considered):len(d.Considered)], s.Last.Jitter)
+	}
+	switch {
+	case d.At.IsZero():
+	case s.Ended:
+		d.Next = policy.Never
+	default:
+		d.Next = d.At.Add(d.Interval)
+	}
+	return d
+}
+
+// decide records a decision. The jitter stands apart, as it is another one each time.
+func (s *State) decide(d policy.Decision) {
+	s.Last.Decided, s.Last.Pause, s.Last.Winner, s.Last.Jitter = d.At, d.Interval, d.Winner, policy.Term{}
+	s.Feed.Considered = nil
+	for _, t := range d.Considered {
+		if t.Hint == policy.HintJitter {
+			s.Last.Jitter = t
+		} else {
+			s.Feed.Considered = append(s.Feed.Considered, t)
+		}
+	}
+	s.Ended = d.Next.Equal(policy.Never)
+}
+
+// NeverGranted is long before the process began.
+const NeverGranted = math.MinInt64 / 2
+
+// DueAt reports whether the feed may be polled.
+func (s *State) DueAt(now time.Duration) bool { return !s.Ended && now >= s.Due }
+
+// KeepDeferral takes over that an old state has put the next poll off in memory alone.
+func (s *State) KeepDeferral(old *State, now time.Duration) {
+	if old.DeferredUntil > max(now, s.Due) && !s.Ended {
+		s.Due, s.DeferredUntil = old.DeferredUntil, old.DeferredUntil
+		s.decide(old.Decision())
+	}
+}
+
+// Trimmed reports whether the store has dropped the version's body to make room: the last poll
+// was good, and the version is 0. The next poll stays when it was planned. It is
+// unconditional, as a 304 would confirm bytes that are gone.
+func (s *State) Trimmed() bool {
+	return s.Version == 0 && s.Feed.Version.Tag != "" && s.Last.Failure == policy.FailureNone
+}
+
+// Pending reports whether the outcome of the last poll is not known: another node makes it, or
+// one has died. A push may have caused it.
+func (s *State) Pending(wall time.Time, now time.Duration) bool {
+	return s.Granted != NeverGranted && wall.Sub(s.Last.At) > now-s.Granted+time.Second
+}
