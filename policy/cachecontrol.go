@@ -5,6 +5,7 @@ package policy
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,12 +70,14 @@ func (c CacheControl) Seconds(name string) (length time.Duration, ok bool) {
 	return length, ok
 }
 
-// deltaSeconds reads a number of seconds, which consists of digits, at most 2^31 (RFC 9111
-// section 1.2.2).
+// deltaSeconds reads a number of seconds, at most 2^31 (RFC 9111 section 1.2.2).
 func deltaSeconds(text string) (time.Duration, bool) {
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, false
-	}
-	return time.Duration(min(n, uint64(maxDelta/time.Second))) * time.Second, true
+	n, ok := ParseNumber(text)
+	return time.Duration(min(n, int64(maxDelta/time.Second))) * time.Second, ok
+}
+
+// ParseNumber reads a whole number, which consists of ASCII digits. Above [math.MaxInt64] it is that.
+func ParseNumber(text string) (n int64, ok bool) {
+	u, err := strconv.ParseUint(text, 10, 64) // without a sign
+	return int64(min(u, math.MaxInt64)), err == nil || errors.Is(err, strconv.ErrRange)
 }

@@ -4,8 +4,9 @@
 package policy
 
 import (
-	"strings"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // The tokens of a decision: every [Term.Hint] and every [Decision.Winner] that this package
@@ -78,13 +79,8 @@ func seconds(d time.Duration) int64 {
 	return whole
 }
 
-// maxRaw bounds the raw values in records, in bytes: a header field may have a megabyte.
+// maxRaw bounds the raw values in records, in characters: a header field may have a megabyte.
 const maxRaw = 256
 
-// clip shortens a text of an origin for a record, and makes it valid UTF-8.
-func clip(raw string) string {
-	if len(raw) > maxRaw {
-		raw = raw[:maxRaw] + "..."
-	}
-	return strings.ToValidUTF8(raw, "\uFFFD")
-}
+// clip shortens a text of an origin for a record.
+func clip(raw string) string { return feedurl.Short(raw, maxRaw) }

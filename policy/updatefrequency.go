@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -90,8 +89,8 @@ func positive(parts map[string]string, name string, fallback int64) (int64, erro
 	if !given {
 		return fallback, nil
 	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || n <= 0 {
+	n, ok := ParseNumber(value)
+	if !ok || n == 0 || n == math.MaxInt64 {
 		return 0, fmt.Errorf("%s is not a positive number", name)
 	}
 	return n, nil

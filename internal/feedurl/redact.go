@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -109,11 +110,27 @@ func looksSecret(value string) bool {
 }
 
 // Short converts a foreign text to one line of at most so many characters, and an ellipsis
-// if it is cut.
+// if it is cut. It leaves out what cannot be printed, such as marks that change the direction
+// of the text, but not those that join letters or keep them apart.
 func Short(s string, most int) string {
-	s = strings.Join(strings.Fields(OneLine(s)), " ")
-	if utf8.RuneCountInString(s) > most {
-		s = string([]rune(s)[:most]) + "…"
+	cut := len(s) > 8*most // texts of origins may have megabytes
+	if cut {
+		s = s[:8*most]
+	}
+	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), isControl(r):
+			return ' '
+		case r == utf8.RuneError, !unicode.IsPrint(r) && r != '\u200c' && r != '\u200d':
+			return -1
+		}
+		return r
+	}, s)), " ")
+	if runes := []rune(s); len(runes) > most {
+		return strings.TrimRight(string(runes[:most]), " ") + "…"
+	}
+	if cut {
+		s += "…"
 	}
 	return s
 }

@@ -77,3 +77,21 @@ func FuzzRedact(f *testing.F) {
 		}
 	})
 }
+
+func TestShort(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"a\tfew\r\n  words ", "a few words"},
+		{"exactly 12 c", "exactly 12 c"},
+		{"more than twelve", "more than tw…"},
+		{"twelve and a space", "twelve and a…"},
+		{"a line after it", "a line after…"},
+		{"\u202eback\x00wards\xff", "back wards"},
+		{"\u0646\u0645\u06cc\u200c\u062e\u0648", "\u0646\u0645\u06cc\u200c\u062e\u0648"},
+		{strings.Repeat(" ", 1<<20) + "x", "…"},
+		{strings.Repeat("é", 1<<20), strings.Repeat("é", 12) + "…"},
+	} {
+		if got := Short(test.text, 12); got != test.want {
+			t.Errorf("%.40q is shortened to %q, want %q", test.text, got, test.want)
+		}
+	}
+}

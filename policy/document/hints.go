@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/feedpollard/pollard/policy"
@@ -284,15 +283,9 @@ func (h *hintReader) hub(target string) {
 	}
 }
 
-// number reads a whole number in ASCII digits, leading zeros allowed.
 func number(text string) (int64, bool) {
-	for _, c := range []byte(text) {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil && n <= maxNumber
+	n, ok := policy.ParseNumber(text)
+	return n, ok && n <= maxNumber
 }
 
 // webURL returns a URL as written or, if it is relative, resolved. The note says why it

@@ -11,9 +11,8 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
 
@@ -62,23 +61,4 @@ func describePage(text []byte) string {
 }
 
 // clip shortens a text of a document to one line for a message.
-func clip(text string) string {
-	const limit = 80
-	if len(text) > 4*limit {
-		text = text[:4*limit]
-	}
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case r == utf8.RuneError || !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, text)
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > limit {
-		text = string(runes[:limit-1]) + "…"
-	}
-	return text
-}
+func clip(text string) string { return feedurl.Short(text, 80) }
