@@ -20,18 +20,55 @@ import (
 )
 
 // identityOf returns the identity of a shield: a hash of what decides about shared responses. Its
-// keys begin with it, so a changed origin block finds nothing that was stored before. Of the
-// placeholders only {env.*} is replaced: others may have another value on each node, or at each
-// start.
+// keys begin with it. Of the placeholders only {env.*} is replaced: others may have another value on
+// each node, or at each start.
 func identityOf(block any, varyIgnore []string) (string, error) {
 	names := slices.Clone(varyIgnore)
 	slices.Sort(names)
+	normalize(block, make(map[string]string))
 	text, err := json.Marshal([]any{block, names}) // with sorted keys
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8]), nil
+}
+
+// normalize removes from a decoded block what Caddy's adapter puts there from the rest of the Caddyfile:
+// it numbers the groups of routes through the whole file, and has file_server hide the files that it
+// has read. groups are the new names of groups.
+func normalize(value any, groups map[string]string) {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			normalize(item, groups)
+		}
+	case map[string]any:
+		if v["handler"] == "file_server" {
+			delete(v, "hide")
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if routes, ok := v[name].([]any); ok && name == "routes" {
+				nameGroups(routes, groups)
+			}
+			normalize(v[name], groups)
+		}
+	}
+}
+
+// nameGroups names the groups of routes in the order in which they appear in the block.
+func nameGroups(routes []any, groups map[string]string) {
+	for _, item := range routes {
+		route, _ := item.(map[string]any)
+		name, ok := route["group"].(string)
+		if !ok {
+			continue
+		}
+		if groups[name] == "" {
+			groups[name] = fmt.Sprint(len(groups) + 1)
+		}
+		route["group"] = groups[name]
+	}
 }
 
 // block returns the origin block as decoded JSON, with {env.*} replaced. The modules in it must not be
