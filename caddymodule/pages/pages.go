@@ -165,6 +165,9 @@ func (p *Pages) serve(v *visit) error {
 	case v.at.Member && v.at.Unlisted && to.listed:
 		return &problem{status: http.StatusForbidden, Text: "This gateway serves any client, so it lists no feeds.",
 			More: "A `token` line in its configuration gives the holder of the token a list."}
+	case !v.at.Member && !to.public && p.Publisher != nil:
+		return &problem{status: http.StatusForbidden, Text: "This page is only for private addresses, and for users who have logged in at this site.",
+			More: "Open it from your own network at the name of the site, at localhost or at an address of the machine. If Pollard polls your site, see the page below."}
 	case !v.at.Member && !to.public:
 		return &problem{status: http.StatusForbidden, Text: "This page is only for users of this gateway.",
 			More: "If you are one, use the address with your token in it. If Pollard polls your site, see the page below."}

@@ -4,6 +4,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -84,6 +85,9 @@ type ShieldKey struct {
 	// Scheme and Host are those of the request. Host is normalized, and has a port unless that is
 	// the default of the scheme.
 	Scheme, Host string
+	// Forwarded is the X-Forwarded-Host of a trusted proxy, normalized as Host, if it is another
+	// name. See [Hosts].
+	Forwarded string
 	// Path and Query are the escaped path and the kept query as they reach the shield.
 	Path, Query string
 	// Sent is the path and the kept query as the reader sent them, if a handler before the
@@ -93,14 +97,16 @@ type ShieldKey struct {
 
 // The text of a key is
 //
-//	shield:<identity> <scheme>://<host><path>[?<query>][ sent:<path>[?<query>]]
+//	shield:<identity> <scheme>://<host><path>[?<query>][ forwarded:<host>][ sent:<path>[?<query>]]
 //
 // Identities and URLs contain no space. The URL of a feed that is not of a shield never begins
 // with "shield:".
 const (
 	// ShieldCommon is the prefix of all keys of shields.
 	ShieldCommon = "shield:"
-	sentPrefix   = " sent:"
+
+	forwardedPrefix = " forwarded:"
+	sentPrefix      = " sent:"
 )
 
 // ShieldPrefix returns the prefix of all keys of a shield.
@@ -109,6 +115,9 @@ func ShieldPrefix(shield string) string { return ShieldCommon + shield + " " }
 // String returns the text of the key. [ParseShieldKey] reads it.
 func (k ShieldKey) String() string {
 	text := ShieldCommon + k.Shield + " " + k.Scheme + "://" + k.Host + k.Target()
+	if k.Forwarded != "" {
+		text += forwardedPrefix + k.Forwarded
+	}
 	if k.Sent != "" {
 		text += sentPrefix + k.Sent
 	}
@@ -125,10 +134,7 @@ func (k ShieldKey) Target() string {
 
 // URL returns the URL that readers request.
 func (k ShieldKey) URL() string {
-	if k.Sent != "" {
-		return k.Scheme + "://" + k.Host + k.Sent
-	}
-	return k.Scheme + "://" + k.Host + k.Target()
+	return k.Scheme + "://" + cmp.Or(k.Forwarded, k.Host) + cmp.Or(k.Sent, k.Target())
 }
 
 // ParseShieldKey parses the text of a key.
@@ -139,9 +145,10 @@ func ParseShieldKey(text string) (k ShieldKey, ok bool) {
 	}
 	k.Shield, rest, _ = strings.Cut(rest, " ")
 	rest, k.Sent, _ = strings.Cut(rest, sentPrefix)
+	rest, k.Forwarded, _ = strings.Cut(rest, forwardedPrefix)
 	k.Scheme, rest, ok = strings.Cut(rest, "://")
 	slash := strings.IndexByte(rest, '/')
-	if !ok || slash < 0 || k.Shield == "" || strings.Contains(k.Scheme+rest+k.Sent, " ") {
+	if !ok || slash < 0 || k.Shield == "" || strings.Contains(k.Scheme+rest+k.Forwarded+k.Sent, " ") {
 		return ShieldKey{}, false
 	}
 	k.Host = rest[:slash]

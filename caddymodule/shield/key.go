@@ -17,13 +17,21 @@ import (
 // maxKey is the longest key, in bytes. Requests with longer ones are not shared.
 const maxKey = 4096
 
-// keyOf returns the key of a request. The poll of the key has the same normal form. It
-// reports false if the request cannot be shared: its Host is not a host, or the key is too long.
+// keyOf returns the key of a request. The poll of the key has the same normal form: otherwise one
+// site would be many, and one reader could choose the port that a site writes into the links of a
+// feed for all. It reports false if the request cannot be shared: its Host is not a host, or the key is
+// too long.
 func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
 	k := poller.ShieldKey{Shield: s.identity, Scheme: poller.Scheme(r)}
-	var ok bool
-	if k.Host, ok = normalHost(r.Host, k.Scheme); !ok {
+	host, forwarded := poller.Hosts(r)
+	var err error
+	if k.Host, err = feedurl.HostPort(k.Scheme, host); err != nil {
 		return k, false
+	}
+	if forwarded != "" {
+		if name, err := feedurl.HostPort(k.Scheme, forwarded); err == nil && name != k.Host {
+			k.Forwarded = name
+		}
 	}
 	k.Path, k.Query = escapedPath(r.URL), s.Query.kept(r.URL.RawQuery)
 	if original := poller.OriginalURL(r); original != nil {
@@ -33,20 +41,6 @@ func (s *Shield) keyOf(r *http.Request) (poller.ShieldKey, bool) {
 		}
 	}
 	return k, len(k.Path)+len(k.Query)+len(k.Sent) <= maxKey
-}
-
-// normalHost returns the Host of a request in lower case, without a trailing dot and without the
-// default port of the scheme. Otherwise one site would be many, and one reader could choose the
-// port that a site writes into the links of a feed for all.
-func normalHost(sent, scheme string) (string, bool) {
-	if strings.ContainsAny(sent, "/?#@") {
-		return "", false
-	}
-	u, err := feedurl.Parse(scheme + "://" + sent + "/")
-	if err != nil {
-		return "", false
-	}
-	return u.HostPort(), true
 }
 
 // escapedPath returns a path as in a request line, without spaces.

@@ -64,34 +64,6 @@ func asSent(t *testing.T, target string) *url.URL {
 	return u
 }
 
-// One site has one host in keys, however readers write it.
-func TestNormalHost(t *testing.T) {
-	for _, tt := range []struct{ sent, scheme, want string }{
-		{"blog.test", "http", "blog.test"},
-		{"BLOG.test.:80", "http", "blog.test"},
-		{"blog.test:080", "http", "blog.test"},
-		{"blog.test:", "http", "blog.test"},
-		{"blog.test:443", "https", "blog.test"},
-		{"blog.test:443", "http", "blog.test:443"},
-		{"blog.test:8080", "http", "blog.test:8080"},
-		{"bücher.test", "http", "xn--bcher-kva.test"},
-		{"127.0.0.1:8080", "http", "127.0.0.1:8080"},
-		{"[::1]:8080", "http", "[::1]:8080"},
-		{"[0:0::1]", "http", "[::1]"},
-		{"", "http", ""},
-		{"blog.test:http", "http", ""},
-		{"blog.test:70000", "http", ""},
-		{"blog.test/feed", "http", ""},
-		{"a b", "http", ""},
-		{"[::1%25eth0]", "http", ""},
-		{"blog..test", "http", ""},
-	} {
-		if got, ok := normalHost(tt.sent, tt.scheme); got != tt.want || ok != (tt.want != "") {
-			t.Errorf("%s %q: got %q, %v, want %q", tt.scheme, tt.sent, got, ok, tt.want)
-		}
-	}
-}
-
 func TestQueryKept(t *testing.T) {
 	for _, tt := range []struct {
 		query *Query

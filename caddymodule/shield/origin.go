@@ -123,6 +123,9 @@ func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWr
 	if k.Scheme == "https" { // by TLS handlers recognise it
 		in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, ServerName: (&url.URL{Host: k.Host}).Hostname()}
 	}
+	if k.Forwarded != "" {
+		in.Header.Set("X-Forwarded-Host", k.Forwarded)
+	}
 	ctx = context.WithValue(ctx, pollContextKey{}, true)
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, o.local) // placeholders need it
 	if k.Sent != "" {                                               // as it was before handlers rewrote it
@@ -131,6 +134,9 @@ func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWr
 	in = caddyhttp.PrepareRequest(in.WithContext(ctx), caddy.NewReplacer(), w, o.server)
 	in.URL, in.RequestURI = target, target.RequestURI()
 	caddyhttp.SetVar(in.Context(), "root", noRoot)
+	if k.Forwarded != "" { // without this, reverse_proxy would replace the field
+		caddyhttp.SetVar(in.Context(), caddyhttp.TrustedProxyVarKey, true)
+	}
 	return in
 }
 

@@ -47,8 +47,8 @@ func init() {
 // feed is stored, readers see no errors of the origin. A `private` response, a redirect, 401
 // or 410 removes the stored feed.
 //
-// A poll has the scheme, the host, the path and the query of its readers, and nothing else of
-// them: no cookie, no credentials, no address (it comes from `0.0.0.0`). The block starts
+// A poll has the scheme, the host (with the `X-Forwarded-Host` of a trusted proxy), the path and
+// the query of its readers, and nothing else of them: no cookie, no credentials, no address (it comes from `0.0.0.0`). The block starts
 // without variables, captures and the root of the site, for polls and for readers: write what it
 // needs, such as `root`, into it. Named routes (`invoke`) cannot be in it. Decide who may read a
 // feed before the shield, with `basic_auth` or `respond @outside 403`; but a site behind
@@ -112,8 +112,8 @@ type Shield struct {
 
 	// The path of the pages for people, such as `/feed/status`: the shield's feeds, why
 	// each waits, and its readers. Clients with a private, loopback or link-local address
-	// may see them, and clients that a handler before the shield has authenticated
-	// (`basic_auth`). The page that says who polls is public. The shield's matcher must
+	// may see them under the name of a site, a local name or an address, and clients that a
+	// handler before the shield has authenticated (`basic_auth`). The page that says who polls is public. The shield's matcher must
 	// match the path. Default: no pages.
 	Status string `json:"status,omitempty"`
 

@@ -100,13 +100,13 @@ func (s *Shield) serveStatus(w http.ResponseWriter, r *http.Request) bool {
 			base = before + home
 		}
 	}
-	s.pages.ServeHTTP(w, r, pages.Place{Home: base + "/", Below: base + "/", Member: member(r), Readers: true}, name)
+	s.pages.ServeHTTP(w, r, pages.Place{Home: base + "/", Below: base + "/", Member: s.member(r), Readers: true}, name)
 	return true
 }
 
-// member reports whether a client may see the pages: it has a private address, or a handler
-// before the shield has authenticated it. A request that a proxy has forwarded may come from
-// anywhere, unless Caddy trusts the proxy.
-func member(r *http.Request) bool {
-	return poller.User(r) != "" || !poller.Forwarded(r) && poller.Private(poller.Client(r))
+// member reports whether a client may see the pages: it has a private address and sends names
+// that no stranger can own, or a handler before the shield has authenticated it. A request that a
+// proxy has forwarded may come from anywhere, unless Caddy trusts the proxy.
+func (s *Shield) member(r *http.Request) bool {
+	return poller.User(r) != "" || !poller.Forwarded(r) && poller.Private(poller.Client(r)) && poller.SiteToWrite(r, s.origin.server) == ""
 }

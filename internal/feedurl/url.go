@@ -124,6 +124,13 @@ func cutPrefixFold(s, prefix string) (after string, found bool) {
 	return s[len(prefix):], true
 }
 
+// HostPort returns the host of a Host field, as [URL.HostPort] has it.
+func HostPort(scheme, field string) (string, error) {
+	u := URL{scheme: scheme}
+	err := u.setHost(field)
+	return u.HostPort(), err
+}
+
 func (u *URL) setAuthority(authority string) error {
 	host := authority
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
@@ -132,6 +139,10 @@ func (u *URL) setAuthority(authority string) error {
 			return err
 		}
 	}
+	return u.setHost(host)
+}
+
+func (u *URL) setHost(host string) error {
 	// The port is after the last colon, unless that is within an IPv6 address.
 	if i := strings.LastIndexByte(host, ':'); i > strings.LastIndexByte(host, ']') {
 		if err := u.setPort(host[i+1:]); err != nil {

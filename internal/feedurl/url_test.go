@@ -220,3 +220,33 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A Host field has one form for each host.
+func TestHostPort(t *testing.T) {
+	for _, tt := range []struct{ sent, scheme, want string }{
+		{"blog.test", "http", "blog.test"},
+		{"BLOG.test.:80", "http", "blog.test"},
+		{"blog.test:080", "http", "blog.test"},
+		{"blog.test:", "http", "blog.test"},
+		{"blog.test:443", "https", "blog.test"},
+		{"blog.test:443", "http", "blog.test:443"},
+		{"blog.test:8080", "http", "blog.test:8080"},
+		{"bücher.test", "http", "xn--bcher-kva.test"},
+		{"127.0.0.1:8080", "http", "127.0.0.1:8080"},
+		{"[::1]:8080", "http", "[::1]:8080"},
+		{"[0:0::1]", "http", "[::1]"},
+		{"", "http", ""},
+		{"blog.test:http", "http", ""},
+		{"blog.test:70000", "http", ""},
+		{"blog.test/feed", "http", ""},
+		{"user@blog.test", "http", ""},
+		{"blog.test?", "http", ""},
+		{"a b", "http", ""},
+		{"[::1%25eth0]", "http", ""},
+		{"blog..test", "http", ""},
+	} {
+		if got, err := HostPort(tt.scheme, tt.sent); err == nil && got != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s %q: got %q, %v, want %q", tt.scheme, tt.sent, got, err, tt.want)
+		}
+	}
+}

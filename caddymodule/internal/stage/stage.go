@@ -113,13 +113,19 @@ func RunWith(t *testing.T, options, app, sites string, answer Answer, run func(s
 // admin endpoint is at the address.
 func RunInstance(t *testing.T, app, sites string, run func(s *Stage, address string)) {
 	t.Helper()
+	RunInstanceWith(t, "", app, sites, run)
+}
+
+// RunInstanceWith is like RunInstance, with more global options.
+func RunInstanceWith(t *testing.T, options, app, sites string, run func(s *Stage, address string)) {
+	t.Helper()
 	mux := http.NewServeMux()
 	for _, route := range (poller.Admin{}).Routes() {
 		mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) { serveAdmin(w, r, route.Handler) })
 	}
 	server := httptest.NewServer(mux)
 	defer server.Close()
-	s := &Stage{T: t, Dir: StoreDirectory(t), app: app, settle: func() {}}
+	s := &Stage{T: t, Dir: StoreDirectory(t), options: options, app: app, settle: func() {}}
 	s.Load(sites)
 	defer stop(t)
 	run(s, strings.TrimPrefix(server.URL, "http://"))
