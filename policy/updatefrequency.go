@@ -90,7 +90,7 @@ func positive(parts map[string]string, name string, fallback int64) (int64, erro
 		return fallback, nil
 	}
 	n, ok := ParseNumber(value)
-	if !ok || n == 0 || n == math.MaxInt64 {
+	if !ok || n == 0 {
 		return 0, fmt.Errorf("%s is not a positive number", name)
 	}
 	return n, nil
