@@ -160,7 +160,7 @@ func (f *Feed) classify(s *feedstate.State, a policy.Answer) feedstate.Classifie
 		return feedstate.Classified{Answer: a, Result: status.ResultFailed}
 	}
 	defer parsed()
-	if v = s.ClassifyDocument(f.key, a, f.cache.now()); v.Unlinked != "" {
+	if v = s.ClassifyDocument(f.key, f.configured(), a, f.cache.now()); v.Unlinked != "" {
 		f.cache.log().Debug("links were left as they are", urlField(f.key.String()), zap.String("problem", v.Unlinked))
 	}
 	return v

@@ -89,8 +89,9 @@ func (s *State) ClassifyUnread(a policy.Answer) (v Classified, ok bool) {
 }
 
 // ClassifyDocument decides whether a 200 brings a new version. A document that is not a complete
-// and credible feed is a failure: readers keep the last good version.
-func (s *State) ClassifyDocument(own Key, a policy.Answer, now time.Time) Classified {
+// and credible feed is a failure: readers keep the last good version. The URL of a configured feed is
+// written into no document, as readers know it by another.
+func (s *State) ClassifyDocument(own Key, configured bool, a policy.Answer, now time.Time) Classified {
 	known, sum := s.Feed.Version, sumOf(a.Body)
 	d, err := document.Read(a.Body, a.Header.Get("Content-Type"), now)
 	if err == nil {
@@ -109,7 +110,7 @@ func (s *State) ClassifyDocument(own Key, a policy.Answer, now time.Time) Classi
 		return Classified{Answer: a, Result: status.ResultUnchanged, document: d}
 	}
 	v := Classified{Answer: a, Result: status.ResultNew, document: d, version: storedVersionOf(s, a, d, sum, now)}
-	content, report := served(own, a)
+	content, report := served(own, configured, a)
 	v.Unlinked = report.Problem
 	if report.Rewritten > 0 {
 		v.version.Base = a.URL
@@ -140,11 +141,11 @@ func (v *storedVersion) servedAs(a policy.Answer) bool {
 // address that it was written for, so it is left alone. A gateway serves it from another
 // one: its relative links are made absolute, and what names the feed's own address or a
 // push service is removed, as a reader that followed it would leave the gateway.
-func served(own Key, a policy.Answer) (body []byte, report links.Report) {
+func served(own Key, configured bool, a policy.Answer) (body []byte, report links.Report) {
 	if own.Shielded() {
 		return a.Body, report
 	}
-	return links.Served(a.Body, a.Header.Get("Content-Type"), a.URL)
+	return links.Served(a.Body, a.Header.Get("Content-Type"), a.URL, configured)
 }
 
 // pack makes the body of the version, as it is stored, of the document that readers get.

@@ -68,7 +68,7 @@ func TestBombs(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
-			result, _ := Served(text, "", from)
+			result, _ := Served(text, "", from, false)
 			runtime.ReadMemStats(&after)
 			if len(result) > 2*len(text)+spareGrowth {
 				t.Errorf("%d bytes have become %d", len(text), len(result))

@@ -22,12 +22,13 @@ func FuzzServed(f *testing.F) {
 		"<!DOCTYPE rss [<!ENTITY a 'b'>]><rss><channel><itunes:new-feed-url xmlns:itunes='http://www.itunes.com/dtds/podcast-1.0.dtd'>x</itunes:new-feed-url>",
 		"junk<rss><channel><item><link>a<b></item><link>&</link>",
 	} {
-		f.Add([]byte(body), "https://example.org/blog/feed.xml", "text/xml")
+		f.Add([]byte(body), "https://example.org/blog/feed.xml", "text/xml", true)
+		f.Add([]byte(body), "https://example.org/blog/feed.xml", "text/xml", false)
 	}
 	now := time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
-	f.Fuzz(func(t *testing.T, body []byte, base, contentType string) {
+	f.Fuzz(func(t *testing.T, body []byte, base, contentType string, secret bool) {
 		original := bytes.Clone(body)
-		once, report := Served(body, contentType, base)
+		once, report := Served(body, contentType, base, secret)
 		if !bytes.Equal(body, original) {
 			t.Fatal("the body was written to")
 		}
@@ -37,7 +38,7 @@ func FuzzServed(f *testing.F) {
 		if report.Problem != "" && len(once) > len(body) {
 			t.Fatalf("changed in spite of a problem: %q", once)
 		}
-		if twice, again := Served(once, contentType, base); again.Problem == "" && !bytes.Equal(twice, once) {
+		if twice, again := Served(once, contentType, base, secret); again.Problem == "" && !bytes.Equal(twice, once) {
 			t.Fatalf("made twice: %q becomes %q", once, twice)
 		}
 

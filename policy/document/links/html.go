@@ -12,7 +12,7 @@ import (
 
 // findURLs calls visit with each URL in the attributes of a piece of HTML, without the
 // white space around it.
-func findURLs(text []byte, visit func(tag string, url span)) {
+func findURLs(text []byte, visit func(url span)) {
 	if bytes.IndexByte(text, '<') < 0 || bytes.IndexByte(text, '=') < 0 {
 		return // no tag with an attribute
 	}
@@ -37,7 +37,7 @@ func findURLs(text []byte, visit func(tag string, url span)) {
 		element := string(name)
 		for _, a := range attributes(text, tag) {
 			for _, url := range attributeURLs(text, element, a) {
-				visit(element, url)
+				visit(url)
 			}
 		}
 	}
@@ -111,9 +111,7 @@ func attributeURLs(text []byte, element string, a attribute) []span {
 	case name == "srcset" || name == "imagesrcset":
 		return candidates(text, a.value)
 	case isURLAttribute(name, element):
-		if url := trimmed(text, a.value); url.end > url.start || name == "href" && element == "a" {
-			return []span{url}
-		}
+		return []span{trimmed(text, a.value)}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
@@ -17,16 +18,16 @@ type jsonRewriter struct {
 	decoder *json.Decoder
 	start   int      // of the document in the body
 	path    []string // names of the members that lead to a value, and "" for each array
-	base    *base
 
 	kept    int  // where the last member ends that stays; 0: no member was read
 	removed span // members in a row that are to be removed
+	ownLink bool // the last string is a link to the document's own secret URL
 }
 
 // rewriteJSON edits a document that begins at start. It reports whether it read the
 // document to its end.
-func rewriteJSON(e *editor, start int, base *base) bool {
-	j := &jsonRewriter{editor: e, decoder: json.NewDecoder(bytes.NewReader(e.body[start:])), start: start, base: base}
+func rewriteJSON(e *editor, start int) bool {
+	j := &jsonRewriter{editor: e, decoder: json.NewDecoder(bytes.NewReader(e.body[start:])), start: start}
 	j.decoder.UseNumber() // large ones are errors as a float64
 	if err := j.value(); err != nil {
 		return false
@@ -60,6 +61,10 @@ func (j *jsonRewriter) value() error {
 	case err != nil:
 		return err
 	case token == json.Delim('{'):
+		if len(j.path) == 2 && isItem(append(j.path, "")) {
+			j.entry = &address{base: base{otherwise: &j.channel.base}}
+			defer func() { j.entry = nil }()
+		}
 		return j.each(j.member)
 	case token == json.Delim('['):
 		j.path = append(j.path, "")
@@ -95,38 +100,49 @@ func (j *jsonRewriter) member() error {
 		return err
 	}
 	name, _ := token.(string)
-	top := len(j.path) == 0
-	if top && (name == "hubs" || name == "feed_url") {
-		before := len(j.edits)
-		err := j.value()
+	top, before := len(j.path) == 0, len(j.edits)
+	j.path, j.ownLink = append(j.path, name), false
+	err = j.value()
+	j.path = j.path[:len(j.path)-1]
+	switch {
+	case !top:
+		return err
+	case name == "hubs" || name == "feed_url" || j.ownLink:
 		j.edits = j.edits[:before] // what is removed needs no edits
 		if j.removed == (span{}) {
 			j.removed.start = key.start
 		}
 		j.removed.end = j.start + int(j.decoder.InputOffset())
 		return err
-	}
-	if top && j.removed != (span{}) {
-		j.remove(span{j.removed.start, key.start})
+	case j.removed != (span{}):
+		j.edits = slices.Insert(j.edits, before, edit{span: span{j.removed.start, key.start}})
 		j.removed = span{}
 	}
-	j.path = append(j.path, name)
-	err = j.value()
-	j.path = j.path[:len(j.path)-1]
-	if top {
-		j.kept = j.start + int(j.decoder.InputOffset())
-	}
+	j.kept = j.start + int(j.decoder.InputOffset())
 	return err
 }
 
 // string makes the URLs in a string absolute.
 func (j *jsonRewriter) string(value piece) {
-	switch {
-	case value.end == value.start:
-	case isItem(j.path) && len(j.path) == 3 && j.path[2] == "content_html":
-		j.html([]piece{value}, j.base)
+	if value.end == value.start {
+		return
+	}
+	name := j.path[len(j.path)-1]
+	switch inItem := isItem(j.path) && len(j.path) == 3; {
+	case inItem && name == "content_html":
+		j.html([]piece{value}, j.htmlBase(j.origin))
 	case isURLName(j.path):
-		j.url([]piece{value}, j.base)
+		j.url([]piece{value}, j.origin)
+		reference := strings.Trim(string(j.text.decoded), markup.Space)
+		switch {
+		case inItem && name == "url":
+			j.entry.found(byLink, reference, j.origin, j.own)
+		case len(j.path) == 1:
+			j.ownLink = j.isOwn(reference, j.origin)
+			if name == "home_page_url" && !j.ownLink {
+				j.channel.found(byLink, reference, j.origin, j.own)
+			}
+		}
 	}
 }
 

@@ -4,8 +4,8 @@
 // Package links makes the document that a gateway serves in place of a publisher's.
 //
 // Readers resolve relative URLs against the URL that they got the feed from, which is
-// the gateway's: [Served] makes them absolute. It also removes what would lead readers
-// past the gateway: the feed's own address, and push services.
+// the gateway's: [Served] makes them absolute, as most readers would at the publisher's. It also
+// removes what would lead readers past the gateway: the feed's own address, and push services.
 //
 // The document is not written again from a parsed form. Tokenizers find the places
 // to change: encoding/xml by package markup (xml.go), golang.org/x/net/html for texts
@@ -18,6 +18,8 @@ package links
 
 import (
 	"bytes"
+	"net/url"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/feedpollard/pollard/policy/document"
@@ -27,6 +29,7 @@ import (
 // Report says what happened to the relative URLs of a document.
 type Report struct {
 	Rewritten int    // made absolute
+	Own       bool   // some of them by the document's own URL
 	Problem   string // why the URLs of the whole document were left; empty: they were not
 }
 
@@ -39,27 +42,30 @@ const (
 )
 
 // Served returns the document that a gateway serves in place of body, which came from
-// the URL base with this contentType.
+// the URL own with this contentType. If the URL is secret, its path is written into no link.
 //
-// Relative URLs become absolute, unless it is uncertain what they refer to: in links, enclosures and icons, in the HTML of entries,
-// and in xml:base, which is obeyed. Identifiers (id of Atom and JSON Feed, rdf:about)
-// are never changed, and a guid only if it says that it is a permalink.
+// Relative URLs become absolute, unless it is uncertain what they refer to. In links, enclosures
+// and icons, and in xml:base, they refer to xml:base or to the document's own URL; in the HTML of
+// an entry to xml:base, otherwise to the entry's own address (address.go), otherwise to the
+// channel's, otherwise to the document's. Of a secret URL only the host counts. Identifiers
+// (id of Atom and JSON Feed, rdf:about) are never changed, and a guid only if it says that it is a
+// permalink. References within a page, such as "#note", stay as they are.
 //
 // The following are removed from the feed (entries keep theirs). Hints have to be read
 // from body, before:
 //
 //   - links with rel=self or rel=hub, or just these relations if there are others;
 //   - itunes:new-feed-url, podcast:podping and RSS's cloud;
-//   - feed_url and hubs of JSON Feed.
+//   - feed_url and hubs of JSON Feed;
+//   - links to the document's own URL, if that is secret.
 //
 // The result is body itself if there is nothing to change or the encoding or markup
 // cannot be read. Served of its own result changes nothing.
-func Served(body []byte, contentType, base string) ([]byte, Report) {
+func Served(body []byte, contentType, own string, secret bool) ([]byte, Report) {
 	if !document.ASCIICompatible(body, contentType) {
 		return body, Report{Problem: problemEncoding}
 	}
-	origin := parseBase(base)
-	e := &editor{body: body}
+	e := newEditor(body, own, secret)
 	start := markup.Begin(body)
 	complete := true
 	switch {
@@ -67,14 +73,14 @@ func Served(body []byte, contentType, base string) ([]byte, Report) {
 	case body[start] == '{' && !utf8.Valid(body):
 		return body, Report{Problem: problemEncoding} // a quote may be half of a character
 	case body[start] == '{':
-		complete = rewriteJSON(e, start, origin)
+		complete = rewriteJSON(e, start)
 	default:
-		complete = rewriteXML(e, start, origin)
+		complete = rewriteXML(e, start)
 	}
 	if !complete {
 		return body, Report{Problem: problemMarkup}
 	}
-	return e.apply(origin)
+	return e.apply()
 }
 
 // span is text[start:end].
@@ -83,60 +89,119 @@ type span struct{ start, end int }
 // edit replaces body[start:end].
 type edit struct {
 	span
-	text string
+	base   *base // that a reference is relative to; nil: the edit is a removal
+	prefix prefix
+	in     syntax
+	inHTML bool // the reference is in HTML that is text of the document
 }
 
 // editor collects edits of a document, in the order of the document.
 type editor struct {
-	body   []byte
-	edits  []edit
-	grown  int // bytes that the edits add, removals not counted
-	text   text
-	report Report
+	body    []byte
+	own     *base // the URL of the document; nil: it cannot be used
+	query   bool  // which has a query
+	secret  bool
+	origin  *base    // what the document is relative to
+	channel address  // of the feed's site
+	entry   *address // of the open entry; nil outside of entries
+	edits   []edit
+	text    text
+	planned int // bytes by which the edits make the document larger, roughly
 }
 
 // Documents may grow to twice their size and this, in bytes.
 const spareGrowth = 64 << 10
 
-// replace plans to make a URL absolute.
-func (e *editor) replace(s span, text string) {
-	e.report.Rewritten++
-	if e.grown += len(text); !e.tooLarge() {
-		e.edits = append(e.edits, edit{s, text})
+// leastGrowth is what an edit counts before its base is known. No honest document has a relative URL
+// in each nine bytes.
+const leastGrowth = len("http://a/")
+
+func newEditor(body []byte, own string, secret bool) *editor {
+	e := &editor{body: body, own: parseBase(own), query: strings.Contains(own, "?")}
+	if e.own != nil {
+		e.own.relative = true
+		e.secret = secret && e.own.path != e.own.origin+"/"
+		e.own.noQuery = e.secret || !strings.HasSuffix(e.own.path, "/")
+	}
+	e.origin = e.own
+	if e.secret {
+		host := *e.own
+		host.url = &url.URL{Scheme: host.url.Scheme, Host: host.url.Host, Path: "/"}
+		host.path = host.origin + "/"
+		e.origin = &host
+	}
+	e.channel.otherwise = e.origin
+	return e
+}
+
+// replace plans to put a prefix of a base in the place of the start of a reference.
+func (e *editor) replace(s span, edit edit) {
+	if e.planned += leastGrowth; edit.base != nil && e.planned <= e.largest() {
+		edit.span = s
+		e.edits = append(e.edits, edit)
 	}
 }
 
 // remove plans a removal.
 func (e *editor) remove(s span) { e.edits = append(e.edits, edit{span: s}) }
 
-func (e *editor) tooLarge() bool { return e.grown > len(e.body)+spareGrowth }
+// largest is by how much the document may grow.
+func (e *editor) largest() int { return len(e.body) + spareGrowth }
 
 // apply returns the edited document.
-func (e *editor) apply(origin *base) ([]byte, Report) {
-	switch {
-	case e.tooLarge():
-		e.report = Report{Problem: problemGrowth}
-	case origin == nil:
-		e.report.Problem = problemBase
+func (e *editor) apply() ([]byte, Report) {
+	if e.planned <= e.largest() {
+		if result, report, ok := e.edited(true); ok {
+			if e.own == nil {
+				report.Problem = problemBase
+			}
+			return result, report
+		}
 	}
-	size := len(e.body) + min(e.grown, len(e.body)+spareGrowth)
-	var result []byte
-	at := 0
+	result, _, _ := e.edited(false)
+	return result, Report{Problem: problemGrowth}
+}
+
+// edited makes the edits: the removals, and if absolute is set those that make URLs absolute. It is
+// not ok if the document becomes too large.
+func (e *editor) edited(absolute bool) (result []byte, report Report, ok bool) {
+	result, at, grown := e.body, 0, 0
 	for _, edit := range e.edits {
-		if edit.text != "" && e.tooLarge() {
+		base, text := edit.base.known(), ""
+		switch {
+		case edit.base == nil:
+		case base == nil || !base.takes(edit.prefix) || !absolute:
 			continue
+		default:
+			report.Rewritten++
+			report.Own = report.Own || base.relative || edit.prefix.of == ofScheme
+			text = e.written(base, edit)
 		}
-		if result == nil {
-			result = make([]byte, 0, size)
+		if grown += len(text); grown > e.largest() {
+			return nil, Report{}, false
 		}
-		result = append(result, e.body[at:edit.start]...)
-		result = append(result, edit.text...)
+		if at == 0 {
+			result = make([]byte, 0, len(e.body)+min(len(e.edits)*64, e.largest()))
+		}
+		result = append(append(result, e.body[at:edit.start]...), text...)
 		at = edit.end
 	}
-	if result == nil {
-		return e.body, e.report
+	if at == 0 {
+		return e.body, report, true
 	}
-	return append(result, e.body[at:]...), e.report
+	return append(result, e.body[at:]...), report, true
+}
+
+// written returns the text of an edit.
+func (e *editor) written(b *base, edit edit) string {
+	text := b.before(edit.prefix)
+	if edit.prefix.of == ofScheme && e.own != nil {
+		text = e.own.scheme
+	}
+	if edit.inHTML {
+		text = xmlEscapes.Replace(text)
+	}
+	return edit.in.escape(text)
 }
 
 // url makes the URL in pieces of the document absolute.
@@ -150,34 +215,25 @@ func (e *editor) url(pieces []piece, base *base) {
 // here, the entity may be all that makes the URL absolute.
 func (e *editor) reference(url span, base *base) {
 	if prefix, drop, ok := base.resolve(string(e.text.decoded[url.start:url.end])); ok && !e.text.unknown {
-		e.rewrite(url.start, prefix, drop)
+		e.rewrite(url.start, drop, edit{base: base, prefix: prefix})
 	}
 }
 
 // html makes the URLs in pieces of the document that hold HTML absolute.
 func (e *editor) html(pieces []piece, base *base) {
 	e.text.decode(e.body, pieces)
-	findURLs(e.text.decoded, func(tag string, url span) {
-		reference := string(e.text.decoded[url.start:url.end])
-		if isDrawing(tag, reference) {
-			return
-		}
-		if prefix, drop, ok := base.resolveHTML(reference); ok {
-			e.rewrite(url.start, xmlEscapes.Replace(prefix), drop)
+	findURLs(e.text.decoded, func(url span) {
+		if prefix, drop, ok := base.resolveHTML(string(e.text.decoded[url.start:url.end])); ok {
+			e.rewrite(url.start, drop, edit{base: base, prefix: prefix, inHTML: true})
 		}
 	})
 }
 
-// isDrawing reports whether a reference points to a part of a drawing within the same
-// text. SVG is full of such references, which must not become URLs of other documents.
-func isDrawing(tag, reference string) bool {
-	return len(reference) > 0 && reference[0] == '#' && tag != "a" && tag != "area"
-}
-
-// rewrite plans the edit that makes the URL at an offset of the decoded text absolute.
-func (e *editor) rewrite(offset int, prefix string, drop int) {
+// rewrite plans the edit of the URL at an offset of the decoded text.
+func (e *editor) rewrite(offset, drop int, edit edit) {
 	if place, in, ok := e.text.find(offset, offset+drop); ok {
-		e.replace(place, in.escape(prefix))
+		edit.in = in
+		e.replace(place, edit)
 	}
 }
 

@@ -19,7 +19,40 @@ type base struct {
 	url    *url.URL
 	scheme string // with the colon
 	origin string // scheme and authority
-	path   string // origin and path
+	path   string // origin and path; empty: the URL is not known
+
+	relative  bool  // it was resolved against the document's own URL
+	noQuery   bool  // it is that URL: a query alone is not written after it
+	otherwise *base // what counts if the URL is not known at the end of the document
+	html      *base // the same for references in HTML
+}
+
+// known returns the base, or the one that counts instead of it. Nil: there is none.
+func (b *base) known() *base {
+	for b != nil && b.path == "" {
+		b = b.otherwise
+	}
+	return b
+}
+
+// inHTML returns the base for references in HTML. On the document's own host it has the scheme by
+// which the document was fetched: readers show no pictures of http in a page of https.
+func (b *base) inHTML(own *base) *base {
+	if b == nil || own == nil || b.scheme == own.scheme || !strings.EqualFold(b.url.Host, own.url.Host) {
+		return b
+	}
+	if b.html == nil {
+		same := *b
+		same.url = &url.URL{Scheme: own.url.Scheme, Host: b.url.Host, Path: b.url.Path, RawPath: b.url.RawPath}
+		same.scheme, same.origin, same.path = own.scheme, own.scheme+b.origin[len(b.scheme):], own.scheme+b.path[len(b.scheme):]
+		b.html = &same
+	}
+	return b.html
+}
+
+// is reports whether two bases are one URL, whatever its scheme.
+func (b *base) is(other *base) bool {
+	return b != nil && other != nil && strings.EqualFold(b.path[len(b.scheme):], other.path[len(other.scheme):])
 }
 
 // parseBase reads a base URL. It returns nil if references cannot be resolved against it.
@@ -69,64 +102,96 @@ func (b *base) below(reference string) *base {
 	case err != nil || len(reference) > maxBase:
 		return nil
 	case b != nil:
-		u = b.url.ResolveReference(u)
+		relative := b.relative && !u.IsAbs()
+		if b = newBase(b.url.ResolveReference(u)); b != nil {
+			b.relative = relative
+		}
+		return b
 	}
 	return newBase(u)
 }
 
+// prefix is what of a base makes a reference absolute.
+type prefix struct {
+	of    pieceOfBase
+	above int // directories above that of the base
+}
+
+type pieceOfBase byte
+
+const (
+	ofScheme pieceOfBase = iota
+	ofOrigin
+	ofPath
+	ofDirectory
+)
+
+// before returns a prefix of the base.
+func (b *base) before(p prefix) string {
+	switch p.of {
+	case ofScheme:
+		return b.scheme
+	case ofOrigin:
+		return b.origin
+	case ofPath:
+		return b.path
+	}
+	return b.directory(p.above)
+}
+
+// takes reports whether references that need a prefix may be resolved against the base.
+func (b *base) takes(p prefix) bool { return p.of != ofPath || !b.noQuery }
+
 // resolve returns how a reference becomes absolute: without its first drop bytes, and with
 // a prefix before the rest. The reference has no white space around it. Dot segments in
 // its middle stay: clients resolve them. It is not ok if the reference is a URL of any
-// scheme or empty, or if it is uncertain what it refers to.
-func (b *base) resolve(reference string) (prefix string, drop int, ok bool) {
+// scheme, empty or only a fragment, or if it is uncertain what it refers to.
+func (b *base) resolve(reference string) (p prefix, drop int, ok bool) {
 	if reference == "" || hasScheme(reference) || b == nil {
-		return "", 0, false
+		return prefix{}, 0, false
 	}
 	for i := range len(reference) {
 		if c := reference[i]; c < ' ' || c == 0x7f || c == '<' || c == '>' {
-			return "", 0, false // parsers that drop it see a different URL
+			return prefix{}, 0, false // parsers that drop it see a different URL
 		}
 	}
 	switch {
 	case strings.HasPrefix(reference, "//"):
-		return b.scheme, 0, true
+		return prefix{of: ofScheme}, 0, true
 	case reference[0] == '/':
-		return b.origin, 0, true
-	case reference[0] == '?', reference[0] == '#':
-		return b.path, 0, true
-	case strings.ContainsRune(`{[\`, rune(reference[0])), // a template that was not filled in, a path of Windows
+		return prefix{of: ofOrigin}, 0, true
+	case reference[0] == '?':
+		return prefix{of: ofPath}, 0, true
+	case strings.ContainsRune(`#{[\`, rune(reference[0])), // a place in the same text, a template that was not filled in, a path of Windows
 		len(reference) > 7 && strings.EqualFold(reference[:5], "http%"), len(reference) > 7 && strings.EqualFold(reference[:6], "https%"): // escaped as a whole
-		return "", 0, false
+		return prefix{}, 0, false
 	}
-	for above := 0; ; {
+	for p.of = ofDirectory; ; {
 		switch rest := reference[drop:]; {
 		case strings.HasPrefix(rest, "./"):
 			drop += 2
 		case strings.HasPrefix(rest, "../"):
 			drop += 3
-			above++
+			p.above++
 		case rest == ".":
-			return b.directory(above), drop + 1, true
+			return p, drop + 1, true
 		case rest == "..":
-			return b.directory(above + 1), drop + 2, true
+			p.above++
+			return p, drop + 2, true
 		case strings.HasPrefix(rest, "/"):
 			// "./" followed by a slash: an empty segment, which would vanish here.
-			return "", 0, false
+			return prefix{}, 0, false
 		default:
-			return b.directory(above), drop, true
+			return p, drop, true
 		}
 	}
 }
 
 // resolveHTML is resolve for the value of an attribute in HTML, which may contain
-// character references. It is not ok if they decide whether the value is relative. An
-// empty value is a link to the document itself.
-func (b *base) resolveHTML(value string) (prefix string, drop int, ok bool) {
-	if value == "" && b != nil {
-		return b.path, 0, true
-	}
+// character references. It is not ok if they decide whether the value is relative.
+func (b *base) resolveHTML(value string) (p prefix, drop int, ok bool) {
 	if start := strings.IndexAny(value, "/?#&"); start >= 0 && value[start] == '&' {
-		return "", 0, false
+		return prefix{}, 0, false
 	}
 	return b.resolve(value)
 }

@@ -39,11 +39,11 @@ func TestServed(t *testing.T) {
 			if want == "" {
 				want = test.before
 			}
-			got, _ := Served([]byte(test.before), "", from)
+			got, _ := Served([]byte(test.before), "", from, false)
 			if string(got) != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
-			if again, _ := Served(got, "", from); string(again) != string(got) {
+			if again, _ := Served(got, "", from, false); string(again) != string(got) {
 				t.Errorf("made twice: %s", again)
 			}
 		})
@@ -53,7 +53,7 @@ func TestServed(t *testing.T) {
 // A document of a megabyte of hubs becomes small.
 func TestServedOfManyHubs(t *testing.T) {
 	body := atomOpen + strings.Repeat(`<link rel="hub"/>`, 60_000) + atomClose
-	if got, _ := Served([]byte(body), "", from); string(got) != atomOpen+atomClose {
+	if got, _ := Served([]byte(body), "", from, false); string(got) != atomOpen+atomClose {
 		t.Errorf("%d bytes are left", len(got))
 	}
 }

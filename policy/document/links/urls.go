@@ -17,8 +17,12 @@ func isURL(e *element, name string) bool {
 	switch name {
 	case "href", "src", "url":
 		return true
+	case "uri":
+		return e.space == namespace.Atom && e.name == "generator" || e.space == namespace.Podcasting && e.name == "source"
+	case "feedUrl":
+		return e.space == namespace.Podcasting && e.name == "remoteitem"
 	}
-	return name == "uri" && e.space == namespace.Atom && e.name == "generator"
+	return false
 }
 
 // taskOf returns what is done with the text of an element.
@@ -33,8 +37,11 @@ func taskOf(e *element, attributes []xml.Attr) task {
 		case "description":
 			return htmlTask
 		case "guid":
-			if strings.EqualFold(strings.TrimSpace(markup.Attribute(attributes, "isPermaLink")), "true") {
+			switch permalink := strings.TrimSpace(markup.Attribute(attributes, "isPermaLink")); {
+			case strings.EqualFold(permalink, "true"):
 				return guidTask
+			case !strings.EqualFold(permalink, "false"):
+				return addressTask
 			}
 		}
 	case e.space == namespace.RSS && (e.parent == "image" || e.parent == "textinput"):
@@ -43,6 +50,8 @@ func taskOf(e *element, attributes []xml.Attr) task {
 		}
 	case e.space == namespace.Atom:
 		return atomTask(e, attributes)
+	case e.space == namespace.FeedBurner && e.name == "origlink" && e.level == inEntry:
+		return addressTask
 	case e.space == namespace.Content && e.name == "encoded",
 		e.space == namespace.ITunes && e.name == "summary",
 		e.space == namespace.Media && (e.name == "description" || e.name == "text"):
@@ -67,4 +76,11 @@ func atomTask(e *element, attributes []xml.Attr) task {
 		}
 	}
 	return noTask
+}
+
+// isAlternate reports whether a link of Atom leads to the page that an entry or a feed is about
+// (RFC 4287 section 4.2.7.2).
+func isAlternate(attributes []xml.Attr) bool {
+	rel := strings.TrimSpace(markup.Attribute(attributes, "rel"))
+	return rel == "" || markup.Relation(rel) == "alternate"
 }

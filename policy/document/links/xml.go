@@ -46,11 +46,12 @@ const (
 type task byte
 
 const (
-	noTask     task = iota
-	urlTask         // it is a URL
-	guidTask        // it is a guid that claims to be a URL
-	htmlTask        // it is HTML
-	removeTask      // it is removed, with its tags
+	noTask      task = iota
+	urlTask          // it is a URL
+	guidTask         // it is a guid that claims to be a URL
+	addressTask      // it may be the address of an entry, and stays as it is
+	htmlTask         // it is HTML
+	removeTask       // it is removed, with its tags
 )
 
 // xmlRewriter edits an XML document.
@@ -58,7 +59,6 @@ type xmlRewriter struct {
 	*editor
 	tokens  *markup.Scanner
 	start   int // of the scanned text in the body
-	origin  *base
 	stack   []element
 	removed int  // open elements with a removeTask
 	endTag  span // the last end tag that is in the document
@@ -73,13 +73,13 @@ type nested struct {
 
 // rewriteXML edits a document that begins at start. It reports whether it read the
 // document to its end.
-func rewriteXML(e *editor, start int, origin *base) bool {
+func rewriteXML(e *editor, start int) bool {
 	text := ascii(e.body[start:])
 	if feed := markup.Start(text); feed > 0 {
 		start, text = start+feed, text[feed:]
 	}
 	// A lenient scanner reads a well-formed document just as a strict one does.
-	x := &xmlRewriter{editor: e, tokens: markup.NewScanner(markup.Repair(text), true), start: start, origin: origin, bases: map[nested]*base{}}
+	x := &xmlRewriter{editor: e, tokens: markup.NewScanner(markup.Repair(text), true), start: start, bases: map[nested]*base{}}
 	for {
 		token, err := x.tokens.Next()
 		if err != nil || len(x.bases) > maxBases {
@@ -124,7 +124,7 @@ func (x *xmlRewriter) characters(at span) {
 		return
 	}
 	switch e := &x.stack[len(x.stack)-1]; e.task {
-	case urlTask, guidTask, htmlTask:
+	case urlTask, guidTask, addressTask, htmlTask:
 		const open, end = "<![CDATA[", "]]>"
 		p := piece{at, xmlText}
 		if bytes.HasPrefix(x.body[at.start:at.end], []byte(open)) {
@@ -153,6 +153,9 @@ func (x *xmlRewriter) open(t xml.StartElement, tag span) {
 		x.attributes(&e, t, values, words)
 		e.task = taskOf(&e, t.Attr)
 	}
+	if e.below() == inEntry {
+		x.entry = &address{base: base{otherwise: &x.channel.base}}
+	}
 	x.stack = append(x.stack, e)
 }
 
@@ -160,8 +163,8 @@ func (x *xmlRewriter) open(t xml.StartElement, tag span) {
 func (x *xmlRewriter) interrupt(e *element) {
 	switch e.task {
 	case htmlTask:
-		x.html(e.texts, e.base)
-	case urlTask, guidTask:
+		x.html(e.texts, x.htmlBase(e.base))
+	case urlTask, guidTask, addressTask:
 		e.task = noTask // a URL has no elements in it
 	}
 	e.texts = e.texts[:0]
@@ -172,18 +175,25 @@ func (x *xmlRewriter) close(end int) {
 	e := &x.stack[len(x.stack)-1]
 	switch e.task {
 	case htmlTask:
-		x.html(e.texts, e.base)
-	case urlTask, guidTask:
-		x.elementURL(e)
+		x.html(e.texts, x.htmlBase(e.base))
+	case urlTask, guidTask, addressTask:
+		x.elementURL(e, end)
 	case removeTask:
 		x.removed--
-		place := e.tag
-		if x.closes(e, end) {
-			place.end = end
-		}
-		x.remove(place)
+		x.remove(x.whole(e, end))
+	}
+	if e.below() == inEntry {
+		x.entry = nil
 	}
 	x.stack = x.stack[:len(x.stack)-1]
+}
+
+// whole is where an element stands that ends at end.
+func (x *xmlRewriter) whole(e *element, end int) span {
+	if x.closes(e, end) {
+		return span{e.tag.start, end}
+	}
+	return e.tag
 }
 
 // closes reports whether the last end tag, at end, is that of an element: empty elements
@@ -197,12 +207,41 @@ func (x *xmlRewriter) closes(e *element, end int) bool {
 		bytes.Equal(name, bytes.TrimRight(x.body[x.endTag.start+2:x.endTag.end-1], markup.Space))
 }
 
-// elementURL makes the text of an element absolute.
-func (x *xmlRewriter) elementURL(e *element) {
+// elementURL makes the text of an element absolute that ends at end, or removes the element.
+func (x *xmlRewriter) elementURL(e *element, end int) {
 	x.text.decode(x.body, e.texts)
-	if len(bytes.Fields(x.text.decoded)) < 2 && (e.task == urlTask || bytes.IndexByte(x.text.decoded, '/') >= 0) {
-		x.url(e.texts, e.base)
+	text := x.text.decoded
+	if x.text.unknown || len(bytes.Fields(text)) != 1 || e.task == guidTask && bytes.IndexByte(text, '/') < 0 {
+		return
 	}
+	place := trimmed(text, span{0, len(text)})
+	reference := string(text[place.start:place.end])
+	if e.level == inFeed && e.name == "link" && x.isOwn(reference, e.base) {
+		x.remove(x.whole(e, end))
+		return
+	}
+	switch {
+	case e.name == "link":
+		x.addressOf(e).found(byLink, reference, e.base, x.own)
+	case e.name == "guid" && (e.task == guidTask || hasScheme(reference)):
+		x.addressOf(e).found(byGUID, reference, e.base, x.own)
+	case e.name == "origlink":
+		x.addressOf(e).found(byOriginal, reference, e.base, x.own)
+	}
+	if e.task != addressTask {
+		x.reference(place, e.base)
+	}
+}
+
+// addressOf returns the address that a child of an entry or a channel may give; otherwise nil.
+func (x *xmlRewriter) addressOf(e *element) *address {
+	switch e.level {
+	case inEntry:
+		return x.entry
+	case inFeed:
+		return &x.channel
+	}
+	return nil
 }
 
 // values finds the values of attributes in the document, in the order of t.Attr.
@@ -231,7 +270,7 @@ func (x *xmlRewriter) baseOf(outer *base, t xml.StartElement, values []piece) *b
 		b, known := x.bases[key]
 		if !known {
 			if x.text.decode(x.body, values[i:i+1]); !x.text.unknown {
-				b = outer.below(a.Value)
+				b = x.within(outer, a.Value)
 			}
 			x.bases[key] = b
 		}
@@ -243,10 +282,13 @@ func (x *xmlRewriter) baseOf(outer *base, t xml.StartElement, values []piece) *b
 // relations reports whether an element is removed because it names the feed's own address
 // or a push service. A link with other relations as well loses just these words.
 func (x *xmlRewriter) relations(e *element, t xml.StartElement, values []piece) (words []span, remove bool) {
-	if e.level != inFeed {
-		return nil, false
-	}
 	switch {
+	case e.level != inFeed && e.parent != "source":
+		return nil, false
+	case e.space == namespace.Atom && e.name == "link" && x.leadsToOwn(e, t, values):
+		return nil, true
+	case e.level != inFeed:
+		return nil, false
 	case e.space == namespace.ITunes && e.name == "new-feed-url",
 		e.space == namespace.Podcasting && e.name == "podping",
 		e.space == namespace.RSS && e.name == "cloud":
@@ -275,6 +317,17 @@ func (x *xmlRewriter) relations(e *element, t xml.StartElement, values []piece) 
 	return words, len(words) > 0 && others == 0
 }
 
+// leadsToOwn reports whether a link of Atom leads to the document's own secret URL.
+func (x *xmlRewriter) leadsToOwn(e *element, t xml.StartElement, values []piece) bool {
+	for i, a := range t.Attr {
+		if a.Name.Space == "" && a.Name.Local == "href" {
+			x.text.decode(x.body, values[i:i+1])
+			return x.isOwn(strings.Trim(string(x.text.decoded), markup.Space), e.base)
+		}
+	}
+	return false
+}
+
 // attributes rewrites the attributes of an element, and removes words of its rel.
 func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece, words []span) {
 	if e.space == namespace.RDF {
@@ -283,6 +336,10 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece,
 	for i, a := range t.Attr {
 		switch {
 		case a.Name.Local == "base" && namespace.Of(a.Name.Space) == namespace.XML:
+			if x.secret && e.base == x.origin {
+				x.remove(values[i].span)
+				continue
+			}
 			x.url(values[i:i+1], e.outer)
 		case a.Name.Space != "" || a.Name.Local == "xmlns":
 		case a.Name.Local == "rel":
@@ -293,12 +350,20 @@ func (x *xmlRewriter) attributes(e *element, t xml.StartElement, values []piece,
 			x.htmlAttribute(e, strings.ToLower(a.Name.Local), values[i])
 		case isURL(e, a.Name.Local):
 			x.url(values[i:i+1], e.base)
+			if e.space == namespace.Atom && e.name == "link" && isAlternate(t.Attr) && !x.text.unknown {
+				by := byAtomLink
+				if strings.EqualFold(x.tokens.Root.Local, "feed") {
+					by = byLink
+				}
+				x.addressOf(e).found(by, strings.Trim(string(x.text.decoded), markup.Space), e.base, x.own)
+			}
 		}
 	}
 }
 
 // htmlAttribute makes the URLs in an attribute of XHTML absolute.
 func (x *xmlRewriter) htmlAttribute(e *element, name string, value piece) {
+	base := x.htmlBase(e.base)
 	x.text.decode(x.body, []piece{value})
 	whole := span{0, len(x.text.decoded)}
 	var urls []span
@@ -310,9 +375,7 @@ func (x *xmlRewriter) htmlAttribute(e *element, name string, value piece) {
 		urls = []span{trimmed(x.text.decoded, whole)}
 	}
 	for _, url := range urls {
-		if !isDrawing(e.name, string(x.text.decoded[url.start:url.end])) {
-			x.reference(url, e.base)
-		}
+		x.reference(url, base)
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	XML                           // xml:base and the like
 	Content                       // RSS 1.0 module: full texts
 	XHTML                         // HTML within XML
+	FeedBurner                    // a service that counts readers: where a link led before
 )
 
 // names maps namespace names, as [Of] shortens them.
@@ -55,6 +56,7 @@ var names = map[string]Vocabulary{
 	"search.yahoo.com/mrss":                                               Media,
 	"purl.org/rss/1.0/modules/content":                                    Content,
 	"www.w3.org/1999/xhtml":                                               XHTML,
+	"rssnamespace.org/feedburner/ext/1.0":                                 FeedBurner,
 	"www.w3.org/xml/1998/namespace":                                       XML,
 }
 
