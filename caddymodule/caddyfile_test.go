@@ -12,7 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
+	_ "github.com/caddyserver/caddy/v2/modules/logging" // files
 
 	"github.com/feedpollard/pollard/caddymodule/internal/stage"
 )
@@ -224,6 +227,73 @@ func TestDirectivesAreTaken(t *testing.T) {
 	} {
 		if _, err := stage.Adapt(t, "http://a.test, http://:8080 {\n"+block+"}\n"); err != nil {
 			t.Errorf("%s\n%v", block, err)
+		}
+	}
+}
+
+// What is accepted and does not do what it seems to is warned of, with file, line and remedy. What is
+// right is not.
+func TestCaddyfileWarnings(t *testing.T) {
+	dir := t.TempDir()
+	log, file := filepath.Join(dir, "log"), filepath.Join(dir, "Caddyfile")
+	writer, err := json.Marshal(map[string]any{"output": "file", "filename": log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Run(&caddy.Config{Admin: &caddy.AdminConfig{Disabled: true, Config: &caddy.ConfigSettings{Persist: new(false)}}, Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{"default": {BaseLog: caddy.BaseLog{WriterRaw: writer, Level: "WARN"}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	site := func(lines string) string { return "http://a.test:8080 {\n" + lines + "\n}\n" }
+	gateway := func(lines string) string { return site("feed_gateway {\n" + lines + "\n}") }
+	const shield = "feed_shield /feed* {\norigin {\nreverse_proxy localhost:1\n}\n}\n"
+	for _, tt := range []struct {
+		name, caddyfile, want string // empty: no warning
+	}{
+		{"a handle for all before a gateway", site("handle {\nrespond hi\n}\nfeed_gateway"), "feed_gateway gets no request: the handle at line 2 takes them all: write feed_gateway into it, or into a handle of its own, at FILE:5"},
+		{"a handle for all before a shield", site(shield + "handle /api/* {\nrespond api\n}\nhandle {\nreverse_proxy localhost:2\n}"), "feed_shield gets no request: the handle at line 10 takes them all"},
+		{"within another handle", site("handle_path /x/* {\nfeed_gateway\nhandle {\nrespond hi\n}\n}"), "feed_gateway gets no request: the handle at line 4"},
+		{"within a route", site("route {\nrespond hi\nfeed_gateway\n}"), "feed_gateway gets no request: the respond at line 3"},
+		{"imported", "(gw) {\nfeed_gateway\n}\n" + site("import gw\nhandle {\nrespond hi\n}"), "feed_gateway gets no request: the handle at line 6"},
+		{"feeds by URL in a handle", site("handle /feeds/* {\nfeed_gateway\n}"), "feed_gateway in handle /feeds/*: feeds by URL are at /https://host/path, which the matcher /feeds/* does not match: put the gateway, without a matcher, into handle_path /feeds/*, at FILE:3"},
+		{"two gateways", site("feed_gateway {\nfeed /a.xml https://b.test/a\n}\nfeed_gateway {\nfeed /b.xml https://b.test/b\n}"), "feed_gateway: the one at line 2 answers feeds by URL and has the pages, so most lines of this one have no effect: write all lines into one, at FILE:5"},
+		{"a feed in place of the home page", gateway("feed / https://b.test/feed"), "feed /: it takes the place of the gateway's home page, which is at /-/ then"},
+		{"a feed of this gateway", gateway("feed /a.xml http://A.test:8080/a.xml"), "feed /a.xml: its URL is an address of this gateway, which would poll itself"},
+		{"a feed of a gateway at any host", ":8080 {\nfeed_gateway {\nfeed /a.xml http://localhost:8080/https://b.test/feed\n}\n}\n", "feed /a.xml: its URL is an address of this gateway"},
+		{"a range without its length", gateway("clients 192.168.0.0"), "clients: 192.168.0.0 is one address, and looks like the first of a range: write 192.168.0.0/24, or how long the range is, at FILE:3"},
+		{"an empty User-Agent", "{\npollard {\nuser_agent \"\"\n}\n}\n", "user_agent: it is empty, so polls have Pollard's own: delete the line, or write a text, at FILE:3"},
+		{"a token without a name", gateway(`token "" s3cret-of-alice-0001`), "token: its name is empty, so it admits nobody: write token <name> <secret>, at FILE:3"},
+		{"a misspelt rule", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt iTMS unconditonal\n}\n}"), `exempt: \"unconditonal\" counts as a part of the User-Agent, as it is not a rule: did you mean unconditional?, at FILE:8`},
+		{"an address beside a User-Agent", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt 10.0.0.1 iTMS\n}\n}"), "write addresses and User-Agents on lines of their own, at FILE:8"},
+		{"a port that there is not", "{\npollard {\nproxy socks5://[::1]:99999\n}\n}\n", "proxy: 99999 is no port, so no poll gets through: expected 1 to 65535, at FILE:3"},
+		{"a field that polls do not have", site("request_header X-Tenant acme\n" + shield), "feed_shield: polls do not have what request_header at line 2 sets: write it into the origin block, at FILE:3"},
+		{"a list that is missing", gateway("opml none.opml"), "opml: there is no file DIR/none.opml here: export a list from a feed reader, and put it there, at FILE:3"},
+
+		{"a gateway before other handlers", site("feed_gateway\nrespond /health ok\nfile_server"), ""},
+		{"a route that is not sorted", site("route {\nfeed_gateway\nrespond hello\n}"), ""},
+		{"a handle beside one for all", site("handle /x* {\n" + shield + "reverse_proxy localhost:2\n}\nhandle {\nrespond hello\n}"), ""},
+		{"a gateway in a handle for all", site("handle_path /x/* {\nfeed_gateway\n}\nhandle {\nfeed_gateway\n}"), ""},
+		{"chosen feeds in a handle", site("handle /feeds/* {\nfeed_gateway {\nfeed /feeds/a.xml https://b.test/a\n}\n}"), ""},
+		{"an order of its own", "{\norder feed_gateway first\n}\n" + site("feed_gateway\nrespond hi"), ""},
+		{"feeds of other sites", gateway("feed /a.xml http://a.test:8081/a.xml\nfeed /b.xml http://c.test:8080/a.xml\nfeed /c.xml http://a.test:8080/blog.xml"), ""},
+		{"clients", gateway("clients 192.168.1.5 10.0.0.0/8 ::1"), ""},
+		{"rules", site("feed_shield {\norigin {\nrespond x\n}\ndefend {\nunconditional 4h\nexempt Amazon Music Podcast unconditional\nexempt 10.0.0.1\n}\n}"), ""},
+	} {
+		if err := os.WriteFile(file, []byte(tt.caddyfile), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadFile(log)
+		if _, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(tt.caddyfile), map[string]any{"filename": file}); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		after, _ := os.ReadFile(log)
+		got, want := string(after[len(before):]), strings.NewReplacer("FILE", file, "DIR", dir).Replace(tt.want)
+		if lines := strings.Count(got, "\n"); want == "" && got != "" || want != "" && (lines != 1 || !strings.Contains(got, want)) {
+			t.Errorf("%s: got %s, want %q", tt.name, got, want)
 		}
 	}
 }

@@ -34,6 +34,6 @@ func FuzzValues(f *testing.F) {
 				t.Errorf("%q is %v, which is %v, %v", text, p, again, err)
 			}
 		}
-		nearest(text[:min(len(text), 64)], []string{"store", "memory", "contact"})
+		Nearest(text[:min(len(text), 64)], []string{"store", "memory", "contact"})
 	})
 }

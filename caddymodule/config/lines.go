@@ -62,7 +62,7 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 		l, ok := ls[name]
 		if !ok {
 			names := ls.names()
-			if similar := nearest(name, names); similar != "" {
+			if similar := Nearest(name, names); similar != "" {
 				return d.Errf("unrecognized subdirective %q: did you mean %s? Expected one of %s", name, similar, strings.Join(names, ", "))
 			}
 			return d.Errf("unrecognized subdirective %q: expected one of %s", name, strings.Join(names, ", "))
@@ -82,6 +82,11 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 		}
 	}
 	return nil
+}
+
+// Warn logs a warning about the current line: it is accepted, and does not do what it seems to.
+func Warn(d *caddyfile.Dispenser, format string, args ...any) {
+	caddy.Log().Named("pollard").Warn(fmt.Sprintf(format, args...) + fmt.Sprintf(", at %s:%d", d.File(), d.Line()))
 }
 
 // OneArg returns the only argument of the current line. Expected describes it in errors.
@@ -178,7 +183,7 @@ func Pointer[T any](parse func(string) (T, error)) func(string) (*T, error) {
 func Replaced[T any](parse func(string) (T, error)) func(string) (T, error) {
 	return func(text string) (T, error) {
 		if HasPlaceholder(text) {
-			replaced, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)
+			replaced, err := Replace(caddy.NewReplacer(), text)
 			if err != nil {
 				var none T
 				return none, err
@@ -192,12 +197,21 @@ func Replaced[T any](parse func(string) (T, error)) func(string) (T, error) {
 // HasPlaceholder reports whether a text may contain a placeholder.
 func HasPlaceholder(text string) bool { return strings.Contains(text, "{") }
 
+// Replace returns a text with its placeholders replaced. One that is not known or empty is an error.
+func Replace(repl *caddy.Replacer, text string) (string, error) {
+	replaced, err := repl.ReplaceOrErr(text, true, true)
+	if err != nil && strings.Contains(text, "{env.") {
+		return "", fmt.Errorf("%w: set it in the environment of the service, and restart the service: a reload does not read its environment again", err)
+	}
+	return replaced, err
+}
+
 // Words returns arguments with their placeholders replaced. A placeholder may stand for several
 // words.
 func Words(repl *caddy.Replacer, args []string) ([]string, error) {
 	var words []string
 	for _, arg := range args {
-		text, err := repl.ReplaceOrErr(arg, true, true)
+		text, err := Replace(repl, arg)
 		if err != nil {
 			return nil, err
 		}
@@ -210,9 +224,9 @@ func Words(repl *caddy.Replacer, args []string) ([]string, error) {
 	return words, nil
 }
 
-// nearest returns the name that is most similar to a mistyped one, or "" if none is
+// Nearest returns the name that is most similar to a mistyped one, or "" if none is
 // similar enough.
-func nearest(wrong string, names []string) (match string) {
+func Nearest(wrong string, names []string) (match string) {
 	best := max(1, len(wrong)/3) + 1
 	for _, name := range names {
 		if d := distance(wrong, name); d < best {

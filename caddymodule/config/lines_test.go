@@ -11,7 +11,7 @@ func TestNearest(t *testing.T) {
 		"fed": "feed", "feeds": "feed", "alow": "allow", "alolw": "allow", "client": "clients", "min_intervall": "min_interval",
 		"interval": "", "cache": "", "x": "", "": "",
 	} {
-		if got := nearest(wrong, names); got != want {
+		if got := Nearest(wrong, names); got != want {
 			t.Errorf("%s: %q, want %q", wrong, got, want)
 		}
 	}

@@ -79,6 +79,9 @@ func ParseCIDR(text string) (netip.Prefix, error) {
 	if err != nil {
 		return p, fmt.Errorf("%q is not an address range: expected one such as 192.168.0.0/16 or 2001:db8::/32", text)
 	}
+	if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 { // addresses of clients and feeds are never of this form
+		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+	}
 	return p.Masked(), nil
 }
 

@@ -269,7 +269,7 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 		return nil, fmt.Errorf("deny: %w", err)
 	}
 	for name, value := range g.Tokens {
-		secret, err := repl.ReplaceOrErr(value, true, true)
+		secret, err := config.Replace(repl, value)
 		if err != nil {
 			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
@@ -288,7 +288,7 @@ func newAccess(g *Gateway, repl *caddy.Replacer) (*access, error) {
 	if g.OPML == "" {
 		return a, nil
 	}
-	path, err := repl.ReplaceOrErr(g.OPML, true, true)
+	path, err := config.Replace(repl, g.OPML)
 	if err != nil {
 		return nil, fmt.Errorf("opml: %w", err)
 	}

@@ -4,12 +4,19 @@
 package gateway
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
+	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -27,6 +34,7 @@ func init() {
 // parseGateway parses the directive feed_gateway, with its matcher.
 func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // directive name
+	site := config.SiteOf(h)
 	matchers, err := h.ExtractMatcherSet()
 	if err != nil {
 		return nil, err
@@ -38,7 +46,60 @@ func parseGateway(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	if err := g.checkReach(config.Paths(matchers)); err != nil {
 		return nil, h.Errf("feed_gateway: %v", err)
 	}
+	h.Reset()
+	h.Next() // again, for the line of warnings
+	config.WarnOfSite(h, site)
+	g.warnOfSite(h, site)
 	return h.NewRoute(matchers, g), nil
+}
+
+// warnOfSite warns of what the directives around the gateway make of it.
+func (g *Gateway) warnOfSite(h httpcaddyfile.Helper, site config.Site) {
+	for i, level := range site.Levels {
+		if pattern := config.Matcher(level.Own); level.Own.Directive() == "handle" && strings.HasPrefix(pattern, "/") {
+			paths := config.Paths(caddy.ModuleMap{"path": caddyconfig.JSON([]string{pattern}, nil)})
+			if err := g.checkReach(paths); err != nil {
+				config.Warn(h.Dispenser, "feed_gateway in handle %s: %v", pattern, err)
+			}
+		}
+		for _, other := range level.Before {
+			if other.Directive() == level.Own.Directive() && other[0].Line < h.Line() && i == len(site.Levels)-1 && config.Matcher(other)+config.Matcher(level.Own) == "" {
+				config.Warn(h.Dispenser, "feed_gateway: the one at line %d answers feeds by URL and has the pages, so most lines of this one have no effect: write all lines into one", other[0].Line)
+			}
+		}
+	}
+	for _, f := range g.Feeds {
+		if f.Path == "/" {
+			config.Warn(h.Dispenser, "feed /: it takes the place of the gateway's home page, which is at %s then: choose another path", pagesBelow)
+		}
+		if u, err := feedurl.Parse(f.URL); err == nil && g.leadsToFeed(u.RequestURL()) && slices.ContainsFunc(site.Addresses, func(a string) bool { return leadsTo(a, u) }) {
+			config.Warn(h.Dispenser, "feed %s: its URL is an address of this gateway, which would poll itself: write the URL that the feed has at its site", f.Path)
+		}
+	}
+}
+
+// leadsToFeed reports whether the gateway has a feed at a path or by URL.
+func (g *Gateway) leadsToFeed(u *url.URL) bool {
+	_, byURL := parseByURL(u, nil)
+	return byURL || slices.ContainsFunc(g.Feeds, func(f Feed) bool {
+		path, err := f.path()
+		return err == nil && path == u.Path
+	})
+}
+
+// leadsTo reports whether a URL leads to the site at an address of the Caddyfile.
+func leadsTo(address string, u feedurl.URL) bool {
+	a, err := httpcaddyfile.ParseAddress(address)
+	if err != nil {
+		return false
+	}
+	host, port := u.Name(), cmp.Or(a.Port, map[string]string{"http": "80"}[a.Scheme], "443")
+	if a.Host == "" || a.Host == "*" { // it is for any host, and this machine's is known
+		ip, err := netip.ParseAddr(host)
+		return u.Port() == port && (host == "localhost" || err == nil && ip.IsLoopback())
+	}
+	name, err := feedurl.ParseHost(a.Host)
+	return err == nil && name == host && (u.Port() == port || a.Port == "" && a.Scheme == "")
 }
 
 // checkReach reports feeds and addresses that the matcher of the directive excludes.
@@ -98,8 +159,14 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			if slices.ContainsFunc(g.Clients, config.HasPlaceholder) {
 				return nil
 			}
-			if _, err := parseClients(g.Clients); err != nil {
+			c, err := parseClients(g.Clients)
+			if err != nil {
 				return d.Errf("clients: %v", err)
+			}
+			for _, p := range c.ranges {
+				if a := p.Addr(); p.IsSingleIP() && a.AsSlice()[a.BitLen()/8-1] == 0 {
+					config.Warn(d, "clients: %s is one address, and looks like the first of a range: write %[1]s/24, or how long the range is", a)
+				}
 			}
 			return nil
 		}},
@@ -153,6 +220,9 @@ func (g *Gateway) readOPML(d *caddyfile.Dispenser) (err error) {
 	if !filepath.IsAbs(g.OPML) && !strings.HasPrefix(g.OPML, "{") {
 		g.OPML = filepath.Join(filepath.Dir(d.File()), g.OPML)
 	}
+	if _, err := os.Stat(g.OPML); errors.Is(err, fs.ErrNotExist) && !config.HasPlaceholder(g.OPML) {
+		config.Warn(d, "opml: there is no file %s here: export a list from a feed reader, and put it there", g.OPML)
+	}
 	return nil
 }
 
@@ -165,9 +235,17 @@ func (g *Gateway) readToken(d *caddyfile.Dispenser) error {
 	if _, ok := g.Tokens[name]; ok {
 		return d.Errf("token %s is given twice", name)
 	}
+	if name == "" {
+		config.Warn(d, "token: its name is empty, so it admits nobody: write token <name> <secret>")
+	}
 	if !config.HasPlaceholder(secret) {
 		if err := checkSecret(secret); err != nil {
 			return d.Errf("token %s: %v", name, err)
+		}
+	}
+	for other, taken := range g.Tokens {
+		if taken == secret {
+			return d.Errf("token %s: it has the secret of %s: give each person another one", name, other)
 		}
 	}
 	if g.Tokens == nil {

@@ -166,7 +166,7 @@ func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 		if _, ok := g.paths[path]; ok {
 			return fmt.Errorf("feed %s is given twice", f.Path)
 		}
-		raw, err := repl.ReplaceOrErr(f.URL, true, true)
+		raw, err := config.Replace(repl, f.URL)
 		if err != nil {
 			return fmt.Errorf("feed %s: %w", f.Path, err)
 		}

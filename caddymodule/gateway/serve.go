@@ -225,6 +225,9 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 // find returns the feed that a request is for, and the name of its token or "".
 func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error) {
 	if req.configured != "" {
+		if g.leadsBack(r, req.configured) {
+			return nil, "", &poller.Refusal{Status: http.StatusLoopDetected, Reason: "the URL of this feed is an address of this gateway, which polls itself: write the URL that the feed has at its site"}
+		}
 		requested, feed, err := g.feed(r.Context(), req.configured)
 		if err == nil && !ofOtherSite(r) {
 			requested.Ask(store.Operator)
@@ -255,6 +258,25 @@ func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error
 		token = g.access.tokenName(req.by.token)
 	}
 	return feed, token, nil
+}
+
+// leadsBack reports whether the URL of a configured feed leads to itself at this gateway, under the name
+// of the request, as in a poll of such a feed.
+func (g *Gateway) leadsBack(r *http.Request, configured string) bool {
+	if _, rest, _ := strings.Cut(configured, "://"); !strings.HasPrefix(rest, r.Host) {
+		return false // most requests end here
+	}
+	at := configured
+	for range len(g.paths) { // one may lead to another
+		u, err := feedurl.Parse(at)
+		if err != nil {
+			return false
+		}
+		if at, _ = g.own(r, u); at == configured {
+			return true
+		}
+	}
+	return false
 }
 
 // feedFor returns the feed at a URL that the client may request. A feed that is not known yet is

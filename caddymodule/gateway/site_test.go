@@ -422,8 +422,9 @@ func homePages(t *testing.T) (root string) {
 
 // A gateway does not poll itself.
 func TestGatewayIsNoOriginOfItsOwn(t *testing.T) {
-	onSite(t, "", "handle_path /by/* {\nfeed_gateway {\nclients any\n}\n}\nfeed_gateway {\nfeed /one.xml https://one.example/feed\nclients any\n}", func(t *testing.T) {
+	onSite(t, "", "handle_path /by/* {\nfeed_gateway {\nclients any\n}\n}\nfeed_gateway {\nfeed /one.xml https://one.example/feed\nfeed /loop.xml http://feeds.test/loop.xml\nfeed /two.xml http://feeds.test/three.xml\nfeed /three.xml http://feeds.test/two.xml\nfeed /other.xml http://feeds.test/one.xml\nfeed /blog.xml http://feeds.test/blog\nclients any\n}", func(t *testing.T) {
 		for target, want := range map[string]int{
+			"/loop.xml": 508, "/two.xml": 508, "/three.xml": 508, "/other.xml": 200, "/blog.xml": 200,
 			"/http://feeds.test/one.xml": 400, "/http://feeds.test/https://one.example/feed": 400, "/http://FEEDS.test:80/one.xml": 400,
 			"/http://feeds.test/feed-of-the-site.xml": 200,
 		} {

@@ -206,13 +206,13 @@ func (a *App) check() error {
 // resolveSettings computes the settings of polls and of the cache.
 func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	origin := upstream.Settings{Version: Version()}
-	if origin.Contact, err = repl.ReplaceOrErr(a.Contact, true, true); err != nil {
+	if origin.Contact, err = config.Replace(repl, a.Contact); err != nil {
 		return fmt.Errorf("contact: %w", err)
 	}
 	if err := checkContact(origin.Contact); err != nil {
 		return fmt.Errorf("contact: %w", err)
 	}
-	if origin.UserAgent, err = repl.ReplaceOrErr(a.UserAgent, true, true); err != nil {
+	if origin.UserAgent, err = config.Replace(repl, a.UserAgent); err != nil {
 		return fmt.Errorf("user_agent: %w", err)
 	}
 	ranges, err := config.Words(repl, a.PrivateUpstreams)
@@ -225,7 +225,7 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	if origin.Hosts, err = a.hostRules(repl); err != nil {
 		return err
 	}
-	webSub, err := repl.ReplaceOrErr(a.WebSub, true, true)
+	webSub, err := config.Replace(repl, a.WebSub)
 	if err == nil {
 		webSub, err = parseWebSub(webSub)
 	}

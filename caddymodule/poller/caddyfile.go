@@ -5,6 +5,7 @@ package poller
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,7 +87,9 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"host":       {Read: a.readHost, Repeat: true},
 		"user_agent": {Read: func(d *caddyfile.Dispenser) error {
 			words, err := config.SomeArgs(d, 1, -1, "the text of the User-Agent")
-			a.UserAgent = strings.Join(words, " ")
+			if a.UserAgent = strings.Join(words, " "); err == nil && a.UserAgent == "" {
+				config.Warn(d, "user_agent: it is empty, so polls have Pollard's own: delete the line, or write a text")
+			}
 			return err
 		}},
 		"private_upstreams": {Repeat: true, Read: func(d *caddyfile.Dispenser) error {
@@ -165,7 +168,17 @@ func paceLines(spacing **caddy.Duration, concurrency *int, proxy *string) config
 	return config.Lines{
 		"spacing":     {Read: config.ParsedLine(spacing, config.Pointer(config.Replaced(parseSpacing)), "a duration such as 2s, or 0")},
 		"concurrency": {Read: config.ParsedLine(concurrency, config.Replaced(parseCount), "a number from 1")},
-		"proxy":       {Read: config.ParsedLine(proxy, checked(checkProxy), "the URL of a proxy such as socks5h://127.0.0.1:9050, or off")},
+		"proxy": {Read: func(d *caddyfile.Dispenser) error {
+			if err := config.ParsedLine(proxy, checked(checkProxy), "the URL of a proxy such as socks5h://127.0.0.1:9050, or off")(d); err != nil {
+				return err
+			}
+			if u, err := url.Parse(*proxy); err == nil && u.Port() != "" {
+				if _, err := strconv.ParseUint(u.Port(), 10, 16); err != nil {
+					config.Warn(d, "proxy: %s is no port, so no poll gets through: expected 1 to 65535", u.Port())
+				}
+			}
+			return nil
+		}},
 	}
 }
 

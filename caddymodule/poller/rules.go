@@ -75,7 +75,7 @@ func (a *App) hostRules(repl *caddy.Replacer) ([]upstream.HostRule, error) {
 	rule := func(pattern string, spacing *caddy.Duration, concurrency int, proxy string) upstream.HostRule {
 		r := upstream.HostRule{Pattern: pattern, Concurrency: concurrency}
 		if proxy != "" {
-			text, err := repl.ReplaceOrErr(proxy, true, true)
+			text, err := config.Replace(repl, proxy)
 			if err == nil {
 				r.Proxy, err = upstream.ParseProxy(strings.TrimSpace(text)) // a file ends with a line break
 			}

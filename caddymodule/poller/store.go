@@ -75,7 +75,7 @@ func (SQLite) CaddyModule() caddy.ModuleInfo {
 func (s *SQLite) Provision(caddy.Context) (err error) {
 	s.resolved = filepath.Join(caddy.AppDataDir(), "pollard")
 	if s.Directory != "" {
-		if s.resolved, err = caddy.NewReplacer().ReplaceOrErr(s.Directory, true, true); err != nil {
+		if s.resolved, err = config.Replace(caddy.NewReplacer(), s.Directory); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (p *Postgres) Provision(caddy.Context) (err error) {
 	if p.URL == "" {
 		return fmt.Errorf("postgres: the URL of the database is missing, such as postgres://user:password@host/database?sslmode=verify-full")
 	}
-	if p.resolved, err = caddy.NewReplacer().ReplaceOrErr(p.URL, true, true); err != nil {
+	if p.resolved, err = config.Replace(caddy.NewReplacer(), p.URL); err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
 	p.place, err = postgres.Place(p.resolved)
@@ -163,8 +163,13 @@ func (p *Postgres) Provision(caddy.Context) (err error) {
 //	postgres <url>
 func (p *Postgres) UnmarshalCaddyfile(d *caddyfile.Dispenser) (err error) {
 	d.Next() // the name
-	p.URL, err = config.OneArg(d, "the URL of a database such as postgres://user:password@host/database?sslmode=verify-full")
-	return err
+	if p.URL, err = config.OneArg(d, "the URL of a database such as postgres://user:password@host/database?sslmode=verify-full"); err != nil || config.HasPlaceholder(p.URL) {
+		return err
+	}
+	if _, err = postgres.Place(p.URL); err != nil {
+		return d.WrapErr(err)
+	}
+	return nil
 }
 
 // Key implements [poller.Store].

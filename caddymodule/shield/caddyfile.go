@@ -22,6 +22,7 @@ func init() {
 // parseShield parses the directive feed_shield, with its matcher.
 func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // directive name
+	site := config.SiteOf(h)
 	s := new(Shield)
 	matchers, err := h.ExtractMatcherSet()
 	if err != nil {
@@ -38,6 +39,16 @@ func parseShield(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	} {
 		if line.path != "" && !config.Admits(config.Paths(matchers), line.asked) {
 			return nil, h.Errf("%s: the shield gets no request for %s, because its matcher does not match it: write @feeds path /feed.xml %s, and feed_shield @feeds", line.name, line.asked, line.pattern)
+		}
+	}
+	h.Reset()
+	h.Next() // again, for the line of warnings
+	config.WarnOfSite(h, site)
+	for _, level := range site.Levels {
+		for _, other := range level.Before {
+			if other.Directive() == "request_header" {
+				config.Warn(h.Dispenser, "feed_shield: polls do not have what request_header at line %d sets: write it into the origin block", other[0].Line)
+			}
 		}
 	}
 	return h.NewRoute(matchers, s), nil

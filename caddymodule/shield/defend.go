@@ -275,6 +275,12 @@ func (f *Defend) readExempt(d *caddyfile.Dispenser) error {
 	if _, err := config.ParseCIDRs(words); err == nil {
 		e.Networks = words
 	} else {
+		if rule := config.Nearest(words[who-1], slices.Collect(maps.Keys(rules))); who > 1 && rule != "" {
+			config.Warn(d, "exempt: %q counts as a part of the User-Agent, as it is not a rule: did you mean %s?", words[who-1], rule)
+		}
+		if slices.ContainsFunc(words, func(word string) bool { _, err := config.ParseCIDR(word); return err == nil }) {
+			config.Warn(d, "exempt: %q counts as the beginning of a User-Agent, address included: write addresses and User-Agents on lines of their own", strings.Join(words, " "))
+		}
 		e.UserAgent = strings.Join(words, " ")
 	}
 	return nil
