@@ -54,13 +54,13 @@ func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *stor
 	if o.State == "" {
 		o.State, o.Host, o.Hold = next.StoreState(f.configured()), lease.Host, lease.Hold
 	}
-	if o.Facts, err = next.EncodePollState(); err != nil {
+	if o.PollState, err = next.EncodePollState(); err != nil {
 		return fmt.Errorf("encoding the state of a poll: %w", err)
 	}
-	if o.Memo, err = next.EncodeFeedState(); err != nil {
+	if o.FeedState, err = next.EncodeFeedState(); err != nil {
 		return err
 	}
-	next.Size = s.Size + 2*int64(max(0, len(o.Memo)-len(lease.Memo))+max(0, len(o.Facts)-len(lease.Facts)))
+	next.Size = s.Size + 2*int64(max(0, len(o.FeedState)-len(lease.FeedState))+max(0, len(o.PollState)-len(lease.PollState)))
 	f.committing(lease.Token)
 	// The origin has answered, so the outcome is stored even while the cache closes.
 	err = f.cache.store.Commit(context.WithoutCancel(ctx), o)

@@ -126,7 +126,7 @@ func TestRecordThatMakesNoSenseKeepsItsSchedule(t *testing.T) {
 		g.get(other)
 		g.store.damage(func(r *store.Record) {
 			if r.URL == feedURL {
-				r.Memo = []byte(`{"version":`)
+				r.FeedState = []byte(`{"version":`)
 			}
 		}, nil)
 		g.restart()
@@ -272,8 +272,8 @@ func TestRecordsAreBounded(t *testing.T) {
 			if err != nil || len(records) != 1 {
 				t.Fatalf("%d records, %v", len(records), err)
 			}
-			if r := records[0]; r.Version == 0 || len(r.Memo)+len(r.Facts) > 128<<10 {
-				t.Errorf("%s: version %d, %d bytes of memo and %d of facts", name, r.Version, len(r.Memo), len(r.Facts))
+			if r := records[0]; r.Version == 0 || len(r.FeedState)+len(r.PollState) > 128<<10 {
+				t.Errorf("%s: version %d, %d bytes of memo and %d of facts", name, r.Version, len(r.FeedState), len(r.PollState))
 			}
 			time.Sleep(25 * time.Hour)
 			answer = policy.Answer{Status: 502, Failure: policy.FailureStatus, Err: errors.New("it said:\r\n" + strings.Repeat("x", long) + "\xff")}

@@ -67,8 +67,8 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 		in, ended = s.Due-now, s.Ended
 		out.State, out.Failures = s.Shown(out.Configured, now), s.Feed.History.Failures
 	} else {
-		_ = json.Unmarshal(r.Memo, &memo) // damaged ones say nothing
-		_ = json.Unmarshal(r.Facts, &facts)
+		_ = json.Unmarshal(r.FeedState, &memo) // damaged ones say nothing
+		_ = json.Unmarshal(r.PollState, &facts)
 		out.State, out.Failures = feedstate.ShownOf(r.State, out.Configured, !ended && in <= 0, facts.Failures > 0), facts.Failures
 	}
 	if r.Version != 0 {

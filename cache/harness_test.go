@@ -208,7 +208,7 @@ func (g *gateway) open() *gateway {
 // pause has the host origin.test ask for a pause.
 func (g *gateway) pause(d time.Duration) {
 	g.t.Helper()
-	var id store.ID
+	id := store.IDOf("https://other.test/")
 	leases, err := g.store.Claim(g.t.Context(), []store.Claim{{ID: id, URL: "https://other.test/"}})
 	if err == nil {
 		err = g.store.Commit(g.t.Context(), store.Outcome{ID: id, Token: leases[0].Token, Pauses: []policy.Pause{

@@ -144,7 +144,7 @@ func (f *Feed) setHub(h feedstate.HubState) {
 	}
 	ctx, cancel := context.WithTimeout(f.cache.open, hubTimeout)
 	defer cancel()
-	if f.cache.store.Touch(ctx, map[store.ID]store.Asked{f.id: {Ago: -1, Memo: add}}) == nil {
+	if f.cache.store.Touch(ctx, map[store.ID]store.Asked{f.id: {Ago: -1, FeedState: add}}) == nil {
 		f.newsStored()
 	}
 }

@@ -82,7 +82,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 		second, by := f.asked.Load(), f.askedBy()
 		memo := f.addNews()
 		if (second != f.touched.Load() || len(by) > 0 || memo != nil) && f.state.Load().Known {
-			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, Memo: memo}, second
+			asked[f.id], seconds[f] = store.Asked{Ago: f.sinceAsked(now), By: by, FeedState: memo}, second
 		}
 		return true
 	})
@@ -96,7 +96,7 @@ func (c *Cache) storeReaders(ctx context.Context) {
 	for f, second := range seconds {
 		f.touched.Store(second)
 		f.askersStored(asked[f.id].By)
-		if asked[f.id].Memo != nil {
+		if asked[f.id].FeedState != nil {
 			f.newsStored()
 		}
 	}

@@ -85,7 +85,7 @@ func (n *node) record(i int, template *store.Saved) store.Saved {
 	s.Host = policy.Host{Name: u.Name(), Domain: u.Domain(), Spacing: template.Host.Spacing}
 	sum := sha256.Sum256([]byte(s.URL))
 	s.ID = store.ID(sum[:16])
-	s.Memo = bytes.ReplaceAll(template.Memo, []byte(template.URL), []byte(s.URL))
+	s.FeedState = bytes.ReplaceAll(template.FeedState, []byte(template.URL), []byte(s.URL))
 	s.Asked = time.Duration(rand.Int64N(int64(24 * time.Hour)))
 	switch {
 	case i < hot || n.polls == 0:

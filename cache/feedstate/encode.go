@@ -94,7 +94,7 @@ func Of(r store.Record, now time.Duration) *State {
 	if s.Version != 0 {
 		s.Response = s.Feed.Version.Response(Shielded(r.URL))
 	}
-	s.Size = stateOverhead + 2*int64(len(r.Memo)+len(r.Facts)+len(r.URL))
+	s.Size = stateOverhead + 2*int64(len(r.FeedState)+len(r.PollState)+len(r.URL))
 	return s
 }
 
@@ -107,16 +107,16 @@ func Decode(r store.Record) (*storedVersion, error) {
 
 func (s *State) decode(r store.Record) error {
 	var f storedPollState
-	if len(r.Facts) > 0 {
-		if err := json.Unmarshal(r.Facts, &f); err != nil {
+	if len(r.PollState) > 0 {
+		if err := json.Unmarshal(r.PollState, &f); err != nil {
 			return fmt.Errorf("decoding the state of a poll: %w", err)
 		}
 	}
-	if len(r.Memo) > 0 {
-		if err := json.Unmarshal(r.Memo, &s.Feed); err != nil {
+	if len(r.FeedState) > 0 {
+		if err := json.Unmarshal(r.FeedState, &s.Feed); err != nil {
 			return fmt.Errorf("decoding the state of a feed: %w", err)
 		}
-		s.saved = xxhash.Sum64(r.Memo)
+		s.saved = xxhash.Sum64(r.FeedState)
 		s.Feed.convert(Octets)
 	}
 	h := &s.Feed.History

@@ -4,7 +4,6 @@
 package feedstate
 
 import (
-	"crypto/sha256"
 	"strings"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -38,8 +37,7 @@ func (k Key) Shielded() bool { return k.url == feedurl.URL{} }
 
 // IDOf returns the name of a feed in the store, by the text of its key.
 func IDOf(key string) store.ID {
-	sum := sha256.Sum256([]byte(key))
-	return store.ID(sum[:16])
+	return store.IDOf(key)
 }
 
 // Shielded reports whether the text of a key is that of a feed of a site of this process.

@@ -54,7 +54,7 @@ type Moment struct {
 	Offline time.Duration // how long polls are put off because no host can be reached; 0: one can
 }
 
-// pollState is what each poll changes. It is stored apart from the rest (store.Record.Facts), so
+// pollState is what each poll changes. It is stored apart from the rest (store.Record.PollState), so
 // that an unchanged feed costs the store little.
 type pollState struct {
 	At      time.Time      `json:"at,omitzero"` // end of the last poll
@@ -86,7 +86,7 @@ type pollState struct {
 	Site *site.Page `json:"site,omitempty"`
 }
 
-// feedState is what seldom changes (store.Record.Memo).
+// feedState is what seldom changes (store.Record.FeedState).
 type feedState struct {
 	// Groups are those that asked for it.
 	Groups []GroupDay `json:"marks,omitempty"`

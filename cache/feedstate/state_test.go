@@ -25,7 +25,7 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"failure":"gone"}`), []byte(`{"alias":"https://b.example/","moved":{"to":"x"},"suspect":"2026-03-04T12:00:00Z"}`), uint64(0))
 	f.Add([]byte(`{"status":1e3}`), []byte(`null`), uint64(1))
 	f.Fuzz(func(t *testing.T, facts, memo []byte, number uint64) {
-		record := store.Record{URL: "https://a.example/", Version: number, In: time.Hour, Facts: facts, Memo: memo, State: store.StateFailing}
+		record := store.Record{URL: "https://a.example/", Version: number, In: time.Hour, PollState: facts, FeedState: memo, State: store.StateFailing}
 		s := Of(record, 0)
 		if s.Due != time.Hour || s.Ended {
 			t.Fatalf("the schedule has become %v", s.Due)
@@ -49,19 +49,19 @@ func FuzzState(f *testing.F) {
 			t.Errorf("%q", status)
 		}
 		var err error
-		if record.Facts, err = s.EncodePollState(); err != nil {
+		if record.PollState, err = s.EncodePollState(); err != nil {
 			t.Fatal(err)
 		}
 		s.saved = 0
-		if record.Memo, err = s.EncodeFeedState(); err != nil {
+		if record.FeedState, err = s.EncodeFeedState(); err != nil {
 			t.Fatal(err)
 		}
 		again := Of(record, 0)
-		if got, err := again.EncodePollState(); err != nil || string(got) != string(record.Facts) {
-			t.Errorf("facts %s were read and written as %s, %v", record.Facts, got, err)
+		if got, err := again.EncodePollState(); err != nil || string(got) != string(record.PollState) {
+			t.Errorf("facts %s were read and written as %s, %v", record.PollState, got, err)
 		}
 		if got, err := again.EncodeFeedState(); err != nil || got != nil {
-			t.Errorf("memo %s was read and written as %s, %v", record.Memo, got, err)
+			t.Errorf("memo %s was read and written as %s, %v", record.FeedState, got, err)
 		}
 	})
 }

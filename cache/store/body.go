@@ -27,6 +27,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // newBody is a body on its way into a database.
 type newBody struct {
 	*Body       // nil: none
+	feed  ID    // that it is of
 	id    Token // 0: its parts are not stored yet
 }
 
@@ -47,8 +48,8 @@ func (b newBody) left() int {
 }
 
 // storeBody stores the parts of a body in the transaction that names it.
-func storeBody(tx Tx, body *Body) newBody {
-	b := newBody{body, tx.Tokens(1)}
+func storeBody(tx Tx, feed ID, body *Body) newBody {
+	b := newBody{body, feed, tx.Tokens(1)}
 	for part := 0; part == 0 || part*PartSize < len(b.Data); part++ {
 		b.storePart(tx, part)
 	}
@@ -61,19 +62,20 @@ func (b newBody) storePart(tx Tx, part int) {
 		data = []byte{}
 	}
 	tx.Exec(`insert into body (id, part, sum, data) values (?1, ?2, ?3, ?4)`,
-		int64(b.id), int64(part), sumOfPart(int64(b.id), int64(part), data), data)
+		int64(b.id), int64(part), sumOfPart(int64(b.id), int64(part), b.feed[:], data), data)
 }
 
-// sumOfPart returns the sum by which damage of a part is noticed, or another part in its place.
-func sumOfPart(id, part int64, data []byte) int64 {
+// sumOfPart returns the sum by which damage of a part is noticed, or the part of another feed in its
+// place. Sums of version 1 of the tables have no feed.
+func sumOfPart(id, part int64, feed, data []byte) int64 {
 	place := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(id)), uint64(part))
-	return int64(crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, data))
+	return int64(crc32.Update(crc32.Checksum(append(place, feed...), castagnoli), castagnoli, data))
 }
 
 // storeParts stores the parts of a large body, each in a transaction of its own, so that
 // no claim waits for all of them.
-func (d *Database) storeParts(ctx context.Context, body *Body) (newBody, error) {
-	b := newBody{Body: body}
+func (d *Database) storeParts(ctx context.Context, feed ID, body *Body) (newBody, error) {
+	b := newBody{Body: body, feed: feed}
 	if body == nil || len(body.Data) <= large {
 		return b, nil
 	}
@@ -148,7 +150,7 @@ func (f *feedRow) replaceBody(tx Tx, body newBody) {
 		return
 	}
 	if body.id == 0 {
-		body = storeBody(tx, body.Body)
+		body = storeBody(tx, f.id, body.Body)
 	} else {
 		tx.Exec(`delete from pending where body = ?1`, int64(body.id))
 	}
@@ -163,6 +165,7 @@ type StoredBody struct {
 	Coding  string // its content coding: gzip or identity
 	Size    int64  // in bytes
 
+	feed  ID
 	first []byte
 	more  func(ctx context.Context, part int64) ([]byte, error)
 }
@@ -212,11 +215,11 @@ func (b *StoredBody) Data(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-const (
-	// A part is not read if it is larger than any that was written, as damage may have it.
-	partColumns = `b.sum, case when length(b.data) <= 262144 then b.data end`
+// A part is not read if it is larger than any that was written, as damage may have it.
+const partColumns = `b.sum, case when length(b.data) <= 262144 then b.data end`
 
-	bodyOfFeed = `select ` + feedColumns + `, ` + partColumns + ` from feed f
+var (
+	bodyOfFeed = selectFeed + `, ` + partColumns + ` from feed f
 		left join body b on b.id = f.body and b.part = 0 where f.id = ?1`
 	partOfBody = `select ` + partColumns + ` from body b where b.id = ?1 and b.part = ?2`
 )
@@ -224,6 +227,7 @@ const (
 // Body implements [Store]. The first part is read with the record that names it, so that a
 // body of one part cannot be replaced in between.
 func (d *Database) Body(ctx context.Context, id ID, _ uint64) (*StoredBody, error) {
+	defer d.took("body", time.Now())
 	b, err := read(ctx, d, func(tx Tx) (b *StoredBody, err error) {
 		err = tx.Query(bodyOfFeed, one(id[:]), func(_ int, row Row) (err error) {
 			b, err = d.scanBody(row)
@@ -258,7 +262,7 @@ func (d *Database) scanBody(row Row) (*StoredBody, error) {
 		return nil, ErrNoBody
 	}
 	id := f.body
-	b.Version, b.Size, b.Coding = uint64(f.version), f.size, f.coding
+	b.Version, b.Size, b.Coding, b.feed = uint64(f.version), f.size, f.coding, f.id
 	b.more = func(ctx context.Context, part int64) ([]byte, error) { return d.part(ctx, b, id, part) }
 	return b, b.check(id, 0, sum.Int64, b.first)
 }
@@ -291,7 +295,7 @@ func (b *StoredBody) check(id, part, sum int64, data []byte) error {
 	switch want := min(PartSize, b.Size-part*PartSize); {
 	case int64(len(data)) != want:
 		return fmt.Errorf("%w: part %d has %d bytes, not %d", ErrNoBody, part, len(data), want)
-	case sum != sumOfPart(id, part, data):
+	case sum != sumOfPart(id, part, b.feed[:], data) && sum != sumOfPart(id, part, nil, data):
 		return fmt.Errorf("%w: the sum of part %d is wrong", ErrNoBody, part)
 	}
 	return nil

@@ -18,6 +18,7 @@ const usualHold = time.Hour
 // Claim implements [Store]. If there are so many claims that they take several
 // transactions and one fails, what the others have granted is not used.
 func (d *Database) Claim(ctx context.Context, claims []Claim) ([]Lease, error) {
+	defer d.took("claim", time.Now())
 	leases := make([]Lease, 0, len(claims))
 	for some := range slices.Chunk(claims, atOnce) {
 		answers, err := write(ctx, d, Work{}, func(tx Tx) ([]Lease, error) { return claimNamed(tx, some) })
@@ -66,6 +67,7 @@ func claimNamed(tx Tx, claims []Claim) ([]Lease, error) {
 // claimOne decides on one claim, and writes what it changes.
 func claimOne(tx Tx, now Time, c Claim, f *feedRow, h *hostRow, token Token) (lease Lease, changed bool, err error) {
 	since := tx.Since()
+	changed = f.mended
 	if !f.known {
 		f.begin(now, since, c.URL, c.Hold)
 		changed = true
@@ -191,7 +193,7 @@ func grantHop(tx Tx, hop Hop) (Passage, error) {
 func placeOf(tx Tx, id ID) (class int64, owner Owner, err error) {
 	class = 1
 	var number int64
-	err = tx.Query(`select class, owner from feed where id = ?1`, one(id[:]), func(_ int, row Row) error {
+	err = tx.Query(`select not_established, owner from feed where id = ?1`, one(id[:]), func(_ int, row Row) error {
 		return row.Scan(&class, &number)
 	})
 	return class, Owner(number), err

@@ -19,10 +19,11 @@ const longestJitter = time.Hour
 
 // Commit implements [Store].
 func (d *Database) Commit(ctx context.Context, o Outcome) error {
+	defer d.took("commit", time.Now())
 	if o.Body != nil && o.Body.Version == 0 {
 		return errors.New("store: a body needs a version")
 	}
-	stored, err := d.storeParts(ctx, o.Body)
+	stored, err := d.storeParts(ctx, o.ID, o.Body)
 	if err != nil {
 		return err
 	}
@@ -86,13 +87,13 @@ func commit(tx Tx, o Outcome, body newBody) (fenced bool, err error) {
 		change.Version = uint64(f.version)
 	}
 	f.changed, f.news, f.outcome = now, number(change.Version != 0), o.Token
-	if o.Facts != nil {
-		f.facts = o.Facts
+	if o.PollState != nil {
+		f.pollState = o.PollState
 	}
-	if o.Memo != nil {
-		f.memo = o.Memo
+	if o.FeedState != nil {
+		f.feedState = o.FeedState
 	}
-	f.save(tx, f.due(), o.Facts, o.Memo)
+	f.save(tx, f.due(), o.PollState, o.FeedState)
 	for _, h := range o.Good {
 		hosts[hostRowOf(o.ID, h)].answeredWell(tx, now)
 	}
@@ -172,19 +173,19 @@ func restoreOne(tx Tx, now Time, f *feedRow, r Saved) {
 	f.next = max(now.Add(r.In), f.earliest, f.next)
 	body := newBody{}
 	if r.Body != nil {
-		body = storeBody(tx, r.Body)
+		body = storeBody(tx, f.id, r.Body)
 	}
 	f.replaceBody(tx, body)
 	f.token = 0
 	if r.Polled >= 0 {
 		f.token = tx.Tokens(1) // so that no lease from before fits
 	}
-	f.url, f.hold, f.state, f.configured, f.host, f.facts, f.memo = r.URL, r.Hold, r.State, r.Configured, r.Host, r.Facts, r.Memo
+	f.url, f.hold, f.state, f.configured, f.host, f.pollState, f.feedState = r.URL, r.Hold, r.State, r.Configured, r.Host, r.PollState, r.FeedState
 	f.last, f.asked, f.place = max(f.last, before(now, r.Polled)), before(now, r.Asked), End
 	f.askers, f.seen = nil, 0
 	f.changed, f.news, f.outcome = now, number(f.version != 0), 0
 	f.classify(now)
-	f.save(tx, f.due(), append([]byte{}, f.facts...), append([]byte{}, f.memo...))
+	f.save(tx, f.due(), append([]byte{}, f.pollState...), append([]byte{}, f.feedState...))
 	tx.Changed(Change{ID: r.ID, Version: uint64(f.version)})
 }
 
@@ -205,6 +206,7 @@ func (d *Database) SaveCounters(ctx context.Context, node string, data []byte) e
 
 // Touch implements [Store].
 func (d *Database) Touch(ctx context.Context, asked map[ID]Asked) error {
+	defer d.took("touch", time.Now())
 	for ids := range slices.Chunk(sortedIDs(slices.Collect(maps.Keys(asked))), atOnce) {
 		err := d.driver.Write(ctx, Work{Late: true, Do: func(tx Tx) error { return touch(tx, ids, asked) }})
 		if err != nil {
@@ -253,14 +255,14 @@ func touch(tx Tx, ids []ID, asked map[ID]Asked) error {
 			established, place = f.established, due
 		} // otherwise its next poll decides
 		f.established = established
-		var memo []byte
-		if change := asked[id].Memo; change != nil {
-			if memo = change(f.memo); memo != nil {
-				f.memo, f.changed, f.news, f.outcome = memo, now, 0, 0
+		var state []byte
+		if change := asked[id].FeedState; change != nil {
+			if state = change(f.feedState); state != nil {
+				f.feedState, f.changed, f.news, f.outcome = state, now, 0, 0
 				tx.Changed(Change{ID: id})
 			}
 		}
-		f.save(tx, place, nil, memo)
+		f.save(tx, place, nil, state)
 	}
 	for name := range hosts {
 		readyWhen(tx, name)

@@ -20,7 +20,8 @@ import (
 // for each other.
 type Database struct {
 	driver Driver
-	short  atomic.Int64 // bytes that were in use when the file system became short of space; 0: it is not
+	took   func(op string, began time.Time) // see Observe
+	short  atomic.Int64                     // bytes that were in use when the file system became short of space; 0: it is not
 
 	mu                sync.Mutex // guards all below
 	from              Time       // no host is ready before
@@ -89,7 +90,13 @@ type Tx interface {
 type Row interface{ Scan(into ...any) error }
 
 // NewDatabase returns the store in a database that has the tables of [Schema].
-func NewDatabase(driver Driver) *Database { return &Database{driver: driver, from: Never} }
+func NewDatabase(driver Driver) *Database {
+	return &Database{driver: driver, from: Never, took: func(string, time.Time) {}}
+}
+
+// Observe has took called at the end of each of these operations, also of one that fails: claim, commit,
+// lookup, body, touch and sweep. It must be called before any of them.
+func (d *Database) Observe(took func(op string, began time.Time)) { d.took = took }
 
 // Watch implements [Store].
 func (d *Database) Watch(ctx context.Context, see func(Change) error) error {

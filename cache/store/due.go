@@ -17,6 +17,7 @@ const maxWait = time.Minute
 
 // ClaimDue implements [Store].
 func (d *Database) ClaimDue(ctx context.Context, q DueQuery) ([]Lease, time.Duration, error) {
+	defer d.took("claim", time.Now())
 	if q.Idle <= 0 {
 		q.Idle = math.MaxInt64
 	}
@@ -156,6 +157,7 @@ func claimOf(tx Tx, q DueQuery, hosts []*hostRow) (leases []Lease, later bool, e
 	now = tx.Now()
 	for i, h := range open {
 		if f := picked[i]; f != nil {
+			f.mend(now)
 			if f.hold <= 0 {
 				f.hold = usualHold
 			}
@@ -207,7 +209,7 @@ func pick(tx Tx, q DueQuery, open []*hostRow) (picked []*feedRow, slept bool, er
 			tx.Exec(`update feed set due = ?2 where n = ?1`, f.n, f.due())
 		case !f.waits() && q.Idle != math.MaxInt64 && f.asked <= cut:
 			tx.Exec(`update feed set due = ?5 where n in (select n from feed
-				where host = ?1 and class = ?2 and due > 0 and due <= ?3 and (asked is null or asked <= ?4) order by due limit 500 for update skip locked)`,
+				where host = ?1 and not_established = ?2 and due > 0 and due <= ?3 and (asked is null or asked <= ?4) order by due limit 500 for update skip locked)`,
 				open[i].name, f.class(), int64(now), int64(cut), int64(now.Add(sleep)))
 		default:
 			continue

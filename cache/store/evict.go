@@ -168,11 +168,11 @@ func (u uses) other(f *feedRow, o Owner, class int64, now Time) Owner {
 	return least
 }
 
-const sumOfOwners = `select owner, class, cast(sum(size) as bigint) from feed where size > 0 and class in (0, 1) group by owner, class`
+const sumOfOwners = `select owner, not_established, cast(sum(size) as bigint) from feed where size > 0 and not_established in (0, 1) group by owner, not_established`
 
 // feedsOf reads some feeds of an owner, those that have to go first at the beginning.
 func feedsOf(tx Tx, o Owner, class int64, skip int) (feeds []feedRow, err error) {
-	err = tx.Query(`select n, id, size, askers, last, asked from feed where owner = ?1 and class = ?2 and size > 0
+	err = tx.Query(`select n, id, size, askers, last, asked from feed where owner = ?1 and not_established = ?2 and size > 0
 		order by days, coalesce(asked, last, 0), id limit ?3 offset ?4`, one(int64(o), class, atOnceVictims, skip),
 		func(_ int, row Row) error {
 			var f feedRow

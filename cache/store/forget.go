@@ -81,6 +81,7 @@ func (d *Database) forSome(ctx context.Context, candidates []candidate, do func(
 
 // Sweep implements [Store].
 func (d *Database) Sweep(ctx context.Context, q SweepQuery) ([]ID, error) {
+	defer d.took("sweep", time.Now())
 	if err := d.tidy(ctx); err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 	for last := int64(0); ; {
 		page, err := read(ctx, d, func(tx Tx) (page sweepPage, err error) {
 			page.now = tx.Now()
-			err = tx.Query(`select `+feedColumns+` from feed f where n > ?1 and url is not null order by n limit 1000`, one(last), func(_ int, row Row) error {
+			err = tx.Query(selectFeed+` from feed f where n > ?1 and url is not null order by n limit 1000`, one(last), func(_ int, row Row) error {
 				f, err := scanFeed(row)
 				page.feeds = append(page.feeds, f)
 				return err
@@ -115,6 +116,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 		last = page.feeds[len(page.feeds)-1].n
 		for _, f := range page.feeds {
 			before := f.class()
+			f.mend(page.now)
 			f.classify(page.now)
 			kept := q.Idle
 			if f.version == 0 && !f.established && (f.next <= page.now || f.earliest > page.now) {
@@ -124,7 +126,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 			case f.damaged: // it starts afresh when it is asked for
 			case kept > 0 && page.now.Sub(f.wanted()) >= kept && (q.Keep == nil || !q.Keep(f.id)):
 				gone = append(gone, candidate{f.id, f.wanted()})
-			case f.class() != before:
+			case f.class() != before, f.mended:
 				changed = append(changed, f.id)
 			}
 		}

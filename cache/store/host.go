@@ -160,7 +160,7 @@ func nameOf(row string) string {
 // before the moment at which it is set, so claims do not have to look at what is left of
 // older values: see [Database.oldest].
 const readyFrom = `(select case when f.due > host.free and f.due > ?2 then f.due when host.free > ?2 then host.free else cast(?2 as bigint) end
-		from feed f where f.host = host.name and f.class = %d and f.due is not null order by f.due limit 1) as at limit 1`
+		from feed f where f.host = host.name and f.not_established = %d and f.due is not null order by f.due limit 1) as at limit 1`
 
 var setReady = fmt.Sprintf(`update host set (calm, ready) = (
 	select established.at, case when established.at is null or other.at < established.at then other.at else established.at end

@@ -11,6 +11,7 @@ import (
 
 // Lookup implements [Store].
 func (d *Database) Lookup(ctx context.Context, ids []ID) ([]Record, error) {
+	defer d.took("lookup", time.Now())
 	records, _, err := d.records(ctx, feedIfKnown, each(ids, idArgument))
 	return records, err
 }

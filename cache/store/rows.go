@@ -6,15 +6,14 @@ package store
 import (
 	"bytes"
 	"database/sql"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 )
 
@@ -24,7 +23,8 @@ type feedRow struct {
 	id       ID
 	url      string
 	known    bool // it has a URL; without one, only last, hopped, earliest and until are of use
-	damaged  bool // it is not as it was written: nothing but n may be of use
+	damaged  bool // its ID is not that of its URL: nothing but n may be of use
+	mended   bool // moments that cannot be were ignored
 	token    Token
 	next     Time
 	place    Time // among the feeds of its host; End: it has none
@@ -51,93 +51,141 @@ type feedRow struct {
 	state      State
 	configured bool
 	host       Host
-	facts      []byte
-	memo       []byte
+	pollState  []byte
+	feedState  []byte
+
+	configuredUntil Time          // a node has it in its configuration until then; Never: not known
+	floor           time.Duration // the shortest time between two requests to the URL, as of the last claim
 }
 
-const (
-	feedColumns = `f.n, f.id, f.url, f.host, f.domain, f.spacing, f.class, f.owner, f.askers, f.seen, f.days, f.state, f.configured, f.token,
-		f.next, f.due, f.hold, f.last, f.hopped, f.earliest, f.until, f.asked, f.version, f.size, f.coding, f.body, f.changed, f.news, f.outcome,
-		f.sum, f.facts, f.memo`
+// feedColumn is a column of the table feed.
+type feedColumn struct {
+	name string
+	get  func(*feedRow) any
+	set  func(*feedRow, any) // to a value as the database returns it; one of another type, which is damage, counts as null or zero
+}
 
-	feedByID    = `select ` + feedColumns + ` from feed f where id = ?1`
-	lockFeed    = `select n from feed where id = ?1`
-	feedIfKnown = `select ` + feedColumns + ` from feed f where id = ?1 and url is not null`
-	feedsAfter  = `select ` + feedColumns + ` from feed f where id > ?1 and url is not null order by id limit ?2 offset ?3`
-	firstDue    = `select ` + feedColumns + ` from feed f where host = ?1 and class = ?2 and due <= ?3 order by due limit 2 for update skip locked`
-	nextOwner   = `select ` + feedColumns + ` from feed f where host = ?1 and class = ?2 and due <= ?3 and owner = (
+// feedColumns are the columns that each change of a row writes.
+var feedColumns = []feedColumn{
+	{"url", func(f *feedRow) any {
+		if !f.known {
+			return nil
+		}
+		return f.url
+	}, func(f *feedRow, v any) { f.url, f.known = v.(string) }},
+	{"host", func(f *feedRow) any { return f.row() }, func(f *feedRow, v any) {
+		name, _ := v.(string)
+		f.host.Name = nameOf(name)
+	}},
+	textColumn("domain", func(f *feedRow) *string { return &f.host.Domain }),
+	numberColumn("spacing", func(f *feedRow) *time.Duration { return &f.host.Spacing }),
+	{"not_established", func(f *feedRow) any { return f.class() }, func(f *feedRow, v any) { f.established = v == int64(0) }},
+	numberColumn("owner", func(f *feedRow) *Owner { return &f.owner }),
+	{"askers", func(f *feedRow) any { return bytesOrNull(encodeAskers(f.askers)) }, func(f *feedRow, v any) {
+		b, _ := v.([]byte)
+		f.askers = decodeAskers(b)
+	}},
+	numberColumn("seen", func(f *feedRow) *int64 { return &f.seen }),
+	numberColumn("days", func(f *feedRow) *int64 { return &f.days }),
+	textColumn("state", func(f *feedRow) *State { return &f.state }),
+	{"configured", func(f *feedRow) any { return number(f.configured) }, func(f *feedRow, v any) { f.configured = v == int64(1) }},
+	timeColumn("configured_until", Never, func(f *feedRow) *Time { return &f.configuredUntil }),
+	{"token", func(f *feedRow) any { return int64(f.token) }, func(f *feedRow, v any) {
+		n, _ := v.(int64)
+		f.token = Token(n)
+	}},
+	timeColumn("next", End, func(f *feedRow) *Time { return &f.next }),
+	numberColumn("hold", func(f *feedRow) *time.Duration { return &f.hold }),
+	numberColumn("floor", func(f *feedRow) *time.Duration { return &f.floor }),
+	timeColumn("last", Never, func(f *feedRow) *Time { return &f.last }),
+	timeColumn("hopped", Never, func(f *feedRow) *Time { return &f.hopped }),
+	timeColumn("earliest", Never, func(f *feedRow) *Time { return &f.earliest }),
+	timeColumn("until", Never, func(f *feedRow) *Time { return &f.until }),
+	timeColumn("asked", Never, func(f *feedRow) *Time { return &f.asked }),
+	numberColumn("version", func(f *feedRow) *int64 { return &f.version }),
+	numberColumn("size", func(f *feedRow) *int64 { return &f.size }),
+	textColumn("coding", func(f *feedRow) *string { return &f.coding }),
+	numberColumn("body", func(f *feedRow) *int64 { return &f.body }),
+	numberColumn("changed", func(f *feedRow) *Time { return &f.changed }),
+	numberColumn("news", func(f *feedRow) *int64 { return &f.news }),
+	{"outcome", func(f *feedRow) any { return int64(f.outcome) }, func(f *feedRow, v any) {
+		n, _ := v.(int64)
+		f.outcome = Token(n)
+	}},
+}
+
+func numberColumn[T ~int64](name string, field func(*feedRow) *T) feedColumn {
+	return feedColumn{name, func(f *feedRow) any { return int64(*field(f)) }, func(f *feedRow, v any) {
+		n, _ := v.(int64)
+		*field(f) = T(n)
+	}}
+}
+
+func textColumn[T ~string](name string, field func(*feedRow) *T) feedColumn {
+	return feedColumn{name, func(f *feedRow) any { return string(*field(f)) }, func(f *feedRow, v any) {
+		s, _ := v.(string)
+		*field(f) = T(s)
+	}}
+}
+
+// timeColumn is a column of a moment that is null if it is null.
+func timeColumn(name string, null Time, field func(*feedRow) *Time) feedColumn {
+	return feedColumn{name, func(f *feedRow) any { return field(f).column() }, func(f *feedRow, v any) {
+		n, ok := v.(int64)
+		if *field(f) = Time(n); !ok {
+			*field(f) = null
+		}
+	}}
+}
+
+var (
+	selectFeed, saveFeed = func() (columns, save string) {
+		columns, save = `select f.n, f.id, f.due, f.poll_state, f.feed_state`, `update feed set due = ?2, poll_state = coalesce(?3, poll_state), feed_state = coalesce(?4, feed_state)`
+		for i, c := range feedColumns {
+			columns += ", f." + c.name
+			save += fmt.Sprintf(", %s = ?%d", c.name, i+5)
+		}
+		return columns, save + ` where n = ?1`
+	}()
+
+	feedByID    = selectFeed + ` from feed f where id = ?1`
+	feedIfKnown = selectFeed + ` from feed f where id = ?1 and url is not null`
+	feedsAfter  = selectFeed + ` from feed f where id > ?1 and url is not null order by id limit ?2 offset ?3`
+	firstDue    = selectFeed + ` from feed f where host = ?1 and not_established = ?2 and due <= ?3 order by due limit 2 for update skip locked`
+	nextOwner   = selectFeed + ` from feed f where host = ?1 and not_established = ?2 and due <= ?3 and owner = (
 			select coalesce(min(case when owner > ?4 then owner end), min(owner))
-			from (select owner from feed where host = ?1 and class = ?2 and due <= ?3 order by due limit 10000) longest)
+			from (select owner from feed where host = ?1 and not_established = ?2 and due <= ?3 order by due limit 10000) longest)
 		order by due limit 1 for update skip locked`
-	feedIfAbsent = `insert into feed (id, until, sum) values (?1, 0, ?2) on conflict (id) do nothing`
-	saveFeed     = `update feed set due = ?2, sum = ?3, facts = coalesce(?4, facts), memo = coalesce(?5, memo), domain = ?6, spacing = ?7, askers = ?8,
-		seen = ?9, days = ?10, state = ?11, configured = ?12, token = ?13, next = ?14, hold = ?15, last = ?16, hopped = ?17, earliest = ?18,
-		asked = ?19, version = ?20, coding = ?21, body = ?22, changed = ?23, news = ?24, outcome = ?25, url = ?26, host = ?27, class = ?28,
-		owner = ?29, size = ?30, until = ?31 where n = ?1`
 )
 
-// scanFeed reads a row of [feedColumns], and of columns that follow.
+const (
+	lockFeed     = `select n from feed where id = ?1`
+	feedIfAbsent = `insert into feed (id, until, unused) values (?1, 0, 0) on conflict (id) do nothing`
+)
+
+// scanFeed reads a row of [selectFeed], and of columns that follow.
 func scanFeed(row Row, more ...any) (f feedRow, err error) {
-	var (
-		id, askers                            []byte
-		url                                   sql.NullString
-		host, state                           string
-		class, owner, configured, token, hold int64
-		spacing, changed, outcome, sum        int64
-		next, place, last, hopped             sql.NullInt64
-		earliest, until, asked                sql.NullInt64
-	)
-	err = row.Scan(append([]any{&f.n, &id, &url, &host, &f.host.Domain, &spacing, &class, &owner, &askers, &f.seen, &f.days, &state, &configured, &token,
-		&next, &place, &hold, &last, &hopped, &earliest, &until, &asked, &f.version, &f.size, &f.coding, &f.body, &changed, &f.news, &outcome,
-		&sum, &f.facts, &f.memo}, more...)...)
+	var id []byte
+	var place sql.NullInt64
+	values := make([]any, len(feedColumns))
+	into := append(make([]any, 0, 5+len(values)+len(more)), &f.n, &id, &place, &f.pollState, &f.feedState)
+	for i := range values {
+		into = append(into, &values[i])
+	}
+	err = row.Scan(append(into, more...)...)
+	for i, c := range feedColumns {
+		c.set(&f, values[i])
+	}
 	copy(f.id[:], id)
-	f.url, f.known = url.String, url.Valid
-	f.token, f.hold, f.state, f.configured = Token(token), time.Duration(hold), State(state), configured != 0
-	f.next, f.last, f.hopped, f.asked = timeOf(next, End), timeOf(last, Never), timeOf(hopped, Never), timeOf(asked, Never)
-	f.established, f.owner, f.askers = class == 0, Owner(owner), decodeAskers(askers)
-	f.place, f.earliest, f.until = timeOf(place, End), timeOf(earliest, Never), timeOf(until, Never)
-	f.changed, f.outcome = Time(changed), Token(outcome)
-	f.host.Name, f.host.Spacing = nameOf(host), time.Duration(spacing)
-	f.facts, f.memo = bytes.Clone(f.facts), bytes.Clone(f.memo)
-	f.damaged = sum != f.sum() || class != f.class() || configured != number(f.configured) || f.known && host != f.row()
+	f.place = timeOf(place, End)
+	f.pollState, f.feedState = bytes.Clone(f.pollState), bytes.Clone(f.feedState)
+	f.damaged = f.known && f.id != IDOf(f.url)
 	return f, err
 }
 
 // newFeed returns the row of a feed of which nothing is known.
 func newFeed(id ID) feedRow {
-	return feedRow{id: id, next: End, place: End, last: Never, hopped: Never, asked: Never, earliest: Never, until: Never, state: StateCold}
-}
-
-// columns returns what a row has in the columns of [saveFeed] after its memo.
-func (f *feedRow) columns() []any {
-	var url any
-	if f.known {
-		url = f.url
-	}
-	return []any{f.host.Domain, int64(f.host.Spacing), bytesOrNull(encodeAskers(f.askers)), f.seen, f.days, string(f.state),
-		number(f.configured), int64(f.token), f.next.column(), int64(f.hold), f.last.column(), f.hopped.column(), f.earliest.column(),
-		f.asked.column(), f.version, f.coding, f.body, int64(f.changed), f.news, int64(f.outcome),
-		url, f.row(), f.class(), int64(f.owner), f.size, f.until.column()}
-}
-
-// sum returns the sum by which a row that is damaged is noticed. Its place does not count, as a
-// feed is polled only if it is due as well.
-func (f *feedRow) sum() int64 {
-	b := bytes.Clone(f.id[:])
-	for _, v := range append(f.columns(), f.facts, f.memo) {
-		switch v := v.(type) {
-		case nil:
-			b = append(b, 0)
-		case int64:
-			b = binary.LittleEndian.AppendUint64(append(b, 1), uint64(v))
-		case string:
-			v = Text(v)
-			b = append(binary.AppendUvarint(append(b, 2), uint64(len(v))), v...)
-		case []byte:
-			b = append(binary.AppendUvarint(append(b, 3), uint64(len(v))), v...)
-		}
-	}
-	return int64(xxhash.Sum64(b))
+	return feedRow{id: id, next: End, place: End, last: Never, hopped: Never, asked: Never, earliest: Never, until: Never, configuredUntil: Never, state: StateCold}
 }
 
 // Text returns a string as each database can keep it: without zero bytes, and in UTF-8.
@@ -145,10 +193,13 @@ func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// save writes the row, with its place among the feeds of its host. Facts and memo are written
-// if they are given, and must be those of the row.
-func (f *feedRow) save(tx Tx, place any, facts, memo []byte) {
-	args := append([]any{f.n, place, f.sum(), bytesOrNull(facts), bytesOrNull(memo)}, f.columns()...)
+// save writes the row, with its place among the feeds of its host. The states are written if they
+// are given, and must be those of the row.
+func (f *feedRow) save(tx Tx, place any, pollState, feedState []byte) {
+	args := []any{f.n, place, bytesOrNull(pollState), bytesOrNull(feedState)}
+	for _, c := range feedColumns {
+		args = append(args, c.get(f))
+	}
 	tx.Exec(saveFeed, args...)
 }
 
@@ -162,6 +213,26 @@ func (f *feedRow) restart(tx Tx, id ID) {
 	f.save(tx, nil, []byte{}, []byte{})
 	tx.Changed(Change{ID: id, Forgotten: true})
 	tx.Log().Error("the record of a feed is damaged: the feed starts afresh, after an interval", zap.String("id", hex.EncodeToString(id[:])))
+}
+
+// mend replaces moments that cannot be, as a bit of the row was flipped: the feed is polled a week
+// late at most.
+func (f *feedRow) mend(now Time) {
+	latest := now.Add(max(maxPause, f.hold)).Add(longestJitter)
+	for _, m := range []struct {
+		moment       *Time
+		latest, then Time
+	}{
+		{&f.last, now.Add(odd), now}, {&f.hopped, now.Add(odd), now}, {&f.asked, now.Add(odd), now}, {&f.earliest, now.Add(maxPause + odd), Never},
+		{&f.next, latest, now}, {&f.place, max(f.next, now.Add(sleep)).Add(odd), f.next},
+	} {
+		if *m.moment > m.latest && *m.moment != End {
+			*m.moment, f.mended = m.then, true
+		}
+	}
+	if f.hold < 0 {
+		f.hold, f.mended = 0, true
+	}
 }
 
 // damageDelay is the time in which feeds become due that were damaged together.
@@ -180,7 +251,7 @@ func (f *feedRow) record(now Time) Record {
 		ID: f.id, URL: f.url, Token: f.token, In: f.next.Sub(now), Hold: f.hold,
 		Polled: f.last.ago(now), Asked: f.asked.ago(now), Hopped: f.hopped.ago(now), NotBefore: max(0, f.earliest.Sub(now)),
 		Version: uint64(f.version), State: f.state, Host: f.host, Configured: f.configured, Established: f.established,
-		Facts: f.facts, Memo: f.memo,
+		PollState: f.pollState, FeedState: f.feedState,
 	}
 }
 
@@ -235,6 +306,10 @@ func lockFeeds(tx Tx, ids []ID) (map[ID]*feedRow, error) {
 	for _, id := range damaged {
 		rows[id].restart(tx, id)
 	}
+	now := tx.Now()
+	for _, f := range rows {
+		f.mend(now)
+	}
 	return rows, err
 }
 
@@ -244,9 +319,7 @@ func addFeeds(tx Tx, rows map[ID]*feedRow, ids []ID) error {
 	for _, id := range sortedIDs(ids) {
 		if rows[id] == nil {
 			missing = append(missing, id)
-			f := newFeed(id)
-			f.until = 0
-			tx.Exec(feedIfAbsent, id[:], f.sum())
+			tx.Exec(feedIfAbsent, id[:])
 		}
 	}
 	if len(missing) == 0 {

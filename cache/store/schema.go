@@ -5,31 +5,46 @@ package store
 
 import "strings"
 
-// SchemaVersion is the version of [Schema]. A database that has a later one is not opened.
-const SchemaVersion = 1
+// Version is the version of the tables. A database that has a later one is not opened, and one
+// that has an earlier one is brought up when it is opened.
+var Version = len(versions)
 
-// Schema returns the statements that make the tables. Numbers and bytes are the
-// database's types for a key that numbers rows and for bytes. docs/store.md explains the
-// tables for other programs that read them.
+// Steps returns the statements that bring tables of a version to the next one, by version: those
+// of version 0 make the tables. Numbers and bytes are the database's types for a key that
+// numbers rows and for bytes. docs/store.md explains the tables for other programs that read them.
 //
-// All times are nanoseconds by the clock of the database: see [Time].
-func Schema(numbers, bytes string) []string {
-	tables := strings.NewReplacer("{numbers}", numbers, "{bytes}", bytes).Replace(schema)
-	return strings.Split(strings.TrimSpace(tables), ";\n\n")
+// A driver runs all that are missing in one transaction when it opens a database.
+func Steps(numbers, bytes string) [][]string {
+	steps := make([][]string, len(versions))
+	types := strings.NewReplacer("{numbers}", numbers, "{bytes}", bytes)
+	for i, statements := range versions {
+		steps[i] = strings.Split(strings.TrimSpace(types.Replace(statements)), ";\n\n")
+	}
+	return steps
 }
+
+// versions are the statements of each step. One that has been released is not changed any more.
+//
+// But for the first, a step renames, adds columns that may be null, and replaces indexes. It
+// writes no row and drops no table or column: with a million feeds it takes seconds, and needs
+// no more space than its indexes. It renames a column that claims and commits write: those of an
+// earlier program fail, which then takes the store as away.
+var versions = []string{version1, version2}
 
 // Claims find feeds through their hosts, so one paused host with thousands of feeds that
 // are due costs a claim nothing. Therefore no index is on feed.next.
 //
 // Each claim and each commit writes a page of each index on ready and due. So there is one on each.
-const schema = `
+//
+// All times are nanoseconds by the clock of the database: see [Time].
+const version1 = `
 create table host (                    -- without "not null", which has SQLite reject all rows if one is damaged
 	name   text primary key,           -- as policy.Host.Name; 'feed <id>' for one feed that is not paced
 	domain text default '',
 	free   bigint default 0,           -- it must not be asked before
 	ready  bigint,                     -- the first of its feeds may be polled then, or later; null: it has none
 	calm   bigint,                     -- as ready, of established feeds alone
-	turn   bigint default 0,           -- the class of feeds that is polled next, if one is due
+	turn   bigint default 0,           -- the feeds that are polled next, if one is due; 0: those that are established
 	served bigint default 0,           -- the owner of the established feed that was polled last
 	other  bigint default 0,           -- and of the other one
 	good   bigint                      -- it last answered well; null: never, or it has answered 429 since
@@ -44,7 +59,7 @@ create table feed (
 	host       text not null default '',
 	domain     text not null default '',
 	spacing    bigint not null default 0,
-	class      bigint not null default 1,   -- 0: established
+	class      bigint not null default 1,
 	owner      bigint not null default 0,   -- the party that it counts for: store.Owner
 	askers     {bytes},                     -- the last four, 8 bytes each, and the day in 2
 	seen       bigint not null default 0,   -- the days on which it was read, as bits: bit 0 is the day of asked
@@ -68,7 +83,7 @@ create table feed (
 	changed    bigint not null default 0,   -- the last commit, or another change that nodes must see
 	news       bigint not null default 0,   -- 1: that brought the version
 	outcome    bigint not null default 0,   -- the token of that commit; 0: it was no commit
-	sum        bigint not null,             -- XXH64 of all columns but n and due: a row with another one is damaged
+	sum        bigint not null,
 	facts      {bytes},
 	memo       {bytes}
 );
@@ -82,7 +97,7 @@ create index feed_until on feed (until) where url is null;
 create table body (
 	id   bigint not null,
 	part bigint not null,   -- from 0
-	sum  bigint not null,   -- CRC-32C of id, part and data
+	sum  bigint not null,   -- CRC-32C of id, part, feed and data
 	data {bytes} not null,
 	primary key (id, part)
 );
@@ -108,3 +123,24 @@ create table meta (
 	key   text primary key,
 	value text not null
 )`
+
+const version2 = `
+-- rows have no sum any more: 0
+alter table feed rename column sum to unused;
+
+-- what each poll changes
+alter table feed rename column facts to poll_state;
+
+-- what changes seldom
+alter table feed rename column memo to feed_state;
+
+-- 0: established
+alter table feed rename column class to not_established;
+
+-- the shortest time between two requests to its URL, as of the last claim; null: not known
+alter table feed add column floor bigint;
+
+-- the operator's configuration has the feed, as a node said last, until then; null: not known
+alter table feed add column configured_until bigint;
+
+create index feed_configured on feed (id) where configured = 1`

@@ -21,6 +21,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"iter"
 	"math"
@@ -33,6 +34,12 @@ import (
 // its canonical URL or, behind a shield, what [github.com/feedpollard/pollard/caddymodule]
 // makes of it.
 type ID [16]byte
+
+// IDOf returns the ID of the feed with a key.
+func IDOf(key string) ID {
+	sum := sha256.Sum256([]byte(key))
+	return ID(sum[:len(ID{})])
+}
 
 // Compare orders IDs as stores do.
 func (id ID) Compare(other ID) int { return bytes.Compare(id[:], other[:]) }
@@ -66,7 +73,7 @@ var (
 
 // Claim asks for the next poll of a feed.
 type Claim struct {
-	ID  ID
+	ID  ID     // [IDOf] its URL
 	URL string // the feed's key, kept in the record
 	// Hold is the time to the next poll if no commit follows. It covers the length of the poll
 	// and the interval in force, with its backoff.
@@ -114,8 +121,8 @@ type Lease struct {
 	Why    string        // of a pause: which, as it was committed
 }
 
-// Record is what the store keeps of a feed, besides its body. Facts and Memo are
-// opaque to the store.
+// Record is what the store keeps of a feed, besides its body. The store does not read PollState and
+// FeedState.
 type Record struct {
 	ID    ID
 	URL   string
@@ -132,8 +139,8 @@ type Record struct {
 	NotBefore time.Duration
 	Version   uint64 // of the body; 0: none
 	State     State
-	Facts     []byte // small, and changes with each poll
-	Memo      []byte // changes seldom
+	PollState []byte // small, and changes with each poll
+	FeedState []byte // changes seldom
 	Host      Host   // as of the last claim or commit
 
 	Configured  bool
@@ -167,9 +174,9 @@ type DueQuery struct {
 type Asked struct {
 	Ago time.Duration // since the last reader; negative: none has asked
 	By  []Owner       // that have asked since the last Touch
-	// Memo returns another memo for the record's, or nil to leave it. It may be called several
-	// times. Nil: the memo stays.
-	Memo func(memo []byte) []byte
+	// FeedState returns another one for the record's, or nil to leave it. It may be called several
+	// times. Nil: it stays.
+	FeedState func(state []byte) []byte
 }
 
 // Hop asks to follow a redirect to a URL. If it is granted, the host and the URL count as asked
@@ -206,10 +213,10 @@ type Outcome struct {
 	Hold    time.Duration // of the next claim by ClaimDue
 	Claimed time.Duration // the Hold of the lease; 0: not said
 	// Returned says that nothing was sent. The token is spent all the same.
-	Returned bool
-	State    State
-	Facts    []byte // nil: as they were
-	Memo     []byte // nil: as it was
+	Returned  bool
+	State     State
+	PollState []byte // nil: as they were
+	FeedState []byte // nil: as it was
 	// Body is a new version. Nil: the stored one stays.
 	Body *Body
 	// Withdraw drops the stored body, and with it the version.

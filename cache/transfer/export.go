@@ -124,7 +124,7 @@ func exportRecord(ctx context.Context, s store.Store, r store.Record, now time.T
 	l := &exported{
 		URL: r.URL, NextPoll: never, Configured: r.Configured, State: r.State, Hold: r.Hold.Seconds(), Space: r.Host.Spacing.Seconds(),
 		LastPoll: timeBefore(now, r.Polled), LastReader: timeBefore(now, r.Asked), LastHop: timeBefore(now, r.Hopped),
-		Facts: r.Facts, Memo: r.Memo,
+		Facts: r.PollState, Memo: r.FeedState,
 	}
 	if r.In != store.Ended {
 		l.NextPoll = now.Add(r.In).UTC().Format(time.RFC3339Nano)

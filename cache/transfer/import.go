@@ -200,7 +200,7 @@ func (i *Importer) in(text string) (time.Duration, error) {
 
 // readExported reads what an engine has kept.
 func (i *Importer) readExported(s *store.Saved, l *exported) error {
-	s.Hold, s.State, s.Facts, s.Memo = seconds(l.Hold), l.State, l.Facts, l.Memo
+	s.Hold, s.State, s.PollState, s.FeedState = seconds(l.Hold), l.State, l.Facts, l.Memo
 	if s.Hold < 0 || s.Hold > longest {
 		return fmt.Errorf("hold_seconds: %g is not the length of an interval", l.Hold)
 	}
@@ -269,10 +269,10 @@ func (i *Importer) readAnswer(ctx context.Context, s *store.Saved, l *exported) 
 	if !st.Ended {
 		st.Last.Decided, st.Last.Pause = i.now.Round(0).UTC(), max(0, s.In)
 	}
-	if s.Facts, err = st.EncodePollState(); err != nil {
+	if s.PollState, err = st.EncodePollState(); err != nil {
 		return err
 	}
-	if s.Memo, err = st.EncodeFeedState(); err != nil {
+	if s.FeedState, err = st.EncodeFeedState(); err != nil {
 		return err
 	}
 	s.State, s.Version = st.StoreState(s.Configured), st.Version

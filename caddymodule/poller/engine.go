@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/notify"
 	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
@@ -169,13 +170,17 @@ func (e *Engine) open(a *App) error {
 	if e.parts.Open != nil {
 		open = e.parts.Open
 	}
+	opened := make(chan struct{})
+	go extendStart(opened)
 	store, err := open(context.Background(), a.log)
+	close(opened)
 	if err != nil {
 		return err // it names the store and says what to do
 	}
+	e.metrics.observe(store)
 	e.origin.Apply(a.upstream) // before the cache: it may poll as soon as it is open
 	c, err := cache.New(cache.Options{
-		Store: &timedStore{store, e.metrics.store}, Origin: e.origin, Memory: a.Memory,
+		Store: store, Origin: e.origin, Memory: a.Memory,
 		Now: e.parts.Now, Suspended: e.parts.Suspended,
 	})
 	if err != nil {
@@ -189,6 +194,20 @@ func (e *Engine) open(a *App) error {
 		close(e.ready)
 	}
 	return nil
+}
+
+// extendStart has systemd wait while a store is opened, which takes long if its tables are brought up
+// to a later version.
+func extendStart(opened <-chan struct{}) {
+	const every = 20 * time.Second
+	for {
+		select {
+		case <-opened:
+			return
+		case <-time.After(every):
+			_ = notify.Status("opening the store\nEXTEND_TIMEOUT_USEC=60000000") // there may be no systemd
+		}
+	}
 }
 
 func (e *Engine) apply(a *App) {

@@ -25,7 +25,7 @@ func TestDamage(t *testing.T) {
 	noise := make([]byte, 100_000)
 	rand.NewChaCha8([32]byte{}).Read(noise)
 	o := outcome(storetest.Grant(t, s, configured(1)), 1)
-	o.Memo, o.Body.Data, o.In = noise, noise, 0
+	o.FeedState, o.Body.Data, o.In = noise, noise, 0
 	storetest.Commit(t, s, o)
 	whole := outcome(storetest.Grant(t, s, configured(2)), 1)
 	whole.In = 0
@@ -53,7 +53,7 @@ func TestDamage(t *testing.T) {
 	if b, err := store.ReadBody(t.Context(), s, whole.ID, 1); err != nil || string(b.Data) != string(whole.Body.Data) {
 		t.Errorf("Body of another feed: %q, %v", b.Data, err)
 	}
-	if records, err := s.Lookup(t.Context(), []store.ID{o.ID, whole.ID}); err != nil || len(records) != 1 || string(records[0].Memo) != "memo" {
+	if records, err := s.Lookup(t.Context(), []store.ID{o.ID, whole.ID}); err != nil || len(records) != 1 || string(records[0].FeedState) != "memo" {
 		t.Errorf("Lookup: %+v, %v, want the other feed", records, err)
 	}
 	if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10}); err != nil || len(leases) != 1 || leases[0].ID != whole.ID {

@@ -26,6 +26,7 @@ type epoch struct {
 	tokens store.Token // from here on none has been given
 	since  store.Time  // earlier grants may be lost; Never: none can be
 	here   bool        // the server is the one of the epoch
+	tables string      // their version
 }
 
 // sumOfServer returns the sum of a row of the table server that has these values.
@@ -40,11 +41,11 @@ var whole = `sum = ` + sumOfServer("era", "since", "scale", "wall")
 const tokensAtOnce = 1000
 
 // readEpoch also takes tokens. Their upper part is the era.
-var readEpoch = `select (era << 40) + nextval('tokens'), since, name = ` + serverName + ` and ` + whole + ` from server`
+var readEpoch = `select (era << 40) + nextval('tokens'), since, name = ` + serverName + ` and ` + whole + `, (select value from meta where key = 'version') from server`
 
 func (e *epoch) scan(row pgx.Row) error {
 	var since sql.NullInt64
-	err := row.Scan(&e.tokens, &since, &e.here)
+	err := row.Scan(&e.tokens, &since, &e.here, &e.tables)
 	if e.since = store.Never; since.Valid {
 		e.since = store.Time(since.Int64)
 	}

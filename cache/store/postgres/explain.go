@@ -19,6 +19,7 @@ const (
 	classData          = "22" // data exceptions, such as a text that does not fit its type
 	codeDeadlock       = "40P01"
 	codeSerialization  = "40001"
+	codeLocked         = "55P03" // lock_not_available
 	codeInternal       = "XX000" // also: a part of a large value is missing
 	codeDataCorrupted  = "XX001"
 	codeIndexCorrupted = "XX002"
@@ -43,6 +44,7 @@ var remedies = map[string]string{
 	"42P01": changed,                   // undefined_table
 	"3F000": changed,                   // undefined_schema
 	"42883": changed,                   // undefined_function
+	"42703": changed,                   // undefined_column
 }
 
 // explain turns an error into one line that says what to do. The caller's own

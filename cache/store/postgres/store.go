@@ -88,7 +88,7 @@ func (d *database) prepare(ctx context.Context) error {
 	}
 	defer c.Release()
 	conn := c.Conn()
-	if err := makeTables(ctx, conn); err != nil {
+	if err := d.bringUp(ctx, conn); err != nil {
 		return d.explain(ctx, err)
 	}
 	warnings, err := inspect(ctx, conn)

@@ -37,10 +37,15 @@ func (tx *transaction) run(work store.Work) error {
 		tx.queue(`set local synchronous_commit = off`)
 	}
 	tx.queue(readEpoch).QueryRow(func(row pgx.Row) error {
-		if err := tx.epoch.scan(row); err != nil || tx.epoch.here {
+		switch err := tx.epoch.scan(row); {
+		case err != nil:
 			return err
+		case tx.epoch.tables != ours: // a later program has brought them up
+			return otherVersion(tx.epoch.tables)
+		case !tx.epoch.here:
+			return errEpoch
 		}
-		return errEpoch
+		return nil
 	})
 	if err := work.Do(tx); err != nil {
 		return err
@@ -133,10 +138,10 @@ func (tx *transaction) Changed(store.Change) {}
 // Log implements [store.Tx].
 func (tx *transaction) Log() *zap.Logger { return tx.d.log }
 
-// repair removes facts and memos that cannot be read from the rows of the last query, which
-// damages these rows as a wrong sum does. Those of other feeds must not be lost.
+// repair removes states that cannot be read from the rows of the last query, with their URLs, so that
+// these feeds start afresh. Those of other feeds must not be lost.
 func (tx *transaction) repair() error {
-	const large = "f.facts, f.memo"
+	const large = "f.poll_state, f.feed_state"
 	if !strings.Contains(tx.sql, large) {
 		return tx.err
 	}
@@ -159,10 +164,10 @@ func (tx *transaction) repair() error {
 		}
 	}
 	for _, n := range rows {
-		if _, err := tx.conn.Exec(tx.ctx, `select facts, memo from feed where n = $1`, n); !isDamage(err) {
+		if _, err := tx.conn.Exec(tx.ctx, `select poll_state, feed_state from feed where n = $1`, n); !isDamage(err) {
 			continue
 		}
-		if _, err := tx.conn.Exec(tx.ctx, `update feed set facts = null, memo = null, sum = sum + 1 where n = $1`, n); err != nil {
+		if _, err := tx.conn.Exec(tx.ctx, `update feed set poll_state = null, feed_state = null, url = '' where n = $1`, n); err != nil {
 			return err
 		}
 	}

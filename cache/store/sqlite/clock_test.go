@@ -70,7 +70,7 @@ func (m *machine) restart(graceful bool, away time.Duration) {
 // poll claims the only feed and commits that it is due in an hour.
 func (m *machine) poll() (granted bool) {
 	m.t.Helper()
-	l := storetest.Ask(m.t, m.s, store.Claim{ID: numbered(1), URL: "https://example.com/", Hold: 2 * time.Hour})
+	l := storetest.Ask(m.t, m.s, store.Claim{ID: numbered(1), URL: urlOf(1), Hold: 2 * time.Hour})
 	if l.Denied == "" {
 		o := storetest.Outcome(l, nil)
 		o.In = time.Hour
@@ -79,10 +79,9 @@ func (m *machine) poll() (granted bool) {
 	return l.Denied == ""
 }
 
-func numbered(n int) (id store.ID) {
-	id[0], id[1], id[15] = byte(n), byte(n>>8), 1
-	return id
-}
+func urlOf(n int) string { return fmt.Sprint("https://example.com/", n) }
+
+func numbered(n int) store.ID { return store.IDOf(urlOf(n)) }
 
 func onMachine(t *testing.T, do func(m *machine)) {
 	m := &machine{fake: newFake(), t: t, dir: directory(t)}

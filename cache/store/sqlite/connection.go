@@ -145,6 +145,8 @@ func (r row) Scan(into ...any) error {
 			to.Int64, to.Valid = r[i].(int64)
 		case *sql.NullString:
 			to.String, to.Valid = r[i].(string)
+		case *any:
+			*to = r[i]
 		}
 	}
 	return nil

@@ -62,7 +62,7 @@ func work(t *testing.T, dir string, times int) {
 
 // poll claims and commits a feed and says so, one line each.
 func poll(t *testing.T, s *Store, n, times int) error {
-	c := store.Claim{ID: numbered(n), URL: "https://example.com/", Floor: time.Nanosecond}
+	c := store.Claim{ID: numbered(n), URL: urlOf(n), Floor: time.Nanosecond}
 	version := uint64(0)
 	for polls := range times {
 		c.Hold = 1000 * time.Hour
@@ -84,7 +84,7 @@ func poll(t *testing.T, s *Store, n, times int) error {
 			o.Pauses = []store.Pause{{Scope: fmt.Sprint("host ", n), For: 1000 * time.Hour, Step: int(token)}}
 		case 3: // brings nothing
 		}
-		o.Memo = fmt.Append(nil, version)
+		o.FeedState = fmt.Append(nil, version)
 		if err := s.Commit(t.Context(), o); err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func verify(t *testing.T, dir string, acks []acknowledged) {
 		}
 		highest = max(highest, a.granted)
 	}
-	c := store.Claim{ID: numbered(1000), URL: "https://example.com/", Floor: time.Nanosecond}
+	c := store.Claim{ID: numbered(1000), URL: urlOf(1000), Floor: time.Nanosecond}
 	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	if err != nil || uint64(leases[0].Token) <= highest {
 		t.Errorf("after token %d came %+v, %v", highest, leases, err)
@@ -163,13 +163,13 @@ func verifyFeed(t *testing.T, s *Store, n int, a acknowledged) error {
 		return fmt.Errorf("token %d, version %d, in %v", r.Token, r.Version, r.In)
 	}
 	var version uint64
-	if len(r.Memo) > 0 {
-		if _, err := fmt.Sscan(string(r.Memo), &version); err != nil {
-			return fmt.Errorf("memo %q: %w", r.Memo, err)
+	if len(r.FeedState) > 0 {
+		if _, err := fmt.Sscan(string(r.FeedState), &version); err != nil {
+			return fmt.Errorf("memo %q: %w", r.FeedState, err)
 		}
 	}
 	if version != r.Version {
-		return fmt.Errorf("version %d with memo %q", r.Version, r.Memo)
+		return fmt.Errorf("version %d with memo %q", r.Version, r.FeedState)
 	}
 	if r.Version == 0 {
 		return nil

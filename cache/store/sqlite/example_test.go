@@ -20,7 +20,7 @@ func Example() {
 	defer s.Close()
 
 	claim := store.Claim{
-		ID: store.ID{1}, URL: "https://example.com/feed.xml", Hold: time.Hour,
+		ID: store.IDOf("https://example.com/feed.xml"), URL: "https://example.com/feed.xml", Hold: time.Hour,
 		Host: store.Host{Name: "example.com", Spacing: 2 * time.Second},
 	}
 	leases, err := s.Claim(ctx, []store.Claim{claim})

@@ -120,10 +120,15 @@ func fillUp(t *testing.T, dir string, want int, makeRoom func() error) {
 	}
 }
 
+// longURL is a URL of a feed, long enough to fill a page.
+func longURL(n int) string { return urlOf(n) + "/" + strings.Repeat("x", 2000) }
+
+func longID(n int) store.ID { return store.IDOf(longURL(n)) }
+
 // pollOnce claims and commits the first poll of a feed, with a body of so many
 // bytes, and notes what was acknowledged.
 func pollOnce(t *testing.T, s *Store, n, size int, stored map[int]bool) error {
-	c := store.Claim{ID: numbered(n), URL: "https://example.com/" + strings.Repeat("x", 2000), Hold: time.Hour, Floor: time.Nanosecond}
+	c := store.Claim{ID: longID(n), URL: longURL(n), Hold: time.Hour, Floor: time.Nanosecond}
 	leases, err := s.Claim(t.Context(), []store.Claim{c})
 	if err != nil {
 		return err
@@ -131,7 +136,7 @@ func pollOnce(t *testing.T, s *Store, n, size int, stored map[int]bool) error {
 	if _, known := stored[n]; !known {
 		stored[n] = false
 	}
-	o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, State: store.StateFresh, Memo: []byte("memo")}
+	o := store.Outcome{ID: c.ID, Token: leases[0].Token, In: time.Hour, Hold: time.Hour, State: store.StateFresh, FeedState: []byte("memo")}
 	if size > 0 {
 		o.Body = &store.Body{Version: 1, Coding: "identity", Data: []byte(strings.Repeat("x", size))}
 	}
@@ -168,7 +173,7 @@ func untilFull(t *testing.T, dir string, do func(n int) error) error {
 func check(t *testing.T, s *Store, stored map[int]bool) {
 	t.Helper()
 	for n, body := range stored {
-		records, err := s.Lookup(t.Context(), []store.ID{numbered(n)})
+		records, err := s.Lookup(t.Context(), []store.ID{longID(n)})
 		if err != nil || len(records) != 1 || records[0].In <= 0 || (records[0].Version == 1) != body {
 			t.Errorf("feed %d: %+v, %v, want a body: %v", n, records, err, body)
 			continue
@@ -176,7 +181,7 @@ func check(t *testing.T, s *Store, stored map[int]bool) {
 		if !body {
 			continue
 		}
-		if b, err := store.ReadBody(t.Context(), s, numbered(n), 1); err != nil || b.Version != 1 || len(b.Data) == 0 {
+		if b, err := store.ReadBody(t.Context(), s, longID(n), 1); err != nil || b.Version != 1 || len(b.Data) == 0 {
 			t.Errorf("feed %d: body of version %d, %v", n, b.Version, err)
 		}
 	}

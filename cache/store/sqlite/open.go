@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -54,9 +55,6 @@ type Options struct {
 	Log *zap.Logger
 	// Clocks reads the clocks of the machine. Nil: those of the system.
 	Clocks func() Reading
-	// Space returns the free space and the size of the file system that a directory is on, in
-	// bytes. Nil: as the system says.
-	Space func(dir string) (free, all uint64)
 }
 
 // Store is a [store.Store] in an SQLite database.
@@ -76,10 +74,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	if o.Space == nil {
-		o.Space = disk.Space
-	}
-	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: o.Space, since: store.Never}
+	d := &database{path: filepath.Join(dir, fileName), log: o.Log, scale: newScale(o.Clocks), space: disk.Space, since: store.Never}
 	if err := d.open(); err != nil {
 		return nil, fmt.Errorf("store sqlite %s: %w", dir, err)
 	}
@@ -210,8 +205,8 @@ func (d *database) load() error {
 	}
 	if fresh {
 		err = d.explain(d.makeTables())
-	} else {
-		err = d.resume()
+	} else if err = d.resume(); err == nil {
+		err = d.bringUp()
 	}
 	if err != nil {
 		return err
@@ -228,8 +223,8 @@ func (d *database) forgetGrants() error {
 	return d.explain(d.writer.exec(`insert into meta (key, value) values ('lost', ?1) on conflict (key) do update set value = excluded.value`, strconv.FormatInt(int64(d.since), 10)))
 }
 
-// schema returns the statements that make the tables, but for that of the process.
-func (d *database) schema() []string { return store.Schema("integer primary key", "blob") }
+// steps returns the statements that make the tables, by version, but for that of the process.
+func (d *database) steps() [][]string { return store.Steps("integer primary key", "blob") }
 
 // inspect reports whether the file is new, and fails if it is not ours.
 func (d *database) inspect() (fresh bool, err error) {
@@ -250,27 +245,59 @@ func (d *database) inspect() (fresh bool, err error) {
 		return true, nil
 	case id != application:
 		return false, fmt.Errorf("%s belongs to another program: name another directory with `store sqlite <directory>`", fileName)
-	case version > store.SchemaVersion:
+	case version > int64(store.Version):
 		return false, fmt.Errorf("its tables have version %d, and this Pollard knows version %d: install a newer Pollard, or name another directory",
-			version, store.SchemaVersion)
+			version, store.Version)
+	case version < 1:
+		return false, fmt.Errorf("its tables have version %d, which no Pollard made: name another directory", version)
 	}
 	return false, nil
 }
 
 // makeTables makes the tables of a new file in one transaction.
 func (d *database) makeTables() error {
-	statements := append([]string{"begin immediate"}, d.schema()...)
-	statements = append(statements, processTable, "insert into process default values",
-		fmt.Sprintf("pragma application_id = %d", application), fmt.Sprintf("pragma user_version = %d", store.SchemaVersion))
-	for _, s := range statements {
-		if err := d.writer.exec(s); err != nil {
-			return err
-		}
-	}
-	if err := d.stamp(d.writer, true); err != nil {
+	statements := []string{processTable, "insert into process default values", fmt.Sprintf("pragma application_id = %d", application)}
+	return d.inOrder(append(statements, slices.Concat(d.steps()...)...), func() error { return d.stamp(d.writer, true) })
+}
+
+// bringUp brings tables of an earlier version up to this one, in one transaction.
+func (d *database) bringUp() error {
+	version, err := d.writer.number("pragma user_version")
+	if err != nil || version >= int64(store.Version) {
 		return err
 	}
-	return d.writer.exec("commit")
+	began := time.Now()
+	d.log.Info("the tables of the store are brought up to the present version: do not stop Pollard",
+		zap.String("file", d.path), zap.Int64("from", version), zap.Int("to", store.Version))
+	if err := d.inOrder(slices.Concat(d.steps()[version:]...), func() error { return nil }); err != nil {
+		return fmt.Errorf("bringing its tables from version %d to %d: %w: the file is as it was; see that its disk has room for a fifth of its size, "+
+			"or install the Pollard that wrote it", version, store.Version, err)
+	}
+	d.log.Info("the tables of the store are brought up", zap.Duration("took", time.Since(began)))
+	return nil
+}
+
+// inOrder runs statements, and then sets the version, in one transaction.
+func (d *database) inOrder(statements []string, last func() error) (err error) {
+	c := d.writer
+	if err := c.exec("begin immediate"); err != nil {
+		return err
+	}
+	for _, s := range append(statements, fmt.Sprintf("pragma user_version = %d", store.Version)) {
+		if err = c.exec(s); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = last()
+	}
+	if err == nil {
+		err = c.exec("commit")
+	}
+	if err != nil {
+		c.exec("rollback") //nolint:errcheck // there may be no transaction any more
+	}
+	return err
 }
 
 // processTable has one row: what the process knew when it wrote last.

@@ -6,7 +6,6 @@ package sqlite
 import (
 	"bytes"
 	"encoding/hex"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -36,9 +35,9 @@ func storeOf(t testing.TB, dir string, feeds int) {
 	t.Helper()
 	s := mustOpen(t, dir)
 	for n := range feeds {
-		c := store.Claim{ID: numbered(n), URL: fmt.Sprintf("https://example.com/%d", n), Hold: time.Hour}
+		c := store.Claim{ID: numbered(n), URL: urlOf(n), Hold: time.Hour}
 		o := storetest.Outcome(storetest.Grant(t, s, c), storetest.Text(1, strings.Repeat("content ", 200)))
-		o.In, o.Facts = time.Hour, bytes.Repeat([]byte("facts"), 100)
+		o.In, o.PollState = time.Hour, bytes.Repeat([]byte("facts"), 100)
 		storetest.Commit(t, s, o)
 	}
 	mustDo(t, s.Close())
@@ -118,7 +117,7 @@ func TestDamagedPages(t *testing.T) {
 			mustDo(t, os.Remove(f))
 		}
 		mustDo(t, os.WriteFile(file, bad, 0o600))
-		outcome := survive(t, dir, feeds, made)
+		outcome := survive(t, dir, feeds, made, name == "a bit of a record")
 		outcomes[name+": "+outcome]++
 		if bodies[at/page+1] && name != "cut off" && strings.Contains(outcome, "set aside") {
 			t.Errorf("damage of bodies alone: %s", outcome)
@@ -187,7 +186,7 @@ func TestDamagedIndex(t *testing.T) {
 	}
 	for n := range feeds + 1 {
 		id := numbered(n)
-		if l := storetest.Ask(t, s, store.Claim{ID: id, URL: "https://example.com/", Hold: time.Hour}); l.Denied != store.DeniedNotDue {
+		if l := storetest.Ask(t, s, store.Claim{ID: id, URL: urlOf(n), Hold: time.Hour}); l.Denied != store.DeniedNotDue {
 			t.Errorf("feed %d: %+v", n, l)
 		}
 	}
@@ -235,8 +234,9 @@ func flipIn(t *testing.T, dir, name string, text []byte) {
 	mustDo(t, os.WriteFile(file, data, 0o600))
 }
 
-// survive opens a damaged store, which was made at a moment, works with it, and opens it again.
-func survive(t *testing.T, dir string, feeds int, made time.Time) (outcome string) {
+// survive opens a damaged store, which was made at a moment, works with it, and opens it again. If no more than
+// a bit of a record is damaged, one feed may be polled too early or late.
+func survive(t *testing.T, dir string, feeds int, made time.Time, bit bool) (outcome string) {
 	t.Helper()
 	log, lines := observer.New(zap.ErrorLevel)
 	s, err := Open(dir, Options{Log: zap.New(log)})
@@ -251,11 +251,12 @@ func survive(t *testing.T, dir string, feeds int, made time.Time) (outcome strin
 		outcome = "set aside"
 		// It may have had this feed, whose last poll it does not know any more.
 		mustDo(t, s.Restore(t.Context(), []store.Saved{{New: true, Record: store.Record{
-			ID: numbered(7000), URL: "https://example.com/configured", Hold: time.Hour, Polled: -1, Configured: true, State: store.StateCold}}}))
+			ID: numbered(7000), URL: urlOf(7000), Hold: time.Hour, Polled: -1, Configured: true, State: store.StateCold}}}))
 		if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 10}); err == nil && len(leases) > 0 {
 			t.Errorf("polled at once after the file was set aside: %+v", leases)
 		}
 	}
+	odd := 0
 	for n := range feeds {
 		id := numbered(n)
 		records, err := s.Lookup(t.Context(), []store.ID{id})
@@ -263,7 +264,9 @@ func survive(t *testing.T, dir string, feeds int, made time.Time) (outcome strin
 			continue
 		}
 		if in := records[0].In; in > time.Hour || in < 59*time.Minute-time.Since(made) {
-			t.Errorf("feed %d is due in %v", n, in)
+			if odd++; !bit || odd > 1 {
+				t.Errorf("feed %d is due in %v", n, in)
+			}
 		}
 		body, err := store.ReadBody(t.Context(), s, id, 1)
 		if err != nil {
@@ -273,14 +276,14 @@ func survive(t *testing.T, dir string, feeds int, made time.Time) (outcome strin
 		}
 	}
 	for n := range feeds {
-		leases, err := s.Claim(t.Context(), []store.Claim{{ID: numbered(n), URL: fmt.Sprintf("https://example.com/%d", n), Hold: time.Hour}})
-		if err == nil && leases[0].Denied == "" {
+		leases, err := s.Claim(t.Context(), []store.Claim{{ID: numbered(n), URL: urlOf(n), Hold: time.Hour}})
+		if err == nil && leases[0].Denied == "" && (!bit || odd == 0) {
 			t.Errorf("feed %d is polled again within the hour: %s", n, outcome)
 		}
 	}
 	mustWork := func(s *Store, n int) error {
 		id := numbered(n)
-		leases, err := s.Claim(t.Context(), []store.Claim{{ID: id, URL: "https://example.com/new", Hold: time.Hour}})
+		leases, err := s.Claim(t.Context(), []store.Claim{{ID: id, URL: urlOf(n), Hold: time.Hour}})
 		if err != nil || leases[0].Denied != "" {
 			return err
 		}
@@ -310,14 +313,13 @@ func survive(t *testing.T, dir string, feeds int, made time.Time) (outcome strin
 func TestShortOfSpace(t *testing.T) {
 	const budget = 1 << 40
 	free, all := uint64(100<<30), uint64(1000<<30)
-	s, err := Open(directory(t), Options{Space: func(string) (uint64, uint64) { return free, all }})
-	mustDo(t, err)
-	defer s.Close()
+	s := mustOpen(t, directory(t))
+	s.database.space = func(string) (uint64, uint64) { return free, all }
 	feeds := 0
 	grow := func(by store.Owner) {
 		for range 20 {
 			feeds++
-			c := store.Claim{ID: numbered(feeds), URL: fmt.Sprint("https://example.com/", feeds), Hold: time.Hour, By: by, Configured: by == store.Operator}
+			c := store.Claim{ID: numbered(feeds), URL: urlOf(feeds), Hold: time.Hour, By: by, Configured: by == store.Operator}
 			storetest.Commit(t, s, storetest.Outcome(storetest.Grant(t, s, c), storetest.Text(1, string(make([]byte, 20_000)))))
 		}
 	}
@@ -359,7 +361,7 @@ func TestShortOfSpace(t *testing.T) {
 // rows by an index, however many there are.
 func TestPlans(t *testing.T) {
 	s := mustOpen(t, directory(t))
-	c := store.Claim{ID: numbered(1), URL: "https://example.com/", Hold: time.Hour, Configured: true, Host: store.Host{Name: "one", Domain: "d"}}
+	c := store.Claim{ID: numbered(1), URL: urlOf(1), Hold: time.Hour, Configured: true, Host: store.Host{Name: "one", Domain: "d"}}
 	o := storetest.Outcome(storetest.Grant(t, s, c), storetest.Text(1, ""))
 	_, err := s.Hop(t.Context(), store.Hop{ID: numbered(2), Host: store.Host{Name: "two"}})
 	mustDo(t, err)
@@ -367,7 +369,7 @@ func TestPlans(t *testing.T) {
 	storetest.Commit(t, s, o)
 	mustDo(t, s.Touch(t.Context(), map[store.ID]store.Asked{c.ID: {}}))
 	for i := range 4 { // two that wait make the next one ask whose turn it is
-		queued := store.Claim{ID: numbered(10 + i), URL: "https://example.com/", Hold: time.Hour, Queue: true, Prefetch: true, By: store.OwnerOf(store.KindToken, "a"),
+		queued := store.Claim{ID: numbered(10 + i), URL: urlOf(10 + i), Hold: time.Hour, Queue: true, Prefetch: true, By: store.OwnerOf(store.KindToken, "a"),
 			Host: store.Host{Name: "busy", Spacing: time.Hour}}
 		if i == 3 {
 			queued.Host.Name = "free"
@@ -398,7 +400,7 @@ func TestPlans(t *testing.T) {
 	ofOneRow := map[string]bool{"SCAN CONSTANT ROW": true, "SCAN established": true, "SCAN other": true}
 	for text := range texts {
 		if strings.HasPrefix(text, "pragma") || strings.Contains(text, "process") || strings.Contains(text, "sqlite_master") ||
-			strings.HasPrefix(text, "create") || strings.HasPrefix(text, "begin") || text == "commit" {
+			strings.Contains(text, "alter table") || strings.HasPrefix(text, "create") || strings.HasPrefix(text, "begin") || text == "commit" {
 			continue
 		}
 		explained++

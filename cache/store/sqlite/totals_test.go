@@ -4,7 +4,6 @@
 package sqlite
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,7 +29,7 @@ func TestTotals(t *testing.T) {
 			var saved []store.Saved
 			for range n {
 				feeds++
-				saved = append(saved, store.Saved{Record: store.Record{ID: numbered(int(feeds)), URL: fmt.Sprint("https://example.com/", feeds), State: store.StateCold, Polled: -1, Asked: -1}})
+				saved = append(saved, store.Saved{Record: store.Record{ID: numbered(int(feeds)), URL: urlOf(int(feeds)), State: store.StateCold, Polled: -1, Asked: -1}})
 			}
 			mustDo(t, s.Restore(t.Context(), saved))
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -180,7 +181,7 @@ func (d *database) replaceBodies(reason error) error {
 	}
 	old := fmt.Sprintf("damaged_%d", d.scale.now())
 	statements := []string{"begin immediate", "alter table body rename to " + old}
-	for _, s := range d.schema() {
+	for _, s := range slices.Concat(d.steps()...) {
 		if strings.HasPrefix(strings.TrimSpace(s), "create table body ") {
 			statements = append(statements, s)
 		}

@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,20 +25,20 @@ type flip struct {
 // none: by another ID it is another feed.
 func flips(every int) (all []flip) {
 	for _, column := range []string{
-		"spacing", "class", "owner", "seen", "days", "configured", "token", "next", "due", "hold", "last", "hopped", "earliest", "asked",
-		"version", "size", "body", "changed", "news", "outcome", "sum",
+		"spacing", "not_established", "owner", "seen", "days", "configured", "token", "next", "due", "hold", "last", "hopped", "earliest", "asked",
+		"version", "size", "body", "changed", "news", "outcome", "floor", "configured_until",
 	} {
 		for bit := range 64 {
 			all = append(all, flip{column: column, bit: 1 << bit})
 		}
 	}
 	for column, was := range map[string]string{
-		"url": "https://example.com/", "host": "host", "domain": "example.com", "state": "fresh", "coding": "identity", "facts": "facts", "memo": "memo",
+		"url": "https://example.com/", "host": "host", "domain": "example.com", "state": "fresh", "coding": "identity", "poll_state": "facts", "feed_state": "memo",
 	} {
 		for i := range was {
 			other := []byte(was)
 			other[i] ^= 1
-			if all = append(all, flip{column: column, value: string(other)}); column == "facts" || column == "memo" {
+			if all = append(all, flip{column: column, value: string(other)}); strings.HasSuffix(column, "_state") {
 				all[len(all)-1].value = other
 			}
 		}
@@ -51,8 +52,8 @@ func flips(every int) (all []flip) {
 	return all[:len(all)/every]
 }
 
-// damagedRecords flips bits of records, of each feed one. None of them is polled before an interval has
-// passed, all of them are after some time, and what is not damaged is as it was.
+// damagedRecords flips bits of records, of each feed one. Each of them may be polled once too early, or late
+// by a week at most. None has the body of another one, and one that is whole is as it was.
 func damagedRecords(t *testing.T, h Harness) {
 	if h.Exec == nil {
 		t.Skip("no way to damage this store")
@@ -63,6 +64,7 @@ func damagedRecords(t *testing.T, h Harness) {
 		every = 6
 	}
 	damage := flips(every)
+	content := func(n int) *store.Body { return Text(1, fmt.Sprintf("content %06d", n)) }
 	var saved []store.Saved
 	var claims []store.Claim
 	for n := range len(damage) + 1 {
@@ -70,62 +72,79 @@ func damagedRecords(t *testing.T, h Harness) {
 		c.Configured, c.Host = true, store.Host{Name: fmt.Sprint("host ", n), Domain: "example.com", Spacing: time.Minute}
 		claims = append(claims, c)
 		saved = append(saved, store.Saved{Record: store.Record{
-			ID: c.ID, URL: c.URL, Host: c.Host, Configured: true, State: store.StateFresh, Version: 1, Facts: []byte("facts"), Memo: []byte("memo"),
+			ID: c.ID, URL: c.URL, Host: c.Host, Configured: true, State: store.StateFresh, Version: 1, PollState: []byte("facts"), FeedState: []byte("memo"),
 			In: 2 * time.Hour, Hold: 3 * time.Hour, Polled: time.Hour, Asked: time.Minute, Hopped: time.Minute, NotBefore: time.Hour,
-		}, Body: Text(1, "content")})
+		}, Body: content(n)})
 	}
 	if err := s.Restore(t.Context(), saved); err != nil {
 		t.Fatal(err)
 	}
 	for n, f := range damage {
-		if f.value == nil {
-			h.Exec(fmt.Sprintf(`update feed set %s = (%[1]s | ?1) - (%[1]s & ?1) where id = ?2`, f.column), f.bit, claims[n].ID[:])
-		} else {
-			h.Exec(`update feed set `+f.column+` = ?1 where id = ?2`, f.value, claims[n].ID[:])
+		var args []any
+		set := f.column + ` = ?1`
+		switch {
+		case f.value != nil:
+			args = append(args, f.value)
+		default:
+			set = fmt.Sprintf(`%s = (coalesce(%[1]s, 0) | ?1) - (coalesce(%[1]s, 0) & ?1)`, f.column)
+			args = append(args, f.bit)
 		}
+		h.Exec(`update feed set `+set+` where id = ?2`, append(args, claims[n].ID[:])...)
 	}
 	whole := len(damage)
-	for range 3 { // some are found to be damaged only
-		if leases, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 100}); err != nil || len(leases) > 0 {
-			t.Fatalf("ClaimDue = %+v, %v", leases, err)
-		}
-	}
-	var after store.ID
-	for records, err := range store.Pages(t.Context(), s, 50) {
-		for _, r := range records {
-			n := slices.IndexFunc(claims, func(c store.Claim) bool { return c.ID == r.ID })
-			if n < whole && damage[n].column != "due" || r.ID.Compare(after) <= 0 {
-				t.Errorf("feed %d, %+v, has the record %+v", n, damage[min(n, whole-1)], r)
-			}
-			after = r.ID
-		}
+	poll := func() (early map[int]bool) {
+		t.Helper()
+		leases, err := s.Claim(t.Context(), claims)
 		if err != nil {
 			t.Fatal(err)
 		}
+		early = make(map[int]bool)
+		for n, l := range leases {
+			if early[n] = l.Denied == ""; early[n] {
+				o := Outcome(l, nil)
+				o.In = 3 * time.Hour
+				Commit(t, s, o)
+			}
+			if l.Wait > 7*24*time.Hour+2*time.Hour {
+				t.Errorf("feed %d, %+v: waits for %v", n, damage[min(n, whole-1)], l.Wait)
+			}
+		}
+		return early
 	}
-	leases, err := s.Claim(t.Context(), claims)
-	for n, l := range leases {
-		if l.Denied != store.DeniedNotDue || l.Wait < time.Hour-slack || l.Wait > 2*time.Hour {
-			t.Errorf("feed %d, %+v: claimed %+v", n, damage[min(n, whole-1)], l)
+	early, again := poll(), poll()
+	for n := range claims {
+		if again[n] || early[n] && n == whole {
+			t.Errorf("feed %d, %+v, is polled too early: %v, and again: %v", n, damage[min(n, whole-1)], early[n], again[n])
 		}
 	}
-	if err != nil || !near(leases[whole].Wait, 2*time.Hour) {
-		t.Errorf("the feed that is whole: %+v, %v", leases[whole], err)
+	for range 3 { // some are found to be damaged only
+		if _, _, err := s.ClaimDue(t.Context(), store.DueQuery{Limit: 100}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	wantBody(t, s, whole, Text(1, "content"))
-	other := []byte("contend")
+	if _, err := s.Sweep(t.Context(), store.SweepQuery{}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range claims {
+		body, err := store.ReadBody(t.Context(), s, claims[n].ID, 1)
+		if want := content(n); err == nil && string(body.Data) != string(want.Data) {
+			t.Errorf("feed %d, %+v, has the body %q", n, damage[min(n, whole-1)], body.Data)
+		} else if err != nil && (n == whole || !errors.Is(err, store.ErrNoBody)) {
+			t.Errorf("feed %d, %+v: Body: %v", n, damage[min(n, whole-1)], err)
+		}
+	}
+	if r := lookup(t, s, whole); !near(r.In, 2*time.Hour) || string(r.FeedState) != "memo" || r.Token == 0 {
+		t.Errorf("the feed that is whole: %+v", r)
+	}
+	other := []byte("content")
 	h.Exec(`update body set data = ?1 where id = (select body from feed where id = ?2)`, other, claims[whole].ID[:])
-	_, err = store.ReadBody(t.Context(), s, claims[whole].ID, 1)
+	_, err := store.ReadBody(t.Context(), s, claims[whole].ID, 1)
 	wantError(t, "Body that is damaged", err, store.ErrNoBody)
-	h.Sleep(2 * time.Hour)
-	leases, err = s.Claim(t.Context(), claims)
-	for n, l := range leases {
-		if l.Denied != "" {
-			t.Errorf("feed %d, %+v, after two hours: %+v", n, damage[min(n, whole-1)], l)
+	h.Sleep(8 * 24 * time.Hour)
+	for n, polled := range poll() {
+		if !polled {
+			t.Errorf("feed %d, %+v, is not polled after a week", n, damage[min(n, whole-1)])
 		}
-	}
-	if err != nil {
-		t.Error(err)
 	}
 }
 

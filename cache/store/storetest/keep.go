@@ -111,7 +111,7 @@ func bodies(t *testing.T, h Harness) {
 		t.Error("a body of version 0 was taken")
 	}
 	Commit(t, s, Outcome(l, nil))
-	if r := lookup(t, s, 9); r.Version != 0 || string(r.Memo) != "memo" {
+	if r := lookup(t, s, 9); r.Version != 0 || string(r.FeedState) != "memo" {
 		t.Errorf("without a body: %+v", r)
 	}
 	_, err := store.ReadBody(t.Context(), s, idOf(9), 1)

@@ -208,7 +208,7 @@ func (m *model) samePauses(t *rapid.T) {
 func (m *model) sameRecord(a, b store.Record) bool {
 	return a.ID == b.ID && a.URL == b.URL && a.Token == b.Token && m.near(a.In, b.In) && a.Hold == b.Hold &&
 		m.nearAgo(a.Polled, b.Polled) && m.nearAgo(a.Asked, b.Asked) && m.near(a.NotBefore, b.NotBefore) && a.Version == b.Version && a.State == b.State &&
-		bytes.Equal(a.Facts, b.Facts) && bytes.Equal(a.Memo, b.Memo) && a.Host == b.Host && a.Configured == b.Configured
+		bytes.Equal(a.PollState, b.PollState) && bytes.Equal(a.FeedState, b.FeedState) && a.Host == b.Host && a.Configured == b.Configured
 }
 
 // nearAgo compares times since something; those that are negative are never.

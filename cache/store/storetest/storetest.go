@@ -6,7 +6,6 @@
 package storetest
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"testing"
@@ -66,13 +65,17 @@ func (h Harness) open(t *testing.T) store.Store {
 // Feed is the name of the nth feed of a test.
 func Feed(n int) (id store.ID, url string) {
 	url = fmt.Sprintf("https://example.com/%d.xml", n)
-	sum := sha256.Sum256([]byte(url))
-	return store.ID(sum[:len(id)]), url
+	return store.IDOf(url), url
 }
 
 func idOf(n int) store.ID {
 	id, _ := Feed(n)
 	return id
+}
+
+func urlOf(n int) string {
+	_, url := Feed(n)
+	return url
 }
 
 // Claim asks for a poll of the nth feed, of a host that is not paced.
@@ -90,7 +93,7 @@ func host(name string) store.Host {
 func Outcome(l store.Lease, body *store.Body) store.Outcome {
 	return store.Outcome{
 		ID: l.ID, Token: l.Token, In: 2 * time.Hour, Hold: time.Hour, Host: l.Host,
-		State: store.StateFresh, Facts: []byte("facts"), Memo: []byte("memo"), Body: body,
+		State: store.StateFresh, PollState: []byte("facts"), FeedState: []byte("memo"), Body: body,
 	}
 }
 

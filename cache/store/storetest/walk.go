@@ -244,9 +244,9 @@ func (m *model) commit(t *rapid.T) {
 	f := m.feeds[id]
 	o := store.Outcome{
 		ID: id, Token: m.token(t, f), Hold: length(t, "hold"), Host: m.host(t),
-		In:    rapid.SampledFrom([]time.Duration{store.Ended, 0, length(t, "in"), length(t, "in")}).Draw(t, "next"),
-		State: rapid.SampledFrom([]store.State{store.StateFresh, store.StateFailing, store.StateGone}).Draw(t, "state"),
-		Facts: m.text(t, "facts"), Memo: m.text(t, "memo"),
+		In:        rapid.SampledFrom([]time.Duration{store.Ended, 0, length(t, "in"), length(t, "in")}).Draw(t, "next"),
+		State:     rapid.SampledFrom([]store.State{store.StateFresh, store.StateFailing, store.StateGone}).Draw(t, "state"),
+		PollState: m.text(t, "facts"), FeedState: m.text(t, "memo"),
 	}
 	if rapid.IntRange(0, 4).Draw(t, "asks for a pause") == 0 {
 		o.NotBefore = length(t, "not before")
@@ -282,11 +282,11 @@ func (m *model) commit(t *rapid.T) {
 	if o.NotBefore > 0 {
 		f.earliest = max(f.earliest, m.now+o.NotBefore)
 	}
-	if o.Facts != nil {
-		f.Facts = o.Facts
+	if o.PollState != nil {
+		f.PollState = o.PollState
 	}
-	if o.Memo != nil {
-		f.Memo = o.Memo
+	if o.FeedState != nil {
+		f.FeedState = o.FeedState
 	}
 	if o.Body != nil {
 		f.Version, f.body, m.versions[id] = o.Body.Version, o.Body, o.Body.Version

@@ -138,7 +138,7 @@ func (m *model) restore(t *rapid.T) {
 	f.Record = store.Record{
 		ID: id, URL: url, Hold: length(t, "hold"), State: store.StateFresh, Host: m.host(t),
 		In: length(t, "in"), Polled: 10*unit + steps(t, "polled"), Asked: steps(t, "asked"),
-		Facts: m.text(t, "facts"), Memo: m.text(t, "memo"), Configured: rapid.Bool().Draw(t, "configured"),
+		PollState: m.text(t, "facts"), FeedState: m.text(t, "memo"), Configured: rapid.Bool().Draw(t, "configured"),
 	}
 	if rapid.IntRange(0, 3).Draw(t, "ended") == 0 {
 		f.In = store.Ended

@@ -68,7 +68,7 @@ func watch(t *testing.T, h Harness) {
 	}
 	wantError(t, "Forget", s.Forget(t.Context(), idOf(2)), nil)
 	want(2, store.Change{Forgotten: true})
-	wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: idOf(3), URL: "x", State: store.StateFresh}, Body: Text(2, "y")}}), nil)
+	wantError(t, "Restore", s.Restore(t.Context(), []store.Saved{{Record: store.Record{ID: idOf(3), URL: urlOf(3), State: store.StateFresh}, Body: Text(2, "y")}}), nil)
 	want(3, store.Change{Version: 2})
 	h.Sleep(3 * time.Hour)
 	_, err := s.Trim(t.Context(), 0)

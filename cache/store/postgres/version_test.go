@@ -1,0 +1,135 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package postgres_test
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/cache/store/postgres"
+	"github.com/feedpollard/pollard/cache/store/storetest"
+)
+
+// version1 makes a database that has version 1 of the tables, as a dump holds them.
+func version1(t *testing.T) (url string) {
+	t.Helper()
+	url = server(t).Database(t)
+	packed, err := os.Open("testdata/version1.sql.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dump, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.DeleteFunc(strings.Split(string(dump), "\n"), func(line string) bool { return strings.HasPrefix(line, `\`) }) // commands of psql
+	exec(t, url, strings.Join(lines, "\n"))
+	return url
+}
+
+// rowsOf reads the tables as other programs do, by statements for version 1.
+func rowsOf(t *testing.T, url string, statements []string) (rows []string) {
+	t.Helper()
+	conn := connect(t, url)
+	if _, err := conn.Exec(t.Context(), `set search_path = pollard`); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range statements {
+		found, err := conn.Query(t.Context(), sql)
+		for err == nil && found.Next() {
+			var values []any
+			values, err = found.Values()
+			rows = append(rows, fmt.Sprintf("%x", values))
+		}
+		if err != nil || found.Err() != nil {
+			t.Fatal(err, found.Err())
+		}
+	}
+	return rows
+}
+
+// TestBringUp opens a database of version 1, by two nodes at once, while a backup holds a lock. Rows are as they were, but for
+// the names of columns.
+func TestBringUp(t *testing.T) {
+	url := version1(t)
+	before := rowsOf(t, url, storetest.RowsOfVersion1)
+	backup := connect(t, url)
+	tx, err := backup.Begin(t.Context())
+	if err == nil {
+		_, err = tx.Exec(t.Context(), `lock table pollard.feed in access share mode`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, lines := observer.New(zap.InfoLevel)
+	nodes := make(chan *store.Database)
+	for range 2 {
+		go func() {
+			s, err := postgres.Open(context.Background(), postgres.Options{URL: url, Log: zap.New(log)})
+			if err != nil {
+				t.Error(err)
+			}
+			nodes <- s
+		}()
+	}
+	eventually(t, "it says that it waits", func() bool { return lines.FilterMessageSnippet("another session holds locks").Len() > 0 })
+	if _, err := connect(t, url).Exec(t.Context(), `set statement_timeout = '20s'; select facts from pollard.feed limit 1`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Errorf("a node of version 1 cannot read meanwhile: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := <-nodes
+		if s == nil {
+			t.FailNow()
+		}
+		defer s.Close()
+		if after := rowsOf(t, url, storetest.RowsOfVersion2); fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Error("rows have changed")
+		}
+	}
+	s := open(t, url)
+	storetest.CheckBroughtUp(t, s)
+
+	// A later program brings them up further: this one grants nothing any more, and can read.
+	exec(t, url, `update pollard.meta set value = '99' where key = 'version'`)
+	if _, err := s.Claim(t.Context(), []store.Claim{configured(1)}); err == nil || !strings.Contains(err.Error(), "upgrade this node") {
+		t.Errorf("Claim: %v", err)
+	}
+	if records, err := s.Records(t.Context(), store.ID{}, 10); err != nil || len(records) != 10 {
+		t.Errorf("Records: %d, %v", len(records), err)
+	}
+}
+
+// TestBringUpFails has a step fail. The tables are as they were, and are brought up when the cause is gone.
+func TestBringUpFails(t *testing.T) {
+	url := version1(t)
+	exec(t, url, `create index feed_configured on pollard.feed (id)`)
+	before := rowsOf(t, url, storetest.RowsOfVersion1)
+	if _, err := postgres.Open(t.Context(), postgres.Options{URL: url}); err == nil || !strings.Contains(err.Error(), ": nothing was changed") {
+		t.Errorf("Open: %v", err)
+	}
+	if after := rowsOf(t, url, storetest.RowsOfVersion1); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Error("rows have changed")
+	}
+	exec(t, url, `drop index pollard.feed_configured`)
+	open(t, url)
+}

@@ -1,0 +1,151 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sqlite
+
+import (
+	"compress/gzip"
+	"database/sql/driver"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/feedpollard/pollard/cache/store/storetest"
+)
+
+// unpackStore writes a store of version 1 of the tables into a directory, as that Pollard has left it when it
+// was closed, or killed.
+func unpackStore(t *testing.T, how string) (dir string) {
+	t.Helper()
+	dir = directory(t)
+	for _, part := range []string{"", "-wal"} {
+		packed, err := os.Open(filepath.Join("testdata", "version1-"+how+".sqlite"+part+".gz"))
+		if how == "closed" && part == "-wal" {
+			continue
+		}
+		mustDo(t, err)
+		defer packed.Close()
+		z, err := gzip.NewReader(packed)
+		mustDo(t, err)
+		data, err := io.ReadAll(z)
+		mustDo(t, err, os.WriteFile(filepath.Join(dir, fileName+part), data, 0o600))
+	}
+	return dir
+}
+
+// rowsOf reads a file as other programs do, by statements for version 1 of its tables.
+func rowsOf(t *testing.T, dir string, statements []string) (rows []string) {
+	t.Helper()
+	c, err := connect(filepath.Join(dir, fileName))
+	mustDo(t, err)
+	defer c.close()
+	for _, sql := range statements {
+		mustDo(t, c.query(t.Context(), sql, nil, func(r row) error {
+			rows = append(rows, fmt.Sprintf("%x", []driver.Value(r)))
+			return nil
+		}))
+	}
+	return rows
+}
+
+// TestBringUp opens stores of version 1. Their rows are as they were, but for the names of columns, and a feed whose
+// record is damaged starts afresh.
+func TestBringUp(t *testing.T) {
+	for _, how := range []string{"closed", "killed"} {
+		dir := unpackStore(t, how)
+		before := rowsOf(t, dir, storetest.RowsOfVersion1)
+		if len(before) < 40 {
+			t.Fatalf("%s: %d rows", how, len(before))
+		}
+		log, lines := observer.New(zap.InfoLevel)
+		s, err := Open(dir, Options{Log: zap.New(log)})
+		mustDo(t, err)
+		if lines.FilterMessageSnippet("brought up").Len() != 2 {
+			t.Errorf("%s: logged %v", how, lines.All())
+		}
+		mustDo(t, s.Close())
+		after := rowsOf(t, dir, storetest.RowsOfVersion2)
+		for i := range max(len(before), len(after)) {
+			if i >= len(before) || i >= len(after) || before[i] != after[i] {
+				t.Fatalf("%s: row %d was %s, is %s", how, i, before[min(i, len(before)-1)], after[min(i, len(after)-1)])
+			}
+		}
+		s, err = Open(dir, Options{Log: zap.New(log)})
+		mustDo(t, err)
+		if lines.FilterMessageSnippet("brought up").Len() != 2 {
+			t.Errorf("%s: brought up twice: %v", how, lines.All())
+		}
+		storetest.CheckBroughtUp(t, s)
+		mustDo(t, s.Close())
+	}
+}
+
+// TestBringUpFails has a step fail. The file is as it was, the error says what to do, and the file
+// is brought up when the cause is gone.
+func TestBringUpFails(t *testing.T) {
+	dir := unpackStore(t, "closed")
+	change := func(sql string) {
+		c, err := connect(filepath.Join(dir, fileName))
+		mustDo(t, err, c.exec(sql), c.close())
+	}
+	change(`create index feed_configured on feed (id)`) // that the last statement makes
+	before := rowsOf(t, dir, storetest.RowsOfVersion1)
+	for range 2 {
+		_, err := Open(dir, Options{})
+		if err == nil || !strings.Contains(err.Error(), "the file is as it was") {
+			t.Fatalf("Open: %v", err)
+		}
+	}
+	if after := rowsOf(t, dir, storetest.RowsOfVersion1); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Error("rows have changed")
+	}
+	change(`drop index feed_configured`)
+	s := mustOpen(t, dir)
+	storetest.CheckBroughtUp(t, s)
+}
+
+// TestEarlierProgram has statements of version 1 fail, so that such a program does not take rows without a sum as damaged.
+func TestEarlierProgram(t *testing.T) {
+	dir := directory(t)
+	storeOf(t, dir, 1)
+	for _, sql := range []string{
+		`select f.sum from feed f`, `update feed set due = 1, sum = 2, facts = null, memo = null where n = 1`, `insert into feed (id, until, sum) values (x'00', 0, 0)`,
+	} {
+		c, err := connect(filepath.Join(dir, fileName))
+		mustDo(t, err)
+		if err := c.exec(sql); err == nil {
+			t.Errorf("%s works", sql)
+		}
+		mustDo(t, c.close())
+	}
+}
+
+// BenchmarkBringUp brings up the file that POLLARD_STORE names, a copy each time.
+func BenchmarkBringUp(b *testing.B) {
+	name := os.Getenv("POLLARD_STORE")
+	if name == "" {
+		b.Skip("POLLARD_STORE does not name a file of version 1")
+	}
+	for b.Loop() {
+		dir := b.TempDir()
+		data, err := os.ReadFile(name)
+		mustDo(b, err, os.WriteFile(filepath.Join(dir, fileName), data, 0o600))
+		began := time.Now()
+		s, err := Open(dir, Options{})
+		mustDo(b, err)
+		b.Logf("%d MB: %v", len(data)>>20, time.Since(began))
+		for _, file := range []string{fileName, fileName + "-wal"} {
+			if info, err := os.Stat(filepath.Join(dir, file)); err == nil {
+				b.Logf("%s: %d MB", file, info.Size()>>20)
+			}
+		}
+		mustDo(b, s.Close())
+	}
+}
