@@ -69,9 +69,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 		planned = s.Due
 	}
 	s = f.claimed(lease)
-	if s.Unconditional = nil; e.floor == 0 { // polls by hand come in addition to the regular ones
-		s.Unconditional = s.SuspectNotModified()
-	}
+	s.Unconditional = s.Doubtful(e.floor > 0, rules.OwnSite)
 	e.poll.send()
 	var large largeBody
 	defer large.done()

@@ -73,6 +73,10 @@ type pollState struct {
 	Unmatched int `json:"unmatched,omitempty"`
 	// Confirmed is for how long the origin has answered 304 alone, as of the last poll.
 	Confirmed time.Duration `json:"confirmed_for,omitempty"`
+	// Confirmations is how many polls that were, and InVain how many unconditional polls since
+	// the last new version brought nothing new.
+	Confirmations int `json:"confirmations,omitempty"`
+	InVain        int `json:"in_vain,omitempty"`
 
 	// Of the decision.
 	Decided time.Time     `json:"decided,omitzero"`

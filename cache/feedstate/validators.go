@@ -4,38 +4,58 @@
 package feedstate
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/internal/httpfield"
+	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
 )
 
-// confirmedFor is how long an origin must have answered only 304 before one poll is
-// unconditional: some origins answer 304 although their feed has changed.
-const confirmedFor = 30 * 24 * time.Hour
+// Some origins answer 304 although their feed has changed. So one poll is unconditional after
+// so long a time, and so many polls, of 304 alone. Each one in vain doubles the time.
+const (
+	confirmedFor   = 8 * 24 * time.Hour
+	confirmedPolls = 8
+	maxInVain      = 3         // doublings: up to 64 days
+	ownConfirmed   = time.Hour // of a site of this process, where it is not doubled
+)
 
-// SuspectNotModified returns why the poll under way should be unconditional although there are
-// validators; nil: it should not.
-func (s *State) SuspectNotModified() *policy.Term {
-	if s.Version == 0 || s.Last.Confirmed+s.Gap < confirmedFor {
+// Doubtful returns why the poll under way should be unconditional although there are validators;
+// nil: it should not. Polls by hand come in addition to the regular ones, so they are conditional,
+// but not those of a site of this process: its owner wants to see what has changed.
+func (s *State) Doubtful(byHand, ownSite bool) *policy.Term {
+	wait, polls := confirmedFor<<min(s.Last.InVain, maxInVain), confirmedPolls
+	if ownSite {
+		wait, polls = ownConfirmed, 0
+	}
+	switch {
+	case s.Version == 0:
+		return nil
+	case byHand && ownSite:
+		return &policy.Term{Hint: policy.HintStuck, Note: "by hand; polled without validators, in case they are wrong"}
+	case byHand, s.Last.Confirmed+s.Gap < wait, s.Last.Confirmations < polls:
 		return nil
 	}
-	return &policy.Term{Hint: policy.HintStuck, Note: "only 304s for 30 days; polled without validators, in case they are wrong"}
+	return &policy.Term{Hint: policy.HintStuck, Note: fmt.Sprintf("only 304s for %d hours; polled without validators, in case they are wrong", wait/time.Hour)}
 }
 
-// updateNotModified counts the time in which there were only 304s.
+// updateNotModified counts the polls, and the time, in which there were only 304s.
 func (s *State) updateNotModified(v Classified) {
+	f := &s.Last
 	switch {
 	case v.Answer.Unsent():
-	case s.Unconditional != nil:
-		s.Last.Confirmed = 0 // even if it failed: it is not tried twice
+	case s.Unconditional != nil && v.Result != status.ResultNew:
+		f.Confirmed, f.Confirmations = 0, 0 // even if it failed: it is not tried twice
+		f.InVain = min(f.InVain+1, maxInVain)
 	case v.Good() && v.Answer.Status == http.StatusNotModified:
-		s.Last.Confirmed += s.Gap
+		f.Confirmed += s.Gap
+		f.Confirmations++
 	case v.Good():
-		s.Last.Confirmed = 0
+		f.Confirmed, f.Confirmations, f.InVain = 0, 0, 0
 	}
 }
 

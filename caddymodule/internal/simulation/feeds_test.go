@@ -78,7 +78,7 @@ func brokenFeeds() []*resource {
 	return []*resource{
 		{url: "http://apache.test/feed", ignoresETag: true, every: 3 * day, etag: func(c *call) string { return fmt.Sprintf(`"%d-gzip"`, c.version()) }},
 		{url: "http://deaf.test/feed", never304: true, every: 60 * day, etag: same, date: none},
-		{url: "http://stuck.test/feed", every: 60 * day, etag: same, date: none},
+		{url: "http://stuck.test/feed", doubted: true, every: 60 * day, etag: same, date: none},
 		{url: "http://unasked.test/feed", instead: func(c *call) (reply, bool) {
 			return reply{status: 304, wait: day}, c.age < 3*day
 		}},

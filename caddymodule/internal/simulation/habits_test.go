@@ -33,6 +33,7 @@ type resource struct {
 	date        func(*call) string // nil: of the version
 	never304    bool               // never answers 304
 	ignoresETag bool               // compares no ETag
+	doubted     bool               // answers only 304 for longer than a week
 	coding      []string           // content codings of the body
 	wait        time.Duration      // what its good answers ask for
 	wait304     time.Duration      // the same of a 304; 0: wait

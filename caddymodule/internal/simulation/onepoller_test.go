@@ -117,6 +117,9 @@ func (sim *simulation) checkScore(s *feed, got *score) {
 	if s.target {
 		first++ // of a feed that redirects here
 	}
+	if s.doubted {
+		first++
+	}
 	if got.unconditional > first && s.url != "http://fresh.test/feed" {
 		sim.violation("%s was asked %d times without validators", s.url, got.unconditional)
 	}

@@ -294,6 +294,9 @@ func (o *origins) checkValidators(res *resource, r *http.Request) {
 	if slices.Contains(res.sets, sent) || res.trap {
 		return
 	}
+	if res.doubted && sent == (validators{}) && o.sim.clock.truth().Sub(o.sim.epoch) >= 8*day {
+		return // once
+	}
 	if (res.moves || res.target) && (sent == (validators{}) || slices.Contains(res.given, sent)) {
 		return // the last good answer of the feed that leads here came from another URL, or earlier
 	}
