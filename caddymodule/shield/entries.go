@@ -46,6 +46,7 @@ func (*entries) Destruct() error { return nil }
 type entry struct {
 	requested   atomic.Int64 // the last request, in Unix seconds
 	feed        atomic.Bool  // a response was a feed
+	loops       atomic.Bool  // the last poll got status 508
 	bypassUntil atomic.Int64 // in Unix milliseconds
 }
 

@@ -79,6 +79,7 @@ func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 // requests that follow go to the origin.
 func (o *feedOrigin) record(a policy.Answer) {
 	e := o.entry
+	e.loops.Store(a.Status == http.StatusLoopDetected)
 	clientError := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 	switch {
 	case a.Failure == policy.FailureNotShared, (a.Failure == policy.FailureNotFeed || clientError) && !e.feed.Load():

@@ -15,11 +15,11 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// statusClientClosed is what Caddy's own handlers log if the client has left.
-const statusClientClosed = 499
-
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
 func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if s.cameBack(r) {
+		return s.refuseLoop(w, r)
+	}
 	if isPoll(r) { // of a shield around this one
 		return s.origin.serve(w, r, next)
 	}
@@ -49,7 +49,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if !s.mayPoll(c, r, key) {
 		return s.passAndDetect(w, r, next, key)
 	}
-	s.entries.add(key)
+	e := s.entries.add(key)
 	feed, err := s.engine.Feed(r.Context(), key)
 	if err != nil {
 		return s.passAndDetect(w, r, next, key)
@@ -61,7 +61,10 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if !served {
 		if left := r.Context().Err(); left != nil {
 			s.engine.ShieldRequests().Count(poller.ResultUnavailable, 0)
-			return caddyhttp.Error(statusClientClosed, left)
+			return caddyhttp.Error(poller.StatusClientClosed, left)
+		}
+		if e.loops.Load() {
+			return s.refuseLoop(w, r)
 		}
 		return s.passAndDetect(w, r, next, key)
 	}

@@ -6,7 +6,7 @@
 // A request has a key (key.go), which is everything that a shared response depends on. The
 // engine's cache serves the feed of a key, and polls the origin block for it (poll.go, origin.go,
 // responder.go). Requests and responses that cannot be shared pass through (request.go,
-// passthrough.go). detect.go detects feeds, entries.go is the memory of keys, defend.go refuses
+// passthrough.go), and those that come back are refused (loop.go). detect.go detects feeds, entries.go is the memory of keys, defend.go refuses
 // requests, status.go serves the pages.
 package shield
 
@@ -20,6 +20,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/config"
@@ -128,6 +129,9 @@ type Shield struct {
 	origin   *origin
 	entries  *entries
 	pages    *pages.Pages // nil without status
+
+	upstreams []string // addresses in the origin block
+	loop      *loop
 }
 
 // CaddyModule returns the Caddy module information.
@@ -172,6 +176,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	}
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	s.origin = newOrigin(s.Origin, server, s.log)
+	s.origin.mark, s.loop = s.markLoop, &loop{logged: rate.Sometimes{Interval: time.Minute}}
 	s.client = newClient(app.Upstream())
 	s.engine = app.Engine()
 	kept, _, err := memories.LoadOrNew(s.identity, newEntries)
@@ -190,9 +195,11 @@ func (s *Shield) identify() error {
 	if err != nil {
 		return err
 	}
-	for _, warning := range inspect(block).warnings() {
+	content := inspect(block)
+	for _, warning := range content.warnings() {
 		s.log.Warn(warning)
 	}
+	s.upstreams = content.upstreams
 	s.identity, err = identityOf(block, s.Vary.Ignore)
 	s.owner = store.OwnerOf(store.KindShield, s.identity)
 	return err

@@ -45,6 +45,9 @@ const (
 // publisher returns what of the site keeps the shield from its work.
 func (s *Shield) publisher(ctx context.Context) pages.Publisher {
 	p := pages.Publisher{Passed: s.entries.passed.all(), Proxies: s.engine.Limiter.Proxies()}
+	if notice := s.loopNotice(); notice != "" {
+		p.Notices = append(p.Notices, notice)
+	}
 	list, err := s.pages.Source.Feeds(ctx, status.Query{Limit: maxExamined})
 	if err != nil {
 		return p // the page itself says so
