@@ -33,15 +33,15 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	text := key.String()
 	if reason := notShared(r); reason != "" {
 		if e := s.entries.get(text); e != nil && e.feed.Load() {
-			s.entries.passed.add(reason)
+			s.entries.passed.add(key.Host, reason)
 		}
 		return s.pass(w, r, next)
 	}
-	return s.serveFeed(w, r, next, text)
+	return s.serveFeed(w, r, next, key, text)
 }
 
-// serveFeed answers with the feed of a key, or lets the origin answer.
-func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key string) error {
+// serveFeed answers with the feed of a key, given also as text, or lets the origin answer.
+func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, k poller.ShieldKey, key string) error {
 	c, err := s.engine.Opened(r.Context())
 	if err != nil {
 		return s.pass(w, r, next) // a site without a shield is better than none
@@ -71,7 +71,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	feed.Ask(s.owner)
 	vary, stored := feed.Fields()
 	if field := differs(r, vary, stored); field != "" {
-		s.entries.passed.add(field)
+		s.entries.passed.add(k.Host, field)
 		feed.PollIfDue() // the site may vary by other fields by now
 		return s.pass(w, r, next)
 	}

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -68,8 +69,8 @@ func init() {
 type Shield struct {
 	// The handlers that make the feeds, such as `reverse_proxy`, `php_fastcgi` or
 	// `file_server`. Requests that they do not answer go to the handlers after the shield, as
-	// they came, and are not shared. Two shields with the same block share its feeds, and the
-	// stricter rule of each line applies. Required.
+	// they came, and are not shared. Two shields with the same block share the feeds of the sites
+	// that both serve, and there the stricter rule of each line applies. Required.
 	Origin *caddyhttp.Subroute `json:"origin,omitempty"`
 
 	// How often the origin is polled. The rules of the app `pollard` do not apply here,
@@ -121,8 +122,10 @@ type Shield struct {
 	originLines caddyfile.Segment // of the Caddyfile
 
 	log      *zap.Logger
+	app      *poller.App
 	engine   *poller.Engine
 	identity string // of the origin block
+	site     func() poller.Site
 	owner    store.Owner
 	rules    policy.Rules
 	client   *upstream.Client
@@ -163,6 +166,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("getting the pollard app: %w", err)
 	}
 	app := loaded.(*poller.App)
+	s.app = app
 	if s.rules, err = s.Policy.Over(DefaultRules()); err != nil {
 		return err
 	}
@@ -177,6 +181,12 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	s.origin = newOrigin(s.Origin, server, s.log)
 	s.origin.mark, s.loop = s.markLoop, &loop{logged: rate.Sometimes{Interval: time.Minute}}
+	s.site = sync.OnceValue(func() poller.Site { // later: the routes are not provisioned yet
+		if server == nil {
+			return nil
+		}
+		return poller.SiteOf(server.Routes, s)
+	})
 	s.client = newClient(app.Upstream())
 	s.engine = app.Engine()
 	kept, _, err := memories.LoadOrNew(s.identity, newEntries)
