@@ -13,8 +13,12 @@ import (
 //	go build -ldflags '-X github.com/feedpollard/pollard/caddymodule/poller.version=1.2.3' ./cmd/pollard
 var version string
 
+// release is the version of this release, or of the next one. CHANGELOG.md begins with it.
+const release = "1.0.0"
+
 // Version returns the version of this module in the running binary: the one that the
-// linker has set, or else the one of the Go command, or "dev".
+// linker has set, or else the one of the Go command. A build of a checkout that has no
+// tag is a "-dev" of the next release.
 func Version() string {
 	if version != "" {
 		return strings.TrimPrefix(version, "v")
@@ -22,15 +26,16 @@ func Version() string {
 	const module = "github.com/feedpollard/pollard"
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "dev"
+		return release + "-dev"
 	}
 	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path != module {
+		if m.Path != module || m.Replace != nil { // a directory in place of the module
 			continue
 		}
-		if v := strings.TrimPrefix(m.Version, "v"); v != "" && v != "(devel)" {
+		// Go makes up v0.0.0-<time>-<commit> if no tag is known.
+		if v := strings.TrimPrefix(m.Version, "v"); v != "" && v != "(devel)" && !strings.HasPrefix(v, "0.0.0-") {
 			return v
 		}
 	}
-	return "dev"
+	return release + "-dev"
 }
