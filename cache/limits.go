@@ -126,7 +126,7 @@ const (
 	// readersSize is how many bytes may be in hand for readers: parts of versions that are not in
 	// memory, one for each response.
 	readersSize = 32 << 20
-	// busyRetry is the Retry-After of errCrowded.
+	// busyRetry is the Retry-After of errBusy.
 	busyRetry = 10 * time.Second
 )
 

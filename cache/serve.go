@@ -20,7 +20,7 @@ const (
 	// from its start, before it gets the last good version.
 	pollTimeout = 3 * time.Second
 	// queueTimeout is how long a reader of a feed without a version waits for its
-	// host's slot, and coldPatience for all of the poll, unless that may take longer.
+	// host's slot, and coldTimeout for all of the poll, unless that may take longer.
 	queueTimeout = 15 * time.Second
 	coldTimeout  = time.Minute
 )

@@ -38,6 +38,9 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 // Readers who take their time hold a part each of large versions that do not fit into memory,
 // whether it has to be decoded for them or not. If these are too many, the others get a 503.
 func TestSlowReadersHoldAPartEach(t *testing.T) {
+	if testing.Short() {
+		t.Skip("80 MiB for 160 readers take a while")
+	}
 	const size, feeds, readers, bound = 4 << 20, 2, 160, 80 << 20
 	bodies := make(map[string]string)
 	r := rand.New(rand.NewPCG(1, 2))

@@ -89,7 +89,7 @@ type Tx interface {
 // Row is a row of a result. If SQLite has a value of another type in a column, which is damage, Scan sets zero.
 type Row interface{ Scan(into ...any) error }
 
-// NewDatabase returns the store in a database that has the tables of [Schema].
+// NewDatabase returns the store in a database that has the tables of this version.
 func NewDatabase(driver Driver) *Database {
 	return &Database{driver: driver, from: Never, took: func(string, time.Time) {}}
 }

@@ -42,7 +42,7 @@ const (
 
 const (
 	minGap     = time.Hour       // between polls
-	fastestGap = 5 * time.Minute // the least politeGap of a feed that changes more often
+	fastestGap = 5 * time.Minute // the least gap of a feed that changes more often
 	wholeGap   = 20 * time.Hour  // between unconditional polls: a day, less the variation of a daily poll
 	reasonsMax = 3
 )

@@ -33,7 +33,7 @@ func newClockNode() *clockNode {
 
 // TestClock has two nodes work while the server's clock is set and a node sleeps, and a
 // third one start at the end. No time may be ahead of the true one by more than
-// maxUnwritten, nor that of a node that was there before by anything.
+// maxBehind, nor that of a node that was there before by anything.
 func TestClock(t *testing.T) {
 	type step struct {
 		pass  time.Duration // that really passes

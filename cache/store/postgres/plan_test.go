@@ -17,6 +17,9 @@ import (
 // feeds that are due, and a program keeps a transaction open. No statement reads all feeds,
 // hosts or changes, nor what is left of rows that were replaced.
 func TestClaimsReadFewRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of rows take a while")
+	}
 	const (
 		hosts  = 1000
 		rounds = 3
