@@ -18,10 +18,9 @@ import (
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
-// fingerprinter computes the fingerprints of a feed: hashes of the document without its
+// fingerprinter computes the fingerprint of a feed: a hash of the document without its
 // volatile parts. Two documents that differ in nothing else are one version; any other
-// difference is a change for readers. Readers of a gateway do not get the feed's own address and
-// push services, so one of the two fingerprints is without these.
+// difference is a change for readers.
 //
 // Volatile are the elements and attributes of [volatileElement] and
 // [volatileAttribute]: dates at which the document was built, the generator, schedule
@@ -36,21 +35,19 @@ import (
 // are different input. Entries are hashed one by one, and their sorted hashes become part
 // of the feed's.
 type fingerprinter struct {
-	whole   hash.Hash // of what is outside of entries
-	feed    hash.Hash // the same without the feed's own address and push services
+	feed    hash.Hash // of what is outside of entries
 	entry   hash.Hash // of the open entry; nil outside of entries
 	entries []policy.Fingerprint
 	encoded []byte // of one token, reused
 
 	volatile int    // open elements from the volatile one on; 0 outside of such
-	address  int    // open elements from a link rel=self or rel=hub on
 	xhtml    int    // open elements of XHTML, in which white space counts
 	text     []byte // since the last tag
 	sorted   []xml.Attr
 }
 
 func newFingerprinter() fingerprinter {
-	return fingerprinter{whole: sha256.New(), feed: sha256.New()}
+	return fingerprinter{feed: sha256.New()}
 }
 
 // volatileElement reports whether a change of an element is not a change of the feed. The
@@ -109,19 +106,15 @@ func (m *fingerprinter) write(kind byte, parts ...string) {
 		b = append(b, part...)
 	}
 	m.encoded = b
-	m.hash(b)
+	m.hash().Write(b)
 }
 
-// hash adds to the hash of the open entry, or to those of the feed.
-func (m *fingerprinter) hash(b []byte) {
+// hash returns the hash of the open entry, or of the feed.
+func (m *fingerprinter) hash() hash.Hash {
 	if m.entry != nil {
-		m.entry.Write(b)
-		return
+		return m.entry
 	}
-	m.whole.Write(b)
-	if m.address == 0 {
-		m.feed.Write(b)
-	}
+	return m.feed
 }
 
 // openEntry begins an entry. The feed's own hash contains only its place.
@@ -147,9 +140,6 @@ func (m *fingerprinter) open(s *markup.Scanner, t xml.StartElement, space namesp
 	if m.xhtml > 0 || space == namespace.XHTML {
 		m.xhtml++
 	}
-	if m.address > 0 || inChannel && space == namespace.Atom && isAddress(t) {
-		m.address++
-	}
 	m.write(tokenStart, t.Name.Space, t.Name.Local)
 	m.sorted = append(m.sorted[:0], t.Attr...)
 	slices.SortFunc(m.sorted, func(a, b xml.Attr) int {
@@ -174,18 +164,6 @@ func (m *fingerprinter) close() {
 		m.xhtml--
 	}
 	m.write(tokenEnd)
-	if m.address > 0 {
-		m.address--
-	}
-}
-
-// isAddress reports whether a link names nothing but the feed's own address or a push service.
-func isAddress(t xml.StartElement) bool {
-	rel := strings.Fields(markup.Attribute(t.Attr, "rel"))
-	return t.Name.Local == "link" && len(rel) > 0 && !slices.ContainsFunc(rel, func(word string) bool {
-		word = markup.Relation(word)
-		return word != "self" && word != "hub"
-	})
 }
 
 // misc adds a processing instruction, a document type or the encoding.
@@ -208,8 +186,8 @@ func (m *fingerprinter) endText() {
 	if len(m.text) > 0 && (m.xhtml > 0 || len(bytes.Trim(m.text, markup.Space)) > 0) {
 		var length [binary.MaxVarintLen64 + 1]byte
 		length[0] = tokenText
-		m.hash(length[:1+binary.PutUvarint(length[1:], uint64(len(m.text)))])
-		m.hash(m.text)
+		m.hash().Write(length[:1+binary.PutUvarint(length[1:], uint64(len(m.text)))])
+		m.hash().Write(m.text)
 	}
 	m.text = m.text[:0]
 }
@@ -222,19 +200,19 @@ func memberSum(kind byte, name string, value []byte) policy.Fingerprint {
 	return policy.Fingerprint(digest[:len(policy.Fingerprint{})])
 }
 
-// sums sets the fingerprints of a document that was read to its end.
-func (m *fingerprinter) sums(d *policy.Document) {
+// sum returns the fingerprint of the whole feed.
+func (m *fingerprinter) sum() policy.Fingerprint {
 	m.endText()
 	m.writeSorted(m.entries)
-	d.Whole, d.Fingerprint = sum(m.whole), sum(m.feed)
+	return sum(m.feed)
 }
 
 // writeSorted hashes a list of hashes whose order does not count.
 func (m *fingerprinter) writeSorted(list []policy.Fingerprint) {
 	slices.SortFunc(list, func(a, b policy.Fingerprint) int { return bytes.Compare(a[:], b[:]) })
-	m.hash(binary.AppendUvarint([]byte{tokenList}, uint64(len(list))))
+	m.hash().Write(binary.AppendUvarint([]byte{tokenList}, uint64(len(list))))
 	for i := range list {
-		m.hash(list[i][:])
+		m.hash().Write(list[i][:])
 	}
 }
 
