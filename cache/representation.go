@@ -14,7 +14,6 @@ import (
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/cache/version"
-	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // sending is a representation on its way to a reader.
@@ -204,24 +203,4 @@ func (f *Feed) openBody(ctx context.Context, s *feedstate.State) (*store.StoredB
 }
 
 // Standing compares a request's validators with the feed's versions. It does not poll.
-func (f *Feed) Standing(h http.Header) version.Standing {
-	tags, dates := h["If-None-Match"], h["If-Modified-Since"]
-	if len(tags) == 0 && len(dates) == 0 {
-		return version.Unconditional
-	}
-	s := f.state.Load()
-	m := &s.Feed
-	if m.Version.Tag != "" && m.Version.NotModified(h) {
-		return version.Current
-	}
-	for i := range m.Past {
-		before := version.Version{Tag: m.Past[i].Tag}
-		switch {
-		case len(tags) > 0 && httpfield.HasTag(tags, before.Names):
-			return version.Earlier
-		case len(tags) == 0 && dates[0] == m.Past[i].LastModified.Format(http.TimeFormat):
-			return version.Earlier
-		}
-	}
-	return version.Unknown
-}
+func (f *Feed) Standing(h http.Header) version.Standing { return f.state.Load().Standing(h) }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/feedpollard/pollard/cache/version"
 	"github.com/feedpollard/pollard/internal/httpfield"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy"
@@ -116,4 +117,26 @@ func (s *State) ofAnother(a policy.Answer) bool {
 		return strings.Trim(codingSuffix.ReplaceAllString(t.Opaque, ""), `"`)
 	}
 	return plain(given) != plain(stored)
+}
+
+// Standing compares a request's validators with the feed's versions.
+func (s *State) Standing(h http.Header) version.Standing {
+	tags, dates := h["If-None-Match"], h["If-Modified-Since"]
+	if len(tags) == 0 && len(dates) == 0 {
+		return version.Unconditional
+	}
+	m := &s.Feed
+	if m.Version.Tag != "" && m.Version.NotModified(h) {
+		return version.Current
+	}
+	for i := range m.Past {
+		before := version.Version{Tag: m.Past[i].Tag}
+		switch {
+		case len(tags) > 0 && httpfield.HasTag(tags, before.Names):
+			return version.Earlier
+		case len(tags) == 0 && dates[0] == m.Past[i].LastModified.Format(http.TimeFormat):
+			return version.Earlier
+		}
+	}
+	return version.Unknown
 }

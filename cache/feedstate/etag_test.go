@@ -1,0 +1,66 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package feedstate
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/feedpollard/pollard/cache/version"
+	"github.com/feedpollard/pollard/internal/origintest"
+	"github.com/feedpollard/pollard/policy"
+)
+
+// An ETag that its origin does not know is left out. Apache with mod_deflate answers 200 to its own
+// "-gzip" ETag, and 304 to the date alone.
+func TestETagThatItsOriginDoesNotKnowIsLeftOut(t *testing.T) {
+	const lm = "Mon, 02 Mar 2026 09:00:00 GMT"
+	l, full := newLife(t), 0
+	for range 10 {
+		if sent := l.sent(); sent.ETag == "" && sent.LastModified == lm {
+			l.poll(policy.Answer{Status: http.StatusNotModified})
+		} else {
+			l.poll(given(origintest.Feed(2, ""), "ETag", `"x-gzip"`, "Last-Modified", lm, "Cache-Control", "max-age=90000"))
+			full++
+		}
+	}
+	if full > 5 {
+		t.Errorf("%d of 10 polls brought the full feed, want at most the first, three to learn from, and one to try again", full)
+	}
+}
+
+func TestStandingOfValidators(t *testing.T) {
+	l := newLife(t)
+	l.poll(given(origintest.Feed(1, ""), "ETag", `"1"`))
+	first := l.state.Feed.Version
+	l.poll(given(origintest.Feed(2, ""), "ETag", `"2"`))
+	second := l.state.Feed.Version
+	for name, c := range map[string]struct {
+		tag, date string
+		want      version.Standing
+	}{
+		"none":             {"", "", version.Unconditional},
+		"tag":              {second.Tag, "", version.Current},
+		"date":             {"", second.LastModified.Format(http.TimeFormat), version.Current},
+		"origin's tag":     {"2", "", version.Current},
+		"earlier tag":      {first.Tag, "", version.Earlier},
+		"earlier date":     {"", first.LastModified.Format(http.TimeFormat), version.Earlier},
+		"invented tag":     {"x", "", version.Unknown},
+		"invented date":    {"", "Thu, 01 Jan 1970 00:00:00 GMT", version.Unknown},
+		"unreadable date":  {"", "now", version.Unknown},
+		"old tag new date": {first.Tag, second.LastModified.Format(http.TimeFormat), version.Earlier},
+	} {
+		h := http.Header{}
+		if c.tag != "" {
+			h.Set("If-None-Match", fmt.Sprintf("%q", c.tag))
+		}
+		if c.date != "" {
+			h.Set("If-Modified-Since", c.date)
+		}
+		if got := l.state.Standing(h); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+}

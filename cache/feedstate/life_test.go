@@ -1,0 +1,70 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package feedstate
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/feedpollard/pollard/policy"
+)
+
+const feedURL = "https://origin.test/feed.xml"
+
+// epoch is when the life of a feed begins.
+var epoch = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
+
+// life is that of a feed without an engine: each poll changes its state.
+type life struct {
+	t     *testing.T
+	state *State
+	now   time.Duration
+}
+
+func newLife(t *testing.T) *life { return &life{t: t, state: &State{Granted: NeverGranted}} }
+
+// sent returns the validators of the next poll.
+func (l *life) sent() policy.Validators { return l.state.Validators(epoch.Add(l.now)) }
+
+// poll takes over an answer, and waits until the next poll.
+func (l *life) poll(a policy.Answer) Classified {
+	l.t.Helper()
+	a.Asked, a.At = epoch.Add(l.now), epoch.Add(l.now)
+	if a.Header == nil {
+		a.Header = http.Header{}
+	}
+	if a.URL == "" {
+		a.URL = feedURL
+	}
+	next, own := *l.state, ParseKey(feedURL)
+	if next.Gap = 0; next.Granted != NeverGranted {
+		next.Gap = l.now - next.Granted
+	}
+	next.Granted, next.Unconditional = l.now, next.Doubtful(false, false)
+	v, ok := next.ClassifyUnread(a)
+	if !ok {
+		v = next.ClassifyDocument(own, false, a, a.At)
+	}
+	next.Update(own, v)
+	next.Plan(Moment{Wall: a.At, Elapsed: l.now}, v, policy.DefaultRules())
+	if v.Body != nil {
+		next.Version = next.Feed.Version.Number
+	}
+	l.state, l.now = &next, max(l.now+time.Second, next.Due)
+	return v
+}
+
+// given is a 200 with a document.
+func given(body string, fields ...string) policy.Answer {
+	a := policy.Answer{Status: http.StatusOK, Body: []byte(body), Header: http.Header{"Content-Type": {"text/xml"}}}
+	for i := 0; i < len(fields); i += 2 {
+		a.Header.Set(fields[i], fields[i+1])
+	}
+	return a
+}
+
+func failed(status int, failure policy.Failure) policy.Answer {
+	return policy.Answer{Status: status, Failure: failure}
+}
