@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/policy"
 )
@@ -267,7 +268,7 @@ func TestReadersOfAFeedThatLeftMemoryJoinItsPoll(t *testing.T) {
 			var readers sync.WaitGroup
 			readers.Go(func() {
 				w := httptest.NewRecorder()
-				if _, err := early.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
+				if _, err := early.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{}); err != nil {
 					t.Error(err)
 				}
 				wantBody(t, w, 200, "Entry 2")

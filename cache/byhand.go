@@ -76,7 +76,7 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 			return status.Feed{}, errors.New("the cache is closing")
 		}
 		if !p.wait(ctx, coldTimeout, c.elapsed()) {
-			return f.status(), nil // it goes on without us
+			return f.describe(), nil // it goes on without us
 		}
 	}
 	if !polled() {
@@ -84,9 +84,12 @@ func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
 		if text := c.storeAway.text(); text != "" {
 			return status.Feed{}, &TooEarly{c.now().Add(storeRetry), policy.HintStore + ": " + text}
 		}
+		if s.Ended {
+			return status.Feed{}, &TooEarly{c.now().Add(s.Granted + floor - c.elapsed()), policy.HintFloor}
+		}
 		return status.Feed{}, &TooEarly{c.now().Add(s.Due - c.elapsed()), s.Last.Winner}
 	}
-	return f.status(), nil
+	return f.describe(), nil
 }
 
 // tooEarly returns why a feed may not be polled by hand; nil if it may, as far as memory

@@ -4,6 +4,7 @@
 package cache_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/origintest"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -345,4 +348,51 @@ func TestPingsAtSeveralNodes(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		expect("later", "Entry 3", 3)
 	})
+}
+
+// lateHost is an origin one of whose hosts has no slot at once.
+type lateHost struct {
+	logged
+	host string
+	wait time.Duration
+}
+
+func (o *lateHost) Acquire(ctx context.Context, url feedurl.URL) (policy.Slot, error) {
+	if url.Name() == o.host {
+		time.Sleep(o.wait)
+	}
+	return o.logged.Acquire(ctx, url)
+}
+
+// A refresh of a feed that has moved, and whose new address has ended, makes one poll: that of the new
+// address, which comes back.
+func TestRefreshOfAMovedFeedMakesOnePoll(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"free host": 0, "busy host": time.Second} {
+		bubble(t, name, func(t *testing.T) {
+			gone, moved := false, moving(301)
+			g := newWebGateway(t, func(url string) response {
+				if gone && url == movedURL {
+					return origintest.Status(410)
+				}
+				return moved(url)
+			})
+			origin := &lateHost{logged: g.polled.(logged), host: "new.test"}
+			g.polled = origin
+			g.open()
+			for day := range 12 {
+				gone = day > 9
+				g.feed(feedURL)
+				time.Sleep(25 * time.Hour)
+			}
+			gone, origin.wait = false, wait
+			before := len(g.requested(movedURL))
+			if _, err := g.Refresh(t.Context(), feedURL); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Minute)
+			if n := len(g.requested(movedURL)) - before; n != 1 {
+				t.Errorf("%d requests to the new address, want one", n)
+			}
+		})
+	}
 }

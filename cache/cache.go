@@ -116,7 +116,6 @@ type Cache struct {
 	written atomic.Int64 // bytes of bodies, since the store was held to its budget
 	over    atomic.Bool  // configured feeds take more than the disk budget, and the log says so
 	short   atomic.Bool  // the disk of the store is nearly full, and the log says so
-	shields atomic.Bool  // shielded feeds have been requested
 	key     atomic.Pointer[hubKey]
 	asking  atomic.Int64 // requests to hubs that wait or are in flight
 

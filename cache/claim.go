@@ -156,7 +156,7 @@ func (f *Feed) askStore(ctx context.Context, e pollRequest, host policy.Host, ru
 		ID: f.id, URL: f.key.String(), Hold: f.state.Load().LeaseTime(rules), Floor: e.floor,
 		Configured: f.configured(), By: slices.Max(append(f.askedBy(), 0)), Queue: true, Prefetch: c.settings.Load().Prefetch, Host: host,
 	}
-	asked, answered := c.elapsed(), c.claiming()
+	asked, answered := c.elapsed(), c.timeClaim()
 	leases, err := c.store.Claim(ctx, []store.Claim{claim})
 	answered()
 	if err != nil {

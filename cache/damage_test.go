@@ -72,7 +72,7 @@ func TestBodyThatCannotBeReadForAWhileIsNotLost(t *testing.T) {
 		g.restart()
 		g.store.refuse(errors.New("input/output error"), "Body")
 		if f, _ := g.Feed(t.Context(), feedURL); f != nil {
-			_, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+			_, err := f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
 			if u, ok := err.(*cache.Unavailable); !ok || u.Status != 503 || u.RetryAfter > 10*time.Minute {
 				t.Errorf("got %+v", err)
 			}

@@ -59,7 +59,7 @@ func Example() {
 		feed, err := c.Feed(r.Context(), "https://example.com/feed.xml")
 		if err == nil {
 			feed.Ask(0)
-			_, err = feed.Serve(w, r)
+			_, err = feed.Serve(w, r, cache.ServeOptions{})
 		}
 		if err != nil {
 			fmt.Println(err)

@@ -111,6 +111,9 @@ func (f *Feed) origin() Origin {
 // called before the feed is served, unless a page of another site has made the request.
 func (f *Feed) Ask(by store.Owner) {
 	f.touch(f.cache.elapsed())
+	if s := f.state.Load(); s.Feed.Alias != "" {
+		f.pollAlias(s)
+	}
 	weakest := &f.askers[0]
 	for i := range f.askers {
 		switch had := f.askers[i].Load(); {
@@ -181,13 +184,13 @@ func (f *Feed) setState(old, next *feedstate.State) bool {
 
 // adopt publishes the state of a record.
 func (f *Feed) adopt(r store.Record) *feedstate.State {
-	s := f.read(r, f.state.Load())
+	s := f.stateFrom(r, f.state.Load())
 	f.publish(s)
 	return s
 }
 
-// read makes a state of a record, as the target of an old one.
-func (f *Feed) read(r store.Record, old *feedstate.State) *feedstate.State {
+// stateFrom makes a state of a record, as the target of an old one.
+func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State {
 	now := f.cache.elapsed()
 	s := feedstate.Of(r, now)
 	switch {

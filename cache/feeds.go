@@ -6,7 +6,6 @@ package cache
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"iter"
 	"strings"
 
@@ -54,30 +53,25 @@ func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, e
 // listed returns the feed of a record for a list, if it is shown. It decodes no more than the list
 // needs: there may be very many feeds.
 func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) {
-	var memo struct {
-		Groups  []feedstate.GroupDay         `json:"marks"`
-		Version struct{ Title, From string } `json:"version"`
-	}
-	var facts struct{ Failures int }
+	var some feedstate.Summary
 	now, in, ended := c.elapsed(), r.In, r.In == store.Ended
 	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
 	if f := c.table.known(r.URL); f != nil {
 		s := f.state.Load()
-		memo.Groups, memo.Version.Title, memo.Version.From = f.groupDays(s), s.Feed.Version.Title, s.Feed.Version.From
+		some = feedstate.Summary{Groups: f.groupDays(s), Title: s.Feed.Version.Title, From: s.Feed.Version.From, Failures: s.Feed.History.Failures}
 		in, ended = s.Due-now, s.Ended
-		out.State, out.Failures = s.Shown(out.Configured, now), s.Feed.History.Failures
+		out.State = s.Shown(out.Configured, now)
 	} else {
-		_ = json.Unmarshal(r.FeedState, &memo) // damaged ones say nothing
-		_ = json.Unmarshal(r.PollState, &facts)
-		out.State, out.Failures = feedstate.ShownOf(r.State, out.Configured, !ended && in <= 0, facts.Failures > 0), facts.Failures
+		some = feedstate.SummaryOf(r)
+		out.State = feedstate.ShownOf(r.State, out.Configured, !ended && in <= 0, some.Failures > 0)
 	}
-	if r.Version != 0 {
-		out.Title = memo.Version.Title
+	if out.Failures = some.Failures; r.Version != 0 {
+		out.Title = some.Title
 	}
 	if !ended {
 		out.NextPoll = c.now().Add(in).UTC()
 	}
-	return out, shown(r.URL, memo.Version.From, feedstate.GroupsOf(feedstate.AddGroups(memo.Groups, nil, c.day())))
+	return out, shown(r.URL, some.From, feedstate.GroupsOf(feedstate.AddGroups(some.Groups, nil, c.day())))
 }
 
 // Keys returns the keys of feeds that have the prefix, in no particular order. It reads

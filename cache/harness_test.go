@@ -272,7 +272,7 @@ func (g *gateway) do(method, url string, headers ...string) *httptest.ResponseRe
 	f, err := g.Feed(r.Context(), url)
 	if err == nil {
 		f.Ask(g.by)
-		_, err = f.Serve(w, r)
+		_, err = f.Serve(w, r, cache.ServeOptions{})
 	}
 	if u, ok := err.(*cache.Unavailable); ok {
 		w.WriteHeader(u.Status)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/internal/feedurl"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -172,16 +173,9 @@ func (l *readersLimit) take(network netip.Prefix, bytes int64, force bool) (rele
 	}
 }
 
-// network returns the network of a request's client that one party is likely to have: the /24
-// of an IPv4 address, the /48 of an IPv6 address (RFC 6177). All clients whose address is not
-// known are one.
+// network returns the network of a request's client. All clients whose address is not known are one.
 func (c *Cache) network(r *http.Request) netip.Prefix {
-	address, bits := c.settings.Load().Client(r), 48
-	if address.Is4() {
-		bits = 24
-	}
-	network, _ := address.Prefix(bits) // zero without an address
-	return network
+	return feedurl.Network(c.settings.Load().Client(r))
 }
 
 // largeBody is the large body that a poll has in hand; the zero largeBody is none.

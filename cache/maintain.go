@@ -25,8 +25,6 @@ const (
 	// forgetShielded is how long a shielded feed without readers is kept: its origin is near,
 	// and may have any number of URLs.
 	forgetShielded = 24 * time.Hour
-	// sweepBatch is how many feeds one transaction forgets.
-	sweepBatch = 500
 	// forgetIdle is how long a feed with a version and without readers is kept, in units of
 	// [Settings.IdleAfter].
 	forgetIdle = 3
@@ -104,22 +102,20 @@ func (c *Cache) storeReaders(ctx context.Context) {
 
 // sweep forgets feeds without readers, and drops bodies beyond the budget.
 func (c *Cache) sweep(ctx context.Context) {
+	c.storeReaders(ctx) // what was asked for in the last minute stays
 	s := c.settings.Load()
 	keep := make(map[store.ID]bool, len(s.Feeds))
 	for _, key := range s.Feeds {
 		keep[feedstate.IDOf(key)] = true
 	}
 	ids, err := c.store.Sweep(ctx, store.SweepQuery{
-		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread,
+		Idle: forgetIdle * min(s.IdleAfter, math.MaxInt64/forgetIdle), Unread: forgetUnread, Shielded: forgetShielded,
 		Keep: func(id store.ID) bool { return keep[id] },
 	})
 	c.forgotten(ids)
 	if err != nil {
 		c.log().Error("feeds without readers could not be forgotten", errField(err))
 		return
-	}
-	if c.shields.Load() {
-		c.sweepShielded(ctx)
 	}
 	c.trim(ctx)
 }
@@ -155,22 +151,6 @@ func (c *Cache) trim(ctx context.Context) {
 	}
 	if totals.Short != c.short.Swap(totals.Short) && totals.Short {
 		c.log().Warn("the disk of the store is nearly full: the store does not grow any more, and new versions take the place of others")
-	}
-}
-
-// sweepShielded forgets shielded feeds without recent readers. It walks through all feeds.
-func (c *Cache) sweepShielded(ctx context.Context) {
-	for records, err := range store.Pages(ctx, c.store, sweepBatch) {
-		if err != nil || ctx.Err() != nil {
-			return // the next sweep goes on
-		}
-		var gone []store.ID
-		for _, r := range records {
-			if feedstate.Shielded(r.URL) && (r.Asked < 0 || r.Asked > forgetShielded) && c.store.Forget(ctx, r.ID) == nil {
-				gone = append(gone, r.ID)
-			}
-		}
-		c.forgotten(gone)
 	}
 }
 

@@ -87,7 +87,7 @@ func (c *Cache) noticeChange(change store.Change) {
 	}
 }
 
-// readLater has the records of feeds read soon, and again until they can be: memory would
+// readLater queues feeds whose records must be read, until they can be: memory would
 // not see them otherwise before the next change, or the next poll of this node.
 func (c *Cache) readLater(feeds ...*Feed) {
 	if len(feeds) == 0 {
@@ -180,7 +180,7 @@ func (f *Feed) updatedByPoll() bool {
 	}
 }
 
-// readIfOutdated has the record read if the store has changed it during a poll.
+// readIfOutdated reads the record if the store has changed it during a poll.
 func (f *Feed) readIfOutdated() {
 	if f.outdated.Swap(false) {
 		f.cache.readLater(f)
@@ -211,8 +211,8 @@ func (f *Feed) reload(ctx context.Context) error {
 func (f *Feed) replaceState(ctx context.Context, old *feedstate.State, record *store.Record) (replaced bool, err error) {
 	next := feedstate.Unknown()
 	if record != nil {
-		next = f.read(*record, old)
-		if err := f.cache.replace(ctx, f, old, next); err != nil {
+		next = f.stateFrom(*record, old)
+		if err := f.cache.readIntoMemory(ctx, f, old, next); err != nil {
 			return false, err
 		}
 	}
@@ -224,18 +224,18 @@ func (f *Feed) replaceState(ctx context.Context, old *feedstate.State, record *s
 // polledByOtherNode reports whether another node makes the first poll of a feed, judging by
 // its record: the poll has been granted, and has no outcome yet.
 func (f *Feed) polledByOtherNode(s *feedstate.State) bool {
-	return s.Version == 0 && s.Known && s.Last.At.IsZero() && s.Last.Winner == "" && f.cache.elapsed() < f.claimEnd(s) && f.underWay() == nil
+	return s.Version == 0 && s.Known && s.Last.At.IsZero() && s.Last.Winner == "" && f.cache.elapsed() < f.outcomeBy(s) && f.underWay() == nil
 }
 
-// claimEnd returns until when the outcome of the last poll may come, as elapsed counts. A
+// outcomeBy returns until when the outcome of the last poll may come, as elapsed counts. A
 // node that has not committed it by then has probably died.
-func (f *Feed) claimEnd(s *feedstate.State) time.Duration {
+func (f *Feed) outcomeBy(s *feedstate.State) time.Duration {
 	return s.Granted + feedstate.Grace + f.rules().Timeout
 }
 
 // awaitOtherNode waits for the outcome of another node's poll.
 func (f *Feed) awaitOtherNode(ctx context.Context, s *feedstate.State) *feedstate.State {
-	ctx, cancel := context.WithTimeout(ctx, f.claimEnd(s)-f.cache.elapsed())
+	ctx, cancel := context.WithTimeout(ctx, f.outcomeBy(s)-f.cache.elapsed())
 	defer cancel()
 	for f.polledByOtherNode(s) && sleep(ctx, otherNodeEvery) {
 		s = f.state.Load()

@@ -68,7 +68,7 @@ func (f *Feed) run(ctx context.Context, e pollRequest) {
 	if e.floor > 0 {
 		planned = s.Due
 	}
-	s = f.claimed(lease)
+	s = f.granted(lease)
 	s.Unconditional = s.Doubtful(e.floor > 0, rules.OwnSite)
 	e.poll.send()
 	var large largeBody
@@ -104,11 +104,11 @@ func (f *Feed) recoverPanic() {
 	}
 }
 
-// claimed returns the state of a feed whose poll has been granted. Readers still see the
+// granted returns the state of a feed whose poll has been granted. Readers still see the
 // feed as due, so that they join the poll.
-func (f *Feed) claimed(lease *store.Lease) *feedstate.State {
+func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	old := f.state.Load()
-	kept := f.read(lease.Record, old)
+	kept := f.stateFrom(lease.Record, old)
 	s := *kept
 	if lease.Version == 0 { // the store has no body that a 304 could confirm
 		s.Version, s.Response = 0, nil

@@ -74,7 +74,7 @@ func (c *Cache) claimDue(ctx context.Context, p *pace) (wait time.Duration, more
 		}
 	}
 	busy := c.origin.Busy()
-	asked, answered := c.elapsed(), c.claiming()
+	asked, answered := c.elapsed(), c.timeClaim()
 	leases, next, err := c.store.ClaimDue(ctx, store.DueQuery{Limit: limit, Except: busy, Idle: c.settings.Load().IdleAfter, Established: other <= 0})
 	answered()
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Cache) pollLease(lease *store.Lease, leased time.Duration) {
 	f := c.table.known(lease.URL)
 	if f == nil {
 		f = newFeed(c, lease.URL, &feedstate.State{Due: c.elapsed()})
-		s := f.read(lease.Record, f.state.Load())
+		s := f.stateFrom(lease.Record, f.state.Load())
 		s.Due, s.Granted = c.elapsed(), feedstate.NeverGranted // the grant before this one is not known
 		f.publish(s)
 		f = c.admit(f)

@@ -62,7 +62,7 @@ func (c *Cache) createTarget(ctx context.Context, alias *Feed, key string, in ti
 const maxAliases = 4
 
 // Resolve returns the feed that answers for this one: itself, unless it has become
-// an alias of another. Whether a reader may have that one is for the caller to decide; the
+// an alias of another. It polls nothing. Whether a reader may have that one is for the caller to decide; the
 // reader asks for both (see [Feed.Ask]).
 func (f *Feed) Resolve(ctx context.Context) *Feed {
 	for range maxAliases {
@@ -85,21 +85,32 @@ func (f *Feed) target(ctx context.Context) *Feed {
 	if err != nil {
 		return f
 	}
-	t := target.state.Load()
-	if t.Feed.History.Failures >= 3 || t.Ended {
+	if answersItself(s, target.state.Load()) {
+		return f
+	}
+	return target
+}
+
+// answersItself reports whether an alias has the newer version: from before the move, or from a
+// poll that came to the target later than that one's own polls, which the redirect has put off.
+func answersItself(alias, target *feedstate.State) bool {
+	newer := alias.Last.Failure == policy.FailureNone && alias.Granted > target.Granted
+	return alias.Version != 0 && (target.Version == 0 || newer)
+}
+
+// pollAlias makes the polls of an alias that a reader causes besides those of its target.
+func (f *Feed) pollAlias(s *feedstate.State) {
+	target := f.cache.table.known(s.Feed.Alias)
+	if target == nil {
+		return
+	}
+	switch t := target.state.Load(); {
+	case t.Feed.History.Failures >= 3 || t.Ended:
 		// A feed that fails at its new address is asked for at its own again.
 		if floor := f.rules().MinInterval; f.cache.now().Sub(s.Last.At) > floor {
 			f.start(pollRequest{floor: floor})
 		}
+	case t.DueAt(f.cache.elapsed()) && answersItself(s, t):
+		target.start(pollRequest{})
 	}
-	// Its own version is from before the move, or from a poll that came to the target
-	// later than that one's own polls, which the redirect has put off.
-	newer := s.Last.Failure == policy.FailureNone && s.Granted > t.Granted
-	if s.Version != 0 && (t.Version == 0 || newer) {
-		if t.DueAt(f.cache.elapsed()) {
-			target.start(pollRequest{})
-		}
-		return f
-	}
-	return target
 }

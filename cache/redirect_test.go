@@ -53,9 +53,9 @@ func (g *gateway) feed(url string) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/feed", nil)
 	f = f.Resolve(g.t.Context())
 	f.Ask(g.by)
-	_, err = f.Serve(w, r)
+	_, err = f.Serve(w, r, cache.ServeOptions{})
 	if u, ok := err.(*cache.Unavailable); ok && u.Alias {
-		_, err = f.Resolve(g.t.Context()).Serve(w, r)
+		_, err = f.Resolve(g.t.Context()).Serve(w, r, cache.ServeOptions{})
 	}
 	if u, ok := err.(*cache.Unavailable); ok && !u.Alias && u.RedirectTo != "" {
 		g.sent++

@@ -68,7 +68,7 @@ func (f *Feed) fromMemory(s *feedstate.State, coding version.Coding, decode bool
 // fromStore reads the version of a state from the store. Parts that memory does not have count as
 // bytes in hand of the reader's network.
 func (f *Feed) fromStore(r *http.Request, s *feedstate.State, coding version.Coding) (sending, error) {
-	got, err := f.cache.read(r.Context(), f, s, coding)
+	got, err := f.cache.readVersion(r.Context(), f, s, coding)
 	if err != nil {
 		return sending{}, err
 	}
@@ -86,14 +86,14 @@ func (f *Feed) fromStore(r *http.Request, s *feedstate.State, coding version.Cod
 	return out, nil
 }
 
-// replace reads a version that another node has committed into memory, if memory has the one before.
+// readIntoMemory reads a version that another node has committed into memory, if memory has the one before.
 // It fails if the store cannot be read: then that one is served on.
-func (c *Cache) replace(ctx context.Context, f *Feed, old, next *feedstate.State) error {
+func (c *Cache) readIntoMemory(ctx context.Context, f *Feed, old, next *feedstate.State) error {
 	if old.Version == 0 || next.Version == 0 || next.Feed.Version.Tag == old.Feed.Version.Tag ||
 		c.memory.get(f.id, old, version.Gzip) == nil && c.memory.get(f.id, old, version.Identity) == nil {
 		return nil
 	}
-	_, err := c.read(ctx, f, next, next.Feed.Version.StoredCoding())
+	_, err := c.readVersion(ctx, f, next, next.Feed.Version.StoredCoding())
 	if errors.Is(err, store.ErrNoBody) || errors.Is(err, errOtherVersion) {
 		return nil // the next reader finds that out
 	}
@@ -110,8 +110,8 @@ type opened struct {
 	body *store.StoredBody
 }
 
-// read gets a representation from the store, once for all who want it at one time.
-func (c *Cache) read(ctx context.Context, f *Feed, s *feedstate.State, coding version.Coding) (opened, error) {
+// readVersion gets a representation from the store, once for all who want it at one time.
+func (c *Cache) readVersion(ctx context.Context, f *Feed, s *feedstate.State, coding version.Coding) (opened, error) {
 	// All that the result depends on: who joins a read gets it without a look.
 	key := string(f.id[:]) + s.Feed.Version.Tag + " " + strconv.FormatUint(s.Version, 10) + " " + coding.String()
 	done := c.reads.DoChan(key, func() (any, error) {
@@ -173,7 +173,7 @@ func (c *Cache) readStored(f *Feed, s *feedstate.State, coding version.Coding) (
 // content returns the whole content of a state's version.
 func (f *Feed) content(ctx context.Context, s *feedstate.State) ([]byte, error) {
 	v := &s.Feed.Version
-	got, err := f.cache.read(ctx, f, s, v.StoredCoding())
+	got, err := f.cache.readVersion(ctx, f, s, v.StoredCoding())
 	if err != nil {
 		return nil, err
 	}

@@ -36,14 +36,27 @@ type Sent struct {
 // 3 s and then serves the last good version. If there is none, it waits longer, and fails with
 // an [Unavailable] without having written anything. If the header of w has Cache-Control: private,
 // the response has that too.
-func (f *Feed) Serve(w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.ServeIf(nil, w, r)
+func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, o ServeOptions) (Sent, error) {
+	f = f.use()
+	defer f.leave()
+	sent, unread, err := f.serveOnce(w, r, o)
+	if unread != 0 && f.readAgain(r.Context(), unread, err) {
+		sent, unread, err = f.serveOnce(w, r, o)
+	}
+	if unread != 0 {
+		err = f.storeError(err)
+	}
+	return sent, err
 }
 
-// ServeIf is [Feed.Serve], unless redirects have led to the version and may returns an error for
-// the URL from which it came. Nil: it may come from anywhere.
-func (f *Feed) ServeIf(may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(version.CacheStatus{}, may, w, r)
+// ServeOptions are what a handler decides about a request.
+type ServeOptions struct {
+	// May returns an error if the version may not be served that came from a URL to which redirects
+	// have led. Nil: it may come from anywhere.
+	May func(from string) error
+	// Waited is the poll for which the reader has waited, as [Feed.Await] returned it. The zero value:
+	// it has not.
+	Waited version.CacheStatus
 }
 
 // From returns the URL from which the feed's version came, if redirects have led there.
@@ -53,7 +66,7 @@ func (f *Feed) From() string { return f.state.Load().Feed.Version.From }
 var errPrecondition = &Unavailable{Status: http.StatusPreconditionFailed, Reason: "the feed has another version: the request's If-Match or If-Unmodified-Since does not hold"}
 
 // Await waits for the first poll of a feed if it is due. It returns how the poll is described to the
-// reader, for [Feed.ServeAfter], and whether there is a version then.
+// reader, for [ServeOptions], and whether there is a version then.
 func (f *Feed) Await(ctx context.Context) (how version.CacheStatus, some bool) {
 	f = f.use()
 	defer f.leave()
@@ -64,28 +77,9 @@ func (f *Feed) Await(ctx context.Context) (how version.CacheStatus, some bool) {
 	return how, s.Version != 0
 }
 
-// ServeAfter is [Feed.Serve] for a reader who has waited for a poll by [Feed.Await].
-func (f *Feed) ServeAfter(how version.CacheStatus, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	return f.serve(how, nil, w, r)
-}
-
-func (f *Feed) serve(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (Sent, error) {
-	f = f.use()
-	defer f.leave()
-	sent, unread, err := f.serveOnce(how, may, w, r)
-	if unread != 0 && f.readAgain(r.Context(), unread, err) {
-		sent, unread, err = f.serveOnce(how, may, w, r)
-	}
-	if unread != 0 {
-		err = f.storeError(err)
-	}
-	return sent, err
-}
-
 // serveOnce serves what the feed's state has. unread is the version if that could not be read.
-func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w http.ResponseWriter, r *http.Request) (sent Sent, unread uint64, err error) {
-	now := f.cache.elapsed()
-	s := f.state.Load()
+func (f *Feed) serveOnce(w http.ResponseWriter, r *http.Request, o ServeOptions) (sent Sent, unread uint64, err error) {
+	s, now, how := f.state.Load(), f.cache.elapsed(), o.Waited
 	if f.worthWaiting(s, now) {
 		s, how = f.refreshed(r.Context(), s, now)
 		now = f.cache.elapsed()
@@ -97,8 +91,8 @@ func (f *Feed) serveOnce(how version.CacheStatus, may func(from string) error, w
 			return Sent{}, 0, f.unavailable(s, p)
 		}
 	}
-	if from := s.Feed.Version.From; from != "" && may != nil {
-		if err := may(from); err != nil {
+	if from := s.Feed.Version.From; from != "" && o.May != nil {
+		if err := o.May(from); err != nil {
 			return Sent{}, 0, err
 		}
 	}
@@ -197,7 +191,7 @@ func (f *Feed) bodyLost(version uint64, err error) {
 	}
 }
 
-// withdraw has a version not served any more, whatever the store has. It reports whether it was the
+// withdraw stops serving a version, whatever the store has. It reports whether it was the
 // feed's.
 func (f *Feed) withdraw(version uint64) bool {
 	f.missing.Store(version)

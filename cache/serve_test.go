@@ -130,7 +130,7 @@ func openInTurns(t *testing.T) (g *gateway, turns chan<- struct{}) {
 func (g *gateway) serveOrWait(url string) error {
 	f, err := g.Feed(g.t.Context(), url)
 	if err == nil {
-		_, err = f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		_, err = f.Serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
 	}
 	if u, ok := err.(*cache.Unavailable); ok && u.Queued && u.RetryAfter > 0 {
 		return errQueued

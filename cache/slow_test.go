@@ -82,7 +82,7 @@ func TestSlowReadersHoldAPartEach(t *testing.T) {
 			f, err := g.Feed(r.Context(), fmt.Sprintf("https://origin%d.test/", n%feeds))
 			if err == nil {
 				f.Ask(0)
-				_, err = f.Serve(w, r)
+				_, err = f.Serve(w, r, cache.ServeOptions{})
 			}
 			failed <- err
 		})
@@ -146,7 +146,7 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { broken = recover() }()
-				_, err = f.Serve(w, r)
+				_, err = f.Serve(w, r, cache.ServeOptions{})
 				return w, err
 			}
 			w, broken := get(func() {

@@ -25,7 +25,7 @@ func (c *Cache) Status(ctx context.Context, key string) (status.Feed, error) {
 	if err != nil {
 		return status.Feed{}, err
 	}
-	return f.status(), nil
+	return f.describe(), nil
 }
 
 // Statuses returns up to limit feeds in the order of their IDs, beginning after an ID.
@@ -38,24 +38,24 @@ func (c *Cache) Statuses(ctx context.Context, after store.ID, limit int) (list [
 	if next = after; len(records) > 0 {
 		next = records[len(records)-1].ID
 	}
-	return c.statusesOf(records), next, len(records) == limit, nil
+	return c.describeAll(records), next, len(records) == limit, nil
 }
 
 // StatusesOf returns those of the feeds with these IDs that exist, in no particular order.
 func (c *Cache) StatusesOf(ctx context.Context, ids []store.ID) ([]status.Feed, error) {
 	records, err := c.store.Lookup(ctx, ids)
-	return c.statusesOf(records), err
+	return c.describeAll(records), err
 }
 
-// statusesOf returns the status of feeds from their records, or from memory if they are there.
-func (c *Cache) statusesOf(records []store.Record) []status.Feed {
+// describeAll returns the status of feeds from their records, or from memory if they are there.
+func (c *Cache) describeAll(records []store.Record) []status.Feed {
 	now, pauses := c.elapsed(), c.pauses()
 	list := make([]status.Feed, 0, len(records))
 	for _, r := range records {
 		if f := c.table.known(r.URL); f != nil {
-			list = append(list, c.status(f.key, f.state.Load(), f.sinceAsked(now), pauses))
+			list = append(list, c.describe(f.key, f.state.Load(), f.sinceAsked(now), pauses))
 		} else {
-			list = append(list, c.status(feedstate.ParseKey(r.URL), feedstate.Of(r, now), r.Asked, pauses))
+			list = append(list, c.describe(feedstate.ParseKey(r.URL), feedstate.Of(r, now), r.Asked, pauses))
 		}
 	}
 	return list
@@ -69,7 +69,7 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 	if err != nil {
 		return status.Feed{}, nil, err
 	}
-	s, out := f.state.Load(), f.status()
+	s, out := f.state.Load(), f.describe()
 	if early, ok := errors.AsType[*TooEarly](f.tooEarly(s, f.rules().MinInterval)); ok && !f.key.Shielded() {
 		out.Refreshable = early.Until
 	}
@@ -92,13 +92,13 @@ func (c *Cache) Details(ctx context.Context, key string, most int) (status.Feed,
 	return out, content, nil
 }
 
-func (f *Feed) status() status.Feed {
+func (f *Feed) describe() status.Feed {
 	c := f.cache
-	return c.status(f.key, f.state.Load(), f.sinceAsked(c.elapsed()), c.pauses())
+	return c.describe(f.key, f.state.Load(), f.sinceAsked(c.elapsed()), c.pauses())
 }
 
-// status returns the status of a feed that a reader has asked for so long ago; negative: never.
-func (c *Cache) status(k feedstate.Key, s *feedstate.State, asked time.Duration, pauses func() map[string]policy.Pause) status.Feed {
+// describe returns the status of a feed that a reader has asked for so long ago; negative: never.
+func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duration, pauses func() map[string]policy.Pause) status.Feed {
 	now := c.elapsed()
 	configured := c.isConfigured(k.String())
 	state := s.Shown(configured, now)

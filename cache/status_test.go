@@ -21,7 +21,7 @@ func TestStatusHasNoCredentials(t *testing.T) {
 	s.Last.Error = "asking " + url + ": refused"
 	c := &Cache{clock: newClock(time.Now, nil)}
 	c.settings.Store(&Settings{})
-	out, err := json.Marshal(c.status(feedstate.ParseKey("shield:x "+url), s, -1, nil))
+	out, err := json.Marshal(c.describe(feedstate.ParseKey("shield:x "+url), s, -1, nil))
 	if err != nil || strings.Contains(string(out), secret) || strings.Count(string(out), "x.example") < 6 {
 		t.Errorf("%s, %v", out, err)
 	}

@@ -59,9 +59,6 @@ func (c *Cache) load(ctx context.Context, key string) (*Feed, error) {
 	if f := c.table.known(key); f != nil {
 		return f, nil // it has just come
 	}
-	if feedstate.Shielded(key) {
-		c.shields.Store(true)
-	}
 	f := newFeed(c, key, &feedstate.State{})
 	changes := c.table.changes.Load()
 	records, err := c.store.Lookup(ctx, []store.ID{f.id})

@@ -217,9 +217,9 @@ func (c *Cache) claimFailed(err error) {
 	}
 }
 
-// claiming has a claim that takes too long count as refused. It is to be called before the
+// timeClaim counts a claim that takes too long as refused. It is to be called before the
 // claim, and what it returns afterwards.
-func (c *Cache) claiming() (answered func() bool) {
+func (c *Cache) timeClaim() (answered func() bool) {
 	return time.AfterFunc(storeTimeout, func() { c.claimFailed(errClaimTimeout) }).Stop
 }
 

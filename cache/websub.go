@@ -83,7 +83,7 @@ func (f *Feed) requestOf(next *feedstate.State, v feedstate.Classified) *feedsta
 	return &p.HubRequest
 }
 
-// wanted reports whether readers have asked for the feed in the last time. If none is known to, one
+// wanted reports whether readers have asked for the feed recently. If none is known to, one
 // has just asked at another node, or the operator wants it to be prefetched.
 func (f *Feed) wanted() bool {
 	return f.sinceAsked(f.cache.elapsed()) < f.cache.settings.Load().IdleAfter

@@ -130,7 +130,7 @@ func (n *node) templates() ([]store.Saved, error) {
 		for range polls {
 			w := httptest.NewRecorder()
 			f.Ask(0)
-			if _, err := f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil {
+			if _, err := f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{}); err != nil {
 				return nil, err
 			}
 			now = now.Add(apart)

@@ -35,7 +35,7 @@ type storedVersion struct {
 	Size        int                `json:"size"`            // of them
 	Base        string             `json:"base,omitempty"`  // URL that relative links were resolved against; empty: there were none
 	From        string             `json:"from,omitempty"`  // URL that redirects led to; empty: the feed's own
-	Fingerprint policy.Fingerprint `json:"meaning"`
+	Fingerprint policy.Fingerprint `json:"fingerprint"`
 	Entries     int                `json:"entries"`
 	Lenient     bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
 	Since       time.Time          `json:"since"`             // when it was first seen

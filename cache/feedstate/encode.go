@@ -4,9 +4,11 @@
 package feedstate
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -108,16 +110,16 @@ func Decode(r store.Record) (*storedVersion, error) {
 func (s *State) decode(r store.Record) error {
 	var f storedPollState
 	if len(r.PollState) > 0 {
-		if err := json.Unmarshal(r.PollState, &f); err != nil {
+		if err := json.Unmarshal(withNames(r.PollState), &f); err != nil {
 			return fmt.Errorf("decoding the state of a poll: %w", err)
 		}
 	}
 	if len(r.FeedState) > 0 {
-		if err := json.Unmarshal(r.FeedState, &s.Feed); err != nil {
+		m, err := decodeFeedState(r.FeedState)
+		if err != nil {
 			return fmt.Errorf("decoding the state of a feed: %w", err)
 		}
-		s.saved = xxhash.Sum64(r.FeedState)
-		s.Feed.convert(Octets)
+		s.Feed, s.saved = m, xxhash.Sum64(r.FeedState)
 	}
 	h := &s.Feed.History
 	s.Last, h.Unsent, h.Failures, h.Unheeded, h.Interval = f.pollState, f.Unsent, f.Failures, f.Unheeded, f.Interval
@@ -125,6 +127,44 @@ func (s *State) decode(r store.Record) error {
 		return fmt.Errorf("version %d of which nothing is recorded", s.Version)
 	}
 	return nil
+}
+
+func decodeFeedState(b []byte) (m feedState, err error) {
+	err = json.Unmarshal(withNames(b), &m)
+	m.convert(Octets)
+	return m, err
+}
+
+// A Summary is what a list shows of a feed, read from its record without the rest.
+type Summary struct {
+	Groups      []GroupDay
+	Title, From string // of the version
+	Failures    int
+}
+
+// SummaryOf returns the summary of a feed. What is damaged is left out.
+func SummaryOf(r *store.Record) (s Summary) {
+	var m struct {
+		Groups  []GroupDay
+		Version struct{ Title, From string }
+	}
+	_ = json.Unmarshal(withNames(r.FeedState), &m)
+	_ = json.Unmarshal(r.PollState, &s) // the failures
+	s.Groups, s.Title, s.From = m.Groups, m.Version.Title, m.Version.From
+	return s
+}
+
+// names are names of the first edition's records, and those that they have now. A name stands
+// before a colon; within a text of JSON, its quotes would be escaped.
+var names = strings.NewReplacer(`"marks":[{"m":`, `"groups":[{"group":`, `,"d":`, `,"day":`, `},{"m":`, `},{"group":`,
+	`"meaning":`, `"fingerprint":`, `"elsewhere":`, `"redirect_to":`)
+
+// withNames returns a record of the first edition with the names of today.
+func withNames(record []byte) []byte {
+	if bytes.Contains(record, []byte(`"marks":`)) || bytes.Contains(record, []byte(`"meaning":`)) || bytes.Contains(record, []byte(`"elsewhere":`)) {
+		return []byte(names.Replace(string(record)))
+	}
+	return record
 }
 
 // stateOverhead is what a feed in memory takes besides its texts, in bytes, roughly.

@@ -6,7 +6,6 @@ package feedstate
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"slices"
 )
 
@@ -27,8 +26,8 @@ const (
 
 // GroupDay is a group, and the last day on which its readers asked.
 type GroupDay struct {
-	Group Group `json:"m"`
-	Day   int64 `json:"d"` // counted from 1970
+	Group Group `json:"group"`
+	Day   int64 `json:"day"` // counted from 1970
 }
 
 // AddGroups returns the groups of two lists that count on a day.
@@ -59,11 +58,10 @@ func GroupsOf(days []GroupDay) []Group {
 // AddNewsTo adds the groups that asked, and what a hub has said, to what is stored of a feed. It
 // returns nil if nothing is stored yet, or if that is damaged: the next poll replaces it.
 func AddNewsTo(stored []byte, groups []GroupDay, day int64, hub *HubState) []byte {
-	var m feedState
-	if json.Unmarshal(stored, &m) != nil {
+	m, err := decodeFeedState(stored)
+	if err != nil {
 		return nil
 	}
-	m.convert(Octets)
 	m.Groups = AddGroups(m.Groups, groups, day)
 	m.Push.State = m.Push.State.With(hub)
 	stored, _ = m.encode()

@@ -64,7 +64,7 @@ type pollState struct {
 	Error   string         `json:"error,omitempty"`
 
 	// RedirectTo is the feed that a temporary redirect leads to, if that has polls of its own.
-	RedirectTo string `json:"elsewhere,omitempty"`
+	RedirectTo string `json:"redirect_to,omitempty"`
 
 	// Validated is when the origin last confirmed or replaced the version.
 	Validated time.Time `json:"validated,omitzero"`
@@ -93,7 +93,7 @@ type pollState struct {
 // feedState is what seldom changes (store.Record.FeedState).
 type feedState struct {
 	// Groups are those that asked for it.
-	Groups []GroupDay `json:"marks,omitempty"`
+	Groups []GroupDay `json:"groups,omitempty"`
 	// Alias is the URL of the feed that this one has become by an adopted permanent
 	// redirect; empty: it is itself.
 	Alias string `json:"alias,omitempty"`

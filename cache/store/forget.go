@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -121,6 +122,9 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 			kept := q.Idle
 			if f.version == 0 && !f.established && (f.next <= page.now || f.earliest > page.now) {
 				kept = q.Unread
+			}
+			if q.Shielded > 0 && !strings.HasPrefix(f.url, "http") {
+				kept = min(kept, q.Shielded)
 			}
 			switch {
 			case f.damaged: // it starts afresh when it is asked for

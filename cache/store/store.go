@@ -254,6 +254,8 @@ type SweepQuery struct {
 	// Unread is the same for feeds that have no version and are not established, if they are
 	// due, or their origin asked not to be polled yet.
 	Unread time.Duration
+	// Shielded is the same for feeds behind shields. 0: as for others.
+	Shielded time.Duration
 	// Keep says which records stay whatever holds of them. Nil: none.
 	Keep func(ID) bool
 }

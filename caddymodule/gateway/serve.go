@@ -204,11 +204,11 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 		observed = g.engine.Observe(r, address, feed.Key(), feed)
 		observed.Token = token
 	}
-	var mayServe func(from string) error // the version of a configured feed may come from anywhere
+	var o cache.ServeOptions // the version of a configured feed may come from anywhere
 	if req.byURL {
-		mayServe = g.mayServe
+		o.May = g.mayServe
 	}
-	sent, err := feed.ServeIf(mayServe, w, r)
+	sent, err := feed.Serve(w, r, o)
 	if err != nil {
 		return cache.Sent{}, err
 	}

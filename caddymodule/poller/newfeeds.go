@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // How many new feeds an owner may add: a burst at once, then one per interval. Owners that the
@@ -61,18 +62,10 @@ func (n *NewFeeds) Take(owner store.Owner, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// NetworkOf returns the owner of a public address: the network that one party is likely to
-// have, the /24 of an IPv4 address, the /48 of an IPv6 address (RFC 6177).
+// NetworkOf returns the owner of a public address: its network. All addresses that are not known are
+// one.
 func NetworkOf(a netip.Addr) store.Owner {
-	bits := 48
-	if a = a.Unmap(); a.Is4() {
-		bits = 24
-	}
-	p, err := a.WithZone("").Prefix(bits)
-	if err != nil {
-		return store.OwnerOf(store.KindPublic, "none")
-	}
-	return store.OwnerOf(store.KindPublic, p.String())
+	return store.OwnerOf(store.KindPublic, feedurl.Network(a).String())
 }
 
 // AddressOf returns the owner of an address that the operator has named, or that is private.

@@ -113,7 +113,7 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 			return refusal.Answer(w, r, s.origin.server)
 		}
 	}
-	sent, err := feed.ServeAfter(waited, w, r)
+	sent, err := feed.Serve(w, r, cache.ServeOptions{Waited: waited})
 	if err != nil {
 		return s.pass(w, r, next) // the version was withdrawn a moment ago
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // seed keys the hashes by which counters are found. They are valid in this process only,
@@ -56,21 +57,4 @@ func networkHash(p netip.Prefix) uint64 { return seed(1).address(p.Addr()) }
 
 // network returns the part of an address that may be kept: the /24 of IPv4 or the /48 of
 // IPv6, the largest prefix that one customer usually has. It is invalid if the address is.
-func network(a netip.Addr) netip.Prefix { return prefix(a, 48) }
-
-// prefix returns the /24 of an IPv4 address, or bits6 bits of an IPv6 address.
-func prefix(a netip.Addr, bits6 int) netip.Prefix {
-	a = a.Unmap().WithZone("")
-	if !a.IsValid() {
-		return netip.Prefix{}
-	}
-	bits := bits6
-	if a.Is4() {
-		bits = 24
-	}
-	p, err := a.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	return p
-}
+func network(a netip.Addr) netip.Prefix { return feedurl.Network(a) }

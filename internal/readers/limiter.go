@@ -107,7 +107,7 @@ func (l *Limiter) Answered(d Limits, r Request) {
 func (l *Limiter) keys(r *Request) (reader, address uint64) {
 	client := r.Client.Unmap().WithZone("")
 	if client.Is6() {
-		client = prefix(client, 64).Addr()
+		client = netip.PrefixFrom(client, 64).Masked().Addr()
 	}
 	address = join(join(l.seed.text(r.Feed), l.seed.address(client)), l.seed.text(shortened(r.Forwarded)))
 	return join(join(address, l.seed.text(shortened(r.UserAgent))), l.seed.text(r.Token)), address

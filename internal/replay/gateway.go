@@ -133,7 +133,7 @@ func (s *gateway) close() {
 func (s *gateway) serve(ctx context.Context) error {
 	s.answer.reset()
 	s.feed.Ask(0)
-	_, err := s.feed.Serve(&s.answer, s.request)
+	_, err := s.feed.Serve(&s.answer, s.request, cache.ServeOptions{})
 	for s.origin.started() > s.polls {
 		select {
 		case <-s.ended:
