@@ -73,6 +73,11 @@ func TestCaddyfileErrors(t *testing.T) {
 		want      string
 	}{
 		{"app: unknown line", app("polite"), `unrecognized subdirective "polite": expected one of concurrency, contact, default_interval, disk, host, idle_after, jitter, max_body, max_interval, memory, min_interval, polls, prefetch, private_upstreams, proxy, spacing, store, timeout, unvalidated_interval, user_agent, websub, at Caddyfile:3`},
+		{"app: a line of a gateway", app("token alice s3cret-of-alice-0001"), "token does not belong here: write it in a feed_gateway, at Caddyfile:3"},
+		{"gateway: a line of the app", gateway("contact https://example.com/"), "contact does not belong here: write it in the global option pollard, at Caddyfile:3"},
+		{"shield: a line of the origin", "http://a.test {\n\tfeed_shield {\nreverse_proxy localhost:1\n\t}\n}\n", "reverse_proxy does not belong here: write it into the block of origin, at Caddyfile:3"},
+		{"gateway: two tokens with one secret", gateway("token alice s3cret-of-alice-0001\ntoken bob s3cret-of-alice-0001"), "token bob: it has the secret of alice: give each person another one, at Caddyfile:4"},
+		{"app: no URL of a database", app("store postgres localhost"), "at Caddyfile:3"},
 		{"websub", app("websub feeds.example.com"), `websub: "feeds.example.com" is not the URL of a gateway: expected the URL at which hubs reach a gateway, such as https://feeds.example.com, at Caddyfile:3`},
 		{"websub: a query", app("websub https://feeds.example.com/?a"), `websub: "https://feeds.example.com/?a" is not the URL of a gateway`},
 		{"websub: a token", app("websub https://feeds.example.com/~secret"), `websub: the URL has a token, which hubs must not learn: write it without, at Caddyfile:3`},

@@ -99,8 +99,12 @@ func reason(err error) string {
 			return ": " + feedurl.OneLine(inner.Error())
 		}
 	}
-	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
+	name, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case ok && name.IsNotFound:
 		return ": no such host"
+	case ok && name.Err != "server misbehaving": // of package net: the name server has answered
+		return ": no name server answers (is this machine online?)"
 	}
 	return ""
 }
@@ -139,7 +143,7 @@ func classifyStatus(status int) (policy.Failure, error) {
 		failure = policy.FailureProtocol // RFC 9110 section 15.2: an interim answer is not an answer
 	}
 	if status == http.StatusUnauthorized {
-		return failure, errors.New("status 401 Unauthorized: the site asks for a name and a password, written into the feed's URL as in https://name:password@example.com/feed.xml")
+		return failure, errors.New("status 401 Unauthorized: the site asks for a name and a password: write them into the feed's URL, before its host and an @, with a colon between them")
 	}
 	if text := http.StatusText(status); text != "" {
 		return failure, fmt.Errorf("status %d %s", status, text)

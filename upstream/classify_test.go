@@ -142,7 +142,8 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		detail       string // "": the text is all there is
 	}{
 		{"file", "", dialling(&fs.PathError{Op: "open", Path: "/etc/hunter2", Err: syscall.EACCES}), "example.com: connecting: permission denied", "open /etc/hunter2"},
-		{"resolver", "", dialling(&net.DNSError{Err: "read udp 192.168.1.5:1->192.168.1.1:53: hunter2", Name: "example.com"}), "example.com: looking up the address", "192.168.1.1"},
+		{"resolver", "", dialling(&net.DNSError{Err: "read udp 192.168.1.5:1->192.168.1.1:53: hunter2", Name: "example.com"}), "example.com: looking up the address: no name server answers (is this machine online?)", "192.168.1.1"},
+		{"failing name server", "", dialling(&net.DNSError{Err: "server misbehaving", Server: "192.168.1.1:53", Name: "example.com"}), "example.com: looking up the address", "192.168.1.1"},
 		{"unknown", "", dialling(errors.New("hunter2")), "example.com: connecting", "hunter2"},
 		{"banner", "hunter2 ready\r\n", nil, "example.com: no valid HTTP answer", "malformed HTTP status code"},
 		{"loop", answerText(302, "", "Location: /0123456789abcdef-hunter2/feed?token=hunter2#"), nil,

@@ -65,7 +65,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			code int
 			want []string // in what is printed, or told where the code is not 0
 		}{
-			{"list", listCommand, nil, exitDone, []string{"fresh    in 2 h     max-age           200       just now     ", feed, "1 feed, all fresh."}},
+			{"list", listCommand, nil, exitDone, []string{"fresh    in 2 h     max-age               200       just now     ", feed, "1 feed, all fresh."}},
 			{"show", showCommand, []string{feed}, exitDone, []string{feed, "Fresh. The site says that its answer is good until", "200, new", "the 1st", "* max-age"}},
 			{"show by the gateway's address", showCommand, []string{"http://feeds.test/~secret/" + feed}, exitDone, []string{feed + "\nFresh."}},
 			{"show what is not known", showCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
@@ -84,7 +84,7 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"readers of a word", readersCommand, []string{"blog"}, exitUsage, []string{"pollard: \"blog\" is no URL: write one such as https://example.com/feed.xml\n"}},
 			{"readers of two", readersCommand, []string{feed, feed}, exitUsage, []string{"pollard: expected at most"}},
 			{"list a state", listCommand, []string{"--state", "fresh"}, exitDone, []string{"1 feed, all fresh."}},
-			{"list another state", listCommand, []string{"--state", "failing"}, exitDone, []string{"No feeds"}},
+			{"list another state", listCommand, []string{"--state", "failing"}, exitDone, []string{"No feed is failing."}},
 			{"list by name", listCommand, []string{"--sort", "name"}, exitDone, []string{"1 feed, all fresh."}},
 			{"list in no order", listCommand, []string{"--sort", "colour"}, exitUsage, []string{"--sort \"colour\": expected one of state, next, name, failures"}},
 			{"list at a URL", listCommand, []string{"--address", "http://" + address + "/"}, exitDone, []string{"1 feed, all fresh."}},

@@ -127,11 +127,14 @@ func writeFeeds(out io.Writer, resp *http.Response, now time.Time, q status.Quer
 	}
 	count := map[status.State]int64{}
 	end := "No feeds: no reader has asked for one yet.\n"
-	if unread > 0 || q.State != "" {
+	switch {
+	case q.State != "":
+		end = fmt.Sprintf("No feed is %s.\n", q.State)
+	case unread > 0:
 		end = "No feeds.\n"
 	}
 	if len(list.Feeds) > 0 {
-		t := newTable(out, "%-7s  %-9s  %-16s  %-8s  %-11s  %-24s  ", "STATE", "NEXT POLL", "WHY", "LAST", "CHANGED", "TITLE", "FEED")
+		t := newTable(out, "%-7s  %-9s  %-20s  %-8s  %-11s  %-24s  ", "STATE", "NEXT POLL", "WHY", "LAST", "CHANGED", "TITLE", "FEED")
 		for _, f := range list.Feeds {
 			count[f.State]++
 			name := strings.TrimSpace(f.Address + " " + f.URL.String())

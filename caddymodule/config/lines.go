@@ -46,11 +46,16 @@ func (ls Lines) With(others Lines) Lines {
 // Belong returns lines of the same names that do not belong in a block, and where to write
 // them instead.
 func (ls Lines) Belong(where string) Lines {
-	others := make(Lines, len(ls))
-	for name := range ls {
-		others[name] = Line{Belongs: where}
+	return BelongTo(where, slices.Collect(maps.Keys(ls))...)
+}
+
+// BelongTo returns lines that do not belong in a block, and where to write them instead.
+func BelongTo(where string, names ...string) Lines {
+	lines := make(Lines, len(names))
+	for _, name := range names {
+		lines[name] = Line{Belongs: where}
 	}
-	return others
+	return lines
 }
 
 // ReadBlock parses the block that may follow on the current line. Errors say what was expected,

@@ -100,8 +100,8 @@ func (a *access) checkURL(u feedurl.URL) error {
 		return nil
 	case !a.hasAllow && a.list == nil:
 		if a.private != nil && a.private(u) {
-			// A configured private feed is offered at its path only.
-			return fmt.Errorf("%s is not public: the gateway needs an `allow` line for it", host)
+			// Of a private host that the configuration names, only the configured feed is polled.
+			return fmt.Errorf("%s is not public: add it to private_upstreams, or request the feed at its own path", host)
 		}
 		return nil
 	case a.list == nil:

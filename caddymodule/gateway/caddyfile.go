@@ -178,7 +178,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // policyLines are lines that people write into a gateway by mistake.
 var policyLines = new(config.Policy).Lines().Belong("in the global option pollard, or in the block of a feed line").
-	With(config.Lines{"prefetch": {Belongs: "in the global option pollard"}})
+	With(config.BelongTo("in the global option pollard", "prefetch", "contact", "user_agent", "store", "private_upstreams", "proxy", "host", "websub"))
 
 func (g *Gateway) readFeed(d *caddyfile.Dispenser) error {
 	args, err := config.SomeArgs(d, 2, 2, "a path and the URL of the feed")

@@ -100,6 +100,7 @@ type Gateway struct {
 	accessLog *zap.Logger
 	server    *caddyhttp.Server // that the gateway belongs to, or nil
 	access    *access
+	lately    *lately
 	mayServe  func(from string) error // access.checkFrom
 	pages     *pages.Pages
 	source    *pages.EngineSource // of the pages
@@ -131,7 +132,7 @@ func (Gateway) CaddyModule() caddy.ModuleInfo {
 
 // Provision resolves access and paths, and registers the feeds with the app.
 func (g *Gateway) Provision(ctx caddy.Context) error {
-	g.log = ctx.Logger()
+	g.log, g.lately = ctx.Logger(), new(lately)
 	loaded, err := ctx.App("pollard")
 	if err != nil {
 		return fmt.Errorf("getting the pollard app: %w", err)
@@ -154,7 +155,7 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 }
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
-	g.engine, g.access.private, g.mayServe = app.Engine(), app.NamesPrivate, g.access.checkFrom
+	g.engine, g.access.private, g.mayServe = app.Engine(), app.NamedOnly, g.access.checkFrom
 	app.AddNames(g)
 	g.paths, g.chosen = make(map[string]string, len(g.Feeds)), make(map[string]string, len(g.Feeds))
 	for i := range g.Feeds {

@@ -75,6 +75,40 @@ func TestGatewayAnswers(t *testing.T) {
 	})
 }
 
+// A reader that looks for the icon of a site asks for the home page at the host of the feed's URL. That
+// polls nothing and adds no feed. A person may ask for the site, and so may a reader that wants to
+// subscribe to it.
+func TestSearchesForIconsPollNothing(t *testing.T) {
+	onGateway(t, "token alice "+secret, func(t *testing.T, g *Gateway, o *origintest.Origin) {
+		const reader = "192.168.1.8"
+		for _, tt := range []struct {
+			after          time.Duration
+			client, target string
+			accept         string
+			status, polls  int
+		}{
+			{0, reader, "/http://one.example/feed", "", 200, 1},
+			{0, reader, "/http://one.example", "*/*", 404, 0},
+			{0, reader, "/http://one.example/", "application/atom+xml,*/*;q=0.7", 404, 0},
+			{0, reader, "/~" + secret + "/http://one.example/", "", 404, 0},
+			{0, reader, "/http://two.example/", "", 200, 1},
+			{0, stage.Home, "/http://one.example/", "", 200, 1},
+			{0, reader, "/http://one.example/", "", 200, 0}, // it is a feed
+			{0, reader, "/http://site.example/feed", "", 200, 1},
+			{0, reader, "/http://site.example/", "text/html,*/*", 200, 1},
+			{0, reader, "/http://a.site.example/feed", "", 200, 1},
+			{16 * time.Minute, reader, "/http://a.site.example/", "", 200, 1},
+		} {
+			time.Sleep(tt.after)
+			before := len(o.Requests())
+			w := ask(t, g, "GET", tt.target, tt.client, "Accept", tt.accept)
+			if polls := len(o.Requests()) - before; w.Code != tt.status || polls != tt.polls {
+				t.Errorf("%s: %d, %d polls, want %d, %d", tt.target, w.Code, polls, tt.status, tt.polls)
+			}
+		}
+	})
+}
+
 func TestGatewayCORS(t *testing.T) {
 	onGateway(t, "cors\nfeed /one.xml https://one.example/feed", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		for _, target := range []string{"/one.xml", "/https:///nothing"} {

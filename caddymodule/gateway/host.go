@@ -23,7 +23,10 @@ func ofOtherSite(r *http.Request) bool {
 		return true
 	}
 	if site := h.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
-		return h.Get("Sec-Fetch-Dest") != "document"
+		// Browsers add Origin to each request of this kind (Fetch, "append a request Origin header"). One
+		// without it comes from a reader made with Electron, whose window has no site.
+		window := site == "cross-site" && h.Get("Sec-Fetch-Mode") == "cors" && h.Get("Sec-Fetch-Dest") == "empty" && len(h["Origin"]) == 0
+		return h.Get("Sec-Fetch-Dest") != "document" && !window
 	}
 	if strings.Contains(strings.ToLower(strings.Join(h["Accept"], ",")), "text/html") {
 		return false // a link that a person has followed

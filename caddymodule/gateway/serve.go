@@ -287,6 +287,11 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 		return nil, err
 	}
 	owner, asks := g.access.ownerOf(by, from, u.String()), by.hasToken || !ofOtherSite(r)
+	if icons := by.target != "" && u.Path() == "/" && !strings.Contains(r.Header.Get("Accept"), "text/html"); !icons {
+		g.lately.add(from.address, u.Name())
+	} else if feed.New() && g.lately.has(from.address, u.Name()) {
+		return nil, errNoFeed // it looks for an icon at the host of a feed, which here is the gateway
+	}
 	if feed.New() {
 		if !asks {
 			return nil, errOtherSite

@@ -104,7 +104,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.PrivateUpstreams = append(a.PrivateUpstreams, ranges...)
 			return nil
 		}},
-	}).ReadBlock(d)
+	}).With(config.BelongTo("in a feed_gateway", "token", "feed", "opml", "allow", "deny", "clients", "cors", "pages")).ReadBlock(d)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ package poller
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -161,6 +163,12 @@ func (a *App) rulesForHost(feed feedurl.URL) policy.Rules {
 		return h.rules
 	}
 	return a.rules
+}
+
+// NamedOnly reports whether a feed at a private address is polled only because the configuration names
+// it, and private_upstreams does not cover that address.
+func (a *App) NamedOnly(u feedurl.URL) bool {
+	return a.NamesPrivate(u) && !slices.ContainsFunc(a.upstream.Private, func(p netip.Prefix) bool { return p.Contains(u.Addr()) })
 }
 
 // NamesPrivate reports whether a handler's configuration names this feed at a host that

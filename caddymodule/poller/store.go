@@ -6,8 +6,10 @@ package poller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -122,7 +124,14 @@ func (s *SQLite) String() string { return "sqlite " + s.resolved }
 
 // Open implements [poller.Store].
 func (s *SQLite) Open(_ context.Context, log *zap.Logger) (store.Store, error) {
-	return sqlite.Open(s.resolved, sqlite.Options{Log: log})
+	opened, err := sqlite.Open(s.resolved, sqlite.Options{Log: log})
+	if errors.Is(err, syscall.EROFS) { // systemd's ProtectSystem=strict
+		return nil, fmt.Errorf("%w: the service may write only where its unit allows it: `systemctl edit pollard`, and in [Service] ReadWritePaths=%s", err, s.resolved)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
 }
 
 // Postgres stores feeds in a PostgreSQL database, which several nodes may share. A poll

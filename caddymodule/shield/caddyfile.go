@@ -110,7 +110,7 @@ func (s *Shield) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			return nil
 		}},
-	}).ReadBlock(d)
+	}).With(config.BelongTo("into the block of origin", "reverse_proxy", "file_server", "php_fastcgi", "respond", "root")).ReadBlock(d)
 }
 
 func (s *Shield) readQuery(d *caddyfile.Dispenser) error {

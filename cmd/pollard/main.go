@@ -6,6 +6,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
@@ -16,6 +19,10 @@ import (
 )
 
 func main() {
+	if err := relayNotifications(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	caddy.CustomBinaryName = "pollard"
 	caddy.CustomLongDescription = description
 	caddy.CustomVersion = "Pollard " + poller.Version() + ", Caddy" // Caddy's own version follows
