@@ -84,8 +84,9 @@ type Document struct {
 	Hints       Hints
 	Malformed   []Term // malformed hints: Hint, Raw and the reason in Note
 	Rhythm      Rhythm
-	Fingerprint Fingerprint
-	Lenient     bool // the document is not well-formed: it may have lost entries
+	Fingerprint Fingerprint // of what readers of a gateway get
+	Whole       Fingerprint // of all that does not change by itself
+	Lenient     bool        // the document is not well-formed: it may have lost entries
 }
 
 // UpdateFrequency is the Podcasting 2.0 tag of that name.

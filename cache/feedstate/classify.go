@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/store"
@@ -33,7 +34,7 @@ type storedVersion struct {
 	Title       string             `json:"title,omitempty"` // of the feed, one short line
 	Sum         policy.Fingerprint `json:"sum"`             // half the SHA-256 of the origin's bytes
 	Size        int                `json:"size"`            // of them
-	Base        string             `json:"base,omitempty"`  // URL that relative links were resolved against; empty: there were none
+	Base        string             `json:"base,omitempty"`  // URL that links were resolved against; empty: it has no part in the document that readers get
 	From        string             `json:"from,omitempty"`  // URL that redirects led to; empty: the feed's own
 	Fingerprint policy.Fingerprint `json:"fingerprint"`
 	Entries     int                `json:"entries"`
@@ -55,7 +56,7 @@ type Classified struct {
 	Result    status.Result
 	sameBytes bool             // a 200 with the bytes of the stored version
 	document  *policy.Document // of a 200 that was parsed; nil if it did not have to be
-	version   storedVersion    // of a new one
+	version   storedVersion    // of a new one, or of the same one made of other bytes
 	Body      *store.Body      // of a new one, which has no number yet
 	Unlinked  string           // why links of a new one were left as they are; empty: they were not
 	Pushed    bool             // a push has caused the poll
@@ -106,23 +107,51 @@ func (s *State) ClassifyDocument(own Key, configured bool, a policy.Answer, now 
 		}
 		return Classified{Answer: a, Result: status.ResultFailed, site: s.feedsOn(own, a, err)}
 	}
-	if s.Version != 0 && d.Fingerprint == known.Fingerprint && d.Format == known.Format && known.servedAs(a) {
+	if s.Version != 0 && known.means(own, d) && known.servedAs(a) {
 		return Classified{Answer: a, Result: status.ResultUnchanged, document: d}
 	}
 	v := Classified{Answer: a, Result: status.ResultNew, document: d, version: storedVersionOf(s, a, d, sum, now)}
+	if v.version.Fingerprint = d.Fingerprint; own.Shielded() {
+		v.version.Fingerprint = d.Whole
+	}
 	content, report := served(own, configured, a)
 	v.Unlinked = report.Problem
-	if report.Rewritten > 0 {
+	if report.Own {
 		v.version.Base = a.URL
 	}
-	if v.Body, err = v.version.pack(content); err == nil && s.Version != 0 && v.version.Tag == known.Tag {
-		v.version.Identify([]byte(v.version.ContentType), content) // readers that have it get the new content type
-	}
-	if err != nil {
+	if v.Body, err = v.version.pack(content); err != nil {
 		a.Failure, a.Err = policy.FailureInternal, fmt.Errorf("encoding the new version: %w", err)
 		return Classified{Answer: a, Result: status.ResultFailed}
 	}
+	if s.Version != 0 && v.version.Length == known.Length {
+		v.compare(known, content)
+	}
 	return v
+}
+
+// compare looks at whether readers get the same bytes as of the known version. With the same content
+// type it remains, and what it was made of is recorded. With another one, the new version has another
+// tag.
+func (v *Classified) compare(known storedVersion, content []byte) {
+	marked := known.Version // tags of a version that had another content type before
+	marked.Identify([]byte(known.ContentType), content)
+	switch {
+	case known.Tag != v.version.Tag && known.Tag != marked.Tag:
+	case v.version.ContentType == known.ContentType:
+		same := v.version
+		same.Version, same.Number, same.Since = known.Version, known.Number, known.Since
+		same.OriginTag = v.version.OriginTag
+		v.Result, v.version, v.Body = status.ResultUnchanged, same, nil
+	default:
+		v.version.Identify([]byte(v.version.ContentType), content)
+	}
+}
+
+// means reports whether a document says the same as the version. Readers of a gateway do not get the
+// feed's own address and push services, so they do not count there. A version of an earlier edition
+// was stored with the fingerprint of the whole document.
+func (v *storedVersion) means(own Key, d *policy.Document) bool {
+	return v.Format == d.Format && (v.Fingerprint == d.Whole || !own.Shielded() && v.Fingerprint == d.Fingerprint)
 }
 
 func sumOf(body []byte) policy.Fingerprint {
@@ -131,10 +160,15 @@ func sumOf(body []byte) policy.Fingerprint {
 }
 
 // servedAs reports whether the document of an answer would be served as the version is, if it is
-// the same: with its content type, and with links resolved against its base. The fingerprint
-// covers what the document says of its encoding.
+// the same: with its content type, and with links resolved against its base, whose query has no part
+// in them. The fingerprint covers what the document says of its encoding.
 func (v *storedVersion) servedAs(a policy.Answer) bool {
-	return version.ContentType(a.Header.Get("Content-Type"), v.Format) == v.ContentType && (v.Base == "" || v.Base == a.URL)
+	return version.ContentType(a.Header.Get("Content-Type"), v.Format) == v.ContentType && (v.Base == "" || withoutQuery(v.Base) == withoutQuery(a.URL))
+}
+
+func withoutQuery(url string) string {
+	url, _, _ = strings.Cut(url, "?")
+	return url
 }
 
 // served returns the document that readers get. Readers of a shield get it from the
@@ -190,13 +224,12 @@ func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.F
 			OriginTag:    tag,
 			ContentType:  version.ContentType(a.Header.Get("Content-Type"), d.Format),
 		},
-		Format:      d.Format,
-		Sum:         sum,
-		Fingerprint: d.Fingerprint,
-		Entries:     d.Rhythm.Entries,
-		Size:        len(a.Body),
-		Lenient:     d.Lenient,
-		Since:       now,
+		Format:  d.Format,
+		Sum:     sum,
+		Entries: d.Rhythm.Entries,
+		Size:    len(a.Body),
+		Lenient: d.Lenient,
+		Since:   now,
 	}
 }
 

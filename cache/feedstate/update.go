@@ -26,6 +26,8 @@ func (s *State) Update(own Key, v Classified) {
 		number := max(s.Version, m.Version.Number) + 1 // never used twice, also if a body was lost
 		m.Version = v.version
 		m.Version.Number = number
+	} else if v.version.Tag != "" {
+		m.Version = v.version
 	}
 	if v.document != nil {
 		m.Version.Title = v.document.Title

@@ -11,7 +11,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -72,14 +71,13 @@ const (
 	countFactor = 20
 )
 
-// NewSource returns the running engine as a source: the feeds of a shield or, if shield
-// is empty, none of a gateway before [EngineSource.For] gives it a viewer. With readers, the
+// NewSource returns the running engine as a source, of a shield or, if shield is empty, of a gateway. It
+// shows no feed before [EngineSource.For] gives it a viewer. With readers, the
 // page of a feed shows its readers.
 func NewSource(e *poller.Engine, shield string, readers bool) *EngineSource {
-	prefix := poller.ShieldPrefix(shield)
 	return &EngineSource{
 		&shared{engine: e, shield: shield, readers: readers, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches)},
-		Viewer{Shown: func(key, _ string, _ []feedstate.Group) bool { return shield != "" && strings.HasPrefix(key, prefix) }},
+		Viewer{Shown: func(string, string, []feedstate.Group) bool { return false }},
 	}
 }
 

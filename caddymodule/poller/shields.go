@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/feedpollard/pollard/cache"
@@ -20,12 +21,38 @@ type Shield interface {
 	OriginOf(k ShieldKey) cache.Origin
 	// Rules returns the operator's rules for its feeds.
 	Rules() policy.Rules
+	// Names reports whether the host matchers of its route name a host. any means that it has none.
+	Names(host string) (named, any bool)
 }
 
 // AddShield registers a shield by its identity, which is part of the keys of its feeds. Shields
-// with one identity have the same origin block, and share their feeds.
+// with one identity have the same origin block, and share the feeds of the sites that they have in
+// common.
 func (a *App) AddShield(identity string, s Shield) {
 	a.shields[identity] = append(a.shields[identity], s)
+}
+
+// serving returns the shields with an identity that serve a site: those whose routes name its host
+// or, if there are none, those for any host.
+func (a *App) serving(identity, host string) []Shield {
+	var naming, others []Shield
+	for _, s := range a.shields[identity] {
+		switch named, any := s.Names(host); {
+		case named:
+			naming = append(naming, s)
+		case any:
+			others = append(others, s)
+		}
+	}
+	if len(naming) > 0 {
+		return naming
+	}
+	return others
+}
+
+// Serves reports whether a shield is one of those that serve the feed of a key.
+func (a *App) Serves(s Shield, k ShieldKey) bool {
+	return slices.Contains(a.serving(k.Shield, k.Host), s)
 }
 
 // shieldsOf returns the shields of a key.
@@ -34,7 +61,7 @@ func (a *App) shieldsOf(key string) ([]Shield, ShieldKey) {
 	if !ok {
 		return nil, k
 	}
-	return a.shields[k.Shield], k
+	return a.serving(k.Shield, k.Host), k
 }
 
 // originOf returns the origin at which a shielded feed is polled, or nil if its shield is not
@@ -47,7 +74,7 @@ func (a *App) originOf(key string) cache.Origin {
 	return shields[0].OriginOf(k)
 }
 
-// rulesOf returns the rules of a feed: of a shielded one, the strictest of its shields.
+// rulesOf returns the rules of a feed: of a shielded one, the strictest of the shields that serve it.
 func (a *App) rulesOf(key feedstate.Key) policy.Rules {
 	shields, _ := a.shieldsOf(key.String())
 	if len(shields) == 0 {

@@ -4,7 +4,6 @@
 package shield
 
 import (
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +45,7 @@ func (*entries) Destruct() error { return nil }
 type entry struct {
 	requested   atomic.Int64 // the last request, in Unix seconds
 	feed        atomic.Bool  // a response was a feed
+	loops       atomic.Bool  // the last poll got status 508
 	bypassUntil atomic.Int64 // in Unix milliseconds
 }
 
@@ -89,31 +89,37 @@ func (e *entry) bypass(now time.Time) {
 	e.bypassUntil.Store(now.Add(bypassFor).UnixMilli())
 }
 
-// passed counts the requests for feeds that went to the origin, by the reason: a header field, body or
-// method.
+// passed counts the requests for feeds that went to the origin, by the host and the reason: a header
+// field, body or method.
 type passed struct {
 	mu    sync.Mutex
-	count map[string]int64
+	count map[[2]string]int64
 }
 
-// maxReasons bounds the reasons that are counted one by one: an origin chooses the fields.
-const maxReasons = 32
+// maxReasons bounds what is counted apart: an origin chooses the fields, and readers the host.
+const maxReasons = 256
 
-func (p *passed) add(reason string) {
+func (p *passed) add(host, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.count == nil {
-		p.count = make(map[string]int64)
+		p.count = make(map[[2]string]int64)
 	}
-	if _, known := p.count[reason]; !known && len(p.count) >= maxReasons {
-		reason = "other fields"
+	if _, known := p.count[[2]string{host, reason}]; !known && len(p.count) >= maxReasons {
+		return
 	}
-	p.count[reason]++
+	p.count[[2]string{host, reason}]++
 }
 
-// all returns a copy of the counts.
-func (p *passed) all() map[string]int64 {
+// of returns the counts of some hosts, by the reason.
+func (p *passed) of(hosts func(string) bool) map[string]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return maps.Clone(p.count)
+	sum := make(map[string]int64)
+	for of, n := range p.count {
+		if hosts(of[0]) {
+			sum[of[1]] += n
+		}
+	}
+	return sum
 }

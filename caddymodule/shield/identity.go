@@ -118,6 +118,8 @@ type blockContent struct {
 	handlers map[string]bool // and transports
 	members  map[string]bool // names of the members of all objects, variables that it sets among them
 	reads    map[string]bool // placeholders of variables, captures and logins
+
+	upstreams []string
 }
 
 // inspect looks for what an origin block may expect from handlers before it.
@@ -145,6 +147,8 @@ func (in *blockContent) add(value any) {
 			in.members[name] = true
 			if text, ok := member.(string); ok && (name == "handler" || name == "protocol") {
 				in.handlers[text] = true
+			} else if ok && name == "dial" {
+				in.upstreams = append(in.upstreams, text)
 			}
 			in.add(member)
 		}

@@ -25,6 +25,7 @@ type origin struct {
 	server   *caddyhttp.Server // that the block belongs to, or nil
 	local    net.Addr          // where server listens
 	log      *zap.Logger
+	mark     func(http.Header) // marks what the block is asked
 }
 
 func newOrigin(handlers *caddyhttp.Subroute, server *caddyhttp.Server, log *zap.Logger) *origin {
@@ -63,6 +64,7 @@ func (o *origin) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Ha
 	// A shallow copy, as the server adds trailers to the maps of r.
 	in := r.WithContext(r.Context())
 	in.Header = r.Header.Clone()
+	o.mark(in.Header)
 	target := *r.URL
 	in.URL = &target
 	in = caddyhttp.PrepareRequest(in, inner, w, o.server)
@@ -123,6 +125,7 @@ func (o *origin) prepare(ctx context.Context, r *http.Request, w http.ResponseWr
 	if k.Scheme == "https" { // by TLS handlers recognise it
 		in.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, HandshakeComplete: true, ServerName: (&url.URL{Host: k.Host}).Hostname()}
 	}
+	o.mark(in.Header)
 	if k.Forwarded != "" {
 		in.Header.Set("X-Forwarded-Host", k.Forwarded)
 	}

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,48 +97,65 @@ func (s *Shield) ping(w http.ResponseWriter, r *http.Request) *poller.Refusal {
 	return nil
 }
 
-// pageOf returns the URL of a feed without scheme and query: pings name feeds by it.
-func pageOf(raw string) string {
-	u, err := feedurl.Parse(raw)
-	if err != nil {
-		return ""
-	}
-	return u.HostPort() + u.Path()
-}
-
-// keysByPage are the keys of a shield's feeds by [pageOf]. Its size is that of the feeds that the store
-// has, which forgets those without readers.
+// keysByPage are the keys of a shield's feeds that the store has, by host and path. Its size is that of
+// the feeds, as the store forgets those without readers.
 type keysByPage struct {
-	mu       sync.Mutex
-	keys     map[string][]string
-	readKeys time.Time
+	mu   sync.Mutex
+	keys map[string][]string
+	next time.Time // when they are read again
 }
 
-// of returns the keys of the feeds that URLs name.
+// of returns the keys of the feeds of a shield that URLs name. The scheme and the query do not count.
+// An address that ends in a slash and is no feed's stands for all feeds below it, as a site's home
+// page does.
 func (p *keysByPage) of(ctx context.Context, c *cache.Cache, s *Shield, urls []string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if began := time.Now(); p.keys == nil || began.After(p.readKeys) {
-		p.keys = make(map[string][]string)
-		for _, key := range c.Keys(context.WithoutCancel(ctx), poller.ShieldPrefix(s.identity)) {
-			page := pageOf(poller.ReadersURL(key))
-			p.keys[page] = append(p.keys[page], key)
-		}
-		p.readKeys = time.Now().Add(max(pingKeys, pingKeysShare*time.Since(began)))
+	if began := time.Now(); p.keys == nil || began.After(p.next) {
+		p.keys = byPage(c.Keys(context.WithoutCancel(ctx), poller.ShieldPrefix(s.identity)))
+		p.next = time.Now().Add(max(pingKeys, pingKeysShare*time.Since(began)))
 	}
-	found, wanted := make(map[string]bool), make(map[string]bool)
-	for _, u := range urls {
-		if page := pageOf(u); page != "" {
-			wanted[page] = true
-			for _, key := range p.keys[page] {
+	latest := byPage(slices.DeleteFunc(s.entries.byKey.Keys(), func(key string) bool {
+		e := s.entries.get(key)
+		return e == nil || !e.feed.Load()
+	}))
+	found, above := make(map[string]bool), make(map[string]bool)
+	add := func(keys []string) {
+		for _, key := range keys {
+			if k, ok := poller.ParseShieldKey(key); ok && s.serves(k.Host) {
 				found[key] = true
 			}
 		}
 	}
-	for _, key := range s.entries.byKey.Keys() { // the latest
-		if e := s.entries.get(key); e != nil && e.feed.Load() && wanted[pageOf(poller.ReadersURL(key))] {
-			found[key] = true
+	for _, raw := range urls {
+		u, err := feedurl.Parse(raw)
+		if err != nil {
+			continue
+		}
+		page := u.HostPort() + u.Path()
+		add(p.keys[page])
+		add(latest[page])
+		above[page] = strings.HasSuffix(page, "/") && len(p.keys[page])+len(latest[page]) == 0
+	}
+	for _, known := range []map[string][]string{p.keys, latest} {
+		for page, keys := range known {
+			for i := strings.LastIndexByte(page, '/'); i >= 0; i = strings.LastIndexByte(page[:i], '/') {
+				if above[page[:i+1]] {
+					add(keys)
+				}
+			}
 		}
 	}
 	return slices.Collect(maps.Keys(found))
+}
+
+// byPage returns keys by the host and path by which pings name their feeds.
+func byPage(keys []string) map[string][]string {
+	pages := make(map[string][]string)
+	for _, key := range keys {
+		_, rest, _ := strings.Cut(poller.ReadersURL(key), "://")
+		page, _, _ := strings.Cut(rest, "?")
+		pages[page] = append(pages[page], key)
+	}
+	return pages
 }

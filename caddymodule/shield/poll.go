@@ -45,6 +45,14 @@ func (s *Shield) OriginOf(k poller.ShieldKey) cache.Origin {
 // Rules returns the operator's rules for the feeds of the shield.
 func (s *Shield) Rules() policy.Rules { return s.rules }
 
+// Names implements [poller.Shield].
+func (s *Shield) Names(host string) (named, any bool) { return s.site().Names(host) }
+
+// serves reports whether the shield serves the site with a host.
+func (s *Shield) serves(host string) bool {
+	return s.app.Serves(s, poller.ShieldKey{Shield: s.identity, Host: host})
+}
+
 // Acquire implements [cache.Origin]: a block of handlers may be asked at any time.
 func (o *feedOrigin) Acquire(context.Context, feedurl.URL) (policy.Slot, error) { return o, nil }
 func (o *feedOrigin) Release()                                                  {}
@@ -79,6 +87,7 @@ func (o *feedOrigin) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 // requests that follow go to the origin.
 func (o *feedOrigin) record(a policy.Answer) {
 	e := o.entry
+	e.loops.Store(a.Status == http.StatusLoopDetected)
 	clientError := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 	switch {
 	case a.Failure == policy.FailureNotShared, (a.Failure == policy.FailureNotFeed || clientError) && !e.feed.Load():

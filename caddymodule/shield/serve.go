@@ -15,11 +15,11 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/poller"
 )
 
-// statusClientClosed is what Caddy's own handlers log if the client has left.
-const statusClientClosed = 499
-
 // ServeHTTP answers a request from the cache, or lets the origin answer it.
 func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if s.cameBack(r) {
+		return s.refuseLoop(w, r)
+	}
 	if isPoll(r) { // of a shield around this one
 		return s.origin.serve(w, r, next)
 	}
@@ -33,15 +33,15 @@ func (s *Shield) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	text := key.String()
 	if reason := notShared(r); reason != "" {
 		if e := s.entries.get(text); e != nil && e.feed.Load() {
-			s.entries.passed.add(reason)
+			s.entries.passed.add(key.Host, reason)
 		}
 		return s.pass(w, r, next)
 	}
-	return s.serveFeed(w, r, next, text)
+	return s.serveFeed(w, r, next, key, text)
 }
 
-// serveFeed answers with the feed of a key, or lets the origin answer.
-func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, key string) error {
+// serveFeed answers with the feed of a key, given also as text, or lets the origin answer.
+func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, k poller.ShieldKey, key string) error {
 	c, err := s.engine.Opened(r.Context())
 	if err != nil {
 		return s.pass(w, r, next) // a site without a shield is better than none
@@ -49,7 +49,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if !s.mayPoll(c, r, key) {
 		return s.passAndDetect(w, r, next, key)
 	}
-	s.entries.add(key)
+	e := s.entries.add(key)
 	feed, err := s.engine.Feed(r.Context(), key)
 	if err != nil {
 		return s.passAndDetect(w, r, next, key)
@@ -61,14 +61,17 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if !served {
 		if left := r.Context().Err(); left != nil {
 			s.engine.ShieldRequests().Count(poller.ResultUnavailable, 0)
-			return caddyhttp.Error(statusClientClosed, left)
+			return caddyhttp.Error(poller.StatusClientClosed, left)
+		}
+		if e.loops.Load() {
+			return s.refuseLoop(w, r)
 		}
 		return s.passAndDetect(w, r, next, key)
 	}
 	feed.Ask(s.owner)
 	vary, stored := feed.Fields()
 	if field := differs(r, vary, stored); field != "" {
-		s.entries.passed.add(field)
+		s.entries.passed.add(k.Host, field)
 		feed.PollIfDue() // the site may vary by other fields by now
 		return s.pass(w, r, next)
 	}

@@ -6,7 +6,7 @@
 // A request has a key (key.go), which is everything that a shared response depends on. The
 // engine's cache serves the feed of a key, and polls the origin block for it (poll.go, origin.go,
 // responder.go). Requests and responses that cannot be shared pass through (request.go,
-// passthrough.go). detect.go detects feeds, entries.go is the memory of keys, defend.go refuses
+// passthrough.go), and those that come back are refused (loop.go). detect.go detects feeds, entries.go is the memory of keys, defend.go refuses
 // requests, status.go serves the pages.
 package shield
 
@@ -14,12 +14,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/config"
@@ -67,8 +69,8 @@ func init() {
 type Shield struct {
 	// The handlers that make the feeds, such as `reverse_proxy`, `php_fastcgi` or
 	// `file_server`. Requests that they do not answer go to the handlers after the shield, as
-	// they came, and are not shared. Two shields with the same block share its feeds, and the
-	// stricter rule of each line applies. Required.
+	// they came, and are not shared. Two shields with the same block share the feeds of the sites
+	// that both serve, and there the stricter rule of each line applies. Required.
 	Origin *caddyhttp.Subroute `json:"origin,omitempty"`
 
 	// How often the origin is polled. The rules of the app `pollard` do not apply here,
@@ -120,14 +122,19 @@ type Shield struct {
 	originLines caddyfile.Segment // of the Caddyfile
 
 	log      *zap.Logger
+	app      *poller.App
 	engine   *poller.Engine
 	identity string // of the origin block
+	site     func() poller.Site
 	owner    store.Owner
 	rules    policy.Rules
 	client   *upstream.Client
 	origin   *origin
 	entries  *entries
 	pages    *pages.Pages // nil without status
+
+	upstreams []string // addresses in the origin block
+	loop      *loop
 }
 
 // CaddyModule returns the Caddy module information.
@@ -159,6 +166,7 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 		return fmt.Errorf("getting the pollard app: %w", err)
 	}
 	app := loaded.(*poller.App)
+	s.app = app
 	if s.rules, err = s.Policy.Over(DefaultRules()); err != nil {
 		return err
 	}
@@ -172,6 +180,13 @@ func (s *Shield) Provision(ctx caddy.Context) error {
 	}
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	s.origin = newOrigin(s.Origin, server, s.log)
+	s.origin.mark, s.loop = s.markLoop, &loop{logged: rate.Sometimes{Interval: time.Minute}}
+	s.site = sync.OnceValue(func() poller.Site { // later: the routes are not provisioned yet
+		if server == nil {
+			return nil
+		}
+		return poller.SiteOf(server.Routes, s)
+	})
 	s.client = newClient(app.Upstream())
 	s.engine = app.Engine()
 	kept, _, err := memories.LoadOrNew(s.identity, newEntries)
@@ -190,9 +205,11 @@ func (s *Shield) identify() error {
 	if err != nil {
 		return err
 	}
-	for _, warning := range inspect(block).warnings() {
+	content := inspect(block)
+	for _, warning := range content.warnings() {
 		s.log.Warn(warning)
 	}
+	s.upstreams = content.upstreams
 	s.identity, err = identityOf(block, s.Vary.Ignore)
 	s.owner = store.OwnerOf(store.KindShield, s.identity)
 	return err

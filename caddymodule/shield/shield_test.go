@@ -152,6 +152,10 @@ func TestShieldStandsAside(t *testing.T) {
 					t.Fatalf("%s: request %d: the origin had %d requests, want %d", tt.name, i, len(calls), 1+tt.probes)
 				}
 				own := calls[len(calls)-1]
+				if mark := own.Header["Cdn-Loop"]; len(mark) != 1 {
+					t.Errorf("%s: the origin saw CDN-Loop %q", tt.name, mark)
+				}
+				own.Header.Del("Cdn-Loop") // all else is as it came
 				if fmt.Sprint(own.Method, own.URL, own.Header, own.RemoteAddr) != fmt.Sprint(asked.Method, asked.URL, asked.Header, asked.RemoteAddr) || own.Host != fmt.Sprintf("blog%d.test", of) {
 					t.Errorf("%s: the origin saw\n%v %v\nwithout the shield\n%v %v", tt.name, own.Method, own.Header, asked.Method, asked.Header)
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/feedpollard/pollard/cache/feedstate"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/status"
@@ -27,7 +28,10 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 		return
 	}
 	s.pages = &pages.Pages{
-		Source:    pages.NewSource(s.engine, s.identity, true),
+		Source: pages.NewSource(s.engine, s.identity, true).For(pages.Viewer{Shown: func(key, _ string, _ []feedstate.Group) bool {
+			k, ok := poller.ParseShieldKey(key)
+			return ok && app.Serves(s, k)
+		}}),
 		Publisher: s.publisher,
 		Poller:    pages.NewPoller(app.Upstream(), s.rules),
 		Version:   poller.Version(),
@@ -44,7 +48,10 @@ const (
 
 // publisher returns what of the site keeps the shield from its work.
 func (s *Shield) publisher(ctx context.Context) pages.Publisher {
-	p := pages.Publisher{Passed: s.entries.passed.all(), Proxies: s.engine.Limiter.Proxies()}
+	p := pages.Publisher{Passed: s.entries.passed.of(s.serves), Proxies: s.engine.Limiter.Proxies()}
+	if notice := s.loopNotice(); notice != "" {
+		p.Notices = append(p.Notices, notice)
+	}
 	list, err := s.pages.Source.Feeds(ctx, status.Query{Limit: maxExamined})
 	if err != nil {
 		return p // the page itself says so

@@ -139,7 +139,8 @@ func TestReadRefuses(t *testing.T) {
 		{"a wrong end tag", strings.Replace(rssSample, "</item>", "</itme>", 1), ErrBroken, "closes the whole document"},
 		{"a dead script", rssSample[:strings.Index(rssSample, "mehr")] + "\nFatal error: memory exhausted", ErrBroken, "B, before the end of <rss>"},
 		{"cut off", rssSample[:strings.Index(rssSample, "mehr")], ErrBroken, "broken feed: truncated after"},
-		{"a missing end tag", strings.Replace(rssSample, "</item>", "", 1), ErrBroken, "the end tag of an entry is missing"},
+		{"a missing end tag", strings.Replace(rssSample, "</item>", "", 1), ErrBroken, "before the end tag of <item>"},
+		{"a missing end tag in the channel", strings.Replace(rssSample, "<item>", "<category>news<item>", 1), ErrBroken, "an entry begins before the end tag of <category>"},
 		{"json cut off", jsonSample[:200], ErrBroken, "JSON truncated after 200 B"},
 		{"json and more", jsonSample + "x", ErrBroken, "invalid character"},
 	}

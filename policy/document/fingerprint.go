@@ -18,9 +18,10 @@ import (
 	"github.com/feedpollard/pollard/policy/document/internal/namespace"
 )
 
-// fingerprinter computes the fingerprint of a feed: a hash of the document without its
+// fingerprinter computes the fingerprints of a feed: hashes of the document without its
 // volatile parts. Two documents that differ in nothing else are one version; any other
-// difference is a change for readers.
+// difference is a change for readers. Readers of a gateway do not get the feed's own address and
+// push services, so one of the two fingerprints is without these.
 //
 // Volatile are the elements and attributes of [volatileElement] and
 // [volatileAttribute]: dates at which the document was built, the generator, schedule
@@ -35,19 +36,21 @@ import (
 // are different input. Entries are hashed one by one, and their sorted hashes become part
 // of the feed's.
 type fingerprinter struct {
-	feed    hash.Hash // of what is outside of entries
+	whole   hash.Hash // of what is outside of entries
+	feed    hash.Hash // the same without the feed's own address and push services
 	entry   hash.Hash // of the open entry; nil outside of entries
 	entries []policy.Fingerprint
 	encoded []byte // of one token, reused
 
 	volatile int    // open elements from the volatile one on; 0 outside of such
+	address  int    // open elements from a link rel=self or rel=hub on
 	xhtml    int    // open elements of XHTML, in which white space counts
 	text     []byte // since the last tag
 	sorted   []xml.Attr
 }
 
 func newFingerprinter() fingerprinter {
-	return fingerprinter{feed: sha256.New()}
+	return fingerprinter{whole: sha256.New(), feed: sha256.New()}
 }
 
 // volatileElement reports whether a change of an element is not a change of the feed. The
@@ -106,15 +109,19 @@ func (m *fingerprinter) write(kind byte, parts ...string) {
 		b = append(b, part...)
 	}
 	m.encoded = b
-	m.hash().Write(b)
+	m.hash(b)
 }
 
-// hash returns the hash of the open entry, or of the feed.
-func (m *fingerprinter) hash() hash.Hash {
+// hash adds to the hash of the open entry, or to those of the feed.
+func (m *fingerprinter) hash(b []byte) {
 	if m.entry != nil {
-		return m.entry
+		m.entry.Write(b)
+		return
 	}
-	return m.feed
+	m.whole.Write(b)
+	if m.address == 0 {
+		m.feed.Write(b)
+	}
 }
 
 // openEntry begins an entry. The feed's own hash contains only its place.
@@ -140,6 +147,9 @@ func (m *fingerprinter) open(s *markup.Scanner, t xml.StartElement, space namesp
 	if m.xhtml > 0 || space == namespace.XHTML {
 		m.xhtml++
 	}
+	if m.address > 0 || inChannel && space == namespace.Atom && isAddress(t) {
+		m.address++
+	}
 	m.write(tokenStart, t.Name.Space, t.Name.Local)
 	m.sorted = append(m.sorted[:0], t.Attr...)
 	slices.SortFunc(m.sorted, func(a, b xml.Attr) int {
@@ -164,6 +174,18 @@ func (m *fingerprinter) close() {
 		m.xhtml--
 	}
 	m.write(tokenEnd)
+	if m.address > 0 {
+		m.address--
+	}
+}
+
+// isAddress reports whether a link names nothing but the feed's own address or a push service.
+func isAddress(t xml.StartElement) bool {
+	rel := strings.Fields(markup.Attribute(t.Attr, "rel"))
+	return t.Name.Local == "link" && len(rel) > 0 && !slices.ContainsFunc(rel, func(word string) bool {
+		word = markup.Relation(word)
+		return word != "self" && word != "hub"
+	})
 }
 
 // misc adds a processing instruction, a document type or the encoding.
@@ -186,8 +208,8 @@ func (m *fingerprinter) endText() {
 	if len(m.text) > 0 && (m.xhtml > 0 || len(bytes.Trim(m.text, markup.Space)) > 0) {
 		var length [binary.MaxVarintLen64 + 1]byte
 		length[0] = tokenText
-		m.hash().Write(length[:1+binary.PutUvarint(length[1:], uint64(len(m.text)))])
-		m.hash().Write(m.text)
+		m.hash(length[:1+binary.PutUvarint(length[1:], uint64(len(m.text)))])
+		m.hash(m.text)
 	}
 	m.text = m.text[:0]
 }
@@ -200,19 +222,19 @@ func memberSum(kind byte, name string, value []byte) policy.Fingerprint {
 	return policy.Fingerprint(digest[:len(policy.Fingerprint{})])
 }
 
-// sum returns the fingerprint of the whole feed.
-func (m *fingerprinter) sum() policy.Fingerprint {
+// sums sets the fingerprints of a document that was read to its end.
+func (m *fingerprinter) sums(d *policy.Document) {
 	m.endText()
 	m.writeSorted(m.entries)
-	return sum(m.feed)
+	d.Whole, d.Fingerprint = sum(m.whole), sum(m.feed)
 }
 
 // writeSorted hashes a list of hashes whose order does not count.
 func (m *fingerprinter) writeSorted(list []policy.Fingerprint) {
 	slices.SortFunc(list, func(a, b policy.Fingerprint) int { return bytes.Compare(a[:], b[:]) })
-	m.hash().Write(binary.AppendUvarint([]byte{tokenList}, uint64(len(list))))
+	m.hash(binary.AppendUvarint([]byte{tokenList}, uint64(len(list))))
 	for i := range list {
-		m.hash().Write(list[i][:])
+		m.hash(list[i][:])
 	}
 }
 

@@ -4,6 +4,7 @@
 package document
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -63,8 +64,8 @@ func TestFingerprintSeesChanges(t *testing.T) {
 		{"the feed's image", "i.png", "j.png"},
 		{"a move", "<ttl>", "<itunes:new-feed-url>https://example.net/</itunes:new-feed-url><ttl>"},
 		{"the feed's description", "<ttl>", "<description>x</description><ttl>"},
-		{"a hub", "<ttl>", `<atom:link rel="hub" href="https://hub.example.org/"/><ttl>`},
-		{"the feed's own address", "<ttl>", `<atom:link rel="self" href="https://example.org/feed"/><ttl>`},
+		{"an address that is the site's too", "<ttl>", `<atom:link rel="self alternate" href="https://example.org/feed"/><ttl>`},
+		{"an entry's own address", "<guid>g2", `<atom:link rel="self" href="https://example.org/feed"/><guid>g2`},
 		{"completion", "<ttl>", "<itunes:complete>yes</itunes:complete><ttl>"},
 		{"a cloud", "<ttl>", `<cloud domain="example.org"/><ttl>`},
 		{"a live item", "<ttl>", `<podcast:liveItem status="live"/><ttl>`},
@@ -129,7 +130,6 @@ func TestFingerprintOfAtom(t *testing.T) {
 		"2024-01-29T00:00:00Z": "2024-01-30T00:00:00Z", // the entry's updated
 		"<p>x</p>":             "<b>x</b>",
 		"<p>x</p></div>":       "<p>x</p> </div>",
-		"../atom.xml":          "../atom.xml?t=1",
 		"<entry>":              `<entry><link rel="enclosure" href="x"/>`,
 	} {
 		if read(t, strings.Replace(atomSample, old, replacement, 1)).Fingerprint == want {
@@ -171,7 +171,7 @@ func TestFingerprintsDiffer(t *testing.T) {
 		json(`"items":[{"a":"x"},{"b":"y"}]`), json(`"items":[{"a":"x","b":"y"},{}]`), json(`"items":[{"a":"x"}],"b":"y"`), json(`"items":null`), json(`"items":{}`),
 		json(`"hubs":[{"type":"a","url":"b"},{"type":"c","url":"d"}]`), json(`"hubs":[{"type":"a","url":"d"},{"type":"c","url":"b"}]`), json(`"hubs":[]`), json(`"hubs":1`),
 	} {
-		f := read(t, body).Fingerprint
+		f := read(t, body).Whole
 		if other, known := seen[f]; known {
 			t.Errorf("%s and %s have the same fingerprint", other, body)
 		}
@@ -204,11 +204,30 @@ func TestFingerprintOfJSON(t *testing.T) {
 		`"items": [`:          `"next_url": "x", "items": [`,
 		`{"id": 2}`:           `{"id": 2, "attachments": [{"url": "https://example.org/2.mp3"}]}`,
 		`{"id": "1"`:          `{"_new": 1, "id": "1"`,
-		"hub.example.org":     "hub.example.net",
 	} {
 		changed := strings.Replace(jsonSample, old, replacement, 1)
 		if changed == jsonSample || read(t, changed).Fingerprint == want {
 			t.Errorf("%s: the same fingerprint", changed)
+		}
+	}
+}
+
+// Readers of a gateway get neither the feed's own address nor push services: only the fingerprint of
+// the whole document has them. That is the one which earlier editions stored.
+func TestFingerprintWithoutAddresses(t *testing.T) {
+	for before, after := range map[string]string{
+		"<rss><channel><ttl/></channel></rss>": `<rss xmlns:a="http://www.w3.org/2005/Atom"><channel><a:link rel="self" href="x?1"/><a:link rel="http://www.iana.org/assignments/relation/Hub self" href="y"><x>z</x></a:link><ttl/></channel></rss>`,
+		atomSample:                             strings.Replace(atomSample, "../atom.xml", "../atom.xml?t=1", 1),
+		jsonSample:                             strings.Replace(strings.Replace(jsonSample, "hub.example.org", "hub.example.net", 1), `"feed_url": "https`, `"feed_url": "http`, 1),
+	} {
+		a, b := read(t, before), read(t, after)
+		if before == after || a.Fingerprint != b.Fingerprint || a.Whole == b.Whole {
+			t.Errorf("%s and %s: %x and %x, whole %x and %x", before, after, a.Fingerprint, b.Fingerprint, a.Whole, b.Whole)
+		}
+	}
+	for body, want := range map[string]string{rssSample: "e674ea811a488beb33997dbdb1a2dbbd", atomSample: "367643e08e45224b31cd44893ab01a55", jsonSample: "a7b9b29540659f36c127298b2ec1cdb4"} {
+		if got := fmt.Sprintf("%x", read(t, body).Whole); got != want {
+			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
 }

@@ -68,10 +68,16 @@ func readJSON(text []byte, now time.Time) (*policy.Document, error) {
 	for _, item := range items {
 		j.item(item)
 	}
+	j.print.entry = j.print.whole
 	j.hash(feed, j.others)
+	delete(feed, "feed_url")
+	delete(feed, "hubs")
+	j.print.entry = j.print.feed
+	j.hash(feed, j.others)
+	j.print.entry = nil
 	doc.Hints, doc.Malformed = j.hints.result()
 	doc.Rhythm = rhythm(j.entries, now)
-	doc.Fingerprint = j.print.sum()
+	j.print.sums(doc)
 	return doc, nil
 }
 

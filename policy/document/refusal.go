@@ -25,6 +25,8 @@ func otherRoot(root xml.Name, text []byte) error {
 		return fmt.Errorf("%w: %s", ErrNotFeed, describePage(text))
 	case "entry":
 		return fmt.Errorf("%w: a single Atom entry", ErrNotFeed)
+	case "channel":
+		return fmt.Errorf("%w: RSS 1.1, which is not known here", ErrNotFeed)
 	case "feed":
 		return fmt.Errorf("%w: <feed> in the unknown namespace %q", ErrNotFeed, clip(root.Space))
 	}

@@ -5,12 +5,9 @@ package document
 
 import (
 	"bytes"
-	"regexp"
 
 	"github.com/feedpollard/pollard/policy/document/internal/markup"
 )
-
-var xmlDeclaration = regexp.MustCompile(`^<\?xml\s`)
 
 // closedBy reports whether text ends with the end tag of an element, or with
 // its start tag if it is empty.
@@ -32,7 +29,7 @@ func withoutMisc(rest []byte) []byte {
 		switch {
 		case bytes.HasPrefix(rest, []byte("<!--")):
 			end = bytes.Index(rest, []byte("-->"))
-		case bytes.HasPrefix(rest, []byte("<?")) && !xmlDeclaration.Match(rest):
+		case bytes.HasPrefix(rest, []byte("<?")) && !markup.IsXMLDeclaration(rest):
 			end = bytes.Index(rest, []byte("?>"))
 		}
 		if end < 0 {

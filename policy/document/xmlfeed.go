@@ -76,8 +76,8 @@ type xmlReader struct {
 	print   fingerprinter
 	entry   entry
 	entries []entry
-	found   bool // it has a channel or an entry, so it is a feed
-	nested  bool // an entry contains another
+	found   bool   // it has a channel or an entry, so it is a feed
+	nested  string // an element of a channel or an entry that contains an entry; empty: none does
 }
 
 func newXMLReader(text []byte, encoding string, lenient bool) *xmlReader {
@@ -201,11 +201,15 @@ func (x *xmlReader) child(parent openElement, t xml.StartElement, space namespac
 			return openElement{role: fieldRole}
 		}
 	case entryRole:
-		x.nested = x.nested || isEntry
+		if isEntry {
+			x.nested = cmp.Or(x.nested, t.Name.Local)
+		}
 		x.openField(space, t, parent, true)
 		return openElement{role: fieldRole}
 	case fieldRole:
-		x.nested = x.nested || isEntry
+		if isEntry {
+			x.nested = cmp.Or(x.nested, x.field.name)
+		}
 		x.openChild(space, t)
 		return openElement{role: fieldRole}
 	}
@@ -263,8 +267,8 @@ func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
 		// A wrong end tag has closed all elements, and the rest of the document is lost.
 		return nil, fmt.Errorf("%w: an end tag in the middle closes the whole document", ErrBroken)
 	}
-	if x.lenient && x.nested {
-		return nil, fmt.Errorf("%w: the end tag of an entry is missing", ErrBroken)
+	if x.lenient && x.nested != "" {
+		return nil, fmt.Errorf("%w: an entry begins before the end tag of <%s>", ErrBroken, clip(x.nested))
 	}
 	if !x.found {
 		return nil, fmt.Errorf("%w: <%s> without a channel or an entry in it", ErrNotFeed, clip(x.root.Local))
@@ -272,7 +276,7 @@ func (x *xmlReader) finish(now time.Time) (*policy.Document, error) {
 	doc := x.doc
 	doc.Hints, doc.Malformed = x.hints.result()
 	doc.Rhythm = rhythm(x.entries, now)
-	doc.Fingerprint = x.print.sum()
+	x.print.sums(&doc)
 	doc.Lenient = len(withoutMisc(rest)) > 0
 	return &doc, nil
 }
