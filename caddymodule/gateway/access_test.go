@@ -149,7 +149,7 @@ func TestReadOPMLFile(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "list.opml")
 			stage.WriteFile(t, path, tt.opml)
-			got, skipped, err := readOPMLFile(path)
+			_, got, skipped, err := readOPMLFile(path)
 			if err != nil || !slices.Equal(slices.Sorted(maps.Keys(got)), tt.want) || skipped != tt.skipped {
 				t.Errorf("got %v, %d skipped, %v; want %q, %d", got, skipped, err, tt.want, tt.skipped)
 			}

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
@@ -19,9 +20,11 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/internal/status"
 	"github.com/feedpollard/pollard/policy/document/site"
 )
@@ -87,8 +90,9 @@ func (g *Gateway) servePage(w http.ResponseWriter, r *http.Request, next caddyht
 	if !p.root && p.name == "" {
 		at.Home = at.Below // the front page is the site's
 	}
-	if p.name == "" && at.Listed() {
-		at.Chosen = g.chosenAt(poller.SiteAddress(r) + basePath(r))
+	if at.Listed() {
+		at.Chosen = func() ([]status.Feed, error) { return g.chosenAt(r.Context(), poller.SiteAddress(r)+basePath(r)) }
+		at.Named = g.named
 	}
 	g.pages.ServeHTTP(w, r, at, p.name)
 	return nil
@@ -143,13 +147,39 @@ func (g *Gateway) visible(group feedstate.Group, key, from string, groups []feed
 	return err == nil && g.access.checkURL(u) == nil && (from == "" || g.access.checkFrom(from) == nil)
 }
 
-// chosenAt returns the addresses that the operator has chosen for feeds, at a site.
-func (g *Gateway) chosenAt(site string) []status.Feed {
+// chosenAt returns the feeds with addresses that the operator has chosen, at a site: their URLs, these
+// addresses, and their titles as far as they are known.
+func (g *Gateway) chosenAt(ctx context.Context, site string) ([]status.Feed, error) {
+	c, err := g.engine.Opened(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []store.ID
+	for key := range g.chosen {
+		ids = append(ids, store.IDOf(key))
+	}
+	known, err := c.StatusesOf(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	titles := make(map[feedurl.Shown]string, len(known))
+	for _, f := range known {
+		titles[f.URL] = f.Title
+	}
 	list := make([]status.Feed, 0, len(g.paths))
 	for _, path := range slices.Sorted(maps.Keys(g.paths)) {
-		list = append(list, status.Feed{URL: feedurl.Shown(g.paths[path]), Address: site + path})
+		u := feedurl.Shown(g.paths[path])
+		list = append(list, status.Feed{URL: u, Title: titles[u], Address: site + (&url.URL{Path: path}).EscapedPath()})
 	}
-	return list
+	return list, nil
+}
+
+// named returns the feeds of the line opml that the gateway serves, in their folders.
+func (g *Gateway) named() []opml.Outline {
+	return g.access.list.outlines(func(feed *opml.Outline) bool {
+		u, err := feedurl.Parse(feed.URL)
+		return err == nil && g.access.checkURL(u) == nil
+	})
 }
 
 // discover finds the feeds of a site, or the feed at an address. The address is polled like a

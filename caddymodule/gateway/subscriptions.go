@@ -26,6 +26,7 @@ type subscriptions struct {
 	log  *zap.Logger
 
 	feeds   atomic.Pointer[map[string]bool] // by canonical URL
+	all     atomic.Pointer[[]opml.Outline]  // with canonical URLs
 	checked atomic.Int64                    // when the file was checked last, in Unix nanoseconds
 	state   atomic.Pointer[string]          // of the file when it was read last: time and size
 }
@@ -56,6 +57,15 @@ func (s *subscriptions) has(canonical string) bool {
 	return (*s.feeds.Load())[canonical]
 }
 
+// outlines returns the feeds of the list that keep accepts, in their folders.
+func (s *subscriptions) outlines(keep func(feed *opml.Outline) bool) []opml.Outline {
+	if s == nil {
+		return nil
+	}
+	s.has("") // reads a changed list
+	return opml.Pruned(*s.all.Load(), keep)
+}
+
 // refresh reads the list if it has changed.
 func (s *subscriptions) refresh() {
 	defer func() {
@@ -82,7 +92,7 @@ func (s *subscriptions) read() (changed bool, err error) {
 	if before := s.state.Swap(&state); before != nil && *before == state {
 		return false, nil
 	}
-	feeds, skipped, err := readOPMLFile(s.path)
+	all, feeds, skipped, err := readOPMLFile(s.path)
 	if err != nil {
 		return false, err
 	}
@@ -90,38 +100,40 @@ func (s *subscriptions) read() (changed bool, err error) {
 		s.log.Warn("skipped outlines without a URL that can be polled", zap.String("opml", s.path), zap.Int("outlines", skipped))
 	}
 	s.feeds.Store(&feeds)
+	s.all.Store(&all)
 	return true, nil
 }
 
 const maxOPMLFeeds = 100_000
 
-// readOPMLFile returns the canonical URLs of the feeds of a subscription list, and the number of
-// outlines that were skipped because their URL cannot be polled.
-func readOPMLFile(path string) (feeds map[string]bool, skipped int, err error) {
+// readOPMLFile returns the feeds of a subscription list in their folders, and by canonical URL, and the
+// number of outlines that were skipped because their URL cannot be polled.
+func readOPMLFile(path string) (all []opml.Outline, feeds map[string]bool, skipped int, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, 0, err // names the path already
+		return nil, nil, 0, err // names the path already
 	}
 	defer f.Close()
 	list, err := io.ReadAll(io.LimitReader(f, opml.MaxSize+1))
-	var urls []string
 	if err == nil {
-		urls, err = opml.URLs(list)
+		all, err = opml.Outlines(list)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
+		return nil, nil, 0, fmt.Errorf("reading %s: %w", path, err)
 	}
 	feeds = make(map[string]bool)
-	for _, raw := range urls {
-		feed, err := feedurl.Parse(raw)
+	all = opml.Pruned(all, func(o *opml.Outline) bool {
+		feed, err := feedurl.Parse(o.URL)
 		if err != nil {
 			skipped++
-			continue
+			return false
 		}
-		feeds[feed.String()] = true
-	}
+		o.URL = feed.String()
+		feeds[o.URL] = true
+		return true
+	})
 	if len(feeds) > maxOPMLFeeds {
-		return nil, 0, fmt.Errorf("reading %s: it lists more than %d feeds", path, maxOPMLFeeds)
+		return nil, nil, 0, fmt.Errorf("reading %s: it lists more than %d feeds", path, maxOPMLFeeds)
 	}
-	return feeds, skipped, nil
+	return all, feeds, skipped, nil
 }

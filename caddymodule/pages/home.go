@@ -43,9 +43,13 @@ func (p *Pages) home(v *visit) error {
 	c := homeContent{
 		Gateway: v.at.Gateway, Summary: summary, Find: strings.TrimSpace(v.r.FormValue("find")),
 	}
-	if v.at.Listed() {
-		c.Chosen = v.at.Chosen[:min(len(v.at.Chosen), maxChosen)]
-		c.More = len(v.at.Chosen) - len(c.Chosen)
+	if v.at.Listed() && v.at.Chosen != nil {
+		chosen, err := v.at.Chosen()
+		if err != nil {
+			return err
+		}
+		c.Chosen = chosen[:min(len(chosen), maxChosen)]
+		c.More = len(chosen) - len(c.Chosen)
 	}
 	if !v.at.Token {
 		c.Bookmark = bookmark(v.at.Gateway)

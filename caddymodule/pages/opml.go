@@ -4,12 +4,18 @@
 package pages
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/opml"
@@ -26,6 +32,89 @@ const (
 
 // uploads holds a value for each list that is being sent or rewritten: memory for two is enough.
 var uploads = make(chan struct{}, 2)
+
+// subscriptions answers with a subscription list of the feeds that the operator has named, which
+// readers can follow: with ?asked, to be saved, also of those that the viewer has asked for, and with
+// ?direct at the sites' own addresses. It has no address that may hold a secret.
+func (p *Pages) subscriptions(v *visit) error {
+	if v.at.Unlisted {
+		return &problem{status: http.StatusNotFound, Text: "This gateway serves any client, so it lists no feeds."}
+	}
+	list, err := p.outlines(v, v.r.URL.Query().Has("asked"), v.r.URL.Query().Has("direct"))
+	if err != nil || v.source.Trouble().StoreAway {
+		v.w.Header().Set("Retry-After", "60") // an empty list would end subscriptions
+		return &problem{status: http.StatusServiceUnavailable, Text: "The list cannot be made now.", More: "Try again in a minute."}
+	}
+	text, err := opml.New("Feeds at "+v.at.root(), list)
+	if err != nil {
+		return err
+	}
+	h := v.w.Header()
+	h.Set("Content-Type", "text/x-opml; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Cache-Control", "private, max-age=3600")
+	h.Set("ETag", fmt.Sprintf(`"%016x"`, xxhash.Sum64(text)))
+	if v.r.URL.Query().Has("asked") {
+		h.Set("Content-Disposition", `attachment; filename="pollard.opml"`)
+	}
+	http.ServeContent(v.w, v.r, "", time.Time{}, bytes.NewReader(text))
+	return nil
+}
+
+func (p *Pages) outlines(v *visit, asked, direct bool) (list []opml.Outline, err error) {
+	gateway, err := feedurl.ParseGateway(v.at.Gateway, "")
+	if err != nil {
+		return nil, err
+	}
+	chosen := make(map[string]status.Feed) // by URL
+	var feeds []status.Feed
+	if v.at.Chosen != nil {
+		if feeds, err = v.at.Chosen(); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range feeds {
+		if _, twice := chosen[string(f.URL)]; !twice {
+			chosen[string(f.URL)] = f
+		}
+	}
+	listed := make(map[string]bool)
+	at := func(o *opml.Outline) bool { // gives a feed its address
+		f, has := chosen[o.URL]
+		if listed[o.URL] || direct && has || !has && !feedurl.Shown(o.URL).Open() {
+			return false
+		}
+		listed[o.URL] = true
+		o.Text = cmp.Or(o.Text, f.Title, strings.TrimPrefix(o.URL, "https://"))
+		switch {
+		case has:
+			o.URL = f.Address
+		case !direct:
+			o.URL, err = gateway.Address(o.URL)
+		}
+		return err == nil
+	}
+	if v.at.Named != nil {
+		list = opml.Pruned(v.at.Named(), at)
+	}
+	for _, f := range feeds {
+		list = append(list, opml.Outline{Text: cmp.Or(f.Title, f.Address), URL: string(f.URL)})
+	}
+	named := len(list) - len(feeds)
+	for q := (status.Query{Sort: status.SortName, Limit: maxListed}); asked; asked = q.After != "" {
+		part, err := v.source.Feeds(v.r.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range part.Feeds {
+			if f.State != status.StateUnread {
+				list = append(list, opml.Outline{Text: f.Title, URL: string(f.URL)})
+			}
+		}
+		q.After = part.Next
+	}
+	return append(list[:named:named], opml.Pruned(list[named:], at)...), err
+}
 
 // rewriteOPML answers a subscription list with the same list through the gateway. Nothing
 // of it is kept.
@@ -53,7 +142,7 @@ func (p *Pages) rewriteOPML(v *visit) error {
 	if err != nil || len(list) == 0 {
 		return &problem{status: http.StatusBadRequest, Text: "There is no subscription list in this form.", More: "Choose the OPML file that your feed reader has exported."}
 	}
-	rewritten, err := throughGateway(list, v.at.Gateway)
+	rewritten, err := throughGateway(list, v.at)
 	if err != nil {
 		return &problem{status: http.StatusBadRequest, Text: "This is not a subscription list that can be read.", More: status.Capitalize(feedurl.Short(err.Error(), maxTitle)) + "."}
 	}
@@ -85,12 +174,16 @@ func uploaded(r *http.Request, field string) ([]byte, error) {
 
 // throughGateway returns a subscription list in which all feeds are asked for through the
 // gateway. Its error is shown to the person who brought the list.
-func throughGateway(list []byte, prefix string) ([]byte, error) {
-	gateway, err := feedurl.ParseGateway(prefix, "")
-	if err != nil {
+func throughGateway(list []byte, at Place) ([]byte, error) {
+	gateway, err := feedurl.ParseGateway(at.Gateway, "")
+	root, err2 := feedurl.ParseGateway(at.root(), "")
+	if err := errors.Join(err, err2); err != nil {
 		return nil, err
 	}
 	rewritten, _, err := opml.Rewrite(list, func(url string) (string, error) {
+		if own, err := root.Address(url); err == nil && own == url {
+			return url, nil // with another token, or none
+		}
 		if address, err := gateway.Address(url); err == nil {
 			return address, nil
 		}

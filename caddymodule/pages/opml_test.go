@@ -4,6 +4,7 @@
 package pages
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/feedpollard/pollard/internal/status"
 )
 
 // slowUpload is a list that never ends, on a connection with a deadline.
@@ -64,4 +67,39 @@ func TestUploadsAreBounded(t *testing.T) {
 			t.Errorf("%d places are not free again", n)
 		}
 	})
+}
+
+// While the store is away there is no list: an empty or shorter one would end subscriptions of readers that
+// follow it.
+func TestNoListWhileTheStoreIsAway(t *testing.T) {
+	p, source, at := newPages(t, 3)
+	if w := ask(p, at, "GET", "opml"); w.Code != 200 || !strings.Contains(w.Body.String(), "<opml") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	source.trouble.StoreAway = true
+	if w := ask(p, at, "GET", "opml"); w.Code != 503 || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "<opml") || w.Header().Get("Cache-Control") != "private, no-cache" {
+		t.Errorf("the store is away: %d %v", w.Code, w.Header())
+	}
+	source.trouble.StoreAway = false
+	source.list = func(status.Query) (status.FeedList, error) { return status.FeedList{}, errors.New("away") }
+	if w := ask(p, at, "GET", "opml?asked"); w.Code != 503 {
+		t.Errorf("the store fails: %d", w.Code)
+	}
+}
+
+// Addresses of the gateway stay as they are in a list that goes through it, with a token or without.
+func TestOwnAddressesAreNotRewritten(t *testing.T) {
+	const own = "http://feeds.home.arpa/rachel.xml http://feeds.home.arpa/https://a.example/feed http://feeds.home.arpa/~secret-of-bob/https://a.example/feed http://feeds.home.arpa/~secret-of-alice/https://a.example/feed"
+	var list strings.Builder
+	for url := range strings.FieldsSeq(own) {
+		list.WriteString(`<outline xmlUrl="` + url + `"/>`)
+	}
+	text := "<opml><body>" + list.String() + "</body></opml>"
+	for _, at := range []Place{{Gateway: "http://feeds.home.arpa/"}, {Gateway: "http://feeds.home.arpa/~secret-of-alice/", Token: true}} {
+		got, err := throughGateway([]byte(strings.Replace(text, "</body>", `<outline xmlUrl="https://b.example/~carol/feed"/></body>`, 1)), at)
+		want := strings.Replace(text, "</body>", `<outline xmlUrl="`+at.Gateway+`https://b.example/~carol/feed"/></body>`, 1)
+		if err != nil || string(got) != want {
+			t.Errorf("through %s: %v\n%s, want\n%s", at.Gateway, err, got, want)
+		}
+	}
 }

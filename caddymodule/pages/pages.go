@@ -26,6 +26,7 @@ import (
 
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
+	"github.com/feedpollard/pollard/internal/opml"
 	"github.com/feedpollard/pollard/internal/status"
 )
 
@@ -75,15 +76,26 @@ type Place struct {
 	// Source is what the sender is shown. Nil: [Pages.Source].
 	Source Source
 
-	// Chosen are the addresses that the operator has chosen for feeds, with Address and URL only.
-	// The home page lists them.
-	Chosen []status.Feed
+	// Chosen returns the feeds for which the operator has chosen addresses, with URL, Address and
+	// Title only. Nil: there are none to show.
+	Chosen func() ([]status.Feed, error)
+
+	// Named returns the other feeds that the operator has named, in their folders. Nil: there are none.
+	Named func() []opml.Outline
 
 	// Unlisted says that lists of feeds and pages of feeds are not served.
 	Unlisted bool
 
 	// Readers says that there are statistics of readers, and a page that shows them.
 	Readers bool
+}
+
+// root is Gateway without the sender's token.
+func (at Place) root() string {
+	if !at.Token {
+		return at.Gateway
+	}
+	return at.Gateway[:strings.LastIndex(at.Gateway, "/~")+1]
 }
 
 // Listed reports whether the sender may see lists of feeds.
@@ -119,11 +131,14 @@ var routes = map[string]route{
 	pageReaders: {method: http.MethodGet, listed: true, json: true, serve: (*Pages).readers},
 	pageSavings: {method: http.MethodGet, listed: true, json: true, serve: (*Pages).savings},
 	pageAbout:   {method: http.MethodGet, public: true, serve: (*Pages).about},
-	pageOPML:    {method: http.MethodPost, serve: (*Pages).rewriteOPML},
+	pageOPML:    {method: http.MethodGet, serve: (*Pages).subscriptions}, // POST: rewrite
 	pageStyle:   {method: http.MethodGet, public: true, serve: (*Pages).asset},
 	pageScript:  {method: http.MethodGet, public: true, serve: (*Pages).asset},
 	pageIcon:    {method: http.MethodGet, public: true, serve: (*Pages).asset},
 }
+
+// rewrite is a POST at the address of the list of feeds.
+var rewrite = route{method: http.MethodPost, serve: (*Pages).rewriteOPML}
 
 // Has reports whether there is a page or file of a name.
 func Has(name string) bool { _, ok := routes[name]; return ok }
@@ -159,6 +174,9 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request, at Place, name str
 
 func (p *Pages) serve(v *visit) error {
 	to, ok := routes[v.name]
+	if v.name == pageOPML && v.r.Method == http.MethodPost {
+		to = rewrite
+	}
 	switch {
 	case !ok || v.name == pageOPML && v.at.Gateway == "", v.name == pageReaders && !v.at.Readers:
 		return &problem{status: http.StatusNotFound, Text: "There is no such page."}
@@ -175,6 +193,9 @@ func (p *Pages) serve(v *visit) error {
 		allow := to.method
 		if allow == http.MethodGet {
 			allow = "GET, HEAD"
+		}
+		if v.name == pageOPML {
+			allow += ", POST"
 		}
 		v.w.Header().Set("Allow", allow)
 		return &problem{status: http.StatusMethodNotAllowed, Text: "This page does not accept that method.", More: "Expected " + allow + "."}

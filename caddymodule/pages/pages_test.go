@@ -105,7 +105,8 @@ func TestServe(t *testing.T) {
 		{"DELETE", false, "DELETE", "feeds", nil, 405, ""},
 		{"GET of refresh", false, "GET", "refresh?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", nil, 405, "Expected POST."},
 		{"HEAD of refresh", false, "HEAD", "refresh?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml", nil, 405, ""},
-		{"GET of opml", false, "GET", "opml", nil, 405, "Expected POST."},
+		{"PUT of opml", false, "PUT", "opml", nil, 405, "Expected GET, HEAD, POST."},
+		{"list of feeds", false, "GET", "opml", nil, 200, `<opml version="2.0">`},
 		{"refresh from another site", false, "POST", "refresh", crossSite, 403, "This form was sent by another site."},
 		{"opml from another site", false, "POST", "opml", crossSite, 403, "This form was sent by another site."},
 		{"refresh by an old browser from another site", false, "POST", "refresh", func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }, 403, ""},
@@ -116,6 +117,7 @@ func TestServe(t *testing.T) {
 		{"stranger at the readers", true, "GET", "readers", nil, 403, ""},
 		{"stranger at the savings", true, "GET", "savings", nil, 403, ""},
 		{"stranger who polls", true, "POST", "refresh", form("url=x"), 403, ""},
+		{"stranger who wants the list", true, "GET", "opml", nil, 403, ""},
 		{"stranger with a list", true, "POST", "opml", upload(list), 403, ""},
 		{"stranger who reads about us", true, "GET", "about", nil, 200, "How to slow it down or stop it"},
 		{"stranger who asks for a host", true, "GET", "about?host=blog.example", nil, 200, "How to slow it down or stop it"},
@@ -451,7 +453,9 @@ func TestLinks(t *testing.T) {
 		source.who = func() (status.Readers, error) {
 			return status.Readers{Requests: 1, Families: slices.Concat(fakeReaders(), fakeReaders(), fakeReaders())}, nil
 		}
-		at.Chosen = []status.Feed{{URL: "https://blog.example/feed", Address: "http://feeds.home.arpa/river.xml"}}
+		at.Chosen = func() ([]status.Feed, error) {
+			return []status.Feed{{URL: "https://blog.example/feed", Address: "http://feeds.home.arpa/river.xml"}}, nil
+		}
 		body := ask(p, at, "GET", target).Body.String()
 		for _, want := range wants {
 			if !strings.Contains(body, want) {

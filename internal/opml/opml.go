@@ -8,7 +8,7 @@
 // a changed xmlUrl value stays as it is, in the document's own encoding, so folders,
 // comments and the private attributes of a reader survive.
 //
-// It does not build documents, and it does not judge URLs.
+// [Outlines] reads folders and titles too, for a list that [New] writes. Neither judges URLs.
 package opml
 
 import (
@@ -28,9 +28,11 @@ func URLs(in []byte) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	urls := make([]string, len(outlines))
-	for i, o := range outlines {
-		urls[i] = o.url
+	urls := []string{}
+	for _, o := range outlines {
+		if o.url != "" {
+			urls = append(urls, o.url)
+		}
 	}
 	return urls, nil
 }
@@ -46,6 +48,9 @@ func Rewrite(in []byte, change func(url string) (string, error)) (out []byte, ch
 	var b bytes.Buffer
 	copied := 0
 	for _, o := range outlines {
+		if o.url == "" {
+			continue
+		}
 		changedURL, err := change(o.url)
 		if err != nil {
 			return nil, 0, err

@@ -18,10 +18,12 @@ var ErrInvalid = errors.New("not OPML")
 // maxDepth is how many elements may be nested: folders within folders.
 const maxDepth = 100
 
-// outline is an outline element that subscribes to a feed.
+// outline is an outline element: of a feed, or of a folder if it has no URL.
 type outline struct {
-	url        string
-	start, end int // of the value in the document's text, without its quotes
+	url         string
+	text, title string
+	depth       int // how many elements it is in
+	start, end  int // of the URL in the document's text, without its quotes
 }
 
 // read finds the outlines of a document. It accepts what readers accept: names in
@@ -66,9 +68,9 @@ func read(in []byte) (*document, []outline, error) {
 			if !strings.EqualFold(e.Name.Local, "outline") {
 				continue
 			}
-			if o, ok := doc.outline(int(start), int(dec.InputOffset())); ok {
-				outlines = append(outlines, o)
-			}
+			o := doc.outline(int(start), int(dec.InputOffset()))
+			o.depth = depth
+			outlines = append(outlines, o)
 		}
 	}
 }
@@ -89,23 +91,32 @@ func masked(text []byte) []byte {
 	return mask
 }
 
-// outline reads the tag of an outline element at text[start:end]. It returns false if the
-// element has no feed URL.
-func (d *document) outline(start, end int) (o outline, ok bool) {
+// outline reads the tag of an outline element at text[start:end].
+func (d *document) outline(start, end int) (o outline) {
 	tag := d.text[start:end]
+	page := false
 	for at := 0; ; {
 		a, next, more := nextAttribute(tag, at)
+		if !more && page {
+			o.url = ""
+		}
 		if !more {
-			return o, ok
+			return o
 		}
 		at = next
-		switch value := tag[a.start:a.end]; {
-		case strings.EqualFold(a.name, "type") && isPage(string(value)):
-			return outline{}, false
-		case strings.EqualFold(a.name, "xmlUrl") && !ok:
+		value := tag[a.start:a.end]
+		switch name := strings.ToLower(a.name); {
+		case name == "type":
+			page = page || isPage(string(value))
+		case name == "text" && o.text == "":
+			o.text, _ = d.unescape(value)
+		case name == "title" && o.title == "":
+			o.title, _ = d.unescape(value)
+		case name == "xmlurl" && o.url == "":
 			url, err := d.unescape(value)
-			url = strings.TrimSpace(url)
-			o, ok = outline{url, start + a.start, start + a.end}, err == nil && url != ""
+			if url = strings.TrimSpace(url); err == nil && url != "" {
+				o.url, o.start, o.end = url, start+a.start, start+a.end
+			}
 		}
 	}
 }

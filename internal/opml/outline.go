@@ -1,0 +1,64 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package opml
+
+import (
+	"cmp"
+	"encoding/xml"
+)
+
+// Outline is an entry of a subscription list: a feed, or a folder if it has no URL.
+type Outline struct {
+	Text     string    `xml:"text,attr"`
+	Type     string    `xml:"type,attr,omitempty"`
+	URL      string    `xml:"xmlUrl,attr,omitempty"`
+	Outlines []Outline `xml:"outline"`
+}
+
+// Outlines returns the folders and feeds of a list, with their titles and nothing else of it.
+func Outlines(in []byte) ([]Outline, error) {
+	_, flat, err := read(in)
+	if err != nil {
+		return nil, err
+	}
+	all, _ := tree(flat, 0)
+	return all, nil
+}
+
+// tree returns the outlines from a depth on, and those after them that are less deep.
+func tree(flat []outline, depth int) (all []Outline, rest []outline) {
+	for len(flat) > 0 && flat[0].depth >= depth {
+		o := Outline{Text: cmp.Or(flat[0].text, flat[0].title), URL: flat[0].url}
+		o.Outlines, flat = tree(flat[1:], flat[0].depth+1)
+		all = append(all, o)
+	}
+	return all, flat
+}
+
+// Pruned returns outlines without the feeds that keep refuses, and without folders that are
+// empty then. Keep may change a feed.
+func Pruned(all []Outline, keep func(feed *Outline) bool) (kept []Outline) {
+	for _, o := range all {
+		isFeed := o.URL != "" && keep(&o)
+		if !isFeed {
+			o.URL = ""
+		}
+		if o.Outlines = Pruned(o.Outlines, keep); isFeed || len(o.Outlines) > 0 {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+// New returns a list in UTF-8. All outlines with a URL are feeds.
+func New(title string, outlines []Outline) ([]byte, error) {
+	list := struct {
+		XMLName  xml.Name  `xml:"opml"`
+		Version  string    `xml:"version,attr"`
+		Title    string    `xml:"head>title"`
+		Outlines []Outline `xml:"body>outline"`
+	}{Version: "2.0", Title: title, Outlines: Pruned(outlines, func(feed *Outline) bool { feed.Type = "rss"; return true })}
+	text, err := xml.MarshalIndent(list, "", "\t")
+	return append([]byte(xml.Header), append(text, '\n')...), err
+}
