@@ -28,20 +28,21 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 			next.Override(c.moment(), aliasInterval, policy.HintMoved)
 		}
 	}
-	if o.Withdraw && s.Version != 0 {
-		f.withdraw(s.Version) // at once: the store may be away
+	if o.Withdraw && s.Version != 0 { // at once: the store may be away
+		f.withdraw(f.state.Load().Version)
+		f.missing.Store(s.Version)
 	}
 	request := f.requestOf(next, v)
 	if err := f.commit(ctx, s, next, lease, o); err != nil {
 		f.commitFailed(ctx, s, next, v, err)
 		return
 	}
+	if v.Body != nil {
+		c.memory.add(f.id, next, next.Feed.Version.StoredCoding(), v.Body.Data)
+	}
 	f.publish(next)
 	if request != nil {
 		c.askHub(f, *request, v.Answer.Private)
-	}
-	if v.Body != nil {
-		c.memory.add(f.id, next, next.Feed.Version.StoredCoding(), v.Body.Data)
 	}
 	f.report(s, next, v)
 }

@@ -163,8 +163,12 @@ func (f *Feed) sinceAsked(now time.Duration) time.Duration {
 	return -1
 }
 
-// publish sets the state that readers see.
+// publish sets the state that readers see. A version that cannot be read does not replace one in memory.
 func (f *Feed) publish(next *feedstate.State) {
+	next, err := f.readable(f.cache.life, f.state.Load(), next)
+	if err != nil {
+		f.cache.readLater(f)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.setState(f.state.Load(), next)

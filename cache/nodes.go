@@ -211,8 +211,7 @@ func (f *Feed) reload(ctx context.Context) error {
 func (f *Feed) replaceState(ctx context.Context, old *feedstate.State, record *store.Record) (replaced bool, err error) {
 	next := feedstate.Unknown()
 	if record != nil {
-		next = f.stateFrom(*record, old)
-		if err := f.cache.readIntoMemory(ctx, f, old, next); err != nil {
+		if next, err = f.readable(ctx, old, f.stateFrom(*record, old)); err != nil {
 			return false, err
 		}
 	}

@@ -241,3 +241,38 @@ func TestChangesThatCannotBeReadAreReadLater(t *testing.T) {
 		})
 	}
 }
+
+// Another node has committed a version that cannot be read. Readers of the one in memory keep it, before,
+// during and after the polls of their own node.
+func TestVersionThatCannotBeReadReplacesNone(t *testing.T) {
+	for name, err := range map[string]error{"for hours": errors.New("it cannot be read now"), "ever": store.ErrNoBody} {
+		bubble(t, name, func(t *testing.T) {
+			n := newNodes(t, 3*time.Hour)
+			wantBody(t, n.one.get(feedURL), 200, "Entry 1")
+			wantBody(t, n.other.get(feedURL), 200, "Entry 1")
+			n.db.refuse(err, "Body")
+			n.entries.Store(2)
+			time.Sleep(2 * time.Hour)
+			if _, err := n.one.Refresh(t.Context(), feedURL); err != nil {
+				t.Fatal(err)
+			}
+			wantBody(t, n.one.get(feedURL), 200, "Entry 2")
+			time.Sleep(30 * time.Second)
+			wantBody(t, n.other.get(feedURL), 200, "Entry 1")
+			n.takes.Store(int64(20 * time.Second))
+			time.Sleep(5 * time.Hour)
+			wantBody(t, n.other.get(feedURL), 200, "Entry 1") // its own poll is under way
+			polls := n.origin.polls()
+			for range 4 {
+				time.Sleep(20 * time.Minute)
+				wantBody(t, n.other.get(feedURL), 200, "Entry")
+			}
+			if errors.Is(err, store.ErrNoBody) && !n.origin.asks[polls-1].Validators.Empty() {
+				t.Errorf("a poll asked whether a version that is lost has changed: %+v", n.origin.asks[polls-1].Validators)
+			}
+			n.db.refuse(nil, "Body")
+			time.Sleep(10 * time.Second)
+			wantBody(t, n.other.get(feedURL), 200, "Entry 2")
+		})
+	}
+}

@@ -86,18 +86,31 @@ func (f *Feed) fromStore(r *http.Request, s *feedstate.State, coding version.Cod
 	return out, nil
 }
 
-// readIntoMemory reads a version that another node has committed into memory, if memory has the one before.
-// It fails if the store cannot be read: then that one is served on.
-func (c *Cache) readIntoMemory(ctx context.Context, f *Feed, old, next *feedstate.State) error {
-	if old.Version == 0 || next.Version == 0 || next.Feed.Version.Tag == old.Feed.Version.Tag ||
+// readable returns the state to publish in place of an old one. If memory has the old one's version, and
+// that of the next one cannot be read, the old version stays; if it is lost, the next poll fetches it
+// again. An error says that it can perhaps be read later.
+func (f *Feed) readable(ctx context.Context, old, next *feedstate.State) (*feedstate.State, error) {
+	c, v := f.cache, &next.Feed.Version
+	lost := next.Version == 0 && v.Number != 0 && v.Number == f.missing.Load()
+	if old.Version == 0 || next.Version == 0 && !lost || v.Tag == old.Feed.Version.Tag ||
 		c.memory.get(f.id, old, version.Gzip) == nil && c.memory.get(f.id, old, version.Identity) == nil {
-		return nil
+		return next, nil
 	}
-	_, err := c.readVersion(ctx, f, next, next.Feed.Version.StoredCoding())
-	if errors.Is(err, store.ErrNoBody) || errors.Is(err, errOtherVersion) {
-		return nil // the next reader finds that out
+	shown := *next
+	if !lost {
+		_, err := c.readVersion(ctx, f, next, v.StoredCoding())
+		switch {
+		case err == nil:
+			return next, nil
+		case !errors.Is(err, store.ErrNoBody):
+			shown.Version, shown.Response, shown.Feed.Version = old.Version, old.Response, old.Feed.Version
+			return &shown, err
+		}
+		f.missing.Store(next.Version)
+		f.dropVersion(&shown)
 	}
-	return err
+	shown.Version, shown.Response, shown.Feed.Version = old.Version, old.Response, old.Feed.Version
+	return &shown, nil
 }
 
 // errOtherVersion says that the store has a newer version than the state.
