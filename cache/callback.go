@@ -93,13 +93,14 @@ func (c *Cache) subscribed(ctx context.Context, token string) (f *Feed, p feedst
 	if key, err = c.secret(ctx); err != nil {
 		return nil, p, nil, err
 	}
-	if !hmac.Equal([]byte(token), []byte(key.token(id, s.Feed.Push.HubRequest))) {
+	p = c.subscription(id, s)
+	if ended := s.Feed.Push.Ended; ended.Mode != "" && hmac.Equal([]byte(token), []byte(key.token(id, ended))) {
+		p = feedstate.Subscription{HubRequest: ended, State: feedstate.HubState{Answered: ended.At}}
+	} else if !hmac.Equal([]byte(token), []byte(key.token(id, p.HubRequest))) {
 		return nil, p, nil, nil
 	}
-	if f, err = c.Feed(ctx, records[0].URL); err != nil {
-		return nil, p, nil, err
-	}
-	return f, c.subscription(id, s), key, nil
+	f, err = c.Feed(ctx, records[0].URL)
+	return f, p, key, err
 }
 
 // answerHub answers whether a request to the hub was ours (W3C WebSub section 5.3), and takes denials
@@ -215,11 +216,14 @@ const (
 	pushFloor = 5 * time.Minute
 	// maxPushTries is how often the poll is tried that a push asks for, each time after pushFloor.
 	maxPushTries = 12
+	// maxPushing is how many pushes may wait for their polls in memory.
+	maxPushing = 1024
 )
 
 // pollPushed polls the feed because of a push: at once, unless a push has caused a poll in the last
-// pushFloor, and when the pauses of the origin have ended. Polls that fail keep their own schedule.
-// However many pushes come, one poll waits.
+// pushFloor. If it must wait for longer than that, as the origin has asked for a pause, the record has the
+// push, and the next reader after the pause causes the poll, or the regular one comes before. Polls that
+// fail keep their own schedule. However many pushes come, one poll waits.
 func (f *Feed) pollPushed(h feedstate.HubState) {
 	f.note(h)
 	f = f.use()
@@ -231,7 +235,8 @@ func (f *Feed) pollPushed(h feedstate.HubState) {
 	if !begin || !f.cache.background(func() {
 		defer f.leave()
 		f.setHub(h)
-		for tries := 0; ; {
+		defer f.cache.pushing.Add(-1)
+		for tries := int(f.cache.pushing.Add(1)) / maxPushing * maxPushTries; ; {
 			wait, done := f.untilPushed(tries)
 			if done || !sleep(f.cache.open, wait) {
 				return
@@ -256,7 +261,7 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	defer f.mu.Unlock()
 	c, s := f.cache, f.state.Load()
 	history := &s.Feed.History
-	if tries == maxPushTries || s.Granted >= f.pushed && history.Unsent == 0 || s.Ended || s.Feed.Alias != "" || history.Failures > 0 {
+	if tries >= maxPushTries || s.Granted >= f.pushed && history.Unsent == 0 || s.Ended || s.Feed.Alias != "" || history.Failures > 0 {
 		f.pushing = false
 		return 0, true
 	}
@@ -265,10 +270,28 @@ func (f *Feed) untilPushed(tries int) (wait time.Duration, done bool) {
 	if s.Pending(c.now(), now) && f.poll == nil {
 		wait = max(wait, s.Granted+pushFloor-now)
 	}
+	if wait > pushFloor {
+		f.pushing = false
+		return 0, true
+	}
 	if tries > 0 {
-		wait = max(wait, pushFloor)
+		wait = pushFloor
 	}
 	return max(wait, 0), false
+}
+
+// pushWaits reports whether a request should cause the poll that a push has asked for and that could not be
+// made then. It does so once in pushFloor.
+func (f *Feed) pushWaits(s *feedstate.State, now time.Duration) bool {
+	if s.Feed.Push.Mode == "" || s.NotBefore > now || s.Ended || s.Feed.Alias != "" || s.Feed.History.Failures > 0 {
+		return false
+	}
+	pushed := s.Feed.Push.State.With(f.hub.Load()).Pushed
+	if !pushed.After(s.Last.At) || f.cache.now().Sub(pushed) < pushFloor {
+		return false
+	}
+	tried := f.pushTried.Load()
+	return (tried == 0 || int64(now)-tried >= int64(pushFloor)) && f.pushTried.CompareAndSwap(tried, int64(now))
 }
 
 // pushedFloor is how long ago the last poll must be. No other node may have claimed one since the state

@@ -32,7 +32,7 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 		f.withdraw(f.state.Load().Version)
 		f.missing.Store(s.Version)
 	}
-	request := f.requestOf(next, v)
+	requests := f.requestsOf(next, v)
 	if err := f.commit(ctx, s, next, lease, o); err != nil {
 		f.commitFailed(ctx, s, next, v, err)
 		return
@@ -41,9 +41,7 @@ func (f *Feed) complete(ctx context.Context, s, next *feedstate.State, v feedsta
 		c.memory.add(f.id, next, next.Feed.Version.StoredCoding(), v.Body.Data)
 	}
 	f.publish(next)
-	if request != nil {
-		c.askHub(f, *request, v.Answer.Private)
-	}
+	c.askHubs(f, requests, v.Answer.Private)
 	f.report(s, next, v)
 }
 

@@ -32,6 +32,7 @@ type Feed struct {
 	missing     atomic.Uint64                        // the version whose body cannot be read, or that was withdrawn; 0: none
 	groups      atomic.Pointer[[]feedstate.GroupDay] // that asked; nil: none
 	hub         atomic.Pointer[feedstate.HubState]   // nil: nothing
+	pushTried   atomic.Int64                         // when a request last caused the poll of a push that waits
 	ignored     atomic.Int64                         // pushes without a valid signature
 
 	pinged atomic.Bool // a ping waits for MinInterval

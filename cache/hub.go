@@ -80,26 +80,37 @@ func idOfToken(token string) (id store.ID, ok bool) {
 	return store.ID(append(b, id[:]...)[:len(id)]), err == nil && len(b) == len(id)+16
 }
 
-// askHub sends a request that a commit has recorded.
-func (c *Cache) askHub(f *Feed, r feedstate.HubRequest, private bool) {
+// askHubs sends requests that a commit has recorded, one after the other.
+func (c *Cache) askHubs(f *Feed, requests []feedstate.HubRequest, private bool) {
+	if len(requests) == 0 {
+		return
+	}
 	c.asking.Add(1)
 	if !c.background(func() {
 		defer c.asking.Add(-1)
 		key, err := c.secret(c.open)
 		if err != nil {
-			return // the request is repeated, as no hub confirms it
+			return // they are repeated, as no hub confirms them
 		}
-		status, until, err := c.postToHub(key, f, r, private)
-		if err == nil && status/100 == 2 || c.open.Err() != nil {
-			return
+		for _, r := range requests {
+			c.askHub(key, f, r, private)
 		}
-		if err == nil {
-			err = fmt.Errorf("the hub answered %d %s", status, http.StatusText(status))
-		}
-		c.log().Warn("hub was asked in vain", urlField(f.key.String()), zap.String("hub", feedurl.Redact(r.Hub)), zap.String("mode", r.Mode), errField(err))
-		f.setHub(feedstate.HubState{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(feedurl.Message(err.Error()))})
 	}) {
 		c.asking.Add(-1)
+	}
+}
+
+func (c *Cache) askHub(key hubKey, f *Feed, r feedstate.HubRequest, private bool) {
+	status, until, err := c.postToHub(key, f, r, private)
+	if err == nil && status/100 == 2 || c.open.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = fmt.Errorf("the hub answered %d %s", status, http.StatusText(status))
+	}
+	c.log().Warn("hub was asked in vain", urlField(f.key.String()), zap.String("hub", feedurl.Redact(r.Hub)), zap.String("mode", r.Mode), errField(err))
+	if r != f.state.Load().Feed.Push.Ended { // the lease of that one ends by itself
+		f.setHub(feedstate.HubState{For: key.mark(f.id, r), Refused: c.now().Round(0).UTC(), Wait: until.Round(0).UTC(), Why: feedurl.RedactText(feedurl.Message(err.Error()))})
 	}
 }
 

@@ -62,9 +62,9 @@ func (c *Cache) pushStatus(id store.ID, s *feedstate.State) *status.Push {
 	return push
 }
 
-// requestOf decides whether a hub has to be asked for something after a poll, and records that in
-// the state that the poll commits. The request is sent if that succeeds.
-func (f *Feed) requestOf(next *feedstate.State, v feedstate.Classified) *feedstate.HubRequest {
+// requestsOf decides whether hubs have to be asked for something after a poll, and records that in
+// the state that the poll commits. The requests are sent if that succeeds.
+func (f *Feed) requestsOf(next *feedstate.State, v feedstate.Classified) []feedstate.HubRequest {
 	c := f.cache
 	base, over := c.settings.Load().WebSub, next.Ended || next.Feed.Alias != ""
 	if base == "" || f.key.Shielded() || !v.Good() && !over || c.asking.Load() >= maxAsking {
@@ -79,8 +79,12 @@ func (f *Feed) requestOf(next *feedstate.State, v feedstate.Classified) *feedsta
 	if !ask {
 		return nil
 	}
+	requests := []feedstate.HubRequest{p.HubRequest}
+	if p.Ended != next.Feed.Push.Ended {
+		requests = append(requests, p.Ended)
+	}
 	next.Feed.Push = p
-	return &p.HubRequest
+	return requests
 }
 
 // wanted reports whether readers have asked for the feed recently. If none is known to, one

@@ -42,6 +42,9 @@ type Subscription struct {
 	Tries      int      `json:"tries,omitempty"` // requests in a row, this one included, of which none was confirmed before the next
 	State      HubState `json:"state,omitzero"`
 
+	// Ended is the request that ends the subscription before, at another hub or of another topic.
+	Ended HubRequest `json:"ended,omitzero"`
+
 	Polled time.Time `json:"polled,omitzero"`  // the last poll that a push has caused
 	Worked bool      `json:"worked,omitempty"` // a push has brought a change
 	Misses int       `json:"misses,omitempty"`
@@ -160,14 +163,18 @@ func (s *State) UpdatePush(last *State, p Subscription, v Classified) {
 // zero: none. It returns the subscription with that request.
 func (p Subscription) Ask(want HubTopic, base string, now time.Time) (_ Subscription, ask bool) {
 	same := want == p.HubTopic
-	r := HubRequest{want, ModeSubscribe, base, now}
+	r, end := HubRequest{want, ModeSubscribe, base, now}, HubRequest{p.HubTopic, ModeUnsubscribe, p.Base, now}
+	subscribed := p.Live(now) || p.Mode == ModeSubscribe && now.Sub(p.At) < ConfirmedWithin
 	switch {
-	case !same && (p.Live(now) || p.Mode == ModeSubscribe && now.Sub(p.At) < ConfirmedWithin):
-		r = HubRequest{p.HubTopic, ModeUnsubscribe, p.Base, now}
+	case want.Hub == "" && subscribed:
+		r = end
 	case want.Hub == "", same && !p.due(base, now):
 		return p, false
 	case !same:
 		p = Subscription{Polled: p.Polled}
+		if subscribed {
+			p.Ended = end
+		}
 	}
 	if p.Tries++; p.confirmed() || p.Mode != r.Mode {
 		p.Tries = 1
