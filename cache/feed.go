@@ -199,6 +199,8 @@ func (f *Feed) stateFrom(r store.Record, old *feedstate.State) *feedstate.State 
 	now := f.cache.elapsed()
 	s := feedstate.Of(r, now)
 	switch {
+	case s.Withheld():
+		s.Version, s.Response = 0, nil
 	case s.Version != 0 && s.Version == f.missing.Load():
 		f.dropVersion(s)
 	case s.Trimmed() && old.Version != 0 && old.Version == s.Feed.Version.Number:

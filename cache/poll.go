@@ -112,6 +112,8 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	s := *kept
 	if lease.Version == 0 { // the store has no body that a 304 could confirm
 		s.Version, s.Response = 0, nil
+	} else if s.Withheld() {
+		s.Version = lease.Version
 	}
 	if s.DeferredUntil, s.Gap = 0, s.Last.Pause; old.Known && old.Granted != feedstate.NeverGranted {
 		s.Gap = s.Granted - old.Granted // otherwise about as long ago as was planned
@@ -255,8 +257,11 @@ func (f *Feed) outcomeOf(s *feedstate.State, v feedstate.Classified, planned tim
 	if next.Version != 0 {
 		next.Response = next.Feed.Version.Response(f.key.Shielded()) // header fields may have changed
 	}
-	if v.Answer.Failure == policy.FailureNotShared {
+	if next.UpdateInherited(v) || v.Answer.Failure == policy.FailureNotShared {
 		next.Version, next.Response, o.Withdraw = 0, nil, true // what was everybody's is not any more
+	}
+	if next.Withheld() { // nothing was sent
+		next.Version, next.Response = 0, nil
 	}
 	next.Known, o.State = true, next.StoreState(f.configured())
 	return next, o

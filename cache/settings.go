@@ -38,6 +38,9 @@ type Settings struct {
 	// Site returns the origin of a shielded feed; nil if its shield is not configured. Nil:
 	// there are no shields.
 	Site func(key string) Origin
+	// Earlier returns the keys that a shielded feed may have had while its origin block had other
+	// forms: a feed without a record takes over what is known of one of them. Nil: none.
+	Earlier func(key string) []string
 	// Feeds are the keys of configured feeds: they are never forgotten.
 	Feeds []string
 	// Prefetch polls due feeds in the background. Without it, a poll happens when a reader asks.
@@ -76,6 +79,9 @@ func (s Settings) filled() *Settings {
 	}
 	if s.Site == nil {
 		s.Site = func(string) Origin { return nil }
+	}
+	if s.Earlier == nil {
+		s.Earlier = func(string) []string { return nil }
 	}
 	s.IdleAfter = cmp.Or(max(s.IdleAfter, 0), 30*24*time.Hour)
 	s.Polls = cmp.Or(max(s.Polls, 0), 128)

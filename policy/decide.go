@@ -284,7 +284,7 @@ func (d *builder) backOff(r Rules, h History, a Answer) {
 	}
 	failures := max(h.Failures, 1)
 	d.interval = doubled(current, failures, limit)
-	if a.passing() {
+	if a.Passing() {
 		d.interval = doubled(max(current/passingShare, r.MinInterval), failures-1, limit)
 	}
 	d.replace(Term{Hint: HintBackOff, Raw: string(a.Failure), Seconds: seconds(d.interval), Note: fmt.Sprintf("failures in a row: %d", failures)})
@@ -308,8 +308,8 @@ func doubled(length time.Duration, times int, limit time.Duration) time.Duration
 	return min(length, limit)
 }
 
-// passing reports whether a failure may be over within hours.
-func (a Answer) passing() bool {
+// Passing reports whether a failure may be over within hours.
+func (a Answer) Passing() bool {
 	switch a.Failure {
 	case FailureDNS, FailureConnect, FailureProxy, FailureTimeout, FailureTruncated:
 		return true

@@ -118,6 +118,9 @@ type App struct {
 	names    []Names                  // by gateway
 	shields  map[string][]Shield      // of the configuration, by identity
 	engine   *Engine                  // nil: the app holds none
+
+	earlierFound chan struct{} // closed when earlier is set
+	earlier      []string      // see findEarlier
 }
 
 // CaddyModule returns the Caddy module information.
@@ -131,7 +134,7 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // Provision resolves the configuration and gets an engine. It changes nothing that a
 // running configuration uses, and opens no file.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.log = ctx.Logger()
+	a.log, a.earlierFound = ctx.Logger(), make(chan struct{})
 	a.feeds, a.shields = make(map[string]policy.Rules), make(map[string][]Shield)
 	if err := a.check(); err != nil {
 		return err
@@ -237,6 +240,7 @@ func (a *App) resolveSettings(repl *caddy.Replacer) (err error) {
 	a.cache = cache.Settings{
 		Rules:     a.rulesOf,
 		Site:      a.originOf,
+		Earlier:   a.earlierKeys,
 		Prefetch:  a.Prefetch,
 		IdleAfter: time.Duration(a.IdleAfter),
 		Polls:     a.Polls,

@@ -161,6 +161,9 @@ func (e *Engine) takeOver(a *App) error {
 	if err := e.open(a); err != nil {
 		return err
 	}
+	if len(a.shields) > 0 {
+		go a.findEarlier(context.Background(), e.store)
+	}
 	e.apps = append(e.apps, a)
 	e.apply(a)
 	e.taken.Store(time.Now().UnixNano())

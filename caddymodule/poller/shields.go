@@ -7,11 +7,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/feedstate"
+	"github.com/feedpollard/pollard/cache/store"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -85,6 +90,53 @@ func (a *App) rulesOf(key feedstate.Key) policy.Rules {
 		rules = rules.Stricter(s.Rules())
 	}
 	return rules
+}
+
+const (
+	// maxEarlier is how many earlier identities are tried for a feed, and earlierTimeout how long a
+	// request waits for them after a reload.
+	maxEarlier     = 16
+	earlierTimeout = 10 * time.Second
+)
+
+// findEarlier finds the identities of shields in the store that are not configured, such as those of
+// origin blocks before they were changed; the latest first. It reads all records.
+func (a *App) findEarlier(ctx context.Context, s store.Store) {
+	defer close(a.earlierFound)
+	latest := make(map[string]time.Duration) // since the last poll
+	for records, err := range store.Pages(ctx, s, 1000) {
+		if err != nil {
+			a.log.Warn("the store cannot be searched for feeds of changed origin blocks", zap.Error(err))
+		}
+		for _, r := range records {
+			k, ok := ParseShieldKey(r.URL)
+			if !ok || a.shields[k.Shield] != nil || r.Polled < 0 {
+				continue
+			}
+			if ago, known := latest[k.Shield]; !known || r.Polled < ago {
+				latest[k.Shield] = r.Polled
+			}
+		}
+	}
+	a.earlier = slices.SortedFunc(maps.Keys(latest), func(x, y string) int { return cmp.Compare(latest[x], latest[y]) })
+	a.earlier = a.earlier[:min(len(a.earlier), maxEarlier)]
+}
+
+// earlierKeys returns the keys that a shielded feed may have had before its origin block was changed.
+func (a *App) earlierKeys(key string) (keys []string) {
+	k, ok := ParseShieldKey(key)
+	if !ok {
+		return nil
+	}
+	select {
+	case <-a.earlierFound:
+	case <-time.After(earlierTimeout):
+		return nil
+	}
+	for _, k.Shield = range a.earlier {
+		keys = append(keys, k.String())
+	}
+	return keys
 }
 
 // errNoShield reports that the shield of a feed is not in force yet.

@@ -56,7 +56,8 @@ func init() {
 // feed before the shield, with `basic_auth` or `respond @outside 403`; but a site behind
 // `basic_auth` gains nothing from a shield, as each request has `Authorization`.
 //
-// A changed block is another origin: its feeds are fetched again.
+// After a change of the block, its feeds are fetched again at their next request. While that
+// fails for a reason that may pass, readers get what was stored before.
 //
 //	{
 //		"handler": "feed_shield",
