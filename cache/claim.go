@@ -45,29 +45,38 @@ func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules p
 	defer cancel()
 	defer f.endQueue(e.poll)
 	for {
+		granted, again := (*grant)(nil), true
 		if e.lease != nil {
-			granted, again := f.useLease(ctx, origin, e)
-			if !again {
-				return granted
-			}
+			granted, again = f.useLease(ctx, origin, e)
 			e.offer = offer{}
 		}
-		granted := f.enter(ctx, origin, e)
+		if again {
+			granted = f.enter(ctx, origin, e)
+		}
 		if granted == nil {
 			return nil
 		}
-		select {
-		case e.offer = <-e.poll.offers:
-			granted.release()
-			continue
-		default:
+		if granted.lease == nil {
+			select {
+			case e.offer = <-e.poll.offers:
+				granted.release()
+				continue
+			default:
+			}
 		}
 		var wait time.Duration
-		if granted.lease, wait = f.askStore(life, e, host, rules); granted.lease != nil {
-			return granted
+		if granted.lease == nil {
+			granted.lease, wait = f.askStore(life, e, host, rules)
+		}
+		if granted.lease != nil {
+			if wait = f.turn(ctx, e, granted); wait <= 0 {
+				return granted
+			}
+			// It gives its claim back, and asks again at the moment that it has reserved.
+			f.cancelPoll(life, pollRequest{offer: offer{lease: granted.lease}}, wait, policy.HintAddress)
 		}
 		granted.release()
-		if wait <= 0 {
+		if wait <= 0 || wait > maxQueued {
 			return nil
 		}
 		select {
@@ -78,6 +87,26 @@ func (f *Feed) claim(life context.Context, origin Origin, e pollRequest, rules p
 			return nil
 		}
 	}
+}
+
+// turn returns how long a poll must wait for its turn at the address of its host. A poll by hand
+// takes its turn when it is made: it leaves the time of the next one as it is.
+func (f *Feed) turn(ctx context.Context, e pollRequest, granted *grant) time.Duration {
+	if e.floor > 0 {
+		return 0
+	}
+	return granted.slot.Turn(ctx, f.standing(granted.lease.Version))
+}
+
+// standing is that of a feed with a version; 0: it has none.
+func (f *Feed) standing(version uint64) policy.Standing {
+	switch {
+	case !f.established() && slices.Max(append(f.askedBy(), 0)).Kind() <= store.KindPublic:
+		return policy.StandingStranger
+	case version == 0:
+		return policy.StandingNew
+	}
+	return policy.StandingKnown
 }
 
 // give gives a lease to the feed's poll if that waits for its claim. It reports whether it does.

@@ -26,8 +26,9 @@ func (o exampleOrigin) Acquire(context.Context, feedurl.URL) (policy.Slot, error
 func (exampleOrigin) Host(u feedurl.URL) policy.Host {
 	return policy.Host{Name: u.Name(), Spacing: 2 * time.Second}
 }
-func (exampleOrigin) Busy() []string { return nil }
-func (exampleOrigin) Release()       {}
+func (exampleOrigin) Busy() []string                                      { return nil }
+func (exampleOrigin) Turn(context.Context, policy.Standing) time.Duration { return 0 }
+func (exampleOrigin) Release()                                            {}
 
 func (exampleOrigin) Poll(_ context.Context, ask policy.Ask) policy.Answer {
 	fmt.Println("poll of", ask.URL)

@@ -58,7 +58,8 @@ func (o *script) Busy() []string { return nil }
 // scriptSlot is the right to ask it once.
 type scriptSlot struct{ *script }
 
-func (s scriptSlot) Release() {}
+func (s scriptSlot) Turn(context.Context, policy.Standing) time.Duration { return 0 }
+func (s scriptSlot) Release()                                            {}
 
 func (s scriptSlot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	o := s.script

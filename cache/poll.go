@@ -213,6 +213,7 @@ func (f *Feed) ask(ctx context.Context, slot policy.Slot, s *feedstate.State, ru
 		Timeout:     rules.Timeout,
 		MaxBody:     rules.MaxBody,
 		Subscribers: settings.Subscribers(f.key.String()),
+		Standing:    f.standing(s.Version),
 		Hop:         f.hop,
 		Large:       func(ctx context.Context, size int64) error { return large.reserve(ctx, f, size) },
 	})

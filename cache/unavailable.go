@@ -64,7 +64,7 @@ func (f *Feed) unavailable(s *feedstate.State, p *inFlight) *Unavailable {
 		}
 	case s.Last.At.IsZero() && s.Last.Winner != "":
 		u.Status = http.StatusServiceUnavailable
-		u.Queued = s.Last.Winner == policy.HintHostSlot
+		u.Queued = s.Last.Winner == policy.HintHostSlot || s.Last.Winner == policy.HintAddress
 		u.Reason = fmt.Sprintf("the feed's first poll has to wait: %s", s.Last.Winner)
 	case s.Last.At.IsZero():
 		u.Status, u.Reason = http.StatusServiceUnavailable, "the feed's first poll has not been answered yet"

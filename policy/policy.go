@@ -132,6 +132,7 @@ type Ask struct {
 	Timeout     time.Duration // for the whole poll, waiting for slots and for Hop excluded; 0: none
 	MaxBody     int64         // bytes after decoding; 0: no limit
 	Subscribers int           // number of readers, for the User-Agent; 0: left out
+	Standing    Standing      // how its requests are spaced at an address of many hosts
 
 	// Hop is called before a redirect to another URL is followed, after all checks of
 	// the URL and before the poll waits for the slot of its host. It may block. An error

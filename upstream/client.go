@@ -89,7 +89,9 @@ type Client struct {
 	now       func() time.Time
 	lookup    func(ctx context.Context, name string) ([]netip.Addr, error)
 	hosts     hosts
-	noPacing  bool // set before the first use
+	addresses addresses
+	reach     dialFunc // replaces the network below the guard; nil: it does not
+	noPacing  bool     // set before the first use
 
 	closing context.Context
 	close   context.CancelCauseFunc
@@ -215,6 +217,7 @@ type slot struct {
 	client *Client
 	url    feedurl.URL
 	host   *host
+	guard  *guard // after Turn: of the first request
 	spent  atomic.Bool
 }
 
@@ -236,7 +239,9 @@ func (s *slot) Poll(ctx context.Context, ask policy.Ask) policy.Answer {
 	defer c.polls.Done()
 	ctx, stop := c.untilClosed(ctx)
 	defer stop()
-	return newPoll(c, s.url, ask).run(ctx, s.host)
+	p := newPoll(c, s.url, ask)
+	p.first = s.guard
+	return p.run(ctx, s.host)
 }
 
 // Poll makes one poll, when the URL's host may have another request in flight.

@@ -48,8 +48,6 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 	}
 	ctx := context.WithValue(r.Context(), guardKey{}, x.guard)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		DNSStart: func(httptrace.DNSStartInfo) { x.enter(phaseLookup) },
-		DNSDone:  func(httptrace.DNSDoneInfo) { x.enter(phaseConnecting) },
 		TLSHandshakeStart: func() {
 			if x.guard.tunnel {
 				x.enter(phaseHandshake)
@@ -86,14 +84,8 @@ func (x *exchange) do(r *http.Request, t feedurl.URL) (*http.Response, error) {
 
 // connect opens the connection, through the proxy of the request if it has one.
 func (x *exchange) connect(ctx context.Context, t feedurl.URL) (*http.ClientConn, error) {
-	proxied := x.guard.proxy != nil
-	if proxied {
-		if err := x.client.checkProxied(ctx, x.guard, t); err != nil {
-			return nil, err
-		}
-	}
 	conn, err := x.client.transport.NewClientConn(ctx, t.Scheme(), t.Address())
-	if proxied && phase(x.phase.Load()) != phaseHandshake {
+	if x.guard.proxy != nil && phase(x.phase.Load()) != phaseHandshake {
 		err = proxyFailure(ctx, err)
 	}
 	return conn, err

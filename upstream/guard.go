@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/feedpollard/pollard/internal/feedurl"
 )
@@ -117,6 +118,10 @@ type guard struct {
 	named   bool     // the proxy's rule names the host
 	tunnel  bool     // a TLS handshake would be the origin's
 	dialed  dialed   // the kind of address of the connection
+
+	resolved  bool
+	addresses []netip.Addr // of the host, that may be reached
+	turn      time.Time    // at the first of them; zero: not asked for yet
 }
 
 // check returns an error if the hop must not reach an address. The address is the one
@@ -202,21 +207,24 @@ func (c *Client) dialGuarded(ctx context.Context, network, address string) (net.
 	case !ok:
 		return nil, fmt.Errorf("dialling %s: no guard", address)
 	}
-	dialer := net.Dialer{ControlContext: g.control}
-	conn, err := dialer.DialContext(ctx, network, address)
+	dial := c.reach
+	if dial == nil {
+		dial = (&net.Dialer{ControlContext: g.control}).DialContext
+	}
+	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
-	g.connected(conn.RemoteAddr().String())
-	return conn, nil
+	return c.dialAddresses(ctx, g, func(ctx context.Context, a netip.Addr) (net.Conn, error) {
+		return dial(ctx, network, net.JoinHostPort(a.String(), port))
+	})
 }
 
-// connected records the address of the connection.
-func (g *guard) connected(address string) {
-	g.dialed = dialedPublic
-	if ap, err := netip.ParseAddrPort(address); err == nil {
-		if _, kind := destination(ap.Addr()); kind != "" {
-			g.dialed = dialedPrivate
-		}
+// connected records an address of the connection.
+func (g *guard) connected(a netip.Addr) {
+	if _, kind := destination(a); kind != "" {
+		g.dialed = dialedPrivate
+	} else if g.dialed == dialedUnknown {
+		g.dialed = dialedPublic
 	}
 }

@@ -4,6 +4,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -216,15 +217,19 @@ func TestRefusedAtOnce(t *testing.T) {
 func (n *memnet) guardedClient(t *testing.T, settings Settings, addresses map[string]string) *Client {
 	c := n.client(t, settings)
 	c.dial = nil
-	c.transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		host, port, _ := net.SplitHostPort(address)
-		resolved := net.JoinHostPort(addresses[host], port)
-		g := ctx.Value(guardKey{}).(*guard)
-		if err := g.control(ctx, network, resolved, nil); err != nil {
+	names := make(map[string]string)
+	for name, address := range addresses {
+		names[address] = name
+	}
+	c.lookup = func(_ context.Context, name string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr(addresses[name])}, nil
+	}
+	c.reach = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if err := ctx.Value(guardKey{}).(*guard).control(ctx, network, address, nil); err != nil {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 		}
-		g.connected(resolved)
-		return n.dial(ctx, network, address)
+		host, port, _ := net.SplitHostPort(address)
+		return n.dial(ctx, network, net.JoinHostPort(cmp.Or(names[host], host), port))
 	}
 	return c
 }

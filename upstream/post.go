@@ -74,6 +74,10 @@ func (c *Client) post(ctx context.Context, hub feedurl.URL, form url.Values, pri
 	if err := x.guard.checkHost(hub); err != nil {
 		return 0, until, "", err
 	}
+	if err := c.resolve(ctx, x.guard, hub); err != nil {
+		_, err = classify(ctx, phaseLookup, false, err)
+		return 0, until, "", err
+	}
 	x.send = func() error {
 		switch near := x.guard.off || x.guard.dialed == dialedPrivate; {
 		case private && !near:

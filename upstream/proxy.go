@@ -13,10 +13,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 
-	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/policy"
 )
 
@@ -56,42 +54,6 @@ func (h *hosts) proxyOf(name string) (proxy *url.URL, named bool) {
 		return nil, false
 	}
 	return proxy, named
-}
-
-// checkProxied checks the addresses of a name that a proxy connects to: the proxy may be
-// able to reach private ones. It returns an error if any of them is forbidden. If the name
-// cannot be looked up here, only a rule that names the host allows the request.
-func (c *Client) checkProxied(ctx context.Context, g *guard, t feedurl.URL) error {
-	if g.off {
-		return nil
-	}
-	addresses := []netip.Addr{t.Addr()}
-	if !t.Addr().IsValid() {
-		var err error
-		switch addresses, err = c.lookup(ctx, t.Name()); {
-		case err != nil && (!g.named || ctx.Err() != nil):
-			return err
-		case err != nil:
-			addresses = nil
-		}
-	}
-	port, err := strconv.ParseUint(t.Port(), 10, 16)
-	if err != nil {
-		return fmt.Errorf("reading the port: %w", err)
-	}
-	if len(addresses) == 0 && badPort(uint16(port)) {
-		return &AddressError{t.HostPort(), "at a port of another protocol than HTTP"}
-	}
-	g.dialed = dialedPublic
-	for _, a := range addresses {
-		if err := g.check(a, uint16(port)); err != nil {
-			return err
-		}
-		if _, kind := destination(a); kind != "" {
-			g.dialed = dialedPrivate
-		}
-	}
-	return nil
 }
 
 // lookupPublic looks a name up. RFC 7686 section 2: the names of onion services are not for

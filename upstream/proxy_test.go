@@ -32,6 +32,8 @@ func proxied(t *testing.T, proxies map[string]string, options ...Option) *Client
 		switch {
 		case strings.HasSuffix(name, ".test"):
 			return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
+		case name == "localhost":
+			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 		case strings.HasSuffix(name, ".lan"):
 			return []netip.Addr{netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("192.168.1.1")}, nil
 		}

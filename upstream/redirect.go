@@ -15,8 +15,13 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// maxHops is how many redirects a poll follows.
-const maxHops = 10
+// How many redirects a poll follows: in all, and to other hosts than the one before. A feed
+// without a version may be invented, so that a chain of hosts multiplies its requests.
+const (
+	maxHops      = 10
+	maxOthers    = 5
+	maxOthersNew = 3
+)
 
 // isRedirect reports whether a status leads to another URL (RFC 9110 section
 // 15.4). 300 needs a person to choose, and 305 and 306 are deprecated: they are failures.
@@ -46,6 +51,9 @@ func (p *poll) follow(ctx context.Context) bool {
 	if err := p.client.guardOf(to, p.public).checkHost(to); err != nil {
 		p.fail(policy.FailureAddress, err)
 		return false
+	}
+	if nameOf(to) != nameOf(p.url) {
+		p.others++
 	}
 	p.answer.Moves = append(p.answer.Moves, policy.Move{From: p.url.String(), To: to.String(), Status: status})
 	began := time.Now()
@@ -109,6 +117,13 @@ func (p *poll) mayFollow(to feedurl.URL) error {
 		return fmt.Errorf("goes round in circles, to %s", to.HostPort())
 	case len(p.answer.Moves) >= maxHops:
 		return fmt.Errorf("is one too many: %d were followed", maxHops)
+	}
+	most := maxOthers
+	if p.ask.Standing != policy.StandingKnown {
+		most = maxOthersNew
+	}
+	if nameOf(to) != nameOf(p.url) && p.others >= most {
+		return fmt.Errorf("is one too many: %d to other hosts were followed", most)
 	}
 	return nil
 }
