@@ -33,7 +33,8 @@ const (
 )
 
 // codings reads Content-Encoding: the codings in the order in which they were
-// applied (RFC 9110 section 8.4), without "identity".
+// applied (RFC 9110 section 8.4), without "identity". Those that are not known are
+// often labels that mean nothing, such as "utf-8", or "aws-chunked" of an upload.
 func codings(header http.Header) ([]string, error) {
 	var list []string
 	for coding := range strings.SplitSeq(strings.Join(header.Values("Content-Encoding"), ","), ",") {
@@ -42,10 +43,8 @@ func codings(header http.Header) ([]string, error) {
 		case "", "identity":
 		case "x-gzip": // RFC 9110 section 8.4.1.3
 			list = append(list, "gzip")
-		case "gzip", "br", "zstd", "deflate":
-			list = append(list, coding)
 		default:
-			return nil, fmt.Errorf("%w %.40q is not known", errCoding, coding)
+			list = append(list, coding)
 		}
 	}
 	if len(list) > maxCodings {
@@ -110,9 +109,9 @@ func begins(r *bufio.Reader, magic []byte) bool {
 	return bytes.Equal(head, magic)
 }
 
-// open undoes one coding. A body that is labelled gzip or zstd and plainly is
-// neither, but text, is let through: both have magic numbers that text cannot begin
-// with, so nothing is misread. Brotli and deflate have none: there the label decides.
+// open undoes one coding. A body that is labelled gzip or zstd, or something that is not
+// known, and plainly is text, is let through: nothing is misread, as both have magic numbers
+// that text cannot begin with. Brotli and deflate have none: there the label decides.
 func (d *decoded) open(r *bufio.Reader, coding string) (io.Reader, error) {
 	if head, err := r.Peek(1); len(head) == 0 {
 		if err != io.EOF {
@@ -138,6 +137,12 @@ func (d *decoded) open(r *bufio.Reader, coding string) (io.Reader, error) {
 		return z, nil
 	case "br":
 		return brotli.NewReader(r), nil
+	}
+	if coding != "deflate" {
+		if plainText(r) || begins(r, gzipMagic) {
+			return r, nil
+		}
+		return nil, fmt.Errorf("%w %.40q is not known", errCoding, coding)
 	}
 	// RFC 9110 section 8.4.1.2: deflate is the zlib format; some servers send it bare.
 	if head, _ := r.Peek(2); len(head) == 2 && head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
