@@ -84,16 +84,32 @@ func Run(ctx context.Context, logs []io.Reader, o Options) (*Report, error) {
 	return s.finish(), nil
 }
 
+// farApart is how much later than the line before it a line is not believed alone.
+const farApart = 24 * time.Hour
+
+// replayLine replays a line, if there is one.
+func (s *gateway) replayLine(ctx context.Context, l *Line) error {
+	if l == nil {
+		return nil
+	}
+	s.last = l.Time
+	if err := s.replay(ctx, l); err != nil {
+		return fmt.Errorf("replaying line %d: %w", s.report.Lines, err)
+	}
+	return nil
+}
+
 // progressEvery is how many lines are replayed between two calls of Progress.
 const progressEvery = 1000
 
 // replayAll replays all lines of a log.
 func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
 	began := time.Now()
+	var late *Line // more than a day later than the line before it: its date is wrong, unless the next line is as late
 	for {
 		text, err := log.next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return s.replayLine(ctx, late)
 		}
 		if err != nil {
 			return fmt.Errorf("reading the log after %d lines: %w", s.report.Lines, err)
@@ -109,8 +125,17 @@ func (s *gateway) replayAll(ctx context.Context, log *accessLog) error {
 		l, err := parse(text)
 		switch {
 		case err == nil:
-			if err := s.replay(ctx, &l); err != nil {
-				return fmt.Errorf("replaying line %d: %w", s.report.Lines, err)
+			if late != nil && l.Time.Before(late.Time.Add(-farApart)) {
+				s.report.Malformed++
+			} else if err := s.replayLine(ctx, late); err != nil {
+				return err
+			}
+			if late = nil; !s.last.IsZero() && l.Time.Sub(s.last) > farApart {
+				late = &l
+				continue
+			}
+			if err := s.replayLine(ctx, &l); err != nil {
+				return err
 			}
 		case errors.Is(err, errOther):
 			s.report.OtherLines++

@@ -300,3 +300,25 @@ func TestReplayIsStopped(t *testing.T) {
 		t.Errorf("got %v after %+v", err, told)
 	}
 }
+
+// One line with a wrong year does not move the clock for all that come after it. A log may have days
+// without a line.
+func TestWrongYear(t *testing.T) {
+	var log strings.Builder
+	v := visit{at: monday, status: 200, bytes: 3000, agent: "A"}
+	for i := range 48 {
+		v.at = monday.Add(time.Duration(i) * time.Hour)
+		if i >= 24 {
+			v.at = v.at.AddDate(0, 0, 3)
+		}
+		log.WriteString(v.String())
+		if i%24 == 5 {
+			v.at = v.at.AddDate(124, 0, 0)
+			log.WriteString(v.String())
+		}
+	}
+	r := run(t, log.String(), options(t))
+	if r.Malformed != 2 || r.OutOfOrder != 0 || r.Requests != 48 || !r.To.Equal(monday.Add(119*time.Hour)) {
+		t.Errorf("%d malformed, %d out of order, %d requests to %v", r.Malformed, r.OutOfOrder, r.Requests, r.To)
+	}
+}
