@@ -216,4 +216,6 @@ func (f *Feed) openBody(ctx context.Context, s *feedstate.State) (*store.StoredB
 }
 
 // Standing compares a request's validators with the feed's versions. It does not poll.
-func (f *Feed) Standing(h http.Header) version.Standing { return f.state.Load().Standing(h) }
+func (f *Feed) Standing(h http.Header) version.Standing {
+	return f.state.Load().Standing(h, f.cache.now())
+}

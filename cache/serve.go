@@ -99,9 +99,9 @@ func (f *Feed) serveOnce(w http.ResponseWriter, r *http.Request, o ServeOptions)
 	if s.Feed.Version.PreconditionFailed(r.Header) {
 		return Sent{}, 0, errPrecondition
 	}
-	if s.Response.NotModified(r.Header) {
+	if s.Response.NotModified(r.Header, f.cache.now()) {
 		f.headers(w.Header(), s, how, now)
-		s.Response.WriteNotModified(w, r.Header)
+		s.Response.WriteNotModified(w, r.Header, f.cache.now())
 		return Sent{Status: http.StatusNotModified, Forward: how.Forward}, 0, nil
 	}
 	rep, err := f.representation(r, s)
@@ -213,7 +213,7 @@ func (f *Feed) withdraw(version uint64) bool {
 func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *feedstate.State, rep sending, how version.CacheStatus, now time.Duration) int64 {
 	defer rep.done()
 	f.headers(w.Header(), s, how, now)
-	n := s.Response.Write(w, r, rep.Representation)
+	n := s.Response.Write(w, r, rep.Representation, f.cache.now())
 	if rep.stream != nil && r.Method != http.MethodHead {
 		n = rep.stream.send(w, r)
 	}

@@ -67,6 +67,41 @@ func TestFreshnessForReaders(t *testing.T) {
 	})
 }
 
+// Readers are given the time at which a version came, and not what its origin says, on each node and after
+// a restart. The origin's own date is accepted from those who have it from there.
+func TestDatesOfAVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const first, second = "Mon, 05 Jan 1998 10:00:00 GMT", "Tue, 06 Jan 1998 10:00:00 GMT"
+		n, origin := 1, first
+		g := newGateway(t, func(policy.Ask) policy.Answer { return ok(rss(n, ""), "Last-Modified", origin) }).open()
+		polled := time.Now()
+		if got := g.get(feedURL).Header().Get("Last-Modified"); got != polled.UTC().Format(http.TimeFormat) {
+			t.Errorf("Last-Modified %s, want the time of the poll", got)
+		}
+		time.Sleep(25 * time.Hour)
+		n, origin = 2, second
+		given := g.get(feedURL).Header().Get("Last-Modified")
+		changed := time.Now()
+		time.Sleep(30 * time.Minute)
+		now := time.Now()
+		for range 2 {
+			for since, want := range map[time.Time]int{
+				polled: 200, polled.Add(2 * time.Hour): 200, changed: 304, changed.Add(time.Second): 200, now: 200, now.Add(2 * time.Hour): 200,
+			} {
+				if w := g.get(feedURL, "If-Modified-Since", since.UTC().Format(http.TimeFormat)); w.Code != want {
+					t.Errorf("%v after the version: status %d, want %d", since.Sub(changed), w.Code, want)
+				}
+			}
+			for since, want := range map[string]int{given: 304, second: 304, first: 200} {
+				if w := g.get(feedURL, "If-Modified-Since", since); w.Code != want {
+					t.Errorf("%s: status %d, want %d", since, w.Code, want)
+				}
+			}
+			g.restart()
+		}
+	})
+}
+
 func TestOriginTagThatReadersMaySend(t *testing.T) {
 	tests := map[string]struct {
 		tags    []string // of one answer after the other

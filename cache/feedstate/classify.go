@@ -39,7 +39,6 @@ type storedVersion struct {
 	Fingerprint policy.Fingerprint `json:"fingerprint"`
 	Entries     int                `json:"entries"`
 	Lenient     bool               `json:"lenient,omitempty"` // accepted by a lenient parse only
-	Since       time.Time          `json:"since"`             // when it was first seen
 }
 
 // Response returns what answers requests with the version. It keeps its own copy.
@@ -139,7 +138,7 @@ func (v *Classified) compare(known storedVersion, content []byte) {
 	case known.Tag != v.version.Tag && known.Tag != marked.Tag:
 	case v.version.ContentType == known.ContentType:
 		same := v.version
-		same.Version, same.Number, same.Since = known.Version, known.Number, known.Since
+		same.Version, same.Number = known.Version, known.Number
 		same.OriginTag = v.version.OriginTag
 		v.Result, v.version, v.Body = status.ResultUnchanged, same, nil
 	default:
@@ -220,8 +219,10 @@ func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.F
 	}
 	return storedVersion{
 		Version: version.Version{
-			LastModified: version.LastModified(known.LastModified, a.Header.Get("Last-Modified"), now),
+			LastModified: version.LastModified(known.LastModified, now),
+			Since:        now,
 			OriginTag:    tag,
+			OriginDate:   version.OriginDate(s.Feed.Validators.LastModified, a.Header.Get("Last-Modified"), now),
 			ContentType:  version.ContentType(a.Header.Get("Content-Type"), d.Format),
 		},
 		Format:  d.Format,
@@ -229,7 +230,6 @@ func storedVersionOf(s *State, a policy.Answer, d *policy.Document, sum policy.F
 		Entries: d.Rhythm.Entries,
 		Size:    len(a.Body),
 		Lenient: d.Lenient,
-		Since:   now,
 	}
 }
 

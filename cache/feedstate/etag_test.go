@@ -59,7 +59,7 @@ func TestStandingOfValidators(t *testing.T) {
 		if c.date != "" {
 			h.Set("If-Modified-Since", c.date)
 		}
-		if got := l.state.Standing(h); got != c.want {
+		if got := l.state.Standing(h, epoch.Add(l.now)); got != c.want {
 			t.Errorf("%s: got %d, want %d", name, got, c.want)
 		}
 	}

@@ -19,11 +19,14 @@ var epoch = time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
 // life is that of a feed without an engine: each poll changes its state.
 type life struct {
 	t     *testing.T
+	own   Key
 	state *State
 	now   time.Duration
 }
 
-func newLife(t *testing.T) *life { return &life{t: t, state: &State{Granted: NeverGranted}} }
+func newLife(t *testing.T) *life {
+	return &life{t: t, own: ParseKey(feedURL), state: &State{Granted: NeverGranted}}
+}
 
 // sent returns the validators of the next poll.
 func (l *life) sent() policy.Validators { return l.state.Validators(epoch.Add(l.now)) }
@@ -38,7 +41,7 @@ func (l *life) poll(a policy.Answer) Classified {
 	if a.URL == "" {
 		a.URL = feedURL
 	}
-	next, own := *l.state, ParseKey(feedURL)
+	next, own := *l.state, l.own
 	if next.Gap = 0; next.Granted != NeverGranted {
 		next.Gap = l.now - next.Granted
 	}

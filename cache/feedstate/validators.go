@@ -120,13 +120,13 @@ func (s *State) ofAnother(a policy.Answer) bool {
 }
 
 // Standing compares a request's validators with the feed's versions.
-func (s *State) Standing(h http.Header) version.Standing {
+func (s *State) Standing(h http.Header, now time.Time) version.Standing {
 	tags, dates := h["If-None-Match"], h["If-Modified-Since"]
 	if len(tags) == 0 && len(dates) == 0 {
 		return version.Unconditional
 	}
 	m := &s.Feed
-	if m.Version.Tag != "" && m.Version.NotModified(h) {
+	if m.Version.Tag != "" && m.Version.NotModified(h, now) {
 		return version.Current
 	}
 	for i := range m.Past {

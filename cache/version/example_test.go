@@ -30,10 +30,10 @@ func Example() {
 		r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
 		r.Header.Set("Accept-Encoding", "gzip")
 		r.Header.Set("If-None-Match", etag)
-		if response.NotModified(r.Header) {
-			response.WriteNotModified(w, r.Header)
+		if response.NotModified(r.Header, time.Now()) {
+			response.WriteNotModified(w, r.Header, time.Now())
 		} else {
-			response.Write(w, r, v.Represent(coding, gz))
+			response.Write(w, r, v.Represent(coding, gz), time.Now())
 		}
 		fmt.Println(w.Code, w.Header().Get("Content-Encoding"), w.Header().Get("Content-Type"))
 		return w.Header().Get("Etag")

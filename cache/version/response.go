@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/feedpollard/pollard/internal/httpfield"
 )
 
 // Header values that never change. All responses share them: a handler that changes a
@@ -51,6 +54,7 @@ func (v *Version) Describe(c Coding, size int64) *Representation {
 // prepared as the slices that a header holds.
 type Response struct {
 	version    *Version
+	datedFrom  time.Time // from when on readers are given the date
 	thirdParty bool
 
 	lastModified, contentType, vary []string
@@ -63,7 +67,7 @@ type Response struct {
 // says that the content is a third party's and not that of the site that serves it.
 func NewResponse(v *Version, thirdParty bool) *Response {
 	r := &Response{
-		version: v, thirdParty: thirdParty,
+		version: v, thirdParty: thirdParty, datedFrom: v.LastModified.Add(-ahead),
 		lastModified: []string{v.LastModified.UTC().Format(http.TimeFormat)},
 		contentType:  []string{v.ContentType},
 		vary:         []string{strings.Join(append([]string{"Accept-Encoding"}, v.Vary...), ", ")},
@@ -84,11 +88,20 @@ func NewResponse(v *Version, thirdParty bool) *Response {
 
 // NotModified evaluates the conditions of a request as [Version.NotModified] does. The date
 // that readers were given need not be parsed.
-func (r *Response) NotModified(request http.Header) bool {
+func (r *Response) NotModified(request http.Header, now time.Time) bool {
 	if dates := request["If-Modified-Since"]; len(dates) == 1 && dates[0] == r.lastModified[0] && len(request["If-None-Match"]) == 0 {
 		return true
 	}
-	return r.version.NotModified(request)
+	return r.version.NotModified(request, now)
+}
+
+// date returns Last-Modified, or nothing if that is in the future, as the clock was set back (RFC 9110
+// section 8.8.2.1).
+func (r *Response) date(now time.Time) []string {
+	if now.Before(r.datedFrom) {
+		return nil
+	}
+	return r.lastModified
 }
 
 // WriteNotModified answers that what the reader has is still good (RFC 9110 section 15.4.5):
@@ -96,23 +109,35 @@ func (r *Response) NotModified(request http.Header) bool {
 // Access-Control-* are sent too: without them a browser withholds a 304 from a script of another
 // site (Fetch section 4.9). So is Last-Modified, as some readers keep of both validators what came
 // last.
-func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header) {
+func (r *Response) WriteNotModified(w http.ResponseWriter, request http.Header, now time.Time) {
 	h := w.Header()
 	maps.Copy(h, r.notModified)
-	h["Last-Modified"], h["Vary"] = r.lastModified, r.vary
+	h["Vary"] = r.vary
+	if date := r.date(now); date != nil {
+		h["Last-Modified"] = date
+	}
 	h["Etag"] = r.etags[PreferenceOf(request["Accept-Encoding"]).Best(r.version.IsGzip())] // that of a 200
 	w.WriteHeader(http.StatusNotModified)
 }
 
+// isNoLater reports whether the version is no later than the date of a request.
+func (r *Response) isNoLater(dates []string) bool {
+	if len(dates) != 1 {
+		return false
+	}
+	since, ok := httpfield.ParseDate(dates[0])
+	return ok && !r.version.LastModified.After(since)
+}
+
 // Write answers with a representation of the version. It returns the number of bytes sent;
 // there are none to a HEAD.
-func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Representation) int64 {
+func (r *Response) Write(w http.ResponseWriter, request *http.Request, rep *Representation, now time.Time) int64 {
 	h := w.Header()
 	h["Vary"], h["Etag"] = r.vary, r.etags[rep.Coding]
-	// A client that compares dates itself, as curl does, would drop the body of a 200 to its If-None-Match
-	// if its own date is not earlier.
-	if dates := request.Header["If-Modified-Since"]; len(dates) != 1 || !r.version.unmodifiedSince(dates[0]) {
-		h["Last-Modified"] = r.lastModified
+	// A client that compares dates itself, as curl does, would drop the body of a 200 if its own date is not
+	// earlier.
+	if date := r.date(now); date != nil && !r.isNoLater(request.Header["If-Modified-Since"]) {
+		h["Last-Modified"] = date
 	}
 	h["Content-Type"], h["X-Content-Type-Options"] = r.contentType, noSniff
 	if r.thirdParty {

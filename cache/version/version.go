@@ -10,7 +10,7 @@
 //	v := version.Version{LastModified: now, ContentType: "application/rss+xml"}
 //	v.Identify(body)
 //	r := version.NewResponse(&v, false)
-//	if r.NotModified(request.Header) { ... }
+//	if r.NotModified(request.Header, now) { ... }
 //
 // It follows RFC 9110: validators (section 8.8), content codings (8.4.1, 12.5.3) and
 // conditional requests (13). It knows neither the cache nor the store: how long a response is
@@ -33,14 +33,19 @@ type Version struct {
 	// Tag is the opaque part of the ETag of the identity representation. It is a hash of the
 	// content, so that a publisher who takes a change back gives the same tag as before.
 	Tag string `json:"tag"`
-	// LastModified grows with each version of a feed.
+	// LastModified is the date that readers are given: see [LastModified]. Editions before gave the
+	// origin's.
 	LastModified time.Time `json:"last_modified"`
+	Since        time.Time `json:"since"` // when it was first seen
 	// OriginTag is the origin's own ETag of this content; empty: none. Requests with it are
 	// answered as those with ours: readers may have it from before.
-	OriginTag   string `json:"origin_tag,omitempty"`
-	ContentType string `json:"content_type"`
-	Length      int    `json:"length,omitempty"` // of the identity representation, in bytes
-	Coding      string `json:"coding,omitempty"` // in which the content is stored: gzip or identity
+	OriginTag string `json:"origin_tag,omitempty"`
+	// OriginDate is the origin's own date of this content, if that says which content it is: see
+	// [OriginDate]. Otherwise it is zero.
+	OriginDate  time.Time `json:"origin_date,omitzero"`
+	ContentType string    `json:"content_type"`
+	Length      int       `json:"length,omitempty"` // of the identity representation, in bytes
+	Coding      string    `json:"coding,omitempty"` // in which the content is stored: gzip or identity
 
 	// Header has more fields for readers, and Vary names the request fields that the content
 	// depends on, in lower case, apart from Accept-Encoding. Only shields use them.
@@ -86,12 +91,12 @@ func (v *Version) Names(tag httpfield.Tag) bool {
 
 // NotModified evaluates the conditions of a request (RFC 9110 section 13.2.2). With an
 // If-None-Match, If-Modified-Since does not count. It is false for a request without conditions.
-func (v *Version) NotModified(request http.Header) bool {
+func (v *Version) NotModified(request http.Header, now time.Time) bool {
 	tags, dates := request["If-None-Match"], request["If-Modified-Since"]
 	if len(tags) == 0 && len(dates) == 0 {
 		return false
 	}
-	return httpfield.NotModified(tags, dates, v.Names, v.unmodifiedSince)
+	return httpfield.NotModified(tags, dates, v.Names, func(date string) bool { return v.unmodifiedSince(date, now) })
 }
 
 // PreconditionFailed reports whether a request asks for another version than this one (RFC 9110
@@ -106,28 +111,52 @@ func (v *Version) PreconditionFailed(request http.Header) bool {
 	if len(dates) != 1 {
 		return false
 	}
-	since, err := http.ParseTime(dates[0]) // section 13.1.4: a field that is not a single date is ignored
-	return err == nil && v.LastModified.After(since)
+	since, ok := httpfield.ParseDate(dates[0]) // section 13.1.4: a field that is not a single date is ignored
+	return ok && v.LastModified.After(since)
 }
 
-// unmodifiedSince reports whether the version is not newer than a date. A field that is not
-// a valid date is ignored (RFC 9110 section 13.1.3).
-func (v *Version) unmodifiedSince(date string) bool {
-	since, err := http.ParseTime(date)
-	return err == nil && !v.LastModified.After(since)
-}
+const (
+	// settled is after how long a date that no reader was given may be of the version. Clocks differ,
+	// and many readers make the date up, as that of their last request.
+	settled = time.Hour
+	// ahead is how much later than now a date may be.
+	ahead = time.Minute
+)
 
-// LastModified returns the date of a new version: that of the origin if it is credible, and
-// now otherwise. It is always later than the date of the version before: a reader that sends
-// that one must not get a 304.
-func LastModified(before time.Time, origin string, now time.Time) time.Time {
-	now = now.UTC().Truncate(time.Second)
-	t, err := http.ParseTime(origin)
-	if err != nil || t.After(now) || !t.After(before) {
-		t = now
+// unmodifiedSince reports whether a reader that sends a date has the version: it is a date of the
+// version, or a time by which this reader, if it asked then, got the version. A date of a reader's own
+// clock may be earlier than the poll that brought the version, and one in the future says nothing. A
+// field that is not a valid date is ignored (RFC 9110 section 13.1.3).
+func (v *Version) unmodifiedSince(date string, now time.Time) bool {
+	since, ok := httpfield.ParseDate(date)
+	switch {
+	case !ok:
+		return false
+	case since.Equal(v.LastModified), since.Equal(v.OriginDate) && !v.OriginDate.IsZero():
+		return true
 	}
-	if !t.After(before) {
-		t = before.Add(time.Second)
+	return !since.Before(v.LastModified.Add(settled)) && !since.Before(v.Since.Add(settled)) && !since.After(now.Add(ahead))
+}
+
+// LastModified returns the date of a new version: now, as no reader had it from here before. It is later
+// than that of the version before, unless the clock was set back.
+func LastModified(before, now time.Time) time.Time {
+	now = now.UTC().Truncate(time.Second)
+	if next := before.Add(time.Second); next.After(now) && !next.After(now.Add(ahead)) {
+		return next.UTC()
+	}
+	return now
+}
+
+// oldest is before the first feeds: origins that do not know the date give such ones.
+var oldest = time.Date(1995, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// OriginDate returns the date that an origin gives for a new version, for readers that have it from
+// there. It is zero if the version directly before had the same one: some origins never change it.
+func OriginDate(before, origin string, now time.Time) time.Time {
+	t, err := http.ParseTime(origin)
+	if err != nil || origin == before || t.Before(oldest) || t.After(now) {
+		return time.Time{}
 	}
 	return t.UTC()
 }

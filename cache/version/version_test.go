@@ -22,9 +22,10 @@ func sample() *version.Version {
 
 func TestConditions(t *testing.T) {
 	p := sample()
+	p.Since, p.OriginDate = p.LastModified.Add(20*time.Minute), time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	const (
 		lm     = "Mon, 02 Mar 2026 10:00:00 GMT"
-		later  = "Tue, 03 Mar 2026 10:00:00 GMT"
 		before = "Mon, 02 Mar 2026 09:59:59 GMT"
 	)
 	for _, c := range []struct {
@@ -54,9 +55,22 @@ func TestConditions(t *testing.T) {
 
 		// RFC 9110 section 13.1.3.
 		{"our date", [][2]string{{"If-Modified-Since", lm}}, true},
-		{"later date", [][2]string{{"If-Modified-Since", later}}, true},
 		{"earlier date", [][2]string{{"If-Modified-Since", before}}, false},
+		{"the origin's date", [][2]string{{"If-Modified-Since", "Sun, 01 Mar 2026 08:00:00 GMT"}}, true},
+		{"a second after the origin's", [][2]string{{"If-Modified-Since", "Sun, 01 Mar 2026 08:00:01 GMT"}}, false},
+		{"within the hour of ours", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 10:59:59 GMT"}}, false},
+		{"within the hour of the poll", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 11:19:59 GMT"}}, false},
+		{"an hour after the poll", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 11:20:00 GMT"}}, true},
+		{"a minute ahead", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 12:01:00 GMT"}}, true},
+		{"further ahead", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 12:01:01 GMT"}}, false},
 		{"our date in the RFC 850 form", [][2]string{{"If-Modified-Since", "Monday, 02-Mar-26 10:00:00 GMT"}}, true},
+		{"our date as asctime", [][2]string{{"If-Modified-Since", "Mon Mar  2 10:00:00 2026"}}, true},
+		{"our date with a zone", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 10:00:00 +0000"}}, true},
+		{"our date in another zone", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 11:00:00 +0100"}}, true},
+		{"local time as GMT", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 11:00:00 GMT"}}, false},
+		{"our date as UTC", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 10:00:00 UTC"}}, true},
+		{"an unknown zone", [][2]string{{"If-Modified-Since", "Mon, 02 Mar 2026 10:00:00 CET"}}, false},
+		{"our date with a parameter", [][2]string{{"If-Modified-Since", lm + "; length=9"}}, true},
 		{"invalid date", [][2]string{{"If-Modified-Since", "yesterday"}}, false},
 		{"two dates", [][2]string{{"If-Modified-Since", lm}, {"If-Modified-Since", lm}}, false},
 
@@ -69,7 +83,7 @@ func TestConditions(t *testing.T) {
 			for _, f := range c.headers {
 				h.Add(f[0], f[1])
 			}
-			if got := p.NotModified(h); got != c.want {
+			if got := p.NotModified(h, now); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -142,19 +156,19 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// A 200 to a reader that has another tag and our date has no date: curl and newsboat would
+// A 200 to a reader that has our date or a later one has no date: curl and newsboat would
 // compare it with theirs and drop the body.
 func TestDateIsLeftOutOfAResponseToItself(t *testing.T) {
 	const lm = "Mon, 02 Mar 2026 10:00:00 GMT"
 	v := sample()
 	v.Identify([]byte("<rss/>"))
-	for since, want := range map[string]string{"": lm, lm: "", "Tue, 03 Mar 2026 10:00:00 GMT": "", "Sun, 01 Mar 2026 10:00:00 GMT": lm, "nonsense": lm} {
+	for since, want := range map[string]string{"": lm, lm: "", "Tue, 03 Mar 2026 10:00:00 +0000": "", "Sun, 01 Mar 2026 10:00:00 GMT": lm, "nonsense": lm} {
 		r, w := httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder()
 		r.Header.Set("If-None-Match", `"another"`)
 		if since != "" {
 			r.Header.Set("If-Modified-Since", since)
 		}
-		version.NewResponse(v, true).Write(w, r, v.Represent(version.Identity, []byte("<rss/>")))
+		version.NewResponse(v, true).Write(w, r, v.Represent(version.Identity, []byte("<rss/>")), v.LastModified)
 		if got := w.Header().Get("Last-Modified"); got != want || w.Code != http.StatusOK {
 			t.Errorf("If-Modified-Since %q: status %d, Last-Modified %q, want %q", since, w.Code, got, want)
 		}
@@ -183,19 +197,43 @@ func TestContentType(t *testing.T) {
 	}
 }
 
-// A date that goes back, stays, lies ahead or cannot be read makes none that is not later.
+// Dates grow from version to version, unless the clock was set back. One in the future is not given.
 func TestLastModified(t *testing.T) {
-	before := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	for origin, want := range map[string]time.Time{
-		"Mon, 02 Mar 2026 09:30:00 GMT": before.Add(30 * time.Minute), "Sun, 01 Mar 2026 09:00:00 GMT": before.Add(time.Hour),
-		"Mon, 02 Mar 2026 09:00:00 GMT": before.Add(time.Hour), "Tue, 19 Jan 2038 03:14:07 GMT": before.Add(time.Hour),
-		"": before.Add(time.Hour), "yesterday": before.Add(time.Hour),
+	now := time.Date(2026, 3, 2, 9, 0, 0, 500, time.UTC)
+	second := now.Truncate(time.Second)
+	for before, want := range map[time.Time]time.Time{
+		{}: second, second.Add(-time.Hour): second, second: second.Add(time.Second),
+		second.Add(59 * time.Second): second.Add(time.Minute), second.Add(time.Minute): second, second.Add(24 * time.Hour): second,
 	} {
-		if got := version.LastModified(before, origin, before.Add(time.Hour)); !got.Equal(want) {
-			t.Errorf("%q: %v, want %v", origin, got, want)
+		if got := version.LastModified(before, now); !got.Equal(want) {
+			t.Errorf("after %v: %v, want %v", before, got, want)
 		}
 	}
-	if got := version.LastModified(before, "", before); !got.Equal(before.Add(time.Second)) {
-		t.Errorf("within the second: %v", got)
+	v := sample()
+	response := version.NewResponse(v, true)
+	for behind, want := range map[time.Duration]bool{0: true, time.Minute: true, time.Minute + time.Second: false, -time.Hour: true} {
+		notModified, whole := httptest.NewRecorder(), httptest.NewRecorder()
+		response.WriteNotModified(notModified, nil, v.LastModified.Add(-behind))
+		response.Write(whole, httptest.NewRequest(http.MethodGet, "/", nil), v.Describe(version.Identity, 0), v.LastModified.Add(-behind))
+		if _, given := notModified.Header()["Last-Modified"]; given != want || (whole.Header().Get("Last-Modified") != "") != want {
+			t.Errorf("%v before the date: 304 with %v, 200 with %v", behind, notModified.Header(), whole.Header())
+		}
+	}
+}
+
+// Readers that come from the site have the origin's date. It counts if it tells one version from another.
+func TestOriginDate(t *testing.T) {
+	const before = "Mon, 02 Mar 2026 08:00:00 GMT"
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	for origin, want := range map[string]bool{
+		"Mon, 02 Mar 2026 08:30:00 GMT": true, "Sun, 01 Mar 2026 08:00:00 GMT": true, before: false, "": false, "yesterday": false,
+		"Mon, 02 Mar 2026 09:00:01 GMT": false, "Thu, 01 Jan 1970 00:00:00 GMT": false, "Tue, 01 Jan 1980 00:00:00 GMT": false,
+	} {
+		if got := version.OriginDate(before, origin, now); got.IsZero() == want {
+			t.Errorf("%q: %v", origin, got)
+		}
+	}
+	if got := version.OriginDate("", before, now); got.IsZero() {
+		t.Error("no date of a first version")
 	}
 }

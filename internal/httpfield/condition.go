@@ -3,6 +3,30 @@
 
 package httpfield
 
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// ParseDate reads a date of a request as the instant that it means. Some readers write the zone as
+// UTC or by numbers (RFC 5322 section 3.3), and some add parameters behind a semicolon.
+func ParseDate(date string) (t time.Time, ok bool) {
+	if t, err := http.ParseTime(date); err == nil {
+		return t, true
+	}
+	date, _, _ = strings.Cut(date, ";")
+	date = strings.TrimSpace(date)
+	if bare, found := strings.CutSuffix(date, " UTC"); found {
+		date = bare + " GMT"
+	}
+	t, err := http.ParseTime(date)
+	if err != nil {
+		t, err = time.Parse(time.RFC1123Z, date)
+	}
+	return t.UTC(), err == nil
+}
+
 // NotModified evaluates the conditions of a GET or HEAD (RFC 9110 section 13.2.2)
 // in the lines of its If-None-Match and If-Modified-Since. The second is ignored if the
 // first is present. The function named reports whether a tag is the current

@@ -117,6 +117,13 @@ func TestWholeFeeds(t *testing.T) {
 		{"six behind a proxy that is not trusted", unconditional, func(i int, r *Request) { r.Forwarded = fmt.Sprint("198.51.100.", i%6) }, 72},
 		{"a constant X-Forwarded-For", unconditional, func(i int, r *Request) { r.Forwarded = "198.51.100.1" }, 12},
 		{"validators that it invents", unconditional, func(i int, r *Request) { r.Validators = version.Unknown }, 12},
+		{"a tag and a date that it invents", unconditional, func(i int, r *Request) {
+			r.Validators, r.IfNoneMatch, r.IfModifiedSince = version.Unknown, "x", "Thu, 01 Jan 1970 00:00:00 GMT"
+		}, 12},
+		{"a date that it invents", unconditional, func(i int, r *Request) {
+			r.Validators, r.IfModifiedSince = version.Unknown, "Mon, 04 Mar 2024 12:00:00 +0000"
+		}, 1440},
+		{"what is no date", unconditional, func(i int, r *Request) { r.Validators, r.IfModifiedSince = version.Unknown, "now" }, 12},
 		{"validators of an earlier version", unconditional, func(i int, r *Request) { r.Validators = version.Earlier }, 1440},
 		{"validators that are not compared", unconditional, func(i int, r *Request) { r.IfModifiedSince = "x" }, 1440},
 		{"a browser's name is not a person", unconditional, func(i int, r *Request) { r.UserAgent = firefox }, 12},

@@ -58,9 +58,13 @@ func (r *Request) Conditional() bool {
 }
 
 // whole reports whether a GET can only be answered with the whole feed: it is
-// unconditional, or its validators are unknown.
+// unconditional, or its tags are unknown. A date is a condition, even if the reader made it up.
 func (r *Request) whole() bool {
-	return r.Method == http.MethodGet && (!r.Conditional() || r.Validators == version.Unknown)
+	if r.Method != http.MethodGet || r.Conditional() && r.Validators != version.Unknown {
+		return false
+	}
+	_, dated := httpfield.ParseDate(r.IfModifiedSince)
+	return r.IfNoneMatch != "" || !dated
 }
 
 // FromHTTP returns a Request with the headers of r. The caller sets Token, Validators,
