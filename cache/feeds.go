@@ -33,7 +33,7 @@ func (c *Cache) Shows(ctx context.Context, key string, shown Shown) bool {
 }
 
 // Feeds returns all feeds that are shown, in the order of their IDs, with
-// ID, URL, Title, State, Configured, Failures and NextPoll alone. It ends with the first error.
+// ID, URL, Title, State, Configured, Failures, Incident and NextPoll alone. It ends with the first error.
 func (c *Cache) Feeds(ctx context.Context, shown Shown) iter.Seq2[status.Feed, error] {
 	return func(yield func(status.Feed, error) bool) {
 		for records, err := range store.Pages(ctx, c.store, recordsAtOnce) {
@@ -58,7 +58,7 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	out = status.Feed{ID: hex.EncodeToString(r.ID[:]), URL: feedurl.Shown(r.URL), Configured: c.isConfigured(r.URL)}
 	if f := c.table.known(r.URL); f != nil {
 		s := f.state.Load()
-		some = feedstate.Summary{Groups: f.groupDays(s), Title: s.Feed.Version.Title, From: s.Feed.Version.From, Failures: s.Feed.History.Failures}
+		some = feedstate.Summary{Groups: f.groupDays(s), Title: s.Feed.Version.Title, From: s.Feed.Version.From, Failures: s.Feed.History.Failures, Incident: s.Feed.Incident}
 		in, ended = s.Due-now, s.Ended
 		out.State = s.Shown(out.Configured, now)
 	} else {
@@ -67,6 +67,9 @@ func (c *Cache) listed(r *store.Record, shown Shown) (out status.Feed, ok bool) 
 	}
 	if out.Failures = some.Failures; r.Version != 0 {
 		out.Title = some.Title
+	}
+	if some.Incident.Shown(c.now()) {
+		out.Incident = &some.Incident
 	}
 	if !ended {
 		out.NextPoll = c.now().Add(in).UTC()

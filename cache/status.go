@@ -118,6 +118,9 @@ func (c *Cache) describe(k feedstate.Key, s *feedstate.State, asked time.Duratio
 		Failures: m.History.Failures, Site: f.Site != nil && s.Version == 0, Polls: f.Polls.All(),
 		Validated: f.Validated,
 	}
+	if m.Incident.Kind != "" && m.Incident.Shown(c.now()) {
+		out.Incident = &m.Incident
+	}
 	if out.Considered == nil {
 		out.Considered = []policy.Term{}
 	}

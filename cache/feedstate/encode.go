@@ -140,17 +140,19 @@ type Summary struct {
 	Groups      []GroupDay
 	Title, From string // of the version
 	Failures    int
+	Incident    status.Incident
 }
 
 // SummaryOf returns the summary of a feed. What is damaged is left out.
 func SummaryOf(r *store.Record) (s Summary) {
 	var m struct {
-		Groups  []GroupDay
-		Version struct{ Title, From string }
+		Groups   []GroupDay
+		Version  struct{ Title, From string }
+		Incident status.Incident
 	}
 	_ = json.Unmarshal(withNames(r.FeedState), &m)
 	_ = json.Unmarshal(r.PollState, &s) // the failures
-	s.Groups, s.Title, s.From = m.Groups, m.Version.Title, m.Version.From
+	s.Groups, s.Title, s.From, s.Incident = m.Groups, m.Version.Title, m.Version.From, m.Incident
 	return s
 }
 

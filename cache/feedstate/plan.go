@@ -11,7 +11,8 @@ import (
 	"github.com/feedpollard/pollard/policy"
 )
 
-// Plan decides when the feed is polled next, and returns the time until then.
+// Plan decides when the feed is polled next, and returns the time until then. With the decision it is
+// known whether an incident began or ended.
 func (s *State) Plan(m Moment, v Classified, rules policy.Rules) time.Duration {
 	a := v.Answer
 	if r, ok := errors.AsType[*Redirected](a.Err); ok {
@@ -24,6 +25,7 @@ func (s *State) Plan(m Moment, v Classified, rules policy.Rules) time.Duration {
 	}
 	s.Feed.History = s.Feed.History.Decided(d)
 	s.decide(d)
+	s.updateIncident()
 	s.NotBefore = max(s.NotBefore, m.Elapsed+d.NotBefore.Sub(a.At))
 	if s.Ended {
 		return store.Ended

@@ -62,6 +62,8 @@ type pollState struct {
 	Result  status.Result  `json:"result,omitempty"`
 	Failure policy.Failure `json:"failure,omitempty"`
 	Error   string         `json:"error,omitempty"`
+	// FailingSince is the first failure since the last good answer.
+	FailingSince time.Time `json:"failing_since,omitzero"`
 
 	// RedirectTo is the feed that a temporary redirect leads to, if that has polls of its own.
 	RedirectTo string `json:"redirect_to,omitempty"`
@@ -116,6 +118,9 @@ type feedState struct {
 
 	History    policy.History `json:"history"`
 	Considered []policy.Term  `json:"considered,omitempty"` // of the last decision
+
+	// Incident is the current or the last one.
+	Incident status.Incident `json:"incident,omitzero"`
 
 	// Suspect is for how long answers have been kept back as suspect, as of the last
 	// poll; 0: they are not.

@@ -183,7 +183,7 @@ func checkViewer(t *testing.T, g *canaryGateway, v canaryViewer, feeds int, aske
 		from := i != 1 || g.access.checkURL(feedurl.MustParse(target)) == nil
 		visible[i] = (g.may(v, i) && from || byPath) && (g.named[i] || kind != "" && asked[kind][i])
 	}
-	targets := []string{"/", "/-/feeds", "/-/feeds?limit=1000&state=unread", "/-/feeds?q=canary", "/-/readers", "/-/savings", "/-/about", "/-/none"}
+	targets := []string{"/", "/-/feeds", "/-/feeds?limit=1000&state=unread", "/-/feeds?q=canary", "/-/readers", "/-/savings", "/-/incidents", "/-/about", "/-/none"}
 	for i := range feeds {
 		targets = append(targets, "/-/feeds?url="+url.QueryEscape(canaryURL(i)), "/-/feeds?q="+wordOf("f", i))
 	}

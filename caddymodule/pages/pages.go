@@ -103,16 +103,17 @@ func (at Place) Listed() bool { return at.Member && !at.Unlisted }
 
 // The names of pages.
 const (
-	pageHome    = ""
-	pageFeeds   = "feeds"
-	pageRefresh = "refresh"
-	pageReaders = "readers"
-	pageSavings = "savings"
-	pageAbout   = "about"
-	pageOPML    = "opml"
-	pageStyle   = "pollard.css"
-	pageScript  = "pollard.js"
-	pageIcon    = "favicon.ico"
+	pageHome      = ""
+	pageFeeds     = "feeds"
+	pageRefresh   = "refresh"
+	pageReaders   = "readers"
+	pageSavings   = "savings"
+	pageAbout     = "about"
+	pageOPML      = "opml"
+	pageIncidents = "incidents"
+	pageStyle     = "pollard.css"
+	pageScript    = "pollard.js"
+	pageIcon      = "favicon.ico"
 )
 
 // route is how a page is served.
@@ -125,16 +126,17 @@ type route struct {
 }
 
 var routes = map[string]route{
-	pageHome:    {method: http.MethodGet, json: true, serve: (*Pages).home},
-	pageFeeds:   {method: http.MethodGet, listed: true, json: true, serve: (*Pages).feeds},
-	pageRefresh: {method: http.MethodPost, listed: true, serve: (*Pages).refresh},
-	pageReaders: {method: http.MethodGet, listed: true, json: true, serve: (*Pages).readers},
-	pageSavings: {method: http.MethodGet, listed: true, json: true, serve: (*Pages).savings},
-	pageAbout:   {method: http.MethodGet, public: true, serve: (*Pages).about},
-	pageOPML:    {method: http.MethodGet, serve: (*Pages).subscriptions}, // POST: rewrite
-	pageStyle:   {method: http.MethodGet, public: true, serve: (*Pages).asset},
-	pageScript:  {method: http.MethodGet, public: true, serve: (*Pages).asset},
-	pageIcon:    {method: http.MethodGet, public: true, serve: (*Pages).asset},
+	pageHome:      {method: http.MethodGet, json: true, serve: (*Pages).home},
+	pageFeeds:     {method: http.MethodGet, listed: true, json: true, serve: (*Pages).feeds},
+	pageRefresh:   {method: http.MethodPost, listed: true, serve: (*Pages).refresh},
+	pageReaders:   {method: http.MethodGet, listed: true, json: true, serve: (*Pages).readers},
+	pageSavings:   {method: http.MethodGet, listed: true, json: true, serve: (*Pages).savings},
+	pageAbout:     {method: http.MethodGet, public: true, serve: (*Pages).about},
+	pageOPML:      {method: http.MethodGet, serve: (*Pages).subscriptions}, // POST: rewrite
+	pageIncidents: {method: http.MethodGet, listed: true, serve: (*Pages).incidents},
+	pageStyle:     {method: http.MethodGet, public: true, serve: (*Pages).asset},
+	pageScript:    {method: http.MethodGet, public: true, serve: (*Pages).asset},
+	pageIcon:      {method: http.MethodGet, public: true, serve: (*Pages).asset},
 }
 
 // rewrite is a POST at the address of the list of feeds.
@@ -178,7 +180,7 @@ func (p *Pages) serve(v *visit) error {
 		to = rewrite
 	}
 	switch {
-	case !ok || v.name == pageOPML && v.at.Gateway == "", v.name == pageReaders && !v.at.Readers:
+	case !ok || (v.name == pageOPML || v.name == pageIncidents) && v.at.Gateway == "", v.name == pageIncidents && v.at.Unlisted, v.name == pageReaders && !v.at.Readers:
 		return &problem{status: http.StatusNotFound, Text: "There is no such page."}
 	case v.at.Member && v.at.Unlisted && to.listed:
 		return &problem{status: http.StatusForbidden, Text: "This gateway serves any client, so it lists no feeds.",

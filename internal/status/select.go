@@ -26,12 +26,13 @@ var Sorts = []Sort{SortState, SortNext, SortName, SortFailures}
 
 // Query asks for a part of the list of feeds.
 type Query struct {
-	Search string // part of the URL, title or address, in any case; empty: all
-	State  State  // empty: all but [StateUnread], unless Unread or Search is set
-	Unread bool   // unread addresses too
-	Sort   Sort   // empty: SortState
-	After  string // [FeedList.Next] of the part before this one; empty: from the beginning
-	Limit  int    // feeds in this part; 0: 50
+	Search   string // part of the URL, title or address, in any case; empty: all
+	State    State  // empty: all but [StateUnread], unless Unread or Search is set
+	Unread   bool   // unread addresses too
+	Incident bool   // only feeds with one
+	Sort     Sort   // empty: SortState
+	After    string // [FeedList.Next] of the part before this one; empty: from the beginning
+	Limit    int    // feeds in this part; 0: 50
 }
 
 // FeedList is a part of the list of feeds.
@@ -42,7 +43,7 @@ type FeedList struct {
 }
 
 // Select answers a query by one pass over all feeds, in memory that grows with the
-// query's limit alone. It reads ID, URL, Address, Title, State, Failures and NextPoll alone.
+// query's limit alone. It reads ID, URL, Address, Title, State, Failures, Incident and NextPoll alone.
 func Select(feeds iter.Seq2[Feed, error], q Query) (FeedList, error) {
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -87,7 +88,7 @@ type candidate struct {
 
 func (q *Query) matches(f *Feed) bool {
 	switch {
-	case q.State != "" && f.State != q.State:
+	case q.State != "" && f.State != q.State, q.Incident && f.Incident == nil:
 		return false
 	case q.Search == "":
 		return q.Unread || q.State != "" || f.State != StateUnread

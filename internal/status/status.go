@@ -45,6 +45,7 @@ type Feed struct {
 	Failures    int            `json:"failures,omitempty"` // failed polls in a row
 	Site        bool           `json:"site,omitempty"`     // the last response was a web page that names feeds
 	Polls       []Poll         `json:"polls,omitempty"`    // the last 32 at most, the oldest first
+	Incident    *Incident      `json:"incident,omitempty"` // the current or the last one, until 30 days after its end
 
 	Version      uint64            `json:"version,omitempty"` // its number; 0: the feed has no version
 	VersionSince time.Time         `json:"version_since,omitzero"`
