@@ -18,6 +18,7 @@ import (
 
 	"github.com/feedpollard/pollard/cache"
 	"github.com/feedpollard/pollard/cache/store"
+	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
 	"github.com/feedpollard/pollard/internal/readers"
@@ -207,6 +208,12 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 	var o cache.ServeOptions // the version of a configured feed may come from anywhere
 	if req.byURL {
 		o.May = g.mayServe
+	}
+	if pages.WantsPage(r) {
+		shown := &charsetWriter{ResponseWriter: w}
+		defer shown.sendHeader(nil)
+		w, r = shown, r.Clone(r.Context())
+		r.Header.Del("Accept-Encoding") // so that its first bytes are text
 	}
 	sent, err := feed.Serve(w, r, o)
 	if err != nil {

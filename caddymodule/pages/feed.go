@@ -26,6 +26,19 @@ type feedContent struct {
 // Headline says what happens next.
 func (c feedContent) Headline() string { return c.Feed.Headline(time.Now()) }
 
+// Remedy says what a person can do about a feed that fails, or nothing.
+func (c feedContent) Remedy() string {
+	switch {
+	case c.LastStatus == http.StatusUnauthorized || c.LastStatus == http.StatusForbidden:
+		return "The site refuses programs, or this one. If the feed opens in a browser, ask its publisher to let Pollard in."
+	case c.LastStatus == http.StatusNotFound || c.LastStatus == http.StatusGone || c.LastStatus == http.StatusOK:
+		return "The feed may have another address now: look for it at the site."
+	case c.LastStatus >= http.StatusInternalServerError || c.LastStatus == 0:
+		return "If the site comes back, nothing needs to be done: polls go on."
+	}
+	return ""
+}
+
 // Terms are the terms of the decision, those that were used first.
 func (c feedContent) Terms() []policy.Term {
 	terms := make([]policy.Term, 0, len(c.Considered))

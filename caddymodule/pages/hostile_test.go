@@ -118,7 +118,7 @@ var (
 	elements = words(`html head meta title link script body a header svg path nav main footer h1 h2 p form label div input button section ul li bdi
 		code wbr small ol span b select option time dl dt dd table thead tbody tr th td g rect text details summary`)
 	attributes = words(`lang charset name content rel type href src defer class viewbox d aria-hidden aria-label aria-current action role for id inputmode autocomplete
-		autocapitalize spellcheck placeholder required value method enctype accept data-copy data-hour data-hours data-zone title datetime selected disabled scope data-label text-anchor x y width height`)
+		autocapitalize spellcheck placeholder required value method enctype accept data-copy data-hour data-hours data-zone title datetime selected disabled open scope data-label text-anchor x y width height`)
 )
 
 func words(text string) map[string]bool {
@@ -161,7 +161,7 @@ func checkMarkup(t *testing.T, target, text string, w *httptest.ResponseRecorder
 				continue
 			}
 			own := strings.HasPrefix(a.Val, "/") && !strings.HasPrefix(a.Val, "//")
-			web := strings.HasPrefix(a.Val, "https://x.example/") || strings.HasPrefix(a.Val, "http://feeds.home.arpa/") && n.Data == "link"
+			web := strings.HasPrefix(a.Val, "https://x.example/") || strings.HasPrefix(a.Val, "http://feeds.home.arpa/") && (n.Data == "link" || n.Data == "a")
 			if !own && !(web && a.Key == "href") && a.Val != "#main" {
 				t.Errorf("%s with %q: <%s %s=%q>", target, text, n.Data, a.Key, a.Val)
 			}

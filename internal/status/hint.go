@@ -107,9 +107,21 @@ func (f *Feed) Outcome() string {
 	return cmp.Or(string(f.LastFailure), string(f.LastResult))
 }
 
-// Next says in a few words when the next poll is, and why not earlier: "in 12 min, max-age".
+// whose says in a few words who set the time of the next poll: "the site asks".
+func (f *Feed) whose() string {
+	switch f.Winner {
+	case policy.HintSMaxAge, policy.HintMaxAge, policy.HintExpires, policy.HintTTL, policy.HintSy, policy.HintUpdateFrequency, policy.HintSkipHours,
+		policy.HintSkipDays, policy.HintRetryAfter, policy.HintRateLimit, policy.HintHostCooldown, policy.HintDomainCooldown, policy.HintURLCooldown:
+		return "the site asks"
+	case policy.HintDefault, policy.HintFloor, policy.HintCap, policy.HintUnvalidated, policy.HintComplete:
+		return "a rule here"
+	}
+	return f.Why()
+}
+
+// Next says in a few words when the next poll is, and why not earlier: "in 12 min, the site asks".
 func (f *Feed) Next(now time.Time) string {
-	switch why := f.Why(); {
+	switch why := f.whose(); {
 	case f.State == StateGone || f.State == StateUnread || f.NextPoll.IsZero():
 		return f.Headline(now)
 	case f.State == StateFailing && f.Outcome() != "":

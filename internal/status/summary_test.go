@@ -60,13 +60,13 @@ func TestNext(t *testing.T) {
 		f    Feed
 		want string
 	}{
-		{Feed{State: StateFresh, NextPoll: soon, Winner: policy.HintMaxAge}, "in 12 min, max-age"},
-		{Feed{State: StateFresh, NextPoll: noon.Add(3 * time.Millisecond), Winner: policy.HintDefault}, "now, default_interval"},
+		{Feed{State: StateFresh, NextPoll: soon, Winner: policy.HintMaxAge}, "in 12 min, the site asks"},
+		{Feed{State: StateFresh, NextPoll: noon.Add(3 * time.Millisecond), Winner: policy.HintDefault}, "now, a rule here"},
 		{Feed{State: StateDue, NextPoll: noon, Winner: policy.HintMaxAge}, "now"},
 		{Feed{State: StateDue, NextPoll: soon}, "in 12 min"},
 		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintBackOff, Failures: 3, LastPoll: noon, LastStatus: 503}, "in 12 min, 3 failures (503)"},
 		{Feed{State: StateFailing, NextPoll: soon, Winner: policy.HintOffline, Failures: 1, LastPoll: noon, LastFailure: policy.FailureDNS}, "in 12 min, no network (dns)"},
-		{Feed{State: StateWaiting, NextPoll: soon, Winner: policy.HintRetryAfter}, "in 12 min, Retry-After"},
+		{Feed{State: StateWaiting, NextPoll: soon, Winner: policy.HintRetryAfter}, "in 12 min, the site asks"},
 		{Feed{State: StateGone, Winner: policy.HintGone}, "It is not polled any more."},
 	} {
 		if got := tt.f.Next(noon); got != tt.want {
