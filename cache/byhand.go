@@ -44,16 +44,25 @@ func (c *Cache) existing(ctx context.Context, key string) (*Feed, error) {
 
 // Refresh polls a feed now, whatever its hints say, and waits for the outcome. It fails with
 // a [TooEarly] if the last poll is less than MinInterval ago, if the origin has asked for a
-// pause, or if no poll can be made for another reason. A shielded feed is always polled, and
-// once more if a poll is under way: its publisher knows that it has changed.
+// pause, or if no poll can be made for another reason.
 func (c *Cache) Refresh(ctx context.Context, key string) (status.Feed, error) {
+	return c.refresh(ctx, key, false)
+}
+
+// RefreshAtOnce is like Refresh, but a shielded feed is always polled, and once more if a poll is under
+// way: its publisher knows that it has changed.
+func (c *Cache) RefreshAtOnce(ctx context.Context, key string) (status.Feed, error) {
+	return c.refresh(ctx, key, feedstate.Shielded(key))
+}
+
+func (c *Cache) refresh(ctx context.Context, key string, own bool) (status.Feed, error) {
 	f, err := c.existing(ctx, key)
 	if err != nil {
 		return status.Feed{}, err
 	}
 	f = f.Resolve(ctx).use()
 	defer f.leave()
-	floor, own := f.rules().MinInterval, feedstate.Shielded(key)
+	floor := f.rules().MinInterval
 	before := f.state.Load()
 	if own {
 		floor = time.Nanosecond
@@ -139,8 +148,8 @@ func (c *Cache) Forget(ctx context.Context, key string) error {
 	return nil
 }
 
-// Ping says that a feed has changed: the next request polls it, on all nodes, as soon as MinInterval
-// has passed since its last poll. Retry-After, rate limits and back-off stand. It fails with
+// Ping says that a shielded feed has changed: the next request polls it unconditionally, on all nodes, as
+// soon as MinInterval has passed since its last poll. Retry-After, rate limits and back-off stand. It fails with
 // [ErrUnknownFeed], or if the store cannot be written.
 func (c *Cache) Ping(ctx context.Context, key string) error {
 	f, err := c.existing(ctx, key)
@@ -185,8 +194,12 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 	}
 	defer f.finish(own)
 	s, now := f.state.Load(), c.elapsed()
-	if s.Ended || s.DueAt(now) || s.Feed.History.Failures > 0 || s.NotBefore > now || s.Granted > started {
+	due, waits := s.Due, s.Feed.History.Failures > 0 // back-off stands
+	switch {
+	case s.Ended, s.NotBefore > now, s.Granted > started:
 		return 0, nil
+	case (waits || s.DueAt(now)) && (s.Version == 0 || s.Doubtful(false, true) != nil):
+		return 0, nil // nothing is left to do
 	}
 	if wait := floor - (now - s.Granted); wait > 0 {
 		return wait, nil
@@ -203,9 +216,13 @@ func (f *Feed) ping(ctx context.Context, started time.Duration) (wait time.Durat
 	if lease.Denied != "" {
 		return lease.Wait, nil // another node has polled the feed
 	}
-	next := *s
-	next.DeferredUntil, next.Due = 0, c.elapsed()
-	if err := f.commit(ctx, s, &next, lease, store.Outcome{Returned: true}); err != nil {
+	next, in := *s, time.Duration(0)
+	if waits {
+		in = max(0, due-c.elapsed())
+	}
+	next.Doubt()
+	next.DeferredUntil, next.Due = 0, c.elapsed()+in
+	if err := f.commit(ctx, s, &next, lease, store.Outcome{In: in, Returned: true}); err != nil {
 		return 0, err
 	}
 	f.publish(&next)

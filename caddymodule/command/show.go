@@ -51,7 +51,7 @@ address there (http://feeds.home.arpa/https://example.com/feed.xml). Nothing is 
 func refreshCommand() *cobra.Command {
 	return feedCommand("refresh", "Polls a feed of the running instance now",
 		`Polls a feed of the running instance now, if min_interval and its origin allow it,
-and shows the result. A feed of a shield is polled at its next request.`,
+and shows the result. A feed of a shield is polled whatever min_interval says.`,
 		func(o *asking, i *instance, cmd *cobra.Command, feed string) error {
 			return o.print(i, cmd, "/pollard/refresh", feed)
 		})

@@ -153,7 +153,7 @@ func refreshFeed(w http.ResponseWriter, r *http.Request, e *Engine, c *cache.Cac
 		return err
 	}
 	for _, key := range keys {
-		if _, err := c.Refresh(r.Context(), key); err != nil {
+		if _, err := c.RefreshAtOnce(r.Context(), key); err != nil {
 			return apiErrorOf(w, err)
 		}
 	}
