@@ -5,6 +5,7 @@ package version
 
 import (
 	"bytes"
+	stdgzip "compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -13,18 +14,32 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// gzipLevel gives the size that all readers get. Higher levels cost far more than they save.
-const gzipLevel = 6
+// Each version is compressed once and sent often, so it is made smaller than gzip -6 makes it. That costs
+// seconds for ten megabytes of a hostile document: large ones get what is as good for these, and fast.
+var (
+	best  = sync.Pool{New: func() any { return encoder(gzip.NewWriterLevel(nil, gzip.BestCompression)) }}
+	large = sync.Pool{New: func() any { return encoder(stdgzip.NewWriterLevel(nil, 7)) }}
+)
 
-var gzipEncoders = sync.Pool{New: func() any {
-	w, _ := gzip.NewWriterLevel(nil, gzipLevel) // the level is valid
-	return w
-}}
+// largeContent is the size of a large document, in bytes.
+const largeContent = 1 << 20
+
+// gzipWriter compresses one content after the other.
+type gzipWriter interface {
+	io.WriteCloser
+	Reset(w io.Writer)
+}
+
+func encoder[W gzipWriter](w W, _ error) gzipWriter { return w } // the levels are valid
 
 // Pack returns a content as it is stored: as gzip, unless that makes it no smaller.
 func Pack(content []byte) (c Coding, data []byte, err error) {
-	w := gzipEncoders.Get().(*gzip.Writer)
-	defer gzipEncoders.Put(w)
+	encoders := &best
+	if len(content) > largeContent {
+		encoders = &large
+	}
+	w := encoders.Get().(gzipWriter)
+	defer encoders.Put(w)
 	var b bytes.Buffer
 	w.Reset(&b)
 	_, err = w.Write(content)

@@ -4,6 +4,10 @@
 package version_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -152,6 +156,33 @@ func TestPack(t *testing.T) {
 			if _, err := version.Unpack(coding, damaged.data, damaged.length); err == nil {
 				t.Errorf("%s, %s: no error", want, name)
 			}
+		}
+	}
+}
+
+// The bodies of feeds are no larger than those that servers make as they answer, by level 6.
+func TestPackIsSmall(t *testing.T) {
+	words := strings.Fields("the a of pictures entry and in new feed is to reads it for who with notes on as this &lt;p&gt; &lt;/p&gt; &lt;br&gt; title= href= week year")
+	for _, entries := range []int{3, 30, 300, 3000} {
+		random := rand.New(rand.NewPCG(1, uint64(entries)))
+		var b strings.Builder
+		for i := range entries {
+			fmt.Fprintf(&b, "<item><title>Entry %d</title><link>https://example.org/%x</link><pubDate>Mon, %02d Mar 2026 10:%02d:00 GMT</pubDate><description>", i, random.Uint32(), 1+i%28, i%60)
+			for range 100 {
+				b.WriteString(words[random.IntN(len(words))] + " ")
+			}
+			b.WriteString("</description></item>\n")
+		}
+		_, data, err := version.Pack([]byte(b.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var usual bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&usual, 6)
+		_, _ = w.Write([]byte(b.String()))
+		_ = w.Close()
+		if len(data) > usual.Len() {
+			t.Errorf("%d bytes become %d, and %d at level 6", b.Len(), len(data), usual.Len())
 		}
 	}
 }
