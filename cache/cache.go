@@ -113,8 +113,9 @@ type Cache struct {
 	inHand inHand
 
 	// Housekeeping.
-	written atomic.Int64 // bytes of bodies, since the store was held to its budget
+	written atomic.Int64 // bytes, since the store was held to its budget
 	over    atomic.Bool  // configured feeds take more than the disk budget, and the log says so
+	crowded atomic.Bool  // strangers cannot add feeds, as the disk budget is used up
 	short   atomic.Bool  // the disk of the store is nearly full, and the log says so
 	key     atomic.Pointer[hubKey]
 	asking  atomic.Int64 // requests to hubs that wait or are in flight

@@ -79,9 +79,11 @@ func (f *Feed) commit(ctx context.Context, s, next *feedstate.State, lease *stor
 	if o.In < dueSoon {
 		f.cache.wake(f.cache.changed)
 	}
+	grown := max(0, len(o.FeedState)-len(lease.FeedState)) + max(0, len(o.PollState)-len(lease.PollState))
 	if o.Body != nil {
-		f.cache.bodyStored(int64(len(o.Body.Data)))
+		grown += len(o.Body.Data)
 	}
+	f.cache.grown(int64(grown))
 	return nil
 }
 

@@ -120,13 +120,16 @@ func (c *Cache) sweep(ctx context.Context) {
 	c.trim(ctx)
 }
 
-// bodyStored counts a body that was stored. A tenth of the budget may come before it is looked
-// at again, also between two sweeps.
-func (c *Cache) bodyStored(bytes int64) {
+// grown counts what was stored. A tenth of the budget may come before it is looked at again, also between two sweeps.
+func (c *Cache) grown(bytes int64) {
 	if c.written.Add(bytes) > min(c.settings.Load().Disk/10, trimEvery) {
 		c.wake(c.full)
 	}
 }
+
+// Crowded reports whether the disk budget has no room for a new feed of a public network, as what is remembered of
+// such feeds takes all that they may take.
+func (c *Cache) Crowded() bool { return c.crowded.Load() }
 
 // trim drops bodies beyond the budget.
 func (c *Cache) trim(ctx context.Context) {
@@ -134,14 +137,18 @@ func (c *Cache) trim(ctx context.Context) {
 	c.written.Store(0)
 	trimmed, err := c.store.Trim(ctx, disk)
 	if err != nil {
-		c.log().Error("stored versions beyond the disk budget could not be dropped", errField(err))
+		c.log().Error("feeds beyond the disk budget could not be dropped", errField(err))
 	}
 	if len(trimmed) > 0 {
-		c.log().Info("stored versions were dropped to stay within the disk budget", zap.Int("feeds", len(trimmed)), zap.Int64("disk", disk))
+		c.log().Info("versions or records of feeds were dropped to stay within the disk budget", zap.Int("feeds", len(trimmed)), zap.Int64("disk", disk))
 	}
 	totals, err := c.store.Totals(ctx)
 	if err != nil {
 		return
+	}
+	if totals.Crowded != c.crowded.Swap(totals.Crowded) && totals.Crowded {
+		c.log().Warn("the disk budget is used up, and what is remembered of feeds of strangers takes its part of it: they cannot add feeds",
+			zap.Int64("disk", disk))
 	}
 	if over := totals.Operator - disk; over > 0 && !c.over.Swap(true) {
 		c.log().Warn("versions of configured feeds take more than the disk budget: they stay, and no others are stored",
@@ -150,7 +157,8 @@ func (c *Cache) trim(ctx context.Context) {
 		c.over.Store(false)
 	}
 	if totals.Short != c.short.Swap(totals.Short) && totals.Short {
-		c.log().Warn("the disk of the store is nearly full: the store does not grow any more, and new versions take the place of others")
+		c.log().Warn("the disk of the store is nearly full: the store takes at most half of what is free, and then new feeds take the place of others",
+			zap.Int64("used", totals.Used))
 	}
 }
 

@@ -19,8 +19,13 @@ import (
 )
 
 // maxEncoded is the size, in bytes, up to which a pollState and a feedState are stored. Usual
-// ones have one or two thousand. An origin decides how long its header fields are.
-const maxEncoded = 64 << 10
+// ones have one or two thousand. An origin decides how long its header fields are. Of a feed that is not
+// established, which any stranger can add, a pollState has a quarter of maxNew and a feedState the rest.
+const (
+	maxEncoded = 64 << 10
+	maxNew     = 8 << 10
+	maxNewTag  = 1 << 10 // of its ETag
+)
 
 var errTooLarge = errors.New("what the store has to remember of the feed is too large")
 
@@ -37,7 +42,11 @@ type storedPollState struct {
 // EncodePollState returns the pollState as it is stored.
 func (s *State) EncodePollState() ([]byte, error) {
 	h := &s.Feed.History
-	b, err := json.Marshal(&storedPollState{s.Last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+	last := s.Last
+	b, err := json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+	if last.Site = nil; err == nil && !s.Established && len(b) > maxNew/4 {
+		b, err = json.Marshal(&storedPollState{last, h.Unsent, h.Failures, h.Unheeded, h.Interval})
+	}
 	if err == nil && len(b) > maxEncoded {
 		err = errTooLarge
 	}
@@ -47,14 +56,26 @@ func (s *State) EncodePollState() ([]byte, error) {
 // EncodeFeedState returns the feedState as it is stored, or nil if the stored one is the same.
 // If it is too large, it loses what the next poll can do without.
 func (s *State) EncodeFeedState() ([]byte, error) {
-	b, err := s.Feed.encode()
-	if err == nil && len(b) > maxEncoded {
-		m := &s.Feed
-		m.Validators, m.Version.OriginTag, m.Version.Header = policy.Validators{}, "", nil
-		m.Considered, m.History.Malformed, m.Past = nil, nil, nil
-		if b, err = m.encode(); err == nil && len(b) > maxEncoded {
-			err = errTooLarge
+	m, limit := &s.Feed, maxEncoded
+	if !s.Established {
+		if limit = maxNew * 3 / 4; len(m.Validators.ETag) > maxNewTag {
+			m.Validators.ETag, m.Version.OriginTag = "", ""
 		}
+	}
+	b, err := m.encode()
+	for _, lose := range []func(){
+		func() { m.History.Malformed = nil },
+		func() { m.Past, m.Considered, m.Version.Header = nil, nil, nil },
+		func() { m.Linked = HubTopic{} },
+		func() { m.Validators, m.Version.OriginTag = policy.Validators{}, "" },
+	} {
+		if err == nil && len(b) > limit {
+			lose()
+			b, err = m.encode()
+		}
+	}
+	if err == nil && len(b) > maxEncoded {
+		err = errTooLarge
 	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding the state of a feed: %w", err)

@@ -118,6 +118,10 @@ func (f *feedRow) begin(now, since Time, url string, hold time.Duration) {
 	*f = newFeed(f.id)
 	f.n, f.known, f.url, f.hold = known.n, true, url, hold
 	f.last, f.hopped, f.earliest, f.until = known.last, known.hopped, known.earliest, known.until
+	f.askers = known.askers
+	if known.asked != Never {
+		f.seen = known.seen << min(max(0, now.day()-known.asked.day()), 32) & (1<<32 - 1)
+	}
 	f.next = max(now, f.earliest)
 	if f.last != Never {
 		f.next = max(f.next, f.last.Add(hold))

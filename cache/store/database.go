@@ -5,6 +5,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,9 @@ import (
 type Database struct {
 	driver Driver
 	took   func(op string, began time.Time) // see Observe
-	short  atomic.Int64                     // bytes that were in use when the file system became short of space; 0: it is not
+	short  atomic.Int64                     // bytes that may be in use while the file system is short of space; 0: it is not
+
+	crowded atomic.Bool // see Totals
 
 	mu                sync.Mutex // guards all below
 	from              Time       // no host is ready before
@@ -31,6 +34,9 @@ type Database struct {
 	totals     Totals     // that were counted last
 	countAfter time.Time  // they need not be counted again before
 }
+
+// Unlimited says that a file system has space enough.
+const Unlimited = math.MaxInt64
 
 // Driver is the part of a store that each database has its own of.
 type Driver interface {
@@ -42,9 +48,9 @@ type Driver interface {
 	Read(ctx context.Context, do func(Tx) error) error
 	// Watch implements [Store.Watch].
 	Watch(ctx context.Context, see func(Change) error) error
-	// Space returns how many bytes the database uses, and whether its file system is so
-	// short of space that it must not grow.
-	Space(tx Tx) (used int64, short bool, err error)
+	// Space returns how many bytes the database uses, and how many more it may if its file system is
+	// short of space; otherwise [Unlimited].
+	Space(tx Tx) (used, spare int64, err error)
 	// Tidy removes what the driver itself does not need any more.
 	Tidy(ctx context.Context) error
 	// IsDamage reports whether an error says that the database cannot read what it keeps.

@@ -8,60 +8,86 @@ import (
 	"database/sql"
 )
 
-// When the store is full, bodies give way. Public networks, all together, give way before
-// tokens, addresses and shields; the operator's feeds never do. Within a class, feeds that are not
-// established give way while they take more than an eighth of the budget, those of the owner
-// that uses the most first; then established ones in the same way. Of an owner, those go first
-// that were read on the fewest days, then those that were read the longest ago.
+// When the store is full, feeds give way by rank, bodies and records alike. Those of the operator never do.
+// Of a rank, the owner that uses the most gives way; of an owner, the feed that was read on the fewest days,
+// then the one that was read the longest ago.
 
-// otherPart is the part of a full store that feeds may take that are not established, as 1/n.
-const otherPart = 8
+// newPart is the part of a full store that feeds of a rank may keep before better ranks have to give way, as 1/n,
+// if they are not established: they are read on some days first.
+const newPart = 8
 
-// uses are the bytes of bodies that each owner uses: those of established feeds, and of others.
-type uses map[Owner]*[2]int64
-
-func (u uses) of(o Owner) *[2]int64 {
-	if u[o] == nil {
-		u[o] = new([2]int64)
-	}
-	return u[o]
+// givingWay is a step in which feeds of a rank give way.
+type givingWay struct {
+	rank   Rank
+	bodies bool // alone; otherwise feeds are forgotten
+	above  bool // only while their rank takes more than its part
 }
 
-// next returns the owner that has to give way next, and of which feeds. It reports false if only
-// the operator's are left.
-func (u uses) next(budget int64) (owner Owner, class int64, ok bool) {
-	lowest := classOperator
-	for o, use := range u {
-		if use[0]+use[1] > 0 {
-			lowest = min(lowest, o.class())
-		}
+// order is the order of the steps.
+var order = []givingWay{
+	{RankPublicNew, false, true},
+	{RankPublic, true, false}, {RankPublic, false, false},
+	{RankNamedNew, true, true}, {RankNamedNew, false, true},
+	{RankPublicNew, false, false},
+	{RankNamedNew, true, false}, {RankNamedNew, false, false},
+	{RankNamed, true, false}, {RankNamed, false, false},
+}
+
+// account is the feeds of an owner that have a rank.
+type account struct {
+	owner Owner
+	rank  Rank
+}
+
+// use is how many bytes they take.
+type use struct {
+	all       int64 // records and bodies
+	bodies    int64
+	forgotten int64 // records that are kept for the last poll, and do not give way
+}
+
+// can reports whether feeds of the account can give way in a step.
+func (u *use) can(g givingWay) bool {
+	return g.bodies && u.bodies > 0 || !g.bodies && u.all > u.forgotten
+}
+
+type uses map[account]*use
+
+func (u uses) of(a account) *use {
+	if u[a] == nil {
+		u[a] = new(use)
 	}
-	if lowest == classOperator {
-		return 0, 0, false
+	return u[a]
+}
+
+// next returns the step that comes next, and the account that has to give way. It reports false if
+// only the operator's feeds are left.
+func (u uses) next(budget int64) (g givingWay, first account, ok bool) {
+	total := make(map[Rank]int64)
+	for a, use := range u {
+		total[a.rank] += use.all
 	}
-	var first [2]Owner
-	var most, all [2]int64
-	for o, use := range u {
-		if o.class() != lowest {
+	for _, g := range order {
+		if g.above && total[g.rank] <= budget/newPart {
 			continue
 		}
-		for class, bytes := range use {
-			all[class] += bytes
-			if bytes > most[class] || bytes == most[class] && o < first[class] {
-				first[class], most[class] = o, bytes
+		for a, use := range u {
+			if a.rank == g.rank && use.can(g) && (!ok || use.all > u[first].all || use.all == u[first].all && a.owner < first.owner) {
+				first, ok = a, true
 			}
 		}
+		if ok {
+			return g, first, true
+		}
 	}
-	if all[1] > budget/otherPart || all[0] == 0 {
-		return first[1], 1, true
-	}
-	return first[0], 0, true
+	return g, first, false
 }
 
 // victim is a feed that has to give way.
 type victim struct {
 	feedRow
-	owner Owner // that it counts for; if not the feed's, its body stays
+	bytes int64
+	owner Owner // that it counts for; if not the feed's, it stays
 }
 
 // Trim implements [Store].
@@ -76,13 +102,16 @@ func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err er
 			return err
 		})
 		if err != nil || used <= left {
+			if err == nil && len(trimmed) == 0 {
+				d.crowded.Store(false)
+			}
 			return trimmed, err
 		}
-		victims, err := d.victims(ctx, left, used-left)
+		g, victims, err := d.victims(ctx, left, used-left)
 		if err != nil {
 			return trimmed, err
 		}
-		dropped, err := d.giveWay(ctx, victims, budget)
+		dropped, err := d.giveWay(ctx, g, victims, budget)
 		trimmed = append(trimmed, dropped...)
 		if err != nil || len(dropped) == 0 {
 			return trimmed, err
@@ -91,108 +120,156 @@ func (d *Database) Trim(ctx context.Context, budget int64) (trimmed []ID, err er
 }
 
 // space returns how many bytes are in use, and how many may be: while the file system is short of
-// space, no more than when that was noticed.
+// space, what was in use when that was noticed, and half of what was free.
 func (d *Database) space(tx Tx, budget int64) (used, left int64, err error) {
-	used, short, err := d.driver.Space(tx)
+	used, spare, err := d.driver.Space(tx)
 	if err != nil {
 		return 0, 0, err
 	}
-	if !short {
+	if spare == Unlimited {
 		d.short.Store(0)
 		return used, budget, nil
 	}
-	d.short.CompareAndSwap(0, max(used, 1))
-	budget = min(budget, d.short.Load())
-	return used, budget, nil
+	if limit := d.short.Load(); limit == 0 || used+spare < limit {
+		d.short.Store(max(used+spare, 1))
+	}
+	return used, min(budget, d.short.Load()), nil
 }
 
 // atOnceVictims is how many feeds of an owner are looked at in one go.
 const atOnceVictims = 200
 
-// victims finds feeds whose bodies take some bytes together, and have to give way. If there
-// are not so many, it returns all of them.
-func (d *Database) victims(ctx context.Context, budget, bytes int64) ([]victim, error) {
-	return read(ctx, d, func(tx Tx) (victims []victim, err error) {
-		use := make(uses)
-		err = tx.Query(sumOfOwners, one(), func(_ int, row Row) error {
-			var owner, class, size int64
-			err := row.Scan(&owner, &class, &size)
-			use.of(Owner(owner))[class] = size
-			return err
-		})
-		type queue struct {
-			owner Owner
-			class int64
+// victims finds feeds that have to give way in the next step, and take some bytes together. If there are not so many, it
+// returns all of them.
+func (d *Database) victims(ctx context.Context, budget, bytes int64) (step givingWay, victims []victim, err error) {
+	victims, err = read(ctx, d, func(tx Tx) (victims []victim, err error) {
+		use, err := usesOf(tx)
+		if err != nil {
+			return nil, err
 		}
-		waiting := make(map[queue][]feedRow)
-		read := make(map[queue]int)
-		for err == nil && bytes > 0 {
-			o, class, ok := use.next(budget)
-			if !ok {
+		d.crowded.Store(use.crowded(budget))
+		waiting := make(map[account][]victim)
+		read := make(map[account]int)
+		for began := bytes; bytes > 0; {
+			g, a, ok := use.next(budget)
+			if !ok || bytes < began && g != step {
 				break
 			}
-			q := queue{o, class}
-			if len(waiting[q]) == 0 {
-				if waiting[q], err = feedsOf(tx, o, class, read[q]); err != nil {
-					break
+			step = g
+			if len(waiting[a]) == 0 {
+				if waiting[a], err = feedsOf(tx, a, g, read[a]); err != nil {
+					return nil, err
 				}
-				if read[q] += len(waiting[q]); len(waiting[q]) == 0 {
-					use[o][class] = 0 // the others were committed a moment ago
+				if read[a] += len(waiting[a]); len(waiting[a]) == 0 {
+					use[a].bodies, use[a].forgotten = 0, use[a].all // the others were committed a moment ago
 					continue
 				}
 			}
-			f := waiting[q][0]
-			waiting[q] = waiting[q][1:]
-			use[o][class] -= f.size
-			v := victim{f, use.other(&f, o, class, tx.Now())}
-			if v.owner != o {
-				use.of(v.owner)[class] += f.size
+			v := waiting[a][0]
+			waiting[a] = waiting[a][1:]
+			use.add(a, v, -1, g)
+			if v.owner = use.other(&v.feedRow, a, tx.Now()); v.owner != a.owner {
+				use.add(account{v.owner, a.rank}, v, 1, g)
 			} else {
-				bytes -= f.size
+				bytes -= v.bytes
 			}
 			victims = append(victims, v)
 		}
-		return victims, err
+		return victims, nil
 	})
+	return step, victims, err
+}
+
+// add adds what a victim takes to an account, or takes it away.
+func (u uses) add(a account, v victim, sign int64, g givingWay) {
+	use := u.of(a)
+	use.all += sign * v.bytes
+	if g.bodies {
+		use.bodies += sign * v.bytes
+	}
+}
+
+// crowded reports whether what is remembered of feeds of strangers that are forgotten takes all that their rank may take.
+func (u uses) crowded(budget int64) bool {
+	var forgotten int64
+	for a, use := range u {
+		if a.rank == RankPublicNew {
+			forgotten += use.forgotten
+		}
+	}
+	return forgotten > budget/newPart
 }
 
 // other returns the owner that the feed counts for: of those that asked for it and are of the highest
-// class, the one that uses the least. The size of the feed is not among what o uses.
-func (u uses) other(f *feedRow, o Owner, class int64, now Time) Owner {
-	least := o
+// class, the one that uses the least. The feed is not among what its account uses.
+func (u uses) other(f *feedRow, of account, now Time) Owner {
+	least := of
 	for _, a := range f.askers {
-		if now.day()-a.day < askedDays && a.owner.class() == o.class() && u.of(a.owner)[class] < u.of(least)[class] {
-			least = a.owner
+		other := account{a.owner, of.rank}
+		if now.day()-a.day < askedDays && a.owner.class() == of.owner.class() && u.of(other).all < u.of(least).all {
+			least = other
 		}
 	}
-	return least
+	return least.owner
 }
 
-const sumOfOwners = `select owner, not_established, cast(sum(size) as bigint) from feed where size > 0 and not_established in (0, 1) group by owner, not_established`
+// taken is what a row takes with its body, in bytes; of one that was written before that was counted, roughly.
+const taken = `coalesce(taken, size + 4096)`
 
-// feedsOf reads some feeds of an owner, those that have to go first at the beginning.
-func feedsOf(tx Tx, o Owner, class int64, skip int) (feeds []feedRow, err error) {
-	err = tx.Query(`select n, id, size, askers, last, asked from feed where owner = ?1 and not_established = ?2 and size > 0
-		order by days, coalesce(asked, last, 0), id limit ?3 offset ?4`, one(int64(o), class, atOnceVictims, skip),
+// usesOf adds up what owners use.
+func usesOf(tx Tx) (uses, error) {
+	u := make(uses)
+	sum := func(forgotten bool) func(int, Row) error {
+		return func(_ int, row Row) error {
+			var owner, configured, notEstablished, all, bodies int64
+			err := row.Scan(&owner, &configured, &notEstablished, &all, &bodies)
+			f := feedRow{owner: Owner(owner), configured: configured != 0, established: notEstablished == 0}
+			switch use := u.of(account{f.owner, f.rank()}); {
+			case forgotten:
+				use.forgotten += all
+			default:
+				use.all += all
+				use.bodies += bodies
+			}
+			return err
+		}
+	}
+	const columns = `select owner, configured, not_established, cast(sum(` + taken + `) as bigint), cast(sum(size) as bigint) from feed`
+	err := tx.Query(columns+` group by owner, configured, not_established`, one(), sum(false))
+	if err == nil {
+		err = tx.Query(columns+` where url is null group by owner, configured, not_established`, one(), sum(true))
+	}
+	return u, err
+}
+
+// feedsOf reads some feeds of an account, those that have to go first at the beginning.
+func feedsOf(tx Tx, a account, g givingWay, skip int) (feeds []victim, err error) {
+	bytes, which := taken, ``
+	if g.bodies {
+		bytes, which = `size`, ` and size > 0`
+	}
+	notEstablished := number(a.rank == RankNamedNew || a.rank == RankPublicNew)
+	err = tx.Query(`select n, id, `+bytes+`, askers, last, asked from feed where owner = ?1 and configured = 0 and not_established = ?2 and url is not null`+which+`
+		order by days, coalesce(asked, last, 0), id limit ?3 offset ?4`, one(int64(a.owner), notEstablished, atOnceVictims, skip),
 		func(_ int, row Row) error {
-			var f feedRow
+			var v victim
 			var id, askers []byte
 			var last, asked sql.NullInt64
-			err := row.Scan(&f.n, &id, &f.size, &askers, &last, &asked)
-			copy(f.id[:], id)
-			f.owner, f.askers, f.last, f.asked = o, decodeAskers(askers), timeOf(last, Never), timeOf(asked, Never)
-			feeds = append(feeds, f)
+			err := row.Scan(&v.n, &id, &v.bytes, &askers, &last, &asked)
+			copy(v.id[:], id)
+			v.feedRow.owner, v.askers, v.last, v.asked = a.owner, decodeAskers(askers), timeOf(last, Never), timeOf(asked, Never)
+			feeds = append(feeds, v)
 			return err
 		})
 	return feeds, err
 }
 
-// giveWay drops the bodies of feeds, unless they were read since, and has those that count for
+// giveWay has feeds give way in a step, unless they were read since, and has those that count for
 // another owner do so. It returns the first. It stops when the store uses no more than it may:
 // another node may make room, too.
-func (d *Database) giveWay(ctx context.Context, victims []victim, budget int64) ([]ID, error) {
-	var gone, other []candidate
+func (d *Database) giveWay(ctx context.Context, g givingWay, victims []victim, budget int64) ([]ID, error) {
 	owners := make(map[ID]Owner)
+	var gone, other []candidate
 	for _, v := range victims {
 		if c := (candidate{v.id, v.wanted()}); v.owner != v.feedRow.owner {
 			owners[v.id] = v.owner
@@ -219,18 +296,28 @@ func (d *Database) giveWay(ctx context.Context, victims []victim, budget int64) 
 				return false // and the transaction fails
 			}
 		}
-		if used <= left || f.size == 0 {
+		switch {
+		case used <= left, g.bodies && f.size == 0:
 			return false
+		case g.bodies:
+			used -= f.size
+			f.dropVersion(tx)
+		default:
+			used -= f.taken()
+			f.forget(tx)
 		}
-		used -= f.size
-		f.replaceBody(tx, newBody{})
-		f.changed, f.news, f.outcome = tx.Now(), 0, 0
-		place := f.place.column()
-		if place != nil {
-			place = f.due()
-		}
-		f.save(tx, place, nil, nil)
-		tx.Changed(Change{ID: f.id})
 		return true
 	})
+}
+
+// dropVersion drops the body of a feed to make room.
+func (f *feedRow) dropVersion(tx Tx) {
+	f.replaceBody(tx, newBody{})
+	f.changed, f.news, f.outcome = tx.Now(), 0, 0
+	place := f.place.column()
+	if place != nil {
+		place = f.due()
+	}
+	f.save(tx, place, nil, nil)
+	tx.Changed(Change{ID: f.id})
 }

@@ -15,8 +15,12 @@ import (
 const keepForgotten = 15 * time.Minute
 
 // keepUnread is how long a feed that never gave a version is remembered after it was
-// forgotten.
+// forgotten. For so long is remembered who has read a feed, since that.
 const keepUnread = 24*time.Hour - time.Minute
+
+// moveFeed moves a row that has become small to the others of its kind: SQLite gives back no page of
+// which a row alone has become smaller.
+const moveFeed = `update feed set n = default where n = ?1`
 
 // candidate is a feed that may have to go, as it was when that was found out.
 type candidate struct {
@@ -37,19 +41,27 @@ func (d *Database) Forget(ctx context.Context, id ID) error {
 // which their origin does not want another one are remembered for as long as they count.
 func (d *Database) remove(ctx context.Context, candidates []candidate) (gone []ID, err error) {
 	return d.forSome(ctx, candidates, func(tx Tx, f *feedRow) bool {
-		now := tx.Now()
-		dropBody(tx, f.body)
-		until := max(f.earliest, f.last.Add(f.hold))
-		if f.version == 0 && !f.established {
-			until = min(until, now.Add(keepUnread))
-		}
-		forgotten := newFeed(f.id)
-		forgotten.n, forgotten.last, forgotten.hold, forgotten.hopped, forgotten.earliest = f.n, f.last, f.hold, f.hopped, f.earliest
-		forgotten.until, forgotten.changed = max(f.until, until, now.Add(keepForgotten)), now
-		forgotten.save(tx, nil, []byte{}, []byte{})
-		tx.Changed(Change{ID: f.id, Forgotten: true})
+		f.forget(tx)
 		return true
 	})
+}
+
+// forget makes the row of a feed that of a forgotten one, which keeps when it was polled, what its origin
+// asked for, and who has read it on which days.
+func (f *feedRow) forget(tx Tx) {
+	now := tx.Now()
+	dropBody(tx, f.body)
+	until := max(f.earliest, f.last.Add(f.hold), f.asked.Add(keepUnread))
+	if f.version == 0 && !f.established {
+		until = min(until, now.Add(keepUnread))
+	}
+	forgotten := newFeed(f.id)
+	forgotten.n, forgotten.last, forgotten.hold, forgotten.hopped, forgotten.earliest = f.n, f.last, f.hold, f.hopped, f.earliest
+	forgotten.owner, forgotten.askers, forgotten.seen, forgotten.asked = f.owner, f.askers, f.seen, f.asked
+	forgotten.until, forgotten.changed = max(f.until, until, now.Add(keepForgotten)), now
+	forgotten.save(tx, nil, []byte{}, []byte{})
+	tx.Exec(moveFeed, f.n)
+	tx.Changed(Change{ID: f.id, Forgotten: true})
 }
 
 // forSome does something with feeds that have not been wanted since, some in each

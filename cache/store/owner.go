@@ -132,8 +132,8 @@ func (a asker) sooner(b asker) bool {
 // sawReader records a day on which the feed was read. Bit 0 of seen is the day of asked.
 func (f *feedRow) sawReader(at Time) {
 	switch days := at.day() - f.asked.day(); {
-	case f.asked == Never:
-		f.seen = 1
+	case f.asked == Never: // but perhaps before it was forgotten
+		f.seen |= 1
 	case days >= 0:
 		f.seen = f.seen<<min(days, 32)&(1<<32-1) | 1
 	case days > -32:

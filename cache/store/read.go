@@ -101,7 +101,9 @@ func (d *Database) Totals(ctx context.Context) (Totals, error) {
 		t := Totals{Feeds: make(map[State]int64)}
 		err := tx.Query(countFeeds, one(int64(tx.Now()), int64(KindOperator)<<kindShift), t.add)
 		if err == nil {
-			t.Used, t.Short, err = d.driver.Space(tx)
+			var spare int64
+			t.Used, spare, err = d.driver.Space(tx)
+			t.Short, t.Crowded = spare != Unlimited, d.crowded.Load()
 		}
 		return t, err
 	})

@@ -103,6 +103,7 @@ var feedColumns = []feedColumn{
 	timeColumn("until", Never, func(f *feedRow) *Time { return &f.until }),
 	timeColumn("asked", Never, func(f *feedRow) *Time { return &f.asked }),
 	numberColumn("version", func(f *feedRow) *int64 { return &f.version }),
+	{"taken", func(f *feedRow) any { return f.taken() }, func(*feedRow, any) {}},
 	numberColumn("size", func(f *feedRow) *int64 { return &f.size }),
 	textColumn("coding", func(f *feedRow) *string { return &f.coding }),
 	numberColumn("body", func(f *feedRow) *int64 { return &f.body }),
@@ -360,6 +361,12 @@ func number(b bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+// taken returns what the row takes with its body, in bytes.
+func (f *feedRow) taken() int64 {
+	const others = 512 // of its columns, and of indexes
+	return others + f.size + int64(len(f.url)+len(f.pollState)+len(f.feedState))
 }
 
 // bytesOrNull returns nil as null.

@@ -143,4 +143,11 @@ alter table feed add column floor bigint;
 -- the operator's configuration has the feed, as a node said last, until then; null: not known
 alter table feed add column configured_until bigint;
 
+-- what the row takes with its body, in bytes; null: not known
+alter table feed add column taken bigint;
+
+drop index feed_use;
+
+create index feed_use on feed (owner, configured, not_established, taken, size);
+
 create index feed_configured on feed (id) where configured = 1`

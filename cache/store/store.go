@@ -281,6 +281,9 @@ type Totals struct {
 	Operator int64
 	Used     int64 // bytes that the store uses, as [Store.Trim] counts
 	Short    bool  // the file system is short of space
+	// Crowded says that what is remembered of feeds of public networks that had to give way takes all
+	// the space that such feeds may take, so that no more of them can be added.
+	Crowded bool
 }
 
 // Store is the durable record of feeds and of their hosts. Its methods may be called
@@ -339,10 +342,10 @@ type Store interface {
 	// also if it fails.
 	Sweep(ctx context.Context, q SweepQuery) ([]ID, error)
 
-	// Trim drops bodies, in the order that [Owner] describes, until the store uses at most
-	// budget bytes or only feeds of [Operator] have bodies. The records stay, without a version,
-	// and are due when they were. While the file system is short of space, the budget is what
-	// the store used when that was noticed. It returns as Sweep does.
+	// Trim has feeds give way, by their [Rank], until the store uses at most budget bytes or only those of
+	// [Operator] are left. A feed loses its version first, and is due when it was; if that does not suffice, it is
+	// forgotten, as one of [RankPublicNew] is at once. While the file system is short of space, the store may take
+	// half of what was free when that was noticed, and no more. It returns as Sweep does.
 	Trim(ctx context.Context, budget int64) (trimmed []ID, err error)
 
 	// Restore writes records as they are given, for an import. If there is a record already, it

@@ -303,6 +303,12 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 		if !asks {
 			return nil, errOtherSite
 		}
+		if owner.Kind() == store.KindPublic && g.engine.Crowded() {
+			return nil, &poller.Refusal{
+				Status: http.StatusServiceUnavailable, RetryAfter: time.Hour,
+				Reason: "this gateway has no room for new feeds; feeds that it already has are still served",
+			}
+		}
 		if wait := g.engine.NewFeeds.Take(owner, time.Now()); wait > 0 {
 			return nil, &poller.Refusal{
 				Status: http.StatusTooManyRequests, RetryAfter: wait,

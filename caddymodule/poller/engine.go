@@ -211,6 +211,12 @@ func (e *Engine) open(a *App) error {
 	return nil
 }
 
+// Crowded reports whether public networks cannot add feeds, as the store has no room.
+func (e *Engine) Crowded() bool {
+	c := e.cache.Load()
+	return c != nil && c.Crowded()
+}
+
 // extendStart has systemd wait while a store is opened, which takes long if its tables are brought up
 // to a later version.
 func extendStart(opened <-chan struct{}) {

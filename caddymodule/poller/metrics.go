@@ -26,6 +26,7 @@ import (
 //	pollard_memory_bytes                    gauge      feeds held in memory
 //	pollard_offline                         gauge      1 while no site can be reached
 //	pollard_store_away                      gauge      1 while the store cannot be written
+//	pollard_disk_short                      gauge      1 while the disk of the store is nearly full
 //	pollard_store_duration_seconds{op}      histogram  operations of the store
 //
 // All labels have few values, which do not depend on the URLs that readers request:
@@ -57,6 +58,8 @@ var (
 		"Whether no site can be reached: 1 if so.", nil, nil)
 	storeAwayDesc = prometheus.NewDesc("pollard_store_away",
 		"Whether the store cannot be written: 1 if so.", nil, nil)
+	diskShortDesc = prometheus.NewDesc("pollard_disk_short",
+		"Whether the disk of the store is nearly full: 1 if so.", nil, nil)
 )
 
 func newMetrics(totals func() (status.Summary, bool)) *metrics {
@@ -119,7 +122,7 @@ func (m *metrics) polled(p cache.Poll) {
 
 // Describe implements [prometheus.Collector].
 func (m *metrics) Describe(into chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{feedsDesc, memoryDesc, offlineDesc, storeAwayDesc} {
+	for _, desc := range []*prometheus.Desc{feedsDesc, memoryDesc, offlineDesc, storeAwayDesc, diskShortDesc} {
 		into <- desc
 	}
 	for _, c := range m.collectors() {
@@ -140,7 +143,7 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 		into <- prometheus.MustNewConstMetric(feedsDesc, prometheus.GaugeValue, float64(totals.Feeds[state]), string(state))
 	}
 	into <- prometheus.MustNewConstMetric(memoryDesc, prometheus.GaugeValue, float64(totals.Memory))
-	for desc, on := range map[*prometheus.Desc]bool{offlineDesc: totals.Offline, storeAwayDesc: totals.StoreAway} {
+	for desc, on := range map[*prometheus.Desc]bool{offlineDesc: totals.Offline, storeAwayDesc: totals.StoreAway, diskShortDesc: totals.DiskShort} {
 		value := 0.0
 		if on {
 			value = 1

@@ -125,19 +125,13 @@ func (d *database) errClosed() error {
 	return fmt.Errorf("store postgres %s: %w", d.place, os.ErrClosed)
 }
 
-// recordSize is roughly what a record takes with its part of the indexes, in bytes.
-const recordSize = 2 << 10
-
 // Space implements [store.Driver]. The server does not say how much space
 // deleted rows have left, nor how full its disk is.
-func (d *database) Space(tx store.Tx) (used int64, short bool, err error) {
-	err = tx.Query(`select cast(coalesce(sum(size), 0) as bigint), count(*) from feed`, [][]any{nil}, func(_ int, row store.Row) error {
-		var records int64
-		err := row.Scan(&used, &records)
-		used += records * recordSize
-		return err
+func (d *database) Space(tx store.Tx) (used, spare int64, err error) {
+	err = tx.Query(`select cast(coalesce(sum(coalesce(taken, size + 4096)), 0) as bigint) from feed`, [][]any{nil}, func(_ int, row store.Row) error {
+		return row.Scan(&used)
 	})
-	return used, false, err
+	return used, store.Unlimited, err
 }
 
 // Tidy implements [store.Driver]. The server does so by itself.

@@ -55,8 +55,8 @@ func (c *connection) prepare(text string) (driver.Stmt, error) {
 	if s, ok := c.statements[text]; ok {
 		return s, nil
 	}
-	// Only databases with many writers need that.
-	s, err := c.conn.Prepare(strings.ReplaceAll(text, " for update skip locked", ""))
+	// Only databases with many writers need locks.
+	s, err := c.conn.Prepare(strings.NewReplacer(" for update skip locked", "", "n = default", "n = (select max(n) + 1 from feed)").Replace(text))
 	if err == nil {
 		c.statements[text] = s
 	}

@@ -308,8 +308,8 @@ func survive(t *testing.T, dir string, feeds int, made time.Time, bit bool) (out
 	return outcome
 }
 
-// TestShortOfSpace has the disk run low: until there is space again, the store takes no more than
-// when that was noticed, whatever its budget is. Feeds of the operator stay.
+// TestShortOfSpace has the disk run low: until there is space again, the store takes half of what was free when that was
+// noticed, and nothing is dropped because of it. Feeds of the operator stay.
 func TestShortOfSpace(t *testing.T) {
 	const budget = 1 << 40
 	free, all := uint64(100<<30), uint64(1000<<30)
@@ -331,13 +331,16 @@ func TestShortOfSpace(t *testing.T) {
 		short     bool
 		trimmed   int // feeds, at least
 	}{
+		{"a small disk is nearly empty", 0, 531 << 20, 574 << 20, false, 0},
 		{"there is space", store.OwnerOf(store.KindToken, "a"), 100 << 30, 1000 << 30, false, 0},
-		{"less than a twentieth is free", 0, 49 << 30, 1000 << 30, true, 0},
-		{"it grows", store.OwnerOf(store.KindToken, "b"), 49 << 30, 1000 << 30, true, 15},
-		{"the operator's feeds grow", store.Operator, 49 << 30, 1000 << 30, true, 15},
-		{"there is space again", store.OwnerOf(store.KindToken, "c"), 51 << 30, 1000 << 30, false, 0},
-		{"less than 1 GiB is free", 0, 1<<30 - 1, 2 << 30, true, 0},
-		{"it grows again", store.OwnerOf(store.KindPublic, "d"), 1<<30 - 1, 2 << 30, true, 15},
+		{"less than a twentieth of a large disk is free", 0, 49 << 30, 1000 << 30, false, 0},
+		{"less than 1 GiB of a large disk is free", 0, 1<<30 - 1, 1000 << 30, true, 0},
+		{"a small disk is nearly full", 0, 5 << 20, 574 << 20, true, 0},
+		{"it grows by less than half of that", store.OwnerOf(store.KindToken, "b"), 4 << 20, 574 << 20, true, 0},
+		{"others fill the disk", 0, 100 << 10, 574 << 20, true, 0},
+		{"it grows by more", store.OwnerOf(store.KindToken, "c"), 20 << 10, 574 << 20, true, 15},
+		{"the operator's feeds grow", store.Operator, 20 << 10, 574 << 20, true, 15},
+		{"there is space again", store.OwnerOf(store.KindPublic, "d"), 51 << 30, 1000 << 30, false, 0},
 	} {
 		free, all = step.free, step.all
 		if step.by != 0 {

@@ -14,7 +14,7 @@ import (
 // slow is a database that needs a second to count feeds.
 type slow struct{ *database }
 
-func (s slow) Space(tx store.Tx) (int64, bool, error) {
+func (s slow) Space(tx store.Tx) (int64, int64, error) {
 	time.Sleep(time.Second)
 	return s.database.Space(tx)
 }

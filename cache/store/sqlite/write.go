@@ -286,21 +286,23 @@ func (d *database) Tidy(ctx context.Context) error {
 }
 
 // Space implements [store.Driver]. Pages that are free do not count.
-func (d *database) Space(tx store.Tx) (used int64, short bool, err error) {
+func (d *database) Space(tx store.Tx) (used, spare int64, err error) {
 	var n [3]int64
 	for i, text := range []string{"pragma page_count", "pragma freelist_count", "pragma page_size"} {
 		if err := tx.Query(text, [][]any{nil}, func(_ int, row store.Row) error { return row.Scan(&n[i]) }); err != nil {
-			return 0, false, err
+			return 0, 0, err
 		}
 	}
+	spare = store.Unlimited
 	if d.path != "" {
-		free, all := d.space(d.dir())
-		short = free < leastFree || free < all/leastFreePart
+		if free, all := d.space(d.dir()); free < leastFree && free < all/leastFreePart {
+			spare = int64(free) / 2
+		}
 	}
-	return (n[0] - n[1]) * n[2], short, nil
+	return (n[0] - n[1]) * n[2], spare, nil
 }
 
-// The file does not grow if the disk has less space left: in bytes, and as 1/n of the disk.
+// A disk is short of space if less is left of it: both in bytes, and as 1/n of the disk.
 const (
 	leastFree     = 1 << 30
 	leastFreePart = 20

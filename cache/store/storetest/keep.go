@@ -279,3 +279,46 @@ func calls(ctx context.Context, s store.Store) map[string]error {
 	_, errs["Counters"] = s.Counters(ctx)
 	return errs
 }
+
+// recordsGiveWay has strangers add feeds that have large records, beside feeds of a token and of the operator. What strangers
+// add is forgotten, and their last poll counts.
+func recordsGiveWay(t *testing.T, h Harness) {
+	s := h.open(t)
+	const strangers, size, budget = 300, 6000, 1 << 20
+	add := func(n int, by store.Owner, body *store.Body) {
+		t.Helper()
+		c := Claim(n)
+		c.By, c.Configured = by, by == store.Operator
+		o := Outcome(Grant(t, s, c), body)
+		o.FeedState = make([]byte, size)
+		Commit(t, s, o)
+	}
+	add(0, store.Operator, Text(1, strings.Repeat("x", size)))
+	add(1, store.OwnerOf(store.KindToken, "a"), Text(1, strings.Repeat("x", size)))
+	for n := range strangers {
+		add(2+n, store.OwnerOf(store.KindPublic, fmt.Sprint(n%3)), Text(1, "x"))
+	}
+	gone, err := s.Trim(t.Context(), budget)
+	totals, failed := s.Totals(t.Context())
+	if err != nil || failed != nil || totals.Used > budget || len(gone) < strangers/3 || len(gone) == strangers {
+		t.Fatalf("%d feeds gave way, %+v, %v, %v", len(gone), totals, err, failed)
+	}
+	for n := range 2 {
+		wantBody(t, s, n, Text(1, strings.Repeat("x", size)))
+	}
+	forgotten := 0
+	for n := range strangers {
+		if records, err := s.Lookup(t.Context(), []store.ID{idOf(2 + n)}); err == nil && len(records) == 0 {
+			forgotten++
+			deny(t, s, Claim(2+n), store.DeniedNotDue, time.Hour)
+		}
+	}
+	if forgotten != len(gone) {
+		t.Errorf("%d feeds gave way, %d are forgotten", len(gone), forgotten)
+	}
+	if _, err := s.Trim(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	wantBody(t, s, 0, Text(1, strings.Repeat("x", size)))
+	wantUnknown(t, s, 1)
+}

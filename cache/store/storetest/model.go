@@ -29,6 +29,7 @@ type model struct {
 	earliest map[store.ID]time.Duration // and the moment before which their origin wants no other
 	until    map[store.ID]time.Duration // for so long are a feed's last poll and hop remembered if it is forgotten
 	tokens   map[store.Token]bool
+	touches  map[store.ID]int // of feeds that were forgotten
 	versions map[store.ID]uint64
 }
 

@@ -42,6 +42,7 @@ func Run(t *testing.T, begin func(t *testing.T) Harness) {
 		"a version is replaced while it is sent":     replacedWhileSent,
 		"all that is unwanted is swept":              sweepMany,
 		"what is there already is left alone":        restoreNew,
+		"records give way before better ranks":       recordsGiveWay,
 		"two nodes make room at once":                trimConcurrently,
 		"changes are watched":                        watch,
 		"counters are kept by node":                  countersOfNodes,

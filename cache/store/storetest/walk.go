@@ -21,7 +21,7 @@ func likeTheModel(t *testing.T, begin func(*testing.T) Harness) {
 		m := &model{
 			h: begin(t), feeds: make(map[store.ID]*known), started: make(map[string]time.Duration),
 			pauses: make(map[string]paused), hops: make(map[store.ID]time.Duration),
-			last: make(map[store.ID]time.Duration), earliest: make(map[store.ID]time.Duration), until: make(map[store.ID]time.Duration),
+			touches: make(map[store.ID]int), last: make(map[store.ID]time.Duration), earliest: make(map[store.ID]time.Duration), until: make(map[store.ID]time.Duration),
 			tokens: make(map[store.Token]bool), versions: make(map[store.ID]uint64),
 		}
 		m.s = m.h.Open()
@@ -89,7 +89,7 @@ func (m *model) claim(t *rapid.T) {
 	for i, c := range claims {
 		f := m.feeds[c.ID]
 		if f == nil {
-			f = &known{next: max(m.now, m.earliest[c.ID]), earliest: m.earliest[c.ID], polled: never, asked: never}
+			f = &known{next: max(m.now, m.earliest[c.ID]), earliest: m.earliest[c.ID], polled: never, asked: never, touches: m.touches[c.ID]}
 			if last, was := m.last[c.ID]; was && last != never {
 				f.polled, f.next = last, max(f.next, last+c.Hold)
 			}

@@ -1,0 +1,40 @@
+// Copyright 2026 The Pollard Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package store
+
+// Rank is how much claim a feed has on all that can run out: polls of a host, polls in flight, bytes,
+// space and the patience of a host. 1 is the best.
+type Rank int
+
+// The ranks of feeds.
+const (
+	RankOperator  Rank = iota + 1 // configured or listed
+	RankNamed                     // of a shield, a token or a private address, and established
+	RankNamedNew                  // of one of those, and not established
+	RankPublic                    // of public networks, and established
+	RankPublicNew                 // of public networks, and not established
+)
+
+// ranks is how many there are.
+const ranks = int(RankPublicNew)
+
+// rankColumn is [feedRow.rank] in SQL. The index feed_due has the same expression.
+const rankColumn = `case when configured = 1 or owner / 1152921504606846976 = 5 then 1
+	when owner / 1152921504606846976 in (2, 3, 4) then case when not_established = 0 then 2 else 3 end
+	when not_established = 0 then 4 else 5 end`
+
+// rank returns the rank of the feed, as of the last [feedRow.classify].
+func (f *feedRow) rank() Rank {
+	switch class := f.owner.class(); {
+	case f.configured || class == classOperator:
+		return RankOperator
+	case class == classNamed && f.established:
+		return RankNamed
+	case class == classNamed:
+		return RankNamedNew
+	case f.established:
+		return RankPublic
+	}
+	return RankPublicNew
+}
