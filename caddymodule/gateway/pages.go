@@ -317,7 +317,11 @@ func (g *Gateway) serveProblem(w http.ResponseWriter, r *http.Request, req reque
 		return false
 	}
 	e.Header(w.Header())
-	g.pages.ServeProblem(w, r, g.placeOf(r, req.by), e.Status, sentence(e.Reason), req.by.target)
+	site := req.by.target
+	if e.Status == http.StatusServiceUnavailable || e.Status == http.StatusGatewayTimeout || e.Status == http.StatusForbidden {
+		site = "" // other addresses of the site would not help
+	}
+	g.pages.ServeProblem(w, r, g.placeOf(r, req.by), e.Status, sentence(e.Reason), site)
 	return true
 }
 

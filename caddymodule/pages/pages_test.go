@@ -441,6 +441,30 @@ func TestServeProblem(t *testing.T) {
 	}
 }
 
+// The page of a failing feed says what is wrong and what to do before anything else, and its polls before
+// the decision. It links to the feed itself.
+func TestPageOfFailingFeed(t *testing.T) {
+	p, source, at := newPages(t, 3)
+	for _, tt := range []struct {
+		status int
+		remedy string
+	}{{403, "ask its publisher to let Pollard in"}, {404, "look for it at the site"}, {503, "nothing needs to be done"}, {0, "nothing needs to be done"}} {
+		source.account = func(Which) (status.Feed, []byte, error) {
+			f := source.detailed(source.row(0))
+			f.State, f.Failures, f.LastStatus, f.LastError = status.StateFailing, 2, tt.status, "x.example: <b>broken</b>"
+			return f, nil, nil
+		}
+		body, at0 := ask(p, at, "GET", "feeds?url=https%3A%2F%2Fblog.example%2Fposts%2Ffeed-0.xml").Body.String(), -1
+		for _, want := range []string{">failing<", "x.example: &lt;b&gt;broken", tt.remedy, `href="http://feeds.home.arpa/https://blog.example/posts/feed-0.xml">raw</a>`, "Last polls", "How the next poll was decided"} {
+			found := strings.Index(body, want)
+			if found <= at0 {
+				t.Errorf("%d: %q is at %d, and what comes before it at %d", tt.status, want, found, at0)
+			}
+			at0 = found
+		}
+	}
+}
+
 // A headline's counts are links, and so is the order of a table.
 func TestLinks(t *testing.T) {
 	p, source, at := newPages(t, 1000)
