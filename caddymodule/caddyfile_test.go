@@ -101,7 +101,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"cap below the inherited floor", app("max_interval 30m"), "pollard: max_interval 30m is less than the min_interval 1h that holds here: write a min_interval too, at Caddyfile:4"},
 		{"flag off", app("prefetch off"), "prefetch: leave the line out to switch it off, at Caddyfile:3"},
 		{"flag with an argument", app("prefetch on"), `prefetch: unexpected "on": it takes no argument, at Caddyfile:3`},
-		{"app: readers", app("readers off"), "readers was removed: reader statistics are off unless `readers` is written in a feed_gateway: remove the line, at Caddyfile:3"},
+		{"app: readers", app("readers off"), "readers was removed: only shields have statistics of readers: remove the line, at Caddyfile:3"},
 		{"readers off", gateway("readers off"), "readers: leave the line out to switch it off, at Caddyfile:3"},
 		{"readers with an argument", gateway("readers on"), `readers: unexpected "on": it takes no argument, at Caddyfile:3`},
 		{"store: unknown", app("store redis"), `store: unknown engine "redis": expected sqlite [<directory>], or postgres <url>, at Caddyfile:3`},
@@ -121,7 +121,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		{"host: proxy", app("host *.onion {\nproxy 127.0.0.1:9050\n}"), "proxy: it is not the URL of a proxy: expected http, https, socks5 or socks5h and a host, as in socks5h://127.0.0.1:9050, or off, at Caddyfile:4"},
 		{"host: intervals crossed", app("host example.com {\nmin_interval 2h\nmax_interval 1h\n}"), "host example.com: min_interval 2h is greater than max_interval 1h, at Caddyfile:6"},
 
-		{"gateway: unknown line", gateway("feeds /a https://example.com/"), `unrecognized subdirective "feeds": did you mean feed? Expected one of allow, clients, cors, deny, feed, opml, pages, readers, token, at Caddyfile:3`},
+		{"gateway: unknown line", gateway("feeds /a https://example.com/"), `unrecognized subdirective "feeds": did you mean feed? Expected one of allow, clients, cors, deny, feed, opml, pages, token, at Caddyfile:3`},
 		{"gateway: rewrite off", gateway("rewrite off"), "rewrite was removed: a gateway always makes links absolute, and a shield never changes a byte. Delete the line, at Caddyfile:3"},
 		{"gateway: arguments", "http://a.test {\n\tfeed_gateway https://example.com/\n}\n", `feed_gateway: unexpected "https://example.com/": it takes no argument, at Caddyfile:2`},
 		{"feed: no URL", gateway("feed /a"), "feed: expected a path and the URL of the feed, at Caddyfile:3"},

@@ -32,7 +32,6 @@ func gatewayWith(feed string) string {
 const anyGateway = `http://feeds.test {
 	bind void/feeds
 	feed_gateway {
-		readers
 		clients any
 	}
 }`
@@ -53,6 +52,19 @@ func runInstance(t *testing.T, run func(t *testing.T, address, feed string, poll
 	stage.RunInstance(t, "private_upstreams 127.0.0.0/8", anyGateway, func(s *stage.Stage, address string) {
 		stage.WantBody(t, "the gateway", s.Get("http://feeds.test/"+feed), http.StatusOK, "<rss")
 		run(t, address, feed, &polls)
+	})
+}
+
+func TestReadersOfAShield(t *testing.T) {
+	stage.RunInstance(t, "", stage.ShieldedSite("http://blog.test", "/feed*"), func(s *stage.Stage, address string) {
+		s.Now(stage.Feed(stage.Sample))
+		s.Get("http://blog.test/feed", "User-Agent", "FreshRSS/1.24")
+		for _, args := range [][]string{nil, {"http://blog.test/feed"}} {
+			out, _, code := runWithErrors(t, readersCommand(), "", append([]string{"--address", address}, args...)...)
+			if code != exitDone || !strings.Contains(out, "FreshRSS") || !strings.Contains(out, "too few requests") || !strings.Contains(out, "1 request, ") {
+				t.Errorf("readers %s: exit code %d: %s", args, code, out)
+			}
+		}
 	})
 }
 
@@ -77,9 +89,8 @@ func TestCommandsOfAnInstance(t *testing.T) {
 			{"explain as JSON", explainCommand, []string{feed, "--json"}, exitDone, []string{`"format": "rss"`, `"entries": 1`, `"winner": "max-age"`, `"interval_seconds": 7200`}},
 			{"readers as JSON", readersCommand, []string{feed, "--json"}, exitDone, []string{`"families": [`}},
 			{"refresh too early", refreshCommand, []string{feed}, exitFailed, []string{"pollard: "}},
-			{"readers", readersCommand, nil, exitDone, []string{"FreshRSS", "too few requests", "1 request, "}},
-			{"readers of a feed", readersCommand, []string{feed}, exitDone, []string{"FreshRSS"}},
-			{"readers by the gateway's address", readersCommand, []string{"http://feeds.test/" + feed}, exitDone, []string{"FreshRSS"}},
+			{"readers", readersCommand, nil, exitDone, []string{"No shield has had a reader yet."}},
+			{"readers of a gateway's feed", readersCommand, []string{"http://feeds.test/" + feed}, exitDone, []string{"No shield has had a reader yet."}},
 			{"readers of what is not known", readersCommand, []string{"blog.example/feed"}, exitFailed, []string{"pollard: no such feed: https://blog.example/feed\n"}},
 			{"readers of a word", readersCommand, []string{"blog"}, exitUsage, []string{"pollard: \"blog\" is no URL: write one such as https://example.com/feed.xml\n"}},
 			{"readers of two", readersCommand, []string{feed, feed}, exitUsage, []string{"pollard: expected at most"}},

@@ -21,10 +21,11 @@ func readersCommand() *cobra.Command {
 	var o asking
 	cmd := &cobra.Command{
 		Use:   "readers [<URL>]",
-		Short: "Lists the readers of the running instance, how often they request feeds, and how well",
-		Long: `Lists the readers of all feeds, or of one feed: requests and bytes, the share of
+		Short: "Lists the readers of shields, how often they request feeds, and how well",
+		Long: `Lists the readers of all feeds of shields, or of one: requests and bytes, the share of
 conditional requests, the usual time between two requests, and a score from A to F
-with its reasons. Readers of the same kind are one line; --json lists each of them.`,
+with its reasons. Readers of the same kind are one line; --json lists each of them.
+Of gateways, no reader is remembered.`,
 		Args: rangeArgs(0, 1, "at most the URL of one feed"),
 		RunE: run(func(cmd *cobra.Command, args []string) error {
 			return o.readers(cmd.Context(), strings.Join(args, ""), cmd.OutOrStdout())
@@ -55,7 +56,7 @@ func (o *asking) readers(ctx context.Context, feed string, out io.Writer) error 
 
 func writeReaders(out io.Writer, report status.ReaderReport) error {
 	if len(report.Families) == 0 {
-		_, err := fmt.Fprintln(out, "No readers yet.")
+		_, err := fmt.Fprintln(out, "No shield has had a reader yet.")
 		return err
 	}
 	t := newTable(out, "%-5s  %9s  %8s  %11s  %7s  %5s  %-24s  ", "SCORE", "REQUESTS", "BYTES", "CONDITIONAL", "REFUSED", "EVERY", "READER", "WHY")

@@ -22,13 +22,14 @@ type Line struct {
 	Read    func(d *caddyfile.Dispenser) error
 	Repeat  bool   // may occur more than once
 	Removed string // what to do instead of a line that older versions had; empty: the line exists
+	Unused  string // why a line without arguments, which the version before had, does nothing
 	Belongs string // where to write the line, if it does not belong in this block
 }
 
 // names returns the lines that may be written, in order.
 func (ls Lines) names() (names []string) {
 	for name, l := range ls {
-		if l.Removed == "" && l.Belongs == "" {
+		if l.Removed == "" && l.Unused == "" && l.Belongs == "" {
 			names = append(names, name)
 		}
 	}
@@ -82,6 +83,10 @@ func (ls Lines) ReadBlock(d *caddyfile.Dispenser) error {
 			return d.Errf("%s is given twice in one block", name)
 		}
 		seen[name] = true
+		if l.Unused != "" {
+			Warn(d, "%s does nothing any more: %s; delete the line", name, l.Unused)
+			l.Read = FlagLine(new(bool))
+		}
 		if err := l.Read(d); err != nil {
 			return err
 		}

@@ -237,19 +237,19 @@ func (c *clientRanges) groupOf() feedstate.Group {
 }
 
 // ownerOf returns the owner for whom a request by URL asks for a feed.
-func (a *access) ownerOf(by urlRequest, from client, canonical string) store.Owner {
+func (a *access) ownerOf(e *poller.Engine, by urlRequest, from client, canonical string) store.Owner {
 	if a.list.has(canonical) {
 		return store.Operator
 	}
 	if by.hasToken {
-		return store.OwnerOf(store.KindToken, a.tokenName(by.token))
+		return e.TokenOf(a.tokenName(by.token))
 	}
 	named := a.clients
 	named.any = false
 	if named.private = named.private || named.ranges == nil; named.check(from) == nil {
-		return poller.AddressOf(from.address)
+		return e.AddressOf(from.address)
 	}
-	return poller.NetworkOf(from.address)
+	return e.NetworkOf(from.address)
 }
 
 // newAccess resolves the lines of a gateway about access.

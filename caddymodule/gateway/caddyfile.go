@@ -135,7 +135,6 @@ func (g *Gateway) checkReach(paths caddyhttp.MatchPath) error {
 //		clients private | private_ranges | any | <cidr>...
 //		token <name> <secret>
 //		cors
-//		readers
 //		pages off
 //	}
 //
@@ -170,7 +169,7 @@ func (g *Gateway) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			}
 			return nil
 		}},
-		"readers": {Read: config.FlagLine(&g.Readers)},
+		"readers": {Unused: noReaders},
 		"pages":   {Read: config.ParsedLine(&g.Pages, config.ParseOff, "off")},
 		"rewrite": {Removed: "a gateway always makes links absolute, and a shield never changes a byte. Delete the line"},
 	}.With(policyLines).ReadBlock(d)

@@ -87,9 +87,7 @@ type Gateway struct {
 	// (`Access-Control-Allow-Origin: *`). Default: `false`.
 	CORS bool `json:"cors,omitempty"`
 
-	// Whether statistics of this gateway's readers are kept: which programs ask, from
-	// which networks (IPv4 /24, IPv6 /48), how often and how well. The page `/-/readers`
-	// and `pollard feeds readers` show them. Default: `false`.
+	// Readers has no effect. The version before this one had it.
 	Readers bool `json:"readers,omitempty"`
 
 	// Whether there are pages for people, at `/` and below `/-/`. Default: `true`.
@@ -150,9 +148,15 @@ func (g *Gateway) Provision(ctx caddy.Context) error {
 	if g.access.clients.any && !g.access.hasAllow && g.access.list == nil {
 		g.log.Warn("clients any: everyone on the internet can fetch any public URL through this gateway; name the hosts that it may fetch from in `allow`")
 	}
+	if g.Readers {
+		g.log.Warn("readers does nothing any more: " + noReaders + "; delete it")
+	}
 	g.makePages(ctx, app)
 	return nil
 }
+
+// noReaders says why there are no statistics of a gateway's readers.
+const noReaders = "a gateway counts its readers and remembers none of them; who asks is in the access log, and a shield has statistics"
 
 func (g *Gateway) resolveFeeds(app *poller.App, repl *caddy.Replacer) error {
 	g.engine, g.access.private, g.mayServe = app.Engine(), app.NamedOnly, g.access.checkFrom

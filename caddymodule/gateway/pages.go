@@ -35,7 +35,7 @@ const (
 )
 
 func (g *Gateway) makePages(ctx caddy.Context, app *poller.App) {
-	g.source = pages.NewSource(app.Engine(), "", g.Readers)
+	g.source = pages.NewSource(app.Engine(), "")
 	g.pages = &pages.Pages{
 		Source:   g.source,
 		Discover: g.discover,
@@ -106,7 +106,7 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 	}
 	at := pages.Place{
 		Home: base, Below: base + strings.TrimPrefix(pagesBelow, "/"), Gateway: poller.SiteAddress(r) + base,
-		Token: by.hasToken, Member: g.access.admit(by, g.clientOf(r)) == nil, Readers: g.Readers,
+		Token: by.hasToken, Member: g.access.admit(by, g.clientOf(r)) == nil,
 	}
 	if at.Member {
 		group := g.access.group(by)
@@ -117,9 +117,16 @@ func (g *Gateway) placeOf(r *http.Request, by urlRequest) pages.Place {
 
 // viewer returns what a client of a group is shown. site is the address of the gateway.
 func (g *Gateway) viewer(group feedstate.Group, site string) pages.Viewer {
+	stored := g.engine.GroupOf(group)
+	asked := func(groups []feedstate.Group) bool {
+		return slices.Contains(groups, stored) || slices.Contains(groups, group) // or as the edition before wrote it
+	}
 	return pages.Viewer{
-		Name:       strconv.FormatUint(uint64(group), 16),
-		Shown:      func(key, from string, groups []feedstate.Group) bool { return g.visible(group, key, from, groups) },
+		Name: strconv.FormatUint(uint64(stored), 16),
+		Shown: func(key, from string, groups []feedstate.Group) bool {
+			return group != 0 && g.visible(key, from, asked(groups))
+		},
+		Named:      g.isNamed,
 		MayRequest: func(u feedurl.URL) bool { return g.access.checkURL(u) == nil },
 		Address: func(key string) string {
 			if path := g.chosen[key]; path != "" {
@@ -130,17 +137,20 @@ func (g *Gateway) viewer(group feedstate.Group, site string) pages.Viewer {
 	}
 }
 
-// visible reports whether a client of a group is shown a feed. from is the URL that its version came
-// from, and groups have asked for it. The gateway must serve the feed to that client now, at a path
-// or by URL. Either the configuration names the feed, or the client's group has asked for it. All
-// lists, counts and sums of a gateway consist of such feeds.
-func (g *Gateway) visible(group feedstate.Group, key, from string, groups []feedstate.Group) bool {
+// isNamed reports whether the configuration of the gateway names a feed.
+func (g *Gateway) isNamed(key string) bool { return g.chosen[key] != "" || g.access.list.has(key) }
+
+// visible reports whether a client is shown a feed. from is the URL that its version came from, and
+// asked says whether the client's group has asked for it. The gateway must serve the feed to that
+// client now, at a path or by URL. Either the configuration names the feed, or the client's group
+// has asked for it. All lists of a gateway consist of such feeds.
+func (g *Gateway) visible(key, from string, asked bool) bool {
 	switch {
-	case group == 0 || !strings.HasPrefix(key, "http"): // any client, or the feed of a shield
+	case poller.IsShielded(key):
 		return false
 	case g.chosen[key] != "":
 		return true
-	case !slices.Contains(groups, group) && !g.access.list.has(key):
+	case !asked && !g.isNamed(key):
 		return false
 	}
 	u, err := feedurl.Parse(key)

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,66 +16,64 @@ import (
 	"github.com/feedpollard/pollard/internal/status"
 )
 
-// With the line readers there are statistics of readers, by the name of their token and
-// not by the secret. Without it there are none, and they have no page.
-// Answers and subscribers are counted either way.
-func TestGatewayRecordsReaders(t *testing.T) {
+// A gateway counts its readers and names none of them, with or without the line of an earlier
+// version: not in pages, their JSON or the admin API. It shows how many read a feed only if its
+// configuration names the feed, and by day the sum of all gateways.
+func TestGatewayCountsAndNamesNoOne(t *testing.T) {
+	const alice, bob = "/~s3cret-of-alice-0001", "/~5ecret-of-bob-000002"
 	for _, line := range []string{"readers", ""} {
-		t.Run("line "+line, func(t *testing.T) {
-			onGateway(t, line+
-				"\nfeed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
-				tag := ask(t, g, "GET", "/one.xml", stage.Home).Header().Get("Etag")
-				ask(t, g, "GET", "/one.xml", stage.Home, "If-None-Match", tag)
-				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://one.example/feed", stage.Outside)
-				ask(t, g, "GET", "/~s3cret-of-alice-0001/https://two.example/gone", stage.Outside)
-				ask(t, g, "GET", "/~wrong/https://one.example/feed", stage.Outside)
-				if traffic := g.engine.Traffic(t.Context(), nil).Origins["https://one.example"]; traffic.Requests != 3 || traffic.Polls != 1 {
-					t.Errorf("traffic %+v", traffic)
+		onGateway(t, line+"\nfeed /one.xml https://one.example/feed\nclients any\ntoken alice s3cret-of-alice-0001\ntoken bob 5ecret-of-bob-000002", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+			tag := ask(t, g, "GET", "/one.xml", stage.Home, "User-Agent", "Alice/1").Header().Get("Etag")
+			ask(t, g, "GET", "/one.xml", stage.Home, "If-None-Match", tag, "User-Agent", "Alice/1")
+			ask(t, g, "GET", alice+"/https://one.example/feed", stage.Outside, "User-Agent", "Alice/1")
+			for _, by := range []string{alice, bob} {
+				ask(t, g, "GET", by+"/https://two.example/feed", stage.Outside, "User-Agent", "Alice/1")
+			}
+			ask(t, g, "GET", "/~wrong/https://one.example/feed", stage.Outside)
+			if n := g.engine.Subscribers("https://one.example/feed"); n != 2 {
+				t.Errorf("%d subscribers, want 2", n)
+			}
+			if all := stage.ReportOfReaders(t, ""); all.Total.Requests != 0 || len(all.Readers)+len(all.Families)+len(all.Feeds) != 0 {
+				t.Errorf("%+v", all)
+			}
+			var saved status.Savings
+			if err := json.Unmarshal(ask(t, g, "GET", bob+"/-/savings", stage.Home, "Accept", "application/json").Body.Bytes(), &saved); err != nil {
+				t.Fatal(err)
+			}
+			if len(saved.Days) != 1 || saved.Days[0].Requests != 5 || len(saved.Origins) != 1 || saved.Origins[0].Requests != 3 {
+				t.Errorf("savings: %+v", saved)
+			}
+			if w := ask(t, g, "GET", "/-/savings", stage.Outside); w.Code != 403 {
+				t.Errorf("savings for any client: %d", w.Code)
+			}
+			for page, want := range map[string]struct {
+				status int
+				text   string
+			}{
+				"/-/readers": {404, ""}, "/-/feeds": {200, "two.example"}, "/-/savings": {200, "one.example"},
+				"/-/feeds?url=https://one.example/feed": {200, "2 readers"}, "/-/feeds?url=https://two.example/feed": {200, "two.example"},
+			} {
+				text := ask(t, g, "GET", bob+page, stage.Home).Body.String()
+				if w := ask(t, g, "GET", bob+page, stage.Home); w.Code != want.status || !strings.Contains(text, want.text) {
+					t.Errorf("%s: %d %s", page, w.Code, text)
 				}
-				if n := g.engine.Subscribers("https://one.example/feed"); n != 2 {
-					t.Errorf("%d subscribers, want 2", n)
+				text += ask(t, g, "GET", bob+page, stage.Home, "Accept", "application/json").Body.String()
+				if strings.Contains(text, "Alice") || strings.Contains(text, "alice") || strings.Contains(text, "/-/readers") ||
+					strings.Contains(page, "two") && (strings.Contains(text, "<dt>Readers") || strings.Contains(text, `"subscribers":`) || strings.Contains(text, `"last_asked"`)) {
+					t.Errorf("%s names readers, or counts those of a feed of others: %s", page, text)
 				}
-				const bob = "/~5ecret-of-bob-000002"
-				page := ask(t, g, "GET", bob+"/-/readers", stage.Home)
-				if linked := strings.Contains(ask(t, g, "GET", bob+"/-/feeds", stage.Home).Body.String(), "/-/readers"); linked != (line != "") {
-					t.Errorf("a link to the page of readers: %t", linked)
-				}
-				got := stage.ReportOfReaders(t, "?url=https://one.example/feed")
-				if line == "" {
-					if all := stage.ReportOfReaders(t, ""); all.Total.Requests != 0 || len(all.Readers)+len(all.Families)+len(all.Feeds) != 0 {
-						t.Errorf("%+v", all)
-					}
-					if page.Code != 404 {
-						t.Errorf("the page of readers: %d", page.Code)
-					}
-					return
-				}
-				if page.Code != 200 {
-					t.Errorf("the page of readers: %d", page.Code)
-				}
-				if want := (status.Answers{Full: 2, NotModified: 1}); got.Total.Answers != want || got.Total.Conditions.Current != 1 {
-					t.Errorf("%+v, want %+v", got.Total, want)
-				}
-				tokens := make(map[string]int64)
-				for _, row := range got.Readers {
-					tokens[row.Token] += row.Requests
-				}
-				if len(tokens) != 2 || tokens["alice"] != 1 || tokens[""] != 2 {
-					t.Errorf("requests by token: %v", tokens)
-				}
-			})
+			}
 		})
 	}
 }
 
-// The statistics of a feed's readers are dropped with the feed: when it has no readers
-// any more, and when it is forgotten by hand. A feed that stays keeps its readers.
+// The number of a feed's readers is dropped with the feed: when it has none any more, and when it is
+// forgotten by hand. A feed that stays keeps its number.
 func TestReadersAreForgottenWithTheFeed(t *testing.T) {
-	onGateway(t, "readers\nfeed /one.xml https://one.example/feed\nclients any", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
+	onGateway(t, "feed /one.xml https://one.example/feed\nclients any", func(t *testing.T, g *Gateway, _ *origintest.Origin) {
 		const stays, invented, unwanted = "https://one.example/feed", "https://two.example/page", "https://three.example/feed"
 		known := func(feed string) string {
-			report := stage.ReportOfReaders(t, "?url="+feed)
-			return fmt.Sprint(g.engine.Subscribers(feed), " subscribers, ", len(report.Readers), " readers")
+			return fmt.Sprint(g.engine.Subscribers(feed), " subscribers")
 		}
 		want := func(when, one, two, three string) {
 			t.Helper()
@@ -87,7 +86,7 @@ func TestReadersAreForgottenWithTheFeed(t *testing.T) {
 		for _, path := range []string{"/one.xml", "/" + invented, "/" + unwanted} {
 			ask(t, g, "GET", path, stage.Home)
 		}
-		const some, none = "1 subscribers, 1 readers", "0 subscribers, 0 readers"
+		const some, none = "1 subscribers", "0 subscribers"
 		want("at first", some, none, some)
 		_, c := poller.Running()
 		if err := g.engine.Forget(t.Context(), c, unwanted); err != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/feedpollard/pollard/caddymodule/pages"
 	"github.com/feedpollard/pollard/caddymodule/poller"
 	"github.com/feedpollard/pollard/internal/feedurl"
-	"github.com/feedpollard/pollard/internal/readers"
 )
 
 // Header values that never change are shared, so that a hit allocates none.
@@ -88,13 +87,13 @@ func (g *Gateway) serveHub(w http.ResponseWriter, r *http.Request) bool {
 
 // serveFeed answers a GET or HEAD request for a feed.
 func (g *Gateway) serveFeed(w http.ResponseWriter, r *http.Request, req request) error {
-	feed, token, err := g.find(r, req)
+	feed, err := g.find(r, req)
 	if err == nil {
 		if req.byURL && !g.access.clients.any {
 			w.Header()["Cache-Control"] = private
 		}
 		var sent cache.Sent
-		if sent, err = g.serve(w, r, feed, req, token); err == nil {
+		if sent, err = g.serve(w, r, feed, req); err == nil {
 			g.engine.GatewayRequests().Served(sent)
 			poller.Report(r, poller.ResultOf(sent), feed.Key(), "")
 			return nil
@@ -197,14 +196,8 @@ func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, err error, req 
 	return e.Answer(w, r, g.server)
 }
 
-// serve serves a feed, and counts the request. Only with the line readers it is recorded who sent it.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, req request, token string) (cache.Sent, error) {
-	address := poller.Client(r)
-	var observed readers.Request
-	if g.Readers {
-		observed = g.engine.Observe(r, address, feed.Key(), feed)
-		observed.Token = token
-	}
+// serve serves a feed, and counts the request.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed, req request) (cache.Sent, error) {
 	var o cache.ServeOptions // the version of a configured feed may come from anywhere
 	if req.byURL {
 		o.May = g.mayServe
@@ -219,52 +212,39 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, feed *cache.Feed
 	if err != nil {
 		return cache.Sent{}, err
 	}
-	counter := g.engine.FeedCounter(feed.Key())
-	counter.CountReader(r.UserAgent(), address)
-	counter.CountAnswer(sent.Bytes)
-	if g.Readers {
-		observed.Status, observed.Bytes = sent.Status, sent.Bytes
-		g.engine.RecordReader(observed)
-	}
+	g.engine.CountReader(feed.Key(), r.UserAgent(), poller.Client(r))
+	g.engine.CountAnswer(feed.Key(), sent.Bytes)
 	return sent, nil
 }
 
-// find returns the feed that a request is for, and the name of its token or "".
-func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, string, error) {
+// find returns the feed that a request is for.
+func (g *Gateway) find(r *http.Request, req request) (*cache.Feed, error) {
 	if req.configured != "" {
 		if g.leadsBack(r, req.configured) {
-			return nil, "", &poller.Refusal{Status: http.StatusLoopDetected, Reason: "the URL of this feed is an address of this gateway, which polls itself: write the URL that the feed has at its site"}
+			return nil, &poller.Refusal{Status: http.StatusLoopDetected, Reason: "the URL of this feed is an address of this gateway, which polls itself: write the URL that the feed has at its site"}
 		}
 		requested, feed, err := g.feed(r.Context(), req.configured)
 		if err == nil && !ofOtherSite(r) {
 			requested.Ask(store.Operator)
 			feed.Ask(store.Operator)
 		}
-		return feed, "", err
+		return feed, err
 	}
 	u, err := feedurl.Parse(req.by.target)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	from := g.clientOf(r)
 	if refusal := g.access.authorize(req.by, from, u); refusal != nil {
-		return nil, "", refusal
+		return nil, refusal
 	}
 	if _, own := g.own(r, u); own {
-		return nil, "", &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
+		return nil, &poller.Refusal{Status: http.StatusBadRequest, Reason: "not a feed URL: it leads back to this gateway"}
 	}
 	if err := checkFeed(u); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	feed, err := g.feedFor(r, req.by, from, u)
-	if err != nil {
-		return nil, "", err
-	}
-	token := ""
-	if req.by.hasToken {
-		token = g.access.tokenName(req.by.token)
-	}
-	return feed, token, nil
+	return g.feedFor(r, req.by, from, u)
 }
 
 // leadsBack reports whether the URL of a configured feed leads to itself at this gateway, under the name
@@ -293,7 +273,7 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 	if err != nil {
 		return nil, err
 	}
-	owner, asks := g.access.ownerOf(by, from, u.String()), by.hasToken || !ofOtherSite(r)
+	owner, asks := g.access.ownerOf(g.engine, by, from, u.String()), by.hasToken || !ofOtherSite(r)
 	if icons := by.target != "" && u.Path() == "/" && !strings.Contains(r.Header.Get("Accept"), "text/html"); !icons {
 		g.lately.add(from.address, u.Name())
 	} else if feed.New() && g.lately.has(from.address, u.Name()) {
@@ -329,7 +309,7 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 		requested.Ask(owner)
 		feed.Ask(owner)
 		if group := g.access.group(by); group != 0 {
-			feed.AskedBy(group)
+			feed.AskedBy(g.engine.GroupOf(group))
 		}
 	}
 	return feed, nil

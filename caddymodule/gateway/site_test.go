@@ -444,7 +444,7 @@ func TestGatewayBelowAPath(t *testing.T) {
 		return 200, stage.Sample, http.Header{"Content-Type": {"application/rss+xml"}}
 	}
 	stage.RunGateways(t, web, func(t *testing.T, o *stage.Gateways) {
-		gateway := "feed_gateway {\nreaders\ntoken alice " + secret + "\n}\n"
+		gateway := "feed_gateway {\ntoken alice " + secret + "\n}\n"
 		if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nhandle_path /my/feeds* {\n"+gateway+"}\nrewrite /blog /?url=https://site.example/\n"+gateway+"}\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +452,7 @@ func TestGatewayBelowAPath(t *testing.T) {
 			"/my/feeds/":                                      `href="/my/feeds/-/feeds"`,
 			"/my/feeds/https://site.example/":                 `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/my/feeds/~" + secret + "/https://site.example/": `href="http://feeds.test/my/feeds/~` + secret + `/https://site.example/atom.xml"`,
-			"/my/feeds/~" + secret + "/-/feeds":               `href="/my/feeds/~` + secret + `/-/readers"`,
+			"/my/feeds/~" + secret + "/-/feeds":               `href="/my/feeds/~` + secret + `/-/savings"`,
 			"/my/feeds/?url=https%3A%2F%2Fsite.example%2F":    `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/my/feeds/https%3A%2F%2Fsite.example%2F":         `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/my/feeds": `href="/my/feeds/-/feeds"`,

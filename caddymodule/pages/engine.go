@@ -33,8 +33,11 @@ type EngineSource struct {
 type Viewer struct {
 	// Name is the same for viewers that are shown the same feeds.
 	Name string
-	// Shown decides which feeds are shown. All that pages show comes from these.
+	// Shown decides which feeds are shown.
 	Shown cache.Shown
+	// Named reports whether the configuration of the gateway names a feed: only of these it is shown
+	// how many ask. Nil: of all.
+	Named func(key string) bool
 	// MayRequest reports whether the viewer may request a URL. Of others that feeds have
 	// moved to, only the host is shown. Nil: it may request all.
 	MayRequest func(feedurl.URL) bool
@@ -45,9 +48,8 @@ type Viewer struct {
 
 // shared is what all viewers have in common.
 type shared struct {
-	engine  *poller.Engine
-	shield  string
-	readers bool // readers of a feed are shown
+	engine *poller.Engine
+	shield string
 
 	searches chan struct{} // holds a value for each search that is running
 
@@ -72,11 +74,10 @@ const (
 )
 
 // NewSource returns the running engine as a source, of a shield or, if shield is empty, of a gateway. It
-// shows no feed before [EngineSource.For] gives it a viewer. With readers, the
-// page of a feed shows its readers.
-func NewSource(e *poller.Engine, shield string, readers bool) *EngineSource {
+// shows no feed before [EngineSource.For] gives it a viewer.
+func NewSource(e *poller.Engine, shield string) *EngineSource {
 	return &EngineSource{
-		&shared{engine: e, shield: shield, readers: readers, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches)},
+		&shared{engine: e, shield: shield, counted: make(map[string]*counts), searches: make(chan struct{}, maxSearches)},
 		Viewer{Shown: func(string, string, []feedstate.Group) bool { return false }},
 	}
 }
@@ -167,12 +168,12 @@ func (e *EngineSource) complete(f status.Feed) status.Feed {
 	if e.viewer.Address != nil {
 		f.Address = e.viewer.Address(string(f.URL))
 	}
+	if e.viewer.Named != nil && !e.viewer.Named(string(f.URL)) {
+		f.Subscribers, f.LastAsked = 0, time.Time{}
+	}
 	f = poller.Complete(f)
 	f.Alias = feedurl.Shown(e.reachable(string(f.Alias)))
 	f.Validators.URL = e.reachable(f.Validators.URL)
-	if !e.readers {
-		f.Readers, f.Subscribers, f.LastAsked = nil, 0, time.Time{}
-	}
 	return f
 }
 
@@ -301,43 +302,24 @@ func parseID(text string) (id store.ID, ok bool) {
 
 // Readers implements [Source]. They are grouped by User-Agent family.
 func (e *EngineSource) Readers(ctx context.Context) (status.Readers, error) {
-	shown, err := e.keys(ctx)
-	if err != nil {
-		return status.Readers{}, err
-	}
-	report := e.engine.Readers(ctx, readers.ReportOptions{Of: shown, Changes: e.engine.Changes})
+	report := e.engine.Readers(ctx, readers.ReportOptions{Of: e.ofShield, Changes: e.engine.Changes})
 	return report.Summary(), nil
 }
 
-// keys returns a function that reports whether the feed of a key is shown.
-func (e *EngineSource) keys(ctx context.Context) (func(key string) bool, error) {
-	if e.shield != "" {
-		return func(key string) bool { return e.viewer.Shown(key, "", nil) }, nil // readers see variants as one feed
-	}
-	c, err := e.engine.Opened(ctx)
-	if err != nil {
-		return nil, err
-	}
-	shown := make(map[string]bool)
-	for f, err := range c.Feeds(ctx, e.viewer.Shown) {
-		if err != nil {
-			return nil, err
-		}
-		shown[string(f.URL)] = true
-	}
-	return func(key string) bool { return shown[key] }, nil
-}
+// ofShield reports whether the key of a shield's feed is shown.
+func (e *EngineSource) ofShield(key string) bool { return e.viewer.Shown(key, "", nil) }
 
 // maxDays is how many days of traffic are shown.
 const maxDays = 400
 
-// Savings implements [Source].
+// Savings implements [Source]. Of a gateway, they are those of all gateways, so that they do not say
+// what one person reads.
 func (e *EngineSource) Savings(ctx context.Context, limit int) (status.Savings, error) {
-	shown, err := e.keys(ctx)
-	if err != nil {
-		return status.Savings{}, err
+	counted, named := e.ofShield, e.ofShield
+	if e.shield == "" {
+		counted, named = func(key string) bool { return !poller.IsShielded(key) }, e.viewer.Named
 	}
-	traffic := e.engine.Traffic(ctx, shown)
+	traffic := e.engine.Traffic(ctx, counted, named)
 	saved := status.Savings{Total: traffic.Total, Days: []status.DayTraffic{}, Origins: []status.OriginTraffic{}}
 	for origin, t := range traffic.Origins {
 		saved.Origins = append(saved.Origins, status.OriginTraffic{Origin: feedurl.Shown(origin), Traffic: t})

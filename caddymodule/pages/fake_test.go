@@ -186,7 +186,7 @@ func fakeReaders() []status.Reader {
 	return []status.Reader{
 		{Family: "Mozilla", UserAgent: "Mozilla/5.0 (compatible; theoldreader.com; 1 subscribers; feed-id=0a9)", Network: "192.0.2.0/24", Feeds: 3, Counts: counts, Score: "F", Reasons: []string{"never conditional", "every 5 minutes"}},
 		{Family: "FreshRSS", UserAgent: "FreshRSS/1.25.0 (Linux; https://freshrss.org)", Feeds: 65, Counts: counts, Score: "B", Reasons: []string{"asks within skipHours"}},
-		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Token: "alice", Feeds: 41, Counts: counts, Score: "A"},
+		{Family: "newsboat", UserAgent: "newsboat/2.21 (Linux x86_64)", Feeds: 41, Counts: counts, Score: "A"},
 		{Family: "Miniflux", UserAgent: "Mozilla/5.0 (compatible; Miniflux/2.3.0; +https://miniflux.app)", Feeds: 76, Counts: counts, Score: "A"},
 		{Family: "-", UserAgent: "-", Feeds: 1, Counts: status.Counts{Requests: 12, Bytes: 1 << 20}, Score: "-"},
 	}

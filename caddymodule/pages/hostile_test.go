@@ -42,7 +42,7 @@ func inhabit(t *testing.T, text string) (*Pages, Place) {
 	address := feedurl.Shown("https://x.example/" + text)
 	when := time.Now().Add(time.Hour)
 	reader := status.Reader{
-		Family: text, UserAgent: text + " 2", Network: text, Token: text, Counts: status.Counts{Requests: 1, Bytes: 1}, Score: text, Reasons: []string{text},
+		Family: text, UserAgent: text + " 2", Network: text, Counts: status.Counts{Requests: 1, Bytes: 1}, Score: text, Reasons: []string{text},
 	}
 	feed := status.Feed{
 		ID: text, URL: address, Title: text, State: status.State(text), NextPoll: when, Winner: text,

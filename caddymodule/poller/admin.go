@@ -34,8 +34,8 @@ func init() {
 //	GET    /pollard/feeds?url=    one feed, and why its next poll is not earlier
 //	POST   /pollard/refresh?url=  polls a feed, as soon as its origin allows
 //	DELETE /pollard/feeds?url=    forgets a feed
-//	GET    /pollard/readers       the readers of all feeds
-//	GET    /pollard/readers?url=  the readers of one feed
+//	GET    /pollard/readers       the readers of all feeds of shields
+//	GET    /pollard/readers?url=  the readers of one of them
 //	GET    /pollard/stats         totals
 //
 // A feed is named by its own URL, by a path that a gateway has for it, or by its address at a
@@ -273,7 +273,7 @@ func (e *Engine) complete(f status.Feed) status.Feed {
 // Complete completes the status of a feed from the cache with the URL that readers request
 // and with the reason for its next poll.
 func Complete(f status.Feed) status.Feed {
-	f.Shield = strings.HasPrefix(string(f.URL), ShieldCommon)
+	f.Shield = IsShielded(string(f.URL))
 	f.URL = shownURL(string(f.URL))
 	f.Reason = f.Explain(time.Now(), time.UTC)
 	return f

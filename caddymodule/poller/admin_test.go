@@ -96,9 +96,9 @@ func TestAdmin(t *testing.T) {
 func TestAdminTellsNoCredentials(t *testing.T) {
 	t.Setenv("POLLARD_TEST_FEED", "https://bob:sesame@one.example/feed.xml?key=topsecretkey123456")
 	stage.RunGateways(t, func(*http.Request) (int, string, http.Header) { return 200, stage.Sample, nil }, func(t *testing.T, o *stage.Gateways) {
-		o.MustLoad("", "", "readers\nfeed /mine.xml {env.POLLARD_TEST_FEED}")
+		o.MustLoad("", "", "feed /mine.xml {env.POLLARD_TEST_FEED}")
 		stage.Get(t, "http://feeds.test/mine.xml", stage.Home)
-		for _, target := range []string{"/pollard/feeds", "/pollard/feeds" + "?url=" + url.QueryEscape("https://bob:sesame@one.example/feed.xml?key=topsecretkey123456"), "/pollard/readers"} {
+		for _, target := range []string{"/pollard/feeds", "/pollard/feeds" + "?url=" + url.QueryEscape("https://bob:sesame@one.example/feed.xml?key=topsecretkey123456")} {
 			status, text := stage.Call(t, "GET", target)
 			if status != 200 || !strings.Contains(text, "one.example") || strings.Contains(text, "sesame") || strings.Contains(text, "topsecret") {
 				t.Errorf("%s: %d %s", target, status, text)

@@ -83,7 +83,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"websub":     {Read: config.ParsedLine(&a.WebSub, parseWebSub, webSubExpected)},
 		"idle_after": {Read: config.DurationLine(&a.IdleAfter)},
 		"prefetch":   {Read: config.FlagLine(&a.Prefetch)},
-		"readers":    {Removed: "reader statistics are off unless `readers` is written in a feed_gateway: remove the line"},
+		"readers":    {Removed: "only shields have statistics of readers: remove the line"},
 		"host":       {Read: a.readHost, Repeat: true},
 		"user_agent": {Read: func(d *caddyfile.Dispenser) error {
 			words, err := config.SomeArgs(d, 1, -1, "the text of the User-Agent")

@@ -7,13 +7,16 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -45,9 +48,11 @@ const (
 // when they are shown.
 type counters struct {
 	feeds   *readers.Feeds
-	readers *readers.Statistics
+	earlier *readers.Feeds      // what the edition before has counted, by hashes without a key
+	readers *readers.Statistics // of shields
 	traffic *traffic
-	log     func() *zap.Logger // of the configuration in force
+	key     atomic.Pointer[readers.Key] // never nil
+	log     func() *zap.Logger          // of the configuration in force
 	stop    chan struct{}
 	ended   chan struct{}
 
@@ -62,10 +67,12 @@ type counters struct {
 
 func newCounters(log func() *zap.Logger) *counters {
 	t := newTraffic()
-	return &counters{
-		feeds: readers.NewFeeds(t.countAnswers), readers: readers.NewStatistics(readers.Options{Period: readers.Period}), traffic: t,
+	c := &counters{
+		feeds: readers.NewFeeds(t.countAnswers), earlier: readers.NewFeeds(nil), readers: readers.NewStatistics(readers.Period), traffic: t,
 		log: log, stop: make(chan struct{}), ended: make(chan struct{}),
 	}
+	c.key.Store(readers.NewKey([]byte(rand.Text()))) // until the store is open
+	return c
 }
 
 // open reads the saved counters and starts to save them regularly. node is this node's
@@ -74,6 +81,11 @@ func (c *counters) open(ctx context.Context, s store.Store, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.store, c.node = s, node
+	if secret, err := s.Secret(ctx); err == nil {
+		c.key.Store(readers.NewKey(secret))
+	} else {
+		c.log().Warn("the store's key cannot be read: readers are taken to be new until the next start", zap.Error(err))
+	}
 	c.load(ctx, time.Now())
 	go c.run()
 }
@@ -115,6 +127,15 @@ func (c *counters) load(ctx context.Context, now time.Time) {
 			continue
 		}
 		saved, err := decodeCounters(data)
+		if err == nil && data[0] < countersVersion { // what is not kept any more goes at once
+			if data, err = saved.encode(); err == nil {
+				err = c.store.SaveCounters(ctx, node, data)
+			}
+			if err != nil {
+				c.report(fmt.Errorf("saving counters: %w", err))
+				err = nil
+			}
+		}
 		switch {
 		case node == c.node && err != nil:
 			c.log().Error("the statistics that were saved cannot be read: they begin empty", zap.Error(err))
@@ -124,14 +145,20 @@ func (c *counters) load(ctx context.Context, now time.Time) {
 			c.others[node] = saved
 		default:
 			c.readers.Resume(saved.Readers)
-			c.feeds.MergeSketches(saved.Sketches, now)
+			c.merge(saved, now)
 			c.traffic.resume(saved.Traffic)
 		}
 	}
 	c.loaded = true
 	for _, saved := range c.others {
-		c.feeds.MergeSketches(saved.Sketches, now)
+		c.merge(saved, now)
 	}
+}
+
+// merge adds the readers of feeds that a node has counted.
+func (c *counters) merge(saved *savedCounters, now time.Time) {
+	c.feeds.MergeSketches(saved.Sketches, now)
+	c.earlier.MergeSketches(saved.Earlier, now)
 }
 
 // save saves the counters of this node, and removes those of nodes that have stopped.
@@ -189,6 +216,7 @@ func (c *counters) merged(ctx context.Context) (others []*savedCounters) {
 func (c *counters) forget(feeds []string) {
 	for _, feed := range feeds {
 		c.feeds.Forget(feed)
+		c.earlier.Forget(feed)
 		c.readers.Forget(feed)
 	}
 }
@@ -197,17 +225,21 @@ func (c *counters) forget(feeds []string) {
 type savedCounters struct {
 	Saved    time.Time            `json:"saved"`
 	Sketches []readers.FeedSketch `json:"sketches,omitempty"` // of the readers of feeds
-	Readers  readers.Snapshot     `json:"readers"`
+	Earlier  []readers.FeedSketch `json:"earlier,omitempty"`  // by hashes of the edition before
+	Readers  readers.Snapshot     `json:"readers"`            // of shields
 	Traffic  []savedTraffic       `json:"traffic,omitempty"`
 }
 
 // countersVersion is the first byte of saved counters. JSON, compressed by gzip, follows.
-const countersVersion = 3
+const countersVersion = 4
 
 // encode returns the counters of this node, in at most [store.MaxCounters] bytes.
 func (c *counters) encode(now time.Time) ([]byte, error) {
 	for limit := maxSaved; ; limit /= 2 {
-		saved := savedCounters{Saved: now, Sketches: c.feeds.Sketches(now, limit), Readers: c.readers.Snapshot(now, limit)}
+		saved := savedCounters{
+			Saved: now, Readers: c.readers.Snapshot(now, limit),
+			Sketches: c.feeds.Sketches(now, limit), Earlier: c.earlier.Sketches(now, limit),
+		}
 		c.feeds.Take(c.traffic.countAnswers)
 		saved.Traffic = c.traffic.saved(limit)
 		data, err := saved.encode()
@@ -227,9 +259,10 @@ func (s *savedCounters) encode() ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// decodeCounters decodes the saved counters of a node.
+// decodeCounters decodes the saved counters of a node. Of those of version 3, the readers of
+// gateways are dropped, and the sketches are [savedCounters.Earlier].
 func decodeCounters(data []byte) (*savedCounters, error) {
-	if len(data) == 0 || data[0] != countersVersion {
+	if len(data) == 0 || data[0] != countersVersion && data[0] != 3 {
 		return nil, errors.New("they were written by another version")
 	}
 	r, err := gzip.NewReader(bytes.NewReader(data[1:]))
@@ -247,10 +280,16 @@ func decodeCounters(data []byte) (*savedCounters, error) {
 	if err := json.Unmarshal(text, saved); err != nil {
 		return nil, err
 	}
+	if data[0] == 3 {
+		saved.Sketches, saved.Earlier = nil, saved.Sketches
+		for i, list := range saved.Readers {
+			saved.Readers[i] = slices.DeleteFunc(list, func(c readers.Counters) bool { return !IsShielded(c.Feed) })
+		}
+	}
 	return saved, nil
 }
 
-// Readers returns the statistics of readers on all nodes.
+// Readers returns the statistics of the readers of shields, on all nodes.
 func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) status.ReaderReport {
 	o.Now = time.Now()
 	for _, saved := range e.counters.merged(ctx) {
@@ -261,11 +300,19 @@ func (e *Engine) Readers(ctx context.Context, o readers.ReportOptions) status.Re
 
 // Subscribers estimates how many readers a feed had in the last week or two, on all nodes.
 func (e *Engine) Subscribers(feed string) int {
-	return e.counters.feeds.Subscribers(feed, time.Now())
+	now := time.Now()
+	return max(e.counters.feeds.Subscribers(feed, now), e.counters.earlier.Subscribers(feed, now))
 }
 
-// FeedCounter returns the counter of a feed's readers and answers.
-func (e *Engine) FeedCounter(feed string) *readers.FeedCounter { return e.counters.feeds.Feed(feed) }
+// CountReader counts a reader of a gateway's feed, for the number of its subscribers.
+func (e *Engine) CountReader(feed, userAgent string, client netip.Addr) {
+	e.counters.feeds.Feed(feed).CountReader(e.counters.key.Load().Reader(userAgent, client))
+}
 
-// RecordReader records a request in the statistics of readers.
+// CountAnswer counts a request that was answered with a feed or a 304.
+func (e *Engine) CountAnswer(feed string, bytes int64) {
+	e.counters.feeds.Feed(feed).CountAnswer(bytes)
+}
+
+// RecordReader records a request of a shield's reader.
 func (e *Engine) RecordReader(r readers.Request) { e.counters.readers.Record(r) }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -78,9 +79,8 @@ func startNode(t *testing.T, s store.Store, node string) *Engine {
 
 // count counts a request, and a poll.
 func count(e *Engine, client string) {
-	c := e.FeedCounter(someFeed)
-	c.CountReader("A/1", netip.MustParseAddr(client))
-	c.CountAnswer(100)
+	e.CountReader(someFeed, "A/1", netip.MustParseAddr(client))
+	e.CountAnswer(someFeed, 100)
 	e.RecordReader(readers.Request{
 		Time: time.Now(), Feed: someFeed, UserAgent: "A/1", Client: netip.MustParseAddr(client),
 		Method: "GET", Status: 200, Bytes: 100,
@@ -88,10 +88,12 @@ func count(e *Engine, client string) {
 	e.counters.traffic.countPoll(&cache.Poll{URL: someFeed, Result: status.ResultNew, Wire: 7})
 }
 
+func all(string) bool { return true }
+
 // want checks what a node shows.
 func want(t *testing.T, when string, e *Engine, requests int64, subscribers int) {
 	t.Helper()
-	traffic := e.Traffic(t.Context(), nil)
+	traffic := e.Traffic(t.Context(), all, all)
 	sum := status.Traffic{Requests: requests, Polls: requests, Served: requests * 100, Fetched: requests * 7}
 	if traffic.Total != sum || traffic.Origins["https://example.com"] != sum {
 		t.Errorf("%s: traffic %+v, want %+v", when, traffic, sum)
@@ -156,10 +158,10 @@ func TestNodesAreMerged(t *testing.T) {
 					nodes[n].counters.close()
 					nodes[n] = startNode(t, s, fmt.Sprint(n))
 				case 1:
-					nodes[n].Traffic(t.Context(), nil)
+					nodes[n].Traffic(t.Context(), all, all)
 				case 2:
 					s.setAway(true)
-					nodes[n].Traffic(t.Context(), nil)
+					nodes[n].Traffic(t.Context(), all, all)
 					time.Sleep(15 * time.Minute)
 					s.setAway(false)
 				}
@@ -249,6 +251,89 @@ func TestForeignCounters(t *testing.T) {
 	}
 }
 
+// Of the counters of version 3, the readers of gateways go at once, in the store too, and on all
+// nodes. What has no names stays: traffic, the statistics of shields, and the numbers of subscribers
+// until they age out.
+func TestEarlierCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Unix(3000*7*24*3600, 0))) // a week begins
+		const shielded = "shield:0123 https://blog.example/feed"
+		statistics := readers.NewStatistics(readers.Period)
+		for feed, agent := range map[string]string{someFeed: "AliceReader/1", shielded: "B/1"} {
+			statistics.Record(readers.Request{Time: time.Now(), Feed: feed, UserAgent: agent, Client: netip.MustParseAddr("192.0.2.1"), Method: "GET", Status: 200, Bytes: 1})
+		}
+		feeds := readers.NewFeeds(nil)
+		for i := range uint64(3) {
+			feeds.Feed(someFeed).CountReader(i * 0x9e3779b97f4a7c15)
+		}
+		saved := savedCounters{
+			Saved: time.Now(), Readers: statistics.Snapshot(time.Now(), 10), Sketches: feeds.Sketches(time.Now(), 10),
+			Traffic: []savedTraffic{{trafficKey{Feed: someFeed}, status.Traffic{Requests: 5}}},
+		}
+		data, err := saved.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[0] = 3
+		s := newCounting()
+		for _, node := range []string{"one", "stopped"} {
+			if err := s.Store.SaveCounters(t.Context(), node, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := startNode(t, s, "one")
+		rows, err := s.Counters(t.Context())
+		if err != nil || len(rows) != 2 {
+			t.Fatal(len(rows), err)
+		}
+		for node, data := range rows {
+			saved, err := decodeCounters(data)
+			if err != nil || data[0] != countersVersion {
+				t.Fatalf("%s: version %d, %v", node, data[0], err)
+			}
+			if text, _ := json.Marshal(saved); strings.Contains(string(text), "Alice") || !strings.Contains(string(text), "B/1") {
+				t.Errorf("the store has of node %s: %s", node, text)
+			}
+		}
+		if r := e.Readers(t.Context(), readers.ReportOptions{}); len(r.Families) != 1 || r.Families[0].Family != "B" || r.Total.Requests != 2 {
+			t.Errorf("readers: %+v", r.Families)
+		}
+		if n := e.Traffic(t.Context(), all, all).Total.Requests; n != 10 {
+			t.Errorf("%d requests, want 10", n)
+		}
+		e.CountReader(someFeed, "A/1", netip.MustParseAddr("192.0.2.1"))
+		for _, want := range []int{3, 3, 0} { // weeks later; of the new reader the week is not repeated
+			if n := e.Subscribers(someFeed); n != want {
+				t.Errorf("%d subscribers, want %d", n, want)
+			}
+			e.counters.close()
+			time.Sleep(7*24*time.Hour + time.Minute)
+			e = startNode(t, s, "one")
+		}
+		e.counters.close()
+	})
+}
+
+// What the store has of readers is the same on all its nodes, and cannot be found by trying names
+// without its secret.
+func TestAskersAreKeyed(t *testing.T) {
+	s := newCounting()
+	one, two, elsewhere := startNode(t, s, "one"), startNode(t, s, "two"), startNode(t, newCounting(), "one")
+	of := func(e *Engine) string {
+		address := netip.MustParseAddr("192.168.1.7")
+		return fmt.Sprint(e.TokenOf("alice"), e.AddressOf(address), e.NetworkOf(address), e.GroupOf(7), e.counters.key.Load().Reader("A/1", address))
+	}
+	if of(one) != of(two) || of(one) == of(elsewhere) {
+		t.Errorf("%s, %s, elsewhere %s", of(one), of(two), of(elsewhere))
+	}
+	if o := one.TokenOf("alice"); o == store.OwnerOf(store.KindToken, "alice") || o.Kind() != store.KindToken || one.GroupOf(0) != 0 {
+		t.Errorf("owner %d", o)
+	}
+	for _, e := range []*Engine{one, two, elsewhere} {
+		e.counters.close()
+	}
+}
+
 // The counters of a node that has stopped count for 90 days, and are removed then.
 func TestCountersOfStoppedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -271,7 +356,7 @@ func TestCountersOfStoppedNodes(t *testing.T) {
 			time.Sleep(step.after)
 			synctest.Wait()
 			saved, err := s.Counters(t.Context())
-			if polls := e.Traffic(t.Context(), nil).Total.Polls; polls != step.polls || len(saved) != step.nodes || err != nil {
+			if polls := e.Traffic(t.Context(), all, all).Total.Polls; polls != step.polls || len(saved) != step.nodes || err != nil {
 				t.Errorf("%v later: %d polls, counters of %d nodes, %v", step.after, polls, len(saved), err)
 			}
 		}

@@ -101,7 +101,7 @@ func newEngine(parts Parts) *Engine {
 	e := &Engine{
 		origin:   parts.Origin,
 		parts:    parts,
-		Limiter:  readers.NewLimiter(0),
+		Limiter:  readers.NewLimiter(),
 		NewFeeds: newNewFeeds(),
 		events:   newEventQueue(),
 		ready:    make(chan struct{}),

@@ -4,14 +4,12 @@
 package poller
 
 import (
-	"net/netip"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
 	"github.com/feedpollard/pollard/cache/store"
-	"github.com/feedpollard/pollard/internal/feedurl"
 )
 
 // How many new feeds an owner may add: a burst at once, then one per interval. Owners that the
@@ -60,15 +58,4 @@ func (n *NewFeeds) Take(owner store.Owner, now time.Time) (wait time.Duration) {
 		reservation.CancelAt(now)
 	}
 	return wait
-}
-
-// NetworkOf returns the owner of a public address: its network. All addresses that are not known are
-// one.
-func NetworkOf(a netip.Addr) store.Owner {
-	return store.OwnerOf(store.KindPublic, feedurl.Network(a).String())
-}
-
-// AddressOf returns the owner of an address that the operator has named, or that is private.
-func AddressOf(a netip.Addr) store.Owner {
-	return store.OwnerOf(store.KindAddress, a.Unmap().String())
 }

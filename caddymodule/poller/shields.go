@@ -235,6 +235,9 @@ func ParseShieldKey(text string) (k ShieldKey, ok bool) {
 	return k, k.String() == text
 }
 
+// IsShielded reports whether a key is that of a shield's feed.
+func IsShielded(key string) bool { return strings.HasPrefix(key, ShieldCommon) }
+
 // ReadersURL returns the URL that readers request for a key of the engine. A key that is
 // not of a shield is that URL.
 func ReadersURL(key string) string {

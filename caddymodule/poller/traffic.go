@@ -136,9 +136,9 @@ type TrafficReport struct {
 	Origins map[string]status.Traffic
 }
 
-// Traffic returns the traffic of the feeds that are shown; nil: of all feeds. Feeds with little
-// traffic may be missing.
-func (e *Engine) Traffic(ctx context.Context, shown func(feed string) bool) TrafficReport {
+// Traffic returns the traffic of the feeds that are counted, and by origin of those that are
+// named too. Feeds with little traffic may be missing.
+func (e *Engine) Traffic(ctx context.Context, counted, named func(feed string) bool) TrafficReport {
 	c := e.counters
 	c.feeds.Take(c.traffic.countAnswers)
 	all := c.traffic.saved(maxTraffic)
@@ -147,11 +147,13 @@ func (e *Engine) Traffic(ctx context.Context, shown func(feed string) bool) Traf
 	}
 	report := TrafficReport{Days: make(map[string]status.Traffic), Origins: make(map[string]status.Traffic)}
 	for _, s := range all {
-		if s.Feed == "" || shown != nil && !shown(s.Feed) {
+		if s.Feed == "" || !counted(s.Feed) {
 			continue
 		}
 		report.Total.Add(s.Traffic)
-		addTraffic(report.Origins, originOfKey(s.Feed), s.Traffic)
+		if named(s.Feed) {
+			addTraffic(report.Origins, originOfKey(s.Feed), s.Traffic)
+		}
 		if s.Day != "" {
 			addTraffic(report.Days, s.Day, s.Traffic)
 		}

@@ -54,7 +54,7 @@ func (s *Shield) serveFeed(w http.ResponseWriter, r *http.Request, next caddyhtt
 	if err != nil {
 		return s.passAndDetect(w, r, next, key)
 	}
-	if feed.New() && s.engine.NewFeeds.Take(ownerOf(r), time.Now()) > 0 {
+	if feed.New() && s.engine.NewFeeds.Take(s.ownerOf(r), time.Now()) > 0 {
 		return s.pass(w, r, next) // its network has requested too many new feeds
 	}
 	waited, served := feed.Await(r.Context()) // all readers of a slow origin wait for one poll
@@ -98,12 +98,12 @@ func (s *Shield) mayPoll(c *cache.Cache, r *http.Request, key string) bool {
 
 // ownerOf returns the owner whose new feeds a request counts among. They are the shield's
 // own after that.
-func ownerOf(r *http.Request) store.Owner {
+func (s *Shield) ownerOf(r *http.Request) store.Owner {
 	from := poller.Client(r)
 	if poller.Private(from) {
-		return poller.AddressOf(from)
+		return s.engine.AddressOf(from)
 	}
-	return poller.NetworkOf(from)
+	return s.engine.NetworkOf(from)
 }
 
 // answer serves a feed, unless the rules of defend refuse the request.
@@ -121,7 +121,7 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		return s.pass(w, r, next) // the version was withdrawn a moment ago
 	}
 	s.engine.ShieldRequests().Served(sent)
-	s.engine.FeedCounter(key).CountAnswer(sent.Bytes)
+	s.engine.CountAnswer(key, sent.Bytes)
 	poller.Report(r, poller.ResultOf(sent), key, "")
 	observed.Status, observed.Bytes = sent.Status, sent.Bytes
 	if s.Defend != nil {

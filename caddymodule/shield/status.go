@@ -28,7 +28,7 @@ func (s *Shield) makePages(ctx caddy.Context, app *poller.App) {
 		return
 	}
 	s.pages = &pages.Pages{
-		Source: pages.NewSource(s.engine, s.identity, true).For(pages.Viewer{Shown: func(key, _ string, _ []feedstate.Group) bool {
+		Source: pages.NewSource(s.engine, s.identity).For(pages.Viewer{Shown: func(key, _ string, _ []feedstate.Group) bool {
 			k, ok := poller.ParseShieldKey(key)
 			return ok && app.Serves(s, k)
 		}}),

@@ -6,6 +6,7 @@ package readers
 import (
 	"net/http"
 	"net/netip"
+	"reflect"
 	"time"
 
 	"github.com/feedpollard/pollard/cache/version"
@@ -22,24 +23,27 @@ const onePoll = 5 * time.Second
 // by a report.
 type Counters struct {
 	status.Counts
+	moreCounts
 	Period      int64        `json:"period"` // counted from 1970
 	Feed        string       `json:"feed"`
-	UserAgent   string       `json:"user_agent,omitempty"` // of the latest request, as are the next three
+	UserAgent   string       `json:"user_agent,omitempty"` // of the latest request, as are the next two
 	Network     netip.Prefix `json:"network,omitzero"`
-	Token       string       `json:"token,omitempty"`
 	Subscribers int64        `json:"subscribers,omitempty"` // the latest declared number
 	Poll        time.Time    `json:"poll"`                  // start of the latest poll
-
-	Conditional int64       `json:"conditional"` // GETs with validators
-	Whole       int64       `json:"whole"`       // GETs without validators, or with unknown ones
-	Identity    int64       `json:"identity"`    // GETs that accept no compression
-	Hours       [24]int64   `json:"hours"`       // requests by hour of day, GMT
-	Gaps        gaps        `json:"gaps"`
-	Clients     smallSketch `json:"clients"` // a sketch of User-Agents at full addresses
-	Nets        smallSketch `json:"nets"`    // a sketch of networks
+	Gaps        gaps         `json:"gaps"`
+	Clients     smallSketch  `json:"clients"` // a sketch of User-Agents at full addresses
+	Nets        smallSketch  `json:"nets"`    // a sketch of networks
 
 	agent        *agent // of UserAgent; nil if the counters were read from a snapshot
 	key, feedKey uint64 // in its list, in all periods
+}
+
+// moreCounts are counts that a report does not show.
+type moreCounts struct {
+	Conditional int64     `json:"conditional"` // GETs with validators
+	Whole       int64     `json:"whole"`       // GETs without validators, or with unknown ones
+	Identity    int64     `json:"identity"`    // GETs that accept no compression
+	Hours       [24]int64 `json:"hours"`       // requests by hour of day, GMT
 }
 
 // smallSketch is a sketch with 64 registers: its standard error is 13 %.
@@ -53,7 +57,7 @@ type agent struct {
 
 // count counts a request.
 func (c *Counters) count(r *Request, by *agent, identity uint64) {
-	c.agent, c.UserAgent, c.Network, c.Token = by, by.UserAgent, network(r.Client), r.Token
+	c.agent, c.UserAgent, c.Network = by, by.UserAgent, network(r.Client)
 	if by.Subscribers > 0 {
 		c.Subscribers = by.Subscribers
 	}
@@ -152,31 +156,36 @@ func (c *Counters) merge(o *Counters) {
 		c.First = o.First
 	}
 	if c.Requests == 0 || !o.Last.Before(c.Last) {
-		c.agent, c.UserAgent, c.Network, c.Token, c.Last, c.Poll = o.agent, o.UserAgent, o.Network, o.Token, o.Last, o.Poll
+		c.agent, c.UserAgent, c.Network, c.Last, c.Poll = o.agent, o.UserAgent, o.Network, o.Last, o.Poll
 		c.key, c.Feed, c.feedKey = o.key, o.Feed, o.feedKey
 		if o.Subscribers > 0 {
 			c.Subscribers = o.Subscribers
 		}
 	}
-	from := o.sums()
-	for i, sum := range c.sums() {
-		*sum += *from[i]
-	}
-	for i, n := range o.Hours {
-		c.Hours[i] += n
-	}
+	addUp(reflect.ValueOf(&c.Counts).Elem(), reflect.ValueOf(&o.Counts).Elem())
+	addUp(reflect.ValueOf(&c.moreCounts).Elem(), reflect.ValueOf(&o.moreCounts).Elem())
 	c.Gaps.merge(&o.Gaps)
 	sketch(c.Clients[:]).merge(o.Clients[:])
 	sketch(c.Nets[:]).merge(o.Nets[:])
 }
 
-// sums are the numbers that add up.
-func (c *Counters) sums() []*int64 {
-	return []*int64{
-		&c.Requests, &c.Bytes, &c.Polls, &c.Methods.Get, &c.Methods.Head, &c.Methods.Other,
-		&c.Answers.Full, &c.Answers.NotModified, &c.Answers.Limited, &c.Answers.Refused, &c.Answers.Failed,
-		&c.Conditions.IfNoneMatch, &c.Conditions.IfModifiedSince, &c.Conditions.Current, &c.Conditions.Earlier, &c.Conditions.Unknown,
-		&c.Early, &c.InSkipHours, &c.Conditional, &c.Whole, &c.Identity,
+// addUp adds each int64 of a struct or array to the same one of another, so that no counter is
+// forgotten.
+func addUp(sum, more reflect.Value) {
+	switch sum.Kind() {
+	case reflect.Int64:
+		sum.SetInt(sum.Int() + more.Int())
+	case reflect.Array:
+		for i := range sum.Len() {
+			addUp(sum.Index(i), more.Index(i))
+		}
+	case reflect.Struct:
+		if sum.Type() == reflect.TypeFor[time.Time]() {
+			return
+		}
+		for i := range sum.NumField() {
+			addUp(sum.Field(i), more.Field(i))
+		}
 	}
 }
 

@@ -6,13 +6,10 @@ package readers
 import (
 	"cmp"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 const (
@@ -123,12 +120,9 @@ type FeedCounter struct {
 	answers, bytes atomic.Int64
 }
 
-// CountReader counts a reader, once per week. A reader is a User-Agent in a network. The
-// digits of the User-Agent are ignored, so that a new version is not a new reader. For a
-// known reader it costs a hash and an atomic load.
-func (c *FeedCounter) CountReader(userAgent string, client netip.Addr) {
-	c.ago(0).add(readerHash(userAgent, client))
-}
+// CountReader counts a reader, once per week, by its hash ([Key.Reader]). For a known reader it
+// costs an atomic load.
+func (c *FeedCounter) CountReader(reader uint64) { c.ago(0).add(reader) }
 
 // CountAnswer counts a request that was answered with the feed or a 304.
 func (c *FeedCounter) CountAnswer(bytes int64) {
@@ -138,24 +132,6 @@ func (c *FeedCounter) CountAnswer(bytes int64) {
 
 func (c *FeedCounter) take(feed string) Served {
 	return Served{feed, c.answers.Swap(0), c.bytes.Swap(0)}
-}
-
-// readerHash returns the hash of a reader. It is the same in all processes, so that
-// sketches can be merged.
-func readerHash(userAgent string, client netip.Addr) uint64 {
-	var text [maxAgent + 16]byte
-	n := 0
-	for i := range min(len(userAgent), maxAgent) {
-		if c := userAgent[i]; (c < '0' || c > '9') && c != '.' {
-			text[n] = c
-			n++
-		}
-	}
-	if network := network(client); network.IsValid() {
-		address := network.Addr().As16()
-		n += copy(text[n:], address[:])
-	}
-	return xxhash.Sum64(text[:n])
 }
 
 // ago returns the sketch of this week (0) or the last one (1).

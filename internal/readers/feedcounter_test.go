@@ -39,7 +39,7 @@ func TestFeedsTellReadersApart(t *testing.T) {
 			c := NewFeeds(nil)
 			for _, r := range tt.readers {
 				address, _ := netip.ParseAddr(r.address)
-				c.Feed(feed).CountReader(r.agent, address)
+				c.Feed(feed).CountReader(key.Reader(r.agent, address))
 			}
 			if got := c.Subscribers(feed, start()); got != tt.want {
 				t.Errorf("counted %d, want %d", got, tt.want)
@@ -52,7 +52,7 @@ func TestSubscribersAreEstimated(t *testing.T) {
 	for _, want := range []int{10, 100, 1000, 5000, 20_000} {
 		c := NewFeeds(nil)
 		for i := range want {
-			c.Feed(feed).CountReader("A", netip.AddrFrom4([4]byte{byte(i >> 16), byte(i >> 8), byte(i), 1}))
+			c.Feed(feed).CountReader(key.Reader("A", netip.AddrFrom4([4]byte{byte(i >> 16), byte(i >> 8), byte(i), 1})))
 		}
 		got := c.Subscribers(feed, start())
 		if off := math.Abs(float64(got-want)) / float64(want); off > 0.10 {
@@ -66,12 +66,12 @@ func TestSubscribersOfTheLastWeeks(t *testing.T) {
 	now := start()
 	counter := c.Feed(feed)
 	gone, stays := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")
-	counter.CountReader("A", gone)
+	counter.CountReader(key.Reader("A", gone))
 	steps := []struct{ day, want int }{{0, 2}, {6, 2}, {8, 2}, {16, 1}}
 	for _, s := range steps {
 		at := now.AddDate(0, 0, s.day)
 		c.Subscribers(feed, at) // turn over first, as a poll on the day before would have
-		counter.CountReader("A", stays)
+		counter.CountReader(key.Reader("A", stays))
 		if got := c.Subscribers(feed, at); got != s.want {
 			t.Errorf("day %d: counted %d, want %d", s.day, got, s.want)
 		}
@@ -84,10 +84,10 @@ func TestFeedsAreBounded(t *testing.T) {
 	c.limit = 100
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.1")
 	for _, client := range []netip.Addr{one, two} {
-		c.Feed(feed).CountReader("A", client)
+		c.Feed(feed).CountReader(key.Reader("A", client))
 	}
 	for i := range 3000 {
-		c.Feed(fmt.Sprint("https://invented.example/", i)).CountReader("A", one)
+		c.Feed(fmt.Sprint("https://invented.example/", i)).CountReader(key.Reader("A", one))
 	}
 	if got := c.count.Load(); got != c.limit {
 		t.Errorf("%d counters, want %d", got, c.limit)
@@ -96,7 +96,7 @@ func TestFeedsAreBounded(t *testing.T) {
 		t.Errorf("the feed has %d readers, want 2", got)
 	}
 	const fresh = "https://new.example/feed.xml"
-	c.Feed(fresh).CountReader("A", one)
+	c.Feed(fresh).CountReader(key.Reader("A", one))
 	if got := c.Subscribers(fresh, start()); got != 1 {
 		t.Errorf("a new feed has %d readers, want 1", got)
 	}
@@ -110,7 +110,9 @@ func TestFeedsAreBounded(t *testing.T) {
 func TestCountReaderAllocatesNothing(t *testing.T) {
 	counter := NewFeeds(nil).Feed(feed)
 	client := netip.MustParseAddr("192.0.2.1")
-	if n := testing.AllocsPerRun(100, func() { counter.CountReader("FreshRSS/1.24.1 (Linux; https://freshrss.org)", client) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { counter.CountReader(key.Reader("FreshRSS/1.24.1 (Linux; https://freshrss.org)", client)) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+var key = NewKey([]byte("secret"))

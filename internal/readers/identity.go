@@ -44,12 +44,13 @@ func join(a, b uint64) uint64 {
 	return h ^ h>>31
 }
 
-// identity returns the hash of User-Agent, full address and token. It is the same in all
-// processes, because sketches are merged. It cannot be recovered from a sketch.
+// identity returns the hash of User-Agent and full address. It is the same in all processes,
+// because sketches are merged. It cannot be recovered from a sketch.
 func identity(r *Request) uint64 {
 	const common = seed(1)
 	userAgent := r.UserAgent[:min(len(r.UserAgent), maxAgent)]
-	return join(join(common.text(userAgent), common.address(r.Client.Unmap())), common.text(r.Token))
+	// Sketches in stores have a third part, which is empty for readers of shields.
+	return join(join(common.text(userAgent), common.address(r.Client.Unmap())), common.text(""))
 }
 
 // networkHash returns the hash of a network for sketches.

@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// defaultClients is how many readers of feeds a limiter remembers by default.
-	defaultClients = 32768
+	// maxClients is how many readers of feeds a limiter remembers, at about 200 bytes each.
+	maxClients = 32768
+	// shards is how many parts of a limiter have a lock of their own.
+	shards = 16
 	// maxProxies is how many addresses that forward requests a limiter remembers.
 	maxProxies = 1024
 	// proxyClients is how many clients an address must forward to be taken for a proxy.
@@ -23,19 +25,24 @@ const (
 
 // Limiter applies a [Limits] to readers.
 //
-// A reader of a feed is identified by its User-Agent, its token, its address (the /64 in
-// IPv6) and, behind a proxy that is not trusted, the address that the proxy says. Only
+// A reader of a feed is identified by its User-Agent, its address (the /64 in IPv6) and, behind a proxy that is not trusted, the address that the proxy says. Only
 // keyed hashes of them are kept.
 //
 // Its memory is bounded: the least recently seen reader is forgotten first, and then
 // treated as new. It uses the times of requests, and is safe for concurrent use.
 type Limiter struct {
-	seed seed
+	seed   seed
+	shards [shards]shard // by feed and address
 
+	mu      sync.Mutex // guards proxies
+	proxies lru[proxy] // by address
+}
+
+// shard is what a limiter remembers of some readers.
+type shard struct {
 	mu      sync.Mutex // guards all below
 	readers lru[state]
 	persons lru[recent] // the whole feeds that persons got, by feed and address
-	proxies lru[proxy]  // by address
 }
 
 // proxy is an address that sends X-Forwarded-For and is not trusted.
@@ -44,16 +51,15 @@ type proxy struct {
 	clients []uint64 // hashes of the first proxyClients that it forwarded
 }
 
-// NewLimiter returns a limiter that remembers up to readers readers of feeds, at about
-// 200 bytes each. If readers is 0, it remembers 32768.
-func NewLimiter(readers int) *Limiter {
-	if readers <= 0 {
-		readers = defaultClients
+// NewLimiter returns a limiter.
+func NewLimiter() *Limiter { return newLimiter(maxClients) }
+
+func newLimiter(limit int) *Limiter {
+	l := &Limiter{seed: newSeed(), proxies: newLRU[proxy](maxProxies, nil)}
+	for i := range l.shards {
+		l.shards[i].readers, l.shards[i].persons = newLRU[state](limit/shards, nil), newLRU[recent](limit/shards/4, nil)
 	}
-	return &Limiter{
-		seed:    newSeed(),
-		readers: newLRU[state](readers, nil), persons: newLRU[recent](readers/4, nil), proxies: newLRU[proxy](maxProxies, nil),
-	}
+	return l
 }
 
 // Check decides on a request before it is answered. If the verdict is to serve it, the
@@ -67,16 +73,17 @@ func (l *Limiter) Check(d Limits, r Request) Verdict {
 	if d == (Limits{}) || r.Validators == version.Current {
 		return Verdict{}
 	}
-	reader, address := l.keys(&r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.countForwarded(&r)
+	reader, address := l.keys(&r)
+	part := &l.shards[address%shards]
+	part.mu.Lock()
+	defer part.mu.Unlock()
 	if r.Person {
-		if got, _ := l.persons.find(address); !got.next(r.Time, wholeFeedsOfPersons, d.interval()).After(r.Time) {
+		if got, _ := part.persons.find(address); !got.next(r.Time, wholeFeedsOfPersons, d.interval()).After(r.Time) {
 			return Verdict{}
 		}
 	}
-	s, _ := l.readers.find(reader)
+	s, _ := part.readers.find(reader)
 	v := d.check(s, &r)
 	switch {
 	case v.Status == http.StatusTooManyRequests:
@@ -93,12 +100,13 @@ func (l *Limiter) Answered(d Limits, r Request) {
 		return // does not count
 	}
 	reader, address := l.keys(&r)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s, _ := l.readers.find(reader)
+	part := &l.shards[address%shards]
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	s, _ := part.readers.find(reader)
 	d.answered(s, &r)
 	if r.Person && r.Status == http.StatusOK && r.Method == http.MethodGet {
-		got, _ := l.persons.find(address)
+		got, _ := part.persons.find(address)
 		got.add(r.Time, wholeFeedsOfPersons)
 	}
 }
@@ -110,7 +118,7 @@ func (l *Limiter) keys(r *Request) (reader, address uint64) {
 		client = netip.PrefixFrom(client, 64).Masked().Addr()
 	}
 	address = join(join(l.seed.text(r.Feed), l.seed.address(client)), l.seed.text(shortened(r.Forwarded)))
-	return join(join(address, l.seed.text(shortened(r.UserAgent))), l.seed.text(r.Token)), address
+	return join(address, l.seed.text(shortened(r.UserAgent))), address
 }
 
 // countForwarded counts the clients that an address forwards.
@@ -118,6 +126,8 @@ func (l *Limiter) countForwarded(r *Request) {
 	if r.Forwarded == "" || !r.Client.IsValid() {
 		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	p, _ := l.proxies.find(l.seed.address(r.Client))
 	p.address = r.Client
 	if client := l.seed.text(shortened(r.Forwarded)); len(p.clients) < proxyClients && !slices.Contains(p.clients, client) {

@@ -57,7 +57,7 @@ func anyRequest(t *rapid.T, at time.Time) Request {
 // again does not lengthen it, and at its end the reader is served.
 func TestWaitIsAPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, d, at := NewLimiter(0), anyDefence(t), start()
+		g, d, at := NewLimiter(), anyDefence(t), start()
 		d.RequireCompression, d.RequireUserAgent = false, false // these refuse for ever
 		for range rapid.IntRange(0, 60).Draw(t, "requests before") {
 			at = at.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "gap")) * time.Second)
@@ -109,7 +109,6 @@ func TestWholeFeeds(t *testing.T) {
 		{"one reader: two in 4 hours", unconditional, func(int, *Request) {}, 12},
 		{"two people with one reader behind one address", unconditional, func(i int, r *Request) { r.IfNoneMatch = "" }, 12},
 		{"two readers", unconditional, func(i int, r *Request) { r.UserAgent = fmt.Sprint("Reader/", i%2) }, 24},
-		{"two tokens", unconditional, func(i int, r *Request) { r.Token = fmt.Sprint(i % 2) }, 24},
 		{"two feeds", unconditional, func(i int, r *Request) { r.Feed = fmt.Sprint(i % 2) }, 24},
 		{"two addresses", unconditional, func(i int, r *Request) { r.Client = netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 2)}) }, 24},
 		{"one /64", unconditional, func(i int, r *Request) { r.Client = netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i)) }, 12},
@@ -136,7 +135,7 @@ func TestWholeFeeds(t *testing.T) {
 		{"skip hours from the second on", Limits{SkipHours: true}, func(i int, r *Request) { r.SkipHours = Hours{start().Hour()} }, 1 + 23*60},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l, served := NewLimiter(0), 0
+			l, served := NewLimiter(), 0
 			for minute := range 24 * 60 {
 				r := poll(start().Add(time.Duration(minute)*time.Minute), "Hammer/1", "192.0.2.1")
 				tc.change(minute, &r)
@@ -153,7 +152,7 @@ func TestWholeFeeds(t *testing.T) {
 
 // A 429 comes before a 406, which counts like the feed.
 func TestRefusalsThatRepeat(t *testing.T) {
-	l, d := NewLimiter(0), Limits{Unconditional: 4 * time.Hour, RequireCompression: true}
+	l, d := NewLimiter(), Limits{Unconditional: 4 * time.Hour, RequireCompression: true}
 	at := start()
 	for i, want := range []int{406, 406, 429, 429} {
 		r := poll(at.Add(time.Duration(i)*time.Minute), "Reader/1", "192.0.2.1")
@@ -167,7 +166,7 @@ func TestRefusalsThatRepeat(t *testing.T) {
 
 // Answers that cost nothing do not count against the rate.
 func TestNotModifiedIsFree(t *testing.T) {
-	g, d, at := NewLimiter(0), Limits{MaxRate: Rate{1, time.Hour}}, start()
+	g, d, at := NewLimiter(), Limits{MaxRate: Rate{1, time.Hour}}, start()
 	for range 10 {
 		serve(t, g, d, conditional(poll(at, "Reader/1", "192.0.2.1")))
 	}
@@ -182,7 +181,7 @@ func TestNotModifiedIsFree(t *testing.T) {
 // A clock that is set back does not make a wait longer than the interval.
 func TestClockSetBack(t *testing.T) {
 	for _, d := range []Limits{{Unconditional: time.Hour}, {MaxRate: Rate{2, time.Hour}}} {
-		l := NewLimiter(0)
+		l := NewLimiter()
 		for range 2 {
 			serve(t, l, d, poll(start().Add(1000*time.Hour), "Reader/1", "192.0.2.1"))
 		}
@@ -194,7 +193,7 @@ func TestClockSetBack(t *testing.T) {
 
 // An address that forwards many clients is a proxy that should be trusted.
 func TestProxies(t *testing.T) {
-	l := NewLimiter(0)
+	l := NewLimiter()
 	for i := range 10 {
 		for address, clients := range map[string]int{"192.0.2.1": 10, "192.0.2.2": 1, "192.0.2.3": 0} {
 			r := poll(start(), "Reader/1", address)
@@ -211,7 +210,7 @@ func TestProxies(t *testing.T) {
 
 // A request that a 304 answers does not wait.
 func TestLimiterLetsHitsPassAtOnce(t *testing.T) {
-	l, d := NewLimiter(0), Limits{Unconditional: time.Hour, MaxRate: Rate{1, time.Hour}}
+	l, d := NewLimiter(), Limits{Unconditional: time.Hour, MaxRate: Rate{1, time.Hour}}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for range 10 {

@@ -44,7 +44,7 @@ func (s *Statistics) Report(o ReportOptions) status.ReaderReport {
 		if c.Network.IsValid() {
 			network = c.Network.String()
 		}
-		return rowKey{c.agent.Family, c.agent.FeedID, c.Token, network}
+		return rowKey{c.agent.Family, c.agent.FeedID, network}
 	})
 	r.Families = rows(all[ofFamilies], o.Changes, func(c *Counters) rowKey {
 		c.Subscribers = declared[[2]uint64{c.feedKey, c.agent.family}]
@@ -110,7 +110,7 @@ func declaredSubscribers(readers []Counters) map[[2]uint64]int64 {
 }
 
 // rowKey is what the counters of a row have in common.
-type rowKey struct{ family, feedID, token, network string }
+type rowKey struct{ family, feedID, network string }
 
 // rows groups counters of several feeds, scores the groups, and sorts them.
 func rows(list []Counters, changes func(feed string) time.Duration, key func(*Counters) rowKey) []status.Reader {
@@ -130,7 +130,7 @@ func rows(list []Counters, changes func(feed string) time.Duration, key func(*Co
 	for k, c := range groups {
 		row := status.Reader{
 			UserAgent: c.UserAgent, Family: k.family, Kind: string(c.agent.Kind),
-			Network: k.network, FeedID: k.feedID, Token: k.token, Feeds: c.feeds,
+			Network: k.network, FeedID: k.feedID, Feeds: c.feeds,
 			Subscribers: c.Subscribers, Judged: c.judged, Counts: c.counts(),
 		}
 		var every time.Duration
@@ -142,7 +142,7 @@ func rows(list []Counters, changes func(feed string) time.Duration, key func(*Co
 	}
 	slices.SortFunc(rows, func(a, b status.Reader) int {
 		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Family, b.Family),
-			cmp.Compare(a.Network, b.Network), cmp.Compare(a.FeedID, b.FeedID), cmp.Compare(a.Token, b.Token))
+			cmp.Compare(a.Network, b.Network), cmp.Compare(a.FeedID, b.FeedID))
 	})
 	return rows
 }

@@ -24,7 +24,6 @@ type Request struct {
 	Feed      string // canonical URL, or the key of a shielded feed
 	UserAgent string
 	Client    netip.Addr // invalid: not known
-	Token     string     // the name of the reader's token; may be empty
 	Method    string
 
 	// IfNoneMatch and IfModifiedSince are as sent. Validators is their state.
@@ -67,8 +66,8 @@ func (r *Request) whole() bool {
 	return r.IfNoneMatch != "" || !dated
 }
 
-// FromHTTP returns a Request with the headers of r. The caller sets Token, Validators,
-// SkipHours, and the answer.
+// FromHTTP returns a Request with the headers of r. The caller sets Validators, SkipHours,
+// and the answer.
 func FromHTTP(r *http.Request, feed string, client netip.Addr, at time.Time) Request {
 	return Request{
 		Time: at, Feed: feed, Client: client, Method: r.Method,

@@ -82,7 +82,7 @@ func TestScore(t *testing.T) {
 		{"many requests, few polls", visits(100, 0, whole), 0, "-", []string{"too few requests"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := NewStatistics(Options{})
+			l := NewStatistics(0)
 			for _, r := range tc.requests {
 				l.Record(r)
 			}
@@ -129,7 +129,7 @@ func TestJudgedAs(t *testing.T) {
 		{"a self-hosted aggregator in 20 places", readers{same("Pod/1 (1 subscribers)"), everywhere, 20, false}, "A", "A", 1, 20},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := NewStatistics(Options{})
+			l := NewStatistics(0)
 			for hour := range 48 {
 				for i := range tc.readers.n {
 					r := poll(start().Add(time.Duration(hour)*time.Hour+time.Duration(i)*3*time.Minute), tc.readers.agent(i), tc.readers.address(i))
@@ -154,7 +154,7 @@ func TestJudgedAs(t *testing.T) {
 
 // Twenty readers that came once each have no score, however many requests that is.
 func TestOneRequestEachIsNoHabit(t *testing.T) {
-	l := NewStatistics(Options{})
+	l := NewStatistics(0)
 	for i := range 60 {
 		l.Record(poll(start().Add(time.Duration(i)*time.Minute), "Pod/1 (Android 14)", fmt.Sprintf("192.0.2.%d", i)))
 	}
@@ -167,7 +167,7 @@ func TestOneRequestEachIsNoHabit(t *testing.T) {
 // feeds are two.
 func TestScoreOverFeeds(t *testing.T) {
 	for readers, want := range map[int]string{1: "asks once an hour, ", 2: ", each of about 2 readers"} {
-		l := NewStatistics(Options{})
+		l := NewStatistics(0)
 		for feed := range 20 {
 			for i := range 6 * readers {
 				r := poll(start().Add(time.Duration(i)*time.Hour/time.Duration(readers)+time.Duration(feed)*time.Second), "Reader/1", fmt.Sprintf("192.0.2.%d", 1+i%readers))

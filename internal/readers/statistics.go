@@ -5,10 +5,12 @@
 // they may ask.
 //
 //   - A [Request] is what is counted of one request, and an [Agent] the program that made it.
-//   - [Statistics] count the requests of each feed and reader. [Statistics.Report] makes the
-//     lists that pages and commands show, with a score for each program.
+//   - [Statistics] count the requests of each feed and reader, for shields and replays.
+//     [Statistics.Report] makes the lists that pages and commands show, with a score for each
+//     program.
 //   - A [Limiter] applies the limits of a shield.
-//   - [FeedCounter] counts the subscribers of a feed, for the User-Agent of its polls.
+//   - [FeedCounter] counts the subscribers of a feed, for the User-Agent of its polls, by hashes
+//     that a [Key] makes.
 package readers
 
 import (
@@ -21,22 +23,15 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Options bound [Statistics]. The zero value has the defaults.
-type Options struct {
-	// Readers bounds the readers that are remembered. A reader of two feeds counts twice.
-	// Each needs about 1 KiB. Default: 8192. Feeds are bounded to an eighth of it.
-	Readers int
-	// Period is the time in which requests are counted together. Zero: all are.
-	Period time.Duration
-}
-
 const (
 	// Period is how long requests of a running instance are counted together. Reports
 	// cover this period and the last one, so that older requests of a reader do not
 	// affect its score. Periods are the same on all nodes.
 	Period = 28 * 24 * time.Hour
 
-	defaultReaders = 8192
+	// maxReaders is how many readers are remembered, at about 1 KiB each. A reader of two feeds
+	// counts twice. Feeds are bounded to an eighth of it.
+	maxReaders = 8192
 	// maxFeedName is how much of a feed's name is kept, in bytes.
 	maxFeedName = 2048
 	// maxAgents is how many parsed User-Agents are remembered. An aggregator that declares
@@ -48,7 +43,7 @@ const (
 
 // Statistics count requests for each feed, for each User-Agent family of each feed, and
 // for each reader of each feed. A reader is a family in a network (IPv4 /24, IPv6 /48)
-// with a feed ID and a token.
+// with a feed ID.
 //
 // Their memory is bounded: the least recently seen counters are evicted. Full addresses
 // are not kept: sketches of their hashes estimate their number.
@@ -73,15 +68,15 @@ const (
 	ofReaders
 )
 
-// NewStatistics returns statistics without any requests.
-func NewStatistics(o Options) *Statistics {
-	if o.Readers <= 0 {
-		o.Readers = defaultReaders
-	}
-	s := &Statistics{seed: newSeed(), limit: o.Readers, length: o.Period, waiting: make(chan Request, maxWaiting), agents: newLRU[agent](maxAgents, nil)}
+// NewStatistics returns statistics without any requests. Requests are counted together for a
+// period; 0: all are.
+func NewStatistics(period time.Duration) *Statistics { return newStatistics(period, maxReaders) }
+
+func newStatistics(period time.Duration, limit int) *Statistics {
+	s := &Statistics{seed: newSeed(), limit: limit, length: period, waiting: make(chan Request, maxWaiting), agents: newLRU[agent](maxAgents, nil)}
 	s.lists = [...]lru[Counters]{
-		ofFeeds: newLRU[Counters](o.Readers/8, nil), ofFamilies: newLRU[Counters](o.Readers/4, nil),
-		ofReaders: newLRU(o.Readers, func(uint64, *Counters) { s.forgotten++ }),
+		ofFeeds: newLRU[Counters](limit/8, nil), ofFamilies: newLRU[Counters](limit/4, nil),
+		ofReaders: newLRU(limit, func(uint64, *Counters) { s.forgotten++ }),
 	}
 	return s
 }
@@ -151,7 +146,7 @@ func (s *Statistics) count(r *Request) {
 	if fresh {
 		*by = s.parse(userAgent)
 	}
-	period, keys, feed, identity := s.period(r.Time), s.keys(r.Feed, by, network(r.Client), r.Token), "", identity(r)
+	period, keys, feed, identity := s.period(r.Time), s.keys(r.Feed, by, network(r.Client)), "", identity(r)
 	for i, key := range keys {
 		c, fresh := s.lists[i].find(join(key, uint64(period)))
 		if fresh {
@@ -179,10 +174,10 @@ func (s *Statistics) period(at time.Time) int64 {
 }
 
 // keys returns the keys of a request in each list, which are the same in all periods.
-func (s *Statistics) keys(feed string, by *agent, network netip.Prefix, token string) (keys [3]uint64) {
+func (s *Statistics) keys(feed string, by *agent, network netip.Prefix) (keys [3]uint64) {
 	keys[ofFeeds] = s.seed.text(feed)
 	keys[ofFamilies] = join(keys[ofFeeds], by.family)
-	keys[ofReaders] = join(join(keys[ofFamilies], s.seed.address(network.Addr())), join(by.feedID, s.seed.text(token)))
+	keys[ofReaders] = join(join(keys[ofFamilies], s.seed.address(network.Addr())), by.feedID)
 	return keys
 }
 
@@ -254,6 +249,6 @@ func (s *Statistics) identify(c *Counters, list int) {
 		return
 	}
 	by := s.parse(c.UserAgent)
-	keys := s.keys(c.Feed, &by, c.Network, c.Token)
+	keys := s.keys(c.Feed, &by, c.Network)
 	c.agent, c.key, c.feedKey = &by, keys[list], keys[ofFeeds]
 }

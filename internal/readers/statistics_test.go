@@ -32,7 +32,7 @@ func conditional(r Request) Request {
 }
 
 func TestStatisticsCounts(t *testing.T) {
-	l := NewStatistics(Options{})
+	l := NewStatistics(0)
 	at := start()
 	first := poll(at, "A/1 (3 subscribers; feed-id=7)", "192.0.2.1")
 	head := first
@@ -88,13 +88,12 @@ func TestStatisticsTellsReadersApart(t *testing.T) {
 		}, 1, 1},
 		{"another network", func(r *Request) { r.Client = netip.MustParseAddr("192.0.3.1") }, 2, 1},
 		{"another feed ID", func(r *Request) { r.UserAgent = "A/1 (1 subscribers; feed-id=2)" }, 2, 1},
-		{"another token", func(r *Request) { r.Token = "family" }, 2, 1},
 		{"another program", func(r *Request) { r.UserAgent = "B/1" }, 2, 2},
 		{"another feed", func(r *Request) { r.Feed += "?2" }, 1, 1},
 		{"no address", func(r *Request) { r.Client = netip.Addr{} }, 2, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := NewStatistics(Options{})
+			l := NewStatistics(0)
 			other := base
 			tc.other(&other)
 			l.Record(base)
@@ -122,7 +121,7 @@ func TestPolls(t *testing.T) {
 		{"a clock set back by a day", []int{86_400, 90_000, 0, 3600}, 4, 3600},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			l := NewStatistics(Options{})
+			l := NewStatistics(0)
 			for _, s := range tc.seconds {
 				l.Record(poll(start().Add(time.Duration(s)*time.Second), "A/1", "192.0.2.1"))
 			}
@@ -134,7 +133,7 @@ func TestPolls(t *testing.T) {
 }
 
 func TestReportChooses(t *testing.T) {
-	l := NewStatistics(Options{})
+	l := NewStatistics(0)
 	for i, url := range []string{"https://a.example/", "https://b.example/", "https://b.example/"} {
 		r := poll(start().Add(time.Duration(i)*time.Hour), fmt.Sprintf("Reader%c/1", 'A'+i), "192.0.2.1")
 		r.Feed = url
@@ -153,7 +152,7 @@ func TestReportChooses(t *testing.T) {
 }
 
 func TestSubscribersAreCountedOncePerFeedID(t *testing.T) {
-	l := NewStatistics(Options{})
+	l := NewStatistics(0)
 	for i, r := range []struct{ agent, client string }{
 		{"A/1 (7 subscribers; feed-id=1)", "192.0.2.1"},
 		{"A/1 (9 subscribers; feed-id=1)", "198.51.100.1"}, // the same ones, from another network, later
@@ -175,8 +174,8 @@ func TestSubscribersAreCountedOncePerFeedID(t *testing.T) {
 // A million readers with as many User-Agents and feeds cost no more than the
 // capacity, and are all in the totals.
 func TestStatisticsIsBounded(t *testing.T) {
-	l := NewStatistics(Options{Readers: 1000})
-	g := NewLimiter(1000)
+	l := newStatistics(0, 1000)
+	g := newLimiter(1000)
 	defence := Limits{Unconditional: time.Hour, MaxRate: Rate{10, time.Hour}}
 	at := start()
 	fill := func(from, to int) uint64 {
@@ -200,7 +199,11 @@ func TestStatisticsIsBounded(t *testing.T) {
 	if many > few+few/4+1<<20 {
 		t.Errorf("heap of %d bytes after 20,000 readers, of %d after 100,000", few, many)
 	}
-	if n := g.readers.Len() + g.persons.Len(); n > 1250 {
+	n := 0
+	for i := range g.shards {
+		n += g.shards[i].readers.Len() + g.shards[i].persons.Len()
+	}
+	if n > 1250 {
 		t.Errorf("a limiter of 1000 remembers %d", n)
 	}
 	r := l.Report(ReportOptions{})
@@ -211,7 +214,7 @@ func TestStatisticsIsBounded(t *testing.T) {
 
 // No address finer than /24 and /48 is in a report or kept as text, and lists are never null.
 func TestReportHasNoAddress(t *testing.T) {
-	l := NewStatistics(Options{})
+	l := NewStatistics(0)
 	if found := text(t, l.Report(ReportOptions{})); strings.Contains(found, "null") {
 		t.Error(found)
 	}
@@ -231,7 +234,7 @@ func TestReportHasNoAddress(t *testing.T) {
 }
 
 func TestKnownReaderAllocatesNothing(t *testing.T) {
-	l, g := NewStatistics(Options{}), NewLimiter(0)
+	l, g := NewStatistics(0), NewLimiter()
 	d := Limits{Unconditional: time.Hour, SkipHours: true, RequireCompression: true, MaxRate: Rate{10, time.Hour}}
 	r := conditional(poll(start(), "AntennaPod/3.3.2", "192.0.2.1"))
 	if n := testing.AllocsPerRun(100, func() {
@@ -245,7 +248,7 @@ func TestKnownReaderAllocatesNothing(t *testing.T) {
 }
 
 func TestConcurrentUse(t *testing.T) {
-	l, g := NewStatistics(Options{Readers: 50}), NewLimiter(50)
+	l, g := newStatistics(0, 50), newLimiter(50)
 	d := Limits{Unconditional: time.Hour}
 	var wg sync.WaitGroup
 	for worker := range 4 {
@@ -270,7 +273,7 @@ func TestConcurrentUse(t *testing.T) {
 
 // A request does not wait for counters that are in use, and is counted in the end.
 func TestRecordDoesNotWait(t *testing.T) {
-	l := NewStatistics(Options{})
+	l := NewStatistics(0)
 	r := poll(start(), "A/1", "192.0.2.1")
 	l.mu.Lock()
 	for range maxWaiting {

@@ -64,7 +64,7 @@ func newGateway(o Options, found opening) (*gateway, error) {
 	if o.Limits == nil {
 		s.options.Limits = func(*http.Request) readers.Limits { return readers.Limits{} }
 	}
-	s.limiter, s.statistics = readers.NewLimiter(0), readers.NewStatistics(readers.Options{})
+	s.limiter, s.statistics = readers.NewLimiter(), readers.NewStatistics(0)
 	s.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: "replay.invalid",
 		URL: &url.URL{Path: found.path}, RequestURI: found.path, Header: make(http.Header),

@@ -16,7 +16,6 @@ type Reader struct {
 	Kind        string   `json:"kind,omitempty"`
 	Network     string   `json:"network,omitempty"` // of one reader: IPv4 /24 or IPv6 /48
 	FeedID      string   `json:"feed_id,omitempty"` // the aggregator's own name for the feed
-	Token       string   `json:"token,omitempty"`   // the token's name
 	Feeds       int64    `json:"feeds"`
 	Subscribers int64    `json:"subscribers"` // as declared in the User-Agent; 0: none
 	Score       string   `json:"score"`       // A to F; "-": too few requests
@@ -84,7 +83,7 @@ type Conditions struct {
 type ReaderReport struct {
 	Total    Counts        `json:"total"`
 	Feeds    []FeedReaders `json:"feeds"`
-	Readers  []Reader      `json:"readers"`  // one for each family, network, feed ID and token
+	Readers  []Reader      `json:"readers"`  // one for each family, network and feed ID
 	Families []Reader      `json:"families"` // one for each User-Agent family, over all networks
 
 	Hours [24]int64 `json:"hours"` // requests by hour of day, GMT
