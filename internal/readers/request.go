@@ -46,7 +46,7 @@ type Request struct {
 type Hours []int
 
 // Contains reports whether a time is in one of the hours.
-func (h Hours) Contains(t time.Time) bool { return h.After(t).After(t) }
+func (h Hours) Contains(t time.Time) bool { return len(h) > 0 && h.After(t).After(t) }
 
 // After returns the first time from t on that is in none of the hours.
 func (h Hours) After(t time.Time) time.Time { return policy.Hints{SkipHours: h}.OutOfSkip(t, t, 0) }
