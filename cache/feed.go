@@ -29,6 +29,7 @@ type Feed struct {
 	asked       atomic.Int64                         // when a reader asked last, in seconds of [Cache.elapsed]; never: [neverRequested]
 	touched     atomic.Int64                         // asked, as the store has it
 	askers      [4]atomic.Int64                      // the owners that asked, as store.Owner; 0: none, or the store has it
+	expected    atomic.Bool                          // by a reader since the last poll: see [Feed.Expect]
 	missing     atomic.Uint64                        // the version whose body cannot be read, or that was withdrawn; 0: none
 	groups      atomic.Pointer[[]feedstate.GroupDay] // that asked; nil: none
 	hub         atomic.Pointer[feedstate.HubState]   // nil: nothing
@@ -126,6 +127,14 @@ func (f *Feed) Ask(by store.Owner) {
 	}
 	if had := weakest.Load(); had < int64(by) {
 		weakest.CompareAndSwap(had, int64(by))
+	}
+}
+
+// Expect records that a feed reader asks for the feed, by a token or from an address that the operator
+// knows, and no person with a browser. If it never had a version and its polls fail, it counts as failing.
+func (f *Feed) Expect() {
+	if !f.Served() {
+		f.expected.Store(true)
 	}
 }
 

@@ -109,3 +109,50 @@ func TestUnreadIsNotFailing(t *testing.T) {
 		}
 	})
 }
+
+// A feed that never worked is failing when two polls have failed that feed readers asked for. A typing error,
+// a person's visit and what is deleted are not.
+func TestFeedThatNeverWorkedIsFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, func(ask policy.Ask) policy.Answer {
+			switch ask.URL.Path() {
+			case "/gone":
+				return failed(410, policy.FailureGone)
+			case "/busy":
+				return failed(429, policy.FailureRateLimited)
+			}
+			return failed(502, policy.FailureStatus)
+		}).open()
+		read := func(path string, times int, expected bool) {
+			for range times {
+				if expected {
+					must(g.Feed(t.Context(), "https://origin.test"+path)).Expect()
+				}
+				g.get("https://origin.test" + path)
+				time.Sleep(26 * time.Hour)
+			}
+		}
+		want := func(when string, want map[status.State]int64) {
+			t.Helper()
+			got := g.Summary(t.Context()).Feeds
+			maps.DeleteFunc(got, func(_ status.State, n int64) bool { return n == 0 })
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", when, got, want)
+			}
+		}
+		read("/typo", 1, true)
+		want("a typing error", map[status.State]int64{status.StateUnread: 1})
+		read("/gone", 1, true)
+		want("gone", map[status.State]int64{status.StateGone: 1})
+		read("/busy", 1, true)
+		want("refused", map[status.State]int64{status.StateWaiting: 1})
+		time.Sleep(3 * 24 * time.Hour)
+		read("/visit", 2, false)
+		want("a person's visits", map[status.State]int64{status.StateUnread: 1})
+		read("/down", 2, true)
+		g.restart()
+		want("down since the first day", map[status.State]int64{status.StateFailing: 1})
+		time.Sleep(8 * 24 * time.Hour)
+		want("deleted", map[status.State]int64{})
+	})
+}

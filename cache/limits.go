@@ -124,8 +124,10 @@ const (
 	// smallPart is how many bytes of a response are not counted: what the kernel takes for a
 	// reader who does not.
 	smallPart = 64 << 10
+	// decoderSize is what it takes to decode a version while it is sent.
+	decoderSize = 64 << 10
 	// readersSize is how many bytes may be in hand for readers: parts of versions that are not in
-	// memory, one for each response.
+	// memory, one for each response, and decoders.
 	readersSize = 32 << 20
 	// busyRetry is the Retry-After of errBusy.
 	busyRetry = 10 * time.Second

@@ -118,7 +118,7 @@ func (f *Feed) granted(lease *store.Lease) *feedstate.State {
 	if s.DeferredUntil, s.Gap = 0, s.Last.Pause; old.Known && old.Granted != feedstate.NeverGranted {
 		s.Gap = s.Granted - old.Granted // otherwise about as long ago as was planned
 	}
-	s.Gap = min(s.Gap, s.Last.Pause+maxGap)
+	s.Gap, s.Wanted = min(s.Gap, s.Last.Pause+maxGap), f.expected.Swap(false)
 	shown := s
 	shown.Due, shown.Version, shown.Response = old.Due, kept.Version, kept.Response
 	f.publish(&shown)

@@ -35,14 +35,14 @@ func (f *Feed) representation(r *http.Request, s *feedstate.State) (sending, err
 	preference, v := version.PreferenceOf(r.Header["Accept-Encoding"]), &s.Feed.Version
 	coding := preference.Best(v.IsGzip())
 	if out, ok := f.fromMemory(s, coding, v.Length > store.PartSize); ok {
-		return out, nil
+		return f.takeBytes(r, out, 0)
 	}
 	out, err := f.fromStore(r, s, coding)
 	if err != nil && !errors.Is(err, errBusy) {
 		// While the store is away, what is in memory is good enough.
 		for c, weight := range preference {
 			if instead, ok := f.fromMemory(s, version.Coding(c), true); ok && weight > 0 {
-				return instead, nil
+				return f.takeBytes(r, instead, 0)
 			}
 		}
 	}
@@ -78,10 +78,23 @@ func (f *Feed) fromStore(r *http.Request, s *feedstate.State, coding version.Cod
 	} else {
 		out = f.streamed(s, coding, got)
 	}
-	if size := min(out.Size, store.PartSize); size > smallPart {
-		if out.release = f.cache.inHand.sending.take(f.cache.network(r), size, false); out.release == nil {
-			return sending{}, errBusy
-		}
+	return f.takeBytes(r, out, min(out.Size, store.PartSize))
+}
+
+// takeBytes counts the bytes in hand of a response: of a part that memory does not have, and what it takes
+// to decode the version on its way.
+func (f *Feed) takeBytes(r *http.Request, out sending, part int64) (sending, error) {
+	if part <= smallPart {
+		part = 0
+	}
+	if t := out.stream; t != nil && t.coding != t.state.Feed.Version.StoredCoding() {
+		part += decoderSize
+	}
+	if part == 0 {
+		return out, nil
+	}
+	if out.release = f.cache.inHand.sending.take(f.cache.network(r), part, false); out.release == nil {
+		return sending{}, errBusy
 	}
 	return out, nil
 }

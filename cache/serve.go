@@ -181,7 +181,7 @@ func (f *Feed) storeError(err error) error {
 		return err
 	}
 	if errors.Is(err, errBusy) {
-		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: busyRetry}
+		return &Unavailable{Status: http.StatusServiceUnavailable, Reason: err.Error(), RetryAfter: busyRetry, Busy: true}
 	}
 	f.cache.logUnreadable("stored version cannot be read", f.key.String(), err)
 	return &Unavailable{Status: http.StatusServiceUnavailable, Reason: "the store cannot be read", RetryAfter: storeRetry}
@@ -213,6 +213,11 @@ func (f *Feed) withdraw(version uint64) bool {
 func (f *Feed) write(w http.ResponseWriter, r *http.Request, s *feedstate.State, rep sending, how version.CacheStatus, now time.Duration) int64 {
 	defer rep.done()
 	f.headers(w.Header(), s, how, now)
+	if rep.stream == nil && rep.Size > writeSize {
+		out := newWriter(w)
+		defer out.end()
+		w = out
+	}
 	n := s.Response.Write(w, r, rep.Representation, f.cache.now())
 	if rep.stream != nil && r.Method != http.MethodHead {
 		n = rep.stream.send(w, r)

@@ -182,3 +182,70 @@ func TestBodyThatGoesWhileItIsSent(t *testing.T) {
 		})
 	}
 }
+
+// deadlines is a reader who takes its response at once, and remembers how it was written.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	largest   int
+	deadlines []time.Time
+}
+
+func (w *deadlines) Write(b []byte) (int, error) {
+	w.largest = max(w.largest, len(b))
+	return w.ResponseRecorder.Write(b)
+}
+
+func (w *deadlines) SetWriteDeadline(t time.Time) error {
+	w.deadlines = append(w.deadlines, t)
+	return nil
+}
+
+// Large bodies are written in small pieces, each of which a reader has to take within a minute. Readers for
+// whom a version is decoded on its way are counted, also if memory has it.
+func TestLargeBodiesAreWrittenInPieces(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString(`<rss version="2.0"><channel><title>T</title>`)
+	for n := range 20_000 {
+		fmt.Fprintf(&doc, `<item><guid>%d</guid><title>%x</title></item>`, n, n*n)
+	}
+	doc.WriteString(`</channel></rss>`)
+	g := newGateway(t, func(policy.Ask) policy.Answer { return ok(doc.String()) })
+	g.budget = 32 << 20
+	g.open()
+	f := must(g.Feed(t.Context(), feedURL))
+	for _, accept := range []string{"", "gzip"} {
+		w, r := &deadlines{ResponseRecorder: httptest.NewRecorder()}, httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set("Accept-Encoding", accept)
+		if _, err := f.Serve(w, r, cache.ServeOptions{}); err != nil || w.largest > 16<<10 || len(w.deadlines) < 3 || !w.deadlines[len(w.deadlines)-1].IsZero() {
+			t.Errorf("%q: writes of %d bytes with %d deadlines, %v", accept, w.largest, len(w.deadlines), err)
+		}
+		for _, at := range w.deadlines[:len(w.deadlines)-1] {
+			if left := time.Until(at); left < 30*time.Second || left > time.Minute {
+				t.Errorf("%q: a reader has %v for a piece", accept, left)
+			}
+		}
+	}
+	const readers = 600 // of one network, for whom it is decoded
+	free, refused := make(chan struct{}), 0
+	var all sync.WaitGroup
+	for range readers {
+		w, failed := &slowWriter{httptest.NewRecorder(), make(chan struct{}), free, sync.Once{}}, make(chan error, 1)
+		all.Go(func() {
+			_, err := f.Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), cache.ServeOptions{})
+			failed <- err
+		})
+		select {
+		case <-w.stuck:
+		case err := <-failed:
+			if u, ok := err.(*cache.Unavailable); !ok || u.Status != 503 || u.RetryAfter == 0 || !u.Busy {
+				t.Fatal(err)
+			}
+			refused++
+		}
+	}
+	close(free)
+	all.Wait()
+	if refused != readers-32<<20/(64<<10) {
+		t.Errorf("%d of %d slow readers were refused", refused, readers)
+	}
+}

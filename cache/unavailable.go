@@ -29,6 +29,8 @@ type Unavailable struct {
 	// Queued says that the feed's first poll waits for its turn behind others of its
 	// host, and that nothing has failed.
 	Queued bool
+	// Busy says that there is a version, but too many readers are being sent large ones.
+	Busy bool
 }
 
 func (u *Unavailable) Error() string { return u.Reason }

@@ -4,6 +4,7 @@
 package feedstate
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ import (
 func (s *State) StoreState(configured bool) store.State {
 	failing := s.Feed.History.Failures > 0
 	switch {
-	case s.Version == 0 && !configured:
+	case s.Version == 0 && !configured && s.Last.Unserved < neverWorked:
 		return store.StateCold // readers ask for icons and home pages too
 	case s.Last.Failure == policy.FailureGone:
 		return store.StateGone
@@ -29,6 +30,25 @@ func (s *State) StoreState(configured bool) store.State {
 		return store.StateFailing
 	}
 	return store.StateFresh
+}
+
+// neverWorked is how many polls of a feed without a version must have failed for it to count as
+// failing: a single one may be a typing error.
+const neverWorked = 2
+
+// countUnserved counts polls that bring no version to readers who expect one. What is gone, or refuses to
+// be asked, counts at once; a redirect that has to wait does not count.
+func (s *State) countUnserved(v Classified) {
+	_, waits := errors.AsType[*Redirected](v.Answer.Err)
+	switch {
+	case v.Good():
+		s.Last.Unserved = 0
+	case !s.Wanted || v.Answer.Unsent() || waits:
+	case v.Answer.Failure == policy.FailureGone, v.Answer.Failure == policy.FailureRateLimited:
+		s.Last.Unserved = neverWorked
+	default:
+		s.Last.Unserved = min(s.Last.Unserved+1, neverWorked)
+	}
 }
 
 // Shown returns the state that people see.

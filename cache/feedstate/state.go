@@ -32,6 +32,7 @@ type State struct {
 	NotBefore     time.Duration
 	Granted       time.Duration // when the store granted the last poll
 	Gap           time.Duration // of a poll under way: since the one before
+	Wanted        bool          // of a poll under way: a feed reader whom the operator knows has asked for it
 	Unconditional *policy.Term  // of a poll under way: why it is unconditional although there are validators; nil: it is not
 
 	// DeferredUntil is until when the poll has been put off in memory alone: the store does not
@@ -79,6 +80,9 @@ type pollState struct {
 	// the last new version brought nothing new.
 	Confirmations int `json:"confirmations,omitempty"`
 	InVain        int `json:"in_vain,omitempty"`
+
+	// Unserved counts failed polls, since the last good one, that readers asked for whom the operator knows.
+	Unserved int `json:"unserved,omitempty"`
 
 	// Of the decision.
 	Decided time.Time     `json:"decided,omitzero"`

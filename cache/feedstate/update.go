@@ -56,6 +56,7 @@ func (s *State) Update(own Key, v Classified) {
 	} else if a.Failure == policy.FailureSuspect {
 		m.Suspect = 1 // from here on it is counted
 	}
+	s.countUnserved(v)
 	s.updateRedirects(own.text, v)
 	if a.Status == http.StatusOK {
 		f.Site = v.site

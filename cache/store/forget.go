@@ -132,7 +132,7 @@ func (d *Database) expired(ctx context.Context, q SweepQuery) (gone []candidate,
 			f.mend(page.now)
 			f.classify(page.now)
 			kept := q.Idle
-			if f.version == 0 && !f.established && (f.next <= page.now || f.earliest > page.now) {
+			if f.version == 0 && !f.established && (f.next <= page.now || f.earliest > page.now || f.next == End) {
 				kept = q.Unread
 			}
 			if q.Shielded > 0 && !strings.HasPrefix(f.url, "http") {

@@ -130,7 +130,9 @@ func (t *Totals) add(_ int, row Row) error {
 	var feeds, unread, size, operator, overdue int64
 	err := row.Scan(&state, &feeds, &unread, &size, &operator, &overdue)
 	t.Feeds[State(state)] = feeds
-	t.Unread += unread
+	if State(state) == StateCold {
+		t.Unread += unread
+	}
 	t.Bytes += size
 	t.Operator += operator
 	t.Overdue += overdue

@@ -252,7 +252,7 @@ type SweepQuery struct {
 	// Idle is for how long no reader has asked for a feed.
 	Idle time.Duration
 	// Unread is the same for feeds that have no version and are not established, if they are
-	// due, or their origin asked not to be polled yet.
+	// due, or their origin asked not to be polled yet, or their polling has ended.
 	Unread time.Duration
 	// Shielded is the same for feeds behind shields. 0: as for others.
 	Shielded time.Duration
@@ -275,7 +275,7 @@ type Change struct {
 type Totals struct {
 	Feeds   map[State]int64
 	Overdue int64 // of them, due now
-	Unread  int64 // of them, without a version and not configured
+	Unread  int64 // of the cold ones, not configured
 	Bytes   int64 // of bodies
 	// Operator are the bytes of bodies of feeds that are configured or listed.
 	Operator int64

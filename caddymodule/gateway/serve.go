@@ -308,6 +308,9 @@ func (g *Gateway) feedFor(r *http.Request, by urlRequest, from client, u feedurl
 	if asks {
 		requested.Ask(owner)
 		feed.Ask(owner)
+		if owner.Kind() != store.KindPublic && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+			feed.Expect()
+		}
 		if group := g.access.group(by); group != 0 {
 			feed.AskedBy(g.engine.GroupOf(group))
 		}

@@ -4,6 +4,7 @@
 package shield
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -117,6 +118,11 @@ func (s *Shield) answer(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		}
 	}
 	sent, err := feed.Serve(w, r, cache.ServeOptions{Waited: waited})
+	if u, ok := errors.AsType[*cache.Unavailable](err); ok && u.Busy { // the origin would not be less busy
+		refusal := poller.RefusalOf(err)
+		poller.Report(r, s.engine.ShieldRequests().Refused(refusal.Status), key, refusal.Reason)
+		return refusal.Answer(w, r, s.origin.server)
+	}
 	if err != nil {
 		return s.pass(w, r, next) // the version was withdrawn a moment ago
 	}

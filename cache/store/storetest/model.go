@@ -164,7 +164,7 @@ func (m *model) check(t *rapid.T) {
 		after = r.ID
 		m.same(t, r, f)
 		totals.Feeds[f.State]++
-		if f.Version == 0 && !f.Configured {
+		if f.State == store.StateCold && f.Version == 0 && !f.Configured {
 			totals.Unread++
 		}
 		body, err := store.ReadBody(t.Context(), m.s, r.ID, r.Version)

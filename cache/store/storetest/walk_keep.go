@@ -76,7 +76,7 @@ func (m *model) sweep(t *rapid.T) {
 	may := make(map[store.ID]bool)
 	for id, f := range m.feeds {
 		quiet := m.now - wanted(f)
-		unread := f.Version == 0 && !f.Configured && (f.next <= m.now || f.earliest > m.now)
+		unread := f.Version == 0 && !f.Configured && (f.next <= m.now || f.earliest > m.now || f.next == store.Ended)
 		if id == kept {
 			continue
 		}
