@@ -448,6 +448,7 @@ func TestGatewayBelowAPath(t *testing.T) {
 		if err := o.LoadSites("", "spacing 0", "http://feeds.test {\nbind void/feeds\nhandle_path /my/feeds* {\n"+gateway+"}\nrewrite /blog /?url=https://site.example/\n"+gateway+"}\n"); err != nil {
 			t.Fatal(err)
 		}
+		// The feeds to find are of another site: a client that asked for a feed of it looks for its icon.
 		for target, want := range map[string]string{
 			"/my/feeds/":                                      `href="/my/feeds/-/feeds"`,
 			"/my/feeds/https://site.example/":                 `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
@@ -456,13 +457,13 @@ func TestGatewayBelowAPath(t *testing.T) {
 			"/my/feeds/?url=https%3A%2F%2Fsite.example%2F":    `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/my/feeds/https%3A%2F%2Fsite.example%2F":         `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/my/feeds": `href="/my/feeds/-/feeds"`,
-			"//my/feeds?find=https%3A%2F%2Fsite.example%2Frss": `http://feeds.test/my/feeds/https://site.example/rss`,
+			"//my/feeds?find=https%3A%2F%2Fblog.example%2Frss": `http://feeds.test/my/feeds/https://blog.example/rss`,
 			"/my/feeds?url=https%3A%2F%2Fsite.example%2F":      `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
 			"/blog":                             `href="http://feeds.test/https://site.example/atom.xml"`,
 			"//my/feeds/":                       `href="/my/feeds/-/feeds"`,
 			"//other.example/../my/feeds/":      `href="/my/feeds/-/feeds"`,
 			"/my//feeds//https://site.example/": `href="http://feeds.test/my/feeds/https://site.example/atom.xml"`,
-			"/my/feeds/?find=https%3A%2F%2Fsite.example%2Frss": `http://feeds.test/my/feeds/https://site.example/rss`,
+			"/my/feeds/?find=https%3A%2F%2Fblog.example%2Frss": `http://feeds.test/my/feeds/https://blog.example/rss`,
 		} {
 			if w := stage.Get(t, "http://feeds.test"+target, stage.Home); w.Code != 200 || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
